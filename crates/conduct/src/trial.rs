@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use experiment::catalog::Heals;
 use experiment::plan;
-use lab::probes::Probes;
 use lab::registry::Registry;
+use lab::sampling::Probes;
 use lab::{Caller, Deployment, DeploymentSpec, NotUp};
 use load::client::{CallError, Client, ClientAnswer};
 use load::recorder::SampledKeys;
@@ -316,7 +316,7 @@ impl TrialShell<'_> {
             plan::TargetKind::Running { .. } | plan::TargetKind::Started { .. } => None,
         };
         let folder = name.and_then(|name| (self.run.targets)(name)).map(|(_, folder)| folder);
-        let is = lab::environment::fingerprints(&self.run.plimsoll, name, folder.as_deref());
+        let is = lab::fingerprints::fingerprints(&self.run.plimsoll, name, folder.as_deref());
         self.note(Instant::now(), What::Versions { is });
     }
 
@@ -365,7 +365,7 @@ impl TrialShell<'_> {
             seed: self.trial.seed,
             tls: self.trial.target.tls.clone(),
             files: self.run.files.clone(),
-            tether: Some(lab::ends_with_us),
+            tether: Some(linux::ends_with_us),
             without_ring: false,
         }
     }

@@ -3,7 +3,7 @@
 
 use std::path::Component;
 
-use lab::runner::{HostLines, LINE_BYTES, OrderRefusal, OrderReply, RunnerMessage};
+use runner::{HostLines, LINE_BYTES, OrderRefusal, OrderReply, RunnerMessage};
 use serde_json::Value;
 
 /// Read line by line, as a session does, to the end or to the first thing that is refused.

@@ -1,4 +1,4 @@
-//! A site: the target of one trial on its hosts, from the first process to the last, and what
+//! A deployment: the target of one trial on its hosts, from the first process to the last, and what
 //! can be asked of it meanwhile.
 
 mod bring_up;
@@ -6,58 +6,38 @@ mod injection;
 mod layout;
 
 use std::collections::{BTreeMap, VecDeque};
-use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use experiment::manifest::Manifest;
-use experiment::plan;
 use record::events::{HostFigures, What};
 use record::replicas::{Replica, ReplicaContents, ReplicaValue};
+use runner::MARK;
+use runner::plain_text;
+use runner::process_tree::Member;
 use rustix::process::Signal;
 use serde_json::Value;
 
 pub(crate) use layout::stop_signal;
 
+use crate::deployment_spec::DeploymentSpec;
 use crate::hooks::{self, AUDIT_BYTES, Hook};
-use crate::hosts::{Host, ProcessExit, on_all};
+use crate::host::{Host, on_each_host};
+use crate::host_process::ProcessExit;
 use crate::placement::ClientPlacement;
 use crate::process_log::LogMatch;
-use crate::process_tree::ExternalTarget;
-use crate::registry::{MARK, Registry, RegistryWriter};
-use crate::runner::session::{ENDED_AT_ONCE, RUNNER_GONE};
-use crate::sampling::ProbeSources;
-use crate::{Caller, Error, plain_text};
-use bring_up::{COMMAND_ROLE, slowdown};
+use crate::registry::RegistryWriter;
+use crate::sampling::{ProbeSources, WatchedProcesses};
+use crate::session::{ENDED_AT_ONCE, RUNNER_GONE};
+use crate::{Caller, Error};
+use bring_up::slowdown;
 use layout::{HookHost, ProcessSlot};
 
 /// Of what a process wrote last, if it ended by itself.
 const LAST_LINES: usize = 10;
 
-/// The hosts of a site.
+/// The hosts of a deployment.
 pub(crate) type Hosts = Vec<Box<dyn Host>>;
-
-/// What a site is made from.
-pub struct DeploymentSpec<'a> {
-    /// The run it belongs to.
-    pub registry: &'a Registry,
-    /// The trial.
-    pub trial: &'a plan::Trial,
-    /// The target's manifest, for a target that comes from a folder.
-    pub manifest: Option<&'a Manifest>,
-    /// That folder; empty or `None` for the target that is built in.
-    pub folder: Option<&'a Path>,
-    /// Where the output of every process goes: `<host>.<role>.log`.
-    pub logs: PathBuf,
-    /// This program, for targets that are built in.
-    pub plimsoll: PathBuf,
-    /// Whether the storage of every host is measured first.
-    pub measures_storage: bool,
-    /// Set by whoever wants an end at once: from then on no host's answer is waited for.
-    pub at_once: Arc<AtomicBool>,
-}
 
 /// Why a target is not up.
 #[derive(Debug)]
@@ -68,17 +48,6 @@ pub struct NotUp {
     pub observed: Vec<HostEvent>,
 }
 
-/// A process of the target.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Member {
-    /// Name of its host.
-    pub host: String,
-    /// Its role.
-    pub role: String,
-    /// Its pid on this machine.
-    pub pid: u32,
-}
-
 /// Something that happened to a host, or to a process of the target.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HostEvent {
@@ -86,42 +55,6 @@ pub struct HostEvent {
     pub at: Instant,
     /// `HostUp`, `HostDown`, `SwitchLost`, `ProcessUp`, `ProcessDown` or `Log`; or a `Notice` about them.
     pub what: What,
-}
-
-/// What the probes look at: kept up to date by the site while they run.
-#[derive(Debug, Clone, Default)]
-pub struct WatchedProcesses {
-    host: Arc<str>,
-    members: Arc<Mutex<Vec<Member>>>,
-    pub(crate) sources: ProbeSources,
-    /// Where a target answers of which not all was started here, or why that is not known.
-    address: Option<Result<SocketAddr, String>>,
-    /// CPUs of this machine that are the clients' alone; empty: there are none.
-    pub(crate) clients_cpus: Arc<[u32]>,
-}
-
-impl WatchedProcesses {
-    /// This machine's name among the hosts; `local` where the target is not ours and may run elsewhere.
-    #[must_use]
-    pub fn host(&self) -> &str {
-        if self.host.is_empty() { "local" } else { &self.host }
-    }
-
-    /// The processes of the target that run now.
-    #[must_use]
-    pub fn members(&self) -> Vec<Member> {
-        self.members.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// The target, if it has to be found behind its address.
-    pub(crate) fn sought(&self) -> Option<ExternalTarget> {
-        let name = (self.host().to_owned(), COMMAND_ROLE.to_owned());
-        Some(ExternalTarget::new(self.address.clone()?, name))
-    }
-
-    fn set(&self, members: Vec<Member>) {
-        *self.members.lock().unwrap_or_else(PoisonError::into_inner) = members;
-    }
 }
 
 /// A running target.
@@ -298,7 +231,7 @@ fn told(heard: LogMatch, host: &str, role: &str) -> HostEvent {
     HostEvent { at, what }
 }
 
-// The hooks of a site's target: run for the first member that is up, there where it has a runner
+// The hooks of a deployment's target: run for the first member that is up, there where it has a runner
 // and otherwise here.
 
 /// Time limit of a hook that asks a running target something.
@@ -396,7 +329,7 @@ impl Deployment {
                 *asked = Some(self.question(place));
             }
         }
-        let answers = on_all(&mut self.hosts, |index, host| {
+        let answers = on_each_host(&mut self.hosts, |index, host| {
             Ok(asked.get(index).and_then(Option::as_ref).map(|hook| ask(hook.as_ref(), host)))
         });
         let mut answers: Vec<_> = answers.into_iter().map(Some).collect();
@@ -466,14 +399,14 @@ fn held(value: Value) -> Option<ReplicaValue> {
     }
 }
 
-// Which hosts of a site are up: told when they come and when they go.
+// Which hosts of a deployment are up: told when they come and when they go.
 
 /// The kind of host that is this machine, which the probes read directly.
 const LOCAL: &str = "local";
 /// How long the storage of each host is measured.
 const MEASURE: Duration = Duration::from_secs(1);
 
-/// What a site knows of a host, beside it.
+/// What a deployment knows of a host, beside it.
 #[derive(Debug, Clone, Default)]
 pub struct HostRecord {
     /// Name of its profile.
@@ -528,7 +461,7 @@ fn measure(hosts: &mut [Box<dyn Host>], stop: &AtomicBool) -> Vec<HostFigures> {
         false => host.measure_storage(MEASURE),
     };
     let measured: Vec<Result<HostFigures, Error>> = if hosts.iter().all(|host| host.kind() == "ssh") {
-        on_all(hosts, |_, host| of_one(host))
+        on_each_host(hosts, |_, host| of_one(host))
     } else {
         hosts.iter_mut().map(|host| of_one(host.as_mut())).collect()
     };

@@ -3,16 +3,9 @@
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-use crate::trusted::UntrustedPath;
+use runner::ports::{PortError, PortHolder};
 
-/// Who holds a port.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PortHolder {
-    /// Its process.
-    pub pid: u32,
-    /// The program's name.
-    pub program: String,
-}
+use crate::untrusted_path::UntrustedPath;
 
 /// Why the lab could not do what was asked.
 #[derive(Debug, thiserror::Error)]
@@ -217,7 +210,7 @@ impl Error {
             Self::NotInstalled { command, .. } => {
                 format!("`{command}` does this; `plimsoll run --install` does it before the run")
             }
-            Self::Packages { packages, .. } => format!("run: {}", crate::targets::install_command(packages)),
+            Self::Packages { packages, .. } => format!("run: {}", install_command(packages)),
             Self::PortTaken { holder: Some(PortHolder { pid, .. }), .. } => {
                 format!("end process {pid}, or leave `port` out: then a free one is taken")
             }
@@ -269,10 +262,30 @@ impl Error {
     }
 
     /// For `map_err`: what was being done when the machine refused.
-    pub(crate) fn system(doing: impl Into<String>) -> impl FnOnce(std::io::Error) -> Self {
+    pub fn system(doing: impl Into<String>) -> impl FnOnce(std::io::Error) -> Self {
         let doing = doing.into();
         move |error| Self::System { doing, error }
     }
+}
+
+impl From<UntrustedPath> for Error {
+    fn from(found: UntrustedPath) -> Self {
+        Self::Distrusted(Box::new(found))
+    }
+}
+
+impl From<PortError> for Error {
+    fn from(error: PortError) -> Self {
+        match error {
+            PortError::Taken { port, holder } => Self::PortTaken { port, holder },
+            PortError::System { doing, error } => Self::System { doing, error },
+        }
+    }
+}
+
+/// The command that installs these packages.
+pub(crate) fn install_command(packages: &[String]) -> String {
+    format!("sudo apt-get update && sudo apt-get install --yes --no-install-recommends {}", packages.join(" "))
 }
 
 fn holding(holder: Option<&PortHolder>) -> String {
@@ -288,4 +301,17 @@ fn listed(lines: &[String]) -> String {
 
 fn quoted(log: &[String]) -> String {
     if log.is_empty() { "; it wrote nothing".to_owned() } else { format!("; its last lines:{}", listed(log)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_taken_port_is_named_with_its_holder() {
+        let holder = Some(PortHolder { pid: 17, program: "nginx".to_owned() });
+        let error = Error::from(PortError::Taken { port: 80, holder });
+        assert_eq!(error.to_string(), "port 80 is taken: process 17 (nginx) listens on it");
+        assert_eq!(error.hint().unwrap(), "end process 17, or leave `port` out: then a free one is taken");
+    }
 }

@@ -24,9 +24,9 @@ use std::collections::BTreeMap;
 use experiment::catalog::{self, ArgumentProblem};
 use experiment::quantity::Quantity;
 use experiment::{duration, plan};
+use runner::Injection;
 use serde_json::Value;
 
-use crate::runner::Injection;
 use crate::{Deployment, Error};
 
 /// A kind of fault.
@@ -104,13 +104,13 @@ type InjectionOf = fn(&BTreeMap<String, Value>, f64) -> Result<Injection, Vec<Ar
 fn inject_state(
     fault: &plan::Fault,
     number: u32,
-    site: &mut Deployment,
+    deployment: &mut Deployment,
     control: InjectionOf,
 ) -> Result<ActiveFault, Error> {
-    let hosts = choose_hosts(fault, number, site)?;
-    let control = read(control(&fault.with, site.speed()))?;
+    let hosts = choose_hosts(fault, number, deployment)?;
+    let control = read(control(&fault.with, deployment.speed()))?;
     let on = hosts.join(", ");
-    inject_states(fault, number, site, hosts.into_iter().map(|host| (host, control.clone())).collect())?;
+    inject_states(fault, number, deployment, hosts.into_iter().map(|host| (host, control.clone())).collect())?;
     Ok(ActiveFault { on })
 }
 
@@ -118,15 +118,15 @@ fn inject_state(
 fn inject_states(
     fault: &plan::Fault,
     number: u32,
-    site: &mut Deployment,
+    deployment: &mut Deployment,
     controls: Vec<(String, Injection)>,
 ) -> Result<(), Error> {
-    site.inject(&key(fault, number), &controls).map_err(refused)
+    deployment.inject(&key(fault, number), &controls).map_err(refused)
 }
 
 /// Ends a fault that is a state of hosts.
-fn heal_state(fault: &plan::Fault, number: u32, site: &mut Deployment) -> Result<(), Error> {
-    site.heal(&key(fault, number))
+fn heal_state(fault: &plan::Fault, number: u32, deployment: &mut Deployment) -> Result<(), Error> {
+    deployment.heal(&key(fault, number))
 }
 
 // The arguments of a fault, read from an experiment's `with`: numbers, texts, quantities with
@@ -250,43 +250,48 @@ pub(crate) fn text(with: &BTreeMap<String, Value>, name: &str) -> Option<String>
 // Whom a fault hits: `on` worked out into members or hosts.
 
 /// The hosts whose members this occurrence of the fault hits, at least one. The same seed and number give the same.
-fn choose_members(fault: &plan::Fault, number: u32, site: &Deployment) -> Result<Vec<String>, Error> {
-    choose_of(fault, number, site, site.member_hosts())
+fn choose_members(fault: &plan::Fault, number: u32, deployment: &Deployment) -> Result<Vec<String>, Error> {
+    choose_of(fault, number, deployment, deployment.member_hosts())
 }
 
 /// The same of the hosts that run a process of this role; without a role, of the members.
 fn choose_running(
     fault: &plan::Fault,
     number: u32,
-    site: &Deployment,
+    deployment: &Deployment,
     role: Option<&str>,
 ) -> Result<Vec<String>, Error> {
-    let hosts = role.map(|role| site.running(role)).filter(|hosts| !hosts.is_empty());
-    choose_of(fault, number, site, hosts.unwrap_or_else(|| site.member_hosts()))
+    let hosts = role.map(|role| deployment.running(role)).filter(|hosts| !hosts.is_empty());
+    choose_of(fault, number, deployment, hosts.unwrap_or_else(|| deployment.member_hosts()))
 }
 
 /// The hosts that this occurrence of a fault of hosts hits: those of [`choose_members`], or the host that `on` names, whatever it
 /// runs. This machine as a whole is none.
-fn choose_hosts(fault: &plan::Fault, number: u32, site: &Deployment) -> Result<Vec<String>, Error> {
-    let hosts = choose_any_hosts(fault, number, site)?;
-    if site.is_this_machine() { Err(Error::NotAHost) } else { Ok(hosts) }
+fn choose_hosts(fault: &plan::Fault, number: u32, deployment: &Deployment) -> Result<Vec<String>, Error> {
+    let hosts = choose_any_hosts(fault, number, deployment)?;
+    if deployment.is_this_machine() { Err(Error::NotAHost) } else { Ok(hosts) }
 }
 
 /// The same, where it may be this machine.
-fn choose_any_hosts(fault: &plan::Fault, number: u32, site: &Deployment) -> Result<Vec<String>, Error> {
-    let members = site.member_hosts();
-    if !members.is_empty() && site.host_names().contains(&fault.on) {
+fn choose_any_hosts(fault: &plan::Fault, number: u32, deployment: &Deployment) -> Result<Vec<String>, Error> {
+    let members = deployment.member_hosts();
+    if !members.is_empty() && deployment.host_names().contains(&fault.on) {
         return Ok(vec![fault.on.clone()]);
     }
-    choose_of(fault, number, site, members)
+    choose_of(fault, number, deployment, members)
 }
 
-fn choose_of(fault: &plan::Fault, number: u32, site: &Deployment, members: Vec<String>) -> Result<Vec<String>, Error> {
+fn choose_of(
+    fault: &plan::Fault,
+    number: u32,
+    deployment: &Deployment,
+    members: Vec<String>,
+) -> Result<Vec<String>, Error> {
     if members.is_empty() {
         return Err(Error::NotOurs { kind: fault.kind.clone() });
     }
     if fault.on == "leader" && !members.iter().any(|name| name == "leader") {
-        let leader = site.leader()?;
+        let leader = deployment.leader()?;
         return named(&leader, &members);
     }
     among(&fault.on, fault.seed.wrapping_add(u64::from(number)), &members)

@@ -8,14 +8,15 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
+use runner::{KEPT_BYTES, ProgramSpec};
 use rustix::process::{Signal, kill_process_group};
 
-use crate::hosts::{Host, ProcessExit, ProgramOutput};
-use crate::runner::ProgramSpec;
-use crate::{Error, linux};
+use crate::Error;
+use crate::host::Host;
+use crate::host_process::{ProcessExit, ProgramOutput};
 
 /// Of what a hook writes; see [`Hook::answer_bytes`].
-pub const ANSWER_BYTES: usize = 8 << 20;
+pub const ANSWER_BYTES: usize = KEPT_BYTES;
 /// The same of the hook `audit`: 50,000 records of 400 bytes are 20 MB, and there may be more.
 pub const AUDIT_BYTES: usize = 128 << 20;
 const GLANCE: Duration = Duration::from_millis(5);
@@ -98,7 +99,7 @@ impl Hook {
     }
 
     /// Runs it on another host, where its paths are.
-    pub fn run_on(&self, host: &dyn Host) -> Result<ProgramOutput, Error> {
+    pub(crate) fn run_on(&self, host: &dyn Host) -> Result<ProgramOutput, Error> {
         let text = |text: &OsStr| text.to_string_lossy().into_owned();
         let program = ProgramSpec {
             role: format!("hook {}", self.name),
@@ -111,7 +112,7 @@ impl Hook {
     }
 
     /// [`Hook::ask`] on another host.
-    pub fn ask_on(&self, host: &dyn Host) -> Result<serde_json::Value, Error> {
+    pub(crate) fn ask_on(&self, host: &dyn Host) -> Result<serde_json::Value, Error> {
         let ran = self.run_on(host)?;
         if ran.ended != ProcessExit::Exit(0) {
             let last = ran.errors.trim().lines().last().unwrap_or("it wrote nothing");
@@ -212,9 +213,10 @@ pub fn variable(prefix: &str, name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use fixture::{TestDir, is_alive, until};
+
     use super::*;
-    use crate::fixture::{Bench, FakeHost, Strings, TestDir, is_alive, until};
-    use crate::linux;
+    use crate::fakes::{Bench, FakeHost, Strings};
 
     fn hook(folder: &TestDir, script: &str) -> Hook {
         Hook {
@@ -273,7 +275,7 @@ mod tests {
         let leaves = hook(&folder, &format!("sleep 1000 & echo $! > {}; echo '{{}}'", note.display()));
         assert!(leaves.ask().unwrap().is_object());
         let pid: u32 = std::fs::read_to_string(note).unwrap().trim().parse().unwrap();
-        let stat = crate::linux::procfs::stat(pid).unwrap();
+        let stat = linux::procfs::stat(pid).unwrap();
         assert!(linux::signal(&stat, Signal::KILL));
     }
 

@@ -1,60 +1,35 @@
 //! Hosts, targets, faults and probes: the target of one trial is put on its hosts, watched,
 //! broken, and always taken down.
 
-pub mod checkups;
+mod caller;
 mod deployment;
-pub mod doctor;
-pub mod environment;
+mod deployment_spec;
 mod error;
-pub mod faults;
 #[cfg(test)]
-mod fixture;
+mod fakes;
+pub mod faults;
+pub mod fingerprints;
 mod hooks;
+mod host;
+mod host_process;
 pub mod hosts;
-mod linux;
 pub mod placement;
-pub mod plain_text;
-mod ports;
-pub mod probes;
 mod process_log;
-mod process_tree;
 pub mod profiles;
 mod readiness;
 pub mod registry;
-pub mod runner;
-mod sampling;
+pub mod sampling;
+mod session;
 pub mod targets;
 pub mod trusted;
+mod untrusted_path;
 
-use std::collections::BTreeMap;
-
-pub use deployment::{Deployment, DeploymentSpec, HostEvent, Member, MemberAnswer, NotUp, WatchedProcesses};
-pub use error::{Error, PortHolder};
-pub use linux::ends_with_us;
+pub use caller::Caller;
+pub use deployment::{Deployment, HostEvent, MemberAnswer, NotUp};
+pub use deployment_spec::DeploymentSpec;
+pub use error::Error;
+pub use hooks::{Hook, OutputStream};
 pub use placement::ClientPlacement;
-
-/// Speaks the target's protocol for the lab, which does not know it.
-pub trait Caller: Send + Sync {
-    /// Sends one operation to `service` (`host:port`, or the target's URL) on a connection of its own.
-    ///
-    /// # Errors
-    /// In words, if there was no connection or no `ok` answer. Readiness is asked like this.
-    fn call(&self, service: &str, operation: &str, with: &BTreeMap<String, String>) -> Result<(), String>;
-
-    /// The same for the fault `call`, whose operation may well destroy what would have answered: a connection
-    /// that broke after the operation was sent is no error here.
-    ///
-    /// # Errors
-    /// In words, if the operation could not be sent or was refused.
-    fn provoke(&self, service: &str, operation: &str, with: &BTreeMap<String, String>) -> Result<(), String> {
-        self.call(service, operation, with)
-    }
-
-    /// A GET by `https`, which the lab does not speak itself: `service` is the URL up to its path.
-    ///
-    /// # Errors
-    /// In words, if there was no answer of status 2xx.
-    fn get(&self, _service: &str, _path: &str) -> Result<(), String> {
-        Err("readiness cannot be asked by `https` here".to_owned())
-    }
-}
+pub use readiness::UrlParts;
+pub use registry::cleanup::{CleanupReport, clean};
+pub use untrusted_path::{TrustProblem, UntrustedPath};

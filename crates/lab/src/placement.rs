@@ -4,16 +4,21 @@
 
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd as _, OwnedFd};
-use std::sync::Arc;
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
 
 use experiment::plan;
 use experiment::profile::{Disk, Link, Profile};
 use experiment::quantity::show_bytes;
-use rustix::thread::{CpuSet, LinkNameSpaceType, move_into_link_name_space, sched_setaffinity};
+use linux::cgroup::{Controller, Hierarchies};
+use linux::procfs;
+use runner::Envelope;
+use runner::machine::score;
+use runner::probes::memory_bytes;
+use rustix::thread::{CpuSet, LinkNameSpaceType, move_into_link_name_space, sched_getaffinity, sched_setaffinity};
 
 use crate::Error;
-use crate::runner::Envelope;
-use crate::runner::session::RunnerSession;
+use crate::session::RunnerSession;
 
 /// As much of the CPUs may be asked for: beyond, hosts wait for each other and no core gets what it was promised.
 const USABLE: f64 = 0.8;
@@ -31,10 +36,29 @@ pub struct MachineCapacity {
     pub cpus: Vec<u32>,
     /// Memory that is available, bytes.
     pub memory_bytes: u64,
-    /// Rounds/s of one core, as [`crate::runner::machine::score`] has it; only needed for profiles that give no speed.
+    /// Rounds/s of one core, as [`score`] has it; only needed for profiles that give no speed.
     pub score: Option<f64>,
     /// Whether hosts cannot be kept off the clients' CPUs: the kernel or the system lacks `cpuset`.
     pub shares_cpus: bool,
+}
+
+/// What of this machine a lab can use: the CPUs that this program may run on, the memory that is available and, where the
+/// lab's profiles need it, a core's score, which takes a second.
+#[must_use]
+pub fn room(lab: &plan::Lab) -> MachineCapacity {
+    // Measured once, because every trial is to be played alike.
+    static SCORE: OnceLock<f64> = OnceLock::new();
+    let cpus = sched_getaffinity(None).map(|set| {
+        let numbers = (0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu));
+        numbers.filter_map(|cpu| u32::try_from(cpu).ok()).collect()
+    });
+    let memory = procfs::text(Path::new("/proc/meminfo")).unwrap_or_default();
+    MachineCapacity {
+        cpus: cpus.unwrap_or_default(),
+        memory_bytes: memory_bytes(&memory, "MemAvailable:").unwrap_or(u64::MAX),
+        shares_cpus: Hierarchies::detect().of(Controller::Cpuset).is_none(),
+        score: needs_score(lab).then(|| *SCORE.get_or_init(score)),
+    }
 }
 
 /// Who runs where.

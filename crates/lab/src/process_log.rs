@@ -10,8 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use experiment::manifest::LogTexts;
-
-use crate::plain_text;
+use runner::plain_text;
 
 /// The beginning of a log, kept as it comes.
 const HEAD_BYTES: u64 = 16 << 20;

@@ -74,8 +74,9 @@ fn all_in(path: &[PathBuf]) -> BTreeMap<String, ProfileFile> {
 mod tests {
     use std::path::Path;
 
+    use fixture::TestDir;
+
     use super::*;
-    use crate::fixture::TestDir;
 
     #[test]
     fn the_first_of_a_name_counts_and_what_is_no_profile_does_not() {

@@ -5,7 +5,7 @@ use std::io::{self, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs as _};
 use std::time::{Duration, Instant};
 
-use crate::hosts::{HostProcess, ProcessExit};
+use crate::host_process::{HostProcess, ProcessExit};
 use crate::{Caller, Error};
 
 /// Between attempts.
@@ -223,7 +223,7 @@ mod tests {
     use std::net::TcpListener;
 
     use super::*;
-    use crate::fixture::LineClient;
+    use crate::fakes::LineClient;
 
     /// A server that gives one answer to each connection, at its address.
     fn answering(answer: &'static str) -> String {
@@ -261,7 +261,7 @@ mod tests {
             get(&secret, &LineClient),
             Err(format!("asked `/health?now` of {}", secret.trim_end_matches("/health?now")))
         );
-        let free = crate::ports::free(1).unwrap()[0];
+        let free = runner::ports::free(1).unwrap()[0];
         assert_eq!(reach(&format!("127.0.0.1:{free}")), Err("connection refused".to_owned()));
         let check = ReadinessCheck::Call { service: format!("127.0.0.1:{free}"), operation: "ping".to_owned() };
         assert_eq!(attempt(&check, &LineClient), Err("connection refused".to_owned()));

@@ -1,6 +1,8 @@
 //! Everything that a run makes, written down before it is made, so that whatever ends the run,
 //! the next start finds what it left, and ends and removes it.
 
+pub mod cleanup;
+
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
@@ -9,18 +11,14 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use linux::cgroup::{self, Device};
+use linux::{ProcessGroup, RunTag, mount, procfs};
+use runner::{MARK, top_of};
 use rustix::process::geteuid;
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
-use crate::hosts::{Leftover, remove_remote};
-use crate::linux::cgroup::{self, Device};
-use crate::linux::{ProcessGroup, RunTag, mount, procfs};
-use crate::runner::groups::top_of;
 use crate::trusted::{self, PrivateFolder};
-
-/// The variable that marks every process of a run.
-pub const MARK: &str = "PLIMSOLL_RUN";
 
 /// Runs begun by this process.
 static BEGUN: AtomicU32 = AtomicU32::new(0);
@@ -236,131 +234,6 @@ impl RegistryWriter {
     }
 }
 
-/// What came of [`clean`].
-#[derive(Debug, Default)]
-pub struct CleanupReport {
-    /// A line for each thing that was removed: a process, a loop device, a folder, a run.
-    pub removed: Vec<String>,
-    /// A line for each machine that could not be reached to see what is left there.
-    pub unreached: Vec<String>,
-    /// A line for each thing that is not ours to judge: what another user can have written, a run of another pid namespace.
-    pub left_alone: Vec<String>,
-    /// What is ours and could not be removed.
-    pub failed: Vec<Error>,
-}
-
-impl CleanupReport {
-    /// What another can have written is named, and neither obeyed nor removed.
-    fn failed(&mut self, error: Error) {
-        match error {
-            Error::Distrusted(found) => {
-                self.left_alone.push(format!("{found}; nothing in there is obeyed or removed"));
-            }
-            error => self.failed.push(error),
-        }
-    }
-}
-
-/// Removes what abandoned runs left: their processes, control groups, loop devices, private folders and entries. A run is abandoned
-/// when the process that began it is gone; live ones are not touched, nor are those of which that cannot be seen from here. All is
-/// tried, whatever fails.
-#[must_use]
-pub fn clean() -> CleanupReport {
-    let mut cleaned = CleanupReport::default();
-    for folder in folders() {
-        clean_in(&folder, &mut cleaned);
-    }
-    cleaned
-}
-
-pub(crate) fn clean_in(folder: &Path, cleaned: &mut CleanupReport) {
-    let folder = match PrivateFolder::find(folder) {
-        Ok(Some(folder)) => folder,
-        Ok(None) => return,
-        Err(error) => return cleaned.failed(error),
-    };
-    for name in entries(&folder) {
-        let tidied = match read_entry(&folder, &name) {
-            Ok(Some(record)) => tidy(&folder, &name, record, cleaned),
-            Ok(None) => remove_unreadable(&folder, &name).map(|removed| {
-                let gone = removed.then(|| format!("entry {}", folder.path(&name).display()));
-                cleaned.removed.extend(gone);
-            }),
-            // Another that begins at the same time has been quicker.
-            Err(Error::System { error, .. }) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            Err(error) => Err(error),
-        };
-        if let Err(error) = tidied {
-            cleaned.failed(error);
-        }
-    }
-}
-
-/// Removes what a run left, if it is over.
-fn tidy(
-    folder: &PrivateFolder,
-    name: &str,
-    mut record: RegistryEntry,
-    cleaned: &mut CleanupReport,
-) -> Result<(), Error> {
-    match record.owner.standing() {
-        OwnerState::Alive => return Ok(()),
-        OwnerState::Gone => {}
-        // Its numbers mean other processes here.
-        OwnerState::GoneWithNamespace => record.groups.clear(),
-        OwnerState::Elsewhere => {
-            cleaned.left_alone.push(format!(
-                "run {} ({}) began in another pid namespace, so that it cannot be seen from here whether it goes on; `plimsoll clean` \
-                 looks after it there, or as root outside of all containers; its entry is {}",
-                record.id,
-                record.folder.display(),
-                folder.path(name).display()
-            ));
-            return Ok(());
-        }
-    }
-    remove(folder, name, &record, cleaned)
-}
-
-fn remove(
-    folder: &PrivateFolder,
-    name: &str,
-    record: &RegistryEntry,
-    cleaned: &mut CleanupReport,
-) -> Result<(), Error> {
-    // Nothing survives a reboot but files.
-    if record.owner.is_of_this_boot() {
-        let marks = RunTag { variables: vec![format!("{MARK}={}", record.id)], groups: record.groups.clone() };
-        let (ended, left) = marks.end(true);
-        cleaned.removed.extend(ended.iter().map(|stat| format!("process {} ({})", stat.pid, stat.name)));
-        if !left.is_empty() {
-            return Err(Error::Left { pids: left.iter().map(|stat| stat.pid).collect() });
-        }
-        record.kernel.remove(&record.id, &mut cleaned.removed)?;
-    }
-    for scratch in &record.scratch {
-        // Only what this run can have made: a damaged entry must not remove anything else.
-        if belongs_to(scratch, &record.id) && remove_scratch(scratch)? {
-            cleaned.removed.push(format!("folder {}", scratch.display()));
-        }
-    }
-    // Nobody waits for another machine again and again: its folder is removed when it can be, or named.
-    for looked in remove_remote(&record.remotes, &record.id) {
-        match looked {
-            Ok(removed) => cleaned.removed.extend(removed),
-            Err(why) => cleaned.unreached.push(why),
-        }
-    }
-    // Another that begins at the same time has been quicker.
-    let is_there = folder.has(name);
-    let _ = folder.remove(&rewritten(name));
-    folder.remove(name).map_err(Error::system(format!("remove {}", folder.path(name).display())))?;
-    if is_there {
-        cleaned.removed.push(format!("run {} ({})", record.id, record.folder.display()));
-    }
-    Ok(())
-}
-
 // An entry of the registry: one JSON object a line, only ever appended to, and readable with its
 // last line torn.
 
@@ -417,6 +290,15 @@ pub(crate) enum RegistryLine {
     Group(ProcessGroup),
     /// A folder on another machine, which removes it itself when the connection ends.
     Remote(Leftover),
+}
+
+/// A folder on another machine.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Leftover {
+    /// Where, as the experiment has it.
+    pub destination: String,
+    /// The beginning of the folder's name.
+    pub folder: String,
 }
 
 /// The process that plays a run. A pid alone is no name: it is used again.
@@ -499,7 +381,8 @@ struct RegistryEntry {
 }
 
 /// Where entries are, the first being where new ones go.
-pub(crate) fn folders() -> Vec<PathBuf> {
+#[must_use]
+pub fn folders() -> Vec<PathBuf> {
     let mut folders = Vec::new();
     if let Some(runtime) = std::env::var_os("XDG_RUNTIME_DIR").filter(|path| !path.is_empty()) {
         folders.push(PathBuf::from(runtime).join("plimsoll"));

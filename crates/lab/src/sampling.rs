@@ -6,32 +6,30 @@
 //! Measured on a virtual machine with 2 cores, 90 processes and an Erlang VM of 21 threads as
 //! target: 0.6 ms of CPU time for a reading, so 0.06 % of a core.
 
-mod reader;
-
 use std::collections::BTreeMap;
 use std::io::{self, Read as _, Write as _};
-use std::net::{TcpStream, ToSocketAddrs as _};
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs as _};
 use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use linux::cgroup::OwnCgroups;
 use record::clock::Clock;
 use record::events::What;
 use record::rows::{Metric, Sample};
+use runner::plain_text;
+use runner::ports::TargetLocation;
+use runner::probes::CpuTicks;
+use runner::process_tree::{ExternalTarget, Member};
+use runner::sample_reader::{RunGroup, SampleReader, strangers_pct};
+use runner::sample_source::{ProcDir, SampleSource};
+use runner::top_of;
 
-use reader::RunGroup;
-pub(crate) use reader::{HostBounds, ProcDir, SampleReader, SampleSource, strangers_pct};
-
-use crate::deployment::WatchedProcesses;
-use crate::linux::cgroup::OwnCgroups;
-use crate::ports::TargetLocation;
-use crate::probes::CpuTicks;
+use crate::Error;
 use crate::readiness::UrlParts;
-use crate::runner::groups::top_of;
-use crate::runner::session::RunnerSession;
-use crate::{Error, plain_text};
+use crate::session::RunnerSession;
 
 /// The threads that read.
 pub struct Probes {
@@ -273,9 +271,48 @@ impl ScrapeClients {
 // Whom the probes ask: the runners of a lab's hosts, as they come and go, and what this machine
 // is to that lab.
 
+/// Role of a target that is started by a command, or runs already.
+pub(crate) const COMMAND_ROLE: &str = "target";
+
+/// What the probes look at: kept up to date by the deployment while they run.
+#[derive(Debug, Clone, Default)]
+pub struct WatchedProcesses {
+    pub(crate) host: Arc<str>,
+    pub(crate) members: Arc<Mutex<Vec<Member>>>,
+    pub(crate) sources: ProbeSources,
+    /// Where a target answers of which not all was started here, or why that is not known.
+    pub(crate) address: Option<Result<SocketAddr, String>>,
+    /// CPUs of this machine that are the clients' alone; empty: there are none.
+    pub(crate) clients_cpus: Arc<[u32]>,
+}
+
+impl WatchedProcesses {
+    /// This machine's name among the hosts; `local` where the target is not ours and may run elsewhere.
+    #[must_use]
+    pub fn host(&self) -> &str {
+        if self.host.is_empty() { "local" } else { &self.host }
+    }
+
+    /// The processes of the target that run now.
+    #[must_use]
+    pub fn members(&self) -> Vec<Member> {
+        self.members.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The target, if it has to be found behind its address.
+    pub(crate) fn sought(&self) -> Option<ExternalTarget> {
+        let name = (self.host().to_owned(), COMMAND_ROLE.to_owned());
+        Some(ExternalTarget::new(self.address.clone()?, name))
+    }
+
+    pub(crate) fn set(&self, members: Vec<Member>) {
+        *self.members.lock().unwrap_or_else(PoisonError::into_inner) = members;
+    }
+}
+
 /// Whom the probes ask besides this machine. The default: nobody, for this machine is the target's host.
 ///
-/// The site keeps one and hands out copies, which see what it is told: that a host has another runner since it was booted
+/// The deployment keeps one and hands out copies, which see what it is told: that a host has another runner since it was booted
 /// again, or none since it crashed.
 #[derive(Debug, Clone, Default)]
 pub struct ProbeSources {
@@ -518,15 +555,17 @@ mod tests {
     use std::net::TcpListener;
     use std::sync::mpsc::sync_channel;
 
+    use fixture::{TestDir, until};
+    use runner::process_tree::ProcessForest;
+    use runner::{Setup, VERSION};
+
     use super::*;
-    use crate::fixture::{TestDir, until};
-    use crate::runner::{Setup, VERSION, beside};
+    use crate::fakes::{Bench, manifest, runner_thread};
 
     /// What is sampled of a lab for two seconds in which there are rows of each of these hosts.
     fn sampled(sources: ProbeSources, hosts: &[&str]) -> Vec<Sample> {
         let (sink, samples) = sync_channel(1000);
-        let mut watched = WatchedProcesses::default();
-        watched.sources = sources;
+        let watched = WatchedProcesses { sources, ..WatchedProcesses::default() };
         let probes = Probes::start(watched, Clock::starting_in(Duration::from_millis(5)), sink).unwrap();
         let mut rows: Vec<Sample> = Vec::new();
         until("two seconds have rows", || {
@@ -553,7 +592,7 @@ mod tests {
         let runner = |name: &str| {
             let (input, to) = io::pipe().unwrap();
             let (from, output) = io::pipe().unwrap();
-            let serving = beside(input, output);
+            let serving = runner_thread(input, output);
             let version = VERSION.to_owned();
             let run = folder.file_name().unwrap().to_str().unwrap().to_owned();
             let setup = Setup { version, run, host: name.to_owned(), folder: folder.join(name), ..Setup::default() };
@@ -801,5 +840,25 @@ rpc_duration_seconds{quantile="0.01"} NaN
         ] {
             assert_eq!(read(nothing), [], "{nothing}");
         }
+    }
+
+    #[test]
+    fn a_running_target_is_seen() {
+        let bench = Bench::new();
+        let deployment = bench.up(&manifest(vec![crate::fakes::server("server")])).unwrap();
+        let read = || {
+            let mut host = Sample { host: "n1".to_owned(), ..Sample::default() };
+            let source = SampleSource::machine(ProcDir::at(Path::new("/proc")));
+            ProcessForest::default().read(&source, &deployment.members(), f64::NAN, &mut host)
+        };
+        let reading = read();
+        let (rows, own) = (reading.roles, reading.own.unwrap());
+        let roles: Vec<&str> = rows.iter().map(|row| row.process.as_str()).collect();
+        assert_eq!((roles.as_slice(), own.process.as_str(), own.host.as_str()), (["server"].as_slice(), "", "n1"));
+        assert!(rows[0].rss_bytes.unwrap() > 0 && rows[0].cpu_user_pct.is_none() && own.rss_bytes.unwrap() > 0);
+        // A thread of it waits in `accept`, for which the kernel holds a number that is not open yet: it must not count.
+        let files = Path::new("/proc").join(deployment.members()[0].pid.to_string()).join("fd");
+        let counted = || std::fs::read_dir(&files).unwrap().count() as u64;
+        until("they are counted", || read().roles[0].fds == Some(counted()));
     }
 }

@@ -273,12 +273,6 @@ fn run_apply(hook: &Hook, out: &mut dyn FnMut(&str)) -> Result<(), Error> {
 const SCRIPT: &str = include_str!("../../../scripts/debian-packages.sh");
 const APT: &str = "/usr/bin/apt-get";
 
-/// The command that installs these packages.
-#[must_use]
-pub fn install_command(packages: &[String]) -> String {
-    format!("sudo apt-get update && sudo apt-get install --yes --no-install-recommends {}", packages.join(" "))
-}
-
 /// Installs these packages. Services in them are neither started now nor at the next boot.
 ///
 /// # Errors
@@ -418,9 +412,11 @@ mod tests {
     use std::os::unix::fs::{PermissionsExt as _, chown};
 
     use experiment::manifest::Parameter;
+    use fixture::TestDir;
 
     use super::*;
-    use crate::fixture::{TestDir, manifest};
+    use crate::error::install_command;
+    use crate::fakes::manifest;
 
     #[test]
     fn the_first_of_a_name_counts_and_what_is_no_target_does_not() {

@@ -6,114 +6,24 @@
 //! next ones. It is the rule of sshd for `authorized_keys`.
 
 use std::collections::BTreeSet;
-use std::fmt;
 use std::fs::{self, DirBuilder, File, Metadata};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, FileTypeExt as _, MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use linux::procfs;
 use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, openat, unlinkat};
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
 use crate::Error;
-use crate::linux::procfs;
+use crate::untrusted_path::{TrustProblem, UntrustedPath, field};
 
 /// Others may make entries there, but rename or remove only their own.
 const STICKY: u32 = 0o1000;
 const GROUP_WRITES: u32 = 0o020;
 const OTHERS_WRITE: u32 = 0o002;
-
-/// A file or folder that somebody else can have written.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct UntrustedPath {
-    /// Which.
-    pub path: PathBuf,
-    /// Its owner.
-    pub uid: u32,
-    /// Its permissions.
-    pub mode: u32,
-    /// What is wrong with it.
-    pub why: TrustProblem,
-}
-
-/// What is wrong with a file or folder.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TrustProblem {
-    /// It belongs to neither root nor the caller, or not to the one who alone may own it.
-    Owner,
-    /// Its group may write to it, and others than the caller are in that.
-    Group(u32),
-    /// Everybody may write to it.
-    Everybody,
-    /// It is something else: a link, a pipe, a device.
-    Kind(&'static str),
-    /// The link leads nowhere, and others could make what it leads to.
-    Dangling,
-    /// It has other names, which may be in folders of others.
-    Links(u64),
-    /// It is longer than this, bytes.
-    Long(u64),
-}
-
-impl fmt::Display for UntrustedPath {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { path, uid, mode, why } = self;
-        let mode = mode & 0o7777;
-        write!(out, "{} belongs to {} and has mode {mode:04o}", path.display(), user(*uid))?;
-        match why {
-            TrustProblem::Owner => Ok(()),
-            TrustProblem::Group(gid) => write!(out, ": the group {gid} may write to it"),
-            TrustProblem::Everybody => write!(out, ": everybody may write to it"),
-            TrustProblem::Kind(kind) => write!(out, ": it is a {kind}"),
-            TrustProblem::Dangling => write!(out, ": it is a link to what is not there"),
-            TrustProblem::Links(count) => write!(out, ": it has {count} names"),
-            TrustProblem::Long(bytes) => write!(out, ": it is longer than {} KiB", bytes >> 10),
-        }
-    }
-}
-
-impl UntrustedPath {
-    fn of(path: &Path, found: &Metadata, why: TrustProblem) -> Self {
-        Self { path: path.to_path_buf(), uid: found.uid(), mode: found.mode(), why }
-    }
-
-    /// What to do about it.
-    #[must_use]
-    pub fn remedy(&self) -> String {
-        let (path, owner, me) = (self.path.display(), user(self.uid), user(geteuid().as_raw()));
-        match self.why {
-            TrustProblem::Owner => format!(
-                "run Plimsoll as {owner}; or, if you trust what is in there, chown it to {me}, or copy it to a folder that only \
-                 {me} can write to"
-            ),
-            TrustProblem::Group(_) | TrustProblem::Everybody => {
-                format!("if you trust what is in there: chmod go-w {path}")
-            }
-            TrustProblem::Kind(_) | TrustProblem::Dangling | TrustProblem::Links(_) | TrustProblem::Long(_) => {
-                format!("remove {path}")
-            }
-        }
-    }
-}
-
-impl From<UntrustedPath> for Error {
-    fn from(found: UntrustedPath) -> Self {
-        Self::Distrusted(Box::new(found))
-    }
-}
-
-/// `nobody (uid 65534)`
-fn user(uid: u32) -> String {
-    let passwd = procfs::text(Path::new("/etc/passwd")).unwrap_or_default();
-    let name = passwd.lines().find(|line| field(line, 2) == Some(uid)).and_then(|line| line.split(':').next());
-    name.map_or_else(|| format!("uid {uid}"), |name| format!("{name} (uid {uid})"))
-}
-
-fn field(line: &str, index: usize) -> Option<u32> {
-    line.split(':').nth(index)?.parse().ok()
-}
 
 /// Resolves a folder to which nobody but root and the caller can write, and which nobody else can swap.
 ///
@@ -315,7 +225,7 @@ fn led_to(link: &Path, found: &Metadata) -> Result<Option<PathBuf>, Error> {
 
 /// The folder, open.
 #[derive(Debug)]
-pub(crate) struct PrivateFolder {
+pub struct PrivateFolder {
     path: PathBuf,
     open: File,
 }
@@ -474,8 +384,9 @@ impl PrivateFolder {
 mod tests {
     use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
 
+    use fixture::TestDir;
+
     use super::*;
-    use crate::fixture::TestDir;
 
     fn mode(path: &Path, mode: u32) {
         fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();

@@ -3,7 +3,6 @@
 mod catalog;
 mod cli;
 mod commands;
-mod doctor_text;
 mod exit;
 mod output;
 mod placement_text;

@@ -3,8 +3,8 @@
 use experiment::duration;
 use experiment::plan::{Host, Lab, Plan, Trial};
 use experiment::quantity::{show_bits_per_s, show_bytes, show_bytes_per_s};
-use lab::placement::{Placement, place};
-use lab::runner::Envelope;
+use lab::placement::{Placement, place, room};
+use runner::Envelope;
 
 /// A line for each host of each lab, or what keeps it from being made; empty without hosts.
 pub fn words(plan: &Plan) -> String {
@@ -53,7 +53,7 @@ fn of_lab(lab: &Lab, trials: &[&Trial]) -> String {
         let who = if is_machines { "this machine cannot make them" } else { "no machine can make them" };
         format!("  {who}: {refused}{hint}\n")
     });
-    let Ok(placed) = place(lab, &lab::environment::room(lab)) else { return refused.unwrap_or_default() };
+    let Ok(placed) = place(lab, &room(lab)) else { return refused.unwrap_or_default() };
     let rows = grouped(lab.hosts.iter().zip(&placed.envelopes).map(|(host, envelope)| row(lab, host, envelope)));
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
     let mut text = String::new();

@@ -8,8 +8,8 @@ use std::fs;
 use std::path::Path;
 
 use analysis::{Rule, Threshold};
+use doctor::checkups::{self, CheckKind, CheckScope};
 use experiment::catalog::{Effect, Fault, Heals, Operation, Protocol};
-use lab::checkups::{self, CheckKind, CheckScope};
 use serde_json::{Map, Value};
 
 /// A page of the reference.

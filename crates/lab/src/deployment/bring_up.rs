@@ -14,23 +14,26 @@ use std::time::{Duration, Instant};
 use experiment::manifest::{self, Manifest};
 use experiment::plan::{self, TargetKind};
 use experiment::profile::Disk;
+use linux::procfs;
 use record::events::{HostFigures, What};
+use runner::Injection;
+use runner::{plain_text, ports, probes};
 use rustix::process::Signal;
 
 use super::injection::ActiveFaults;
 use super::layout::{LayoutInput, ProcessSlot, Service};
-use super::{Deployment, DeploymentSpec, HostEvent, Hosts, NotUp, presences, told, watched};
-use crate::hosts::{self, Host, HostProcess, ProcessExit, Start, at_once, on_all};
-use crate::linux::procfs;
+use super::{Deployment, HostEvent, Hosts, NotUp, presences, told, watched};
+use crate::deployment_spec::DeploymentSpec;
+use crate::host::{Host, in_parallel, on_each_host};
+use crate::host_process::{HostProcess, ProcessExit, Start};
+use crate::hosts;
 use crate::placement::ClientPlacement;
 use crate::process_log::LogWatcher;
 use crate::readiness::{self, ReadinessCheck, ReadinessWait, UrlParts};
-use crate::runner::Injection;
-use crate::runner::session::RunnerSession;
-use crate::{Caller, Error, plain_text, ports, probes, targets};
+use crate::sampling::COMMAND_ROLE;
+use crate::session::RunnerSession;
+use crate::{Caller, Error, targets};
 
-/// Role of a target that is started by a command, or runs already.
-pub(super) const COMMAND_ROLE: &str = "target";
 /// Seconds that such a target is given to stop.
 const COMMAND_STOP_S: f64 = 10.0;
 /// Keys of what is injected on hosts while the target starts.
@@ -73,7 +76,7 @@ pub fn up_on(
     let mut watched = watched(build.registry.id(), &hosts);
     watched.clients_cpus = ground.cpus().into();
     let ground = Arc::new(ground);
-    let mut site = Deployment {
+    let mut deployment = Deployment {
         hosts,
         presence,
         posts: Vec::new(),
@@ -89,37 +92,38 @@ pub fn up_on(
         at_once: Arc::clone(&build.at_once),
         is_switch_lost: false,
     };
-    site.note_hosts();
-    let notices = site.ground.notices.iter().cloned();
-    site.observed.extend(notices.map(|text| HostEvent { at: Instant::now(), what: What::Notice { text } }));
-    let prepared = interruptible(&sessions(&site.hosts), stop, || site.prepare(build));
-    match prepared.and_then(|()| site.start_in(&build.trial.lab, caller.as_ref(), stop)) {
+    deployment.note_hosts();
+    let notices = deployment.ground.notices.iter().cloned();
+    deployment.observed.extend(notices.map(|text| HostEvent { at: Instant::now(), what: What::Notice { text } }));
+    let prepared = interruptible(&sessions(&deployment.hosts), stop, || deployment.prepare(build));
+    match prepared.and_then(|()| deployment.start_in(&build.trial.lab, caller.as_ref(), stop)) {
         Ok(()) => {
-            site.watched.address = address(build, &site);
-            Ok(site)
+            deployment.watched.address = address(build, &deployment);
+            Ok(deployment)
         }
         Err(error) => {
             let interrupted = stop.load(Ordering::SeqCst);
             if interrupted {
                 // Those that were given up were not lost.
-                let down: Vec<usize> = (0..site.hosts.len()).filter(|index| !site.hosts[*index].is_up()).collect();
-                down.into_iter().for_each(|index| site.host_down(index, true));
+                let down: Vec<usize> =
+                    (0..deployment.hosts.len()).filter(|index| !deployment.hosts[*index].is_up()).collect();
+                down.into_iter().for_each(|index| deployment.host_down(index, true));
             }
-            let lost = || site.lost_host().unwrap_or(error);
+            let lost = || deployment.lost_host().unwrap_or(error);
             let error = if interrupted { Error::Interrupted } else { lost() };
             // What cannot be ended is in the registry's entry; why there is no target matters more.
-            let _ = site.kill_all();
-            Err(NotUp { error: Box::new(error), observed: site.poll() })
+            let _ = deployment.kill_all();
+            Err(NotUp { error: Box::new(error), observed: deployment.poll() })
         }
     }
 }
 
 /// Where a target answers of which not all was started here: it runs already, or a command may have left it behind. On the hosts of
 /// a lab all belongs to the target; and where programs are run they are the target.
-fn address(build: &DeploymentSpec<'_>, site: &Deployment) -> Option<Result<SocketAddr, String>> {
+fn address(build: &DeploymentSpec<'_>, deployment: &Deployment) -> Option<Result<SocketAddr, String>> {
     match &build.trial.target.kind {
         TargetKind::Running { url } | TargetKind::Started { url, .. } if !url.is_empty() => {
-            (!site.watched.sources.is_lab()).then(|| readiness::address(url))
+            (!deployment.watched.sources.is_lab()).then(|| readiness::address(url))
         }
         _ => None,
     }
@@ -314,7 +318,8 @@ impl Deployment {
         for post in &self.posts[role.clone()] {
             starts[post.host] = Some(&post.start);
         }
-        let started = on_all(&mut self.hosts, |index, host| starts[index].map(|start| host.start(start)).transpose());
+        let started =
+            on_each_host(&mut self.hosts, |index, host| starts[index].map(|start| host.start(start)).transpose());
         let mut started: Vec<_> = started.into_iter().map(Some).collect();
         let mut failed = None;
         for index in role {
@@ -359,7 +364,7 @@ impl Deployment {
         let failed = AtomicBool::new(false);
         let must_stop = || stop.load(Ordering::SeqCst) || failed.load(Ordering::SeqCst);
         let ready = self.ground.inside(|| {
-            at_once(posts, |(name, post)| {
+            in_parallel(posts, |(name, post)| {
                 let waiting = ReadinessWait {
                     role: &name,
                     check: &post.check,
@@ -434,7 +439,7 @@ fn look_around(
     hosts: &mut [Box<dyn Host>],
 ) -> Result<Vec<DiscoveredHost>, Error> {
     let folder = build.folder.filter(|folder| !folder.as_os_str().is_empty());
-    on_all(hosts, |index, host| {
+    on_each_host(hosts, |index, host| {
         let role = build.trial.lab.hosts.get(index).and_then(|host| host.role.clone());
         check_role(manifest, role.as_deref(), host)?;
         let target = folder.map(|folder| host.bring(folder)).transpose()?.unwrap_or_default();
@@ -605,7 +610,7 @@ impl Deployment {
             self.host_down(index, true);
         }
         self.watch();
-        self.let_go();
+        self.release();
         // What left its process group, or was started by something that did, still carries the mark.
         let (_, left) = if had_posts { self.ledger.marks().end(false) } else { Default::default() };
         if left.is_empty() { Ok(()) } else { Err(Error::Left { pids: left.iter().map(|stat| stat.pid).collect() }) }
@@ -671,7 +676,7 @@ impl Deployment {
     }
 
     /// A virtual host that is let go of ends all that is in it.
-    fn let_go(&mut self) {
+    fn release(&mut self) {
         let mut folders: Vec<Vec<String>> = self.hosts.iter().map(|_| Vec::new()).collect();
         for mut post in self.posts.drain(..) {
             // With the process goes whoever reads what it wrote last.
@@ -685,7 +690,7 @@ impl Deployment {
         }
         self.presence.clear();
         let hosts = std::mem::take(&mut self.hosts).into_iter().zip(folders).collect();
-        drop(at_once(hosts, |(host, folders): (Box<dyn Host>, Vec<String>)| {
+        drop(in_parallel(hosts, |(host, folders): (Box<dyn Host>, Vec<String>)| {
             folders.iter().for_each(|name| host.remove_folder(name));
             Ok(())
         }));
@@ -701,9 +706,11 @@ impl Drop for Deployment {
 
 #[cfg(test)]
 mod tests {
+    use fixture::TestDir;
+    use runner::{ProgramSpec, Setup, VERSION};
+
     use super::*;
-    use crate::fixture::TestDir;
-    use crate::runner::{ProgramSpec, Setup, VERSION, beside};
+    use crate::fakes::runner_thread;
 
     #[test]
     fn what_a_host_takes_long_for_is_given_up_when_the_user_wants_an_end() {
@@ -718,7 +725,7 @@ mod tests {
         };
         let (input, to) = std::io::pipe().unwrap();
         let (from, output) = std::io::pipe().unwrap();
-        let serving = beside(input, output);
+        let serving = runner_thread(input, output);
         let long = Duration::from_secs(600);
         let session = RunnerSession::open(Box::new(to), Box::new(from), &setup, long, &Default::default()).unwrap();
         let program = ProgramSpec { command: vec!["sleep".to_owned(), "600".to_owned()], ..ProgramSpec::default() };

@@ -1,4 +1,4 @@
-//! What faults do to a site: whom they may hit, what is injected on which host, which processes
+//! What faults do to a deployment: whom they may hit, what is injected on which host, which processes
 //! stand still, and how each of it is undone.
 
 use std::collections::BTreeMap;
@@ -9,15 +9,16 @@ use std::time::{Duration, Instant};
 use experiment::plan;
 use experiment::profile::{Disk, Link};
 use record::events::{HostFigures, What};
+use runner::{Injection, ProgramSpec};
 use rustix::process::Signal;
 
 use super::bring_up::PortNumbers;
 use super::layout::ProcessSlot;
 use super::{Deployment, HostEvent};
 use crate::deployment::bring_up::DiscoveredHost;
-use crate::hosts::{Host, ProgramOutput, at_once};
-use crate::runner::session::RunnerSession;
-use crate::runner::{Injection, ProgramSpec};
+use crate::host::{Host, in_parallel};
+use crate::host_process::ProgramOutput;
+use crate::session::RunnerSession;
 use crate::{Caller, Error};
 
 /// What is broken at the moment, and what has to be known of the lab to break it.
@@ -169,7 +170,7 @@ fn ipv4(host: &str, address: &str) -> Result<Ipv4Addr, Error> {
         .ok_or_else(|| Error::Fault(format!("{host} ({address}) has no IPv4 address, and only those can be cut off")))
 }
 
-// Faults of a site's hosts: states injected on them and healed, crashes and boots.
+// Faults of a deployment's hosts: states injected on them and healed, crashes and boots.
 
 /// A state that a host is in.
 #[derive(Debug)]
@@ -189,7 +190,7 @@ impl Deployment {
         let wanted: Vec<ActiveInjection> = controls.iter().map(injected).collect::<Result<_, Error>>()?;
         let hosts = self.hosts.iter_mut().enumerate();
         let items = hosts.filter_map(|(index, host)| Some((wanted.iter().find(|one| one.host == index)?, host)));
-        let done = at_once(items.filter(|(_, host)| host.is_up()).collect(), |(injected, host)| {
+        let done = in_parallel(items.filter(|(_, host)| host.is_up()).collect(), |(injected, host)| {
             let name = host.name().to_owned();
             host.inject(key, &injected.control).map_err(|error| match error {
                 Error::Fault(reason) => Error::Fault(format!("{name}: {reason}")),
@@ -213,7 +214,7 @@ impl Deployment {
         let items = hosts.filter(|(index, _)| own.iter().any(|injected| injected.host == *index));
         // With a host that is down, all that was injected on it is gone.
         let items = items.map(|(_, host)| host).filter(|host| host.is_up()).collect();
-        let done = at_once(items, |host: &mut Box<dyn Host>| host.heal(key));
+        let done = in_parallel(items, |host: &mut Box<dyn Host>| host.heal(key));
         if done.iter().any(|one| matches!(one, Err(Error::HostLost { .. }))) {
             self.ask_all_whether_they_answer();
         }
@@ -224,7 +225,7 @@ impl Deployment {
     /// counts as lost. Else each would be waited for with its own fault, one after the other.
     fn ask_all_whether_they_answer(&self) {
         let sessions = self.hosts.iter().filter(|host| host.is_up()).filter_map(|host| host.session()).collect();
-        drop(at_once(sessions, |session: Arc<RunnerSession>| session.figures().map(drop)));
+        drop(in_parallel(sessions, |session: Arc<RunnerSession>| session.figures().map(drop)));
     }
 
     /// Ends a host at once, with all that runs on it.
@@ -360,7 +361,7 @@ fn at_speed(link: &Link, speed: f64) -> Link {
     }
 }
 
-// Faults of a site's processes: signalled, stopped where they stand, started again.
+// Faults of a deployment's processes: signalled, stopped where they stand, started again.
 
 /// For a process that was killed to be gone before it is started again.
 const END_PATIENCE: Duration = Duration::from_secs(1);
@@ -504,17 +505,18 @@ fn does_not_run() -> Error {
 mod tests {
     use std::time::Duration;
 
+    use fixture::until;
     use record::events::What;
+    use runner::Injection;
 
     use crate::deployment::Deployment;
-    use crate::fixture::{FakeDeployment, until};
-    use crate::runner::Injection;
+    use crate::fakes::FakeDeployment;
 
     const SQUEEZE: Injection = Injection::Cpu { of_profile: 0.5 };
     const SQUEEZED: &str = r#"{"control":"cpu","of_profile":0.5}"#;
 
     /// What `poll` saw, a line each.
-    fn seen(site: &mut Deployment) -> Vec<String> {
+    fn seen(deployment: &mut Deployment) -> Vec<String> {
         let line = |what| match what {
             What::ProcessUp { host, process, .. } => format!("{host} {process} up"),
             What::ProcessDown { host, process, how, expected, .. } => format!("{host} {process} down {how} {expected}"),
@@ -522,22 +524,22 @@ mod tests {
             What::HostDown { host, expected } => format!("{host} down {expected}"),
             other => format!("{other:?}"),
         };
-        site.poll().into_iter().map(|observed| line(observed.what)).collect()
+        deployment.poll().into_iter().map(|observed| line(observed.what)).collect()
     }
 
     #[test]
     fn what_one_occurrence_injected_only_it_heals() {
         let mut stage = FakeDeployment::of(3);
-        stage.site.inject("a#1", &[("n1".to_owned(), SQUEEZE), ("n3".to_owned(), SQUEEZE)]).unwrap();
-        stage.site.inject("a#2", &[("n3".to_owned(), SQUEEZE)]).unwrap();
+        stage.deployment.inject("a#1", &[("n1".to_owned(), SQUEEZE), ("n3".to_owned(), SQUEEZE)]).unwrap();
+        stage.deployment.inject("a#2", &[("n3".to_owned(), SQUEEZE)]).unwrap();
         stage.done();
-        stage.site.heal("a#1").unwrap();
+        stage.deployment.heal("a#1").unwrap();
         assert_eq!(stage.done(), ["n1 heal a#1", "n3 heal a#1"]);
-        stage.site.heal("a#1").unwrap();
+        stage.deployment.heal("a#1").unwrap();
         assert_eq!(stage.done(), [] as [&str; 0]);
         assert!(
             stage
-                .site
+                .deployment
                 .inject("a#3", &[("n9".to_owned(), SQUEEZE)])
                 .err()
                 .unwrap()
@@ -549,96 +551,96 @@ mod tests {
     #[test]
     fn a_control_outlives_a_crash() {
         let mut stage = FakeDeployment::of(2);
-        seen(&mut stage.site);
-        stage.site.inject("cut#1", &[("n2".to_owned(), SQUEEZE)]).unwrap();
-        stage.site.crash_host("n2", "crash#1").unwrap();
+        seen(&mut stage.deployment);
+        stage.deployment.inject("cut#1", &[("n2".to_owned(), SQUEEZE)]).unwrap();
+        stage.deployment.crash_host("n2", "crash#1").unwrap();
         assert_eq!(stage.done(), [&format!("n2 inject cut#1 {SQUEEZED}"), "n2 crash"]);
         assert_eq!(
-            seen(&mut stage.site),
+            seen(&mut stage.deployment),
             ["n2 down true", "n2 server down signal 9 true", "n2 agent down signal 9 true"]
         );
-        assert_eq!(stage.site.members().len(), 2);
+        assert_eq!(stage.deployment.members().len(), 2);
 
         // What is injected on a host that is down waits for it; what is healed meanwhile is gone.
-        stage.site.inject("cut#2", &[("n2".to_owned(), SQUEEZE)]).unwrap();
-        stage.site.heal("cut#1").unwrap();
-        assert!(stage.site.crash_host("n2", "crash#2").err().unwrap().to_string().contains("n2 is down already"));
+        stage.deployment.inject("cut#2", &[("n2".to_owned(), SQUEEZE)]).unwrap();
+        stage.deployment.heal("cut#1").unwrap();
+        assert!(stage.deployment.crash_host("n2", "crash#2").err().unwrap().to_string().contains("n2 is down already"));
         assert_eq!(stage.done(), [] as [&str; 0]);
 
-        stage.site.boot_hosts("crash#2").unwrap();
+        stage.deployment.boot_hosts("crash#2").unwrap();
         assert_eq!(stage.done(), [] as [&str; 0], "it crashed nothing");
-        stage.site.boot_hosts("crash#1").unwrap();
+        stage.deployment.boot_hosts("crash#1").unwrap();
         let expected = ["n2 boot", &format!("n2 inject cut#2 {SQUEEZED}"), "n2 start server", "n2 start agent"];
         assert_eq!(stage.done(), expected);
-        assert_eq!(seen(&mut stage.site), ["n2 up netns", "n2 server up", "n2 agent up"]);
-        stage.site.boot_hosts("crash#1").unwrap();
+        assert_eq!(seen(&mut stage.deployment), ["n2 up netns", "n2 server up", "n2 agent up"]);
+        stage.deployment.boot_hosts("crash#1").unwrap();
         assert_eq!(stage.done(), [] as [&str; 0]);
     }
 
     #[test]
     fn a_host_that_does_not_come_back_is_said() {
         let mut stage = FakeDeployment::of(2);
-        stage.site.crash_host("n1", "crash#1").unwrap();
+        stage.deployment.crash_host("n1", "crash#1").unwrap();
         stage.refuse(Some("boot"));
-        assert_eq!(stage.site.boot_hosts("crash#1").err().unwrap().to_string(), "it cannot");
+        assert_eq!(stage.deployment.boot_hosts("crash#1").err().unwrap().to_string(), "it cannot");
         stage.refuse(None);
         stage.done();
-        stage.site.stop().unwrap();
+        stage.deployment.stop().unwrap();
         assert!(stage.done().iter().all(|line| line.starts_with("n2")), "nothing is asked of a host that is down");
     }
 
     #[test]
     fn two_that_hold_a_process_let_it_go_together() {
         let mut stage = FakeDeployment::of(1);
-        let post = stage.site.post_of("n1", None).unwrap();
-        stage.site.pause(post, "a#1").unwrap();
-        stage.site.pause(post, "b#1").unwrap();
-        stage.site.unpause("a#1");
+        let post = stage.deployment.post_of("n1", None).unwrap();
+        stage.deployment.pause(post, "a#1").unwrap();
+        stage.deployment.pause(post, "b#1").unwrap();
+        stage.deployment.unpause("a#1");
         assert_eq!(stage.done(), ["n1 server group signal 19", "n1 server group signal 19"]);
-        stage.site.unpause("b#1");
-        stage.site.unpause("b#1");
+        stage.deployment.unpause("b#1");
+        stage.deployment.unpause("b#1");
         assert_eq!(stage.done(), ["n1 server group signal 18"]);
     }
 
     #[test]
     fn a_restart_goes_on_with_every_look() {
         let mut stage = FakeDeployment::of(1);
-        seen(&mut stage.site);
-        let post = stage.site.post_of("n1", Some("agent")).unwrap();
-        stage.site.restart(post, Duration::from_millis(1)).unwrap();
-        assert!(stage.site.restart(post, Duration::ZERO).err().unwrap().to_string().contains("already"));
+        seen(&mut stage.deployment);
+        let post = stage.deployment.post_of("n1", Some("agent")).unwrap();
+        stage.deployment.restart(post, Duration::from_millis(1)).unwrap();
+        assert!(stage.deployment.restart(post, Duration::ZERO).err().unwrap().to_string().contains("already"));
         let mut all = Vec::new();
         until("it is up again", || {
-            all.extend(seen(&mut stage.site));
+            all.extend(seen(&mut stage.deployment));
             all.len() == 2
         });
         assert_eq!(all, ["n1 agent down signal 15 true", "n1 agent up"]);
         assert_eq!(stage.done(), ["n1 agent signal 15", "n1 start agent"]);
-        stage.site.restart(post, Duration::ZERO).unwrap();
+        stage.deployment.restart(post, Duration::ZERO).unwrap();
     }
 
     #[test]
     fn a_restart_that_fails_is_said_once() {
         let mut stage = FakeDeployment::of(1);
-        let post = stage.site.post_of("n1", None).unwrap();
-        stage.site.restart(post, Duration::ZERO).unwrap();
+        let post = stage.deployment.post_of("n1", None).unwrap();
+        stage.deployment.restart(post, Duration::ZERO).unwrap();
         stage.refuse(Some("start server"));
         let mut all = Vec::new();
         until("it is noticed", || {
-            all.extend(seen(&mut stage.site));
+            all.extend(seen(&mut stage.deployment));
             all.iter().any(|line| line.contains("could not be started again: it cannot"))
         });
-        assert!(seen(&mut stage.site).is_empty());
+        assert!(seen(&mut stage.deployment).is_empty());
     }
 
     #[test]
     fn everything_is_mended_before_the_end() {
         let mut stage = FakeDeployment::of(2);
-        let post = stage.site.post_of("n1", None).unwrap();
-        stage.site.pause(post, "a#1").unwrap();
-        stage.site.inject("b#1", &[("n2".to_owned(), Injection::Freeze)]).unwrap();
+        let post = stage.deployment.post_of("n1", None).unwrap();
+        stage.deployment.pause(post, "a#1").unwrap();
+        stage.deployment.inject("b#1", &[("n2".to_owned(), Injection::Freeze)]).unwrap();
         stage.done();
-        stage.site.stop().unwrap();
+        stage.deployment.stop().unwrap();
         assert_eq!(stage.done()[..2], ["n2 heal b#1", "n1 server group signal 18"]);
     }
 }

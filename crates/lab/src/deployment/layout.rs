@@ -11,7 +11,7 @@ use rustix::process::Signal;
 use super::bring_up::{DiscoveredHost, PortNumbers};
 use crate::Error;
 use crate::hooks::variable;
-use crate::hosts::{HostProcess, Start};
+use crate::host_process::{HostProcess, Start};
 use crate::process_log::LogWatcher;
 use crate::readiness::ReadinessCheck;
 use crate::sampling::Endpoint;
@@ -379,7 +379,7 @@ mod tests {
     use experiment::manifest::{Metrics, Process as Wanted};
 
     use super::*;
-    use crate::fixture::{Adjust as _, manifest, server, shell};
+    use crate::fakes::{Adjust as _, manifest, server, shell};
     use crate::targets;
 
     fn host(number: usize, role: Option<&str>, roles: &[&str]) -> DiscoveredHost {

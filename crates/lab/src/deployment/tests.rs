@@ -10,15 +10,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use experiment::manifest::{Manifest, Parameter, ReadyCheck, Takes};
 use experiment::plan::TargetKind;
+use fixture::{is_alive, ourselves, stays_alive, until};
 use record::events::What;
 use serde_json::json;
 
 use super::*;
 use crate::deployment::bring_up::slowdown;
-use crate::fixture::{
-    Adjust as _, Bench, FakeLab, LineClient, folder_trial, is_alive, manifest, ourselves, server, shell, stays_alive,
-    story, trial, until,
-};
+use crate::fakes::{Adjust as _, Bench, FakeLab, LineClient, folder_trial, manifest, server, shell, story, trial};
 use crate::{ClientPlacement, Deployment};
 
 fn ups_and_downs(observed: &[HostEvent]) -> Vec<String> {
@@ -45,23 +43,23 @@ fn processes_come_up_in_order_and_go_down_in_reverse() {
         shell("second", &[&stop("second")]).after("server"),
         server("server"),
     ]);
-    let mut site = bench.up(&manifest).unwrap();
-    assert_eq!(ups_and_downs(&site.poll()), ["up server", "up second", "up third"]);
-    assert_eq!(site.members().len(), 3);
-    site.stop().unwrap();
+    let mut deployment = bench.up(&manifest).unwrap();
+    assert_eq!(ups_and_downs(&deployment.poll()), ["up server", "up second", "up third"]);
+    assert_eq!(deployment.members().len(), 3);
+    deployment.stop().unwrap();
     // A trap that is not set yet lets the signal kill the shell: then it wrote nothing, but its end is seen all the same.
-    assert_eq!(ups_and_downs(&site.poll()), ["down third true", "down second true", "down server true"]);
-    assert!(site.members().is_empty());
+    assert_eq!(ups_and_downs(&deployment.poll()), ["down third true", "down second true", "down server true"]);
+    assert!(deployment.members().is_empty());
     assert_eq!(bench.alive(), 0);
 }
 
 #[test]
 fn the_service_answers_where_the_site_says() {
     let bench = Bench::new();
-    let site = bench.up(&manifest(vec![server("server")])).unwrap();
-    let caller = site.caller();
-    assert_eq!(caller.call(&site.service(), "ping", &BTreeMap::new()), Ok(()));
-    assert_eq!(site.watched().host(), "n1");
+    let deployment = bench.up(&manifest(vec![server("server")])).unwrap();
+    let caller = deployment.caller();
+    assert_eq!(caller.call(&deployment.service(), "ping", &BTreeMap::new()), Ok(()));
+    assert_eq!(deployment.watched().host(), "n1");
     until("its output is in its log", || bench.log("server").contains("running 1 test"));
 }
 
@@ -71,11 +69,11 @@ fn a_stubborn_process_is_killed() {
     let mark = bench.folder.join("deaf");
     let deaf = format!("trap '' TERM; : > {}; while :; do sleep 0.05; done", mark.display());
     let manifest = manifest(vec![server("server"), shell("deaf", &[&deaf]).after("server").stop_within(0.1)]);
-    let mut site = bench.up(&manifest).unwrap();
+    let mut deployment = bench.up(&manifest).unwrap();
     until("it ignores TERM", || mark.exists());
-    site.poll();
-    site.stop().unwrap();
-    let downs = site.poll();
+    deployment.poll();
+    deployment.stop().unwrap();
+    let downs = deployment.poll();
     let how = downs.iter().find_map(|observed| match &observed.what {
         What::ProcessDown { process, how, .. } if process == "deaf" => Some(how.clone()),
         _ => None,
@@ -91,20 +89,20 @@ fn what_leaves_its_process_group_is_found_and_killed() {
     // In a session and group of its own, and with a parent that is gone.
     let escape = format!("setsid sh -c 'echo $$ > {}; exec sleep 1000' &\nexec sleep 1000", note.display());
     let manifest = manifest(vec![server("server"), shell("parent", &[&escape]).after("server")]);
-    let mut site = bench.up(&manifest).unwrap();
+    let mut deployment = bench.up(&manifest).unwrap();
     until("it has escaped", || fs::read_to_string(&note).is_ok_and(|text| text.ends_with('\n')));
     let escaped: u32 = fs::read_to_string(&note).unwrap().trim().parse().unwrap();
     assert!(is_alive(escaped));
-    site.stop().unwrap();
+    deployment.stop().unwrap();
     assert!(!stays_alive(escaped));
 }
 
 #[test]
 fn a_dropped_site_leaves_nothing() {
     let bench = Bench::new();
-    let site = bench.up(&manifest(vec![server("server")])).unwrap();
-    let pid = site.members()[0].pid;
-    drop(site);
+    let deployment = bench.up(&manifest(vec![server("server")])).unwrap();
+    let pid = deployment.members()[0].pid;
+    drop(deployment);
     assert!(!is_alive(pid));
     assert_eq!(fs::read_dir(bench.registry.scratch().unwrap()).unwrap().count(), 0);
 }
@@ -150,7 +148,7 @@ fn a_missing_program_is_named() {
 #[test]
 fn a_fixed_port_is_used_and_a_taken_one_refused_with_its_holder() {
     let bench = Bench::new();
-    let free = crate::ports::free(1).unwrap()[0];
+    let free = runner::ports::free(1).unwrap()[0];
     let mut manifest = manifest(vec![server("server")]);
     let port = |default: u16| Parameter {
         takes: Takes::Integer { min: None, max: None },
@@ -158,9 +156,9 @@ fn a_fixed_port_is_used_and_a_taken_one_refused_with_its_holder() {
         help: String::new(),
     };
     manifest.parameters.insert("port".to_owned(), port(free));
-    let site = bench.up(&manifest).unwrap();
-    assert_eq!(site.service(), format!("127.0.0.1:{free}"));
-    drop(site);
+    let deployment = bench.up(&manifest).unwrap();
+    assert_eq!(deployment.service(), format!("127.0.0.1:{free}"));
+    drop(deployment);
 
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let number = taken.local_addr().unwrap().port();
@@ -193,8 +191,8 @@ fn an_unknown_placeholder_and_a_circle_are_errors() {
 #[test]
 fn a_command_is_started_and_its_group_ended() {
     let bench = Bench::new();
-    let port = crate::ports::free(1).unwrap()[0];
-    let command = format!("SERVE_PORT={port} {} & wait", ourselves("fixture::serve").join(" "));
+    let port = runner::ports::free(1).unwrap()[0];
+    let command = format!("SERVE_PORT={port} {} & wait", ourselves("fakes::serve").join(" "));
     let kind = |ready: Option<String>, command: &str| TargetKind::Started {
         command: command.to_owned(),
         url: format!("http://127.0.0.1:{port}/"),
@@ -203,10 +201,10 @@ fn a_command_is_started_and_its_group_ended() {
     };
     let stop = AtomicBool::new(false);
     let ready = Some(format!("http://127.0.0.1:{port}/health"));
-    let mut site = bench.up_with(&trial(kind(ready, &command)), None, &stop).unwrap();
-    assert_eq!(site.service(), format!("http://127.0.0.1:{port}/"));
+    let mut deployment = bench.up_with(&trial(kind(ready, &command)), None, &stop).unwrap();
+    assert_eq!(deployment.service(), format!("http://127.0.0.1:{port}/"));
     assert!(bench.alive() >= 2);
-    site.stop().unwrap();
+    deployment.stop().unwrap();
     assert_eq!(bench.alive(), 0);
     let error = bench.up_with(&trial(kind(None, "echo it cannot; exit 2")), None, &stop).err().unwrap();
     assert!(error.to_string().contains("(exit 2); its last lines:\n  it cannot"), "{error}");
@@ -236,10 +234,10 @@ fn what_runs_already_is_only_looked_at() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/x", listener.local_addr().unwrap());
     let running = |url: &str| trial(TargetKind::Running { url: url.to_owned() });
-    let mut site = bench.up_with(&running(&url), None, &AtomicBool::new(false)).unwrap();
-    assert_eq!((site.service(), site.members()), (url.clone(), Vec::new()));
-    assert_eq!((site.inspect(), site.watched().host()), (None, "local"));
-    site.stop().unwrap();
+    let mut deployment = bench.up_with(&running(&url), None, &AtomicBool::new(false)).unwrap();
+    assert_eq!((deployment.service(), deployment.members()), (url.clone(), Vec::new()));
+    assert_eq!((deployment.inspect(), deployment.watched().host()), (None, "local"));
+    deployment.stop().unwrap();
     drop(listener);
     let error = bench.up_with(&running(&url), None, &AtomicBool::new(false)).err().unwrap();
     assert_eq!(error.to_string(), format!("nothing answers at {url}: connection refused"));
@@ -256,16 +254,16 @@ fn hooks_are_asked_with_the_documented_environment() {
     manifest.hooks.insert("inspect".to_owned(), "hooks/inspect".to_owned());
     let delay = Parameter { takes: Takes::Duration, default: "50ms".to_owned(), help: String::new() };
     manifest.parameters.insert("the-delay".to_owned(), delay);
-    let site = bench.up(&manifest).unwrap();
-    let says = site.inspect().unwrap();
+    let deployment = bench.up(&manifest).unwrap();
+    let says = deployment.inspect().unwrap();
     assert_eq!(says["host"], "127.0.0.1");
-    assert_eq!(site.service(), format!("127.0.0.1:{}", says["port"]));
-    assert_eq!(says["pid"], site.members()[0].pid);
+    assert_eq!(deployment.service(), format!("127.0.0.1:{}", says["port"]));
+    assert_eq!(says["pid"], deployment.members()[0].pid);
     assert_eq!(says["with"], "0.05");
     assert!(says["data"].as_str().unwrap().ends_with("n1.server"));
 
     bench.folder.script("hooks/inspect", "echo broken >&2; exit 4");
-    assert_eq!(site.inspect().unwrap()["failed"], "hook `inspect` failed: exit status: 4: broken");
+    assert_eq!(deployment.inspect().unwrap()["failed"], "hook `inspect` failed: exit status: 4: broken");
 }
 
 #[test]
@@ -276,10 +274,10 @@ fn what_processes_say_that_the_target_names_is_observed() {
     let mut talking = manifest(vec![server("server"), shell("talker", &[script]).after("server")]);
     talking.log.notable = vec!["oh".to_owned()];
     talking.log.alarming = vec!["broken".to_owned()];
-    let mut site = bench.up(&talking).unwrap();
+    let mut deployment = bench.up(&talking).unwrap();
     let mut said = Vec::new();
-    let hear = |site: &mut Deployment, said: &mut Vec<(String, bool, u64)>| {
-        said.extend(site.poll().into_iter().filter_map(|observed| match observed.what {
+    let hear = |deployment: &mut Deployment, said: &mut Vec<(String, bool, u64)>| {
+        said.extend(deployment.poll().into_iter().filter_map(|observed| match observed.what {
             What::Log { host, process, line, alarming, left_out, .. } => {
                 assert_eq!((host.as_str(), process.as_str()), ("n1", "talker"));
                 Some((line, alarming, left_out))
@@ -288,13 +286,13 @@ fn what_processes_say_that_the_target_names_is_observed() {
         }));
     };
     until("it has said its lines", || {
-        hear(&mut site, &mut said);
+        hear(&mut deployment, &mut said);
         said.len() == 21
     });
     assert_eq!(said[0], ("oh dear".to_owned(), false, 0));
     assert_eq!((&said[1], &said[20]), (&("broken 1".to_owned(), true, 0), &("broken 20".to_owned(), true, 0)));
-    site.stop().unwrap();
-    hear(&mut site, &mut said);
+    deployment.stop().unwrap();
+    hear(&mut deployment, &mut said);
     assert_eq!(said[21..], [("broken 25".to_owned(), true, 5), ("oh, and".to_owned(), false, 0)]);
 }
 
@@ -303,23 +301,24 @@ fn one_that_ends_by_itself_is_quoted() {
     let bench = Bench::new();
     let mark = bench.folder.join("now");
     let script = format!("until [ -e {} ]; do sleep 0.05; done; echo why; echo that is why; exit 3", mark.display());
-    let mut site = bench.up(&manifest(vec![server("server"), shell("mortal", &[&script]).after("server")])).unwrap();
+    let mut deployment =
+        bench.up(&manifest(vec![server("server"), shell("mortal", &[&script]).after("server")])).unwrap();
     fs::write(&mark, "").unwrap();
     let mut quoted = Vec::new();
     until("it ends", || {
-        quoted.extend(site.poll().into_iter().filter_map(|observed| match observed.what {
+        quoted.extend(deployment.poll().into_iter().filter_map(|observed| match observed.what {
             What::ProcessDown { last_lines, expected: false, .. } => Some(last_lines),
             _ => None,
         }));
         !quoted.is_empty()
     });
     assert_eq!(quoted, [["why", "that is why"]]);
-    site.stop().unwrap();
+    deployment.stop().unwrap();
     let silent = |observed: &HostEvent| match &observed.what {
         What::ProcessDown { last_lines, .. } => last_lines.is_empty(),
         _ => true,
     };
-    assert!(site.poll().iter().all(silent), "of those that were meant to end nobody asks");
+    assert!(deployment.poll().iter().all(silent), "of those that were meant to end nobody asks");
 }
 
 /// A proxy, and members that serve it.
@@ -367,18 +366,18 @@ fn every_member_that_is_up_is_asked_by_itself_and_nobody_else() {
 printf '{"records": {"at": "%s", "of": "%s"}}' "$PLIMSOLL_HOST" "$PLIMSOLL_NAMES""#;
     bench.folder.script("hooks/audit", script);
     let lab = FakeLab::new(&bench, &["proxy", "server", "server", "server"]);
-    let mut site = lab.up(&target()).unwrap();
-    assert!(site.can_audit());
+    let mut deployment = lab.up(&target()).unwrap();
+    assert!(deployment.can_audit());
     // Of n4 the process is gone, with the host still there.
-    let post = site.post_of("n4", None).unwrap();
-    site.signal(post, Signal::KILL, true).unwrap();
+    let post = deployment.post_of("n4", None).unwrap();
+    deployment.signal(post, Signal::KILL, true).unwrap();
     until("it is down", || {
-        site.posts[post].process.is_none() || {
-            site.look();
+        deployment.posts[post].process.is_none() || {
+            deployment.look();
             false
         }
     });
-    let [two, three, four] = site.audit().try_into().unwrap();
+    let [two, three, four] = deployment.audit().try_into().unwrap();
     assert_eq!(
         [&two, &three, &four].map(|told| (told.replica.member.as_str(), told.is_up)),
         [("n2", true), ("n3", true), ("n4", false)]
@@ -393,7 +392,7 @@ printf '{"records": {"at": "%s", "of": "%s"}}' "$PLIMSOLL_HOST" "$PLIMSOLL_NAMES
     assert_eq!(asked, ["n2", "n3"]);
 
     lab.strings[1].is_lost.store(true, std::sync::atomic::Ordering::SeqCst);
-    assert_eq!(site.audit()[0].replica.holds.clone().unwrap_err(), "its host is down");
+    assert_eq!(deployment.audit()[0].replica.holds.clone().unwrap_err(), "its host is down");
 }
 
 #[test]
@@ -401,8 +400,8 @@ fn without_the_hook_nobody_is_asked() {
     let bench = Bench::new();
     let mut manifest = target();
     manifest.hooks.clear();
-    let mut site = FakeLab::new(&bench, &["", ""]).up(&manifest).unwrap();
-    assert_eq!((site.can_audit(), site.audit()), (false, Vec::new()));
+    let mut deployment = FakeLab::new(&bench, &["", ""]).up(&manifest).unwrap();
+    assert_eq!((deployment.can_audit(), deployment.audit()), (false, Vec::new()));
 }
 
 /// 50,000 records of 200 quotes, which take 400 bytes of JSON, on a single line.
@@ -413,11 +412,11 @@ for (i = 0; i < 50000; i++) printf "%s\"k%d\": \"%s\"", i ? ", " : "", i, v; pri
 fn a_large_table_is_taken_whole() {
     let bench = Bench::new();
     bench.folder.script("hooks/audit", LARGE);
-    let mut site = FakeLab::new(&bench, &[""]).up(&target()).unwrap();
-    let table = site.audit().remove(0).replica.holds.unwrap();
+    let mut deployment = FakeLab::new(&bench, &[""]).up(&target()).unwrap();
+    let table = deployment.audit().remove(0).replica.holds.unwrap();
     assert_eq!((table.len(), table["k49999"].value.len()), (50_000, 200));
     // Others are cut as before.
-    let hook = site.hook_at(&site.hook_hosts[0].clone(), "audit", AUDIT_PATIENCE).unwrap();
+    let hook = deployment.hook_at(&deployment.hook_hosts[0].clone(), "audit", AUDIT_PATIENCE).unwrap();
     assert_eq!(hook.ask().unwrap_err().to_string(), "hook `audit` failed: its answer is longer than 8 MiB");
 }
 
@@ -430,30 +429,30 @@ fn role_by_role_on_all_hosts_and_back() {
     let bench = Bench::new();
     let beside = shell("beside", &["exec sleep 1000"]).after("server");
     let lab = FakeLab::new(&bench, &["", "", ""]);
-    let mut site = lab.up(&manifest(vec![beside, server("server")])).unwrap();
-    let ups = story(&site.poll());
+    let mut deployment = lab.up(&manifest(vec![beside, server("server")])).unwrap();
+    let ups = story(&deployment.poll());
     let expected =
         ["+n1", "+n2", "+n3", "+n1.server", "+n2.server", "+n3.server", "+n1.beside", "+n2.beside", "+n3.beside"];
     assert_eq!(ups, expected);
-    assert_eq!(site.members().len(), 6);
-    assert_eq!(site.member_hosts(), ["n1", "n2", "n3"]);
-    let services = site.services();
+    assert_eq!(deployment.members().len(), 6);
+    assert_eq!(deployment.member_hosts(), ["n1", "n2", "n3"]);
+    let services = deployment.services();
     let port = services[0].strip_prefix("127.0.0.1:").unwrap();
     assert_eq!(services, ["127.0.0.1", "127.0.0.2", "127.0.0.3"].map(|host| format!("{host}:{port}")));
-    assert_eq!(site.service(), services[0]);
+    assert_eq!(deployment.service(), services[0]);
     for service in &services {
-        assert_eq!(site.caller().call(service, "ping", &BTreeMap::new()), Ok(()));
+        assert_eq!(deployment.caller().call(service, "ping", &BTreeMap::new()), Ok(()));
     }
-    site.stop().unwrap();
-    let downs = story(&site.poll());
+    deployment.stop().unwrap();
+    let downs = story(&deployment.poll());
     assert_eq!(as_set(&downs[..3]), ["-n1.beside", "-n2.beside", "-n3.beside"].into());
     assert_eq!(as_set(&downs[3..6]), ["-n1.server", "-n2.server", "-n3.server"].into());
     assert_eq!(downs[6..], ["-n1", "-n2", "-n3"]);
     assert_eq!(bench.alive(), 0);
     assert_eq!(fs::read_dir(bench.registry.scratch().unwrap()).unwrap().count(), 0);
     // Once more is harmless.
-    site.kill_all().unwrap();
-    assert!(site.poll().is_empty() && site.member_hosts().is_empty());
+    deployment.kill_all().unwrap();
+    assert!(deployment.poll().is_empty() && deployment.member_hosts().is_empty());
 }
 
 #[test]
@@ -462,8 +461,8 @@ fn on_slow_hosts_everything_may_take_longer() {
     let bench = Bench::new();
     let mut lab = FakeLab::new(&bench, &[""]);
     lab.trial.lab.speed = 0.1;
-    let site = lab.up(&manifest(vec![server("server").stop_within(0.5)])).unwrap();
-    assert_eq!((site.posts[0].ready_within_s, site.posts[0].stop_within_s), (200.0, 5.0));
+    let deployment = lab.up(&manifest(vec![server("server").stop_within(0.5)])).unwrap();
+    assert_eq!((deployment.posts[0].ready_within_s, deployment.posts[0].stop_within_s), (200.0, 5.0));
 }
 
 #[test]
@@ -473,11 +472,11 @@ fn the_hosts_of_a_role_do_not_wait_for_each_other() {
     fs::create_dir(&seen).unwrap();
     // None of them is ready before all have been started.
     let all = (1..=3).map(|number| format!("[ -e {}/n{number} ]", seen.display())).collect::<Vec<_>>().join(" && ");
-    let serve = ourselves("fixture::serve").join(" ");
+    let serve = ourselves("fakes::serve").join(" ");
     let script = format!(": > {}/{{name}}; until {all}; do sleep 0.02; done; exec {serve}", seen.display());
     let waiting = server("server").running(["sh", "-c", &script].map(str::to_owned).to_vec());
-    let site = FakeLab::new(&bench, &["", "", ""]).up(&manifest(vec![waiting])).unwrap();
-    assert_eq!(site.members().len(), 3);
+    let deployment = FakeLab::new(&bench, &["", "", ""]).up(&manifest(vec![waiting])).unwrap();
+    assert_eq!(deployment.members().len(), 3);
 }
 
 #[test]
@@ -486,11 +485,11 @@ fn hosts_with_roles_run_nothing_else() {
     let lab = FakeLab::new(&bench, &["beside", "server", "server"]);
     let mut beside = shell("beside", &["exec sleep 1000"]);
     beside.ready.check = ReadyCheck::Http("http://{host.server}:{port.server.service}/".to_owned());
-    let mut site = lab.up(&manifest(vec![server("server"), beside.after("server")])).unwrap();
-    assert_eq!(story(&site.poll())[3..], ["+n2.server", "+n3.server", "+n1.beside"]);
-    assert_eq!(site.member_hosts(), ["n2", "n3"]);
-    assert_eq!(site.services().len(), 2);
-    drop(site);
+    let mut deployment = lab.up(&manifest(vec![server("server"), beside.after("server")])).unwrap();
+    assert_eq!(story(&deployment.poll())[3..], ["+n2.server", "+n3.server", "+n1.beside"]);
+    assert_eq!(deployment.member_hosts(), ["n2", "n3"]);
+    assert_eq!(deployment.services().len(), 2);
+    drop(deployment);
     assert_eq!(bench.alive(), 0);
 }
 
@@ -505,7 +504,7 @@ fn a_role_that_the_target_does_not_have_is_named_with_its_host() {
 #[test]
 fn one_that_dies_ends_the_start_and_its_story_is_told() {
     let bench = Bench::new();
-    let serve = ourselves("fixture::serve").join(" ");
+    let serve = ourselves("fakes::serve").join(" ");
     // The others would be ready only long after.
     let script = format!("[ {{name}} = n2 ] && exit 7; sleep 1000; exec {serve}");
     let dying = server("server").running(["sh", "-c", &script].map(str::to_owned).to_vec());
@@ -538,9 +537,9 @@ fn ports_are_those_that_are_free_on_every_host() {
     let bench = Bench::new();
     let lab = FakeLab::new(&bench, &["", ""]);
     lab.strings[1].refuses_ports.store(3, Ordering::SeqCst);
-    let site = lab.up(&manifest(vec![server("server")])).unwrap();
+    let deployment = lab.up(&manifest(vec![server("server")])).unwrap();
     assert_eq!(lab.strings[1].refuses_ports.load(Ordering::SeqCst), 0);
-    drop(site);
+    drop(deployment);
     lab.strings[1].refuses_ports.store(usize::MAX, Ordering::SeqCst);
     let failed = lab.up(&manifest(vec![server("server")])).err().unwrap();
     assert!(matches!(*failed.error, Error::PortTaken { .. }), "{}", failed.error);
@@ -556,14 +555,14 @@ fn hooks_are_run_where_the_service_is_up() {
     let mut manifest = manifest(vec![server("server")]);
     manifest.hooks.insert("inspect".to_owned(), "hooks/inspect".to_owned());
     let lab = FakeLab::new(&bench, &["", ""]);
-    let mut site = lab.up(&manifest).unwrap();
-    let members = site.members();
-    let says = site.inspect().unwrap();
+    let mut deployment = lab.up(&manifest).unwrap();
+    let members = deployment.members();
+    let says = deployment.inspect().unwrap();
     assert_eq!((says["name"].as_str(), says["all"].as_str()), (Some("n1"), Some("n1,n2")));
     assert_eq!(says["pid"], members[0].pid);
     lab.strings[0].is_lost.store(true, Ordering::SeqCst);
-    site.poll();
-    let says = site.inspect().unwrap();
+    deployment.poll();
+    let says = deployment.inspect().unwrap();
     assert_eq!((says["name"].as_str(), &says["pid"]), (Some("n2"), &members[1].pid.into()));
 }
 
@@ -596,7 +595,7 @@ fn a_quick_start_is_over_before_the_target_is_up() {
         let mut lab = FakeLab::new(&bench, &["", ""]);
         lab.trial.lab.quick_start = quick_start;
         *lab.strings[1].refuses.lock().unwrap() = refused;
-        lab.up(&manifest(vec![server("server")])).map(|mut site| site.kill_all().unwrap())
+        lab.up(&manifest(vec![server("server")])).map(|mut deployment| deployment.kill_all().unwrap())
     };
     // What a host refuses, it was asked for.
     for refused in [Some("n2 inject quick start"), Some("n2 heal quick start")] {
@@ -611,34 +610,34 @@ fn a_quick_start_is_over_before_the_target_is_up() {
 fn a_host_that_is_lost_takes_its_processes_with_it_and_the_rest_goes_on() {
     let bench = Bench::new();
     let lab = FakeLab::new(&bench, &["", ""]);
-    let mut site = lab.up(&manifest(vec![server("server")])).unwrap();
-    site.poll();
+    let mut deployment = lab.up(&manifest(vec![server("server")])).unwrap();
+    deployment.poll();
     lab.strings[1].is_lost.store(true, Ordering::SeqCst);
-    let told = story(&site.poll());
+    let told = story(&deployment.poll());
     assert_eq!((told[0].as_str(), told[2].as_str(), told.len()), ("!n2", "-n2.server", 3));
     assert!(told[1].starts_with("host n2 was lost without a fault: its runner ended"), "{}", told[1]);
-    assert_eq!(site.members().len(), 1);
-    assert!(site.poll().is_empty());
+    assert_eq!(deployment.members().len(), 1);
+    assert!(deployment.poll().is_empty());
     lab.strings[1].is_lost.store(false, Ordering::SeqCst);
-    assert_eq!(story(&site.poll()), ["+n2"]);
-    site.stop().unwrap();
-    assert_eq!(story(&site.poll()), ["-n1.server", "-n1", "-n2"]);
+    assert_eq!(story(&deployment.poll()), ["+n2"]);
+    deployment.stop().unwrap();
+    assert_eq!(story(&deployment.poll()), ["-n1.server", "-n1", "-n2"]);
     assert_eq!(bench.alive(), 0);
 }
 
 #[test]
 fn a_host_that_a_fault_takes_down_is_expected_to_be() {
     let bench = Bench::new();
-    let mut site = FakeLab::new(&bench, &["", ""]).up(&manifest(vec![server("server")])).unwrap();
-    site.poll();
-    site.hosts[0].crash().unwrap();
-    site.host_down(0, true);
-    assert_eq!(story(&site.poll()), ["-n1", "-n1.server"]);
-    site.hosts[0].boot().unwrap();
-    site.host_up(0);
-    let post = site.post_of("n1", None).unwrap();
-    site.start_again(post).unwrap();
-    assert_eq!(story(&site.poll()), ["+n1", "+n1.server"]);
+    let mut deployment = FakeLab::new(&bench, &["", ""]).up(&manifest(vec![server("server")])).unwrap();
+    deployment.poll();
+    deployment.hosts[0].crash().unwrap();
+    deployment.host_down(0, true);
+    assert_eq!(story(&deployment.poll()), ["-n1", "-n1.server"]);
+    deployment.hosts[0].boot().unwrap();
+    deployment.host_up(0);
+    let post = deployment.post_of("n1", None).unwrap();
+    deployment.start_again(post).unwrap();
+    assert_eq!(story(&deployment.poll()), ["+n1", "+n1.server"]);
 }
 
 #[test]
@@ -648,9 +647,9 @@ fn what_a_host_got_is_told_with_its_storage_where_that_was_measured() {
     let manifest = manifest(vec![server("server")]);
     let build = DeploymentSpec { measures_storage: true, ..bench.build(&lab.trial, Some(&manifest)) };
     let stop = AtomicBool::new(false);
-    let mut site =
+    let mut deployment =
         Deployment::up_on(lab.hosts(), ClientPlacement::default(), &build, Arc::new(LineClient), &stop).unwrap();
-    let observed = site.poll();
+    let observed = deployment.poll();
     let told: Vec<_> = observed
         .iter()
         .filter_map(|observed| match &observed.what {

@@ -24,15 +24,16 @@ pub static KIND: FaultKind = FaultKind {
     heal: |_, _, _| Ok(()),
 };
 
-fn inject(fault: &plan::Fault, number: u32, site: &mut Deployment) -> Result<ActiveFault, Error> {
+fn inject(fault: &plan::Fault, number: u32, deployment: &mut Deployment) -> Result<ActiveFault, Error> {
     let operation = argument(fault, "call").ok_or_else(|| refused("with.call names no operation"))?;
     let names = fault.with.keys().filter(|name| *name != "call");
     let with: BTreeMap<String, String> =
         names.filter_map(|name| Some((name.clone(), argument(fault, name)?))).collect();
-    let victims = choose_members(fault, number, site)?;
+    let victims = choose_members(fault, number, deployment)?;
     for host in &victims {
-        let service = site.service_of(host);
-        site.caller()
+        let service = deployment.service_of(host);
+        deployment
+            .caller()
             .provoke(&service, &operation, &with)
             .map_err(|reason| refused(format!("call `{operation}` to {host} ({service}): {reason}")))?;
     }

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use experiment::catalog::{self, ArgumentProblem, Field, Heals};
 use experiment::plan;
+use runner::ProgramSpec;
 use serde_json::Value;
 
 use super::{ActiveFault, Arguments, FaultKind, argument, choose_any_hosts, key, read, refused};
-use crate::hosts::ProcessExit;
-use crate::runner::ProgramSpec;
+use crate::host_process::ProcessExit;
 use crate::{Deployment, Error};
 
 /// Seconds that a command is given.
@@ -44,21 +44,21 @@ fn within_s(with: &BTreeMap<String, Value>) -> Result<f64, Vec<ArgumentProblem>>
     arguments.finish(within_s)
 }
 
-fn inject(fault: &plan::Fault, number: u32, site: &mut Deployment) -> Result<ActiveFault, Error> {
-    let hosts = choose_any_hosts(fault, number, site)?;
+fn inject(fault: &plan::Fault, number: u32, deployment: &mut Deployment) -> Result<ActiveFault, Error> {
+    let hosts = choose_any_hosts(fault, number, deployment)?;
     for host in &hosts {
         // Also one that fails may have done something.
-        site.remember_commanded(&key(fault, number), host);
-        run(fault, "run", host, site)?;
+        deployment.remember_commanded(&key(fault, number), host);
+        run(fault, "run", host, deployment)?;
     }
     Ok(ActiveFault { on: hosts.join(", ") })
 }
 
-fn heal(fault: &plan::Fault, number: u32, site: &mut Deployment) -> Result<(), Error> {
+fn heal(fault: &plan::Fault, number: u32, deployment: &mut Deployment) -> Result<(), Error> {
     let mut failed = None;
-    for host in site.take_commanded(&key(fault, number)) {
+    for host in deployment.take_commanded(&key(fault, number)) {
         if fault.with.contains_key("heal")
-            && let Err(error) = run(fault, "heal", &host, site)
+            && let Err(error) = run(fault, "heal", &host, deployment)
         {
             failed.get_or_insert(error);
         }
@@ -67,7 +67,7 @@ fn heal(fault: &plan::Fault, number: u32, site: &mut Deployment) -> Result<(), E
 }
 
 /// Runs one of the commands on a host.
-fn run(fault: &plan::Fault, which: &str, host: &str, site: &Deployment) -> Result<(), Error> {
+fn run(fault: &plan::Fault, which: &str, host: &str, deployment: &Deployment) -> Result<(), Error> {
     let command = argument(fault, which).unwrap_or_default();
     // Not scaled by the lab's speed: it bounds a program of this machine, and means nothing else.
     let within_s = read(within_s(&fault.with))?;
@@ -78,7 +78,7 @@ fn run(fault: &plan::Fault, which: &str, host: &str, site: &Deployment) -> Resul
         ..ProgramSpec::default()
     };
     let within = Duration::try_from_secs_f64(within_s).unwrap_or_default();
-    let output = site.run_on(host, &program, within)?;
+    let output = deployment.run_on(host, &program, within)?;
     if output.ended == ProcessExit::Exit(0) {
         return Ok(());
     }

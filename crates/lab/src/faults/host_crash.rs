@@ -22,18 +22,18 @@ pub static KIND: FaultKind = FaultKind {
     heal,
 };
 
-fn inject(fault: &plan::Fault, number: u32, site: &mut Deployment) -> Result<ActiveFault, Error> {
-    let hosts = choose_hosts(fault, number, site)?;
+fn inject(fault: &plan::Fault, number: u32, deployment: &mut Deployment) -> Result<ActiveFault, Error> {
+    let hosts = choose_hosts(fault, number, deployment)?;
     for host in &hosts {
-        site.crash_host(host, &key(fault, number)).map_err(refused)?;
+        deployment.crash_host(host, &key(fault, number)).map_err(refused)?;
     }
     Ok(ActiveFault { on: hosts.join(", ") })
 }
 
-fn heal(fault: &plan::Fault, number: u32, site: &mut Deployment) -> Result<(), Error> {
+fn heal(fault: &plan::Fault, number: u32, deployment: &mut Deployment) -> Result<(), Error> {
     // Nobody asked for it back; at the end of the trial that would only be a boot for nothing.
     if fault.for_s.is_none() {
         return Ok(());
     }
-    site.boot_hosts(&key(fault, number))
+    deployment.boot_hosts(&key(fault, number))
 }

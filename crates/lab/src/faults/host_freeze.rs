@@ -2,9 +2,9 @@
 //! network is silent.
 
 use experiment::catalog::{self, Heals};
+use runner::Injection;
 
 use super::{FaultKind, heal_state, inject_state};
-use crate::runner::Injection;
 
 /// The table's entry.
 pub static KIND: FaultKind = FaultKind {
@@ -17,6 +17,6 @@ pub static KIND: FaultKind = FaultKind {
         heals: Heals::AfterFor,
         check: None,
     },
-    inject: |fault, number, site| inject_state(fault, number, site, |_, _| Ok(Injection::Freeze)),
+    inject: |fault, number, deployment| inject_state(fault, number, deployment, |_, _| Ok(Injection::Freeze)),
     heal: heal_state,
 };

@@ -59,25 +59,25 @@ fn ends(signal: Signal) -> bool {
     ![Signal::HUP, Signal::USR1, Signal::USR2].contains(&signal)
 }
 
-fn inject(fault: &plan::Fault, number: u32, site: &mut Deployment) -> Result<ActiveFault, Error> {
+fn inject(fault: &plan::Fault, number: u32, deployment: &mut Deployment) -> Result<ActiveFault, Error> {
     let role = argument(fault, "process");
-    let victims = choose_running(fault, number, site, role.as_deref())?;
+    let victims = choose_running(fault, number, deployment, role.as_deref())?;
     read(checked(&fault.with))?;
     let signal = argument(fault, "signal").and_then(|name| signal(&name)).unwrap_or(Signal::KILL);
     let mut hit = Vec::new();
     for host in &victims {
-        let post = site.post_of(host, role.as_deref()).map_err(refused)?;
-        site.signal(post, signal, ends(signal)).map_err(refused)?;
+        let post = deployment.post_of(host, role.as_deref()).map_err(refused)?;
+        deployment.signal(post, signal, ends(signal)).map_err(refused)?;
         hit.push(post);
-        site.remember_hit(&fault.name, number, hit.clone());
+        deployment.remember_hit(&fault.name, number, hit.clone());
     }
     Ok(ActiveFault { on: victims.join(", ") })
 }
 
-fn heal(fault: &plan::Fault, number: u32, site: &mut Deployment) -> Result<(), Error> {
+fn heal(fault: &plan::Fault, number: u32, deployment: &mut Deployment) -> Result<(), Error> {
     let mut failed = None;
-    for post in site.take_hit(&fault.name, number) {
-        if let Err(error) = site.start_again(post) {
+    for post in deployment.take_hit(&fault.name, number) {
+        if let Err(error) = deployment.start_again(post) {
             failed.get_or_insert(error);
         }
     }

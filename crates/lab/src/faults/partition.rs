@@ -5,10 +5,10 @@ use std::net::Ipv4Addr;
 
 use experiment::catalog::{self, ArgumentProblem, Field, Heals};
 use experiment::plan;
+use runner::Injection;
 use serde_json::Value;
 
 use super::{ActiveFault, Arguments, FaultKind, choose_hosts, heal_state, inject_states, read, refused};
-use crate::runner::Injection;
 use crate::{Deployment, Error};
 
 /// The table's entry.
@@ -56,12 +56,12 @@ fn shape(with: &BTreeMap<String, Value>) -> Result<(PartitionShape, bool), Vec<A
     arguments.finish((shape, majority))
 }
 
-fn inject(fault: &plan::Fault, number: u32, site: &mut Deployment) -> Result<ActiveFault, Error> {
-    let side = choose_hosts(fault, number, site)?;
+fn inject(fault: &plan::Fault, number: u32, deployment: &mut Deployment) -> Result<ActiveFault, Error> {
+    let side = choose_hosts(fault, number, deployment)?;
     let (shape, majority) = read(shape(&fault.with))?;
     // What is between the clients and the members goes with the clients, unless it is hit itself.
-    let fronts = site.fronts();
-    let (fronts, parted): (Vec<_>, Vec<_>) = (site.host_names().into_iter().zip(site.addresses()?))
+    let fronts = deployment.fronts();
+    let (fronts, parted): (Vec<_>, Vec<_>) = (deployment.host_names().into_iter().zip(deployment.addresses()?))
         .partition(|(name, _)| fronts.contains(name) && !side.contains(name));
     let fronts: Vec<Ipv4Addr> = fronts.into_iter().flat_map(|(_, addresses)| addresses).collect();
     let (names, addresses): (Vec<String>, Vec<Vec<Ipv4Addr>>) = parted.into_iter().unzip();
@@ -72,14 +72,14 @@ fn inject(fault: &plan::Fault, number: u32, site: &mut Deployment) -> Result<Act
     for (index, name) in names.iter().enumerate() {
         let mut clients = Vec::new();
         if let Some(address) = addresses[index].first().filter(|_| hidden.contains(&index)) {
-            clients.push(site.clients_toward(*address)?);
+            clients.push(deployment.clients_toward(*address)?);
             clients.extend(&fronts);
         }
         let speakers = deaf.iter().filter(|(listener, _)| *listener == index).map(|(_, speaker)| *speaker);
         let from = speakers.flat_map(|speaker| addresses[speaker].iter().copied());
         controls.extend(cut(from.collect(), clients).map(|control| (name.clone(), control)));
     }
-    inject_states(fault, number, site, controls)?;
+    inject_states(fault, number, deployment, controls)?;
     let on = if shape == PartitionShape::Ring { names } else { side };
     Ok(ActiveFault { on: on.join(", ") })
 }

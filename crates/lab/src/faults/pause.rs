@@ -19,19 +19,20 @@ pub static KIND: FaultKind = FaultKind {
         check: None,
     },
     inject,
-    heal: |fault, number, site| {
-        site.unpause(&key(fault, number));
+    heal: |fault, number, deployment| {
+        deployment.unpause(&key(fault, number));
         Ok(())
     },
 };
 
-fn inject(fault: &plan::Fault, number: u32, site: &mut Deployment) -> Result<ActiveFault, Error> {
+fn inject(fault: &plan::Fault, number: u32, deployment: &mut Deployment) -> Result<ActiveFault, Error> {
     let role = argument(fault, "process");
-    let hosts = choose_running(fault, number, site, role.as_deref())?;
+    let hosts = choose_running(fault, number, deployment, role.as_deref())?;
     for host in &hosts {
-        let paused = site.post_of(host, role.as_deref()).and_then(|post| site.pause(post, &key(fault, number)));
+        let paused =
+            deployment.post_of(host, role.as_deref()).and_then(|post| deployment.pause(post, &key(fault, number)));
         if let Err(error) = paused {
-            site.unpause(&key(fault, number));
+            deployment.unpause(&key(fault, number));
             return Err(refused(error));
         }
     }

@@ -35,13 +35,13 @@ fn wait_s(with: &BTreeMap<String, Value>) -> Result<f64, Vec<ArgumentProblem>> {
     arguments.finish(wait_s)
 }
 
-fn inject(fault: &plan::Fault, number: u32, site: &mut Deployment) -> Result<ActiveFault, Error> {
+fn inject(fault: &plan::Fault, number: u32, deployment: &mut Deployment) -> Result<ActiveFault, Error> {
     let role = argument(fault, "process");
-    let hosts = choose_running(fault, number, site, role.as_deref())?;
-    let wait_s = read(wait_s(&fault.with))? / site.speed();
+    let hosts = choose_running(fault, number, deployment, role.as_deref())?;
+    let wait_s = read(wait_s(&fault.with))? / deployment.speed();
     let wait = Duration::try_from_secs_f64(wait_s).unwrap_or_default();
     for host in &hosts {
-        let restarted = site.post_of(host, role.as_deref()).and_then(|post| site.restart(post, wait));
+        let restarted = deployment.post_of(host, role.as_deref()).and_then(|post| deployment.restart(post, wait));
         restarted.map_err(refused)?;
     }
     Ok(ActiveFault { on: hosts.join(", ") })

@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use experiment::catalog::{self, ArgumentProblem, Field, Heals};
 use experiment::plan;
 use experiment::profile::Disk;
+use runner::Injection;
 use serde_json::Value;
 
 use super::{ActiveFault, Arguments, FaultKind, choose_hosts, heal_state, inject_states, read, refused};
-use crate::runner::Injection;
 use crate::{Deployment, Error};
 
 /// The table's entry.
@@ -80,11 +80,11 @@ fn times(disk: &Disk, factor: f64) -> Disk {
 }
 
 /// What the disk of a host did: its profile's limits, else what was measured at lab-up.
-fn so_far(host: &str, site: &Deployment) -> Result<Disk, Error> {
-    if let Some(disk) = site.profiled_disk(host).filter(Disk::is_throttled) {
+fn so_far(host: &str, deployment: &Deployment) -> Result<Disk, Error> {
+    if let Some(disk) = deployment.profiled_disk(host).filter(Disk::is_throttled) {
         return Ok(disk);
     }
-    let figures = site.storage_of(host)?;
+    let figures = deployment.storage_of(host)?;
     let (read_iops, write_iops) = (figures.storage_read_per_s, figures.storage_write_per_s);
     let measured = Disk { read_iops, write_iops, ..Disk::default() };
     if measured.is_throttled() {
@@ -96,17 +96,17 @@ fn so_far(host: &str, site: &Deployment) -> Result<Disk, Error> {
     )))
 }
 
-fn inject(fault: &plan::Fault, number: u32, site: &mut Deployment) -> Result<ActiveFault, Error> {
-    let hosts = choose_hosts(fault, number, site)?;
+fn inject(fault: &plan::Fault, number: u32, deployment: &mut Deployment) -> Result<ActiveFault, Error> {
+    let hosts = choose_hosts(fault, number, deployment)?;
     let slower = read(slower(&fault.with))?;
     let mut controls = Vec::new();
     for host in &hosts {
         let disk = match &slower {
-            DiskSlowdown::To(disk) => times(disk, site.speed()),
-            DiskSlowdown::By(factor) => times(&so_far(host, site)?, *factor),
+            DiskSlowdown::To(disk) => times(disk, deployment.speed()),
+            DiskSlowdown::By(factor) => times(&so_far(host, deployment)?, *factor),
         };
         controls.push((host.clone(), Injection::Disk { disk }));
     }
-    inject_states(fault, number, site, controls)?;
+    inject_states(fault, number, deployment, controls)?;
     Ok(ActiveFault { on: hosts.join(", ") })
 }

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use experiment::catalog::{self, ArgumentProblem, Field, Heals};
 use experiment::profile::Link;
+use runner::Injection;
 use serde_json::Value;
 
 use super::{Arguments, FaultKind, heal_state, inject_state};
-use crate::runner::Injection;
 
 /// The table's entry.
 pub static KIND: FaultKind = FaultKind {
@@ -31,7 +31,7 @@ pub static KIND: FaultKind = FaultKind {
         heals: Heals::AfterFor,
         check: Some(|with| control(with, 1.0).err().unwrap_or_default()),
     },
-    inject: |fault, number, site| inject_state(fault, number, site, control),
+    inject: |fault, number, deployment| inject_state(fault, number, deployment, control),
     heal: heal_state,
 };
 

@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 use experiment::catalog::{self, ArgumentProblem, Field, Heals};
 use experiment::plan;
 use experiment::profile::Link;
+use runner::Injection;
 use serde_json::Value;
 
 use super::slow_link::slowness;
 use super::{ActiveFault, Arguments, FaultKind, choose_hosts, heal_state, inject_states, read, refused};
-use crate::runner::Injection;
 use crate::{Deployment, Error};
 
 /// The table's entry.
@@ -52,14 +52,14 @@ fn slower(with: &BTreeMap<String, Value>, speed: f64) -> Result<(String, Link), 
     arguments.finish((port, link))
 }
 
-fn inject(fault: &plan::Fault, number: u32, site: &mut Deployment) -> Result<ActiveFault, Error> {
-    let hosts = choose_hosts(fault, number, site)?;
-    let (port, link) = read(slower(&fault.with, site.speed()))?;
-    let ports = site.ports_named(&port);
+fn inject(fault: &plan::Fault, number: u32, deployment: &mut Deployment) -> Result<ActiveFault, Error> {
+    let hosts = choose_hosts(fault, number, deployment)?;
+    let (port, link) = read(slower(&fault.with, deployment.speed()))?;
+    let ports = deployment.ports_named(&port);
     if ports.is_empty() {
         return Err(refused(format!("this target has no port `{port}`")));
     }
     let control = Injection::Port { ports, link };
-    inject_states(fault, number, site, hosts.iter().map(|host| (host.clone(), control.clone())).collect())?;
+    inject_states(fault, number, deployment, hosts.iter().map(|host| (host.clone(), control.clone())).collect())?;
     Ok(ActiveFault { on: hosts.join(", ") })
 }

@@ -11,17 +11,16 @@ use std::time::Duration;
 use experiment::manifest::{Process, ReadyCheck};
 use experiment::plan::{self, TargetKind, When};
 use experiment::profile::Link;
+use fixture::{is_alive, until};
 use record::events::What;
+use runner::{Injection, ProgramSpec};
 use rustix::process::geteuid;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::fakes::{Adjust as _, Bench, FakeDeployment, LineClient, folder_trial, manifest, server, shell, trial};
 use crate::faults::{KINDS, find};
-use crate::fixture::{
-    Adjust as _, Bench, FakeDeployment, LineClient, folder_trial, is_alive, manifest, server, shell, trial, until,
-};
-use crate::hosts::{ProcessExit, ProgramOutput};
-use crate::runner::{Injection, ProgramSpec};
+use crate::host_process::{ProcessExit, ProgramOutput};
 use crate::{ClientPlacement, Deployment, DeploymentSpec, Error};
 
 fn fault(kind: &str, with: &[(&str, &str)]) -> plan::Fault {
@@ -39,8 +38,8 @@ fn fault(kind: &str, with: &[(&str, &str)]) -> plan::Fault {
     }
 }
 
-fn downs(site: &mut Deployment) -> Vec<(String, bool)> {
-    let observed = site.poll().into_iter().filter_map(|observed| match observed.what {
+fn downs(deployment: &mut Deployment) -> Vec<(String, bool)> {
+    let observed = deployment.poll().into_iter().filter_map(|observed| match observed.what {
         What::ProcessDown { how, expected, .. } => Some((how, expected)),
         _ => None,
     });
@@ -59,32 +58,32 @@ fn kinds_are_sorted_and_found() {
 #[test]
 fn a_killed_process_comes_back_with_the_same_port_and_data() {
     let bench = Bench::new();
-    let mut site = bench.up(&manifest(vec![server("server")])).unwrap();
-    let (first, service) = (site.members()[0].pid, site.service());
+    let mut deployment = bench.up(&manifest(vec![server("server")])).unwrap();
+    let (first, service) = (deployment.members()[0].pid, deployment.service());
     let kill = find("kill").unwrap();
-    assert_eq!((kill.inject)(&fault("kill", &[]), 1, &mut site).unwrap(), ActiveFault { on: "n1".to_owned() });
+    assert_eq!((kill.inject)(&fault("kill", &[]), 1, &mut deployment).unwrap(), ActiveFault { on: "n1".to_owned() });
     let mut seen = Vec::new();
     until("its end is seen", || {
-        seen.extend(downs(&mut site));
+        seen.extend(downs(&mut deployment));
         !seen.is_empty()
     });
     assert_eq!(seen, [("signal 9".to_owned(), true)]);
-    assert!(!is_alive(first) && site.members().is_empty());
+    assert!(!is_alive(first) && deployment.members().is_empty());
 
-    (kill.heal)(&fault("kill", &[]), 1, &mut site).unwrap();
-    until("it answers again", || site.caller().call(&service, "ping", &BTreeMap::new()).is_ok());
-    assert_ne!(site.members()[0].pid, first);
+    (kill.heal)(&fault("kill", &[]), 1, &mut deployment).unwrap();
+    until("it answers again", || deployment.caller().call(&service, "ping", &BTreeMap::new()).is_ok());
+    assert_ne!(deployment.members()[0].pid, first);
     let mut stream = TcpStream::connect(&service).unwrap();
     stream.write_all(b"starts\n").unwrap();
     let mut starts = String::new();
     stream.read_to_string(&mut starts).unwrap();
     assert_eq!(starts.lines().count(), 2, "the data folder is the same: {starts}");
-    assert!(matches!(site.poll().first().unwrap().what, What::ProcessUp { .. }));
+    assert!(matches!(deployment.poll().first().unwrap().what, What::ProcessUp { .. }));
 
     // The end of the one that came back is not meant.
-    site.caller().provoke(&service, "crash", &BTreeMap::new()).unwrap();
+    deployment.caller().provoke(&service, "crash", &BTreeMap::new()).unwrap();
     until("its end is seen", || {
-        seen.extend(downs(&mut site));
+        seen.extend(downs(&mut deployment));
         seen.len() == 2
     });
     assert_eq!(seen[1], ("exit 101".to_owned(), false));
@@ -93,18 +92,18 @@ fn a_killed_process_comes_back_with_the_same_port_and_data() {
 #[test]
 fn healing_twice_or_without_a_fault_does_nothing() {
     let bench = Bench::new();
-    let mut site = bench.up(&manifest(vec![server("server")])).unwrap();
-    let pid = site.members()[0].pid;
-    (find("kill").unwrap().heal)(&fault("kill", &[]), 1, &mut site).unwrap();
-    assert_eq!(site.members()[0].pid, pid);
+    let mut deployment = bench.up(&manifest(vec![server("server")])).unwrap();
+    let pid = deployment.members()[0].pid;
+    (find("kill").unwrap().heal)(&fault("kill", &[]), 1, &mut deployment).unwrap();
+    assert_eq!(deployment.members()[0].pid, pid);
 }
 
 #[test]
 fn what_kill_cannot_do_is_said() {
     let bench = Bench::new();
-    let mut site = bench.up(&manifest(vec![server("server")])).unwrap();
+    let mut deployment = bench.up(&manifest(vec![server("server")])).unwrap();
     let mut refused = |with: &[(&str, &str)]| {
-        (find("kill").unwrap().inject)(&fault("kill", with), 1, &mut site).err().unwrap().to_string()
+        (find("kill").unwrap().inject)(&fault("kill", with), 1, &mut deployment).err().unwrap().to_string()
     };
     assert_eq!(refused(&[("signal", "STOP")]), "`STOP` is no signal that it sends");
     assert_eq!(refused(&[("process", "hub")]), "n1 has no process `hub`");
@@ -113,15 +112,15 @@ fn what_kill_cannot_do_is_said() {
 #[test]
 fn a_call_reaches_the_target_also_if_it_dies_of_it() {
     let bench = Bench::new();
-    let mut site = bench.up(&manifest(vec![server("server")])).unwrap();
+    let mut deployment = bench.up(&manifest(vec![server("server")])).unwrap();
     let call = find("call").unwrap();
-    assert_eq!((call.inject)(&fault("call", &[("call", "ping")]), 1, &mut site).unwrap().on, "n1");
-    let refused = (call.inject)(&fault("call", &[("call", "refuse")]), 2, &mut site).err().unwrap();
+    assert_eq!((call.inject)(&fault("call", &[("call", "ping")]), 1, &mut deployment).unwrap().on, "n1");
+    let refused = (call.inject)(&fault("call", &[("call", "refuse")]), 2, &mut deployment).err().unwrap();
     assert!(refused.to_string().ends_with("answered no"), "{refused}");
-    (call.inject)(&fault("call", &[("call", "crash")]), 3, &mut site).unwrap();
+    (call.inject)(&fault("call", &[("call", "crash")]), 3, &mut deployment).unwrap();
     let mut seen = Vec::new();
     until("its end is seen", || {
-        seen.extend(downs(&mut site));
+        seen.extend(downs(&mut deployment));
         !seen.is_empty()
     });
     // Crashed by a call, not by us: the events say so, whoever asked.
@@ -133,10 +132,10 @@ fn what_the_experiment_did_not_start_is_not_broken() {
     let bench = Bench::new();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
-    let mut site = bench.up_with(&trial(TargetKind::Running { url }), None, &AtomicBool::new(false)).unwrap();
+    let mut deployment = bench.up_with(&trial(TargetKind::Running { url }), None, &AtomicBool::new(false)).unwrap();
     for kind in KINDS {
         let name = kind.info.name;
-        let error = (kind.inject)(&fault(name, &[("call", "ping")]), 1, &mut site).err().unwrap();
+        let error = (kind.inject)(&fault(name, &[("call", "ping")]), 1, &mut deployment).err().unwrap();
         assert!(matches!(&error, Error::NotOurs { kind } if kind == name), "{error}");
     }
 }
@@ -148,11 +147,11 @@ fn with(kind: &str, on: &str, with: Value) -> plan::Fault {
 
 impl FakeDeployment {
     fn inject(&mut self, fault: &plan::Fault, number: u32) -> Result<String, Error> {
-        (find(&fault.kind).unwrap().inject)(fault, number, &mut self.site).map(|begun| begun.on)
+        (find(&fault.kind).unwrap().inject)(fault, number, &mut self.deployment).map(|begun| begun.on)
     }
 
     fn heal(&mut self, fault: &plan::Fault, number: u32) -> Result<(), Error> {
-        (find(&fault.kind).unwrap().heal)(fault, number, &mut self.site)
+        (find(&fault.kind).unwrap().heal)(fault, number, &mut self.deployment)
     }
 }
 
@@ -296,7 +295,7 @@ fn processes_are_paused_and_restarted() {
     assert_eq!(stage.done(), [group("n1", 19), group("n2", 19), group("n1", 18), group("n2", 18)]);
 
     assert_eq!(stage.inject(&with("restart", "n1", json!({})), 1).unwrap(), "n1");
-    stage.site.poll();
+    stage.deployment.poll();
     assert_eq!(stage.done(), ["n1 server signal 15", "n1 start server"]);
     let refused = stage.inject(&with("restart", "n1", json!({"process": "hub"})), 1).err().unwrap();
     assert_eq!(refused.to_string(), "n1 has no process `hub`");
@@ -540,38 +539,38 @@ while left > 0:
 print(8 * int(sys.argv[3]) / (time.monotonic() - began))
 ";
 
-    /// A site with a speaker on each of three hosts, and its faults.
+    /// A deployment with a speaker on each of three hosts, and its faults.
     struct Ward {
-        site: Deployment,
+        deployment: Deployment,
     }
 
     impl Ward {
         fn inject(&mut self, kind: &str, on: &str, with: Value) -> Result<plan::Fault, Error> {
             let fault = plan::Fault { for_s: Some(1.0), ..super::with(kind, on, with) };
-            (find(kind).unwrap().inject)(&fault, 1, &mut self.site).map(|_| fault)
+            (find(kind).unwrap().inject)(&fault, 1, &mut self.deployment).map(|_| fault)
         }
 
         fn heal(&mut self, fault: &plan::Fault) {
-            (find(&fault.kind).unwrap().heal)(fault, 1, &mut self.site).unwrap();
+            (find(&fault.kind).unwrap().heal)(fault, 1, &mut self.deployment).unwrap();
         }
 
         fn run(&self, host: &str, command: &[&str]) -> ProgramOutput {
             let command = command.iter().map(|part| (*part).to_owned()).collect();
             let program = ProgramSpec { role: "test".to_owned(), command, ..ProgramSpec::default() };
-            self.site.run_on(host, &program, Duration::from_secs(20)).unwrap()
+            self.deployment.run_on(host, &program, Duration::from_secs(20)).unwrap()
         }
 
         /// Whether one host gets an answer of the other.
         fn hears(&self, from: &str, to: &str) -> bool {
-            let service = self.site.service_of(to);
+            let service = self.deployment.service_of(to);
             let (host, port) = service.split_once(':').unwrap();
             self.run(from, &["python3", "-c", ASK, host, port]).ended == ProcessExit::Exit(0)
         }
 
         /// Bits/s of payload that one host gets from a port of the other.
         fn gets(&self, from: &str, to: &str, port: &str, bytes: u32) -> f64 {
-            let address = self.site.service_of(to).split(':').next().unwrap().to_owned();
-            let (port, bytes) = (self.site.ports_named(port)[0].to_string(), bytes.to_string());
+            let address = self.deployment.service_of(to).split(':').next().unwrap().to_owned();
+            let (port, bytes) = (self.deployment.ports_named(port)[0].to_string(), bytes.to_string());
             self.run(from, &["python3", "-c", MEASURE, &address, &port, &bytes]).output.trim().parse().unwrap()
         }
 
@@ -583,7 +582,7 @@ print(8 * int(sys.argv[3]) / (time.monotonic() - began))
 
         /// Whether a client does; to be asked inside.
         fn answers(&self, host: &str) -> bool {
-            let place: SocketAddr = self.site.service_of(host).parse().unwrap();
+            let place: SocketAddr = self.deployment.service_of(host).parse().unwrap();
             let Ok(mut stream) = TcpStream::connect_timeout(&place, Duration::from_millis(500)) else { return false };
             stream.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
             matches!(stream.read(&mut [0; 99]), Ok(count) if count > 0)
@@ -594,7 +593,7 @@ print(8 * int(sys.argv[3]) / (time.monotonic() - began))
         }
     }
 
-    /// Makes the site and plays with it where the clients are.
+    /// Makes the deployment and plays with it where the clients are.
     fn on_three_hosts(play: impl FnOnce(&mut Ward) + Send) {
         on_three_hosts_with(Vec::new(), play);
     }
@@ -619,7 +618,7 @@ print(8 * int(sys.argv[3]) / (time.monotonic() - began))
         let build = DeploymentSpec { plimsoll: built, ..bench.build(&trial, Some(&manifest)) };
         let (hosts, ground) = crate::hosts::of(&build, &AtomicBool::new(false)).unwrap();
         let inside = || {
-            let site = Deployment::up_on(
+            let deployment = Deployment::up_on(
                 hosts,
                 ClientPlacement::default(),
                 &build,
@@ -627,9 +626,9 @@ print(8 * int(sys.argv[3]) / (time.monotonic() - began))
                 &AtomicBool::new(false),
             )
             .unwrap();
-            let mut ward = Ward { site };
+            let mut ward = Ward { deployment };
             play(&mut ward);
-            ward.site.stop().unwrap();
+            ward.deployment.stop().unwrap();
         };
         ground.inside(inside).unwrap();
         drop(ground);
@@ -700,7 +699,7 @@ print(8 * int(sys.argv[3]) / (time.monotonic() - began))
             ward.inject("restart", "n1", json!({})).unwrap();
             until("it is down", || !ward.answers("n1"));
             until("it serves again", || {
-                ward.site.poll();
+                ward.deployment.poll();
                 ward.answers("n1")
             });
         });
@@ -738,13 +737,13 @@ print(8 * int(sys.argv[3]) / (time.monotonic() - began))
                 for_s: Some(1.0),
                 ..with("slow_link", "n1", json!({"rate": "1mbit"}))
             };
-            (find("slow_link").unwrap().inject)(&link, 1, &mut ward.site).unwrap();
+            (find("slow_link").unwrap().inject)(&link, 1, &mut ward.deployment).unwrap();
             of_rate(ward.gets("n2", "n1", "bulk", 250_000), 1e6);
             // A host that boots again has it, too, before anything runs there.
             let crash = ward.inject("host_crash", "n1", json!({})).unwrap_or_else(|error| panic!("{error}"));
             ward.heal(&crash);
             until("it serves again", || ward.answers("n1"));
-            (find("slow_link").unwrap().heal)(&link, 1, &mut ward.site).unwrap();
+            (find("slow_link").unwrap().heal)(&link, 1, &mut ward.deployment).unwrap();
             assert_eq!(ward.queues("n1"), before);
             assert!(ward.refused("slow_port", json!({"port": "blk", "rate": "2mbit"})).contains("no port `blk`"));
         });
@@ -766,8 +765,8 @@ fn hit(stage: &mut FakeDeployment, kind: &str, on: &str, seed: u64) -> String {
 #[test]
 fn groups_are_of_members() {
     let mut stage = stage();
-    assert_eq!(stage.site.member_hosts(), ["n2", "n3", "n4"]);
-    assert_eq!(stage.site.fronts(), ["n1"]);
+    assert_eq!(stage.deployment.member_hosts(), ["n2", "n3", "n4"]);
+    assert_eq!(stage.deployment.fronts(), ["n1"]);
     for kind in ["host_freeze", "pause"] {
         let mut seen = std::collections::BTreeSet::new();
         for seed in 0..40 {
@@ -796,12 +795,12 @@ fn the_proxy_is_hit_by_its_name_alone() {
 #[test]
 fn a_member_is_called_itself_and_clients_go_to_the_proxy() {
     let stage = stage();
-    let [service] = stage.site.services().try_into().unwrap();
+    let [service] = stage.deployment.services().try_into().unwrap();
     assert!(service.starts_with("127.0.0.1:"), "{service}");
-    let called = stage.site.service_of("n3");
+    let called = stage.deployment.service_of("n3");
     assert!(called.starts_with("127.0.0.3:") && !called.ends_with(":0"), "{called}");
     // Who is down does not matter to clients that go to the proxy.
-    assert_eq!(stage.site.services_but(&["n3".to_owned()]), [service]);
+    assert_eq!(stage.deployment.services_but(&["n3".to_owned()]), [service]);
 }
 
 #[test]
@@ -834,7 +833,7 @@ fn a_member_goes_and_comes_with_its_host() {
     let on = stage.inject(&crash, 1).unwrap();
     stage.heal(&crash, 1).unwrap();
     assert_eq!(stage.done(), [format!("{on} crash"), format!("{on} boot"), format!("{on} start member")]);
-    stage.site.inject("it#9", &[("n1".to_owned(), Injection::Freeze)]).unwrap();
+    stage.deployment.inject("it#9", &[("n1".to_owned(), Injection::Freeze)]).unwrap();
 }
 
 fn members(count: usize) -> Vec<String> {

@@ -7,16 +7,19 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use std::{fs, io};
 
+use linux::{ProcessGroup, pipe_inode};
 use record::events::HostFigures;
+use runner::MARK;
+use runner::ports;
+use runner::{Injection, ProgramSpec};
 use rustix::process::{Signal, kill_process, kill_process_group};
 
-use super::{Host, HostKind, HostProcess, ProcessExit, ProgramOutput, Start};
-use crate::linux::{self, ProcessGroup, pipe_inode};
+use crate::Error;
+use crate::host::{Host, HostKind};
+use crate::host_process::{HostProcess, ProcessExit, ProgramOutput, Start};
 use crate::process_log::ProcessLog;
-use crate::registry::{MARK, RegistryWriter};
-use crate::runner::session::RunnerSession;
-use crate::runner::{Injection, ProgramSpec};
-use crate::{Error, ports};
+use crate::registry::RegistryWriter;
+use crate::session::RunnerSession;
 
 /// The table's entry.
 pub static KIND: HostKind = HostKind { name: "local", help: "this machine, unlimited; needs no root" };
@@ -54,11 +57,11 @@ impl Host for Local {
     }
 
     fn free_ports(&self, count: usize) -> Result<Vec<u16>, Error> {
-        ports::free(count)
+        Ok(ports::free(count)?)
     }
 
     fn check_port(&self, port: u16) -> Result<(), Error> {
-        ports::check(port)
+        Ok(ports::check(port)?)
     }
 
     fn folder(&self, name: &str) -> Result<PathBuf, Error> {
@@ -239,7 +242,7 @@ mod tests {
     use std::io::Write as _;
 
     use super::*;
-    use crate::fixture::Bench;
+    use crate::fakes::Bench;
 
     fn start(bench: &Bench, script: &str) -> Box<dyn HostProcess> {
         let start = Start {

@@ -5,7 +5,7 @@ mod needs;
 mod wiring;
 
 use std::fs::{self, File};
-use std::io::{self, ErrorKind, PipeWriter, Read as _, Seek as _, SeekFrom, Write as _};
+use std::io::{self, ErrorKind, Read as _, Seek as _, SeekFrom};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -15,22 +15,25 @@ use std::time::Duration;
 
 use experiment::plan;
 use experiment::profile::Disk;
+use linux::cgroup::{self, Device};
+use linux::mount::{self, Attached};
+use linux::{ProcessGroup, procfs};
 use record::events::HostFigures;
-use rustix::event::{PollFd, PollFlags, poll};
-use rustix::process::{PidfdFlags, Signal, pidfd_open};
+use runner::MARK;
+use runner::plain_text;
+use runner::shim::{FOLDER, PROGRAM};
+use runner::{Bind, Envelope, Isolation, Order, Setup, VERSION, Wiring, make_top};
+use rustix::process::Signal;
 
-use super::{Host, HostKind};
-use crate::deployment::DeploymentSpec;
-use crate::doctor::LinkSupport;
-use crate::hosts::{HostBackend, ManagedHost, all_or_none, at_once};
-use crate::linux::cgroup::{self, Device};
-use crate::linux::mount::{self, Attached, PinnedPath};
-use crate::linux::{self, ProcessGroup, network, procfs};
+pub use needs::{LinkSupport, what_links_can_be};
+
+use crate::Error;
+use crate::deployment_spec::DeploymentSpec;
+use crate::host::{Host, HostKind};
+use crate::host::{HostBackend, ManagedHost, all_or_none, in_parallel};
 use crate::placement::{ClientPlacement, Placement};
-use crate::registry::{MARK, RegistryWriter};
-use crate::runner::session::RunnerSession;
-use crate::runner::{self, Bind, Envelope, Isolation, Order, Setup, VERSION, Wiring, groups};
-use crate::{Error, plain_text};
+use crate::registry::RegistryWriter;
+use crate::session::RunnerSession;
 use wiring::{Cables, Switch};
 
 /// The table's entry.
@@ -49,30 +52,30 @@ pub(super) fn raise(
 ) -> Result<(Vec<Box<dyn Host>>, ClientPlacement), Error> {
     let envelopes = &placement.envelopes;
     let cables = can_make(build.trial, envelopes)?;
-    let site = NetnsSite::of(build, &cables, ledger)?;
+    let layout = NetnsLayout::of(build, &cables, ledger)?;
     ledger.grouped()?;
     // Where there are none, the hosts that need them say so.
-    let _ = groups::make_top(ledger.id(), envelopes.len());
-    let switch = Arc::new(Switch::make(cables, &site.plimsoll, &site.scratch, ledger, &build.at_once)?);
+    let _ = make_top(ledger.id(), envelopes.len());
+    let switch = Arc::new(Switch::make(cables, &layout.plimsoll, &layout.scratch, ledger, &build.at_once)?);
     let hosts: Vec<_> = envelopes.iter().enumerate().collect();
-    let mut machines = all_or_none(at_once(hosts, |(index, envelope)| {
+    let mut machines = all_or_none(in_parallel(hosts, |(index, envelope)| {
         if stop.load(Ordering::SeqCst) {
             return Err(Error::Interrupted);
         }
-        let mut machine = site.lay_out(index, envelope, &switch, ledger)?;
+        let mut machine = layout.lay_out(index, envelope, &switch, ledger)?;
         machine.session = Some(machine.start()?);
         Ok(machine)
     }))?;
-    let plugged: Vec<_> = machines.iter().filter_map(|one| Some((one.index, one.kept.as_ref()?.pid()))).collect();
+    let plugged: Vec<_> = machines.iter().filter_map(|one| Some((one.index, one.shim.as_ref()?.pid()))).collect();
     switch.plug(&plugged).map_err(|error| lost(&mut machines).unwrap_or(error))?;
-    let hosts = all_or_none(at_once(machines, |machine| {
+    let hosts = all_or_none(in_parallel(machines, |machine| {
         let session = machine.session.clone();
         session.map_or(Ok(()), |session| machine.wire(&session))?;
         let name = machine.setup.host.clone();
         ManagedHost::raise(&name, Box::new(machine))
     }))?;
     switch.route_clients()?;
-    let notices = needs::notices(build.trial, placement, &site.scratch);
+    let notices = needs::notices(build.trial, placement, &layout.scratch);
     let (network, cpus) = (Some(switch.network()?), placement.generator_cpus.clone());
     let ground = ClientPlacement { network, switch: Some(switch.session()), cpus, notices };
     Ok((hosts.into_iter().map(|host| Box::new(host) as Box<dyn Host>).collect(), ground))
@@ -94,19 +97,14 @@ pub(super) fn lacking_for_any() -> Vec<&'static str> {
     needs::lacking_for_any()
 }
 
-/// What links can be made like on this machine: tried, and gone with the try. Needs root.
-pub(crate) fn what_links_can_be() -> LinkSupport {
-    needs::what_links_can_be()
-}
-
 /// The host that was lost while it was being made, if one was: it cannot be wired, and that is not the switch's fault.
 fn lost(machines: &mut [VirtualHost]) -> Option<Error> {
-    let lost = machines.iter_mut().find_map(|one| one.kept.as_mut()?.has_ended().then_some(&one.setup.host))?;
+    let lost = machines.iter_mut().find_map(|one| one.shim.as_mut()?.has_ended().then_some(&one.setup.host))?;
     Some(Error::HostLost { host: lost.clone(), reason: "its runner ended while it was being made".to_owned() })
 }
 
 /// What all hosts of a lab are made from.
-struct NetnsSite<'a> {
+struct NetnsLayout<'a> {
     build: &'a DeploymentSpec<'a>,
     /// This program, on the machine.
     plimsoll: PathBuf,
@@ -119,7 +117,7 @@ struct NetnsSite<'a> {
     wirings: Vec<Wiring>,
 }
 
-impl<'a> NetnsSite<'a> {
+impl<'a> NetnsLayout<'a> {
     fn of(build: &'a DeploymentSpec<'a>, cables: &Cables, ledger: &RegistryWriter) -> Result<Self, Error> {
         let find = |path: &Path| path.canonicalize().map_err(Error::system(format!("find {}", path.display())));
         let plimsoll = match build.plimsoll.canonicalize() {
@@ -186,7 +184,7 @@ impl<'a> NetnsSite<'a> {
             switch: Arc::clone(switch),
             ledger: Arc::clone(ledger),
             at_once: Arc::clone(&self.build.at_once),
-            kept: None,
+            shim: None,
             session: None,
         })
     }
@@ -244,17 +242,17 @@ impl HostShim {
         let mut child = linux::spawn(command).map_err(Error::system(doing()))?;
         let (input, output) = (child.stdin.take(), child.stdout.take());
         let (name, words) = (setup.host.clone(), words.to_path_buf());
-        let mut kept = Self { shim: child, name, words, at_once: Arc::clone(at_once) };
+        let mut host = Self { shim: child, name, words, at_once: Arc::clone(at_once) };
         // Its output is our order book: who else is in its group has the mark.
-        let registered = ledger.started(&ProcessGroup::of(kept.pid(), Vec::new()));
+        let registered = ledger.started(&ProcessGroup::of(host.pid(), Vec::new()));
         let (Some(input), Some(output)) = (input, output) else {
             return Err(Error::System { doing: doing(), error: ErrorKind::BrokenPipe.into() });
         };
         let session = registered
             .and_then(|()| RunnerSession::open(Box::new(input), Box::new(output), setup, START_PATIENCE, at_once))
-            .map_err(|error| kept.explained(error))
-            .inspect_err(|_| drop(kept.kill()))?;
-        Ok((kept, session))
+            .map_err(|error| host.explained(error))
+            .inspect_err(|_| drop(host.kill()))?;
+        Ok((host, session))
     }
 
     /// The process that holds the namespaces.
@@ -347,7 +345,7 @@ struct VirtualHost {
     pub ledger: Arc<RegistryWriter>,
     /// The user wants an end at once.
     pub at_once: Arc<AtomicBool>,
-    pub kept: Option<HostShim>,
+    pub shim: Option<HostShim>,
     /// Started already and not yet handed out.
     pub session: Option<Arc<RunnerSession>>,
 }
@@ -356,8 +354,8 @@ impl VirtualHost {
     /// Makes its namespaces, without cables.
     pub fn start(&mut self) -> Result<Arc<RunnerSession>, Error> {
         let words = self.folder.join("runner.log");
-        let (kept, session) = HostShim::start(&self.plimsoll, &self.setup, &words, &self.ledger, &self.at_once)?;
-        self.kept = Some(kept);
+        let (shim, session) = HostShim::start(&self.plimsoll, &self.setup, &words, &self.ledger, &self.at_once)?;
+        self.shim = Some(shim);
         Ok(session)
     }
 
@@ -381,7 +379,7 @@ impl HostBackend for VirtualHost {
     }
 
     fn plimsoll(&self) -> PathBuf {
-        program()
+        PathBuf::from(PROGRAM)
     }
 
     fn bring(&self, _session: &RunnerSession, target: &Path) -> Result<PathBuf, Error> {
@@ -401,7 +399,7 @@ impl HostBackend for VirtualHost {
             return Ok(session);
         }
         let session = self.start()?;
-        let pid = self.kept.as_ref().map(HostShim::pid).unwrap_or_default();
+        let pid = self.shim.as_ref().map(HostShim::pid).unwrap_or_default();
         self.switch.plug(&[(self.index, pid)])?;
         self.wire(&session)?;
         Ok(session)
@@ -411,8 +409,8 @@ impl HostBackend for VirtualHost {
         // First the cable: a machine without power says no farewell to its clients. The kernel would remove a network that nobody
         // is in only after a while, and its name is needed at once.
         self.switch.unplug(self.index);
-        match self.kept.take() {
-            Some(mut kept) => kept.kill(),
+        match self.shim.take() {
+            Some(mut shim) => shim.kill(),
             None => Ok(()),
         }
     }
@@ -425,9 +423,9 @@ impl HostBackend for VirtualHost {
 
     fn close(&mut self) {
         self.session = None;
-        if let Some(mut kept) = self.kept.take() {
+        if let Some(mut shim) = self.shim.take() {
             // What is left is found by its mark at the end of the run.
-            let _ = kept.end();
+            let _ = shim.end();
         }
         self.volume = None;
         let _ = fs::remove_dir_all(&self.folder);
@@ -453,186 +451,6 @@ fn ranges(cpus: &[u32]) -> String {
     ranges.iter().map(text).collect::<Vec<_>>().join(",")
 }
 
-// The process that holds a virtual host's namespaces: makes them, shows inside what belongs
-// there, starts the runner inside and waits for it. With it goes the host.
-
-/// Everything of ours inside a host.
-const FOLDER: &str = "/run/plimsoll";
-/// This program.
-const PROGRAM: &str = "/run/plimsoll/plimsoll";
-/// The load average that the host shows, written by its runner.
-const LOAD_AVERAGE: &str = "/run/plimsoll/loadavg";
-const CGROUPS: &str = "/sys/fs/cgroup";
-const CHUNK_BYTES: usize = 64 << 10;
-
-/// Makes the host and starts this program again in it, as `plimsoll runner --inside`, with the setup as its first line and
-/// what follows on `input` after that; gives its exit code once it has ended. `None`: the host is made, and whoever called
-/// is its runner.
-///
-/// # Errors
-/// What could not be made, and why.
-pub fn keep(setup: &Setup, input: File) -> Result<Option<i32>, String> {
-    let Some(isolation) = &setup.isolation else { return Ok(None) };
-    if isolation.is_switch {
-        linux::leave_network().map_err(cannot("leave the machine's network"))?;
-        mount::keep_to_ourselves().map_err(cannot("keep mounts to itself"))?;
-        network::only_given_addresses();
-        own_sys()?;
-        return Ok(None);
-    }
-    groups::enter(setup).map_err(|error| error.to_string())?;
-    linux::leave_machine().map_err(cannot("leave the machine's namespaces"))?;
-    mount::keep_to_ourselves().map_err(cannot("keep mounts to itself"))?;
-    network::only_given_addresses();
-    furnish(&setup.host, isolation)?;
-    linux::be_called(&setup.host).map_err(cannot("be called by its name"))?;
-    let (child, runner) = start(isolation).map_err(cannot("start its first process, with a /proc of its own"))?;
-    let code = attend(child, runner, setup, input).map_err(cannot("wait for its first process"))?;
-    // What is left is removed with the run's groups.
-    let _ = groups::remove_host(setup);
-    Ok(Some(code))
-}
-
-/// For `map_err`: what could not be done, with what helps where that is known.
-fn cannot(doing: &str) -> impl FnOnce(io::Error) -> String {
-    move |error| {
-        let hint = match error.kind() {
-            ErrorKind::PermissionDenied => " (this needs CAP_SYS_ADMIN, which root in a container may lack)",
-            ErrorKind::InvalidInput => " (this kernel may lack it)",
-            _ => "",
-        };
-        format!("cannot {doing}: {error}{hint}")
-    }
-}
-
-/// The host's own /run, /dev/shm and /sys, what is shown in it, and its names.
-fn furnish(name: &str, isolation: &Isolation) -> Result<(), String> {
-    // Before anything is covered: what is shown inside may lie in what will be.
-    let hold = |path: &Path| PinnedPath::hold(path).map_err(cannot(&format!("find {}", path.display())));
-    let binds: Vec<_> =
-        isolation.binds.iter().map(|bind| Ok((bind, hold(&bind.from)?))).collect::<Result<_, String>>()?;
-    let named = ["/etc/hosts", "/etc/hostname", "/etc/resolv.conf"].map(|path| fs::canonicalize(path).ok());
-
-    mount::memory(Path::new("/run"), 0o755).map_err(cannot("mount a /run of its own"))?;
-    mount::memory(Path::new("/dev/shm"), 0o1777).map_err(cannot("mount a /dev/shm of its own"))?;
-    own_sys()?;
-    open_folder(Path::new("/run/lock"), 0o1777)?;
-    open_folder(Path::new(FOLDER), 0o755)?;
-
-    // A place in another that is covered, too, comes after it.
-    let mut binds: Vec<_> = binds.iter().collect();
-    binds.sort_by_key(|(bind, _)| bind.to.components().count());
-    for (bind, place) in binds {
-        let doing = format!("show {} at {}", bind.from.display(), bind.to.display());
-        place.show(&bind.to, bind.writable).map_err(cannot(&doing))?;
-    }
-    if let Some(volume) = &isolation.volume {
-        let doing = format!("mount {} at {}", volume.device.display(), volume.at.display());
-        let mounted = fs::create_dir_all(&volume.at).and_then(|()| mount::volume(&volume.device, &volume.at));
-        mounted.map_err(cannot(&doing))?;
-    }
-    let texts = [isolation.hosts_file.clone(), format!("{name}\n"), String::new()];
-    for ((file, place), text) in ["hosts", "hostname", "resolv.conf"].into_iter().zip(&named).zip(texts) {
-        let shown = own_file(file, place.as_deref(), &text);
-        shown.map_err(cannot(&format!("show an /etc/{file} of its own")))?;
-    }
-    let fresh = "0.00 0.00 0.00 1/1 1\n";
-    fs::write(LOAD_AVERAGE, fresh).map_err(cannot(&format!("write {LOAD_AVERAGE}")))
-}
-
-/// A /sys that shows our own network, with the cgroups where they were.
-fn own_sys() -> Result<(), String> {
-    let groups = Path::new(CGROUPS);
-    let groups = groups.is_dir().then(|| PinnedPath::hold(groups)).transpose().map_err(cannot("find the cgroups"))?;
-    mount::own_sys(groups.as_ref().map(|groups| (groups, Path::new(CGROUPS))))
-        .map_err(cannot("mount a /sys of its own"))
-}
-
-fn open_folder(path: &Path, mode: u32) -> Result<(), String> {
-    let made = fs::create_dir_all(path).and_then(|()| fs::set_permissions(path, fs::Permissions::from_mode(mode)));
-    made.map_err(cannot(&format!("make {}", path.display())))
-}
-
-/// A file of the host's own over one of the machine, at `place`: where the machine's really is, if there is one.
-fn own_file(file: &str, place: Option<&Path>, text: &str) -> io::Result<()> {
-    let own = Path::new(FOLDER).join(file);
-    fs::write(&own, text)?;
-    match place {
-        // Nobody inside misses what the machine has not; but the machine's names must be the host's.
-        None if file == "hosts" => {
-            Err(io::Error::other("this machine has no /etc/hosts, over which it could be shown"))
-        }
-        None => Ok(()),
-        Some(place) => PinnedPath::hold(&own)?.show(place, true),
-    }
-}
-
-fn start(isolation: &Isolation) -> io::Result<(Child, PipeWriter)> {
-    let (input, runner) = io::pipe()?;
-    let is_shown = isolation.binds.iter().any(|bind| bind.to == Path::new(PROGRAM));
-    let mut command = Command::new(if is_shown { PROGRAM } else { "/proc/self/exe" });
-    command.args(["runner", "--inside"]).stdin(input).current_dir("/");
-    // They name folders of the machine.
-    command.env_remove("TMPDIR").env_remove("XDG_RUNTIME_DIR");
-    let mut shown = vec![(LOAD_AVERAGE, "/proc/loadavg")];
-    // Written to, it would restart the machine.
-    if Path::new("/proc/sysrq-trigger").exists() {
-        shown.push(("/dev/null", "/proc/sysrq-trigger"));
-    }
-    if !Path::new("/proc/loadavg").exists() {
-        shown.remove(0);
-    }
-    Ok((linux::start_first(command, &shown)?, runner))
-}
-
-/// Passes the setup and then all that is said to us on, until the first process inside has ended. Without a thread: after
-/// the pid namespace is left, none can be started.
-fn attend(mut child: Child, runner: PipeWriter, setup: &Setup, mut input: File) -> io::Result<i32> {
-    let number = linux::pid(child.id()).ok_or(ErrorKind::NotFound)?;
-    let end = pidfd_open(number, PidfdFlags::empty())?;
-    let mut line = serde_json::to_vec(setup)?;
-    line.push(b'\n');
-    let mut runner = Some(runner);
-    pass_on(&mut runner, &line);
-    let mut buffer = vec![0; CHUNK_BYTES];
-    loop {
-        let mut waited = vec![PollFd::new(&end, PollFlags::IN)];
-        if runner.is_some() {
-            waited.push(PollFd::new(&input, PollFlags::IN));
-        }
-        match poll(&mut waited, None) {
-            Err(rustix::io::Errno::INTR) => continue,
-            done => done?,
-        };
-        let has_ended = !waited[0].revents().is_empty();
-        let can_be_read = waited.get(1).is_some_and(|input| !input.revents().is_empty());
-        if has_ended {
-            return Ok(child.wait()?.code().unwrap_or(1));
-        }
-        if can_be_read {
-            match input.read(&mut buffer) {
-                // The end of the input is the end of the runner's.
-                Ok(0) => runner = None,
-                Ok(count) => pass_on(&mut runner, &buffer[..count]),
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(_) => runner = None,
-            }
-        }
-    }
-}
-
-/// A runner that does not listen any more is about to end, which is waited for.
-fn pass_on(runner: &mut Option<PipeWriter>, bytes: &[u8]) {
-    if runner.as_mut().is_some_and(|runner| runner.write_all(bytes).is_err()) {
-        *runner = None;
-    }
-}
-
-/// Where this program is inside.
-fn program() -> PathBuf {
-    PathBuf::from(PROGRAM)
-}
-
 // A host's own disk: a file system in a file, on a loop device, whose limits touch no other
 // disk.
 
@@ -654,7 +472,11 @@ impl LoopVolume {
         let made = File::create(file).and_then(|made| made.set_len(disk.size_bytes.unwrap_or(SIZE_BYTES)));
         made.map_err(Error::system(format!("make {}", file.display())))?;
         format(file)?;
-        let attach = |file: &Path| mount::attach_loop(file, |device| ledger.looped(device, file));
+        let attach = |file: &Path| {
+            let doing = format!("attach {} to a loop device", file.display());
+            let refused = |error| Error::System { doing: doing.clone(), error };
+            mount::attach_loop(file, |device| ledger.looped(device, file), refused)
+        };
         let volume = Self { attached: attach(file)?, file: file.to_path_buf() };
         // Written down in any case: a fault may set limits where the profile has none.
         ledger.throttled(volume.device())?;

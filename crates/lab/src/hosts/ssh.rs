@@ -12,17 +12,14 @@ use std::time::Duration;
 
 use experiment::plan;
 use record::events::HostFigures;
-use serde::{Deserialize, Serialize};
+use runner::{Setup, VERSION, folder_name};
 
-pub(crate) use guard::folder_name;
-
-use super::{Host, HostKind};
 use crate::Error;
-use crate::deployment::DeploymentSpec;
-use crate::hosts::{HostBackend, ManagedHost};
-use crate::registry::RegistryWriter;
-use crate::runner::session::RunnerSession;
-use crate::runner::{Setup, VERSION};
+use crate::deployment_spec::DeploymentSpec;
+use crate::host::{Host, HostKind};
+use crate::host::{HostBackend, ManagedHost};
+use crate::registry::{Leftover, RegistryWriter};
+use crate::session::RunnerSession;
 use client::{ConnectionRole, SshClient, SshOutput, never};
 use guard::{Guard, LoginLines, no_ssh};
 
@@ -144,7 +141,7 @@ impl RemoteHost {
         let (Some(input), Some(mut output)) = (carrier.stdin.take(), carrier.stdout.take()) else {
             return Err(refused("ssh was started without pipes".to_owned()));
         };
-        self.let_go();
+        self.release();
         self.carrier = Some(carrier);
         let within = self.client.patience(TO_BE_READY);
         let mut greeting = LoginLines::of(&mut output, within, stop);
@@ -155,12 +152,12 @@ impl RemoteHost {
             }
         }
         drop(input);
-        self.let_go();
+        self.release();
         Err(refused(client::unreached(&errors.text(), self.client.destination())))
     }
 
     /// Waits for the ssh that carried the runner, whose input is closed.
-    fn let_go(&mut self) {
+    fn release(&mut self) {
         if let Some(mut carrier) = self.carrier.take() {
             let within = if self.at_once.load(Ordering::SeqCst) { guard::TO_LET_GO } else { TO_END };
             if !matches!(client::await_end(&mut carrier, within, &never), Ok(Some(_))) {
@@ -219,7 +216,7 @@ impl HostBackend for RemoteHost {
 
     fn close(&mut self) {
         self.session = None;
-        self.let_go();
+        self.release();
         let at_once = || self.at_once.load(Ordering::SeqCst);
         self.guard.dismiss(&at_once);
     }
@@ -370,15 +367,6 @@ const LEFTOVER_TIMEOUT_S: u32 = 5;
 /// For all of it.
 const WITHIN: Duration = Duration::from_secs(30);
 
-/// A folder on another machine.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Leftover {
-    /// Where, as the experiment has it.
-    pub destination: String,
-    /// The beginning of the folder's name.
-    pub folder: String,
-}
-
 /// Removes it. What was removed, a line each; in words if the machine was not reached.
 ///
 /// # Errors
@@ -408,12 +396,14 @@ mod tests {
     use std::fs;
     use std::time::Instant;
 
+    use fixture::until;
+    use runner::{Order, ProgramSpec};
     use rustix::process::Signal;
 
     use super::*;
-    use crate::fixture::{Bench, folder_trial, until};
-    use crate::hosts::{ProcessExit, Start, of};
-    use crate::runner::{Order, ProgramSpec};
+    use crate::fakes::{Bench, folder_trial};
+    use crate::host_process::{ProcessExit, Start};
+    use crate::hosts::of;
 
     #[test]
     #[ignore = "needs a machine that ssh reaches"]

@@ -6,10 +6,12 @@ use std::io::Write as _;
 use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
 use std::process::{Command, Stdio};
 
+use fixture::{TestDir, in_pid_namespace, is_alive, ourselves, stays_alive, stranger, until};
 use rustix::process::Signal;
 
+use super::cleanup::{CleanupReport, clean_in};
 use super::*;
-use crate::fixture::{Bench, TestDir, in_pid_namespace, is_alive, ourselves, stays_alive, stranger, until};
+use crate::fakes::Bench;
 
 fn clean_all(folder: &Path) -> Vec<String> {
     let cleaned = cleaned(folder);
@@ -46,7 +48,7 @@ fn own() {
         pids.display()
     );
     let hosts = [crate::hosts::local(&registry)];
-    let start = crate::hosts::Start {
+    let start = crate::host_process::Start {
         role: "server".to_owned(),
         program: "sh".into(),
         arguments: vec!["-c".into(), script.into()],
@@ -104,7 +106,7 @@ fn two_live_runs_do_not_touch_each_other() {
     assert_ne!(one.id(), other.id());
     let start = |registry: &Registry| {
         let hosts = [crate::hosts::local(registry)];
-        let start = crate::hosts::Start {
+        let start = crate::host_process::Start {
             role: "server".to_owned(),
             program: "sleep".into(),
             arguments: vec!["1000".into()],
@@ -232,7 +234,7 @@ fn what_a_run_made_in_the_kernel_is_removed_before_its_files() {
     let id = format!("test-{}-kernel", std::process::id());
     let Some((scratch, file, device)) = forgotten_loop(&id) else { return };
     let group = top_of(&id);
-    crate::runner::groups::make_top(&id, 1).unwrap();
+    runner::make_top(&id, 1).unwrap();
     let folder = TestDir::new();
     let mut owner = RunOwner::this_process();
     owner.started_ticks += 1;
@@ -427,7 +429,7 @@ fn number_went_to_somebody_else() {
 fn number_went_to_somebody_else_meanwhile() {
     let folder = TestDir::new();
     let registry = Registry::begin_in(&folder.join("registry"), &folder).unwrap();
-    let start = crate::hosts::Start {
+    let start = crate::host_process::Start {
         role: "server".to_owned(),
         program: "true".into(),
         arguments: Vec::new(),
@@ -493,7 +495,7 @@ fn begin_inside() {
 
 fn in_pid_namespace_with(test: &str, registry: &Path) -> bool {
     let parent = registry.parent().unwrap().as_os_str();
-    crate::fixture::in_pid_namespace_with(test, &[("REGISTRY", registry.as_os_str()), ("TMPDIR", parent)])
+    fixture::in_pid_namespace_with(test, &[("REGISTRY", registry.as_os_str()), ("TMPDIR", parent)])
 }
 
 #[test]

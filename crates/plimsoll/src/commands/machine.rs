@@ -3,12 +3,12 @@
 
 use std::path::Path;
 
-use lab::checkups::{CheckState, Fix};
-use lab::doctor::{Applied, CheckOutcome, FixSession, Measured, TrialDemand, Undone, examine, worst};
+use doctor::checkups::{CheckState, Fix};
+use doctor::text::words;
+use doctor::{Applied, CheckOutcome, FixSession, Measured, TrialDemand, Undone, examine, worst};
 use serde::Serialize;
 
 use crate::commands::{experiments, install};
-use crate::doctor_text::words;
 use crate::exit::{Exit, Failure};
 use crate::{catalog, cli, output};
 
@@ -138,7 +138,7 @@ fn undo(remedies: &FixSession, in_json: bool) -> Result<Exit, Failure> {
 
 /// Cleans, and says what was removed, what was left alone and why.
 pub fn clean() -> Result<Exit, Failure> {
-    let mut cleaned = lab::registry::clean();
+    let mut cleaned = lab::clean();
     for left in cleaned.unreached.iter().chain(&cleaned.left_alone) {
         output::say(left);
     }
@@ -161,7 +161,7 @@ pub fn measure_profile(arguments: &cli::Profile) -> Result<Exit, Failure> {
     let text = match host {
         None => {
             output::say("measuring this machine; it takes about ten seconds, and nothing else should run");
-            lab::runner::machine::measure()
+            runner::machine::measure()
                 .map_err(|reason| Failure::Lab(lab::Error::Host { host: "this machine".to_owned(), reason }))?
         }
         Some(url) => over_ssh(url, |destination| {

@@ -36,7 +36,7 @@ pub fn run(arguments: &cli::Run) -> Result<Exit, Failure> {
 
 /// Removes what interrupted runs left, and says what that was. What cannot be removed is said, too, and holds nobody up.
 pub fn clean_up() {
-    let cleaned = lab::registry::clean();
+    let cleaned = lab::clean();
     for removed in &cleaned.removed {
         output::say(&format!("left by an interrupted run, removed: {removed}"));
     }
@@ -232,7 +232,7 @@ const SYNCS: usize = 9;
 
 /// All that is known of what the run will run on.
 fn environment(plan: &Plan, known: &TargetCatalog, folder: &Path) -> Environment {
-    let mut environment = lab::environment::read(folder);
+    let mut environment = runner::environment::read(folder);
     let owned = |text: Option<&str>| text.map(str::to_owned);
     environment.build = Build {
         profile: owned(option_env!("PLIMSOLL_PROFILE")),
@@ -241,7 +241,7 @@ fn environment(plan: &Plan, known: &TargetCatalog, folder: &Path) -> Environment
     };
     environment.targets = versions(plan, known);
     environment.installed = install::versions(known, plan);
-    environment.disk.sync_us = lab::doctor::sync_us(folder, SYNCS).map(|sync| sync.p50);
+    environment.disk.sync_us = doctor::sync_us(folder, SYNCS).map(|sync| sync.p50);
     environment
 }
 

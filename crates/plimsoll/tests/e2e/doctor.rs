@@ -12,7 +12,7 @@ const GOVERNOR: &str = "sys/devices/system/cpu/cpufreq/policy1/scaling_governor"
 
 /// The recorded machine `bad`, as files in this folder.
 fn bad_machine(folder: &Path) -> String {
-    let recorded = fs::read_to_string(root().join("crates/lab/tests/machines/bad.txt")).unwrap();
+    let recorded = fs::read_to_string(root().join("crates/doctor/tests/machines/bad.txt")).unwrap();
     for file in recorded.split("\n== ").skip(1) {
         let (path, content) = file.split_once('\n').unwrap_or((file, ""));
         fs::create_dir_all(folder.join(path).parent().unwrap()).unwrap();

@@ -7,16 +7,15 @@ use std::sync::{Mutex, PoisonError};
 use experiment::plan;
 use experiment::profile::Link;
 use experiment::quantity::show_bytes;
+use linux::cgroup::{self, Controller, Hierarchies};
+use linux::network::{LinkLimits, NetworkError, PortLink, inject};
+use runner::Envelope;
 use rustix::process::geteuid;
 
 use super::{SIZE_BYTES, free_bytes};
-use crate::doctor::LinkSupport;
-use crate::linux;
-use crate::linux::cgroup::{self, Controller, Hierarchies};
-use crate::linux::network::{LinkLimits, NetworkError, PortLink, inject};
+use crate::Error;
+use crate::error::install_command;
 use crate::placement::Placement;
-use crate::runner::Envelope;
-use crate::{Error, targets};
 
 /// As much of a disk is taken to be written to; its file grows with what is.
 const EXPECTED_BYTES: u64 = 1 << 30;
@@ -185,7 +184,7 @@ pub fn check(trial: &plan::Trial, envelopes: &[Envelope]) -> Result<(), Error> {
             needs,
             instead: format!(
                 "`plimsoll run --install` and `plimsoll install --lab` install it; or run: {}\n  {without}",
-                targets::install_command(&packages)
+                install_command(&packages)
             ),
         })?;
     }
@@ -228,6 +227,17 @@ fn links(hardest: &Link, of_ports: bool) -> Result<(), Error> {
         },
         false => of_kernel("a limited link", &part),
     })
+}
+
+/// What links of virtual hosts can be made like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LinkSupport {
+    /// Whether there is a program to make them with.
+    pub has_tc: bool,
+    /// A limited rate.
+    pub rate: bool,
+    /// A delay.
+    pub delay: bool,
 }
 
 /// The kinds of limits that this machine can give a link, each tried.
@@ -337,7 +347,7 @@ mod tests {
     use experiment::plan::TargetKind;
 
     use super::*;
-    use crate::fixture::trial;
+    use crate::fakes::trial;
 
     fn packages(trial: &plan::Trial, envelope: Envelope) -> Vec<&'static str> {
         tools(trial, &[envelope]).iter().map(|tool| tool.package).collect()

@@ -11,11 +11,12 @@ use std::time::{Duration, Instant};
 
 use experiment::plan;
 use experiment::profile::{Disk, Link};
+use fixture::until;
+use runner::ProgramSpec;
 
 use super::*;
-use crate::fixture::{Bench, folder_trial, until};
-use crate::hosts::{ProcessExit, Start};
-use crate::runner::ProgramSpec;
+use crate::fakes::{Bench, folder_trial};
+use crate::host_process::{ProcessExit, Start};
 
 /// Beside the tests: `target/debug/plimsoll`.
 fn built() -> PathBuf {
@@ -97,7 +98,7 @@ fn sh(host: &dyn Host, script: &str) -> String {
 }
 
 /// Listens on port 7000 for ever, and says its host's name to whoever connects.
-fn start_speaker(host: &dyn Host, bench: &Bench) -> Box<dyn crate::hosts::HostProcess> {
+fn start_speaker(host: &dyn Host, bench: &Bench) -> Box<dyn crate::host_process::HostProcess> {
     let script = "import socket\ns=socket.socket()\ns.setsockopt(1,2,1)\ns.bind(('0.0.0.0',7000))\ns.listen(9)\nwhile 1:\n c,_=s.accept()\n c.send(socket.gethostname().encode())\n c.close()";
     let start = Start {
         role: "speaker".to_owned(),
@@ -258,15 +259,15 @@ fn own() {
 #[ignore = "needs the built program"]
 fn what_a_killed_lab_left_is_removed() {
     let before = machine();
-    let folder = crate::fixture::TestDir::new();
-    let ourselves = crate::fixture::ourselves("hosts::netns::tests::own");
+    let folder = fixture::TestDir::new();
+    let ourselves = fixture::ourselves("hosts::netns::tests::own");
     let mut owner = Command::new(&ourselves[0]).args(&ourselves[1..]).env("OWNED_LAB", &*folder).spawn().unwrap();
     until("it is up", || folder.join("up").exists());
     let run = fs::read_to_string(folder.join("up")).unwrap();
     owner.kill().unwrap();
     owner.wait().unwrap();
-    let mut cleaned = crate::registry::CleanupReport::default();
-    crate::registry::clean_in(&folder.join("registry"), &mut cleaned);
+    let mut cleaned = crate::CleanupReport::default();
+    crate::registry::cleanup::clean_in(&folder.join("registry"), &mut cleaned);
     println!("{:#?}", cleaned.removed);
     assert!(cleaned.removed.iter().any(|line| line.starts_with("control groups plimsoll-")));
     nothing_is_left(&before, &run);

@@ -12,14 +12,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use experiment::plan;
+use linux::network::{self, NetworkError};
+use runner::{InterfaceSpec, Isolation, ProgramSpec, Setup, VERSION, Wiring};
 
 use super::{HostShim, needs};
 use crate::Error;
-use crate::hosts::ProcessExit;
-use crate::linux::network::{self, NetworkError};
+use crate::host_process::ProcessExit;
 use crate::registry::RegistryWriter;
-use crate::runner::session::RunnerSession;
-use crate::runner::{InterfaceSpec, Isolation, ProgramSpec, Setup, VERSION, Wiring};
+use crate::session::RunnerSession;
 
 /// Hosts have the last byte of their address from 1 on, the clients have 254.
 const MOST_HOSTS: usize = 253;
@@ -263,7 +263,7 @@ const END_PATIENCE: Duration = Duration::from_secs(5);
 pub struct Switch {
     cables: Cables,
     session: Arc<RunnerSession>,
-    kept: Mutex<HostShim>,
+    shim: Mutex<HostShim>,
 }
 
 impl Switch {
@@ -283,8 +283,8 @@ impl Switch {
             isolation: Some(Isolation { is_switch: true, ..Isolation::default() }),
             ..Setup::default()
         };
-        let (kept, session) = HostShim::start(plimsoll, &setup, &folder.join("switch.log"), ledger, at_once)?;
-        let switch = Self { cables, session, kept: Mutex::new(kept) };
+        let (shim, session) = HostShim::start(plimsoll, &setup, &folder.join("switch.log"), ledger, at_once)?;
+        let switch = Self { cables, session, shim: Mutex::new(shim) };
         switch.ip(&switch.cables.bridges())?;
         Ok(switch)
     }
@@ -310,7 +310,7 @@ impl Switch {
 
     /// The network namespace.
     pub fn network(&self) -> Result<OwnedFd, Error> {
-        let pid = self.kept.lock().unwrap_or_else(PoisonError::into_inner).pid();
+        let pid = self.shim.lock().unwrap_or_else(PoisonError::into_inner).pid();
         let path = format!("/proc/{pid}/ns/net");
         Ok(File::open(&path).map_err(Error::system(format!("open {path}")))?.into())
     }
@@ -341,7 +341,7 @@ impl Drop for Switch {
     fn drop(&mut self) {
         self.session.close(END_PATIENCE);
         // What is left is found by its mark at the end of the run.
-        let _ = self.kept.lock().unwrap_or_else(PoisonError::into_inner).end();
+        let _ = self.shim.lock().unwrap_or_else(PoisonError::into_inner).end();
     }
 }
 

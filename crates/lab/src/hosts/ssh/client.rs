@@ -10,8 +10,9 @@ use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use runner::plain_text;
+
 use super::Destination;
-use crate::{linux, plain_text};
 
 /// Names a configuration file for ssh instead of the user's own.
 const CONFIG: &str = "PLIMSOLL_SSH_CONFIG";

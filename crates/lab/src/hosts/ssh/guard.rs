@@ -9,12 +9,13 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use linux::network::Ownership;
+use runner::folder_name;
+use runner::plain_text;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
 use super::client::{self, ConnectionRole, SshClient, SshOutput, never};
-use crate::linux::network::Ownership;
-use crate::{linux, plain_text};
 
 /// For connecting and the first look: names, keys and a slow machine's login included.
 const TO_CONNECT: Duration = Duration::from_secs(40);
@@ -345,13 +346,6 @@ pub fn is_plain(folder: &str) -> bool {
     folder.starts_with('/') && folder.chars().all(is_plain)
 }
 
-/// A name for the folder of a run's host; what is no letter or digit is replaced.
-#[must_use]
-pub fn folder_name(run: &str, host: &str) -> String {
-    let host: String = host.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
-    format!("plimsoll-run-{run}-{host}")
-}
-
 // Sends this program and the target's folder to a host.
 
 /// For the program, over a slow line.
@@ -501,8 +495,9 @@ pub fn send_folder(
 mod tests {
     use std::io::{BufRead as _, BufReader, Write as _};
 
+    use fixture::{TestDir, is_alive, until};
+
     use super::*;
-    use crate::fixture::{TestDir, is_alive, until};
 
     fn heard(lines: &[&str]) -> (MachineFacts, bool) {
         let mut facts = MachineFacts::default();
@@ -668,7 +663,6 @@ mod tests {
 
     #[test]
     fn names_are_safe_in_a_shell() {
-        assert_eq!(folder_name("ab-1-2-3", "web $(1)"), "plimsoll-run-ab-1-2-3-web---1-");
         assert!(is_plain("/var/tmp/plimsoll-run-1-n1.Xy_0"));
         for folder in ["/my files/x", "/a;b", "relative", "", "/a'b"] {
             assert!(!is_plain(folder), "{folder}");

@@ -1,0 +1,518 @@
+//! Check-ups of a machine: what on it would spoil a measurement, or change its figures, and the
+//! remedy. Each is a pure judgement of text and of figures that [`Measured`] holds.
+
+mod erlang;
+mod lab;
+mod network;
+mod processor;
+mod resources;
+
+use std::str::FromStr;
+
+use runner::environment::{RecordedRoot, chosen};
+use serde::Serialize;
+
+use crate::demand::TrialDemand;
+use crate::measured::Measured;
+
+/// One thing that is looked at.
+#[derive(Debug)]
+pub struct CheckKind {
+    /// Its name, in a few words.
+    pub name: &'static str,
+    /// What it belongs to.
+    pub about: CheckScope,
+    /// What it reads.
+    pub reads: &'static str,
+    /// What it spoils, in a sentence.
+    pub why: &'static str,
+    /// Where that is written.
+    pub source: &'static str,
+    /// Rules of the verdict that see it when it happens in a trial.
+    pub caught_by: &'static [&'static str],
+    /// Which tunings of the article on the name service vsns it covers, and what they are worth today.
+    pub article: Option<Tuning>,
+    /// Looks.
+    pub look: fn(&MachineSnapshot<'_>) -> CheckResult,
+}
+
+/// What a check-up belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CheckScope {
+    /// What the experiment at hand needs.
+    Experiment,
+    /// What else runs here.
+    Noise,
+    /// The processors.
+    Processor,
+    /// Memory.
+    Memory,
+    /// Clocks and timers.
+    Time,
+    /// The network.
+    Network,
+    /// Limits of processes.
+    Limits,
+    /// The disk of the run folder.
+    Disk,
+    /// What virtual hosts are made of.
+    Lab,
+    /// Energy, persistent memory.
+    Hardware,
+    /// The runtime of targets in Erlang.
+    Erlang,
+}
+
+/// A tuning of the article.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Tuning {
+    /// Its number in the article's list, 1 to 6.
+    pub number: u8,
+    /// As the article writes it.
+    pub says: &'static str,
+    /// What it is worth today.
+    pub worth: &'static str,
+}
+
+/// How it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CheckState {
+    /// It cannot be found out here.
+    Unknown,
+    /// As one would wish.
+    Good,
+    /// It changes figures: the same on both sides of a comparison, or to be said beside it.
+    Notice,
+    /// It spoils a measurement.
+    Bad,
+}
+
+/// What a check-up came to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct CheckResult {
+    /// How it is.
+    pub state: CheckState,
+    /// What was found, in a few words; of [`CheckState::Unknown`] why it cannot be told.
+    pub found: String,
+    /// What to do about it: a command, or advice.
+    pub remedy: Option<String>,
+    /// What `--fix` would change.
+    pub fixes: Vec<Fix>,
+}
+
+/// A value of the running kernel that may be changed and put back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Fix {
+    /// The file, below the root.
+    pub path: String,
+    /// What it says now.
+    pub from: String,
+    /// What it would say.
+    pub to: String,
+}
+
+/// All check-ups, sorted by file.
+pub const KINDS: &[&CheckKind] = &[
+    &erlang::POLL,
+    &erlang::PORTS,
+    &erlang::PROCESSES,
+    &erlang::SCHEDULERS,
+    &lab::CONTROLLERS,
+    &lab::LAB,
+    &lab::LINKS,
+    &lab::NAMESPACES,
+    &lab::QUOTA,
+    &lab::RIGHTS,
+    &lab::TARGET,
+    &network::ACCEPT,
+    &network::ANY,
+    &network::HALF_OPEN,
+    &network::RANGE,
+    &network::REUSE,
+    &network::TCP,
+    &network::TRACKED,
+    &processor::COUNT,
+    &processor::ENERGY,
+    &processor::GOVERNOR,
+    &processor::ISOLATED,
+    &processor::MITIGATIONS,
+    &processor::NEIGHBOURS,
+    &processor::SIBLINGS,
+    &processor::SOURCE,
+    &processor::STEAL,
+    &processor::STRANGERS,
+    &processor::SYNC,
+    &processor::TIMERS,
+    &processor::TURBO,
+    &resources::AVAILABLE,
+    &resources::FREE,
+    &resources::HUGE_PAGES,
+    &resources::LAYOUTS,
+    &resources::NODES,
+    &resources::OPEN_FILES,
+    &resources::PERSISTENT,
+    &resources::PROCESSES,
+    &resources::SWAP,
+    &resources::SYNC,
+    &resources::WATCHES,
+];
+
+/// Nothing is told.
+const NOT_TOLD: &str = "this kernel does not tell";
+
+/// A virtual lab's networks are new ones.
+const OF_LAB: &str = "the lab's own networks have the kernel's defaults";
+
+/// The machine that is looked at.
+pub struct MachineSnapshot<'a> {
+    pub(crate) root: &'a RecordedRoot,
+    pub(crate) measured: &'a Measured,
+    pub(crate) asked: Option<&'a TrialDemand>,
+}
+
+impl MachineSnapshot<'_> {
+    fn text(&self, path: &str) -> Option<String> {
+        self.root.text(path)
+    }
+
+    fn number<N: FromStr>(&self, path: &str) -> Option<N> {
+        self.root.number(path)
+    }
+
+    /// `net.core.somaxconn`, which may be several numbers.
+    fn sysctl(&self, name: &str) -> Option<Vec<u64>> {
+        let text = self.text(&sysctl_path(name))?;
+        text.split_ascii_whitespace().map(|number| number.parse().ok()).collect()
+    }
+
+    /// The change of a file to another value.
+    fn fix(&self, path: &str, to: &str) -> Option<Fix> {
+        let from = chosen(&self.text(path)?);
+        (from != to).then(|| Fix { path: path.to_owned(), from, to: to.to_owned() })
+    }
+
+    fn fix_sysctl(&self, name: &str, to: &str) -> Option<Fix> {
+        self.fix(&sysctl_path(name), to)
+    }
+
+    fn is_guest(&self) -> bool {
+        runner::environment::virtualisation(self.root).is_some_and(|kind| kind != "none")
+    }
+
+    /// Whether clients and target are in networks that the lab makes, whose settings are not the machine's (network_namespaces(7)).
+    fn is_in_lab(&self) -> bool {
+        self.asked.is_some_and(|asked| asked.is_virtual)
+    }
+
+    /// Agents of the experiment at hand.
+    fn agents(&self) -> Option<u64> {
+        self.asked.map(|asked| asked.agents)
+    }
+}
+
+impl CheckResult {
+    fn good(found: impl Into<String>) -> Self {
+        Self::of(CheckState::Good, found)
+    }
+
+    fn notice(found: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self { remedy: Some(remedy.into()), ..Self::of(CheckState::Notice, found) }
+    }
+
+    fn bad(found: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self { remedy: Some(remedy.into()), ..Self::of(CheckState::Bad, found) }
+    }
+
+    fn unknown(why: impl Into<String>) -> Self {
+        Self::of(CheckState::Unknown, why)
+    }
+
+    fn of(state: CheckState, found: impl Into<String>) -> Self {
+        Self { state, found: found.into(), remedy: None, fixes: Vec::new() }
+    }
+
+    fn fixed_by(mut self, fixes: impl IntoIterator<Item = Fix>) -> Self {
+        self.fixes.extend(fixes);
+        self
+    }
+}
+
+impl Fix {
+    /// The command that makes the change.
+    #[must_use]
+    pub fn command(&self) -> String {
+        match self.path.strip_prefix("proc/sys/") {
+            Some(name) if self.to.contains(' ') => format!("sysctl -w {}=\"{}\"", name.replace('/', "."), self.to),
+            Some(name) => format!("sysctl -w {}={}", name.replace('/', "."), self.to),
+            None => format!("echo {} > /{}", self.to, self.path),
+        }
+    }
+}
+
+/// The commands that make these changes; one for all files that differ in a number only, such as one for each CPU.
+#[must_use]
+pub fn commands(fixes: &[Fix]) -> Vec<String> {
+    let without_numbers = |path: &str| path.split(|c: char| c.is_ascii_digit()).collect::<String>();
+    let is_like = |a: &Fix, b: &Fix| a.to == b.to && without_numbers(&a.path) == without_numbers(&b.path);
+    let mut commands = Vec::new();
+    for (index, fix) in fixes.iter().enumerate() {
+        let alike = fixes.iter().filter(|other| is_like(fix, other)).count();
+        if alike == 1 {
+            commands.push(fix.command());
+        } else if fixes.iter().position(|other| is_like(fix, other)) == Some(index) {
+            commands.push(format!("echo {} | tee /{}", fix.to, with_stars(&fix.path)));
+        }
+    }
+    commands
+}
+
+fn with_stars(path: &str) -> String {
+    let mut text = String::new();
+    for letter in path.chars() {
+        match letter {
+            digit if digit.is_ascii_digit() => {
+                if !text.ends_with('*') {
+                    text.push('*');
+                }
+            }
+            other => text.push(other),
+        }
+    }
+    text
+}
+
+fn sysctl_path(name: &str) -> String {
+    format!("proc/sys/{}", name.replace('.', "/"))
+}
+
+/// `1 core`, `2 cores`.
+fn count(number: u64, one: &str) -> String {
+    format!("{number} {one}{}", if number == 1 { "" } else { "s" })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use ::lab::hosts::LinkSupport;
+    use fixture::TestDir;
+
+    use super::*;
+    use crate::machine;
+    use crate::measured::{CpuNoise, Erlang, MeasuredSpread};
+
+    /// What was measured of a machine on which nothing disturbs.
+    fn calm() -> Measured {
+        Measured {
+            is_root: Some(true),
+            cpus: Some(8),
+            noise: Some(CpuNoise { others_pct: 0.5, busiest: Vec::new(), steal_pct: Some(0.0) }),
+            timer_resolution_ns: Some(1),
+            late_us: Some(MeasuredSpread { p50: 60.0, max: 200.0 }),
+            is_synchronised: Some(true),
+            time_keeper: Some("chronyd".to_owned()),
+            folder: "runs".to_owned(),
+            free_bytes: Some(100 << 30),
+            file_system: Some("ext4".to_owned()),
+            sync_us: Some(MeasuredSpread { p50: 80.0, max: 900.0 }),
+            links: Some(LinkSupport { has_tc: true, rate: true, delay: true }),
+            erlang: Some(Erlang {
+                release: 25,
+                version: "25.2.3".to_owned(),
+                schedulers_online: 8,
+                processes: 262_144,
+                ports: 65_536,
+            }),
+        }
+    }
+
+    fn looks(tree: &TestDir, measured: &Measured, asked: Option<&TrialDemand>) -> Vec<(&'static str, CheckResult)> {
+        let root = RecordedRoot::at(tree);
+        let snapshot = MachineSnapshot { root: &root, measured, asked };
+        KINDS.iter().map(|kind| (kind.name, (kind.look)(&snapshot))).collect()
+    }
+
+    fn of<'a>(looks: &'a [(&'static str, CheckResult)], name: &str) -> &'a CheckResult {
+        &looks.iter().find(|(one, _)| *one == name).unwrap().1
+    }
+
+    fn names(looks: &[(&'static str, CheckResult)], state: CheckState) -> BTreeSet<&'static str> {
+        looks.iter().filter(|(_, finding)| finding.state == state).map(|(name, _)| *name).collect()
+    }
+
+    #[test]
+    fn a_good_machine_is_good_throughout() {
+        let tree = machine("good");
+        let asked = TrialDemand {
+            agents: 1000,
+            services: 1,
+            at_once: 100,
+            target: "echo".to_owned(),
+            ..TrialDemand::default()
+        };
+        let looks = looks(&tree, &calm(), Some(&asked));
+        for (name, finding) in &looks {
+            assert_eq!(finding.state, CheckState::Good, "{name}: {finding:?}");
+            assert!(finding.fixes.is_empty() && finding.remedy.is_none(), "{name}: {finding:?}");
+        }
+    }
+
+    #[test]
+    fn a_bad_machine_has_a_remedy_for_everything() {
+        let tree = machine("bad");
+        let measured = Measured {
+            is_root: Some(false),
+            cpus: Some(1),
+            noise: Some(CpuNoise { others_pct: 40.0, busiest: vec![("rustc".to_owned(), 38.0)], steal_pct: Some(3.0) }),
+            late_us: Some(MeasuredSpread { p50: 3000.0, max: 9000.0 }),
+            is_synchronised: Some(false),
+            time_keeper: None,
+            free_bytes: Some(100 << 20),
+            file_system: Some("tmpfs".to_owned()),
+            links: Some(LinkSupport { has_tc: true, rate: false, delay: false }),
+            erlang: Some(Erlang { release: 19, processes: 1024, ports: 1024, ..Erlang::default() }),
+            ..calm()
+        };
+        let asked = TrialDemand {
+            agents: 5000,
+            services: 1,
+            at_once: 5000,
+            refused: Some(("it needs root".to_owned(), "run it as root".to_owned())),
+            missing: vec!["build it".to_owned()],
+            is_remote: true,
+            ..TrialDemand::default()
+        };
+        let looks = looks(&tree, &measured, Some(&asked));
+        let good = names(&looks, CheckState::Good);
+        assert_eq!(good, BTreeSet::from(["Erlang: schedulers", "root", "shared hardware"]), "{looks:?}");
+        assert!(names(&looks, CheckState::Unknown).is_empty(), "{looks:?}");
+        for (name, finding) in looks.iter().filter(|(_, finding)| finding.state > CheckState::Good) {
+            assert!(finding.remedy.as_ref().is_some_and(|remedy| !remedy.is_empty()), "{name}: {finding:?}");
+        }
+        let strangers = of(&looks, "CPU used by others");
+        assert_eq!(strangers.found, "40 % of the machine in the last second: rustc 38 %");
+        assert_eq!(of(&looks, "quota on ourselves").state, CheckState::Bad);
+        let governor = of(&looks, "frequency governor");
+        assert_eq!((governor.found.as_str(), governor.fixes.len()), ("ondemand, performance, powersave", 2));
+        let command = "echo performance | tee /sys/devices/system/cpu/cpufreq/policy*/scaling_governor";
+        assert_eq!(commands(&governor.fixes), [command]);
+        let ports = &of(&looks, "local ports").fixes;
+        assert_eq!(commands(ports), ["sysctl -w net.ipv4.ip_local_port_range=\"1024 65535\""]);
+        assert_eq!(ports[0].from, "50000 51000");
+        let pages = &of(&looks, "transparent huge pages").fixes;
+        assert_eq!((pages[0].from.as_str(), pages[0].to.as_str()), ("always", "madvise"));
+    }
+
+    #[test]
+    fn a_container_is_told_what_bounds_it() {
+        let tree = machine("container");
+        let measured = Measured { is_root: Some(false), links: None, erlang: None, ..calm() };
+        let looks = looks(&tree, &measured, None);
+        assert_eq!(
+            of(&looks, "quota on ourselves").found,
+            "this container may use 0.5 cores, and is stopped when they are used up"
+        );
+        assert_eq!(of(&looks, "memory available").found, "512MiB of 512MiB that this container may use");
+        assert_eq!(of(&looks, "shared hardware").state, CheckState::Notice);
+        assert_eq!(of(&looks, "frequency governor").found, "not told in here: the host decides");
+        assert_eq!(of(&looks, "emulated links").found, "needs root to be tried");
+        assert_eq!(of(&looks, "socket buffers").state, CheckState::Unknown);
+        assert_eq!(of(&looks, "Erlang: ports").found, "Erlang is not installed");
+    }
+
+    #[test]
+    fn an_old_kernel_is_no_reason_to_guess() {
+        let tree = machine("old");
+        let looks = looks(&tree, &Measured::default(), None);
+        for name in
+            ["turbo", "memory available", "TCP buffers", "mitigations", "timers", "CPUs", "stolen CPU", "free disk"]
+        {
+            assert_eq!(of(&looks, name).state, CheckState::Unknown, "{name}");
+        }
+        assert_eq!(of(&looks, "control groups").found, "version 1: no controller for cpuset, memory, disks");
+        assert_eq!(of(&looks, "quota on ourselves").found, "none");
+        assert_eq!(of(&looks, "swap").state, CheckState::Good);
+        assert_eq!(of(&looks, "virtual hosts").state, CheckState::Notice);
+    }
+
+    #[test]
+    fn nothing_at_all_is_unknown_and_never_bad() {
+        let tree = TestDir::new();
+        for (name, finding) in looks(&tree, &Measured::default(), None) {
+            assert_ne!(finding.state, CheckState::Bad, "{name}: {finding:?}");
+            assert!(finding.fixes.is_empty(), "{name}: {finding:?}");
+        }
+    }
+
+    #[test]
+    fn what_an_experiment_needs_decides() {
+        let tree = machine("old");
+        let state = |agents: u64, name: &str| {
+            let asked = TrialDemand { agents, services: 1, at_once: agents, ..TrialDemand::default() };
+            of(&looks(&tree, &calm(), Some(&asked)), name).state
+        };
+        assert_eq!(
+            (state(100, "open files"), state(2000, "open files"), state(5000, "open files")),
+            (CheckState::Good, CheckState::Notice, CheckState::Bad)
+        );
+        assert_eq!((state(28_233, "local ports"), state(28_234, "local ports")), (CheckState::Good, CheckState::Bad));
+        assert_eq!((state(128, "accept queue"), state(129, "accept queue")), (CheckState::Good, CheckState::Bad));
+        assert_eq!(
+            (state(64_512, "Erlang: ports"), state(64_513, "Erlang: ports")),
+            (CheckState::Good, CheckState::Bad)
+        );
+        let looks_at = |asked: TrialDemand| of(&looks(&tree, &calm(), Some(&asked)), "local ports").state;
+        let many = || TrialDemand { agents: 70_000, services: 1, ..TrialDemand::default() };
+        assert_eq!(looks_at(TrialDemand { is_on_loopback: true, ..many() }), CheckState::Good);
+        assert_eq!(
+            (looks_at(TrialDemand { sources: 2, ..many() }), looks_at(TrialDemand { sources: 3, ..many() })),
+            (CheckState::Bad, CheckState::Good)
+        );
+        // So many cannot be helped by a wider range.
+        let asked = TrialDemand { agents: 70_000, services: 1, ..TrialDemand::default() };
+        let looks = looks(&tree, &calm(), Some(&asked));
+        assert!(of(&looks, "local ports").fixes.is_empty());
+    }
+
+    #[test]
+    fn a_virtual_lab_has_networks_of_its_own() {
+        let tree = machine("bad");
+        let looks_with = |agents: u64| {
+            let asked =
+                TrialDemand { agents, services: 1, at_once: agents, is_virtual: true, ..TrialDemand::default() };
+            looks(&tree, &calm(), Some(&asked))
+        };
+        for name in ["local ports", "reuse of ports", "accept queue", "half-open queue"] {
+            assert_eq!(of(&looks_with(2000), name), &CheckResult::good(OF_LAB), "{name}");
+        }
+        let ports = of(&looks_with(28_233), "local ports").clone();
+        assert!(ports.state == CheckState::Bad && ports.fixes.is_empty(), "{ports:?}");
+    }
+
+    #[test]
+    fn thresholds_are_those_of_the_verdict() {
+        let tree = machine("good");
+        let state = |others_pct: f64, steal_pct: f64| {
+            let noise = CpuNoise { others_pct, busiest: Vec::new(), steal_pct: Some(steal_pct) };
+            let looks = looks(&tree, &Measured { noise: Some(noise), ..calm() }, None);
+            (of(&looks, "CPU used by others").state, of(&looks, "stolen CPU").state)
+        };
+        assert_eq!(state(9.9, 1.9), (CheckState::Notice, CheckState::Good));
+        assert_eq!(state(10.0, 2.0), (CheckState::Bad, CheckState::Bad));
+    }
+
+    #[test]
+    fn all_six_tunings_of_the_article_are_there() {
+        let numbers: BTreeSet<u8> = KINDS.iter().filter_map(|kind| kind.article).map(|tuning| tuning.number).collect();
+        assert_eq!(numbers, (1..=6).collect());
+    }
+
+    #[test]
+    fn names_are_one_of_a_kind_and_fit_their_column() {
+        let names: BTreeSet<&str> = KINDS.iter().map(|kind| kind.name).collect();
+        assert_eq!(names.len(), KINDS.len());
+        assert!(names.iter().all(|name| name.len() <= 23), "{names:?}");
+    }
+}

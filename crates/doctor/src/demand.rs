@@ -1,0 +1,104 @@
+//! What an experiment asks of the machine that it is played on.
+
+use std::net::Ipv4Addr;
+
+use experiment::plan::{Plan, TargetKind, Trial};
+use lab::{UrlParts, hosts};
+
+/// What the trials of an experiment ask for, each figure of the one that asks for most.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TrialDemand {
+    /// Connections of the agents.
+    pub agents: u64,
+    /// Addresses that they connect to.
+    pub services: u64,
+    /// Local addresses that they connect from; where they are not named, 1.
+    pub sources: u64,
+    /// Whether the services are on the loopback, which has many addresses to connect from.
+    pub is_on_loopback: bool,
+    /// Agents that connect in the same second.
+    pub at_once: u64,
+    /// The hosts, in words.
+    pub lab: String,
+    /// Why the hosts cannot be made here, and what to do.
+    pub refused: Option<(String, String)>,
+    /// The target, in words.
+    pub target: String,
+    /// What the target lacks, a line each.
+    pub missing: Vec<String>,
+    /// Whether hosts are virtual: their networks have settings of their own, the kernel's defaults.
+    pub is_virtual: bool,
+    /// Whether hosts are reached over ssh.
+    pub is_remote: bool,
+    /// Whether the target is that of the article whose tunings are looked at.
+    pub is_articles: bool,
+}
+
+impl TrialDemand {
+    /// Of a plan; `missing` is what `install check` says.
+    #[must_use]
+    pub fn of(plan: &Plan, missing: Vec<String>) -> Self {
+        let loads = || plan.trials.iter().filter_map(|trial| Some((connections(trial)?, trial.load.as_ref()?.ramp_s)));
+        let at_once = |(connections, ramp_s): (u32, f64)| (f64::from(connections) / ramp_s.max(1.0)).ceil() as u64;
+        let refused = hosts::can_make(&plan.trials).err();
+        Self {
+            agents: loads().map(|(connections, _)| u64::from(connections)).max().unwrap_or(0),
+            services: plan.trials.iter().map(services).min().unwrap_or(1),
+            at_once: loads().map(at_once).max().unwrap_or(0),
+            sources: plan
+                .trials
+                .iter()
+                .filter_map(|trial| trial.load.as_ref())
+                .map(|load| load.from.len().max(1) as u64)
+                .min()
+                .unwrap_or(1),
+            is_on_loopback: plan.trials.iter().all(is_on_loopback),
+            lab: plan.trials.first().map(lab).unwrap_or_default(),
+            refused: refused.map(|error| (error.to_string(), error.hint().unwrap_or_default())),
+            target: plan.trials.first().map(target).unwrap_or_default(),
+            missing,
+            is_virtual: plan.trials.iter().any(|trial| trial.lab.is_virtual()),
+            is_remote: plan.trials.iter().flat_map(|trial| &trial.lab.hosts).any(|host| host.ssh.is_some()),
+            is_articles: plan.trials.iter().any(|trial| target(trial) == "vsns"),
+        }
+    }
+}
+
+/// Connections of the trial's agents.
+fn connections(trial: &Trial) -> Option<u32> {
+    let load = trial.load.as_ref()?;
+    Some(load.connections.of(load.agents, u32::try_from(services(trial)).unwrap_or(u32::MAX)))
+}
+
+/// Hosts that clients connect to. Where roles are dealt out, it is not known here which of them serves.
+fn services(trial: &Trial) -> u64 {
+    let hosts = &trial.lab.hosts;
+    if hosts.iter().any(|host| host.role.is_some()) { 1 } else { hosts.len().max(1) as u64 }
+}
+
+/// Of a name only the usual one is known to lead there.
+fn is_on_loopback(trial: &Trial) -> bool {
+    match &trial.target.kind {
+        TargetKind::Folder { .. } => trial.lab.hosts.is_empty(),
+        TargetKind::Running { url } | TargetKind::Started { url, .. } => UrlParts::parse(url).is_ok_and(|place| {
+            let address = place.host.parse::<Ipv4Addr>();
+            place.host == "localhost" || address.is_ok_and(|address| address.is_loopback())
+        }),
+    }
+}
+
+fn lab(trial: &Trial) -> String {
+    match trial.lab.hosts.len() {
+        0 => "this machine itself".to_owned(),
+        1 => "one host".to_owned(),
+        hosts => format!("{hosts} hosts"),
+    }
+}
+
+fn target(trial: &Trial) -> String {
+    match &trial.target.kind {
+        TargetKind::Folder { name, .. } => name.clone(),
+        TargetKind::Running { url } if url.is_empty() => trial.target.protocol.clone(),
+        TargetKind::Running { url } | TargetKind::Started { url, .. } => url.clone(),
+    }
+}

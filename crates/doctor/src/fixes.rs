@@ -1,0 +1,315 @@
+//! Changes to the running kernel, made and undone. Each is written down, and that is on the disk, before it is made: so
+//! whatever ends this program, `--undo` finds it.
+
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use lab::trusted::PrivateFolder;
+use lab::{Error, registry};
+use linux::procfs;
+use runner::environment::chosen;
+use serde::{Deserialize, Serialize};
+
+use crate::checkups::Fix;
+
+/// Beside the entries of runs, and not one of them.
+const RECORD: &str = "doctor.undo";
+/// Of a record: some thousand changes.
+const RECORD_BYTES: u64 = 1 << 20;
+
+/// A machine whose settings are changed.
+#[derive(Debug, Clone)]
+pub struct FixSession {
+    root: PathBuf,
+    /// Where records may be, the first being where new ones go.
+    folders: Vec<PathBuf>,
+}
+
+/// A line of the record: a change that was about to be made.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct ChangeRecord {
+    /// Which boot: nothing of it outlives the next one.
+    boot: String,
+    root: PathBuf,
+    path: String,
+    from: String,
+    to: String,
+}
+
+/// What came of a change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Applied {
+    /// It was made.
+    Done,
+    /// The value is not what it was when it was looked at; nothing was done.
+    ChangedSince(String),
+    /// The kernel did not take it, and why.
+    Refused(String),
+}
+
+/// What came of undoing a change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Undone {
+    /// The old value is back.
+    Done,
+    /// It was back already.
+    Already,
+    /// Somebody else has set another value since, which stays.
+    ChangedSince(String),
+    /// It could not be done, and why; it can be tried again.
+    Failed(String),
+}
+
+impl FixSession {
+    /// For the machine whose files are below `root`; the record is where the registry of runs is.
+    #[must_use]
+    pub fn at(root: &Path) -> Self {
+        Self { root: root.to_path_buf(), folders: registry::folders() }
+    }
+
+    #[cfg(test)]
+    fn in_folder(root: &Path, folder: &Path) -> Self {
+        Self { root: root.to_path_buf(), folders: vec![folder.to_path_buf()] }
+    }
+
+    /// Makes a change, if the value is still what it was when it was looked at.
+    ///
+    /// # Errors
+    /// If it cannot be written down; then it is not made.
+    pub fn apply(&self, fix: &Fix) -> Result<Applied, Error> {
+        if !is_setting(&fix.path) {
+            return Ok(Applied::Refused("it is no setting of the kernel".to_owned()));
+        }
+        match self.value(&fix.path) {
+            Some(now) if now == fix.from => {}
+            now => return Ok(Applied::ChangedSince(now.unwrap_or_default())),
+        }
+        self.note(fix)?;
+        Ok(match self.put(&fix.path, &fix.to) {
+            Err(error) => Applied::Refused(error.to_string()),
+            Ok(()) => match self.value(&fix.path) {
+                Some(now) if now == fix.to => Applied::Done,
+                now => Applied::Refused(format!("it says {} now", now.unwrap_or_default())),
+            },
+        })
+    }
+
+    /// Puts back what was changed, the last first, and forgets it. `tell` hears of each.
+    ///
+    /// # Errors
+    /// If a record cannot be read or forgotten.
+    pub fn undo(&self, tell: &mut dyn FnMut(&Fix, Undone)) -> Result<(), Error> {
+        let mut failed = None;
+        for folder in &self.folders {
+            // What tells root what to write must be root's own. What another wrote keeps nobody from undoing the rest.
+            let undone = match PrivateFolder::find(folder) {
+                Ok(Some(folder)) if folder.has(RECORD) => self.undo_in(&folder, tell),
+                Ok(_) => Ok(()),
+                Err(error) => Err(error),
+            };
+            if let Err(error) = undone {
+                failed.get_or_insert(error);
+            }
+        }
+        failed.map_or(Ok(()), Err)
+    }
+
+    fn undo_in(&self, folder: &PrivateFolder, tell: &mut dyn FnMut(&Fix, Undone)) -> Result<(), Error> {
+        let text = folder.read(RECORD, RECORD_BYTES)?;
+        // A torn line is of a change that was not made yet.
+        let lines = text.lines().filter_map(|line| serde_json::from_str::<ChangeRecord>(line).ok());
+        let (ours, mut kept): (Vec<ChangeRecord>, Vec<ChangeRecord>) = lines.partition(|line| line.root == self.root);
+        for line in ours.into_iter().rev().filter(|line| line.boot == procfs::boot() && is_setting(&line.path)) {
+            let fix = Fix { path: line.path.clone(), from: line.from.clone(), to: line.to.clone() };
+            let undone = self.undo_one(&line);
+            if matches!(undone, Undone::Failed(_)) {
+                kept.push(line);
+            }
+            tell(&fix, undone);
+        }
+        self.keep(folder, &kept)
+    }
+
+    fn undo_one(&self, line: &ChangeRecord) -> Undone {
+        match self.value(&line.path) {
+            None => Undone::Failed("it cannot be read".to_owned()),
+            Some(now) if now == line.from => Undone::Already,
+            Some(now) if now != line.to => Undone::ChangedSince(now),
+            Some(_) => match self.put(&line.path, &line.from) {
+                Ok(()) => Undone::Done,
+                Err(error) => Undone::Failed(error.to_string()),
+            },
+        }
+    }
+
+    /// What is still to be undone stays on record, in its order.
+    fn keep(&self, folder: &PrivateFolder, kept: &[ChangeRecord]) -> Result<(), Error> {
+        let record = folder.path(RECORD);
+        if kept.is_empty() {
+            return folder.remove(RECORD).map_err(Error::system(format!("remove {}", record.display())));
+        }
+        let mut text = String::new();
+        for line in kept.iter().rev() {
+            text.push_str(&in_json(line)?);
+        }
+        record::checked_file::write_whole(&record, text.as_bytes())
+            .map_err(Error::system(format!("write {}", record.display())))
+    }
+
+    /// Writes a change down before it is made.
+    fn note(&self, fix: &Fix) -> Result<(), Error> {
+        let line = ChangeRecord {
+            boot: procfs::boot(),
+            root: self.root.clone(),
+            path: fix.path.clone(),
+            from: fix.from.clone(),
+            to: fix.to.clone(),
+        };
+        let mut refused = None;
+        for folder in &self.folders {
+            match PrivateFolder::make(folder).and_then(|folder| folder.append(RECORD, &in_json(&line)?)) {
+                Ok(()) => return Ok(()),
+                Err(error) => refused = refused.or(Some(error)),
+            }
+        }
+        Err(refused.unwrap_or_else(|| Error::NotYet("a change without a folder to write it down".to_owned())))
+    }
+
+    fn value(&self, path: &str) -> Option<String> {
+        procfs::text(&self.root.join(path)).map(|text| chosen(&text))
+    }
+
+    /// In one write, as the kernel wants it; nothing is created.
+    fn put(&self, path: &str, value: &str) -> io::Result<()> {
+        let mut file = File::options().write(true).truncate(true).open(self.root.join(path))?;
+        file.write_all(format!("{value}\n").as_bytes())
+    }
+}
+
+fn in_json(line: &ChangeRecord) -> Result<String, Error> {
+    let text = serde_json::to_string(line).map_err(io::Error::other);
+    Ok(text.map_err(Error::system("write a change down"))? + "\n")
+}
+
+/// Whether it is a file of the kernel's settings: a damaged record must not have anything else written.
+fn is_setting(path: &str) -> bool {
+    (path.starts_with("proc/sys/") || path.starts_with("sys/")) && !path.split('/').any(|part| part == "..")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use fixture::TestDir;
+
+    use super::*;
+    use crate::{Measured, examine, machine};
+
+    const QUEUE: &str = "proc/sys/net/core/somaxconn";
+
+    fn fix(path: &str, from: &str, to: &str) -> Fix {
+        Fix { path: path.to_owned(), from: from.to_owned(), to: to.to_owned() }
+    }
+
+    fn says(tree: &Path, path: &str) -> String {
+        fs::read_to_string(tree.join(path)).unwrap().trim().to_owned()
+    }
+
+    fn undo(remedies: &FixSession) -> Vec<(String, Undone)> {
+        let mut undone = Vec::new();
+        remedies.undo(&mut |fix, came| undone.push((fix.path.clone(), came))).unwrap();
+        undone
+    }
+
+    /// Every fix of a machine is made, and then everything is as it was.
+    #[test]
+    fn what_is_fixed_is_good_and_can_be_undone() {
+        let (tree, registry) = (machine("bad"), TestDir::new());
+        let before = examine(&tree, &Measured::default(), None);
+        let remedies = FixSession::in_folder(&tree, &registry);
+        let fixes: Vec<&Fix> = before.iter().flat_map(|one| &one.finding.fixes).collect();
+        assert!(fixes.len() >= 14, "{fixes:?}");
+        for fix in &fixes {
+            assert_eq!(remedies.apply(fix).unwrap(), Applied::Done, "{fix:?}");
+            assert_eq!(says(&tree, &fix.path), fix.to);
+        }
+        let after = examine(&tree, &Measured::default(), None);
+        assert!(after.iter().all(|one| one.finding.fixes.is_empty()), "{after:?}");
+        let undone = undo(&remedies);
+        assert_eq!(undone.len(), fixes.len());
+        assert!(undone.iter().all(|(_, came)| *came == Undone::Done), "{undone:?}");
+        // The last first.
+        assert_eq!(undone[0].0, fixes.last().unwrap().path);
+        for fix in &fixes {
+            assert_eq!(says(&tree, &fix.path), fix.from);
+        }
+        assert!(undo(&remedies).is_empty() && fs::read_dir(&*registry).unwrap().next().is_none());
+    }
+
+    #[test]
+    fn what_others_have_changed_is_left_alone() {
+        let (tree, registry) = (machine("bad"), TestDir::new());
+        let remedies = FixSession::in_folder(&tree, &registry);
+        let change = fix(QUEUE, "128", "4096");
+        assert_eq!(remedies.apply(&fix(QUEUE, "100", "4096")).unwrap(), Applied::ChangedSince("128".to_owned()));
+        assert_eq!(says(&tree, QUEUE), "128");
+        assert_eq!(remedies.apply(&change).unwrap(), Applied::Done);
+        tree.write(QUEUE, "999\n");
+        assert_eq!(undo(&remedies), [(QUEUE.to_owned(), Undone::ChangedSince("999".to_owned()))]);
+        assert_eq!(says(&tree, QUEUE), "999");
+        assert!(undo(&remedies).is_empty());
+    }
+
+    /// Written down and then killed: before the change was made, after it, and in the middle of the line.
+    #[test]
+    fn a_kill_at_any_moment_leaves_what_undo_needs() {
+        let (tree, registry) = (machine("bad"), TestDir::new());
+        let remedies = FixSession::in_folder(&tree, &registry);
+        assert_eq!(remedies.apply(&fix(QUEUE, "128", "4096")).unwrap(), Applied::Done);
+        let line = says(&registry, "doctor.undo");
+        assert!(line.contains(QUEUE) && line.contains("\"from\":\"128\""), "{line}");
+        tree.write(QUEUE, "128\n");
+        let swap = "proc/sys/vm/swappiness";
+        let other = line.replace(QUEUE, swap).replace("\"128\"", "\"60\"").replace("\"4096\"", "\"1\"");
+        registry.write("doctor.undo", &format!("{line}\n{other}\n{}", &line[..line.len() / 2]));
+        tree.write(swap, "1\n");
+        assert_eq!(undo(&remedies), [(swap.to_owned(), Undone::Done), (QUEUE.to_owned(), Undone::Already)]);
+        assert_eq!((says(&tree, swap), says(&tree, QUEUE)), ("60".to_owned(), "128".to_owned()));
+    }
+
+    #[test]
+    fn a_change_of_another_boot_or_of_another_machine_is_not_ours_to_undo() {
+        let (tree, other, registry) = (machine("bad"), machine("bad"), TestDir::new());
+        let remedies = FixSession::in_folder(&tree, &registry);
+        assert_eq!(FixSession::in_folder(&other, &registry).apply(&fix(QUEUE, "128", "4096")).unwrap(), Applied::Done);
+        assert!(undo(&remedies).is_empty());
+        assert_eq!(says(&other, QUEUE), "4096");
+        let line = says(&registry, "doctor.undo");
+        let boot = procfs::boot();
+        registry.write("doctor.undo", &line.replace(&boot, "another-boot"));
+        assert!(undo(&FixSession::in_folder(&other, &registry)).is_empty());
+        assert_eq!(says(&other, QUEUE), "4096");
+    }
+
+    #[test]
+    fn only_settings_are_written_and_nothing_is_created() {
+        let (tree, registry) = (machine("bad"), TestDir::new());
+        tree.write("etc/passwd", "root\n");
+        let remedies = FixSession::in_folder(&tree, &registry);
+        for path in ["etc/passwd", "proc/sys/../../etc/passwd"] {
+            assert!(matches!(remedies.apply(&fix(path, "root", "x")).unwrap(), Applied::Refused(_)));
+        }
+        assert_eq!(remedies.apply(&fix("proc/sys/new", "", "1")).unwrap(), Applied::ChangedSince(String::new()));
+        assert!(!tree.join("proc/sys/new").exists() && fs::read_dir(&*registry).unwrap().next().is_none());
+        assert_eq!(says(&tree, "etc/passwd"), "root");
+    }
+
+    #[test]
+    fn what_cannot_be_written_down_is_not_changed() {
+        let tree = machine("bad");
+        let nowhere = tree.join("proc/sys/net/core/somaxconn/registry");
+        assert!(FixSession::in_folder(&tree, &nowhere).apply(&fix(QUEUE, "128", "4096")).is_err());
+        assert_eq!(says(&tree, QUEUE), "128");
+    }
+}

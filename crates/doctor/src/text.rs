@@ -1,0 +1,238 @@
+//! What the doctor found, in words for a terminal of 100 columns: the worst first, what is good in a line each, what cannot
+//! be told in a line for each reason.
+
+use std::fmt::Write as _;
+
+use crate::CheckOutcome;
+use crate::checkups::{CheckState, commands};
+
+/// Columns.
+const WIDTH: usize = 100;
+/// Before what was found: two blanks, the name of a check-up, two blanks.
+const INDENT: usize = 27;
+
+/// The whole table. `with_article` adds what the tunings of the article are worth today.
+#[must_use]
+pub fn words(examined: &[CheckOutcome], with_article: bool) -> String {
+    let mut text = String::new();
+    let of = |state: CheckState| examined.iter().filter(move |one| one.finding.state == state);
+    for (state, heading) in
+        [(CheckState::Bad, "Bad: spoils a measurement"), (CheckState::Notice, "Notice: changes figures")]
+    {
+        if of(state).next().is_some() {
+            let _ = write!(text, "{heading}\n\n");
+        }
+        for one in of(state) {
+            text.push_str(&in_full(one));
+        }
+    }
+    if of(CheckState::Good).next().is_some() {
+        text.push_str("Good\n\n");
+    }
+    for one in of(CheckState::Good) {
+        text.push_str(&row(one.kind.name, &one.finding.found));
+    }
+    text.push_str(&unknown(of(CheckState::Unknown)));
+    text.push_str(&if with_article { article(examined) } else { String::new() });
+    let _ = write!(text, "\n{}\n", sum(examined));
+    text
+}
+
+/// `1 bad, 2 to notice, 30 good, 4 unknown`
+fn sum(examined: &[CheckOutcome]) -> String {
+    let states = [
+        (CheckState::Bad, "bad"),
+        (CheckState::Notice, "to notice"),
+        (CheckState::Good, "good"),
+        (CheckState::Unknown, "unknown"),
+    ];
+    let count = |state: CheckState| examined.iter().filter(|one| one.finding.state == state).count();
+    let parts: Vec<String> = states.iter().map(|(state, word)| format!("{} {word}", count(*state))).collect();
+    let fixable = examined.iter().filter(|one| !one.finding.fixes.is_empty()).count();
+    let fixable = match fixable {
+        0 => String::new(),
+        some => format!("; --fix can change {some} of them, --undo puts them back"),
+    };
+    format!("{}{fixable}", parts.join(", "))
+}
+
+/// What was found, why it matters, what to do, and who would notice.
+fn in_full(one: &CheckOutcome) -> String {
+    let (kind, finding) = (one.kind, &one.finding);
+    let mut text = row(kind.name, &finding.found);
+    text.push_str(&row("", kind.why));
+    if let Some(remedy) = &finding.remedy {
+        text.push_str(&row("", &format!("-> {remedy}")));
+    }
+    for command in commands(&finding.fixes) {
+        // In one line, however long: it is to be copied.
+        let _ = writeln!(text, "{:width$}{command}", "", width = INDENT + 3);
+    }
+    if !kind.caught_by.is_empty() {
+        text.push_str(&row("", &format!("in a trial, the verdict says: {}", kind.caught_by.join(", "))));
+    }
+    text.push('\n');
+    text
+}
+
+/// A name, and beside it a text of as many lines as it needs.
+fn row(name: &str, text: &str) -> String {
+    let mut rows = String::new();
+    for (index, line) in wrapped(text, WIDTH - INDENT).iter().enumerate() {
+        let name = if index == 0 { name } else { "" };
+        let line = format!("  {name:<width$}{line}", width = INDENT - 2);
+        let _ = writeln!(rows, "{}", line.trim_end());
+    }
+    rows
+}
+
+/// Lines of at most so many letters, broken between words; what follows an arrow stays below what stood behind it.
+fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let below = if text.starts_with("-> ") { "   " } else { "" };
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_ascii_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => {
+                let lead = if lines.is_empty() { "" } else { below };
+                lines.push(format!("{lead}{word}"));
+            }
+        }
+    }
+    lines
+}
+
+/// One line for each reason.
+fn unknown<'a>(examined: impl Iterator<Item = &'a CheckOutcome>) -> String {
+    let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
+    for one in examined {
+        let name = one.kind.name.trim_start_matches("Erlang: ");
+        match reasons.iter_mut().find(|(why, _)| *why == one.finding.found) {
+            Some((_, names)) => names.push(name),
+            None => reasons.push((&one.finding.found, vec![name])),
+        }
+    }
+    let mut text = if reasons.is_empty() { String::new() } else { "\nUnknown\n\n".to_owned() };
+    for (why, names) in reasons {
+        for (index, line) in wrapped(&format!("{why}: {}", names.join(", ")), WIDTH - 4).iter().enumerate() {
+            let _ = writeln!(text, "{}{line}", if index == 0 { "  " } else { "    " });
+        }
+    }
+    text
+}
+
+fn article(examined: &[CheckOutcome]) -> String {
+    let mut tunings: Vec<_> = examined.iter().filter_map(|one| Some((one.kind.article?, &one.finding))).collect();
+    tunings.sort_by_key(|(tuning, _)| (tuning.number, tuning.says));
+    let mut text = "\nThe six tunings of the article on the name service vsns, today\n\n".to_owned();
+    for (tuning, finding) in tunings {
+        let says = wrapped(tuning.says, WIDTH - 5).join("\n     ");
+        let _ = writeln!(text, "  {}  {says}", tuning.number);
+        text.push_str(&row("", tuning.worth));
+        text.push_str(&row("", &format!("here: {}", finding.found)));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use lab::hosts::LinkSupport;
+
+    use super::*;
+    use crate::{CpuNoise, Erlang, Measured, MeasuredSpread, TrialDemand, examine, machine};
+
+    fn calm() -> Measured {
+        Measured {
+            is_root: Some(true),
+            cpus: Some(8),
+            noise: Some(CpuNoise { others_pct: 0.4, busiest: Vec::new(), steal_pct: Some(0.0) }),
+            timer_resolution_ns: Some(1),
+            late_us: Some(MeasuredSpread { p50: 58.0, max: 210.0 }),
+            is_synchronised: Some(true),
+            time_keeper: Some("chronyd".to_owned()),
+            folder: "runs".to_owned(),
+            free_bytes: Some(100 << 30),
+            file_system: Some("ext4".to_owned()),
+            sync_us: Some(MeasuredSpread { p50: 80.0, max: 910.0 }),
+            links: Some(LinkSupport { has_tc: true, rate: true, delay: true }),
+            erlang: None,
+        }
+    }
+
+    fn shown(name: &str, measured: &Measured, asked: Option<&TrialDemand>, with_article: bool) -> String {
+        let text = words(&examine(&machine(name), measured, asked), with_article);
+        for line in text.lines() {
+            let is_command = ["echo ", "sysctl "].iter().any(|program| line.trim_start().starts_with(program));
+            assert!(line.chars().count() <= WIDTH || is_command, "{line}");
+            assert_eq!(line, line.trim_end());
+        }
+        text
+    }
+
+    #[test]
+    fn a_good_machine() {
+        let erlang = Erlang {
+            release: 25,
+            version: "25.2.3".to_owned(),
+            schedulers_online: 8,
+            processes: 262_144,
+            ports: 65_536,
+        };
+        let measured = Measured { erlang: Some(erlang), ..calm() };
+        insta::assert_snapshot!(shown("good", &measured, None, true));
+    }
+
+    #[test]
+    fn a_bad_machine_and_an_experiment_that_asks_for_much() {
+        let measured = Measured {
+            is_root: Some(false),
+            cpus: Some(1),
+            noise: Some(CpuNoise { others_pct: 40.0, busiest: vec![("rustc".to_owned(), 38.0)], steal_pct: Some(3.0) }),
+            late_us: Some(MeasuredSpread { p50: 3000.0, max: 9000.0 }),
+            is_synchronised: Some(false),
+            time_keeper: None,
+            free_bytes: Some(100 << 20),
+            file_system: Some("tmpfs".to_owned()),
+            links: None,
+            ..calm()
+        };
+        let asked = TrialDemand {
+            agents: 5000,
+            services: 1,
+            sources: 1,
+            is_on_loopback: false,
+            at_once: 500,
+            lab: "3 hosts".to_owned(),
+            refused: Some(("a lab of virtual hosts needs root".to_owned(), "run it as root".to_owned())),
+            target: "vsns".to_owned(),
+            missing: vec!["install the packages erlang-base erlang-mnesia".to_owned()],
+            is_virtual: false,
+            is_remote: false,
+            is_articles: true,
+        };
+        insta::assert_snapshot!(shown("bad", &measured, Some(&asked), false));
+    }
+
+    #[test]
+    fn a_container_without_rights() {
+        let measured =
+            Measured { is_root: Some(false), links: None, is_synchronised: Some(true), time_keeper: None, ..calm() };
+        insta::assert_snapshot!(shown("container", &measured, None, false));
+    }
+
+    #[test]
+    fn an_old_kernel() {
+        let measured = Measured { folder: "runs".to_owned(), ..Measured::default() };
+        insta::assert_snapshot!(shown("old", &measured, None, false));
+    }
+
+    #[test]
+    fn lines_break_between_words() {
+        assert_eq!(wrapped("-> one two three", 9), ["-> one", "   two", "   three"]);
+        assert_eq!(wrapped("one two", 7), ["one two"]);
+        assert!(wrapped("", 7).is_empty());
+    }
+}

@@ -1,0 +1,641 @@
+//! What the tests of this crate share: a small server, a trial, a caller, hosts that are fakes.
+//! Not for anything else.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{BufRead as _, BufReader, PipeReader, PipeWriter, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use experiment::manifest::{About, Manifest, Process, Ready, ReadyCheck, Stop};
+use experiment::plan;
+use fixture::{TestDir, ourselves};
+use record::events::{HostFigures, What};
+use runner::{Injection, ProgramSpec};
+use rustix::process::Signal;
+
+use crate::deployment::Hosts;
+use crate::host::Host;
+use crate::host_process::{ProcessExit, ProgramOutput, Start};
+use crate::hosts;
+use crate::placement::ClientPlacement;
+use crate::registry::Registry;
+use crate::session::RunnerSession;
+use crate::{Caller, Deployment, DeploymentSpec, Error, HostEvent, NotUp};
+
+/// A runner on a thread of this process.
+pub fn runner_thread(input: PipeReader, output: PipeWriter) -> JoinHandle<u8> {
+    let (input, output) = (File::from(OwnedFd::from(input)), File::from(OwnedFd::from(output)));
+    std::thread::Builder::new().spawn(move || runner::serve(false, input, output)).unwrap()
+}
+
+/// A process of the small server below, ready when it accepts.
+pub fn server(role: &str) -> Process {
+    Process {
+        env: BTreeMap::from([
+            ("SERVE_PORT".to_owned(), "{port.service}".to_owned()),
+            ("SERVE_HOST".to_owned(), "{host}".to_owned()),
+            ("SERVE_DATA".to_owned(), "{data}".to_owned()),
+        ]),
+        ports: vec!["service".to_owned()],
+        data: true,
+        ..shell(role, &[])
+    }
+    .running(ourselves("fakes::serve"))
+    .ready_when(ReadyCheck::Call("ping".to_owned()), 20.0)
+}
+
+/// A process that runs a shell script and is ready at once if `server` is.
+pub fn shell(role: &str, script: &[&str]) -> Process {
+    Process {
+        role: role.to_owned(),
+        run: ["sh", "-c", &script.join("\n")].map(str::to_owned).to_vec(),
+        env: BTreeMap::new(),
+        ports: Vec::new(),
+        data: false,
+        after: None,
+        ready: Ready { check: ReadyCheck::Tcp("server.service".to_owned()), within_s: 20.0 },
+        stop: Stop { signal: "TERM".to_owned(), within_s: 20.0 },
+    }
+}
+
+pub trait Adjust: Sized {
+    fn running(self, run: Vec<String>) -> Self;
+    fn ready_when(self, check: ReadyCheck, within_s: f64) -> Self;
+    fn after(self, role: &str) -> Self;
+    fn stop_within(self, within_s: f64) -> Self;
+}
+
+impl Adjust for Process {
+    fn running(mut self, run: Vec<String>) -> Self {
+        self.run = run;
+        self
+    }
+    fn ready_when(mut self, check: ReadyCheck, within_s: f64) -> Self {
+        self.ready = Ready { check, within_s };
+        self
+    }
+    fn after(mut self, role: &str) -> Self {
+        self.after = Some(role.to_owned());
+        self
+    }
+    fn stop_within(mut self, within_s: f64) -> Self {
+        self.stop.within_s = within_s;
+        self
+    }
+}
+
+pub fn manifest(processes: Vec<Process>) -> Manifest {
+    Manifest {
+        name: "test".to_owned(),
+        about: About {
+            what: "A test".to_owned(),
+            version: "1".to_owned(),
+            licence: "MIT".to_owned(),
+            article: None,
+            protocol: "lines".to_owned(),
+            service: "server.service".to_owned(),
+            members: "server".to_owned(),
+        },
+        parameters: BTreeMap::new(),
+        processes,
+        hooks: BTreeMap::new(),
+        install_with: None,
+        metrics: None,
+        log: experiment::manifest::LogTexts::default(),
+    }
+}
+
+pub fn trial(kind: plan::TargetKind) -> plan::Trial {
+    plan::Trial {
+        id: "001".to_owned(),
+        variant: None,
+        point: BTreeMap::new(),
+        repeat: 1,
+        seed: 1,
+        target: plan::Target { kind, protocol: "lines".to_owned(), tls: Default::default() },
+        lab: plan::Lab::default(),
+        prepare: Vec::new(),
+        load: None,
+        faults: Vec::new(),
+        surviving: None,
+        steps: Vec::new(),
+    }
+}
+
+pub fn folder_trial() -> plan::Trial {
+    trial(plan::TargetKind::Folder { name: "test".to_owned(), with: BTreeMap::new() })
+}
+
+/// A run with a registry of its own, so that tests do not see each other.
+pub struct Bench {
+    pub registry: Registry,
+    pub folder: TestDir,
+}
+
+impl Bench {
+    pub fn new() -> Self {
+        let folder = TestDir::new();
+        let registry = Registry::begin_in(&folder.join("registry"), &folder).unwrap();
+        Self { registry, folder }
+    }
+
+    pub fn up(&self, manifest: &Manifest) -> Result<Deployment, Error> {
+        self.up_with(&folder_trial(), Some(manifest), &AtomicBool::new(false))
+    }
+
+    pub fn up_with(
+        &self,
+        trial: &plan::Trial,
+        manifest: Option<&Manifest>,
+        stop: &AtomicBool,
+    ) -> Result<Deployment, Error> {
+        Deployment::up(self.build(trial, manifest), Arc::new(LineClient), stop).map_err(|not_up| *not_up.error)
+    }
+
+    pub fn build<'a>(&'a self, trial: &'a plan::Trial, manifest: Option<&'a Manifest>) -> DeploymentSpec<'a> {
+        DeploymentSpec {
+            registry: &self.registry,
+            trial,
+            manifest,
+            folder: Some(&self.folder),
+            logs: self.folder.join("logs"),
+            plimsoll: PathBuf::from("plimsoll"),
+            measures_storage: false,
+            at_once: Arc::default(),
+        }
+    }
+
+    pub fn log(&self, role: &str) -> String {
+        fs::read_to_string(self.folder.join(format!("logs/n1.{role}.log"))).unwrap_or_default()
+    }
+
+    /// Every process of the run that is alive.
+    pub fn alive(&self) -> usize {
+        self.registry.ledger().marks().find().len()
+    }
+}
+
+/// Speaks the small server's protocol: a line there, a line back.
+pub struct LineClient;
+
+impl LineClient {
+    fn ask(service: &str, operation: &str) -> Result<Option<String>, String> {
+        let mut stream = TcpStream::connect(service).map_err(|error| error.to_string())?;
+        writeln!(stream, "{operation}").map_err(|error| error.to_string())?;
+        let mut answer = String::new();
+        match stream.read_to_string(&mut answer) {
+            Ok(count) if count > 0 => Ok(Some(answer.trim().to_owned())),
+            Ok(_) | Err(_) => Ok(None),
+        }
+    }
+}
+
+impl Caller for LineClient {
+    fn call(&self, service: &str, operation: &str, _with: &BTreeMap<String, String>) -> Result<(), String> {
+        match Self::ask(service, operation)?.as_deref() {
+            Some("ok") => Ok(()),
+            answer => Err(format!("answered {answer:?}")),
+        }
+    }
+
+    fn provoke(&self, service: &str, operation: &str, _with: &BTreeMap<String, String>) -> Result<(), String> {
+        match Self::ask(service, operation)?.as_deref() {
+            Some("ok") | None => Ok(()),
+            Some(answer) => Err(format!("answered {answer}")),
+        }
+    }
+
+    fn get(&self, service: &str, path: &str) -> Result<(), String> {
+        Err(format!("asked `{path}` of {service}"))
+    }
+}
+
+/// A command that a test starts says nothing of it.
+fn serve_host() -> String {
+    std::env::var("SERVE_HOST").unwrap_or_else(|_| "127.0.0.1".to_owned())
+}
+
+/// Not a test: the small server, started by tests.
+#[test]
+#[ignore = "a server, started by other tests"]
+fn serve() {
+    let Ok(port) = std::env::var("SERVE_PORT") else { return };
+    if let Ok(data) = std::env::var("SERVE_DATA") {
+        let mut starts = File::options().create(true).append(true).open(Path::new(&data).join("starts")).unwrap();
+        writeln!(starts, "{port}").unwrap();
+    }
+    let listener = TcpListener::bind(format!("{}:{port}", serve_host())).unwrap();
+    for stream in listener.incoming() {
+        let mut stream = stream.unwrap();
+        let mut line = String::new();
+        let _ = BufReader::new(stream.try_clone().unwrap()).read_line(&mut line);
+        let answer = match line.trim() {
+            "" => continue,
+            "crash" => panic!("asked to crash"),
+            "starts" => fs::read_to_string(Path::new(&std::env::var("SERVE_DATA").unwrap()).join("starts")).unwrap(),
+            "refuse" => "no\n".to_owned(),
+            line if line.starts_with("GET /bad ") => "HTTP/1.0 503 Busy\r\n\r\n".to_owned(),
+            line if line.starts_with("GET ") => "HTTP/1.0 200 OK\r\n\r\n".to_owned(),
+            _ => "ok\n".to_owned(),
+        };
+        let _ = stream.write_all(answer.as_bytes());
+    }
+}
+
+// Hosts for tests of a deployment: each is all this machine at a loopback address of its own, or
+// stands on paper, where what is done to it is only written down; and a test can lose it.
+
+static PIDS: AtomicU32 = AtomicU32::new(1_000_000);
+
+/// What was done to all hosts of a deployment, in order, a line each: `n1 inject it#1 …`.
+#[derive(Clone, Default)]
+pub struct Notes(Arc<Mutex<Vec<String>>>);
+
+impl Notes {
+    fn add(&self, host: &str, text: String) {
+        self.0.lock().unwrap().push(format!("{host} {text}"));
+    }
+
+    /// Since the last call.
+    pub fn take(&self) -> Vec<String> {
+        std::mem::take(&mut *self.0.lock().unwrap())
+    }
+}
+
+/// What a test does to a host behind the deployment's back.
+#[derive(Debug, Clone, Default)]
+pub struct Strings {
+    /// It does not answer.
+    pub is_lost: Arc<AtomicBool>,
+    /// It refuses so many ports.
+    pub refuses_ports: Arc<AtomicUsize>,
+    /// It refuses what contains this word.
+    pub refuses: Arc<Mutex<Option<&'static str>>>,
+    /// It is taken for a real machine.
+    pub is_real: bool,
+}
+
+/// What is behind a host.
+enum FakeBackend {
+    /// This machine: processes are real.
+    Machine(Box<dyn Host>),
+    /// Nothing but something to connect to, so that its processes are found ready.
+    Paper(TcpListener),
+}
+
+pub struct FakeHost {
+    name: String,
+    pub kind: &'static str,
+    address: String,
+    figures: HostFigures,
+    /// `None`: it cannot be measured.
+    pub storage: Option<HostFigures>,
+    notes: Notes,
+    strings: Strings,
+    behind: FakeBackend,
+}
+
+impl FakeHost {
+    /// `n1` is at 127.0.0.1, `n2` at 127.0.0.2, …
+    pub fn new(number: usize, registry: &Registry, strings: Strings) -> Self {
+        let name = format!("n{number}");
+        let measured = HostFigures { storage_sync_us: Some(600.0), ..HostFigures::default() };
+        Self {
+            kind: if strings.is_real { "ssh" } else { "fake" },
+            address: format!("127.0.0.{number}"),
+            figures: HostFigures { cores: Some(4), memory_bytes: Some(512 << 20), ..HostFigures::default() },
+            storage: (number == 1).then_some(measured),
+            notes: Notes::default(),
+            behind: FakeBackend::Machine(hosts::named(&name, registry)),
+            name,
+            strings,
+        }
+    }
+
+    fn on_paper(number: u8, listener: TcpListener, notes: &Notes, strings: Strings) -> Self {
+        Self {
+            name: format!("n{number}"),
+            kind: "netns",
+            address: listener.local_addr().unwrap().ip().to_string(),
+            figures: HostFigures::default(),
+            storage: Some(HostFigures::default()),
+            notes: notes.clone(),
+            strings,
+            behind: FakeBackend::Paper(listener),
+        }
+    }
+
+    fn note(&self, text: String) -> Result<(), Error> {
+        if self.strings.refuses.lock().unwrap().is_some_and(|word| format!("{} {text}", self.name).contains(word)) {
+            return Err(Error::Fault("it cannot".to_owned()));
+        }
+        self.notes.add(&self.name, text);
+        Ok(())
+    }
+}
+
+impl Host for FakeHost {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn kind(&self) -> &'static str {
+        self.kind
+    }
+
+    fn figures(&self) -> HostFigures {
+        self.figures.clone()
+    }
+
+    fn address(&self) -> &str {
+        &self.address
+    }
+
+    fn free_ports(&self, count: usize) -> Result<Vec<u16>, Error> {
+        match &self.behind {
+            FakeBackend::Machine(machine) => machine.free_ports(count),
+            FakeBackend::Paper(listener) => Ok(vec![listener.local_addr().unwrap().port(); count]),
+        }
+    }
+
+    fn check_port(&self, port: u16) -> Result<(), Error> {
+        let left = &self.strings.refuses_ports;
+        if left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)).is_ok() {
+            return Err(Error::PortTaken { port, holder: None });
+        }
+        Ok(())
+    }
+
+    fn folder(&self, name: &str) -> Result<PathBuf, Error> {
+        match &self.behind {
+            FakeBackend::Machine(machine) => machine.folder(name),
+            FakeBackend::Paper(_) => Ok(PathBuf::from(name)),
+        }
+    }
+
+    fn remove_folder(&self, name: &str) {
+        if let FakeBackend::Machine(machine) = &self.behind {
+            machine.remove_folder(name);
+        }
+    }
+
+    fn start(&self, start: &Start) -> Result<Box<dyn crate::host_process::HostProcess>, Error> {
+        self.note(format!("start {}", start.role))?;
+        if let FakeBackend::Machine(machine) = &self.behind {
+            return machine.start(start);
+        }
+        let pid = PIDS.fetch_add(1, Ordering::Relaxed);
+        let (name, notes) = (format!("{} {}", self.name, start.role), self.notes.clone());
+        Ok(Box::new(FakeProcess { pid, name, notes, ended: None }))
+    }
+
+    fn bring(&self, target: &Path) -> Result<PathBuf, Error> {
+        Ok(target.to_owned())
+    }
+
+    fn plimsoll(&self) -> PathBuf {
+        PathBuf::from("/run/plimsoll/plimsoll")
+    }
+
+    fn run(&self, program: &ProgramSpec, _input: &str, within: Duration) -> Result<ProgramOutput, Error> {
+        let last = program.command.last().unwrap();
+        self.note(format!("run `{last}` within {} s", within.as_secs_f64()))?;
+        if let FakeBackend::Paper(_) = &self.behind {
+            let ended = ProcessExit::Exit(i32::from(last.contains("fail")));
+            return Ok(ProgramOutput { ended, output: String::new(), errors: "first\nit is broken\n\n".to_owned() });
+        }
+        let mut command = Command::new(&program.command[0]);
+        command.args(&program.command[1..]).envs(&program.environment);
+        if let Some(folder) = &program.folder {
+            command.current_dir(folder);
+        }
+        let ran = command.output().map_err(Error::system("run a program"))?;
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let ended = ProcessExit::Exit(ran.status.code().unwrap_or(-1));
+        Ok(ProgramOutput { ended, output: text(&ran.stdout), errors: text(&ran.stderr) })
+    }
+
+    fn measure_storage(&self, _within: Duration) -> Result<HostFigures, Error> {
+        let failed = || Error::Host { host: self.name.clone(), reason: "no room".to_owned() };
+        self.storage.clone().ok_or_else(failed)
+    }
+
+    fn inject(&self, key: &str, control: &Injection) -> Result<(), Error> {
+        self.note(format!("inject {key} {}", serde_json::to_string(control).unwrap()))
+    }
+
+    fn heal(&self, key: &str) -> Result<(), Error> {
+        self.note(format!("heal {key}"))
+    }
+
+    fn crash(&mut self) -> Result<(), Error> {
+        self.note("crash".to_owned())?;
+        self.strings.is_lost.store(true, Ordering::SeqCst);
+        Ok(())
+    }
+
+    fn boot(&mut self) -> Result<(), Error> {
+        self.note("boot".to_owned())?;
+        self.strings.is_lost.store(false, Ordering::SeqCst);
+        Ok(())
+    }
+
+    fn is_up(&self) -> bool {
+        !self.strings.is_lost.load(Ordering::SeqCst)
+    }
+
+    fn session(&self) -> Option<Arc<RunnerSession>> {
+        None
+    }
+}
+
+/// A process that ends when it is told to.
+struct FakeProcess {
+    pid: u32,
+    name: String,
+    notes: Notes,
+    ended: Option<ProcessExit>,
+}
+
+impl crate::host_process::HostProcess for FakeProcess {
+    fn pid(&self) -> u32 {
+        self.pid
+    }
+    fn ended(&mut self) -> Option<ProcessExit> {
+        self.ended
+    }
+    fn wait(&mut self, _within: Duration) -> Option<ProcessExit> {
+        self.ended
+    }
+    fn signal(&mut self, signal: Signal) {
+        self.notes.add(&self.name, format!("signal {}", signal.as_raw()));
+        if [Signal::TERM, Signal::KILL].contains(&signal) {
+            self.ended = Some(ProcessExit::Signal(signal.as_raw()));
+        }
+    }
+    fn signal_group(&mut self, signal: Signal) {
+        if self.ended.is_none() {
+            self.notes.add(&self.name, format!("group signal {}", signal.as_raw()));
+            if signal == Signal::KILL {
+                self.ended = Some(ProcessExit::Signal(signal.as_raw()));
+            }
+        }
+    }
+    fn last_lines(&mut self) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+/// Fake hosts for these roles (`""`: all roles), with the strings of each.
+pub struct FakeLab<'a> {
+    pub bench: &'a Bench,
+    pub trial: plan::Trial,
+    pub strings: Vec<Strings>,
+}
+
+impl<'a> FakeLab<'a> {
+    pub fn new(bench: &'a Bench, roles: &[&str]) -> Self {
+        let mut trial = folder_trial();
+        let host = |(index, role): (usize, &&str)| plan::Host {
+            name: format!("n{}", index + 1),
+            role: (!role.is_empty()).then(|| (*role).to_owned()),
+            profile: Some("slow".to_owned()),
+            ..plan::Host::default()
+        };
+        trial.lab.hosts = roles.iter().enumerate().map(host).collect();
+        Self { bench, trial, strings: roles.iter().map(|_| Strings::default()).collect() }
+    }
+
+    pub fn hosts(&self) -> Hosts {
+        let strings = self.strings.iter().cloned().enumerate();
+        strings.map(|(index, strings)| Box::new(FakeHost::new(index + 1, &self.bench.registry, strings)) as _).collect()
+    }
+
+    pub fn up(&self, manifest: &Manifest) -> Result<Deployment, NotUp> {
+        let build = self.bench.build(&self.trial, Some(manifest));
+        let (caller, stop) = (Arc::new(LineClient), AtomicBool::new(false));
+        Deployment::up_on(self.hosts(), ClientPlacement::default(), &build, caller, &stop)
+    }
+}
+
+/// Words for what was observed: `+n1`, `+n1.server`, `-n1.server`.
+pub fn story(observed: &[HostEvent]) -> Vec<String> {
+    let word = |observed: &HostEvent| match &observed.what {
+        What::HostUp { host, .. } => format!("+{host}"),
+        What::HostDown { host, expected: true } => format!("-{host}"),
+        What::HostDown { host, expected: false } => format!("!{host}"),
+        What::ProcessUp { host, process, .. } => format!("+{host}.{process}"),
+        What::ProcessDown { host, process, expected: true, .. } => format!("-{host}.{process}"),
+        What::ProcessDown { host, process, expected: false, .. } => format!("!{host}.{process}"),
+        What::Notice { text } => text.clone(),
+        other => panic!("{other:?}"),
+    };
+    observed.iter().map(word).collect()
+}
+
+// A deployment whose hosts stand on paper, for tests of what is done to them.
+
+/// One at 127.0.0.1, one at 127.0.0.2, …, all on the same port.
+fn listeners(count: u8) -> Vec<TcpListener> {
+    let on_same_port = || -> std::io::Result<Vec<TcpListener>> {
+        let first = TcpListener::bind("127.0.0.1:0")?;
+        let port = first.local_addr()?.port();
+        let others = (2..=count).map(|number| TcpListener::bind(format!("127.0.0.{number}:{port}")));
+        std::iter::once(Ok(first)).chain(others).collect()
+    };
+    (0..100).find_map(|_| on_same_port().ok()).expect("no port is free on all of them")
+}
+
+/// Always answers.
+struct AlwaysOk;
+
+impl Caller for AlwaysOk {
+    fn call(&self, _service: &str, _operation: &str, _with: &BTreeMap<String, String>) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+/// A deployment of a server and an agent on each of several fake hosts, and what was done to them.
+pub struct FakeDeployment {
+    pub deployment: Deployment,
+    pub notes: Notes,
+    pub refuses: Arc<Mutex<Option<&'static str>>>,
+    _bench: Bench,
+}
+
+impl FakeDeployment {
+    pub fn of(count: u8) -> Self {
+        Self::with(count, plan::Lab::default(), |_| {})
+    }
+
+    pub fn with(count: u8, lab: plan::Lab, adjust: impl Fn(&mut FakeHost)) -> Self {
+        let server = shell("server", &[]).ready_when(ReadyCheck::Call("ping".to_owned()), 20.0);
+        let server = Process { ports: vec!["service".to_owned()], ..server };
+        Self::of_target(&manifest(vec![server, shell("agent", &[]).after("server")]), count, lab, adjust)
+    }
+
+    /// Behind a proxy on `n1`: so many members, which run nothing else.
+    pub fn behind_a_proxy(members: u8) -> Self {
+        let role = |number: u8| if number == 1 { "proxy" } else { "member" }.to_owned();
+        let host =
+            |number: u8| plan::Host { name: format!("n{number}"), role: Some(role(number)), ..plan::Host::default() };
+        let lab = plan::Lab { hosts: (1..=members + 1).map(host).collect(), ..plan::Lab::default() };
+        let process = |role: &str| {
+            let process = shell(role, &[]).ready_when(ReadyCheck::Call("ping".to_owned()), 20.0);
+            Process { ports: vec!["http".to_owned()], ..process }
+        };
+        let mut target = manifest(vec![process("proxy").after("member"), process("member")]);
+        target.about.service = "proxy.http".to_owned();
+        target.about.members = "member".to_owned();
+        Self::of_target(&target, members + 1, lab, |_| {})
+    }
+
+    fn of_target(manifest: &Manifest, count: u8, lab: plan::Lab, adjust: impl Fn(&mut FakeHost)) -> Self {
+        let bench = Bench::new();
+        let (notes, refuses) = (Notes::default(), Arc::<Mutex<_>>::default());
+        let hosts = (1..=count).zip(listeners(count)).map(|(number, listener)| {
+            let strings = Strings { refuses: Arc::clone(&refuses), ..Strings::default() };
+            let mut host = FakeHost::on_paper(number, listener, &notes, strings);
+            adjust(&mut host);
+            Box::new(host) as Box<dyn Host>
+        });
+        let mut trial = folder_trial();
+        trial.lab = lab;
+        let build =
+            DeploymentSpec { plimsoll: PathBuf::new(), measures_storage: true, ..bench.build(&trial, Some(manifest)) };
+        let deployment = Deployment::up_on(
+            hosts.collect(),
+            ClientPlacement::default(),
+            &build,
+            Arc::new(AlwaysOk),
+            &AtomicBool::new(false),
+        )
+        .unwrap();
+        notes.take();
+        Self { deployment, notes, refuses, _bench: bench }
+    }
+
+    /// What was done since the last call. What was done to several hosts at once is in their order.
+    pub fn done(&self) -> Vec<String> {
+        let mut done = self.notes.take();
+        let at_once =
+            ["inject", "heal"].iter().any(|word| done.iter().all(|line| line.split(' ').nth(1) == Some(word)));
+        if at_once {
+            done.sort();
+        }
+        done
+    }
+
+    /// From now on, whatever contains this word is refused.
+    pub fn refuse(&self, word: Option<&'static str>) {
+        *self.refuses.lock().unwrap() = word;
+    }
+}

@@ -1,0 +1,540 @@
+//! Where target processes run. A host starts processes, hands out addresses, ports and private
+//! folders; how it does so is its kind's business.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use record::events::HostFigures;
+use runner::{Injection, Order, ProgramSpec};
+
+use crate::Error;
+use crate::host_process::{HostProcess, ProgramOutput, Start};
+use crate::session::RunnerSession;
+
+/// A kind of host.
+#[derive(Debug)]
+pub struct HostKind {
+    /// Its name.
+    pub name: &'static str,
+    /// One line.
+    pub help: &'static str,
+}
+
+/// A host.
+pub(crate) trait Host: Send {
+    /// Its name in records.
+    fn name(&self) -> &str;
+
+    /// Name of its kind.
+    fn kind(&self) -> &'static str;
+
+    /// What it got.
+    fn figures(&self) -> HostFigures;
+
+    /// The address that its members listen on.
+    fn address(&self) -> &str;
+
+    /// Every address that the others of the lab may see it under: one on each of its networks.
+    fn addresses(&self) -> Vec<String> {
+        vec![self.address().to_owned()]
+    }
+
+    /// Ports that nothing listens on, all different.
+    fn free_ports(&self, count: usize) -> Result<Vec<u16>, Error>;
+
+    /// Whether something can listen on this port.
+    fn check_port(&self, port: u16) -> Result<(), Error>;
+
+    /// An empty private folder of that name.
+    fn folder(&self, name: &str) -> Result<PathBuf, Error>;
+
+    /// Removes a folder that [`Host::folder`] gave.
+    fn remove_folder(&self, name: &str);
+
+    /// Starts a process; what it starts carries the run's mark and is registered.
+    fn start(&self, start: &Start) -> Result<Box<dyn HostProcess>, Error>;
+
+    /// Makes the target's folder available; where it is on this host.
+    fn bring(&self, target: &Path) -> Result<PathBuf, Error>;
+
+    /// Where this program is on this host.
+    fn plimsoll(&self) -> PathBuf;
+
+    /// Runs a program to its end.
+    fn run(&self, program: &ProgramSpec, input: &str, within: Duration) -> Result<ProgramOutput, Error>;
+
+    /// Measures the storage that [`Host::folder`] gives; nothing but `storage_…` is filled in.
+    fn measure_storage(&self, within: Duration) -> Result<HostFigures, Error>;
+
+    /// Injects a fault under a key.
+    fn inject(&self, key: &str, control: &Injection) -> Result<(), Error>;
+
+    /// Heals it; harmless if there is none.
+    fn heal(&self, key: &str) -> Result<(), Error>;
+
+    /// Ends it at once, as if its power failed.
+    fn crash(&mut self) -> Result<(), Error>;
+
+    /// Makes it again after that: same name, address, folders and data, nothing running.
+    fn boot(&mut self) -> Result<(), Error>;
+
+    /// Whether it is up, as far as is known.
+    fn is_up(&self) -> bool;
+
+    /// Its runner, for the probes; `None` where there is none.
+    fn session(&self) -> Option<Arc<RunnerSession>>;
+}
+
+// A host with a runner: whatever the lab wants of it is asked of the runner, and what has to be
+// done from outside is done by whoever made the host.
+
+/// For a host to undo everything at its end.
+const END_PATIENCE: Duration = Duration::from_secs(15);
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What holds a runner: a virtual host, or a real machine behind ssh.
+pub(crate) trait HostBackend: Send {
+    /// Name of the host's kind.
+    fn kind(&self) -> &'static str;
+
+    /// The address that its members listen on.
+    fn address(&self) -> &str;
+
+    /// Every address of it.
+    fn addresses(&self) -> Vec<String> {
+        vec![self.address().to_owned()]
+    }
+
+    /// Where this program is on it.
+    fn plimsoll(&self) -> PathBuf;
+
+    /// Makes the target's folder available; where it is on it.
+    fn bring(&self, session: &RunnerSession, target: &Path) -> Result<PathBuf, Error>;
+
+    /// Starts it, and its runner.
+    fn boot(&mut self) -> Result<Arc<RunnerSession>, Error>;
+
+    /// Ends it at once, as if its power failed.
+    fn crash(&mut self) -> Result<(), Error>;
+
+    /// What is known of it from outside.
+    fn figures(&self) -> HostFigures;
+
+    /// Removes what is left of it, after the session was closed.
+    fn close(&mut self);
+}
+
+/// A host with a runner.
+pub(crate) struct ManagedHost {
+    name: String,
+    session: Arc<RunnerSession>,
+    machine: Box<dyn HostBackend>,
+    figures: HostFigures,
+}
+
+impl ManagedHost {
+    /// Starts the machine. If it cannot be started, nothing is left of it.
+    pub fn raise(name: &str, mut machine: Box<dyn HostBackend>) -> Result<Self, Error> {
+        let session = machine.boot().inspect_err(|_| machine.close())?;
+        // What the runner cannot say is not known; a runner that is gone is noticed soon enough.
+        let inside = session.figures().unwrap_or_default();
+        let figures = both(machine.figures(), inside);
+        Ok(Self { name: name.to_owned(), session, machine, figures })
+    }
+
+    /// Measures it for a profile.
+    pub fn measure(&self) -> Result<String, Error> {
+        self.session.measure_machine()
+    }
+}
+
+/// What is known from outside, and for the rest what is known inside.
+fn both(outside: HostFigures, inside: HostFigures) -> HostFigures {
+    HostFigures {
+        address: outside.address.or(inside.address),
+        cores: outside.cores.or(inside.cores),
+        core_speed: outside.core_speed.or(inside.core_speed),
+        quota_period_s: outside.quota_period_s.or(inside.quota_period_s),
+        cpus: outside.cpus.or(inside.cpus),
+        memory_bytes: outside.memory_bytes.or(inside.memory_bytes),
+        link_bits_per_s: outside.link_bits_per_s.or(inside.link_bits_per_s),
+        storage_read_per_s: outside.storage_read_per_s.or(inside.storage_read_per_s),
+        storage_write_per_s: outside.storage_write_per_s.or(inside.storage_write_per_s),
+        storage_sync_us: outside.storage_sync_us.or(inside.storage_sync_us),
+        storage_unmeasured: outside.storage_unmeasured.or(inside.storage_unmeasured),
+    }
+}
+
+impl Host for ManagedHost {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn kind(&self) -> &'static str {
+        self.machine.kind()
+    }
+
+    fn figures(&self) -> HostFigures {
+        self.figures.clone()
+    }
+
+    fn address(&self) -> &str {
+        self.machine.address()
+    }
+
+    fn addresses(&self) -> Vec<String> {
+        self.machine.addresses()
+    }
+
+    fn free_ports(&self, count: usize) -> Result<Vec<u16>, Error> {
+        self.session.ports(count)
+    }
+
+    fn check_port(&self, port: u16) -> Result<(), Error> {
+        self.session.ask(Order::CheckPort { port }, PATIENCE).map(drop)
+    }
+
+    fn folder(&self, name: &str) -> Result<PathBuf, Error> {
+        self.session.make_folder(name)
+    }
+
+    fn remove_folder(&self, name: &str) {
+        // What cannot be removed now goes with the host.
+        let _ = self.session.remove_folder(name);
+    }
+
+    fn start(&self, start: &Start) -> Result<Box<dyn HostProcess>, Error> {
+        self.session.start(start)
+    }
+
+    fn bring(&self, target: &Path) -> Result<PathBuf, Error> {
+        self.machine.bring(&self.session, target)
+    }
+
+    fn plimsoll(&self) -> PathBuf {
+        self.machine.plimsoll()
+    }
+
+    fn run(&self, program: &ProgramSpec, input: &str, within: Duration) -> Result<ProgramOutput, Error> {
+        self.session.run(program, input, within)
+    }
+
+    fn measure_storage(&self, within: Duration) -> Result<HostFigures, Error> {
+        self.session.measure_storage(within)
+    }
+
+    fn inject(&self, key: &str, control: &Injection) -> Result<(), Error> {
+        self.session.inject(key, control)
+    }
+
+    fn heal(&self, key: &str) -> Result<(), Error> {
+        self.session.heal(key)
+    }
+
+    fn crash(&mut self) -> Result<(), Error> {
+        self.session.expect_end("its power was cut");
+        self.machine.crash()?;
+        // At once, and not only when the pipe has been read to its end.
+        self.session.give_up("its power was cut");
+        Ok(())
+    }
+
+    fn boot(&mut self) -> Result<(), Error> {
+        self.session.give_up("it was started again");
+        self.session = self.machine.boot()?;
+        Ok(())
+    }
+
+    fn is_up(&self) -> bool {
+        self.session.is_open()
+    }
+
+    fn session(&self) -> Option<Arc<RunnerSession>> {
+        Some(Arc::clone(&self.session))
+    }
+}
+
+impl Drop for ManagedHost {
+    fn drop(&mut self) {
+        if self.session.is_open() {
+            self.session.close(END_PATIENCE);
+        }
+        self.machine.close();
+    }
+}
+
+// One piece of work on several hosts at once: sixteen of them must not wait for each other.
+
+/// Does `work` on every host at the same time; what came of it, in the hosts' order. One host needs no thread.
+pub(crate) fn on_each_host<T: Send>(
+    hosts: &mut [Box<dyn Host>],
+    work: impl Fn(usize, &mut dyn Host) -> Result<T, Error> + Sync,
+) -> Vec<Result<T, Error>> {
+    let items = hosts.iter_mut().enumerate().collect();
+    in_parallel(items, |(index, host)| work(index, host.as_mut()))
+}
+
+/// Does `work` with every item at the same time; what came of it, in the items' order.
+pub(crate) fn in_parallel<I: Send, T: Send>(
+    items: Vec<I>,
+    work: impl Fn(I) -> Result<T, Error> + Sync,
+) -> Vec<Result<T, Error>> {
+    if items.len() < 2 {
+        return items.into_iter().map(work).collect();
+    }
+    let work = &work;
+    thread::scope(|scope| {
+        let begin = |item| thread::Builder::new().name("host".to_owned()).spawn_scoped(scope, move || work(item));
+        let threads: Vec<_> = items.into_iter().map(begin).collect();
+        let end = |thread: std::io::Result<thread::ScopedJoinHandle<'_, Result<T, Error>>>| {
+            let thread = thread.map_err(Error::system("start a thread"))?;
+            // A panic there is one here.
+            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        };
+        threads.into_iter().map(end).collect()
+    })
+}
+
+/// What came of the same work at several places: all of it, or the first error. What the others got is let go of, also at the
+/// same time: the end of a host takes a moment.
+pub(crate) fn all_or_none<T: Send>(done: Vec<Result<T, Error>>) -> Result<Vec<T>, Error> {
+    let (mut all, mut failed) = (Vec::new(), None);
+    for one in done {
+        match one {
+            Ok(one) => all.push(one),
+            Err(error) => drop(failed.get_or_insert(error)),
+        }
+    }
+    let Some(error) = failed else { return Ok(all) };
+    drop_in_parallel(all);
+    Err(error)
+}
+
+/// Drops all at the same time.
+pub(crate) fn drop_in_parallel<T: Send>(all: Vec<T>) {
+    drop(in_parallel(all, |one| {
+        drop(one);
+        Ok(())
+    }));
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Barrier, Mutex};
+    use std::thread::JoinHandle;
+
+    use fixture::{TestDir, is_alive, until};
+    use runner::{Setup, VERSION};
+
+    use super::*;
+    use crate::fakes::runner_thread;
+    use crate::host_process::ProcessExit;
+
+    const LONG: Duration = Duration::from_secs(30);
+
+    /// What happened to the machine, in order.
+    type Story = Arc<Mutex<Vec<&'static str>>>;
+
+    struct Thread {
+        setup: Setup,
+        serving: Option<JoinHandle<u8>>,
+        story: Story,
+        /// A crash takes its runner's input away.
+        power: Option<std::io::PipeWriter>,
+    }
+
+    impl HostBackend for Thread {
+        fn kind(&self) -> &'static str {
+            "thread"
+        }
+
+        fn address(&self) -> &str {
+            "127.0.0.1"
+        }
+
+        fn plimsoll(&self) -> PathBuf {
+            PathBuf::from("plimsoll")
+        }
+
+        fn bring(&self, session: &RunnerSession, target: &Path) -> Result<PathBuf, Error> {
+            let there = session.make_folder("target")?;
+            std::fs::write(there.join("here"), target.as_os_str().as_encoded_bytes()).unwrap();
+            Ok(there)
+        }
+
+        fn boot(&mut self) -> Result<Arc<RunnerSession>, Error> {
+            self.story.lock().unwrap().push("boot");
+            // Other than one whose power fails, this runner ends in good order, and would take what the next one starts with it.
+            if let Some(serving) = self.serving.take() {
+                assert_eq!(serving.join().unwrap(), 0);
+            }
+            let (input, to) = std::io::pipe().unwrap();
+            let (from, output) = std::io::pipe().unwrap();
+            self.power = Some(to.try_clone().unwrap());
+            self.serving = Some(runner_thread(input, output));
+            RunnerSession::open(Box::new(to), Box::new(from), &self.setup, LONG, &Default::default())
+        }
+
+        fn crash(&mut self) -> Result<(), Error> {
+            self.story.lock().unwrap().push("crash");
+            self.power = None;
+            Ok(())
+        }
+
+        fn figures(&self) -> HostFigures {
+            HostFigures { address: Some("127.0.0.1".to_owned()), cores: Some(77), ..HostFigures::default() }
+        }
+
+        fn close(&mut self) {
+            self.story.lock().unwrap().push("close");
+            self.power = None;
+            assert_eq!(self.serving.take().unwrap().join().unwrap(), 0);
+        }
+    }
+
+    fn raise() -> (Result<ManagedHost, Error>, TestDir, Story) {
+        let (folder, story) = (TestDir::new(), Story::default());
+        let setup = Setup {
+            version: VERSION.to_owned(),
+            host: "n1".to_owned(),
+            run: folder.file_name().unwrap().to_str().unwrap().to_owned(),
+            folder: folder.join("host"),
+            ..Setup::default()
+        };
+        let machine = Thread { setup, serving: None, story: Arc::clone(&story), power: None };
+        (ManagedHost::raise("n1", Box::new(machine)), folder, story)
+    }
+
+    fn sleeper(folder: &TestDir) -> Start {
+        Start {
+            role: "server".to_owned(),
+            program: "sleep".into(),
+            arguments: vec!["60".into()],
+            environment: Vec::new(),
+            folder: None,
+            log: folder.join("log"),
+            ears: Default::default(),
+        }
+    }
+
+    #[test]
+    fn what_is_wanted_of_it_is_done_inside() {
+        let (host, folder, story) = raise();
+        let host = host.unwrap();
+        assert_eq!((host.name(), host.kind(), host.is_up()), ("n1", "thread", true));
+        let figures = host.figures();
+        assert_eq!(figures.cores, Some(77), "what is known from outside counts");
+        assert!(figures.memory_bytes.is_some(), "what is known inside is added");
+        assert_eq!(host.folder("data").unwrap(), folder.join("host/data"));
+        assert_eq!(std::fs::read_to_string(host.bring(Path::new("/x")).unwrap().join("here")).unwrap(), "/x");
+        // Another test may be quicker with one of them.
+        until("a port is free", || host.check_port(host.free_ports(1).unwrap()[0]).is_ok());
+        let command = ["sh", "-c", "cat"].map(str::to_owned).to_vec();
+        let output = host.run(&ProgramSpec { command, ..ProgramSpec::default() }, "hello", LONG).unwrap();
+        assert_eq!((output.ended, output.output.as_str()), (ProcessExit::Exit(0), "hello"));
+        let process = host.start(&sleeper(&folder)).unwrap();
+        let pid = process.pid();
+        assert!(is_alive(pid));
+        drop(host);
+        assert!(!is_alive(pid));
+        assert_eq!(*story.lock().unwrap(), ["boot", "close"]);
+    }
+
+    #[test]
+    fn as_much_comes_out_as_is_asked_for() {
+        let (host, _folder, _story) = raise();
+        let host = host.unwrap();
+        // Each quote is two characters on its way here: with the audit's bound, a line of more than 64 MiB.
+        let quotes = 40_000_000;
+        let command =
+            ["sh", "-c", &format!("head -c {quotes} /dev/zero | tr '\\000' '\"'")].map(str::to_owned).to_vec();
+        let run = |keeps_bytes| {
+            host.run(&ProgramSpec { command: command.clone(), keeps_bytes, ..ProgramSpec::default() }, "", LONG)
+                .unwrap()
+        };
+        let whole = run(Some(crate::hooks::AUDIT_BYTES)).output;
+        assert!(whole.len() == quotes && whole.bytes().all(|byte| byte == b'"'), "{}", whole.len());
+        assert!(run(None).output.ends_with(&format!("\n[{} bytes left out]\n", quotes - (8 << 20))));
+    }
+
+    #[test]
+    fn it_crashes_and_comes_back_with_its_data() {
+        let (host, folder, story) = raise();
+        let mut host = host.unwrap();
+        let data = host.folder("data").unwrap();
+        std::fs::write(data.join("x"), "kept").unwrap();
+        let mut process = host.start(&sleeper(&folder)).unwrap();
+        host.crash().unwrap();
+        assert!(!host.is_up());
+        assert_eq!(process.ended(), Some(ProcessExit::Signal(9)));
+        assert!(host.start(&sleeper(&folder)).is_err());
+        host.boot().unwrap();
+        assert!(host.is_up());
+        assert_eq!(std::fs::read_to_string(data.join("x")).unwrap(), "kept");
+        let mut again = host.start(&sleeper(&folder)).unwrap();
+        assert_eq!(again.ended(), None);
+        drop((process, again));
+        drop(host);
+        assert_eq!(*story.lock().unwrap(), ["boot", "crash", "boot", "close"]);
+    }
+
+    #[test]
+    fn of_one_that_cannot_be_started_nothing_is_left() {
+        let story = Story::default();
+        struct Dead(Story);
+        impl HostBackend for Dead {
+            fn kind(&self) -> &'static str {
+                "dead"
+            }
+            fn address(&self) -> &str {
+                ""
+            }
+            fn plimsoll(&self) -> PathBuf {
+                PathBuf::new()
+            }
+            fn bring(&self, _: &RunnerSession, _: &Path) -> Result<PathBuf, Error> {
+                Err(Error::NotAHost)
+            }
+            fn boot(&mut self) -> Result<Arc<RunnerSession>, Error> {
+                Err(Error::Host { host: "n1".to_owned(), reason: "no power".to_owned() })
+            }
+            fn crash(&mut self) -> Result<(), Error> {
+                Ok(())
+            }
+            fn figures(&self) -> HostFigures {
+                HostFigures::default()
+            }
+            fn close(&mut self) {
+                self.0.lock().unwrap().push("close");
+            }
+        }
+        let error = ManagedHost::raise("n1", Box::new(Dead(Arc::clone(&story)))).err().unwrap();
+        assert_eq!(error.to_string(), "host n1: no power");
+        assert_eq!(*story.lock().unwrap(), ["close"]);
+    }
+
+    /// Can only be let go of together with another.
+    struct Together<'a>(&'a Barrier);
+
+    impl Drop for Together<'_> {
+        fn drop(&mut self) {
+            self.0.wait();
+        }
+    }
+
+    #[test]
+    fn what_came_of_it_is_in_order_or_the_first_error() {
+        let work = |number: u32| if number < 30 { Ok(number * 2) } else { Err(Error::Fault(number.to_string())) };
+        assert_eq!(all_or_none(in_parallel(vec![1, 2, 3], work)).unwrap(), [2, 4, 6]);
+        assert_eq!(all_or_none(in_parallel(vec![1, 40, 50], work)).unwrap_err().to_string(), "40");
+    }
+
+    #[test]
+    fn what_is_not_needed_after_all_is_let_go_of_at_the_same_time() {
+        let both = Barrier::new(2);
+        let made = vec![Ok(Together(&both)), Err(Error::NotAHost), Ok(Together(&both))];
+        assert!(matches!(all_or_none(made), Err(Error::NotAHost)));
+    }
+}

@@ -1,0 +1,788 @@
+//! The lab's end of a runner: asks and hears. One thread reads what the runner says; whoever
+//! asks waits for the answer to its own number.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use record::events::HostFigures;
+use record::rows::Sample;
+use runner::plain_text;
+use runner::{
+    HostLines, Injection, KEPT_BYTES, NumberedOrder, Order, OrderRefusal, OrderReply, ProgramSpec, RunnerMessage, Setup,
+};
+use rustix::process::Signal;
+
+use crate::Error;
+use crate::host_process::{HostProcess, ProcessExit, ProgramOutput, Start};
+use crate::process_log::{LogSink, LogWatcher, Tail};
+
+/// Why nothing is heard, where nothing else is known.
+pub(crate) const RUNNER_GONE: &str = "its runner is gone";
+/// … and where the user wanted an end at once.
+pub(crate) const ENDED_AT_ONCE: &str = "the run was ended at once";
+/// For an order that takes no time to be carried out. Who is later than this, or than a longer one's time, counts as lost.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// For a program to be started: a slow disk may have to give it first.
+const START_PATIENCE: Duration = Duration::from_secs(60);
+/// How often whoever waits looks whether all is to end at once.
+const GLANCE: Duration = Duration::from_millis(50);
+/// Beside what a program may print: the notes that something was left out.
+const NOTES_BYTES: usize = 4 << 10;
+
+/// A conversation with a runner. Dropped, its input is closed, and the runner ends with all that it started.
+#[derive(Debug)]
+pub(crate) struct RunnerSession {
+    shared: Arc<Shared>,
+    out: Mutex<PendingRequests>,
+    /// What the runner said of the host when it was ready.
+    notices: Vec<String>,
+    /// The user wants an end at once: no answer is waited for any more.
+    at_once: Arc<AtomicBool>,
+}
+
+/// What is asked.
+#[derive(Debug)]
+struct PendingRequests {
+    /// Of the last request.
+    number: u64,
+    /// To the thread that writes, so that a runner that does not read holds up nobody; `None`: closed.
+    lines: Option<Sender<Vec<u8>>>,
+}
+
+/// What is known to whoever asks and to whoever hears.
+#[derive(Debug)]
+struct Shared {
+    host: String,
+    state: Mutex<SessionState>,
+}
+
+#[derive(Debug, Default)]
+struct SessionState {
+    /// Why nothing is heard any more.
+    lost: Option<String>,
+    /// Why the runner is about to end, if that is known beforehand.
+    ending: Option<String>,
+    /// Nobody had it end.
+    is_by_itself: bool,
+    pending: BTreeMap<u64, Pending>,
+    feeds: BTreeMap<u64, Arc<ProcessFeed>>,
+}
+
+/// Whoever waits for an answer.
+#[derive(Debug)]
+struct Pending {
+    asker: Sender<Result<OrderReply, OrderRefusal>>,
+    /// What a program has printed so far.
+    output: String,
+    errors: String,
+    /// How much more it may.
+    left_bytes: usize,
+}
+
+impl Pending {
+    fn of(asker: Sender<Result<OrderReply, OrderRefusal>>, order: &Order) -> Self {
+        let left_bytes = match order {
+            Order::Run { program, .. } => program.keeps_bytes.unwrap_or(KEPT_BYTES) + KEPT_BYTES + NOTES_BYTES,
+            _ => 0,
+        };
+        Self { asker, output: String::new(), errors: String::new(), left_bytes }
+    }
+
+    /// Keeps a piece of what a program printed. False: that is more than it was to keep.
+    fn take(&mut self, to_errors: bool, text: &str) -> bool {
+        let Some(left_bytes) = self.left_bytes.checked_sub(text.len()) else { return false };
+        self.left_bytes = left_bytes;
+        if to_errors {
+            self.errors.push_str(text);
+        } else {
+            self.output.push_str(text);
+        }
+        true
+    }
+
+    /// With all that came before it.
+    fn answered(mut self, answer: OrderReply) {
+        let answer = match answer {
+            OrderReply::Ran { how, output, errors } => {
+                self.output.push_str(&output);
+                self.errors.push_str(&errors);
+                // What is printed to standard output may be data; of errors there is nothing to do but to show them.
+                OrderReply::Ran { how, output: self.output, errors: plain_text::lines(&self.errors) }
+            }
+            other => other,
+        };
+        // Who does not wait any more is not told.
+        let _ = self.asker.send(Ok(answer));
+    }
+}
+
+impl RunnerSession {
+    /// Tells the runner its setup and waits until it is ready.
+    ///
+    /// # Errors
+    /// [`Error::Host`]: in the runner's words; that it said nothing in time, or ended.
+    pub fn open(
+        input: Box<dyn Write + Send>,
+        output: Box<dyn Read + Send>,
+        setup: &Setup,
+        within: Duration,
+        at_once: &Arc<AtomicBool>,
+    ) -> Result<Arc<Self>, Error> {
+        let failed = |reason: String| Error::Host { host: setup.host.clone(), reason };
+        let shared = Arc::new(Shared { host: setup.host.clone(), state: Mutex::default() });
+        let lines = write_on(input)?;
+        let first = begin_hearing(output, Arc::clone(&shared))?;
+        // If it is gone already, that is heard.
+        let _ = lines.send(line(setup)?);
+        let notices = match within_or_at_once(&first, within, at_once) {
+            Ok(notices) => notices.map_err(failed)?,
+            Err(RecvTimeoutError::Timeout) if at_once.load(Ordering::SeqCst) => return Err(Error::Interrupted),
+            Err(RecvTimeoutError::Timeout) => {
+                return Err(failed(format!("its runner was not ready within {} s", within.as_secs_f64())));
+            }
+            Err(RecvTimeoutError::Disconnected) => return Err(failed(shared.reason())),
+        };
+        let (out, at_once) = (Mutex::new(PendingRequests { number: 0, lines: Some(lines) }), Arc::clone(at_once));
+        Ok(Arc::new(Self { shared, out, notices, at_once }))
+    }
+
+    /// Has an order carried out.
+    ///
+    /// # Errors
+    /// What the runner refused, [`Error::HostLost`] if it is gone or does not answer in time. It is not asked again then: whoever
+    /// is stopped, or hangs, would cost that time with every order. A sample is no order: one that is late is one that is
+    /// missing.
+    pub fn ask(&self, order: Order, within: Duration) -> Result<OrderReply, Error> {
+        let (about, is_sample) = (OrderSubject::of(&order), order == Order::Sample);
+        let (number, answer) = self.send(order, None)?;
+        let answer = self.answer(number, &answer, within);
+        if matches!(&answer, Err(Error::HostLost { .. })) && !is_sample {
+            self.give_up(&no_answer(within));
+        }
+        answer?.map_err(|why| about.error(&self.shared.host, why))
+    }
+
+    /// Starts a process; its output goes to `start.log`.
+    pub fn start(self: &Arc<Self>, start: &Start) -> Result<Box<dyn HostProcess>, Error> {
+        let feed = ProcessFeed::open(&start.log, &start.ears)
+            .map_err(Error::system(format!("write the log {}", start.log.display())))?;
+        let order = Order::Start(program(start)?);
+        let about = OrderSubject::of(&order);
+        let (number, answer) = self.send(order, Some(Arc::clone(&feed)))?;
+        // From here on it is ended with this, whatever goes wrong.
+        let mut process = RemoteProcess::new(Arc::clone(self), number, feed);
+        let answer = self.answer(number, &answer, START_PATIENCE);
+        match answer.inspect_err(|_| self.give_up(&no_answer(START_PATIENCE)))? {
+            Ok(OrderReply::Started { pid }) => {
+                process.pid = pid;
+                Ok(Box::new(process))
+            }
+            Ok(other) => Err(self.unexpected(&other)),
+            Err(why) => {
+                process.never_was();
+                Err(about.error(&self.shared.host, why))
+            }
+        }
+    }
+
+    /// Whether the runner still answers, as far as is known.
+    pub fn is_open(&self) -> bool {
+        self.shared.state().lost.is_none()
+    }
+
+    /// Why it does not, if it does not.
+    pub fn lost_for(&self) -> Option<String> {
+        self.shared.state().lost.clone()
+    }
+
+    /// Why nothing is heard any more, if nobody ended the conversation or knew beforehand that it would end.
+    pub fn lost_by_itself(&self) -> Option<String> {
+        let state = self.shared.state();
+        state.lost.clone().filter(|_| state.is_by_itself)
+    }
+
+    /// What a user should know of the host.
+    pub fn notices(&self) -> &[String] {
+        &self.notices
+    }
+
+    /// Has the host undo everything, and ends the conversation. False if it did not say in time that it has.
+    pub fn close(&self, within: Duration) -> bool {
+        self.expect_end("it was taken down");
+        let ended = self.ask(Order::End, within).is_ok();
+        self.give_up("it was taken down");
+        ended
+    }
+
+    /// The runner is about to end, for this reason.
+    pub fn expect_end(&self, reason: &str) {
+        self.shared.state().ending = Some(reason.to_owned());
+    }
+
+    /// Ends the conversation: who waits for an answer does not get one, and every process counts as killed.
+    pub fn give_up(&self, reason: &str) {
+        // The reason first: the runner ends with its input, and that may be heard before this goes on.
+        self.shared.state().ending.get_or_insert_with(|| reason.to_owned());
+        self.shared.lose(reason);
+        self.out().lines = None;
+    }
+
+    /// Whether all is to end at once; then nothing is heard any more.
+    fn is_at_once(&self) -> bool {
+        let at_once = self.at_once.load(Ordering::SeqCst);
+        if at_once {
+            self.give_up(ENDED_AT_ONCE);
+        }
+        at_once
+    }
+
+    fn out(&self) -> MutexGuard<'_, PendingRequests> {
+        self.out.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sends an order; gives its number and where its answer comes.
+    fn send(
+        &self,
+        order: Order,
+        feed: Option<Arc<ProcessFeed>>,
+    ) -> Result<(u64, Receiver<Result<OrderReply, OrderRefusal>>), Error> {
+        if self.is_at_once() {
+            return Err(self.lost());
+        }
+        let (sender, answer) = channel();
+        let pending = Pending::of(sender, &order);
+        let mut out = self.out();
+        let number = out.number + 1;
+        let line = line(&NumberedOrder { number, order })?;
+        {
+            // Before it is sent: the answer may be there at once.
+            let mut state = self.shared.state();
+            if state.lost.is_some() {
+                drop(state);
+                return Err(self.lost());
+            }
+            state.pending.insert(number, pending);
+            state.feeds.extend(feed.map(|feed| (number, feed)));
+        }
+        out.number = number;
+        // If it cannot be sent, the conversation is lost, and that is heard.
+        let _ = out.lines.as_ref().map(|lines| lines.send(line));
+        Ok((number, answer))
+    }
+
+    fn answer(
+        &self,
+        number: u64,
+        answer: &Receiver<Result<OrderReply, OrderRefusal>>,
+        within: Duration,
+    ) -> Result<Result<OrderReply, OrderRefusal>, Error> {
+        within_or_at_once(answer, within, &self.at_once).map_err(|error| match error {
+            RecvTimeoutError::Disconnected => self.lost(),
+            RecvTimeoutError::Timeout if self.is_at_once() => self.lost(),
+            RecvTimeoutError::Timeout => {
+                self.shared.state().pending.remove(&number);
+                Error::HostLost { host: self.shared.host.clone(), reason: no_answer(within) }
+            }
+        })
+    }
+
+    fn lost(&self) -> Error {
+        Error::HostLost { host: self.shared.host.clone(), reason: self.shared.reason() }
+    }
+
+    fn unexpected(&self, answer: &OrderReply) -> Error {
+        let answer = plain_text::beginning(&format!("{answer:?}"), plain_text::LINE_CHARACTERS);
+        Error::Host { host: self.shared.host.clone(), reason: format!("its runner gave the answer {answer}") }
+    }
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, SessionState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Why nothing is heard any more.
+    fn reason(&self) -> String {
+        self.state().lost.clone().unwrap_or_else(|| RUNNER_GONE.to_owned())
+    }
+
+    /// Nothing is heard from now on. The first reason is the one that counts.
+    fn lose(&self, reason: &str) {
+        let mut state = self.state();
+        let known = state.ending.take();
+        if state.lost.is_none() {
+            state.is_by_itself = known.is_none();
+            state.lost = Some(known.unwrap_or_else(|| reason.to_owned()));
+        }
+        state.pending.clear();
+        let feeds = std::mem::take(&mut state.feeds);
+        drop(state);
+        for feed in feeds.values() {
+            feed.lose();
+        }
+    }
+}
+
+fn no_answer(within: Duration) -> String {
+    format!("no answer within {} s", within.as_secs_f64())
+}
+
+/// Waits for what comes, but not once all is to end at once.
+fn within_or_at_once<T>(from: &Receiver<T>, within: Duration, at_once: &AtomicBool) -> Result<T, RecvTimeoutError> {
+    let begun = Instant::now();
+    loop {
+        let left = within.saturating_sub(begun.elapsed());
+        match from.recv_timeout(left.min(GLANCE)) {
+            Err(RecvTimeoutError::Timeout) if !left.is_zero() && !at_once.load(Ordering::SeqCst) => {}
+            came => return came,
+        }
+    }
+}
+
+/// A message as a line.
+fn line(message: &impl serde::Serialize) -> Result<Vec<u8>, Error> {
+    let mut line = serde_json::to_vec(message).map_err(|error| Error::system("write an order")(error.into()))?;
+    line.push(b'\n');
+    Ok(line)
+}
+
+/// Writes lines on a thread of its own until nobody sends any, and closes `input` then.
+fn write_on(mut input: Box<dyn Write + Send>) -> Result<Sender<Vec<u8>>, Error> {
+    let (lines_in, lines) = channel::<Vec<u8>>();
+    let write = move || {
+        for line in lines {
+            if input.write_all(&line).and_then(|()| input.flush()).is_err() {
+                return;
+            }
+        }
+    };
+    let thread = std::thread::Builder::new().name("orders".to_owned()).spawn(write);
+    thread.map_err(Error::system("start a thread"))?;
+    Ok(lines_in)
+}
+
+/// What an order was about, for the words of its refusal.
+enum OrderSubject {
+    /// A program, for this role.
+    Role(String),
+    /// A fault.
+    Fault,
+    /// Anything else.
+    Other,
+}
+
+impl OrderSubject {
+    fn of(order: &Order) -> Self {
+        match order {
+            Order::Start(ProgramSpec { role, .. }) | Order::Run { program: ProgramSpec { role, .. }, .. } => {
+                Self::Role(role.clone())
+            }
+            Order::Inject { .. } | Order::Heal { .. } => Self::Fault,
+            _ => Self::Other,
+        }
+    }
+
+    fn error(self, host: &str, why: OrderRefusal) -> Error {
+        let host = host.to_owned();
+        match (why, self) {
+            (OrderRefusal::NoProgram { program }, Self::Role(role)) => Error::Missing { role, program },
+            (OrderRefusal::NoProgram { program }, _) => {
+                Error::Host { host, reason: format!("`{program}` is not there") }
+            }
+            (OrderRefusal::PortTaken { port }, _) => Error::PortTaken { port, holder: None },
+            (OrderRefusal::Cannot { reason }, Self::Fault) => Error::Fault(reason),
+            (OrderRefusal::Cannot { reason }, _) => Error::Host { host, reason },
+            (OrderRefusal::System { doing, error }, _) => {
+                Error::System { doing: format!("{doing} on {host}"), error: io::Error::other(error) }
+            }
+        }
+    }
+}
+
+// Hears what a runner says and hands it to whom it concerns.
+
+/// Before the runner speaks, something else may: a login's greeting. Of it, so much is quoted if no runner comes.
+const NOISE_LINES: usize = 5;
+const QUOTED_CHARACTERS: usize = 200;
+/// Who has said so much before a runner speaks is none.
+const NOISE_BYTES: usize = 1 << 20;
+/// Answers that nobody waits for: those to orders whose time was over, and what a runner says once. More are a flood.
+const UNASKED: usize = 10_000;
+
+type RunnerOutput = HostLines<Box<dyn Read + Send>>;
+
+/// Hears on a thread of its own; the first thing is whether the runner is ready.
+fn begin_hearing(
+    output: Box<dyn Read + Send>,
+    shared: Arc<Shared>,
+) -> Result<Receiver<Result<Vec<String>, String>>, Error> {
+    let (sender, first) = channel();
+    let hear = move || {
+        let mut lines = HostLines::of(output);
+        let reason = match until_ready(&mut lines, sender) {
+            Ok(()) => hear(&mut lines, &shared),
+            Err(reason) => reason,
+        };
+        // It is not read any more: a runner that goes on is held up, or ends.
+        drop(lines);
+        shared.lose(&reason);
+    };
+    let thread = std::thread::Builder::new().name("session".to_owned()).spawn(hear);
+    thread.map_err(Error::system("start a thread"))?;
+    Ok(first)
+}
+
+/// Passes over what is not said by a runner, and hands on what it says first.
+fn until_ready(lines: &mut RunnerOutput, first: Sender<Result<Vec<String>, String>>) -> Result<(), String> {
+    let (mut noise, mut heard_bytes): (Vec<String>, usize) = (Vec::new(), 0);
+    let said = loop {
+        let line = match lines.next_line() {
+            Ok(Some(line)) => line,
+            Ok(None) => break Err(silent(&noise)),
+            Err(reason) => break Err(format!("no runner spoke, but something else did: {reason}")),
+        };
+        heard_bytes += line.len();
+        if heard_bytes > NOISE_BYTES {
+            break Err(format!("{}; it says more than {} MiB", silent(&noise), NOISE_BYTES >> 20));
+        }
+        match RunnerMessage::read(line) {
+            Ok(RunnerMessage::Ready { notices, .. }) => break Ok(notices),
+            Ok(RunnerMessage::Failed { reason }) => break Err(reason),
+            Ok(_) | Err(_) => {
+                noise.push(quoted(line));
+                noise.drain(..noise.len().saturating_sub(NOISE_LINES));
+            }
+        }
+    };
+    let went = said.as_ref().map(drop).map_err(Clone::clone);
+    // Nobody waits for it any more if the time was over.
+    let _ = first.send(said);
+    went
+}
+
+fn silent(noise: &[String]) -> String {
+    if noise.is_empty() {
+        return "its runner ended without a word".to_owned();
+    }
+    format!("no runner spoke, but something else did: {}", noise.join(" / "))
+}
+
+fn quoted(line: &[u8]) -> String {
+    plain_text::beginning(String::from_utf8_lossy(line).trim(), QUOTED_CHARACTERS)
+}
+
+/// Hears until nothing more comes; gives the reason.
+fn hear(lines: &mut RunnerOutput, shared: &Shared) -> String {
+    let mut unasked = 0;
+    loop {
+        let line = match lines.next_line() {
+            Ok(Some(line)) => line,
+            Ok(None) => return RUNNER_GONE.to_owned(),
+            Err(reason) => return format!("its runner broke the rules: {reason}"),
+        };
+        let was_asked = match RunnerMessage::read(line) {
+            Ok(said) => take(said, shared),
+            // Answers may be missing from now on, so nothing can be relied on.
+            Err(why) => return format!("its runner said what is no message: {} ({why})", quoted(line)),
+        };
+        match was_asked {
+            Ok(true) => {}
+            Ok(false) if unasked < UNASKED => unasked += 1,
+            Ok(false) => return format!("its runner said more than {UNASKED} things that nobody had asked"),
+            Err(reason) => return reason,
+        }
+    }
+}
+
+/// Hands on what was said. False: nobody had asked for it.
+fn take(said: RunnerMessage, shared: &Shared) -> Result<bool, String> {
+    match said {
+        RunnerMessage::Done { number, answer } => {
+            let asker = shared.state().pending.remove(&number);
+            Ok(asker.map(|asker| asker.answered(answer)).is_some())
+        }
+        RunnerMessage::Refused { number, why } => {
+            let asker = shared.state().pending.remove(&number);
+            // Who does not wait any more is not told.
+            Ok(asker.map(|asker| drop(asker.asker.send(Err(why)))).is_some())
+        }
+        RunnerMessage::Printed { number, to_errors, text } => {
+            match shared.state().pending.get_mut(&number).map(|asker| asker.take(to_errors, &text)) {
+                Some(false) => Err("its runner gave more of what a program printed than was to be kept".to_owned()),
+                taken => Ok(taken.is_some()),
+            }
+        }
+        RunnerMessage::Wrote { process, text } => {
+            let feed = shared.state().feeds.get(&process).cloned();
+            if let Some(feed) = feed {
+                feed.take(text.as_bytes());
+            }
+            // What a process leaves behind may write for as long as it likes.
+            Ok(true)
+        }
+        RunnerMessage::Ended { process, how } => {
+            let feed = shared.state().feeds.get(&process).cloned();
+            if let Some(feed) = feed {
+                feed.end(ProcessExit::from_code(how));
+            }
+            Ok(true)
+        }
+        // Said once, at the beginning.
+        RunnerMessage::Ready { .. } | RunnerMessage::Failed { .. } => Ok(false),
+    }
+}
+
+// Orders as calls: what goes in and what comes out of each.
+
+/// For a machine to be measured, which takes about ten seconds where nothing else runs.
+const MEASURE_PATIENCE: Duration = Duration::from_secs(120);
+/// For what may have to wait for a disk: folders; and for faults.
+const SLOW_PATIENCE: Duration = Duration::from_secs(60);
+/// For a fault to be healed. Nothing is started or measured for that.
+const LIFT_PATIENCE: Duration = Duration::from_secs(30);
+
+impl RunnerSession {
+    /// Runs a program to its end; killed after `within`.
+    pub fn run(&self, program: &ProgramSpec, input: &str, within: Duration) -> Result<ProgramOutput, Error> {
+        let (program, input, within_s) = (program.clone(), input.to_owned(), within.as_secs_f64());
+        match self.ask(Order::Run { program, input, within_s }, within.saturating_add(START_PATIENCE))? {
+            OrderReply::Ran { how, output, errors } => {
+                Ok(ProgramOutput { ended: ProcessExit::from_code(how), output, errors })
+            }
+            other => Err(self.unexpected(&other)),
+        }
+    }
+
+    /// So many different ports on which nothing listens.
+    pub fn ports(&self, count: usize) -> Result<Vec<u16>, Error> {
+        match self.ask(Order::Ports { count }, PATIENCE)? {
+            OrderReply::Ports { ports } if ports.len() == count => Ok(ports),
+            other => Err(self.unexpected(&other)),
+        }
+    }
+
+    /// An empty private folder of that name.
+    pub fn make_folder(&self, name: &str) -> Result<PathBuf, Error> {
+        match self.ask(Order::Folder { name: name.to_owned() }, SLOW_PATIENCE)? {
+            OrderReply::Folder { path } => Ok(path),
+            other => Err(self.unexpected(&other)),
+        }
+    }
+
+    /// Removes it.
+    pub fn remove_folder(&self, name: &str) -> Result<(), Error> {
+        self.ask(Order::RemoveFolder { name: name.to_owned() }, SLOW_PATIENCE).map(drop)
+    }
+
+    /// Reads the probes; `at_s` and `host` are left to be filled in.
+    pub fn sample(&self, within: Duration) -> Result<Vec<Sample>, Error> {
+        match self.ask(Order::Sample, within)? {
+            OrderReply::Samples { rows } => Ok(rows),
+            other => Err(self.unexpected(&other)),
+        }
+    }
+
+    /// Injects a fault under a key.
+    pub fn inject(&self, key: &str, control: &Injection) -> Result<(), Error> {
+        self.ask(Order::Inject { key: key.to_owned(), control: control.clone() }, SLOW_PATIENCE).map(drop)
+    }
+
+    /// Heals it.
+    pub fn heal(&self, key: &str) -> Result<(), Error> {
+        self.ask(Order::Heal { key: key.to_owned() }, LIFT_PATIENCE).map(drop)
+    }
+
+    /// Measures the storage in the host's folder, for so long.
+    pub fn measure_storage(&self, for_: Duration) -> Result<HostFigures, Error> {
+        let order = Order::MeasureStorage { for_s: for_.as_secs_f64() };
+        self.figures_of(order, for_.saturating_mul(2).saturating_add(SLOW_PATIENCE))
+    }
+
+    /// Measures the machine for a profile.
+    pub fn measure_machine(&self) -> Result<String, Error> {
+        match self.ask(Order::MeasureMachine, MEASURE_PATIENCE)? {
+            OrderReply::Text { text } => Ok(text),
+            other => Err(self.unexpected(&other)),
+        }
+    }
+
+    /// What the host is and got.
+    pub fn figures(&self) -> Result<HostFigures, Error> {
+        self.figures_of(Order::Figures, PATIENCE)
+    }
+
+    fn figures_of(&self, order: Order, within: Duration) -> Result<HostFigures, Error> {
+        match self.ask(order, within)? {
+            OrderReply::Figures { figures } => Ok(*figures),
+            other => Err(self.unexpected(&other)),
+        }
+    }
+}
+
+// A process that a runner started, as the lab sees it.
+
+/// For a process that was killed to be gone.
+const END_PATIENCE: Duration = Duration::from_secs(5);
+
+/// What is heard of a process.
+pub struct ProcessFeed {
+    state: Mutex<ProcessState>,
+    changed: Condvar,
+    lines: Tail,
+}
+
+struct ProcessState {
+    /// `None` once nothing more can come.
+    sink: Option<LogSink>,
+    ended: Option<ProcessExit>,
+}
+
+impl fmt::Debug for ProcessFeed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Feed").field("ended", &self.state().ended).finish_non_exhaustive()
+    }
+}
+
+impl ProcessFeed {
+    pub fn open(log: &Path, ears: &LogWatcher) -> io::Result<Arc<Self>> {
+        let sink = LogSink::open(log, ears)?;
+        let lines = sink.lines();
+        let state = Mutex::new(ProcessState { sink: Some(sink), ended: None });
+        Ok(Arc::new(Self { state, changed: Condvar::new(), lines }))
+    }
+
+    fn state(&self) -> MutexGuard<'_, ProcessState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// It wrote this, or what it started did.
+    pub fn take(&self, bytes: &[u8]) {
+        if let Some(sink) = &mut self.state().sink {
+            sink.take(bytes);
+        }
+    }
+
+    /// It ended. What it started may still write.
+    pub fn end(&self, how: ProcessExit) {
+        self.state().ended.get_or_insert(how);
+        self.changed.notify_all();
+    }
+
+    /// Nothing is heard of it any more: if it runs, it is killed with its host.
+    pub fn lose(&self) {
+        self.state().sink = None;
+        self.end(ProcessExit::Signal(Signal::KILL.as_raw()));
+    }
+}
+
+/// A process in a host.
+pub struct RemoteProcess {
+    session: Arc<RunnerSession>,
+    number: u64,
+    /// Inside the host.
+    pub pid: u32,
+    feed: Arc<ProcessFeed>,
+}
+
+impl RemoteProcess {
+    pub fn new(session: Arc<RunnerSession>, number: u64, feed: Arc<ProcessFeed>) -> Self {
+        Self { session, number, pid: 0, feed }
+    }
+
+    /// It was not started.
+    pub fn never_was(&self) {
+        self.feed.lose();
+    }
+
+    fn ask_signal(&self, signal: Signal, group: bool) {
+        let order = Order::Signal { process: self.number, signal: signal.as_raw(), group };
+        // If its host is gone, so is the process.
+        let _ = self.session.ask(order, PATIENCE);
+    }
+}
+
+impl HostProcess for RemoteProcess {
+    fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    fn ended(&mut self) -> Option<ProcessExit> {
+        self.feed.state().ended
+    }
+
+    fn wait(&mut self, within: Duration) -> Option<ProcessExit> {
+        let until = Instant::now() + within;
+        let mut state = self.feed.state();
+        while state.ended.is_none() {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            let glance = left.min(GLANCE);
+            state = self.feed.changed.wait_timeout(state, glance).unwrap_or_else(PoisonError::into_inner).0;
+            // That ends every process, so its state must not be held.
+            drop(state);
+            self.session.is_at_once();
+            state = self.feed.state();
+        }
+        state.ended
+    }
+
+    fn signal(&mut self, signal: Signal) {
+        if self.ended().is_none() {
+            self.ask_signal(signal, false);
+        }
+    }
+
+    fn signal_group(&mut self, signal: Signal) {
+        self.ask_signal(signal, true);
+    }
+
+    fn last_lines(&mut self) -> Vec<String> {
+        // All that it wrote before its end was heard before its end.
+        self.feed.lines.last()
+    }
+}
+
+impl Drop for RemoteProcess {
+    fn drop(&mut self) {
+        if self.ended().is_none() {
+            self.signal_group(Signal::KILL);
+            self.wait(END_PATIENCE);
+        }
+        self.session.shared.state().feeds.remove(&self.number);
+        self.feed.lose();
+    }
+}
+
+/// As a runner is told to start it.
+pub fn program(start: &Start) -> Result<ProgramSpec, Error> {
+    let mut command = vec![text(&start.program)?];
+    for argument in &start.arguments {
+        command.push(text(argument)?);
+    }
+    let pairs = start.environment.iter().map(|(name, value)| Ok((text(name)?, text(value)?)));
+    Ok(ProgramSpec {
+        role: start.role.clone(),
+        command,
+        environment: pairs.collect::<Result<BTreeMap<String, String>, Error>>()?,
+        folder: start.folder.clone(),
+        keeps_bytes: None,
+    })
+}
+
+/// Messages are text.
+fn text(of: &OsStr) -> Result<String, Error> {
+    let not_utf8 = |of: OsString| Error::Manifest(format!("`{}` is not UTF-8", of.display()));
+    of.to_owned().into_string().map_err(not_utf8)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,94 @@
+//! Why a file or folder is not trusted, in words.
+
+use std::fmt;
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use linux::procfs;
+use rustix::process::geteuid;
+
+/// A file or folder that somebody else can have written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UntrustedPath {
+    /// Which.
+    pub path: PathBuf,
+    /// Its owner.
+    pub uid: u32,
+    /// Its permissions.
+    pub mode: u32,
+    /// What is wrong with it.
+    pub why: TrustProblem,
+}
+
+/// What is wrong with a file or folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TrustProblem {
+    /// It belongs to neither root nor the caller, or not to the one who alone may own it.
+    Owner,
+    /// Its group may write to it, and others than the caller are in that.
+    Group(u32),
+    /// Everybody may write to it.
+    Everybody,
+    /// It is something else: a link, a pipe, a device.
+    Kind(&'static str),
+    /// The link leads nowhere, and others could make what it leads to.
+    Dangling,
+    /// It has other names, which may be in folders of others.
+    Links(u64),
+    /// It is longer than this, bytes.
+    Long(u64),
+}
+
+impl fmt::Display for UntrustedPath {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { path, uid, mode, why } = self;
+        let mode = mode & 0o7777;
+        write!(out, "{} belongs to {} and has mode {mode:04o}", path.display(), user(*uid))?;
+        match why {
+            TrustProblem::Owner => Ok(()),
+            TrustProblem::Group(gid) => write!(out, ": the group {gid} may write to it"),
+            TrustProblem::Everybody => write!(out, ": everybody may write to it"),
+            TrustProblem::Kind(kind) => write!(out, ": it is a {kind}"),
+            TrustProblem::Dangling => write!(out, ": it is a link to what is not there"),
+            TrustProblem::Links(count) => write!(out, ": it has {count} names"),
+            TrustProblem::Long(bytes) => write!(out, ": it is longer than {} KiB", bytes >> 10),
+        }
+    }
+}
+
+impl UntrustedPath {
+    pub(crate) fn of(path: &Path, found: &Metadata, why: TrustProblem) -> Self {
+        Self { path: path.to_path_buf(), uid: found.uid(), mode: found.mode(), why }
+    }
+
+    /// What to do about it.
+    #[must_use]
+    pub fn remedy(&self) -> String {
+        let (path, owner, me) = (self.path.display(), user(self.uid), user(geteuid().as_raw()));
+        match self.why {
+            TrustProblem::Owner => format!(
+                "run Plimsoll as {owner}; or, if you trust what is in there, chown it to {me}, or copy it to a folder that only \
+                 {me} can write to"
+            ),
+            TrustProblem::Group(_) | TrustProblem::Everybody => {
+                format!("if you trust what is in there: chmod go-w {path}")
+            }
+            TrustProblem::Kind(_) | TrustProblem::Dangling | TrustProblem::Links(_) | TrustProblem::Long(_) => {
+                format!("remove {path}")
+            }
+        }
+    }
+}
+
+/// `nobody (uid 65534)`
+fn user(uid: u32) -> String {
+    let passwd = procfs::text(Path::new("/etc/passwd")).unwrap_or_default();
+    let name = passwd.lines().find(|line| field(line, 2) == Some(uid)).and_then(|line| line.split(':').next());
+    name.map_or_else(|| format!("uid {uid}"), |name| format!("{name} (uid {uid})"))
+}
+
+/// A number of a line of `/etc/passwd` or `/etc/group`.
+pub(crate) fn field(line: &str, index: usize) -> Option<u32> {
+    line.split(':').nth(index)?.parse().ok()
+}

@@ -1,0 +1,796 @@
+//! Verbs over control groups, of version 1, 2 and both at once: which controllers there are;
+//! make, fill, limit, freeze, kill, read and remove a group.
+//!
+//! A [`Cgroup`] is one name in every hierarchy, such as `plimsoll-x/n1/target`: who uses it need
+//! not know that version 1 has a tree for each controller. The documents behind it are the
+//! kernel's `cgroup-v1/*.rst` and `cgroup-v2.rst`.
+
+mod group;
+
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+pub use group::{Cgroup, Quota, Throttle};
+
+/// Why something could not be done with a group.
+#[derive(Debug, thiserror::Error)]
+pub enum CgroupError {
+    /// A controller is not there.
+    #[error("{needed_for} needs the control group controller `{controller}`, {why}")]
+    Missing {
+        /// Which.
+        controller: Controller,
+        /// What was to be done.
+        needed_for: &'static str,
+        /// Why it is not there, and what would help.
+        why: &'static str,
+    },
+    /// Not ours to change.
+    #[error("cannot {doing}: {error} (control groups need root and a writable /sys/fs/cgroup)")]
+    Denied {
+        /// What.
+        doing: String,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// Version 1 takes no limit below what is in use.
+    #[error(
+        "memory cannot be limited to {asked_bytes} bytes: {used_bytes} bytes are in use, and this kernel (control groups of \
+         version 1) could not free enough of them"
+    )]
+    MemoryInUse {
+        /// The limit.
+        asked_bytes: u64,
+        /// In use.
+        used_bytes: u64,
+    },
+    /// Processes that do not die.
+    #[error("{count} processes of {name} are still there after being killed")]
+    Undying {
+        /// The group.
+        name: String,
+        /// How many.
+        count: usize,
+    },
+    /// The system refused.
+    #[error("cannot {doing}: {error}")]
+    System {
+        /// What.
+        doing: String,
+        /// What it said.
+        error: io::Error,
+    },
+}
+
+impl CgroupError {
+    fn of(doing: String, error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => Self::Denied { doing, error },
+            _ => Self::System { doing, error },
+        }
+    }
+}
+
+/// A block device by its number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Device {
+    /// 7 for loop devices.
+    pub major: u32,
+    /// Which of them.
+    pub minor: u32,
+}
+
+impl Device {
+    /// The device of which this is the node: `/dev/loop3`.
+    ///
+    /// # Errors
+    /// If there is no such file, or it is no block device.
+    pub fn at(node: &Path) -> Result<Self, CgroupError> {
+        let doing = || format!("look at {}", node.display());
+        let found = fs::metadata(node).map_err(|error| CgroupError::of(doing(), error))?;
+        if rustix::fs::FileType::from_raw_mode(found.mode()) != rustix::fs::FileType::BlockDevice {
+            return Err(CgroupError::of(doing(), io::Error::other("it is no block device")));
+        }
+        let number = found.rdev();
+        Ok(Self { major: rustix::fs::major(number), minor: rustix::fs::minor(number) })
+    }
+
+    /// From `7:3`.
+    fn parse(text: &str) -> Option<Self> {
+        let (major, minor) = text.split_once(':')?;
+        Some(Self { major: major.parse().ok()?, minor: minor.parse().ok()? })
+    }
+}
+
+impl std::fmt::Display for Device {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}:{}", self.major, self.minor)
+    }
+}
+
+/// Writes a control file in one write, as the kernel wants it. A file that is not there is not made.
+fn write(path: &Path, text: &str) -> io::Result<()> {
+    File::options().write(true).truncate(true).open(path)?.write_all(text.as_bytes())
+}
+
+fn write_or(path: &Path, text: &str) -> Result<(), CgroupError> {
+    write(path, text).map_err(|error| CgroupError::of(format!("write {text} to {}", path.display()), error))
+}
+
+/// A number that is all of a file's text. `None` also for `max`.
+fn number(path: &Path) -> Option<u64> {
+    fs::read_to_string(path).ok()?.trim().parse().ok()
+}
+
+/// The number after `key` and a space, in a file of such lines.
+fn field(text: &str, key: &str) -> Option<u64> {
+    text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(' ')?.trim().parse().ok())
+}
+
+/// The folders in a folder: the groups in a group.
+fn children(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+    folders.map(|entry| entry.path()).collect()
+}
+
+/// A folder and all below it, the deepest first.
+fn deepest_first(folder: &Path) -> Vec<PathBuf> {
+    let mut found: Vec<PathBuf> = children(folder).iter().flat_map(|child| deepest_first(child)).collect();
+    found.push(folder.to_path_buf());
+    found
+}
+
+// Which control groups this machine offers: from its mounts, and from what the kernel says it
+// has.
+
+/// What limits or counts one thing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Controller {
+    /// Shares and quotas of CPU time.
+    Cpu,
+    /// Counts CPU time; version 2 always does.
+    CpuAccount,
+    /// CPUs that may be used.
+    Cpuset,
+    /// Memory.
+    Memory,
+    /// Block devices.
+    Block,
+    /// Number of processes and threads.
+    Pids,
+    /// Stops and goes on; part of every group in version 2.
+    Freezer,
+}
+
+impl Controller {
+    const ALL: [Self; 7] =
+        [Self::Cpu, Self::CpuAccount, Self::Cpuset, Self::Memory, Self::Block, Self::Pids, Self::Freezer];
+
+    /// Its name in version 1.
+    fn v1(self) -> &'static str {
+        match self {
+            Self::Cpu => "cpu",
+            Self::CpuAccount => "cpuacct",
+            Self::Cpuset => "cpuset",
+            Self::Memory => "memory",
+            Self::Block => "blkio",
+            Self::Pids => "pids",
+            Self::Freezer => "freezer",
+        }
+    }
+
+    /// Its name in version 2; `None`: it is no controller there.
+    fn v2(self) -> Option<&'static str> {
+        match self {
+            Self::CpuAccount | Self::Freezer => None,
+            Self::Block => Some("io"),
+            other => Some(other.v1()),
+        }
+    }
+}
+
+impl std::fmt::Display for Controller {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Block => "blkio (io in version 2)",
+            other => other.v1(),
+        })
+    }
+}
+
+/// Of control groups.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Version {
+    /// A tree for each controller or for a few of them.
+    V1,
+    /// One tree.
+    V2,
+}
+
+/// A mounted tree of groups.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hierarchy {
+    /// Its version.
+    pub version: Version,
+    /// Where its root group is.
+    pub root: PathBuf,
+    /// What it controls; of version 2 possibly nothing.
+    pub controllers: Vec<Controller>,
+}
+
+/// All that is mounted and of use here.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Hierarchies {
+    all: Vec<Hierarchy>,
+    /// In the kernel, but switched off when it was started.
+    disabled: Vec<Controller>,
+}
+
+impl Hierarchies {
+    /// Those of this machine.
+    #[must_use]
+    pub fn detect() -> Self {
+        Self::detect_in(Path::new("/"))
+    }
+
+    /// Those of a machine whose `/proc` and mounts are found below `root`.
+    #[must_use]
+    pub fn detect_in(root: &Path) -> Self {
+        let text = |name: &str| fs::read_to_string(root.join(name)).unwrap_or_default();
+        let mut all: Vec<Hierarchy> = Vec::new();
+        for line in text("proc/self/mountinfo").lines() {
+            let Some(found) = hierarchy(line, root) else { continue };
+            // Inside a virtual host the same trees are mounted twice, one over the other.
+            let is_new = |known: &Hierarchy| known.version != found.version || known.controllers != found.controllers;
+            if all.iter().all(is_new) {
+                all.push(found);
+            }
+        }
+        Self { all, disabled: disabled(&text("proc/cgroups")) }
+    }
+
+    /// All of them.
+    #[must_use]
+    pub fn all(&self) -> &[Hierarchy] {
+        &self.all
+    }
+
+    /// Whether there are any.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// The one tree of version 2, with or without controllers.
+    #[must_use]
+    pub fn v2(&self) -> Option<&Hierarchy> {
+        self.all.iter().find(|hierarchy| hierarchy.version == Version::V2)
+    }
+
+    /// Where this controller is.
+    #[must_use]
+    pub fn of(&self, controller: Controller) -> Option<&Hierarchy> {
+        self.all.iter().find(|hierarchy| hierarchy.controllers.contains(&controller))
+    }
+
+    /// The same, or an error that says for what it is missing.
+    ///
+    /// # Errors
+    /// [`CgroupError::Missing`].
+    pub fn need(&self, controller: Controller, needed_for: &'static str) -> Result<&Hierarchy, CgroupError> {
+        self.of(controller).ok_or_else(|| self.missing(controller, needed_for))
+    }
+
+    fn missing(&self, controller: Controller, needed_for: &'static str) -> CgroupError {
+        let why = if self.disabled.contains(&controller) {
+            "which was switched off when this kernel was started: boot it with `cgroup_enable=NAME`, without `cgroup_disable=NAME`"
+        } else if self.is_empty() {
+            "and no control groups are mounted here: mount them at /sys/fs/cgroup"
+        } else if self.of(controller).is_some() {
+            "which this kernel has, but without this feature, or it is not handed down to this group"
+        } else {
+            "which is neither mounted nor in the version 2 tree here: mount it, or take a kernel that has it"
+        };
+        CgroupError::Missing { controller, needed_for, why }
+    }
+}
+
+/// What a line of mountinfo (proc(5)) mounts, if it is of use here.
+fn hierarchy(line: &str, root: &Path) -> Option<Hierarchy> {
+    let (place, kind) = line.split_once(" - ")?;
+    let point = Path::new(place.split(' ').nth(4)?);
+    let folder = root.join(point.strip_prefix("/").ok()?);
+    let mut kind = kind.split(' ');
+    match kind.next()? {
+        "cgroup" => {
+            let options: Vec<&str> = kind.next_back()?.split(',').collect();
+            let controllers = named(|controller| options.contains(&controller.v1()));
+            let of_use = !controllers.is_empty();
+            of_use.then_some(Hierarchy { version: Version::V1, root: folder, controllers })
+        }
+        "cgroup2" => {
+            let text = fs::read_to_string(folder.join("cgroup.controllers")).unwrap_or_default();
+            let offered: Vec<&str> = text.split_ascii_whitespace().collect();
+            let controllers = named(|controller| controller.v2().is_some_and(|name| offered.contains(&name)));
+            Some(Hierarchy { version: Version::V2, root: folder, controllers })
+        }
+        _ => None,
+    }
+}
+
+fn named(is_wanted: impl Fn(Controller) -> bool) -> Vec<Controller> {
+    Controller::ALL.into_iter().filter(|controller| is_wanted(*controller)).collect()
+}
+
+/// Lines of `/proc/cgroups`: name, hierarchy, groups, enabled.
+fn disabled(text: &str) -> Vec<Controller> {
+    let off = |line: &str, name: &str| {
+        let columns: Vec<&str> = line.split_ascii_whitespace().collect();
+        columns.first() == Some(&name) && columns.get(3) == Some(&"0")
+    };
+    named(|controller| text.lines().any(|line| off(line, controller.v1())))
+}
+
+impl Hierarchy {
+    /// What is to be written to `cgroup.subtree_control` so that groups below get all that there is, one by one: the kernel
+    /// refuses a line as a whole.
+    fn handed_down(&self) -> impl Iterator<Item = String> {
+        self.controllers.iter().filter_map(|controller| controller.v2()).map(|name| format!("+{name}"))
+    }
+}
+
+// The control groups that this program itself is in, and those above them as far as they can be
+// seen from here: whose quota can keep it from running.
+
+/// Every group with a CPU quota's account that this program is subject to.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct OwnCgroups {
+    /// `cpu.stat` of each.
+    accounts: Vec<PathBuf>,
+}
+
+impl OwnCgroups {
+    /// Those of this machine.
+    #[must_use]
+    pub fn detect() -> Self {
+        Self::detect_in(Path::new("/"))
+    }
+
+    /// Those of a machine whose `/proc` and mounts are found below `root`.
+    #[must_use]
+    pub fn detect_in(root: &Path) -> Self {
+        let text = |name: &str| fs::read_to_string(root.join(name)).unwrap_or_default();
+        let memberships = text("proc/self/cgroup");
+        let mut accounts = Vec::new();
+        for mount in text("proc/self/mountinfo").lines().filter_map(CgroupMount::parse) {
+            let group = memberships.lines().find_map(|line| mount.group(line));
+            for folder in group.into_iter().flat_map(|group| mount.upwards(group)) {
+                let account = root.join(folder.strip_prefix("/").unwrap_or(&folder)).join("cpu.stat");
+                if read(&account).is_some() && !accounts.contains(&account) {
+                    accounts.push(account);
+                }
+            }
+        }
+        Self { accounts }
+    }
+
+    /// For how long the strictest of them has kept this program and what is beside it from running, since it was made:
+    /// nanoseconds, summed over CPUs, one figure for each group. Empty where none has a quota's account.
+    #[must_use]
+    pub fn throttled_ns(&self) -> Vec<Option<u64>> {
+        self.accounts.iter().map(|account| read(account).map(|throttling| throttling.throttled_ns)).collect()
+    }
+}
+
+fn read(account: &Path) -> Option<Throttling> {
+    Throttling::parse(&fs::read_to_string(account).ok()?)
+}
+
+/// A line of mountinfo (proc(5)) that mounts a tree in which CPU time may be limited.
+struct CgroupMount<'a> {
+    /// The group that is seen as the tree's root.
+    top: &'a Path,
+    /// Where it is seen.
+    point: &'a Path,
+    is_v2: bool,
+}
+
+impl<'a> CgroupMount<'a> {
+    fn parse(line: &'a str) -> Option<Self> {
+        let (place, kind) = line.split_once(" - ")?;
+        let mut place = place.split(' ').skip(3);
+        let (top, point) = (Path::new(place.next()?), Path::new(place.next()?));
+        let mut kind = kind.split(' ');
+        match kind.next()? {
+            "cgroup2" => Some(Self { top, point, is_v2: true }),
+            "cgroup" => {
+                let has_cpu = kind.next_back()?.split(',').any(|option| option == "cpu");
+                has_cpu.then_some(Self { top, point, is_v2: false })
+            }
+            _ => None,
+        }
+    }
+
+    /// The group that a line of `/proc/self/cgroup` puts this program into, if it is about this tree: `4:cpu,cpuacct:/a/b`, or `0::/a/b`
+    /// in version 2.
+    fn group<'l>(&self, line: &'l str) -> Option<&'l Path> {
+        let mut parts = line.splitn(3, ':');
+        let (number, controllers, path) = (parts.next()?, parts.next()?, parts.next()?);
+        let is_this = match self.is_v2 {
+            true => number == "0" && controllers.is_empty(),
+            false => controllers.split(',').any(|name| name == "cpu"),
+        };
+        is_this.then(|| Path::new(path))
+    }
+
+    /// The folders of a group and of those above it, up to what is mounted.
+    fn upwards(&self, group: &Path) -> Vec<PathBuf> {
+        // A path that leads out of what is mounted here is that of a container whose own group is what is seen as the root.
+        let below = group.strip_prefix(self.top).ok().filter(|below| !below.starts_with(".."));
+        let folder = below.map_or_else(|| self.point.to_path_buf(), |below| self.point.join(below));
+        folder.ancestors().take_while(|above| above.starts_with(self.point)).map(Path::to_path_buf).collect()
+    }
+}
+
+// What a group has used, and what it was kept from.
+
+/// CPU time used, nanoseconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CpuTime {
+    /// In user mode.
+    pub user_ns: u64,
+    /// In the kernel.
+    pub system_ns: u64,
+}
+
+/// What a quota has done.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Throttling {
+    /// Periods in which the group ran.
+    pub periods: u64,
+    /// … and in which it was stopped by its quota.
+    pub throttled_periods: u64,
+    /// For how long, summed over the CPUs it was stopped on, nanoseconds.
+    pub throttled_ns: u64,
+}
+
+impl Throttling {
+    /// From the text of `cpu.stat`, of either version. `None` where CPU time is not controlled.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let throttled_ns =
+            field(text, "throttled_time").or_else(|| Some(field(text, "throttled_usec")?.saturating_mul(1000)));
+        Some(Self {
+            periods: field(text, "nr_periods")?,
+            throttled_periods: field(text, "nr_throttled")?,
+            throttled_ns: throttled_ns?,
+        })
+    }
+}
+
+/// Memory.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct MemoryUsage {
+    /// In use, with page cache.
+    pub used_bytes: u64,
+    /// … of it page cache that was not used lately, the first to be given up. What is in use without it is what monitors
+    /// call the working set.
+    pub inactive_file_bytes: u64,
+    /// Limit; `None`: none.
+    pub limit_bytes: Option<u64>,
+    /// Processes killed for want of memory, since the group was made.
+    pub oom_kills: Option<u64>,
+}
+
+/// What a task can wait for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Resource {
+    /// A CPU.
+    Cpu,
+    /// A disk.
+    Io,
+    /// Memory.
+    Memory,
+}
+
+/// Pressure: how long tasks waited, since the group was made.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct PressureTotals {
+    /// At least one of them, microseconds.
+    pub some_us: u64,
+    /// All of them, microseconds.
+    pub full_us: Option<u64>,
+}
+
+impl Cgroup {
+    /// CPU time used by it and all below it. Needs no controller where there is version 2.
+    #[must_use]
+    pub fn cpu_time(&self) -> Option<CpuTime> {
+        if let Some(text) = self.at_v2().and_then(|folder| fs::read_to_string(folder.join("cpu.stat")).ok()) {
+            let ns = |key: &str| field(&text, key).map(|us| us.saturating_mul(1000));
+            return Some(CpuTime { user_ns: ns("user_usec")?, system_ns: ns("system_usec")? });
+        }
+        let (_, folder) = self.at(Controller::CpuAccount, "CPU time").ok()?;
+        Some(CpuTime {
+            user_ns: number(&folder.join("cpuacct.usage_user"))?,
+            system_ns: number(&folder.join("cpuacct.usage_sys"))?,
+        })
+    }
+
+    /// What its own quota has done; not that of groups below.
+    #[must_use]
+    pub fn throttling(&self) -> Option<Throttling> {
+        let (_, folder) = self.at(Controller::Cpu, "CPU time").ok()?;
+        Throttling::parse(&fs::read_to_string(folder.join("cpu.stat")).ok()?)
+    }
+
+    /// Memory of it and all below it.
+    #[must_use]
+    pub fn memory(&self) -> Option<MemoryUsage> {
+        let (version, folder) = self.at(Controller::Memory, "memory").ok()?;
+        let text = |name: &str| fs::read_to_string(folder.join(name)).unwrap_or_default();
+        let stat = text("memory.stat");
+        Some(match version {
+            Version::V1 => MemoryUsage {
+                used_bytes: number(&folder.join("memory.usage_in_bytes"))?,
+                inactive_file_bytes: field(&stat, "total_inactive_file").unwrap_or(0),
+                // No limit is the largest number of whole pages.
+                limit_bytes: number(&folder.join("memory.limit_in_bytes")).filter(|bytes| *bytes < i64::MAX as u64 / 2),
+                oom_kills: field(&text("memory.oom_control"), "oom_kill"),
+            },
+            Version::V2 => MemoryUsage {
+                used_bytes: number(&folder.join("memory.current"))?,
+                inactive_file_bytes: field(&stat, "inactive_file").unwrap_or(0),
+                limit_bytes: number(&folder.join("memory.max")),
+                oom_kills: field(&text("memory.events"), "oom_kill"),
+            },
+        })
+    }
+
+    /// Pressure on it and all below it. Needs version 2, with or without controllers, and a kernel with PSI switched on.
+    #[must_use]
+    pub fn stall(&self, resource: Resource) -> Option<PressureTotals> {
+        let name = match resource {
+            Resource::Cpu => "cpu.pressure",
+            Resource::Io => "io.pressure",
+            Resource::Memory => "memory.pressure",
+        };
+        let text = fs::read_to_string(self.at_v2()?.join(name)).ok()?;
+        let total = |kind: &str| {
+            let line = text.lines().find_map(|line| line.strip_prefix(kind))?;
+            line.split_ascii_whitespace().find_map(|word| word.strip_prefix("total="))?.parse().ok()
+        };
+        Some(PressureTotals { some_us: total("some ")?, full_us: total("full ") })
+    }
+
+    /// Bytes read from and written to each device by it and all below it.
+    #[must_use]
+    pub fn transferred(&self) -> Option<Vec<(Device, u64, u64)>> {
+        let (version, folder) = self.at(Controller::Block, "reads and writes").ok()?;
+        let name = match version {
+            Version::V1 => "blkio.throttle.io_service_bytes_recursive",
+            Version::V2 => "io.stat",
+        };
+        let text = fs::read_to_string(folder.join(name)).ok()?;
+        let mut devices: Vec<(Device, u64, u64)> = Vec::new();
+        for (device, is_write, bytes) in text.lines().flat_map(transfers) {
+            if devices.last().is_none_or(|last| last.0 != device) {
+                devices.push((device, 0, 0));
+            }
+            if let Some(last) = devices.last_mut() {
+                *(if is_write { &mut last.2 } else { &mut last.1 }) += bytes;
+            }
+        }
+        Some(devices)
+    }
+
+    /// Processes and threads in it and below it.
+    #[must_use]
+    pub fn pids(&self) -> Option<u64> {
+        number(&self.at(Controller::Pids, "processes").ok()?.1.join("pids.current"))
+    }
+}
+
+/// `7:0 Read 4096` and `7:0 rbytes=4096 wbytes=0 …`: device, whether written, bytes.
+fn transfers(line: &str) -> Vec<(Device, bool, u64)> {
+    let mut words = line.split_ascii_whitespace();
+    let Some(device) = words.next().and_then(Device::parse) else { return Vec::new() };
+    let rest: Vec<&str> = words.collect();
+    if let [kind @ ("Read" | "Write"), bytes] = rest.as_slice() {
+        return bytes.parse().map(|bytes| vec![(device, *kind == "Write", bytes)]).unwrap_or_default();
+    }
+    let figure = |name: &str| rest.iter().find_map(|word| word.strip_prefix(name)?.strip_prefix('=')?.parse().ok());
+    let figures = [(false, figure("rbytes")), (true, figure("wbytes"))];
+    figures.into_iter().filter_map(|(is_write, bytes)| Some((device, is_write, bytes?))).collect()
+}
+
+// What is left of groups that nobody looks after any more: found by name and removed with all
+// that is in them.
+
+/// Until processes that were killed are said to hang.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// All names that this program makes at the top.
+const PREFIX: &str = "plimsoll-";
+
+/// What was removed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Removed {
+    /// Processes that were killed.
+    pub killed: usize,
+    /// Folders of the top group: one in each hierarchy that had it.
+    pub folders: Vec<PathBuf>,
+}
+
+/// Kills all that is in the group of that name at the top and below it, and removes it, in every hierarchy. Nothing happens
+/// if there is none. `name` is one part and begins with `plimsoll-`.
+///
+/// # Errors
+/// [`CgroupError::Denied`] without root; [`CgroupError::Undying`]; another name.
+pub fn remove_tree(name: &str) -> Result<Removed, CgroupError> {
+    remove_tree_of(&Arc::new(Hierarchies::detect()), name)
+}
+
+fn remove_tree_of(hierarchies: &Arc<Hierarchies>, name: &str) -> Result<Removed, CgroupError> {
+    if !name.starts_with(PREFIX) || name.contains('/') {
+        let refused = io::Error::other(format!("only groups named {PREFIX}… are removed"));
+        return Err(CgroupError::of(format!("remove the control group {name:?}"), refused));
+    }
+    let group = Cgroup::new(hierarchies, name);
+    let killed = if group.exists() { group.kill(PATIENCE)? } else { 0 };
+    Ok(Removed { killed, folders: group.remove(PATIENCE)? })
+}
+
+/// Takes back every limit on a device that was set at the root: version 1 only, version 2 has none there. A device that is
+/// gone took its limits with it.
+///
+/// # Errors
+/// What the system says.
+pub fn clear_throttle(device: Device) -> Result<(), CgroupError> {
+    let hierarchies = Arc::new(Hierarchies::detect());
+    match hierarchies.of(Controller::Block) {
+        Some(hierarchy) if hierarchy.version == Version::V1 => {
+            match Cgroup::root(&hierarchies).set_throttle(device, &Throttle::default()) {
+                Err(CgroupError::System { error, .. }) if is_gone(&error) => Ok(()),
+                done => done,
+            }
+        }
+        _ => Ok(()),
+    }
+}
+
+fn is_gone(error: &io::Error) -> bool {
+    let errno = rustix::io::Errno::from_io_error(error);
+    matches!(errno, Some(rustix::io::Errno::NODEV | rustix::io::Errno::NXIO))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use fixture::{CgroupTree, TestDir};
+
+    use super::*;
+
+    pub fn hierarchies(machine: &CgroupTree) -> Arc<Hierarchies> {
+        Arc::new(Hierarchies::detect_in(&machine.folder))
+    }
+
+    fn found(hierarchies: &Hierarchies, machine: &CgroupTree, controller: Controller) -> Option<(Version, String)> {
+        let hierarchy = hierarchies.of(controller)?;
+        let below = hierarchy.root.strip_prefix(machine.path("")).unwrap();
+        Some((hierarchy.version, below.display().to_string()))
+    }
+
+    #[test]
+    fn a_tree_for_each_controller() {
+        let machine = CgroupTree::v1();
+        let hierarchies = hierarchies(&machine);
+        assert_eq!(found(&hierarchies, &machine, Controller::Cpu), Some((Version::V1, "cpu".to_owned())));
+        assert_eq!(found(&hierarchies, &machine, Controller::CpuAccount), Some((Version::V1, "cpuacct".to_owned())));
+        assert_eq!(found(&hierarchies, &machine, Controller::Block), Some((Version::V1, "blkio".to_owned())));
+        assert_eq!(found(&hierarchies, &machine, Controller::Freezer), None);
+        assert_eq!(hierarchies.v2().unwrap().controllers, []);
+        // Neither devices nor systemd's names are of use.
+        assert_eq!(hierarchies.all().len(), 7);
+    }
+
+    #[test]
+    fn controllers_together_and_one_switched_off() {
+        let machine = CgroupTree::hybrid();
+        let hierarchies = hierarchies(&machine);
+        let together = Some((Version::V1, "cpu,cpuacct".to_owned()));
+        assert_eq!(found(&hierarchies, &machine, Controller::Cpu), together);
+        assert_eq!(found(&hierarchies, &machine, Controller::CpuAccount), together);
+        assert_eq!(hierarchies.all().len(), 3);
+        let why = hierarchies.need(Controller::Memory, "a limit of memory").unwrap_err().to_string();
+        assert!(
+            why.starts_with("a limit of memory needs the control group controller `memory`, which was switched off"),
+            "{why}"
+        );
+        let why = hierarchies.need(Controller::Pids, "an end to processes").unwrap_err().to_string();
+        assert!(why.contains("`pids`") && why.contains("neither mounted"), "{why}");
+    }
+
+    #[test]
+    fn version_2_alone() {
+        let machine = CgroupTree::v2();
+        let hierarchies = hierarchies(&machine);
+        assert_eq!(hierarchies.all().len(), 1, "mounted twice, and one tree");
+        for controller in [Controller::Cpu, Controller::Cpuset, Controller::Memory, Controller::Block, Controller::Pids]
+        {
+            assert_eq!(found(&hierarchies, &machine, controller), Some((Version::V2, String::new())));
+        }
+        assert_eq!(found(&hierarchies, &machine, Controller::CpuAccount), None);
+    }
+
+    #[test]
+    fn a_machine_without_any() {
+        let hierarchies = Hierarchies::detect_in(&TestDir::new());
+        assert!(hierarchies.is_empty());
+        let why = hierarchies.need(Controller::Cpu, "a limit of CPU time").unwrap_err().to_string();
+        assert!(why.contains("no control groups are mounted"), "{why}");
+    }
+
+    const V1: &str = "nr_periods 9\nnr_throttled 3\nthrottled_time 7000\n";
+    const V2: &str = "usage_usec 5\nnr_periods 9\nnr_throttled 3\nthrottled_usec 7\n";
+
+    fn machine(mounts: &str, groups: &str, accounts: &[(&str, &str)]) -> OwnCgroups {
+        let folder = TestDir::new();
+        folder.write("proc/self/mountinfo", mounts);
+        folder.write("proc/self/cgroup", groups);
+        for (group, text) in accounts {
+            folder.write(&format!("sys/fs/cgroup/{group}/cpu.stat"), text);
+        }
+        let own = OwnCgroups::detect_in(&folder);
+        let throttled = own.throttled_ns();
+        assert!(throttled.iter().all(|ns| *ns == Some(7_000)), "{throttled:?}");
+        own
+    }
+
+    #[test]
+    fn the_group_and_all_above_it_count() {
+        let mount = "30 23 0:26 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw\n";
+        let accounts = [("system.slice/ci.service", V2), ("system.slice", V2), ("other", V2), ("", "usage_usec 5\n")];
+        let own = machine(mount, "0::/system.slice/ci.service\n", &accounts);
+        assert_eq!(own.accounts.len(), 2, "the root has no quota, others are none of ours: {own:?}");
+    }
+
+    #[test]
+    fn version_1_has_a_tree_of_its_own_for_cpu_time() {
+        let mounts = "32 31 0:29 / /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct\n\
+                  34 31 0:31 / /sys/fs/cgroup/cpuset rw - cgroup cgroup rw,cpuset\n";
+        let accounts = [("cpu,cpuacct/a", V1), ("cpuset/a", V1)];
+        assert_eq!(machine(mounts, "4:cpuset:/a\n3:cpu,cpuacct:/a\n0::/\n", &accounts).accounts.len(), 1);
+    }
+
+    #[test]
+    fn in_a_container_the_mount_is_its_own_group() {
+        // Without a namespace of its own the path is that of the machine, and the mount begins at it.
+        let mounts = "32 31 0:29 /docker/4f /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n";
+        assert_eq!(machine(mounts, "3:cpu:/docker/4f\n", &[("cpu", V1), ("cpu/docker/4f", V1)]).accounts.len(), 1);
+        let outside = machine(mounts, "3:cpu:/../5a\n", &[("cpu", V1)]);
+        assert!(outside.accounts[0].ends_with("sys/fs/cgroup/cpu/cpu.stat"), "{outside:?}");
+    }
+
+    #[test]
+    fn without_groups_nothing_is_known() {
+        assert_eq!(machine("21 1 0:20 / /proc rw - proc proc rw\n", "", &[]).throttled_ns(), []);
+    }
+
+    /// Names at the top of any hierarchy that begin with `prefix`, sorted.
+    pub fn leftovers(prefix: &str) -> Vec<String> {
+        leftovers_of(&Hierarchies::detect(), prefix)
+    }
+
+    pub fn leftovers_of(hierarchies: &Hierarchies, prefix: &str) -> Vec<String> {
+        let groups = hierarchies.all().iter().flat_map(|hierarchy| children(&hierarchy.root));
+        let names = groups.filter_map(|group| Some(group.file_name()?.to_str()?.to_owned()));
+        let found: BTreeSet<String> = names.filter(|name| name.starts_with(prefix)).collect();
+        found.into_iter().collect()
+    }
+}

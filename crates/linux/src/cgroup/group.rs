@@ -1,0 +1,880 @@
+//! A group: one name in every hierarchy. Made, filled, limited, frozen, killed, removed.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::Signal;
+
+use super::{CgroupError, Controller, Device, Hierarchies, Hierarchy, Version, deepest_first, number, write, write_or};
+use crate::procfs;
+
+/// Between two looks at whether something has happened.
+const GLANCE: Duration = Duration::from_millis(2);
+/// What is not frozen after so long hangs in the kernel, and freezes when it comes out.
+const FREEZES_WITHIN: Duration = Duration::from_secs(1);
+
+/// A group. It exists once it is made, and until it is removed: not until this value goes.
+#[derive(Debug, Clone)]
+pub struct Cgroup {
+    pub(super) hierarchies: Arc<Hierarchies>,
+    name: String,
+    /// Only where this controller is.
+    only: Option<Controller>,
+    /// Not where this controller is.
+    except: Option<Controller>,
+}
+
+impl Cgroup {
+    /// The group of that name, such as `a/b/c`, in every hierarchy.
+    #[must_use]
+    pub fn new(hierarchies: &Arc<Hierarchies>, name: impl Into<String>) -> Self {
+        Self { hierarchies: Arc::clone(hierarchies), name: name.into(), only: None, except: None }
+    }
+
+    /// The root of every hierarchy. It is there already, and of its verbs only a few make sense.
+    #[must_use]
+    pub fn root(hierarchies: &Arc<Hierarchies>) -> Self {
+        Self::new(hierarchies, "")
+    }
+
+    /// A group in this one.
+    #[must_use]
+    pub fn child(&self, name: &str) -> Self {
+        Self { name: format!("{}/{name}", self.name), ..self.clone() }
+    }
+
+    /// A group in this one that exists only where CPU time is limited, so that each thread of a process may be in another one.
+    /// In version 2 it is threaded, and its processes count as this group's for everything else.
+    #[must_use]
+    pub fn slot(&self, name: &str) -> Self {
+        self.child(name).where_cpu_is_limited()
+    }
+
+    /// The same group, but what is done to it is done only where CPU time is limited.
+    #[must_use]
+    pub fn where_cpu_is_limited(&self) -> Self {
+        Self { only: Some(Controller::Cpu), ..self.clone() }
+    }
+
+    /// The same group, but not where `controller` is: there, what is in it stays where it was.
+    #[must_use]
+    pub fn except(&self, controller: Controller) -> Self {
+        Self { except: Some(controller), ..self.clone() }
+    }
+
+    /// Which hierarchies it is in, and its folder in each.
+    fn places(&self) -> impl Iterator<Item = (&Hierarchy, PathBuf)> {
+        let controls = |hierarchy: &Hierarchy, it: Controller| hierarchy.controllers.contains(&it);
+        let has = move |hierarchy: &&Hierarchy| {
+            self.only.is_none_or(|it| controls(hierarchy, it)) && !self.except.is_some_and(|it| controls(hierarchy, it))
+        };
+        self.hierarchies.all().iter().filter(has).map(|hierarchy| (hierarchy, hierarchy.root.join(&self.name)))
+    }
+
+    /// Its folders.
+    pub(super) fn folders(&self) -> Vec<PathBuf> {
+        self.places().map(|(_, folder)| folder).collect()
+    }
+
+    /// Its folder where a controller is, and which version that is.
+    pub(super) fn at(
+        &self,
+        controller: Controller,
+        needed_for: &'static str,
+    ) -> Result<(Version, PathBuf), CgroupError> {
+        let hierarchy = self.hierarchies.need(controller, needed_for)?;
+        Ok((hierarchy.version, hierarchy.root.join(&self.name)))
+    }
+
+    /// Its folder in version 2, with or without controllers.
+    pub(super) fn at_v2(&self) -> Option<PathBuf> {
+        self.hierarchies.v2().map(|hierarchy| hierarchy.root.join(&self.name))
+    }
+
+    /// Whether it is there, in any hierarchy.
+    #[must_use]
+    pub fn exists(&self) -> bool {
+        self.folders().iter().any(|folder| folder.is_dir())
+    }
+
+    /// Makes it, with the groups above it. Nothing happens to one that is there.
+    ///
+    /// # Errors
+    /// [`CgroupError::Denied`] without root; what the system says.
+    pub fn make(&self) -> Result<(), CgroupError> {
+        if self.name.split('/').any(|part| matches!(part, "" | "." | "..")) {
+            return Err(CgroupError::of(
+                format!("make the control group {:?}", self.name),
+                io::ErrorKind::InvalidInput.into(),
+            ));
+        }
+        self.places().try_for_each(|(hierarchy, folder)| self.make_in(hierarchy, &folder))
+    }
+
+    fn make_in(&self, hierarchy: &Hierarchy, folder: &Path) -> Result<(), CgroupError> {
+        let mut above = hierarchy.root.clone();
+        for part in self.name.split('/') {
+            let group = above.join(part);
+            let is_threaded = self.only.is_some() && group == folder && hierarchy.version == Version::V2;
+            // What is handed down by a group that holds processes must be threaded, so the group becomes that first.
+            if hierarchy.version == Version::V2 && !is_threaded {
+                hand_down(&above, hierarchy.handed_down());
+            }
+            match fs::create_dir(&group) {
+                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                    return Err(CgroupError::of(format!("make the control group {}", group.display()), error));
+                }
+                _ => {}
+            }
+            if hierarchy.version == Version::V1 && hierarchy.controllers.contains(&Controller::Cpuset) {
+                inherit_cpuset(&above, &group)?;
+            }
+            if is_threaded {
+                let kind = group.join("cgroup.type");
+                if fs::read_to_string(&kind).is_ok_and(|text| text.trim() != "threaded") {
+                    write_or(&kind, "threaded")?;
+                }
+                hand_down(&above, ["+cpu".to_owned()].into_iter());
+            }
+            above = group;
+        }
+        Ok(())
+    }
+
+    /// The files that a process writes `0` into, one after the other, to be in this group: before it starts anything.
+    #[must_use]
+    pub fn join_files(&self) -> Vec<PathBuf> {
+        self.folders().into_iter().map(|folder| folder.join("cgroup.procs")).collect()
+    }
+
+    /// The same for a process that is to be in this group and, where CPU time is limited, in a slot of it.
+    #[must_use]
+    pub fn join_files_with(&self, slot: &Self) -> Vec<PathBuf> {
+        let others = self.places().filter(|(hierarchy, _)| !hierarchy.controllers.contains(&Controller::Cpu));
+        let others = others.map(|(_, folder)| folder.join("cgroup.procs")).collect::<Vec<_>>();
+        others.into_iter().chain(slot.join_files()).collect()
+    }
+
+    /// Puts this process here, with all its threads.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn join(&self) -> Result<(), CgroupError> {
+        self.join_files().iter().try_for_each(|file| write_or(file, "0"))
+    }
+
+    /// Puts a process here, with all its threads. One that is gone is no error.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn take_in(&self, process: u32) -> Result<(), CgroupError> {
+        self.join_files().iter().try_for_each(|file| match write(file, &process.to_string()) {
+            Err(error) if rustix::io::Errno::from_io_error(&error) != Some(rustix::io::Errno::SRCH) => {
+                Err(CgroupError::of(format!("put process {process} into {}", file.display()), error))
+            }
+            _ => Ok(()),
+        })
+    }
+
+    /// The processes in it and below it, as numbered in this process's pid namespace; others are left out.
+    #[must_use]
+    pub fn processes(&self) -> BTreeSet<u32> {
+        self.folders().iter().flat_map(|folder| processes_below(folder)).collect()
+    }
+
+    /// The file that lists the threads of a slot, and into which the number of one is written to move it there.
+    #[must_use]
+    pub fn threads_file(&self) -> Option<PathBuf> {
+        threads_file(&self.at(Controller::Cpu, "a slot").ok()?.1)
+    }
+
+    /// Stops all that is in it where it stands, or lets it go on. Waits up to a second until it stands; a process that hangs
+    /// in the kernel stops as soon as it comes out.
+    ///
+    /// # Errors
+    /// [`CgroupError::Missing`] if neither version can do that here.
+    pub fn set_frozen(&self, frozen: bool) -> Result<(), CgroupError> {
+        let v2 = self.at_v2().filter(|folder| folder.join("cgroup.freeze").exists());
+        if let Some(folder) = v2 {
+            write_or(&folder.join("cgroup.freeze"), if frozen { "1" } else { "0" })?;
+            let word = if frozen { "frozen 1" } else { "frozen 0" };
+            await_event(&folder.join("cgroup.events"), word, FREEZES_WITHIN);
+            return Ok(());
+        }
+        let state = self.at(Controller::Freezer, "standing still")?.1.join("freezer.state");
+        let word = if frozen { "FROZEN" } else { "THAWED" };
+        let until = Instant::now() + FREEZES_WITHIN;
+        write_or(&state, word)?;
+        while fs::read_to_string(&state).is_ok_and(|text| text.trim() != word) && Instant::now() < until {
+            glance();
+        }
+        Ok(())
+    }
+
+    /// Kills all that is in it and below it; how many processes that were. This process leaves it before.
+    ///
+    /// # Errors
+    /// [`CgroupError::Undying`] if some are left after `within`.
+    pub fn kill(&self, within: Duration) -> Result<usize, CgroupError> {
+        self.leave();
+        let until = Instant::now() + within;
+        let mut killed = BTreeSet::new();
+        loop {
+            let found = self.processes();
+            let Some(first) = found.first() else { return Ok(killed.len()) };
+            if Instant::now() >= until {
+                return Err(CgroupError::Undying { name: self.name.clone(), count: found.len() });
+            }
+            // By name at once, so that a process that starts others is not outrun; then by number what version 2 does not have.
+            let at_once = self.at_v2().is_some_and(|folder| write(&folder.join("cgroup.kill"), "1").is_ok());
+            if !at_once || killed.is_superset(&found) {
+                found.iter().for_each(|process| self.kill_process(*process));
+            }
+            // What version 1 froze dies only when it goes on.
+            if let Ok((Version::V1, folder)) = self.at(Controller::Freezer, "going on") {
+                let _ = write(&folder.join("freezer.state"), "THAWED");
+            }
+            crate::await_end(*first, GLANCE);
+            killed.extend(found);
+        }
+    }
+
+    /// A number may have gone to another process since the list was read.
+    pub(super) fn kill_process(&self, process: u32) {
+        let Some(stat) = procfs::stat(process) else { return };
+        let groups = procfs::text(&Path::new("/proc").join(process.to_string()).join("cgroup")).unwrap_or_default();
+        if groups.contains(&format!("/{}", self.name)) {
+            crate::signal(&stat, Signal::KILL);
+        }
+    }
+
+    /// Moves this process to the root if it is in here or below: it would be killed with the rest.
+    pub fn leave(&self) {
+        let us = std::process::id();
+        for (hierarchy, folder) in self.places() {
+            if processes_below(&folder).any(|process| process == us) {
+                let _ = write(&hierarchy.root.join("cgroup.procs"), "0");
+            }
+        }
+    }
+
+    /// Kills what is in it and removes it with all groups below it. The folders that were removed; nothing happens if there
+    /// is none.
+    ///
+    /// # Errors
+    /// [`CgroupError::Undying`], or what the system says after `within`.
+    pub fn remove(&self, within: Duration) -> Result<Vec<PathBuf>, CgroupError> {
+        let until = Instant::now() + within;
+        self.kill(within)?;
+        let mut removed = Vec::new();
+        for folder in self.folders().iter().filter(|folder| folder.is_dir()) {
+            while let Err(error) = remove_all(folder) {
+                // A dead process lingers in its group for a moment, and something may still have been starting.
+                let may_pass =
+                    error.kind() == io::ErrorKind::ResourceBusy || error.kind() == io::ErrorKind::DirectoryNotEmpty;
+                if !may_pass || Instant::now() >= until {
+                    return Err(CgroupError::of(format!("remove the control group {}", folder.display()), error));
+                }
+                glance();
+                self.kill(until.saturating_duration_since(Instant::now()))?;
+            }
+            removed.push(folder.clone());
+        }
+        Ok(removed)
+    }
+
+    /// Removes it if nothing is in it and below it.
+    pub fn remove_empty(&self) {
+        for folder in self.folders() {
+            let _ = fs::remove_dir(folder);
+        }
+    }
+}
+
+fn remove_all(folder: &Path) -> io::Result<()> {
+    deepest_first(folder).iter().try_for_each(|group| match fs::remove_dir(group) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        done => done,
+    })
+}
+
+/// Version 2: what groups below may use. What cannot be handed down is missed when it is asked for.
+fn hand_down(group: &Path, wanted: impl Iterator<Item = String>) {
+    let file = group.join("cgroup.subtree_control");
+    let given = fs::read_to_string(&file).unwrap_or_default();
+    for word in wanted {
+        if !given.split_ascii_whitespace().any(|name| word.strip_prefix('+') == Some(name)) {
+            let _ = write(&file, &word);
+        }
+    }
+}
+
+/// Version 1: a new group has no CPU and no memory node, and takes no process before it has both.
+fn inherit_cpuset(above: &Path, group: &Path) -> Result<(), CgroupError> {
+    for name in ["cpuset.cpus", "cpuset.mems"] {
+        let text = |folder: &Path| fs::read_to_string(folder.join(name)).unwrap_or_default().trim().to_owned();
+        if text(group).is_empty() {
+            write_or(&group.join(name), &text(above))?;
+        }
+    }
+    Ok(())
+}
+
+fn processes_below(folder: &Path) -> impl Iterator<Item = u32> + use<> {
+    deepest_first(folder).into_iter().flat_map(|folder| pids(&folder.join("cgroup.procs")))
+}
+
+/// Numbers, a line each. A process outside of our pid namespace is 0.
+fn pids(file: &Path) -> Vec<u32> {
+    let text = fs::read_to_string(file).unwrap_or_default();
+    text.lines().filter_map(|line| line.parse().ok()).filter(|pid| *pid != 0).collect()
+}
+
+fn threads_file(folder: &Path) -> Option<PathBuf> {
+    ["tasks", "cgroup.threads"].iter().map(|name| folder.join(name)).find(|file| file.exists())
+}
+
+/// Waits until a line of `cgroup.events` is `word`, or the time is over. The kernel wakes who polls the file.
+fn await_event(file: &Path, word: &str, within: Duration) {
+    let until = Instant::now() + within;
+    while let Ok(events) = File::open(file) {
+        let is_so = fs::read_to_string(file).is_ok_and(|text| text.lines().any(|line| line == word));
+        let left = until.saturating_duration_since(Instant::now());
+        if is_so || left.is_zero() {
+            return;
+        }
+        // A change between the two lines above is missed: hence not all of the time at once.
+        let _ = poll(&mut [PollFd::new(&events, PollFlags::PRI)], Some(&timespec(left.min(10 * GLANCE))));
+    }
+}
+
+fn glance() {
+    let _ = poll(&mut [], Some(&timespec(GLANCE)));
+}
+
+fn timespec(time: Duration) -> Timespec {
+    Timespec { tv_sec: i64::try_from(time.as_secs()).unwrap_or(i64::MAX), tv_nsec: i64::from(time.subsec_nanos()) }
+}
+
+// What a group may use: CPU time, CPUs, memory, processes, a disk.
+
+/// CPU time in each period.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Quota {
+    /// 1 ms to 1 s.
+    pub period_us: u64,
+    /// At least 1 ms; more than the period is more than one core.
+    pub quota_us: u64,
+}
+
+impl Quota {
+    /// So many cores, with a period as short as the kernel lets it be but not below 10 ms: a short one is nearer to a slow
+    /// core, and shorter than a scheduler tick means nothing.
+    #[must_use]
+    pub fn of_cores(cores: f64) -> Self {
+        let cores = cores.max(0.001);
+        let period_us = (1000.0 / cores).clamp(10_000.0, 1_000_000.0);
+        Self { period_us: period_us.round() as u64, quota_us: (period_us * cores).round().max(1000.0) as u64 }
+    }
+}
+
+/// The most that is read from and written to a device; `None`: not limited.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Throttle {
+    /// Reads/s.
+    pub read_iops: Option<u64>,
+    /// Writes/s.
+    pub write_iops: Option<u64>,
+    /// Bytes/s.
+    pub read_bytes_per_s: Option<u64>,
+    /// Bytes/s.
+    pub write_bytes_per_s: Option<u64>,
+}
+
+impl Cgroup {
+    /// CPU time for all that is in it together; `None`: as much as there is.
+    ///
+    /// # Errors
+    /// [`CgroupError::Missing`], or what the system says.
+    pub fn set_quota(&self, quota: Option<Quota>) -> Result<(), CgroupError> {
+        let what = "a limit of CPU time";
+        let (version, folder) = self.at(Controller::Cpu, what)?;
+        let (text, period_us) = match quota {
+            Some(quota) => (quota.quota_us.to_string(), quota.period_us),
+            None => ("max".to_owned(), 100_000),
+        };
+        if version == Version::V2 {
+            return self.put(Controller::Cpu, what, &folder.join("cpu.max"), &format!("{text} {period_us}"));
+        }
+        // With neither too little quota for the old period nor too much of it in between.
+        self.put(Controller::Cpu, what, &folder.join("cpu.cfs_quota_us"), "-1")?;
+        write_or(&folder.join("cpu.cfs_period_us"), &period_us.to_string())?;
+        if quota.is_some() { write_or(&folder.join("cpu.cfs_quota_us"), &text) } else { Ok(()) }
+    }
+
+    /// How much it counts beside its neighbours when there is not enough for all: 1 is what every group has.
+    ///
+    /// # Errors
+    /// [`CgroupError::Missing`], or what the system says.
+    pub fn set_weight(&self, weight: f64) -> Result<(), CgroupError> {
+        let what = "a share of CPU time";
+        let (version, folder) = self.at(Controller::Cpu, what)?;
+        let (file, figure) = match version {
+            Version::V1 => ("cpu.shares", (weight * 1024.0).clamp(2.0, 262_144.0)),
+            Version::V2 => ("cpu.weight", (weight * 100.0).clamp(1.0, 10_000.0)),
+        };
+        self.put(Controller::Cpu, what, &folder.join(file), &figure.round().to_string())
+    }
+
+    /// CPUs that it may run on, by number; empty: all that the group above may.
+    ///
+    /// # Errors
+    /// [`CgroupError::Missing`], or what the system says.
+    pub fn set_cpus(&self, cpus: &[u32]) -> Result<(), CgroupError> {
+        let what = "a choice of CPUs";
+        let (version, folder) = self.at(Controller::Cpuset, what)?;
+        let list = cpus.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
+        let above = || folder.parent().and_then(|above| fs::read_to_string(above.join("cpuset.cpus")).ok());
+        let text = match (version, cpus.is_empty()) {
+            (_, false) => list,
+            (Version::V1, true) => above().unwrap_or_default().trim().to_owned(),
+            (Version::V2, true) => "\n".to_owned(),
+        };
+        self.put(Controller::Cpuset, what, &folder.join("cpuset.cpus"), &text)
+    }
+
+    /// Memory with page cache, and no swap beside it; `None`: not limited. Lowered below what is in use, version 2 kills, and
+    /// version 1 frees what it can or refuses.
+    ///
+    /// # Errors
+    /// [`CgroupError::Missing`], [`CgroupError::MemoryInUse`], or what the system says.
+    pub fn set_memory(&self, bytes: Option<u64>) -> Result<(), CgroupError> {
+        let what = "a limit of memory";
+        let (version, folder) = self.at(Controller::Memory, what)?;
+        if version == Version::V2 {
+            let text = bytes.map_or_else(|| "max".to_owned(), |bytes| bytes.to_string());
+            self.put(Controller::Memory, what, &folder.join("memory.max"), &text)?;
+            // Not there without swap.
+            let _ = write(&folder.join("memory.swap.max"), if bytes.is_some() { "0" } else { "max" });
+            return Ok(());
+        }
+        let limit = folder.join("memory.limit_in_bytes");
+        let with_swap = folder.join("memory.memsw.limit_in_bytes");
+        let text = bytes.map_or_else(|| "-1".to_owned(), |bytes| bytes.to_string());
+        // The second never below the first: whichever way it goes, one of the two orders is right.
+        let raised = with_swap.exists() && write(&with_swap, &text).is_ok();
+        match write(&limit, &text) {
+            Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
+                let used_bytes = number(&folder.join("memory.usage_in_bytes")).unwrap_or(0);
+                return Err(CgroupError::MemoryInUse { asked_bytes: bytes.unwrap_or(0), used_bytes });
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Err(self.hierarchies.missing(Controller::Memory, what));
+            }
+            done => done.map_err(|error| CgroupError::of(format!("write {text} to {}", limit.display()), error))?,
+        }
+        if with_swap.exists() && !raised { write_or(&with_swap, &text) } else { Ok(()) }
+    }
+
+    /// Processes and threads; `None`: not limited.
+    ///
+    /// # Errors
+    /// [`CgroupError::Missing`], or what the system says.
+    pub fn set_pids(&self, most: Option<u64>) -> Result<(), CgroupError> {
+        let what = "a limit of the number of processes";
+        let (_, folder) = self.at(Controller::Pids, what)?;
+        let text = most.map_or_else(|| "max".to_owned(), |most| most.to_string());
+        self.put(Controller::Pids, what, &folder.join("pids.max"), &text)
+    }
+
+    /// What may be read from and written to a device. In version 1 this counts reads and writes by the group's own processes,
+    /// and misses those the kernel does for them (a file system's journal) unless the group is the root.
+    ///
+    /// # Errors
+    /// [`CgroupError::Missing`] also for the root of version 2, which cannot be limited; or what the system says.
+    pub fn set_throttle(&self, device: Device, throttle: &Throttle) -> Result<(), CgroupError> {
+        let what = "a limit of reads and writes";
+        let (version, folder) = self.at(Controller::Block, what)?;
+        let figures = [
+            ("rbps", "read_bps", throttle.read_bytes_per_s),
+            ("wbps", "write_bps", throttle.write_bytes_per_s),
+            ("riops", "read_iops", throttle.read_iops),
+            ("wiops", "write_iops", throttle.write_iops),
+        ];
+        if version == Version::V2 {
+            let line = figures.iter().fold(device.to_string(), |mut line, (name, _, figure)| {
+                // A limit of 0 is refused.
+                let figure = figure.map_or_else(|| "max".to_owned(), |figure| figure.max(1).to_string());
+                let _ = write!(line, " {name}={figure}");
+                line
+            });
+            return self.put(Controller::Block, what, &folder.join("io.max"), &line);
+        }
+        for (_, name, figure) in figures {
+            let file = folder.join(format!("blkio.throttle.{name}_device"));
+            // 0 takes the limit away.
+            let line = format!("{device} {}", figure.map_or(0, |figure| figure.max(1)));
+            self.put(Controller::Block, what, &file, &line)?;
+        }
+        Ok(())
+    }
+
+    /// A file that is not there is a feature that is not there.
+    fn put(&self, controller: Controller, what: &'static str, file: &Path, text: &str) -> Result<(), CgroupError> {
+        match write(file, text) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Err(self.hierarchies.missing(controller, what)),
+            done => done.map_err(|error| CgroupError::of(format!("write {text:?} to {}", file.display()), error)),
+        }
+    }
+}
+
+// Less memory for a group that uses more: what does not fit is ended, the largest process first,
+// as the kernel does where memory runs out.
+
+/// Until the kernel has given back the memory of a process that was killed.
+const TO_GIVE_BACK: Duration = Duration::from_millis(20);
+
+impl Cgroup {
+    /// Limits its memory also below what is in use. Version 2 ends processes by itself; version 1 refuses such a limit, so they are
+    /// ended here, while all of the group stands still: else others would take the memory that one gives back.
+    ///
+    /// # Errors
+    /// As [`Cgroup::set_memory`]; that ending everything within this time was not enough.
+    pub fn shrink_memory(&self, bytes: u64, within: Duration) -> Result<(), CgroupError> {
+        let refused = match self.set_memory(Some(bytes)) {
+            Err(refused @ CgroupError::MemoryInUse { .. }) => refused,
+            done => return done,
+        };
+        let stood_still = self.is_frozen();
+        self.set_frozen(true)?;
+        let shrunk = self.end_largest_until_it_fits(bytes, within, refused);
+        if !stood_still {
+            self.set_frozen(false)?;
+        }
+        shrunk
+    }
+
+    fn end_largest_until_it_fits(
+        &self,
+        bytes: u64,
+        within: Duration,
+        mut refused: CgroupError,
+    ) -> Result<(), CgroupError> {
+        let until = Instant::now() + within;
+        while Instant::now() < until {
+            let Some(largest) = self.largest() else { return Err(refused) };
+            self.kill_process(largest);
+            crate::await_end(largest, TO_GIVE_BACK);
+            match self.set_memory(Some(bytes)) {
+                Err(again @ CgroupError::MemoryInUse { .. }) => refused = again,
+                done => return done,
+            }
+        }
+        Err(refused)
+    }
+
+    /// The process in it that has the most memory.
+    fn largest(&self) -> Option<u32> {
+        let us = std::process::id();
+        let resident = |process: &u32| procfs::stat(*process).map_or(0, |stat| stat.resident_pages);
+        self.processes().into_iter().filter(|process| *process != us).max_by_key(resident)
+    }
+
+    fn is_frozen(&self) -> bool {
+        let folders = self.folders().into_iter();
+        folders
+            .filter_map(|folder| fs::read_to_string(folder.join("cgroup.freeze")).ok())
+            .any(|text| text.trim() == "1")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Child, Command, Stdio};
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use fixture::CgroupTree;
+
+    use super::Cgroup;
+    use crate::cgroup::tests::{hierarchies, leftovers, leftovers_of};
+    use crate::cgroup::{
+        CgroupError, Controller, CpuTime, Device, Hierarchies, MemoryUsage, PressureTotals, Quota, Resource, Throttle,
+        Throttling, remove_tree,
+    };
+
+    const TARGET: &str = "plimsoll-x/n1/target";
+    const LOOP: Device = Device { major: 7, minor: 3 };
+
+    fn throttle() -> Throttle {
+        Throttle { write_iops: Some(200), read_bytes_per_s: Some(1_000_000), ..Throttle::default() }
+    }
+
+    #[test]
+    fn a_quota_is_a_share_of_each_period() {
+        // (cores, period, quota): no less than 10 ms, and no less than 1 ms of quota.
+        let table = [
+            (0.05, 20_000, 1000),
+            (0.1, 10_000, 1000),
+            (0.25, 10_000, 2500),
+            (1.0, 10_000, 10_000),
+            (3.0, 10_000, 30_000),
+            (0.0001, 1_000_000, 1000),
+        ];
+        for (cores, period_us, quota_us) in table {
+            assert_eq!(Quota::of_cores(cores), Quota { period_us, quota_us }, "{cores}");
+        }
+    }
+
+    #[test]
+    fn version_1_gets_cpus_and_nodes_from_above() {
+        let machine = CgroupTree::v1();
+        for (group, cpus) in
+            [("", "0-3\n"), ("/plimsoll-x", ""), ("/plimsoll-x/n1", "2\n"), ("/plimsoll-x/n1/target", "")]
+        {
+            machine.folder.write(&format!("sys/fs/cgroup/cpuset{group}/cpuset.cpus"), cpus);
+            machine
+                .folder
+                .write(&format!("sys/fs/cgroup/cpuset{group}/cpuset.mems"), if group.is_empty() { "0\n" } else { "" });
+        }
+        let group = Cgroup::new(&hierarchies(&machine), TARGET);
+        group.make().unwrap();
+        assert_eq!(machine.says("cpuset/plimsoll-x/cpuset.cpus"), "0-3");
+        assert_eq!(machine.says(&format!("cpuset/{TARGET}/cpuset.cpus")), "2");
+        assert_eq!(machine.says(&format!("cpuset/{TARGET}/cpuset.mems")), "0");
+        assert!(machine.path(&format!("unified/{TARGET}")).is_dir());
+        assert_eq!(group.join_files().len(), 7);
+        assert_eq!(leftovers_of(&group.hierarchies, "plimsoll-"), ["plimsoll-x"]);
+        // A slot is only where CPU time is limited, and replaces its group there.
+        let slot = group.slot("core0");
+        assert_eq!(slot.join_files(), [machine.path(&format!("cpu/{TARGET}/core0/cgroup.procs"))]);
+        let files = group.join_files_with(&slot);
+        assert_eq!(files.len(), 7);
+        assert!(!files.contains(&machine.path(&format!("cpu/{TARGET}/cgroup.procs"))));
+    }
+
+    #[test]
+    fn limits_of_version_1() {
+        let machine = CgroupTree::v1();
+        let file = |controller: &str, name: &str| format!("{controller}/{TARGET}/{name}");
+        machine.has(&format!("cpu/{TARGET}"), &["cpu.cfs_quota_us", "cpu.cfs_period_us", "cpu.shares"]);
+        machine.has(&format!("memory/{TARGET}"), &["memory.limit_in_bytes", "memory.memsw.limit_in_bytes"]);
+        machine.has(&format!("pids/{TARGET}"), &["pids.max"]);
+        let throttles =
+            ["read_bps", "write_bps", "read_iops", "write_iops"].map(|name| format!("blkio.throttle.{name}_device"));
+        machine.has("blkio", &throttles.each_ref().map(String::as_str));
+        let hierarchies = hierarchies(&machine);
+        let group = Cgroup::new(&hierarchies, TARGET);
+        group.set_quota(Some(Quota::of_cores(0.05))).unwrap();
+        assert_eq!(machine.says(&file("cpu", "cpu.cfs_quota_us")), "1000");
+        assert_eq!(machine.says(&file("cpu", "cpu.cfs_period_us")), "20000");
+        group.set_quota(None).unwrap();
+        assert_eq!(machine.says(&file("cpu", "cpu.cfs_quota_us")), "-1");
+        group.set_weight(16.0).unwrap();
+        assert_eq!(machine.says(&file("cpu", "cpu.shares")), "16384");
+        group.set_memory(Some(1 << 20)).unwrap();
+        assert_eq!(machine.says(&file("memory", "memory.limit_in_bytes")), "1048576");
+        assert_eq!(machine.says(&file("memory", "memory.memsw.limit_in_bytes")), "1048576");
+        group.set_pids(Some(10)).unwrap();
+        assert_eq!(machine.says(&file("pids", "pids.max")), "10");
+        let root = Cgroup::root(&hierarchies);
+        root.set_throttle(LOOP, &throttle()).unwrap();
+        assert_eq!(machine.says("blkio/blkio.throttle.write_iops_device"), "7:3 200");
+        assert_eq!(machine.says("blkio/blkio.throttle.read_bps_device"), "7:3 1000000");
+        assert_eq!(machine.says("blkio/blkio.throttle.read_iops_device"), "7:3 0");
+        // Not there: a kernel without that feature.
+        let error = group.set_throttle(LOOP, &throttle()).unwrap_err();
+        assert!(matches!(error, CgroupError::Missing { controller: Controller::Block, .. }), "{error}");
+        let error = group.set_frozen(true).unwrap_err();
+        assert!(matches!(error, CgroupError::Missing { controller: Controller::Freezer, .. }), "{error}");
+    }
+
+    #[test]
+    fn version_2_hands_down_what_it_has_on_the_way() {
+        let machine = CgroupTree::v2();
+        for group in ["plimsoll-x", "plimsoll-x/n1", TARGET] {
+            machine.has(group, &["cgroup.subtree_control"]);
+        }
+        machine.has(TARGET, &["cpu.max", "cpu.weight", "cpuset.cpus", "memory.max", "memory.swap.max", "io.max"]);
+        let group = Cgroup::new(&hierarchies(&machine), TARGET);
+        group.make().unwrap();
+        // The last of what was written one by one.
+        assert_eq!(machine.says("cgroup.subtree_control"), "+pids");
+        assert_eq!(machine.says("plimsoll-x/n1/cgroup.subtree_control"), "+pids");
+        assert_eq!(
+            machine.says(&format!("{TARGET}/cgroup.subtree_control")),
+            "",
+            "it is a leaf and may hold processes"
+        );
+        group.set_quota(Some(Quota::of_cores(0.1))).unwrap();
+        assert_eq!(machine.says(&format!("{TARGET}/cpu.max")), "1000 10000");
+        group.set_quota(None).unwrap();
+        assert_eq!(machine.says(&format!("{TARGET}/cpu.max")), "max 100000");
+        group.set_weight(2.0).unwrap();
+        assert_eq!(machine.says(&format!("{TARGET}/cpu.weight")), "200");
+        group.set_cpus(&[0, 3]).unwrap();
+        assert_eq!(machine.says(&format!("{TARGET}/cpuset.cpus")), "0,3");
+        group.set_memory(Some(4096)).unwrap();
+        assert_eq!(machine.says(&format!("{TARGET}/memory.max")), "4096");
+        assert_eq!(machine.says(&format!("{TARGET}/memory.swap.max")), "0");
+        group.set_throttle(LOOP, &throttle()).unwrap();
+        assert_eq!(machine.says(&format!("{TARGET}/io.max")), "7:3 rbps=1000000 wbps=max riops=max wiops=200");
+        let error = group.set_pids(Some(5)).unwrap_err();
+        assert!(matches!(error, CgroupError::Missing { controller: Controller::Pids, .. }), "{error}");
+    }
+
+    #[test]
+    fn a_slot_of_version_2_is_threaded() {
+        let machine = CgroupTree::v2();
+        machine.has(TARGET, &["cgroup.subtree_control"]);
+        machine.folder.write(&format!("sys/fs/cgroup/{TARGET}/core1/cgroup.type"), "domain\n");
+        let group = Cgroup::new(&hierarchies(&machine), TARGET);
+        let slot = group.slot("core1");
+        slot.make().unwrap();
+        assert_eq!(machine.says(&format!("{TARGET}/core1/cgroup.type")), "threaded");
+        assert_eq!(
+            machine.says(&format!("{TARGET}/cgroup.subtree_control")),
+            "+cpu",
+            "and nothing else, or it could hold none"
+        );
+        assert_eq!(group.join_files_with(&slot), [machine.path(&format!("{TARGET}/core1/cgroup.procs"))]);
+    }
+
+    #[test]
+    fn readings_of_both_versions() {
+        let throttling = Throttling { periods: 40, throttled_periods: 30, throttled_ns: 5000 };
+        assert_eq!(
+            Throttling::parse("nr_periods 40\nnr_throttled 30\nthrottled_time 5000\nnr_bursts 0\n"),
+            Some(throttling)
+        );
+        let v2 = "usage_usec 9\nuser_usec 5\nsystem_usec 4\nnr_periods 40\nnr_throttled 30\nthrottled_usec 5\n";
+        assert_eq!(Throttling::parse(v2), Some(throttling));
+        assert_eq!(Throttling::parse("usage_usec 9\n"), None, "not controlled");
+
+        let machine = CgroupTree::v2();
+        let file = |name: &str, text: &str| machine.folder.write(&format!("sys/fs/cgroup/{TARGET}/{name}"), text);
+        file("cpu.stat", v2);
+        file("memory.current", "8192\n");
+        file("memory.max", "max\n");
+        file("memory.stat", "anon 1\nfile 4096\ninactive_file 2048\n");
+        file("memory.events", "low 0\noom 2\noom_kill 1\noom_group_kill 0\n");
+        file("io.stat", "7:3 rbytes=10 wbytes=20 rios=1 wios=1\n8:0 rbytes=1 wbytes=2 rios=1 wios=1 dbytes=0 dios=0\n");
+        file(
+            "io.pressure",
+            "some avg10=0.00 avg60=0.00 avg300=0.00 total=77\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=7\n",
+        );
+        let group = Cgroup::new(&hierarchies(&machine), TARGET);
+        assert_eq!(group.cpu_time(), Some(CpuTime { user_ns: 5000, system_ns: 4000 }));
+        let memory = MemoryUsage { used_bytes: 8192, inactive_file_bytes: 2048, limit_bytes: None, oom_kills: Some(1) };
+        assert_eq!(group.memory(), Some(memory));
+        let disk = Device { major: 8, minor: 0 };
+        assert_eq!(group.transferred(), Some(vec![(LOOP, 10, 20), (disk, 1, 2)]));
+        assert_eq!(group.stall(Resource::Io), Some(PressureTotals { some_us: 77, full_us: Some(7) }));
+        assert_eq!(group.stall(Resource::Cpu), None);
+
+        let machine = CgroupTree::v1();
+        let file = |name: &str, text: &str| machine.folder.write(&format!("sys/fs/cgroup/{name}"), text);
+        file(&format!("cpuacct/{TARGET}/cpuacct.usage_user"), "50\n");
+        file(&format!("cpuacct/{TARGET}/cpuacct.usage_sys"), "40\n");
+        file(&format!("memory/{TARGET}/memory.usage_in_bytes"), "8192\n");
+        file(&format!("memory/{TARGET}/memory.limit_in_bytes"), "9223372036854771712\n");
+        file(&format!("memory/{TARGET}/memory.stat"), "inactive_file 1\ntotal_inactive_file 2048\n");
+        file(&format!("memory/{TARGET}/memory.oom_control"), "oom_kill_disable 0\nunder_oom 0\noom_kill 1\n");
+        file(
+            &format!("blkio/{TARGET}/blkio.throttle.io_service_bytes_recursive"),
+            "7:3 Read 10\n7:3 Write 20\n7:3 Sync 30\n7:3 Total 30\n8:0 Read 1\n8:0 Write 2\nTotal 33\n",
+        );
+        let group = Cgroup::new(&hierarchies(&machine), TARGET);
+        assert_eq!(group.cpu_time(), Some(CpuTime { user_ns: 50, system_ns: 40 }));
+        assert_eq!(group.memory(), Some(memory));
+        assert_eq!(group.transferred(), Some(vec![(LOOP, 10, 20), (disk, 1, 2)]));
+    }
+
+    #[test]
+    fn only_groups_of_plimsoll_are_removed() {
+        for name in ["user.slice", "plimsoll-x/n1", ""] {
+            assert!(remove_tree(name).is_err(), "{name:?}");
+        }
+    }
+
+    /// A group of this machine that no other test has; `None`, with a word why, without root or control groups.
+    pub fn real(name: &str) -> Option<(Arc<Hierarchies>, String)> {
+        let hierarchies = Arc::new(Hierarchies::detect());
+        if !rustix::process::geteuid().is_root() || hierarchies.is_empty() {
+            eprintln!("skipped: control groups need root, and a machine that has them");
+            return None;
+        }
+        Some((hierarchies, format!("plimsoll-test-{name}-{}", std::process::id())))
+    }
+
+    pub fn sleeper() -> Child {
+        Command::new("sleep").arg("600").stdin(Stdio::null()).spawn().unwrap()
+    }
+
+    #[test]
+    fn what_is_made_is_gone_again() {
+        let Some((hierarchies, top)) = real("group") else { return };
+        let group = Cgroup::new(&hierarchies, &top).child("n1").child("target");
+        group.make().unwrap();
+        group.make().unwrap();
+        assert!(group.exists());
+        let mut process = sleeper();
+        group.take_in(process.id()).unwrap();
+        assert_eq!(group.processes().into_iter().collect::<Vec<_>>(), [process.id()]);
+        if group.set_frozen(true).is_ok() {
+            // What is frozen is killed all the same.
+            assert_eq!(group.processes().len(), 1);
+        }
+        assert_eq!(leftovers(&top), [top.as_str()]);
+        let removed = remove_tree(&top).unwrap();
+        assert_eq!(removed.killed, 1);
+        assert_eq!(removed.folders.len(), hierarchies.all().len());
+        assert!(!process.wait().unwrap().success());
+        assert!(leftovers(&top).is_empty());
+        assert!(!group.exists());
+        assert_eq!(remove_tree(&top).unwrap().folders.len(), 0, "twice does no harm");
+        assert_eq!(group.kill(Duration::ZERO).unwrap(), 0);
+    }
+
+    #[test]
+    fn limits_on_this_machine_are_what_was_asked() {
+        let Some((hierarchies, top)) = real("limits") else { return };
+        let group = Cgroup::new(&hierarchies, &top);
+        group.make().unwrap();
+        let has = |controller| hierarchies.of(controller).is_some();
+        if has(Controller::Memory) {
+            group.set_memory(Some(64 << 20)).unwrap();
+            assert_eq!(group.memory().unwrap().limit_bytes, Some(64 << 20));
+            group.set_memory(Some(32 << 20)).unwrap();
+            assert_eq!(group.memory().unwrap().limit_bytes, Some(32 << 20));
+            group.set_memory(None).unwrap();
+            assert_eq!(group.memory().unwrap().limit_bytes, None);
+        }
+        if has(Controller::Cpu) {
+            // Every change of quota and period must be one that the kernel takes.
+            for cores in [0.05, 3.0, 0.1, 0.002] {
+                group.set_quota(Some(Quota::of_cores(cores))).unwrap();
+            }
+            group.set_quota(None).unwrap();
+            group.set_weight(16.0).unwrap();
+            assert!(group.throttling().is_some());
+        }
+        if has(Controller::Cpuset) {
+            group.set_cpus(&[0]).unwrap();
+            group.set_cpus(&[]).unwrap();
+        }
+        if has(Controller::Pids) {
+            group.set_pids(Some(100)).unwrap();
+            assert_eq!(group.pids(), Some(0));
+        }
+        assert!(group.cpu_time().is_some());
+        group.remove(Duration::from_secs(5)).unwrap();
+        assert!(leftovers(&top).is_empty());
+    }
+}

@@ -1,0 +1,946 @@
+//! The control groups of one host: what its envelope allows, and what a fault takes away from
+//! that.
+//!
+//! `plimsoll-<run>/<host>/runner` holds the runner and its shim, without limits but for the
+//! CPUs; `…/target` everything that is started; and where cores are slow, `…/target/core0` and
+//! so on are those cores, over which a thread of the runner spreads what runs. A new process
+//! writes `0` into each of [`Groups::join_files`] before it becomes the program.
+//!
+//! All verbs work from inside the host's namespaces too: the trees are at the same place, and
+//! the kernel translates pids. They take `&self` and may be called from several threads.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use std::{fs, io};
+
+use experiment::profile::Disk;
+use linux::cgroup::{
+    Cgroup, CgroupError, Controller, CpuTime, Device, Hierarchies, MemoryUsage, PressureTotals, Quota, Resource,
+    Throttle, Version,
+};
+
+use super::{Envelope, OrderRefusal, Setup};
+use crate::cores::Balancer;
+
+/// Processes and threads in a host: enough for any target, and an end to one that multiplies.
+const PIDS: u64 = 10_000;
+/// Until processes that were killed are said to hang.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The groups of one host. They stay when this goes: [`Groups::remove`] removes them, or the lab with the run's tree.
+#[derive(Debug)]
+pub struct Groups {
+    /// Why there are none, if so.
+    made: Result<MadeGroups, String>,
+    envelope: Envelope,
+}
+
+#[derive(Debug)]
+struct MadeGroups {
+    hierarchies: Arc<Hierarchies>,
+    top: Cgroup,
+    host: Cgroup,
+    runner: Cgroup,
+    target: Cgroup,
+    cpu: CpuLimit,
+    /// What the host's data is on, if that is a volume of its own.
+    device: Option<Device>,
+    /// Whether the group of the run is ours to remove.
+    is_alone: bool,
+}
+
+/// What the host has used since it was made; of what this kernel does not count, nothing. Figures are of the target's
+/// processes together, without the runner. Counters only grow, but may begin anew when a fault of the CPU comes or goes.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Usage {
+    /// CPU time.
+    pub cpu: Option<CpuTime>,
+    /// Time its quotas kept it from running, nanoseconds, summed over its cores (and, of a core whose threads were on several
+    /// CPUs, over those). 0 if there is no quota.
+    pub throttled_ns: Option<u64>,
+    /// Cores to spread that over: divided by these and by wall time it is `cpu_throttled_pct`.
+    pub cores: u32,
+    /// Memory.
+    pub memory: Option<MemoryUsage>,
+    /// Time in which some or all of its tasks waited for a CPU, …
+    pub cpu_stall: Option<PressureTotals>,
+    /// … a disk, …
+    pub io_stall: Option<PressureTotals>,
+    /// … memory.
+    pub memory_stall: Option<PressureTotals>,
+    /// Bytes read from all disks; of version 1, if the host has a volume: from that.
+    pub read_bytes: Option<u64>,
+    /// Bytes written, likewise; what the page cache still holds is not.
+    pub written_bytes: Option<u64>,
+    /// Processes and threads.
+    pub pids: Option<u64>,
+}
+
+/// Name of the group that holds all of a run: what `linux::cgroup::remove_tree` takes.
+#[must_use]
+pub fn top_of(run: &str) -> String {
+    format!("plimsoll-{run}")
+}
+
+/// Makes the group that holds all of a run, for the lab, before its hosts are made; it counts as much as `hosts` neighbours,
+/// for otherwise all hosts together would weigh as one process. What is missing is said by the hosts that need it.
+///
+/// # Errors
+/// If no group can be made at all.
+pub fn make_top(run: &str, hosts: usize) -> Result<(), CgroupError> {
+    let top = Cgroup::new(&Arc::new(Hierarchies::detect()), top_of(run));
+    top.make()?;
+    match top.set_weight(hosts.max(1) as f64) {
+        Err(CgroupError::Missing { .. }) => Ok(()),
+        done => done,
+    }
+}
+
+/// Puts this process into the host's group for its runner, made if need be: for the shim, before it makes the namespaces.
+/// Nothing happens where groups cannot be made: [`Groups::make`] says so later.
+///
+/// # Errors
+/// If the group is there and cannot be entered.
+pub fn enter(setup: &Setup) -> Result<(), CgroupError> {
+    let runner = host_of(&Arc::new(Hierarchies::detect()), setup).child("runner");
+    if runner.make().is_err() {
+        return Ok(());
+    }
+    allow_cpus(&runner, &setup.envelope)?;
+    runner.join()
+}
+
+/// Removes all groups of a host with all that is in them but this process: for the shim, when the host is gone.
+///
+/// # Errors
+/// If something does not die.
+pub fn remove_host(setup: &Setup) -> Result<(), CgroupError> {
+    let host = Cgroup::new(&Arc::new(Hierarchies::detect()), top_of(&setup.run)).child(&setup.host);
+    host.remove(PATIENCE).map(|_| ())
+}
+
+/// The group of a host. Where its volume is limited, that is done at the root of version 1, and what is in a group of its own
+/// there would not be touched by it: limits of version 1 do not reach down.
+fn host_of(hierarchies: &Arc<Hierarchies>, setup: &Setup) -> Cgroup {
+    let host = Cgroup::new(hierarchies, top_of(&setup.run)).child(&setup.host);
+    let has_volume = setup.isolation.as_ref().is_some_and(|isolation| isolation.volume.is_some());
+    let block = hierarchies.of(Controller::Block);
+    let is_at_root = block.is_some_and(|block| block.version == Version::V1 && block.controllers.len() == 1);
+    if has_volume && is_at_root { host.except(Controller::Block) } else { host }
+}
+
+fn allow_cpus(group: &Cgroup, envelope: &Envelope) -> Result<(), CgroupError> {
+    if envelope.cpus.is_empty() { Ok(()) } else { group.set_cpus(&envelope.cpus) }
+}
+
+impl Groups {
+    /// Makes the host's groups and sets its envelope; with what the user should know. Groups that are there already, of a host
+    /// that is booted again, are taken over. Where none can be made, a host without limits works without, and says so; faults
+    /// that need them are then refused.
+    ///
+    /// # Errors
+    /// In words: a limit that cannot be set, and the controller that is missing for it; a setup without a run or a host.
+    pub fn make(setup: &Setup) -> Result<(Self, Vec<String>), String> {
+        Self::make_with(Arc::new(Hierarchies::detect()), setup)
+    }
+
+    fn make_with(hierarchies: Arc<Hierarchies>, setup: &Setup) -> Result<(Self, Vec<String>), String> {
+        if setup.run.is_empty() || setup.host.is_empty() {
+            return Err("its control groups have no name: the run or the host has none".to_owned());
+        }
+        let envelope = setup.envelope.clone();
+        let refused = |error: CgroupError| error.to_string();
+        let top = Cgroup::new(&hierarchies, top_of(&setup.run));
+        let host = host_of(&hierarchies, setup);
+        let (runner, target) = (host.child("runner"), host.child("target"));
+        let made = if hierarchies.is_empty() {
+            Err("no control groups are mounted".to_owned())
+        } else {
+            runner.make().and_then(|()| target.make()).map_err(|error| error.to_string())
+        };
+        if let Err(why) = made {
+            if is_limited(&envelope) {
+                let remedy = "a host with limits needs control groups, and so root; without a profile it runs without";
+                return Err(format!("{why}; {remedy}"));
+            }
+            let notice = format!("no control groups ({why}): faults of its CPU, memory and disk are refused");
+            return Ok((Self { made: Err(why), envelope }, vec![notice]));
+        }
+        let volume = setup.isolation.as_ref().and_then(|isolation| isolation.volume.as_ref());
+        let device = volume.map(|volume| Device::at(&volume.device)).transpose().map_err(refused)?;
+        let is_alone = setup.isolation.is_none();
+        let cpu = CpuLimit::new(&target, &envelope);
+        let made = MadeGroups { hierarchies, top, host, runner, target, cpu, device, is_alone };
+        let groups = Self { made: Ok(made), envelope };
+        let notices = groups.set_envelope().map_err(|why| why.in_words())?;
+        Ok((groups, notices))
+    }
+
+    fn set_envelope(&self) -> Result<Vec<String>, OrderRefusal> {
+        let Ok(made) = &self.made else { return Ok(Vec::new()) };
+        let envelope = &self.envelope;
+        // What a host that crashed was left with.
+        let _ = made.target.set_frozen(false);
+        allow_cpus(&made.runner, envelope)?;
+        allow_cpus(&made.target, envelope)?;
+        match made.target.set_memory(envelope.memory_bytes) {
+            Err(error) if envelope.memory_bytes.is_some() => return Err(error.into()),
+            _ => {}
+        }
+        made.cpu.set(None)?;
+        if envelope.disk.is_throttled() {
+            made.set_throttle(&throttle(&envelope.disk))?;
+        }
+        let unbounded = |error: CgroupError| format!("{error}: a target that multiplies is not stopped");
+        Ok(made.target.set_pids(Some(PIDS)).err().map(unbounded).into_iter().collect())
+    }
+
+    fn made(&self, needed_for: &str) -> Result<&MadeGroups, OrderRefusal> {
+        let cannot =
+            |why: &String| OrderRefusal::Cannot { reason: format!("{needed_for} needs control groups: {why}") };
+        self.made.as_ref().map_err(cannot)
+    }
+
+    /// Whether there are any.
+    #[cfg(test)]
+    pub fn are_there(&self) -> bool {
+        self.made.is_ok()
+    }
+
+    /// The files that a new process of the target writes `0` into, all of them and in this order, each time asked anew: on
+    /// slow cores it is the slot with the fewest threads. Empty where there are no groups.
+    #[must_use]
+    pub fn join_files(&self) -> Vec<PathBuf> {
+        self.made.as_ref().map(|made| made.cpu.join_files()).unwrap_or_default()
+    }
+
+    /// Those of them on which the speed of the disk depends, for what is to measure that and nothing else. Of version 1 there are
+    /// none: a host with a volume stays in the root of that controller.
+    #[must_use]
+    pub fn disk_join_files(&self) -> Vec<PathBuf> {
+        let Ok(made) = &self.made else { return Vec::new() };
+        let version = made.hierarchies.of(Controller::Block).map(|hierarchy| hierarchy.version);
+        if version == Some(Version::V2) { self.join_files() } else { Vec::new() }
+    }
+
+    /// Its cores do this much of what the profile says, above 0; `None`: all of it. On a host without slow cores they are made
+    /// slow now, with everything that runs, and as before afterwards.
+    ///
+    /// # Errors
+    /// What is missing, or what the system says.
+    pub fn set_cpu(&self, of_profile: Option<f64>) -> Result<(), OrderRefusal> {
+        Ok(self.made("a slower CPU")?.cpu.set(of_profile)?)
+    }
+
+    /// It has this much memory; `None`: as the profile says. What does not fit is ended, the largest process first.
+    ///
+    /// # Errors
+    /// What is missing; that more is in use than can be freed; what the system says.
+    pub fn set_memory(&self, bytes: Option<u64>) -> Result<(), OrderRefusal> {
+        let target = &self.made("less memory")?.target;
+        match bytes {
+            Some(bytes) => target.shrink_memory(bytes, PATIENCE)?,
+            None => target.set_memory(self.envelope.memory_bytes)?,
+        }
+        Ok(())
+    }
+
+    /// Its disk is like this, but for its size; `None`: as the profile says.
+    ///
+    /// # Errors
+    /// If its data is not on a volume of its own; what is missing, or what the system says.
+    pub fn set_disk(&self, disk: Option<&Disk>) -> Result<(), OrderRefusal> {
+        self.made("a slower disk")?.set_throttle(&throttle(disk.unwrap_or(&self.envelope.disk)))
+    }
+
+    /// All of the target stands still, or goes on. What is started while it stands still does not run either.
+    ///
+    /// # Errors
+    /// What is missing, or what the system says.
+    pub fn freeze(&self, frozen: bool) -> Result<(), OrderRefusal> {
+        Ok(self.made("freezing a host")?.target.set_frozen(frozen)?)
+    }
+
+    /// What has been used.
+    #[must_use]
+    pub fn usage(&self) -> Usage {
+        let Ok(made) = &self.made else { return Usage { cores: cores(&self.envelope), ..Usage::default() } };
+        let target = &made.target;
+        let transferred = made.transferred();
+        let sum = |of: fn(&(Device, u64, u64)) -> u64| transferred.as_ref().map(|all| all.iter().map(of).sum());
+        Usage {
+            cpu: target.cpu_time(),
+            throttled_ns: made.cpu.throttled_ns(),
+            cores: cores(&self.envelope),
+            memory: target.memory(),
+            cpu_stall: target.stall(Resource::Cpu),
+            io_stall: target.stall(Resource::Io),
+            memory_stall: target.stall(Resource::Memory),
+            read_bytes: sum(|transfer| transfer.1),
+            written_bytes: sum(|transfer| transfer.2),
+            pids: target.pids(),
+        }
+    }
+
+    /// The period of the CPU quota in force, seconds: below it a slow core is not slow. `None`: no quota.
+    #[must_use]
+    pub fn quota_period_s(&self) -> Option<f64> {
+        self.made.as_ref().ok()?.cpu.period_us().map(|us| us as f64 / 1e6)
+    }
+
+    /// Kills all of the target, takes back what was set outside of the groups, and removes them; this process is moved out
+    /// before. The runner's group stays as long as a shim is in it, and the run's as long as the lab may need it.
+    ///
+    /// # Errors
+    /// That some processes do not die; then groups are left.
+    pub fn remove(&self) -> Result<(), OrderRefusal> {
+        let Ok(made) = &self.made else { return Ok(()) };
+        let _ = made.set_throttle(&Throttle::default());
+        made.cpu.stop();
+        made.target.remove(PATIENCE)?;
+        made.runner.leave();
+        made.runner.remove_empty();
+        made.host.remove_empty();
+        if made.is_alone {
+            made.top.remove_empty();
+        }
+        Ok(())
+    }
+}
+
+impl MadeGroups {
+    /// By the group, or by everybody on the volume that only the host uses.
+    fn transferred(&self) -> Option<Vec<(Device, u64, u64)>> {
+        let is_v1 = self.hierarchies.of(Controller::Block).is_some_and(|hierarchy| hierarchy.version == Version::V1);
+        let Some(volume) = self.device.filter(|_| is_v1) else { return self.target.transferred() };
+        let mut all = Cgroup::root(&self.hierarchies).transferred()?;
+        all.retain(|(device, _, _)| *device == volume);
+        Some(all)
+    }
+
+    /// Of version 1, the device is limited for everybody: what a file system writes for its journal is nobody's in particular,
+    /// and the volume is only this host's. The root of version 2 cannot be limited; there it is the target's group.
+    fn set_throttle(&self, throttle: &Throttle) -> Result<(), OrderRefusal> {
+        let reason = "a disk with limits needs a volume of its own: give the host's profile a disk";
+        let device = self.device.ok_or_else(|| OrderRefusal::Cannot { reason: reason.to_owned() })?;
+        let group = match self.hierarchies.need(Controller::Block, "a disk with limits")?.version {
+            Version::V1 => &Cgroup::root(&self.hierarchies),
+            Version::V2 => &self.target,
+        };
+        Ok(group.set_throttle(device, throttle)?)
+    }
+}
+
+fn is_limited(envelope: &Envelope) -> bool {
+    envelope.cores.is_some()
+        || envelope.core_speed.is_some_and(|speed| speed < 1.0)
+        || !envelope.cpus.is_empty()
+        || envelope.memory_bytes.is_some()
+        || envelope.disk.is_throttled()
+}
+
+fn throttle(disk: &Disk) -> Throttle {
+    let whole = |figure: Option<f64>| figure.map(|figure| figure.round().max(1.0) as u64);
+    Throttle {
+        read_iops: whole(disk.read_iops),
+        write_iops: whole(disk.write_iops),
+        read_bytes_per_s: whole(disk.read_bytes_per_s),
+        write_bytes_per_s: whole(disk.write_bytes_per_s),
+    }
+}
+
+impl OrderRefusal {
+    fn in_words(&self) -> String {
+        match self {
+            Self::Cannot { reason } => reason.clone(),
+            Self::System { doing, error } => format!("cannot {doing}: {error}"),
+            other => format!("{other:?}"),
+        }
+    }
+}
+
+impl From<CgroupError> for OrderRefusal {
+    fn from(error: CgroupError) -> Self {
+        match error {
+            CgroupError::System { doing, error } => Self::System { doing, error: error.to_string() },
+            other => Self::Cannot { reason: other.to_string() },
+        }
+    }
+}
+
+// The CPU of a host: a quota for all of it, or a group for each of its cores if those are slow.
+
+/// Rounds of moving processes, for those that start others meanwhile.
+const ROUNDS: usize = 100;
+
+/// What its envelope and a fault come to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GroupPlan {
+    /// No quota.
+    Free,
+    /// One for the host: cores that are not slow, but fewer than there are CPUs.
+    Whole(Quota),
+    /// One for each core.
+    Cores(usize, Quota),
+}
+
+impl GroupPlan {
+    pub fn of(envelope: &Envelope, of_profile: Option<f64>) -> Self {
+        let speed = envelope.core_speed.unwrap_or(1.0).min(1.0) * of_profile.unwrap_or(1.0);
+        let cores = cores(envelope);
+        if speed < 1.0 {
+            Self::Cores(cores as usize, Quota::of_cores(speed))
+        } else if cores < cpus(envelope) {
+            Self::Whole(Quota::of_cores(f64::from(cores)))
+        } else {
+            Self::Free
+        }
+    }
+
+    fn quota(self) -> Option<Quota> {
+        match self {
+            Self::Free => None,
+            Self::Whole(quota) | Self::Cores(_, quota) => Some(quota),
+        }
+    }
+}
+
+/// CPUs that it may run on.
+fn cpus(envelope: &Envelope) -> u32 {
+    let machine = || std::thread::available_parallelism().map_or(1, |count| u32::try_from(count.get()).unwrap_or(1));
+    if envelope.cpus.is_empty() { machine() } else { u32::try_from(envelope.cpus.len()).unwrap_or(1) }
+}
+
+/// Its cores.
+pub fn cores(envelope: &Envelope) -> u32 {
+    envelope.cores.unwrap_or_else(|| cpus(envelope)).max(1)
+}
+
+#[derive(Debug)]
+pub struct CpuLimit {
+    target: Cgroup,
+    envelope: Envelope,
+    state: Mutex<GroupState>,
+}
+
+#[derive(Debug)]
+struct GroupState {
+    plan: GroupPlan,
+    slots: Vec<Cgroup>,
+    balancer: Option<Balancer>,
+    /// Where the last process was started: of two slots with the same number of threads, it is the other's turn.
+    last_start: usize,
+}
+
+impl CpuLimit {
+    /// Of a host whose target's group is made. Nothing is limited yet.
+    pub fn new(target: &Cgroup, envelope: &Envelope) -> Self {
+        let state = GroupState { plan: GroupPlan::Free, slots: Vec::new(), balancer: None, last_start: usize::MAX };
+        Self { target: target.clone(), envelope: envelope.clone(), state: Mutex::new(state) }
+    }
+
+    fn state(&self) -> MutexGuard<'_, GroupState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sets what the envelope says, or a part of it.
+    pub fn set(&self, of_profile: Option<f64>) -> Result<(), CgroupError> {
+        let plan = GroupPlan::of(&self.envelope, of_profile);
+        let mut state = self.state();
+        let whole = match plan {
+            GroupPlan::Whole(quota) => Some(quota),
+            GroupPlan::Free | GroupPlan::Cores(..) => None,
+        };
+        match self.target.set_quota(whole) {
+            // Without the controller there is nothing to be taken back either.
+            Err(CgroupError::Missing { .. }) if plan == GroupPlan::Free => {}
+            done => done?,
+        }
+        match plan {
+            GroupPlan::Cores(count, quota) => self.make_slots(&mut state, count, quota)?,
+            GroupPlan::Free | GroupPlan::Whole(_) => self.remove_slots(&mut state)?,
+        }
+        state.plan = plan;
+        Ok(())
+    }
+
+    fn make_slots(&self, state: &mut GroupState, count: usize, quota: Quota) -> Result<(), CgroupError> {
+        let slots: Vec<Cgroup> = (0..count).map(|index| self.target.slot(&format!("core{index}"))).collect();
+        for slot in &slots {
+            slot.make()?;
+            slot.set_quota(Some(quota))?;
+        }
+        if state.slots.len() == count {
+            return Ok(());
+        }
+        state.slots = slots;
+        // What already runs, on cores that were not slow before.
+        spread(&self.target.where_cpu_is_limited(), &state.slots);
+        // One core has nothing to be spread over.
+        if count > 1 {
+            let system =
+                |error: io::Error| CgroupError::System { doing: "spread threads over slow cores".to_owned(), error };
+            state.balancer = Some(Balancer::start(&state.slots).map_err(system)?);
+        }
+        Ok(())
+    }
+
+    /// Also those that a host of this name left when it crashed.
+    fn remove_slots(&self, state: &mut GroupState) -> Result<(), CgroupError> {
+        state.balancer = None;
+        let target = self.target.where_cpu_is_limited();
+        let slots: Vec<Cgroup> =
+            (0..).map(|index| self.target.slot(&format!("core{index}"))).take_while(|slot| slot.exists()).collect();
+        state.slots.clear();
+        move_all(&slots, &target)?;
+        slots.iter().for_each(Cgroup::remove_empty);
+        Ok(())
+    }
+
+    /// No thread is moved any more.
+    pub fn stop(&self) {
+        self.state().balancer = None;
+    }
+
+    pub fn join_files(&self) -> Vec<PathBuf> {
+        let mut state = self.state();
+        let count = state.slots.len();
+        let threads = |index: &usize| threads_of(&state.slots[*index]).len();
+        let in_turn = (1..=count).map(|step| state.last_start.wrapping_add(step) % count);
+        let Some(emptiest) = in_turn.min_by_key(threads) else { return self.target.join_files() };
+        state.last_start = emptiest;
+        self.target.join_files_with(&state.slots[emptiest])
+    }
+
+    pub fn throttled_ns(&self) -> Option<u64> {
+        let state = self.state();
+        let throttled_ns = |group: &Cgroup| Some(group.throttling()?.throttled_ns);
+        if state.slots.is_empty() {
+            return throttled_ns(&self.target);
+        }
+        state.slots.iter().map(throttled_ns).sum()
+    }
+
+    pub fn period_us(&self) -> Option<u64> {
+        self.state().plan.quota().map(|quota| quota.period_us)
+    }
+}
+
+/// Spreads the threads of a group over slots, each thread by itself: a server may have thousands that do a little each, and
+/// what does a little is not worth being moved later.
+fn spread(from: &Cgroup, slots: &[Cgroup]) {
+    let files: Vec<PathBuf> = slots.iter().filter_map(Cgroup::threads_file).collect();
+    let mut next = files.iter().cycle();
+    for _ in 0..ROUNDS {
+        let threads = threads_of(from);
+        if threads.is_empty() {
+            return;
+        }
+        for (thread, file) in threads.into_iter().zip(&mut next) {
+            // One that has ended meanwhile is not there to be moved.
+            let _ = fs::write(file, thread.to_string());
+        }
+    }
+}
+
+/// Moves every process, with all its threads, from some groups to another.
+fn move_all(from: &[Cgroup], to: &Cgroup) -> Result<(), CgroupError> {
+    for _ in 0..ROUNDS {
+        let threads: Vec<u32> = from.iter().flat_map(threads_of).collect();
+        if threads.is_empty() {
+            return Ok(());
+        }
+        let mut moved = Vec::new();
+        for thread in threads {
+            // The number of any thread stands for its process.
+            let process = process_of(thread).unwrap_or(thread);
+            if !moved.contains(&process) {
+                to.take_in(process)?;
+                moved.push(process);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The process that a thread belongs to.
+fn process_of(thread: u32) -> Option<u32> {
+    let status = linux::procfs::text(&PathBuf::from(format!("/proc/{thread}/status")))?;
+    status.lines().find_map(|line| line.strip_prefix("Tgid:"))?.trim().parse().ok()
+}
+
+/// Threads in a group itself, not below it, where CPU time is limited.
+fn threads_of(group: &Cgroup) -> Vec<u32> {
+    let text = group.threads_file().and_then(|file| fs::read_to_string(file).ok()).unwrap_or_default();
+    text.lines().filter_map(|line| line.parse().ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::process::{Child, Command, Stdio};
+    use std::sync::Arc;
+    use std::sync::mpsc::channel;
+    use std::time::{Duration, Instant};
+
+    use experiment::profile::Disk;
+    use fixture::ourselves;
+    use linux::cgroup::{Cgroup, Controller, Hierarchies, Quota, Throttle, remove_tree};
+    use linux::procfs;
+
+    use super::{GroupPlan, Groups, Setup, host_of, make_top, throttle, top_of};
+    use crate::{Envelope, Isolation, OrderRefusal, VolumeSpec};
+
+    pub fn setup(name: &str, envelope: Envelope) -> Setup {
+        Setup {
+            host: "n1".to_owned(),
+            run: format!("test-{name}-{}", std::process::id()),
+            envelope,
+            ..Setup::default()
+        }
+    }
+
+    pub fn slow(cores: u32, speed: f64) -> Envelope {
+        Envelope { cores: Some(cores), core_speed: Some(speed), ..Envelope::default() }
+    }
+
+    /// As root, with the controllers a slow host needs.
+    pub fn can_be_slow() -> bool {
+        let can = rustix::process::geteuid().is_root() && Hierarchies::detect().of(Controller::Cpu).is_some();
+        if !can {
+            eprintln!("skipped: slow cores need root and the control group controller `cpu`");
+        }
+        can
+    }
+
+    #[test]
+    fn what_an_envelope_and_a_fault_come_to() {
+        let machine = |count: u32| Envelope { cpus: (0..count).collect(), ..Envelope::default() };
+        let of = |cores, core_speed| Envelope { cores, core_speed, ..machine(4) };
+        let quota = Quota::of_cores;
+        let table = [
+            (of(None, None), None, GroupPlan::Free),
+            (of(Some(4), Some(1.0)), None, GroupPlan::Free),
+            (of(Some(4), Some(1.7)), None, GroupPlan::Free),
+            (of(Some(2), None), None, GroupPlan::Whole(quota(2.0))),
+            (of(Some(8), None), None, GroupPlan::Free),
+            (of(Some(2), Some(0.1)), None, GroupPlan::Cores(2, quota(0.1))),
+            (of(None, Some(0.1)), None, GroupPlan::Cores(4, quota(0.1))),
+            (of(Some(2), Some(0.4)), Some(0.25), GroupPlan::Cores(2, quota(0.1))),
+            (of(None, None), Some(0.25), GroupPlan::Cores(4, quota(0.25))),
+            (of(Some(2), None), Some(0.5), GroupPlan::Cores(2, quota(0.5))),
+        ];
+        for (envelope, fault, wanted) in table {
+            assert_eq!(GroupPlan::of(&envelope, fault), wanted, "{envelope:?} {fault:?}");
+        }
+    }
+
+    #[test]
+    fn figures_of_a_disk_are_whole_numbers() {
+        let disk = Disk { write_iops: Some(0.3), read_bytes_per_s: Some(1e6), ..Disk::default() };
+        let wanted = Throttle { write_iops: Some(1), read_bytes_per_s: Some(1_000_000), ..Throttle::default() };
+        assert_eq!(throttle(&disk), wanted);
+    }
+
+    #[test]
+    fn without_control_groups_only_a_limited_host_is_refused() {
+        let none = || Arc::new(Hierarchies::default());
+        let why = Groups::make_with(none(), &setup("none", slow(2, 0.5))).unwrap_err();
+        assert!(why.starts_with("no control groups are mounted; a host with limits needs"), "{why}");
+        let (groups, notices) = Groups::make_with(none(), &setup("none", Envelope::default())).unwrap();
+        assert_eq!(notices.len(), 1);
+        assert!(!groups.are_there() && groups.join_files().is_empty() && groups.usage().cpu.is_none());
+        let Err(OrderRefusal::Cannot { reason }) = groups.freeze(true) else { panic!("cannot be done") };
+        assert!(reason.starts_with("freezing a host needs control groups"), "{reason}");
+        groups.remove().unwrap();
+    }
+
+    #[test]
+    fn groups_without_a_name_are_refused() {
+        for setup in [
+            Setup { run: String::new(), ..setup("", Envelope::default()) },
+            Setup { host: String::new(), ..setup("", Envelope::default()) },
+        ] {
+            assert!(Groups::make(&setup).unwrap_err().contains("no name"));
+        }
+    }
+
+    #[test]
+    fn a_host_with_a_volume_stays_where_its_limits_are() {
+        let machine = fixture::CgroupTree::v1();
+        let volume = VolumeSpec { file: "/x".into(), device: "/dev/loop3".into(), at: "/data".into() };
+        let isolation = |volume| Some(Isolation { volume, ..Isolation::default() });
+        for (volume, is_in_blkio) in [(Some(volume), false), (None, true)] {
+            let setup = Setup { isolation: isolation(volume), ..setup("volume", Envelope::default()) };
+            let files =
+                host_of(&Arc::new(Hierarchies::detect_in(&machine.folder)), &setup).child("target").join_files();
+            assert_eq!(files.iter().any(|file| file.starts_with(machine.path("blkio"))), is_in_blkio, "{files:?}");
+            assert!(files.iter().any(|file| file.starts_with(machine.path("memory"))));
+        }
+    }
+
+    #[test]
+    fn a_host_with_slow_cores_comes_and_goes() {
+        if !can_be_slow() {
+            return;
+        }
+        let setup = setup("slow", slow(3, 0.05));
+        make_top(&setup.run, 16).unwrap();
+        let (groups, notices) = Groups::make(&setup).unwrap();
+        assert_eq!(notices, Vec::<String>::new());
+        assert_eq!(groups.quota_period_s(), Some(0.020));
+        // Each start goes to another core while nothing has been started.
+        let slot =
+            |files: &[std::path::PathBuf]| files.last().unwrap().parent().unwrap().file_name().unwrap().to_owned();
+        let slots: BTreeSet<_> = (0..3).map(|_| slot(&groups.join_files())).collect();
+        assert_eq!(slots.len(), 3);
+        let mut process = started(&groups, &["sleep", "600"]);
+        assert_eq!(in_slots(&setup), BTreeSet::from([process.id()]));
+        assert_eq!(groups.usage().cores, 3);
+        assert!(groups.usage().throttled_ns.is_some());
+        // A fault, on top of it, and the end of that.
+        groups.set_cpu(Some(0.5)).unwrap();
+        assert_eq!(groups.quota_period_s(), Some(0.040));
+        groups.set_cpu(None).unwrap();
+        assert_eq!(groups.quota_period_s(), Some(0.020));
+        groups.freeze(true).unwrap();
+        groups.freeze(false).unwrap();
+        let Err(OrderRefusal::Cannot { reason }) = groups.set_disk(Some(&Disk::default())) else {
+            panic!("it has no volume")
+        };
+        assert!(reason.contains("volume"), "{reason}");
+        groups.remove().unwrap();
+        assert!(!process.wait().unwrap().success(), "it went with its group");
+        assert!(leftovers(&top_of(&setup.run)).is_empty());
+    }
+
+    #[test]
+    fn a_fault_makes_fast_cores_slow_with_all_that_runs() {
+        if !can_be_slow() {
+            return;
+        }
+        let setup = setup("fault", Envelope::default());
+        let (groups, _) = Groups::make(&setup).unwrap();
+        let mut processes: Vec<Child> = (0..3).map(|_| started(&groups, &["sleep", "600"])).collect();
+        assert_eq!(groups.quota_period_s(), None);
+        let ids: BTreeSet<u32> = processes.iter().map(Child::id).collect();
+        for of_profile in [Some(0.25), None, Some(0.5)] {
+            groups.set_cpu(of_profile).unwrap();
+            assert_eq!(groups.quota_period_s(), of_profile.map(|_| 0.010));
+            assert_eq!(target(&setup).processes(), ids);
+            assert_eq!(in_slots(&setup), if of_profile.is_some() { ids.clone() } else { BTreeSet::new() });
+        }
+        // The host crashes, is booted again, and has what its profile says.
+        drop(groups);
+        let (groups, _) = Groups::make(&setup).unwrap();
+        assert_eq!((groups.quota_period_s(), in_slots(&setup)), (None, BTreeSet::new()));
+        remove_tree(&top_of(&setup.run)).unwrap();
+        assert!(leftovers(&top_of(&setup.run)).is_empty());
+        processes.iter_mut().for_each(|process| assert!(!process.wait().unwrap().success()));
+        groups.remove().unwrap();
+    }
+
+    /// Names at the top of any hierarchy that begin with `prefix`.
+    fn leftovers(prefix: &str) -> Vec<String> {
+        let hierarchies = Hierarchies::detect();
+        let groups = hierarchies.all().iter().flat_map(|hierarchy| std::fs::read_dir(&hierarchy.root).unwrap());
+        let names = groups.filter_map(|group| group.unwrap().file_name().into_string().ok());
+        names.filter(|name| name.starts_with(prefix)).collect()
+    }
+
+    fn target(setup: &Setup) -> Cgroup {
+        Cgroup::new(&Arc::new(Hierarchies::detect()), top_of(&setup.run)).child("n1").child("target")
+    }
+
+    fn in_slots(setup: &Setup) -> BTreeSet<u32> {
+        let target = target(setup);
+        (0..64).flat_map(|index| target.slot(&format!("core{index}")).processes()).collect()
+    }
+
+    fn started(groups: &Groups, command: &[&str]) -> Child {
+        let joins: Vec<String> =
+            groups.join_files().iter().map(|file| format!("echo 0 > {}", file.display())).collect();
+        let script = format!("set -e; {}; exec {}", joins.join("; "), command.join(" "));
+        let mut process =
+            Command::new("sh").arg("-c").arg(script).stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+        // It has joined once it is the program.
+        let program = format!("/proc/{}/cmdline", process.id());
+        while std::fs::read_to_string(&program).is_ok_and(|text| !text.starts_with(command[0])) {
+            assert!(process.try_wait().unwrap().is_none(), "it could not join");
+            std::thread::yield_now();
+        }
+        process
+    }
+
+    /// Asked against got: how slow a slow core is. Run by hand, as root, on a machine that is
+    /// otherwise quiet: `cargo test -p lab -- --ignored --nocapture asked_and_got`.
+    mod measured {
+        use super::*;
+
+        /// For how long each is measured, after as long as it takes to settle.
+        const MEASURED: Duration = Duration::from_secs(3);
+        const SETTLES: Duration = Duration::from_millis(900);
+
+        /// What is run: its name, threads, how, and what it would get of so many cores.
+        type Work = (&'static str, fn(usize) -> usize, fn(usize) -> f64);
+
+        const WORK: &[Work] = &[
+            ("one thread", |_| 1, |_| 1.0),
+            ("a thread per core", |cores| cores, |cores| cores as f64),
+            ("two threads per core", |cores| 2 * cores, |cores| cores as f64),
+            ("children, one by one", |_| 1, |_| 1.0),
+            ("children, one per core", |cores| cores, |cores| cores as f64),
+            ("hops every 1 ms", |cores| cores.max(2), |_| 1.0),
+            ("hops every 20 ms", |cores| cores.max(2), |_| 1.0),
+        ];
+
+        #[test]
+        #[ignore = "it measures for minutes and asserts nothing"]
+        fn asked_and_got() {
+            if !can_be_slow() {
+                return;
+            }
+            // A part of all that: of the name of the work.
+            let only = std::env::var("ONLY").unwrap_or_default();
+            println!("{:24} cores speed  asked    got  error  got, no balancer  balancer's CPU", "work");
+            for speed in [0.05, 0.1, 0.25, 0.5] {
+                for cores in [1_u32, 2, 4] {
+                    for work in WORK.iter().filter(|work| work.0.contains(&only)) {
+                        let asked = (work.2)(cores as usize) * speed;
+                        if asked > 1.2 {
+                            continue;
+                        }
+                        let (got, cost) = measure(work, cores, speed, true);
+                        let (without, _) = measure(work, cores, speed, false);
+                        println!(
+                            "{:24} {cores:5} {speed:5.2} {asked:6.3} {got:6.3} {:+5.1}% {without:17.3} {:14.2}%",
+                            work.0,
+                            (got / asked - 1.0) * 100.0,
+                            cost * 100.0,
+                        );
+                    }
+                }
+            }
+        }
+
+        /// Cores used; what the balancer used.
+        fn measure(work: &Work, cores: u32, speed: f64, balanced: bool) -> (f64, f64) {
+            let setup = setup("measured", slow(cores, speed));
+            make_top(&setup.run, 16).unwrap();
+            let (groups, _) = Groups::make(&setup).unwrap();
+            if !balanced && let Ok(made) = &groups.made {
+                made.cpu.stop();
+            }
+            let mut process = worker(&groups, work.0, (work.1)(cores as usize));
+            pause(SETTLES);
+            let target = host_of(&Arc::new(Hierarchies::detect()), &setup).child("target");
+            let used_ns = || used_ns(&target).unwrap();
+            let (before_ns, own_ns, start) = (used_ns(), balancer_ns(), Instant::now());
+            pause(MEASURED);
+            let took_ns = start.elapsed().as_nanos() as f64;
+            let got = (used_ns() - before_ns) as f64 / took_ns;
+            let cost = balancer_ns().saturating_sub(own_ns) as f64 / took_ns;
+            groups.remove().unwrap();
+            remove_tree(&top_of(&setup.run)).unwrap();
+            let _ = process.wait();
+            (got, cost)
+        }
+
+        /// CPU time of a group, from version 2, or from version 1 without it.
+        fn used_ns(group: &Cgroup) -> Option<u64> {
+            let files = group.join_files().into_iter();
+            let mut texts = files
+                .flat_map(|file| ["cpu.stat", "cpuacct.usage"].map(|name| procfs::text(&file.with_file_name(name))));
+            texts.find_map(|text| {
+                let text = text?;
+                let us = text.lines().find_map(|line| line.strip_prefix("usage_usec ")?.trim().parse::<u64>().ok());
+                us.map(|us| us * 1000).or_else(|| text.trim().parse().ok())
+            })
+        }
+
+        fn pause(time: Duration) {
+            let (_held, never) = channel::<()>();
+            let _ = never.recv_timeout(time);
+        }
+
+        fn balancer_ns() -> u64 {
+            let tasks = std::path::Path::new("/proc/self/task");
+            let figure = |id: u32| {
+                let folder = tasks.join(id.to_string());
+                procfs::stat_at(&folder).filter(|stat| stat.name == "cores")?;
+                procfs::text(&folder.join("schedstat"))?.split(' ').next()?.parse::<u64>().ok()
+            };
+            procfs::numbers(tasks).into_iter().filter_map(figure).sum()
+        }
+
+        fn worker(groups: &Groups, work: &str, threads: usize) -> Child {
+            let joins: Vec<String> =
+                groups.join_files().iter().map(|file| format!("echo 0 > {}", file.display())).collect();
+            let program = ourselves("groups::measured::work");
+            let mut command = Command::new("sh");
+            command.args(["-c", &format!("{}; exec \"$@\"", joins.join("; ")), "sh"]).args(program);
+            command.env("WORK", work).env("THREADS", threads.to_string());
+            command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+        }
+
+        #[test]
+        #[ignore = "started by the test above, to be busy until it is killed"]
+        fn work() {
+            let (Ok(work), Ok(threads)) = (std::env::var("WORK"), std::env::var("THREADS")) else { return };
+            let threads: usize = threads.parse().unwrap();
+            if let Some(ms) = work.strip_prefix("hops every ").and_then(|text| text.strip_suffix(" ms")) {
+                return hop(threads, Duration::from_millis(ms.parse().unwrap()));
+            }
+            let is_forking = work.starts_with("children");
+            let busy = move || if is_forking { fork() } else { spin(Duration::MAX) };
+            let others: Vec<_> = (1..threads).map(|_| std::thread::Builder::new().spawn(busy).unwrap()).collect();
+            busy();
+            others.into_iter().for_each(|thread| thread.join().unwrap());
+        }
+
+        /// Uses that much CPU time.
+        fn spin(time: Duration) {
+            let used = || {
+                let now = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+                Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
+            };
+            let until = used().saturating_add(time);
+            while used() < until {
+                std::hint::spin_loop();
+            }
+        }
+
+        fn fork() {
+            loop {
+                let script = "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done";
+                let _ = Command::new("sh").args(["-c", script]).status();
+            }
+        }
+
+        /// One thread works at a time, and after so much work it is another's turn.
+        fn hop(threads: usize, each: Duration) {
+            let (mut to, first) = channel::<()>();
+            let start = to.clone();
+            let mut from = Some(first);
+            for index in 0..threads {
+                let (next, receiver) = channel::<()>();
+                let turn = from.replace(receiver).unwrap();
+                // The last one hands it to the first.
+                let next = if index + 1 == threads { start.clone() } else { next };
+                to = next.clone();
+                std::thread::Builder::new()
+                    .spawn(move || {
+                        while turn.recv().is_ok() {
+                            spin(each);
+                            let _ = next.send(());
+                        }
+                    })
+                    .unwrap();
+            }
+            drop(to);
+            start.send(()).unwrap();
+            pause(Duration::from_secs(600));
+        }
+    }
+}

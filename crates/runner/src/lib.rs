@@ -1,0 +1,29 @@
+//! The runner: one small program inside each host, the same whether the host is made by
+//! Plimsoll or reached over ssh. It does what it is told on standard input and answers on
+//! standard output, a line of JSON each, and undoes everything when its input ends.
+
+mod controls;
+mod cores;
+pub mod environment;
+mod groups;
+mod load_average;
+pub mod machine;
+mod messages;
+mod orders;
+pub mod plain_text;
+pub mod ports;
+pub mod probes;
+pub mod process_tree;
+pub mod sample_reader;
+pub mod sample_source;
+mod serve;
+pub mod shim;
+mod wiring;
+
+pub use groups::{Usage, make_top, top_of};
+pub use messages::{HostLines, LINE_BYTES, OrderRefusal, OrderReply, RunnerMessage};
+pub use orders::{
+    Bind, Envelope, HOST_MARK, Injection, InterfaceSpec, Isolation, MARK, NumberedOrder, Order, ProgramSpec, Setup,
+    VERSION, VolumeSpec, Wiring, folder_name,
+};
+pub use serve::{KEPT_BYTES, serve};

@@ -1,0 +1,302 @@
+//! What a runner tells of its host: load averages, reckoned as the kernel does for a whole
+//! machine, and the probes.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use linux::procfs;
+use record::rows::Sample;
+
+use super::Setup;
+use super::groups::Groups;
+use crate::process_tree::Member;
+use crate::sample_reader::{SampleReader, strangers_pct};
+use crate::sample_source::{ProcDir, SampleSource};
+
+/// In the host, bound over `/proc/loadavg` when it is made.
+const FILE: &str = "/run/plimsoll/loadavg";
+/// How often threads are counted: the kernel's `LOAD_FREQ`.
+const EVERY: Duration = Duration::from_secs(5);
+/// The first process of a host, which starts the runner.
+const INIT: u32 = 1;
+/// Bits after the point of the kernel's fixed-point numbers.
+const FSHIFT: u32 = 11;
+const FIXED_1: u64 = 1 << FSHIFT;
+/// What is left of an average after 5 s: 1/exp(5 s/1 min), 1/exp(5 s/5 min), 1/exp(5 s/15 min), times `FIXED_1`.
+const DAMPING: [u64; 3] = [1884, 2014, 2037];
+
+/// The averages over 1, 5 and 15 minutes, in the kernel's numbers (`include/linux/sched/loadavg.h`).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct LoadAverages([u64; 3]);
+
+impl LoadAverages {
+    /// Five seconds later, with so many threads active: the kernel's `calc_load`.
+    fn after(self, active: u64) -> Self {
+        let active = active * FIXED_1;
+        let mut averages = self.0;
+        for (average, damping) in averages.iter_mut().zip(DAMPING) {
+            let mut sum = *average * damping + active * (FIXED_1 - damping);
+            // Rounded up while it grows, so that it gets there.
+            if active >= *average {
+                sum += FIXED_1 - 1;
+            }
+            *average = sum / FIXED_1;
+        }
+        Self(averages)
+    }
+
+    /// A line as of `/proc/loadavg`.
+    fn text(self, count: ThreadCount) -> String {
+        let [one, five, fifteen] = self.0.map(|average| {
+            let average = average + FIXED_1 / 200;
+            format!("{}.{:02}", average >> FSHIFT, ((average & (FIXED_1 - 1)) * 100) >> FSHIFT)
+        });
+        format!("{one} {five} {fifteen} {}/{} {}\n", count.running, count.threads, count.last_pid)
+    }
+}
+
+/// Threads at one moment.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct ThreadCount {
+    /// That run or could.
+    running: u64,
+    /// That wait for a disk or the like and cannot be interrupted.
+    waiting: u64,
+    threads: u64,
+    /// The number that was given out last.
+    last_pid: u32,
+}
+
+impl ThreadCount {
+    /// Of all processes of `proc` but the runner and what started it. A thread that its CPU quota keeps waiting counts as one that could run: so it
+    /// would on a machine that is as slow.
+    fn of(proc: &Path, ours: &[u32]) -> Self {
+        let pids = procfs::numbers(proc);
+        let mut count = Self { last_pid: pids.iter().copied().max().unwrap_or_default(), ..Self::default() };
+        for pid in pids.into_iter().filter(|pid| !ours.contains(pid)) {
+            let folder = proc.join(pid.to_string()).join("task");
+            for thread in procfs::numbers(&folder) {
+                let Some(stat) = procfs::stat_at(&folder.join(thread.to_string())) else { continue };
+                count.threads += 1;
+                count.running += u64::from(stat.state == 'R');
+                count.waiting += u64::from(stat.state == 'D');
+            }
+        }
+        if let Some(last) = procfs::text(&proc.join("sys/kernel/ns_last_pid")).and_then(|text| text.trim().parse().ok())
+        {
+            count.last_pid = last;
+        }
+        count
+    }
+}
+
+/// A thread that keeps the averages of its pid namespace. Dropped, it ends; what it wrote last stays.
+#[derive(Debug)]
+pub struct LoadAverageThread {
+    stop: Option<Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl LoadAverageThread {
+    /// Of a host that Plimsoll made, which shows the file instead of the machine's; `None`: the machine's own are right.
+    ///
+    /// # Errors
+    /// As of [`Self::start`].
+    pub fn of_host(setup: &Setup) -> Result<Option<Self>, String> {
+        let shows_it = setup.isolation.is_some() && Path::new(FILE).exists();
+        shows_it.then(|| Self::start(Path::new(FILE))).transpose()
+    }
+
+    /// Writes the averages to `file`, now and then every 5 s, in place: whoever has it open, or bound elsewhere, sees them
+    /// change. `/proc` has to be of the pid namespace that this program is in.
+    ///
+    /// # Errors
+    /// If the file cannot be written or no thread can be started.
+    pub fn start(file: &Path) -> Result<Self, String> {
+        let unwritten = |error: std::io::Error| format!("cannot write {}: {error}", file.display());
+        let opened = File::options().create(true).truncate(false).write(true).open(file);
+        let open = opened.map_err(unwritten)?;
+        let (proc, ours) = (PathBuf::from("/proc"), [INIT, std::process::id()]);
+        show(&open, LoadAverages::default(), ThreadCount::of(&proc, &ours)).map_err(unwritten)?;
+        let (stop, stopped) = channel();
+        let keep = move || {
+            let mut averages = LoadAverages::default();
+            let mut due = Instant::now() + EVERY;
+            while stopped.recv_timeout(due.saturating_duration_since(Instant::now())) == Err(RecvTimeoutError::Timeout)
+            {
+                let count = ThreadCount::of(&proc, &ours);
+                averages = averages.after(count.running + count.waiting);
+                // A full disk under it is somebody else's trouble; the next is written again.
+                let _ = show(&open, averages, count);
+                due += EVERY;
+            }
+        };
+        let thread = std::thread::Builder::new().name("load-average".to_owned()).spawn(keep);
+        Ok(Self { stop: Some(stop), thread: Some(thread.map_err(|error| format!("cannot start a thread: {error}"))?) })
+    }
+}
+
+impl Drop for LoadAverageThread {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// One write, so that a reader sees the old line or the new one.
+fn show(file: &File, averages: LoadAverages, count: ThreadCount) -> std::io::Result<()> {
+    let text = averages.text(count);
+    file.write_all_at(text.as_bytes(), 0)?;
+    file.set_len(text.len() as u64)
+}
+
+// The probes of one host, read by its runner when it is asked: the host's row, then one for each
+// running role.
+
+/// Reads a host.
+pub struct Sampler {
+    reader: SampleReader,
+    groups: Arc<Groups>,
+    /// Other machines have strangers; inside a host that Plimsoll made there are none.
+    has_strangers: bool,
+}
+
+impl Sampler {
+    /// Of the host that was set up so, in these control groups.
+    pub fn new(setup: &Setup, groups: Arc<Groups>) -> Self {
+        let source = SampleSource::of(setup, ProcDir::at(Path::new("/proc")));
+        Self { reader: SampleReader::new(source), groups, has_strangers: setup.isolation.is_none() }
+    }
+
+    /// What the host and its roles did since the last time; nothing the first time. `at_s` and `host` are left for the
+    /// asker to fill in.
+    pub fn sample(&mut self, members: &[Member]) -> Vec<Sample> {
+        self.reader.set_usage(self.groups.usage());
+        let Some(mut rows) = self.reader.read(Instant::now(), members, Sample::default()) else { return Vec::new() };
+        if self.has_strangers {
+            let ours: Vec<Sample> = rows.roles.iter().chain(&rows.own).cloned().collect();
+            rows.host.cpu_strangers_pct = strangers_pct(&rows.host, &ours);
+        }
+        std::iter::once(rows.host).chain(rows.roles).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fixture::{TestDir, until};
+
+    use super::*;
+    use crate::Isolation;
+
+    /// The text of a long row of equal counts.
+    fn after(times: usize, active: u64) -> LoadAverages {
+        (0..times).fold(LoadAverages::default(), |averages, _| averages.after(active))
+    }
+
+    fn shown(averages: LoadAverages) -> String {
+        averages.text(ThreadCount::default())
+    }
+
+    #[test]
+    fn the_first_steps_are_the_kernels() {
+        // 1 * 2048 * (2048 - 1884), (2048 - 2014), (2048 - 2037), rounded up, over 2048.
+        assert_eq!(after(1, 1), LoadAverages([164, 34, 11]));
+        // 164 * 1884 + 2048 * 164 + 2047 = 646,895, and so on.
+        assert_eq!(after(2, 1), LoadAverages([315, 68, 22]));
+        // Rounded down while it falls: 315 * 1884 / 2048.
+        assert_eq!(after(2, 1).after(0), LoadAverages([289, 66, 21]));
+    }
+
+    #[test]
+    fn a_constant_load_gets_there_and_nothing_comes_back_to_nothing() {
+        assert_eq!(shown(after(3000, 3)), "3.00 3.00 3.00 0/0 0\n");
+        // A minute and 1/e: 63 % of the way.
+        let minute = shown(after(12, 10));
+        assert!(minute.starts_with("6.3"), "{minute}");
+        let gone = (0..20_000).fold(after(100, 50), |averages, _| averages.after(0));
+        assert_eq!(shown(gone), "0.00 0.00 0.00 0/0 0\n");
+    }
+
+    #[test]
+    fn the_line_is_the_kernels() {
+        let count = ThreadCount { running: 2, waiting: 1, threads: 95, last_pid: 14759 };
+        // 0.24, 0.36 and 5.995, which shows as 6.00.
+        let averages = LoadAverages([491, 737, 12278]);
+        assert_eq!(averages.text(count), "0.24 0.36 6.00 2/95 14759\n");
+    }
+
+    #[test]
+    fn threads_that_run_or_wait_for_a_disk_are_counted_but_not_the_runners() {
+        let proc = TestDir::new();
+        let thread = |pid: u32, tid: u32, state: char| {
+            let line = format!("{tid} (x) {state} 1 1 1 0 -1 0 1 0 0 0 0 0 0 0 20 0 1 0 1 1 1 1\n");
+            proc.write(&format!("{pid}/task/{tid}/stat"), &line);
+        };
+        thread(1, 1, 'R');
+        thread(2, 2, 'R');
+        thread(10, 10, 'S');
+        thread(10, 11, 'R');
+        thread(12, 12, 'D');
+        thread(13, 13, 'Z');
+        let count = ThreadCount::of(&proc, &[1, 2]);
+        assert_eq!(count, ThreadCount { running: 1, waiting: 1, threads: 4, last_pid: 13 });
+        proc.write("sys/kernel/ns_last_pid", "77\n");
+        assert_eq!(ThreadCount::of(&proc, &[1, 2]).last_pid, 77);
+    }
+
+    #[test]
+    fn the_file_is_there_at_once_and_its_thread_ends() {
+        let folder = TestDir::new();
+        let file = folder.write("loadavg", "something much longer than any line of averages could ever be\n");
+        let keeper = LoadAverageThread::start(&file).unwrap();
+        let text = std::fs::read_to_string(&file).unwrap();
+        assert!(text.starts_with("0.00 0.00 0.00 ") && text.lines().count() == 1, "{text}");
+        drop(keeper);
+        assert!(LoadAverageThread::start(&folder.join("no/such/folder")).is_err());
+    }
+
+    /// The rows, and whether the host had control groups.
+    fn rows(isolation: Option<Isolation>) -> (Vec<Sample>, bool) {
+        let folder = TestDir::new();
+        let run = folder.file_name().unwrap().to_string_lossy().into_owned();
+        let setup = &Setup { host: "n1".to_owned(), run, isolation, ..Setup::default() };
+        let us = Member { host: "n1".to_owned(), role: "server".to_owned(), pid: std::process::id() };
+        let groups = Arc::new(Groups::make(setup).unwrap().0);
+        let mut sampler = Sampler::new(setup, Arc::clone(&groups));
+        assert_eq!(sampler.sample(std::slice::from_ref(&us)), [], "the base of the next");
+        let mut rows = Vec::new();
+        // The clock's ticks are 10 ms; without one there is no figure.
+        until("there are figures", || {
+            rows = sampler.sample(std::slice::from_ref(&us));
+            rows.iter().all(|row| row.cpu_user_pct.is_some())
+        });
+        groups.remove().unwrap();
+        let _ = linux::cgroup::remove_tree(&crate::groups::top_of(&setup.run));
+        (rows, groups.are_there())
+    }
+
+    #[test]
+    fn a_machine_has_a_row_and_each_role_has_but_the_runner_has_none() {
+        let (rows, _) = rows(None);
+        let roles: Vec<&str> = rows.iter().map(|row| row.process.as_str()).collect();
+        assert_eq!(roles, ["", "server"]);
+        assert!(rows[0].cpu_strangers_pct.is_some() && rows[0].memory_available_bytes.is_some());
+        assert!(rows.iter().all(|row| row.at_s == 0.0), "whoever asks knows the time");
+    }
+
+    #[test]
+    fn a_host_is_what_its_processes_are_without_the_runner() {
+        let (rows, has_groups) = rows(Some(Isolation::default()));
+        assert_eq!(rows.len(), 2);
+        assert!(rows[0].threads.is_some() && rows[0].io_wait_threads.is_some());
+        assert_eq!((rows[0].cpu_strangers_pct, rows[0].cpu_steal_pct), (None, None));
+        assert!(!has_groups || rows[0].psi_cpu_some_pct.is_some() || rows[0].memory_used_bytes.is_some());
+    }
+}

@@ -1,0 +1,131 @@
+//! CPU time of the machine: user, system, waiting for disks, stolen; tasks that wait for a disk or for a CPU. Of a host:
+//! what its control group used, and for how long its quota kept it from running.
+
+use linux::cgroup::CpuTime;
+use record::rows::Sample;
+
+use super::{Probe, ProbeKind, grown};
+use crate::sample_source::{HostBounds, SampleSource};
+
+/// The table's entry.
+pub static KIND: ProbeKind = ProbeKind {
+    name: "cpu",
+    help: "CPU time by use, I/O wait, steal, throttling, run delay: /proc/stat, /proc/schedstat, a host's control group",
+    make: || Box::new(CpuProbe::default()),
+};
+
+#[derive(Default)]
+struct CpuProbe {
+    last: Option<CpuTicks>,
+    last_run_delay_ns: Option<u64>,
+    last_time: Option<CpuTime>,
+    last_throttled_ns: Option<u64>,
+}
+
+/// A line of `/proc/stat` about all CPUs or one. Old kernels have fewer columns.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CpuTicks {
+    user: u64,
+    system: u64,
+    idle: u64,
+    iowait: Option<u64>,
+    /// Given to other machines by the hypervisor.
+    pub steal: Option<u64>,
+}
+
+impl CpuTicks {
+    /// The line that begins with this: `cpu ` or `cpu3 `. Guest time is contained in user time already.
+    pub fn parse(stat: &str, begins: &str) -> Option<Self> {
+        let line = stat.lines().find_map(|line| line.strip_prefix(begins))?;
+        let columns: Vec<u64> = line.split_ascii_whitespace().map_while(|column| column.parse().ok()).collect();
+        let at = |index: usize| columns.get(index).copied();
+        Some(Self {
+            user: at(0)? + at(1)?,
+            system: at(2)? + at(5).unwrap_or(0) + at(6).unwrap_or(0),
+            idle: at(3)?,
+            iowait: at(4),
+            steal: at(7),
+        })
+    }
+
+    /// Not idle, and not taken by the hypervisor.
+    pub fn busy(&self) -> u64 {
+        self.user + self.system
+    }
+
+    /// All of them.
+    pub fn total(&self) -> u64 {
+        self.user + self.system + self.idle + self.iowait.unwrap_or(0) + self.steal.unwrap_or(0)
+    }
+}
+
+impl Probe for CpuProbe {
+    fn read(&mut self, source: &SampleSource, interval_s: f64, host: &mut Sample) {
+        match &source.host {
+            Some(bounds) => self.read_host(bounds, interval_s, host),
+            None => self.read_machine(source, interval_s, host),
+        }
+    }
+}
+
+impl CpuProbe {
+    fn read_machine(&mut self, source: &SampleSource, interval_s: f64, host: &mut Sample) {
+        let stat = source.proc.text("stat").unwrap_or_default();
+        let now = CpuTicks::parse(&stat, "cpu ");
+        if let (Some(last), Some(now)) = (self.last, now) {
+            fill(last, now, host);
+        }
+        self.last = now;
+        host.io_wait_threads = line_value(&stat, "procs_blocked ");
+        let run_delay_ns = source.proc.text("schedstat").and_then(|text| run_delay_ns(&text));
+        if let Some(waited_ns) = grown(self.last_run_delay_ns, run_delay_ns) {
+            host.run_delay_pct = Some(waited_ns as f64 / 1e9 / interval_s * 100.0);
+        }
+        self.last_run_delay_ns = run_delay_ns;
+    }
+
+    /// Run delay and threads that wait for a disk have been added up over its processes, and CPU time as well, for hosts
+    /// without a control group.
+    fn read_host(&mut self, bounds: &HostBounds, interval_s: f64, host: &mut Sample) {
+        let percent = 100.0 / (interval_s * 1e9 * bounds.capacity);
+        let now = bounds.usage.cpu;
+        if let Some(last) = self.last_time {
+            let share =
+                |of: fn(&CpuTime) -> u64| grown(Some(of(&last)), now.as_ref().map(of)).map(|ns| ns as f64 * percent);
+            (host.cpu_user_pct, host.cpu_system_pct) = (share(|time| time.user_ns), share(|time| time.system_ns));
+        }
+        self.last_time = now;
+        let throttled_ns = bounds.usage.throttled_ns;
+        host.cpu_throttled_pct = grown(self.last_throttled_ns, throttled_ns).map(|ns| {
+            // The kernel adds up the CPUs on which a group waits, so that a slow core may seem to wait longer than there was.
+            (ns as f64 / (interval_s * 1e9 * f64::from(bounds.usage.cores)) * 100.0).min(100.0)
+        });
+        self.last_throttled_ns = throttled_ns;
+    }
+}
+
+fn fill(last: CpuTicks, now: CpuTicks, host: &mut Sample) {
+    let total = now.total().saturating_sub(last.total());
+    if total == 0 {
+        return;
+    }
+    // The kernel's idle and iowait may step back a little (documented in proc(5)): that is none, not unknown.
+    let share = |before: u64, after: u64| after.saturating_sub(before) as f64 / total as f64 * 100.0;
+    host.cpu_user_pct = Some(share(last.user, now.user));
+    host.cpu_system_pct = Some(share(last.system, now.system));
+    host.cpu_iowait_pct = last.iowait.zip(now.iowait).map(|(before, after)| share(before, after));
+    host.cpu_steal_pct = last.steal.zip(now.steal).map(|(before, after)| share(before, after));
+}
+
+fn line_value(text: &str, start: &str) -> Option<u64> {
+    text.lines().find_map(|line| line.strip_prefix(start))?.trim().parse().ok()
+}
+
+/// Sum over the CPUs of the time that tasks waited for them: the eighth figure of a `cpuN` line (scheduler
+/// documentation, sched-stats).
+fn run_delay_ns(schedstat: &str) -> Option<u64> {
+    let cpus = schedstat.lines().filter(|line| line.starts_with("cpu"));
+    let delays: Vec<u64> =
+        cpus.map(|line| line.split_ascii_whitespace().nth(8)?.parse().ok()).collect::<Option<_>>()?;
+    (!delays.is_empty()).then(|| delays.iter().sum())
+}

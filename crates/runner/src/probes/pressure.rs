@@ -1,0 +1,57 @@
+//! Pressure stall information: the share of time in which some task waited for a CPU, for I/O, for memory.
+
+use linux::cgroup;
+use record::rows::Sample;
+
+use super::{Probe, ProbeKind, grown};
+use crate::groups::Usage;
+use crate::sample_source::SampleSource;
+
+/// The table's entry.
+pub static KIND: ProbeKind = ProbeKind {
+    name: "pressure",
+    help: "time in which tasks waited for CPU, I/O, memory: /proc/pressure (Linux 4.20, if it is switched on), a host's \
+           control group (version 2)",
+    make: || Box::new(Pressure::default()),
+};
+
+#[derive(Default)]
+struct Pressure {
+    cpu: PressureSource,
+    io: PressureSource,
+    memory: PressureSource,
+}
+
+impl Probe for Pressure {
+    fn read(&mut self, source: &SampleSource, interval_s: f64, host: &mut Sample) {
+        let total = |name: &str, of: fn(&Usage) -> &Option<cgroup::PressureTotals>| match &source.host {
+            Some(bounds) => of(&bounds.usage).map(|stall| stall.some_us),
+            None => source.proc.text(name).and_then(|text| total_us(&text)),
+        };
+        let cpu_us = total("pressure/cpu", |usage| &usage.cpu_stall);
+        host.psi_cpu_some_pct = self.cpu.share_pct(cpu_us, interval_s);
+        host.psi_io_some_pct = self.io.share_pct(total("pressure/io", |usage| &usage.io_stall), interval_s);
+        host.psi_memory_some_pct =
+            self.memory.share_pct(total("pressure/memory", |usage| &usage.memory_stall), interval_s);
+    }
+}
+
+#[derive(Default)]
+struct PressureSource {
+    last_us: Option<u64>,
+}
+
+impl PressureSource {
+    fn share_pct(&mut self, now_us: Option<u64>, interval_s: f64) -> Option<f64> {
+        let stalled_us = grown(self.last_us, now_us);
+        self.last_us = now_us;
+        // The kernel brings the total up to date a little late, so that a second may seem to have more than itself.
+        stalled_us.map(|us| (us as f64 / 1e6 / interval_s * 100.0).min(100.0))
+    }
+}
+
+/// Not `avg10`: that is a moving average.
+fn total_us(text: &str) -> Option<u64> {
+    let some = text.lines().find_map(|line| line.strip_prefix("some "))?;
+    some.split_ascii_whitespace().find_map(|field| field.strip_prefix("total="))?.parse().ok()
+}

@@ -1,0 +1,907 @@
+//! What processes use: for each role of the target the process that the lab started, or that
+//! was found behind the target's address, and all that came of it, added up; this program
+//! itself; and, in a host that Plimsoll made, all that run there.
+
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::fs;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use linux::procfs::{self, Stat};
+use record::events::ProcessShare;
+use record::rows::Sample;
+
+use crate::ports::{Finder, ServerProcesses, TargetLocation};
+use crate::sample_source::{ProcDir, SampleSource};
+
+/// A process of the target.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Member {
+    /// Name of its host.
+    pub host: String,
+    /// Its role.
+    pub role: String,
+    /// Its pid on this machine.
+    pub pid: u32,
+}
+
+/// Of `/proc/stat` and `/proc/PID/stat`: USER_HZ, which is 100 wherever Linux runs today, whatever the kernel's own rate.
+const TICKS_PER_S: f64 = 100.0;
+/// With more threads than this in one tree they are not looked at one by one: their run delay and I/O wait stay empty.
+const THREADS_MAX: u64 = 2000;
+
+/// The trees of all roles, and what was read of them last time.
+#[derive(Default)]
+pub struct ProcessForest {
+    /// By host and role.
+    trees: BTreeMap<(String, String), TreeSnapshot>,
+    /// This program.
+    own: TreeSnapshot,
+    /// Everything but this program and the host's first process.
+    whole: TreeSnapshot,
+    /// After the first reading, a process that was not there before has used all its time since.
+    has_base: bool,
+    /// Of every process.
+    before: LastTicks,
+    sought: Option<ExternalTarget>,
+    shares: Option<CpuShares>,
+}
+
+/// A target that is not, or not only, what the lab has started.
+pub struct ExternalTarget {
+    /// Finds its processes; `None` where there is no address to find them by.
+    finder: Option<Finder>,
+    /// Host and role of its row.
+    name: (String, String),
+    /// What was found last. A server that was found and does not listen any more is one that is down.
+    pub found: Option<TargetLocation>,
+}
+
+impl ExternalTarget {
+    /// Of whoever answers there, if that is known, by the name of its row: host and role.
+    pub fn new(address: Result<SocketAddr, String>, name: (String, String)) -> Self {
+        match address {
+            Ok(address) => Self { finder: Some(Finder::new(address, std::process::id())), name, found: None },
+            Err(why) => Self { finder: None, name, found: Some(TargetLocation::Unknown(why)) },
+        }
+    }
+
+    fn look(&mut self, proc: &ProcDir, all: &HashMap<u32, Stat>) -> Option<ServerProcesses> {
+        let was_here = matches!(self.found, Some(TargetLocation::Here(_)));
+        if let Some(finder) = &mut self.finder {
+            self.found = Some(match finder.look(proc, all) {
+                TargetLocation::Unknown(_) if was_here => TargetLocation::Here(ServerProcesses::default()),
+                found => found,
+            });
+        }
+        match &self.found {
+            Some(TargetLocation::Here(found)) => Some(found.clone()),
+            _ => None,
+        }
+    }
+}
+
+/// What a reading found.
+pub struct TreeReading {
+    /// A row for each role that runs.
+    pub roles: Vec<Sample>,
+    /// One for this program, `process` being empty.
+    pub own: Option<Sample>,
+    /// CPU time of all that belongs to the run, user and system, percent of the machine.
+    pub run: Option<(f64, f64)>,
+}
+
+/// Whose tree it is: what the lab has started, what was found, or both.
+#[derive(Default)]
+struct TreeRoots {
+    started: Option<u32>,
+    found: ServerProcesses,
+}
+
+impl ProcessForest {
+    /// Also tells what the run and each other process of the machine used: of a target that has to be found, and beside a lab in
+    /// this control group.
+    pub fn share_out(&mut self, sought: Option<ExternalTarget>, lab: Option<String>) {
+        (self.sought, self.shares) = (sought, Some(CpuShares::beside(lab)));
+    }
+
+    /// The target that has to be found.
+    pub fn sought(&self) -> Option<&ExternalTarget> {
+        self.sought.as_ref()
+    }
+
+    /// What each process of the target used so far, and each other one, the busiest first.
+    pub fn told(&self) -> (Vec<ProcessShare>, Vec<ProcessShare>) {
+        let told = |of_target: bool| self.shares.as_ref().map(|shares| shares.told(of_target)).unwrap_or_default();
+        (told(true), told(false))
+    }
+
+    /// Reads the processes of `members` and this program. `host` gives time, and host of this program's row; where the
+    /// source is a host that Plimsoll made, what runs there is added up into it.
+    pub fn read(
+        &mut self,
+        source: &SampleSource,
+        members: &[Member],
+        interval_s: f64,
+        host: &mut Sample,
+    ) -> TreeReading {
+        let proc = &source.proc;
+        let all: HashMap<u32, Stat> =
+            procfs::numbers(proc.path()).into_iter().filter_map(|pid| Some((pid, stat(proc, pid)?))).collect();
+        let scale = Scale { interval_s, cores: source.capacity().filter(|_| self.has_base) };
+        let before = std::mem::take(&mut self.before);
+        let mut scan = ProcessScan { proc, all: &all, before: &before, threads: HashMap::new() };
+        let row = |on: &str, process: &str| Sample {
+            at_s: host.at_s,
+            host: on.to_owned(),
+            process: process.to_owned(),
+            ..Sample::default()
+        };
+        let us = std::process::id();
+        let roots = self.roots(proc, members, &all);
+        self.trees.retain(|tree, _| roots.iter().any(|(name, _)| name == tree));
+        let (mut roles, mut target) = (Vec::new(), HashSet::new());
+        for (name, roots) in roots {
+            let tree = self.trees.entry(name.clone()).or_default();
+            let mut pids = descendants(&roots, us, &all, &tree.seen);
+            let family: HashSet<u32> = pids.iter().copied().collect();
+            pids.extend(roots.found.more.iter().filter(|pid| !family.contains(pid)));
+            if !pids.is_empty() {
+                let mut sample = row(&name.0, &name.1);
+                tree.read(&mut scan, &pids, scale, &mut sample);
+                // The others came with what they are beside, and go with it.
+                tree.seen.retain(|pid, _| family.contains(pid));
+                pids.retain(|pid| family.contains(pid));
+                tree.staff.read(&pids, &all, &mut sample);
+                roles.push(sample);
+            }
+            target.extend(family);
+            target.extend(roots.found.more);
+        }
+        // Only itself: its children are the target.
+        let own = all.contains_key(&us).then(|| {
+            let mut sample = row(&host.host, "");
+            self.own.own_only = true;
+            self.own.read(&mut scan, &[us], scale, &mut sample);
+            sample
+        });
+        if source.host.is_some() {
+            // The first process of a host only waits for this one.
+            let others: Vec<u32> = all.keys().copied().filter(|pid| *pid != us && *pid != 1).collect();
+            self.whole.read(&mut scan, &others, scale, host);
+            self.whole.read_io(&mut scan, &others, scale, host);
+            // Pages that are shared are in there several times; the host's memory is in columns of its own.
+            host.rss_bytes = None;
+        }
+        let run = self.shares.as_mut().and_then(|shares| {
+            // Programs that are operations are its children, too.
+            let ours = descendants(&TreeRoots { started: Some(us), ..TreeRoots::default() }, us, &all, &HashMap::new());
+            shares.read(proc, &all, &before, (target.iter().copied().chain(ours).collect(), &target), scale)
+        });
+        self.before = all.iter().map(|(pid, stat)| (*pid, (stat.started_ticks, ProcessTicks::of(stat)))).collect();
+        self.has_base = true;
+        TreeReading { roles, own, run }
+    }
+
+    /// Of each tree that there is now: those of the members, and the one that was found.
+    fn roots(
+        &mut self,
+        proc: &ProcDir,
+        members: &[Member],
+        all: &HashMap<u32, Stat>,
+    ) -> Vec<((String, String), TreeRoots)> {
+        let started = |member: &Member| {
+            let roots = TreeRoots { started: Some(member.pid), ..TreeRoots::default() };
+            ((member.host.clone(), member.role.clone()), roots)
+        };
+        let mut trees: Vec<((String, String), TreeRoots)> = members.iter().map(started).collect();
+        let Some(sought) = &mut self.sought else { return trees };
+        let Some(found) = sought.look(proc, all) else { return trees };
+        match trees.iter_mut().find(|(name, _)| *name == sought.name) {
+            Some((_, roots)) => roots.found = found,
+            None => trees.push((sought.name.clone(), TreeRoots { started: None, found })),
+        }
+        trees
+    }
+}
+
+/// One look at all processes.
+struct ProcessScan<'a> {
+    proc: &'a ProcDir,
+    all: &'a HashMap<u32, Stat>,
+    before: &'a LastTicks,
+    /// Process to its threads, once they were looked at.
+    threads: HashMap<u32, Vec<TrackedThread>>,
+}
+
+struct TrackedThread {
+    number: u32,
+    waits_for_disk: bool,
+    run_delay_ns: Option<u64>,
+}
+
+impl ProcessScan<'_> {
+    fn threads(&mut self, pid: u32) -> &[TrackedThread] {
+        let proc = self.proc;
+        self.threads.entry(pid).or_insert_with(|| {
+            let threads = threads(proc, pid).into_iter().filter_map(|(number, folder)| {
+                // A thread that ended meanwhile is none that waits.
+                let stat = procfs::stat_at(&folder)?;
+                let run_delay_ns = procfs::text(&folder.join("schedstat")).and_then(|text| run_delay_ns(&text));
+                Some(TrackedThread { number, waits_for_disk: stat.state == 'D', run_delay_ns })
+            });
+            threads.collect()
+        })
+    }
+}
+
+fn stat(proc: &ProcDir, pid: u32) -> Option<Stat> {
+    procfs::stat_at(&proc.path().join(pid.to_string())).filter(|stat| !stat.is_dead())
+}
+
+/// The roots and all that came of them: children of children, the process group of what the lab has started, and what was in the
+/// tree before and has been adopted by init since; but never `us`, unless that is what was started.
+fn descendants(roots: &TreeRoots, us: u32, all: &HashMap<u32, Stat>, seen: &HashMap<u32, u64>) -> Vec<u32> {
+    let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
+    for stat in all.values() {
+        children.entry(stat.parent).or_default().push(stat.pid);
+    }
+    let was_seen = |stat: &Stat| seen.get(&stat.pid) == Some(&stat.started_ticks);
+    let is_started = |stat: &Stat| roots.started.is_some_and(|root| stat.pid == root || stat.group == root);
+    let is_root = |stat: &&Stat| is_started(stat) || roots.found.roots.contains(&stat.pid) || was_seen(stat);
+    let mut open: Vec<u32> = all.values().filter(is_root).map(|stat| stat.pid).collect();
+    let mut found = HashSet::new();
+    while let Some(pid) = open.pop() {
+        if (pid != us || roots.started == Some(us)) && found.insert(pid) {
+            open.extend(children.get(&pid).into_iter().flatten());
+        }
+    }
+    let mut found: Vec<u32> = found.into_iter().collect();
+    found.sort_unstable();
+    found
+}
+
+#[derive(Clone, Copy)]
+struct Scale {
+    interval_s: f64,
+    /// `None` also at the first reading, when there is nothing to scale yet.
+    cores: Option<f64>,
+}
+
+/// What was read of a tree last time.
+#[derive(Default)]
+struct TreeSnapshot {
+    /// Pid to start: a pid alone is no name.
+    seen: HashMap<u32, u64>,
+    ticks: HashMap<u32, ProcessTicks>,
+    /// Thread to the time it waited for a CPU so far, nanoseconds.
+    run_delay_ns: HashMap<u32, u64>,
+    /// Who is there since when, and who went.
+    staff: RestartDetector,
+    /// Process to bytes read and written so far.
+    io_bytes: HashMap<u32, (u64, u64)>,
+    /// Children that ended are somebody else's.
+    own_only: bool,
+}
+
+/// CPU time of a process, user and system, and of those of its children that ended and were waited for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct ProcessTicks {
+    own: (u64, u64),
+    children: (u64, u64),
+}
+
+impl TreeSnapshot {
+    fn read(&mut self, scan: &mut ProcessScan<'_>, pids: &[u32], scale: Scale, row: &mut Sample) {
+        let (proc, all) = (scan.proc, scan.all);
+        let stats: Vec<&Stat> = pids.iter().filter_map(|pid| all.get(pid)).collect();
+        row.threads = Some(stats.iter().map(|stat| stat.threads).sum());
+        let page_bytes = rustix::param::page_size() as u64;
+        // Pages that several processes share are counted for each of them.
+        row.rss_bytes = Some(stats.iter().map(|stat| stat.resident_pages * page_bytes).sum());
+        let joined = self.joined(scan.before, &stats);
+        row.fds = stats.iter().map(|stat| open_files(&proc.path().join(stat.pid.to_string()))).sum();
+        let ticks = stats.iter().map(|stat| (stat.pid, ProcessTicks::of(stat))).collect();
+        if let Some(cores) = scale.cores {
+            let (user, system) = used(&self.ticks, &ticks, self.own_only);
+            let percent = |ticks: u64| ticks as f64 / TICKS_PER_S / scale.interval_s / cores * 100.0;
+            row.cpu_user_pct = Some(percent(user));
+            row.cpu_system_pct = Some(percent(system));
+        }
+        self.ticks = ticks;
+        self.seen = stats.iter().map(|stat| (stat.pid, stat.started_ticks)).collect();
+        self.read_threads(scan, &stats, (scale, joined), row);
+    }
+
+    /// Those that were there before and were not known to be of this tree: what they had used by then is not the tree's.
+    fn joined(&mut self, before: &LastTicks, stats: &[&Stat]) -> BTreeSet<u32> {
+        let mut joined = BTreeSet::new();
+        for stat in stats {
+            let then = before.get(&stat.pid).filter(|(started, _)| *started == stat.started_ticks);
+            if let (Some((_, ticks)), Entry::Vacant(free)) = (then, self.ticks.entry(stat.pid)) {
+                free.insert(*ticks);
+                joined.insert(stat.pid);
+            }
+        }
+        joined
+    }
+
+    fn read_threads(
+        &mut self,
+        scan: &mut ProcessScan<'_>,
+        stats: &[&Stat],
+        (scale, joined): (Scale, BTreeSet<u32>),
+        row: &mut Sample,
+    ) {
+        let mut delays = HashMap::new();
+        let mut waiting = 0;
+        let mut has_schedstat = true;
+        if row.threads.is_some_and(|threads| threads <= THREADS_MAX) {
+            for stat in stats {
+                for thread in scan.threads(stat.pid) {
+                    waiting += u64::from(thread.waits_for_disk);
+                    match thread.run_delay_ns {
+                        Some(delay_ns) => {
+                            delays.insert(thread.number, delay_ns);
+                            if joined.contains(&stat.pid) {
+                                self.run_delay_ns.insert(thread.number, delay_ns);
+                            }
+                        }
+                        None => has_schedstat = false,
+                    }
+                }
+            }
+            row.io_wait_threads = Some(waiting);
+            if scale.cores.is_some() && has_schedstat {
+                let waited_ns: u64 = delays
+                    .iter()
+                    .map(|(thread, now)| now.saturating_sub(self.run_delay_ns.get(thread).copied().unwrap_or(0)))
+                    .sum();
+                row.run_delay_pct = Some(waited_ns as f64 / 1e9 / scale.interval_s * 100.0);
+            }
+        }
+        self.run_delay_ns = delays;
+    }
+
+    /// What the processes had read from disks, and what they caused to be written, whenever that comes to pass. What one
+    /// that ended had done since the last reading is lost.
+    fn read_io(&mut self, scan: &mut ProcessScan<'_>, pids: &[u32], scale: Scale, row: &mut Sample) {
+        let folder = |pid: &u32| scan.proc.path().join(pid.to_string());
+        let now: HashMap<u32, (u64, u64)> =
+            pids.iter().filter_map(|pid| Some((*pid, io_bytes(&procfs::text(&folder(pid).join("io"))?)?))).collect();
+        if scale.cores.is_some() && !now.is_empty() {
+            let (mut read, mut written) = (0, 0);
+            for (pid, (read_now, written_now)) in &now {
+                let (read_before, written_before) = self.io_bytes.get(pid).copied().unwrap_or_default();
+                read += read_now.saturating_sub(read_before);
+                written += written_now.saturating_sub(written_before);
+            }
+            (row.disk_read_bytes, row.disk_write_bytes) = (Some(read), Some(written));
+        }
+        self.io_bytes = now;
+    }
+}
+
+impl ProcessTicks {
+    fn of(stat: &Stat) -> Self {
+        Self {
+            own: (stat.user_ticks, stat.system_ticks),
+            children: (stat.children_user_ticks, stat.children_system_ticks),
+        }
+    }
+}
+
+/// Ticks used since last time, user and system. A child that ended and was waited for is in its parent's account now, with
+/// all it ever used; what it had used by last time is taken off again.
+fn used(before: &HashMap<u32, ProcessTicks>, now: &HashMap<u32, ProcessTicks>, own_only: bool) -> (u64, u64) {
+    let one = |pick: fn(&ProcessTicks) -> (u64, u64)| {
+        let (mut own, mut children, mut gone) = (0, 0, 0);
+        for (pid, ticks) in now {
+            let (own_now, children_now) = pick(ticks);
+            let (own_before, children_before) = before.get(pid).map_or((0, 0), pick);
+            own += own_now.saturating_sub(own_before);
+            children += children_now.saturating_sub(children_before);
+        }
+        for (_, ticks) in before.iter().filter(|(pid, _)| !now.contains_key(pid)) {
+            let (own_before, children_before) = pick(ticks);
+            gone += own_before + children_before;
+        }
+        own + if own_only { 0 } else { u64::saturating_sub(children, gone) }
+    };
+    (one(|ticks| (ticks.own.0, ticks.children.0)), one(|ticks| (ticks.own.1, ticks.children.1)))
+}
+
+fn threads(proc: &ProcDir, pid: u32) -> Vec<(u32, PathBuf)> {
+    let folder = proc.path().join(pid.to_string()).join("task");
+    procfs::numbers(&folder).into_iter().map(|thread| (thread, folder.join(thread.to_string()))).collect()
+}
+
+/// The second figure of `/proc/PID/task/TID/schedstat`.
+fn run_delay_ns(schedstat: &str) -> Option<u64> {
+    schedstat.split_ascii_whitespace().nth(1)?.parse().ok()
+}
+
+/// `/proc/PID/io`. What was written and then thrown away, before it got to the disk, is taken off.
+fn io_bytes(io: &str) -> Option<(u64, u64)> {
+    let figure = |name: &str| io.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<u64>().ok());
+    Some((figure("read_bytes:")?, figure("write_bytes:")?.saturating_sub(figure("cancelled_write_bytes:")?)))
+}
+
+/// Open file descriptors. Many are not counted one by one: since Linux 6.2 the folder's size is their number (before, it
+/// is 0), give or take the threads that wait in `accept`, for which a number is taken already.
+fn open_files(process: &Path) -> Option<u64> {
+    const MANY: u64 = 256;
+    let folder = process.join("fd");
+    match fs::metadata(&folder).ok()?.len() {
+        0..MANY => fs::read_dir(&folder).ok().map(|files| files.flatten().count() as u64),
+        count => Some(count),
+    }
+}
+
+// To whom this machine's CPU time is put down: to all that belongs to the run together, and to
+// the other processes one by one.
+
+/// So many of each kind are told, the busiest first.
+const TOLD: usize = 16;
+
+/// What was read of all processes last time, and what each has used since the first.
+#[derive(Default)]
+pub struct CpuShares {
+    /// Control group of the lab whose processes are accounted for elsewhere.
+    lab: Option<String>,
+    /// Who belonged to the run at the last reading.
+    run: HashSet<u32>,
+    /// By pid and start: processes that used any time, or are the target's.
+    accounts: BTreeMap<(u32, u64), RoleAccount>,
+    time_s: f64,
+    cores: f64,
+}
+
+struct RoleAccount {
+    name: String,
+    ticks: u64,
+    is_target: bool,
+}
+
+/// What all processes had used when they were last read: pid to start and time.
+type LastTicks = HashMap<u32, (u64, ProcessTicks)>;
+
+impl CpuShares {
+    /// Beside a lab whose processes are in this control group.
+    pub fn beside(lab: Option<String>) -> Self {
+        Self { lab, ..Self::default() }
+    }
+
+    /// What the run used since the last reading, percent of the machine in user mode and in the kernel; `run` has all pids that
+    /// belong to it now, `target` those of the target. `None` at the first reading.
+    fn read(
+        &mut self,
+        proc: &ProcDir,
+        all: &HashMap<u32, Stat>,
+        before: &LastTicks,
+        (run, target): (HashSet<u32>, &HashSet<u32>),
+        scale: Scale,
+    ) -> Option<(f64, f64)> {
+        let is_same = |pid: &u32, started: u64| all.get(pid).is_some_and(|stat| stat.started_ticks == started);
+        // What has ended is in its parent's account now.
+        let counts = |pid: &u32, started: u64| match all.contains_key(pid) {
+            true => run.contains(pid) && is_same(pid, started),
+            false => self.run.contains(pid),
+        };
+        let then = before.iter().filter(|(pid, (started, _))| counts(pid, *started));
+        let then = then.map(|(pid, (_, ticks))| (*pid, *ticks)).collect();
+        let now = run.iter().filter_map(|pid| Some((*pid, ProcessTicks::of(all.get(pid)?)))).collect();
+        let (user, system) = used(&then, &now, false);
+        self.run = run;
+        let cores = scale.cores?;
+        (self.time_s, self.cores) = (self.time_s + scale.interval_s, cores);
+        for stat in all.values() {
+            self.note(proc, stat, before, target.contains(&stat.pid));
+        }
+        let percent = |ticks: u64| ticks as f64 / TICKS_PER_S / scale.interval_s / cores * 100.0;
+        Some((percent(user), percent(system)))
+    }
+
+    /// Adds up what a process used itself.
+    fn note(&mut self, proc: &ProcDir, stat: &Stat, before: &LastTicks, is_target: bool) {
+        if self.run.contains(&stat.pid) && !is_target {
+            return;
+        }
+        let ticks = |ticks: &ProcessTicks| ticks.own.0 + ticks.own.1;
+        let then = before.get(&stat.pid).filter(|(started, _)| *started == stat.started_ticks);
+        let used = ticks(&ProcessTicks::of(stat)).saturating_sub(then.map_or(0, |(_, then)| ticks(then)));
+        if used == 0 && !is_target {
+            return;
+        }
+        let is_labs = |lab: &String| {
+            let groups = proc.text(&format!("{}/cgroup", stat.pid)).unwrap_or_default();
+            groups.split(['/', '\n']).any(|name| name == lab)
+        };
+        if self.lab.as_ref().is_some_and(is_labs) {
+            return;
+        }
+        let account = self.accounts.entry((stat.pid, stat.started_ticks)).or_insert_with(|| RoleAccount {
+            name: stat.name.clone(),
+            ticks: 0,
+            is_target,
+        });
+        account.ticks += used;
+        account.is_target = is_target;
+        // It may have become another program since.
+        account.name.clone_from(&stat.name);
+    }
+
+    /// The processes of the target, or the others that used any time: the busiest first.
+    pub fn told(&self, of_target: bool) -> Vec<ProcessShare> {
+        let accounts = self.accounts.iter().filter(|(_, account)| account.is_target == of_target);
+        let percent = |ticks: u64| ticks as f64 / TICKS_PER_S / self.time_s / self.cores * 100.0;
+        let share = |(pid, account): (u32, &RoleAccount)| ProcessShare {
+            name: account.name.clone(),
+            pid,
+            cpu_pct: (percent(account.ticks) * 100.0).round() / 100.0,
+        };
+        let mut told: Vec<ProcessShare> = accounts.map(|((pid, _), account)| share((*pid, account))).collect();
+        told.sort_by(|a, b| b.cpu_pct.total_cmp(&a.cpu_pct).then(a.pid.cmp(&b.pid)));
+        told.truncate(TOLD);
+        told
+    }
+}
+
+// Who works in a tree of processes: when one that had been there for a while is gone and another
+// of the same name under the same parent has come, it was replaced.
+
+/// A process that was not there at so many readings had not settled: a program that is started for each request comes and goes.
+const SETTLED: u32 = 2;
+/// For so many readings after one is gone another counts as its replacement.
+const PATIENCE: u32 = 10;
+
+/// What was seen of a tree.
+#[derive(Debug, Default)]
+pub struct RestartDetector {
+    /// Pid to what it is.
+    there: HashMap<u32, TrackedProcess>,
+    /// Who had settled and went, and at how many readings nobody had taken its place.
+    gone: Vec<(TrackedProcess, u32)>,
+    has_base: bool,
+}
+
+#[derive(Debug, Clone)]
+struct TrackedProcess {
+    name: String,
+    parent: u32,
+    started_ticks: u64,
+    /// Readings that saw it.
+    readings: u32,
+}
+
+impl TrackedProcess {
+    fn replaces(&self, other: &Self) -> bool {
+        (self.name.as_str(), self.parent) == (other.name.as_str(), other.parent)
+    }
+}
+
+impl RestartDetector {
+    /// Looks at the tree again, and says how many were replaced since the last time; nothing at the first.
+    pub fn read(&mut self, pids: &[u32], all: &HashMap<u32, Stat>, row: &mut Sample) {
+        let mut before = std::mem::take(&mut self.there);
+        let mut came = Vec::new();
+        for stat in pids.iter().filter_map(|pid| all.get(pid)) {
+            // A pid alone is no name.
+            let known = before.remove(&stat.pid).filter(|worker| worker.started_ticks == stat.started_ticks);
+            let mut worker = known.unwrap_or_else(|| TrackedProcess {
+                name: stat.name.clone(),
+                parent: stat.parent,
+                started_ticks: stat.started_ticks,
+                readings: 0,
+            });
+            if worker.readings == 0 {
+                came.push(worker.clone());
+            }
+            worker.readings += 1;
+            self.there.insert(stat.pid, worker);
+        }
+        self.gone.retain_mut(|(_, readings)| {
+            *readings += 1;
+            *readings <= PATIENCE
+        });
+        // Whose parent is gone as well was not replaced by it.
+        let settled = before.into_values().filter(|worker| worker.readings >= SETTLED);
+        self.gone.extend(settled.filter(|worker| self.there.contains_key(&worker.parent)).map(|worker| (worker, 0)));
+        let replaced = came.iter().filter(|worker| self.is_replacement(worker)).count();
+        row.processes_replaced = self.has_base.then_some(replaced as u64);
+        self.has_base = true;
+    }
+
+    fn is_replacement(&mut self, worker: &TrackedProcess) -> bool {
+        let place = self.gone.iter().position(|(gone, _)| worker.replaces(gone));
+        place.map(|place| self.gone.swap_remove(place)).is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fixture::TestDir;
+
+    use super::*;
+    use crate::sample_source::HostBounds;
+
+    /// A line as of Linux 6: 22 figures after the state are enough.
+    fn stat_line(
+        pid: u32,
+        parent: u32,
+        group: u32,
+        (user, system): (u64, u64),
+        (children_user, children_system): (u64, u64),
+    ) -> String {
+        format!(
+            "{pid} (a (b) c) S {parent} {group} 1 0 -1 4194304 1 0 0 0 {user} {system} {children_user} {children_system} 20 0 2 0 1{pid} 1000 7 18446744073709551615\n"
+        )
+    }
+
+    struct Machine(TestDir);
+
+    impl Machine {
+        fn with(processes: &[(u32, String)]) -> Self {
+            let machine = Self(TestDir::new());
+            machine.0.write("stat", "cpu  1 1 1 1\ncpu0 1 1 1 1\ncpu1 1 1 1 1\n");
+            for (pid, stat) in processes {
+                machine.0.write(&format!("{pid}/stat"), stat);
+                machine.0.write(&format!("{pid}/task/{pid}/stat"), &stat.replace(" S ", " D "));
+                machine.0.write(&format!("{pid}/task/{pid}/schedstat"), &format!("5 {}000000 3\n", pid));
+            }
+            machine
+        }
+
+        fn read(&self, forest: &mut ProcessForest) -> Sample {
+            let members = [Member { host: "n1".to_owned(), role: "server".to_owned(), pid: 10 }];
+            let mut host = Sample { host: "n1".to_owned(), ..Sample::default() };
+            let reading = forest.read(&SampleSource::machine(ProcDir::at(&self.0)), &members, 1.0, &mut host);
+            assert_eq!(host, Sample { host: "n1".to_owned(), ..Sample::default() }, "the machine is the probes'");
+            reading.roles.into_iter().next().unwrap_or_default()
+        }
+
+        fn reads(&self, pid: u32, bytes: u64) {
+            let text = format!("rchar: 9\nread_bytes: {bytes}\nwrite_bytes: 8192\ncancelled_write_bytes: 4096\n");
+            self.0.write(&format!("{pid}/io"), &text);
+        }
+
+        /// As seen from inside a host that can do as much as two of the machine's cores.
+        fn whole(&self, forest: &mut ProcessForest) -> Sample {
+            let host = Some(HostBounds { capacity: 2.0, ..HostBounds::default() });
+            let mut sample = Sample::default();
+            forest.read(&SampleSource { proc: ProcDir::at(&self.0), host }, &[], 1.0, &mut sample);
+            sample
+        }
+    }
+
+    #[test]
+    fn a_stat_line_is_read_whatever_the_program_calls_itself() {
+        let stat = Stat::parse(&stat_line(10, 1, 9, (3, 4), (5, 6))).unwrap();
+        assert_eq!((stat.pid, stat.name.as_str(), stat.state, stat.parent, stat.group), (10, "a (b) c", 'S', 1, 9));
+        assert_eq!(
+            (stat.user_ticks, stat.system_ticks, stat.children_user_ticks, stat.children_system_ticks),
+            (3, 4, 5, 6)
+        );
+        assert_eq!((stat.threads, stat.started_ticks, stat.resident_pages), (2, 110, 7));
+        assert_eq!(Stat::parse("10 (sh"), None);
+        assert_eq!(Stat::parse(""), None);
+    }
+
+    #[test]
+    fn children_groups_and_adopted_ones_are_of_the_tree() {
+        let stats = |lines: &[String]| -> HashMap<u32, Stat> {
+            lines.iter().map(|line| Stat::parse(line).unwrap()).map(|stat| (stat.pid, stat)).collect()
+        };
+        let line = |pid, parent, group| stat_line(pid, parent, group, (0, 0), (0, 0));
+        let all = stats(&[
+            line(10, 1, 10),
+            line(11, 10, 10),
+            line(12, 11, 12),
+            line(13, 1, 10),
+            line(20, 1, 20),
+            line(21, 20, 20),
+        ]);
+        let descendants = |root, all: &HashMap<u32, Stat>, seen: &HashMap<u32, u64>| {
+            descendants(&TreeRoots { started: Some(root), ..TreeRoots::default() }, 1, all, seen)
+        };
+        assert_eq!(descendants(10, &all, &HashMap::new()), [10, 11, 12, 13]);
+        // 20 was seen below 10 before its parent died; with another start time it would be another process.
+        assert_eq!(descendants(10, &all, &HashMap::from([(20, 120)])), [10, 11, 12, 13, 20, 21]);
+        assert_eq!(descendants(10, &all, &HashMap::from([(20, 999)])), [10, 11, 12, 13]);
+        // The lab's process has ended, its group has not.
+        let orphans = stats(&[line(13, 1, 10)]);
+        assert_eq!(descendants(10, &orphans, &HashMap::new()), [13]);
+    }
+
+    #[test]
+    fn a_tree_is_added_up() {
+        let mut forest = ProcessForest::default();
+        let line = |pid, parent, user| (pid, stat_line(pid, parent, 10, (user, 10), (0, 0)));
+        let first = Machine::with(&[line(10, 1, 100), line(11, 10, 50)]).read(&mut forest);
+        assert_eq!((first.cpu_user_pct, first.run_delay_pct), (None, None), "no base yet");
+        assert_eq!((first.threads, first.io_wait_threads), (Some(4), Some(2)));
+        let second = Machine::with(&[line(10, 1, 130), line(11, 10, 70)]).read(&mut forest);
+        // 50 ticks of 100 a second on 2 cores.
+        assert_eq!((second.cpu_user_pct, second.cpu_system_pct), (Some(25.0), Some(0.0)));
+        assert_eq!(second.run_delay_pct, Some(0.0));
+        assert_eq!(second.rss_bytes, Some(14 * rustix::param::page_size() as u64));
+    }
+
+    #[test]
+    fn a_role_that_comes_back_has_used_all_its_time_since() {
+        let mut forest = ProcessForest::default();
+        Machine::with(&[]).read(&mut forest);
+        let sample = Machine::with(&[(10, stat_line(10, 1, 10, (40, 20), (0, 0)))]).read(&mut forest);
+        assert_eq!((sample.cpu_user_pct, sample.cpu_system_pct), (Some(20.0), Some(10.0)));
+        assert_eq!(sample.run_delay_pct, Some(1.0));
+    }
+
+    /// A target that the search has come to this about.
+    fn sought(found: TargetLocation) -> ExternalTarget {
+        ExternalTarget { finder: None, name: ("local".to_owned(), "target".to_owned()), found: Some(found) }
+    }
+
+    fn here(roots: &[u32], more: &[u32]) -> TargetLocation {
+        let set = |pids: &[u32]| pids.iter().copied().collect();
+        TargetLocation::Here(ServerProcesses { roots: set(roots), more: set(more) })
+    }
+
+    impl Machine {
+        fn share_out(&self, forest: &mut ProcessForest) -> TreeReading {
+            let mut host = Sample::default();
+            forest.read(&SampleSource::machine(ProcDir::at(&self.0)), &[], 1.0, &mut host)
+        }
+    }
+
+    #[test]
+    fn a_server_that_was_found_is_the_target_and_the_rest_are_others() {
+        let mut forest = ProcessForest::default();
+        forest.share_out(Some(sought(here(&[10], &[30]))), None);
+        let line = |pid, parent, user, children| (pid, stat_line(pid, parent, 5, (user, 0), (children, 0)));
+        // Master, worker, a process of the same control group with a child elsewhere, and a hog with a child.
+        let before =
+            [line(10, 1, 100, 0), line(11, 10, 50, 0), line(30, 1, 7, 0), line(31, 30, 0, 0), line(20, 1, 0, 0)];
+        let first = Machine::with(&before).share_out(&mut forest);
+        assert_eq!((first.run, first.roles[0].threads), (None, Some(6)), "no base yet");
+        // The worker used 10 more and was waited for; another took its place.
+        let after =
+            [line(10, 1, 130, 60), line(12, 10, 5, 0), line(30, 1, 17, 0), line(31, 30, 20, 0), line(20, 1, 40, 0)];
+        let second = Machine::with(&after).share_out(&mut forest);
+        // 30 + 10 + 5 + 10 ticks of 200.
+        let target = &second.roles[0];
+        assert_eq!((target.host.as_str(), target.process.as_str()), ("local", "target"));
+        assert!((target.cpu_user_pct.unwrap() - 27.5).abs() < 1e-9 && (second.run.unwrap().0 - 27.5).abs() < 1e-9);
+        let share = |pid, cpu_pct| ProcessShare { name: "a (b) c".to_owned(), pid, cpu_pct };
+        let told = forest.told();
+        assert_eq!(told.0, [share(10, 15.0), share(30, 5.0), share(12, 2.5)]);
+        assert_eq!(told.1, [share(20, 20.0), share(31, 10.0)]);
+    }
+
+    #[test]
+    fn what_a_server_had_used_before_it_was_found_is_not_of_the_load() {
+        let mut forest = ProcessForest::default();
+        forest.share_out(Some(sought(TargetLocation::Unknown("it does not listen yet".to_owned()))), None);
+        let line = |pid, user| (pid, stat_line(pid, 1, 5, (user, 0), (0, 0)));
+        assert_eq!(Machine::with(&[line(10, 5_000)]).share_out(&mut forest).roles, []);
+        forest.sought.as_mut().unwrap().found = Some(here(&[10], &[]));
+        let reading = Machine::with(&[line(10, 5_020)]).share_out(&mut forest);
+        assert_eq!((reading.roles[0].cpu_user_pct, reading.run), (Some(10.0), Some((10.0, 0.0))));
+        assert_eq!(reading.roles[0].run_delay_pct, Some(0.0));
+        let told = forest.told();
+        assert_eq!((told.0[0].cpu_pct, told.1.len()), (10.0, 0));
+    }
+
+    #[test]
+    fn what_runs_in_the_labs_control_group_is_no_other_process() {
+        let mut forest = ProcessForest::default();
+        forest.share_out(None, Some("plimsoll-run".to_owned()));
+        let machine = |user| {
+            let line = |pid| (pid, stat_line(pid, 1, 5, (user, 0), (0, 0)));
+            let machine = Machine::with(&[line(10), line(20)]);
+            machine.0.write("10/cgroup", "4:cpu:/plimsoll-run/n1/server\n0::/\n");
+            machine.0.write("20/cgroup", "4:cpu:/plimsoll-run-2/n1/server\n0::/\n");
+            machine
+        };
+        machine(0).share_out(&mut forest);
+        machine(20).share_out(&mut forest);
+        assert_eq!(forest.told().1.iter().map(|share| share.pid).collect::<Vec<_>>(), [20]);
+    }
+
+    #[test]
+    fn in_a_host_everything_that_runs_is_added_up() {
+        let mut forest = ProcessForest::default();
+        let line = |pid, user| (pid, stat_line(pid, 1, pid, (user, 0), (0, 0)));
+        let machine = Machine::with(&[line(10, 100), line(20, 100)]);
+        machine.reads(10, 0);
+        let first = machine.whole(&mut forest);
+        assert_eq!((first.threads, first.io_wait_threads), (Some(4), Some(2)));
+        assert_eq!((first.cpu_user_pct, first.run_delay_pct, first.disk_read_bytes), (None, None, None), "no base yet");
+        // Of no role, and what a new process did has been done since.
+        let machine = Machine::with(&[line(10, 130), line(20, 120), line(30, 10)]);
+        machine.reads(10, 512);
+        machine.reads(30, 100);
+        let second = machine.whole(&mut forest);
+        // 60 ticks of 200.
+        assert_eq!(second.cpu_user_pct, Some(30.0));
+        assert_eq!((second.disk_read_bytes, second.disk_write_bytes), (Some(612), Some(4096)));
+        assert!((second.run_delay_pct.unwrap() - 3.0).abs() < 1e-9 && second.rss_bytes.is_none());
+    }
+
+    #[test]
+    fn a_child_that_ended_is_counted_once() {
+        let ticks = |own: u64, children: u64| ProcessTicks { own: (own, 0), children: (children, 0) };
+        let before = HashMap::from([(10, ticks(100, 0)), (11, ticks(50, 0))]);
+        // 11 used 5 more, ended and was waited for: its 55 are in 10's account.
+        let after = HashMap::from([(10, ticks(103, 55))]);
+        assert_eq!(used(&before, &after, false), (8, 0));
+        // It was not waited for: what it used last is lost, and nothing is below 0.
+        assert_eq!(used(&before, &HashMap::from([(10, ticks(103, 0))]), false), (3, 0));
+        // One that came and went in between is in the account as well.
+        assert_eq!(used(&before, &HashMap::from([(10, ticks(100, 7)), (11, ticks(50, 0))]), false), (7, 0));
+        // This program's children are the target.
+        assert_eq!(used(&before, &after, true), (3, 0));
+    }
+
+    /// Processes as pid, parent and name; the pid tells the start as well. Returns how many were replaced.
+    fn look(staff: &mut RestartDetector, processes: &[(u32, u32, &str)]) -> Option<u64> {
+        let stat = |pid: u32, parent: u32, name: &str| {
+            Stat::parse(&format!("{pid} ({name}) S {parent} 1 1 0 -1 0 1 0 0 0 0 0 0 0 20 0 2 0 1{pid} 1000 7 0"))
+                .unwrap()
+        };
+        let all: HashMap<u32, Stat> =
+            processes.iter().map(|(pid, parent, name)| (*pid, stat(*pid, *parent, name))).collect();
+        let pids: Vec<u32> = all.keys().copied().collect();
+        let mut row = Sample::default();
+        staff.read(&pids, &all, &mut row);
+        row.processes_replaced
+    }
+
+    const MASTER: (u32, u32, &str) = (10, 1, "master");
+
+    #[test]
+    fn a_worker_that_its_master_starts_again_was_replaced() {
+        let mut staff = RestartDetector::default();
+        assert_eq!(look(&mut staff, &[MASTER, (11, 10, "worker"), (12, 10, "worker")]), None, "no base yet");
+        assert_eq!(look(&mut staff, &[MASTER, (11, 10, "worker"), (12, 10, "worker")]), Some(0));
+        assert_eq!(look(&mut staff, &[MASTER, (12, 10, "worker"), (20, 10, "worker")]), Some(1));
+        assert_eq!(look(&mut staff, &[MASTER, (12, 10, "worker"), (20, 10, "worker")]), Some(0), "once");
+    }
+
+    #[test]
+    fn a_master_may_take_its_time() {
+        let mut staff = RestartDetector::default();
+        look(&mut staff, &[MASTER, (11, 10, "worker")]);
+        look(&mut staff, &[MASTER, (11, 10, "worker")]);
+        for _ in 0..3 {
+            assert_eq!(look(&mut staff, &[MASTER]), Some(0));
+        }
+        assert_eq!(look(&mut staff, &[MASTER, (20, 10, "worker")]), Some(1));
+    }
+
+    #[test]
+    fn what_comes_and_goes_for_each_request_is_not_replaced() {
+        let mut staff = RestartDetector::default();
+        look(&mut staff, &[MASTER]);
+        for pid in 20..30 {
+            assert_eq!(look(&mut staff, &[MASTER, (pid, 10, "cgi")]), Some(0));
+        }
+    }
+
+    #[test]
+    fn a_worker_more_or_of_another_name_or_parent_replaces_nobody() {
+        let mut staff = RestartDetector::default();
+        look(&mut staff, &[MASTER, (11, 10, "worker")]);
+        look(&mut staff, &[MASTER, (11, 10, "worker")]);
+        assert_eq!(look(&mut staff, &[MASTER, (11, 10, "worker"), (12, 10, "worker")]), Some(0));
+        assert_eq!(look(&mut staff, &[MASTER, (12, 10, "worker"), (13, 12, "worker"), (14, 10, "logger")]), Some(0));
+    }
+
+    #[test]
+    fn a_target_that_was_restarted_as_a_whole_is_not_its_own_workers_doing() {
+        let mut staff = RestartDetector::default();
+        look(&mut staff, &[MASTER, (11, 10, "worker")]);
+        look(&mut staff, &[MASTER, (11, 10, "worker")]);
+        assert_eq!(look(&mut staff, &[(30, 1, "master"), (31, 30, "worker")]), Some(0));
+    }
+}

@@ -1,0 +1,895 @@
+//! The runner's end: reads what it is told, line by line, has each order carried out on a
+//! thread of its own, and undoes everything when its input ends.
+
+use std::collections::BTreeMap;
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, BufRead, BufReader, ErrorKind, PipeReader, Read, Write};
+use std::net::Ipv4Addr;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::path::{Component, Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use linux::{ProcessGroup, RunTag, pipe_inode, procfs};
+use record::events::HostFigures;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::{Errno, ioctl_fionread};
+use rustix::process::{PidfdFlags, Signal, WaitOptions, kill_process, kill_process_group, pidfd_open, wait};
+
+use super::{
+    HOST_MARK, LINE_BYTES, MARK, NumberedOrder, Order, OrderRefusal, OrderReply, ProgramSpec, RunnerMessage, Setup,
+    VERSION, machine,
+};
+use crate::controls::Controls;
+use crate::groups::Groups;
+use crate::load_average::{LoadAverageThread, Sampler};
+use crate::machine::MachineBenchmark;
+use crate::messages::PIECE_BYTES;
+use crate::orders::ORDER_BYTES;
+use crate::ports::{self, PortError};
+use crate::probes::memory_bytes;
+use crate::process_tree::Member;
+use crate::shim;
+use crate::wiring::wire;
+
+/// Is the runner of a host: `plimsoll runner`, on its standard input and output. `inside` is the second start, in a host
+/// that the first has made. Gives the exit code.
+#[must_use]
+pub fn serve(inside: bool, mut input: File, output: File) -> u8 {
+    if inside && rustix::process::getpid().is_init() {
+        return be_init().unwrap_or(1);
+    }
+    let writer = MessageWriter::new(Box::new(output));
+    // Byte by byte: what follows the line is for whoever gets this input next.
+    let setup = match setup(&mut input) {
+        Ok(setup) => setup,
+        Err(reason) => return failed(&writer, reason),
+    };
+    if setup.isolation.is_some() && !inside && setup.version == VERSION {
+        let kept = input.try_clone().map_err(|error| error.to_string()).and_then(|input| shim::keep(&setup, input));
+        match kept {
+            Ok(Some(code)) => return u8::try_from(code).unwrap_or(1),
+            // The host is made, and we are its runner.
+            Ok(None) => {}
+            Err(reason) => return failed(&writer, reason),
+        }
+    }
+    serve_on(&setup, BufReader::new(input), writer)
+}
+
+fn failed(writer: &MessageWriter, reason: String) -> u8 {
+    writer.say(&RunnerMessage::Failed { reason });
+    1
+}
+
+fn setup(input: &mut impl Read) -> Result<Setup, String> {
+    let mut line = Vec::new();
+    let mut byte = [0];
+    while !line.ends_with(b"\n") && line.len() as u64 <= ORDER_BYTES {
+        match input.read(&mut byte) {
+            Ok(0) => break,
+            Ok(_) => line.push(byte[0]),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(format!("cannot read what the host is to be: {error}")),
+        }
+    }
+    serde_json::from_slice(&line).map_err(|error| match version_of(&line) {
+        Some(version) if version != VERSION => other_version(&version),
+        _ => format!("cannot understand what the host is to be: {error}"),
+    })
+}
+
+/// Of a setup that another version may have written in another way.
+fn version_of(line: &[u8]) -> Option<String> {
+    Some(serde_json::from_slice::<serde_json::Value>(line).ok()?.get("version")?.as_str()?.to_owned())
+}
+
+fn other_version(asked: &str) -> String {
+    format!("its runner is of version {VERSION}, and {asked} was asked for")
+}
+
+/// Serves one conversation to its end. `input` stands after the setup.
+fn serve_on(setup: &Setup, mut input: impl BufRead, writer: Arc<MessageWriter>) -> u8 {
+    if setup.version != VERSION {
+        return failed(&writer, other_version(&setup.version));
+    }
+    let runner = match Runner::begin(setup, Arc::clone(&writer)) {
+        Ok(runner) => Arc::new(runner),
+        Err(reason) => return failed(&writer, reason),
+    };
+    let ending = listen(&runner, &mut input, &writer);
+    runner.end();
+    match ending {
+        SessionEnd::Asked(number) => writer.done(number),
+        SessionEnd::Silent => {}
+        SessionEnd::Nonsense => return 1,
+    }
+    0
+}
+
+/// Why a conversation is over.
+enum SessionEnd {
+    /// It was asked to end, by this request.
+    Asked(u64),
+    /// Nobody speaks to it any more.
+    Silent,
+    /// What it hears is not meant for it.
+    Nonsense,
+}
+
+fn listen(runner: &Arc<Runner>, input: &mut impl BufRead, writer: &MessageWriter) -> SessionEnd {
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        match input.by_ref().take(ORDER_BYTES).read_until(b'\n', &mut line) {
+            // A line without its end was cut off with the conversation.
+            Ok(_) if !line.ends_with(b"\n") => return SessionEnd::Silent,
+            Ok(_) => {}
+            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+            Err(_) => return SessionEnd::Silent,
+        }
+        match serde_json::from_slice(&line) {
+            Ok(NumberedOrder { number, order: Order::End }) => return SessionEnd::Asked(number),
+            Ok(request) => Runner::take(runner, request),
+            Err(error) => match number_of(&line) {
+                Some(number) => writer.refused(number, OrderRefusal::system("understand an order", &error)),
+                None => return SessionEnd::Nonsense,
+            },
+        }
+    }
+}
+
+/// Of an order that is not understood, so that it can be refused.
+fn number_of(line: &[u8]) -> Option<u64> {
+    serde_json::from_slice::<serde_json::Value>(line).ok()?.get("number")?.as_u64()
+}
+
+impl OrderRefusal {
+    /// The system refused.
+    pub fn system(doing: impl Into<String>, error: &impl ToString) -> Self {
+        Self::System { doing: doing.into(), error: error.to_string() }
+    }
+}
+
+// Carries out orders: each on a thread of its own, but for signals, so that none waits for
+// another.
+
+/// A host's runner.
+pub struct Runner {
+    setup: Setup,
+    writer: Arc<MessageWriter>,
+    dirs: HostDirs,
+    groups: Arc<Groups>,
+    controls: Controls,
+    sampler: Mutex<Sampler>,
+    /// Kept while the host is there.
+    _load_average: Option<LoadAverageThread>,
+    processes: Arc<Processes>,
+}
+
+impl Runner {
+    /// Makes what the host needs and says that it is ready.
+    pub fn begin(setup: &Setup, writer: Arc<MessageWriter>) -> Result<Self, String> {
+        let dirs = HostDirs::make(setup)?;
+        let (groups, mut notices) = match Groups::make(setup) {
+            Ok((groups, notices)) => (Arc::new(groups), notices),
+            Err(reason) => {
+                dirs.end();
+                return Err(reason);
+            }
+        };
+        let load_average = LoadAverageThread::of_host(setup).unwrap_or_else(|error| {
+            notices.push(format!("its load average is that of the machine: {error}"));
+            None
+        });
+        let ready = RunnerMessage::Ready {
+            version: VERSION.to_owned(),
+            // In a host of its own it counts otherwise than the machine does.
+            pid: if setup.isolation.is_some() { 0 } else { std::process::id() },
+            folder: dirs.folder().to_path_buf(),
+            notices,
+        };
+        writer.say(&ready);
+        Ok(Self {
+            setup: setup.clone(),
+            controls: Controls::new(
+                &Setup { folder: dirs.folder().to_path_buf(), ..setup.clone() },
+                Arc::clone(&groups),
+            ),
+            sampler: Mutex::new(Sampler::new(setup, Arc::clone(&groups))),
+            _load_average: load_average,
+            processes: Arc::new(Processes::new(Arc::clone(&writer))),
+            groups,
+            dirs,
+            writer,
+        })
+    }
+
+    /// Has an order carried out; its answer is said when it comes.
+    pub fn take(this: &Arc<Self>, request: NumberedOrder) {
+        if let Order::Signal { .. } = request.order {
+            return this.carry_out(request);
+        }
+        let number = request.number;
+        let runner = Arc::clone(this);
+        let thread = std::thread::Builder::new().name("order".to_owned()).spawn(move || runner.carry_out(request));
+        if let Err(error) = thread {
+            this.writer.refused(number, OrderRefusal::system("start a thread", &error));
+        }
+    }
+
+    fn carry_out(&self, NumberedOrder { number, order }: NumberedOrder) {
+        if let Order::Start(program) = order {
+            // Says itself that it started, before the process can say anything.
+            return self.start(number, program);
+        }
+        match self.perform(number, order) {
+            Ok(answer) => self.writer.answer(number, answer),
+            Err(why) => self.writer.refused(number, why),
+        }
+    }
+
+    fn start(&self, number: u64, program: ProgramSpec) {
+        let program = self.marked(program);
+        if let Err(why) = self.processes.start(number, &program, &self.groups.join_files()) {
+            self.writer.refused(number, why);
+        }
+    }
+
+    fn perform(&self, number: u64, order: Order) -> Result<OrderReply, OrderRefusal> {
+        match order {
+            Order::Wire(wiring) => wire(&wiring, &self.setup.envelope).map(|()| OrderReply::Nothing),
+            Order::Signal { process, signal, group } => self.processes.signal(process, signal, group),
+            Order::Run { program, input, within_s } => {
+                let (program, groups) = (self.marked(program), self.groups.join_files());
+                run_program(&self.processes, number, &program, input, within_s, &groups)
+            }
+            Order::Ports { count } => {
+                let found = ports::free_at(Ipv4Addr::UNSPECIFIED, count);
+                found.map(|ports| OrderReply::Ports { ports }).map_err(refusal)
+            }
+            Order::CheckPort { port } => {
+                ports::check_at(Ipv4Addr::UNSPECIFIED, port).map(|()| OrderReply::Nothing).map_err(refusal)
+            }
+            Order::Folder { name } => self.dirs.make_folder(&name).map(|path| OrderReply::Folder { path }),
+            Order::RemoveFolder { name } => self.dirs.remove_folder(&name).map(|()| OrderReply::Nothing),
+            Order::Sample => {
+                let mut sampler = self.sampler.lock().unwrap_or_else(PoisonError::into_inner);
+                Ok(OrderReply::Samples { rows: sampler.sample(&self.processes.members(&self.setup.host)) })
+            }
+            Order::Inject { key, control } => self.controls.inject(&key, &control).map(|()| OrderReply::Nothing),
+            Order::Heal { key } => self.controls.heal(&key).map(|()| OrderReply::Nothing),
+            Order::MeasureStorage { for_s } => {
+                let measure = MachineBenchmark {
+                    folder: self.dirs.folder(),
+                    groups: &self.groups.disk_join_files(),
+                    is_throttled: self.setup.envelope.disk.is_throttled(),
+                };
+                Ok(OrderReply::Figures { figures: Box::new(measure.take(for_s)) })
+            }
+            Order::Figures => Ok(OrderReply::Figures { figures: Box::new(self.figures()) }),
+            Order::MeasureMachine => {
+                let measured = machine::measure_in(self.dirs.folder());
+                measured.map(|text| OrderReply::Text { text }).map_err(|reason| OrderRefusal::Cannot { reason })
+            }
+            // Both are somebody else's: whoever listens, and `start`.
+            Order::End | Order::Start(_) => Ok(OrderReply::Nothing),
+        }
+    }
+
+    /// With the marks by which its processes are found.
+    fn marked(&self, mut program: ProgramSpec) -> ProgramSpec {
+        program.environment.insert(MARK.to_owned(), self.setup.run.clone());
+        program.environment.insert(HOST_MARK.to_owned(), self.setup.host.clone());
+        program
+    }
+
+    fn figures(&self) -> HostFigures {
+        let envelope = &self.setup.envelope;
+        let cores = std::thread::available_parallelism().ok().and_then(|cores| u32::try_from(cores.get()).ok());
+        HostFigures {
+            cores: envelope.cores.or(cores),
+            core_speed: envelope.core_speed,
+            quota_period_s: self.groups.quota_period_s(),
+            memory_bytes: envelope.memory_bytes.or_else(machines_memory),
+            link_bits_per_s: envelope.link.rate_bits_per_s,
+            ..HostFigures::default()
+        }
+    }
+
+    /// Undoes everything. What stands still is let go first: it could not be ended.
+    pub fn end(&self) {
+        self.processes.close();
+        self.controls.heal_all();
+        let variables = vec![format!("{MARK}={}", self.setup.run), format!("{HOST_MARK}={}", self.setup.host)];
+        // What even this does not end waits for the kernel; the lab looks for it, too.
+        let _ = RunTag { variables, groups: self.processes.groups() }.end(false);
+        // What is left is removed with the groups of the run.
+        let _ = self.groups.remove();
+        self.dirs.end();
+    }
+}
+
+fn refusal(error: PortError) -> OrderRefusal {
+    match error {
+        PortError::Taken { port, .. } => OrderRefusal::PortTaken { port },
+        PortError::System { doing, error } => OrderRefusal::system(doing, &error),
+    }
+}
+
+fn machines_memory() -> Option<u64> {
+    memory_bytes(&procfs::text(Path::new("/proc/meminfo"))?, "MemTotal:")
+}
+
+// The processes of a host: started in its groups, their output and their ends said in the order
+// in which they came.
+
+const CHUNK_BYTES: usize = 16 << 10;
+/// Where the kernel gives no handle on a process, its end is looked for so often.
+const GLANCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
+
+/// All that were started.
+pub struct Processes {
+    writer: Arc<MessageWriter>,
+    table: Mutex<ProcessTable>,
+}
+
+#[derive(Default)]
+struct ProcessTable {
+    /// Nothing is started any more.
+    closed: bool,
+    by_number: BTreeMap<u64, Arc<ProcessEntry>>,
+}
+
+/// A process.
+pub struct ProcessEntry {
+    role: String,
+    pub pid: u32,
+    group: ProcessGroup,
+    /// In its environment; none where nobody asked for it.
+    marks: Vec<String>,
+    /// `None` once it was waited for: from then on its number may be somebody else's.
+    child: Mutex<Option<Child>>,
+}
+
+impl Processes {
+    pub fn new(writer: Arc<MessageWriter>) -> Self {
+        Self { writer, table: Mutex::default() }
+    }
+
+    fn table(&self) -> MutexGuard<'_, ProcessTable> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Starts a process under this number and says so; from then on its output and its end are said.
+    pub fn start(&self, number: u64, program: &ProgramSpec, groups: &[PathBuf]) -> Result<(), OrderRefusal> {
+        let (pipe, output) = io::pipe().map_err(|error| OrderRefusal::system("make a pipe", &error))?;
+        let pipes = pipe_inode(&pipe).into_iter().collect();
+        let copy = output.try_clone().map_err(|error| OrderRefusal::system("copy a pipe", &error))?;
+        let mut command = command(program)?;
+        command.stdin(Stdio::null()).stdout(copy).stderr(output);
+        let child = linux::spawn_in(command, groups).map_err(|error| not_started(program, &error))?;
+        let entry = self.enter(number, program, &program.role, child, pipes)?;
+        let pid = entry.pid;
+        self.writer.say(&RunnerMessage::Done { number, answer: OrderReply::Started { pid } });
+        let (writer, followed) = (Arc::clone(&self.writer), Arc::clone(&entry));
+        let follow = move || ProcessFollower { number, entry: &followed, pipe, writer: &writer, cut: Vec::new() }.run();
+        if std::thread::Builder::new().name("follower".to_owned()).spawn(follow).is_err() {
+            // It has been said that it started, so its end has to follow.
+            entry.kill();
+            self.writer.say(&RunnerMessage::Ended { process: number, how: entry.wait() });
+        }
+        Ok(())
+    }
+
+    /// Makes a process known that writes to these pipes, so that it is ended with the others.
+    pub fn enter(
+        &self,
+        number: u64,
+        program: &ProgramSpec,
+        role: &str,
+        child: Child,
+        pipes: Vec<u64>,
+    ) -> Result<Arc<ProcessEntry>, OrderRefusal> {
+        let pid = child.id();
+        let group = ProcessGroup::of(pid, pipes);
+        let marks = program.environment.get(MARK).map(|run| format!("{MARK}={run}")).into_iter().collect();
+        let entry = Arc::new(ProcessEntry { role: role.to_owned(), pid, group, marks, child: Mutex::new(Some(child)) });
+        let mut table = self.table();
+        if table.closed {
+            drop(table);
+            entry.kill();
+            entry.wait();
+            return Err(OrderRefusal::Cannot { reason: "the host is being taken down".to_owned() });
+        }
+        table.by_number.insert(number, Arc::clone(&entry));
+        Ok(entry)
+    }
+
+    pub fn signal(&self, process: u64, signal: i32, group: bool) -> Result<OrderReply, OrderRefusal> {
+        let known = self.table().by_number.get(&process).cloned();
+        let entry = known.ok_or_else(|| OrderRefusal::system(format!("signal process {process}"), &"there is none"))?;
+        let signal = Signal::from_named_raw(signal)
+            .ok_or_else(|| OrderRefusal::system(format!("send signal {signal}"), &"there is none of that number"))?;
+        entry.signal(signal, group);
+        Ok(OrderReply::Nothing)
+    }
+
+    /// Those that have a role and run.
+    pub fn members(&self, host: &str) -> Vec<Member> {
+        let entries: Vec<Arc<ProcessEntry>> = self.table().by_number.values().cloned().collect();
+        let running = entries.iter().filter(|entry| !entry.role.is_empty() && entry.child().is_some());
+        running.map(|entry| Member { host: host.to_owned(), role: entry.role.clone(), pid: entry.pid }).collect()
+    }
+
+    /// From now on nothing is started.
+    pub fn close(&self) {
+        self.table().closed = true;
+    }
+
+    /// The process group of each.
+    pub fn groups(&self) -> Vec<ProcessGroup> {
+        self.table().by_number.values().map(|entry| entry.group.clone()).collect()
+    }
+
+    /// Forgets a process that has ended with all that it started.
+    pub fn forget(&self, number: u64) {
+        self.table().by_number.remove(&number);
+    }
+}
+
+impl ProcessEntry {
+    fn child(&self) -> MutexGuard<'_, Option<Child>> {
+        self.child.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn signal(&self, signal: Signal, group: bool) {
+        let child = self.child();
+        if child.is_some() {
+            let Some(pid) = linux::pid(self.pid) else { return };
+            // Until it is waited for, its number is its own.
+            let _ = if group { kill_process_group(pid, signal) } else { kill_process(pid, signal) };
+        } else if group {
+            // Its number may be somebody else's by now.
+            for stat in self.group.members(&self.marks) {
+                linux::signal(&stat, signal);
+            }
+        }
+    }
+
+    /// Kills it, with its group.
+    pub fn kill(&self) {
+        self.signal(Signal::KILL, true);
+    }
+
+    /// How it ended, if it has.
+    pub fn ended(&self) -> Option<i32> {
+        let mut child = self.child();
+        let status = child.as_mut()?.try_wait().ok().flatten()?;
+        *child = None;
+        Some(how(status))
+    }
+
+    /// Waits for the end of a process that was killed.
+    pub fn wait(&self) -> i32 {
+        let status = self.child().take().and_then(|mut child| child.wait().ok());
+        status.map_or(-Signal::KILL.as_raw(), how)
+    }
+
+    /// A handle on it, where the kernel gives one.
+    pub fn handle(&self) -> Option<OwnedFd> {
+        pidfd_open(linux::pid(self.pid)?, PidfdFlags::empty()).ok()
+    }
+}
+
+/// The program with its arguments, environment and folder.
+pub fn command(program: &ProgramSpec) -> Result<Command, OrderRefusal> {
+    let [name, arguments @ ..] = program.command.as_slice() else {
+        return Err(OrderRefusal::system(format!("start `{}`", program.role), &"it has no program"));
+    };
+    let mut command = Command::new(name);
+    command.args(arguments).envs(&program.environment);
+    if let Some(folder) = &program.folder {
+        if !folder.is_dir() {
+            return Err(OrderRefusal::system(
+                format!("start `{name}` in {}", folder.display()),
+                &"there is no such folder",
+            ));
+        }
+        command.current_dir(folder);
+    }
+    Ok(command)
+}
+
+/// Why it could not be started.
+fn not_started(program: &ProgramSpec, error: &io::Error) -> OrderRefusal {
+    let name = program.command.first().cloned().unwrap_or_default();
+    if error.kind() == ErrorKind::NotFound {
+        return OrderRefusal::NoProgram { program: name };
+    }
+    OrderRefusal::system(format!("start `{name}` for `{}`", program.role), error)
+}
+
+/// Its exit code, or the signal that ended it, negative.
+pub fn how(status: ExitStatus) -> i32 {
+    status.code().or_else(|| status.signal().map(|signal| -signal)).unwrap_or(-1)
+}
+
+/// Waits until a process has ended (first) or something can be read (second).
+fn await_either(handle: Option<&OwnedFd>, pipe: Option<BorrowedFd<'_>>) -> (bool, bool) {
+    let mut waited: Vec<PollFd<'_>> = Vec::with_capacity(2);
+    waited.extend(handle.map(|handle| PollFd::new(handle, PollFlags::IN)));
+    waited.extend(pipe.map(|pipe| PollFd::from_borrowed_fd(pipe, PollFlags::IN)));
+    let within = handle.is_none().then_some(&GLANCE);
+    if poll(&mut waited, within).is_err() {
+        return (false, false);
+    }
+    let mut ready = waited.iter().map(|one| !one.revents().is_empty());
+    let ended = handle.is_none() || ready.next() == Some(true);
+    (ended, pipe.is_some() && ready.next() == Some(true))
+}
+
+/// Says what a process writes, and its end.
+struct ProcessFollower<'a> {
+    number: u64,
+    entry: &'a ProcessEntry,
+    pipe: PipeReader,
+    writer: &'a MessageWriter,
+    /// The beginning of a character whose end is still to come.
+    cut: Vec<u8>,
+}
+
+impl ProcessFollower<'_> {
+    fn run(mut self) {
+        use std::os::fd::AsFd as _;
+        let handle = self.entry.handle();
+        let (mut is_open, mut runs) = (true, true);
+        while is_open || runs {
+            let waited = if runs {
+                await_either(handle.as_ref(), is_open.then(|| self.pipe.as_fd()))
+            } else {
+                // What it started may still write.
+                (false, true)
+            };
+            if runs && waited.0 && self.end(&mut is_open) {
+                runs = false;
+            } else if waited.1 {
+                is_open = self.pass_on(CHUNK_BYTES);
+            }
+        }
+        self.say_cut();
+    }
+
+    /// If it has ended: says what it wrote until then, and its end. What others write meanwhile is not waited for.
+    fn end(&mut self, is_open: &mut bool) -> bool {
+        let Some(how) = self.entry.ended() else { return false };
+        let mut left = usize::try_from(ioctl_fionread(&self.pipe).unwrap_or(0)).unwrap_or(usize::MAX);
+        while left > 0 && *is_open {
+            let piece = left.min(CHUNK_BYTES);
+            *is_open = self.pass_on(piece);
+            left -= piece;
+        }
+        self.say_cut();
+        self.writer.say(&RunnerMessage::Ended { process: self.number, how });
+        true
+    }
+
+    /// Passes on what is there, up to `count` bytes. False at the end of all output.
+    fn pass_on(&mut self, count: usize) -> bool {
+        let mut buffer = [0; CHUNK_BYTES];
+        match self.pipe.read(&mut buffer[..count]) {
+            Ok(0) => false,
+            Ok(count) => {
+                self.say(&buffer[..count]);
+                true
+            }
+            Err(error) => error.kind() == ErrorKind::Interrupted,
+        }
+    }
+
+    fn say(&mut self, bytes: &[u8]) {
+        self.cut.extend_from_slice(bytes);
+        let whole = whole_characters(&self.cut);
+        let rest = self.cut.split_off(whole);
+        let text = String::from_utf8_lossy(&self.cut).into_owned();
+        self.cut = rest;
+        if !text.is_empty() {
+            self.writer.say(&RunnerMessage::Wrote { process: self.number, text });
+        }
+    }
+
+    fn say_cut(&mut self) {
+        if !self.cut.is_empty() {
+            let text = String::from_utf8_lossy(&self.cut).into_owned();
+            self.cut.clear();
+            self.writer.say(&RunnerMessage::Wrote { process: self.number, text });
+        }
+    }
+}
+
+/// Length without a character that only begins at the end.
+fn whole_characters(bytes: &[u8]) -> usize {
+    let longest = bytes.len().saturating_sub(3);
+    let begins = (longest..bytes.len()).rev().find(|at| bytes[*at] & 0xC0 == 0xC0);
+    let is_cut = |at: &usize| std::str::from_utf8(&bytes[*at..]).is_err_and(|error| error.error_len().is_none());
+    begins.filter(is_cut).unwrap_or(bytes.len())
+}
+
+// Programs that are run to their end: input given, output kept up to a limit, killed when the
+// time is over.
+
+/// Of standard output and of standard error, each, unless something else is asked for; what is more is left out, and said to be.
+pub const KEPT_BYTES: usize = 8 << 20;
+/// For output that is on its way when the program has ended.
+const PATIENCE: Duration = Duration::from_millis(200);
+const YEAR_S: f64 = 31_536_000.0;
+
+/// Runs it.
+fn run_program(
+    processes: &Processes,
+    number: u64,
+    program: &ProgramSpec,
+    input: String,
+    within_s: f64,
+    groups: &[PathBuf],
+) -> Result<OrderReply, OrderRefusal> {
+    let until = Instant::now() + Duration::from_secs_f64(within_s.clamp(0.0, YEAR_S));
+    let (output, output_in) = pipe()?;
+    let (errors, errors_in) = pipe()?;
+    let pipes = [pipe_inode(&output), pipe_inode(&errors)].into_iter().flatten().collect();
+    let mut command = command(program)?;
+    command.stdin(Stdio::piped()).stdout(output_in).stderr(errors_in);
+    let mut child = linux::spawn_in(command, groups).map_err(|error| not_started(program, &error))?;
+    let stdin = child.stdin.take();
+    // Without a role: it is none of the target's.
+    let entry = processes.enter(number, program, "", child, pipes)?;
+    let keeps_bytes = program.keeps_bytes.unwrap_or(KEPT_BYTES);
+    let gather = || Ok((PipeOutput::from(output, keeps_bytes)?, PipeOutput::from(errors, KEPT_BYTES)?));
+    let gathered = give(stdin, input).and_then(|()| gather());
+    let gathered = gathered.inspect_err(|_| entry.kill());
+    let how = await_end(&entry, until);
+    processes.forget(number);
+    let (output, errors) = gathered.map_err(|error| OrderRefusal::system("start a thread", &error))?;
+    let mut errors = errors.text();
+    let how = how.unwrap_or_else(|| {
+        errors.push_str(&format!("\n[killed: not done within {within_s} s]\n"));
+        entry.kill();
+        entry.wait()
+    });
+    Ok(OrderReply::Ran { how, output: output.text(), errors })
+}
+
+fn pipe() -> Result<(PipeReader, io::PipeWriter), OrderRefusal> {
+    io::pipe().map_err(|error| OrderRefusal::system("make a pipe", &error))
+}
+
+/// How it ended, if it did in time.
+fn await_end(entry: &ProcessEntry, until: Instant) -> Option<i32> {
+    loop {
+        if let Some(how) = entry.ended() {
+            return Some(how);
+        }
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return None;
+        }
+        linux::await_end(entry.pid, left);
+    }
+}
+
+/// Writes its input. A program that does not read it all is in its right.
+fn give(stdin: Option<ChildStdin>, input: String) -> io::Result<()> {
+    let Some(mut stdin) = stdin.filter(|_| !input.is_empty()) else { return Ok(()) };
+    let write = move || drop(stdin.write_all(input.as_bytes()));
+    std::thread::Builder::new().name("input".to_owned()).spawn(write).map(drop)
+}
+
+/// What comes from a pipe.
+struct PipeOutput {
+    kept: Arc<Mutex<Vec<u8>>>,
+    keeps_bytes: usize,
+    /// Closed by the reader when it is done.
+    done: Receiver<()>,
+}
+
+impl PipeOutput {
+    fn from(mut pipe: PipeReader, keeps_bytes: usize) -> io::Result<Self> {
+        let kept = Arc::new(Mutex::new(Vec::new()));
+        let (until_done, done) = channel::<()>();
+        let shared = Arc::clone(&kept);
+        let read = move || {
+            let mut buffer = [0; 16 << 10];
+            let mut left_out = 0;
+            // What cannot be kept is read all the same, so that nobody is held up.
+            while let Some(count) = pipe.read(&mut buffer).ok().filter(|count| *count > 0) {
+                let mut kept = shared.lock().unwrap_or_else(PoisonError::into_inner);
+                let room = keeps_bytes.saturating_sub(kept.len()).min(count);
+                kept.extend_from_slice(&buffer[..room]);
+                left_out += count - room;
+            }
+            if left_out > 0 {
+                let note = format!("\n[{left_out} bytes left out]\n");
+                shared.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(note.as_bytes());
+            }
+            drop(until_done);
+        };
+        std::thread::Builder::new().name("output".to_owned()).spawn(read)?;
+        Ok(Self { kept, keeps_bytes, done })
+    }
+
+    /// All of it, once the program has ended. What it left running may hold the other end of the pipe for ever.
+    fn text(&self) -> String {
+        let _ = self.done.recv_timeout(PATIENCE);
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut text = String::from_utf8_lossy(&kept).into_owned();
+        // What is no text grows when it is made one; whoever asked counts on what was to be kept.
+        if text.len() > kept.len().max(self.keeps_bytes) {
+            let end = (0..=self.keeps_bytes).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+            text.truncate(end);
+            text.push_str("\n[the rest, which is not text, left out]\n");
+        }
+        text
+    }
+}
+
+// The host's private folders.
+
+/// Where the host's folders are.
+pub struct HostDirs {
+    folder: PathBuf,
+    /// It goes with the host.
+    is_temporary: bool,
+}
+
+impl HostDirs {
+    /// The folder that the setup names, or a temporary one. One that is there already holds the data of the host, which was
+    /// cut off and is made again.
+    pub fn make(setup: &Setup) -> Result<Self, String> {
+        if !setup.folder.as_os_str().is_empty() {
+            let folder = setup.folder.clone();
+            fs::create_dir_all(&folder).map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
+            return Ok(Self { folder, is_temporary: false });
+        }
+        // With the host's name: two hosts of a run may be on one machine.
+        let folder = std::env::temp_dir().join(format!("plimsoll-run-{}.{}", setup.run, setup.host));
+        let made = DirBuilder::new().mode(0o700).create(&folder).or_else(|error| {
+            let is_ours = |found: fs::Metadata| found.is_dir() && found.uid() == rustix::process::geteuid().as_raw();
+            let there = error.kind() == ErrorKind::AlreadyExists;
+            // In a folder that all may write, somebody may have been here first.
+            if there && folder.symlink_metadata().is_ok_and(is_ours) { Ok(()) } else { Err(error) }
+        });
+        made.map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
+        Ok(Self { folder, is_temporary: true })
+    }
+
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// An empty folder of that name.
+    pub fn make_folder(&self, name: &str) -> Result<PathBuf, OrderRefusal> {
+        let path = self.named(name)?;
+        let made = remove(&path).and_then(|()| fs::create_dir_all(&path));
+        made.map_err(|error| OrderRefusal::system(format!("make {}", path.display()), &error))?;
+        Ok(path)
+    }
+
+    pub fn remove_folder(&self, name: &str) -> Result<(), OrderRefusal> {
+        let path = self.named(name)?;
+        remove(&path).map_err(|error| OrderRefusal::system(format!("remove {}", path.display()), &error))
+    }
+
+    fn named(&self, name: &str) -> Result<PathBuf, OrderRefusal> {
+        let mut parts = Path::new(name).components();
+        match (parts.next(), parts.next()) {
+            (Some(Component::Normal(_)), None) => Ok(self.folder.join(name)),
+            _ => Err(OrderRefusal::system(format!("use the folder `{name}`"), &"that is no name of a folder")),
+        }
+    }
+
+    /// Removes what it made.
+    pub fn end(&self) {
+        if self.is_temporary {
+            let _ = remove(&self.folder);
+        }
+    }
+}
+
+fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        done => done,
+    }
+}
+
+// What the runner says: whole lines, one after the other, whoever speaks.
+
+/// Standard output.
+pub struct MessageWriter {
+    /// `None` once nobody listens.
+    output: Mutex<Option<Box<dyn Write + Send>>>,
+}
+
+impl MessageWriter {
+    pub fn new(output: Box<dyn Write + Send>) -> Arc<Self> {
+        Arc::new(Self { output: Mutex::new(Some(output)) })
+    }
+
+    /// Says a line. That nobody listens is noticed at the input's end.
+    pub fn say(&self, said: &RunnerMessage) {
+        let Ok(mut line) = serde_json::to_vec(said) else { return };
+        line.push(b'\n');
+        if line.len() > LINE_BYTES {
+            // Whoever hears it would take us for broken.
+            if let RunnerMessage::Done { number, .. } | RunnerMessage::Refused { number, .. } = said {
+                self.refused(*number, OrderRefusal::system("answer", &"what there is to say is too long"));
+            }
+            return;
+        }
+        let mut output = self.output.lock().unwrap_or_else(PoisonError::into_inner);
+        let heard = output.as_mut().map(|output| output.write_all(&line).and_then(|()| output.flush()));
+        if matches!(heard, Some(Err(_))) {
+            *output = None;
+        }
+    }
+
+    pub fn done(&self, number: u64) {
+        self.say(&RunnerMessage::Done { number, answer: OrderReply::Nothing });
+    }
+
+    /// What came of an order. What a program printed is said in pieces, so that none is longer than a line may be.
+    pub fn answer(&self, number: u64, answer: OrderReply) {
+        let OrderReply::Ran { how, output, errors } = answer else {
+            return self.say(&RunnerMessage::Done { number, answer });
+        };
+        let rest = |text: String, to_errors| {
+            let mut text = text.as_str();
+            while text.len() > PIECE_BYTES / 2 {
+                let end = (0..=PIECE_BYTES.min(text.len())).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+                let (piece, more) = text.split_at(end);
+                self.say(&RunnerMessage::Printed { number, to_errors, text: piece.to_owned() });
+                text = more;
+            }
+            text.to_owned()
+        };
+        let (output, errors) = (rest(output, false), rest(errors, true));
+        self.say(&RunnerMessage::Done { number, answer: OrderReply::Ran { how, output, errors } });
+    }
+
+    pub fn refused(&self, number: u64, why: OrderRefusal) {
+        self.say(&RunnerMessage::Refused { number, why });
+    }
+}
+
+// The first process of a virtual host: starts the runner and waits for whatever is orphaned in
+// the host, as an init does. It is a process of its own because whoever waits for all children
+// takes the ends of those that others wait for.
+
+/// Runs until the runner has ended; gives its exit code. With this process, the kernel ends all others of the host.
+fn be_init() -> io::Result<u8> {
+    let mut command = Command::new(ourselves());
+    command.arg0("plimsoll").args(["runner", "--inside"]);
+    let runner = command.spawn()?.id();
+    loop {
+        match wait(WaitOptions::empty()) {
+            Ok(Some((pid, status))) if pid.as_raw_nonzero().get().unsigned_abs() == runner => {
+                return Ok(status.exit_status().and_then(|code| u8::try_from(code).ok()).unwrap_or(1));
+            }
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// Its name where that is seen from here, so that it is called by it.
+fn ourselves() -> PathBuf {
+    let named = std::env::current_exe().ok().filter(|path| path.exists());
+    named.unwrap_or_else(|| Path::new("/proc/self/exe").to_path_buf())
+}
+
+#[cfg(test)]
+mod tests;

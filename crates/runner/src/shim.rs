@@ -1,0 +1,187 @@
+//! The process that holds a virtual host's namespaces: makes them, shows inside what belongs
+//! there, starts the runner inside and waits for it. With it goes the host.
+
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, PipeWriter, Read as _, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::{Child, Command};
+
+use linux::mount::{self, PinnedPath};
+use linux::network;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::{PidfdFlags, pidfd_open};
+
+use crate::{Isolation, Setup, groups};
+
+/// Everything of ours inside a host.
+pub const FOLDER: &str = "/run/plimsoll";
+/// This program, inside a host.
+pub const PROGRAM: &str = "/run/plimsoll/plimsoll";
+/// The load average that the host shows, written by its runner.
+const LOAD_AVERAGE: &str = "/run/plimsoll/loadavg";
+const CGROUPS: &str = "/sys/fs/cgroup";
+const CHUNK_BYTES: usize = 64 << 10;
+
+/// Makes the host and starts this program again in it, as `plimsoll runner --inside`, with the setup as its first line and
+/// what follows on `input` after that; gives its exit code once it has ended. `None`: the host is made, and whoever called
+/// is its runner.
+///
+/// # Errors
+/// What could not be made, and why.
+pub fn keep(setup: &Setup, input: File) -> Result<Option<i32>, String> {
+    let Some(isolation) = &setup.isolation else { return Ok(None) };
+    if isolation.is_switch {
+        linux::leave_network().map_err(cannot("leave the machine's network"))?;
+        mount::keep_to_ourselves().map_err(cannot("keep mounts to itself"))?;
+        network::only_given_addresses();
+        own_sys()?;
+        return Ok(None);
+    }
+    groups::enter(setup).map_err(|error| error.to_string())?;
+    linux::leave_machine().map_err(cannot("leave the machine's namespaces"))?;
+    mount::keep_to_ourselves().map_err(cannot("keep mounts to itself"))?;
+    network::only_given_addresses();
+    furnish(&setup.host, isolation)?;
+    linux::be_called(&setup.host).map_err(cannot("be called by its name"))?;
+    let (child, runner) = start(isolation).map_err(cannot("start its first process, with a /proc of its own"))?;
+    let code = attend(child, runner, setup, input).map_err(cannot("wait for its first process"))?;
+    // What is left is removed with the run's groups.
+    let _ = groups::remove_host(setup);
+    Ok(Some(code))
+}
+
+/// For `map_err`: what could not be done, with what helps where that is known.
+fn cannot(doing: &str) -> impl FnOnce(io::Error) -> String {
+    move |error| {
+        let hint = match error.kind() {
+            ErrorKind::PermissionDenied => " (this needs CAP_SYS_ADMIN, which root in a container may lack)",
+            ErrorKind::InvalidInput => " (this kernel may lack it)",
+            _ => "",
+        };
+        format!("cannot {doing}: {error}{hint}")
+    }
+}
+
+/// The host's own /run, /dev/shm and /sys, what is shown in it, and its names.
+fn furnish(name: &str, isolation: &Isolation) -> Result<(), String> {
+    // Before anything is covered: what is shown inside may lie in what will be.
+    let hold = |path: &Path| PinnedPath::hold(path).map_err(cannot(&format!("find {}", path.display())));
+    let binds: Vec<_> =
+        isolation.binds.iter().map(|bind| Ok((bind, hold(&bind.from)?))).collect::<Result<_, String>>()?;
+    let named = ["/etc/hosts", "/etc/hostname", "/etc/resolv.conf"].map(|path| fs::canonicalize(path).ok());
+
+    mount::memory(Path::new("/run"), 0o755).map_err(cannot("mount a /run of its own"))?;
+    mount::memory(Path::new("/dev/shm"), 0o1777).map_err(cannot("mount a /dev/shm of its own"))?;
+    own_sys()?;
+    open_folder(Path::new("/run/lock"), 0o1777)?;
+    open_folder(Path::new(FOLDER), 0o755)?;
+
+    // A place in another that is covered, too, comes after it.
+    let mut binds: Vec<_> = binds.iter().collect();
+    binds.sort_by_key(|(bind, _)| bind.to.components().count());
+    for (bind, place) in binds {
+        let doing = format!("show {} at {}", bind.from.display(), bind.to.display());
+        place.show(&bind.to, bind.writable).map_err(cannot(&doing))?;
+    }
+    if let Some(volume) = &isolation.volume {
+        let doing = format!("mount {} at {}", volume.device.display(), volume.at.display());
+        let mounted = fs::create_dir_all(&volume.at).and_then(|()| mount::volume(&volume.device, &volume.at));
+        mounted.map_err(cannot(&doing))?;
+    }
+    let texts = [isolation.hosts_file.clone(), format!("{name}\n"), String::new()];
+    for ((file, place), text) in ["hosts", "hostname", "resolv.conf"].into_iter().zip(&named).zip(texts) {
+        let shown = own_file(file, place.as_deref(), &text);
+        shown.map_err(cannot(&format!("show an /etc/{file} of its own")))?;
+    }
+    let fresh = "0.00 0.00 0.00 1/1 1\n";
+    fs::write(LOAD_AVERAGE, fresh).map_err(cannot(&format!("write {LOAD_AVERAGE}")))
+}
+
+/// A /sys that shows our own network, with the cgroups where they were.
+fn own_sys() -> Result<(), String> {
+    let groups = Path::new(CGROUPS);
+    let groups = groups.is_dir().then(|| PinnedPath::hold(groups)).transpose().map_err(cannot("find the cgroups"))?;
+    mount::own_sys(groups.as_ref().map(|groups| (groups, Path::new(CGROUPS))))
+        .map_err(cannot("mount a /sys of its own"))
+}
+
+fn open_folder(path: &Path, mode: u32) -> Result<(), String> {
+    let made = fs::create_dir_all(path).and_then(|()| fs::set_permissions(path, fs::Permissions::from_mode(mode)));
+    made.map_err(cannot(&format!("make {}", path.display())))
+}
+
+/// A file of the host's own over one of the machine, at `place`: where the machine's really is, if there is one.
+fn own_file(file: &str, place: Option<&Path>, text: &str) -> io::Result<()> {
+    let own = Path::new(FOLDER).join(file);
+    fs::write(&own, text)?;
+    match place {
+        // Nobody inside misses what the machine has not; but the machine's names must be the host's.
+        None if file == "hosts" => {
+            Err(io::Error::other("this machine has no /etc/hosts, over which it could be shown"))
+        }
+        None => Ok(()),
+        Some(place) => PinnedPath::hold(&own)?.show(place, true),
+    }
+}
+
+fn start(isolation: &Isolation) -> io::Result<(Child, PipeWriter)> {
+    let (input, runner) = io::pipe()?;
+    let is_shown = isolation.binds.iter().any(|bind| bind.to == Path::new(PROGRAM));
+    let mut command = Command::new(if is_shown { PROGRAM } else { "/proc/self/exe" });
+    command.args(["runner", "--inside"]).stdin(input).current_dir("/");
+    // They name folders of the machine.
+    command.env_remove("TMPDIR").env_remove("XDG_RUNTIME_DIR");
+    let mut shown = vec![(LOAD_AVERAGE, "/proc/loadavg")];
+    // Written to, it would restart the machine.
+    if Path::new("/proc/sysrq-trigger").exists() {
+        shown.push(("/dev/null", "/proc/sysrq-trigger"));
+    }
+    if !Path::new("/proc/loadavg").exists() {
+        shown.remove(0);
+    }
+    Ok((linux::start_first(command, &shown)?, runner))
+}
+
+/// Passes the setup and then all that is said to us on, until the first process inside has ended. Without a thread: after
+/// the pid namespace is left, none can be started.
+fn attend(mut child: Child, runner: PipeWriter, setup: &Setup, mut input: File) -> io::Result<i32> {
+    let number = linux::pid(child.id()).ok_or(ErrorKind::NotFound)?;
+    let end = pidfd_open(number, PidfdFlags::empty())?;
+    let mut line = serde_json::to_vec(setup)?;
+    line.push(b'\n');
+    let mut runner = Some(runner);
+    pass_on(&mut runner, &line);
+    let mut buffer = vec![0; CHUNK_BYTES];
+    loop {
+        let mut waited = vec![PollFd::new(&end, PollFlags::IN)];
+        if runner.is_some() {
+            waited.push(PollFd::new(&input, PollFlags::IN));
+        }
+        match poll(&mut waited, None) {
+            Err(rustix::io::Errno::INTR) => continue,
+            done => done?,
+        };
+        let has_ended = !waited[0].revents().is_empty();
+        let can_be_read = waited.get(1).is_some_and(|input| !input.revents().is_empty());
+        if has_ended {
+            return Ok(child.wait()?.code().unwrap_or(1));
+        }
+        if can_be_read {
+            match input.read(&mut buffer) {
+                // The end of the input is the end of the runner's.
+                Ok(0) => runner = None,
+                Ok(count) => pass_on(&mut runner, &buffer[..count]),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(_) => runner = None,
+            }
+        }
+    }
+}
+
+/// A runner that does not listen any more is about to end, which is waited for.
+fn pass_on(runner: &mut Option<PipeWriter>, bytes: &[u8]) {
+    if runner.as_mut().is_some_and(|runner| runner.write_all(bytes).is_err()) {
+        *runner = None;
+    }
+}
