@@ -30,6 +30,7 @@ use crate::{Error, LoadOrder, ThreadInterval};
 mod backlog;
 mod connection;
 pub mod expectation;
+mod ids;
 mod limits;
 mod operation;
 pub mod pointer;
@@ -73,8 +74,8 @@ pub fn start<P: Protocol>(
     let control = Arc::new(LoadControl::default());
     let mut threads = Vec::new();
     for number in 0..script.threads {
-        let ways = ConnectPaths { addresses: Arc::clone(&addresses), sources: Arc::clone(&sources) };
-        let worker = Worker::new(Arc::clone(&script), Arc::clone(&control), ways, number, clock, sink.clone());
+        let paths = ConnectPaths { addresses: Arc::clone(&addresses), sources: Arc::clone(&sources) };
+        let worker = Worker::new(Arc::clone(&script), Arc::clone(&control), paths, number, clock, sink.clone());
         let spawned = worker.and_then(|worker| {
             let named = std::thread::Builder::new().name(format!("load-{number}"));
             let alarm = Alarm(Arc::clone(&control));
@@ -152,8 +153,8 @@ const ABORT: u8 = 2;
 pub struct LoadControl {
     orders: AtomicU8,
     is_flooded: AtomicBool,
-    has_told_of_redirects: AtomicBool,
-    has_told_of_budget: AtomicBool,
+    has_noticed_redirects: AtomicBool,
+    has_noticed_budget: AtomicBool,
 }
 
 impl LoadControl {
@@ -173,12 +174,12 @@ impl LoadControl {
 
     /// Whether nobody has told of redirects yet; from now on somebody has.
     pub fn is_first_redirect(&self) -> bool {
-        !self.has_told_of_redirects.swap(true, Ordering::Relaxed)
+        !self.has_noticed_redirects.swap(true, Ordering::Relaxed)
     }
 
     /// The same of the budget of answers.
     pub fn is_first_beyond_budget(&self) -> bool {
-        !self.has_told_of_budget.swap(true, Ordering::Relaxed)
+        !self.has_noticed_budget.swap(true, Ordering::Relaxed)
     }
 
     pub fn is_flooded(&self) -> bool {

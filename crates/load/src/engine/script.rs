@@ -8,6 +8,7 @@ use std::sync::Arc;
 use experiment::plan::{self, Connections, Expected, Load, Rate, SlotContent, StepOrder};
 
 use super::expectation::{self, CaptureSlot, Expectation, OperationPart, WantedFields};
+use super::ids::ConnId;
 use super::operation::{self, Agent, AgentService, Audit};
 use super::tls_stream::peers;
 use crate::protocols::{Call, Protocol};
@@ -95,7 +96,7 @@ pub struct CompiledStep {
     /// What is kept of it.
     pub keeps: Vec<CaptureSlot>,
     /// Whether any of these takes more than comparing or copying bytes.
-    pub looks_closely: bool,
+    pub is_costly: bool,
     /// Whether its request takes calling a script.
     pub asks_script: bool,
     /// Done in every n-th cycle.
@@ -185,7 +186,7 @@ impl<P: Protocol> Script<P> {
     /// The request of the agent's step.
     #[inline]
     pub fn request(&self, agent: &Agent) -> &P::Request {
-        &self.requests[agent.place.requests as usize + usize::from(agent.step)]
+        &self.requests[agent.place.requests as usize + agent.step.index()]
     }
 }
 
@@ -254,13 +255,9 @@ impl<P: Protocol> ScriptCompiler<'_, P> {
         let every = u64::from(step.every.max(1));
         let asks_script = arguments.iter().any(|argument| argument.template.asks_script());
         // What a script gave may have to be written again.
-        let looks_closely = asks_script
-            || expects.iter().any(Expectation::looks_closely)
-            || keeps.iter().any(CaptureSlot::looks_closely);
-        Ok((
-            CompiledStep { name, arguments, expects, status, keeps, looks_closely, asks_script, every, audit },
-            requests,
-        ))
+        let is_costly =
+            asks_script || expects.iter().any(Expectation::is_costly) || keeps.iter().any(CaptureSlot::is_costly);
+        Ok((CompiledStep { name, arguments, expects, status, keeps, is_costly, asks_script, every, audit }, requests))
     }
 
     fn arguments(&self, number: usize, step: &plan::Step) -> Result<Vec<Argument>, String> {
@@ -474,9 +471,8 @@ impl Places {
     }
 
     /// The number, over all threads, of a thread's connection.
-    pub fn number_of(&self, thread: u32, connection: usize) -> u32 {
-        // It fits: there are fewer connections than numbers for them.
-        thread + connection as u32 * self.threads.max(1)
+    pub fn number_of(&self, thread: u32, connection: ConnId) -> u32 {
+        thread + connection.number() * self.threads.max(1)
     }
 
     /// The service of each connection of a thread. The thread's agents take them in turn: its first agent has the first of them, the

@@ -10,6 +10,7 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, send, sendmsg};
 
 use super::connection::{READS, SocketState, SocketStream, broken_cause};
+use super::ids::ConnId;
 use super::worker::Worker;
 use crate::protocols::{AttemptCause, Protocol};
 use crate::tls::{TlsPeers, TlsSession, TlsTrust};
@@ -26,8 +27,8 @@ pub struct TlsStream {
 
 impl TlsStream {
     /// Sends a request, or as much of it as the socket takes; the session keeps the rest.
-    pub fn say(&mut self, clear: &[u8]) -> Result<(), AttemptCause> {
-        self.session.say(clear)?;
+    pub fn write_plaintext(&mut self, clear: &[u8]) -> Result<(), AttemptCause> {
+        self.session.write_plaintext(clear)?;
         self.write()
     }
 
@@ -48,7 +49,7 @@ impl TlsStream {
     }
 
     /// Says that nothing more will come, if the socket takes it.
-    pub fn say_goodbye(&mut self) {
+    pub fn send_close_notify(&mut self) {
         self.session.end();
         // Who has gone does not need to be told.
         let _ = self.write();
@@ -75,113 +76,113 @@ impl Write for TlsOutput<'_> {
 
 impl<P: Protocol> Worker<P> {
     /// The socket is connected, and the two sides have to agree on keys.
-    pub(super) fn shake(&mut self, number: usize, socket: OwnedFd, session: TlsSession, now: u64) {
-        self.connections[number].link = SocketState::Shaking(Box::new(TlsStream { socket, session }));
-        self.write_sealed(number, now);
+    pub(super) fn start_handshake(&mut self, conn: ConnId, socket: OwnedFd, session: TlsSession, now: u64) {
+        self.connections[conn].state = SocketState::Handshaking(Box::new(TlsStream { socket, session }));
+        self.write_tls(conn, now);
     }
 
     /// Sends what the session has to send.
-    pub(super) fn write_sealed(&mut self, number: usize, now: u64) {
-        if let Some(sealed) = self.connections[number].sealed()
-            && let Err(cause) = sealed.write()
+    pub(super) fn write_tls(&mut self, conn: ConnId, now: u64) {
+        if let Some(tls) = self.connections[conn].tls()
+            && let Err(cause) = tls.write()
         {
-            self.cut_off(number, cause, now);
+            self.tls_lost(conn, cause, now);
         }
     }
 
     /// Reads from a connection by TLS.
-    pub(super) fn read_sealed(&mut self, number: usize, is_gone: bool) {
-        let generation = self.connections[number].generation;
+    pub(super) fn read_tls(&mut self, conn: ConnId, is_gone: bool) {
+        let generation = self.connections[conn].generation;
         let mut buffer = std::mem::take(&mut self.buffer);
         let mut reads = 0;
-        while self.connections[number].generation == generation
-            && let Some(sealed) = self.connections[number].sealed()
+        while self.connections[conn].generation == generation
+            && let Some(tls) = self.connections[conn].tls()
         {
             if reads == READS {
-                self.read_later(number);
+                self.read_later(conn);
                 break;
             }
             reads += 1;
-            let received = recv(&sealed.socket, buffer.as_mut_slice(), RecvFlags::empty());
+            let received = recv(&tls.socket, buffer.as_mut_slice(), RecvFlags::empty());
             let now = self.now();
             match received {
                 // Without a word. So nobody can say whether an answer that ends with its connection is whole (RFC 9112, 9.8).
                 Ok((0, _)) => {
-                    let cause = self.connections[number].broken.unwrap_or(AttemptCause::Closed);
-                    self.cut_off(number, cause, now);
+                    let cause = self.connections[conn].broken.unwrap_or(AttemptCause::Closed);
+                    self.tls_lost(conn, cause, now);
                 }
                 Ok((count, _)) => {
-                    self.unseal(number, &buffer[..count], now);
+                    self.receive_tls(conn, &buffer[..count], now);
                     if count < buffer.len() && !is_gone {
                         break;
                     }
                 }
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => break,
-                Err(errno) => self.cut_off(number, broken_cause(errno), now),
+                Err(errno) => self.tls_lost(conn, broken_cause(errno), now),
             }
         }
         self.buffer = buffer;
     }
 
     /// The socket has ended or broken. Before there were keys nothing can have been sent.
-    fn cut_off(&mut self, number: usize, cause: AttemptCause, now: u64) {
-        if self.connections[number].is_up() {
-            self.link_lost(number, cause, now);
+    fn tls_lost(&mut self, conn: ConnId, cause: AttemptCause, now: u64) {
+        if self.connections[conn].is_up() {
+            self.connection_lost(conn, cause, now);
         } else {
-            self.connect_failed(number, AttemptCause::TlsClosed, now);
+            self.connect_failed(conn, AttemptCause::TlsClosed, now);
         }
     }
 
     /// Hands on what the bytes mean.
-    fn unseal(&mut self, number: usize, mut bytes: &[u8], now: u64) {
-        let generation = self.connections[number].generation;
+    fn receive_tls(&mut self, conn: ConnId, mut bytes: &[u8], now: u64) {
+        let generation = self.connections[conn].generation;
         let mut clear = std::mem::take(&mut self.clear);
-        while !bytes.is_empty() && self.connections[number].generation == generation {
-            match self.take_sealed(number, &mut bytes, now) {
-                Ok(()) => self.hand_on(number, &mut clear, now),
-                Err(cause) if self.connections[number].is_up() => self.link_lost(number, cause, now),
-                Err(cause) => self.connect_failed(number, cause, now),
+        while !bytes.is_empty() && self.connections[conn].generation == generation {
+            match self.decrypt(conn, &mut bytes, now) {
+                Ok(()) => self.deliver_plaintext(conn, &mut clear, now),
+                Err(cause) if self.connections[conn].is_up() => self.connection_lost(conn, cause, now),
+                Err(cause) => self.connect_failed(conn, cause, now),
             }
         }
         self.clear = clear;
         // What the handshake says next, or an answer to what the peer asks of the session itself.
-        if self.connections[number].generation == generation {
-            self.write_sealed(number, now);
+        if self.connections[conn].generation == generation {
+            self.write_tls(conn, now);
         }
     }
 
-    fn take_sealed(&mut self, number: usize, bytes: &mut &[u8], now: u64) -> Result<(), AttemptCause> {
-        let connection = &mut self.connections[number];
-        let Some(sealed) = connection.sealed() else { return Ok(()) };
-        if let Err(cause) = sealed.session.take(bytes) {
+    fn decrypt(&mut self, conn: ConnId, bytes: &mut &[u8], now: u64) -> Result<(), AttemptCause> {
+        let connection = &mut self.connections[conn];
+        let Some(tls) = connection.tls() else { return Ok(()) };
+        if let Err(cause) = tls.session.take(bytes) {
             // The peer is told why, if it can be.
-            let _ = sealed.write();
-            let refused = sealed.session.refused().filter(|_| !self.has_told_of_certificate);
+            let _ = tls.write();
+            let refused = tls.session.refused().filter(|_| !self.has_noticed_certificate);
             if let Some(why) = refused {
-                self.has_told_of_certificate = true;
-                self.tally.notices.push(format!("TLS: the target's certificate is not taken: {why}"));
+                self.has_noticed_certificate = true;
+                self.stats.notices.push(format!("TLS: the target's certificate is not taken: {why}"));
             }
             return Err(cause);
         }
-        if sealed.session.is_shaking() {
+        if tls.session.is_handshaking() {
             return Ok(());
         }
-        match std::mem::replace(&mut connection.link, SocketState::Down) {
-            SocketState::Shaking(sealed) => self.opened(number, SocketStream::Tls(sealed), now),
-            link => connection.link = link,
+        match std::mem::replace(&mut connection.state, SocketState::Down) {
+            SocketState::Handshaking(tls) => self.opened(conn, SocketStream::Tls(tls), now),
+            state => connection.state = state,
         }
         Ok(())
     }
 
-    fn hand_on(&mut self, number: usize, clear: &mut [u8], now: u64) {
-        let generation = self.connections[number].generation;
-        while self.connections[number].generation == generation
-            && let Some(sealed) = self.connections[number].sealed()
+    fn deliver_plaintext(&mut self, conn: ConnId, clear: &mut [u8], now: u64) {
+        let generation = self.connections[conn].generation;
+        while self.connections[conn].generation == generation
+            && let Some(tls) = self.connections[conn].tls()
         {
-            match sealed.session.read(clear) {
-                Some(0) => self.ended(number, now),
-                Some(count) => self.received(number, &clear[..count], now),
+            match tls.session.read(clear) {
+                Some(0) => self.ended(conn, now),
+                Some(count) => self.received(conn, &clear[..count], now),
                 None => return,
             }
         }

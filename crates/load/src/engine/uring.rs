@@ -20,7 +20,8 @@ use rustix::io::{ioctl_fionbio, ioctl_fionread};
 use rustix::net::sockopt::set_socket_linger;
 use rustix::net::{Shutdown, shutdown};
 
-use super::connection::{NOBODY, SocketState, SocketStream, broken_cause, event_data};
+use super::connection::{SocketState, SocketStream, broken_cause, event_data};
+use super::ids::{AgentId, ConnId};
 use super::worker::{Events, Worker};
 use crate::Error;
 use crate::protocols::Protocol;
@@ -37,7 +38,7 @@ impl<P: Protocol> Worker<P> {
         }
         match Ring::open(self.connections.len(), self.epoll.as_fd()) {
             Ok(ring) => self.ring = Some(Box::new(ring)),
-            Err(error) if self.thread == 0 => self.tally.notices.push(format!(
+            Err(error) if self.thread == 0 => self.stats.notices.push(format!(
                 "this system has no io_uring for us ({error}), so every request costs system calls of its own: up to a sixth more of \
                  the generator's CPU"
             )),
@@ -46,8 +47,8 @@ impl<P: Protocol> Worker<P> {
     }
 
     /// The connection takes requests from now on; how its bytes are carried.
-    pub(super) fn carry(&mut self, number: usize, stream: SocketStream) -> SocketStream {
-        let token = self.token(number);
+    pub(super) fn hand_to_ring(&mut self, conn: ConnId, stream: SocketStream) -> SocketStream {
+        let token = self.token(conn);
         match (stream, &mut self.ring) {
             (SocketStream::Plain(socket), Some(ring)) => {
                 // Who does not want to wait is told so at once, and the ring is to wait.
@@ -56,7 +57,7 @@ impl<P: Protocol> Worker<P> {
                     .map_err(Into::into)
                     .and_then(|()| ring.receive(token, socket.as_fd()));
                 self.fail_by_ring(handed);
-                SocketStream::Carried(socket)
+                SocketStream::Ring(socket)
             }
             (stream, _) => stream,
         }
@@ -69,29 +70,29 @@ impl<P: Protocol> Worker<P> {
         }
     }
 
-    fn token(&self, number: usize) -> RingToken {
-        RingToken::new(number, self.connections[number].generation)
+    fn token(&self, conn: ConnId) -> RingToken {
+        RingToken::new(conn.number(), self.connections[conn].generation)
     }
 
     /// The request goes out with the others of this turn.
-    pub(super) fn send_later(&mut self, number: usize) {
-        let token = self.token(number);
-        if let (Some(ring), SocketState::Up(SocketStream::Carried(socket))) =
-            (&mut self.ring, &self.connections[number].link)
+    pub(super) fn queue_on_ring(&mut self, conn: ConnId) {
+        let token = self.token(conn);
+        if let (Some(ring), SocketState::Up(SocketStream::Ring(socket))) =
+            (&mut self.ring, &self.connections[conn].state)
         {
             ring.send(token, socket.as_fd(), &self.outgoing);
         }
     }
 
     /// Encodes what has become ready in this turn, and hands over all but the last of it: that goes with the call that waits.
-    pub(super) fn send_carried(&mut self) {
+    pub(super) fn send_by_ring(&mut self) {
         let mut ready = std::mem::take(&mut self.ready);
         let mut parts = ready.chunks(AT_ONCE).peekable();
         while let Some(part) = parts.next() {
             let now = self.now();
-            for number in part {
-                if let Err(cause) = self.write_requests(*number, now) {
-                    self.broke_in_writing(*number, cause, now);
+            for conn in part {
+                if let Err(cause) = self.write_requests(*conn, now) {
+                    self.broke_in_writing(*conn, cause, now);
                 }
             }
             if parts.peek().is_some()
@@ -108,49 +109,49 @@ impl<P: Protocol> Worker<P> {
     }
 
     /// Deals with what the ring has told.
-    pub(super) fn take_arrivals(&mut self, events: &mut Events) {
+    pub(super) fn handle_completions(&mut self, events: &mut Events) {
         if events.arrivals.is_empty() {
             return;
         }
         let now = self.now();
         let mut buffer = std::mem::take(&mut self.buffer);
         for arrival in events.arrivals.drain(..) {
-            self.take_arrival(arrival, &mut buffer, now);
+            self.handle_completion(arrival, &mut buffer, now);
         }
         self.buffer = buffer;
     }
 
-    fn take_arrival(&mut self, arrival: Completion, buffer: &mut [u8], now: u64) {
+    fn handle_completion(&mut self, arrival: Completion, buffer: &mut [u8], now: u64) {
         let token = arrival.token();
-        let number = token.number as usize;
-        let is_current = |worker: &Self| worker.token(number) == token;
+        let conn = ConnId::new(token.number);
+        let is_current = |worker: &Self| worker.token(conn) == token;
         let is_known = is_current(self);
         match arrival {
             Completion::Bytes { place, length, is_last, .. } => {
                 let Some(ring) = &mut self.ring else { return };
                 let length = ring.take(place, length, buffer);
                 if is_known {
-                    self.received(number, &buffer[..length], now);
+                    self.received(conn, &buffer[..length], now);
                 }
                 if is_last && is_current(self) {
-                    self.receive_again(number);
+                    self.receive_again(conn);
                 }
             }
             // An old socket's.
             _ if !is_known => {}
-            Completion::Starved(_) => self.receive_again(number),
-            Completion::Ended(_) => self.ended(number, now),
-            Completion::Broken(_, errno) => self.link_lost(number, broken_cause(errno), now),
-            Completion::Unsent { taken, .. } => self.keep_unsent(number, taken),
+            Completion::Starved(_) => self.receive_again(conn),
+            Completion::Ended(_) => self.ended(conn, now),
+            Completion::Broken(_, errno) => self.connection_lost(conn, broken_cause(errno), now),
+            Completion::Unsent { taken, .. } => self.keep_unsent(conn, taken),
             // The receiving ends, too, behind what was answered before.
-            Completion::Mute(_, errno) => self.broke_in_writing(number, broken_cause(errno), now),
+            Completion::Mute(_, errno) => self.broke_in_writing(conn, broken_cause(errno), now),
         }
     }
 
-    fn receive_again(&mut self, number: usize) {
-        let token = self.token(number);
-        if let (Some(ring), SocketState::Up(SocketStream::Carried(socket))) =
-            (&mut self.ring, &self.connections[number].link)
+    fn receive_again(&mut self, conn: ConnId) {
+        let token = self.token(conn);
+        if let (Some(ring), SocketState::Up(SocketStream::Ring(socket))) =
+            (&mut self.ring, &self.connections[conn].state)
         {
             let asked = ring.receive(token, socket.as_fd());
             self.fail_by_ring(asked);
@@ -158,31 +159,31 @@ impl<P: Protocol> Worker<P> {
     }
 
     /// The socket was full: epoll says when it is not.
-    fn keep_unsent(&mut self, number: usize, taken: usize) {
-        let token = self.token(number);
-        let connection = &mut self.connections[number];
-        let (Some(ring), SocketState::Up(SocketStream::Carried(socket))) = (&self.ring, &connection.link) else {
+    fn keep_unsent(&mut self, conn: ConnId, taken: usize) {
+        let token = self.token(conn);
+        let connection = &mut self.connections[conn];
+        let (Some(ring), SocketState::Up(SocketStream::Ring(socket))) = (&self.ring, &connection.state) else {
             return;
         };
         if connection.output.is_empty() {
             connection.output = self.spare.pop().unwrap_or_default();
         }
         connection.output.extend_from_slice(ring.unsent(token, taken));
-        let data = event_data(connection.generation, number);
+        let data = event_data(connection.generation, conn);
         let watched = epoll::add(&self.epoll, socket, data, EventFlags::OUT | EventFlags::ET);
         self.fail_by_ring(watched.map_err(Into::into));
     }
 
     /// Everything that the socket did not take at once has gone out.
-    pub(super) fn forget_writable(&mut self, number: usize) {
-        if let SocketState::Up(SocketStream::Carried(socket)) = &self.connections[number].link {
+    pub(super) fn unwatch_writable(&mut self, conn: ConnId) {
+        if let SocketState::Up(SocketStream::Ring(socket)) = &self.connections[conn].state {
             let forgotten = epoll::delete(&self.epoll, socket);
             self.fail_by_ring(forgotten.map_err(Into::into));
         }
     }
 
     /// The socket is closed by its last owner, and the ring is one as long as it receives from it.
-    pub(super) fn let_go(&mut self, socket: OwnedFd) {
+    pub(super) fn shut_down(&mut self, socket: OwnedFd) {
         if let Some(ring) = &mut self.ring {
             // A request for it that is still on its way would meet another socket of that number.
             let handed = ring.hand_over();
@@ -198,9 +199,9 @@ impl<P: Protocol> Worker<P> {
     }
 
     /// Who waits on a fresh connection is served in this turn.
-    pub(super) fn ready_if_asked(&mut self, number: usize) {
-        if self.connections[number].waiting.unsent() != NOBODY {
-            self.ready.push(number);
+    pub(super) fn ready_if_unsent(&mut self, conn: ConnId) {
+        if self.connections[conn].waiting.unsent() != AgentId::NONE {
+            self.ready.push(conn);
         }
     }
 }

@@ -18,6 +18,7 @@ use super::LoadControl;
 use super::backlog::{self, Queue};
 use super::connection::Connection;
 use super::expectation::ExtractedFields;
+use super::ids::{AgentId, ConnId};
 use super::limits::SourceAddresses;
 use super::operation::{Agent, AgentWork};
 use super::script::{NS_PER_S, Script};
@@ -68,7 +69,7 @@ pub struct Worker<P: Protocol> {
     /// The next row of each feed.
     pub(super) next_rows: Vec<u32>,
     pub(super) wheel: Wheel,
-    pub(super) tally: ThreadStats,
+    pub(super) stats: ThreadStats,
     pub(super) memory: P::Memory,
     /// What is received goes here first.
     pub(super) buffer: Vec<u8>,
@@ -79,12 +80,12 @@ pub struct Worker<P: Protocol> {
     /// Requests are written here.
     pub(super) outgoing: Vec<u8>,
     /// Connections that agents share, on which requests have become ready in this turn of the loop.
-    pub(super) ready: Vec<usize>,
+    pub(super) ready: Vec<ConnId>,
     pub(super) scratch: ValueScratch,
     /// Buffers for answers and requests that are cut in pieces.
     pub(super) spare: Vec<Vec<u8>>,
     /// Agents that are not done.
-    pub(super) living: usize,
+    pub(super) running_agents: usize,
     /// No operation starts from here on.
     pub(super) end_ns: u64,
     /// What is open then is unfinished.
@@ -94,25 +95,25 @@ pub struct Worker<P: Protocol> {
     /// Whether operations wait for moments, which it is worth to meet.
     pub(super) is_paced: bool,
     /// What may be spent on meeting them.
-    pub(super) allowance: SpinBudget,
+    pub(super) spin: SpinBudget,
     /// Whether everything that was due before the end counts as open.
     has_counted_all: bool,
     /// What ends the load early.
     pub(super) failure: Option<Error>,
     /// Whether requests that had to be sent twice have been reported.
-    pub(super) has_told_of_again: bool,
+    pub(super) has_noticed_resend: bool,
     /// Whether bytes that nobody asked for have been reported.
-    pub(super) has_told_of_unasked: bool,
+    pub(super) has_noticed_unsolicited: bool,
     /// The same of its certificate.
-    pub(super) has_told_of_certificate: bool,
+    pub(super) has_noticed_certificate: bool,
     /// What slots hold.
     pub(super) kept_held: BudgetShare,
     /// Bytes that long values have taken in slots.
     pub(super) kept_bytes: usize,
     /// Whether a lack of ports or descriptors has been reported.
-    pub(super) has_told_of_lack: bool,
+    pub(super) has_noticed_resources: bool,
     /// Of agents whose protocol runs programs.
-    pub(super) attendants: Vec<JoinHandle<()>>,
+    pub(super) program_workers: Vec<JoinHandle<()>>,
 }
 
 /// Reused memory for values that are compared or kept.
@@ -132,7 +133,7 @@ impl<P: Protocol> Worker<P> {
     pub fn new(
         script: Arc<Script<P>>,
         control: Arc<LoadControl>,
-        ways: ConnectPaths,
+        paths: ConnectPaths,
         number: u32,
         clock: Clock,
         sink: SyncSender<ThreadInterval>,
@@ -142,7 +143,7 @@ impl<P: Protocol> Worker<P> {
             LoadPurpose::Prepare { .. } => mix(script.seed ^ PREPARE_SEED),
         };
         let connections: Vec<Connection<P>> = script.places.connections_of(number).map(Connection::new).collect();
-        let in_turn = (0..u32::try_from(connections.len()).unwrap_or(u32::MAX)).cycle();
+        let in_turn = (0..connections.len()).map(ConnId::at).cycle();
         let new_agent = |(agent, connection)| Agent::new(agent, seed, script.place_of(agent), connection);
         let agents: Vec<Agent> = script.places.agents_of(number).zip(in_turn).map(new_agent).collect();
         let queue = backlog::queue(&script, number, script.places.agents_of(number));
@@ -154,12 +155,12 @@ impl<P: Protocol> Worker<P> {
             names: Arc::clone(&script.names),
             refusals: P::REFUSALS,
         };
-        let mut tally = ThreadStats::new(identity, sink);
-        tally.notices.extend((number == 0).then(|| ways.sources.notice()).flatten());
+        let mut stats = ThreadStats::new(identity, sink);
+        stats.notices.extend((number == 0).then(|| paths.sources.notice()).flatten());
         Ok(Self {
             control,
-            addresses: ways.addresses,
-            sources: ways.sources,
+            addresses: paths.addresses,
+            sources: paths.sources,
             thread: number,
             origin: clock.origin(),
             epoll: epoll::create(epoll::CreateFlags::CLOEXEC)
@@ -169,7 +170,7 @@ impl<P: Protocol> Worker<P> {
             rows: vec![0; agents.len() * script.feeds.len()],
             next_rows: vec![number; script.feeds.len()],
             wheel: Wheel::new(agents.len() * if queue.is_some() { 3 } else { 2 } + 1),
-            tally,
+            stats,
             memory: P::Memory::default(),
             buffer: vec![0; BUFFER],
             clear: if script.peers.is_some() { vec![0; BUFFER] } else { Vec::new() },
@@ -178,21 +179,21 @@ impl<P: Protocol> Worker<P> {
             ready: Vec::new(),
             scratch: ValueScratch::default(),
             spare: Vec::new(),
-            living: agents.len(),
+            running_agents: agents.len(),
             end_ns: script.schedule.end_ns(),
             drain_end_ns: script.schedule.end_ns().saturating_add(script.drain_ns),
             queue,
             is_paced: script.schedule.is_fixed(),
-            allowance: SpinBudget::default(),
+            spin: SpinBudget::default(),
             has_counted_all: false,
             failure: None,
-            has_told_of_again: false,
-            has_told_of_unasked: false,
-            has_told_of_certificate: false,
+            has_noticed_resend: false,
+            has_noticed_unsolicited: false,
+            has_noticed_certificate: false,
             kept_held: BudgetShare::default(),
             kept_bytes: 0,
-            has_told_of_lack: false,
-            attendants: Vec::new(),
+            has_noticed_resources: false,
+            program_workers: Vec::new(),
             agents,
             connections,
             script,
@@ -206,24 +207,24 @@ impl<P: Protocol> Worker<P> {
     pub fn run(mut self) -> Result<ThreadTotals, Error> {
         // Without it the kernel may wake the thread 50 µs late. A kernel that refuses costs precision only, and that is measured.
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
-        self.tally.begin_on_this_thread();
+        self.stats.begin_on_this_thread();
         self.open_ring();
         self.wait_for_zero()?;
         self.set_first_timers();
         // Each thread has the same schedule.
         let notice = self.agents.first().filter(|first| first.number == 1).and_then(|_| self.script.schedule.notice());
-        self.tally.notices.extend(notice);
-        let looped = if self.control.is_aborted() { Ok(()) } else { self.turn() };
+        self.stats.notices.extend(notice);
+        let looped = if self.control.is_aborted() { Ok(()) } else { self.run_loop() };
         let now = self.now();
         self.leave_unfinished(now);
         lua::close();
-        self.tally.finish(now);
-        self.dismiss_attendants();
+        self.stats.finish(now);
+        self.join_programs();
         looped?;
         match self.failure {
             Some(error) => Err(error),
-            None if self.tally.is_cut_off => Err(Error::RecorderGone),
-            None => Ok(self.tally.totals),
+            None if self.stats.is_cut_off => Err(Error::RecorderGone),
+            None => Ok(self.stats.totals),
         }
     }
 
@@ -239,41 +240,41 @@ impl<P: Protocol> Worker<P> {
         Ok(())
     }
 
-    fn turn(&mut self) -> Result<(), Error> {
+    fn run_loop(&mut self) -> Result<(), Error> {
         let mut events = Events::default();
         loop {
             let now = self.now();
             self.fire_timers();
-            self.look_at_script();
+            self.check_script();
             self.send_ready();
             if self.is_over(now) {
                 return Ok(());
             }
-            self.rest(&mut events)?;
+            self.wait_for_events(&mut events)?;
             for event in &events.ready {
                 self.handle(event.data.u64(), event.flags);
                 if self.ring.is_none() {
                     self.send_ready();
                 }
             }
-            self.take_arrivals(&mut events);
+            self.handle_completions(&mut events);
         }
     }
 
     /// Nanoseconds since zero; every second that has ended by then is handed over first.
     pub(super) fn now(&mut self) -> u64 {
         let now = u64::try_from(self.origin.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        if now >= self.tally.boundary_ns() {
-            self.roll(now);
+        if now >= self.stats.boundary_ns() {
+            self.hand_over_seconds(now);
         }
         now
     }
 
-    fn roll(&mut self, now: u64) {
-        let spent = self.tally.take_spent_per_second(now);
-        while now >= self.tally.boundary_ns() {
-            self.count_due(self.tally.boundary_ns());
-            self.tally.hand_over_second(spent);
+    fn hand_over_seconds(&mut self, now: u64) {
+        let spent = self.stats.take_spent_per_second(now);
+        while now >= self.stats.boundary_ns() {
+            self.count_due(self.stats.boundary_ns());
+            self.stats.hand_over_second(spent);
         }
     }
 
@@ -283,7 +284,7 @@ impl<P: Protocol> Worker<P> {
     }
 
     /// A script that fails ends the load: what it should have said is not known.
-    fn look_at_script(&mut self) {
+    fn check_script(&mut self) {
         if let Some(program) = &self.script.program
             && let Some(reason) = lua::failure()
         {
@@ -303,17 +304,17 @@ impl<P: Protocol> Worker<P> {
             self.count_due(self.end_ns);
         }
         self.control.is_aborted()
-            || self.tally.is_cut_off
-            || self.living == 0
+            || self.stats.is_cut_off
+            || self.running_agents == 0
             || now >= self.drain_end_ns
-            || (self.is_ending(now) && self.tally.open_now() == 0)
+            || (self.is_ending(now) && self.stats.open_now() == 0)
     }
 }
 
 /// What the values of an agent's operation depend on.
 pub fn source<'a, P: Protocol>(
     agent: &Agent,
-    index: usize,
+    id: AgentId,
     script: &'a Script<P>,
     slots: &'a [Vec<u8>],
     rows: &'a [u32],
@@ -323,10 +324,10 @@ pub fn source<'a, P: Protocol>(
         agent: u64::from(agent.number),
         seq: agent.cycle,
         draw: agent.draw,
-        slots: &slots[index * script.slots..][..script.slots],
+        slots: &slots[id.index() * script.slots..][..script.slots],
         kept: agent.kept,
         feeds,
-        rows: &rows[index * feeds.len()..][..feeds.len()],
+        rows: &rows[id.index() * feeds.len()..][..feeds.len()],
     }
 }
 
@@ -448,18 +449,18 @@ fn gathering(open: i64, connections: usize) -> WakePolicy {
 impl<P: Protocol> Worker<P> {
     /// What is gathered now.
     pub(super) fn gathering(&self) -> WakePolicy {
-        if self.is_paced { WakePolicy::NONE } else { gathering(self.tally.open_now(), self.connections.len()) }
+        if self.is_paced { WakePolicy::NONE } else { gathering(self.stats.open_now(), self.connections.len()) }
     }
 
     /// Waits for events, at most until the next timer or the end of the second.
-    pub(super) fn rest(&mut self, events: &mut Events) -> Result<(), Error> {
+    pub(super) fn wait_for_events(&mut self, events: &mut Events) -> Result<(), Error> {
         let soonest = self.wheel.soonest_ns();
-        let next = soonest.min(self.tally.boundary_ns()).min(self.drain_end_ns);
+        let next = soonest.min(self.stats.boundary_ns()).min(self.drain_end_ns);
         let now = self.now();
         let left = next.saturating_sub(now);
         // Only for a deadline: the wheel may merely say that there is none before.
         let is_deadline = next == soonest && self.wheel.is_exact();
-        if !self.is_paced || left == 0 || !is_deadline || !self.allowance.is_enough(now) {
+        if !self.is_paced || left == 0 || !is_deadline || !self.spin.is_enough(now) {
             return self.wait(events, left);
         }
         if left > EARLY_NS {
@@ -468,41 +469,41 @@ impl<P: Protocol> Worker<P> {
                 return Ok(());
             }
         }
-        self.look_until(next, events)
+        self.spin_until(next, events)
     }
 
     /// Looks for events without sleeping until some have come, or until that moment.
-    fn look_until(&mut self, deadline_ns: u64, events: &mut Events) -> Result<(), Error> {
+    fn spin_until(&mut self, deadline_ns: u64, events: &mut Events) -> Result<(), Error> {
         let begun = self.now();
         let mut now = begun;
         while events.is_empty() && now < deadline_ns {
             self.wait(events, 0)?;
             now = self.now();
         }
-        self.allowance.spend(now - begun);
+        self.spin.spend(now - begun);
         Ok(())
     }
 }
 
 /// After a stall, time to take the answers that came in it before they are given up.
-const LOOK_NS: u64 = 1_000_000;
+const REPRIEVE_NS: u64 = 1_000_000;
 
 /// What a timer is for; its number follows from it and from the agent.
 enum TimerKind {
-    Wake(usize),
-    Timeout(usize),
+    Wake(AgentId),
+    Timeout(AgentId),
     Heartbeat,
     /// The agent's next operation is due; only where what waits is bounded.
-    Arrival(usize),
+    Arrival(AgentId),
 }
 
 impl<P: Protocol> Worker<P> {
     /// Every agent's first operation, and the heartbeat.
     fn set_first_timers(&mut self) {
-        for index in 0..self.agents.len() {
-            let first = self.script.schedule.first_ns(self.agents[index].number - 1);
-            self.agents[index].intended_ns = first;
-            let timer = if self.queue.is_some() { TimerKind::Arrival(index) } else { TimerKind::Wake(index) };
+        for id in (0..self.agents.len()).map(AgentId::at) {
+            let first = self.script.schedule.first_ns(self.agents[id].number - 1);
+            self.agents[id].intended_ns = first;
+            let timer = if self.queue.is_some() { TimerKind::Arrival(id) } else { TimerKind::Wake(id) };
             self.set_timer(&timer, first);
         }
         self.set_timer(&TimerKind::Heartbeat, HEARTBEAT_NS);
@@ -514,96 +515,96 @@ impl<P: Protocol> Worker<P> {
             let Some((number, due)) = self.wheel.pop(now) else { return };
             match self.timer(number) {
                 TimerKind::Heartbeat => {
-                    self.tally.late(now - due);
+                    self.stats.late(now - due);
                     self.set_timer(&TimerKind::Heartbeat, (due + HEARTBEAT_NS).max(now));
                 }
-                TimerKind::Wake(index) => {
-                    self.tally.late(now - due);
-                    self.count_late(index, due, now);
-                    self.woken(index, due, now);
+                TimerKind::Wake(id) => {
+                    self.stats.late(now - due);
+                    self.count_late(id, due, now);
+                    self.woken(id, due, now);
                 }
-                TimerKind::Timeout(index) => self.timed_out(index, now),
-                TimerKind::Arrival(index) => self.arrived(index, now),
+                TimerKind::Timeout(id) => self.timed_out(id, now),
+                TimerKind::Arrival(id) => self.arrived(id, now),
             }
         }
     }
 
-    fn woken(&mut self, index: usize, due: u64, now: u64) {
-        match self.agents[index].work {
+    fn woken(&mut self, id: AgentId, due: u64, now: u64) {
+        match self.agents[id].work {
             AgentWork::Unborn => {
                 if !self.is_ending(now) {
-                    self.tally.agents += 1;
+                    self.stats.agents += 1;
                 }
-                self.begin(index, due, now);
+                self.begin(id, due, now);
             }
-            AgentWork::Pause => self.begin(index, due, now),
-            AgentWork::RetryPause => self.attempt(index, now),
+            AgentWork::Pause => self.begin(id, due, now),
+            AgentWork::RetryPause => self.attempt(id, now),
             AgentWork::Attempt | AgentWork::Done => {}
         }
     }
 
     /// An agent's timeout is not moved with each operation: it fires early and is set again.
-    fn timed_out(&mut self, index: usize, now: u64) {
-        let agent = &mut self.agents[index];
+    fn timed_out(&mut self, id: AgentId, now: u64) {
+        let agent = &mut self.agents[id];
         agent.is_timer_set = false;
         if agent.work != AgentWork::Attempt {
             return;
         }
-        if agent.deadline_ns.saturating_add(HEARTBEAT_NS) < now && !agent.has_looked {
+        if agent.deadline_ns.saturating_add(HEARTBEAT_NS) < now && !agent.has_reprieve {
             // The thread stood still at the deadline. The answer may be waiting in the socket, so there is one more look at it: or
             // else it is the generator that is measured. One: a target may send so much that the thread is always late.
-            agent.has_looked = true;
+            agent.has_reprieve = true;
             agent.deadline_ns = now;
             agent.is_timer_set = true;
-            self.set_timer(&TimerKind::Timeout(index), now + LOOK_NS);
+            self.set_timer(&TimerKind::Timeout(id), now + REPRIEVE_NS);
         } else if agent.deadline_ns <= now {
-            self.give_up(index, now);
+            self.attempt_timed_out(id, now);
         } else {
             let deadline = agent.deadline_ns;
             agent.is_timer_set = true;
-            self.set_timer(&TimerKind::Timeout(index), deadline);
+            self.set_timer(&TimerKind::Timeout(id), deadline);
         }
     }
 
     /// The agent is woken at that moment.
-    pub(super) fn wake_at(&mut self, index: usize, due: u64) {
-        self.set_timer(&TimerKind::Wake(index), due);
+    pub(super) fn wake_at(&mut self, id: AgentId, due: u64) {
+        self.set_timer(&TimerKind::Wake(id), due);
     }
 
     /// The agent's next operation is due at that moment.
-    pub(super) fn expect_arrival(&mut self, index: usize, due: u64) {
-        self.set_timer(&TimerKind::Arrival(index), due);
+    pub(super) fn expect_arrival(&mut self, id: AgentId, due: u64) {
+        self.set_timer(&TimerKind::Arrival(id), due);
     }
 
     /// The agent's attempt times out at its deadline.
-    pub(super) fn arm_timeout(&mut self, index: usize) {
-        let agent = &mut self.agents[index];
+    pub(super) fn arm_timeout(&mut self, id: AgentId) {
+        let agent = &mut self.agents[id];
         if !agent.is_timer_set {
             agent.is_timer_set = true;
             let deadline = agent.deadline_ns;
-            self.set_timer(&TimerKind::Timeout(index), deadline);
+            self.set_timer(&TimerKind::Timeout(id), deadline);
         }
     }
 
     fn set_timer(&mut self, timer: &TimerKind, due: u64) {
         let number = match timer {
-            TimerKind::Wake(index) => index * 2,
-            TimerKind::Timeout(index) => index * 2 + 1,
+            TimerKind::Wake(id) => id.index() * 2,
+            TimerKind::Timeout(id) => id.index() * 2 + 1,
             TimerKind::Heartbeat => self.agents.len() * 2,
-            TimerKind::Arrival(index) => self.agents.len() * 2 + 1 + index,
+            TimerKind::Arrival(id) => self.agents.len() * 2 + 1 + id.index(),
         };
         self.wheel.set(u32::try_from(number).unwrap_or(u32::MAX), due);
     }
 
     fn timer(&self, number: u32) -> TimerKind {
         let number = number as usize;
-        if let Some(index) = number.checked_sub(self.agents.len() * 2 + 1) {
-            return TimerKind::Arrival(index);
+        if let Some(id) = number.checked_sub(self.agents.len() * 2 + 1) {
+            return TimerKind::Arrival(AgentId::at(id));
         }
         match (number / 2, number % 2) {
             (index, _) if index == self.agents.len() => TimerKind::Heartbeat,
-            (index, 0) => TimerKind::Wake(index),
-            (index, _) => TimerKind::Timeout(index),
+            (index, 0) => TimerKind::Wake(AgentId::at(index)),
+            (index, _) => TimerKind::Timeout(AgentId::at(index)),
         }
     }
 }
@@ -614,10 +615,10 @@ mod tests {
 
     /// Spends all it may in a time with starts so far apart; how much that was.
     fn spent_ns(length_ns: u64, gap_ns: u64) -> u64 {
-        let (mut allowance, mut spent_ns) = (SpinBudget::default(), 0);
+        let (mut spin, mut spent_ns) = (SpinBudget::default(), 0);
         for now_ns in (0..length_ns).step_by(usize::try_from(gap_ns).unwrap()) {
-            if allowance.is_enough(now_ns) {
-                allowance.spend(EARLY_NS.min(gap_ns));
+            if spin.is_enough(now_ns) {
+                spin.spend(EARLY_NS.min(gap_ns));
                 spent_ns += EARLY_NS.min(gap_ns);
             }
         }
@@ -652,24 +653,24 @@ mod tests {
 
     #[test]
     fn up_to_1600_starts_a_second_each_is_waited_for() {
-        let mut allowance = SpinBudget::default();
+        let mut spin = SpinBudget::default();
         for start in 1..=1600_u64 {
-            assert!(allowance.is_enough(start * 625_000), "start {start}");
-            allowance.spend(EARLY_NS);
+            assert!(spin.is_enough(start * 625_000), "start {start}");
+            spin.spend(EARLY_NS);
         }
     }
 
     #[test]
     fn an_idle_hour_is_not_saved_up() {
-        let mut allowance = SpinBudget::default();
+        let mut spin = SpinBudget::default();
         let hour_ns = 3_600_000_000_000;
-        assert!(allowance.is_enough(hour_ns));
+        assert!(spin.is_enough(hour_ns));
         for _ in 0..20 {
-            assert!(allowance.is_enough(hour_ns));
-            allowance.spend(EARLY_NS);
+            assert!(spin.is_enough(hour_ns));
+            spin.spend(EARLY_NS);
         }
-        assert!(!allowance.is_enough(hour_ns));
+        assert!(!spin.is_enough(hour_ns));
         // A clock that seems to stand or go back gives nothing.
-        assert!(!allowance.is_enough(hour_ns - 5));
+        assert!(!spin.is_enough(hour_ns - 5));
     }
 }
