@@ -24,28 +24,30 @@ use std::time::Duration;
 
 use record::clock::Clock;
 
+use crate::answer_budget::BUDGET_BYTES;
 use crate::protocols::Protocol;
 use crate::{Error, LoadOrder, ThreadInterval};
 
+mod agents;
+mod answers;
 mod backlog;
-mod connection;
+mod connections;
+mod exchange;
 pub mod expectation;
 mod ids;
 mod limits;
-mod operation;
 pub mod pointer;
 mod run_delay;
 pub mod script;
 pub mod thread_stats;
 pub mod timer_wheel;
-mod tls_stream;
-mod uring;
 mod worker;
 
+use connections::ConnectPaths;
 use limits::SourceAddresses;
 use script::Script;
 use thread_stats::ThreadTotals;
-use worker::{ConnectPaths, Worker};
+use worker::Worker;
 
 /// How long each of several addresses of a service is tried before the load.
 const PROBE: Duration = Duration::from_secs(1);
@@ -177,9 +179,16 @@ impl LoadControl {
         !self.has_noticed_redirects.swap(true, Ordering::Relaxed)
     }
 
-    /// The same of the budget of answers.
-    pub fn is_first_beyond_budget(&self) -> bool {
-        !self.has_noticed_budget.swap(true, Ordering::Relaxed)
+    /// What a reader must know of the budget of answers, where nobody has told it yet.
+    pub fn budget_notice(&self) -> Option<String> {
+        let is_first = !self.has_noticed_budget.swap(true, Ordering::Relaxed);
+        is_first.then(|| {
+            format!(
+                "the answers that expectations and `keep` look into hold more than {} MiB in all, which is the most that they may: \
+                 operations fail with `answer too large`, or keep nothing; use fewer agents, or expect less of long answers",
+                BUDGET_BYTES >> 20
+            )
+        })
     }
 
     pub fn is_flooded(&self) -> bool {

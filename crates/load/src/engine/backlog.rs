@@ -4,10 +4,10 @@
 use experiment::plan::{Backlog, Overflow};
 use record::events::Outcome;
 
+use super::agents::{AgentEffect, AgentTimer, AgentWork, Agents, EventTime, OperationEnd};
 use super::ids::AgentId;
-use super::operation::{AgentWork, OperationEnd};
 use super::script::Script;
-use super::worker::Worker;
+use super::thread_stats::ThreadStats;
 use crate::protocols::Protocol;
 use crate::schedules::Due;
 
@@ -23,14 +23,14 @@ pub fn queue<P: Protocol>(script: &Script<P>, thread: u32, numbers: impl Iterato
     Some(Queue::new(part as usize, overflow, arrivals))
 }
 
-impl<P: Protocol> Worker<P> {
+impl<P: Protocol> Agents<P> {
     /// The agent's operation begins: it is open from its intended start on, unless it was counted when it became due.
-    pub(super) fn count_open(&mut self, id: AgentId) {
-        let agent = &mut self.agents[id];
+    pub(super) fn count_open(&mut self, id: AgentId, stats: &mut ThreadStats) {
+        let agent = &mut self.list[id];
         if self.queue.is_some() || agent.intended_ns < agent.counted_ns {
             return;
         }
-        self.stats.begin(agent.intended_ns);
+        stats.begin(agent.intended_ns);
         if self.script.schedule.is_fixed() {
             agent.counted_ns = agent.intended_ns.saturating_add(1);
         }
@@ -38,13 +38,12 @@ impl<P: Protocol> Worker<P> {
 
     /// The agent was free at `due_ns` and nobody woke it before now: what else has become due for it meanwhile is late because of
     /// this thread, and not because of the target. So after a pause of the generator each operation counts that it delayed.
-    pub(super) fn count_late(&mut self, id: AgentId, due_ns: u64, now: u64) {
-        let agent = &self.agents[id];
+    pub(super) fn count_late(&self, id: AgentId, due_ns: u64, now: u64, stats: &mut ThreadStats) {
+        let agent = &self.list[id];
         if now - due_ns < WORTH_COUNTING_NS || !self.script.schedule.is_fixed() || agent.has_operation() {
             return;
         }
-        let until_ns = now.min(self.end_ns);
-        let stats = &mut self.stats;
+        let until_ns = now.min(self.end_ns());
         self.script.schedule.due(agent.number - 1, due_ns.saturating_add(1), until_ns, &mut |due| {
             for place in 0..due.count {
                 stats.late(now.saturating_sub(due.at_ns(place)));
@@ -53,14 +52,13 @@ impl<P: Protocol> Worker<P> {
     }
 
     /// Counts what is due before `until_ns`, or before the load's end, and has not begun: as open, where nothing bounds it.
-    pub(super) fn count_due(&mut self, until_ns: u64) {
-        let until_ns = until_ns.min(self.end_ns);
+    pub fn count_due(&mut self, until_ns: u64, stats: &mut ThreadStats) {
+        let until_ns = until_ns.min(self.end_ns());
         let schedule = &self.script.schedule;
         if !schedule.is_fixed() {
             return;
         }
-        let stats = &mut self.stats;
-        for agent in &mut self.agents {
+        for agent in &mut self.list {
             let counted_ns = agent.counted_ns;
             if counted_ns >= until_ns {
                 continue;
@@ -80,81 +78,86 @@ impl<P: Protocol> Worker<P> {
     }
 
     /// The agent's next operation is due, and what waits is bounded: it begins, waits, or finds no room.
-    pub(super) fn arrived(&mut self, id: AgentId, now: u64) {
-        let Some(queue) = &mut self.queue else { return };
+    pub(super) fn arrived(&mut self, id: AgentId, at: EventTime, stats: &mut ThreadStats) -> AgentEffect {
+        let (now, end_ns) = (at.now_ns, self.end_ns());
+        let Some(queue) = &mut self.queue else { return AgentEffect::Wait };
         let start_ns = queue.arrives_ns(id);
-        if start_ns >= self.end_ns {
-            return;
+        if start_ns >= end_ns {
+            return AgentEffect::Wait;
         }
-        let next_ns = self.script.schedule.next_ns(self.agents[id].number - 1, start_ns, now);
+        let next_ns = self.script.schedule.next_ns(self.list[id].number - 1, start_ns, now);
         queue.expect(id, next_ns);
-        let is_unborn = self.agents[id].work == AgentWork::Unborn;
-        if is_unborn || self.agents[id].work == AgentWork::Pause {
-            self.stats.late(now - start_ns);
-            self.count_late(id, start_ns, now);
-            self.stats.agents += u32::from(is_unborn);
-            self.stats.open(start_ns);
-            self.begin(id, start_ns, now);
+        self.set_timer(AgentTimer::Arrival(id), next_ns);
+        let is_unborn = self.list[id].work == AgentWork::Unborn;
+        if is_unborn || self.list[id].work == AgentWork::Pause {
+            stats.late(now - start_ns);
+            self.count_late(id, start_ns, now, stats);
+            stats.agents += u32::from(is_unborn);
+            stats.open(start_ns);
+            self.begin(id, start_ns, at, stats)
         } else {
-            self.wait_or_drop(id, start_ns);
+            self.wait_or_drop(id, start_ns, stats);
+            AgentEffect::Wait
         }
-        self.expect_arrival(id, next_ns);
     }
 
-    fn wait_or_drop(&mut self, id: AgentId, start_ns: u64) {
+    fn wait_or_drop(&mut self, id: AgentId, start_ns: u64, stats: &mut ThreadStats) {
         let Some(queue) = &mut self.queue else { return };
         if queue.push(id, start_ns) {
-            self.stats.open(start_ns);
+            stats.open(start_ns);
             return;
         }
-        self.stats.drop_starts(1);
+        stats.drop_starts(1);
         if queue.overflow == Overflow::Stop {
             self.control.flood();
         }
     }
 
     /// The agent is free, and what waits is bounded: it begins what has waited longest for it.
-    pub(super) fn take_next(&mut self, id: AgentId, now: u64) {
+    pub(super) fn take_next(&mut self, id: AgentId, at: EventTime, stats: &mut ThreadStats) -> AgentEffect {
         match self.queue.as_mut().and_then(|queue| queue.pop(id)) {
-            Some(start_ns) => self.begin(id, start_ns, now),
-            None => self.agents[id].work = AgentWork::Pause,
+            Some(start_ns) => self.begin(id, start_ns, at, stats),
+            None => {
+                self.list[id].work = AgentWork::Pause;
+                AgentEffect::Wait
+            }
         }
     }
 
     /// What is open at the end is unfinished, and so is what was due and never began. That is counted under the step which its
     /// agent was to do next, and has no line in the history: nothing was ever sent.
-    pub(super) fn leave_unfinished(&mut self, now: u64) {
-        let until_ns = now.min(self.end_ns);
-        self.count_due(until_ns);
+    pub fn leave_unfinished(&mut self, now: u64, stats: &mut ThreadStats) {
+        let until_ns = now.min(self.end_ns());
+        self.count_due(until_ns, stats);
         let mut never_began = 0;
-        for id in (0..self.agents.len()).map(AgentId::at) {
-            let is_open = self.agents[id].has_operation();
+        for id in self.ids() {
+            let is_open = self.list[id].has_operation();
             if is_open {
-                let agent = &self.agents[id];
+                let agent = &self.list[id];
                 let applied = (!agent.is_unsure && agent.sent().is_none()).then_some(false);
-                self.record_end(id, OperationEnd { outcome: Outcome::Unfinished, read: None, applied }, now);
+                self.record_end(id, OperationEnd { outcome: Outcome::Unfinished, read: None, applied }, now, stats);
             }
             never_began += match self.queue {
-                Some(_) => self.leave_queue(id, until_ns, now),
-                None => self.leave_due(id, is_open, until_ns, now),
+                Some(_) => self.leave_queue(id, until_ns, now, stats),
+                None => self.leave_due(id, is_open, until_ns, now, stats),
             };
         }
         if never_began > 0 {
-            self.stats.notices.push(format!(
+            stats.notices.push(format!(
                 "{never_began} operations were due and never began: their agents still had others open. Either the target \
                  cannot keep up with this rate, or it is waited for by too few agents: a rate needs at least rate × service \
                  time of them"
             ));
         }
-        self.notice_dropped();
+        self.notice_dropped(stats);
     }
 
     /// What is due for the agent and has not begun; how many that are.
-    fn leave_due(&mut self, id: AgentId, is_open: bool, until_ns: u64, now: u64) -> u64 {
-        let agent = &self.agents[id];
+    fn leave_due(&self, id: AgentId, is_open: bool, until_ns: u64, now: u64, stats: &mut ThreadStats) -> u64 {
+        let agent = &self.list[id];
         let from_ns = agent.intended_ns.saturating_add(u64::from(is_open));
         let name = self.script.steps[agent.step].name;
-        let (stats, mut count) = (&mut self.stats, 0);
+        let mut count = 0;
         self.script.schedule.due(agent.number - 1, from_ns, until_ns, &mut |due| {
             stats.leave(name, &due, now);
             count += due.count;
@@ -163,8 +166,8 @@ impl<P: Protocol> Worker<P> {
     }
 
     /// What waits for the agent, and what its timer did not come to; how many never begin. After a stop the rest of the schedule is dropped.
-    fn leave_queue(&mut self, id: AgentId, until_ns: u64, now: u64) -> u64 {
-        let agent = self.agents[id].number - 1;
+    fn leave_queue(&mut self, id: AgentId, until_ns: u64, now: u64, stats: &mut ThreadStats) -> u64 {
+        let agent = self.list[id].number - 1;
         let mut starts = Vec::new();
         if let Some(queue) = &self.queue {
             self.script.schedule.due(agent, queue.arrives_ns(id), until_ns, &mut |due| {
@@ -172,27 +175,26 @@ impl<P: Protocol> Worker<P> {
             });
         }
         for start_ns in starts {
-            self.wait_or_drop(id, start_ns);
+            self.wait_or_drop(id, start_ns, stats);
         }
-        let name = self.script.steps[self.agents[id].step].name;
+        let name = self.script.steps[self.list[id].step].name;
         let mut count = 0;
         while let Some(start_ns) = self.queue.as_mut().and_then(|queue| queue.pop(id)) {
-            self.stats.leave(name, &Due::one(start_ns), now);
+            stats.leave(name, &Due::one(start_ns), now);
             count += 1;
         }
         if self.control.is_flooded() {
-            let stats = &mut self.stats;
-            let (from_ns, until_ns) = (self.end_ns, self.script.schedule.end_ns());
+            let (from_ns, until_ns) = (self.end_ns(), self.script.schedule.end_ns());
             self.script.schedule.due(agent, from_ns, until_ns, &mut |due| stats.drop_starts(due.count));
         }
         count
     }
 
-    fn notice_dropped(&mut self) {
-        let dropped = self.stats.totals.dropped;
+    fn notice_dropped(&self, stats: &mut ThreadStats) {
+        let dropped = stats.totals.dropped;
         let Some(Backlog { most, overflow }) = self.script.backlog.filter(|_| dropped > 0) else { return };
-        let at_s = self.end_ns as f64 / 1e9;
-        self.stats.notices.push(match overflow {
+        let at_s = self.end_ns() as f64 / 1e9;
+        stats.notices.push(match overflow {
             Overflow::Drop => format!(
                 "{dropped} operations were due and were dropped: {most} others waited already, as many as `backlog` lets wait. \
                  They are in no latency"

@@ -3,10 +3,8 @@
 
 use std::ops::{Index, IndexMut};
 
-use super::connection::Connection;
-use super::operation::Agent;
+use super::agents::Agent;
 use super::script::CompiledStep;
-use crate::protocols::Protocol;
 
 /// An agent of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,7 +24,7 @@ impl AgentId {
 
     /// The agent at that place. There are fewer agents than numbers for them.
     #[inline]
-    pub fn at(index: usize) -> Self {
+    pub const fn at(index: usize) -> Self {
         Self(index as u32)
     }
 
@@ -46,7 +44,7 @@ impl ConnId {
 
     /// The connection at that place. There are fewer connections than numbers for them.
     #[inline]
-    pub fn at(index: usize) -> Self {
+    pub const fn at(index: usize) -> Self {
         Self(index as u32)
     }
 
@@ -81,8 +79,8 @@ impl StepId {
 
 /// A list whose places have such numbers.
 macro_rules! index {
-    ($id:ty, $list:ty, $item:ty $(, $protocol:ident)?) => {
-        impl $(<$protocol: Protocol>)? Index<$id> for $list {
+    ($id:ty, $list:ty, $item:ty) => {
+        impl Index<$id> for $list {
             type Output = $item;
 
             #[inline]
@@ -91,7 +89,7 @@ macro_rules! index {
             }
         }
 
-        impl $(<$protocol: Protocol>)? IndexMut<$id> for $list {
+        impl IndexMut<$id> for $list {
             #[inline]
             fn index_mut(&mut self, id: $id) -> &mut $item {
                 &mut self[id.index()]
@@ -102,5 +100,4 @@ macro_rules! index {
 
 index!(AgentId, [Agent], Agent);
 index!(AgentId, Vec<Agent>, Agent);
-index!(ConnId, Vec<Connection<P>>, Connection<P>, P);
 index!(StepId, Vec<CompiledStep>, CompiledStep);

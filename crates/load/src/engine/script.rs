@@ -7,10 +7,11 @@ use std::sync::Arc;
 
 use experiment::plan::{self, Connections, Expected, Load, Rate, SlotContent, StepOrder};
 
+use super::agents::{Agent, AgentService};
+use super::answers::{self, Audit};
+use super::connections::peers;
 use super::expectation::{self, CaptureSlot, Expectation, OperationPart, WantedFields};
 use super::ids::ConnId;
-use super::operation::{self, Agent, AgentService, Audit};
-use super::tls_stream::peers;
 use crate::protocols::{Call, Protocol};
 use crate::schedules::closed::Closed;
 use crate::schedules::{self, Schedule, constant, poisson};
@@ -78,7 +79,7 @@ pub struct Script<P: Protocol> {
     /// The services that are spoken to by TLS, if any are.
     pub peers: Option<TlsPeers>,
     /// Where to connect to, and what is said first there.
-    pub services: Vec<P>,
+    pub services: Arc<[P]>,
     /// What ties programs to this process.
     pub tether: Option<crate::program_worker::DeathSignal>,
 }
@@ -172,7 +173,7 @@ impl<P: Protocol> Script<P> {
             keep_alive: load.connections.keep_alive,
             may_ring: !orders.without_ring,
             peers,
-            services,
+            services: services.into(),
             tether: orders.tether,
         })
     }
@@ -236,10 +237,10 @@ impl<P: Protocol> ScriptCompiler<'_, P> {
         let expects = self.expects(number, step, &arguments, &mut wants)?;
         let keeps = self.keeps(step, &arguments, &mut wants)?;
         let audit = match &step.audit_as {
-            Some(told) => Some(operation::told_audit(told, &arguments, &mut wants, |text, stream| {
-                self.text(number, text, stream)
-            })?),
-            None if step.audit => Some(operation::known_audit(operation, &arguments, &mut wants)?),
+            Some(told) => {
+                Some(answers::told_audit(told, &arguments, &mut wants, |text, stream| self.text(number, text, stream))?)
+            }
+            None if step.audit => Some(answers::known_audit(operation, &arguments, &mut wants)?),
             None => None,
         };
         let closes = !self.load.connections.keep_alive;
