@@ -1,8 +1,9 @@
-//! What agents do, and when: cycles and steps, attempts and retries, pauses and timeouts, and how an
-//! operation ends.
+//! What agents do, and when: cycles and steps, attempts and retries, pauses and timeouts, and how
+//! an operation ends.
 //!
-//! An agent is told what has happened and when, counts it, sets its own timers, and says what is to be done. Nothing here knows a
-//! socket or reads a clock, so that any course of events can be played with plain numbers.
+//! An agent is told what has happened and when, counts it, sets its own timers, and says what is to
+//! be done. Nothing here knows a socket or reads a clock, so that any course of events can be
+//! played with plain numbers.
 
 use std::sync::Arc;
 
@@ -277,7 +278,8 @@ impl<P: Protocol> Agents<P> {
         own.any(|agent| matches!(agent.work, AgentWork::Pause | AgentWork::RetryPause))
     }
 
-    /// Appends the request of the agent's step, which is sent now under that number; whether a script was asked for it.
+    /// Appends the request of the agent's step, which is sent now under that number; whether a
+    /// script was asked for it.
     #[inline]
     pub fn encode(&mut self, id: AgentId, request_id: u32, now_ns: u64, out: &mut Vec<u8>) -> bool {
         let agent = &mut self.list[id];
@@ -290,7 +292,8 @@ impl<P: Protocol> Agents<P> {
         step.asks_script
     }
 
-    /// What was encoded for this agent and those behind it is sent now, and not before a script was asked for it.
+    /// What was encoded for this agent and those behind it is sent now, and not before a script was
+    /// asked for it.
     pub fn stamp_anew(&mut self, mut next: AgentId, now_ns: u64) {
         while next != AgentId::NONE {
             let agent = &mut self.list[next];
@@ -299,8 +302,8 @@ impl<P: Protocol> Agents<P> {
         }
     }
 
-    /// The agent's request is to be sent again although it was sent already: nobody can say whether the attempt has taken effect.
-    /// False if it was not sent.
+    /// The agent's request is to be sent again although it was sent already: nobody can say whether
+    /// the attempt has taken effect. False if it was not sent.
     pub fn unsend(&mut self, id: AgentId) -> bool {
         let agent = &mut self.list[id];
         let was_sent = agent.sent_ns != NEVER;
@@ -309,7 +312,8 @@ impl<P: Protocol> Agents<P> {
         was_sent
     }
 
-    /// The agent's operation that was to start at `intended_ns` begins, or it has nothing more to do.
+    /// The agent's operation that was to start at `intended_ns` begins, or it has nothing more to
+    /// do.
     pub(super) fn begin(
         &mut self,
         id: AgentId,
@@ -383,7 +387,8 @@ impl<P: Protocol> Agents<P> {
         self.end_operation(id, outcome, cause, at, stats)
     }
 
-    /// The agent's answer has been taken, and its connection is free for what comes next; `result` is what the protocol made of it.
+    /// The agent's answer has been taken, and its connection is free for what comes next; `result`
+    /// is what the protocol made of it.
     pub fn answered(
         &mut self,
         id: AgentId,
@@ -496,7 +501,8 @@ impl<P: Protocol> Agents<P> {
         false
     }
 
-    /// Counts on, forgets what was kept, takes feed rows; false if all cycles of a preparation are taken.
+    /// Counts on, forgets what was kept, takes feed rows; false if all cycles of a preparation are
+    /// taken.
     fn next_cycle(&mut self, id: AgentId) -> bool {
         let agent = &mut self.list[id];
         match self.script.purpose {
@@ -596,8 +602,9 @@ impl<P: Protocol> Agents<P> {
         }
         let mut due_ns = agent.deadline_ns;
         if agent.deadline_ns.saturating_add(HEARTBEAT_NS) < now_ns && !agent.has_reprieve {
-            // The thread stood still at the deadline. The answer may be waiting in the socket, so there is one more look at it: or
-            // else it is the generator that is measured. One: a target may send so much that the thread is always late.
+            // The thread stood still at the deadline. The answer may be waiting in the socket, so
+            // there is one more look at it: or else it is the generator that is measured. One: a
+            // target may send so much that the thread is always late.
             agent.has_reprieve = true;
             agent.deadline_ns = now_ns;
             due_ns = now_ns + REPRIEVE_NS;

@@ -1,5 +1,5 @@
-//! An answer and its operation: held against the step's expectations, what is kept of it, and the line that
-//! an audited operation has in the history.
+//! An answer and its operation: held against the step's expectations, what is kept of it, and the
+//! line that an audited operation has in the history.
 
 use experiment::catalog::{Effect, Operation};
 use experiment::plan::{AuditAs, AuditEffect};
@@ -52,8 +52,9 @@ pub struct CaptureMemory {
 }
 
 impl<P: Protocol> Agents<P> {
-    /// The agent's attempt is answered: what the answer is to its operation, which is recorded if that ends it, and from which is
-    /// kept what the step keeps. [`Self::answered`] goes on from there.
+    /// The agent's attempt is answered: what the answer is to its operation, which is recorded if
+    /// that ends it, and from which is kept what the step keeps. [`Self::answered`] goes on from
+    /// there.
     pub fn take_answer(
         &mut self,
         id: AgentId,
@@ -88,7 +89,8 @@ impl<P: Protocol> Agents<P> {
         class
     }
 
-    /// Whether looking at the answer to the agent's step takes more than comparing or copying bytes.
+    /// Whether looking at the answer to the agent's step takes more than comparing or copying
+    /// bytes.
     pub fn is_answer_costly(&self, id: AgentId) -> bool {
         self.script.steps[self.list[id].step].is_costly
     }
@@ -111,7 +113,8 @@ impl<P: Protocol> Agents<P> {
         Some(AttemptCause::Redirect(status))
     }
 
-    /// Holds the answer against the step's expectations. An expectation whose slot this cycle did not fill says nothing.
+    /// Holds the answer against the step's expectations. An expectation whose slot this cycle did
+    /// not fill says nothing.
     fn check_answer(&mut self, id: AgentId, answer: &DecodedAnswer<'_, P>) -> AnswerClass {
         let &DecodedAnswer { decoder, input, result } = answer;
         let agent = &self.list[id];
@@ -219,7 +222,8 @@ pub fn known_audit(operation: &Operation, arguments: &[Argument], wants: &mut Wa
     Ok(Audit { effect, space: text("space"), key: text("key"), value })
 }
 
-/// What the step tells of an operation whose protocol does not know; `text` compiles a template of that stream.
+/// What the step tells of an operation whose protocol does not know; `text` compiles a template of
+/// that stream.
 pub fn told_audit(
     told: &AuditAs,
     arguments: &[Argument],
@@ -279,8 +283,8 @@ impl<P: Protocol> Agents<P> {
         Some(String::from_utf8_lossy(value).into_owned())
     }
 
-    /// Whether an operation that was answered took effect: a definite refusal did not, whether the step expected it or not. A read
-    /// takes effect by telling a value, or that there is none.
+    /// Whether an operation that was answered took effect: a definite refusal did not, whether the
+    /// step expected it or not. A read takes effect by telling a value, or that there is none.
     fn applied(&self, id: AgentId, result: AttemptCause) -> Option<bool> {
         if result == AttemptCause::Ok {
             return Some(true);

@@ -1,5 +1,5 @@
-//! An open loop's operations that are due although their agent is busy: counted as open from the moment
-//! they are due, and held in a queue where their number is bounded.
+//! An open loop's operations that are due although their agent is busy: counted as open from the
+//! moment they are due, and held in a queue where their number is bounded.
 
 use experiment::plan::{Backlog, Overflow};
 use record::events::Outcome;
@@ -11,11 +11,12 @@ use super::thread_stats::ThreadStats;
 use crate::protocols::Protocol;
 use crate::schedules::Due;
 
-/// A timer that is less late than this delays one operation only, or operations too many to be asked for.
+/// A timer that is less late than this delays one operation only, or operations too many to be
+/// asked for.
 const WORTH_COUNTING_NS: u64 = 1_000_000;
 
-/// The queue of thread `thread`, whose agents have these numbers; none where what waits has no bound. Each thread has an equal part of the
-/// room, so that none has to ask another.
+/// The queue of thread `thread`, whose agents have these numbers; none where what waits has no
+/// bound. Each thread has an equal part of the room, so that none has to ask another.
 pub fn queue<P: Protocol>(script: &Script<P>, thread: u32, numbers: impl Iterator<Item = u32>) -> Option<Queue> {
     let Backlog { most, overflow } = script.backlog.filter(|_| script.schedule.is_fixed())?;
     let part = most / script.threads + u32::from(thread < most % script.threads);
@@ -24,7 +25,8 @@ pub fn queue<P: Protocol>(script: &Script<P>, thread: u32, numbers: impl Iterato
 }
 
 impl<P: Protocol> Agents<P> {
-    /// The agent's operation begins: it is open from its intended start on, unless it was counted when it became due.
+    /// The agent's operation begins: it is open from its intended start on, unless it was counted
+    /// when it became due.
     pub(super) fn count_open(&mut self, id: AgentId, stats: &mut ThreadStats) {
         let agent = &mut self.list[id];
         if self.queue.is_some() || agent.intended_ns < agent.counted_ns {
@@ -36,8 +38,9 @@ impl<P: Protocol> Agents<P> {
         }
     }
 
-    /// The agent was free at `due_ns` and nobody woke it before now: what else has become due for it meanwhile is late because of
-    /// this thread, and not because of the target. So after a pause of the generator each operation counts that it delayed.
+    /// The agent was free at `due_ns` and nobody woke it before now: what else has become due for
+    /// it meanwhile is late because of this thread, and not because of the target. So after a pause
+    /// of the generator each operation counts that it delayed.
     pub(super) fn count_late(&self, id: AgentId, due_ns: u64, now: u64, stats: &mut ThreadStats) {
         let agent = &self.list[id];
         if now - due_ns < WORTH_COUNTING_NS || !self.script.schedule.is_fixed() || agent.has_operation() {
@@ -51,7 +54,8 @@ impl<P: Protocol> Agents<P> {
         });
     }
 
-    /// Counts what is due before `until_ns`, or before the load's end, and has not begun: as open, where nothing bounds it.
+    /// Counts what is due before `until_ns`, or before the load's end, and has not begun: as open,
+    /// where nothing bounds it.
     pub fn count_due(&mut self, until_ns: u64, stats: &mut ThreadStats) {
         let until_ns = until_ns.min(self.end_ns());
         let schedule = &self.script.schedule;
@@ -77,7 +81,8 @@ impl<P: Protocol> Agents<P> {
         }
     }
 
-    /// The agent's next operation is due, and what waits is bounded: it begins, waits, or finds no room.
+    /// The agent's next operation is due, and what waits is bounded: it begins, waits, or finds no
+    /// room.
     pub(super) fn arrived(&mut self, id: AgentId, at: EventTime, stats: &mut ThreadStats) -> AgentEffect {
         let (now, end_ns) = (at.now_ns, self.end_ns());
         let Some(queue) = &mut self.queue else { return AgentEffect::Wait };
@@ -124,8 +129,9 @@ impl<P: Protocol> Agents<P> {
         }
     }
 
-    /// What is open at the end is unfinished, and so is what was due and never began. That is counted under the step which its
-    /// agent was to do next, and has no line in the history: nothing was ever sent.
+    /// What is open at the end is unfinished, and so is what was due and never began. That is
+    /// counted under the step which its agent was to do next, and has no line in the history:
+    /// nothing was ever sent.
     pub fn leave_unfinished(&mut self, now: u64, stats: &mut ThreadStats) {
         let until_ns = now.min(self.end_ns());
         self.count_due(until_ns, stats);
@@ -165,7 +171,8 @@ impl<P: Protocol> Agents<P> {
         count
     }
 
-    /// What waits for the agent, and what its timer did not come to; how many never begin. After a stop the rest of the schedule is dropped.
+    /// What waits for the agent, and what its timer did not come to; how many never begin. After a
+    /// stop the rest of the schedule is dropped.
     fn leave_queue(&mut self, id: AgentId, until_ns: u64, now: u64, stats: &mut ThreadStats) -> u64 {
         let agent = self.list[id].number - 1;
         let mut starts = Vec::new();
@@ -207,8 +214,8 @@ impl<P: Protocol> Agents<P> {
     }
 }
 
-// Without a bound nothing is held. With one, whether an operation finds room depends on how many others wait at that very
-// moment, so each has to be looked at when it becomes due.
+// Without a bound nothing is held. With one, whether an operation finds room depends on how many
+// others wait at that very moment, so each has to be looked at when it becomes due.
 
 /// Where nothing follows.
 const NONE: u32 = u32::MAX;

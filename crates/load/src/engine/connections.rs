@@ -1,9 +1,9 @@
-//! Connections: sockets opened, greeted, written, read and closed, in the clear and by TLS, by system calls
-//! and by the kernel's ring.
+//! Connections: sockets opened, greeted, written, read and closed, in the clear and by TLS, by
+//! system calls and by the kernel's ring.
 //!
-//! Whatever carries the bytes, what happens to a connection is told by a [`ConnEvent`], one at a time and when it is asked for, so
-//! that each is dealt with before the next is looked for. Nothing here knows what the bytes mean, who waits for them, or what is
-//! counted.
+//! Whatever carries the bytes, what happens to a connection is told by a [`ConnEvent`], one at a
+//! time and when it is asked for, so that each is dealt with before the next is looked for. Nothing
+//! here knows what the bytes mean, who waits for them, or what is counted.
 
 use std::io;
 use std::net::SocketAddr;
@@ -19,12 +19,12 @@ use rustix::io::Errno;
 use rustix::net::sockopt::{set_tcp_nodelay, socket_error};
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, connect, recv, send, socket_with};
 
-use super::exchange::BufferPool;
 use super::ids::ConnId;
 use super::limits::{SourceAddresses, use_for};
+use super::pipelines::BufferPool;
 use super::script::{NS_PER_S, Script};
 use crate::Error;
-use crate::program_worker::{DeathSignal, attend};
+use crate::program_worker::{DeathSignal, spawn_program_worker};
 use crate::protocols::{AttemptCause, Progress, Protocol};
 use crate::ring::{Completion, Ring, RingToken, WakePolicy};
 use crate::tls::TlsPeers;
@@ -41,14 +41,14 @@ use tls::{SealedBytes, TlsStream};
 const BUFFER: usize = 64 * 1024;
 /// Most events that are handled before timers get their turn.
 pub const BATCH: usize = 256;
-// A socket is registered with epoll once, edge-triggered, for everything. After a short read it was empty, so no second `recv` is
-// made: whatever comes later makes a new edge.
+// A socket is registered with epoll once, edge-triggered, for everything. After a short read it was
+// empty, so no second `recv` is made: whatever comes later makes a new edge.
 /// What epoll reports on a connection.
 const INTEREST: EventFlags = EventFlags::IN.union(EventFlags::OUT).union(EventFlags::RDHUP).union(EventFlags::ET);
 /// What it reports when the peer is gone.
 const GONE: EventFlags = EventFlags::RDHUP.union(EventFlags::HUP).union(EventFlags::ERR);
-/// Most buffers that are read from one connection before the others, and the timers, get their turn: a target that sends faster than
-/// it is read must not keep the thread to itself.
+/// Most buffers that are read from one connection before the others, and the timers, get their
+/// turn: a target that sends faster than it is read must not keep the thread to itself.
 const READS: usize = 16;
 
 /// Nanoseconds since the load's zero.
@@ -135,11 +135,13 @@ pub struct Connection {
     /// Counts its sockets, so that late events of an old one are recognised.
     generation: u32,
     state: SocketState,
-    /// How this socket broke, where a write was told of it: the system says it once, and a read hears of an end in order.
+    /// How this socket broke, where a write was told of it: the system says it once, and a read
+    /// hears of an end in order.
     broken: Option<AttemptCause>,
     /// No connect before this moment.
     connect_after_ns: u64,
-    /// Bytes of requests that the socket did not take yet; before it is open, what came in answer to the greeting.
+    /// Bytes of requests that the socket did not take yet; before it is open, what came in answer
+    /// to the greeting.
     pending: Vec<u8>,
 }
 
@@ -214,7 +216,8 @@ impl ReadBuffers {
     }
 }
 
-/// A connection that epoll has reported, or that broke in writing, and how far it has been looked at.
+/// A connection that epoll has reported, or that broke in writing, and how far it has been looked
+/// at.
 pub struct EventSource {
     /// Which.
     pub conn: ConnId,
@@ -293,7 +296,7 @@ impl Reported {
 }
 
 /// The connections of a thread.
-pub struct Connections<P: Protocol> {
+pub struct ConnectionSet<P: Protocol> {
     list: Vec<Connection>,
     clock: LoadClock,
     epoll: OwnedFd,
@@ -317,7 +320,7 @@ pub struct Connections<P: Protocol> {
     pub failure: Option<Error>,
 }
 
-impl<P: Protocol> Connections<P> {
+impl<P: Protocol> ConnectionSet<P> {
     /// The connections of a thread, none of them open.
     ///
     /// # Errors
@@ -382,7 +385,8 @@ impl<P: Protocol> Connections<P> {
     #[inline]
     pub fn send_path(&self, conn: ConnId) -> SendPath {
         match &self.list[conn.index()].state {
-            // Others of the connection may be ready in this turn of the loop, too: they go out together.
+            // Others of the connection may be ready in this turn of the loop, too: they go out
+            // together.
             SocketState::Up(SocketStream::Ring(_)) => SendPath::WithOthers,
             SocketState::Up(_) if self.is_pipelined => SendPath::WithOthers,
             SocketState::Up(_) => SendPath::Now,
@@ -403,8 +407,8 @@ impl<P: Protocol> Connections<P> {
         self.list[conn.index()].connect_after_ns = moment_ns;
     }
 
-    /// Sends the bytes, or as much of them as the socket takes, and the rest when it takes more. Where a ring carries them they go
-    /// out with those of others.
+    /// Sends the bytes, or as much of them as the socket takes, and the rest when it takes more.
+    /// Where a ring carries them they go out with those of others.
     #[inline]
     pub fn send(&mut self, conn: ConnId, bytes: &[u8]) -> Result<(), AttemptCause> {
         let connection = &mut self.list[conn.index()];
@@ -463,7 +467,7 @@ impl<P: Protocol> Connections<P> {
     fn spawn_program(&mut self, conn: ConnId) -> Result<OwnedFd, AttemptCause> {
         let service = &self.services[self.list[conn.index()].service as usize];
         let failed = |error: io::Error| connect_cause(Errno::from_io_error(&error).unwrap_or(Errno::IO));
-        let (socket, worker) = attend(self.tether, service.authority()).map_err(failed)?;
+        let (socket, worker) = spawn_program_worker(self.tether, service.authority()).map_err(failed)?;
         // Those whose agents have hung up need not be waited for.
         self.program_workers.retain(|worker| !worker.is_finished());
         self.program_workers.push(worker);
@@ -498,7 +502,8 @@ impl<P: Protocol> Connections<P> {
         }
     }
 
-    /// Waits for something to happen, at most so long. With a ring, what was made ready before goes out first.
+    /// Waits for something to happen, at most so long. With a ring, what was made ready before goes
+    /// out first.
     pub fn wait(&mut self, reported: &mut Reported, left_ns: u64, gathering: WakePolicy) -> Result<(), Error> {
         reported.ready.clear();
         reported.completions.clear();
@@ -528,7 +533,8 @@ impl<P: Protocol> Connections<P> {
         }
     }
 
-    /// Nothing can be sent on the connection any more. What was answered before is still there to be read.
+    /// Nothing can be sent on the connection any more. What was answered before is still there to
+    /// be read.
     pub fn broke_in_writing(&mut self, conn: ConnId, cause: AttemptCause, now_ns: u64) -> Option<EventSource> {
         let connection = &mut self.list[conn.index()];
         // Where the target has ended in order a write is told just that.
@@ -551,8 +557,8 @@ impl<P: Protocol> Connections<P> {
         })
     }
 
-    /// What has happened next to a connection that was reported. It has to be dealt with before the next is asked for: where that
-    /// closes the connection there is none.
+    /// What has happened next to a connection that was reported. It has to be dealt with before the
+    /// next is asked for: where that closes the connection there is none.
     #[inline]
     pub fn next_event(&mut self, source: &mut EventSource, buffers: &mut ReadBuffers) -> Option<ConnEvent> {
         loop {
@@ -629,9 +635,10 @@ impl<P: Protocol> Connections<P> {
         ConnEvent::Opened
     }
 
-    // The first words on a connection belong to connecting: whoever waits on a connection whose greeting is not answered in time, or
-    // refused, could not connect, and the operation certainly had no effect. Sending the request along would spare a round trip, and
-    // carry it out as somebody else or on other data where the greeting is refused.
+    // The first words on a connection belong to connecting: whoever waits on a connection whose
+    // greeting is not answered in time, or refused, could not connect, and the operation certainly
+    // had no effect. Sending the request along would spare a round trip, and carry it out as
+    // somebody else or on other data where the greeting is refused.
 
     /// The connection's socket is connected.
     fn greet(&mut self, conn: ConnId, socket: OwnedFd) -> Option<ConnEvent> {
@@ -722,7 +729,8 @@ impl<P: Protocol> Connections<P> {
         watched.is_err().then(|| connection.lost(AttemptCause::Broken))
     }
 
-    /// Everything has been read: sends what the socket did not take before, or tells what broke the connection.
+    /// Everything has been read: sends what the socket did not take before, or tells what broke the
+    /// connection.
     #[inline]
     fn write_rest(&mut self, source: &mut EventSource) -> Option<ConnEvent> {
         let connection = &mut self.list[source.conn.index()];

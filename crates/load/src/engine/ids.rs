@@ -1,5 +1,5 @@
-//! Numbers of agents, connections and steps within a thread, each a type of its own, so that none is
-//! taken for another.
+//! Numbers of agents, connections and steps within a thread, each a type of its own, so that none
+//! is taken for another.
 
 use std::ops::{Index, IndexMut};
 

@@ -1,5 +1,5 @@
-//! Orders compiled into what the threads play: requests, expectations, captures, times, and who goes
-//! where, all resolved to numbers. Read-only while the load runs.
+//! Orders compiled into what the threads play: requests, expectations, captures, times, and who
+//! goes where, all resolved to numbers. Read-only while the load runs.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -30,7 +30,8 @@ const EXPECTATIONS: u64 = 1000;
 pub struct Script<P: Protocol> {
     /// The steps.
     pub steps: Vec<CompiledStep>,
-    /// The request of every step to the first service, then those to the second, …: a request may name where it goes.
+    /// The request of every step to the first service, then those to the second, …: a request may
+    /// name where it goes.
     requests: Vec<P::Request>,
     /// Names that operations are counted under.
     pub names: Arc<[String]>,
@@ -455,8 +456,9 @@ impl Places {
         self.connections < self.agents
     }
 
-    /// The connection of agent `number` (from 1), over all threads. So every connection has as many agents as any other, give or take
-    /// one, and with as many connections as agents each has its own.
+    /// The connection of agent `number` (from 1), over all threads. So every connection has as many
+    /// agents as any other, give or take one, and with as many connections as agents each has its
+    /// own.
     fn connection_of(&self, number: u32) -> u32 {
         number.wrapping_sub(1) % self.connections.max(1)
     }
@@ -476,8 +478,8 @@ impl Places {
         thread + connection.number() * self.threads.max(1)
     }
 
-    /// The service of each connection of a thread. The thread's agents take them in turn: its first agent has the first of them, the
-    /// next the next, and so on, again and again.
+    /// The service of each connection of a thread. The thread's agents take them in turn: its first
+    /// agent has the first of them, the next the next, and so on, again and again.
     pub fn connections_of(self, thread: u32) -> impl Iterator<Item = u32> {
         (thread..self.connections)
             .step_by(self.threads.max(1) as usize)

@@ -11,10 +11,10 @@ use record::clock::Clock;
 use super::LoadControl;
 use super::agents::{AgentEffect, Agents, EventTime, HEARTBEAT_NS};
 use super::connections::{
-    AT_ONCE, BATCH, ConnEvent, ConnectPaths, Connections, EventSource, LoadClock, ReadBuffers, Reported, SendPath,
+    AT_ONCE, BATCH, ConnEvent, ConnectPaths, ConnectionSet, EventSource, LoadClock, ReadBuffers, Reported, SendPath,
 };
-use super::exchange::Exchanges;
 use super::ids::{AgentId, ConnId};
+use super::pipelines::Pipelines;
 use super::script::Script;
 use super::thread_stats::{ThreadIdentity, ThreadStats, ThreadTotals};
 use crate::protocols::{Answer, AttemptCause, Progress, Protocol};
@@ -28,9 +28,9 @@ pub struct Worker<P: Protocol> {
     control: Arc<LoadControl>,
     clock: LoadClock,
     /// Sockets.
-    connections: Connections<P>,
+    connections: ConnectionSet<P>,
     /// Who waits for which answer on them.
-    exchanges: Exchanges<P>,
+    pipelines: Pipelines<P>,
     /// What is to be asked, and what the answers mean.
     agents: Agents<P>,
     stats: ThreadStats,
@@ -85,10 +85,10 @@ impl<P: Protocol> Worker<P> {
         let mut stats = ThreadStats::new(identity, sink);
         stats.notices.extend((number == 0).then(|| paths.sources.notice()).flatten());
         let clock = LoadClock { origin: clock.origin() };
-        let connections = Connections::new(&script, paths, number, clock)?;
+        let connections = ConnectionSet::new(&script, paths, number, clock)?;
         Ok(Self {
             clock,
-            exchanges: Exchanges::new(connections.count()),
+            pipelines: Pipelines::new(connections.count()),
             agents: Agents::new(&script, &control, number, connections.count()),
             stats,
             buffers: connections.buffers(),
@@ -108,7 +108,8 @@ impl<P: Protocol> Worker<P> {
     /// # Errors
     /// What ended it early.
     pub fn run(mut self) -> Result<ThreadTotals, Error> {
-        // Without it the kernel may wake the thread 50 µs late. A kernel that refuses costs precision only, and that is measured.
+        // Without it the kernel may wake the thread 50 µs late. A kernel that refuses costs
+        // precision only, and that is measured.
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
         self.stats.begin_on_this_thread();
         self.open_ring();
@@ -131,7 +132,8 @@ impl<P: Protocol> Worker<P> {
         }
     }
 
-    /// A ring, if it is worth one: fresh connections would spend more on it than they gain, and sealed ones are read in their own way.
+    /// A ring, if it is worth one: fresh connections would spend more on it than they gain, and
+    /// sealed ones are read in their own way.
     fn open_ring(&mut self) {
         if !self.script.may_ring || P::RUNS_PROGRAMS || self.script.peers.is_some() || !self.script.keep_alive {
             return;
@@ -266,11 +268,11 @@ impl<P: Protocol> Worker<P> {
     /// The agent's request goes out on its connection, which is made first if need be.
     fn send(&mut self, id: AgentId, now_ns: u64) {
         let conn = self.agents.list[id].connection;
-        let is_first = self.exchanges[conn].waiting.join(&mut self.agents.list, id);
+        let is_first = self.pipelines[conn].waiting.join(&mut self.agents.list, id);
         match self.connections.send_path(conn) {
             SendPath::WithOthers => {
                 if is_first {
-                    self.exchanges.ready.push(conn);
+                    self.pipelines.ready.push(conn);
                 }
             }
             SendPath::Now => {
@@ -283,23 +285,23 @@ impl<P: Protocol> Worker<P> {
         }
     }
 
-    /// Sends what has become ready in this turn of the loop, by one write for each connection. With a ring, all but the last of it is
-    /// handed over: that goes with the call that waits.
+    /// Sends what has become ready in this turn of the loop, by one write for each connection. With
+    /// a ring, all but the last of it is handed over: that goes with the call that waits.
     #[inline]
     fn send_ready(&mut self) {
-        if self.exchanges.ready.is_empty() {
+        if self.pipelines.ready.is_empty() {
             return;
         }
         let at_once = if self.connections.has_ring() { AT_ONCE } else { 1 };
         let mut place = 0;
-        while place < self.exchanges.ready.len() {
+        while place < self.pipelines.ready.len() {
             if place > 0 {
                 self.connections.submit();
             }
             let now_ns = self.now();
-            let until = self.exchanges.ready.len().min(place + at_once);
+            let until = self.pipelines.ready.len().min(place + at_once);
             for conn in place..until {
-                let conn = self.exchanges.ready[conn];
+                let conn = self.pipelines.ready[conn];
                 if let Err(cause) = self.write_requests(conn, now_ns)
                     && let Some(source) = self.connections.broke_in_writing(conn, cause, now_ns)
                 {
@@ -308,20 +310,20 @@ impl<P: Protocol> Worker<P> {
             }
             place = until;
         }
-        self.exchanges.ready.clear();
+        self.pipelines.ready.clear();
     }
 
     /// Sends the requests of all who wait for that.
     #[inline]
     fn write_requests(&mut self, conn: ConnId, now_ns: u64) -> Result<(), AttemptCause> {
-        if !self.connections.is_up(conn) || self.exchanges[conn].waiting.unsent() == AgentId::NONE {
+        if !self.connections.is_up(conn) || self.pipelines[conn].waiting.unsent() == AgentId::NONE {
             return Ok(());
         }
-        if let Some(first) = self.exchanges.encode_unsent(conn, &mut self.agents, now_ns) {
+        if let Some(first) = self.pipelines.encode_unsent(conn, &mut self.agents, now_ns) {
             // What a script took is no part of the service.
             self.agents.stamp_anew(first, self.clock.now_ns());
         }
-        self.connections.send(conn, &self.exchanges.outgoing)
+        self.connections.send(conn, &self.pipelines.outgoing)
     }
 
     fn connect(&mut self, conn: ConnId, now_ns: u64) {
@@ -331,21 +333,23 @@ impl<P: Protocol> Worker<P> {
         }
     }
 
-    /// Closes the connection, if there is one, and forgets what was under way on it: the first of those who waited for it, if any.
+    /// Closes the connection, if there is one, and forgets what was under way on it: the first of
+    /// those who waited for it, if any.
     #[must_use = "who waits must not be forgotten"]
     fn close(&mut self, conn: ConnId) -> AgentId {
         self.connections.close(conn);
-        self.exchanges.reset(conn)
+        self.pipelines.reset(conn)
     }
 
-    /// The agent's attempt has timed out. Its answer may still come, and could not be told from the next one's, so the connection is
-    /// closed: whoever else asked there finds it so.
+    /// The agent's attempt has timed out. Its answer may still come, and could not be told from the
+    /// next one's, so the connection is closed: whoever else asked there finds it so.
     fn attempt_timed_out(&mut self, id: AgentId, now_ns: u64) {
         let conn = self.agents.list[id].connection;
         if !self.connections.is_up(conn) {
             self.connect_failed(conn, AttemptCause::ConnectTimeout, now_ns);
         } else if self.agents.list[id].sent().is_none() {
-            // It is ready in this very turn of the loop, and the time that has passed is the generator's.
+            // It is ready in this very turn of the loop, and the time that has passed is the
+            // generator's.
             self.agents.set_deadline(id, now_ns);
         } else {
             let waiting = self.close(conn);
@@ -406,12 +410,12 @@ impl<P: Protocol> Worker<P> {
 
     /// The connection is open, and who waited for that is served.
     fn opened(&mut self, conn: ConnId, now_ns: u64) {
-        self.exchanges[conn].is_proven = false;
+        self.pipelines[conn].is_proven = false;
         self.stats.connected();
         if self.connections.is_on_ring(conn) {
             // Who waits on a fresh connection is served in this turn.
-            if self.exchanges[conn].waiting.unsent() != AgentId::NONE {
-                self.exchanges.ready.push(conn);
+            if self.pipelines[conn].waiting.unsent() != AgentId::NONE {
+                self.pipelines.ready.push(conn);
             }
         } else if let Err(cause) = self.write_requests(conn, now_ns) {
             self.connection_lost(conn, cause, now_ns);
@@ -420,28 +424,28 @@ impl<P: Protocol> Worker<P> {
 
     /// Bytes came on a connection.
     fn received(&mut self, conn: ConnId, bytes: &[u8], now_ns: u64) {
-        if self.exchanges[conn].waiting.asked().is_none() {
+        if self.pipelines[conn].waiting.asked().is_none() {
             // Nobody can say what such bytes answer, so the connection is not used again.
             self.notice_unsolicited();
             self.connection_lost(conn, AttemptCause::BadAnswer, now_ns);
             return;
         }
-        if !self.exchanges.has_partial(conn) {
+        if !self.pipelines.has_partial(conn) {
             if let Some(rest) = self.decode_answers(conn, bytes, false, now_ns).and_then(|used| bytes.get(used..)) {
-                self.exchanges.stash_partial(conn, rest);
+                self.pipelines.stash_partial(conn, rest);
             }
             return;
         }
-        let Some(mut input) = self.exchanges.take_partial(conn, bytes) else {
+        let Some(mut input) = self.pipelines.take_partial(conn, bytes) else {
             self.reject_answer(conn, AttemptCause::TooLarge, now_ns);
             return;
         };
         match self.decode_answers(conn, &input, false, now_ns) {
             Some(used) if used < input.len() => {
                 input.drain(..used);
-                self.exchanges.keep_partial(conn, input);
+                self.pipelines.keep_partial(conn, input);
             }
-            _ => self.exchanges.drop_partial(conn, input),
+            _ => self.pipelines.drop_partial(conn, input),
         }
     }
 
@@ -455,11 +459,11 @@ impl<P: Protocol> Worker<P> {
 
     /// The target closed the connection. Some answers end so.
     fn ended(&mut self, conn: ConnId, now_ns: u64) {
-        if self.exchanges[conn].waiting.asked().is_none() {
+        if self.pipelines[conn].waiting.asked().is_none() {
             self.connection_lost(conn, AttemptCause::Closed, now_ns);
-        } else if let Some(input) = self.exchanges.take_partial(conn, b"") {
+        } else if let Some(input) = self.pipelines.take_partial(conn, b"") {
             self.decode_answers(conn, &input, true, now_ns);
-            self.exchanges.drop_partial(conn, input);
+            self.pipelines.drop_partial(conn, input);
         }
     }
 
@@ -468,9 +472,9 @@ impl<P: Protocol> Worker<P> {
         let generation = self.connections.generation(conn);
         let mut seen = 0;
         loop {
-            let id = self.exchanges[conn].waiting.asked()?;
+            let id = self.pipelines[conn].waiting.asked()?;
             let rest = &input[seen..];
-            match self.exchanges.decode(conn, &self.agents, id, rest, ended) {
+            match self.pipelines.decode(conn, &self.agents, id, rest, ended) {
                 Progress::Answer(answer) => {
                     self.answered(conn, id, rest, answer, ended, now_ns);
                     seen = input.len().min(seen + answer.used);
@@ -494,7 +498,7 @@ impl<P: Protocol> Worker<P> {
 
     /// The agent's attempt is answered, at the beginning of the input.
     fn answered(&mut self, conn: ConnId, id: AgentId, input: &[u8], answer: Answer, ended: bool, now_ns: u64) {
-        let decoded = self.exchanges.decoded(conn, input, answer.result);
+        let decoded = self.pipelines.decoded(conn, input, answer.result);
         let class = self.agents.take_answer(id, &decoded, now_ns, &mut self.stats);
         self.finish_exchange(conn, input.len(), answer, ended, now_ns);
         // What looking took is the generator's time, and none of the next operation's.
@@ -504,11 +508,11 @@ impl<P: Protocol> Worker<P> {
         self.perform(effect, now_ns);
     }
 
-    /// The first agent's answer has been dealt with, in input of that length: it waits no longer, and the connection is closed if it
-    /// is not sound.
+    /// The first agent's answer has been dealt with, in input of that length: it waits no longer,
+    /// and the connection is closed if it is not sound.
     #[inline]
     fn finish_exchange(&mut self, conn: ConnId, length: usize, answer: Answer, ended: bool, now_ns: u64) {
-        let has_others = self.exchanges.finish(conn, &self.agents);
+        let has_others = self.pipelines.finish(conn, &self.agents);
         // What follows an answer, or has not been sent yet, may be the others'.
         let is_surplus = answer.used < length && !has_others;
         let is_whole = !is_surplus && !ended && (has_others || !self.connections.has_unsent(conn));
@@ -528,7 +532,7 @@ impl<P: Protocol> Worker<P> {
 
     /// The connection is of no use any more. An idle one is made again at once, if it ever served.
     fn connection_lost(&mut self, conn: ConnId, cause: AttemptCause, now_ns: u64) {
-        let was_proven = self.exchanges[conn].is_proven;
+        let was_proven = self.pipelines[conn].is_proven;
         let waiting = self.close(conn);
         if waiting != AgentId::NONE {
             self.fail_sent(waiting, now_ns, |_| cause);
@@ -540,8 +544,8 @@ impl<P: Protocol> Worker<P> {
         }
     }
 
-    /// Of those who waited on a connection that is closed, from `next` on: whose request was sent has failed, and the others' goes
-    /// out on the next connection.
+    /// Of those who waited on a connection that is closed, from `next` on: whose request was sent
+    /// has failed, and the others' goes out on the next connection.
     fn fail_sent(&mut self, mut next: AgentId, now_ns: u64, cause_of: impl Fn(AgentId) -> AttemptCause) {
         while next != AgentId::NONE {
             let id = next;
@@ -573,8 +577,9 @@ impl<P: Protocol> Worker<P> {
         }
     }
 
-    /// The target has said that it answers no more on a connection, so it has not looked at what else was sent there (RFC 9112, 9.6).
-    /// This goes out again on the next one, and the attempt goes on; since nobody can prove it, the attempt may have had an effect.
+    /// The target has said that it answers no more on a connection, so it has not looked at what
+    /// else was sent there (RFC 9112, 9.6). This goes out again on the next one, and the attempt
+    /// goes on; since nobody can prove it, the attempt may have had an effect.
     fn resend(&mut self, mut next: AgentId, now_ns: u64) {
         while next != AgentId::NONE {
             let id = next;
@@ -637,17 +642,19 @@ impl<P: Protocol> Worker<P> {
     }
 }
 
-// A thread that sleeps until a deadline wakes some 5 to 50 µs after it. So it sleeps until a little before, and spends the rest
-// looking at its sockets without sleeping: an answer that comes meanwhile is taken at once. That costs CPU for each start. The
-// rule: of all time at most a twentieth is spent so, and what was not spent is saved up for 20 starts at most. Up to 1,600 starts per
-// second and thread each gets its 30 µs; beyond, a part of them, and the more starts there are the less there is to wait. A closed loop
-// has no starts to wait for, and none of this.
+// A thread that sleeps until a deadline wakes some 5 to 50 µs after it. So it sleeps until a little
+// before, and spends the rest looking at its sockets without sleeping: an answer that comes
+// meanwhile is taken at once. That costs CPU for each start. The rule: of all time at most a
+// twentieth is spent so, and what was not spent is saved up for 20 starts at most. Up to 1,600
+// starts per second and thread each gets its 30 µs; beyond, a part of them, and the more starts
+// there are the less there is to wait. A closed loop has no starts to wait for, and none of this.
 //
-// In a closed loop it is the other way round: to be woken for every answer costs more than to receive it. So, where many answers are
-// awaited, a thread that has nothing else to do sleeps until some have come, at most a quarter of a microsecond for each awaited one.
-// Where the target is what limits the load this changes no mean latency, for in a closed loop that is the agents by the throughput
-// (Little's law). Elsewhere an answer is taken late by at most a quarter of a microsecond times the throughput of its latency: at
-// 20,000/s by 0.5 %.
+// In a closed loop it is the other way round: to be woken for every answer costs more than to
+// receive it. So, where many answers are awaited, a thread that has nothing else to do sleeps until
+// some have come, at most a quarter of a microsecond for each awaited one. Where the target is what
+// limits the load this changes no mean latency, for in a closed loop that is the agents by the
+// throughput (Little's law). Elsewhere an answer is taken late by at most a quarter of a
+// microsecond times the throughput of its latency: at 20,000/s by 0.5 %.
 
 /// So much before a deadline a sleep ends.
 const EARLY_NS: u64 = 30_000;
@@ -711,8 +718,8 @@ impl<P: Protocol> Worker<P> {
         let next_ns = soonest_ns.min(self.stats.boundary_ns()).min(self.drain_end_ns);
         let now_ns = self.now();
         let left_ns = next_ns.saturating_sub(now_ns);
-        // Only for a deadline: the wheel may merely say that there is none before. And only where operations wait for moments, which
-        // it is worth to meet.
+        // Only for a deadline: the wheel may merely say that there is none before. And only where
+        // operations wait for moments, which it is worth to meet.
         let is_deadline = next_ns == soonest_ns && is_exact && self.script.schedule.is_fixed();
         if left_ns == 0 || !is_deadline || !self.spin.is_enough(now_ns) {
             return self.wait(reported, left_ns);

@@ -1,7 +1,8 @@
-//! Connections by TLS: the handshake, which belongs to connecting, and bytes on their way through a session.
+//! Connections by TLS: the handshake, which belongs to connecting, and bytes on their way through a
+//! session.
 //!
-//! What is read here is stamped as in the clear, right after the `recv`: unsealing an answer, some microseconds, counts in what the
-//! agent does next, and sealing a request in its service time.
+//! What is read here is stamped as in the clear, right after the `recv`: unsealing an answer, some
+//! microseconds, counts in what the agent does next, and sealing a request in its service time.
 
 use std::io::{self, IoSlice, Write};
 
@@ -11,7 +12,7 @@ use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, send, sendmsg
 
 use super::super::ids::ConnId;
 use super::{
-    ConnEvent, Connections, EventSource, READS, ReadBuffers, SocketState, SocketStream, SourceStage, broken_cause,
+    ConnEvent, ConnectionSet, EventSource, READS, ReadBuffers, SocketState, SocketStream, SourceStage, broken_cause,
 };
 use crate::protocols::{AttemptCause, Protocol};
 use crate::tls::{TlsPeers, TlsSession, TlsTrust};
@@ -86,7 +87,7 @@ pub(super) struct SealedBytes {
     came: bool,
 }
 
-impl<P: Protocol> Connections<P> {
+impl<P: Protocol> ConnectionSet<P> {
     /// The socket is connected, and the two sides have to agree on keys.
     pub(super) fn start_handshake(&mut self, conn: ConnId, socket: OwnedFd, session: TlsSession) -> Option<ConnEvent> {
         let connection = &mut self.list[conn.index()];
@@ -96,7 +97,8 @@ impl<P: Protocol> Connections<P> {
         written.err().map(|cause| connection.lost(cause))
     }
 
-    /// Why the peer's certificate was refused on a connection that could not be opened, in words, where it was.
+    /// Why the peer's certificate was refused on a connection that could not be opened, in words,
+    /// where it was.
     pub fn certificate_error(&mut self, conn: ConnId) -> Option<String> {
         self.list[conn.index()].tls()?.session.refused()
     }
@@ -125,7 +127,8 @@ impl<P: Protocol> Connections<P> {
                 if sealed.to < buffers.received.len() && !source.is_gone {
                     source.stage = SourceStage::Write;
                 }
-                // What the handshake says next, or an answer to what the peer asks of the session itself.
+                // What the handshake says next, or an answer to what the peer asks of the session
+                // itself.
                 if let Err(cause) = tls.write() {
                     return Some(connection.lost(cause));
                 }
@@ -139,7 +142,8 @@ impl<P: Protocol> Connections<P> {
                 let received = recv(&tls.socket, buffers.received.as_mut_slice(), RecvFlags::empty());
                 source.now_ns = self.clock.now_ns();
                 match received {
-                    // Without a word. So nobody can say whether an answer that ends with its connection is whole (RFC 9112, 9.8).
+                    // Without a word. So nobody can say whether an answer that ends with its
+                    // connection is whole (RFC 9112, 9.8).
                     Ok((0, _)) => return Some(connection.lost(broken.unwrap_or(AttemptCause::Closed))),
                     Ok((count, _)) => (sealed.from, sealed.to, sealed.came) = (0, count, true),
                     Err(Errno::INTR) => {}

@@ -1,16 +1,18 @@
-//! Connections in the clear that are kept: their bytes are carried by the kernel's ring, where it is permitted, and
-//! else like all others' by a system call each, when epoll says so.
+//! Connections in the clear that are kept: their bytes are carried by the kernel's ring, where it
+//! is permitted, and else like all others' by a system call each, when epoll says so.
 //!
-//! Connections are made, greeted and broken off as ever; the ring watches epoll for that. Once a connection takes requests epoll is told
-//! to forget it, but for requests that its socket did not take at once. What has become ready in a turn of the loop goes out at the turn's
-//! end, with the call that waits: some at a time, each stamped before, so that a request's service time contains at most the
-//! handing-over of [`AT_ONCE`] others. What comes is stamped when that call returns.
+//! Connections are made, greeted and broken off as ever; the ring watches epoll for that. Once a
+//! connection takes requests epoll is told to forget it, but for requests that its socket did not
+//! take at once. What has become ready in a turn of the loop goes out at the turn's end, with the
+//! call that waits: some at a time, each stamped before, so that a request's service time contains
+//! at most the handing-over of [`AT_ONCE`] others. What comes is stamped when that call returns.
 //!
-//! Measured against epoll on the same machine, its two cores busy with other work, medians of runs: with 64 connections 5 to 14 % more
-//! requests per CPU-second of the generator, since a request costs no system calls of its own; with 1,000 between 2 % fewer and 11 %
-//! more. That answers are gathered (see `worker`) is worth another 5 to 10 % where the target is the slower one.
-//! Sockets registered with the ring, so that it need not look them up for each request, and 24 or 32 requests at once instead of 16 made
-//! no difference that could be shown.
+//! Measured against epoll on the same machine, its two cores busy with other work, medians of runs:
+//! with 64 connections 5 to 14 % more requests per CPU-second of the generator, since a request
+//! costs no system calls of its own; with 1,000 between 2 % fewer and 11 % more. That answers are
+//! gathered (see `worker`) is worth another 5 to 10 % where the target is the slower one. Sockets
+//! registered with the ring, so that it need not look them up for each request, and 24 or 32
+//! requests at once instead of 16 made no difference that could be shown.
 
 use std::io;
 use std::time::Duration;
@@ -22,7 +24,7 @@ use rustix::net::sockopt::set_socket_linger;
 use rustix::net::{Shutdown, shutdown};
 
 use super::super::ids::ConnId;
-use super::{ConnEvent, Connections, ReadBuffers, Reported, SocketState, SocketStream, broken_cause, event_data};
+use super::{ConnEvent, ConnectionSet, ReadBuffers, Reported, SocketState, SocketStream, broken_cause, event_data};
 use crate::Error;
 use crate::protocols::Protocol;
 use crate::ring::{Completion, Ring, RingToken};
@@ -30,7 +32,7 @@ use crate::ring::{Completion, Ring, RingToken};
 /// Most requests that are handed over at once.
 pub const AT_ONCE: usize = 16;
 
-impl<P: Protocol> Connections<P> {
+impl<P: Protocol> ConnectionSet<P> {
     /// Opens a ring; the calling thread alone may use them from then on.
     ///
     /// # Errors
@@ -187,8 +189,9 @@ impl<P: Protocol> Connections<P> {
     pub(super) fn shut_down(&mut self, socket: OwnedFd) {
         // A request for it that is still on its way would meet another socket of that number.
         self.submit();
-        // Bytes that nobody will read reset a connection that is closed, and not one that is shut down: with no room left for them,
-        // the target's system would keep its answer and ask for room for minutes.
+        // Bytes that nobody will read reset a connection that is closed, and not one that is shut
+        // down: with no room left for them, the target's system would keep its answer and ask for
+        // room for minutes.
         if ioctl_fionread(&socket).is_ok_and(|unread| unread > 0) {
             let _ = set_socket_linger(&socket, Some(Duration::ZERO));
         }

@@ -1,5 +1,5 @@
-//! What is under way on connections: which agents wait for an answer there, in the order of their requests,
-//! and answers that have come in part.
+//! What is under way on connections: which agents wait for an answer there, in the order of their
+//! requests, and answers that have come in part.
 
 use std::ops::{Index, IndexMut};
 
@@ -10,7 +10,7 @@ use crate::answer_budget::BudgetShare;
 use crate::protocols::{AttemptCause, Progress, Protocol};
 
 /// What is under way on a connection.
-pub struct Exchange<P: Protocol> {
+pub struct Pipeline<P: Protocol> {
     /// Agents whose attempts wait for an answer.
     pub waiting: WaitingAgents,
     /// Whether this socket has carried an answer.
@@ -25,7 +25,7 @@ pub struct Exchange<P: Protocol> {
     held: BudgetShare,
 }
 
-impl<P: Protocol> Default for Exchange<P> {
+impl<P: Protocol> Default for Pipeline<P> {
     fn default() -> Self {
         Self {
             waiting: WaitingAgents::default(),
@@ -39,9 +39,10 @@ impl<P: Protocol> Default for Exchange<P> {
 }
 
 /// What is under way on the connections of a thread.
-pub struct Exchanges<P: Protocol> {
-    list: Vec<Exchange<P>>,
-    /// Connections on which requests have become ready in this turn of the loop, to go out together.
+pub struct Pipelines<P: Protocol> {
+    list: Vec<Pipeline<P>>,
+    /// Connections on which requests have become ready in this turn of the loop, to go out
+    /// together.
     pub ready: Vec<ConnId>,
     /// Requests are written here.
     pub outgoing: Vec<u8>,
@@ -49,26 +50,26 @@ pub struct Exchanges<P: Protocol> {
     spare: BufferPool,
 }
 
-impl<P: Protocol> Index<ConnId> for Exchanges<P> {
-    type Output = Exchange<P>;
+impl<P: Protocol> Index<ConnId> for Pipelines<P> {
+    type Output = Pipeline<P>;
 
     #[inline]
-    fn index(&self, conn: ConnId) -> &Exchange<P> {
+    fn index(&self, conn: ConnId) -> &Pipeline<P> {
         &self.list[conn.index()]
     }
 }
 
-impl<P: Protocol> IndexMut<ConnId> for Exchanges<P> {
+impl<P: Protocol> IndexMut<ConnId> for Pipelines<P> {
     #[inline]
-    fn index_mut(&mut self, conn: ConnId) -> &mut Exchange<P> {
+    fn index_mut(&mut self, conn: ConnId) -> &mut Pipeline<P> {
         &mut self.list[conn.index()]
     }
 }
 
-impl<P: Protocol> Exchanges<P> {
+impl<P: Protocol> Pipelines<P> {
     /// Nothing, on so many connections.
     pub fn new(connections: usize) -> Self {
-        let list = std::iter::repeat_with(Exchange::default).take(connections).collect();
+        let list = std::iter::repeat_with(Pipeline::default).take(connections).collect();
         Self {
             list,
             ready: Vec::new(),
@@ -78,19 +79,20 @@ impl<P: Protocol> Exchanges<P> {
         }
     }
 
-    /// Encodes the requests of all who wait for that, one behind the other; the first of them, if a script was asked for any.
+    /// Encodes the requests of all who wait for that, one behind the other; the first of them, if a
+    /// script was asked for any.
     #[inline]
     pub fn encode_unsent(&mut self, conn: ConnId, agents: &mut Agents<P>, now_ns: u64) -> Option<AgentId> {
-        let exchange = &mut self.list[conn.index()];
-        let first = exchange.waiting.unsent();
-        exchange.waiting.all_sent();
+        let pipeline = &mut self.list[conn.index()];
+        let first = pipeline.waiting.unsent();
+        pipeline.waiting.all_sent();
         self.outgoing.clear();
         let mut asks_script = false;
         let mut next = first;
         while next != AgentId::NONE {
             // 0 is left to answers that belong to no request.
-            exchange.last_id = exchange.last_id.wrapping_add(1).max(1);
-            asks_script |= agents.encode(next, exchange.last_id, now_ns, &mut self.outgoing);
+            pipeline.last_id = pipeline.last_id.wrapping_add(1).max(1);
+            asks_script |= agents.encode(next, pipeline.last_id, now_ns, &mut self.outgoing);
             next = agents.list[next].behind;
         }
         asks_script.then_some(first)
@@ -108,14 +110,15 @@ impl<P: Protocol> Exchanges<P> {
         DecodedAnswer { decoder: &self.list[conn.index()].decoder, input, result }
     }
 
-    /// The answer has been dealt with, and its agent waits no longer; whether others wait for answers.
+    /// The answer has been dealt with, and its agent waits no longer; whether others wait for
+    /// answers.
     #[inline]
     pub fn finish(&mut self, conn: ConnId, agents: &Agents<P>) -> bool {
-        let exchange = &mut self.list[conn.index()];
-        exchange.is_proven = true;
-        exchange.waiting.leave(&agents.list);
-        P::rest(&mut exchange.decoder, &mut self.memory);
-        exchange.waiting.asked().is_some()
+        let pipeline = &mut self.list[conn.index()];
+        pipeline.is_proven = true;
+        pipeline.waiting.leave(&agents.list);
+        P::rest(&mut pipeline.decoder, &mut self.memory);
+        pipeline.waiting.asked().is_some()
     }
 
     /// Whether an answer has come in part.
@@ -124,12 +127,12 @@ impl<P: Protocol> Exchanges<P> {
         !self.list[conn.index()].input.is_empty()
     }
 
-    /// What has come of an answer, with more of it; `None` if that would be too much. To be [kept](Self::keep_partial) or
-    /// [dropped](Self::drop_partial).
+    /// What has come of an answer, with more of it; `None` if that would be too much. To be
+    /// [kept](Self::keep_partial) or [dropped](Self::drop_partial).
     pub fn take_partial(&mut self, conn: ConnId, more: &[u8]) -> Option<Vec<u8>> {
-        let exchange = &mut self.list[conn.index()];
-        let mut input = std::mem::take(&mut exchange.input);
-        if !more.is_empty() && !exchange.held.grow_to(input.len() + more.len()) {
+        let pipeline = &mut self.list[conn.index()];
+        let mut input = std::mem::take(&mut pipeline.input);
+        if !more.is_empty() && !pipeline.held.grow_to(input.len() + more.len()) {
             self.spare.recycle(input);
             return None;
         }
@@ -137,7 +140,8 @@ impl<P: Protocol> Exchanges<P> {
         Some(input)
     }
 
-    /// What was taken is not whole yet. It stays where it is: a long answer must not be copied again with each of its pieces.
+    /// What was taken is not whole yet. It stays where it is: a long answer must not be copied
+    /// again with each of its pieces.
     pub fn keep_partial(&mut self, conn: ConnId, input: Vec<u8>) {
         self.list[conn.index()].input = input;
     }
@@ -157,14 +161,15 @@ impl<P: Protocol> Exchanges<P> {
         }
     }
 
-    /// Forgets what was under way on a connection that is closed: the first of those who waited there, if any.
+    /// Forgets what was under way on a connection that is closed: the first of those who waited
+    /// there, if any.
     #[must_use = "who waits must not be forgotten"]
     pub fn reset(&mut self, conn: ConnId) -> AgentId {
-        let exchange = &mut self.list[conn.index()];
-        P::rest(&mut exchange.decoder, &mut self.memory);
-        let waiting = exchange.waiting.disband();
-        exchange.held = BudgetShare::default();
-        let input = std::mem::take(&mut exchange.input);
+        let pipeline = &mut self.list[conn.index()];
+        P::rest(&mut pipeline.decoder, &mut self.memory);
+        let waiting = pipeline.waiting.disband();
+        pipeline.held = BudgetShare::default();
+        let input = std::mem::take(&mut pipeline.input);
         self.spare.recycle(input);
         waiting
     }
@@ -194,8 +199,9 @@ impl BufferPool {
     }
 }
 
-/// Agents whose attempts wait, in the order of their requests: first those whose request was sent, then those whose was not. Each
-/// knows who comes behind it ([`Agent::behind`]), so that the line takes no memory of its own.
+/// Agents whose attempts wait, in the order of their requests: first those whose request was sent,
+/// then those whose was not. Each knows who comes behind it ([`Agent::behind`]), so that the line
+/// takes no memory of its own.
 #[derive(Debug, Clone, Copy)]
 pub struct WaitingAgents {
     first: AgentId,
@@ -211,7 +217,8 @@ impl Default for WaitingAgents {
 }
 
 impl WaitingAgents {
-    /// The agent comes to the end of the line; whether it is the first there whose request is to be sent.
+    /// The agent comes to the end of the line; whether it is the first there whose request is to be
+    /// sent.
     #[inline]
     pub fn join(&mut self, agents: &mut [Agent], id: AgentId) -> bool {
         agents[id].behind = AgentId::NONE;
@@ -355,19 +362,20 @@ mod tests {
         }
     }
 
-    /// What an idle agent with a connection of its own takes, beside its two timers (32 bytes) and whatever its cycle keeps.
+    /// What an idle agent with a connection of its own takes, beside its two timers (32 bytes) and
+    /// whatever its cycle keeps.
     #[test]
     fn an_idle_agent_is_small() {
         assert!(size_of::<Agent>() <= 112, "{}", size_of::<Agent>());
         assert!(
-            size_of::<Connection>() + size_of::<Exchange<Http>>() <= 320,
+            size_of::<Connection>() + size_of::<Pipeline<Http>>() <= 320,
             "{}",
-            size_of::<Connection>() + size_of::<Exchange<Http>>()
+            size_of::<Connection>() + size_of::<Pipeline<Http>>()
         );
         assert!(
-            size_of::<Connection>() + size_of::<Exchange<Vsns>>() <= 128,
+            size_of::<Connection>() + size_of::<Pipeline<Vsns>>() <= 128,
             "{}",
-            size_of::<Connection>() + size_of::<Exchange<Vsns>>()
+            size_of::<Connection>() + size_of::<Pipeline<Vsns>>()
         );
     }
 }
