@@ -667,4 +667,4 @@ fn step_from(steps: &[CompiledStep], from: usize, cycle: u64) -> Option<StepId> 
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -810,3 +810,127 @@ fn broken_cause(errno: Errno) -> AttemptCause {
         _ => AttemptCause::Broken,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::{TcpListener, TcpStream};
+
+    use experiment::plan::Load;
+
+    use super::*;
+    use crate::LoadOrder;
+    use crate::engine::agents::tests::{load, orders, step};
+    use crate::protocols::lines::Lines;
+
+    /// One connection to a target, and what it has been told of it.
+    struct Talk {
+        connections: ConnectionSet<Lines>,
+        reported: Reported,
+        buffers: ReadBuffers,
+        seen: Vec<(ConnEvent, Vec<u8>)>,
+    }
+
+    const CONN: ConnId = ConnId::new(0);
+
+    impl Talk {
+        fn new(address: SocketAddr, with_ring: bool) -> Self {
+            let load = Load { steps: vec![step("send", &[("line", "hello")], &[])], ..load(1) };
+            let orders = LoadOrder { without_ring: !with_ring, ..orders("lines", &address.to_string(), load) };
+            let script = Script::<Lines>::compile(&orders).unwrap();
+            let paths = ConnectPaths { addresses: vec![address].into(), sources: Default::default() };
+            let clock = LoadClock { origin: Instant::now() };
+            let mut connections = ConnectionSet::new(&script, paths, 0, clock).unwrap();
+            if with_ring {
+                // Where there is none the test is the same as the other one.
+                let _ = connections.open_ring();
+            }
+            let buffers = connections.buffers();
+            Self { connections, reported: Reported::default(), buffers, seen: Vec::new() }
+        }
+
+        /// What happens next, with the bytes that came.
+        fn next(&mut self) -> (ConnEvent, Vec<u8>) {
+            while self.seen.is_empty() {
+                self.connections.wait(&mut self.reported, 1_000_000_000, WakePolicy::NONE).unwrap();
+                while let Some(mut source) = self.reported.next_ready() {
+                    while let Some(event) = self.connections.next_event(&mut source, &mut self.buffers) {
+                        self.note(event);
+                    }
+                }
+                while let Some((_, event)) = self.connections.next_completion(&mut self.reported, &mut self.buffers) {
+                    self.note(event);
+                }
+            }
+            self.seen.remove(0)
+        }
+
+        /// As the worker does it: what is to be closed is.
+        fn note(&mut self, event: ConnEvent) {
+            let bytes = if event == ConnEvent::Bytes { self.buffers.bytes().to_vec() } else { Vec::new() };
+            self.seen.push((event, bytes));
+            if !matches!(event, ConnEvent::Opened | ConnEvent::Bytes) {
+                self.connections.close(CONN);
+            }
+        }
+    }
+
+    fn read(stream: &mut TcpStream, length: usize) -> Vec<u8> {
+        let mut bytes = vec![0; length];
+        stream.read_exact(&mut bytes).unwrap();
+        bytes
+    }
+
+    #[test]
+    fn whatever_carries_the_bytes_the_same_is_told() {
+        for with_ring in [false, true] {
+            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+            let mut talk = Talk::new(listener.local_addr().unwrap(), with_ring);
+            assert_eq!(talk.connections.send_path(CONN), SendPath::Down);
+            for _ in 0..2 {
+                talk.connections.connect(CONN).unwrap();
+                assert_eq!(talk.connections.send_path(CONN), SendPath::WhenOpen);
+                assert_eq!(talk.next().0, ConnEvent::Opened);
+                let mut target = listener.accept().unwrap().0;
+                talk.connections.send(CONN, b"hello\n").unwrap();
+                talk.connections.submit();
+                assert_eq!(read(&mut target, 6), b"hello\n");
+                target.write_all(b"good day\n").unwrap();
+                assert_eq!(talk.next(), (ConnEvent::Bytes, b"good day\n".to_vec()));
+                drop(target);
+                assert_eq!(talk.next().0, ConnEvent::Ended);
+                assert_eq!(talk.connections.send_path(CONN), SendPath::Down, "and can be connected again");
+            }
+        }
+    }
+
+    #[test]
+    fn what_a_target_said_before_it_reset_the_connection_is_told_first() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut talk = Talk::new(listener.local_addr().unwrap(), false);
+        talk.connections.connect(CONN).unwrap();
+        assert_eq!(talk.next().0, ConnEvent::Opened);
+        let mut target = listener.accept().unwrap().0;
+        talk.connections.send(CONN, b"never read").unwrap();
+        target.write_all(b"enough\n").unwrap();
+        assert_eq!(talk.next(), (ConnEvent::Bytes, b"enough\n".to_vec()));
+        // With bytes unread.
+        drop(target);
+        assert!(matches!(talk.next().0, ConnEvent::Closed(AttemptCause::Reset)));
+    }
+
+    #[test]
+    fn events_of_a_socket_that_was_closed_are_not_told() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let mut talk = Talk::new(address, false);
+        talk.connections.connect(CONN).unwrap();
+        talk.connections.wait(&mut talk.reported, 1_000_000_000, WakePolicy::NONE).unwrap();
+        talk.connections.close(CONN);
+        let mut source = talk.reported.next_ready().unwrap();
+        assert_eq!(talk.connections.next_event(&mut source, &mut talk.buffers), None);
+        drop(listener);
+        talk.connections.connect(CONN).unwrap();
+        assert_eq!(talk.next().0, ConnEvent::ConnectFailed(AttemptCause::ConnectRefused));
+    }
+}

@@ -38,7 +38,7 @@ impl AgentId {
 impl ConnId {
     /// The connection of that number.
     #[inline]
-    pub fn new(number: u32) -> Self {
+    pub const fn new(number: u32) -> Self {
         Self(number)
     }
 

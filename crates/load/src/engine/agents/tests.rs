@@ -24,13 +24,30 @@ fn pairs<T: for<'a> From<&'a str>>(pairs: &[(&str, &str)]) -> BTreeMap<String, T
     pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).into())).collect()
 }
 
-fn step(call: &str, with: &[(&str, &str)], expect: &[(&str, &str)]) -> Step {
+/// A step that does this in every cycle.
+pub fn step(call: &str, with: &[(&str, &str)], expect: &[(&str, &str)]) -> Step {
     let (call, name) = (call.to_owned(), call.to_owned());
-    Step { call, name, weight: 1, every: 1, with: pairs(with), expect: pairs(expect), audit: true, ..Step::default() }
+    Step { call, name, weight: 1, every: 1, with: pairs(with), expect: pairs(expect), ..Step::default() }
+}
+
+/// Orders to put a load on a service, without a ring.
+pub fn orders(protocol: &str, service: &str, load: Load) -> LoadOrder {
+    LoadOrder {
+        protocol: protocol.into(),
+        services: vec![service.into()],
+        load,
+        purpose: LoadPurpose::Measure,
+        seed: 1,
+        tls: Default::default(),
+        files: ".".into(),
+        slot_s: 0.1,
+        tether: None,
+        without_ring: true,
+    }
 }
 
 /// Saves a random value, reads it, and removes it, for ten seconds; each attempt has half a second.
-fn load(agents: u32) -> Load {
+pub fn load(agents: u32) -> Load {
     let key = ("key", "{seq}");
     Load {
         agents,
@@ -51,9 +68,9 @@ fn load(agents: u32) -> Load {
         order: StepOrder::Cycle,
         when_failed: WhenFailed::GoOn,
         steps: vec![
-            step("save", &[key, ("value", "{bytes:8}")], &[]),
-            step("load", &[key], &[("value", "blue")]),
-            step("remove", &[key], &[]),
+            Step { audit: true, ..step("save", &[key, ("value", "{bytes:8}")], &[]) },
+            Step { audit: true, ..step("load", &[key], &[("value", "blue")]) },
+            Step { audit: true, ..step("remove", &[key], &[]) },
         ],
         feeds: Vec::new(),
         script: None,
@@ -76,18 +93,7 @@ impl Played {
     }
 
     fn of(load: Load, purpose: LoadPurpose) -> Self {
-        let orders = LoadOrder {
-            protocol: "vsns".into(),
-            services: vec!["127.0.0.1:1".into()],
-            load,
-            purpose,
-            seed: 1,
-            tls: Default::default(),
-            files: ".".into(),
-            slot_s: 0.1,
-            tether: None,
-            without_ring: true,
-        };
+        let orders = LoadOrder { purpose, ..orders("vsns", "127.0.0.1:1", load) };
         let script = Arc::new(Script::<Vsns>::compile(&orders).unwrap());
         let identity = ThreadIdentity {
             thread: 0,
