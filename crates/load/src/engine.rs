@@ -39,6 +39,7 @@ mod connections;
 pub mod expectation;
 mod ids;
 mod limits;
+mod pacing;
 mod pipelines;
 pub mod pointer;
 mod run_delay;

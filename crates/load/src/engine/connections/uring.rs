@@ -10,7 +10,7 @@
 //! Measured against epoll on the same machine, its two cores busy with other work, medians of runs:
 //! with 64 connections 5 to 14 % more requests per CPU-second of the generator, since a request
 //! costs no system calls of its own; with 1,000 between 2 % fewer and 11 % more. That answers are
-//! gathered (see `worker`) is worth another 5 to 10 % where the target is the slower one. Sockets
+//! gathered (see `pacing`) is worth another 5 to 10 % where the target is the slower one. Sockets
 //! registered with the ring, so that it need not look them up for each request, and 24 or 32
 //! requests at once instead of 16 made no difference that could be shown.
 
