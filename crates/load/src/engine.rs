@@ -33,8 +33,6 @@ use crate::protocols::Protocol;
 use crate::{Error, LoadOrder, ThreadInterval};
 
 mod agents;
-mod answers;
-mod backlog;
 mod connections;
 pub mod expectation;
 mod ids;

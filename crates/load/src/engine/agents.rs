@@ -12,8 +12,6 @@ use fastrand::Rng;
 use record::events::Outcome;
 
 use super::LoadControl;
-use super::answers::{AnswerClass, CaptureMemory};
-use super::backlog::{self, Queue};
 use super::ids::{AgentId, ConnId, StepId};
 use super::script::{CompiledStep, Script};
 use super::thread_stats::ThreadStats;
@@ -21,6 +19,12 @@ use super::timer_wheel::Wheel;
 use crate::protocols::{AttemptCause, Protocol, RequestContext};
 use crate::values::{FeedRows, OperationValues, ValueSource, mix};
 use crate::{Error, LoadPurpose};
+
+pub mod answers;
+mod backlog;
+
+use answers::{AnswerClass, CaptureMemory};
+use backlog::Queue;
 
 /// How often a thread looks at its orders, and measures how late it does when nothing else is due.
 pub const HEARTBEAT_NS: u64 = 10_000_000;
@@ -191,24 +195,24 @@ impl AgentTimer {
 
 /// The agents of a thread.
 pub struct Agents<P: Protocol> {
-    pub(super) script: Arc<Script<P>>,
-    pub(super) control: Arc<LoadControl>,
-    pub(super) list: Vec<Agent>,
+    script: Arc<Script<P>>,
+    control: Arc<LoadControl>,
+    list: Vec<Agent>,
     /// Slots of all agents, one agent's after the other's.
-    pub(super) slots: Vec<Vec<u8>>,
+    slots: Vec<Vec<u8>>,
     /// Feed rows of all agents, likewise.
-    pub(super) rows: Vec<u32>,
+    rows: Vec<u32>,
     /// The next row of each feed.
     next_rows: Vec<u32>,
     wheel: Wheel,
     /// What waits for its agent, where that is bounded.
-    pub(super) queue: Option<Queue>,
+    queue: Option<Queue>,
     /// Agents that are not done.
     running: usize,
     /// No operation starts from here on.
     end_ns: u64,
     /// For what is read of answers and kept of them.
-    pub(super) captures: CaptureMemory,
+    captures: CaptureMemory,
     /// What ends the load early.
     pub failure: Option<Error>,
 }
@@ -243,6 +247,18 @@ impl<P: Protocol> Agents<P> {
     /// Every agent.
     pub fn ids(&self) -> impl Iterator<Item = AgentId> + use<P> {
         (0..self.list.len()).map(AgentId::at)
+    }
+
+    /// All of them, by their numbers.
+    #[inline]
+    pub fn all(&self) -> &[Agent] {
+        &self.list
+    }
+
+    /// All of them, to be put in line.
+    #[inline]
+    pub fn all_mut(&mut self) -> &mut [Agent] {
+        &mut self.list
     }
 
     /// Whether agent number 1 is among them.
@@ -314,13 +330,7 @@ impl<P: Protocol> Agents<P> {
 
     /// The agent's operation that was to start at `intended_ns` begins, or it has nothing more to
     /// do.
-    pub(super) fn begin(
-        &mut self,
-        id: AgentId,
-        intended_ns: u64,
-        at: EventTime,
-        stats: &mut ThreadStats,
-    ) -> AgentEffect {
+    fn begin(&mut self, id: AgentId, intended_ns: u64, at: EventTime, stats: &mut ThreadStats) -> AgentEffect {
         let started_ns = if self.script.schedule.is_fixed() { intended_ns } else { at.now_ns };
         if started_ns >= self.end_ns || !self.choose_step(id) {
             self.list[id].work = AgentWork::Done;
@@ -442,7 +452,7 @@ impl<P: Protocol> Agents<P> {
     }
 
     /// Everything that is recorded at the end of an operation.
-    pub(super) fn record_end(&self, id: AgentId, end: OperationEnd, now_ns: u64, stats: &mut ThreadStats) {
+    fn record_end(&self, id: AgentId, end: OperationEnd, now_ns: u64, stats: &mut ThreadStats) {
         let agent = &self.list[id];
         let step = &self.script.steps[agent.step];
         stats.end(step.name, end.outcome, agent.intended_ns, agent.sent(), now_ns);
@@ -616,7 +626,7 @@ impl<P: Protocol> Agents<P> {
         AgentEffect::Wait
     }
 
-    pub(super) fn set_timer(&mut self, timer: AgentTimer, due_ns: u64) {
+    fn set_timer(&mut self, timer: AgentTimer, due_ns: u64) {
         let number = match timer {
             AgentTimer::Wake(id) => id.index() * 2,
             AgentTimer::Timeout(id) => id.index() * 2 + 1,
@@ -641,7 +651,7 @@ impl<P: Protocol> Agents<P> {
 
 /// What the values of an agent's operation depend on.
 #[inline]
-pub(super) fn source<'a, P: Protocol>(
+fn source<'a, P: Protocol>(
     agent: &Agent,
     id: AgentId,
     script: &'a Script<P>,

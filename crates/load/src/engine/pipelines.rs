@@ -3,8 +3,8 @@
 
 use std::ops::{Index, IndexMut};
 
+use super::agents::answers::DecodedAnswer;
 use super::agents::{Agent, Agents};
-use super::answers::DecodedAnswer;
 use super::ids::{AgentId, ConnId};
 use crate::answer_budget::BudgetShare;
 use crate::protocols::{AttemptCause, Progress, Protocol};
@@ -93,7 +93,7 @@ impl<P: Protocol> Pipelines<P> {
             // 0 is left to answers that belong to no request.
             pipeline.last_id = pipeline.last_id.wrapping_add(1).max(1);
             asks_script |= agents.encode(next, pipeline.last_id, now_ns, &mut self.outgoing);
-            next = agents.list[next].behind;
+            next = agents.all()[next].behind;
         }
         asks_script.then_some(first)
     }
@@ -116,7 +116,7 @@ impl<P: Protocol> Pipelines<P> {
     pub fn finish(&mut self, conn: ConnId, agents: &Agents<P>) -> bool {
         let pipeline = &mut self.list[conn.index()];
         pipeline.is_proven = true;
-        pipeline.waiting.leave(&agents.list);
+        pipeline.waiting.leave(agents.all());
         P::rest(&mut pipeline.decoder, &mut self.memory);
         pipeline.waiting.asked().is_some()
     }

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use experiment::plan::{self, Connections, Expected, Load, Rate, SlotContent, StepOrder};
 
+use super::agents::answers::{self, Audit};
 use super::agents::{Agent, AgentService};
-use super::answers::{self, Audit};
 use super::connections::peers;
 use super::expectation::{self, CaptureSlot, Expectation, OperationPart, WantedFields};
 use super::ids::ConnId;

@@ -236,7 +236,7 @@ impl<P: Protocol> Worker<P> {
             let now_ns = self.now();
             let Some((timer, due_ns)) = self.agents.take_timer(now_ns) else { return };
             let at = match timer.agent() {
-                Some(id) => self.at(self.agents.list[id].connection, now_ns),
+                Some(id) => self.at(self.agents.all()[id].connection, now_ns),
                 None => EventTime { now_ns, connect_after_ns: 0 },
             };
             let effect = self.agents.timer_fired(timer, due_ns, at, &mut self.stats);
@@ -265,8 +265,8 @@ impl<P: Protocol> Worker<P> {
 impl<P: Protocol> Worker<P> {
     /// The agent's request goes out on its connection, which is made first if need be.
     fn send(&mut self, id: AgentId, now_ns: u64) {
-        let conn = self.agents.list[id].connection;
-        let is_first = self.pipelines[conn].waiting.join(&mut self.agents.list, id);
+        let conn = self.agents.all()[id].connection;
+        let is_first = self.pipelines[conn].waiting.join(self.agents.all_mut(), id);
         match self.connections.send_path(conn) {
             SendPath::WithOthers => {
                 if is_first {
@@ -342,10 +342,10 @@ impl<P: Protocol> Worker<P> {
     /// The agent's attempt has timed out. Its answer may still come, and could not be told from the
     /// next one's, so the connection is closed: whoever else asked there finds it so.
     fn attempt_timed_out(&mut self, id: AgentId, now_ns: u64) {
-        let conn = self.agents.list[id].connection;
+        let conn = self.agents.all()[id].connection;
         if !self.connections.is_up(conn) {
             self.connect_failed(conn, AttemptCause::ConnectTimeout, now_ns);
-        } else if self.agents.list[id].sent().is_none() {
+        } else if self.agents.all()[id].sent().is_none() {
             // It is ready in this very turn of the loop, and the time that has passed is the
             // generator's.
             self.agents.set_deadline(id, now_ns);
@@ -548,8 +548,8 @@ impl<P: Protocol> Worker<P> {
         while next != AgentId::NONE {
             let id = next;
             // Each may be in line again at once.
-            next = self.agents.list[id].behind;
-            if self.agents.list[id].sent().is_none() {
+            next = self.agents.all()[id].behind;
+            if self.agents.all()[id].sent().is_none() {
                 self.send(id, now_ns);
             } else {
                 self.attempt_failed(id, cause_of(id), now_ns);
@@ -558,7 +558,7 @@ impl<P: Protocol> Worker<P> {
     }
 
     fn attempt_failed(&mut self, id: AgentId, cause: AttemptCause, now_ns: u64) {
-        let at = self.at(self.agents.list[id].connection, now_ns);
+        let at = self.at(self.agents.all()[id].connection, now_ns);
         let effect = self.agents.attempt_failed(id, cause, at, &mut self.stats);
         self.perform(effect, now_ns);
     }
@@ -570,7 +570,7 @@ impl<P: Protocol> Worker<P> {
         self.connections.set_connect_after(conn, now_ns.saturating_add(self.script.reconnect_ns.max(1)));
         while next != AgentId::NONE {
             let id = next;
-            next = self.agents.list[id].behind;
+            next = self.agents.all()[id].behind;
             self.attempt_failed(id, cause, now_ns);
         }
     }
@@ -581,7 +581,7 @@ impl<P: Protocol> Worker<P> {
     fn resend(&mut self, mut next: AgentId, now_ns: u64) {
         while next != AgentId::NONE {
             let id = next;
-            next = self.agents.list[id].behind;
+            next = self.agents.all()[id].behind;
             if self.agents.unsend(id) {
                 self.notice_resend();
             }

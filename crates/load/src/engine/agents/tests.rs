@@ -8,7 +8,7 @@ use experiment::plan::{Backlog, Load, Overflow, Rate, Retry, Step, Warmup, WhenF
 use record::clock::Clock;
 
 use super::*;
-use crate::engine::answers::DecodedAnswer;
+use crate::engine::agents::answers::DecodedAnswer;
 use crate::engine::thread_stats::ThreadIdentity;
 use crate::protocols::Progress;
 use crate::protocols::vsns::Vsns;

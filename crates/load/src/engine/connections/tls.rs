@@ -10,10 +10,10 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, send, sendmsg};
 
-use super::super::ids::ConnId;
 use super::{
     ConnEvent, ConnectionSet, EventSource, READS, ReadBuffers, SocketState, SocketStream, SourceStage, broken_cause,
 };
+use crate::engine::ids::ConnId;
 use crate::protocols::{AttemptCause, Protocol};
 use crate::tls::{TlsPeers, TlsSession, TlsTrust};
 use crate::{Error, LoadOrder};

@@ -23,9 +23,9 @@ use rustix::io::{ioctl_fionbio, ioctl_fionread};
 use rustix::net::sockopt::set_socket_linger;
 use rustix::net::{Shutdown, shutdown};
 
-use super::super::ids::ConnId;
 use super::{ConnEvent, ConnectionSet, ReadBuffers, Reported, SocketState, SocketStream, broken_cause, event_data};
 use crate::Error;
+use crate::engine::ids::ConnId;
 use crate::protocols::Protocol;
 use crate::ring::{Completion, Ring, RingToken};
 

@@ -4,10 +4,10 @@
 use experiment::plan::{Backlog, Overflow};
 use record::events::Outcome;
 
-use super::agents::{AgentEffect, AgentTimer, AgentWork, Agents, EventTime, OperationEnd};
-use super::ids::AgentId;
-use super::script::Script;
-use super::thread_stats::ThreadStats;
+use super::{AgentEffect, AgentTimer, AgentWork, Agents, EventTime, OperationEnd};
+use crate::engine::ids::AgentId;
+use crate::engine::script::Script;
+use crate::engine::thread_stats::ThreadStats;
 use crate::protocols::Protocol;
 use crate::schedules::Due;
 

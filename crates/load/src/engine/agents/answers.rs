@@ -5,13 +5,13 @@ use experiment::catalog::{Effect, Operation};
 use experiment::plan::{AuditAs, AuditEffect};
 use record::events::{By, HistoryEntry, Outcome};
 
-use super::agents::{Agents, OperationEnd, source};
-use super::expectation::{self, CaptureSlot, CompiledField, ExtractedFields, OperationPart, WantedFields};
-use super::ids::AgentId;
-use super::script::NS_PER_S;
-use super::thread_stats::ThreadStats;
+use super::{Agents, OperationEnd, source};
 use crate::LoadPurpose;
 use crate::answer_budget::{BudgetShare, FREE_BYTES};
+use crate::engine::expectation::{self, CaptureSlot, CompiledField, ExtractedFields, OperationPart, WantedFields};
+use crate::engine::ids::AgentId;
+use crate::engine::script::NS_PER_S;
+use crate::engine::thread_stats::ThreadStats;
 use crate::protocols::{AboutData, AttemptCause, Protocol};
 use crate::values::{Argument, CompiledTemplate};
 
