@@ -307,7 +307,7 @@ impl ClientConnection {
 
     fn shake(&mut self, deadline: Instant) -> io::Result<()> {
         let mut buffer = [0; 4096];
-        while self.session.as_ref().is_some_and(|session| session.is_shaking()) {
+        while self.session.as_ref().is_some_and(|session| session.is_handshaking()) {
             self.write(deadline)?;
             if self.receive(&mut buffer, &mut Vec::new(), deadline)? {
                 return Err(in_words(AttemptCause::TlsClosed));
@@ -320,7 +320,7 @@ impl ClientConnection {
     pub fn send(&mut self, bytes: &[u8], deadline: Instant) -> io::Result<()> {
         match &mut self.session {
             Some(session) => {
-                session.say(bytes).map_err(in_words)?;
+                session.write_plaintext(bytes).map_err(in_words)?;
                 self.write(deadline)
             }
             None => self.send_clear(bytes, deadline),
@@ -378,7 +378,7 @@ impl ClientConnection {
             input.extend_from_slice(&buffer[..count]);
             return Ok(count == 0);
         };
-        if count == 0 && session.is_shaking() {
+        if count == 0 && session.is_handshaking() {
             return Ok(true);
         }
         if count == 0 {

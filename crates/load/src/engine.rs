@@ -1,19 +1,23 @@
-//! The engine: a thread per two cores, each with its own loop over epoll or io_uring, agents, timers
-//! and counters; they share nothing but orders to stop.
+//! The engine: a thread per two cores, each with its own loop over epoll or io_uring, agents,
+//! timers and counters; they share nothing but orders to stop.
 //!
-//! How true its times are. An answer's end is stamped right after the `recv` that brought its last byte, and not at the start of
-//! the batch of events it belongs to: so it contains the time that this thread spent on the events before it in the batch (a few
-//! microseconds each), and never less than the truth. The same stamp is the intended start of the agent's next operation (with no
-//! think time) and, where that is sent at once, its send: encoding costs well under a microsecond and counts as service time. A send
-//! is stamped before its system call. So an agent's operations tile its time, and Little's law holds exactly. Where looking at an
-//! answer takes more than comparing bytes, what follows is stamped anew after it, like what follows a pause.
+//! How true its times are. An answer's end is stamped right after the `recv` that brought its last
+//! byte, and not at the start of the batch of events it belongs to: so it contains the time that
+//! this thread spent on the events before it in the batch (a few microseconds each), and never less
+//! than the truth. The same stamp is the intended start of the agent's next operation (with no
+//! think time) and, where that is sent at once, its send: encoding costs well under a microsecond
+//! and counts as service time. A send is stamped before its system call. So an agent's operations
+//! tile its time, and Little's law holds exactly. Where looking at an answer takes more than
+//! comparing bytes, what follows is stamped anew after it, like what follows a pause.
 //!
-//! Where the kernel's ring carries the bytes of kept connections, an answer's end is stamped right after the call that brought it with
-//! others, and a request right before the call that takes it with up to 15 others: so its service time contains their sending, some
-//! microseconds each, and again never less than the truth. What the agent waits in between belongs to the latency.
+//! Where the kernel's ring carries the bytes of kept connections, an answer's end is stamped right
+//! after the call that brought it with others, and a request right before the call that takes it
+//! with up to 15 others: so its service time contains their sending, some microseconds each, and
+//! again never less than the truth. What the agent waits in between belongs to the latency.
 //!
-//! Where agents share a connection, requests that become ready in the same turn of the loop go out together, and each is stamped then. A
-//! connection and its TLS handshake belong to the latency of the operations that wait for it, and to no service time.
+//! Where agents share a connection, requests that become ready in the same turn of the loop go out
+//! together, and each is stamped then. A connection and its TLS handshake belong to the latency of
+//! the operations that wait for it, and to no service time.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpStream, ToSocketAddrs};
 use std::sync::Arc;
@@ -24,27 +28,29 @@ use std::time::Duration;
 
 use record::clock::Clock;
 
+use crate::answer_budget::BUDGET_BYTES;
 use crate::protocols::Protocol;
 use crate::{Error, LoadOrder, ThreadInterval};
 
-mod backlog;
-mod connection;
+mod agents;
+mod connections;
 pub mod expectation;
+mod ids;
 mod limits;
-mod operation;
+mod pacing;
+mod pipelines;
 pub mod pointer;
 mod run_delay;
 pub mod script;
 pub mod thread_stats;
 pub mod timer_wheel;
-mod tls_stream;
-mod uring;
 mod worker;
 
+use connections::ConnectPaths;
 use limits::SourceAddresses;
 use script::Script;
 use thread_stats::ThreadTotals;
-use worker::{ConnectPaths, Worker};
+use worker::Worker;
 
 /// How long each of several addresses of a service is tried before the load.
 const PROBE: Duration = Duration::from_secs(1);
@@ -73,8 +79,8 @@ pub fn start<P: Protocol>(
     let control = Arc::new(LoadControl::default());
     let mut threads = Vec::new();
     for number in 0..script.threads {
-        let ways = ConnectPaths { addresses: Arc::clone(&addresses), sources: Arc::clone(&sources) };
-        let worker = Worker::new(Arc::clone(&script), Arc::clone(&control), ways, number, clock, sink.clone());
+        let paths = ConnectPaths { addresses: Arc::clone(&addresses), sources: Arc::clone(&sources) };
+        let worker = Worker::new(Arc::clone(&script), Arc::clone(&control), paths, number, clock, sink.clone());
         let spawned = worker.and_then(|worker| {
             let named = std::thread::Builder::new().name(format!("load-{number}"));
             let alarm = Alarm(Arc::clone(&control));
@@ -105,7 +111,8 @@ fn sources_of<P: Protocol>(
     SourceAddresses::of(&orders.load.from, services, each, limits::ports())
 }
 
-/// Ends the other threads when one ends badly: what they measured would be of a load that nobody asked for.
+/// Ends the other threads when one ends badly: what they measured would be of a load that nobody
+/// asked for.
 struct Alarm(Arc<LoadControl>);
 
 impl Alarm {
@@ -131,7 +138,8 @@ fn address_of<P: Protocol>(service: &P) -> Result<SocketAddr, Error> {
     if P::RUNS_PROGRAMS { Ok((Ipv4Addr::UNSPECIFIED, 0).into()) } else { resolve(service.authority()) }
 }
 
-/// The address of a service. Of several, the first that accepts a connection: `localhost` may mean `::1`, where nobody listens.
+/// The address of a service. Of several, the first that accepts a connection: `localhost` may mean
+/// `::1`, where nobody listens.
 pub fn resolve(authority: &str) -> Result<SocketAddr, Error> {
     let wrong = |reason: String| Error::Service { service: authority.to_owned(), reason };
     let addresses: Vec<SocketAddr> = authority.to_socket_addrs().map_err(|error| wrong(error.to_string()))?.collect();
@@ -152,8 +160,8 @@ const ABORT: u8 = 2;
 pub struct LoadControl {
     orders: AtomicU8,
     is_flooded: AtomicBool,
-    has_told_of_redirects: AtomicBool,
-    has_told_of_budget: AtomicBool,
+    has_noticed_redirects: AtomicBool,
+    has_noticed_budget: AtomicBool,
 }
 
 impl LoadControl {
@@ -173,12 +181,19 @@ impl LoadControl {
 
     /// Whether nobody has told of redirects yet; from now on somebody has.
     pub fn is_first_redirect(&self) -> bool {
-        !self.has_told_of_redirects.swap(true, Ordering::Relaxed)
+        !self.has_noticed_redirects.swap(true, Ordering::Relaxed)
     }
 
-    /// The same of the budget of answers.
-    pub fn is_first_beyond_budget(&self) -> bool {
-        !self.has_told_of_budget.swap(true, Ordering::Relaxed)
+    /// What a reader must know of the budget of answers, where nobody has told it yet.
+    pub fn budget_notice(&self) -> Option<String> {
+        let is_first = !self.has_noticed_budget.swap(true, Ordering::Relaxed);
+        is_first.then(|| {
+            format!(
+                "the answers that expectations and `keep` look into hold more than {} MiB in all, which is the most that they may: \
+                 operations fail with `answer too large`, or keep nothing; use fewer agents, or expect less of long answers",
+                BUDGET_BYTES >> 20
+            )
+        })
     }
 
     pub fn is_flooded(&self) -> bool {
@@ -243,10 +258,12 @@ impl RunningLoad {
         self.threads.iter().all(JoinHandle::is_finished)
     }
 
-    /// Waits for the end. The intervals must be taken meanwhile, by another thread if the channel can fill up.
+    /// Waits for the end. The intervals must be taken meanwhile, by another thread if the channel
+    /// can fill up.
     ///
     /// # Errors
-    /// The first thing that ended a thread early; that nobody takes the records only if there is no other.
+    /// The first thing that ended a thread early; that nobody takes the records only if there is no
+    /// other.
     pub fn join(mut self) -> Result<Summary, Error> {
         let mut summary = Summary::default();
         let mut first = Ok(());

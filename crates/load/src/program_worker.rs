@@ -1,4 +1,4 @@
-//! Programs run for agents: behind an agent's socket an attendant, a thread, takes its orders, starts a
+//! Programs run for agents: behind an agent's socket a thread takes its orders, starts a
 //! program for each, and tells what came of it when it has ended.
 //!
 //! So the engine waits for a program as it does for an answer from a network, and starting one, which takes a millisecond, holds up no
@@ -22,17 +22,20 @@ use crate::protocols::command::{ProgramExit, ProgramOutcome, ProgramRun};
 /// Ties the life of a program that is about to be started to this process': it must not outlive it, however it ends.
 pub type DeathSignal = fn(&mut Command);
 
-/// Of an attendant's thread.
+/// Of the thread.
 const STACK: usize = 256 * 1024;
 
-/// Starts an attendant for a connection to `service`; gives the agent's end of its socket. It ends when that is closed.
-pub(crate) fn attend(tether: Option<DeathSignal>, service: &str) -> io::Result<(OwnedFd, JoinHandle<()>)> {
+/// Starts a program worker for a connection to `service`; gives the agent's end of its socket. It ends when that is closed.
+pub(crate) fn spawn_program_worker(
+    tether: Option<DeathSignal>,
+    service: &str,
+) -> io::Result<(OwnedFd, JoinHandle<()>)> {
     let (theirs, ours) = UnixStream::pair()?;
     theirs.set_nonblocking(true)?;
-    let mut attendant = ProgramWorker { agent: ours, tether, variables: variables(service) };
-    let named = std::thread::Builder::new().name("attendant".to_owned()).stack_size(STACK);
+    let mut worker = ProgramWorker { agent: ours, tether, variables: variables(service) };
+    let named = std::thread::Builder::new().name("program-worker".to_owned()).stack_size(STACK);
     // An agent that hangs up ends it, and is not there to be told.
-    let thread = named.spawn(move || while attendant.serve().is_ok() {})?;
+    let thread = named.spawn(move || while worker.serve().is_ok() {})?;
     Ok((theirs.into(), thread))
 }
 
@@ -69,7 +72,7 @@ impl ProgramWorker {
         let mut told = Vec::new();
         match self.start(&order) {
             Ok(mut running) => {
-                let how = running.attend_to(&self.agent)?;
+                let how = running.wait_for(&self.agent)?;
                 let [stdout, stderr] = running.outputs();
                 let is_cut = stdout.is_cut || stderr.is_cut;
                 ProgramOutcome { how, is_cut, stdout: &stdout.kept, stderr: &stderr.kept }.write(&mut told);
@@ -162,7 +165,7 @@ impl RunningProgram {
     }
 
     /// Waits for the program's end, or for that of its agent, which is an error.
-    fn attend_to(&mut self, agent: &UnixStream) -> io::Result<ProgramExit> {
+    fn wait_for(&mut self, agent: &UnixStream) -> io::Result<ProgramExit> {
         loop {
             let [has_hung_up, has_ended, reads, out, err] = self.await_anything(agent)?;
             if has_hung_up {
@@ -267,10 +270,10 @@ mod tests {
     use super::*;
     use crate::protocols::command::measured;
 
-    /// An agent's end and its attendant.
+    /// An agent's end and its program worker.
     struct Agent {
         socket: Option<UnixStream>,
-        attendant: Option<JoinHandle<()>>,
+        worker: Option<JoinHandle<()>>,
     }
 
     /// What came of an order: how, whether it was cut, both outputs.
@@ -278,10 +281,10 @@ mod tests {
 
     impl Agent {
         fn of(service: &str) -> Self {
-            let (socket, attendant) = attend(None, service).unwrap();
+            let (socket, worker) = spawn_program_worker(None, service).unwrap();
             let socket = UnixStream::from(socket);
             socket.set_nonblocking(false).unwrap();
-            Self { socket: Some(socket), attendant: Some(attendant) }
+            Self { socket: Some(socket), worker: Some(worker) }
         }
 
         fn order(&mut self, words: &[&str], stdin: Option<&[u8]>) {
@@ -311,10 +314,10 @@ mod tests {
             self.hear()
         }
 
-        /// Hangs up, and waits for the attendant to have seen to it.
+        /// Hangs up, and waits for the worker to have seen to it.
         fn hang_up(&mut self) {
             drop(self.socket.take());
-            self.attendant.take().unwrap().join().unwrap();
+            self.worker.take().unwrap().join().unwrap();
         }
     }
 
@@ -377,7 +380,7 @@ mod tests {
     fn nothing_is_left_when_the_agent_hangs_up() {
         let mut agent = Agent::of("");
         // The shell waits for what it has started; both are to go.
-        let note = std::env::temp_dir().join(format!("plimsoll-attendant-{}", std::process::id()));
+        let note = std::env::temp_dir().join(format!("plimsoll-program-worker-{}", std::process::id()));
         let script = format!("sleep 600 & echo $! $$ > {0}.part; mv {0}.part {0}; wait", note.display());
         agent.order(&["sh", "-c", &script], None);
         let begun = Instant::now();

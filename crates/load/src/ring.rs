@@ -123,9 +123,8 @@ enum CompletionKind {
 
 impl RingToken {
     /// The connection of that number, with the socket of that generation.
-    pub fn new(number: usize, generation: u32) -> Self {
-        // Numbers fit: there are fewer connections than numbers for them.
-        Self { number: number as u32, generation: generation & ((1 << GENERATION_BITS) - 1) }
+    pub fn new(number: u32, generation: u32) -> Self {
+        Self { number, generation: generation & ((1 << GENERATION_BITS) - 1) }
     }
 
     fn data(self, kind: CompletionKind) -> u64 {
@@ -133,7 +132,7 @@ impl RingToken {
     }
 
     fn of(data: u64) -> Self {
-        Self::new((data & u64::from(u32::MAX)) as usize, (data >> 32) as u32)
+        Self::new((data & u64::from(u32::MAX)) as u32, (data >> 32) as u32)
     }
 }
 
@@ -598,7 +597,7 @@ mod tests {
         let Some((mut ring, _epoll)) = ring() else { return };
         let pairs: Vec<_> = (0..3).map(|_| UnixStream::pair().unwrap()).collect();
         for (number, (ours, _)) in pairs.iter().enumerate() {
-            ring.receive(RingToken::new(number, 0), ours.as_fd()).unwrap();
+            ring.receive(RingToken::new(number as u32, 0), ours.as_fd()).unwrap();
         }
         for (here, wanted, within_us) in [(3, 3, 400_000), (2, 3, 1_000), (1, 3, 0), (3, 1, 1_000)] {
             for (_, theirs) in &pairs[..here] {

@@ -143,20 +143,20 @@ impl TlsSession {
     }
 
     /// Whether the two have not agreed yet.
-    pub fn is_shaking(&self) -> bool {
+    pub fn is_handshaking(&self) -> bool {
         self.connection.is_handshaking()
     }
 
     /// Takes some of the bytes that came. What they mean is to be [read](Self::read) before more are taken.
     pub fn take(&mut self, sealed: &mut &[u8]) -> Result<(), AttemptCause> {
-        let is_shaking = self.connection.is_handshaking();
+        let is_handshaking = self.connection.is_handshaking();
         let before = sealed.len();
         let took = self.connection.read_tls(sealed);
         if took.is_err() || sealed.len() == before {
-            return Err(if is_shaking { AttemptCause::TlsHandshake } else { AttemptCause::TlsBroken });
+            return Err(if is_handshaking { AttemptCause::TlsHandshake } else { AttemptCause::TlsBroken });
         }
         self.connection.process_new_packets().map(drop).map_err(|error| {
-            let cause = cause(&error, is_shaking);
+            let cause = cause(&error, is_handshaking);
             self.refused = Some(error).filter(|_| cause == AttemptCause::TlsCertificate);
             cause
         })
@@ -173,7 +173,7 @@ impl TlsSession {
     }
 
     /// Says something; it is sent by [`Self::write_to`].
-    pub fn say(&mut self, clear: &[u8]) -> Result<(), AttemptCause> {
+    pub fn write_plaintext(&mut self, clear: &[u8]) -> Result<(), AttemptCause> {
         self.connection.writer().write_all(clear).map_err(|_| AttemptCause::TlsBroken)
     }
 
@@ -194,10 +194,10 @@ impl TlsSession {
 }
 
 /// What an error is to an attempt. As long as the two have not agreed, no request was sent.
-fn cause(error: &Error, is_shaking: bool) -> AttemptCause {
+fn cause(error: &Error, is_handshaking: bool) -> AttemptCause {
     match error {
         Error::InvalidCertificate(_) => AttemptCause::TlsCertificate,
-        _ if !is_shaking => AttemptCause::TlsBroken,
+        _ if !is_handshaking => AttemptCause::TlsBroken,
         Error::AlertReceived(_) => AttemptCause::TlsRefused,
         _ => AttemptCause::TlsHandshake,
     }
@@ -336,7 +336,7 @@ mod tests {
         assert!(peers.session(0).is_none(), "in the clear");
         assert!(peers.session(3).is_none());
         let mut session = peers.session(2).unwrap().unwrap();
-        assert!(session.is_shaking() && session.wants_write());
+        assert!(session.is_handshaking() && session.wants_write());
         let said = hello(&mut session);
         assert_eq!(said[0], 22, "a handshake record");
         let has = |word: &[u8]| said.windows(word.len()).any(|window| window == word);
@@ -401,7 +401,7 @@ mod tests {
             input.extend_from_slice(&bytes);
             // Half a record may be the beginning of something.
             let _ = take(&mut session, &input);
-            prop_assert!(session.is_shaking());
+            prop_assert!(session.is_handshaking());
         }
     }
 }

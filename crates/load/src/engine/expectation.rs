@@ -145,7 +145,7 @@ impl Expectation {
     }
 
     /// Whether it takes more than comparing bytes.
-    pub fn looks_closely(&self) -> bool {
+    pub fn is_costly(&self) -> bool {
         let takes_more = match &self.check {
             TextCheck::Exactly(template) => template.asks_script(),
             TextCheck::Compared(_) => true,
@@ -170,7 +170,7 @@ impl CaptureSlot {
     }
 
     /// Whether it takes more than copying bytes.
-    pub fn looks_closely(&self) -> bool {
+    pub fn is_costly(&self) -> bool {
         self.matches.is_some() || matches!(&self.what, OperationPart::Answer(field) if field.place.is_some())
     }
 }

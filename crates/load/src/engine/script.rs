@@ -1,5 +1,5 @@
-//! Orders compiled into what the threads play: requests, expectations, captures, times, and who goes
-//! where, all resolved to numbers. Read-only while the load runs.
+//! Orders compiled into what the threads play: requests, expectations, captures, times, and who
+//! goes where, all resolved to numbers. Read-only while the load runs.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -7,9 +7,11 @@ use std::sync::Arc;
 
 use experiment::plan::{self, Connections, Expected, Load, Rate, SlotContent, StepOrder};
 
+use super::agents::answers::{self, Audit};
+use super::agents::{Agent, AgentService};
+use super::connections::peers;
 use super::expectation::{self, CaptureSlot, Expectation, OperationPart, WantedFields};
-use super::operation::{self, Agent, AgentService, Audit};
-use super::tls_stream::peers;
+use super::ids::ConnId;
 use crate::protocols::{Call, Protocol};
 use crate::schedules::closed::Closed;
 use crate::schedules::{self, Schedule, constant, poisson};
@@ -28,7 +30,8 @@ const EXPECTATIONS: u64 = 1000;
 pub struct Script<P: Protocol> {
     /// The steps.
     pub steps: Vec<CompiledStep>,
-    /// The request of every step to the first service, then those to the second, …: a request may name where it goes.
+    /// The request of every step to the first service, then those to the second, …: a request may
+    /// name where it goes.
     requests: Vec<P::Request>,
     /// Names that operations are counted under.
     pub names: Arc<[String]>,
@@ -77,7 +80,7 @@ pub struct Script<P: Protocol> {
     /// The services that are spoken to by TLS, if any are.
     pub peers: Option<TlsPeers>,
     /// Where to connect to, and what is said first there.
-    pub services: Vec<P>,
+    pub services: Arc<[P]>,
     /// What ties programs to this process.
     pub tether: Option<crate::program_worker::DeathSignal>,
 }
@@ -95,7 +98,7 @@ pub struct CompiledStep {
     /// What is kept of it.
     pub keeps: Vec<CaptureSlot>,
     /// Whether any of these takes more than comparing or copying bytes.
-    pub looks_closely: bool,
+    pub is_costly: bool,
     /// Whether its request takes calling a script.
     pub asks_script: bool,
     /// Done in every n-th cycle.
@@ -171,7 +174,7 @@ impl<P: Protocol> Script<P> {
             keep_alive: load.connections.keep_alive,
             may_ring: !orders.without_ring,
             peers,
-            services,
+            services: services.into(),
             tether: orders.tether,
         })
     }
@@ -185,7 +188,7 @@ impl<P: Protocol> Script<P> {
     /// The request of the agent's step.
     #[inline]
     pub fn request(&self, agent: &Agent) -> &P::Request {
-        &self.requests[agent.place.requests as usize + usize::from(agent.step)]
+        &self.requests[agent.place.requests as usize + agent.step.index()]
     }
 }
 
@@ -235,10 +238,10 @@ impl<P: Protocol> ScriptCompiler<'_, P> {
         let expects = self.expects(number, step, &arguments, &mut wants)?;
         let keeps = self.keeps(step, &arguments, &mut wants)?;
         let audit = match &step.audit_as {
-            Some(told) => Some(operation::told_audit(told, &arguments, &mut wants, |text, stream| {
-                self.text(number, text, stream)
-            })?),
-            None if step.audit => Some(operation::known_audit(operation, &arguments, &mut wants)?),
+            Some(told) => {
+                Some(answers::told_audit(told, &arguments, &mut wants, |text, stream| self.text(number, text, stream))?)
+            }
+            None if step.audit => Some(answers::known_audit(operation, &arguments, &mut wants)?),
             None => None,
         };
         let closes = !self.load.connections.keep_alive;
@@ -254,13 +257,9 @@ impl<P: Protocol> ScriptCompiler<'_, P> {
         let every = u64::from(step.every.max(1));
         let asks_script = arguments.iter().any(|argument| argument.template.asks_script());
         // What a script gave may have to be written again.
-        let looks_closely = asks_script
-            || expects.iter().any(Expectation::looks_closely)
-            || keeps.iter().any(CaptureSlot::looks_closely);
-        Ok((
-            CompiledStep { name, arguments, expects, status, keeps, looks_closely, asks_script, every, audit },
-            requests,
-        ))
+        let is_costly =
+            asks_script || expects.iter().any(Expectation::is_costly) || keeps.iter().any(CaptureSlot::is_costly);
+        Ok((CompiledStep { name, arguments, expects, status, keeps, is_costly, asks_script, every, audit }, requests))
     }
 
     fn arguments(&self, number: usize, step: &plan::Step) -> Result<Vec<Argument>, String> {
@@ -457,8 +456,9 @@ impl Places {
         self.connections < self.agents
     }
 
-    /// The connection of agent `number` (from 1), over all threads. So every connection has as many agents as any other, give or take
-    /// one, and with as many connections as agents each has its own.
+    /// The connection of agent `number` (from 1), over all threads. So every connection has as many
+    /// agents as any other, give or take one, and with as many connections as agents each has its
+    /// own.
     fn connection_of(&self, number: u32) -> u32 {
         number.wrapping_sub(1) % self.connections.max(1)
     }
@@ -474,13 +474,12 @@ impl Places {
     }
 
     /// The number, over all threads, of a thread's connection.
-    pub fn number_of(&self, thread: u32, connection: usize) -> u32 {
-        // It fits: there are fewer connections than numbers for them.
-        thread + connection as u32 * self.threads.max(1)
+    pub fn number_of(&self, thread: u32, connection: ConnId) -> u32 {
+        thread + connection.number() * self.threads.max(1)
     }
 
-    /// The service of each connection of a thread. The thread's agents take them in turn: its first agent has the first of them, the
-    /// next the next, and so on, again and again.
+    /// The service of each connection of a thread. The thread's agents take them in turn: its first
+    /// agent has the first of them, the next the next, and so on, again and again.
     pub fn connections_of(self, thread: u32) -> impl Iterator<Item = u32> {
         (thread..self.connections)
             .step_by(self.threads.max(1) as usize)

@@ -16,8 +16,8 @@ use crate::interval::{AttemptCount, HistogramSet, SlotCounts, ThreadInterval};
 use crate::protocols::{AttemptCause, Refusal};
 use crate::schedules::Due;
 
-/// Sheets that may be on their way back.
-const SHEETS: usize = 4;
+/// Histograms that may be on their way back.
+const HISTOGRAM_SETS: usize = 4;
 /// Different results of an operation's attempts in a second for which there is room without allocating.
 const RESULTS: usize = 16;
 const LATENESS_MAX_NS: u64 = 60_000_000_000;
@@ -64,8 +64,8 @@ pub struct ThreadCost {
 pub struct ThreadStats {
     identity: ThreadIdentity,
     sink: SyncSender<ThreadInterval>,
-    home: (SyncSender<HistogramSet>, Receiver<HistogramSet>),
-    sheet: HistogramSet,
+    recycled: (SyncSender<HistogramSet>, Receiver<HistogramSet>),
+    histograms: HistogramSet,
     start_ns: u64,
     boundary_ns: u64,
     first_slot: u64,
@@ -102,14 +102,14 @@ pub struct ThreadStats {
 impl ThreadStats {
     /// Begins at zero on the clock.
     pub fn new(identity: ThreadIdentity, sink: SyncSender<ThreadInterval>) -> Self {
-        let home = sync_channel(SHEETS);
-        let sheet = HistogramSet::new(&identity.names, Some(home.0.clone()));
+        let recycled = sync_channel(HISTOGRAM_SETS);
+        let histograms = HistogramSet::new(&identity.names, Some(recycled.0.clone()));
         let attempts = identity.names.iter().map(|_| Vec::with_capacity(RESULTS)).collect();
-        let mut tally = Self {
+        let mut stats = Self {
             identity,
             sink,
-            home,
-            sheet,
+            recycled,
+            histograms,
             start_ns: 0,
             boundary_ns: NS_PER_S,
             first_slot: 0,
@@ -133,8 +133,8 @@ impl ThreadStats {
             totals: ThreadTotals::default(),
             is_cut_off: false,
         };
-        tally.slots = tally.empty_slots();
-        tally
+        stats.slots = stats.empty_slots();
+        stats
     }
 
     /// What the calling thread did so far does not count.
@@ -187,7 +187,7 @@ impl ThreadStats {
     pub fn leave(&mut self, operation: usize, due: &Due, end_ns: u64) {
         self.open -= signed(due.count);
         self.open_ns += signed(due.count) * (signed(end_ns) - signed(self.start_ns));
-        self.sheet.record_due(operation, due, end_ns);
+        self.histograms.record_due(operation, due, end_ns);
         self.totals.outcomes[Outcome::Unfinished as usize] += due.count;
     }
 
@@ -196,9 +196,9 @@ impl ThreadStats {
         let latency_ns = end_ns.saturating_sub(intended_ns);
         self.open -= 1;
         self.open_ns += signed(end_ns) - signed(self.start_ns);
-        self.sheet.record(operation, outcome, Time::Latency, latency_ns);
+        self.histograms.record(operation, outcome, Time::Latency, latency_ns);
         if let Some(sent_ns) = sent_ns {
-            self.sheet.record(operation, outcome, Time::Service, end_ns.saturating_sub(sent_ns));
+            self.histograms.record(operation, outcome, Time::Service, end_ns.saturating_sub(sent_ns));
         }
         self.totals.outcomes[outcome as usize] += 1;
         if outcome == Outcome::Unfinished {
@@ -282,8 +282,8 @@ impl ThreadStats {
         self.boundary_ns = (end_ns / NS_PER_S + 1) * NS_PER_S;
         let first_slot = std::mem::replace(&mut self.first_slot, end_ns / self.identity.slot_ns);
         let slots = std::mem::take(&mut self.slots);
-        let fresh = self.home.1.try_recv();
-        let fresh = fresh.unwrap_or_else(|_| HistogramSet::new(&self.identity.names, Some(self.home.0.clone())));
+        let fresh = self.recycled.1.try_recv();
+        let fresh = fresh.unwrap_or_else(|_| HistogramSet::new(&self.identity.names, Some(self.recycled.0.clone())));
         let interval = ThreadInterval {
             clock: self.identity.clock,
             thread: self.identity.thread,
@@ -298,7 +298,7 @@ impl ThreadStats {
             generator,
             history: std::mem::take(&mut self.history),
             notices: std::mem::take(&mut self.notices),
-            sheet: std::mem::replace(&mut self.sheet, fresh),
+            sheet: std::mem::replace(&mut self.histograms, fresh),
         };
         self.slots = self.empty_slots();
         self.send(interval);

@@ -1,127 +1,63 @@
 //! A thread of the engine: its loop over events and timers, from the clock's zero to the end of the
-//! drain, and how it waits for what comes next.
+//! drain, how it waits for what comes next, and the way from bytes to answers to agents and back.
 
-use std::net::SocketAddr;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
-use std::thread::JoinHandle;
 use std::time::Instant;
 
 use record::clock::Clock;
-use rustix::buffer::spare_capacity;
-use rustix::event::{Timespec, epoll};
-use rustix::fd::OwnedFd;
-use rustix::io::Errno;
 
 use super::LoadControl;
-use super::backlog::{self, Queue};
-use super::connection::Connection;
-use super::expectation::ExtractedFields;
-use super::limits::SourceAddresses;
-use super::operation::{Agent, AgentWork};
-use super::script::{NS_PER_S, Script};
+use super::agents::{AgentEffect, Agents, EventTime, HEARTBEAT_NS};
+use super::connections::{
+    AT_ONCE, BATCH, ConnEvent, ConnectPaths, ConnectionSet, EventSource, LoadClock, ReadBuffers, Reported, SendPath,
+};
+use super::ids::{AgentId, ConnId};
+use super::pacing::{EARLY_NS, SpinBudget, gathering};
+use super::pipelines::Pipelines;
+use super::script::Script;
 use super::thread_stats::{ThreadIdentity, ThreadStats, ThreadTotals};
-use super::timer_wheel::Wheel;
-use crate::answer_budget::BudgetShare;
-use crate::protocols::Protocol;
-use crate::ring::{Completion, Ring, WakePolicy};
-use crate::tls::TlsPeers;
-use crate::values::{FeedRows, ValueSource, lua, mix};
-use crate::{Error, LoadPurpose, ThreadInterval};
-
-/// How often a thread looks at its orders, and measures how late it does when nothing else is due.
-const HEARTBEAT_NS: u64 = 10_000_000;
-/// Bytes that are received at once.
-const BUFFER: usize = 64 * 1024;
-/// Makes the values of a preparation differ from those of the load.
-const PREPARE_SEED: u64 = 0x7072_6570_6172_6521;
-
-/// Between where and where connections are made.
-pub struct ConnectPaths {
-    /// Of each service.
-    pub addresses: Arc<[SocketAddr]>,
-    /// Where connections to it come from.
-    pub sources: Arc<SourceAddresses>,
-}
+use crate::protocols::{Answer, AttemptCause, Progress, Protocol};
+use crate::ring::WakePolicy;
+use crate::values::lua;
+use crate::{Error, ThreadInterval};
 
 /// A thread's whole state.
 pub struct Worker<P: Protocol> {
-    pub(super) script: Arc<Script<P>>,
-    pub(super) control: Arc<LoadControl>,
-    /// Of each service.
-    pub(super) addresses: Arc<[SocketAddr]>,
-    /// Where connections to it come from.
-    pub(super) sources: Arc<SourceAddresses>,
-    /// Its own number.
-    pub(super) thread: u32,
-    pub(super) origin: Instant,
-    pub(super) epoll: OwnedFd,
-    /// What carries bytes, where it is permitted.
-    pub(super) ring: Option<Box<Ring>>,
-    pub(super) agents: Vec<Agent>,
-    pub(super) connections: Vec<Connection<P>>,
-    /// Slots of all agents, one agent's after the other's.
-    pub(super) slots: Vec<Vec<u8>>,
-    /// Feed rows of all agents, likewise.
-    pub(super) rows: Vec<u32>,
-    /// The next row of each feed.
-    pub(super) next_rows: Vec<u32>,
-    pub(super) wheel: Wheel,
-    pub(super) tally: ThreadStats,
-    pub(super) memory: P::Memory,
+    script: Arc<Script<P>>,
+    control: Arc<LoadControl>,
+    clock: LoadClock,
+    /// Sockets.
+    connections: ConnectionSet<P>,
+    /// Who waits for which answer on them.
+    pipelines: Pipelines<P>,
+    /// What is to be asked, and what the answers mean.
+    agents: Agents<P>,
+    stats: ThreadStats,
     /// What is received goes here first.
-    pub(super) buffer: Vec<u8>,
-    /// What it means goes here, where it was sealed; empty where nothing is.
-    pub(super) clear: Vec<u8>,
-    /// The services that are spoken to by TLS, if any are.
-    pub(super) peers: Option<TlsPeers>,
-    /// Requests are written here.
-    pub(super) outgoing: Vec<u8>,
-    /// Connections that agents share, on which requests have become ready in this turn of the loop.
-    pub(super) ready: Vec<usize>,
-    pub(super) scratch: ValueScratch,
-    /// Buffers for answers and requests that are cut in pieces.
-    pub(super) spare: Vec<Vec<u8>>,
-    /// Agents that are not done.
-    pub(super) living: usize,
-    /// No operation starts from here on.
-    pub(super) end_ns: u64,
+    buffers: ReadBuffers,
+    /// What may be spent on meeting moments.
+    spin: SpinBudget,
     /// What is open then is unfinished.
-    pub(super) drain_end_ns: u64,
-    /// What waits for its agent, where that is bounded.
-    pub(super) queue: Option<Queue>,
-    /// Whether operations wait for moments, which it is worth to meet.
-    pub(super) is_paced: bool,
-    /// What may be spent on meeting them.
-    pub(super) allowance: SpinBudget,
+    drain_end_ns: u64,
     /// Whether everything that was due before the end counts as open.
     has_counted_all: bool,
-    /// What ends the load early.
-    pub(super) failure: Option<Error>,
-    /// Whether requests that had to be sent twice have been reported.
-    pub(super) has_told_of_again: bool,
-    /// Whether bytes that nobody asked for have been reported.
-    pub(super) has_told_of_unasked: bool,
-    /// The same of its certificate.
-    pub(super) has_told_of_certificate: bool,
-    /// What slots hold.
-    pub(super) kept_held: BudgetShare,
-    /// Bytes that long values have taken in slots.
-    pub(super) kept_bytes: usize,
-    /// Whether a lack of ports or descriptors has been reported.
-    pub(super) has_told_of_lack: bool,
-    /// Of agents whose protocol runs programs.
-    pub(super) attendants: Vec<JoinHandle<()>>,
+    /// What has been told.
+    noticed: Noticed,
 }
 
-/// Reused memory for values that are compared or kept.
+/// What a reader is told once.
 #[derive(Debug, Default)]
-pub struct ValueScratch {
-    /// For what is read of an answer.
-    pub found: ExtractedFields,
-    /// For a rendered value.
-    pub value: Vec<u8>,
+struct Noticed {
+    /// Requests that had to be sent twice.
+    resend: bool,
+    /// Bytes that nobody asked for.
+    unsolicited: bool,
+    /// A certificate that is not taken.
+    certificate: bool,
+    /// A lack of ports or descriptors.
+    resources: bool,
 }
 
 impl<P: Protocol> Worker<P> {
@@ -132,20 +68,11 @@ impl<P: Protocol> Worker<P> {
     pub fn new(
         script: Arc<Script<P>>,
         control: Arc<LoadControl>,
-        ways: ConnectPaths,
+        paths: ConnectPaths,
         number: u32,
         clock: Clock,
         sink: SyncSender<ThreadInterval>,
     ) -> Result<Self, Error> {
-        let seed = match script.purpose {
-            LoadPurpose::Measure => script.seed,
-            LoadPurpose::Prepare { .. } => mix(script.seed ^ PREPARE_SEED),
-        };
-        let connections: Vec<Connection<P>> = script.places.connections_of(number).map(Connection::new).collect();
-        let in_turn = (0..u32::try_from(connections.len()).unwrap_or(u32::MAX)).cycle();
-        let new_agent = |(agent, connection)| Agent::new(agent, seed, script.place_of(agent), connection);
-        let agents: Vec<Agent> = script.places.agents_of(number).zip(in_turn).map(new_agent).collect();
-        let queue = backlog::queue(&script, number, script.places.agents_of(number));
         let identity = ThreadIdentity {
             thread: number,
             threads: script.threads,
@@ -154,47 +81,22 @@ impl<P: Protocol> Worker<P> {
             names: Arc::clone(&script.names),
             refusals: P::REFUSALS,
         };
-        let mut tally = ThreadStats::new(identity, sink);
-        tally.notices.extend((number == 0).then(|| ways.sources.notice()).flatten());
+        let mut stats = ThreadStats::new(identity, sink);
+        stats.notices.extend((number == 0).then(|| paths.sources.notice()).flatten());
+        let clock = LoadClock { origin: clock.origin() };
+        let connections = ConnectionSet::new(&script, paths, number, clock)?;
         Ok(Self {
-            control,
-            addresses: ways.addresses,
-            sources: ways.sources,
-            thread: number,
-            origin: clock.origin(),
-            epoll: epoll::create(epoll::CreateFlags::CLOEXEC)
-                .map_err(Error::system("cannot create an epoll instance"))?,
-            ring: None,
-            slots: vec![Vec::new(); agents.len() * script.slots],
-            rows: vec![0; agents.len() * script.feeds.len()],
-            next_rows: vec![number; script.feeds.len()],
-            wheel: Wheel::new(agents.len() * if queue.is_some() { 3 } else { 2 } + 1),
-            tally,
-            memory: P::Memory::default(),
-            buffer: vec![0; BUFFER],
-            clear: if script.peers.is_some() { vec![0; BUFFER] } else { Vec::new() },
-            peers: script.peers.as_ref().map(TlsPeers::for_a_thread),
-            outgoing: Vec::new(),
-            ready: Vec::new(),
-            scratch: ValueScratch::default(),
-            spare: Vec::new(),
-            living: agents.len(),
-            end_ns: script.schedule.end_ns(),
+            clock,
+            pipelines: Pipelines::new(connections.count()),
+            agents: Agents::new(&script, &control, number, connections.count()),
+            stats,
+            buffers: connections.buffers(),
+            spin: SpinBudget::default(),
             drain_end_ns: script.schedule.end_ns().saturating_add(script.drain_ns),
-            queue,
-            is_paced: script.schedule.is_fixed(),
-            allowance: SpinBudget::default(),
             has_counted_all: false,
-            failure: None,
-            has_told_of_again: false,
-            has_told_of_unasked: false,
-            has_told_of_certificate: false,
-            kept_held: BudgetShare::default(),
-            kept_bytes: 0,
-            has_told_of_lack: false,
-            attendants: Vec::new(),
-            agents,
+            noticed: Noticed::default(),
             connections,
+            control,
             script,
         })
     }
@@ -204,472 +106,579 @@ impl<P: Protocol> Worker<P> {
     /// # Errors
     /// What ended it early.
     pub fn run(mut self) -> Result<ThreadTotals, Error> {
-        // Without it the kernel may wake the thread 50 µs late. A kernel that refuses costs precision only, and that is measured.
+        // Without it the kernel may wake the thread 50 µs late. A kernel that refuses costs
+        // precision only, and that is measured.
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
-        self.tally.begin_on_this_thread();
+        self.stats.begin_on_this_thread();
         self.open_ring();
         self.wait_for_zero()?;
-        self.set_first_timers();
+        self.agents.set_first_timers();
         // Each thread has the same schedule.
-        let notice = self.agents.first().filter(|first| first.number == 1).and_then(|_| self.script.schedule.notice());
-        self.tally.notices.extend(notice);
-        let looped = if self.control.is_aborted() { Ok(()) } else { self.turn() };
-        let now = self.now();
-        self.leave_unfinished(now);
+        let notice = if self.agents.has_first() { self.script.schedule.notice() } else { None };
+        self.stats.notices.extend(notice);
+        let looped = if self.control.is_aborted() { Ok(()) } else { self.run_loop() };
+        let now_ns = self.now();
+        self.agents.leave_unfinished(now_ns, &mut self.stats);
         lua::close();
-        self.tally.finish(now);
-        self.dismiss_attendants();
+        self.stats.finish(now_ns);
+        self.connections.join_programs();
         looped?;
-        match self.failure {
+        match self.agents.failure.or(self.connections.failure) {
             Some(error) => Err(error),
-            None if self.tally.is_cut_off => Err(Error::RecorderGone),
-            None => Ok(self.tally.totals),
+            None if self.stats.is_cut_off => Err(Error::RecorderGone),
+            None => Ok(self.stats.totals),
+        }
+    }
+
+    /// A ring, if it is worth one: fresh connections would spend more on it than they gain, and
+    /// sealed ones are read in their own way.
+    fn open_ring(&mut self) {
+        if !self.script.may_ring || P::RUNS_PROGRAMS || self.script.peers.is_some() || !self.script.keep_alive {
+            return;
+        }
+        if let Err(error) = self.connections.open_ring()
+            && self.agents.has_first()
+        {
+            self.stats.notices.push(format!(
+                "this system has no io_uring for us ({error}), so every request costs system calls of its own: up to a sixth more of \
+                 the generator's CPU"
+            ));
         }
     }
 
     /// Zero may lie in the future; an abort does not wait for it.
     fn wait_for_zero(&mut self) -> Result<(), Error> {
-        while let Some(left) = self.origin.checked_duration_since(Instant::now())
+        while let Some(left) = self.clock.origin.checked_duration_since(Instant::now())
             && !left.is_zero()
             && !self.control.is_aborted()
         {
-            let left = u64::try_from(left.as_nanos()).unwrap_or(u64::MAX).min(HEARTBEAT_NS);
-            self.wait(&mut Events::default(), left)?;
+            let left_ns = u64::try_from(left.as_nanos()).unwrap_or(u64::MAX).min(HEARTBEAT_NS);
+            self.connections.wait(&mut Reported::default(), left_ns, WakePolicy::NONE)?;
         }
         Ok(())
     }
 
-    fn turn(&mut self) -> Result<(), Error> {
-        let mut events = Events::default();
+    fn run_loop(&mut self) -> Result<(), Error> {
+        let mut reported = Reported::default();
         loop {
-            let now = self.now();
+            let now_ns = self.now();
             self.fire_timers();
-            self.look_at_script();
+            self.check_script();
             self.send_ready();
-            if self.is_over(now) {
+            if self.is_over(now_ns) {
                 return Ok(());
             }
-            self.rest(&mut events)?;
-            for event in &events.ready {
-                self.handle(event.data.u64(), event.flags);
-                if self.ring.is_none() {
+            self.wait_for_events(&mut reported)?;
+            while let Some(source) = reported.next_ready() {
+                self.handle_source(source);
+                if !self.connections.has_ring() {
                     self.send_ready();
                 }
             }
-            self.take_arrivals(&mut events);
+            self.handle_completions(&mut reported);
         }
     }
 
     /// Nanoseconds since zero; every second that has ended by then is handed over first.
-    pub(super) fn now(&mut self) -> u64 {
-        let now = u64::try_from(self.origin.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        if now >= self.tally.boundary_ns() {
-            self.roll(now);
-        }
-        now
+    #[inline]
+    fn now(&mut self) -> u64 {
+        let now_ns = self.clock.now_ns();
+        self.hand_over_until(now_ns);
+        now_ns
     }
 
-    fn roll(&mut self, now: u64) {
-        let spent = self.tally.take_spent_per_second(now);
-        while now >= self.tally.boundary_ns() {
-            self.count_due(self.tally.boundary_ns());
-            self.tally.hand_over_second(spent);
+    #[inline]
+    fn hand_over_until(&mut self, now_ns: u64) {
+        if now_ns >= self.stats.boundary_ns() {
+            self.hand_over_seconds(now_ns);
         }
     }
 
-    /// Whether no operation may start any more.
-    pub(super) fn is_ending(&self, now: u64) -> bool {
-        now >= self.end_ns
+    #[cold]
+    fn hand_over_seconds(&mut self, now_ns: u64) {
+        let spent = self.stats.take_spent_per_second(now_ns);
+        while now_ns >= self.stats.boundary_ns() {
+            self.agents.count_due(self.stats.boundary_ns(), &mut self.stats);
+            self.stats.hand_over_second(spent);
+        }
     }
 
     /// A script that fails ends the load: what it should have said is not known.
-    fn look_at_script(&mut self) {
+    fn check_script(&mut self) {
         if let Some(program) = &self.script.program
             && let Some(reason) = lua::failure()
         {
-            self.failure.get_or_insert(Error::Script { script: program.name().to_owned(), reason });
+            self.agents.failure.get_or_insert(Error::Script { script: program.name().to_owned(), reason });
         }
     }
 
-    fn is_over(&mut self, now: u64) -> bool {
-        if self.failure.is_some() {
+    fn is_over(&mut self, now_ns: u64) -> bool {
+        if self.agents.failure.is_some() || self.connections.failure.is_some() {
             self.control.abort();
         }
-        if self.control.is_stopped() && now < self.end_ns {
-            self.end_ns = now;
-            self.drain_end_ns = now.saturating_add(self.script.drain_ns);
+        if self.control.is_stopped() && now_ns < self.agents.end_ns() {
+            self.agents.end_at(now_ns);
+            self.drain_end_ns = now_ns.saturating_add(self.script.drain_ns);
         }
-        if self.is_ending(now) && !std::mem::replace(&mut self.has_counted_all, true) {
-            self.count_due(self.end_ns);
+        let is_ending = now_ns >= self.agents.end_ns();
+        if is_ending && !std::mem::replace(&mut self.has_counted_all, true) {
+            self.agents.count_due(self.agents.end_ns(), &mut self.stats);
         }
         self.control.is_aborted()
-            || self.tally.is_cut_off
-            || self.living == 0
-            || now >= self.drain_end_ns
-            || (self.is_ending(now) && self.tally.open_now() == 0)
-    }
-}
-
-/// What the values of an agent's operation depend on.
-pub fn source<'a, P: Protocol>(
-    agent: &Agent,
-    index: usize,
-    script: &'a Script<P>,
-    slots: &'a [Vec<u8>],
-    rows: &'a [u32],
-) -> ValueSource<'a> {
-    let feeds: &'a [FeedRows] = &script.feeds;
-    ValueSource {
-        agent: u64::from(agent.number),
-        seq: agent.cycle,
-        draw: agent.draw,
-        slots: &slots[index * script.slots..][..script.slots],
-        kept: agent.kept,
-        feeds,
-        rows: &rows[index * feeds.len()..][..feeds.len()],
-    }
-}
-
-/// Most events or timers that are handled before the other kind gets its turn.
-pub const BATCH: usize = 256;
-
-/// What has happened.
-pub struct Events {
-    /// Sockets that can be read or written.
-    pub ready: Vec<epoll::Event>,
-    /// What the ring has done.
-    pub arrivals: Vec<Completion>,
-}
-
-impl Default for Events {
-    fn default() -> Self {
-        Self { ready: Vec::with_capacity(BATCH), arrivals: Vec::with_capacity(BATCH) }
-    }
-}
-
-impl Events {
-    /// Whether nothing has happened.
-    pub fn is_empty(&self) -> bool {
-        self.ready.is_empty() && self.arrivals.is_empty()
-    }
-}
-
-impl<P: Protocol> Worker<P> {
-    /// Waits for events, at most so long. With a ring, what was made ready before goes out first.
-    pub(super) fn wait(&mut self, events: &mut Events, left_ns: u64) -> Result<(), Error> {
-        events.ready.clear();
-        events.arrivals.clear();
-        let gathering = self.gathering();
-        let Some(ring) = &mut self.ring else { return self.ask_epoll(events, left_ns) };
-        let left_ns = if ring.is_watched_ready() { 0 } else { left_ns };
-        let waited = ring.wait(left_ns, gathering, &mut events.arrivals);
-        waited.map_err(|source| Error::System { doing: "cannot wait for events", source })?;
-        if ring.is_watched_ready() {
-            self.ask_epoll(events, 0)?;
-            // As long as there may be more it is asked again.
-            if events.ready.len() < BATCH
-                && let Some(ring) = &mut self.ring
-            {
-                ring.watched_was_emptied();
-            }
-        }
-        Ok(())
-    }
-
-    fn ask_epoll(&self, events: &mut Events, left_ns: u64) -> Result<(), Error> {
-        let timeout =
-            Timespec { tv_sec: (left_ns / NS_PER_S).cast_signed(), tv_nsec: (left_ns % NS_PER_S).cast_signed() };
-        match epoll::wait(&self.epoll, spare_capacity(&mut events.ready), Some(&timeout)) {
-            Ok(_) | Err(Errno::INTR) => Ok(()),
-            Err(errno) => Err(Error::system("cannot wait for events")(errno)),
-        }
-    }
-}
-
-// A thread that sleeps until a deadline wakes some 5 to 50 µs after it. So it sleeps until a little before, and spends the rest
-// looking at its sockets without sleeping: an answer that comes meanwhile is taken at once. That costs CPU for each start. The
-// rule: of all time at most a twentieth is spent so, and what was not spent is saved up for 20 starts at most. Up to 1,600 starts per
-// second and thread each gets its 30 µs; beyond, a part of them, and the more starts there are the less there is to wait. A closed loop
-// has no starts to wait for, and none of this.
-//
-// In a closed loop it is the other way round: to be woken for every answer costs more than to receive it. So, where many answers are
-// awaited, a thread that has nothing else to do sleeps until some have come, at most a quarter of a microsecond for each awaited one.
-// Where the target is what limits the load this changes no mean latency, for in a closed loop that is the agents by the throughput
-// (Little's law). Elsewhere an answer is taken late by at most a quarter of a microsecond times the throughput of its latency: at
-// 20,000/s by 0.5 %.
-
-/// So much before a deadline a sleep ends.
-const EARLY_NS: u64 = 30_000;
-/// One nanosecond in so many may be spent looking.
-const ONE_IN: u64 = 20;
-/// What may be saved up.
-const SAVED_MOST_NS: u64 = 20 * EARLY_NS;
-
-/// One answer of so many that are awaited is gathered, and a microsecond spent on it for so many.
-const GATHERED_ONE_IN: usize = 4;
-/// Most answers that are gathered, …
-const GATHERED_MOST: usize = 32;
-/// … and most microseconds.
-const GATHERED_MOST_US: usize = 50;
-
-/// What a thread may still spend without sleeping.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct SpinBudget {
-    /// Times [`ONE_IN`], so that no nanosecond is lost to rounding.
-    saved: u64,
-    /// Until when it has been counted.
-    until_ns: u64,
-}
-
-impl SpinBudget {
-    /// Whether there is enough by now to wait for a deadline.
-    fn is_enough(&mut self, now_ns: u64) -> bool {
-        let grown = now_ns.saturating_sub(self.until_ns);
-        self.until_ns = self.until_ns.max(now_ns);
-        self.saved = self.saved.saturating_add(grown).min(SAVED_MOST_NS * ONE_IN);
-        self.saved >= EARLY_NS * ONE_IN
-    }
-
-    /// So much was spent.
-    fn spend(&mut self, spent_ns: u64) {
-        self.saved = self.saved.saturating_sub(spent_ns.saturating_mul(ONE_IN));
-    }
-}
-
-/// What is gathered where so many operations are open on so many connections.
-fn gathering(open: i64, connections: usize) -> WakePolicy {
-    // Those on one connection are often answered at once.
-    let awaited = usize::try_from(open).unwrap_or(0).min(connections);
-    let part = awaited / GATHERED_ONE_IN;
-    // At most 50: it fits.
-    WakePolicy { arrivals: part.clamp(1, GATHERED_MOST), within_us: part.min(GATHERED_MOST_US) as u32 }
-}
-
-impl<P: Protocol> Worker<P> {
-    /// What is gathered now.
-    pub(super) fn gathering(&self) -> WakePolicy {
-        if self.is_paced { WakePolicy::NONE } else { gathering(self.tally.open_now(), self.connections.len()) }
-    }
-
-    /// Waits for events, at most until the next timer or the end of the second.
-    pub(super) fn rest(&mut self, events: &mut Events) -> Result<(), Error> {
-        let soonest = self.wheel.soonest_ns();
-        let next = soonest.min(self.tally.boundary_ns()).min(self.drain_end_ns);
-        let now = self.now();
-        let left = next.saturating_sub(now);
-        // Only for a deadline: the wheel may merely say that there is none before.
-        let is_deadline = next == soonest && self.wheel.is_exact();
-        if !self.is_paced || left == 0 || !is_deadline || !self.allowance.is_enough(now) {
-            return self.wait(events, left);
-        }
-        if left > EARLY_NS {
-            self.wait(events, left - EARLY_NS)?;
-            if !events.is_empty() {
-                return Ok(());
-            }
-        }
-        self.look_until(next, events)
-    }
-
-    /// Looks for events without sleeping until some have come, or until that moment.
-    fn look_until(&mut self, deadline_ns: u64, events: &mut Events) -> Result<(), Error> {
-        let begun = self.now();
-        let mut now = begun;
-        while events.is_empty() && now < deadline_ns {
-            self.wait(events, 0)?;
-            now = self.now();
-        }
-        self.allowance.spend(now - begun);
-        Ok(())
-    }
-}
-
-/// After a stall, time to take the answers that came in it before they are given up.
-const LOOK_NS: u64 = 1_000_000;
-
-/// What a timer is for; its number follows from it and from the agent.
-enum TimerKind {
-    Wake(usize),
-    Timeout(usize),
-    Heartbeat,
-    /// The agent's next operation is due; only where what waits is bounded.
-    Arrival(usize),
-}
-
-impl<P: Protocol> Worker<P> {
-    /// Every agent's first operation, and the heartbeat.
-    fn set_first_timers(&mut self) {
-        for index in 0..self.agents.len() {
-            let first = self.script.schedule.first_ns(self.agents[index].number - 1);
-            self.agents[index].intended_ns = first;
-            let timer = if self.queue.is_some() { TimerKind::Arrival(index) } else { TimerKind::Wake(index) };
-            self.set_timer(&timer, first);
-        }
-        self.set_timer(&TimerKind::Heartbeat, HEARTBEAT_NS);
+            || self.stats.is_cut_off
+            || self.agents.are_done()
+            || now_ns >= self.drain_end_ns
+            || (is_ending && self.stats.open_now() == 0)
     }
 
     fn fire_timers(&mut self) {
         for _ in 0..BATCH {
-            let now = self.now();
-            let Some((number, due)) = self.wheel.pop(now) else { return };
-            match self.timer(number) {
-                TimerKind::Heartbeat => {
-                    self.tally.late(now - due);
-                    self.set_timer(&TimerKind::Heartbeat, (due + HEARTBEAT_NS).max(now));
-                }
-                TimerKind::Wake(index) => {
-                    self.tally.late(now - due);
-                    self.count_late(index, due, now);
-                    self.woken(index, due, now);
-                }
-                TimerKind::Timeout(index) => self.timed_out(index, now),
-                TimerKind::Arrival(index) => self.arrived(index, now),
-            }
+            let now_ns = self.now();
+            let Some((timer, due_ns)) = self.agents.take_timer(now_ns) else { return };
+            let at = match timer.agent() {
+                Some(id) => self.at(self.agents.all()[id].connection, now_ns),
+                None => EventTime { now_ns, connect_after_ns: 0 },
+            };
+            let effect = self.agents.timer_fired(timer, due_ns, at, &mut self.stats);
+            self.perform(effect, now_ns);
         }
     }
 
-    fn woken(&mut self, index: usize, due: u64, now: u64) {
-        match self.agents[index].work {
-            AgentWork::Unborn => {
-                if !self.is_ending(now) {
-                    self.tally.agents += 1;
-                }
-                self.begin(index, due, now);
-            }
-            AgentWork::Pause => self.begin(index, due, now),
-            AgentWork::RetryPause => self.attempt(index, now),
-            AgentWork::Attempt | AgentWork::Done => {}
-        }
+    /// This moment, for an agent of that connection.
+    #[inline]
+    fn at(&self, conn: ConnId, now_ns: u64) -> EventTime {
+        EventTime { now_ns, connect_after_ns: self.connections.connect_after_ns(conn) }
     }
 
-    /// An agent's timeout is not moved with each operation: it fires early and is set again.
-    fn timed_out(&mut self, index: usize, now: u64) {
-        let agent = &mut self.agents[index];
-        agent.is_timer_set = false;
-        if agent.work != AgentWork::Attempt {
-            return;
-        }
-        if agent.deadline_ns.saturating_add(HEARTBEAT_NS) < now && !agent.has_looked {
-            // The thread stood still at the deadline. The answer may be waiting in the socket, so there is one more look at it: or
-            // else it is the generator that is measured. One: a target may send so much that the thread is always late.
-            agent.has_looked = true;
-            agent.deadline_ns = now;
-            agent.is_timer_set = true;
-            self.set_timer(&TimerKind::Timeout(index), now + LOOK_NS);
-        } else if agent.deadline_ns <= now {
-            self.give_up(index, now);
-        } else {
-            let deadline = agent.deadline_ns;
-            agent.is_timer_set = true;
-            self.set_timer(&TimerKind::Timeout(index), deadline);
-        }
-    }
-
-    /// The agent is woken at that moment.
-    pub(super) fn wake_at(&mut self, index: usize, due: u64) {
-        self.set_timer(&TimerKind::Wake(index), due);
-    }
-
-    /// The agent's next operation is due at that moment.
-    pub(super) fn expect_arrival(&mut self, index: usize, due: u64) {
-        self.set_timer(&TimerKind::Arrival(index), due);
-    }
-
-    /// The agent's attempt times out at its deadline.
-    pub(super) fn arm_timeout(&mut self, index: usize) {
-        let agent = &mut self.agents[index];
-        if !agent.is_timer_set {
-            agent.is_timer_set = true;
-            let deadline = agent.deadline_ns;
-            self.set_timer(&TimerKind::Timeout(index), deadline);
-        }
-    }
-
-    fn set_timer(&mut self, timer: &TimerKind, due: u64) {
-        let number = match timer {
-            TimerKind::Wake(index) => index * 2,
-            TimerKind::Timeout(index) => index * 2 + 1,
-            TimerKind::Heartbeat => self.agents.len() * 2,
-            TimerKind::Arrival(index) => self.agents.len() * 2 + 1 + index,
-        };
-        self.wheel.set(u32::try_from(number).unwrap_or(u32::MAX), due);
-    }
-
-    fn timer(&self, number: u32) -> TimerKind {
-        let number = number as usize;
-        if let Some(index) = number.checked_sub(self.agents.len() * 2 + 1) {
-            return TimerKind::Arrival(index);
-        }
-        match (number / 2, number % 2) {
-            (index, _) if index == self.agents.len() => TimerKind::Heartbeat,
-            (index, 0) => TimerKind::Wake(index),
-            (index, _) => TimerKind::Timeout(index),
+    #[inline]
+    fn perform(&mut self, effect: AgentEffect, now_ns: u64) {
+        match effect {
+            AgentEffect::Wait => {}
+            AgentEffect::Send(id) => self.send(id, now_ns),
+            AgentEffect::TimeOut(id) => self.attempt_timed_out(id, now_ns),
         }
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+// From agents to connections.
 
-    /// Spends all it may in a time with starts so far apart; how much that was.
-    fn spent_ns(length_ns: u64, gap_ns: u64) -> u64 {
-        let (mut allowance, mut spent_ns) = (SpinBudget::default(), 0);
-        for now_ns in (0..length_ns).step_by(usize::try_from(gap_ns).unwrap()) {
-            if allowance.is_enough(now_ns) {
-                allowance.spend(EARLY_NS.min(gap_ns));
-                spent_ns += EARLY_NS.min(gap_ns);
+impl<P: Protocol> Worker<P> {
+    /// The agent's request goes out on its connection, which is made first if need be.
+    fn send(&mut self, id: AgentId, now_ns: u64) {
+        let conn = self.agents.all()[id].connection;
+        let is_first = self.pipelines[conn].waiting.join(self.agents.all_mut(), id);
+        match self.connections.send_path(conn) {
+            SendPath::WithOthers => {
+                if is_first {
+                    self.pipelines.ready.push(conn);
+                }
+            }
+            SendPath::Now => {
+                if let Err(cause) = self.write_requests(conn, now_ns) {
+                    self.connection_lost(conn, cause, now_ns);
+                }
+            }
+            SendPath::WhenOpen => {}
+            SendPath::Down => self.connect(conn, now_ns),
+        }
+    }
+
+    /// Sends what has become ready in this turn of the loop, by one write for each connection. With
+    /// a ring, all but the last of it is handed over: that goes with the call that waits.
+    #[inline]
+    fn send_ready(&mut self) {
+        if self.pipelines.ready.is_empty() {
+            return;
+        }
+        let at_once = if self.connections.has_ring() { AT_ONCE } else { 1 };
+        let mut place = 0;
+        while place < self.pipelines.ready.len() {
+            if place > 0 {
+                self.connections.submit();
+            }
+            let now_ns = self.now();
+            let until = self.pipelines.ready.len().min(place + at_once);
+            for conn in place..until {
+                let conn = self.pipelines.ready[conn];
+                if let Err(cause) = self.write_requests(conn, now_ns)
+                    && let Some(source) = self.connections.broke_in_writing(conn, cause, now_ns)
+                {
+                    self.handle_source(source);
+                }
+            }
+            place = until;
+        }
+        self.pipelines.ready.clear();
+    }
+
+    /// Sends the requests of all who wait for that.
+    #[inline]
+    fn write_requests(&mut self, conn: ConnId, now_ns: u64) -> Result<(), AttemptCause> {
+        if !self.connections.is_up(conn) || self.pipelines[conn].waiting.unsent() == AgentId::NONE {
+            return Ok(());
+        }
+        if let Some(first) = self.pipelines.encode_unsent(conn, &mut self.agents, now_ns) {
+            // What a script took is no part of the service.
+            self.agents.stamp_anew(first, self.clock.now_ns());
+        }
+        self.connections.send(conn, &self.pipelines.outgoing)
+    }
+
+    fn connect(&mut self, conn: ConnId, now_ns: u64) {
+        if let Err(cause) = self.connections.connect(conn) {
+            self.notice_resources(cause);
+            self.connect_failed(conn, cause, now_ns);
+        }
+    }
+
+    /// Closes the connection, if there is one, and forgets what was under way on it: the first of
+    /// those who waited for it, if any.
+    #[must_use = "who waits must not be forgotten"]
+    fn close(&mut self, conn: ConnId) -> AgentId {
+        self.connections.close(conn);
+        self.pipelines.reset(conn)
+    }
+
+    /// The agent's attempt has timed out. Its answer may still come, and could not be told from the
+    /// next one's, so the connection is closed: whoever else asked there finds it so.
+    fn attempt_timed_out(&mut self, id: AgentId, now_ns: u64) {
+        let conn = self.agents.all()[id].connection;
+        if !self.connections.is_up(conn) {
+            self.connect_failed(conn, AttemptCause::ConnectTimeout, now_ns);
+        } else if self.agents.all()[id].sent().is_none() {
+            // It is ready in this very turn of the loop, and the time that has passed is the
+            // generator's.
+            self.agents.set_deadline(id, now_ns);
+        } else {
+            let waiting = self.close(conn);
+            self.fail_sent(
+                waiting,
+                now_ns,
+                |other| {
+                    if other == id { AttemptCause::Timeout } else { AttemptCause::Closed }
+                },
+            );
+        }
+    }
+}
+
+// From connections to agents.
+
+impl<P: Protocol> Worker<P> {
+    /// Deals with everything that has happened to a connection.
+    fn handle_source(&mut self, mut source: EventSource) {
+        let mut buffers = std::mem::take(&mut self.buffers);
+        while let Some(event) = self.connections.next_event(&mut source, &mut buffers) {
+            self.hand_over_until(source.now_ns);
+            self.handle_event(source.conn, event, buffers.bytes(), source.now_ns);
+        }
+        self.buffers = buffers;
+    }
+
+    /// Deals with what the ring has told.
+    fn handle_completions(&mut self, reported: &mut Reported) {
+        if !reported.has_completions() {
+            return;
+        }
+        let now_ns = self.now();
+        let mut buffers = std::mem::take(&mut self.buffers);
+        while let Some((conn, event)) = self.connections.next_completion(reported, &mut buffers) {
+            self.handle_event(conn, event, buffers.bytes(), now_ns);
+        }
+        self.buffers = buffers;
+    }
+
+    #[inline]
+    fn handle_event(&mut self, conn: ConnId, event: ConnEvent, bytes: &[u8], now_ns: u64) {
+        match event {
+            ConnEvent::Bytes => self.received(conn, bytes, now_ns),
+            ConnEvent::Opened => self.opened(conn, now_ns),
+            ConnEvent::Ended => self.ended(conn, now_ns),
+            ConnEvent::Closed(cause) => self.connection_lost(conn, cause, now_ns),
+            ConnEvent::ConnectFailed(cause) => {
+                match cause {
+                    AttemptCause::BadAnswer => self.notice_unsolicited(),
+                    AttemptCause::TlsCertificate => self.notice_certificate(conn),
+                    _ => {}
+                }
+                self.connect_failed(conn, cause, now_ns);
             }
         }
-        spent_ns
     }
 
-    #[test]
-    fn no_more_than_a_twentieth_is_spent() {
-        for gap_ns in [1_000, 20_000, 50_000, 100_000, 333_333, 625_000, 1_000_000, 40_000_000] {
-            let second_ns = 1_000_000_000;
-            let spent_ns = spent_ns(second_ns, gap_ns);
-            assert!(spent_ns <= second_ns / ONE_IN, "{spent_ns} ns at a start every {gap_ns} ns");
-            // What may be spent is spent, where there is enough to wait for.
-            let wanted_ns = second_ns / gap_ns * EARLY_NS.min(gap_ns);
-            assert!(spent_ns * 10 >= wanted_ns.min(second_ns / ONE_IN) * 9, "{spent_ns} of {wanted_ns}");
+    /// The connection is open, and who waited for that is served.
+    fn opened(&mut self, conn: ConnId, now_ns: u64) {
+        self.pipelines[conn].is_proven = false;
+        self.stats.connected();
+        if self.connections.is_on_ring(conn) {
+            // Who waits on a fresh connection is served in this turn.
+            if self.pipelines[conn].waiting.unsent() != AgentId::NONE {
+                self.pipelines.ready.push(conn);
+            }
+        } else if let Err(cause) = self.write_requests(conn, now_ns) {
+            self.connection_lost(conn, cause, now_ns);
         }
     }
 
-    #[test]
-    fn the_fewer_are_awaited_the_less_is_gathered() {
-        let gathered = |open, connections| {
-            let WakePolicy { arrivals, within_us } = gathering(open, connections);
-            (arrivals, within_us)
+    /// Bytes came on a connection.
+    fn received(&mut self, conn: ConnId, bytes: &[u8], now_ns: u64) {
+        if self.pipelines[conn].waiting.asked().is_none() {
+            // Nobody can say what such bytes answer, so the connection is not used again.
+            self.notice_unsolicited();
+            self.connection_lost(conn, AttemptCause::BadAnswer, now_ns);
+            return;
+        }
+        if !self.pipelines.has_partial(conn) {
+            if let Some(rest) = self.decode_answers(conn, bytes, false, now_ns).and_then(|used| bytes.get(used..)) {
+                self.pipelines.stash_partial(conn, rest);
+            }
+            return;
+        }
+        let Some(mut input) = self.pipelines.take_partial(conn, bytes) else {
+            self.reject_answer(conn, AttemptCause::TooLarge, now_ns);
+            return;
         };
-        assert_eq!(gathered(0, 64), (1, 0));
-        assert_eq!(gathered(7, 64), (1, 1));
-        assert_eq!(gathered(64, 64), (16, 16));
-        assert_eq!(gathered(1000, 1000), (32, 50));
-        // Many on few connections are answered by few arrivals.
-        assert_eq!(gathered(256, 4), (1, 1));
-    }
-
-    #[test]
-    fn up_to_1600_starts_a_second_each_is_waited_for() {
-        let mut allowance = SpinBudget::default();
-        for start in 1..=1600_u64 {
-            assert!(allowance.is_enough(start * 625_000), "start {start}");
-            allowance.spend(EARLY_NS);
+        match self.decode_answers(conn, &input, false, now_ns) {
+            Some(used) if used < input.len() => {
+                input.drain(..used);
+                self.pipelines.keep_partial(conn, input);
+            }
+            _ => self.pipelines.drop_partial(conn, input),
         }
     }
 
-    #[test]
-    fn an_idle_hour_is_not_saved_up() {
-        let mut allowance = SpinBudget::default();
-        let hour_ns = 3_600_000_000_000;
-        assert!(allowance.is_enough(hour_ns));
-        for _ in 0..20 {
-            assert!(allowance.is_enough(hour_ns));
-            allowance.spend(EARLY_NS);
+    /// What came on a connection is no answer that could be taken.
+    fn reject_answer(&mut self, conn: ConnId, cause: AttemptCause, now_ns: u64) {
+        if cause == AttemptCause::TooLarge {
+            self.stats.notices.extend(self.control.budget_notice());
         }
-        assert!(!allowance.is_enough(hour_ns));
-        // A clock that seems to stand or go back gives nothing.
-        assert!(!allowance.is_enough(hour_ns - 5));
+        self.connection_lost(conn, cause, now_ns);
+    }
+
+    /// The target closed the connection. Some answers end so.
+    fn ended(&mut self, conn: ConnId, now_ns: u64) {
+        if self.pipelines[conn].waiting.asked().is_none() {
+            self.connection_lost(conn, AttemptCause::Closed, now_ns);
+        } else if let Some(input) = self.pipelines.take_partial(conn, b"") {
+            self.decode_answers(conn, &input, true, now_ns);
+            self.pipelines.drop_partial(conn, input);
+        }
+    }
+
+    /// Looks for answers. Where the last one is not whole: how many bytes need not be shown again.
+    fn decode_answers(&mut self, conn: ConnId, input: &[u8], ended: bool, now_ns: u64) -> Option<usize> {
+        let generation = self.connections.generation(conn);
+        let mut seen = 0;
+        loop {
+            let id = self.pipelines[conn].waiting.asked()?;
+            let rest = &input[seen..];
+            match self.pipelines.decode(conn, &self.agents, id, rest, ended) {
+                Progress::Answer(answer) => {
+                    self.answered(conn, id, rest, answer, ended, now_ns);
+                    seen = input.len().min(seen + answer.used);
+                }
+                Progress::Bad(cause) => {
+                    self.reject_answer(conn, cause, now_ns);
+                    return None;
+                }
+                Progress::More { .. } if ended => {
+                    self.connection_lost(conn, AttemptCause::Closed, now_ns);
+                    return None;
+                }
+                Progress::More { used } => return Some(seen + used),
+            }
+            // What is left is the next one's, if the connection is still the same.
+            if seen == input.len() || self.connections.generation(conn) != generation {
+                return None;
+            }
+        }
+    }
+
+    /// The agent's attempt is answered, at the beginning of the input.
+    fn answered(&mut self, conn: ConnId, id: AgentId, input: &[u8], answer: Answer, ended: bool, now_ns: u64) {
+        let decoded = self.pipelines.decoded(conn, input, answer.result);
+        let class = self.agents.take_answer(id, &decoded, now_ns, &mut self.stats);
+        self.finish_exchange(conn, input.len(), answer, ended, now_ns);
+        // What looking took is the generator's time, and none of the next operation's.
+        let now_ns = if self.agents.is_answer_costly(id) { self.now() } else { now_ns };
+        let at = self.at(conn, now_ns);
+        let effect = self.agents.answered(id, class, answer.result, at, &mut self.stats);
+        self.perform(effect, now_ns);
+    }
+
+    /// The first agent's answer has been dealt with, in input of that length: it waits no longer,
+    /// and the connection is closed if it is not sound.
+    #[inline]
+    fn finish_exchange(&mut self, conn: ConnId, length: usize, answer: Answer, ended: bool, now_ns: u64) {
+        let has_others = self.pipelines.finish(conn, &self.agents);
+        // What follows an answer, or has not been sent yet, may be the others'.
+        let is_surplus = answer.used < length && !has_others;
+        let is_whole = !is_surplus && !ended && (has_others || !self.connections.has_unsent(conn));
+        if answer.reusable && self.script.keep_alive && is_whole {
+            return;
+        }
+        if is_surplus && !ended {
+            self.notice_surplus();
+        }
+        let others = self.close(conn);
+        if answer.reusable {
+            self.fail_sent(others, now_ns, |_| AttemptCause::Closed);
+        } else {
+            self.resend(others, now_ns);
+        }
+    }
+
+    /// The connection is of no use any more. An idle one is made again at once, if it ever served.
+    fn connection_lost(&mut self, conn: ConnId, cause: AttemptCause, now_ns: u64) {
+        let was_proven = self.pipelines[conn].is_proven;
+        let waiting = self.close(conn);
+        if waiting != AgentId::NONE {
+            self.fail_sent(waiting, now_ns, |_| cause);
+        } else if was_proven
+            && now_ns < self.agents.end_ns()
+            && self.agents.are_between_attempts(conn, self.connections.count())
+        {
+            self.connect(conn, now_ns);
+        }
+    }
+
+    /// Of those who waited on a connection that is closed, from `next` on: whose request was sent
+    /// has failed, and the others' goes out on the next connection.
+    fn fail_sent(&mut self, mut next: AgentId, now_ns: u64, cause_of: impl Fn(AgentId) -> AttemptCause) {
+        while next != AgentId::NONE {
+            let id = next;
+            // Each may be in line again at once.
+            next = self.agents.all()[id].behind;
+            if self.agents.all()[id].sent().is_none() {
+                self.send(id, now_ns);
+            } else {
+                self.attempt_failed(id, cause_of(id), now_ns);
+            }
+        }
+    }
+
+    fn attempt_failed(&mut self, id: AgentId, cause: AttemptCause, now_ns: u64) {
+        let at = self.at(self.agents.all()[id].connection, now_ns);
+        let effect = self.agents.attempt_failed(id, cause, at, &mut self.stats);
+        self.perform(effect, now_ns);
+    }
+
+    /// There is no connection, and none is tried for a while: everybody's attempt has failed.
+    fn connect_failed(&mut self, conn: ConnId, cause: AttemptCause, now_ns: u64) {
+        let mut next = self.close(conn);
+        self.stats.connect_failed();
+        self.connections.set_connect_after(conn, now_ns.saturating_add(self.script.reconnect_ns.max(1)));
+        while next != AgentId::NONE {
+            let id = next;
+            next = self.agents.all()[id].behind;
+            self.attempt_failed(id, cause, now_ns);
+        }
+    }
+
+    /// The target has said that it answers no more on a connection, so it has not looked at what
+    /// else was sent there (RFC 9112, 9.6). This goes out again on the next one, and the attempt
+    /// goes on; since nobody can prove it, the attempt may have had an effect.
+    fn resend(&mut self, mut next: AgentId, now_ns: u64) {
+        while next != AgentId::NONE {
+            let id = next;
+            next = self.agents.all()[id].behind;
+            if self.agents.unsend(id) {
+                self.notice_resend();
+            }
+            self.send(id, now_ns);
+        }
+    }
+}
+
+// What a reader is told once.
+
+impl<P: Protocol> Worker<P> {
+    fn notice_unsolicited(&mut self) {
+        if !std::mem::replace(&mut self.noticed.unsolicited, true) {
+            let text = "the target sent bytes that nobody had asked for; connections on which it did were closed";
+            self.stats.notices.push(text.to_owned());
+        }
+    }
+
+    fn notice_surplus(&mut self) {
+        if !std::mem::replace(&mut self.noticed.unsolicited, true) {
+            let text = "the target sent more than one answer to a request; connections on which it did were closed";
+            self.stats.notices.push(text.to_owned());
+        }
+    }
+
+    fn notice_resend(&mut self) {
+        if !std::mem::replace(&mut self.noticed.resend, true) {
+            let text = "the target ended connections on which requests were still in flight; those were sent again on the next";
+            self.stats.notices.push(text.to_owned());
+        }
+    }
+
+    fn notice_certificate(&mut self, conn: ConnId) {
+        if !self.noticed.certificate
+            && let Some(why) = self.connections.certificate_error(conn)
+        {
+            self.noticed.certificate = true;
+            self.stats.notices.push(format!("TLS: the target's certificate is not taken: {why}"));
+        }
+    }
+
+    /// What this machine lacks to connect.
+    fn notice_resources(&mut self, cause: AttemptCause) {
+        let text = match cause {
+            AttemptCause::NoPort if !self.script.keep_alive => {
+                "no local port is left to connect from: without `keep_alive` each operation takes one, and may keep it for a minute; \
+                 set net.ipv4.tcp_tw_reuse to 1, or widen net.ipv4.ip_local_port_range"
+            }
+            AttemptCause::NoPort => "no local port is left to connect from: widen net.ipv4.ip_local_port_range",
+            AttemptCause::NoFile => "no file descriptor is left to connect with: raise `ulimit -n`",
+            _ => return,
+        };
+        if !std::mem::replace(&mut self.noticed.resources, true) {
+            self.stats.notices.push(text.to_owned());
+        }
+    }
+}
+
+impl<P: Protocol> Worker<P> {
+    /// Waits for events, at most so long.
+    fn wait(&mut self, reported: &mut Reported, left_ns: u64) -> Result<(), Error> {
+        let is_paced = self.script.schedule.is_fixed();
+        let policy =
+            if is_paced { WakePolicy::NONE } else { gathering(self.stats.open_now(), self.connections.count()) };
+        self.connections.wait(reported, left_ns, policy)
+    }
+
+    /// Waits for events, at most until the next timer or the end of the second.
+    fn wait_for_events(&mut self, reported: &mut Reported) -> Result<(), Error> {
+        let (soonest_ns, is_exact) = self.agents.next_timer();
+        let next_ns = soonest_ns.min(self.stats.boundary_ns()).min(self.drain_end_ns);
+        let now_ns = self.now();
+        let left_ns = next_ns.saturating_sub(now_ns);
+        // Only for a deadline: the wheel may merely say that there is none before. And only where
+        // operations wait for moments, which it is worth to meet.
+        let is_deadline = next_ns == soonest_ns && is_exact && self.script.schedule.is_fixed();
+        if left_ns == 0 || !is_deadline || !self.spin.is_enough(now_ns) {
+            return self.wait(reported, left_ns);
+        }
+        if left_ns > EARLY_NS {
+            self.wait(reported, left_ns - EARLY_NS)?;
+            if reported.has_events() {
+                return Ok(());
+            }
+        }
+        self.spin_until(reported, next_ns)
+    }
+
+    /// Looks for events without sleeping until some have come, or until that moment.
+    fn spin_until(&mut self, reported: &mut Reported, deadline_ns: u64) -> Result<(), Error> {
+        let begun_ns = self.now();
+        let mut now_ns = begun_ns;
+        while !reported.has_events() && now_ns < deadline_ns {
+            self.wait(reported, 0)?;
+            now_ns = self.now();
+        }
+        self.spin.spend(now_ns - begun_ns);
+        Ok(())
     }
 }

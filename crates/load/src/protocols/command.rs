@@ -1,5 +1,5 @@
-//! Programs, one for each operation. Nothing goes over a network: an order goes to an attendant of this
-//! process, which runs the program (see `crate::attendant`), and what came of it comes back. Here is only how
+//! Programs, one for each operation. Nothing goes over a network: an order goes to a worker of this
+//! process, which runs the program (see `crate::program_worker`), and what came of it comes back. Here is only how
 //! both are written down.
 
 use experiment::catalog::{self, Effect, Field, Operation};

@@ -201,10 +201,10 @@ fn a_target_is_told_at_once_that_nobody_takes_its_answer_any_more() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let service = listener.local_addr().unwrap().to_string();
     let (told, was_told) = std::sync::mpsc::channel();
-    std::thread::spawn(move || {
+    let accept = move || {
         for stream in listener.incoming() {
             let (mut stream, told) = (stream.unwrap(), told.clone());
-            std::thread::spawn(move || {
+            let serve = move || {
                 // As wide as the other side's window may become, and more.
                 let block = vec![b'x'; 1 << 20];
                 let head = b"HTTP/1.1 200 OK\r\nContent-Length: 100000000000\r\n\r\n";
@@ -213,9 +213,11 @@ fn a_target_is_told_at_once_that_nobody_takes_its_answer_any_more() {
                     sent = stream.write_all(&block);
                 }
                 let _ = told.send(());
-            });
+            };
+            std::thread::Builder::new().spawn(serve).unwrap();
         }
-    });
+    };
+    std::thread::Builder::new().spawn(accept).unwrap();
     let mut load = load(16, 0.1, vec![step("get", &["path=/"])]);
     load.think_s = 60.0;
     let came = play(LoadOrder { protocol: "http".into(), ..orders(&service, load) });

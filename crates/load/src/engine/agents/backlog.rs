@@ -1,20 +1,22 @@
-//! An open loop's operations that are due although their agent is busy: counted as open from the moment
-//! they are due, and held in a queue where their number is bounded.
+//! An open loop's operations that are due although their agent is busy: counted as open from the
+//! moment they are due, and held in a queue where their number is bounded.
 
 use experiment::plan::{Backlog, Overflow};
 use record::events::Outcome;
 
-use super::operation::{AgentWork, OperationEnd};
-use super::script::Script;
-use super::worker::Worker;
+use super::{AgentEffect, AgentTimer, AgentWork, Agents, EventTime, OperationEnd};
+use crate::engine::ids::AgentId;
+use crate::engine::script::Script;
+use crate::engine::thread_stats::ThreadStats;
 use crate::protocols::Protocol;
 use crate::schedules::Due;
 
-/// A timer that is less late than this delays one operation only, or operations too many to be asked for.
+/// A timer that is less late than this delays one operation only, or operations too many to be
+/// asked for.
 const WORTH_COUNTING_NS: u64 = 1_000_000;
 
-/// The queue of thread `thread`, whose agents have these numbers; none where what waits has no bound. Each thread has an equal part of the
-/// room, so that none has to ask another.
+/// The queue of thread `thread`, whose agents have these numbers; none where what waits has no
+/// bound. Each thread has an equal part of the room, so that none has to ask another.
 pub fn queue<P: Protocol>(script: &Script<P>, thread: u32, numbers: impl Iterator<Item = u32>) -> Option<Queue> {
     let Backlog { most, overflow } = script.backlog.filter(|_| script.schedule.is_fixed())?;
     let part = most / script.threads + u32::from(thread < most % script.threads);
@@ -22,44 +24,45 @@ pub fn queue<P: Protocol>(script: &Script<P>, thread: u32, numbers: impl Iterato
     Some(Queue::new(part as usize, overflow, arrivals))
 }
 
-impl<P: Protocol> Worker<P> {
-    /// The agent's operation begins: it is open from its intended start on, unless it was counted when it became due.
-    pub(super) fn count_open(&mut self, index: usize) {
-        let agent = &mut self.agents[index];
+impl<P: Protocol> Agents<P> {
+    /// The agent's operation begins: it is open from its intended start on, unless it was counted
+    /// when it became due.
+    pub(super) fn count_open(&mut self, id: AgentId, stats: &mut ThreadStats) {
+        let agent = &mut self.list[id];
         if self.queue.is_some() || agent.intended_ns < agent.counted_ns {
             return;
         }
-        self.tally.begin(agent.intended_ns);
+        stats.begin(agent.intended_ns);
         if self.script.schedule.is_fixed() {
             agent.counted_ns = agent.intended_ns.saturating_add(1);
         }
     }
 
-    /// The agent was free at `due_ns` and nobody woke it before now: what else has become due for it meanwhile is late because of
-    /// this thread, and not because of the target. So after a pause of the generator each operation counts that it delayed.
-    pub(super) fn count_late(&mut self, index: usize, due_ns: u64, now: u64) {
-        let agent = &self.agents[index];
+    /// The agent was free at `due_ns` and nobody woke it before now: what else has become due for
+    /// it meanwhile is late because of this thread, and not because of the target. So after a pause
+    /// of the generator each operation counts that it delayed.
+    pub(super) fn count_late(&self, id: AgentId, due_ns: u64, now: u64, stats: &mut ThreadStats) {
+        let agent = &self.list[id];
         if now - due_ns < WORTH_COUNTING_NS || !self.script.schedule.is_fixed() || agent.has_operation() {
             return;
         }
-        let until_ns = now.min(self.end_ns);
-        let tally = &mut self.tally;
+        let until_ns = now.min(self.end_ns());
         self.script.schedule.due(agent.number - 1, due_ns.saturating_add(1), until_ns, &mut |due| {
             for place in 0..due.count {
-                tally.late(now.saturating_sub(due.at_ns(place)));
+                stats.late(now.saturating_sub(due.at_ns(place)));
             }
         });
     }
 
-    /// Counts what is due before `until_ns`, or before the load's end, and has not begun: as open, where nothing bounds it.
-    pub(super) fn count_due(&mut self, until_ns: u64) {
-        let until_ns = until_ns.min(self.end_ns);
+    /// Counts what is due before `until_ns`, or before the load's end, and has not begun: as open,
+    /// where nothing bounds it.
+    pub fn count_due(&mut self, until_ns: u64, stats: &mut ThreadStats) {
+        let until_ns = until_ns.min(self.end_ns());
         let schedule = &self.script.schedule;
         if !schedule.is_fixed() {
             return;
         }
-        let tally = &mut self.tally;
-        for agent in &mut self.agents {
+        for agent in &mut self.list {
             let counted_ns = agent.counted_ns;
             if counted_ns >= until_ns {
                 continue;
@@ -69,129 +72,136 @@ impl<P: Protocol> Worker<P> {
             match self.queue {
                 // Each is counted as open when it finds room.
                 Some(_) => {
-                    schedule.due(agent.number - 1, counted_ns, until_ns, &mut |due| tally.fall_due(due.count));
+                    schedule.due(agent.number - 1, counted_ns, until_ns, &mut |due| stats.fall_due(due.count));
                 }
-                None if is_waiting => schedule.due(agent.number - 1, counted_ns, until_ns, &mut |due| tally.due(&due)),
+                None if is_waiting => schedule.due(agent.number - 1, counted_ns, until_ns, &mut |due| stats.due(&due)),
                 // Nothing of it is due yet.
                 None => {}
             }
         }
     }
 
-    /// The agent's next operation is due, and what waits is bounded: it begins, waits, or finds no room.
-    pub(super) fn arrived(&mut self, index: usize, now: u64) {
-        let Some(queue) = &mut self.queue else { return };
-        let start_ns = queue.arrives_ns(index);
-        if start_ns >= self.end_ns {
-            return;
+    /// The agent's next operation is due, and what waits is bounded: it begins, waits, or finds no
+    /// room.
+    pub(super) fn arrived(&mut self, id: AgentId, at: EventTime, stats: &mut ThreadStats) -> AgentEffect {
+        let (now, end_ns) = (at.now_ns, self.end_ns());
+        let Some(queue) = &mut self.queue else { return AgentEffect::Wait };
+        let start_ns = queue.arrives_ns(id);
+        if start_ns >= end_ns {
+            return AgentEffect::Wait;
         }
-        let next_ns = self.script.schedule.next_ns(self.agents[index].number - 1, start_ns, now);
-        queue.expect(index, next_ns);
-        let is_unborn = self.agents[index].work == AgentWork::Unborn;
-        if is_unborn || self.agents[index].work == AgentWork::Pause {
-            self.tally.late(now - start_ns);
-            self.count_late(index, start_ns, now);
-            self.tally.agents += u32::from(is_unborn);
-            self.tally.open(start_ns);
-            self.begin(index, start_ns, now);
+        let next_ns = self.script.schedule.next_ns(self.list[id].number - 1, start_ns, now);
+        queue.expect(id, next_ns);
+        self.set_timer(AgentTimer::Arrival(id), next_ns);
+        let is_unborn = self.list[id].work == AgentWork::Unborn;
+        if is_unborn || self.list[id].work == AgentWork::Pause {
+            stats.late(now - start_ns);
+            self.count_late(id, start_ns, now, stats);
+            stats.agents += u32::from(is_unborn);
+            stats.open(start_ns);
+            self.begin(id, start_ns, at, stats)
         } else {
-            self.wait_or_drop(index, start_ns);
+            self.wait_or_drop(id, start_ns, stats);
+            AgentEffect::Wait
         }
-        self.expect_arrival(index, next_ns);
     }
 
-    fn wait_or_drop(&mut self, index: usize, start_ns: u64) {
+    fn wait_or_drop(&mut self, id: AgentId, start_ns: u64, stats: &mut ThreadStats) {
         let Some(queue) = &mut self.queue else { return };
-        if queue.push(index, start_ns) {
-            self.tally.open(start_ns);
+        if queue.push(id, start_ns) {
+            stats.open(start_ns);
             return;
         }
-        self.tally.drop_starts(1);
+        stats.drop_starts(1);
         if queue.overflow == Overflow::Stop {
             self.control.flood();
         }
     }
 
     /// The agent is free, and what waits is bounded: it begins what has waited longest for it.
-    pub(super) fn take_next(&mut self, index: usize, now: u64) {
-        match self.queue.as_mut().and_then(|queue| queue.pop(index)) {
-            Some(start_ns) => self.begin(index, start_ns, now),
-            None => self.agents[index].work = AgentWork::Pause,
+    pub(super) fn take_next(&mut self, id: AgentId, at: EventTime, stats: &mut ThreadStats) -> AgentEffect {
+        match self.queue.as_mut().and_then(|queue| queue.pop(id)) {
+            Some(start_ns) => self.begin(id, start_ns, at, stats),
+            None => {
+                self.list[id].work = AgentWork::Pause;
+                AgentEffect::Wait
+            }
         }
     }
 
-    /// What is open at the end is unfinished, and so is what was due and never began. That is counted under the step which its
-    /// agent was to do next, and has no line in the history: nothing was ever sent.
-    pub(super) fn leave_unfinished(&mut self, now: u64) {
-        let until_ns = now.min(self.end_ns);
-        self.count_due(until_ns);
+    /// What is open at the end is unfinished, and so is what was due and never began. That is
+    /// counted under the step which its agent was to do next, and has no line in the history:
+    /// nothing was ever sent.
+    pub fn leave_unfinished(&mut self, now: u64, stats: &mut ThreadStats) {
+        let until_ns = now.min(self.end_ns());
+        self.count_due(until_ns, stats);
         let mut never_began = 0;
-        for index in 0..self.agents.len() {
-            let is_open = self.agents[index].has_operation();
+        for id in self.ids() {
+            let is_open = self.list[id].has_operation();
             if is_open {
-                let agent = &self.agents[index];
+                let agent = &self.list[id];
                 let applied = (!agent.is_unsure && agent.sent().is_none()).then_some(false);
-                self.close_books(index, OperationEnd { outcome: Outcome::Unfinished, read: None, applied }, now);
+                self.record_end(id, OperationEnd { outcome: Outcome::Unfinished, read: None, applied }, now, stats);
             }
             never_began += match self.queue {
-                Some(_) => self.leave_queue(index, until_ns, now),
-                None => self.leave_due(index, is_open, until_ns, now),
+                Some(_) => self.leave_queue(id, until_ns, now, stats),
+                None => self.leave_due(id, is_open, until_ns, now, stats),
             };
         }
         if never_began > 0 {
-            self.tally.notices.push(format!(
+            stats.notices.push(format!(
                 "{never_began} operations were due and never began: their agents still had others open. Either the target \
                  cannot keep up with this rate, or it is waited for by too few agents: a rate needs at least rate × service \
                  time of them"
             ));
         }
-        self.tell_of_dropped();
+        self.notice_dropped(stats);
     }
 
     /// What is due for the agent and has not begun; how many that are.
-    fn leave_due(&mut self, index: usize, is_open: bool, until_ns: u64, now: u64) -> u64 {
-        let agent = &self.agents[index];
+    fn leave_due(&self, id: AgentId, is_open: bool, until_ns: u64, now: u64, stats: &mut ThreadStats) -> u64 {
+        let agent = &self.list[id];
         let from_ns = agent.intended_ns.saturating_add(u64::from(is_open));
-        let name = self.script.steps[usize::from(agent.step)].name;
-        let (tally, mut count) = (&mut self.tally, 0);
+        let name = self.script.steps[agent.step].name;
+        let mut count = 0;
         self.script.schedule.due(agent.number - 1, from_ns, until_ns, &mut |due| {
-            tally.leave(name, &due, now);
+            stats.leave(name, &due, now);
             count += due.count;
         });
         count
     }
 
-    /// What waits for the agent, and what its timer did not come to; how many never begin. After a stop the rest of the schedule is dropped.
-    fn leave_queue(&mut self, index: usize, until_ns: u64, now: u64) -> u64 {
-        let agent = self.agents[index].number - 1;
+    /// What waits for the agent, and what its timer did not come to; how many never begin. After a
+    /// stop the rest of the schedule is dropped.
+    fn leave_queue(&mut self, id: AgentId, until_ns: u64, now: u64, stats: &mut ThreadStats) -> u64 {
+        let agent = self.list[id].number - 1;
         let mut starts = Vec::new();
         if let Some(queue) = &self.queue {
-            self.script.schedule.due(agent, queue.arrives_ns(index), until_ns, &mut |due| {
+            self.script.schedule.due(agent, queue.arrives_ns(id), until_ns, &mut |due| {
                 starts.extend((0..due.count).map(|place| due.at_ns(place)));
             });
         }
         for start_ns in starts {
-            self.wait_or_drop(index, start_ns);
+            self.wait_or_drop(id, start_ns, stats);
         }
-        let name = self.script.steps[usize::from(self.agents[index].step)].name;
+        let name = self.script.steps[self.list[id].step].name;
         let mut count = 0;
-        while let Some(start_ns) = self.queue.as_mut().and_then(|queue| queue.pop(index)) {
-            self.tally.leave(name, &Due::one(start_ns), now);
+        while let Some(start_ns) = self.queue.as_mut().and_then(|queue| queue.pop(id)) {
+            stats.leave(name, &Due::one(start_ns), now);
             count += 1;
         }
         if self.control.is_flooded() {
-            let tally = &mut self.tally;
-            let (from_ns, until_ns) = (self.end_ns, self.script.schedule.end_ns());
-            self.script.schedule.due(agent, from_ns, until_ns, &mut |due| tally.drop_starts(due.count));
+            let (from_ns, until_ns) = (self.end_ns(), self.script.schedule.end_ns());
+            self.script.schedule.due(agent, from_ns, until_ns, &mut |due| stats.drop_starts(due.count));
         }
         count
     }
 
-    fn tell_of_dropped(&mut self) {
-        let dropped = self.tally.totals.dropped;
+    fn notice_dropped(&self, stats: &mut ThreadStats) {
+        let dropped = stats.totals.dropped;
         let Some(Backlog { most, overflow }) = self.script.backlog.filter(|_| dropped > 0) else { return };
-        let at_s = self.end_ns as f64 / 1e9;
-        self.tally.notices.push(match overflow {
+        let at_s = self.end_ns() as f64 / 1e9;
+        stats.notices.push(match overflow {
             Overflow::Drop => format!(
                 "{dropped} operations were due and were dropped: {most} others waited already, as many as `backlog` lets wait. \
                  They are in no latency"
@@ -204,8 +214,8 @@ impl<P: Protocol> Worker<P> {
     }
 }
 
-// Without a bound nothing is held. With one, whether an operation finds room depends on how many others wait at that very
-// moment, so each has to be looked at when it becomes due.
+// Without a bound nothing is held. With one, whether an operation finds room depends on how many
+// others wait at that very moment, so each has to be looked at when it becomes due.
 
 /// Where nothing follows.
 const NONE: u32 = u32::MAX;
@@ -249,17 +259,17 @@ impl Queue {
     }
 
     /// When the agent's next operation becomes due.
-    fn arrives_ns(&self, index: usize) -> u64 {
-        self.lines[index].arrives_ns
+    fn arrives_ns(&self, id: AgentId) -> u64 {
+        self.lines[id.index()].arrives_ns
     }
 
     /// The agent's next operation becomes due then.
-    pub fn expect(&mut self, index: usize, arrives_ns: u64) {
-        self.lines[index].arrives_ns = arrives_ns;
+    pub fn expect(&mut self, id: AgentId, arrives_ns: u64) {
+        self.lines[id.index()].arrives_ns = arrives_ns;
     }
 
     /// An operation waits for the agent from now on; false if there is no room.
-    pub fn push(&mut self, index: usize, start_ns: u64) -> bool {
+    pub fn push(&mut self, id: AgentId, start_ns: u64) -> bool {
         if self.waiting >= self.most {
             return false;
         }
@@ -272,7 +282,7 @@ impl Queue {
             }
         };
         self.places[place as usize] = QueuePlace { start_ns, next: NONE };
-        let line = &mut self.lines[index];
+        let line = &mut self.lines[id.index()];
         match std::mem::replace(&mut line.last, place) {
             NONE => line.first = place,
             before => self.places[before as usize].next = place,
@@ -282,8 +292,8 @@ impl Queue {
     }
 
     /// The operation that has waited longest for the agent.
-    pub fn pop(&mut self, index: usize) -> Option<u64> {
-        let line = &mut self.lines[index];
+    pub fn pop(&mut self, id: AgentId) -> Option<u64> {
+        let line = &mut self.lines[id.index()];
         let place = line.first;
         let QueuePlace { start_ns, next } = *self.places.get(place as usize)?;
         line.first = next;
@@ -311,10 +321,10 @@ mod tests {
             let mut plain = vec![VecDeque::new(); 5];
             for (number, (agent, what)) in steps.into_iter().enumerate() {
                 if what == 0 {
-                    prop_assert_eq!(queue.pop(agent), plain[agent].pop_front());
+                    prop_assert_eq!(queue.pop(AgentId::at(agent)), plain[agent].pop_front());
                 } else {
                     let has_room = plain.iter().map(VecDeque::len).sum::<usize>() < most;
-                    prop_assert_eq!(queue.push(agent, number as u64), has_room);
+                    prop_assert_eq!(queue.push(AgentId::at(agent), number as u64), has_room);
                     if has_room {
                         plain[agent].push_back(number as u64);
                     }

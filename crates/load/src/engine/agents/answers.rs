@@ -1,0 +1,301 @@
+//! An answer and its operation: held against the step's expectations, what is kept of it, and the
+//! line that an audited operation has in the history.
+
+use experiment::catalog::{Effect, Operation};
+use experiment::plan::{AuditAs, AuditEffect};
+use record::events::{By, HistoryEntry, Outcome};
+
+use super::{Agents, OperationEnd, source};
+use crate::LoadPurpose;
+use crate::answer_budget::{BudgetShare, FREE_BYTES};
+use crate::engine::expectation::{self, CaptureSlot, CompiledField, ExtractedFields, OperationPart, WantedFields};
+use crate::engine::ids::AgentId;
+use crate::engine::script::NS_PER_S;
+use crate::engine::thread_stats::ThreadStats;
+use crate::protocols::{AboutData, AttemptCause, Protocol};
+use crate::values::{Argument, CompiledTemplate};
+
+/// What an answer is to its operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AnswerClass {
+    /// As it should be.
+    Ok,
+    /// It contradicts the step's expectations.
+    Wrong,
+    /// It fails the attempt.
+    Failed,
+    /// It fails the operation, and nobody can say whether it contradicts anything.
+    Undecidable,
+}
+
+/// A whole answer, as its protocol sees it.
+pub struct DecodedAnswer<'a, P: Protocol> {
+    /// What the decoder made of it.
+    pub decoder: &'a P::Decoder,
+    /// Its bytes, and what follows them.
+    pub input: &'a [u8],
+    /// [`AttemptCause::Ok`], or why it is a failure.
+    pub result: AttemptCause,
+}
+
+/// Reused memory for values that are compared or kept, and how much agents keep.
+#[derive(Debug, Default)]
+pub struct CaptureMemory {
+    /// For what is read of an answer.
+    found: ExtractedFields,
+    /// For a rendered value.
+    value: Vec<u8>,
+    /// What slots hold.
+    held: BudgetShare,
+    /// Bytes that long values have taken in slots.
+    bytes: usize,
+}
+
+impl<P: Protocol> Agents<P> {
+    /// The agent's attempt is answered: what the answer is to its operation, which is recorded if
+    /// that ends it, and from which is kept what the step keeps. [`Self::answered`] goes on from
+    /// there.
+    pub fn take_answer(
+        &mut self,
+        id: AgentId,
+        answer: &DecodedAnswer<'_, P>,
+        now_ns: u64,
+        stats: &mut ThreadStats,
+    ) -> AnswerClass {
+        let class = self.check_answer(id, answer);
+        let step = self.list[id].step;
+        let name = self.script.steps[step].name;
+        let (outcome, cause) = match class {
+            AnswerClass::Ok => (Outcome::Ok, self.redirect(id, answer, stats).unwrap_or(AttemptCause::Ok)),
+            AnswerClass::Wrong => (Outcome::Wrong, AttemptCause::Wrong),
+            AnswerClass::Failed => return class,
+            AnswerClass::Undecidable => {
+                // Another try would be answered the same.
+                self.list[id].tries = self.script.tries;
+                return class;
+            }
+        };
+        stats.attempt(name, cause);
+        let read = self.audited_value(id, answer);
+        let applied = self.applied(id, answer.result);
+        // What was sent is told before slots that it was made of are filled anew.
+        self.record_end(id, OperationEnd { outcome, read, applied }, now_ns, stats);
+        // A refusal that nobody expected leaves what is kept as it was, as it left the data.
+        if class == AnswerClass::Ok || answer.result == AttemptCause::Ok {
+            for number in 0..self.script.steps[step].keeps.len() {
+                self.keep(id, answer, number, stats);
+            }
+        }
+        class
+    }
+
+    /// Whether looking at the answer to the agent's step takes more than comparing or copying
+    /// bytes.
+    pub fn is_answer_costly(&self, id: AgentId) -> bool {
+        self.script.steps[self.list[id].step].is_costly
+    }
+
+    /// Tells of an answer that is only a redirect, which nobody expected; `ok` as it is.
+    fn redirect(&self, id: AgentId, answer: &DecodedAnswer<'_, P>, stats: &mut ThreadStats) -> Option<AttemptCause> {
+        let step = &self.script.steps[self.list[id].step];
+        let (status, to) = P::redirect(answer.decoder, answer.input).filter(|_| step.status.is_none())?;
+        if self.control.is_first_redirect() {
+            let to = to.map_or_else(String::new, |to| {
+                let to: String = String::from_utf8_lossy(to).chars().filter(|c| !c.is_control()).take(200).collect();
+                format!(" to {to}")
+            });
+            let name = &self.script.names[step.name];
+            stats.notices.push(format!(
+                "`{name}` is answered with a redirect ({status}{to}), which is not followed: the figures are those of the redirect; \
+                 give the address that it leads to, or expect the status {status} if the redirect is what is to be measured"
+            ));
+        }
+        Some(AttemptCause::Redirect(status))
+    }
+
+    /// Holds the answer against the step's expectations. An expectation whose slot this cycle did
+    /// not fill says nothing.
+    fn check_answer(&mut self, id: AgentId, answer: &DecodedAnswer<'_, P>) -> AnswerClass {
+        let &DecodedAnswer { decoder, input, result } = answer;
+        let agent = &self.list[id];
+        let step = &self.script.steps[agent.step];
+        if step.expects.is_empty() {
+            return if result == AttemptCause::Ok { AnswerClass::Ok } else { AnswerClass::Failed };
+        }
+        let request = self.script.request(agent);
+        let source = source(agent, id, &self.script, &self.slots, &self.rows);
+        let mut holds = |number: usize| {
+            let expectation = &step.expects[number];
+            if !expectation.check.is_filled(&source) {
+                return None;
+            }
+            let got = expectation.field.read::<P>(request, decoder, input, &mut self.captures.found);
+            Some(got.is_some_and(|got| expectation.check.holds(got, &source, &mut self.captures.value)))
+        };
+        let is_expected = result == AttemptCause::Ok || step.status.and_then(&mut holds) == Some(true);
+        let is_contradicted = (0..step.expects.len()).any(|number| holds(number) == Some(false));
+        match (is_expected, is_contradicted) {
+            (true, false) => AnswerClass::Ok,
+            (true, true) => AnswerClass::Wrong,
+            (false, true) if P::about_data(result).is_some() => {
+                // What contradicts may be what an earlier attempt of this very operation has done.
+                if agent.is_unsure && P::may_change(request) { AnswerClass::Undecidable } else { AnswerClass::Wrong }
+            }
+            // A failure counts as an answer only where the step expects that very status.
+            (false, _) => AnswerClass::Failed,
+        }
+    }
+
+    fn keep(&mut self, id: AgentId, answer: &DecodedAnswer<'_, P>, number: usize, stats: &mut ThreadStats) {
+        let agent = &mut self.list[id];
+        let step = &self.script.steps[agent.step];
+        let CaptureSlot { slot, what, matches } = &step.keeps[number];
+        let slot = *slot;
+        self.captures.value.clear();
+        match what {
+            OperationPart::Argument(place) => {
+                let source = source(agent, id, &self.script, &self.slots, &self.rows);
+                step.arguments[*place].template.write(&source, &mut self.captures.value);
+            }
+            OperationPart::Answer(field) => {
+                let request = self.script.request(agent);
+                let read = field.read::<P>(request, answer.decoder, answer.input, &mut self.captures.found);
+                let Some(found) = read else {
+                    agent.kept &= !(1 << slot);
+                    return;
+                };
+                self.captures.value.extend_from_slice(found);
+            }
+        }
+        let part = match matches {
+            None => Some(self.captures.value.as_slice()),
+            Some(pattern) => expectation::part(pattern, &self.captures.value),
+        };
+        let Some(part) = part else {
+            agent.kept &= !(1 << slot);
+            return;
+        };
+        let kept = &mut self.slots[id.index() * self.script.slots + usize::from(slot)];
+        let more = part.len().saturating_sub(kept.capacity());
+        if more > 0 && part.len() > FREE_BYTES {
+            if !self.captures.held.grow_to(self.captures.bytes + more) {
+                agent.kept &= !(1 << slot);
+                stats.notices.extend(self.control.budget_notice());
+                return;
+            }
+            self.captures.bytes += more;
+        }
+        kept.clear();
+        kept.extend_from_slice(part);
+        agent.kept |= 1 << slot;
+    }
+}
+
+/// Streams of random numbers; arguments and expectations have those before.
+const STREAM: u64 = 2000;
+
+/// What of an audited operation is written down.
+#[derive(Debug, Clone)]
+pub struct Audit {
+    /// The word for what it does.
+    pub effect: &'static str,
+    /// The empty one without.
+    pub space: Option<CompiledTemplate>,
+    /// None where it acts on a whole space.
+    pub key: Option<CompiledTemplate>,
+    /// What was written or read.
+    pub value: Option<OperationPart>,
+}
+
+/// What is known of the operation.
+pub fn known_audit(operation: &Operation, arguments: &[Argument], wants: &mut WantedFields) -> Result<Audit, String> {
+    let place = |name: &str| arguments.iter().position(|argument| argument.name == name);
+    // The same template gives the same text again.
+    let text = |name: &str| place(name).map(|place| arguments[place].template.clone());
+    let (effect, value) = match operation.effect {
+        Effect::Read => ("read", Some(OperationPart::Answer(CompiledField::compile("value", wants)?))),
+        Effect::Write => ("write", place("value").map(OperationPart::Argument)),
+        Effect::Remove => ("remove", None),
+        Effect::RemoveAll => ("remove_all", None),
+        Effect::None => return Err(format!("`{}` cannot be audited: it does nothing to a key", operation.name)),
+    };
+    Ok(Audit { effect, space: text("space"), key: text("key"), value })
+}
+
+/// What the step tells of an operation whose protocol does not know; `text` compiles a template of
+/// that stream.
+pub fn told_audit(
+    told: &AuditAs,
+    arguments: &[Argument],
+    wants: &mut WantedFields,
+    text: impl Fn(&str, u64) -> Result<CompiledTemplate, String>,
+) -> Result<Audit, String> {
+    let value = told.value.as_deref().map(|what| OperationPart::compile(what, arguments, wants)).transpose()?;
+    let effect = match (told.effect, &value) {
+        (AuditEffect::Write, Some(OperationPart::Argument(_))) => "write",
+        (AuditEffect::Read, Some(OperationPart::Answer(_))) => "read",
+        (AuditEffect::Remove, None) => "remove",
+        _ => return Err("an audited write has a value of its request, a read one of its answer, a removal none".into()),
+    };
+    Ok(Audit { effect, space: Some(text(&told.space, STREAM)?), key: Some(text(&told.key, STREAM + 1)?), value })
+}
+
+impl<P: Protocol> Agents<P> {
+    /// The line of the agent's operation, if it is audited.
+    pub(super) fn history(&self, id: AgentId, end: OperationEnd, now_ns: u64) -> Option<HistoryEntry> {
+        let agent = &self.list[id];
+        let step = &self.script.steps[agent.step];
+        let audit = step.audit.as_ref()?;
+        let source = source(agent, id, &self.script, &self.slots, &self.rows);
+        let text = |template: &CompiledTemplate| {
+            let mut value = Vec::new();
+            template.write(&source, &mut value);
+            String::from_utf8_lossy(&value).into_owned()
+        };
+        let is_measured = self.script.purpose == LoadPurpose::Measure;
+        Some(HistoryEntry {
+            at_s: now_ns as f64 / NS_PER_S as f64,
+            by: if is_measured { By::Load } else { By::Prepare },
+            agent: is_measured.then_some(agent.number),
+            effect: audit.effect.to_owned(),
+            space: audit.space.as_ref().map(text).unwrap_or_default(),
+            key: audit.key.as_ref().map(text).unwrap_or_default(),
+            value: match &audit.value {
+                Some(OperationPart::Argument(place)) => Some(text(&step.arguments[*place].template)),
+                Some(OperationPart::Answer(_)) => end.read,
+                None => None,
+            },
+            outcome: end.outcome,
+            applied: end.applied,
+        })
+    }
+
+    /// What an audited read found: the text of a failure is no value.
+    fn audited_value(&mut self, id: AgentId, answer: &DecodedAnswer<'_, P>) -> Option<String> {
+        let agent = &self.list[id];
+        let step = &self.script.steps[agent.step];
+        let Some(OperationPart::Answer(field)) = &step.audit.as_ref()?.value else { return None };
+        if answer.result != AttemptCause::Ok {
+            return None;
+        }
+        let request = self.script.request(agent);
+        let value = field.read::<P>(request, answer.decoder, answer.input, &mut self.captures.found)?;
+        Some(String::from_utf8_lossy(value).into_owned())
+    }
+
+    /// Whether an operation that was answered took effect: a definite refusal did not, whether the
+    /// step expected it or not. A read takes effect by telling a value, or that there is none.
+    fn applied(&self, id: AgentId, result: AttemptCause) -> Option<bool> {
+        if result == AttemptCause::Ok {
+            return Some(true);
+        }
+        let agent = &self.list[id];
+        let audit = self.script.steps[agent.step].audit.as_ref();
+        let about_data = P::about_data(result);
+        if audit.is_some_and(|audit| matches!(audit.value, Some(OperationPart::Answer(_)))) {
+            return (about_data == Some(AboutData::Missing)).then_some(true);
+        }
+        let is_refusal = result.is_harmless(P::REFUSALS) || about_data.is_some();
+        (is_refusal && !agent.is_unsure).then_some(false)
+    }
+}

@@ -1,0 +1,339 @@
+//! Agents without sockets: what is told them, what they say is to be done, and what is counted.
+
+use std::collections::BTreeMap;
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::time::Duration;
+
+use experiment::plan::{Backlog, Load, Overflow, Rate, Retry, Step, Warmup, WhenFailed};
+use record::clock::Clock;
+
+use super::*;
+use crate::engine::agents::answers::DecodedAnswer;
+use crate::engine::thread_stats::ThreadIdentity;
+use crate::protocols::Progress;
+use crate::protocols::vsns::Vsns;
+use crate::{LoadOrder, ThreadInterval};
+
+const MS: u64 = 1_000_000;
+/// Statuses of the protocol's answers.
+const OK: u8 = 0;
+const NOT_FOUND: u8 = 1;
+const BUSY: u8 = 4;
+
+fn pairs<T: for<'a> From<&'a str>>(pairs: &[(&str, &str)]) -> BTreeMap<String, T> {
+    pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).into())).collect()
+}
+
+/// A step that does this in every cycle.
+pub fn step(call: &str, with: &[(&str, &str)], expect: &[(&str, &str)]) -> Step {
+    let (call, name) = (call.to_owned(), call.to_owned());
+    Step { call, name, weight: 1, every: 1, with: pairs(with), expect: pairs(expect), ..Step::default() }
+}
+
+/// Orders to put a load on a service, without a ring.
+pub fn orders(protocol: &str, service: &str, load: Load) -> LoadOrder {
+    LoadOrder {
+        protocol: protocol.into(),
+        services: vec![service.into()],
+        load,
+        purpose: LoadPurpose::Measure,
+        seed: 1,
+        tls: Default::default(),
+        files: ".".into(),
+        slot_s: 0.1,
+        tether: None,
+        without_ring: true,
+    }
+}
+
+/// Saves a random value, reads it, and removes it, for ten seconds; each attempt has half a second.
+pub fn load(agents: u32) -> Load {
+    let key = ("key", "{seq}");
+    Load {
+        agents,
+        from: Vec::new(),
+        ramp_s: 0.0,
+        time_s: 10.0,
+        timeout_s: 0.5,
+        drain_s: 1.0,
+        think_s: 0.0,
+        think_spread_pct: 0.0,
+        warmup: Warmup::Seconds(0.0),
+        retry: Retry::FailFast,
+        reconnect_s: 0.1,
+        connections: Default::default(),
+        rate: None,
+        backlog: None,
+        threads: Some(1),
+        order: StepOrder::Cycle,
+        when_failed: WhenFailed::GoOn,
+        steps: vec![
+            Step { audit: true, ..step("save", &[key, ("value", "{bytes:8}")], &[]) },
+            Step { audit: true, ..step("load", &[key], &[("value", "blue")]) },
+            Step { audit: true, ..step("remove", &[key], &[]) },
+        ],
+        feeds: Vec::new(),
+        script: None,
+    }
+}
+
+/// A thread's agents, and what they have recorded.
+struct Played {
+    agents: Agents<Vsns>,
+    stats: ThreadStats,
+    connect_after_ns: u64,
+    _intervals: Receiver<ThreadInterval>,
+}
+
+const FIRST: usize = 0;
+
+impl Played {
+    fn new(load: Load) -> Self {
+        Self::of(load, LoadPurpose::Measure)
+    }
+
+    fn of(load: Load, purpose: LoadPurpose) -> Self {
+        let orders = LoadOrder { purpose, ..orders("vsns", "127.0.0.1:1", load) };
+        let script = Arc::new(Script::<Vsns>::compile(&orders).unwrap());
+        let identity = ThreadIdentity {
+            thread: 0,
+            threads: 1,
+            clock: Clock::starting_in(Duration::ZERO),
+            slot_ns: script.slot_ns,
+            names: Arc::clone(&script.names),
+            refusals: Vsns::REFUSALS,
+        };
+        let (sink, intervals) = sync_channel(64);
+        let connections = script.places.connections as usize;
+        let mut agents = Agents::new(&script, &Arc::default(), 0, connections);
+        agents.set_first_timers();
+        Self { agents, stats: ThreadStats::new(identity, sink), connect_after_ns: 0, _intervals: intervals }
+    }
+
+    fn time(&self, now_ms: u64) -> EventTime {
+        EventTime { now_ns: now_ms * MS, connect_after_ns: self.connect_after_ns }
+    }
+
+    /// What is to be done at that moment, when every timer fires that is due by then.
+    fn at(&mut self, now_ms: u64) -> Vec<AgentEffect> {
+        let at = self.time(now_ms);
+        let mut effects = Vec::new();
+        while let Some((timer, due_ns)) = self.agents.take_timer(at.now_ns) {
+            effects.push(self.agents.timer_fired(timer, due_ns, at, &mut self.stats));
+        }
+        effects.retain(|effect| *effect != AgentEffect::Wait);
+        effects
+    }
+
+    /// The agent's request goes out: its bytes behind the number.
+    fn sent(&mut self, index: usize, now_ms: u64) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        self.agents.encode(AgentId::at(index), 7, now_ms * MS, &mut bytes);
+        bytes.split_off(8)
+    }
+
+    fn fail(&mut self, index: usize, cause: AttemptCause, now_ms: u64) -> AgentEffect {
+        let at = self.time(now_ms);
+        self.agents.attempt_failed(AgentId::at(index), cause, at, &mut self.stats)
+    }
+
+    /// The agent's request is answered.
+    fn answer(&mut self, index: usize, status: u8, body: &[u8], now_ms: u64) -> AgentEffect {
+        let (id, at) = (AgentId::at(index), self.time(now_ms));
+        let mut input = (body.len() as u32 + 5).to_be_bytes().to_vec();
+        input.extend_from_slice(&7_u32.to_be_bytes());
+        input.push(status);
+        input.extend_from_slice(body);
+        let progress = Vsns::decode(&self.agents.asked(id), &mut (), &mut (), &input, false);
+        let Progress::Answer(answer) = progress else { panic!("{progress:?}") };
+        let decoded = DecodedAnswer { decoder: &(), input: &input, result: answer.result };
+        let class = self.agents.take_answer(id, &decoded, at.now_ns, &mut self.stats);
+        self.agents.answered(id, class, answer.result, at, &mut self.stats)
+    }
+
+    /// Sends the first agent's request and has it answered.
+    fn exchange(&mut self, status: u8, body: &[u8], now_ms: u64) -> AgentEffect {
+        self.sent(FIRST, now_ms);
+        self.answer(FIRST, status, body, now_ms)
+    }
+
+    /// Operations of this outcome.
+    fn ended(&self, outcome: Outcome) -> u64 {
+        self.stats.totals.outcomes[outcome as usize]
+    }
+
+    /// What the last line of the history says: effect, outcome, value, and whether it was applied.
+    fn last_line(&self) -> (&str, Outcome, Option<&str>, Option<bool>) {
+        let line = self.stats.history.last().unwrap();
+        (&line.effect, line.outcome, line.value.as_deref(), line.applied)
+    }
+}
+
+const SEND: AgentEffect = AgentEffect::Send(AgentId::at(FIRST));
+const TIME_OUT: AgentEffect = AgentEffect::TimeOut(AgentId::at(FIRST));
+
+#[test]
+fn after_a_timeout_and_a_pause_the_same_is_sent_again() {
+    let mut played = Played::new(Load { retry: Retry::Tries { tries: 2, wait_s: 0.1 }, ..load(1) });
+    assert_eq!(played.at(0), [SEND]);
+    let first = played.sent(FIRST, 0);
+    assert_eq!(played.at(499), []);
+    assert_eq!(played.at(500), [TIME_OUT]);
+    assert_eq!(played.fail(FIRST, AttemptCause::Timeout, 500), AgentEffect::Wait);
+    assert_eq!((played.at(599), played.ended(Outcome::Timeout)), (vec![], 0));
+    assert_eq!(played.at(600), [SEND]);
+    assert_eq!(played.sent(FIRST, 600), first, "a retry is the same request");
+    assert_eq!(played.at(1_099), []);
+    assert_eq!(played.at(1_100), [TIME_OUT]);
+    assert_eq!(played.fail(FIRST, AttemptCause::Timeout, 1_100), SEND, "the next cycle begins at once");
+    assert_eq!((played.stats.totals.attempts, played.ended(Outcome::Timeout)), (2, 1));
+    assert_eq!(played.last_line().3, None, "nobody knows whether it was applied");
+    assert_ne!(played.sent(FIRST, 1_100), first, "another cycle, another value");
+}
+
+#[test]
+fn an_answer_in_time_leaves_the_timeout_without_meaning() {
+    let mut played = Played::new(load(1));
+    assert_eq!(played.at(0), [SEND]);
+    assert_eq!(played.exchange(OK, b"", 400), SEND);
+    played.sent(FIRST, 400);
+    assert_eq!(played.at(500), [], "that was the first request's");
+    assert_eq!(played.at(899), []);
+    assert_eq!(played.at(900), [TIME_OUT]);
+}
+
+#[test]
+fn after_a_stall_there_is_one_more_look_for_the_answer() {
+    let mut played = Played::new(load(1));
+    assert_eq!(played.at(0), [SEND]);
+    played.sent(FIRST, 0);
+    assert_eq!(played.at(2_000), [], "the thread stood still");
+    assert_eq!(played.at(2_001), [TIME_OUT]);
+}
+
+#[test]
+fn a_wrong_answer_ends_its_cycle_where_that_is_wanted() {
+    for (when_failed, next) in [(WhenFailed::GoOn, 3), (WhenFailed::NextCycle, 1)] {
+        let mut played = Played::new(Load { when_failed, ..load(1) });
+        assert_eq!(played.at(0), [SEND]);
+        assert_eq!(played.exchange(OK, b"", 1), SEND);
+        assert_eq!(played.exchange(OK, b"red", 2), SEND);
+        assert_eq!((played.ended(Outcome::Ok), played.ended(Outcome::Wrong)), (1, 1));
+        // A request begins with its operation's number.
+        assert_eq!(played.sent(FIRST, 2)[0], next, "{when_failed:?}");
+        assert_eq!(played.stats.totals.cycles, 0);
+    }
+}
+
+#[test]
+fn a_failed_operation_ends_its_cycle_and_a_full_one_is_counted() {
+    let mut played = Played::new(load(1));
+    assert_eq!(played.at(0), [SEND]);
+    played.sent(FIRST, 0);
+    assert_eq!(played.fail(FIRST, AttemptCause::Reset, 1), SEND);
+    assert_eq!((played.sent(FIRST, 1)[0], played.stats.totals.cycles), (1, 0));
+    for (status, body) in [(OK, &b""[..]), (OK, b"blue"), (OK, b"\x01")] {
+        assert_eq!(played.exchange(status, body, 2), SEND);
+    }
+    assert_eq!((played.sent(FIRST, 2)[0], played.stats.totals.cycles), (1, 1));
+    assert_eq!((played.ended(Outcome::Failed), played.ended(Outcome::Ok)), (1, 3));
+}
+
+#[test]
+fn the_history_tells_what_was_answered_and_what_is_known() {
+    let mut played = Played::new(load(1));
+    assert_eq!(played.at(0), [SEND]);
+    assert_eq!(played.exchange(OK, b"", 1), SEND);
+    assert!(matches!(played.last_line(), ("write", Outcome::Ok, Some(_), Some(true))));
+    assert_eq!(played.exchange(OK, b"red", 2), SEND);
+    assert_eq!(played.last_line(), ("read", Outcome::Wrong, Some("red"), Some(true)));
+    assert_eq!(played.exchange(NOT_FOUND, b"", 3), SEND);
+    assert_eq!(played.last_line(), ("remove", Outcome::Ok, None, Some(true)));
+    assert_eq!(played.exchange(BUSY, b"", 4), SEND);
+    assert!(matches!(played.last_line(), ("write", Outcome::Failed, Some(_), Some(false))), "it was refused");
+    played.sent(FIRST, 5);
+    assert_eq!(played.fail(FIRST, AttemptCause::Closed, 5), SEND);
+    assert!(matches!(played.last_line(), ("write", Outcome::Failed, Some(_), None)), "it may have been carried out");
+    assert_eq!(played.fail(FIRST, AttemptCause::ConnectRefused, 6), SEND);
+    assert!(matches!(played.last_line(), ("write", Outcome::Failed, Some(_), Some(false))), "it was never sent");
+}
+
+#[test]
+fn a_retry_does_not_make_an_earlier_attempt_harmless() {
+    let mut played = Played::new(Load { retry: Retry::Tries { tries: 2, wait_s: 0.0 }, ..load(1) });
+    assert_eq!(played.at(0), [SEND]);
+    played.sent(FIRST, 0);
+    assert_eq!(played.fail(FIRST, AttemptCause::Timeout, 1), AgentEffect::Wait);
+    assert_eq!(played.at(1), [SEND]);
+    assert_eq!(played.exchange(BUSY, b"", 2), SEND);
+    assert!(matches!(played.last_line(), ("write", Outcome::Failed, Some(_), None)));
+}
+
+#[test]
+fn nothing_is_attempted_before_the_connection_may_be_tried() {
+    let mut played = Played::new(load(1));
+    played.connect_after_ns = 50 * MS;
+    assert_eq!((played.at(0), played.at(49)), (vec![], vec![]));
+    assert_eq!(played.stats.open_now(), 1, "the operation has begun, and waits");
+    assert_eq!(played.at(50), [SEND]);
+    played.connect_after_ns = 150 * MS;
+    assert_eq!(played.fail(FIRST, AttemptCause::ConnectRefused, 50), AgentEffect::Wait);
+    assert_eq!(played.stats.open_now(), 0, "in a closed loop the next one begins only then");
+    assert_eq!((played.at(149), played.at(150)), (vec![], vec![SEND]));
+}
+
+#[test]
+fn an_agent_pauses_to_think_and_ends_with_the_load() {
+    let mut played = Played::new(Load { think_s: 4.0, ..load(1) });
+    assert_eq!(played.at(0), [SEND]);
+    assert_eq!(played.exchange(OK, b"", 2_000), AgentEffect::Wait);
+    assert_eq!((played.at(5_999), played.at(6_000)), (vec![], vec![SEND]));
+    assert_eq!(played.exchange(OK, b"blue", 6_500), AgentEffect::Wait);
+    assert!(!played.agents.are_done());
+    assert_eq!(played.at(10_500), []);
+    assert!(played.agents.are_done());
+    assert_eq!((played.ended(Outcome::Ok), played.stats.open_now()), (2, 0));
+}
+
+#[test]
+fn in_an_open_loop_what_is_due_waits_or_is_dropped() {
+    let rate = Some(Rate::Constant(10.0));
+    for (backlog, open, dropped) in [(None, 10, 0), (Some(Backlog { most: 3, overflow: Overflow::Drop }), 4, 6)] {
+        let mut played = Played::new(Load { rate: rate.clone(), backlog, timeout_s: 5.0, ..load(1) });
+        assert_eq!(played.at(0), [SEND]);
+        played.sent(FIRST, 0);
+        assert_eq!(played.at(950), [], "the agent is busy");
+        played.agents.count_due(950 * MS, &mut played.stats);
+        assert_eq!((played.stats.open_now(), played.stats.totals.dropped), (open, dropped));
+        assert_eq!(played.answer(FIRST, OK, b"", 950), SEND, "the second has been due for long");
+        assert_eq!(played.stats.open_now(), open - 1);
+    }
+}
+
+#[test]
+fn agents_do_not_depend_on_each_other() {
+    let mut played = Played::new(Load { ramp_s: 0.8, ..load(2) });
+    assert_eq!(played.at(0), [SEND]);
+    assert_eq!(played.at(400), [AgentEffect::Send(AgentId::at(1))]);
+    played.sent(1, 400);
+    assert_eq!(played.at(500), [TIME_OUT]);
+    assert_eq!(played.fail(FIRST, AttemptCause::Timeout, 500), SEND);
+    assert_eq!(played.answer(1, OK, b"", 501), AgentEffect::Send(AgentId::at(1)));
+    assert_eq!((played.ended(Outcome::Timeout), played.ended(Outcome::Ok)), (1, 1));
+}
+
+#[test]
+fn a_preparation_ends_with_its_count_or_with_the_first_failure() {
+    let played = || Played::of(load(1), LoadPurpose::Prepare { count: 1 });
+    let mut full = played();
+    assert_eq!(full.at(0), [SEND]);
+    for (body, next) in [(&b""[..], SEND), (b"blue", SEND), (b"\x01", AgentEffect::Wait)] {
+        assert_eq!(full.exchange(OK, body, 1), next);
+    }
+    assert!(full.agents.are_done() && full.agents.failure.is_none());
+    let mut broken = played();
+    assert_eq!(broken.at(0), [SEND]);
+    broken.sent(FIRST, 0);
+    assert_eq!(broken.fail(FIRST, AttemptCause::Reset, 1), AgentEffect::Wait);
+    assert!(matches!(&broken.agents.failure, Some(Error::Prepare { seq: 1, .. })));
+}

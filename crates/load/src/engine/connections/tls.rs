@@ -1,0 +1,194 @@
+//! Connections by TLS: the handshake, which belongs to connecting, and bytes on their way through a
+//! session.
+//!
+//! What is read here is stamped as in the clear, right after the `recv`: unsealing an answer, some
+//! microseconds, counts in what the agent does next, and sealing a request in its service time.
+
+use std::io::{self, IoSlice, Write};
+
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, send, sendmsg};
+
+use super::{
+    ConnEvent, ConnectionSet, EventSource, READS, ReadBuffers, SocketState, SocketStream, SourceStage, broken_cause,
+};
+use crate::engine::ids::ConnId;
+use crate::protocols::{AttemptCause, Protocol};
+use crate::tls::{TlsPeers, TlsSession, TlsTrust};
+use crate::{Error, LoadOrder};
+
+/// A socket and the session on it.
+#[derive(Debug)]
+pub struct TlsStream {
+    /// The socket.
+    pub socket: OwnedFd,
+    /// The session.
+    pub session: TlsSession,
+}
+
+impl TlsStream {
+    /// Sends a request, or as much of it as the socket takes; the session keeps the rest.
+    pub(super) fn write_plaintext(&mut self, clear: &[u8]) -> Result<(), AttemptCause> {
+        self.session.write_plaintext(clear)?;
+        self.write()
+    }
+
+    /// Sends what the session has to send, as much as the socket takes.
+    pub fn write(&mut self) -> Result<(), AttemptCause> {
+        while self.session.wants_write() {
+            match self.session.write_to(&mut TlsOutput(self.socket.as_fd())) {
+                Ok(0) => return Ok(()),
+                Ok(_) => {}
+                Err(error) => match error.kind() {
+                    io::ErrorKind::WouldBlock => return Ok(()),
+                    io::ErrorKind::Interrupted => {}
+                    _ => return Err(Errno::from_io_error(&error).map_or(AttemptCause::Broken, broken_cause)),
+                },
+            }
+        }
+        Ok(())
+    }
+
+    /// Says that nothing more will come, if the socket takes it.
+    pub fn send_close_notify(&mut self) {
+        self.session.end();
+        // Who has gone does not need to be told.
+        let _ = self.write();
+    }
+}
+
+/// Where a session writes to.
+struct TlsOutput<'a>(BorrowedFd<'a>);
+
+impl Write for TlsOutput<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        Ok(send(self.0, bytes, SendFlags::NOSIGNAL)?)
+    }
+
+    /// The end of the handshake and the first request go out together.
+    fn write_vectored(&mut self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
+        Ok(sendmsg(self.0, pieces, &mut SendAncillaryBuffer::default(), SendFlags::NOSIGNAL)?)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Bytes that came by TLS and were not decrypted yet.
+#[derive(Debug, Default)]
+pub(super) struct SealedBytes {
+    from: usize,
+    to: usize,
+    /// Whether what was decrypted last is to be read first.
+    is_decrypted: bool,
+    /// Whether something came for which the session may have an answer.
+    came: bool,
+}
+
+impl<P: Protocol> ConnectionSet<P> {
+    /// The socket is connected, and the two sides have to agree on keys.
+    pub(super) fn start_handshake(&mut self, conn: ConnId, socket: OwnedFd, session: TlsSession) -> Option<ConnEvent> {
+        let connection = &mut self.list[conn.index()];
+        let mut tls = Box::new(TlsStream { socket, session });
+        let written = tls.write();
+        connection.state = SocketState::Handshaking(tls);
+        written.err().map(|cause| connection.lost(cause))
+    }
+
+    /// Why the peer's certificate was refused on a connection that could not be opened, in words,
+    /// where it was.
+    pub fn certificate_error(&mut self, conn: ConnId) -> Option<String> {
+        self.list[conn.index()].tls()?.session.refused()
+    }
+
+    /// Reads from a connection by TLS, and decrypts what came.
+    pub(super) fn read_tls(&mut self, source: &mut EventSource, buffers: &mut ReadBuffers) -> Option<ConnEvent> {
+        loop {
+            let connection = &mut self.list[source.conn.index()];
+            let broken = connection.broken;
+            let tls = connection.tls()?;
+            let sealed = &mut source.sealed;
+            if sealed.is_decrypted {
+                match tls.session.read(&mut buffers.plaintext) {
+                    Some(0) => return Some(connection.ended()),
+                    Some(count) => {
+                        (buffers.is_plaintext, buffers.length) = (true, count);
+                        return Some(ConnEvent::Bytes);
+                    }
+                    None => sealed.is_decrypted = false,
+                }
+            } else if sealed.from < sealed.to {
+                if let Some(event) = self.decrypt(source, &buffers.received) {
+                    return Some(event);
+                }
+            } else if std::mem::take(&mut sealed.came) {
+                if sealed.to < buffers.received.len() && !source.is_gone {
+                    source.stage = SourceStage::Write;
+                }
+                // What the handshake says next, or an answer to what the peer asks of the session
+                // itself.
+                if let Err(cause) = tls.write() {
+                    return Some(connection.lost(cause));
+                }
+                if source.stage == SourceStage::Write {
+                    return None;
+                }
+            } else if source.reads == READS {
+                return self.read_later(source);
+            } else {
+                source.reads += 1;
+                let received = recv(&tls.socket, buffers.received.as_mut_slice(), RecvFlags::empty());
+                source.now_ns = self.clock.now_ns();
+                match received {
+                    // Without a word. So nobody can say whether an answer that ends with its
+                    // connection is whole (RFC 9112, 9.8).
+                    Ok((0, _)) => return Some(connection.lost(broken.unwrap_or(AttemptCause::Closed))),
+                    Ok((count, _)) => (sealed.from, sealed.to, sealed.came) = (0, count, true),
+                    Err(Errno::INTR) => {}
+                    Err(Errno::AGAIN) => {
+                        source.stage = SourceStage::Write;
+                        return None;
+                    }
+                    Err(errno) => return Some(connection.lost(broken_cause(errno))),
+                }
+            }
+        }
+    }
+
+    fn decrypt(&mut self, source: &mut EventSource, received: &[u8]) -> Option<ConnEvent> {
+        let connection = &mut self.list[source.conn.index()];
+        let sealed = &mut source.sealed;
+        let mut bytes = &received[sealed.from..sealed.to];
+        let tls = connection.tls()?;
+        let taken = tls.session.take(&mut bytes);
+        sealed.from = sealed.to - bytes.len();
+        sealed.is_decrypted = true;
+        if let Err(cause) = taken {
+            // The peer is told why, if it can be.
+            let _ = tls.write();
+            return Some(match connection.state {
+                SocketState::Up(_) => ConnEvent::Closed(cause),
+                _ => ConnEvent::ConnectFailed(cause),
+            });
+        }
+        if tls.session.is_handshaking() {
+            return None;
+        }
+        match std::mem::replace(&mut connection.state, SocketState::Down) {
+            SocketState::Handshaking(tls) => Some(self.opened(source.conn, SocketStream::Tls(tls))),
+            state => {
+                connection.state = state;
+                None
+            }
+        }
+    }
+}
+
+/// Of the services, those that are spoken to by TLS, and whom to trust there.
+pub fn peers<P: Protocol>(orders: &LoadOrder, services: &[P]) -> Result<Option<TlsPeers>, Error> {
+    let trust = TlsTrust { tls: orders.tls.clone(), files: orders.files.clone() };
+    let hosts: Vec<Option<&str>> = services.iter().map(P::tls_host).collect();
+    TlsPeers::of(&trust, P::ALPN, &hosts).map_err(|reason| Error::Setting(format!("TLS: {reason}")))
+}

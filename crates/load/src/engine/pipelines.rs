@@ -1,0 +1,381 @@
+//! What is under way on connections: which agents wait for an answer there, in the order of their
+//! requests, and answers that have come in part.
+
+use std::ops::{Index, IndexMut};
+
+use super::agents::answers::DecodedAnswer;
+use super::agents::{Agent, Agents};
+use super::ids::{AgentId, ConnId};
+use crate::answer_budget::BudgetShare;
+use crate::protocols::{AttemptCause, Progress, Protocol};
+
+/// What is under way on a connection.
+pub struct Pipeline<P: Protocol> {
+    /// Agents whose attempts wait for an answer.
+    pub waiting: WaitingAgents,
+    /// Whether this socket has carried an answer.
+    pub is_proven: bool,
+    /// Number of the last request.
+    last_id: u32,
+    /// Of the answer that comes next.
+    decoder: P::Decoder,
+    /// Bytes of an answer that is not whole.
+    input: Vec<u8>,
+    /// What these have of the budget of answers.
+    held: BudgetShare,
+}
+
+impl<P: Protocol> Default for Pipeline<P> {
+    fn default() -> Self {
+        Self {
+            waiting: WaitingAgents::default(),
+            is_proven: false,
+            last_id: 0,
+            decoder: P::Decoder::default(),
+            input: Vec::new(),
+            held: BudgetShare::default(),
+        }
+    }
+}
+
+/// What is under way on the connections of a thread.
+pub struct Pipelines<P: Protocol> {
+    list: Vec<Pipeline<P>>,
+    /// Connections on which requests have become ready in this turn of the loop, to go out
+    /// together.
+    pub ready: Vec<ConnId>,
+    /// Requests are written here.
+    pub outgoing: Vec<u8>,
+    memory: P::Memory,
+    spare: BufferPool,
+}
+
+impl<P: Protocol> Index<ConnId> for Pipelines<P> {
+    type Output = Pipeline<P>;
+
+    #[inline]
+    fn index(&self, conn: ConnId) -> &Pipeline<P> {
+        &self.list[conn.index()]
+    }
+}
+
+impl<P: Protocol> IndexMut<ConnId> for Pipelines<P> {
+    #[inline]
+    fn index_mut(&mut self, conn: ConnId) -> &mut Pipeline<P> {
+        &mut self.list[conn.index()]
+    }
+}
+
+impl<P: Protocol> Pipelines<P> {
+    /// Nothing, on so many connections.
+    pub fn new(connections: usize) -> Self {
+        let list = std::iter::repeat_with(Pipeline::default).take(connections).collect();
+        Self {
+            list,
+            ready: Vec::new(),
+            outgoing: Vec::new(),
+            memory: P::Memory::default(),
+            spare: BufferPool::default(),
+        }
+    }
+
+    /// Encodes the requests of all who wait for that, one behind the other; the first of them, if a
+    /// script was asked for any.
+    #[inline]
+    pub fn encode_unsent(&mut self, conn: ConnId, agents: &mut Agents<P>, now_ns: u64) -> Option<AgentId> {
+        let pipeline = &mut self.list[conn.index()];
+        let first = pipeline.waiting.unsent();
+        pipeline.waiting.all_sent();
+        self.outgoing.clear();
+        let mut asks_script = false;
+        let mut next = first;
+        while next != AgentId::NONE {
+            // 0 is left to answers that belong to no request.
+            pipeline.last_id = pipeline.last_id.wrapping_add(1).max(1);
+            asks_script |= agents.encode(next, pipeline.last_id, now_ns, &mut self.outgoing);
+            next = agents.all()[next].behind;
+        }
+        asks_script.then_some(first)
+    }
+
+    /// Looks for the answer to the agent that is the first of those who asked.
+    #[inline]
+    pub fn decode(&mut self, conn: ConnId, agents: &Agents<P>, id: AgentId, input: &[u8], ended: bool) -> Progress {
+        P::decode(&agents.asked(id), &mut self.list[conn.index()].decoder, &mut self.memory, input, ended)
+    }
+
+    /// The answer that was just decoded from the beginning of that input.
+    #[inline]
+    pub fn decoded<'a>(&'a self, conn: ConnId, input: &'a [u8], result: AttemptCause) -> DecodedAnswer<'a, P> {
+        DecodedAnswer { decoder: &self.list[conn.index()].decoder, input, result }
+    }
+
+    /// The answer has been dealt with, and its agent waits no longer; whether others wait for
+    /// answers.
+    #[inline]
+    pub fn finish(&mut self, conn: ConnId, agents: &Agents<P>) -> bool {
+        let pipeline = &mut self.list[conn.index()];
+        pipeline.is_proven = true;
+        pipeline.waiting.leave(agents.all());
+        P::rest(&mut pipeline.decoder, &mut self.memory);
+        pipeline.waiting.asked().is_some()
+    }
+
+    /// Whether an answer has come in part.
+    #[inline]
+    pub fn has_partial(&self, conn: ConnId) -> bool {
+        !self.list[conn.index()].input.is_empty()
+    }
+
+    /// What has come of an answer, with more of it; `None` if that would be too much. To be
+    /// [kept](Self::keep_partial) or [dropped](Self::drop_partial).
+    pub fn take_partial(&mut self, conn: ConnId, more: &[u8]) -> Option<Vec<u8>> {
+        let pipeline = &mut self.list[conn.index()];
+        let mut input = std::mem::take(&mut pipeline.input);
+        if !more.is_empty() && !pipeline.held.grow_to(input.len() + more.len()) {
+            self.spare.recycle(input);
+            return None;
+        }
+        input.extend_from_slice(more);
+        Some(input)
+    }
+
+    /// What was taken is not whole yet. It stays where it is: a long answer must not be copied
+    /// again with each of its pieces.
+    pub fn keep_partial(&mut self, conn: ConnId, input: Vec<u8>) {
+        self.list[conn.index()].input = input;
+    }
+
+    /// What was taken has been dealt with.
+    pub fn drop_partial(&mut self, conn: ConnId, input: Vec<u8>) {
+        self.list[conn.index()].held = BudgetShare::default();
+        self.spare.recycle(input);
+    }
+
+    /// The beginning of an answer waits for the rest of it.
+    pub fn stash_partial(&mut self, conn: ConnId, piece: &[u8]) {
+        if !piece.is_empty() {
+            let mut input = self.spare.take();
+            input.extend_from_slice(piece);
+            self.list[conn.index()].input = input;
+        }
+    }
+
+    /// Forgets what was under way on a connection that is closed: the first of those who waited
+    /// there, if any.
+    #[must_use = "who waits must not be forgotten"]
+    pub fn reset(&mut self, conn: ConnId) -> AgentId {
+        let pipeline = &mut self.list[conn.index()];
+        P::rest(&mut pipeline.decoder, &mut self.memory);
+        let waiting = pipeline.waiting.disband();
+        pipeline.held = BudgetShare::default();
+        let input = std::mem::take(&mut pipeline.input);
+        self.spare.recycle(input);
+        waiting
+    }
+}
+
+/// Buffers that are kept for the next piece, and their largest size.
+const SPARE: usize = 512;
+const SPARE_BYTES: usize = 1024 * 1024;
+
+/// Buffers for answers or requests that are cut in pieces.
+#[derive(Debug, Default)]
+pub struct BufferPool(Vec<Vec<u8>>);
+
+impl BufferPool {
+    /// An empty buffer.
+    pub fn take(&mut self) -> Vec<u8> {
+        self.0.pop().unwrap_or_default()
+    }
+
+    /// A buffer is not needed any more.
+    #[inline]
+    pub fn recycle(&mut self, mut buffer: Vec<u8>) {
+        if buffer.capacity() > 0 && buffer.capacity() <= SPARE_BYTES && self.0.len() < SPARE {
+            buffer.clear();
+            self.0.push(buffer);
+        }
+    }
+}
+
+/// Agents whose attempts wait, in the order of their requests: first those whose request was sent,
+/// then those whose was not. Each knows who comes behind it ([`Agent::behind`]), so that the line
+/// takes no memory of its own.
+#[derive(Debug, Clone, Copy)]
+pub struct WaitingAgents {
+    first: AgentId,
+    last: AgentId,
+    /// The first whose request was not sent.
+    unsent: AgentId,
+}
+
+impl Default for WaitingAgents {
+    fn default() -> Self {
+        Self { first: AgentId::NONE, last: AgentId::NONE, unsent: AgentId::NONE }
+    }
+}
+
+impl WaitingAgents {
+    /// The agent comes to the end of the line; whether it is the first there whose request is to be
+    /// sent.
+    #[inline]
+    pub fn join(&mut self, agents: &mut [Agent], id: AgentId) -> bool {
+        agents[id].behind = AgentId::NONE;
+        match self.last {
+            AgentId::NONE => self.first = id,
+            last => agents[last].behind = id,
+        }
+        self.last = id;
+        let is_first_unsent = self.unsent == AgentId::NONE;
+        if is_first_unsent {
+            self.unsent = id;
+        }
+        is_first_unsent
+    }
+
+    /// The agent that the next answer is for, if one was asked for.
+    #[inline]
+    pub fn asked(&self) -> Option<AgentId> {
+        (self.first != self.unsent).then_some(self.first)
+    }
+
+    /// The first of the line is answered and leaves it.
+    #[inline]
+    pub fn leave(&mut self, agents: &[Agent]) {
+        if self.first == AgentId::NONE {
+            return;
+        }
+        let behind = agents[self.first].behind;
+        if self.unsent == self.first {
+            self.unsent = behind;
+        }
+        self.first = behind;
+        if behind == AgentId::NONE {
+            self.last = AgentId::NONE;
+        }
+    }
+
+    /// The first whose request is to be sent, or [`AgentId::NONE`].
+    pub fn unsent(&self) -> AgentId {
+        self.unsent
+    }
+
+    /// All requests are sent from now on.
+    pub fn all_sent(&mut self) {
+        self.unsent = AgentId::NONE;
+    }
+
+    /// Everybody leaves: the first of the line, or [`AgentId::NONE`].
+    #[must_use = "who waits must not be forgotten"]
+    pub fn disband(&mut self) -> AgentId {
+        std::mem::take(self).first
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::agents::AgentService;
+    use crate::engine::connections::Connection;
+    use crate::protocols::http::Http;
+    use crate::protocols::vsns::Vsns;
+
+    fn agents(count: u32) -> Vec<Agent> {
+        let place = AgentService { service: 0, requests: 0 };
+        (1..=count).map(|number| Agent::new(number, 0, place, ConnId::at(0))).collect()
+    }
+
+    fn at(index: usize) -> AgentId {
+        AgentId::at(index)
+    }
+
+    /// Everybody in the line, in order.
+    fn line(agents: &[Agent], first: AgentId) -> Vec<usize> {
+        let present = |id: AgentId| Some(id).filter(|id| *id != AgentId::NONE);
+        std::iter::successors(present(first), |id| present(agents[*id].behind)).map(AgentId::index).collect()
+    }
+
+    #[test]
+    fn one_agent_asks_and_is_answered() {
+        let mut agents = agents(1);
+        let mut waiting = WaitingAgents::default();
+        for _ in 0..3 {
+            assert_eq!(waiting.asked(), None, "nothing was sent");
+            assert!(waiting.join(&mut agents, at(0)));
+            assert_eq!((waiting.asked(), waiting.unsent()), (None, at(0)));
+            waiting.all_sent();
+            assert_eq!((waiting.asked(), waiting.unsent()), (Some(at(0)), AgentId::NONE));
+            waiting.leave(&agents);
+        }
+        assert_eq!(waiting.disband(), AgentId::NONE);
+    }
+
+    #[test]
+    fn answers_come_in_the_order_of_the_requests() {
+        let mut agents = agents(4);
+        let mut waiting = WaitingAgents::default();
+        assert!(waiting.join(&mut agents, at(2)));
+        assert!(!waiting.join(&mut agents, at(0)));
+        waiting.all_sent();
+        assert!(waiting.join(&mut agents, at(3)), "the first that was not sent");
+        assert_eq!((waiting.asked(), waiting.unsent()), (Some(at(2)), at(3)));
+        waiting.leave(&agents);
+        assert_eq!(waiting.asked(), Some(at(0)));
+        assert!(!waiting.join(&mut agents, at(2)), "who was answered comes again behind the others");
+        waiting.leave(&agents);
+        assert_eq!((waiting.asked(), waiting.unsent()), (None, at(3)), "nobody else was sent");
+        assert_eq!(line(&agents, waiting.disband()), [3, 2]);
+        assert_eq!((waiting.asked(), waiting.unsent(), waiting.disband()), (None, AgentId::NONE, AgentId::NONE));
+    }
+
+    #[test]
+    fn whatever_happens_the_line_is_what_a_list_would_be() {
+        let mut random = fastrand::Rng::with_seed(7);
+        let mut agents = agents(6);
+        let (mut waiting, mut list, mut sent) = (WaitingAgents::default(), Vec::new(), 0);
+        for _ in 0..20_000 {
+            match random.u8(..10) {
+                0 => {
+                    let first = waiting.disband();
+                    assert_eq!(line(&agents, first), list);
+                    (list, sent) = (Vec::new(), 0);
+                }
+                1 | 2 => {
+                    waiting.all_sent();
+                    sent = list.len();
+                }
+                3..6 if sent > 0 => {
+                    waiting.leave(&agents);
+                    list.remove(0);
+                    sent -= 1;
+                }
+                _ => {
+                    let free: Vec<usize> = (0..6).filter(|index| !list.contains(index)).collect();
+                    let Some(index) = random.choice(free) else { continue };
+                    assert_eq!(waiting.join(&mut agents, at(index)), sent == list.len());
+                    list.push(index);
+                }
+            }
+            assert_eq!(waiting.asked(), list.first().filter(|_| sent > 0).copied().map(at));
+            assert_eq!(waiting.unsent(), list.get(sent).copied().map_or(AgentId::NONE, at));
+        }
+    }
+
+    /// What an idle agent with a connection of its own takes, beside its two timers (32 bytes) and
+    /// whatever its cycle keeps.
+    #[test]
+    fn an_idle_agent_is_small() {
+        assert!(size_of::<Agent>() <= 112, "{}", size_of::<Agent>());
+        assert!(
+            size_of::<Connection>() + size_of::<Pipeline<Http>>() <= 320,
+            "{}",
+            size_of::<Connection>() + size_of::<Pipeline<Http>>()
+        );
+        assert!(
+            size_of::<Connection>() + size_of::<Pipeline<Vsns>>() <= 128,
+            "{}",
+            size_of::<Connection>() + size_of::<Pipeline<Vsns>>()
+        );
+    }
+}
