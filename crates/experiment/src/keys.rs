@@ -1,5 +1,7 @@
-//! The declarative tables of keys: for each section of a file which keys it has, what they take, what they default
-//! to, and a line of help. The checker, the JSON Schema and the reference are all derived from them.
+//! What a key of a section is, and the one place where each is declared: `section!` makes of a line the table that the
+//! checker, the JSON Schema and the reference are derived from, and the field of the plan with its reader.
+
+use serde_json::{Value as Json, json};
 
 use crate::quantity::Quantity;
 use crate::tree::TomlTable;
@@ -7,7 +9,7 @@ use crate::tree::TomlTable;
 pub(crate) mod experiment;
 
 /// A key of a section.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Key {
     /// The word on the left of the `=`, or the section's name.
     pub name: &'static str,
@@ -104,6 +106,17 @@ impl KeyType {
         }
     }
 
+    /// A default as a value.
+    pub fn default_value(&self, text: &str) -> Json {
+        match self {
+            Self::Whole { .. } | Self::Number | Self::Positive | Self::Boolean => {
+                serde_json::from_str(text).unwrap_or_else(|_| json!(text))
+            }
+            Self::Either([first, ..], _) => first.default_value(text),
+            _ => json!(text),
+        }
+    }
+
     /// The keys below it, if it is a section.
     pub fn keys(&self) -> &'static [Key] {
         match self {
@@ -142,6 +155,11 @@ impl Key {
         self
     }
 
+    pub(crate) const fn with(mut self, need: Need) -> Self {
+        self.need = need;
+        self
+    }
+
     pub(crate) const fn elsewhere(mut self, words: &'static [&'static str]) -> Self {
         self.elsewhere = words;
         self
@@ -165,6 +183,143 @@ impl Key {
         }
         sections
     }
+}
+
+/// A number of things.
+pub(crate) const COUNT: KeyType = KeyType::Whole { min: 1, max: u32::MAX as i64 };
+/// A time that takes a while.
+pub(crate) const TIME: KeyType = KeyType::Duration { zero: false };
+/// A time that may be none.
+pub(crate) const PAUSE: KeyType = KeyType::Duration { zero: true };
+pub(crate) const TEXTS: KeyType = KeyType::List(&KeyType::Text);
+pub(crate) const BIT_RATE: KeyType = KeyType::Quantity(Quantity::BitRate);
+
+/// Declares the keys of a section, a line each, and with `struct` what is read from it:
+///
+/// ```text
+/// section! {
+///     /// `[load.retry]`.
+///     struct RetryPause = RETRY {
+///         tries: COUNT => Option<u32>, "Attempts in all", ["attempts"];
+///         wait = "50ms": PAUSE => wait_s: f64, "Pause between attempts";
+///     }
+/// }
+/// ```
+///
+/// - `wait = "50ms"` has a default and `wait = required` must be there; `: PAUSE` is the [`KeyType`].
+/// - `=> wait_s: f64` is the field, named as the key without `wait_s:`, in base units. `= |section| …` reads it in another
+///   way than [`crate::section::Section::get`]. A key without `=>` is read by hand, a line that begins with `=>` is a field without a key,
+///   and one without reader is left to be filled in.
+/// - Then its help, which is the field's documentation too, and what other tools call it.
+/// - `..OTHER: name, file = required;` has these keys of another section as well.
+///
+/// The struct's default is what is read from a section in which nothing stands.
+macro_rules! section {
+    (@need) => { Need::Optional };
+    (@need required) => { Need::Required };
+    (@need $default:literal) => { Need::Default($default) };
+    (@read $key:expr) => { |section: &$crate::section::Section<'_>| section.get($key).unwrap_or_default() };
+    (@read $key:expr, $read:expr) => { $read };
+
+    (@ $head:tt [$($keys:tt)*] $fields:tt
+        ..$table:ident: $($key:ident $(= $need:tt)?),+; $($rest:tt)*) => {
+        section!(@ $head [$($keys)* $(find_const($table, stringify!($key)) $(.with(section!(@need $need)))?,)+] $fields $($rest)*);
+    };
+    (@ $head:tt $keys:tt [$($fields:tt)*]
+        $(#[$attr:meta])* => $field:ident: $type:ty $(= $read:expr)?, $help:literal; $($rest:tt)*) => {
+        section!(@ $head $keys [$($fields)* $(#[$attr])* #[doc = $help] $field: $type = section!(@read "" $(, $read)?);] $($rest)*);
+    };
+    (@ $head:tt [$($keys:tt)*] [$($fields:tt)*]
+        $(#[$attr:meta])* $key:ident $(= $need:tt)?: $kind:expr => $field:ident: $type:ty $(= $read:expr)?,
+        $help:literal $(, [$($other:literal),*])?; $($rest:tt)*) => {
+        section!(@ $head
+            [$($keys)* Key {
+                name: stringify!($key),
+                kind: $kind,
+                need: section!(@need $($need)?),
+                help: $help,
+                elsewhere: &[$($($other),*)?],
+            },]
+            [$($fields)* $(#[$attr])* #[doc = $help] $field: $type = section!(@read stringify!($key) $(, $read)?);]
+            $($rest)*);
+    };
+    (@ $head:tt $keys:tt $fields:tt
+        $(#[$attr:meta])* $key:ident $(= $need:tt)?: $kind:expr => $type:ty,
+        $help:literal $(, [$($other:literal),*])?; $($rest:tt)*) => {
+        section!(@ $head $keys $fields
+            $(#[$attr])* $key $(= $need)?: $kind => $key: $type, $help $(, [$($other),*])?; $($rest)*);
+    };
+    (@ $head:tt [$($keys:tt)*] $fields:tt
+        $key:ident $(= $need:tt)?: $kind:expr, $help:literal $(, [$($other:literal),*])?; $($rest:tt)*) => {
+        section!(@ $head
+            [$($keys)* Key {
+                name: stringify!($key),
+                kind: $kind,
+                need: section!(@need $($need)?),
+                help: $help,
+                elsewhere: &[$($($other),*)?],
+            },]
+            $fields $($rest)*);
+    };
+    (@ [$table:ident] [$($keys:tt)*] []) => {
+        pub(crate) const $table: &[$crate::keys::Key] = {
+            #[allow(unused_imports, reason = "not every section has every kind")]
+            use $crate::keys::{*, KeyType::*};
+            &[$($keys)*]
+        };
+    };
+    (@ [$(#[$meta:meta])* $vis:vis struct $name:ident = $table:ident] $keys:tt
+        [$($(#[$attr:meta])* $field:ident: $type:ty = $read:expr;)*]) => {
+        section!(@ [$table] $keys []);
+
+        $(#[$meta])*
+        $vis struct $name {
+            $($(#[$attr])* $vis $field: $type,)*
+        }
+
+        impl $name {
+            /// What stands in the section. What is wrong there has been reported, and is as if it were not there.
+            pub(crate) fn read(section: &$crate::section::Section<'_>) -> Self {
+                Self {
+                    $($field: {
+                        let read: fn(&$crate::section::Section<'_>) -> $type = $read;
+                        read(section)
+                    },)*
+                }
+            }
+        }
+
+        impl Default for $name {
+            fn default() -> Self {
+                $crate::section::Section::nothing($table, Self::read)
+            }
+        }
+    };
+
+    (const $table:ident { $($entries:tt)* }) => {
+        section!(@ [$table] [] [] $($entries)*);
+    };
+    ($(#[$meta:meta])* $vis:vis struct $name:ident = $table:ident { $($entries:tt)* }) => {
+        section!(@ [$(#[$meta])* $vis struct $name = $table] [] [] $($entries)*);
+    };
+}
+pub(crate) use section;
+
+/// The key of that name, in a constant.
+pub(crate) const fn find_const(keys: &[Key], name: &str) -> Key {
+    let mut index = 0;
+    while !is_same(keys[index].name.as_bytes(), name.as_bytes()) {
+        index += 1;
+    }
+    keys[index]
+}
+
+const fn is_same(a: &[u8], b: &[u8]) -> bool {
+    let mut at = 0;
+    while at < a.len() && at < b.len() && a[at] == b[at] {
+        at += 1;
+    }
+    at == a.len() && at == b.len()
 }
 
 /// The key of that name.
@@ -193,8 +348,6 @@ fn collect_homes(keys: &'static [Key], path: &str, name: &str, found: &mut Vec<S
         }
     }
 }
-
-const TEXTS: KeyType = KeyType::Map(&KeyType::Text);
 
 /// The keys of a `target.toml`.
 pub(crate) const MANIFEST: &[Key] = &[
@@ -240,7 +393,7 @@ const PROCESS: &[Key] = &[
     )
     .required()
     .elsewhere(&["command", "cmd", "exec"]),
-    Key::new("env", TEXTS, "More environment, with the same placeholders"),
+    Key::new("env", KeyType::Map(&KeyType::Text), "More environment, with the same placeholders"),
     Key::new("ports", KeyType::List(&KeyType::Name), "Names of the ports it listens on"),
     Key::new("data", KeyType::Boolean, "Whether it wants a private data folder").or("false"),
     Key::new("after", KeyType::Text, "The role that must be ready before this one starts"),

@@ -285,7 +285,7 @@ fn parameter(entry: &TableEntry, section: &Section<'_>, problems: &mut Vec<Probl
     }
     let takes = match kind {
         "choice" => Takes::Choice { of: texts(section, "of") },
-        "integer" => Takes::Integer { min: section.whole("min"), max: section.whole("max") },
+        "integer" => Takes::Integer { min: section.get("min"), max: section.get("max") },
         "boolean" => Takes::Boolean,
         "text" => Takes::Text,
         "duration" => Takes::Duration,
@@ -370,7 +370,7 @@ fn ready(process: &Section<'_>, problems: &mut Vec<Problem>) -> Ready {
         }
         return Ready { check: ReadyCheck::Tcp(first.unwrap_or_default()), within_s: WITHIN_S };
     };
-    let within_s = section.seconds("within").unwrap_or(WITHIN_S);
+    let within_s = section.number("within").unwrap_or(WITHIN_S);
     let given: Vec<&str> = ["call", "tcp", "http"].into_iter().filter(|key| section.has(key)).collect();
     let check = match given.as_slice() {
         ["call"] => ReadyCheck::Call(text(&section, "call")),
@@ -407,7 +407,7 @@ const WITHIN_S: f64 = 30.0;
 
 fn stop(process: &Section<'_>) -> Stop {
     match process.section("stop") {
-        Some(stop) => Stop { signal: text(&stop, "signal"), within_s: stop.seconds("within").unwrap_or(0.0) },
+        Some(stop) => Stop { signal: text(&stop, "signal"), within_s: stop.number("within").unwrap_or(0.0) },
         None => Stop { signal: "TERM".to_owned(), within_s: 5.0 },
     }
 }

@@ -19,7 +19,10 @@ pub(crate) mod trial;
 
 pub use find::{Find, NOTHING_LOST, ONE_MEMBER_DOWN};
 pub use lab::{Host, Lab, Network, Port};
-pub use load::{Backlog, Connections, Overflow, Rate, RateStage, Tls, is_offered};
+pub(crate) use load::LOAD;
+pub use load::{
+    Backlog, Connections, Feed, Load, Overflow, Rate, RateStage, Retry, StepOrder, Tls, Warmup, WhenFailed, is_offered,
+};
 pub use operation::{AuditAs, AuditEffect, Expected, SlotContent, TextCondition};
 pub use reading::read;
 pub use target::{BadParameter, parameters};
@@ -140,109 +143,6 @@ pub struct Prepare {
     pub count: u64,
 }
 
-/// `[load]`, with every default filled in. Durations are seconds.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Load {
-    /// Virtual users.
-    pub agents: u32,
-    /// Local addresses that they connect from in turn; empty: the kernel chooses.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub from: Vec<String>,
-    /// Over which the agents start, evenly.
-    pub ramp_s: f64,
-    /// From the first agent's start to the last new operation; includes the ramp.
-    pub time_s: f64,
-    /// For each attempt.
-    pub timeout_s: f64,
-    /// Time given to operations still open at the end.
-    pub drain_s: f64,
-    /// Pause between operations of an agent.
-    pub think_s: f64,
-    /// Each pause is drawn evenly from `think_s` less and more this percent.
-    #[serde(default)]
-    pub think_spread_pct: f64,
-    /// What is cut off before results are taken.
-    pub warmup: Warmup,
-    /// What an agent does when an attempt fails.
-    pub retry: Retry,
-    /// Pause after a refused or failed connect, so that a dead target is not hammered.
-    pub reconnect_s: f64,
-    /// How agents share and keep connections.
-    #[serde(default, skip_serializing_if = "Connections::is_default")]
-    pub connections: Connections,
-    /// Open loop: when operations start; `None` is a closed loop.
-    pub rate: Option<Rate>,
-    /// Bounds the operations that are due and have not begun; `None`: any number may wait.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub backlog: Option<Backlog>,
-    /// Generator threads; `None`: one for every two cores of the machine.
-    pub threads: Option<u32>,
-    /// How an agent goes through `steps`.
-    pub order: StepOrder,
-    /// What becomes of a cycle of which an operation was answered wrong.
-    #[serde(default)]
-    pub when_failed: WhenFailed,
-    /// The operations.
-    pub steps: Vec<Step>,
-    /// CSV files that values come from.
-    pub feeds: Vec<Feed>,
-    /// A file of functions for values and checks, as written: relative to the experiment file.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub script: Option<String>,
-}
-
-/// How an agent goes through its steps.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum StepOrder {
-    /// `[[load.cycle]]`: one after the other, again and again.
-    Cycle,
-    /// `[[load.mix]]`: one at random by weight; each is a cycle of its own.
-    Mix,
-}
-
-/// What becomes of the rest of a cycle. One whose operation failed or timed out ends in any case.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum WhenFailed {
-    /// A wrong answer does not end it, and it counts as done when its last operation is.
-    #[default]
-    #[serde(rename = "go on")]
-    GoOn,
-    /// Whatever is not `ok` ends it, and only one whose every operation was `ok` counts.
-    #[serde(rename = "next cycle")]
-    NextCycle,
-}
-
-/// What is cut off before results are taken.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Warmup {
-    /// Steady state is detected.
-    Auto,
-    /// This long, from load start.
-    Seconds(f64),
-}
-
-/// What an agent does when an attempt fails or times out: the three designs of the name-service article.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "policy", rename_all = "kebab-case")]
-pub enum Retry {
-    /// The first failure is the operation's outcome.
-    FailFast,
-    /// Tries again until it works or the drain ends.
-    Wait {
-        /// Pause between attempts.
-        wait_s: f64,
-    },
-    /// Tries at most so often.
-    Tries {
-        /// Attempts in all.
-        tries: u32,
-        /// Pause between attempts.
-        wait_s: f64,
-    },
-}
-
 /// One operation of a cycle or mix.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Step {
@@ -265,17 +165,6 @@ pub struct Step {
     /// What an audited operation does, where its protocol does not know.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub audit_as: Option<AuditAs>,
-}
-
-/// `[[load.feed]]`: rows of a CSV file with a header line; `{feed.NAME.COLUMN}` in templates.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Feed {
-    /// Name in templates.
-    pub name: String,
-    /// Path as written, relative to the experiment file.
-    pub file: String,
-    /// Each cycle takes the next row (false) or a random one (true).
-    pub random: bool,
 }
 
 /// `[[fault]]`.

@@ -119,18 +119,18 @@ pub fn parse(name: &str, source: &Source) -> Result<Profile, Problems> {
 fn resolve(name: &str, root: &Section<'_>) -> Profile {
     let of = |section: &str| root.section(section);
     let number = |section: &str, key: &str| of(section)?.number(key);
-    let amount = |section: &str, key: &str| of(section)?.amount(key);
+    let amount = |section: &str, key: &str| of(section)?.number(key);
     Profile {
         name: name.to_owned(),
         what: root.text("what").unwrap_or_default().to_owned(),
         source: sources(root),
-        cores: of("cpu").and_then(|cpu| cpu.whole("cores")),
+        cores: of("cpu").and_then(|cpu| cpu.get("cores")),
         core_speed: number("cpu", "speed"),
         score: number("cpu", "score"),
         memory_bytes: amount("memory", "size").map(whole_bytes),
         link: Link {
             rate_bits_per_s: amount("link", "rate"),
-            delay_s: of("link").and_then(|link| link.seconds("delay")),
+            delay_s: of("link").and_then(|link| link.number("delay")),
             loss_pct: number("link", "loss_pct"),
         },
         disk: Disk {

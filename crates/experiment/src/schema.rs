@@ -40,22 +40,10 @@ fn property(key: &'static Key, whole: bool) -> Value {
     if let Value::Object(fields) = &mut property {
         fields.insert("description".to_owned(), json!(key.help));
         if let Need::Default(default) = key.need {
-            fields.insert("default".to_owned(), default_value(&key.kind, default));
+            fields.insert("default".to_owned(), key.kind.default_value(default));
         }
     }
     property
-}
-
-fn default_value(kind: &KeyType, default: &str) -> Value {
-    match kind {
-        KeyType::Whole { .. } | KeyType::Number | KeyType::Positive | KeyType::Boolean => {
-            serde_json::from_str(default).unwrap_or_else(|_| json!(default))
-        }
-        KeyType::Either(kinds, _) => {
-            kinds.first().map_or_else(|| json!(default), |first| default_value(first, default))
-        }
-        _ => json!(default),
-    }
 }
 
 fn value(kind: &'static KeyType, whole: bool) -> Value {

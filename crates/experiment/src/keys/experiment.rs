@@ -1,6 +1,7 @@
 //! The keys of an experiment file.
 
 use crate::keys::{Key, KeyType};
+use crate::plan::LOAD;
 use crate::quantity::Quantity;
 
 const COUNT_MAX: i64 = u32::MAX as i64;
@@ -114,7 +115,7 @@ const PREPARE: &[Key] = &[
     AUDIT,
 ];
 
-const CYCLE: &[Key] = &[
+pub(crate) const CYCLE: &[Key] = &[
     CALL,
     STEP_NAME,
     WITH,
@@ -125,7 +126,7 @@ const CYCLE: &[Key] = &[
     AUDIT,
 ];
 
-const MIX: &[Key] = &[
+pub(crate) const MIX: &[Key] = &[
     CALL,
     STEP_NAME,
     WITH,
@@ -135,103 +136,6 @@ const MIX: &[Key] = &[
         .or("1")
         .elsewhere(&["share", "ratio", "percent"]),
     AUDIT,
-];
-
-const FEED: &[Key] = &[
-    Key::new("name", KeyType::Name, "Its name in templates: {feed.NAME.COLUMN}").required(),
-    Key::new("file", KeyType::Text, "A CSV file with a header line, relative to the experiment").required(),
-    Key::new("order", KeyType::Choice(&["sequential", "random"]), "Which row each cycle takes").or("sequential"),
-];
-
-const RETRY: &[Key] = &[
-    Key::new(
-        "tries",
-        KeyType::Whole { min: 1, max: COUNT_MAX },
-        "Attempts in all; without it, until it works or the drain ends",
-    ),
-    Key::new("wait", PAUSE, "Pause between attempts").or("50ms"),
-];
-
-const LOAD: &[Key] = &[
-    Key::new("agents", KeyType::Whole { min: 1, max: COUNT_MAX }, "Virtual users").required().elsewhere(&[
-        "vus",
-        "users",
-        "clients",
-        "connections",
-        "concurrency",
-        "workers",
-    ]),
-    Key::new(
-        "from",
-        KeyType::List(&KeyType::Text),
-        "Local addresses that agents connect from in turn, [\"10.0.0.5\", …]; left out: the kernel's choice, and several of 127.0.0.0/8 for more agents on the loopback than one has ports",
-    )
-    .elsewhere(&["source", "sources", "bind", "local_addr", "local_ips", "localIPs"]),
-    Key::new("ramp", PAUSE, "Over which the agents start, evenly; part of `time`")
-        .or("0s")
-        .elsewhere(&["ramp_up", "rampup", "rampUp"]),
-    Key::new("time", TIME, "From load start to the last new operation")
-        .required()
-        .elsewhere(&["duration", "for", "length"]),
-    Key::new("timeout", TIME, "Of each attempt").or("10s"),
-    Key::new(
-        "drain",
-        PAUSE,
-        "Given to open operations at the end; what is still open then is `unfinished`, and in no rate",
-    )
-    .or("5s")
-    .elsewhere(&["graceful_stop", "gracefulStop"]),
-    Key::new("think", PAUSE, "An agent's pause between operations; closed loop only").or("0s").elsewhere(&[
-        "pause",
-        "sleep",
-        "think_time",
-        "pacing",
-    ]),
-    Key::new(
-        "think_spread_pct",
-        KeyType::Number,
-        "Each pause is drawn evenly from `think` less and more this percent, as people do not think in step",
-    )
-    .or("0")
-    .elsewhere(&["jitter"]),
-    Key::new(
-        "warmup",
-        KeyType::Either(&[KeyType::Choice(&["auto"]), PAUSE], "\"auto\", or a duration such as \"10s\""),
-        "Cut off before rates are taken; \"auto\" detects the steady state",
-    )
-    .or("auto")
-    .elsewhere(&["warm_up", "warmup_time"]),
-    Key::new(
-        "retry",
-        KeyType::Either(
-            &[KeyType::Choice(&["fail-fast", "wait"]), KeyType::Table(RETRY)],
-            "\"fail-fast\", \"wait\", { wait = \"50ms\" } or { tries = 3, wait = \"50ms\" }",
-        ),
-        "What an agent does when an attempt fails; \"wait\" is { wait = \"50ms\" }",
-    )
-    .or("fail-fast")
-    .elsewhere(&["retries"]),
-    Key::new(
-        "when_failed",
-        KeyType::Choice(&["go on", "next cycle"]),
-        "What follows a wrong answer: the rest of its cycle, or the next one; after a failure or timeout it is always the next",
-    )
-    .or("go on")
-    .elsewhere(&["on_failure", "on_error", "abort_on_fail"]),
-    Key::new("reconnect", PAUSE, "An agent's pause after a connect that failed, so that a dead target is not hammered")
-        .or("100ms"),
-    KEEP_ALIVE,
-    PIPELINE,
-    RATE,
-    BACKLOG,
-    OVERFLOW,
-    Key::new("threads", KeyType::Whole { min: 1, max: 1024 }, "Generator threads; left out: one for every two cores"),
-    Key::new("cycle", KeyType::Tables(CYCLE), "The operations, in this order, again and again")
-        .elsewhere(&["steps", "operations"]),
-    Key::new("mix", KeyType::Tables(MIX), "The operations, at random by `weight`; each is a cycle of its own")
-        .elsewhere(&["weighted"]),
-    Key::new("feed", KeyType::Tables(FEED), "CSV files that values come from").elsewhere(&["feeds", "data"]),
-    Key::new("script", KeyType::Text, "A file of functions in Luau for {lua.NAME} and { lua = \"NAME\" }, relative to the experiment"),
 ];
 
 const FAULT: &[Key] = &[
@@ -312,9 +216,6 @@ const FIND: &[Key] = &[
     Key::new("trials", KeyType::Whole { min: 3, max: 200 }, "Most trials of each search").or("24"),
 ];
 
-/// More on one connection tells nothing more of a server, and a break would fail them all.
-const PIPELINE_MAX: i64 = 1024;
-
 const TARGET: &[Key] = &[
     Key::new("use", KeyType::Text, "A target folder's name; `plimsoll targets` lists them")
         .elsewhere(&["name", "target"]),
@@ -360,22 +261,6 @@ const TLS: &[Key] = &[
     )
     .elsewhere(&["sni"]),
 ];
-
-const KEEP_ALIVE: Key = Key::new(
-    "keep_alive",
-    KeyType::Boolean,
-    "Whether connections are kept between operations; false: each operation makes its own, and its latency contains that",
-)
-.or("true")
-.elsewhere(&["keepalive", "no_connection_reuse", "disable_keepalive"]);
-
-const PIPELINE: Key = Key::new(
-    "pipeline",
-    KeyType::Whole { min: 1, max: PIPELINE_MAX },
-    "So many agents share a connection, each with an operation in flight on it, answered in order",
-)
-.or("1")
-.elsewhere(&["pipelining", "depth"]);
 
 /// `[lab]`.
 const LAB: &[Key] = &[
@@ -464,58 +349,6 @@ const HOST: &[Key] = &[
         .elsewhere(&["network"]),
     Key::new("routes", KeyType::Boolean, "Whether it passes packets on between its networks").or("false"),
 ];
-
-/// When operations start.
-const RATE: Key =
-    Key::new("rate", KeyType::Either(
-        &[KeyType::Positive, KeyType::Table(DRAWN), KeyType::Tables(STAGE)],
-        "operations/s such as 5000, { poisson = 5000 }, { replay = \"starts.csv\" }, or stages: [{ to = 1000, over = \"10s\" }, { at = 1000, for = \"30s\" }]",
-    ), "Operations/s in all: open loop; left out: closed loop")
-        .elsewhere(&["rps", "qps", "throughput", "arrival_rate", "arrivals", "stages"]);
-
-const DRAWN: &[Key] = &[
-    Key::new("poisson", KeyType::Positive, "Operations/s in the mean, at random and independently of each other")
-        .elsewhere(&["random", "exponential"]),
-    Key::new(
-        "replay",
-        KeyType::Text,
-        "A CSV file, relative to the experiment: its column `at_s` says when operations start, seconds since load start, in order",
-    )
-    .elsewhere(&["file", "recorded"]),
-];
-
-/// A stage of a rate that changes.
-pub(crate) const STAGE: &[Key] = &[
-    Key::new("to", KeyType::Number, "Operations/s at its end, where the rate goes in a straight line")
-        .elsewhere(&["target", "until", "end"]),
-    Key::new("over", KeyType::Duration { zero: false }, "How long it takes to get there")
-        .elsewhere(&["duration", "in", "within", "time"]),
-    Key::new(
-        "from",
-        KeyType::Number,
-        "Operations/s at its beginning; left out: what the stage before ended with, or 0",
-    )
-    .elsewhere(&["start", "start_rate", "startRate"]),
-    Key::new("at", KeyType::Number, "Operations/s that it stays at").elsewhere(&["rate", "hold"]),
-    Key::new("for", KeyType::Duration { zero: false }, "How long it stays there").elsewhere(&["lasts"]),
-];
-
-/// How many may wait.
-const BACKLOG: Key = Key::new(
-    "backlog",
-    KeyType::Whole { min: 0, max: u32::MAX as i64 },
-    "Open loop: most operations that are due and have not begun, over all agents; left out: any number",
-)
-.elsewhere(&["max_backlog", "queue"]);
-
-/// What happens to more.
-const OVERFLOW: Key = Key::new(
-    "overflow",
-    KeyType::Choice(&["drop", "stop"]),
-    "What happens to an operation that is due when `backlog` is full: it is dropped and counted, or the load stops",
-)
-.or("drop")
-.elsewhere(&["when_full"]);
 
 /// `expect` of a step. Field names have dots (`header.etag`), which TOML reads as tables within tables.
 const EXPECT: Key = Key::new(

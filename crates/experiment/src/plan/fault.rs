@@ -58,9 +58,9 @@ fn fault(section: &Section<'_>, kind: Option<&'static catalog::Fault>, when: Opt
         with,
         // Reported where it is missing.
         when: when.unwrap_or(When::At(0.0)),
-        for_s: section.seconds("for"),
+        for_s: section.number("for"),
         // 0 stands for the trial's own, which is not known yet.
-        seed: section.whole("seed").unwrap_or(0),
+        seed: section.get("seed").unwrap_or(0),
         label: kind.map_or_else(String::new, |kind| kind.label.to_owned()),
         colour: kind.map_or_else(String::new, |kind| kind.colour.to_owned()),
         standing: false,
@@ -157,11 +157,11 @@ fn read_moment(section: &Section<'_>, names: &[&str], scene: &mut CheckContext<'
     }
     match (section.has("every"), section.has("at")) {
         (true, at) => {
-            let every_s = section.seconds("every")?;
-            let first_s = if at { section.seconds("at")? } else { every_s };
+            let every_s = section.number("every")?;
+            let first_s = if at { section.number("at")? } else { every_s };
             Some(When::Every { first_s, every_s })
         }
-        (false, true) => section.seconds("at").map(When::At),
+        (false, true) => section.number("at").map(When::At),
         (false, false) => {
             let place = section.node("name").map_or(section.place, |node| &node.place);
             let problem = Problem::absent(place, "nothing says when this fault begins");

@@ -133,7 +133,7 @@ pub(super) fn read(
         from: section.number("from"),
         up_to: section.number("up_to"),
         precision_pct: section.number("precision_pct").unwrap_or_else(precision_pct),
-        trials_max: section.whole("trials").unwrap_or_else(trials_max),
+        trials_max: section.get("trials").unwrap_or_else(trials_max),
         accepts_void: false,
         templates: Vec::new(),
     })
@@ -224,7 +224,7 @@ fn check_alone(root: &Section<'_>, section: &Section<'_>, names: &MetricNames<'_
                 .hint("variants go with both"),
         );
     }
-    if root.whole::<u32>("repeat").is_some_and(|repeat| repeat > 1) {
+    if root.get::<u32>("repeat").is_some_and(|repeat| repeat > 1) {
         problems.push(
             Problem::new(root.place("repeat"), "[find] and `repeat` exclude each other")
                 .expected("given for all trials")

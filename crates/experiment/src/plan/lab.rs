@@ -128,7 +128,7 @@ pub(super) fn read(section: &Section<'_>, target: Option<&TargetKind>, scene: &m
         profiles,
         networks,
         ports: read_ports(section, scene),
-        generator_cpus: section.whole("generator_cpus"),
+        generator_cpus: section.get("generator_cpus"),
         measure_storage: if section.has("measure_storage") { section.boolean("measure_storage") } else { has_disk },
         quick_start: section.boolean("quick_start"),
         electricity_per_kwh: section.number("electricity_per_kwh"),
@@ -150,7 +150,7 @@ fn hosts(section: &Section<'_>, networks: &[Network], scene: &mut CheckContext<'
         let addresses = list.iter().filter_map(|node| node.text());
         return addresses.enumerate().map(|(index, ssh)| Host { ssh: Some(ssh.to_owned()), ..plain(index) }).collect();
     }
-    let count = section.whole("hosts").unwrap_or(usize::from(profile.is_some()));
+    let count = section.get("hosts").unwrap_or(usize::from(profile.is_some()));
     (0..count).map(plain).collect()
 }
 
@@ -161,7 +161,7 @@ fn each(section: &Section<'_>, profile: Option<&str>, networks: &[Network], scen
         if !host.has("ssh") {
             wiring(&host, networks, scene);
         }
-        let count: usize = host.whole("count").unwrap_or(1);
+        let count: usize = host.get("count").unwrap_or(1);
         for number in 1..=count {
             let name = match host.text("name") {
                 None => format!("n{}", hosts.len() + 1),
@@ -216,8 +216,8 @@ fn networks(section: &Section<'_>, scene: &mut CheckContext<'_>) -> Vec<Network>
     let network = |part: &Section<'_>| Network {
         name: part.text("name").unwrap_or(ONLY).to_owned(),
         link: Link {
-            rate_bits_per_s: part.amount("link"),
-            delay_s: part.seconds("delay"),
+            rate_bits_per_s: part.number("link"),
+            delay_s: part.number("delay"),
             loss_pct: part.number("loss_pct"),
         },
     };
@@ -433,7 +433,7 @@ fn read_ports(lab: &Section<'_>, scene: &mut CheckContext<'_>) -> Vec<Port> {
             let problem = Problem::new(section.place, format!("nothing says how slow the port `{name}` is"));
             scene.problems.push(problem.expected("neither `rate` nor `delay`").hint("rate = \"5mbit\", for example"));
         }
-        let link = Link { rate_bits_per_s: section.amount("rate"), delay_s: section.seconds("delay"), loss_pct: None };
+        let link = Link { rate_bits_per_s: section.number("rate"), delay_s: section.number("delay"), loss_pct: None };
         ports.push(Port { name: name.to_owned(), link });
     }
     ports

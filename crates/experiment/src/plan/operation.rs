@@ -29,7 +29,7 @@ pub(super) struct Scope<'a> {
 /// Reads a step.
 pub(super) fn read(section: &Section<'_>, scope: &Scope<'_>, scene: &mut CheckContext<'_>) -> Step {
     let call = section.text("call").unwrap_or_default();
-    let every = section.whole("every").unwrap_or(1);
+    let every = section.get("every").unwrap_or(1);
     let operation = find(section, scene);
     if let Some(operation) = operation {
         arguments(section, operation, scene);
@@ -54,7 +54,7 @@ pub(super) fn read(section: &Section<'_>, scope: &Scope<'_>, scene: &mut CheckCo
         with: values(section, "with", Node::as_written),
         expect: values(section, "expect", expected),
         keep: values(section, "keep", kept),
-        weight: section.whole("weight").unwrap_or(1),
+        weight: section.get("weight").unwrap_or(1),
         every,
         audit: section.boolean("audit") || audit_as.is_some(),
         audit_as,

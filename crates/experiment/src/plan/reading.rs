@@ -60,7 +60,7 @@ fn resolve(
 ) -> Option<Plan> {
     shape(&layers.base, start, problems);
     let root = Section { table: &layers.base, keys: EXPERIMENT, place: start };
-    let repeats: u32 = root.whole("repeat").unwrap_or(1);
+    let repeats: u32 = root.get("repeat").unwrap_or(1);
     let trials = layers.count().saturating_mul(repeats as usize);
     if trials > TRIALS_MAX {
         let place = layers.base.entry("sweep").map_or(start, |entry| &entry.key_place);
@@ -82,7 +82,7 @@ fn resolve(
     let claims = gates::claims(&root, &names, problems);
     let find = find::read(&root, &parts, &names, problems);
     let parts = parts.into_iter().collect::<Option<Vec<TrialTemplate>>>()?;
-    let file_seed = root.whole("seed").unwrap_or(1);
+    let file_seed = root.get("seed").unwrap_or(1);
     let find = find.map(|mut find| {
         find.templates = find::templates(&find, &settings, &parts, catalog, file_seed);
         find

@@ -258,7 +258,7 @@ fn address(section: &Section<'_>, scene: &mut CheckContext<'_>) -> Option<(Targe
             command: command.to_owned(),
             url,
             ready: section.text("ready").map(ToOwned::to_owned),
-            within_s: section.seconds("within")?,
+            within_s: section.number("within")?,
         },
     };
     Some((kind, protocol))

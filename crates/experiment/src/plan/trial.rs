@@ -61,7 +61,7 @@ pub(super) fn read(tree: &TomlTable, file: &TextSpan, catalog: &Catalog) -> (Opt
     scene.has_script = root.section("load").is_some_and(|load| load.has("script"));
     let prepare = read_preparation(&root, &mut scene);
     let load = root.section("load").map(|section| load::read(&section, &mut scene));
-    let end = root.section("load").and_then(|section| Some((section.seconds("time")?, section.place("time").clone())));
+    let end = root.section("load").and_then(|section| Some((section.number("time")?, section.place("time").clone())));
     let victims = fault::Victims::of(&lab, kind, catalog);
     let faults = fault::read(&root, &victims, end.as_ref(), &mut scene);
     let steps = read_exercises(&root, &mut scene);
@@ -92,7 +92,7 @@ fn read_preparation(root: &Section<'_>, scene: &mut CheckContext<'_>) -> Vec<Pre
     let sections = root.sections("prepare");
     let read = |section: &Section<'_>| Prepare {
         step: operation::read(section, &scope, scene),
-        count: section.whole("count").unwrap_or(1),
+        count: section.get("count").unwrap_or(1),
     };
     sections.iter().map(read).collect()
 }
@@ -129,7 +129,7 @@ fn read_exercises(root: &Section<'_>, scene: &mut CheckContext<'_>) -> Vec<Exerc
             name,
             does,
             until: section.text("until").map(ToOwned::to_owned),
-            within_s: section.seconds("within").unwrap_or(0.0),
+            within_s: section.number("within").unwrap_or(0.0),
         });
     }
     for other in ["load", "fault"] {
