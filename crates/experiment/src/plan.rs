@@ -17,15 +17,17 @@ mod reading;
 pub(crate) mod target;
 pub(crate) mod trial;
 
+pub use fault::{Fault, When};
 pub use find::{Find, NOTHING_LOST, ONE_MEMBER_DOWN};
+pub use gates::{Claim, MetricRange, Requirement};
 pub use lab::{Host, Lab, Network, Port};
-pub(crate) use load::LOAD;
 pub use load::{
-    Backlog, Connections, Feed, Load, Overflow, Rate, RateStage, Retry, StepOrder, Tls, Warmup, WhenFailed, is_offered,
+    Backlog, Connections, Feed, Load, Overflow, Rate, RateStage, Retry, StepOrder, Warmup, WhenFailed, is_offered,
 };
-pub use operation::{AuditAs, AuditEffect, Expected, SlotContent, TextCondition};
+pub use operation::{AuditAs, AuditEffect, Expected, SlotContent, Step, TextCondition};
+pub(crate) use reading::EXPERIMENT;
 pub use reading::read;
-pub use target::{BadParameter, parameters};
+pub use target::{BadParameter, Tls, parameters};
 pub use trial::Exercise;
 
 /// Format of `plan.json`.
@@ -141,131 +143,4 @@ pub struct Prepare {
     pub step: Step,
     /// How many times.
     pub count: u64,
-}
-
-/// One operation of a cycle or mix.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Step {
-    /// Operation of the protocol.
-    pub call: String,
-    /// Name in records and reports; `call` where the file gives none. `[a-z0-9_-]+`.
-    pub name: String,
-    /// Argument to template.
-    pub with: BTreeMap<String, String>,
-    /// Field of the answer, or `FIELD/JSON/POINTER`, to what it must be; contradicted: outcome `wrong`.
-    pub expect: BTreeMap<String, Expected>,
-    /// Slot to what it keeps; later templates use it as `{slot}`.
-    pub keep: BTreeMap<String, SlotContent>,
-    /// For a mix; 1 where the file gives none.
-    pub weight: u32,
-    /// For a cycle: done only in every n-th cycle; 1 is always.
-    pub every: u32,
-    /// Every operation goes to `history.jsonl`, and its key is read back after the run.
-    pub audit: bool,
-    /// What an audited operation does, where its protocol does not know.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub audit_as: Option<AuditAs>,
-}
-
-/// `[[fault]]`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Fault {
-    /// Addressed by it: `fault.NAME.at`, `fault.NAME.healed`.
-    pub name: String,
-    /// Kind, from the lab's table.
-    pub kind: String,
-    /// Victim: `one`, `all`, `minority`, `majority`, `leader`, or a member's name.
-    pub on: String,
-    /// The kind's own arguments.
-    pub with: BTreeMap<String, Value>,
-    /// When.
-    pub when: When,
-    /// Healed after so long; `None`: it heals by itself or at the end of the trial.
-    pub for_s: Option<f64>,
-    /// Own seed for the choice of victim.
-    pub seed: u64,
-    /// For charts.
-    pub label: String,
-    /// For charts, `#rrggbb`.
-    pub colour: String,
-    /// A condition and no event: there before the load begins, and until its end. `when` is not looked at then.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub standing: bool,
-}
-
-/// When a fault begins. Seconds from load start, ramp included.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum When {
-    /// Once, at this second.
-    At(f64),
-    /// At `first_s` and then every `every_s`, while the load lasts.
-    Every {
-        /// First time.
-        first_s: f64,
-        /// Period.
-        every_s: f64,
-    },
-    /// So long after another fault began or healed.
-    After {
-        /// The other fault's name.
-        fault: String,
-        /// `healed` if true, else `begun`.
-        healed: bool,
-        /// Seconds after that.
-        plus_s: f64,
-    },
-}
-
-/// The range a metric has to be in; all that are given must hold.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct MetricRange {
-    /// value < this
-    pub below: Option<f64>,
-    /// value > this
-    pub above: Option<f64>,
-    /// value <= this
-    pub at_most: Option<f64>,
-    /// value >= this
-    pub at_least: Option<f64>,
-    /// value == this
-    pub equals: Option<f64>,
-}
-
-impl MetricRange {
-    /// Whether `value` satisfies every bound given.
-    #[must_use]
-    pub fn holds(&self, value: f64) -> bool {
-        self.below.is_none_or(|bound| value < bound)
-            && self.above.is_none_or(|bound| value > bound)
-            && self.at_most.is_none_or(|bound| value <= bound)
-            && self.at_least.is_none_or(|bound| value >= bound)
-            && self.equals.is_none_or(|bound| (value - bound).abs() <= f64::EPSILON * bound.abs().max(1.0))
-    }
-}
-
-/// `[[require]]`: a gate.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Requirement {
-    /// Path inside a trial of `analysis.json`, or a function of such paths.
-    pub metric: String,
-    /// What must hold.
-    pub range: MetricRange,
-    /// Only trials that match: `variant`, or a swept path.
-    pub filter: BTreeMap<String, Value>,
-}
-
-/// `[[claim]]`: what a source says.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Claim {
-    /// In words.
-    pub says: String,
-    /// Where.
-    pub source: String,
-    /// As in [`Requirement`].
-    pub metric: String,
-    /// What must hold for the claim to hold here.
-    pub range: MetricRange,
-    /// As in [`Requirement`].
-    pub filter: BTreeMap<String, Value>,
 }

@@ -5,8 +5,9 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value, json};
 
-use crate::keys::experiment::EXPERIMENT;
-use crate::keys::{Key, KeyType, Need, PROFILE};
+use crate::keys::{Key, KeyType, Need};
+use crate::plan::EXPERIMENT;
+use crate::profile::PROFILE;
 
 /// JSON Schema (2020-12) of an experiment file.
 #[must_use]
@@ -167,8 +168,8 @@ fn shown(kind: &KeyType, default: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::{reference, schema};
-    use crate::keys::experiment::EXPERIMENT;
     use crate::keys::{Key, KeyType, Need};
+    use crate::plan::EXPERIMENT;
 
     #[test]
     fn every_key_is_in_both() {
@@ -221,7 +222,7 @@ mod tests {
             }
         }
         each(EXPERIMENT);
-        each(crate::keys::MANIFEST);
+        each(crate::manifest::MANIFEST);
     }
 
     #[test]

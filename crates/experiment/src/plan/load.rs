@@ -6,10 +6,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::duration::show;
-use crate::keys::experiment::{CYCLE, MIX};
 use crate::keys::{self, section};
-use crate::plan::Step;
-use crate::plan::operation::{self, Scope};
+use crate::plan::operation::{self, CYCLE, MIX, Scope, Step};
 use crate::plan::trial::CheckContext;
 use crate::problem::Problem;
 use crate::section::Section;
@@ -607,26 +605,6 @@ impl Connections {
     }
 }
 
-/// Whom a client trusts at the other end of a TLS connection.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Tls {
-    /// A PEM file, path as written, relative to the experiment file; `None`: the roots that this machine trusts.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub ca: Option<String>,
-    /// Whether any certificate is taken.
-    pub insecure: bool,
-    /// The name to ask for and to find in the certificate; `None`: that of the service.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub server_name: Option<String>,
-}
-
-impl Tls {
-    pub(super) fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
-}
-
 fn check_connections(section: &Section<'_>, scene: &mut CheckContext<'_>) {
     let Connections { keep_alive, pipeline } = Connections::read(section);
     if !keep_alive && pipeline > 1 {
@@ -636,33 +614,5 @@ fn check_connections(section: &Section<'_>, scene: &mut CheckContext<'_>) {
                 .related(section.place("keep_alive"), "each operation makes its own connection")
                 .hint("remove one of the two"),
         );
-    }
-}
-
-/// Reads `[target] tls`.
-pub(super) fn tls(section: &Section<'_>, scene: &mut CheckContext<'_>) -> Tls {
-    let Some(tls) = section.section("tls") else { return Tls::default() };
-    if let Some((scheme, _)) = section.text("url").and_then(|url| url.split_once("://"))
-        && scheme != "https"
-    {
-        scene.problems.push(
-            Problem::new(section.place("tls"), format!("nothing is encrypted on the way to `{scheme}://…`"))
-                .expected("not without `https`")
-                .related(section.place("url"), "this is spoken to in the clear")
-                .hint("write url = \"https://…\", or remove `tls`"),
-        );
-    }
-    if tls.boolean("insecure") && tls.has("ca") {
-        scene.problems.push(
-            Problem::new(tls.place("insecure"), "`ca` and `insecure` exclude each other")
-                .expected("any certificate is taken")
-                .related(tls.place("ca"), "only what these vouch for is taken")
-                .hint("remove `insecure`: a certificate that this file vouches for is checked as it should be"),
-        );
-    }
-    Tls {
-        ca: tls.text("ca").map(ToOwned::to_owned),
-        insecure: tls.boolean("insecure"),
-        server_name: tls.text("server_name").map(ToOwned::to_owned),
     }
 }
