@@ -277,7 +277,7 @@ mod tests {
         let template = |condition: &str| plan::Trial {
             surviving: Some(condition.to_owned()),
             load: Some(plan::Load { rate: Some(plan::Rate::Constant(1000.0)), ..synthetic::load(10, 10.0) }),
-            lab: plan::Lab { speed: 1.0, ..plan::Lab::default() },
+            lab: plan::Lab::default(),
             ..synthetic::trial(synthetic::load(10, 10.0))
         };
         Find {

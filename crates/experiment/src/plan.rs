@@ -34,7 +34,7 @@ pub use trial::Exercise;
 pub const FORMAT: u32 = 1;
 
 /// All trials of an experiment, in the order in which they run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     /// [`FORMAT`].
     pub format: u32,
@@ -65,7 +65,7 @@ impl Plan {
 }
 
 /// One point of the sweep × variant × repeat.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Trial {
     /// `001`, `002`, …; also the name of its folder.
     pub id: String,
@@ -95,7 +95,7 @@ pub struct Trial {
 }
 
 /// The system under test.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Target {
     /// Which kind it is.
     #[serde(flatten)]
@@ -134,6 +134,12 @@ pub enum TargetKind {
         /// Seconds it may take.
         within_s: f64,
     },
+}
+
+impl Default for TargetKind {
+    fn default() -> Self {
+        Self::Running { url: String::new() }
+    }
 }
 
 /// `[[prepare]]`: operations done once before each trial, not measured.

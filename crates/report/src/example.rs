@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use experiment::plan::{self, Load, Plan, Retry, StepOrder, Target, TargetKind, Warmup, WhenFailed};
+use experiment::plan::{self, Load, Plan, Target, TargetKind};
 use record::environment::Environment;
 use record::events::{Ending, Event, What};
 use record::results::{
@@ -63,38 +63,13 @@ fn trial_plan(id: String, variant: Option<String>, point: BTreeMap<String, Value
             protocol: "vsns".to_owned(),
             tls: Default::default(),
         },
-        lab: plan::Lab { speed: 1.0, ..plan::Lab::default() },
-        prepare: Vec::new(),
         load: Some(load()),
-        faults: Vec::new(),
-        surviving: None,
-        steps: Vec::new(),
+        ..plan::Trial::default()
     }
 }
 
 fn load() -> Load {
-    Load {
-        agents: 200,
-        from: Vec::new(),
-        ramp_s: 3.0,
-        time_s: 30.0,
-        timeout_s: 10.0,
-        drain_s: 5.0,
-        think_s: 0.0,
-        think_spread_pct: 0.0,
-        warmup: Warmup::Auto,
-        retry: Retry::FailFast,
-        reconnect_s: 0.1,
-        connections: Default::default(),
-        rate: None,
-        backlog: None,
-        threads: None,
-        order: StepOrder::Cycle,
-        when_failed: WhenFailed::GoOn,
-        steps: Vec::new(),
-        feeds: Vec::new(),
-        script: None,
-    }
+    Load { agents: 200, ramp_s: 3.0, time_s: 30.0, ..Load::default() }
 }
 
 /// Results of a plain load for every trial of a plan: 63,412 calls/s, nothing failed.
