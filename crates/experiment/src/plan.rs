@@ -12,6 +12,7 @@ mod find;
 mod gates;
 mod lab;
 mod load;
+mod metric;
 mod operation;
 mod reading;
 pub(crate) mod target;
@@ -24,6 +25,7 @@ pub use lab::{Host, Lab, Network, Port};
 pub use load::{
     Backlog, Connections, Feed, Load, Overflow, Rate, RateStage, Retry, StepOrder, Warmup, WhenFailed, is_offered,
 };
+pub use metric::{LawParameter, MetricExpression, MetricFunction, MetricPath, MetricTerm};
 pub use operation::{AuditAs, AuditEffect, Expected, SlotContent, Step, TextCondition};
 pub(crate) use reading::EXPERIMENT;
 pub use reading::read;

@@ -291,7 +291,7 @@ fn judged(plan: &mut Plan, results: &mut Results) {
         plan.claims.push(plan::Claim {
             says,
             source,
-            metric: metric.to_owned(),
+            metric: metric.into(),
             range: plan::MetricRange {
                 at_least: at_least.or(Some(5.0)),
                 at_most: Some(20.0),
@@ -302,7 +302,7 @@ fn judged(plan: &mut Plan, results: &mut Results) {
     }
     let metric = "faults.oops.outage.back_to_baseline_s".to_owned();
     let range = plan::MetricRange { below: Some(0.08), ..plan::MetricRange::default() };
-    plan.requirements.push(plan::Requirement { metric: metric.clone(), range, filter: BTreeMap::new() });
+    plan.requirements.push(plan::Requirement { metric: metric.as_str().into(), range, filter: BTreeMap::new() });
     let asked = "below 0.08".to_owned();
     results.requirements.push(Requirement { metric, asked, value: Some(0.1), holds: false, ..Requirement::default() });
 }

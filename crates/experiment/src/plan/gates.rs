@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::ops;
 
-use FunctionArgument::{Crowd, Load, Metric, OwnVariant, Parameter, Swept, Value, Variant};
+use FunctionArgument::{Crowd, Load, OwnVariant, Parameter, Path, Swept, Value, Variant};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
@@ -12,6 +12,7 @@ use crate::catalog::Catalog;
 use crate::keys::section;
 use crate::overlay::Sweep;
 use crate::plan::is_offered;
+use crate::plan::metric::{MetricExpression, PARAMETERS};
 use crate::problem::{Problem, join_words, nearest_hint, nearest_name};
 use crate::section::Section;
 use crate::tree::{Node, TableEntry, TextSpan};
@@ -51,7 +52,7 @@ section! {
     /// `[[require]]`: a gate.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
     pub struct Requirement = REQUIRE {
-        metric = required: Text => String,
+        metric = required: Text => MetricExpression,
             "A path inside a trial of analysis.json, such as latency_us.p99, or a function of such paths";
         ..RANGE: below, above, at_most, at_least, equals;
         => range: MetricRange = MetricRange::read, "What must hold";
@@ -67,7 +68,7 @@ section! {
         says = required: Text => String, "The claim, in words";
         source = required: Text => String, "Who says so, and where";
         ..REQUIRE: metric;
-        => metric: String = |claim| claim.get("metric").unwrap_or_default(), "As in [`Requirement`]";
+        => metric: MetricExpression = |claim| claim.get("metric").unwrap_or_default(), "As in [`Requirement`]";
         holds = required: Table(RANGE) => range: MetricRange
             = |claim| claim.section("holds").map(|holds| MetricRange::read(&holds)).unwrap_or_default(),
             "In which range the metric has to be";
@@ -211,7 +212,7 @@ enum FunctionArgument {
     /// A parameter of the scalability law.
     Parameter,
     /// A metric of a trial.
-    Metric,
+    Path,
 }
 
 /// Functions over all trials, each with its arguments.
@@ -221,17 +222,14 @@ const FUNCTIONS: [(&str, &[FunctionArgument]); 12] = [
     ("flat_until", &[OwnVariant, Load]),
     ("knee", &[OwnVariant, Load]),
     ("knee_ratio", &[Variant, Variant, Load]),
-    ("onset", &[Metric, OwnVariant, Swept]),
+    ("onset", &[Path, OwnVariant, Swept]),
     ("peak", &[OwnVariant]),
     ("peak_ratio", &[Variant, Variant]),
-    ("ratio", &[Metric, Variant, Variant]),
-    ("retained", &[Metric, OwnVariant, Load, Value]),
+    ("ratio", &[Path, Variant, Variant]),
+    ("retained", &[Path, OwnVariant, Load, Value]),
     ("usl", &[Parameter, OwnVariant, Crowd]),
     ("usl_difference", &[Parameter, Variant, Variant, Crowd]),
 ];
-
-/// Parameters of the scalability law.
-const PARAMETERS: [&str; 3] = ["kappa", "lambda", "sigma"];
 
 type Checked = Option<Problem>;
 
@@ -264,9 +262,11 @@ fn check_metric(text: &str, node: &Node, names: &MetricNames<'_>) -> Vec<Problem
     let mut load = "";
     for (argument, (word, at)) in wanted.into_iter().zip(given) {
         let checked = match argument {
-            Metric => path(word, at, node, names),
+            Path => path(word, at, node, names),
             Variant | OwnVariant => known(word, "there is no variant", &names.variants, &node.inside(at)),
-            Parameter => known(word, "the scalability law has no parameter", &PARAMETERS, &node.inside(at)),
+            Parameter => {
+                known(word, "the scalability law has no parameter", &PARAMETERS.map(|(name, _)| name), &node.inside(at))
+            }
             Swept => swept(word, &node.inside(at), names),
             Load | Crowd => curve(word, argument, &node.inside(at), names),
             Value => value(word, load, &node.inside(at), names),
@@ -286,7 +286,7 @@ fn form(function: &str, arguments: &[FunctionArgument], own: bool) -> String {
         Swept | Load | Crowd => Some("path"),
         Value => Some("value"),
         Parameter => Some("sigma"),
-        Metric => Some("metric"),
+        Path => Some("metric"),
     };
     let words: Vec<&str> = arguments.iter().filter_map(word).collect();
     format!("{function}({})", words.join(", "))
