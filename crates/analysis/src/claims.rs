@@ -8,7 +8,7 @@ mod curves;
 use std::collections::BTreeMap;
 
 use experiment::duration;
-use experiment::plan::{self, MetricRange, Plan};
+use experiment::plan::{self, MetricExpression, MetricFunction, MetricPath, MetricRange, MetricTerm, Plan};
 use experiment::quantity::Quantity;
 use record::results::{Claim, Holds, Quantiles, Requirement, Trial};
 use serde_json::Value;
@@ -38,7 +38,7 @@ pub(crate) fn claim(claim: &plan::Claim, trials: &[Trial]) -> Claim {
     Claim {
         says: claim.says.clone(),
         source: claim.source.clone(),
-        metric: claim.metric.clone(),
+        metric: claim.metric.to_string(),
         value,
         range,
         note,
@@ -64,7 +64,7 @@ pub(crate) fn requirement(requirement: &plan::Requirement, trials: &[Trial]) -> 
     let matching: Vec<&Trial> = matching(&requirement.filter, trials).collect();
     if let Some(found) = of_function(&requirement.metric, &requirement.range, &matching) {
         return Requirement {
-            metric: requirement.metric.clone(),
+            metric: requirement.metric.to_string(),
             asked: asked(&requirement.range),
             value: found.value,
             holds: found.holds(&requirement.range) == Holds::Yes,
@@ -78,7 +78,7 @@ pub(crate) fn requirement(requirement: &plan::Requirement, trials: &[Trial]) -> 
     let values: Vec<f64> = measured.iter().copied().flatten().collect();
     let all_hold = !measured.is_empty() && values.len() == measured.len();
     Requirement {
-        metric: requirement.metric.clone(),
+        metric: requirement.metric.to_string(),
         asked: asked(&requirement.range),
         value: worst(&values, &requirement.range),
         holds: all_hold && values.iter().all(|&value| requirement.range.holds(value)),
@@ -110,8 +110,8 @@ fn same(a: &Value, b: &Value) -> bool {
 }
 
 /// A metric's value in each trial that should have one.
-fn measured(path: &str, range: &MetricRange, trials: &[&Trial]) -> Vec<Option<f64>> {
-    trials.iter().map(|trial| worst(&metric(trial, path), range)).collect()
+fn measured(asked: &MetricExpression, range: &MetricRange, trials: &[&Trial]) -> Vec<Option<f64>> {
+    trials.iter().map(|trial| worst(&metric(trial, asked.path()?), range)).collect()
 }
 
 /// The trials that are not void.
@@ -120,38 +120,30 @@ fn usable<'a>(trials: &[&'a Trial]) -> Vec<&'a Trial> {
 }
 
 /// The value of a function over these trials; `None` if the metric is a path. Where there are no variants, none is named.
-fn of_function(metric: &str, range: &MetricRange, matching: &[&Trial]) -> Option<FunctionValue> {
-    let (function, arguments) = call(metric)?;
+fn of_function<'m>(metric: &'m MetricExpression, range: &MetricRange, matching: &[&Trial]) -> Option<FunctionValue> {
     let trials = &usable(matching);
-    Some(match (function, arguments.as_slice()) {
-        ("crossing", [a, b, over]) => curves::crossings([a, b], over, trials),
-        ("flat_ratio", [a, b, over]) => curves::flat_ratio([a, b], over, trials),
-        ("flat_until", [over]) => curves::flats(None, over, trials),
-        ("flat_until", [a, over]) => curves::flats(Some(a), over, trials),
-        ("knee", [over]) => curves::knees(None, over, trials),
-        ("knee", [a, over]) => curves::knees(Some(a), over, trials),
-        ("knee_ratio", [a, b, over]) => curves::knee_ratio([a, b], over, trials),
-        ("onset", [path, over]) => onset(path, None, over, matching),
-        ("onset", [path, a, over]) => onset(path, Some(a), over, matching),
-        ("peak", []) => curves::peaks(None, trials),
-        ("peak", [a]) => curves::peaks(Some(a), trials),
-        ("peak_ratio", [a, b]) => curves::peak_ratios([a, b], trials),
-        ("ratio", [path, a, b]) => ratio(path, [a, b], range, trials),
-        ("retained", [path, over, at]) => curves::retained(path, None, [over, at], trials),
-        ("retained", [path, a, over, at]) => curves::retained(path, Some(a), [over, at], trials),
-        ("usl", [parameter, over]) => curves::law(parameter, None, over, trials),
-        ("usl", [parameter, a, over]) => curves::law(parameter, Some(a), over, trials),
-        ("usl_difference", [parameter, a, b, over]) => curves::difference(parameter, [a, b], over, trials),
-        _ => FunctionValue::default(),
+    let function = match metric.term() {
+        MetricTerm::Path(_) => return None,
+        MetricTerm::Unknown => return Some(FunctionValue::default()),
+        MetricTerm::Function(function) => function,
+    };
+    let both = |names: &'m [String; 2]| names.each_ref().map(String::as_str);
+    Some(match function {
+        MetricFunction::Crossing(names, over) => curves::crossings(both(names), over, trials),
+        MetricFunction::FlatRatio(names, over) => curves::flat_ratio(both(names), over, trials),
+        MetricFunction::FlatUntil(a, over) => curves::flats(a.as_deref(), over, trials),
+        MetricFunction::Knee(a, over) => curves::knees(a.as_deref(), over, trials),
+        MetricFunction::KneeRatio(names, over) => curves::knee_ratio(both(names), over, trials),
+        MetricFunction::Onset(path, a, over) => onset(path, a.as_deref(), over, matching),
+        MetricFunction::Peak(a) => curves::peaks(a.as_deref(), trials),
+        MetricFunction::PeakRatio(names) => curves::peak_ratios(both(names), trials),
+        MetricFunction::Ratio(path, names) => ratio(path, both(names), range, trials),
+        MetricFunction::Retained(path, a, over, at) => curves::retained(path, a.as_deref(), over, *at, trials),
+        MetricFunction::Usl(parameter, a, over) => curves::law(*parameter, a.as_deref(), over, trials),
+        MetricFunction::UslDifference(parameter, names, over) => {
+            curves::difference(*parameter, both(names), over, trials)
+        }
     })
-}
-
-/// A function's name and its arguments, if the metric is one.
-pub(crate) fn call(text: &str) -> Option<(&str, Vec<&str>)> {
-    let (name, rest) = text.trim().split_once('(')?;
-    let inside = rest.strip_suffix(')')?;
-    let arguments = if inside.trim().is_empty() { Vec::new() } else { inside.split(',').map(str::trim).collect() };
-    Some((name.trim(), arguments))
 }
 
 /// The value that is furthest out of range, or nearest to being so.
@@ -320,7 +312,7 @@ struct Pairs<'a> {
 
 /// The metric in variant `a` over that in variant `b` at each point, paired by repeat because these were played beside each other: the
 /// geometric mean of the ratios, with Student's interval of their logarithms.
-fn ratio(path: &str, names: [&str; 2], range: &MetricRange, trials: &[&Trial]) -> FunctionValue {
+fn ratio(path: &MetricPath, names: [&str; 2], range: &MetricRange, trials: &[&Trial]) -> FunctionValue {
     let pairs = pairs(path, names, range, trials);
     let lacks = |values: &[Option<f64>; 2]| values.contains(&None);
     let lacking = pairs.iter().flat_map(|pairs| &pairs.values).any(lacks);
@@ -330,7 +322,7 @@ fn ratio(path: &str, names: [&str; 2], range: &MetricRange, trials: &[&Trial]) -
     if undefined { found.noted(&format!("{} is 0: no ratio", names[1])) } else { found }
 }
 
-fn pairs<'a>(path: &str, [a, b]: [&str; 2], range: &MetricRange, trials: &[&'a Trial]) -> Vec<Pairs<'a>> {
+fn pairs<'a>(path: &MetricPath, [a, b]: [&str; 2], range: &MetricRange, trials: &[&'a Trial]) -> Vec<Pairs<'a>> {
     let figure = |trial: &Trial| worst(&metric(trial, path), range);
     let is = |trial: &&&Trial, name: &str| trial.variant.as_deref() == Some(name);
     let mut found: Vec<Pairs<'a>> = Vec::new();
@@ -383,14 +375,14 @@ struct Steps<'a> {
 
 /// The first value, in the order of the file, at which the count is above 0 in any trial. A void trial is not used, but where a value has
 /// no other it is not known whether that was the first.
-fn onset(path: &str, variant: Option<&str>, over: &str, trials: &[&Trial]) -> FunctionValue {
+fn onset(path: &MetricPath, variant: Option<&str>, over: &str, trials: &[&Trial]) -> FunctionValue {
     let all = steps(path, variant, over, trials);
     let judged: Vec<(FunctionPart, bool)> = all.iter().filter_map(|of| onset_part(&of.steps)).collect();
     let lacking = judged.iter().any(|(_, lacking)| *lacking);
     FunctionValue::of(judged.into_iter().map(|(part, _)| part)).lacking(lacking)
 }
 
-fn steps<'a>(path: &str, variant: Option<&str>, over: &str, trials: &[&'a Trial]) -> Vec<Steps<'a>> {
+fn steps<'a>(path: &MetricPath, variant: Option<&str>, over: &str, trials: &[&'a Trial]) -> Vec<Steps<'a>> {
     let mut all: Vec<Steps<'a>> = Vec::new();
     for &trial in trials.iter().filter(|trial| trial.variant.as_deref() == variant) {
         let Some(value) = trial.point.get(over) else { continue };
@@ -473,18 +465,16 @@ pub(crate) fn asked_in_vain(plan: &Plan, trial: &Trial) -> Vec<String> {
     refused
 }
 
-/// Why a metric has no value in this trial, if that is for want of operations. Of a function over trials, its arguments are
-/// looked at.
-pub(crate) fn refusal(trial: &Trial, asked: &str) -> Option<String> {
-    let arguments = call(asked).map_or_else(|| vec![asked], |(_, arguments)| arguments);
-    arguments.into_iter().find_map(|path| {
-        let (of, name) = path.rsplit_once('.')?;
-        let needed = Quantiles::samples_for(named(name)?);
-        let counts = metric(trial, &format!("{of}.count"));
-        let fewest = counts.into_iter().min_by(f64::total_cmp)?;
-        let is_refused = fewest < needed as f64 && metric(trial, path).is_empty();
-        is_refused.then(|| format!("`{of}.{name}` cannot be told from {fewest:.0} operations: it takes {needed}"))
-    })
+/// Why a metric has no value in this trial, if that is for want of operations. Of a function over trials, what it
+/// is of is looked at.
+pub(crate) fn refusal(trial: &Trial, asked: &MetricExpression) -> Option<String> {
+    let path = asked.measured()?;
+    let (name, of) = path.0.split_last()?;
+    let needed = Quantiles::samples_for(named(name)?);
+    let counts = metric(trial, &MetricPath([of, &["count".to_owned()]].concat()));
+    let fewest = counts.into_iter().min_by(f64::total_cmp)?;
+    let is_refused = fewest < needed as f64 && metric(trial, path).is_empty();
+    is_refused.then(|| format!("`{path}` cannot be told from {fewest:.0} operations: it takes {needed}"))
 }
 
 #[cfg(test)]

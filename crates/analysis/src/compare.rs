@@ -105,7 +105,7 @@ fn read_run(folder: &RunFolder) -> Result<ComparedRun, Error> {
 
 fn known(metrics: &[String], sides: &[Runs]) -> Result<(), Error> {
     let trials = || sides.iter().flat_map(|side| &side.runs).flat_map(|run| &run.results.trials);
-    match metrics.iter().find(|path| !trials().any(|trial| !metric(trial, path).is_empty())) {
+    match metrics.iter().find(|path| !trials().any(|trial| !metric(trial, &path.as_str().into()).is_empty())) {
         None => Ok(()),
         Some(path) => Err(Error::Incomparable {
             what: format!("no trial has a figure `{path}`"),

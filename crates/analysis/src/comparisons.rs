@@ -455,7 +455,7 @@ impl TrialFigure {
 
     /// Its value in a trial; of several, the worst.
     pub fn value(&self, trial: &Trial) -> Option<f64> {
-        let values = metric(trial, &self.path);
+        let values = metric(trial, &self.path.as_str().into());
         if self.more_is_better {
             largest(values.into_iter().map(|value| -value)).map(|value| -value)
         } else if values.len() < self.expected(trial) {

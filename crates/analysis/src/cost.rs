@@ -11,7 +11,7 @@
 //! Repeats are few, so how much they differ is taken from all points of a variant together, as for a curve of throughput: a
 //! cycle's cost goes with one over the throughput and so differs by the same share of its mean.
 
-use experiment::plan::Lab;
+use experiment::plan::{Lab, MetricExpression};
 use experiment::profile::Profile;
 use record::results::{Cost, CostWithWarmup, Host, PointCost, Trial, counting};
 
@@ -47,8 +47,8 @@ pub(crate) fn charge(trial: &mut Trial, lab: &Lab, sampled: &Sampled, window: Op
 }
 
 /// Why a metric of cost has no value in these trials, if it is one and that is known.
-pub(crate) fn unknown(metric: &str, trials: &[&Trial]) -> Option<String> {
-    let asked = metric.split(['(', ',', ' ']).any(|path| path.starts_with("cost."));
+pub(crate) fn unknown(metric: &MetricExpression, trials: &[&Trial]) -> Option<String> {
+    let asked = metric.measured().is_some_and(|path| path.0.first().is_some_and(|first| first == "cost"));
     trials.iter().filter(|_| asked).find_map(|trial| trial.cost.lacks.clone())
 }
 

@@ -156,7 +156,7 @@ fn place(trial: &Trial) -> GroupKey {
 /// The median over a run's usable trials there; of a trial that has several values, such as of several faults, their median.
 fn value(path: &str, run: &HistoryRun, wanted: &GroupKey) -> Option<f64> {
     let usable = run.results.trials.iter().filter(|trial| trial.counts() && place(trial) == *wanted);
-    let values: Vec<f64> = usable.filter_map(|trial| median(&metric(trial, path))).collect();
+    let values: Vec<f64> = usable.filter_map(|trial| median(&metric(trial, &path.into()))).collect();
     median(&values)
 }
 

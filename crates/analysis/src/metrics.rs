@@ -1,27 +1,27 @@
 //! Metric paths: from a path such as `operations.save.latency_us.p99` to the numbers it names in a trial. It must not know one field by
 //! name: what there is comes from the format of the results itself, so that the two cannot drift apart.
 
+use experiment::plan::MetricPath;
 use record::results::Trial;
 use serde_json::Value;
 
 /// The values that a path names in a trial; a list on the way gives one per element. Empty if the path names nothing, or
 /// nothing that was measured.
 #[must_use]
-pub fn metric(trial: &Trial, path: &str) -> Vec<f64> {
+pub fn metric(trial: &Trial, path: &MetricPath) -> Vec<f64> {
     let mut values = Vec::new();
     if let Ok(trial) = serde_json::to_value(trial) {
-        let steps: Vec<&str> = path.split('.').collect();
-        collect(&trial, &steps, &mut values);
+        collect(&trial, &path.0, &mut values);
     }
     values
 }
 
-fn collect(value: &Value, steps: &[&str], values: &mut Vec<f64>) {
+fn collect(value: &Value, steps: &[String], values: &mut Vec<f64>) {
     match (value, steps) {
         (Value::Number(number), []) => values.extend(number.as_f64()),
         (Value::Array(elements), []) => elements.iter().for_each(|element| collect(element, &[], values)),
         (Value::Array(elements), [first, rest @ ..]) => {
-            let named = |element: &&Value| element.get("name").and_then(Value::as_str) == Some(first);
+            let named = |element: &&Value| element.get("name").and_then(Value::as_str) == Some(first.as_str());
             let picked: Vec<&Value> = elements.iter().filter(named).collect();
             let (picked, steps) = if picked.is_empty() { (elements.iter().collect(), steps) } else { (picked, rest) };
             picked.into_iter().for_each(|element| collect(element, steps, values));
@@ -149,7 +149,7 @@ mod tests {
             ("verdict.is", &[]),
         ];
         for (path, known) in table {
-            assert_eq!(metric(&trial(), path), known, "{path}");
+            assert_eq!(metric(&trial(), &path.into()), known, "{path}");
         }
     }
 
@@ -186,7 +186,7 @@ mod tests {
             put(&mut trial, &steps);
             let trial: Trial = serde_json::from_value(trial).unwrap_or_else(|error| panic!("{path}: {error}"));
             let asked = path.replace('*', "any");
-            assert!(metric(&trial, &asked).contains(&1.0), "{path}");
+            assert!(metric(&trial, &asked.as_str().into()).contains(&1.0), "{path}");
         }
     }
 

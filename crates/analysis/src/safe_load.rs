@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use experiment::plan::{self, Find, MetricRange, Plan, Requirement};
+use experiment::plan::{self, Find, MetricPath, MetricRange, Plan, Requirement};
 use experiment::quantity::grouped;
 use experiment::search::{self, End, Finished, Inconclusive, ProbeResult};
 use record::events::Ending;
@@ -183,20 +183,24 @@ struct LimitResult {
 }
 
 fn judge(limit: &Requirement, trial: &Trial) -> LimitResult {
-    let judged = |holds, margin, words: String| LimitResult { metric: limit.metric.clone(), holds, margin, words };
-    if let Some(words) = never_back(&limit.metric, trial) {
+    let judged = |holds, margin, words: String| LimitResult { metric: limit.metric.to_string(), holds, margin, words };
+    if let Some(words) = limit.metric.path().and_then(|path| never_back(path, trial)) {
         return judged(Some(false), Some(FAR), words);
     }
-    let Some(value) = worst(&metric(trial, &limit.metric), &limit.range) else {
+    let Some(value) = worst(&values(limit, trial), &limit.range) else {
         return unmeasured(limit, trial);
     };
     let words = format!("{} = {}, asked {}", limit.metric, figure(value), asked_as(&limit.range, figure));
     judged(Some(limit.range.holds(value)), margin(value, &limit.range), words)
 }
 
+fn values(limit: &Requirement, trial: &Trial) -> Vec<f64> {
+    limit.metric.path().map(|path| metric(trial, path)).unwrap_or_default()
+}
+
 /// The value of each limit's metric, where it was measured.
 fn figures(limits: &[Requirement], trial: &Trial) -> BTreeMap<String, f64> {
-    let value = |limit: &Requirement| Some((limit.metric.clone(), worst(&metric(trial, &limit.metric), &limit.range)?));
+    let value = |limit: &Requirement| Some((limit.metric.to_string(), worst(&values(limit, trial), &limit.range)?));
     limits.iter().filter_map(value).collect()
 }
 
@@ -207,21 +211,21 @@ fn unmeasured(limit: &Requirement, trial: &Trial) -> LimitResult {
     let metric = &limit.metric;
     if outcomes.ok < all.div_ceil(2) {
         let words = format!("{metric} has no value: only {} of {all} operations succeeded", outcomes.ok);
-        return LimitResult { metric: metric.clone(), holds: Some(false), margin: Some(FAR), words };
+        return LimitResult { metric: metric.to_string(), holds: Some(false), margin: Some(FAR), words };
     }
-    let needed = metric.rsplit('.').next().and_then(named).map(Quantiles::samples_for);
+    let needed = metric.path().and_then(|path| named(path.0.last()?)).map(Quantiles::samples_for);
     let words = match needed {
         Some(needed) => format!(
             "{metric} was not measured: it takes {needed} operations within the measured part, more than this load makes in its time"
         ),
         None => format!("{metric} was not measured"),
     };
-    LimitResult { metric: metric.clone(), holds: None, margin: None, words }
+    LimitResult { metric: metric.to_string(), holds: None, margin: None, words }
 }
 
 /// Times of an outage that are missing because they never came to an end within the trial: worse than any bound.
-fn never_back(metric: &str, trial: &Trial) -> Option<String> {
-    let parts: Vec<&str> = metric.split('.').collect();
+fn never_back(metric: &MetricPath, trial: &Trial) -> Option<String> {
+    let parts: Vec<&str> = metric.0.iter().map(String::as_str).collect();
     let time: fn(&Outage) -> Option<f64> = match *parts.last()? {
         "back_to_baseline_s" => |outage| outage.back_to_baseline_s,
         "first_ok_s" => |outage| outage.first_ok_s,
@@ -267,7 +271,7 @@ mod tests {
 
     fn limit(metric: &str, below: f64) -> Requirement {
         Requirement {
-            metric: metric.to_owned(),
+            metric: metric.into(),
             range: MetricRange { below: Some(below), ..MetricRange::default() },
             filter: BTreeMap::new(),
         }
@@ -277,7 +281,7 @@ mod tests {
         let template = |condition: &str| plan::Trial {
             surviving: Some(condition.to_owned()),
             load: Some(plan::Load { rate: Some(plan::Rate::Constant(1000.0)), ..synthetic::load(10, 10.0) }),
-            lab: plan::Lab { speed: 1.0, ..plan::Lab::default() },
+            lab: plan::Lab::default(),
             ..synthetic::trial(synthetic::load(10, 10.0))
         };
         Find {

@@ -2,12 +2,7 @@
 //! known to the slot.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use std::collections::BTreeMap;
-
-use experiment::plan::{
-    self, Fault, Find, Lab, Load, Plan, Requirement, Retry, Step, StepOrder, Target, TargetKind, Trial, Warmup, When,
-    WhenFailed,
-};
+use experiment::plan::{self, Fault, Find, Load, Plan, Requirement, Step, Target, TargetKind, Trial, Warmup, When};
 use hdrhistogram::Histogram;
 use record::hlog::HistogramCounts;
 use record::results::Outage;
@@ -21,8 +16,6 @@ use crate::stats::timeline::Timeline;
 pub(crate) fn trial(load: Load) -> Trial {
     Trial {
         id: "001".into(),
-        variant: None,
-        point: BTreeMap::new(),
         repeat: 1,
         seed: 1,
         target: Target {
@@ -30,12 +23,8 @@ pub(crate) fn trial(load: Load) -> Trial {
             protocol: "http".into(),
             tls: Default::default(),
         },
-        lab: Lab::default(),
-        prepare: Vec::new(),
         load: Some(load),
-        faults: Vec::new(),
-        surviving: None,
-        steps: Vec::new(),
+        ..Trial::default()
     }
 }
 
@@ -43,25 +32,12 @@ pub(crate) fn trial(load: Load) -> Trial {
 pub(crate) fn load(agents: u32, time_s: f64) -> Load {
     Load {
         agents,
-        from: Vec::new(),
-        ramp_s: 0.0,
         time_s,
         timeout_s: 1.0,
         drain_s: 1.0,
-        think_s: 0.0,
-        think_spread_pct: 0.0,
         warmup: Warmup::Seconds(0.0),
-        retry: Retry::FailFast,
-        reconnect_s: 0.1,
-        connections: Default::default(),
-        rate: None,
-        backlog: None,
-        threads: None,
-        order: StepOrder::Cycle,
-        when_failed: WhenFailed::GoOn,
         steps: vec![Step { call: "get".into(), name: "get".into(), ..Step::default() }],
-        feeds: Vec::new(),
-        script: None,
+        ..Load::default()
     }
 }
 
@@ -70,14 +46,11 @@ pub(crate) fn fault(name: &str, at_s: f64) -> Fault {
     Fault {
         name: name.into(),
         kind: "call".into(),
-        on: "one".into(),
-        with: BTreeMap::new(),
         when: When::At(at_s),
-        for_s: None,
         seed: 1,
         label: "a call".into(),
         colour: "#cc0000".into(),
-        standing: false,
+        ..Fault::default()
     }
 }
 

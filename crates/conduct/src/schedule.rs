@@ -141,7 +141,6 @@ impl FaultSchedule {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
 
     use experiment::catalog::Heals;
     use experiment::plan::{Fault, When};
@@ -152,14 +151,12 @@ mod tests {
         Fault {
             name: name.to_owned(),
             kind: "kill".to_owned(),
-            on: "one".to_owned(),
-            with: BTreeMap::new(),
             when,
             for_s,
             seed: 1,
             label: name.to_owned(),
             colour: "#000000".to_owned(),
-            standing: false,
+            ..Fault::default()
         }
     }
 

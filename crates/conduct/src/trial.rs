@@ -546,24 +546,15 @@ fn preparation_load(prepare: &plan::Prepare, load: Option<&plan::Load>) -> plan:
     plan::Load {
         agents: u32::try_from(prepare.count.min(AGENTS)).unwrap_or(1),
         from: load.map(|load| load.from.clone()).unwrap_or_default(),
-        ramp_s: 0.0,
         time_s: f64::from(u32::MAX),
-        timeout_s: 10.0,
         drain_s: 10.0,
-        think_s: 0.0,
-        think_spread_pct: 0.0,
         warmup: plan::Warmup::Seconds(0.0),
         retry: plan::Retry::Tries { tries: 5, wait_s: 0.1 },
-        reconnect_s: 0.1,
-        connections: Default::default(),
-        rate: None,
-        backlog: None,
         threads: Some(1),
-        order: plan::StepOrder::Cycle,
-        when_failed: plan::WhenFailed::GoOn,
         steps: vec![prepare.step.clone()],
         feeds: load.map(|load| load.feeds.clone()).unwrap_or_default(),
         script: load.and_then(|load| load.script.clone()),
+        ..plan::Load::default()
     }
 }
 
@@ -653,7 +644,6 @@ fn accepted(answer: &ClientAnswer) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
 
     use experiment::plan::{FORMAT, Host, Lab, Plan, Target, TargetKind, Trial};
     use record::events::Phase;
@@ -664,8 +654,6 @@ mod tests {
         let host = |name: &&str| Host { name: (*name).to_owned(), ..Host::default() };
         Trial {
             id: id.to_owned(),
-            variant: None,
-            point: BTreeMap::new(),
             repeat: 1,
             seed: 1,
             target: Target {
@@ -674,11 +662,7 @@ mod tests {
                 tls: Default::default(),
             },
             lab: Lab { hosts: hosts.iter().map(host).collect(), measure_storage, speed: 1.0, ..Lab::default() },
-            prepare: Vec::new(),
-            load: None,
-            faults: Vec::new(),
-            surviving: None,
-            steps: Vec::new(),
+            ..Trial::default()
         }
     }
 

@@ -1,13 +1,13 @@
-//! The declarative tables of keys: for each section of a file which keys it has, what they take, what they default
-//! to, and a line of help. The checker, the JSON Schema and the reference are all derived from them.
+//! What a key of a section is, and the one place where each is declared: `section!` makes of a line the table that the
+//! checker, the JSON Schema and the reference are derived from, and the field of the plan with its reader.
+
+use serde_json::{Value as Json, json};
 
 use crate::quantity::Quantity;
 use crate::tree::TomlTable;
 
-pub(crate) mod experiment;
-
 /// A key of a section.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Key {
     /// The word on the left of the `=`, or the section's name.
     pub name: &'static str,
@@ -104,6 +104,17 @@ impl KeyType {
         }
     }
 
+    /// A default as a value.
+    pub fn default_value(&self, text: &str) -> Json {
+        match self {
+            Self::Whole { .. } | Self::Number | Self::Positive | Self::Boolean => {
+                serde_json::from_str(text).unwrap_or_else(|_| json!(text))
+            }
+            Self::Either([first, ..], _) => first.default_value(text),
+            _ => json!(text),
+        }
+    }
+
     /// The keys below it, if it is a section.
     pub fn keys(&self) -> &'static [Key] {
         match self {
@@ -128,22 +139,8 @@ impl KeyType {
 }
 
 impl Key {
-    pub(crate) const fn new(name: &'static str, kind: KeyType, help: &'static str) -> Self {
-        Self { name, kind, need: Need::Optional, help, elsewhere: &[] }
-    }
-
-    pub(crate) const fn required(mut self) -> Self {
-        self.need = Need::Required;
-        self
-    }
-
-    pub(crate) const fn or(mut self, default: &'static str) -> Self {
-        self.need = Need::Default(default);
-        self
-    }
-
-    pub(crate) const fn elsewhere(mut self, words: &'static [&'static str]) -> Self {
-        self.elsewhere = words;
+    pub(crate) const fn with(mut self, need: Need) -> Self {
+        self.need = need;
         self
     }
 
@@ -165,6 +162,145 @@ impl Key {
         }
         sections
     }
+}
+
+/// A number of things.
+pub(crate) const COUNT: KeyType = KeyType::Whole { min: 1, max: u32::MAX as i64 };
+/// A time that takes a while.
+pub(crate) const TIME: KeyType = KeyType::Duration { zero: false };
+/// A time that may be none.
+pub(crate) const PAUSE: KeyType = KeyType::Duration { zero: true };
+pub(crate) const TEXTS: KeyType = KeyType::List(&KeyType::Text);
+pub(crate) const SIZE: KeyType = KeyType::Quantity(Quantity::Size);
+pub(crate) const BYTE_RATE: KeyType = KeyType::Quantity(Quantity::ByteRate);
+pub(crate) const BIT_RATE: KeyType = KeyType::Quantity(Quantity::BitRate);
+
+/// Declares the keys of a section, a line each, and with `struct` what is read from it:
+///
+/// ```text
+/// section! {
+///     /// `[load.retry]`.
+///     struct RetryPause = RETRY {
+///         tries: COUNT => Option<u32>, "Attempts in all", ["attempts"];
+///         wait = "50ms": PAUSE => wait_s: f64, "Pause between attempts";
+///     }
+/// }
+/// ```
+///
+/// - `wait = "50ms"` has a default and `wait = required` must be there; `: PAUSE` is the [`KeyType`].
+/// - `=> wait_s: f64` is the field, named as the key without `wait_s:`, in base units. `= |section| …` reads it in another
+///   way than [`crate::section::Section::get`]. A key without `=>` is read by hand, a line that begins with `=>` is a field without a key,
+///   and one without reader is left to be filled in.
+/// - Then its help, which is the field's documentation too, and what other tools call it.
+/// - `..OTHER: name, file = required;` has these keys of another section as well.
+///
+/// The struct's default is what is read from a section in which nothing stands.
+macro_rules! section {
+    (@need) => { Need::Optional };
+    (@need required) => { Need::Required };
+    (@need $default:literal) => { Need::Default($default) };
+    (@read $key:expr) => { |section: &$crate::section::Section<'_>| section.get($key).unwrap_or_default() };
+    (@read $key:expr, $read:expr) => { $read };
+
+    (@ $head:tt [$($keys:tt)*] $fields:tt
+        ..$table:ident: $($key:ident $(= $need:tt)?),+; $($rest:tt)*) => {
+        section!(@ $head [$($keys)* $(find_const($table, stringify!($key)) $(.with(section!(@need $need)))?,)+] $fields $($rest)*);
+    };
+    (@ $head:tt $keys:tt [$($fields:tt)*]
+        $(#[$attr:meta])* => $field:ident: $type:ty $(= $read:expr)?, $help:literal; $($rest:tt)*) => {
+        section!(@ $head $keys [$($fields)* $(#[$attr])* #[doc = $help] $field: $type = section!(@read "" $(, $read)?);] $($rest)*);
+    };
+    (@ $head:tt [$($keys:tt)*] [$($fields:tt)*]
+        $(#[$attr:meta])* $key:ident $(= $need:tt)?: $kind:expr => $field:ident: $type:ty $(= $read:expr)?,
+        $help:literal $(, [$($other:literal),*])?; $($rest:tt)*) => {
+        section!(@ $head
+            [$($keys)* Key {
+                name: stringify!($key),
+                kind: $kind,
+                need: section!(@need $($need)?),
+                help: $help,
+                elsewhere: &[$($($other),*)?],
+            },]
+            [$($fields)* $(#[$attr])* #[doc = $help] $field: $type = section!(@read stringify!($key) $(, $read)?);]
+            $($rest)*);
+    };
+    (@ $head:tt $keys:tt $fields:tt
+        $(#[$attr:meta])* $key:ident $(= $need:tt)?: $kind:expr => $type:ty,
+        $help:literal $(, [$($other:literal),*])?; $($rest:tt)*) => {
+        section!(@ $head $keys $fields
+            $(#[$attr])* $key $(= $need)?: $kind => $key: $type, $help $(, [$($other),*])?; $($rest)*);
+    };
+    (@ $head:tt [$($keys:tt)*] $fields:tt
+        $key:ident $(= $need:tt)?: $kind:expr, $help:literal $(, [$($other:literal),*])?; $($rest:tt)*) => {
+        section!(@ $head
+            [$($keys)* Key {
+                name: stringify!($key),
+                kind: $kind,
+                need: section!(@need $($need)?),
+                help: $help,
+                elsewhere: &[$($($other),*)?],
+            },]
+            $fields $($rest)*);
+    };
+    (@ [$table:ident] [$($keys:tt)*] []) => {
+        pub(crate) const $table: &[$crate::keys::Key] = {
+            #[allow(unused_imports, reason = "not every section has every kind")]
+            use $crate::keys::{*, KeyType::*};
+            &[$($keys)*]
+        };
+    };
+    (@ [$(#[$meta:meta])* $vis:vis struct $name:ident = $table:ident] $keys:tt
+        [$($(#[$attr:meta])* $field:ident: $type:ty = $read:expr;)*]) => {
+        section!(@ [$table] $keys []);
+
+        $(#[$meta])*
+        $vis struct $name {
+            $($(#[$attr])* $vis $field: $type,)*
+        }
+
+        impl $name {
+            /// What stands in the section. What is wrong there has been reported, and is as if it were not there.
+            pub(crate) fn read(section: &$crate::section::Section<'_>) -> Self {
+                Self {
+                    $($field: {
+                        let read: fn(&$crate::section::Section<'_>) -> $type = $read;
+                        read(section)
+                    },)*
+                }
+            }
+        }
+
+        impl Default for $name {
+            fn default() -> Self {
+                $crate::section::Section::nothing($table, Self::read)
+            }
+        }
+    };
+
+    (const $table:ident { $($entries:tt)* }) => {
+        section!(@ [$table] [] [] $($entries)*);
+    };
+    ($(#[$meta:meta])* $vis:vis struct $name:ident = $table:ident { $($entries:tt)* }) => {
+        section!(@ [$(#[$meta])* $vis struct $name = $table] [] [] $($entries)*);
+    };
+}
+pub(crate) use section;
+
+/// The key of that name, in a constant.
+pub(crate) const fn find_const(keys: &[Key], name: &str) -> Key {
+    let mut index = 0;
+    while !is_same(keys[index].name.as_bytes(), name.as_bytes()) {
+        index += 1;
+    }
+    keys[index]
+}
+
+const fn is_same(a: &[u8], b: &[u8]) -> bool {
+    let mut at = 0;
+    while at < a.len() && at < b.len() && a[at] == b[at] {
+        at += 1;
+    }
+    at == a.len() && at == b.len()
 }
 
 /// The key of that name.
@@ -193,168 +329,3 @@ fn collect_homes(keys: &'static [Key], path: &str, name: &str, found: &mut Vec<S
         }
     }
 }
-
-const TEXTS: KeyType = KeyType::Map(&KeyType::Text);
-
-/// The keys of a `target.toml`.
-pub(crate) const MANIFEST: &[Key] = &[
-    Key::new("about", KeyType::Table(ABOUT), "What it is").required(),
-    Key::new("parameters", KeyType::Map(&KeyType::Table(PARAMETER)), "What an experiment may choose, each by its name"),
-    Key::new("process", KeyType::Tables(PROCESS), "The programs that make it up").required(),
-    Key::new("hooks", KeyType::Table(HOOKS), "Executables in the folder that answer with one JSON object"),
-    Key::new("metrics", KeyType::Table(METRICS), "Figures that it gives of itself, in Prometheus' text format"),
-    Key::new("log", KeyType::Table(LOG), "What its processes write that belongs into the records"),
-];
-
-const ABOUT: &[Key] = &[
-    Key::new("what", KeyType::Text, "One line").required(),
-    Key::new("version", KeyType::Text, "Its version, or that of its sources").required(),
-    Key::new("licence", KeyType::Text, "An SPDX expression").required().elsewhere(&["license"]),
-    Key::new("article", KeyType::Text, "The article it comes from"),
-    Key::new("protocol", KeyType::Text, "What its service port speaks; a parameter may decide: \"{protocol}\"")
-        .required(),
-    Key::new("service", KeyType::Text, "\"role.port\": where clients go").required(),
-    Key::new(
-        "members",
-        KeyType::Text,
-        "The role whose hosts are its members, where clients go to something in front of them",
-    ),
-];
-
-const PARAMETER: &[Key] = &[
-    Key::new("type", KeyType::Choice(&["choice", "integer", "boolean", "text", "duration"]), "What it takes")
-        .required(),
-    Key::new("of", KeyType::List(&KeyType::Text), "For a choice: the list"),
-    Key::new("min", KeyType::Whole { min: i64::MIN, max: i64::MAX }, "For an integer: the smallest"),
-    Key::new("max", KeyType::Whole { min: i64::MIN, max: i64::MAX }, "For an integer: the largest"),
-    Key::new("default", KeyType::Scalar, "Used where the experiment gives none").required(),
-    Key::new("help", KeyType::Text, "One line").required(),
-];
-
-const PROCESS: &[Key] = &[
-    Key::new("role", KeyType::Name, "Its name within the target").required().elsewhere(&["name"]),
-    Key::new(
-        "run",
-        KeyType::List(&KeyType::Text),
-        "Program and arguments, with placeholders such as {target}, {host}, {port.NAME}",
-    )
-    .required()
-    .elsewhere(&["command", "cmd", "exec"]),
-    Key::new("env", TEXTS, "More environment, with the same placeholders"),
-    Key::new("ports", KeyType::List(&KeyType::Name), "Names of the ports it listens on"),
-    Key::new("data", KeyType::Boolean, "Whether it wants a private data folder").or("false"),
-    Key::new("after", KeyType::Text, "The role that must be ready before this one starts"),
-    Key::new("ready", KeyType::Table(READY), "When it counts as ready; left out: its first port accepts a connection"),
-    Key::new("stop", KeyType::Table(STOP), "How it is asked to stop"),
-];
-
-const READY: &[Key] = &[
-    Key::new("call", KeyType::Text, "This operation of the protocol is ok"),
-    Key::new("tcp", KeyType::Text, "This port, by name, accepts a connection"),
-    Key::new("http", KeyType::Text, "A GET of this URL answers 2xx"),
-    Key::new("within", KeyType::Duration { zero: false }, "How long it may take").or("30s").elsewhere(&["timeout"]),
-];
-
-const STOP: &[Key] = &[
-    Key::new("signal", KeyType::Choice(&["TERM", "INT", "QUIT", "HUP", "KILL"]), "What it is sent").or("TERM"),
-    Key::new("within", KeyType::Duration { zero: true }, "How long it is given before it is killed")
-        .or("5s")
-        .elsewhere(&["timeout"]),
-];
-
-const HOOKS: &[Key] = &[
-    Key::new("install", KeyType::Text, "install check, install apply: what is missing, and putting it there"),
-    Key::new("inspect", KeyType::Text, "Versions and settings, for the records"),
-    Key::new("leader", KeyType::Text, "Which member leads"),
-    Key::new("audit", KeyType::Text, "What the members hold, for the checks after a run"),
-    Key::new("reset", KeyType::Text, "Puts it back into its first state"),
-    Key::new("versions", KeyType::Text, "Versions of what is installed for it, before anything is started"),
-    Key::new(
-        "install_with",
-        KeyType::List(&KeyType::Text),
-        "The parameters that install and versions are told, once for each set of their values; left out: all of them",
-    ),
-];
-
-const METRICS: &[Key] = &[
-    Key::new("url", KeyType::Text, "Where each host has them: \"http://{host}:{port.NAME}/metrics\"").required(),
-    Key::new("keep", KeyType::List(&KeyType::Text), "Names, without labels, of those that are recorded each second")
-        .required(),
-];
-
-const LOG: &[Key] = &[
-    Key::new(
-        "notable",
-        KeyType::List(&KeyType::Text),
-        "A line that has one of these texts in it becomes an event, as it stands",
-    ),
-    Key::new(
-        "alarming",
-        KeyType::List(&KeyType::Text),
-        "The same, and such a line makes the trial suspect, in the words of whoever wrote it",
-    ),
-];
-
-const SIZE: KeyType = KeyType::Quantity(Quantity::Size);
-const BYTE_RATE: KeyType = KeyType::Quantity(Quantity::ByteRate);
-
-/// The keys of a profile: `profiles/NAME.toml`.
-pub(crate) const PROFILE: &[Key] = &[
-    Key::new("what", KeyType::Text, "One line").required().elsewhere(&["about", "description", "title"]),
-    Key::new("cpu", KeyType::Table(CPU), "Its processor; left out: not limited").elsewhere(&["cores", "processor"]),
-    Key::new("memory", KeyType::Table(MEMORY), "Its memory; left out: not limited").elsewhere(&["ram"]),
-    Key::new("link", KeyType::Table(LINK), "Its network link; left out: not limited").elsewhere(&["network", "net"]),
-    Key::new("disk", KeyType::Table(DISK), "The disk that data is on; left out: not limited").elsewhere(&["storage"]),
-    Key::new("power", KeyType::Table(POWER), "What it draws; left out: not known").elsewhere(&["watts"]),
-    Key::new("price", KeyType::Table(PRICE), "What it cost; left out: not known").elsewhere(&["cost"]),
-    Key::new("lifetime_years", KeyType::Positive, "Years over which the price is spread").elsewhere(&["lifetime"]),
-];
-
-const SOURCE: Key = Key::new("source", KeyType::Text, "Where the figures of this section come from").required();
-
-const CPU: &[Key] = &[
-    Key::new("cores", KeyType::Whole { min: 1, max: 1024 }, "Its cores; left out: as many as the CPUs it runs on")
-        .elsewhere(&["cpus", "count"]),
-    Key::new(
-        "speed",
-        KeyType::Positive,
-        "What each can do, in cores of the machine that plays it: 0.1 is a tenth of one",
-    ),
-    Key::new(
-        "score",
-        KeyType::Positive,
-        "Rounds/s of one core, by `plimsoll profile measure`; without `speed`, it is held against the score of the \
-         machine that plays it",
-    ),
-    SOURCE,
-];
-
-const MEMORY: &[Key] = &[Key::new("size", SIZE, "How much").required(), SOURCE];
-
-const LINK: &[Key] = &[
-    Key::new("rate", KeyType::Quantity(Quantity::BitRate), "Bits/s, each way").elsewhere(&["bandwidth", "speed"]),
-    Key::new("delay", KeyType::Duration { zero: false }, "Added to each packet that leaves").elsewhere(&["latency"]),
-    Key::new("loss_pct", KeyType::Number, "Packets lost, percent").elsewhere(&["loss"]),
-    SOURCE,
-];
-
-const DISK: &[Key] = &[
-    Key::new("size", SIZE, "How large"),
-    Key::new("read_iops", KeyType::Positive, "Random reads/s"),
-    Key::new("write_iops", KeyType::Positive, "Random writes/s, each on the disk before the next"),
-    Key::new("read_rate", BYTE_RATE, "Bytes/s, reading"),
-    Key::new("write_rate", BYTE_RATE, "Bytes/s, writing"),
-    SOURCE,
-];
-
-const POWER: &[Key] = &[
-    Key::new("idle_watts", KeyType::Positive, "Drawn when idle").elsewhere(&["idle"]),
-    Key::new("load_watts", KeyType::Positive, "Drawn with all cores busy").elsewhere(&["load"]),
-    SOURCE,
-];
-
-const PRICE: &[Key] = &[
-    Key::new("amount", KeyType::Positive, "How much").required(),
-    Key::new("currency", KeyType::Text, "ISO 4217, such as \"EUR\"").required(),
-    SOURCE,
-];

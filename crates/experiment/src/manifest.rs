@@ -6,12 +6,48 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::keys::MANIFEST;
+use crate::keys::section;
 use crate::plan::target::refusal;
 use crate::problem::{Problem, Problems, nearest_hint, nearest_name};
 use crate::section::{Mode, Section, SectionWalk};
 use crate::source::{self, Source};
 use crate::tree::{Node, TableEntry, TextSpan};
+
+section! {
+    const MANIFEST {
+        about = required: Table(ABOUT), "What it is";
+        parameters: Map(&Table(PARAMETER)), "What an experiment may choose, each by its name";
+        process = required: Tables(PROCESS), "The programs that make it up";
+        hooks: Table(HOOKS), "Executables in the folder that answer with one JSON object";
+        metrics: Table(METRICS), "Figures that it gives of itself, in Prometheus' text format";
+        log: Table(LOG), "What its processes write that belongs into the records";
+    }
+}
+
+section! {
+    const PARAMETER {
+        type = required: Choice(&["choice", "integer", "boolean", "text", "duration"]), "What it takes";
+        of: TEXTS, "For a choice: the list";
+        min: Whole { min: i64::MIN, max: i64::MAX }, "For an integer: the smallest";
+        max: Whole { min: i64::MIN, max: i64::MAX }, "For an integer: the largest";
+        default = required: Scalar, "Used where the experiment gives none";
+        help = required: Text, "One line";
+    }
+}
+
+section! {
+    const HOOKS {
+        install: Text, "install check, install apply: what is missing, and putting it there";
+        inspect: Text, "Versions and settings, for the records";
+        leader: Text, "Which member leads";
+        audit: Text, "What the members hold, for the checks after a run";
+        reset: Text, "Puts it back into its first state";
+        versions: Text, "Versions of what is installed for it, before anything is started";
+        install_with: TEXTS,
+            "The parameters that install and versions are told, once for each set of their values; left out: all of \
+             them";
+    }
+}
 
 /// A target folder's `target.toml`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -44,41 +80,41 @@ impl Manifest {
     }
 }
 
-/// `[log]`: a line of a process's output that has one of these texts in it becomes an event.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LogTexts {
-    /// Worth reading.
-    pub notable: Vec<String>,
-    /// Signs that the target is not whole: they make a trial suspect.
-    pub alarming: Vec<String>,
+section! {
+    /// `[log]`: a line of a process's output that has one of these texts in it becomes an event.
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+    pub struct LogTexts = LOG {
+        notable: TEXTS => Vec<String>, "A line that has one of these texts in it becomes an event, as it stands";
+        alarming: TEXTS => Vec<String>,
+            "The same, and such a line makes the trial suspect, in the words of whoever wrote it";
+    }
 }
 
-/// `[metrics]`: figures that the target gives of itself, in Prometheus' text format.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Metrics {
-    /// Where each host has them; placeholders as for the process that serves.
-    pub url: String,
-    /// Names, without labels, of those that are recorded.
-    pub keep: Vec<String>,
+section! {
+    /// `[metrics]`: figures that the target gives of itself, in Prometheus' text format.
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+    pub struct Metrics = METRICS {
+        url = required: Text => String, "Where each host has them: \"http://{host}:{port.NAME}/metrics\"";
+        keep = required: TEXTS => Vec<String>, "Names, without labels, of those that are recorded each second";
+    }
 }
 
-/// `[about]`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct About {
-    /// One line.
-    pub what: String,
-    /// Version of the target, or of its sources.
-    pub version: String,
-    /// SPDX expression.
-    pub licence: String,
-    /// The article it comes from, if any.
-    pub article: Option<String>,
-    /// The protocol that its service port speaks. A parameter may decide: `"{protocol}"`.
-    pub protocol: String,
-    /// `role.port`: where clients go.
-    pub service: String,
-    /// The role whose hosts are the members: whom faults hit, hooks ask and metrics are asked of. The service's, unless said.
-    pub members: String,
+section! {
+    /// `[about]`.
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+    pub struct About = ABOUT {
+        what = required: Text => String, "One line";
+        version = required: Text => String, "Its version, or that of its sources";
+        licence = required: Text => String, "An SPDX expression", ["license"];
+        article: Text => Option<String>, "The article it comes from";
+        protocol = required: Text => String, "What its service port speaks; a parameter may decide: \"{protocol}\"";
+        service = required: Text => String, "\"role.port\": where clients go";
+        /// Whom faults hit, hooks ask and metrics are asked of.
+        members: Text => members: String = |about| {
+            let serving = || about.text("service")?.split('.').next();
+            about.text("members").or_else(serving).unwrap_or_default().to_owned()
+        }, "The role whose hosts are its members, where clients go to something in front of them";
+    }
 }
 
 /// `[parameters.NAME]`.
@@ -117,35 +153,44 @@ pub enum Takes {
     Duration,
 }
 
-/// `[[process]]`: one program of the target.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Process {
-    /// Its name within the target.
-    pub role: String,
-    /// Program and arguments, with placeholders `{target}`, `{data}`, `{host}`, `{port.NAME}`, `{plimsoll}`
-    /// and `{PARAMETER}`.
-    pub run: Vec<String>,
-    /// More environment, with the same placeholders.
-    pub env: BTreeMap<String, String>,
-    /// Names of the ports it listens on.
-    pub ports: Vec<String>,
-    /// Whether it wants a private data folder.
-    pub data: bool,
-    /// The role that must be ready before this one starts.
-    pub after: Option<String>,
-    /// When it counts as ready.
-    pub ready: Ready,
-    /// How it is asked to stop.
-    pub stop: Stop,
+section! {
+    /// `[[process]]`: one program of the target.
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+    pub struct Process = PROCESS {
+        role = required: Name => String, "Its name within the target", ["name"];
+        run = required: TEXTS => Vec<String>,
+            "Program and arguments, with placeholders such as {target}, {host}, {port.NAME}",
+            ["command", "cmd", "exec"];
+        env: Map(&Text) => BTreeMap<String, String>, "More environment, with the same placeholders";
+        ports: List(&Name) => Vec<String>, "Names of the ports it listens on";
+        data = "false": Boolean => bool, "Whether it wants a private data folder";
+        after: Text => Option<String>, "The role that must be ready before this one starts";
+        ready: Table(READY) => ready: Ready = |_| Ready::default(),
+            "When it counts as ready; left out: its first port accepts a connection";
+        stop: Table(STOP) => stop: Stop = |process| process.section("stop").map_or_else(Stop::default, |stop| Stop::read(&stop)),
+            "How it is asked to stop";
+    }
 }
 
-/// When a process counts as ready.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Ready {
-    /// The check.
-    pub check: ReadyCheck,
-    /// Seconds after which the target is said to have failed to start.
-    pub within_s: f64,
+section! {
+    /// When a process counts as ready.
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+    pub struct Ready = READY {
+        => check: ReadyCheck = |_| ReadyCheck::Tcp(String::new()), "The check";
+        call: Text, "This operation of the protocol is ok";
+        tcp: Text, "This port, by name, accepts a connection";
+        http: Text, "A GET of this URL answers 2xx";
+        within = "30s": TIME => within_s: f64, "How long it may take", ["timeout"];
+    }
+}
+
+section! {
+    /// How a process is asked to stop, before it is killed.
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+    pub struct Stop = STOP {
+        signal = "TERM": Choice(&["TERM", "INT", "QUIT", "HUP", "KILL"]) => String, "What it is sent";
+        within = "5s": PAUSE => within_s: f64, "How long it is given before it is killed", ["timeout"];
+    }
 }
 
 /// What is tried until it succeeds.
@@ -158,15 +203,6 @@ pub enum ReadyCheck {
     Tcp(String),
     /// A GET of this URL (placeholders allowed) answers 2xx.
     Http(String),
-}
-
-/// How a process is asked to stop, before it is killed.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Stop {
-    /// `TERM`, `INT`, `QUIT`, `HUP` or `KILL`.
-    pub signal: String,
-    /// Seconds it is given.
-    pub within_s: f64,
 }
 
 /// Reads the manifest of the target folder `name`.
@@ -182,14 +218,11 @@ pub fn parse(name: &str, source: &Source) -> Result<Manifest, Problems> {
     let root = Section { table: &table, keys: MANIFEST, place: &start };
     let manifest = Manifest {
         name: name.to_owned(),
-        about: about(&root),
+        about: root.section("about").map(|about| About::read(&about)).unwrap_or_default(),
         parameters: parameters(&root, &mut problems),
         processes: processes(&root, &mut problems),
         hooks: hooks(&root, &mut problems),
-        install_with: root
-            .section("hooks")
-            .filter(|hooks| hooks.has("install_with"))
-            .map(|hooks| texts(&hooks, "install_with")),
+        install_with: root.section("hooks").and_then(|hooks| hooks.get("install_with")),
         metrics: metrics(&root, &mut problems),
         log: log(&root, &mut problems),
     };
@@ -198,32 +231,6 @@ pub fn parse(name: &str, source: &Source) -> Result<Manifest, Problems> {
     service(&root, &manifest, &mut problems);
     check_placeholders(&root, &manifest, &mut problems);
     if problems.is_empty() { Ok(manifest) } else { Err(Problems::new(problems, syntax_is_broken)) }
-}
-
-/// A text; empty where there is none, which has been reported.
-fn text(section: &Section<'_>, key: &str) -> String {
-    section.text(key).unwrap_or_default().to_owned()
-}
-
-fn texts(section: &Section<'_>, key: &str) -> Vec<String> {
-    let list = section.node(key).and_then(Node::list).unwrap_or_default();
-    list.iter().filter_map(Node::text).map(ToOwned::to_owned).collect()
-}
-
-fn about(root: &Section<'_>) -> About {
-    let empty = Section { table: &crate::tree::TomlTable::default(), ..*root };
-    let about = root.section("about").unwrap_or(empty);
-    let serving = about.text("service").and_then(|service| service.split('.').next());
-    let members = about.text("members").or(serving).unwrap_or_default();
-    About {
-        what: text(&about, "what"),
-        version: text(&about, "version"),
-        licence: text(&about, "licence"),
-        article: about.text("article").map(ToOwned::to_owned),
-        protocol: text(&about, "protocol"),
-        service: text(&about, "service"),
-        members: members.to_owned(),
-    }
 }
 
 /// `members` has to be a role.
@@ -252,7 +259,6 @@ fn install_with(root: &Section<'_>, manifest: &Manifest, problems: &mut Vec<Prob
 
 fn parameters(root: &Section<'_>, problems: &mut Vec<Problem>) -> BTreeMap<String, Parameter> {
     let mut parameters = BTreeMap::new();
-    let keys = crate::keys::find(MANIFEST, "parameters").map(|key| key.kind.below()).unwrap_or_default();
     for entry in root.entries("parameters") {
         let Some(table) = entry.node.table() else { continue };
         if !is_parameter_name(&entry.key) {
@@ -263,7 +269,7 @@ fn parameters(root: &Section<'_>, problems: &mut Vec<Problem>) -> BTreeMap<Strin
                     .hint(format!("{} stand for other things in `run`", PLACEHOLDERS.join(", "))),
             );
         }
-        let section = Section { table, keys, place: &entry.node.place };
+        let section = Section { table, keys: PARAMETER, place: &entry.node.place };
         if let Some(parameter) = parameter(&entry, &section, problems) {
             parameters.insert(entry.key.clone(), parameter);
         }
@@ -284,8 +290,8 @@ fn parameter(entry: &TableEntry, section: &Section<'_>, problems: &mut Vec<Probl
         }
     }
     let takes = match kind {
-        "choice" => Takes::Choice { of: texts(section, "of") },
-        "integer" => Takes::Integer { min: section.whole("min"), max: section.whole("max") },
+        "choice" => Takes::Choice { of: section.get("of").unwrap_or_default() },
+        "integer" => Takes::Integer { min: section.get("min"), max: section.get("max") },
         "boolean" => Takes::Boolean,
         "text" => Takes::Text,
         "duration" => Takes::Duration,
@@ -306,7 +312,7 @@ fn parameter(entry: &TableEntry, section: &Section<'_>, problems: &mut Vec<Probl
         let problem = Problem::new(&default.place, format!("the default of `{}` cannot be {what}", entry.key));
         problems.push(problem.expected("not a value it takes"));
     }
-    Some(Parameter { takes, default: value, help: text(section, "help") })
+    Some(Parameter { takes, default: value, help: section.get("help").unwrap_or_default() })
 }
 
 fn processes(root: &Section<'_>, problems: &mut Vec<Problem>) -> Vec<Process> {
@@ -314,8 +320,9 @@ fn processes(root: &Section<'_>, problems: &mut Vec<Problem>) -> Vec<Process> {
     let roles: Vec<&str> = sections.iter().filter_map(|section| section.text("role")).collect();
     let mut processes: Vec<Process> = Vec::new();
     for section in &sections {
-        if processes.iter().any(|known| Some(known.role.as_str()) == section.text("role")) {
-            let what = format!("two processes are called `{}`", text(section, "role"));
+        let process = Process::read(section);
+        if processes.iter().any(|known| known.role == process.role) {
+            let what = format!("two processes are called `{}`", process.role);
             problems.push(Problem::new(section.place("role"), what).expected("the second"));
         }
         // One can only wait for what is started before: the file's order is the order of starting.
@@ -336,28 +343,15 @@ fn processes(root: &Section<'_>, problems: &mut Vec<Problem>) -> Vec<Process> {
             };
             problems.push(problem);
         }
-        let run = texts(section, "run");
-        if section.has("run") && run.is_empty() {
+        if section.has("run") && process.run.is_empty() {
             problems.push(Problem::new(section.place("run"), "there is no program to run").expected("an empty list"));
         }
-        let env =
-            section.entries("env").into_iter().filter_map(|entry| Some((entry.key, entry.node.text()?.to_owned())));
-        processes.push(Process {
-            role: text(section, "role"),
-            run,
-            env: env.collect(),
-            ports: texts(section, "ports"),
-            data: section.boolean("data"),
-            after: section.text("after").map(ToOwned::to_owned),
-            ready: ready(section, problems),
-            stop: stop(section),
-        });
+        processes.push(Process { ready: ready(section, &process.ports, problems), ..process });
     }
     processes
 }
 
-fn ready(process: &Section<'_>, problems: &mut Vec<Problem>) -> Ready {
-    let ports = texts(process, "ports");
+fn ready(process: &Section<'_>, ports: &[String], problems: &mut Vec<Problem>) -> Ready {
     let first = ports.first().cloned();
     let Some(section) = process.section("ready") else {
         if first.is_none() {
@@ -368,14 +362,14 @@ fn ready(process: &Section<'_>, problems: &mut Vec<Problem>) -> Ready {
                     .hint("ready = { http = \"http://{host}:…\" }, for example"),
             );
         }
-        return Ready { check: ReadyCheck::Tcp(first.unwrap_or_default()), within_s: WITHIN_S };
+        return Ready { check: ReadyCheck::Tcp(first.unwrap_or_default()), ..Ready::default() };
     };
-    let within_s = section.seconds("within").unwrap_or(WITHIN_S);
+    let text = |key: &str| section.text(key).unwrap_or_default().to_owned();
     let given: Vec<&str> = ["call", "tcp", "http"].into_iter().filter(|key| section.has(key)).collect();
     let check = match given.as_slice() {
-        ["call"] => ReadyCheck::Call(text(&section, "call")),
+        ["call"] => ReadyCheck::Call(text("call")),
         ["tcp"] => {
-            let port = text(&section, "tcp");
+            let port = text("tcp");
             if !ports.contains(&port) {
                 let problem = Problem::absent(section.place("tcp"), format!("this process has no port `{port}`"));
                 problems.push(
@@ -392,24 +386,14 @@ fn ready(process: &Section<'_>, problems: &mut Vec<Problem>) -> Ready {
                 ReadyCheck::Tcp(String::new())
             }
         },
-        [_] => ReadyCheck::Http(text(&section, "http")),
+        [_] => ReadyCheck::Http(text("http")),
         [first, second, ..] => {
             let problem = Problem::new(section.place(second), format!("`{first}` and `{second}` exclude each other"));
             problems.push(problem.expected("a second way to be ready").related(section.place(first), "a first way"));
             ReadyCheck::Tcp(String::new())
         }
     };
-    Ready { check, within_s }
-}
-
-/// As in the table of keys; for a process without `ready`.
-const WITHIN_S: f64 = 30.0;
-
-fn stop(process: &Section<'_>) -> Stop {
-    match process.section("stop") {
-        Some(stop) => Stop { signal: text(&stop, "signal"), within_s: stop.seconds("within").unwrap_or(0.0) },
-        None => Stop { signal: "TERM".to_owned(), within_s: 5.0 },
-    }
+    Ready { check, ..Ready::read(&section) }
 }
 
 fn hooks(root: &Section<'_>, problems: &mut Vec<Problem>) -> BTreeMap<String, String> {
@@ -427,8 +411,8 @@ fn hooks(root: &Section<'_>, problems: &mut Vec<Problem>) -> BTreeMap<String, St
 
 fn metrics(root: &Section<'_>, problems: &mut Vec<Problem>) -> Option<Metrics> {
     let section = root.section("metrics")?;
-    let url = text(&section, "url");
-    if section.has("url") && !url.starts_with("http://") {
+    let metrics = Metrics::read(&section);
+    if section.has("url") && !metrics.url.starts_with("http://") {
         let problem = Problem::new(section.place("url"), "metrics are asked for by http only");
         problems.push(problem.expected("not http://").hint("url = \"http://{host}:{port.NAME}/metrics\""));
     }
@@ -445,23 +429,22 @@ fn metrics(root: &Section<'_>, problems: &mut Vec<Problem>) -> Option<Metrics> {
             problems.push(problem.expected("letters, digits, `_` and `:`, without labels"));
         }
     }
-    Some(Metrics { url, keep: texts(&section, "keep") })
+    Some(metrics)
 }
 
 fn log(root: &Section<'_>, problems: &mut Vec<Problem>) -> LogTexts {
     let Some(section) = root.section("log") else { return LogTexts::default() };
-    let keys = ["notable", "alarming"];
-    if !keys.iter().any(|key| section.has(key)) {
+    if !LOG.iter().any(|key| section.has(key.name)) {
         let problem =
             Problem::absent(section.place, "[log] names no text").expected("neither `notable` nor `alarming`");
         problems.push(problem.hint("notable = [\"cannot\"], for example"));
     }
-    let given = keys.iter().filter_map(|key| section.node(key)?.list()).flatten();
+    let given = LOG.iter().filter_map(|key| section.node(key.name)?.list()).flatten();
     for node in given.filter(|node| node.text().is_some_and(|text| text.trim().is_empty())) {
         let problem = Problem::new(&node.place, "this text is in every line").expected("an empty text");
         problems.push(problem.hint("name some words that only a line has which matters"));
     }
-    LogTexts { notable: texts(&section, "notable"), alarming: texts(&section, "alarming") }
+    LogTexts::read(&section)
 }
 
 /// `service = "role.port"` names a port of a process.

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use serde_json::Value as Json;
 
-use crate::keys::experiment::EXPERIMENT;
 use crate::keys::{self, Key, KeyType};
 use crate::path::{self, PathStep};
+use crate::plan::EXPERIMENT;
 use crate::problem::{Problem, nearest_hint};
 use crate::source::{self, Source};
 use crate::tree::{Node, TableEntry, TextSpan, TomlTable, TomlValue};

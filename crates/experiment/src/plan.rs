@@ -12,24 +12,31 @@ mod find;
 mod gates;
 mod lab;
 mod load;
+mod metric;
 mod operation;
 mod reading;
 pub(crate) mod target;
 pub(crate) mod trial;
 
+pub use fault::{Fault, When};
 pub use find::{Find, NOTHING_LOST, ONE_MEMBER_DOWN};
+pub use gates::{Claim, MetricRange, Requirement};
 pub use lab::{Host, Lab, Network, Port};
-pub use load::{Backlog, Connections, Overflow, Rate, RateStage, Tls, is_offered};
-pub use operation::{AuditAs, AuditEffect, Expected, SlotContent, TextCondition};
+pub use load::{
+    Backlog, Connections, Feed, Load, Overflow, Rate, RateStage, Retry, StepOrder, Warmup, WhenFailed, is_offered,
+};
+pub use metric::{LawParameter, MetricExpression, MetricFunction, MetricPath, MetricTerm};
+pub use operation::{AuditAs, AuditEffect, Expected, SlotContent, Step, TextCondition};
+pub(crate) use reading::EXPERIMENT;
 pub use reading::read;
-pub use target::{BadParameter, parameters};
+pub use target::{BadParameter, Tls, parameters};
 pub use trial::Exercise;
 
 /// Format of `plan.json`.
 pub const FORMAT: u32 = 1;
 
 /// All trials of an experiment, in the order in which they run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     /// [`FORMAT`].
     pub format: u32,
@@ -60,7 +67,7 @@ impl Plan {
 }
 
 /// One point of the sweep × variant × repeat.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Trial {
     /// `001`, `002`, …; also the name of its folder.
     pub id: String,
@@ -90,7 +97,7 @@ pub struct Trial {
 }
 
 /// The system under test.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Target {
     /// Which kind it is.
     #[serde(flatten)]
@@ -131,6 +138,12 @@ pub enum TargetKind {
     },
 }
 
+impl Default for TargetKind {
+    fn default() -> Self {
+        Self::Running { url: String::new() }
+    }
+}
+
 /// `[[prepare]]`: operations done once before each trial, not measured.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Prepare {
@@ -138,245 +151,4 @@ pub struct Prepare {
     pub step: Step,
     /// How many times.
     pub count: u64,
-}
-
-/// `[load]`, with every default filled in. Durations are seconds.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Load {
-    /// Virtual users.
-    pub agents: u32,
-    /// Local addresses that they connect from in turn; empty: the kernel chooses.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub from: Vec<String>,
-    /// Over which the agents start, evenly.
-    pub ramp_s: f64,
-    /// From the first agent's start to the last new operation; includes the ramp.
-    pub time_s: f64,
-    /// For each attempt.
-    pub timeout_s: f64,
-    /// Time given to operations still open at the end.
-    pub drain_s: f64,
-    /// Pause between operations of an agent.
-    pub think_s: f64,
-    /// Each pause is drawn evenly from `think_s` less and more this percent.
-    #[serde(default)]
-    pub think_spread_pct: f64,
-    /// What is cut off before results are taken.
-    pub warmup: Warmup,
-    /// What an agent does when an attempt fails.
-    pub retry: Retry,
-    /// Pause after a refused or failed connect, so that a dead target is not hammered.
-    pub reconnect_s: f64,
-    /// How agents share and keep connections.
-    #[serde(default, skip_serializing_if = "Connections::is_default")]
-    pub connections: Connections,
-    /// Open loop: when operations start; `None` is a closed loop.
-    pub rate: Option<Rate>,
-    /// Bounds the operations that are due and have not begun; `None`: any number may wait.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub backlog: Option<Backlog>,
-    /// Generator threads; `None`: one for every two cores of the machine.
-    pub threads: Option<u32>,
-    /// How an agent goes through `steps`.
-    pub order: StepOrder,
-    /// What becomes of a cycle of which an operation was answered wrong.
-    #[serde(default)]
-    pub when_failed: WhenFailed,
-    /// The operations.
-    pub steps: Vec<Step>,
-    /// CSV files that values come from.
-    pub feeds: Vec<Feed>,
-    /// A file of functions for values and checks, as written: relative to the experiment file.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub script: Option<String>,
-}
-
-/// How an agent goes through its steps.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum StepOrder {
-    /// `[[load.cycle]]`: one after the other, again and again.
-    Cycle,
-    /// `[[load.mix]]`: one at random by weight; each is a cycle of its own.
-    Mix,
-}
-
-/// What becomes of the rest of a cycle. One whose operation failed or timed out ends in any case.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum WhenFailed {
-    /// A wrong answer does not end it, and it counts as done when its last operation is.
-    #[default]
-    #[serde(rename = "go on")]
-    GoOn,
-    /// Whatever is not `ok` ends it, and only one whose every operation was `ok` counts.
-    #[serde(rename = "next cycle")]
-    NextCycle,
-}
-
-/// What is cut off before results are taken.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Warmup {
-    /// Steady state is detected.
-    Auto,
-    /// This long, from load start.
-    Seconds(f64),
-}
-
-/// What an agent does when an attempt fails or times out: the three designs of the name-service article.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "policy", rename_all = "kebab-case")]
-pub enum Retry {
-    /// The first failure is the operation's outcome.
-    FailFast,
-    /// Tries again until it works or the drain ends.
-    Wait {
-        /// Pause between attempts.
-        wait_s: f64,
-    },
-    /// Tries at most so often.
-    Tries {
-        /// Attempts in all.
-        tries: u32,
-        /// Pause between attempts.
-        wait_s: f64,
-    },
-}
-
-/// One operation of a cycle or mix.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Step {
-    /// Operation of the protocol.
-    pub call: String,
-    /// Name in records and reports; `call` where the file gives none. `[a-z0-9_-]+`.
-    pub name: String,
-    /// Argument to template.
-    pub with: BTreeMap<String, String>,
-    /// Field of the answer, or `FIELD/JSON/POINTER`, to what it must be; contradicted: outcome `wrong`.
-    pub expect: BTreeMap<String, Expected>,
-    /// Slot to what it keeps; later templates use it as `{slot}`.
-    pub keep: BTreeMap<String, SlotContent>,
-    /// For a mix; 1 where the file gives none.
-    pub weight: u32,
-    /// For a cycle: done only in every n-th cycle; 1 is always.
-    pub every: u32,
-    /// Every operation goes to `history.jsonl`, and its key is read back after the run.
-    pub audit: bool,
-    /// What an audited operation does, where its protocol does not know.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub audit_as: Option<AuditAs>,
-}
-
-/// `[[load.feed]]`: rows of a CSV file with a header line; `{feed.NAME.COLUMN}` in templates.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Feed {
-    /// Name in templates.
-    pub name: String,
-    /// Path as written, relative to the experiment file.
-    pub file: String,
-    /// Each cycle takes the next row (false) or a random one (true).
-    pub random: bool,
-}
-
-/// `[[fault]]`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Fault {
-    /// Addressed by it: `fault.NAME.at`, `fault.NAME.healed`.
-    pub name: String,
-    /// Kind, from the lab's table.
-    pub kind: String,
-    /// Victim: `one`, `all`, `minority`, `majority`, `leader`, or a member's name.
-    pub on: String,
-    /// The kind's own arguments.
-    pub with: BTreeMap<String, Value>,
-    /// When.
-    pub when: When,
-    /// Healed after so long; `None`: it heals by itself or at the end of the trial.
-    pub for_s: Option<f64>,
-    /// Own seed for the choice of victim.
-    pub seed: u64,
-    /// For charts.
-    pub label: String,
-    /// For charts, `#rrggbb`.
-    pub colour: String,
-    /// A condition and no event: there before the load begins, and until its end. `when` is not looked at then.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub standing: bool,
-}
-
-/// When a fault begins. Seconds from load start, ramp included.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum When {
-    /// Once, at this second.
-    At(f64),
-    /// At `first_s` and then every `every_s`, while the load lasts.
-    Every {
-        /// First time.
-        first_s: f64,
-        /// Period.
-        every_s: f64,
-    },
-    /// So long after another fault began or healed.
-    After {
-        /// The other fault's name.
-        fault: String,
-        /// `healed` if true, else `begun`.
-        healed: bool,
-        /// Seconds after that.
-        plus_s: f64,
-    },
-}
-
-/// The range a metric has to be in; all that are given must hold.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct MetricRange {
-    /// value < this
-    pub below: Option<f64>,
-    /// value > this
-    pub above: Option<f64>,
-    /// value <= this
-    pub at_most: Option<f64>,
-    /// value >= this
-    pub at_least: Option<f64>,
-    /// value == this
-    pub equals: Option<f64>,
-}
-
-impl MetricRange {
-    /// Whether `value` satisfies every bound given.
-    #[must_use]
-    pub fn holds(&self, value: f64) -> bool {
-        self.below.is_none_or(|bound| value < bound)
-            && self.above.is_none_or(|bound| value > bound)
-            && self.at_most.is_none_or(|bound| value <= bound)
-            && self.at_least.is_none_or(|bound| value >= bound)
-            && self.equals.is_none_or(|bound| (value - bound).abs() <= f64::EPSILON * bound.abs().max(1.0))
-    }
-}
-
-/// `[[require]]`: a gate.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Requirement {
-    /// Path inside a trial of `analysis.json`, or a function of such paths.
-    pub metric: String,
-    /// What must hold.
-    pub range: MetricRange,
-    /// Only trials that match: `variant`, or a swept path.
-    pub filter: BTreeMap<String, Value>,
-}
-
-/// `[[claim]]`: what a source says.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Claim {
-    /// In words.
-    pub says: String,
-    /// Where.
-    pub source: String,
-    /// As in [`Requirement`].
-    pub metric: String,
-    /// What must hold for the claim to hold here.
-    pub range: MetricRange,
-    /// As in [`Requirement`].
-    pub filter: BTreeMap<String, Value>,
 }

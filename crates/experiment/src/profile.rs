@@ -5,11 +5,51 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::keys::PROFILE;
+use crate::keys::section;
 use crate::problem::{Problem, Problems};
 use crate::section::{Mode, Section, SectionWalk};
 use crate::source::{self, Source};
 use crate::tree::TextSpan;
+
+section! {
+    const PROFILE {
+        what = required: Text, "One line", ["about", "description", "title"];
+        cpu: Table(CPU), "Its processor; left out: not limited", ["cores", "processor"];
+        memory: Table(MEMORY), "Its memory; left out: not limited", ["ram"];
+        link: Table(LINK), "Its network link; left out: not limited", ["network", "net"];
+        disk: Table(DISK), "The disk that data is on; left out: not limited", ["storage"];
+        power: Table(POWER), "What it draws; left out: not known", ["watts"];
+        price: Table(PRICE), "What it cost; left out: not known", ["cost"];
+        lifetime_years: Positive, "Years over which the price is spread", ["lifetime"];
+    }
+}
+
+section! {
+    const SOURCE { source = required: Text, "Where the figures of this section come from"; }
+}
+
+section! {
+    const CPU {
+        cores: Whole { min: 1, max: 1024 }, "Its cores; left out: as many as the CPUs it runs on", ["cpus", "count"];
+        speed: Positive, "What each can do, in cores of the machine that plays it: 0.1 is a tenth of one";
+        score: Positive,
+            "Rounds/s of one core, by `plimsoll profile measure`; without `speed`, it is held against the score of the \
+             machine that plays it";
+        ..SOURCE: source;
+    }
+}
+
+section! {
+    const MEMORY { size = required: SIZE, "How much"; ..SOURCE: source; }
+}
+
+section! {
+    const POWER {
+        idle_watts: Positive, "Drawn when idle", ["idle"];
+        load_watts: Positive, "Drawn with all cores busy", ["load"];
+        ..SOURCE: source;
+    }
+}
 
 /// What one kind of host is like: `profiles/NAME.toml`, resolved. What a profile does not say is `None`: not limited, not known.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -44,41 +84,40 @@ pub struct Profile {
     pub lifetime_years: Option<f64>,
 }
 
-/// A network link. The same in both directions.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Link {
-    /// Bits/s.
-    pub rate_bits_per_s: Option<f64>,
-    /// Added to each packet that leaves, seconds.
-    pub delay_s: Option<f64>,
-    /// Packets lost, percent.
-    pub loss_pct: Option<f64>,
+section! {
+    /// A network link. The same in both directions.
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+    #[serde(default)]
+    pub struct Link = LINK {
+        rate: BIT_RATE => rate_bits_per_s: Option<f64>, "Bits/s, each way", ["bandwidth", "speed"];
+        delay: TIME => delay_s: Option<f64>, "Added to each packet that leaves", ["latency"];
+        loss_pct: Number => Option<f64>, "Packets lost, percent", ["loss"];
+        ..SOURCE: source;
+    }
 }
 
-/// A disk.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Disk {
-    /// Its size, bytes.
-    pub size_bytes: Option<u64>,
-    /// Random reads/s.
-    pub read_iops: Option<f64>,
-    /// Random writes/s.
-    pub write_iops: Option<f64>,
-    /// Bytes/s, reading.
-    pub read_bytes_per_s: Option<f64>,
-    /// Bytes/s, writing.
-    pub write_bytes_per_s: Option<f64>,
+section! {
+    /// A disk.
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+    #[serde(default)]
+    pub struct Disk = DISK {
+        size: SIZE => size_bytes: Option<u64> = |disk| disk.number("size").map(whole_bytes), "How large";
+        read_iops: Positive => Option<f64>, "Random reads/s";
+        write_iops: Positive => Option<f64>, "Random writes/s, each on the disk before the next";
+        read_rate: BYTE_RATE => read_bytes_per_s: Option<f64>, "Bytes/s, reading";
+        write_rate: BYTE_RATE => write_bytes_per_s: Option<f64>, "Bytes/s, writing";
+        ..SOURCE: source;
+    }
 }
 
-/// A price.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Price {
-    /// How much.
-    pub amount: f64,
-    /// ISO 4217: `EUR`.
-    pub currency: String,
+section! {
+    /// A price.
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+    pub struct Price = PRICE {
+        amount = required: Positive => f64, "How much";
+        currency = required: Text => String, "ISO 4217, such as \"EUR\"";
+        ..SOURCE: source;
+    }
 }
 
 impl Link {
@@ -119,32 +158,19 @@ pub fn parse(name: &str, source: &Source) -> Result<Profile, Problems> {
 fn resolve(name: &str, root: &Section<'_>) -> Profile {
     let of = |section: &str| root.section(section);
     let number = |section: &str, key: &str| of(section)?.number(key);
-    let amount = |section: &str, key: &str| of(section)?.amount(key);
     Profile {
         name: name.to_owned(),
         what: root.text("what").unwrap_or_default().to_owned(),
         source: sources(root),
-        cores: of("cpu").and_then(|cpu| cpu.whole("cores")),
+        cores: of("cpu").and_then(|cpu| cpu.get("cores")),
         core_speed: number("cpu", "speed"),
         score: number("cpu", "score"),
-        memory_bytes: amount("memory", "size").map(whole_bytes),
-        link: Link {
-            rate_bits_per_s: amount("link", "rate"),
-            delay_s: of("link").and_then(|link| link.seconds("delay")),
-            loss_pct: number("link", "loss_pct"),
-        },
-        disk: Disk {
-            size_bytes: amount("disk", "size").map(whole_bytes),
-            read_iops: number("disk", "read_iops"),
-            write_iops: number("disk", "write_iops"),
-            read_bytes_per_s: amount("disk", "read_rate"),
-            write_bytes_per_s: amount("disk", "write_rate"),
-        },
+        memory_bytes: number("memory", "size").map(whole_bytes),
+        link: of("link").map(|link| Link::read(&link)).unwrap_or_default(),
+        disk: of("disk").map(|disk| Disk::read(&disk)).unwrap_or_default(),
         idle_watts: number("power", "idle_watts"),
         load_watts: number("power", "load_watts"),
-        price: of("price").and_then(|price| {
-            Some(Price { amount: price.number("amount")?, currency: price.text("currency")?.to_owned() })
-        }),
+        price: of("price").map(|price| Price::read(&price)),
         lifetime_years: root.number("lifetime_years"),
     }
 }

@@ -5,8 +5,9 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value, json};
 
-use crate::keys::experiment::EXPERIMENT;
-use crate::keys::{Key, KeyType, Need, PROFILE};
+use crate::keys::{Key, KeyType, Need};
+use crate::plan::EXPERIMENT;
+use crate::profile::PROFILE;
 
 /// JSON Schema (2020-12) of an experiment file.
 #[must_use]
@@ -40,22 +41,10 @@ fn property(key: &'static Key, whole: bool) -> Value {
     if let Value::Object(fields) = &mut property {
         fields.insert("description".to_owned(), json!(key.help));
         if let Need::Default(default) = key.need {
-            fields.insert("default".to_owned(), default_value(&key.kind, default));
+            fields.insert("default".to_owned(), key.kind.default_value(default));
         }
     }
     property
-}
-
-fn default_value(kind: &KeyType, default: &str) -> Value {
-    match kind {
-        KeyType::Whole { .. } | KeyType::Number | KeyType::Positive | KeyType::Boolean => {
-            serde_json::from_str(default).unwrap_or_else(|_| json!(default))
-        }
-        KeyType::Either(kinds, _) => {
-            kinds.first().map_or_else(|| json!(default), |first| default_value(first, default))
-        }
-        _ => json!(default),
-    }
 }
 
 fn value(kind: &'static KeyType, whole: bool) -> Value {
@@ -179,8 +168,8 @@ fn shown(kind: &KeyType, default: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::{reference, schema};
-    use crate::keys::experiment::EXPERIMENT;
     use crate::keys::{Key, KeyType, Need};
+    use crate::plan::EXPERIMENT;
 
     #[test]
     fn every_key_is_in_both() {
@@ -233,7 +222,7 @@ mod tests {
             }
         }
         each(EXPERIMENT);
-        each(crate::keys::MANIFEST);
+        each(crate::manifest::MANIFEST);
     }
 
     #[test]

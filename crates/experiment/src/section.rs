@@ -1,6 +1,9 @@
 //! A section of a file against its table of keys: whether it has the shape (unknown and missing keys, wrong types, values outside
 //! their range), and its values, with the defaults of the table.
 
+use serde::de::DeserializeOwned;
+use serde_json::Value as Json;
+
 use crate::duration::{self, DurationError};
 use crate::keys::{self, Key, KeyType, Need};
 use crate::problem::{Problem, join_words, nearest_hint, nearest_name};
@@ -29,49 +32,35 @@ impl<'a> Section<'a> {
         self.node(key).is_some()
     }
 
-    fn default(&self, key: &str) -> Option<&'static str> {
-        match keys::find(self.keys, key).map(|key| key.need) {
-            Some(Need::Default(default)) if !self.has(key) => Some(default),
-            _ => None,
-        }
+    /// What `read` makes of a section in which nothing stands.
+    pub fn nothing<T>(keys: &'static [Key], read: impl Fn(&Section<'_>) -> T) -> T {
+        read(&Section { table: &TomlTable::default(), keys, place: &TextSpan::default() })
     }
 
+    /// The text, or the table's default.
     pub fn text(&self, key: &str) -> Option<&'a str> {
-        self.table.text(key).or_else(|| self.default(key))
+        let default = |key: &Key| if let Need::Default(default) = key.need { Some(default) } else { None };
+        let default = || keys::find(self.keys, key).filter(|key| !self.has(key.name)).and_then(default);
+        self.table.text(key).or_else(default)
     }
 
-    pub fn seconds(&self, key: &str) -> Option<f64> {
-        self.text(key).and_then(|text| duration::parse_s(text).ok())
-    }
-
-    /// A size or rate, in its base unit.
-    pub fn amount(&self, key: &str) -> Option<f64> {
-        match keys::find(self.keys, key)?.kind {
-            KeyType::Quantity(quantity) => quantity.parse(self.text(key)?).ok(),
-            _ => None,
-        }
-    }
-
-    pub fn whole<T: TryFrom<i64> + std::str::FromStr>(&self, key: &str) -> Option<T> {
-        match self.node(key).map(|node| &node.value) {
-            Some(TomlValue::Whole(Some(whole))) => T::try_from(*whole).ok(),
-            Some(_) => None,
-            None => self.default(key).and_then(|default| default.parse().ok()),
-        }
+    /// The value, or the table's default: times in seconds, sizes and rates in their base units.
+    pub fn get<T: DeserializeOwned>(&self, key: &str) -> Option<T> {
+        let key = keys::find(self.keys, key)?;
+        let json = match (self.node(key.name), key.need) {
+            (Some(node), _) => resolved(&key.kind, node),
+            (None, Need::Default(text)) => in_base_unit(&key.kind, text),
+            (None, _) => return None,
+        };
+        serde_json::from_value(json).ok()
     }
 
     pub fn number(&self, key: &str) -> Option<f64> {
-        match self.node(key) {
-            Some(node) => node.number(),
-            None => self.default(key).and_then(|default| default.parse().ok()),
-        }
+        self.get(key)
     }
 
     pub fn boolean(&self, key: &str) -> bool {
-        match self.node(key).map(|node| &node.value) {
-            Some(TomlValue::Boolean(boolean)) => *boolean,
-            _ => false,
-        }
+        self.get(key).unwrap_or_default()
     }
 
     /// A section below this one.
@@ -93,6 +82,32 @@ impl<'a> Section<'a> {
             Some(KeyType::Paths(of)) => table.flattened_until(&|table| of.is_value(table)),
             _ => table.entries.clone(),
         }
+    }
+}
+
+/// The value without its places, in base units; null where it is not of that kind.
+fn resolved(kind: &KeyType, node: &Node) -> Json {
+    match (kind, &node.value) {
+        (KeyType::Scalar | KeyType::Template, _) => node.as_written().map_or(Json::Null, Json::from),
+        (KeyType::List(of), TomlValue::List(list)) => list.iter().map(|node| resolved(of, node)).collect(),
+        (KeyType::Map(of), TomlValue::Table(table)) => {
+            table.entries.iter().map(|entry| (entry.key.clone(), resolved(of, &entry.node))).collect()
+        }
+        (KeyType::Either(kinds, _), _) => {
+            kinds.iter().map(|kind| resolved(kind, node)).find(|json| !json.is_null()).unwrap_or_default()
+        }
+        (KeyType::Duration { .. } | KeyType::Quantity(_), TomlValue::Text(text)) => in_base_unit(kind, text),
+        (KeyType::Duration { .. } | KeyType::Quantity(_), _) => Json::Null,
+        (KeyType::Choice(choices), _) if !node.text().is_some_and(|text| choices.contains(&text)) => Json::Null,
+        _ => node.json(),
+    }
+}
+
+fn in_base_unit(kind: &KeyType, text: &str) -> Json {
+    match kind {
+        KeyType::Duration { .. } => duration::parse_s(text).map_or(Json::Null, Json::from),
+        KeyType::Quantity(quantity) => quantity.parse(text).map_or(Json::Null, Json::from),
+        _ => kind.default_value(text),
     }
 }
 

@@ -11,7 +11,7 @@ use crate::problem::Problem;
 use crate::tree::{Node, TableEntry, TextSpan, TomlTable, TomlValue};
 
 /// A text to be read, such as an experiment file.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Source {
     /// Shown in errors; for a file, its path as the user gave it.
     pub name: String,

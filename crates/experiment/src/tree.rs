@@ -8,7 +8,7 @@ use serde_json::Value as Json;
 use crate::source::Source;
 
 /// A piece of a text.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TextSpan {
     /// Which text.
     pub source: Arc<Source>,

@@ -116,17 +116,11 @@ pub fn manifest(processes: Vec<Process>) -> Manifest {
 pub fn trial(kind: plan::TargetKind) -> plan::Trial {
     plan::Trial {
         id: "001".to_owned(),
-        variant: None,
-        point: BTreeMap::new(),
         repeat: 1,
         seed: 1,
         target: plan::Target { kind, protocol: "lines".to_owned(), tls: Default::default() },
         lab: plan::Lab::default(),
-        prepare: Vec::new(),
-        load: None,
-        faults: Vec::new(),
-        surviving: None,
-        steps: Vec::new(),
+        ..plan::Trial::default()
     }
 }
 

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
-use experiment::plan::{Load, Rate, Retry, Step, StepOrder, Warmup, WhenFailed};
+use experiment::plan::{Load, Rate, Step, Warmup};
 use load::{LoadOrder, LoadPurpose};
 use record::clock::Clock;
 
@@ -26,28 +26,16 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .filter_map(|pair| pair.split_once('='))
         .map(|(name, value)| (name.to_owned(), value.to_owned()))
         .collect();
-    let step = Step { call: call.clone(), name: call.clone(), with, weight: 1, every: 1, ..Step::default() };
+    let step = Step { call: call.clone(), name: call.clone(), with, ..Step::default() };
     let load = Load {
         agents: number(0, 64)?,
-        from: Vec::new(),
-        ramp_s: 0.0,
         time_s: f64::from(number(1, 5)?),
-        timeout_s: 10.0,
         drain_s: 1.0,
-        think_s: 0.0,
-        think_spread_pct: 0.0,
         warmup: Warmup::Seconds(0.0),
-        retry: Retry::FailFast,
-        reconnect_s: 0.1,
-        connections: Default::default(),
         rate: rest.get(3).map(|text| text.parse()).transpose()?.map(Rate::Constant),
-        backlog: None,
         threads: Some(number(2, 1)?),
-        order: StepOrder::Cycle,
-        when_failed: WhenFailed::GoOn,
         steps: vec![step],
-        feeds: Vec::new(),
-        script: None,
+        ..Load::default()
     };
     let orders = LoadOrder {
         protocol: protocol.clone(),

@@ -9,9 +9,7 @@ use std::net::TcpListener;
 use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
-use experiment::plan::{
-    Backlog, Connections, Load, Overflow, Rate, RateStage, Retry, Step, StepOrder, Warmup, WhenFailed,
-};
+use experiment::plan::{Backlog, Connections, Load, Overflow, Rate, RateStage, Step, Warmup};
 use load::{LoadOrder, LoadPurpose};
 use record::clock::Clock;
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
@@ -53,7 +51,7 @@ fn pairs<T: for<'a> From<&'a str>>(pairs: &[(&str, &str)]) -> BTreeMap<String, T
 }
 
 fn steps() -> Vec<Step> {
-    let blank = Step { weight: 1, every: 1, ..Step::default() };
+    let blank = Step { ..Step::default() };
     vec![
         Step {
             call: "save".into(),
@@ -77,25 +75,15 @@ fn steps() -> Vec<Step> {
 fn load(think_s: f64, rate: Option<Rate>) -> Load {
     Load {
         agents: AGENTS,
-        from: Vec::new(),
-        ramp_s: 0.0,
         time_s: 4.5,
         timeout_s: 0.5,
         drain_s: 1.0,
         think_s,
-        think_spread_pct: 0.0,
         warmup: Warmup::Seconds(0.0),
-        retry: Retry::FailFast,
-        reconnect_s: 0.1,
-        connections: Default::default(),
         rate,
-        backlog: None,
         threads: Some(1),
-        order: StepOrder::Cycle,
-        when_failed: WhenFailed::GoOn,
         steps: steps(),
-        feeds: Vec::new(),
-        script: None,
+        ..Load::default()
     }
 }
 

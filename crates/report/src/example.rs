@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use experiment::plan::{self, Load, Plan, Retry, StepOrder, Target, TargetKind, Warmup, WhenFailed};
+use experiment::plan::{self, Load, Plan, Target, TargetKind};
 use record::environment::Environment;
 use record::events::{Ending, Event, What};
 use record::results::{
@@ -63,38 +63,13 @@ fn trial_plan(id: String, variant: Option<String>, point: BTreeMap<String, Value
             protocol: "vsns".to_owned(),
             tls: Default::default(),
         },
-        lab: plan::Lab { speed: 1.0, ..plan::Lab::default() },
-        prepare: Vec::new(),
         load: Some(load()),
-        faults: Vec::new(),
-        surviving: None,
-        steps: Vec::new(),
+        ..plan::Trial::default()
     }
 }
 
 fn load() -> Load {
-    Load {
-        agents: 200,
-        from: Vec::new(),
-        ramp_s: 3.0,
-        time_s: 30.0,
-        timeout_s: 10.0,
-        drain_s: 5.0,
-        think_s: 0.0,
-        think_spread_pct: 0.0,
-        warmup: Warmup::Auto,
-        retry: Retry::FailFast,
-        reconnect_s: 0.1,
-        connections: Default::default(),
-        rate: None,
-        backlog: None,
-        threads: None,
-        order: StepOrder::Cycle,
-        when_failed: WhenFailed::GoOn,
-        steps: Vec::new(),
-        feeds: Vec::new(),
-        script: None,
-    }
+    Load { agents: 200, ramp_s: 3.0, time_s: 30.0, ..Load::default() }
 }
 
 /// Results of a plain load for every trial of a plan: 63,412 calls/s, nothing failed.
@@ -316,7 +291,7 @@ fn judged(plan: &mut Plan, results: &mut Results) {
         plan.claims.push(plan::Claim {
             says,
             source,
-            metric: metric.to_owned(),
+            metric: metric.into(),
             range: plan::MetricRange {
                 at_least: at_least.or(Some(5.0)),
                 at_most: Some(20.0),
@@ -327,7 +302,7 @@ fn judged(plan: &mut Plan, results: &mut Results) {
     }
     let metric = "faults.oops.outage.back_to_baseline_s".to_owned();
     let range = plan::MetricRange { below: Some(0.08), ..plan::MetricRange::default() };
-    plan.requirements.push(plan::Requirement { metric: metric.clone(), range, filter: BTreeMap::new() });
+    plan.requirements.push(plan::Requirement { metric: metric.as_str().into(), range, filter: BTreeMap::new() });
     let asked = "below 0.08".to_owned();
     results.requirements.push(Requirement { metric, asked, value: Some(0.1), holds: false, ..Requirement::default() });
 }

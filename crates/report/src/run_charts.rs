@@ -164,7 +164,7 @@ fn panel(limit: &Requirement, line: &SafeLoad) -> Panel {
     let dots = |name: &str, ink, held: Option<bool>| {
         let of = line.steps.iter().filter(|step| step.held == held);
         let mut points: Vec<(f64, Option<f64>)> =
-            of.map(|step: &SearchStep| (step.value, step.figures.get(&limit.metric).copied())).collect();
+            of.map(|step: &SearchStep| (step.value, step.figures.get(&*limit.metric).copied())).collect();
         points.sort_by(|a, b| a.0.total_cmp(&b.0));
         ChartLine { name: name.to_owned(), ink, shape: LineStyle::Dots, points }
     };

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use experiment::plan::{LawParameter, MetricPath};
 use record::results::Trial;
 use serde_json::Value;
 
@@ -168,8 +169,13 @@ fn bounds([a, b]: [f64; 2], [highest_a, highest_b]: [f64; 2]) -> [f64; 2] {
 }
 
 /// What a metric has at one load, as a share of the best load's.
-pub(super) fn retained(path: &str, variant: Option<&str>, [of, at]: [&str; 2], trials: &[&Trial]) -> FunctionValue {
-    let Ok(load) = at.parse::<f64>() else { return FunctionValue::default() };
+pub(super) fn retained(
+    path: &MetricPath,
+    variant: Option<&str>,
+    of: &str,
+    load: f64,
+    trials: &[&Trial],
+) -> FunctionValue {
     let least = |trial: &Trial| metric(trial, path).into_iter().min_by(f64::total_cmp);
     let part = |curve: VariantCurve| {
         let curve = curve.curve;
@@ -190,19 +196,20 @@ fn over(a: f64, b: f64) -> Option<f64> {
 /// A law that explains less of the variance than this is named beside its parameters.
 const EXPLAINS: f64 = 0.9;
 
-/// The parameter of this name.
-fn parameter(name: &str) -> Option<fn(&FittedLaw) -> f64> {
-    match name {
-        "lambda" => Some(|law| law.lambda),
-        "sigma" => Some(|law| law.sigma),
-        "kappa" => Some(|law| law.kappa),
-        _ => None,
+fn parameter(of: LawParameter) -> fn(&FittedLaw) -> f64 {
+    match of {
+        LawParameter::Lambda => |law| law.lambda,
+        LawParameter::Sigma => |law| law.sigma,
+        LawParameter::Kappa => |law| law.kappa,
     }
 }
 
 /// A parameter of the law fitted to a variant's curve.
-pub(super) fn law(name: &str, variant: Option<&str>, over: &str, trials: &[&Trial]) -> FunctionValue {
-    let Some(parameter) = parameter(name).filter(|_| has_law(over)) else { return FunctionValue::default() };
+pub(super) fn law(of: LawParameter, variant: Option<&str>, over: &str, trials: &[&Trial]) -> FunctionValue {
+    if !has_law(over) {
+        return FunctionValue::default();
+    }
+    let parameter = parameter(of);
     let part = |of: VariantCurve| {
         let curve = of.curve;
         let value = |means: &[Vec<LoadMean>]| usl::fitted(&means[0]).map(|law| parameter(&law));
@@ -213,8 +220,11 @@ pub(super) fn law(name: &str, variant: Option<&str>, over: &str, trials: &[&Tria
 }
 
 /// A parameter of `a`'s law less that of `b`'s.
-pub(super) fn difference(name: &str, names: [&str; 2], over: &str, trials: &[&Trial]) -> FunctionValue {
-    let Some(parameter) = parameter(name).filter(|_| has_law(over)) else { return FunctionValue::default() };
+pub(super) fn difference(of: LawParameter, names: [&str; 2], over: &str, trials: &[&Trial]) -> FunctionValue {
+    if !has_law(over) {
+        return FunctionValue::default();
+    }
+    let parameter = parameter(of);
     let part = |(a, b): (LoadCurve, LoadCurve)| {
         let value = |means: &[Vec<LoadMean>]| {
             let (a, b) = (usl::fitted(&means[0])?, usl::fitted(&means[1])?);
@@ -353,13 +363,13 @@ mod tests {
         // Falls to three quarters of the peak at 64.
         let falls = |n: f64| if n <= 16.0 { 100.0 * n } else { 1_600.0 * (1.0 - 0.25 * (n / 16.0).log2() / 2.0) };
         let trials = trials(None, 3, 0.01, falls);
-        let at = |load: &str| retained(RATE, None, [OVER, load], &each(&trials));
-        let found = at("64");
+        let at = |load: f64| retained(&RATE.into(), None, OVER, load, &each(&trials));
+        let found = at(64.0);
         assert!((found.value.unwrap() - 0.75).abs() < 0.02, "{found:?}");
         assert_eq!((found.holds(&at_least(0.7)), found.holds(&at_least(0.9))), (Holds::Yes, Holds::No));
-        assert_eq!((at("16").value, at("16").range), (Some(1.0), Some([1.0, 1.0])));
-        assert_eq!(at("48").holds(&at_least(0.0)), Holds::NotMeasured);
-        let cycles = retained("throughput.cycles_per_s", None, [OVER, "64"], &each(&trials));
+        assert_eq!((at(16.0).value, at(16.0).range), (Some(1.0), Some([1.0, 1.0])));
+        assert_eq!(at(48.0).holds(&at_least(0.0)), Holds::NotMeasured);
+        let cycles = retained(&"throughput.cycles_per_s".into(), None, OVER, 64.0, &each(&trials));
         assert!((cycles.value.unwrap() - found.value.unwrap()).abs() < 1e-9);
     }
 
@@ -418,7 +428,7 @@ mod tests {
             ("peak_ratio", |trials| peak_ratios(["a", "b"], trials)),
             ("flat_until", |trials| flats(Some("a"), OVER, trials)),
             ("flat_ratio", |trials| flat_ratio(["a", "b"], OVER, trials)),
-            ("retained", |trials| retained(RATE, Some("a"), [OVER, "16"], trials)),
+            ("retained", |trials| retained(&RATE.into(), Some("a"), OVER, 16.0, trials)),
         ];
         let exact = run(0.0, &mut random);
         let truths: Vec<f64> = asked.iter().map(|(_, of)| of(&each(&exact)).value.unwrap()).collect();
@@ -477,14 +487,14 @@ mod tests {
         fn contention_rises_with_a_serial_part() {
             let trials = serial_and_plain(3, 0.02);
             let trials: Vec<&Trial> = trials.iter().collect();
-            let found = difference("sigma", ["serial", "plain"], OVER, &trials);
+            let found = difference(LawParameter::Sigma, ["serial", "plain"], OVER, &trials);
             let [low, high] = found.range.unwrap();
             assert!(low < 0.15 && 0.15 < high && low > 0.05, "{found:?}");
             assert_eq!(found.holds(&above(0.0)), Holds::Yes);
-            let back = difference("sigma", ["plain", "serial"], OVER, &trials);
+            let back = difference(LawParameter::Sigma, ["plain", "serial"], OVER, &trials);
             assert!((back.value.unwrap() + found.value.unwrap()).abs() < 1e-9);
             assert_eq!(back.holds(&above(0.0)), Holds::No, "a negative difference stays negative");
-            let sigma = law("sigma", Some("serial"), OVER, &trials);
+            let sigma = law(LawParameter::Sigma, Some("serial"), OVER, &trials);
             assert!((sigma.value.unwrap() - 0.2).abs() < 0.03 && sigma.range.is_some(), "{sigma:?}");
         }
 
@@ -499,20 +509,19 @@ mod tests {
                     .map(|trial| Trial { repeat: trial.repeat - 3, ..trial }),
             );
             let both: Vec<&Trial> = both.iter().collect();
-            assert_eq!(difference("sigma", ["a", "b"], OVER, &both).holds(&above(0.0)), Holds::NotShown);
+            assert_eq!(difference(LawParameter::Sigma, ["a", "b"], OVER, &both).holds(&above(0.0)), Holds::NotShown);
         }
 
         #[test]
         fn exact_curves_give_back_their_parameters() {
             let trials = serial_and_plain(1, 0.0);
             let trials: Vec<&Trial> = trials.iter().collect();
-            let found = difference("sigma", ["serial", "plain"], OVER, &trials);
+            let found = difference(LawParameter::Sigma, ["serial", "plain"], OVER, &trials);
             assert!((found.value.unwrap() - 0.15).abs() < 1e-6, "{found:?}");
             assert_eq!(found.note, "one trial each: no interval");
-            let kappa = law("kappa", Some("plain"), OVER, &trials).value.unwrap();
+            let kappa = law(LawParameter::Kappa, Some("plain"), OVER, &trials).value.unwrap();
             assert!((kappa - 0.0005).abs() < 1e-7, "{kappa}");
-            assert_eq!(law("kappa", Some("plain"), "load.rate", &trials), FunctionValue::default());
-            assert_eq!(law("kapa", Some("plain"), OVER, &trials), FunctionValue::default());
+            assert_eq!(law(LawParameter::Kappa, Some("plain"), "load.rate", &trials), FunctionValue::default());
         }
 
         #[test]
@@ -522,7 +531,7 @@ mod tests {
                 trial.throughput.operations_per_s = Some(rate);
             }
             let trials: Vec<&Trial> = trials.iter().collect();
-            let found = law("sigma", Some("a"), OVER, &trials);
+            let found = law(LawParameter::Sigma, Some("a"), OVER, &trials);
             assert!(found.note.starts_with("one trial each: no interval; the law explains only "), "{found:?}");
         }
     }

@@ -40,7 +40,7 @@ fn held(metric: &str, range: MetricRange, filter: &[(&str, Value)], trials: &[Tr
 }
 
 fn planned(metric: &str, range: MetricRange) -> plan::Claim {
-    plan::Claim { says: "s".into(), source: "a".into(), metric: metric.to_owned(), range, filter: BTreeMap::new() }
+    plan::Claim { says: "s".into(), source: "a".into(), metric: metric.into(), range, filter: BTreeMap::new() }
 }
 
 fn at_most(bound: f64) -> MetricRange {
@@ -49,7 +49,7 @@ fn at_most(bound: f64) -> MetricRange {
 
 fn gate(metric: &str, range: MetricRange, filter: &[(&str, Value)]) -> Requirement {
     let filter = filter.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect();
-    requirement(&plan::Requirement { metric: metric.to_owned(), range, filter }, &trials())
+    requirement(&plan::Requirement { metric: metric.into(), range, filter }, &trials())
 }
 
 fn at_least(bound: f64) -> MetricRange {
@@ -189,7 +189,7 @@ fn a_function_of_nothing_is_not_measured() {
 fn a_gate_on_a_function_needs_all_of_its_interval() {
     let trials = curves(3, 0.01);
     let gate = |metric: &str, range| {
-        requirement(&plan::Requirement { metric: metric.to_owned(), range, filter: BTreeMap::new() }, &trials).holds
+        requirement(&plan::Requirement { metric: metric.into(), range, filter: BTreeMap::new() }, &trials).holds
     };
     assert!(gate("peak(pi)", at_least(230.0)));
     assert!(!gate("peak(pi)", at_least(240.0)), "it may be less");
@@ -236,7 +236,7 @@ mod ratio {
     const RATE: &str = "throughput.operations_per_s";
 
     fn of(path: &str, trials: &[Trial]) -> FunctionValue {
-        ratio(path, ["a", "b"], &MetricRange::default(), &trials.iter().collect::<Vec<_>>())
+        ratio(&path.into(), ["a", "b"], &MetricRange::default(), &trials.iter().collect::<Vec<_>>())
     }
 
     fn at_least(bound: f64) -> MetricRange {
@@ -320,7 +320,7 @@ mod onset {
     }
 
     fn found(trials: &[Trial]) -> FunctionValue {
-        onset(WRONG, Some("dirty"), OVER, &trials.iter().collect::<Vec<_>>())
+        onset(&WRONG.into(), Some("dirty"), OVER, &trials.iter().collect::<Vec<_>>())
     }
 
     fn at_most(bound: f64) -> MetricRange {
@@ -334,7 +334,10 @@ mod onset {
         let found = found(&trials);
         assert_eq!((found.value, found.note.as_str()), (Some(2e7), "at 20mbit in 1 of 3, not at 100mbit"));
         assert_eq!((found.holds(&at_most(2e7)), found.holds(&at_most(5e6))), (Holds::Yes, Holds::No));
-        assert_eq!(onset(WRONG, Some("sync"), OVER, &trials.iter().collect::<Vec<_>>()), FunctionValue::default());
+        assert_eq!(
+            onset(&WRONG.into(), Some("sync"), OVER, &trials.iter().collect::<Vec<_>>()),
+            FunctionValue::default()
+        );
     }
 
     #[test]
@@ -398,27 +401,31 @@ mod refusals {
     fn a_quantile_of_too_few_says_how_many_there_were_and_how_many_it_takes() {
         let few = trial(298, None);
         assert_eq!(
-            refusal(&few, "latency_us.p99").unwrap(),
+            refusal(&few, &"latency_us.p99".into()).unwrap(),
             "`latency_us.p99` cannot be told from 298 operations: it takes 299"
         );
-        let of_one = refusal(&few, "operations.save.latency_us.p999").unwrap();
+        let of_one = refusal(&few, &"operations.save.latency_us.p999".into()).unwrap();
         assert!(of_one.contains("`operations.save.latency_us.p999`") && of_one.contains("2995"), "{of_one}");
-        assert!(refusal(&few, "ratio(latency_us.p99, a, b)").is_some());
+        assert!(refusal(&few, &"ratio(latency_us.p99, a, b)".into()).is_some());
     }
 
     #[test]
     fn what_is_there_or_was_not_measured_at_all_is_not_refused() {
-        assert_eq!(refusal(&trial(299, Some(1.0)), "latency_us.p99"), None);
-        assert_eq!(refusal(&trial(0, None), "latency_us.max"), None);
-        assert_eq!(refusal(&trial(298, None), "throughput.operations_per_s"), None);
-        assert_eq!(refusal(&Trial::default(), "latency_us.p99"), None, "nothing succeeded: that is another matter");
-        assert_eq!(refusal(&trial(298, None), "failed_pct"), None);
+        assert_eq!(refusal(&trial(299, Some(1.0)), &"latency_us.p99".into()), None);
+        assert_eq!(refusal(&trial(0, None), &"latency_us.max".into()), None);
+        assert_eq!(refusal(&trial(298, None), &"throughput.operations_per_s".into()), None);
+        assert_eq!(
+            refusal(&Trial::default(), &"latency_us.p99".into()),
+            None,
+            "nothing succeeded: that is another matter"
+        );
+        assert_eq!(refusal(&trial(298, None), &"failed_pct".into()), None);
     }
 
     #[test]
     fn requirements_claims_and_limits_ask_each_once_and_only_of_their_trials() {
         let gate = |metric: &str, filter: &[(&str, &str)]| Requirement {
-            metric: metric.to_owned(),
+            metric: metric.into(),
             range: MetricRange::default(),
             filter: filter.iter().map(|(key, value)| ((*key).to_owned(), json!(value))).collect::<BTreeMap<_, _>>(),
         };
@@ -427,7 +434,7 @@ mod refusals {
         plan.claims = vec![Claim {
             says: String::new(),
             source: String::new(),
-            metric: "latency_us.p99".to_owned(),
+            metric: "latency_us.p99".into(),
             range: MetricRange::default(),
             filter: BTreeMap::new(),
         }];

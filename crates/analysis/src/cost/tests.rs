@@ -221,7 +221,7 @@ fn costs_can_be_claimed() {
     for path in
         ["cost.watts", "cost.joules_per_cycle", "cost.price_per_million_cycles", "cost.with_warmup.joules_per_cycle"]
     {
-        assert_eq!(crate::metrics::metric(&trial, path).len(), 1, "{path}");
+        assert_eq!(crate::metrics::metric(&trial, &path.into()).len(), 1, "{path}");
         assert!(crate::metrics::metric_paths().iter().any(|known| known == path), "{path}");
     }
 }

@@ -130,7 +130,7 @@ impl Case {
     fn asks(&mut self, metric: &str, count: u64) {
         let mut plan = synthetic::plan();
         plan.requirements.push(plan::Requirement {
-            metric: metric.to_owned(),
+            metric: metric.into(),
             range: plan::MetricRange::default(),
             filter: BTreeMap::new(),
         });

@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 
 use experiment::plan::{
-    Claim, Fault, Lab, Load, MetricRange, Plan, Prepare, Requirement, Retry, Step, StepOrder, Target, TargetKind,
-    Trial, Warmup, When, WhenFailed,
+    Claim, Fault, Load, MetricRange, Plan, Prepare, Requirement, Step, Target, TargetKind, Trial, When,
 };
 
 use crate::simulation::{AGENTS, CRASH_S, EVERY, PREPARED, RAMP_S, TIME_S};
@@ -115,9 +114,6 @@ fn trial(repeat: u32) -> Trial {
     let seed_key = [("space", "seed"), ("key", "seed-{seq}"), ("value", "v-{seq}")];
     Trial {
         id: format!("{repeat:03}"),
-        variant: None,
-        point: BTreeMap::new(),
-        surviving: None,
         repeat,
         seed: u64::from(repeat),
         target: Target {
@@ -128,7 +124,6 @@ fn trial(repeat: u32) -> Trial {
             protocol: "vsns".into(),
             tls: Default::default(),
         },
-        lab: Lab { speed: 1.0, ..Lab::default() },
         prepare: vec![Prepare { step: Step { audit: true, ..step("save", "save", &seed_key, 1) }, count: PREPARED }],
         load: Some(load()),
         faults: vec![Fault {
@@ -143,7 +138,7 @@ fn trial(repeat: u32) -> Trial {
             colour: "#c0392b".into(),
             standing: false,
         }],
-        steps: Vec::new(),
+        ..Trial::default()
     }
 }
 
@@ -157,29 +152,15 @@ fn load() -> Load {
     let kept = [("space", "kept-{agent}"), ("key", "kept-{seq}"), ("value", "v-{seq}")];
     Load {
         agents: AGENTS,
-        from: Vec::new(),
         ramp_s: RAMP_S,
         time_s: TIME_S,
-        timeout_s: 10.0,
-        drain_s: 5.0,
-        think_s: 0.0,
-        think_spread_pct: 0.0,
-        warmup: Warmup::Auto,
-        retry: Retry::FailFast,
-        reconnect_s: 0.1,
-        connections: Default::default(),
-        rate: None,
-        backlog: None,
         threads: Some(1),
-        order: StepOrder::Cycle,
-        when_failed: WhenFailed::GoOn,
         steps: vec![
             Step { keep: texts(&[("saved", "request.value")]), ..step("save", "save", &saved, 1) },
             Step { expect: texts(&[("value", "{saved}")]), ..step("load", "load", &key, 1) },
             step("remove", "remove", &key, 1),
             Step { audit: true, ..step("save", "save_for_good", &kept, EVERY) },
         ],
-        feeds: Vec::new(),
-        script: None,
+        ..Load::default()
     }
 }

@@ -2,7 +2,7 @@
 //! Not here: real targets (the end-to-end tests have them).
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 use experiment::catalog::Heals;
 use experiment::plan;
@@ -15,19 +15,13 @@ fn trial() -> plan::Trial {
     let fault = |name: &str, at_s, for_s| plan::Fault {
         name: name.to_owned(),
         kind: "kill".to_owned(),
-        on: "one".to_owned(),
-        with: BTreeMap::new(),
         when: plan::When::At(at_s),
         for_s,
         seed: 1,
-        label: String::new(),
-        colour: String::new(),
-        standing: false,
+        ..plan::Fault::default()
     };
     plan::Trial {
         id: "001".to_owned(),
-        variant: None,
-        point: BTreeMap::new(),
         repeat: 1,
         seed: 1,
         target: plan::Target {
@@ -60,8 +54,7 @@ fn trial() -> plan::Trial {
             script: None,
         }),
         faults: vec![fault("brief", 2.0, Some(3.0)), fault("lasting", 4.0, None)],
-        surviving: None,
-        steps: Vec::new(),
+        ..plan::Trial::default()
     }
 }
 

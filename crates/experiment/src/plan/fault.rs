@@ -3,14 +3,70 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
 use crate::catalog::{self, Field, Heals};
 use crate::duration;
+use crate::keys::section;
 use crate::manifest::Manifest;
 use crate::plan::trial::CheckContext;
-use crate::plan::{Fault, Lab, TargetKind, When, operation};
+use crate::plan::{Lab, TargetKind, operation};
 use crate::problem::{Problem, join_words, nearest_hint};
 use crate::section::Section;
 use crate::tree::TextSpan;
+
+section! {
+    /// `[[fault]]`.
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+    pub struct Fault = FAULT {
+        name = required: Name => String, "By which paths and other faults speak of it: fault.NAME.at";
+        kind = required: Text => String,
+            "What is broken; `plimsoll faults` lists the kinds", ["type", "fault", "do"];
+        on = "one": Text => String,
+            "one, all, minority, majority, leader, or a member's name", ["target", "host", "node", "member"];
+        with: Map(&Any) => BTreeMap<String, Value>, "The kind's own arguments", ["args", "arguments"];
+        => when: When = |_| When::At(0.0), "When";
+        at: PAUSE,
+            "Once, so long after load start, ramp included; with `every`, the first time", ["start", "when", "time"];
+        every: TIME,
+            "Again and again while the load lasts, the first time after one period", ["interval", "period"];
+        after: Text, "After another fault: \"fault.NAME.healed\" or \"fault.NAME.begun\", perhaps with \" + 5s\"";
+        for: TIME => for_s: Option<f64>,
+            "Healed after so long; left out: it heals by itself, or at the end of the trial", ["duration", "lasts"];
+        seed: Whole { min: 1, max: i64::MAX } => u64,
+            "Own seed for the choice of victim; left out: from the trial's";
+        => label: String = |_| String::new(), "For charts";
+        => colour: String = |_| String::new(), "For charts, `#rrggbb`";
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        => standing: bool = |_| false,
+            "A condition and no event: there before the load begins, and until its end. `when` is not looked at then";
+    }
+}
+
+/// When a fault begins. Seconds from load start, ramp included.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum When {
+    /// Once, at this second.
+    At(f64),
+    /// At `first_s` and then every `every_s`, while the load lasts.
+    Every {
+        /// First time.
+        first_s: f64,
+        /// Period.
+        every_s: f64,
+    },
+    /// So long after another fault began or healed.
+    After {
+        /// The other fault's name.
+        fault: String,
+        /// `healed` if true, else `begun`.
+        healed: bool,
+        /// Seconds after that.
+        plus_s: f64,
+    },
+}
 
 /// Reads all faults. `end` is the end of the load, and where the file says so.
 pub(super) fn read(
@@ -49,21 +105,13 @@ pub(super) fn read(
 }
 
 fn fault(section: &Section<'_>, kind: Option<&'static catalog::Fault>, when: Option<When>) -> Fault {
-    let with: BTreeMap<_, _> =
-        section.entries("with").iter().map(|entry| (entry.key.clone(), entry.node.json())).collect();
+    let fault = Fault::read(section);
     Fault {
-        name: section.text("name").unwrap_or_default().to_owned(),
-        kind: section.text("kind").unwrap_or_default().to_owned(),
-        on: section.text("on").unwrap_or_default().to_owned(),
-        with,
         // Reported where it is missing.
-        when: when.unwrap_or(When::At(0.0)),
-        for_s: section.seconds("for"),
-        // 0 stands for the trial's own, which is not known yet.
-        seed: section.whole("seed").unwrap_or(0),
+        when: when.unwrap_or(fault.when),
         label: kind.map_or_else(String::new, |kind| kind.label.to_owned()),
         colour: kind.map_or_else(String::new, |kind| kind.colour.to_owned()),
-        standing: false,
+        ..fault
     }
 }
 
@@ -157,11 +205,11 @@ fn read_moment(section: &Section<'_>, names: &[&str], scene: &mut CheckContext<'
     }
     match (section.has("every"), section.has("at")) {
         (true, at) => {
-            let every_s = section.seconds("every")?;
-            let first_s = if at { section.seconds("at")? } else { every_s };
+            let every_s = section.number("every")?;
+            let first_s = if at { section.number("at")? } else { every_s };
             Some(When::Every { first_s, every_s })
         }
-        (false, true) => section.seconds("at").map(When::At),
+        (false, true) => section.number("at").map(When::At),
         (false, false) => {
             let place = section.node("name").map_or(section.place, |node| &node.place);
             let problem = Problem::absent(place, "nothing says when this fault begins");

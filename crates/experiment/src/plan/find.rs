@@ -6,8 +6,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::catalog::Catalog;
+use crate::keys::section;
 use crate::overlay::TrialSetting;
-use crate::plan::gates::{self, MetricNames};
+use crate::plan::gates::{self, LIMIT, MetricNames};
 use crate::plan::trial::{self, TrialTemplate};
 use crate::plan::{Fault, Lab, Load, Rate, Requirement, TargetKind, Trial, When};
 use crate::problem::{Problem, nearest_hint};
@@ -23,42 +24,28 @@ pub const ONE_MEMBER_DOWN: &str = "one member down";
 const RATE: &str = "load.rate";
 const AGENTS: &str = "load.agents";
 
-/// `[find]`: the search for the highest load at which the limits hold.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Find {
-    /// The path that is raised.
-    pub highest: String,
-    /// The limits.
-    pub limits: Vec<Requirement>,
-    /// Conditions under which it is searched, each by itself. An empty one: the file's faults as written.
-    pub surviving: Vec<String>,
-    /// The first value tried; `None`: what each template says.
+section! {
+    /// `[find]`: the search for the highest load at which the limits hold.
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
     #[serde(default)]
-    pub from: Option<f64>,
-    /// No higher value is tried.
-    #[serde(default)]
-    pub up_to: Option<f64>,
-    /// A search is complete when its 95 % interval is no wider than this.
-    #[serde(default = "precision_pct")]
-    pub precision_pct: f64,
-    /// Most trials of each search.
-    #[serde(default = "trials_max")]
-    pub trials_max: u32,
-    /// Void trials count as well (`run --accept`); the result is void all the same.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub accepts_void: bool,
-    /// A trial without id, value and repeat for every variant under every condition. Times and rates are the lab's, the seeds of its
-    /// faults still 0 where the file gives none.
-    #[serde(default)]
-    pub templates: Vec<Trial>,
-}
-
-fn precision_pct() -> f64 {
-    5.0
-}
-
-fn trials_max() -> u32 {
-    24
+    pub struct Find = FIND {
+        highest = required: Text => String, "What is raised: \"load.rate\" or \"load.agents\"";
+        while = required: Tables(LIMIT) => limits: Vec<Requirement> = |_| Vec::new(), "The limits that have to hold";
+        /// Each is searched by itself. An empty one: the file's faults as written.
+        surviving: TEXTS => surviving: Vec<String> = |_| Vec::new(),
+            "Conditions, each searched by itself: \"nothing lost\", \"one member down\", or the name of a [[fault]]";
+        from: Positive => Option<f64>, "The first value tried; without it, what [load] says";
+        up_to: Positive => Option<f64>, "No higher value is tried; without it, the generator sets the bound";
+        precision_pct = "5": Positive => f64,
+            "A search is complete when its 95 % interval is no wider than this";
+        trials = "24": Whole { min: 3, max: 200 } => trials_max: u32, "Most trials of each search";
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        => accepts_void: bool = |_| false,
+            "Void trials count as well (`run --accept`); the result is void all the same";
+        /// Times and rates are the lab's, the seeds of its faults still 0 where the file gives none.
+        => templates: Vec<Trial> = |_| Vec::new(),
+            "A trial without id, value and repeat for every variant under every condition";
+    }
 }
 
 impl Find {
@@ -110,7 +97,7 @@ pub(super) fn read(
     check_alone(root, &section, names, problems);
     let highest = section.text("highest").unwrap_or_default();
     let sections = section.sections("while");
-    let limits = gates::limits(&sections, names, problems);
+    let limits = gates::requirements(&sections, names, problems);
     if section.has("while") && limits.is_empty() {
         problems.push(Problem::new(section.place("while"), "a search needs a limit").expected("an empty list"));
     }
@@ -126,17 +113,7 @@ pub(super) fn read(
         [] => vec![NOTHING_LOST.to_owned()],
         given => given.iter().map(|(name, _)| (*name).to_owned()).collect(),
     };
-    Some(Find {
-        highest: highest.to_owned(),
-        limits,
-        surviving,
-        from: section.number("from"),
-        up_to: section.number("up_to"),
-        precision_pct: section.number("precision_pct").unwrap_or_else(precision_pct),
-        trials_max: section.whole("trials").unwrap_or_else(trials_max),
-        accepts_void: false,
-        templates: Vec::new(),
-    })
+    Some(Find { limits, surviving, ..Find::read(&section) })
 }
 
 /// A template for every variant under every condition.
@@ -224,7 +201,7 @@ fn check_alone(root: &Section<'_>, section: &Section<'_>, names: &MetricNames<'_
                 .hint("variants go with both"),
         );
     }
-    if root.whole::<u32>("repeat").is_some_and(|repeat| repeat > 1) {
+    if root.get::<u32>("repeat").is_some_and(|repeat| repeat > 1) {
         problems.push(
             Problem::new(root.place("repeat"), "[find] and `repeat` exclude each other")
                 .expected("given for all trials")

@@ -4,15 +4,78 @@
 use std::collections::BTreeMap;
 use std::ops;
 
-use FunctionArgument::{Crowd, Load, Metric, OwnVariant, Parameter, Swept, Value, Variant};
+use FunctionArgument::{Crowd, Load, OwnVariant, Parameter, Path, Swept, Value, Variant};
+use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
 use crate::catalog::Catalog;
+use crate::keys::section;
 use crate::overlay::Sweep;
-use crate::plan::{Claim, MetricRange, Requirement, is_offered};
+use crate::plan::is_offered;
+use crate::plan::metric::{MetricExpression, PARAMETERS};
 use crate::problem::{Problem, join_words, nearest_hint, nearest_name};
 use crate::section::Section;
 use crate::tree::{Node, TableEntry, TextSpan};
+
+section! {
+    /// The range a metric has to be in; all that are given must hold.
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+    pub struct MetricRange = RANGE {
+        below: Number => Option<f64>, "value < this", ["less_than", "max", "lt"];
+        above: Number => Option<f64>, "value > this", ["greater_than", "min", "gt"];
+        at_most: Number => Option<f64>, "value <= this", ["le", "lte"];
+        at_least: Number => Option<f64>, "value >= this", ["ge", "gte"];
+        equals: Number => Option<f64>, "value == this", ["is", "eq", "equal"];
+    }
+}
+
+impl MetricRange {
+    /// Whether `value` satisfies every bound given.
+    #[must_use]
+    pub fn holds(&self, value: f64) -> bool {
+        self.below.is_none_or(|bound| value < bound)
+            && self.above.is_none_or(|bound| value > bound)
+            && self.at_most.is_none_or(|bound| value <= bound)
+            && self.at_least.is_none_or(|bound| value >= bound)
+            && self.equals.is_none_or(|bound| (value - bound).abs() <= f64::EPSILON * bound.abs().max(1.0))
+    }
+}
+
+section! {
+    const LIMIT {
+        ..REQUIRE: metric;
+        ..RANGE: below, above, at_most, at_least, equals;
+    }
+}
+
+section! {
+    /// `[[require]]`: a gate.
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+    pub struct Requirement = REQUIRE {
+        metric = required: Text => MetricExpression,
+            "A path inside a trial of analysis.json, such as latency_us.p99, or a function of such paths";
+        ..RANGE: below, above, at_most, at_least, equals;
+        => range: MetricRange = MetricRange::read, "What must hold";
+        where: Paths(&Scalar) => filter: BTreeMap<String, Json> = filter,
+            "Only trials with this `variant`, or with this value of a swept path";
+    }
+}
+
+section! {
+    /// `[[claim]]`: what a source says.
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+    pub struct Claim = CLAIM {
+        says = required: Text => String, "The claim, in words";
+        source = required: Text => String, "Who says so, and where";
+        ..REQUIRE: metric;
+        => metric: MetricExpression = |claim| claim.get("metric").unwrap_or_default(), "As in [`Requirement`]";
+        holds = required: Table(RANGE) => range: MetricRange
+            = |claim| claim.section("holds").map(|holds| MetricRange::read(&holds)).unwrap_or_default(),
+            "In which range the metric has to be";
+        ..REQUIRE: where;
+        => filter: BTreeMap<String, Json> = filter, "As in [`Requirement`]";
+    }
+}
 
 /// What metrics and filters may name.
 pub(super) struct MetricNames<'a> {
@@ -26,75 +89,59 @@ pub(super) struct MetricNames<'a> {
 }
 
 pub(super) fn requirements(
-    root: &Section<'_>,
-    names: &MetricNames<'_>,
-    problems: &mut Vec<Problem>,
-) -> Vec<Requirement> {
-    let read = |section: &Section<'_>| Requirement {
-        metric: metric(section, names, problems),
-        range: range(section, section.place("metric"), problems),
-        filter: filter(section, names, problems),
-    };
-    root.sections("require").iter().map(read).collect()
-}
-
-pub(super) fn claims(root: &Section<'_>, names: &MetricNames<'_>, problems: &mut Vec<Problem>) -> Vec<Claim> {
-    let mut claims = Vec::new();
-    for section in root.sections("claim") {
-        claims.push(Claim {
-            says: section.text("says").unwrap_or_default().to_owned(),
-            source: section.text("source").unwrap_or_default().to_owned(),
-            metric: metric(&section, names, problems),
-            range: section.section("holds").map(|holds| range(&holds, holds.place, problems)).unwrap_or_default(),
-            filter: filter(&section, names, problems),
-        });
-    }
-    claims
-}
-
-/// The limits of a search: as gates, but of every trial.
-pub(super) fn limits(
     sections: &[Section<'_>],
     names: &MetricNames<'_>,
     problems: &mut Vec<Problem>,
 ) -> Vec<Requirement> {
-    let limit = |part: &Section<'_>| Requirement {
-        metric: metric(part, names, problems),
-        range: range(part, part.place("metric"), problems),
-        filter: BTreeMap::new(),
+    let read = |section: &Section<'_>| {
+        let requirement = Requirement::read(section);
+        check_named(section, names, problems);
+        check_range(section, &requirement.range, section.place("metric"), problems);
+        requirement
     };
-    sections.iter().map(limit).collect()
+    sections.iter().map(read).collect()
 }
 
-fn metric(section: &Section<'_>, names: &MetricNames<'_>, problems: &mut Vec<Problem>) -> String {
-    let Some(node) = section.node("metric") else { return String::new() };
-    let Some(text) = node.text() else { return String::new() };
-    problems.extend(check_metric(text, node, names));
-    text.to_owned()
+pub(super) fn claims(root: &Section<'_>, names: &MetricNames<'_>, problems: &mut Vec<Problem>) -> Vec<Claim> {
+    let read = |section: &Section<'_>| {
+        let claim = Claim::read(section);
+        check_named(section, names, problems);
+        if let Some(holds) = section.section("holds") {
+            check_range(&holds, &claim.range, holds.place, problems);
+        }
+        claim
+    };
+    root.sections("claim").iter().map(read).collect()
 }
 
-/// Reads the bounds; `place` is where to say that there are none, or that nothing fits them.
-fn range(section: &Section<'_>, place: &TextSpan, problems: &mut Vec<Problem>) -> MetricRange {
-    let range = MetricRange {
-        below: section.number("below"),
-        above: section.number("above"),
-        at_most: section.number("at_most"),
-        at_least: section.number("at_least"),
-        equals: section.number("equals"),
-    };
-    const KEYS: [&str; 5] = ["below", "above", "at_most", "at_least", "equals"];
-    if !KEYS.iter().any(|key| section.has(key)) {
+/// Holds the metric and the filter against what there is.
+fn check_named(section: &Section<'_>, names: &MetricNames<'_>, problems: &mut Vec<Problem>) {
+    if let Some((text, node)) = section.node("metric").and_then(|node| Some((node.text()?, node))) {
+        problems.extend(check_metric(text, node, names));
+    }
+    for entry in section.entries("where") {
+        problems.extend(if entry.key == "variant" {
+            variant(&entry, names)
+        } else {
+            swept_value(&entry.key, &entry, names)
+        });
+    }
+}
+
+/// `place` is where to say that there are no bounds, or that nothing fits them.
+fn check_range(section: &Section<'_>, range: &MetricRange, place: &TextSpan, problems: &mut Vec<Problem>) {
+    let given = RANGE.iter().rev().find(|key| section.has(key.name));
+    if given.is_none() {
         problems.push(
             Problem::absent(place, "nothing says which values are right")
                 .expected("no range")
                 .hint("add `below`, `above`, `at_most`, `at_least` or `equals`"),
         );
-    } else if is_empty(&range) {
-        let key = KEYS.iter().rev().find(|key| section.has(key)).unwrap_or(&"below");
-        let problem = Problem::new(section.place(key), "no value satisfies this range");
+    }
+    if let Some(key) = given.filter(|_| is_empty(range)) {
+        let problem = Problem::new(section.place(key.name), "no value satisfies this range");
         problems.push(problem.expected("contradicts the other bounds").hint("all bounds that are given must hold"));
     }
-    range
 }
 
 fn is_empty(range: &MetricRange) -> bool {
@@ -107,17 +154,8 @@ fn is_empty(range: &MetricRange) -> bool {
 }
 
 /// `where`: a variant, and values of swept paths.
-fn filter(section: &Section<'_>, names: &MetricNames<'_>, problems: &mut Vec<Problem>) -> BTreeMap<String, Json> {
-    let mut filter = BTreeMap::new();
-    for entry in section.entries("where") {
-        problems.extend(if entry.key == "variant" {
-            variant(&entry, names)
-        } else {
-            swept_value(&entry.key, &entry, names)
-        });
-        filter.insert(entry.key, entry.node.json());
-    }
-    filter
+fn filter(section: &Section<'_>) -> BTreeMap<String, Json> {
+    section.entries("where").into_iter().map(|entry| (entry.key, entry.node.json())).collect()
 }
 
 fn variant(entry: &TableEntry, names: &MetricNames<'_>) -> Option<Problem> {
@@ -174,7 +212,7 @@ enum FunctionArgument {
     /// A parameter of the scalability law.
     Parameter,
     /// A metric of a trial.
-    Metric,
+    Path,
 }
 
 /// Functions over all trials, each with its arguments.
@@ -184,17 +222,14 @@ const FUNCTIONS: [(&str, &[FunctionArgument]); 12] = [
     ("flat_until", &[OwnVariant, Load]),
     ("knee", &[OwnVariant, Load]),
     ("knee_ratio", &[Variant, Variant, Load]),
-    ("onset", &[Metric, OwnVariant, Swept]),
+    ("onset", &[Path, OwnVariant, Swept]),
     ("peak", &[OwnVariant]),
     ("peak_ratio", &[Variant, Variant]),
-    ("ratio", &[Metric, Variant, Variant]),
-    ("retained", &[Metric, OwnVariant, Load, Value]),
+    ("ratio", &[Path, Variant, Variant]),
+    ("retained", &[Path, OwnVariant, Load, Value]),
     ("usl", &[Parameter, OwnVariant, Crowd]),
     ("usl_difference", &[Parameter, Variant, Variant, Crowd]),
 ];
-
-/// Parameters of the scalability law.
-const PARAMETERS: [&str; 3] = ["kappa", "lambda", "sigma"];
 
 type Checked = Option<Problem>;
 
@@ -227,9 +262,11 @@ fn check_metric(text: &str, node: &Node, names: &MetricNames<'_>) -> Vec<Problem
     let mut load = "";
     for (argument, (word, at)) in wanted.into_iter().zip(given) {
         let checked = match argument {
-            Metric => path(word, at, node, names),
+            Path => path(word, at, node, names),
             Variant | OwnVariant => known(word, "there is no variant", &names.variants, &node.inside(at)),
-            Parameter => known(word, "the scalability law has no parameter", &PARAMETERS, &node.inside(at)),
+            Parameter => {
+                known(word, "the scalability law has no parameter", &PARAMETERS.map(|(name, _)| name), &node.inside(at))
+            }
             Swept => swept(word, &node.inside(at), names),
             Load | Crowd => curve(word, argument, &node.inside(at), names),
             Value => value(word, load, &node.inside(at), names),
@@ -249,7 +286,7 @@ fn form(function: &str, arguments: &[FunctionArgument], own: bool) -> String {
         Swept | Load | Crowd => Some("path"),
         Value => Some("value"),
         Parameter => Some("sigma"),
-        Metric => Some("metric"),
+        Path => Some("metric"),
     };
     let words: Vec<&str> = arguments.iter().filter_map(word).collect();
     format!("{function}({})", words.join(", "))

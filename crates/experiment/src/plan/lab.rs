@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use crate::catalog::Catalog;
+use crate::keys::section;
 use crate::manifest::Manifest;
 use crate::plan::TargetKind;
 use crate::plan::trial::CheckContext;
@@ -13,49 +14,79 @@ use crate::profile::{self, Link, Profile};
 use crate::section::Section;
 use crate::tree::TextSpan;
 
-/// Where target processes run.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Lab {
-    /// Empty: this machine, unlimited.
-    pub hosts: Vec<Host>,
-    /// Time dilation; 1 is real time. Every duration of the plan is already in the lab's time: divided by it.
-    pub speed: f64,
-    /// The profiles that hosts name, each once, as written: not yet slowed by `speed`.
-    pub profiles: Vec<Profile>,
-    /// Networks by name; the clients are on the first. Empty: one for all.
-    pub networks: Vec<Network>,
-    /// Ports of the target that have only a part of every link, on hosts that run a role with one of that name.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub ports: Vec<Port>,
-    /// CPUs of this machine that only the generator uses; `None`: half of them where hosts are virtual, rounded down,
-    /// at least one if there are two. 0: it shares all with the hosts.
-    pub generator_cpus: Option<u32>,
-    /// Whether the storage of each host is measured at lab-up.
-    pub measure_storage: bool,
-    /// Whether the cores of the hosts are not slow yet while the target starts.
-    pub quick_start: bool,
-    /// Price of a kWh, in the currency of the profiles; `None`: electricity is not in the price of a cycle.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub electricity_per_kwh: Option<f64>,
+section! {
+    /// Where target processes run.
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+    #[serde(default)]
+    pub struct Lab = LAB {
+        /// Empty: this machine, unlimited.
+        hosts: Whole { min: 1, max: 256 } => hosts: Vec<Host> = |_| Vec::new(),
+            "How many hosts, named n1, n2, …", ["nodes", "members"];
+        profile: Text, "What each host is like; `plimsoll profiles` lists them";
+        host: Tables(HOST), "Hosts one by one, instead of `hosts`; addressed by name or role";
+        ssh: TEXTS, "Hosts that are reached over ssh: [\"pi@10.0.0.11\", …], instead of `hosts`";
+        /// Every duration of the plan is already in the lab's time: divided by it.
+        speed = "1": Positive => f64,
+            "Time dilation for the whole lab: 0.5 runs everything at half the speed";
+        => profiles: Vec<Profile> = |_| Vec::new(),
+            "The profiles that hosts name, each once, as written: not yet slowed by `speed`";
+        network: Either(
+            &[Table(NETWORK), Tables(NETWORK)],
+            "[[lab.network]] for each network, or [lab.network] for what the only one is like",
+        ) => networks: Vec<Network> = |_| Vec::new(),
+            "The networks between virtual hosts, by name; the clients are on the first; left out: one for all",
+            ["networks"];
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        port: Tables(PORT) => ports: Vec<Port> = |_| Vec::new(),
+            "Ports of the target that are slower than the links of virtual hosts, by name", ["ports"];
+        generator_cpus: Whole { min: 0, max: 1024 } => Option<u32>,
+            "CPUs of this machine that only the clients use; 0: they share all with the hosts; left out: half of them",
+            ["client_cpus"];
+        electricity_per_kwh: Positive,
+            "Price of a kWh, in the currency of the profiles; with it, the price of a cycle includes electricity",
+            ["kwh", "energy_price"];
+        measure_storage: Boolean => bool,
+            "Whether the storage of each host is measured before each trial; left out: if a host's profile has a disk";
+        quick_start = "false": Boolean => bool,
+            "Whether cores and disks of virtual hosts are as fast as this machine's until the target is ready; then \
+             they are as asked";
+        #[serde(skip_serializing_if = "Option::is_none")]
+        => electricity_per_kwh: Option<f64> = |lab| lab.number("electricity_per_kwh"),
+            "Price of a kWh, in the currency of the profiles; `None`: electricity is not in the price of a cycle";
+    }
 }
 
-/// One host of the lab.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Host {
-    /// Its name: `n1`, `n2`, … where the file gives none.
-    pub name: String,
-    /// Which of the target's roles runs here; all of them without it.
-    pub role: Option<String>,
-    /// Name of its profile, one of [`Lab::profiles`].
-    pub profile: Option<String>,
-    /// `user@address` for an ssh host.
-    pub ssh: Option<String>,
-    /// Names of the networks it is on; empty: the first.
-    pub networks: Vec<String>,
-    /// Whether it passes packets on between its networks.
-    pub routes: bool,
+section! {
+    /// One host of the lab.
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+    #[serde(default)]
+    pub struct Host = HOST {
+        name: Name => String, "Its name; without it n1, n2, …";
+        role: Text => Option<String>, "Which of the target's roles runs here; all of them without it";
+        count = "1": Whole { min: 1, max: 256 }, "So many of them";
+        /// One of [`Lab::profiles`].
+        profile: Text => Option<String>, "What it is like; the lab's profile without it";
+        ssh: Text => Option<String>, "user@address, if it is reached over ssh";
+        networks: List(&Name) => Vec<String>, "The networks it is on, by name; left out: the first", ["network"];
+        routes = "false": Boolean => bool, "Whether it passes packets on between its networks";
+    }
+}
+
+section! {
+    const NETWORK {
+        name: Name, "Its name, for `networks` of a host; [[lab.network]] needs it";
+        link: BIT_RATE, "Bits/s of each host's link to it, if its profile has no less", ["rate", "bandwidth"];
+        delay: TIME, "Added to each packet of a host, if its profile has no more", ["latency"];
+        loss_pct: Number, "Packets lost, percent, if the profile has no more", ["loss"];
+    }
+}
+
+section! {
+    const PORT {
+        name = required: Name, "Its name in target.toml, such as \"distribution\"";
+        rate: BIT_RATE, "Bits/s that TCP from and to it has of a host's link, in each direction", ["link", "bandwidth"];
+        delay: TIME, "Added to each packet of it that leaves a host", ["latency"];
+    }
 }
 
 /// `[[lab.network]]`.
@@ -102,11 +133,6 @@ impl Lab {
     }
 }
 
-/// This machine as it is.
-pub(super) fn unlimited() -> Lab {
-    Lab { speed: 1.0, ..Lab::default() }
-}
-
 /// Reads the section. `target` is what the hosts are for, as far as it is known.
 pub(super) fn read(section: &Section<'_>, target: Option<&TargetKind>, scene: &mut CheckContext<'_>) -> Lab {
     let ways: Vec<&str> = ["hosts", "host", "ssh"].into_iter().filter(|key| section.has(key)).collect();
@@ -124,14 +150,11 @@ pub(super) fn read(section: &Section<'_>, target: Option<&TargetKind>, scene: &m
     let has_disk = profiles.iter().any(|profile| profile.disk != profile::Disk::default());
     let lab = Lab {
         hosts,
-        speed: section.number("speed").unwrap_or(1.0),
         profiles,
         networks,
         ports: read_ports(section, scene),
-        generator_cpus: section.whole("generator_cpus"),
-        measure_storage: if section.has("measure_storage") { section.boolean("measure_storage") } else { has_disk },
-        quick_start: section.boolean("quick_start"),
-        electricity_per_kwh: section.number("electricity_per_kwh"),
+        measure_storage: section.get("measure_storage").unwrap_or(has_disk),
+        ..Lab::read(section)
     };
     only_virtual(section, &lab, scene);
     ports_only_virtual(section, &lab, scene);
@@ -150,7 +173,7 @@ fn hosts(section: &Section<'_>, networks: &[Network], scene: &mut CheckContext<'
         let addresses = list.iter().filter_map(|node| node.text());
         return addresses.enumerate().map(|(index, ssh)| Host { ssh: Some(ssh.to_owned()), ..plain(index) }).collect();
     }
-    let count = section.whole("hosts").unwrap_or(usize::from(profile.is_some()));
+    let count = section.get("hosts").unwrap_or(usize::from(profile.is_some()));
     (0..count).map(plain).collect()
 }
 
@@ -161,7 +184,7 @@ fn each(section: &Section<'_>, profile: Option<&str>, networks: &[Network], scen
         if !host.has("ssh") {
             wiring(&host, networks, scene);
         }
-        let count: usize = host.whole("count").unwrap_or(1);
+        let count: usize = host.get("count").unwrap_or(1);
         for number in 1..=count {
             let name = match host.text("name") {
                 None => format!("n{}", hosts.len() + 1),
@@ -174,11 +197,8 @@ fn each(section: &Section<'_>, profile: Option<&str>, networks: &[Network], scen
             }
             hosts.push(Host {
                 name,
-                role: host.text("role").map(ToOwned::to_owned),
                 profile: host.text("profile").or(profile).map(ToOwned::to_owned),
-                ssh: host.text("ssh").map(ToOwned::to_owned),
-                networks: host_networks(&host).into_iter().map(|(name, _)| name.to_owned()).collect(),
-                routes: host.boolean("routes"),
+                ..Host::read(&host)
             });
         }
     }
@@ -216,8 +236,8 @@ fn networks(section: &Section<'_>, scene: &mut CheckContext<'_>) -> Vec<Network>
     let network = |part: &Section<'_>| Network {
         name: part.text("name").unwrap_or(ONLY).to_owned(),
         link: Link {
-            rate_bits_per_s: part.amount("link"),
-            delay_s: part.seconds("delay"),
+            rate_bits_per_s: part.number("link"),
+            delay_s: part.number("delay"),
             loss_pct: part.number("loss_pct"),
         },
     };
@@ -433,7 +453,7 @@ fn read_ports(lab: &Section<'_>, scene: &mut CheckContext<'_>) -> Vec<Port> {
             let problem = Problem::new(section.place, format!("nothing says how slow the port `{name}` is"));
             scene.problems.push(problem.expected("neither `rate` nor `delay`").hint("rate = \"5mbit\", for example"));
         }
-        let link = Link { rate_bits_per_s: section.amount("rate"), delay_s: section.seconds("delay"), loss_pct: None };
+        let link = Link { rate_bits_per_s: section.number("rate"), delay_s: section.number("delay"), loss_pct: None };
         ports.push(Port { name: name.to_owned(), link });
     }
     ports

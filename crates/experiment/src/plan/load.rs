@@ -6,11 +6,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::duration::show;
-use crate::keys;
-use crate::keys::experiment::STAGE;
-use crate::plan::operation::{self, Scope};
+use crate::keys::{self, section};
+use crate::plan::operation::{self, CYCLE, MIX, Scope, Step};
 use crate::plan::trial::CheckContext;
-use crate::plan::{Feed, Load, Retry, Step, StepOrder, Warmup, WhenFailed};
 use crate::problem::Problem;
 use crate::section::Section;
 use crate::tree::{Node, TomlTable, TomlValue};
@@ -21,44 +19,203 @@ pub(super) fn feed_names(root: &Section<'_>) -> Vec<String> {
     feeds.iter().filter_map(|feed| feed.text("name")).map(ToOwned::to_owned).collect()
 }
 
-/// Reads the section. What is wrong is reported, and stands as 0 in the load, which is not used then.
-pub(super) fn read(section: &Section<'_>, scene: &mut CheckContext<'_>) -> Load {
-    times(section, scene);
-    let order = order(section, scene);
-    let steps = match order {
-        StepOrder::Cycle => cycle(section, scene),
-        StepOrder::Mix => mix(section, scene),
-    };
-    Load {
-        agents: section.whole("agents").unwrap_or(0),
-        from: from(section, scene),
-        ramp_s: section.seconds("ramp").unwrap_or(0.0),
-        time_s: section.seconds("time").unwrap_or(0.0),
-        timeout_s: section.seconds("timeout").unwrap_or(0.0),
-        drain_s: section.seconds("drain").unwrap_or(0.0),
-        think_s: section.seconds("think").unwrap_or(0.0),
-        think_spread_pct: section.number("think_spread_pct").unwrap_or(0.0),
-        warmup: section.seconds("warmup").map_or(Warmup::Auto, Warmup::Seconds),
-        retry: retry(section),
-        reconnect_s: section.seconds("reconnect").unwrap_or(0.0),
-        connections: read_connections(section, scene),
-        rate: read_rate(section, scene),
-        backlog: backlog(section, scene),
-        threads: section.whole("threads"),
-        order,
-        when_failed: match section.text("when_failed") {
-            Some("next cycle") => WhenFailed::NextCycle,
-            _ => WhenFailed::GoOn,
-        },
-        steps,
-        feeds: feeds(section, scene),
-        script: section.text("script").map(ToOwned::to_owned),
+section! {
+    /// `[load]`, with every default filled in. Durations are seconds.
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+    pub struct Load = LOAD {
+        agents = required: COUNT => u32,
+            "Virtual users", ["vus", "users", "clients", "connections", "concurrency", "workers"];
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        from: TEXTS => Vec<String>,
+            "Local addresses that agents connect from in turn, [\"10.0.0.5\", …]; left out: the kernel's choice, and \
+             several of 127.0.0.0/8 for more agents on the loopback than one has ports",
+            ["source", "sources", "bind", "local_addr", "local_ips", "localIPs"];
+        ramp = "0s": PAUSE => ramp_s: f64,
+            "Over which the agents start, evenly; part of `time`", ["ramp_up", "rampup", "rampUp"];
+        time = required: TIME => time_s: f64,
+            "From load start to the last new operation", ["duration", "for", "length"];
+        timeout = "10s": TIME => timeout_s: f64, "Of each attempt";
+        drain = "5s": PAUSE => drain_s: f64,
+            "Given to open operations at the end; what is still open then is `unfinished`, and in no rate",
+            ["graceful_stop", "gracefulStop"];
+        think = "0s": PAUSE => think_s: f64,
+            "An agent's pause between operations; closed loop only", ["pause", "sleep", "think_time", "pacing"];
+        #[serde(default)]
+        think_spread_pct = "0": Number => f64,
+            "Each pause is drawn evenly from `think` less and more this percent, as people do not think in step",
+            ["jitter"];
+        warmup = "auto": Either(&[Choice(&["auto"]), PAUSE], "\"auto\", or a duration such as \"10s\"")
+            => warmup: Warmup = |load| load.number("warmup").map_or(Warmup::Auto, Warmup::Seconds),
+            "Cut off before rates are taken; \"auto\" detects the steady state", ["warm_up", "warmup_time"];
+        retry = "fail-fast": Either(
+            &[Choice(&["fail-fast", "wait"]), Table(RETRY)],
+            "\"fail-fast\", \"wait\", { wait = \"50ms\" } or { tries = 3, wait = \"50ms\" }",
+        ) => retry: Retry = read_retry,
+            "What an agent does when an attempt fails; \"wait\" is { wait = \"50ms\" }", ["retries"];
+        when_failed = "go on": Choice(&["go on", "next cycle"]),
+            "What follows a wrong answer: the rest of its cycle, or the next one; after a failure or timeout it is \
+             always the next", ["on_failure", "on_error", "abort_on_fail"];
+        reconnect = "100ms": PAUSE => reconnect_s: f64,
+            "An agent's pause after a connect that failed, so that a dead target is not hammered";
+        ..CONNECTIONS: keep_alive, pipeline;
+        #[serde(default, skip_serializing_if = "Connections::is_default")]
+        => connections: Connections = Connections::read, "How agents share and keep connections";
+        rate: Either(
+            &[Positive, Table(DRAWN), Tables(STAGE)],
+            "operations/s such as 5000, { poisson = 5000 }, { replay = \"starts.csv\" }, or stages: \
+             [{ to = 1000, over = \"10s\" }, { at = 1000, for = \"30s\" }]",
+        ) => rate: Option<Rate> = |_| None,
+            "Operations/s in all: open loop; left out: closed loop",
+            ["rps", "qps", "throughput", "arrival_rate", "arrivals", "stages"];
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        backlog: Whole { min: 0, max: u32::MAX as i64 } => backlog: Option<Backlog> = read_backlog,
+            "Open loop: most operations that are due and have not begun, over all agents; left out: any number",
+            ["max_backlog", "queue"];
+        overflow = "drop": Choice(&["drop", "stop"]),
+            "What happens to an operation that is due when `backlog` is full: it is dropped and counted, or the load \
+             stops", ["when_full"];
+        threads: Whole { min: 1, max: 1024 } => Option<u32>,
+            "Generator threads; left out: one for every two cores";
+        => order: StepOrder = order, "How an agent goes through `steps`";
+        #[serde(default)]
+        => when_failed: WhenFailed = |load| load.get("when_failed").unwrap_or_default(),
+            "What becomes of a cycle of which an operation was answered wrong";
+        => steps: Vec<Step> = |_| Vec::new(), "The operations";
+        cycle: Tables(CYCLE), "The operations, in this order, again and again", ["steps", "operations"];
+        mix: Tables(MIX), "The operations, at random by `weight`; each is a cycle of its own", ["weighted"];
+        feed: Tables(FEED) => feeds: Vec<Feed> = |load| load.sections("feed").iter().map(Feed::read).collect(),
+            "CSV files that values come from", ["feeds", "data"];
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        script: Text => Option<String>,
+            "A file of functions in Luau for {lua.NAME} and { lua = \"NAME\" }, relative to the experiment";
     }
 }
 
+section! {
+    /// `[[load.feed]]`: rows of a CSV file with a header line; `{feed.NAME.COLUMN}` in templates.
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+    pub struct Feed = FEED {
+        name = required: Name => String, "Its name in templates: {feed.NAME.COLUMN}";
+        file = required: Text => String, "A CSV file with a header line, relative to the experiment";
+        order = "sequential": Choice(&["sequential", "random"])
+            => random: bool = |feed| feed.text("order") == Some("random"), "Which row each cycle takes";
+    }
+}
+
+section! {
+    const RETRY {
+        tries: COUNT, "Attempts in all; without it, until it works or the drain ends";
+        wait = "50ms": PAUSE, "Pause between attempts";
+    }
+}
+
+section! {
+    /// How agents share and keep connections.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(default)]
+    pub struct Connections = CONNECTIONS {
+        keep_alive = "true": Boolean => bool,
+            "Whether connections are kept between operations; false: each operation makes its own, and its latency \
+             contains that", ["keepalive", "no_connection_reuse", "disable_keepalive"];
+        // More on one connection tells nothing more of a server, and a break would fail them all.
+        pipeline = "1": Whole { min: 1, max: 1024 } => u32,
+            "So many agents share a connection, each with an operation in flight on it, answered in order",
+            ["pipelining", "depth"];
+    }
+}
+
+section! {
+    const DRAWN {
+        poisson: Positive,
+            "Operations/s in the mean, at random and independently of each other", ["random", "exponential"];
+        replay: Text,
+            "A CSV file, relative to the experiment: its column `at_s` says when operations start, seconds since load \
+             start, in order", ["file", "recorded"];
+    }
+}
+
+section! {
+    const STAGE {
+        to: Number, "Operations/s at its end, where the rate goes in a straight line", ["target", "until", "end"];
+        over: TIME, "How long it takes to get there", ["duration", "in", "within", "time"];
+        from: Number,
+            "Operations/s at its beginning; left out: what the stage before ended with, or 0",
+            ["start", "start_rate", "startRate"];
+        at: Number, "Operations/s that it stays at", ["rate", "hold"];
+        for: TIME, "How long it stays there", ["lasts"];
+    }
+}
+
+/// How an agent goes through its steps.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum StepOrder {
+    /// `[[load.cycle]]`: one after the other, again and again.
+    #[default]
+    Cycle,
+    /// `[[load.mix]]`: one at random by weight; each is a cycle of its own.
+    Mix,
+}
+
+/// What becomes of the rest of a cycle. One whose operation failed or timed out ends in any case.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum WhenFailed {
+    /// A wrong answer does not end it, and it counts as done when its last operation is.
+    #[default]
+    #[serde(rename = "go on")]
+    GoOn,
+    /// Whatever is not `ok` ends it, and only one whose every operation was `ok` counts.
+    #[serde(rename = "next cycle")]
+    NextCycle,
+}
+
+/// What is cut off before results are taken.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Warmup {
+    /// Steady state is detected.
+    Auto,
+    /// This long, from load start.
+    Seconds(f64),
+}
+
+/// What an agent does when an attempt fails or times out: the three designs of the name-service article.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "policy", rename_all = "kebab-case")]
+pub enum Retry {
+    /// The first failure is the operation's outcome.
+    FailFast,
+    /// Tries again until it works or the drain ends.
+    Wait {
+        /// Pause between attempts.
+        wait_s: f64,
+    },
+    /// Tries at most so often.
+    Tries {
+        /// Attempts in all.
+        tries: u32,
+        /// Pause between attempts.
+        wait_s: f64,
+    },
+}
+
+/// Reads the section. What is wrong is reported, and stands as 0 in the load, which is not used then.
+pub(super) fn read(section: &Section<'_>, scene: &mut CheckContext<'_>) -> Load {
+    check_from(section, scene);
+    times(section, scene);
+    check_order(section, scene);
+    check_connections(section, scene);
+    check_backlog(section, scene);
+    check_feeds(section, scene);
+    let steps = match order(section) {
+        StepOrder::Cycle => cycle(section, scene),
+        StepOrder::Mix => mix(section, scene),
+    };
+    Load { rate: read_rate(section, scene), steps, ..Load::read(section) }
+}
+
 /// Whether this machine has them is seen when the load begins.
-fn from(section: &Section<'_>, scene: &mut CheckContext<'_>) -> Vec<String> {
-    let mut addresses = Vec::new();
+fn check_from(section: &Section<'_>, scene: &mut CheckContext<'_>) {
     for node in section.node("from").and_then(Node::list).unwrap_or_default() {
         let Some(text) = node.text() else { continue };
         if text.parse::<IpAddr>().is_err() {
@@ -68,15 +225,13 @@ fn from(section: &Section<'_>, scene: &mut CheckContext<'_>) -> Vec<String> {
                     .hint("`ip address` lists them; names and ports have no place here"),
             );
         }
-        addresses.push(text.to_owned());
     }
-    addresses
 }
 
 /// How the times go together.
 fn times(section: &Section<'_>, scene: &mut CheckContext<'_>) {
-    let Some(time_s) = section.seconds("time") else { return };
-    if section.seconds("ramp").is_some_and(|ramp_s| ramp_s > time_s) {
+    let Some(time_s) = section.number("time") else { return };
+    if section.number("ramp").is_some_and(|ramp_s| ramp_s > time_s) {
         scene.problems.push(
             Problem::new(section.place("ramp"), "the ramp is longer than the load")
                 .expected("a part of `time`")
@@ -84,7 +239,7 @@ fn times(section: &Section<'_>, scene: &mut CheckContext<'_>) {
                 .hint("`time` includes the ramp"),
         );
     }
-    if section.seconds("warmup").is_some_and(|warmup_s| warmup_s >= time_s) {
+    if section.number("warmup").is_some_and(|warmup_s| warmup_s >= time_s) {
         scene.problems.push(
             Problem::new(section.place("warmup"), "nothing is left to measure after the warm-up")
                 .expected("shorter than `time`")
@@ -92,7 +247,7 @@ fn times(section: &Section<'_>, scene: &mut CheckContext<'_>) {
         );
     }
     spread(section, scene);
-    if section.has("rate") && section.seconds("think").is_some_and(|think_s| think_s > 0.0) {
+    if section.has("rate") && section.number("think").is_some_and(|think_s| think_s > 0.0) {
         scene.problems.push(
             Problem::new(section.place("think"), "`think` and `rate` exclude each other")
                 .expected("a pause belongs to a closed loop")
@@ -112,7 +267,11 @@ fn spread(section: &Section<'_>, scene: &mut CheckContext<'_>) {
     }
 }
 
-fn order(section: &Section<'_>, scene: &mut CheckContext<'_>) -> StepOrder {
+fn order(section: &Section<'_>) -> StepOrder {
+    if section.has("mix") && !section.has("cycle") { StepOrder::Mix } else { StepOrder::Cycle }
+}
+
+fn check_order(section: &Section<'_>, scene: &mut CheckContext<'_>) {
     const HINT: &str =
         "[[load.cycle]] for operations in a fixed order, [[load.mix]] for operations at random by `weight`";
     let filled = |key: &str| section.node(key).and_then(Node::list).is_none_or(|list| !list.is_empty());
@@ -132,7 +291,6 @@ fn order(section: &Section<'_>, scene: &mut CheckContext<'_>) -> StepOrder {
         (false, true) if !filled("mix") => scene.problems.push(empty(section, "mix").hint(HINT)),
         _ => {}
     }
-    if section.has("mix") && !section.has("cycle") { StepOrder::Mix } else { StepOrder::Cycle }
 }
 
 fn empty(section: &Section<'_>, key: &str) -> Problem {
@@ -161,34 +319,28 @@ fn mix(section: &Section<'_>, scene: &mut CheckContext<'_>) -> Vec<Step> {
     section.sections("mix").iter().map(|part| operation::read(part, &scope, scene)).collect()
 }
 
-fn retry(section: &Section<'_>) -> Retry {
-    if let Some(retry) = section.section("retry") {
-        let wait_s = retry.seconds("wait").unwrap_or(0.0);
-        return match retry.whole("tries") {
-            Some(tries) => Retry::Tries { tries, wait_s },
-            None => Retry::Wait { wait_s },
-        };
-    }
-    match section.text("retry") {
-        Some("wait") => Retry::Wait { wait_s: WAIT_S },
-        _ => Retry::FailFast,
+fn read_retry(section: &Section<'_>) -> Retry {
+    let read = |retry: &Section<'_>| {
+        let wait_s = retry.number("wait").unwrap_or_default();
+        retry.get("tries").map_or(Retry::Wait { wait_s }, |tries| Retry::Tries { tries, wait_s })
+    };
+    match section.section("retry") {
+        Some(retry) => read(&retry),
+        None if section.text("retry") == Some("wait") => Section::nothing(RETRY, read),
+        None => Retry::FailFast,
     }
 }
 
-/// The pause of a plain `retry = "wait"`; the same as the default of `retry.wait`.
-const WAIT_S: f64 = 0.05;
-
-fn feeds(section: &Section<'_>, scene: &mut CheckContext<'_>) -> Vec<Feed> {
-    let mut feeds: Vec<Feed> = Vec::new();
-    for part in section.sections("feed") {
-        let (Some(name), Some(file)) = (part.text("name"), part.text("file")) else { continue };
-        if feeds.iter().any(|feed| feed.name == name) {
+fn check_feeds(section: &Section<'_>, scene: &mut CheckContext<'_>) {
+    let feeds = section.sections("feed");
+    for (index, feed) in feeds.iter().enumerate() {
+        if let Some(name) = feed.text("name")
+            && feeds[..index].iter().any(|earlier| earlier.text("name") == Some(name))
+        {
             let what = format!("two feeds are called `{name}`");
-            scene.problems.push(Problem::new(part.place("name"), what).expected("the second"));
+            scene.problems.push(Problem::new(feed.place("name"), what).expected("the second"));
         }
-        feeds.push(Feed { name: name.to_owned(), file: file.to_owned(), random: part.text("order") == Some("random") });
     }
-    feeds
 }
 
 /// What to write, for whoever wrote something else.
@@ -354,7 +506,7 @@ fn stages(section: &Section<'_>, list: &[Node], node: &Node, scene: &mut CheckCo
 
 /// Where a schedule says how it begins, agents do not join one after the other.
 fn without_ramp(section: &Section<'_>, node: &Node, scene: &mut CheckContext<'_>) {
-    if section.seconds("ramp").is_some_and(|ramp_s| ramp_s > 0.0) {
+    if section.number("ramp").is_some_and(|ramp_s| ramp_s > 0.0) {
         scene.problems.push(
             Problem::new(section.place("ramp"), "`ramp` and a `rate` that changes exclude each other")
                 .expected("a second way to begin slowly")
@@ -394,13 +546,13 @@ fn stage(part: &Section<'_>, last: f64, scene: &mut CheckContext<'_>) -> RateSta
     RateStage {
         from: at.or_else(|| part.number("from")).unwrap_or(last),
         to: at.or_else(|| part.number("to")).unwrap_or(0.0),
-        over_s: part.seconds("for").or_else(|| part.seconds("over")).unwrap_or(0.0),
+        over_s: part.number("for").or_else(|| part.number("over")).unwrap_or(0.0),
     }
 }
 
 /// Stages that `time` cuts off are not played, and somebody waits for them.
 fn too_long(section: &Section<'_>, stages: &[RateStage], list: &[Node], scene: &mut CheckContext<'_>) {
-    let Some(time_s) = section.seconds("time") else { return };
+    let Some(time_s) = section.number("time") else { return };
     let mut ends_s = 0.0;
     for (stage, node) in stages.iter().zip(list) {
         ends_s += stage.over_s;
@@ -418,8 +570,12 @@ fn too_long(section: &Section<'_>, stages: &[RateStage], list: &[Node], scene: &
     }
 }
 
-/// Reads `backlog` and `overflow`.
-fn backlog(section: &Section<'_>, scene: &mut CheckContext<'_>) -> Option<Backlog> {
+fn read_backlog(section: &Section<'_>) -> Option<Backlog> {
+    let most = section.get("backlog")?;
+    Some(Backlog { most, overflow: section.get("overflow").unwrap_or_default() })
+}
+
+fn check_backlog(section: &Section<'_>, scene: &mut CheckContext<'_>) {
     if section.has("backlog") && !section.has("rate") {
         scene.problems.push(
             Problem::new(section.place("backlog"), "`backlog` belongs to an open loop")
@@ -433,27 +589,6 @@ fn backlog(section: &Section<'_>, scene: &mut CheckContext<'_>) -> Option<Backlo
                 .expected("what happens when too many wait")
                 .hint("add `backlog`, the most operations that may wait; without it there is no bound"),
         );
-    }
-    let overflow = match section.text("overflow") {
-        Some("stop") => Overflow::Stop,
-        _ => Overflow::Drop,
-    };
-    section.whole("backlog").map(|most| Backlog { most, overflow })
-}
-
-/// How agents share and keep connections.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Connections {
-    /// Whether a connection is kept between operations.
-    pub keep_alive: bool,
-    /// Agents on each connection, and so operations in flight on it; 1 or more.
-    pub pipeline: u32,
-}
-
-impl Default for Connections {
-    fn default() -> Self {
-        Self { keep_alive: true, pipeline: 1 }
     }
 }
 
@@ -470,30 +605,8 @@ impl Connections {
     }
 }
 
-/// Whom a client trusts at the other end of a TLS connection.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Tls {
-    /// A PEM file, path as written, relative to the experiment file; `None`: the roots that this machine trusts.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub ca: Option<String>,
-    /// Whether any certificate is taken.
-    pub insecure: bool,
-    /// The name to ask for and to find in the certificate; `None`: that of the service.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub server_name: Option<String>,
-}
-
-impl Tls {
-    pub(super) fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
-}
-
-/// Reads what `[load]` says about connections.
-fn read_connections(section: &Section<'_>, scene: &mut CheckContext<'_>) -> Connections {
-    let keep_alive = !section.has("keep_alive") || section.boolean("keep_alive");
-    let pipeline: u32 = section.whole("pipeline").unwrap_or(1);
+fn check_connections(section: &Section<'_>, scene: &mut CheckContext<'_>) {
+    let Connections { keep_alive, pipeline } = Connections::read(section);
     if !keep_alive && pipeline > 1 {
         scene.problems.push(
             Problem::new(section.place("pipeline"), "`pipeline` needs connections that are kept")
@@ -501,34 +614,5 @@ fn read_connections(section: &Section<'_>, scene: &mut CheckContext<'_>) -> Conn
                 .related(section.place("keep_alive"), "each operation makes its own connection")
                 .hint("remove one of the two"),
         );
-    }
-    Connections { keep_alive, pipeline }
-}
-
-/// Reads `[target] tls`.
-pub(super) fn tls(section: &Section<'_>, scene: &mut CheckContext<'_>) -> Tls {
-    let Some(tls) = section.section("tls") else { return Tls::default() };
-    if let Some((scheme, _)) = section.text("url").and_then(|url| url.split_once("://"))
-        && scheme != "https"
-    {
-        scene.problems.push(
-            Problem::new(section.place("tls"), format!("nothing is encrypted on the way to `{scheme}://…`"))
-                .expected("not without `https`")
-                .related(section.place("url"), "this is spoken to in the clear")
-                .hint("write url = \"https://…\", or remove `tls`"),
-        );
-    }
-    if tls.boolean("insecure") && tls.has("ca") {
-        scene.problems.push(
-            Problem::new(tls.place("insecure"), "`ca` and `insecure` exclude each other")
-                .expected("any certificate is taken")
-                .related(tls.place("ca"), "only what these vouch for is taken")
-                .hint("remove `insecure`: a certificate that this file vouches for is checked as it should be"),
-        );
-    }
-    Tls {
-        ca: tls.text("ca").map(ToOwned::to_owned),
-        insecure: tls.boolean("insecure"),
-        server_name: tls.text("server_name").map(ToOwned::to_owned),
     }
 }

@@ -6,15 +6,107 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::catalog::{Effect, Field, Operation};
-use crate::keys::{self, Key};
+use crate::keys::{self, Key, section};
 use crate::pattern;
-use crate::plan::Step;
 use crate::plan::trial::CheckContext;
 use crate::pointer::{self, Pointer};
 use crate::problem::{Problem, join_words, nearest_hint, nearest_name};
 use crate::section::Section;
 use crate::template::{Template, TemplatePart, WORDS, is_function_name, is_slot_name};
 use crate::tree::{Node, TableEntry, TextSpan};
+
+section! {
+    /// One operation of a cycle, a mix or the preparation.
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+    pub struct Step = OPERATION {
+        call = required: Text => String,
+            "An operation of the protocol; `plimsoll protocols NAME` lists them",
+            ["do", "operation", "op", "method", "request"];
+        name: Name => name: String = |step| step.text("name").or(step.text("call")).unwrap_or_default().to_owned(),
+            "Its name in records and reports; `call` without it";
+        with: Paths(&Template) => with: BTreeMap<String, String> = |step| values(step, "with", Node::as_written),
+            "The operation's arguments: templates", ["args", "arguments", "body"];
+        expect: Paths(&Either(
+            &[Template, Table(COMPARISON)],
+            "a template or a comparison, such as \"200\" or { one_of = [\"200\", \"201\"] }",
+        )) => expect: BTreeMap<String, Expected> = |step| values(step, "expect", expected),
+            "Field of the answer, or FIELD/JSON/POINTER = what it has to be; an answer that contradicts it is `wrong`",
+            ["assert", "check"];
+        keep: Map(&Either(
+            &[Text, Table(PART)],
+            "\"request.FIELD\", \"answer.FIELD\" or { from = \"answer.FIELD\", matches = \"id=([0-9]+)\" }",
+        )) => keep: BTreeMap<String, SlotContent> = |step| values(step, "keep", kept),
+            "Slot = \"request.FIELD\", \"answer.FIELD\" or \"answer.FIELD/JSON/POINTER\"; later templates of the same \
+             cycle use {slot}", ["capture", "save", "extract"];
+        weight = "1": Whole { min: 1, max: 1_000_000 } => u32,
+            "How often, against the others' weights", ["share", "ratio", "percent"];
+        every = "1": COUNT => u32, "Done only in cycles whose {seq} is a multiple of it";
+        count = "1": COUNT, "How many times; {seq} counts them", ["times", "repeat"];
+        audit = "false": Either(
+            &[Boolean, Table(AUDITED)],
+            "true, or { effect = \"write\", key = \"…\", value = \"request.FIELD\" } where the protocol does not know \
+             what it does",
+        ) => audit: bool = |step| step.boolean("audit") || read_audit(step).is_some(),
+            "Each operation goes to history.jsonl, and its key is read back after the run";
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        => audit_as: Option<AuditAs> = read_audit,
+            "What an audited operation does, where its protocol does not know";
+    }
+}
+
+section! {
+    const PREPARE { ..OPERATION: call, name, with, expect, count, audit; }
+}
+
+section! {
+    const CYCLE { ..OPERATION: call, name, with, expect, keep, every, audit; }
+}
+
+section! {
+    const MIX { ..OPERATION: call, name, with, expect, keep, weight, audit; }
+}
+
+section! {
+    const AUDITED {
+        effect = required: Choice(&["write", "remove", "read"]),
+            "What the operation does to the key", ["does", "kind", "type"];
+        key = required: Template, "The key: a template, without random numbers", ["id", "name"];
+        value: Text, "What a write sends, \"request.FIELD\", or a read is answered, \"answer.FIELD\"";
+        space: Template, "The space that the key is in: a template; the empty one if left out";
+    }
+}
+
+section! {
+    const COMPARISON {
+        ..PLAIN_COMPARISON: matches, contains, one_of, lua;
+        not: Either(
+            &[Template, Table(PLAIN_COMPARISON)],
+            "a template or a comparison, such as \"0\" or { contains = \"error\" }",
+        ), "What it must not be: a template, or a comparison of which nothing may hold", ["is_not"];
+    }
+}
+
+section! {
+    const PLAIN_COMPARISON {
+        matches: Text,
+            "A regular expression that matches somewhere in it; `^` and `$` are its ends",
+            ["match", "regex", "regexp", "pattern"];
+        contains: Template, "A text that it has in it: a template", ["includes"];
+        one_of: List(&Template), "Texts of which it is one: templates", ["any_of", "oneOf", "in"];
+        lua: Text, "A function of the load's script that says yes to it: true, or anything but nil";
+    }
+}
+
+section! {
+    const PART {
+        from = required: Text,
+            "What it is a part of: \"request.FIELD\", \"answer.FIELD\" or \"answer.FIELD/JSON/POINTER\"",
+            ["of", "field"];
+        matches = required: Text,
+            "A regular expression: its group is kept, or all that it matches if it has none",
+            ["match", "regex", "regexp", "pattern"];
+    }
+}
 
 /// What the templates of a step may use.
 pub(super) struct Scope<'a> {
@@ -28,8 +120,9 @@ pub(super) struct Scope<'a> {
 
 /// Reads a step.
 pub(super) fn read(section: &Section<'_>, scope: &Scope<'_>, scene: &mut CheckContext<'_>) -> Step {
-    let call = section.text("call").unwrap_or_default();
-    let every = section.whole("every").unwrap_or(1);
+    // Of a mix and of the preparation, too, each is done every time and as often as the others.
+    let step = Step::read(&Section { keys: OPERATION, ..*section });
+    let every = step.every;
     let operation = find(section, scene);
     if let Some(operation) = operation {
         arguments(section, operation, scene);
@@ -47,18 +140,8 @@ pub(super) fn read(section: &Section<'_>, scope: &Scope<'_>, scene: &mut CheckCo
         slot_name(&entry, scene);
         check_kept(&entry, scene);
     }
-    let audit_as = read_audit(section, every, scope, scene);
-    Step {
-        call: call.to_owned(),
-        name: section.text("name").unwrap_or(call).to_owned(),
-        with: values(section, "with", Node::as_written),
-        expect: values(section, "expect", expected),
-        keep: values(section, "keep", kept),
-        weight: section.whole("weight").unwrap_or(1),
-        every,
-        audit: section.boolean("audit") || audit_as.is_some(),
-        audit_as,
-    }
+    check_audit_keys(section, every, scope, scene);
+    step
 }
 
 /// The values of a table with free keys; what is of a wrong type is left out.
@@ -503,27 +586,17 @@ pub enum AuditEffect {
 }
 
 /// Reads `audit = { … }`; `None` for a plain `true` or `false`, and for a table that says too little.
-fn read_audit(section: &Section<'_>, every: u32, scope: &Scope<'_>, scene: &mut CheckContext<'_>) -> Option<AuditAs> {
+fn read_audit(section: &Section<'_>) -> Option<AuditAs> {
     let audit = section.section("audit")?;
+    let space = audit.get("space").unwrap_or_default();
+    Some(AuditAs { effect: audit.get("effect")?, space, key: audit.get("key")?, value: audit.get("value") })
+}
+
+fn check_audit_keys(section: &Section<'_>, every: u32, scope: &Scope<'_>, scene: &mut CheckContext<'_>) {
+    let Some(audit) = section.section("audit") else { return };
     for entry in ["space", "key"].into_iter().filter_map(|key| audit.table.entry(key)) {
         template(&entry.node, every, scope, scene);
         reproducible(entry, scene);
-    }
-    let text = |key: &str| audit.node(key).and_then(|node| node.as_written());
-    Some(AuditAs {
-        effect: audit_effect(audit.text("effect")?)?,
-        space: text("space").unwrap_or_default(),
-        key: text("key")?,
-        value: text("value"),
-    })
-}
-
-fn audit_effect(word: &str) -> Option<AuditEffect> {
-    match word {
-        "write" => Some(AuditEffect::Write),
-        "remove" => Some(AuditEffect::Remove),
-        "read" => Some(AuditEffect::Read),
-        _ => None,
     }
 }
 
@@ -580,7 +653,7 @@ fn audited_value(
     operation: &'static Operation,
     scene: &mut CheckContext<'_>,
 ) {
-    let Some(effect) = audit.text("effect").and_then(audit_effect) else { return };
+    let Some(effect) = audit.get("effect") else { return };
     let (name, wanted, elsewhere) = match effect {
         AuditEffect::Write => ("write", "request.", "answer."),
         AuditEffect::Read => ("read", "answer.", "request."),

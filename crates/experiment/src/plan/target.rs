@@ -2,15 +2,61 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
 use crate::catalog::Protocol;
 use crate::duration;
+use crate::keys::section;
 use crate::manifest::{Manifest, Parameter, Takes};
 use crate::plan::trial::CheckContext;
-use crate::plan::{Target, TargetKind, load};
+use crate::plan::{Target, TargetKind};
 use crate::problem::{Problem, join_words, nearest_hint, nearest_name};
 use crate::section::Section;
 use crate::template::{Template, TemplatePart};
 use crate::tree::{Node, TextSpan};
+
+section! {
+    const TARGET {
+        use: Text, "A target folder's name; `plimsoll targets` lists them", ["name", "target"];
+        with: Map(&Scalar), "Parameters that the target declares", ["parameters", "params"];
+        url: Text,
+            "Where the load goes; without `start`, it runs already and nothing is started",
+            ["host", "address", "endpoint"];
+        start: Text,
+            "A shell command that starts it; killed with its process group at the end", ["command", "run", "cmd"];
+        ready: Text,
+            "With `start`: a URL that must answer 2xx before the load starts; without it, `url` must accept a \
+             connection";
+        within = "30s": TIME, "With `start`: how long it may take to be ready";
+        protocol: Text, "How to speak to `url`, where its scheme does not tell; `command` needs no `url`";
+        tls: Table(TLS),
+            "With an `https` URL: whom to trust there; left out: whom this machine trusts", ["ssl", "https"];
+    }
+}
+
+section! {
+    /// Whom a client trusts at the other end of a TLS connection: this machine's roots, if nothing is said.
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(default)]
+    pub struct Tls = TLS {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        ca: Text => Option<String>,
+            "A PEM file, relative to the experiment: only what its certificates vouch for is trusted",
+            ["cacert", "ca_file", "cafile", "ca_cert", "root", "roots"];
+        insecure = "false": Boolean => bool,
+            "Whether any certificate is taken, whoever it belongs to",
+            ["skip_verify", "insecure_skip_verify", "no_verify"];
+        #[serde(skip_serializing_if = "Option::is_none")]
+        server_name: Text => Option<String>,
+            "The name that is asked for and must be in the certificate; left out: the URL's", ["sni"];
+    }
+}
+
+impl Tls {
+    pub(super) fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
 
 /// Reads the section, and finds the protocol for the rest of the trial.
 pub(super) fn read(section: &Section<'_>, scene: &mut CheckContext<'_>) -> Option<Target> {
@@ -22,7 +68,31 @@ pub(super) fn read(section: &Section<'_>, scene: &mut CheckContext<'_>) -> Optio
         None => address(section, scene)?,
     };
     scene.protocol = scene.catalog.protocols.iter().copied().find(|known| known.name == protocol);
-    Some(Target { kind, protocol, tls: load::tls(section, scene) })
+    Some(Target { kind, protocol, tls: read_tls(section, scene) })
+}
+
+/// Reads `[target] tls`.
+fn read_tls(section: &Section<'_>, scene: &mut CheckContext<'_>) -> Tls {
+    let Some(tls) = section.section("tls") else { return Tls::default() };
+    if let Some((scheme, _)) = section.text("url").and_then(|url| url.split_once("://"))
+        && scheme != "https"
+    {
+        scene.problems.push(
+            Problem::new(section.place("tls"), format!("nothing is encrypted on the way to `{scheme}://…`"))
+                .expected("not without `https`")
+                .related(section.place("url"), "this is spoken to in the clear")
+                .hint("write url = \"https://…\", or remove `tls`"),
+        );
+    }
+    if tls.boolean("insecure") && tls.has("ca") {
+        scene.problems.push(
+            Problem::new(tls.place("insecure"), "`ca` and `insecure` exclude each other")
+                .expected("any certificate is taken")
+                .related(tls.place("ca"), "only what these vouch for is taken")
+                .hint("remove `insecure`: a certificate that this file vouches for is checked as it should be"),
+        );
+    }
+    Tls::read(&tls)
 }
 
 /// Whether exactly one of `use`, `url` and `start` + `url` is given, and nothing that belongs to another of them.
@@ -258,7 +328,7 @@ fn address(section: &Section<'_>, scene: &mut CheckContext<'_>) -> Option<(Targe
             command: command.to_owned(),
             url,
             ready: section.text("ready").map(ToOwned::to_owned),
-            within_s: section.seconds("within")?,
+            within_s: section.number("within")?,
         },
     };
     Some((kind, protocol))

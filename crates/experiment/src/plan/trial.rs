@@ -7,10 +7,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, Value as Json};
 
 use crate::catalog::{Catalog, Protocol};
-use crate::keys::experiment::EXPERIMENT;
+use crate::keys::section;
 use crate::plan::lab::{self, PortNames};
 use crate::plan::operation::{self, Scope};
-use crate::plan::{Fault, Lab, Load, Prepare, Retry, Target, TargetKind, Warmup, When, fault, load, target};
+use crate::plan::{
+    EXPERIMENT, Fault, Lab, Load, Prepare, Retry, Target, TargetKind, Warmup, When, fault, load, target,
+};
 use crate::problem::Problem;
 use crate::section::{Mode, Section, SectionWalk};
 use crate::tree::{TextSpan, TomlTable};
@@ -56,12 +58,12 @@ pub(super) fn read(tree: &TomlTable, file: &TextSpan, catalog: &Catalog) -> (Opt
     let target = root.section("target").and_then(|section| target::read(&section, &mut scene));
     let kind = target.as_ref().map(|target| &target.kind);
     scene.ports = PortNames::of(kind, catalog);
-    let lab = root.section("lab").map_or_else(lab::unlimited, |section| lab::read(&section, kind, &mut scene));
+    let lab = root.section("lab").map_or_else(Lab::default, |section| lab::read(&section, kind, &mut scene));
     scene.feeds = load::feed_names(&root);
     scene.has_script = root.section("load").is_some_and(|load| load.has("script"));
     let prepare = read_preparation(&root, &mut scene);
     let load = root.section("load").map(|section| load::read(&section, &mut scene));
-    let end = root.section("load").and_then(|section| Some((section.seconds("time")?, section.place("time").clone())));
+    let end = root.section("load").and_then(|section| Some((section.number("time")?, section.place("time").clone())));
     let victims = fault::Victims::of(&lab, kind, catalog);
     let faults = fault::read(&root, &victims, end.as_ref(), &mut scene);
     let steps = read_exercises(&root, &mut scene);
@@ -92,45 +94,37 @@ fn read_preparation(root: &Section<'_>, scene: &mut CheckContext<'_>) -> Vec<Pre
     let sections = root.sections("prepare");
     let read = |section: &Section<'_>| Prepare {
         step: operation::read(section, &scope, scene),
-        count: section.whole("count").unwrap_or(1),
+        count: section.get("count").unwrap_or(1),
     };
     sections.iter().map(read).collect()
 }
 
-/// `[[step]]`: do something, wait for a named condition, record how long it took.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Exercise {
-    /// Name in records and reports.
-    pub name: String,
-    /// What is done, as written.
-    pub does: BTreeMap<String, Value>,
-    /// Named condition of the target.
-    pub until: Option<String>,
-    /// Seconds it may take.
-    pub within_s: f64,
+section! {
+    /// `[[step]]`: do something, wait for a named condition, record how long it took.
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+    pub struct Exercise = STEP {
+        name = required: Name => String, "Its name in records and reports";
+        do = required: Map(&Any) => does: BTreeMap<String, Value>, "What is done", ["call", "action"];
+        until: Text => Option<String>, "A named condition of the target that ends the step";
+        within = "60s": TIME => within_s: f64, "How long it may take", ["timeout"];
+    }
 }
 
 fn read_exercises(root: &Section<'_>, scene: &mut CheckContext<'_>) -> Vec<Exercise> {
     let mut steps: Vec<Exercise> = Vec::new();
     for section in root.sections("step") {
-        let does = section.entries("do").iter().map(|entry| (entry.key.clone(), entry.node.json())).collect();
-        let name = section.text("name").unwrap_or_default().to_owned();
-        if steps.iter().any(|step| step.name == name) {
-            let what = format!("two steps are called `{name}`");
+        let step = Exercise::read(&section);
+        if steps.iter().any(|earlier| earlier.name == step.name) {
+            let what = format!("two steps are called `{}`", step.name);
             scene.problems.push(Problem::new(section.place("name"), what).expected("the second"));
         }
-        if section.has("do") && section.entries("do").is_empty() {
+        if section.has("do") && step.does.is_empty() {
             let problem = Problem::absent(section.place("do"), "this step does nothing").expected("an empty table");
             scene
                 .problems
                 .push(problem.hint("such as do = { kind = \"kill\", on = \"one\" } or do = { call = \"…\" }"));
         }
-        steps.push(Exercise {
-            name,
-            does,
-            until: section.text("until").map(ToOwned::to_owned),
-            within_s: section.seconds("within").unwrap_or(0.0),
-        });
+        steps.push(step);
     }
     for other in ["load", "fault"] {
         if let (Some(step), Some(place)) = (root.table.entry("step"), root.node(other).map(|node| &node.place)) {

@@ -4,35 +4,12 @@
 use fastrand::Rng;
 
 use super::*;
-use crate::plan::{FORMAT, Lab, Load, Rate, Retry, StepOrder, Target, TargetKind, Warmup, WhenFailed};
+use crate::plan::{FORMAT, Load, Rate, Target, TargetKind};
 
 fn template(agents: u32, rate: Option<f64>, surviving: &str) -> Trial {
-    let load = Load {
-        agents,
-        from: Vec::new(),
-        ramp_s: 0.0,
-        time_s: 10.0,
-        timeout_s: 1.0,
-        drain_s: 1.0,
-        think_s: 0.0,
-        think_spread_pct: 0.0,
-        warmup: Warmup::Auto,
-        retry: Retry::FailFast,
-        reconnect_s: 0.1,
-        connections: Default::default(),
-        rate: rate.map(Rate::Constant),
-        backlog: None,
-        threads: None,
-        order: StepOrder::Cycle,
-        when_failed: WhenFailed::GoOn,
-        steps: Vec::new(),
-        feeds: Vec::new(),
-        script: None,
-    };
+    let load =
+        Load { agents, time_s: 10.0, timeout_s: 1.0, drain_s: 1.0, rate: rate.map(Rate::Constant), ..Load::default() };
     Trial {
-        id: String::new(),
-        variant: None,
-        point: BTreeMap::new(),
         repeat: 1,
         seed: 1,
         target: Target {
@@ -40,12 +17,9 @@ fn template(agents: u32, rate: Option<f64>, surviving: &str) -> Trial {
             protocol: "http".into(),
             tls: Default::default(),
         },
-        lab: Lab { speed: 1.0, ..Lab::default() },
-        prepare: Vec::new(),
         load: Some(load),
-        faults: Vec::new(),
         surviving: Some(surviving.into()),
-        steps: Vec::new(),
+        ..Trial::default()
     }
 }
 

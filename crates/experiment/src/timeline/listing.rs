@@ -77,7 +77,7 @@ fn too_short(find: &Find) -> Vec<String> {
     let cut_s = if let Warmup::Seconds(warmup_s) = load.warmup { warmup_s } else { load.ramp_s };
     let made = find.first(template) * template.lab.speed * (load.time_s - cut_s);
     let needed = |limit: &Requirement| {
-        let quantile = limit.metric.rsplit('.').next()?;
+        let quantile = limit.metric.path()?.0.last()?;
         let (_, needed) = SAMPLES.iter().find(|(name, _)| *name == quantile)?;
         (made < f64::from(*needed)).then(|| {
             let made = figure(made.floor());

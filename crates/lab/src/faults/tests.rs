@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use experiment::manifest::{Process, ReadyCheck};
-use experiment::plan::{self, TargetKind, When};
+use experiment::plan::{self, TargetKind};
 use experiment::profile::Link;
 use fixture::{is_alive, until};
 use record::events::What;
@@ -27,14 +27,9 @@ fn fault(kind: &str, with: &[(&str, &str)]) -> plan::Fault {
     plan::Fault {
         name: "it".to_owned(),
         kind: kind.to_owned(),
-        on: "one".to_owned(),
         with: with.iter().map(|(name, value)| ((*name).to_owned(), Value::from(*value))).collect(),
-        when: When::At(0.0),
-        for_s: None,
         seed: 1,
-        label: String::new(),
-        colour: String::new(),
-        standing: false,
+        ..plan::Fault::default()
     }
 }
 

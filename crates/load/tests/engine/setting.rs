@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
-use experiment::plan::{Load, Retry, Step, StepOrder, Warmup, WhenFailed};
+use experiment::plan::{Load, Step, Warmup};
 use load::{Error, LoadOrder, LoadPurpose, Summary, ThreadInterval};
 use record::clock::Clock;
 use record::events::{HistoryEntry, Outcome};
@@ -68,7 +68,7 @@ impl Came {
 
 /// A step: `with`, `expect` and `keep` as `key=value` pairs.
 pub fn step(call: &str, with: &[&str]) -> Step {
-    Step { call: call.into(), name: call.into(), with: pairs(with), weight: 1, every: 1, ..Step::default() }
+    Step { call: call.into(), name: call.into(), with: pairs(with), ..Step::default() }
 }
 
 /// `key=value` pairs as a map.
@@ -93,25 +93,13 @@ pub fn load(agents: u32, time_s: f64, steps: Vec<Step>) -> Load {
     let time_s = if time_s <= MOMENT_S { moment(time_s) } else { time_s };
     Load {
         agents,
-        from: Vec::new(),
-        ramp_s: 0.0,
         time_s,
         timeout_s: 5.0,
         drain_s: 2.0,
-        think_s: 0.0,
-        think_spread_pct: 0.0,
         warmup: Warmup::Seconds(0.0),
-        retry: Retry::FailFast,
-        reconnect_s: 0.1,
-        connections: Default::default(),
-        rate: None,
-        backlog: None,
         threads: Some(1),
-        order: StepOrder::Cycle,
-        when_failed: WhenFailed::GoOn,
         steps,
-        feeds: Vec::new(),
-        script: None,
+        ..Load::default()
     }
 }
 

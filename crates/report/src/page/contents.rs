@@ -135,7 +135,7 @@ mod tests {
         Claim {
             says: says.to_owned(),
             source: "an article".to_owned(),
-            metric: "latency_us.p99".to_owned(),
+            metric: "latency_us.p99".into(),
             value,
             holds,
             ..Claim::default()

@@ -224,7 +224,7 @@ fn claims(input: &ReportInput) -> Option<Table> {
     let mut columns = ["the article says", "that is", "this run says", "holds here"].map(Column::text).to_vec();
     columns[1].brief = false;
     let planned = |claim: &Claim, index: usize| {
-        let same = |planned: &&plan::Claim| planned.says == claim.says && planned.metric == claim.metric;
+        let same = |planned: &&plan::Claim| planned.says == claim.says && *planned.metric == *claim.metric;
         input.plan.claims.get(index).filter(same).or_else(|| input.plan.claims.iter().find(same))
     };
     let rows = claims
@@ -310,7 +310,7 @@ fn requirements(input: &ReportInput) -> Option<Table> {
         return None;
     }
     let rows = requirements.iter().enumerate().map(|(index, requirement)| {
-        let planned = input.plan.requirements.get(index).filter(|planned| planned.metric == requirement.metric);
+        let planned = input.plan.requirements.get(index).filter(|planned| *planned.metric == *requirement.metric);
         let filter = planned.map_or_else(String::new, |planned| filter(&planned.filter));
         let asked =
             planned.map_or_else(|| requirement.asked.clone(), |planned| asked(&requirement.metric, &planned.range));

@@ -1,0 +1,175 @@
+//! What is asked of the results: a path to the numbers of a trial, or a function over trials that are paired, compared or drawn
+//! as a curve. It is taken apart here once; that it names what there is, `gates` checks.
+
+use core::fmt;
+use std::ops::Deref;
+
+use serde::{Deserialize, Serialize};
+
+/// A metric; kept as written.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(from = "String", into = "String")]
+pub struct MetricExpression {
+    text: String,
+    term: MetricTerm,
+}
+
+/// What a metric is.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub enum MetricTerm {
+    /// A path inside a trial.
+    Path(MetricPath),
+    /// A function over trials.
+    Function(MetricFunction),
+    /// Neither; it has no value.
+    #[default]
+    Unknown,
+}
+
+/// The steps to the numbers of a trial: `latency_us.p99`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MetricPath(pub Vec<String>);
+
+/// A function with its arguments: variants (`None` where the file has none), swept paths, and what else its name says.
+#[derive(Debug, Clone, PartialEq)]
+#[expect(missing_docs, reason = "they are the functions' own names, which docs/formats.md explains")]
+pub enum MetricFunction {
+    Crossing([String; 2], String),
+    FlatRatio([String; 2], String),
+    FlatUntil(Option<String>, String),
+    Knee(Option<String>, String),
+    KneeRatio([String; 2], String),
+    Onset(MetricPath, Option<String>, String),
+    Peak(Option<String>),
+    PeakRatio([String; 2]),
+    Ratio(MetricPath, [String; 2]),
+    Retained(MetricPath, Option<String>, String, f64),
+    Usl(LawParameter, Option<String>, String),
+    UslDifference(LawParameter, [String; 2], String),
+}
+
+/// A parameter of the scalability law.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LawParameter {
+    /// What coherence costs.
+    Kappa,
+    /// What one gets alone.
+    Lambda,
+    /// What contention costs.
+    Sigma,
+}
+
+/// Parameters of the scalability law, by name.
+pub(super) const PARAMETERS: [(&str, LawParameter); 3] =
+    [("kappa", LawParameter::Kappa), ("lambda", LawParameter::Lambda), ("sigma", LawParameter::Sigma)];
+
+impl MetricExpression {
+    /// What it is.
+    #[must_use]
+    pub fn term(&self) -> &MetricTerm {
+        &self.term
+    }
+
+    /// The path, if it is one.
+    #[must_use]
+    pub fn path(&self) -> Option<&MetricPath> {
+        if let MetricTerm::Path(path) = &self.term { Some(path) } else { None }
+    }
+
+    /// The path that is looked up in each trial: the metric itself, or what its function is of.
+    #[must_use]
+    pub fn measured(&self) -> Option<&MetricPath> {
+        use MetricFunction::{Onset, Ratio, Retained};
+        match &self.term {
+            MetricTerm::Function(Onset(path, ..) | Ratio(path, _) | Retained(path, ..)) => Some(path),
+            _ => self.path(),
+        }
+    }
+}
+
+impl From<&str> for MetricPath {
+    fn from(text: &str) -> Self {
+        Self(text.split('.').map(str::to_owned).collect())
+    }
+}
+
+impl fmt::Display for MetricPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.join("."))
+    }
+}
+
+impl From<&str> for MetricExpression {
+    fn from(text: &str) -> Self {
+        let term = match text.split_once('(') {
+            None => MetricTerm::Path(text.into()),
+            Some((name, rest)) => rest
+                .trim_end()
+                .strip_suffix(')')
+                .and_then(|inside| function(name.trim(), &arguments(inside)))
+                .map_or(MetricTerm::Unknown, MetricTerm::Function),
+        };
+        Self { text: text.to_owned(), term }
+    }
+}
+
+impl From<String> for MetricExpression {
+    fn from(text: String) -> Self {
+        text.as_str().into()
+    }
+}
+
+impl From<MetricExpression> for String {
+    fn from(metric: MetricExpression) -> Self {
+        metric.text
+    }
+}
+
+impl Deref for MetricExpression {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.text
+    }
+}
+
+impl fmt::Display for MetricExpression {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+/// What stands between commas, without blanks.
+fn arguments(inside: &str) -> Vec<&str> {
+    if inside.trim().is_empty() { Vec::new() } else { inside.split(',').map(str::trim).collect() }
+}
+
+fn function(name: &str, arguments: &[&str]) -> Option<MetricFunction> {
+    use MetricFunction as F;
+    let own = |a: &str| Some(a.to_owned());
+    let both = |a: &str, b: &str| [a.to_owned(), b.to_owned()];
+    let law = |name: &str| PARAMETERS.iter().find(|(known, _)| *known == name).map(|(_, parameter)| *parameter);
+    Some(match (name, arguments) {
+        ("crossing", [a, b, over]) => F::Crossing(both(a, b), (*over).to_owned()),
+        ("flat_ratio", [a, b, over]) => F::FlatRatio(both(a, b), (*over).to_owned()),
+        ("flat_until", [over]) => F::FlatUntil(None, (*over).to_owned()),
+        ("flat_until", [a, over]) => F::FlatUntil(own(a), (*over).to_owned()),
+        ("knee", [over]) => F::Knee(None, (*over).to_owned()),
+        ("knee", [a, over]) => F::Knee(own(a), (*over).to_owned()),
+        ("knee_ratio", [a, b, over]) => F::KneeRatio(both(a, b), (*over).to_owned()),
+        ("onset", [path, over]) => F::Onset((*path).into(), None, (*over).to_owned()),
+        ("onset", [path, a, over]) => F::Onset((*path).into(), own(a), (*over).to_owned()),
+        ("peak", []) => F::Peak(None),
+        ("peak", [a]) => F::Peak(own(a)),
+        ("peak_ratio", [a, b]) => F::PeakRatio(both(a, b)),
+        ("ratio", [path, a, b]) => F::Ratio((*path).into(), both(a, b)),
+        ("retained", [path, over, at]) => F::Retained((*path).into(), None, (*over).to_owned(), at.parse().ok()?),
+        ("retained", [path, a, over, at]) => F::Retained((*path).into(), own(a), (*over).to_owned(), at.parse().ok()?),
+        ("usl", [parameter, over]) => F::Usl(law(parameter)?, None, (*over).to_owned()),
+        ("usl", [parameter, a, over]) => F::Usl(law(parameter)?, own(a), (*over).to_owned()),
+        ("usl_difference", [parameter, a, b, over]) => {
+            F::UslDifference(law(parameter)?, both(a, b), (*over).to_owned())
+        }
+        _ => return None,
+    })
+}
