@@ -1,9 +1,9 @@
 //! The tables of the page and of the terminal, as plain cells, in files by theme.
 
 pub mod comparison;
-mod hosts;
-mod operations;
-mod outages;
+pub mod hosts;
+pub mod operations;
+pub mod outages;
 pub mod sweeps;
 pub mod verdicts;
 
@@ -13,47 +13,8 @@ use serde::Serialize;
 use crate::groups::{Group, MedianRange};
 use crate::{ReportInput, numbers};
 
-/// A kind of table.
-pub struct TableKind {
-    /// Its name.
-    pub name: &'static str,
-    /// Where it stands on the page among the others, from 0; those from [`AFTER_CHARTS`] on stand after the charts.
-    pub place: u8,
-    /// Fills it; `None` where the run has nothing for it.
-    pub fill: fn(&ReportInput) -> Option<Table>,
-}
-
-pub use sweeps::{condition, interval, nowhere};
-
-/// The first place after the charts.
-pub const AFTER_CHARTS: u8 = 50;
-
-/// Every kind, by file and name.
-pub const KINDS: &[TableKind] = &[
-    comparison::COMPARISON,
-    comparison::DIFFERENCES,
-    hosts::ENVIRONMENT,
-    hosts::GENERATOR,
-    hosts::HOSTS,
-    hosts::LAB,
-    operations::ATTEMPTS,
-    operations::OPERATIONS,
-    operations::OUTCOMES,
-    operations::WARMUP,
-    outages::DISTURBANCES,
-    outages::OUTAGES,
-    outages::RECOVERY,
-    outages::SAID,
-    sweeps::COST,
-    sweeps::CROSSINGS,
-    sweeps::SAFE_LOADS,
-    sweeps::SCALING,
-    sweeps::SEARCH,
-    verdicts::CLAIMS,
-    verdicts::CONSISTENCY,
-    verdicts::REQUIREMENTS,
-    verdicts::TRIALS,
-];
+/// A table of the run; `None` where the run has nothing for it.
+pub type TableOf = fn(&ReportInput) -> Option<Table>;
 
 /// A table.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
@@ -120,19 +81,6 @@ pub enum Tone {
     Bad,
     /// Of no weight: nothing was measured, or the trial is void.
     Muted,
-}
-
-/// All tables that the run has something for, in page order.
-pub fn of_run(input: &ReportInput) -> Vec<(&'static TableKind, Table)> {
-    let mut kinds: Vec<&TableKind> = KINDS.iter().collect();
-    kinds.sort_by_key(|kind| kind.place);
-    kinds.into_iter().filter_map(|kind| Some((kind, (kind.fill)(input)?))).collect()
-}
-
-/// The table of one kind.
-pub fn named(name: &str, input: &ReportInput) -> Option<Table> {
-    let kind = KINDS.iter().find(|kind| kind.name == name)?;
-    (kind.fill)(input)
 }
 
 impl Column {

@@ -2,12 +2,10 @@
 
 use record::results::{Comparison, Trial, Trust};
 
-use super::{Cell, Column, Row, Table, TableKind, Tone, begins, label_cells, label_columns};
+use super::{Cell, Column, Row, Table, Tone, begins, label_cells, label_columns};
 use crate::groups::{FigureOf, Group, counted, groups, longest, outages, retried};
 use crate::words::differing;
 use crate::{ReportInput, numbers};
-
-pub const COMPARISON: TableKind = TableKind { name: "comparison", place: 1, fill: comparison };
 
 /// Groups beyond which the page folds their table: charts over what was swept tell more.
 const MANY: usize = 40;
@@ -150,7 +148,7 @@ pub fn is_long(groups: &[Group]) -> bool {
     groups.len() > MANY
 }
 
-fn comparison(input: &ReportInput) -> Option<Table> {
+pub fn comparison(input: &ReportInput) -> Option<Table> {
     (input.results.trials.len() > 1).then(|| comparison_of(&groups(input.results, input.plan)))
 }
 
@@ -230,14 +228,12 @@ fn never_back(trial: &Trial) -> bool {
     outages(trial).any(|(_, outage)| outage.baseline_per_s.is_some() && outage.back_to_baseline_s.is_none())
 }
 
-pub const DIFFERENCES: TableKind = TableKind { name: "differences", place: 7, fill: differences };
-
 /// A name longer than this, such as a path, is no heading.
 const HEADING: usize = 16;
 /// More rows than this are folded on the page.
 const LONG: usize = 40;
 
-fn differences(input: &ReportInput) -> Option<Table> {
+pub fn differences(input: &ReportInput) -> Option<Table> {
     let comparisons: Vec<&Comparison> = input.results.comparisons.iter().collect();
     (!comparisons.is_empty()).then(|| differences_of(&comparisons))
 }

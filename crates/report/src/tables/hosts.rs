@@ -4,11 +4,9 @@ use record::environment::{Cache, Environment, Interface};
 use record::events::HostFigures;
 use record::results::{Host, Machine, Trial};
 
-use super::{Cell, Column, Row, Table, TableKind, Tone, begins, label_cells, label_columns};
+use super::{Cell, Column, Row, Table, Tone, begins, label_cells, label_columns};
 use crate::groups::{Group, groups};
 use crate::{ReportInput, numbers};
-
-pub const LAB: TableKind = TableKind { name: "lab", place: 50, fill: lab };
 
 const MANY: usize = 12;
 
@@ -26,7 +24,7 @@ const LAB_FIGURES: [LabFigure; 8] = [
     ("sync", "mean, before the load", |is| is.storage_sync_us.map(numbers::micros)),
 ];
 
-fn lab(input: &ReportInput) -> Option<Table> {
+pub fn lab(input: &ReportInput) -> Option<Table> {
     let groups = groups(input.results, input.plan);
     let known = |host: &Host| host.kind.is_some();
     let hosts = || input.results.trials.iter().flat_map(|trial| &trial.hosts).filter(|host| known(host));
@@ -95,8 +93,6 @@ fn lab_note<'a>(input: &ReportInput, mut unmeasured: impl Iterator<Item = &'a st
     notes.join(" ")
 }
 
-pub const HOSTS: TableKind = TableKind { name: "hosts", place: 52, fill: hosts };
-
 /// Heading, meaning, value and how it is written.
 type LoadFigure = (&'static str, &'static str, fn(&Trial, &Host) -> Option<f64>, fn(f64) -> String);
 
@@ -137,7 +133,7 @@ fn of_machine<'a>(trial: &'a Trial, host: &Host) -> Option<&'a Machine> {
     host.kind.is_none().then_some(&trial.machine)
 }
 
-fn hosts(input: &ReportInput) -> Option<Table> {
+pub fn hosts(input: &ReportInput) -> Option<Table> {
     let groups = groups(input.results, input.plan);
     let mut columns = label_columns(&groups);
     columns.push(Column::text("host"));
@@ -211,9 +207,7 @@ fn names<'a>(group: &Group<'a>) -> Vec<&'a str> {
     names
 }
 
-pub const ENVIRONMENT: TableKind = TableKind { name: "environment", place: 53, fill: environment };
-
-fn environment(input: &ReportInput) -> Option<Table> {
+pub fn environment(input: &ReportInput) -> Option<Table> {
     let environment = input.environment.as_ref()?;
     let (mut rows, mut unknown) = (Vec::new(), Vec::new());
     for group in [plimsoll(environment), machine(environment), system(environment), limits(environment)] {
@@ -387,8 +381,6 @@ fn joined(parts: Vec<Option<String>>) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join(", "))
 }
 
-pub const GENERATOR: TableKind = TableKind { name: "generator", place: 54, fill: generator };
-
 const COLUMNS: [(&str, &str); 8] = [
     ("CPU", "of its busiest thread, percent of a core, 95th percentile over the seconds"),
     (
@@ -403,7 +395,7 @@ const COLUMNS: [(&str, &str); 8] = [
     ("held back by", "what limited the generator"),
 ];
 
-fn generator(input: &ReportInput) -> Option<Table> {
+pub fn generator(input: &ReportInput) -> Option<Table> {
     let groups = groups(input.results, input.plan);
     if !input.results.trials.iter().any(known) {
         return None;

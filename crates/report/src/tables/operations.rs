@@ -4,15 +4,13 @@ use std::collections::BTreeMap;
 
 use record::results::{Operation, Quantiles, Trial};
 
-use super::{Cell, Column, Row, Table, TableKind, Tone, begins, label_cells, label_columns};
+use super::{Cell, Column, Row, Table, Tone, begins, label_cells, label_columns};
 use crate::groups::{FigureOf, Group, groups, operations};
 use crate::{ReportInput, numbers};
 
-pub const ATTEMPTS: TableKind = TableKind { name: "attempts", place: 3, fill: attempts };
-
 const MANY: usize = 12;
 
-fn attempts(input: &ReportInput) -> Option<Table> {
+pub fn attempts(input: &ReportInput) -> Option<Table> {
     let groups = groups(input.results, input.plan);
     let mut columns = label_columns(&groups);
     columns.extend([
@@ -63,8 +61,6 @@ fn added_up(group: &Group) -> BTreeMap<String, u64> {
     sums
 }
 
-pub const OUTCOMES: TableKind = TableKind { name: "outcomes", place: 11, fill: outcomes };
-
 /// Rows beyond which the page folds the table.
 const MANY_POINTS: usize = 24;
 
@@ -79,7 +75,7 @@ const COLUMNS: [(&str, &str, OutcomeCount); 5] = [
     ("unfinished", "still open when the drain ended; in no share", |trial| trial.outcomes.unfinished),
 ];
 
-fn outcomes(input: &ReportInput) -> Option<Table> {
+pub fn outcomes(input: &ReportInput) -> Option<Table> {
     let groups = groups(input.results, input.plan);
     let sums: Vec<[u64; 5]> = groups.iter().map(sums).collect();
     // Where all were ok there is nothing to tell apart, and of one case the figures above say it.
@@ -141,11 +137,9 @@ fn row(group: &Group, sums: &[u64; 5], groups: &[Group]) -> Vec<Cell> {
     cells
 }
 
-pub const OPERATIONS: TableKind = TableKind { name: "operations", place: 51, fill: each_operation };
-
 const MANY_OPERATIONS: usize = 16;
 
-fn each_operation(input: &ReportInput) -> Option<Table> {
+pub fn each_operation(input: &ReportInput) -> Option<Table> {
     let groups = groups(input.results, input.plan);
     let mut columns = label_columns(&groups);
     columns.push(Column::text("operation"));
@@ -237,8 +231,6 @@ fn figures(group: &Group, name: &str) -> Vec<Cell> {
     ]
 }
 
-pub const WARMUP: TableKind = TableKind { name: "warmup", place: 58, fill: warmup };
-
 /// Heading, what it means, the figure after the warm-up, with it, and how it is written.
 type Pair = (&'static str, &'static str, FigureOf, FigureOf, fn(f64) -> String);
 
@@ -286,7 +278,7 @@ fn has_steps(trial: &Trial) -> bool {
     rates.is_some_and(|(cycles_per_s, operations_per_s)| cycles_per_s < 0.95 * operations_per_s)
 }
 
-fn warmup(input: &ReportInput) -> Option<Table> {
+pub fn warmup(input: &ReportInput) -> Option<Table> {
     let groups = groups(input.results, input.plan);
     let has_both = |(_, _, cut, whole, _): &Pair| {
         input.results.trials.iter().any(|trial| cut(trial).is_some() && whole(trial).is_some())

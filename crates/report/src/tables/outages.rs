@@ -2,12 +2,10 @@
 
 use record::results::{Disturbance, Fault, Outage, OutageDistribution, Said, Spread, Trial};
 
-use super::{Cell, Column, Row, Table, TableKind, Tone};
+use super::{Cell, Column, Row, Table, Tone};
 use crate::groups::{planned, trial_name};
 use crate::run_charts::{name, repeated};
 use crate::{ReportInput, numbers};
-
-pub const OUTAGES: TableKind = TableKind { name: "outages", place: 2, fill: outages };
 
 /// Rows beyond which the table is folded: the comparison stands above it then.
 const MANY: usize = 12;
@@ -36,7 +34,7 @@ const OUTAGE_COLUMNS: [(&str, &str); 12] = [
 /// Columns that the narrow terminal has, too.
 const BRIEF: [&str; 6] = ["failed", "wrong", "first failure", "first ok", "no service", "recovered after"];
 
-fn outages(input: &ReportInput) -> Option<Table> {
+pub fn outages(input: &ReportInput) -> Option<Table> {
     let several = input.results.trials.len() > 1;
     let mut columns = if several { vec![Column::text("trial")] } else { Vec::new() };
     columns.push(Column::text("fault"));
@@ -154,8 +152,6 @@ fn back(outage: &Outage) -> Cell {
     }
 }
 
-pub const RECOVERY: TableKind = TableKind { name: "recovery", place: 40, fill: recovery };
-
 const RECOVERY_COLUMNS: [(&str, &str); 7] = [
     ("occurrences", "in trials that are not void"),
     ("first ok", "median time to the first operation that succeeded again, 95 % interval"),
@@ -166,7 +162,7 @@ const RECOVERY_COLUMNS: [(&str, &str); 7] = [
     ("lost operations", "median of the ok operations missing against the baseline, 95 % interval"),
 ];
 
-fn recovery(input: &ReportInput) -> Option<Table> {
+pub fn recovery(input: &ReportInput) -> Option<Table> {
     let repeated: Vec<&OutageDistribution> = repeated(input.results).collect();
     if repeated.is_empty() {
         return None;
@@ -213,8 +209,6 @@ fn figures(of: &OutageDistribution) -> Vec<Cell> {
     ]
 }
 
-pub const DISTURBANCES: TableKind = TableKind { name: "disturbances", place: 41, fill: disturbances };
-
 const DISTURBANCE_COLUMNS: [(&str, &str); 6] = [
     ("failed", "operations that ended with an error or without an answer in time, until service was as before"),
     ("wrong", "answers that contradict what the client did before, until then"),
@@ -224,7 +218,7 @@ const DISTURBANCE_COLUMNS: [(&str, &str); 6] = [
     ("lost operations", "ok operations missing against the time before"),
 ];
 
-fn disturbances(input: &ReportInput) -> Option<Table> {
+pub fn disturbances(input: &ReportInput) -> Option<Table> {
     let several = input.results.trials.len() > 1;
     let mut columns = if several { vec![Column::text("trial")] } else { Vec::new() };
     columns.push(Column::numeric("at", "when it began, from load start").brief());
@@ -271,9 +265,7 @@ fn felt_unexplained(one: &Disturbance) -> Vec<Cell> {
     ]
 }
 
-pub const SAID: TableKind = TableKind { name: "said", place: 42, fill: said };
-
-fn said(input: &ReportInput) -> Option<Table> {
+pub fn said(input: &ReportInput) -> Option<Table> {
     let several = input.results.trials.len() > 1;
     let mut columns = if several { vec![Column::text("trial")] } else { Vec::new() };
     columns.push(Column::numeric("first", "when it was first read, from load start; negative: before it").brief());

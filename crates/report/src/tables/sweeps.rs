@@ -6,14 +6,12 @@ use experiment::profile::Profile;
 use record::results::{Crossing, Lead, PointCost, SafeLoad, Scaling, SearchStep};
 use serde_json::Value;
 
-use super::{Cell, Column, Row, Table, TableKind, Tone};
+use super::{Cell, Column, Row, Table, Tone};
 use crate::groups::plain;
 use crate::sweep_charts::{curve_name, short};
 use crate::{ReportInput, numbers};
 
-pub const SAFE_LOADS: TableKind = TableKind { name: "safe_loads", place: 0, fill: safe_loads };
-
-fn safe_loads(input: &ReportInput) -> Option<Table> {
+pub fn safe_loads(input: &ReportInput) -> Option<Table> {
     let lines = &input.results.safe_loads;
     let first = lines.first()?;
     let with_variant = lines.iter().any(|line| line.variant.is_some());
@@ -58,9 +56,7 @@ pub fn condition(surviving: &str) -> String {
     if surviving.is_empty() { "the file's faults".to_owned() } else { surviving.to_owned() }
 }
 
-pub const SCALING: TableKind = TableKind { name: "scaling", place: 8, fill: scaling };
-
-fn scaling(input: &ReportInput) -> Option<Table> {
+pub fn scaling(input: &ReportInput) -> Option<Table> {
     let scaling = &input.results.scaling;
     let first = scaling.first()?;
     let several_paths = scaling.iter().any(|other| other.over != first.over);
@@ -130,12 +126,10 @@ fn with_interval(value: Option<f64>, ci95: Option<[f64; 2]>) -> Cell {
     Cell::of(value, write).with(interval)
 }
 
-pub const CROSSINGS: TableKind = TableKind { name: "crossings", place: 9, fill: crossings };
-
 /// Rows beyond which the page folds the table: each variant meets each other one at each point.
-const MANY_CROSSINGS: usize = 24;
+pub const MANY_CROSSINGS: usize = 24;
 
-fn crossings(input: &ReportInput) -> Option<Table> {
+pub fn crossings(input: &ReportInput) -> Option<Table> {
     let crossings = &input.results.crossings;
     let first = crossings.first()?;
     let with_point = crossings.iter().any(|crossing| !crossing.point.is_empty());
@@ -186,13 +180,11 @@ pub fn interval(ci95: Option<[Option<f64>; 2]>) -> String {
     }
 }
 
-pub const COST: TableKind = TableKind { name: "cost", place: 10, fill: cost };
-
 /// Swept paths under it are loads.
 const LOAD: &str = "load.";
 const MANY: usize = 12;
 
-fn cost(input: &ReportInput) -> Option<Table> {
+pub fn cost(input: &ReportInput) -> Option<Table> {
     let costs = &input.results.costs;
     let shown: Vec<&PointCost> = costs.iter().filter(|cost| cost.at_peak || cost.cheapest).collect();
     let first = shown.first()?;
@@ -336,9 +328,7 @@ fn load(cost: &PointCost) -> String {
     loads.map(|(path, value)| format!("{} {}", short(path), plain(value))).collect::<Vec<_>>().join(", ")
 }
 
-pub const SEARCH: TableKind = TableKind { name: "search", place: 56, fill: search };
-
-fn search(input: &ReportInput) -> Option<Table> {
+pub fn search(input: &ReportInput) -> Option<Table> {
     let lines = &input.results.safe_loads;
     let first = lines.first().filter(|_| lines.iter().any(|line| !line.steps.is_empty()))?;
     let several = lines.len() > 1;

@@ -4,11 +4,9 @@ use experiment::plan;
 use record::events::Ending;
 use record::results::{Claim, Holds, PooledConsistency, ReplicaTable, Results, Steady, Trial};
 
-use super::{Cell, Column, Row, Table, TableKind, Tone, begins, label_cells, label_columns, trust_word};
+use super::{Cell, Column, Row, Table, Tone, begins, label_cells, label_columns, trust_word};
 use crate::groups::{Group, groups, plain, trial_name};
 use crate::{ReportInput, numbers};
-
-pub const CONSISTENCY: TableKind = TableKind { name: "consistency", place: 4, fill: consistency };
 
 const MANY: usize = 12;
 /// Groups of which examples are shown.
@@ -79,7 +77,7 @@ const EXAMPLES: [(&str, ExamplesOf); 2] = [
     ("Diverged keys, for example", |trial| &trial.consistency.diverged_examples),
 ];
 
-fn consistency(input: &ReportInput) -> Option<Table> {
+pub fn consistency(input: &ReportInput) -> Option<Table> {
     let (results, groups) = (input.results, groups(input.results, input.plan));
     if !results.trials.iter().any(checked) {
         return None;
@@ -214,9 +212,7 @@ fn some(group: &Group, of_what: &str, of: ExamplesOf) -> Option<String> {
     Some(format!("{of_what}{place}: {}.", examples.join("; ")))
 }
 
-pub const CLAIMS: TableKind = TableKind { name: "claims", place: 5, fill: claims };
-
-fn claims(input: &ReportInput) -> Option<Table> {
+pub fn claims(input: &ReportInput) -> Option<Table> {
     let claims = &input.results.claims;
     if claims.is_empty() {
         return None;
@@ -302,9 +298,7 @@ pub fn filter(filter: &std::collections::BTreeMap<String, serde_json::Value>) ->
     parts.join(", ")
 }
 
-pub const REQUIREMENTS: TableKind = TableKind { name: "requirements", place: 6, fill: requirements };
-
-fn requirements(input: &ReportInput) -> Option<Table> {
+pub fn requirements(input: &ReportInput) -> Option<Table> {
     let requirements = &input.results.requirements;
     if requirements.is_empty() {
         return None;
@@ -341,9 +335,7 @@ fn requirements(input: &ReportInput) -> Option<Table> {
     })
 }
 
-pub const TRIALS: TableKind = TableKind { name: "trials", place: 55, fill: trials };
-
-fn trials(input: &ReportInput) -> Option<Table> {
+pub fn trials(input: &ReportInput) -> Option<Table> {
     if input.results.trials.is_empty() {
         return None;
     }

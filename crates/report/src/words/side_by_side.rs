@@ -374,7 +374,7 @@ mod tests {
         let words = "Wrong answers for 1,000 cycles: 12 with `async_dirty` and 1 with `transaction`; none with `sync_dirty` in 4,000 \
                  cycles and `sync_transaction` in 4,000 cycles.";
         assert!(said.contains(words), "{said}");
-        let table = crate::tables::named("outcomes", &input(&results, &plan)).expect("a table");
+        let table = crate::tables::operations::outcomes(&input(&results, &plan)).expect("a table");
         let row = &table.rows[3];
         let cells: Vec<&str> = row.cells.iter().map(|cell| cell.text.as_str()).collect();
         assert_eq!(cells[..3], ["async_dirty", "5mbit", "2,000"]);
@@ -389,7 +389,7 @@ mod tests {
         results.trials.iter_mut().for_each(|trial| (trial.outcomes.wrong, trial.consistency.wrong) = (0, Some(0)));
         assert!(
             !answer(&results, &plan).contains("rong answers")
-                && crate::tables::named("outcomes", &input(&results, &plan)).is_none()
+                && crate::tables::operations::outcomes(&input(&results, &plan)).is_none()
         );
     }
 

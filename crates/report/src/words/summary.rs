@@ -5,13 +5,31 @@ use record::results::{Results, Trial};
 
 use super::{answer, meaning, visible};
 use crate::groups::groups;
-use crate::tables::{self, Cell, Column, Table, Tone, comparison};
+use crate::tables::{Cell, Column, Table, TableOf, Tone, comparison, outages, sweeps, verdicts};
 use crate::{ReportInput, numbers};
 
 /// Columns of the terminal that are used at most.
 const WIDTH: usize = 100;
 /// Rows of the tables of outages and differences at most; beyond, they are on the page only.
 const LONG: usize = 12;
+
+/// The tables below the comparison: how many rows they may have here, and what is said instead of more.
+const TABLES: [(TableOf, usize, fn(usize, &Results) -> String); 10] = [
+    (sweeps::safe_loads, usize::MAX, rows),
+    (sweeps::search, usize::MAX, rows),
+    (comparison::differences, LONG, |_, results| comparison::count(&results.comparisons)),
+    (sweeps::scaling, usize::MAX, rows),
+    (sweeps::crossings, sweeps::MANY_CROSSINGS, rows),
+    (sweeps::cost, usize::MAX, rows),
+    (outages::outages, LONG, |many, _| format!("{many} of them")),
+    (outages::disturbances, LONG, |many, _| format!("{many} of them")),
+    (verdicts::claims, usize::MAX, rows),
+    (verdicts::requirements, usize::MAX, rows),
+];
+
+fn rows(many: usize, _: &Results) -> String {
+    format!("{many} rows")
+}
 
 /// The summary, at most 100 columns wide, ending in a newline; with the terminal's colours if `colour`.
 #[must_use]
@@ -23,32 +41,15 @@ pub fn summary(results: &Results, plan: &Plan, colour: bool) -> String {
     if !groups.is_empty() && plan.find.is_none() {
         let table = comparison::comparison_of(&groups);
         parts.push(match table.folded {
-            true => format!("{}: {} rows, on the page\n", table.title, table.rows.len()),
+            true => format!("{}: {}, on the page\n", table.title, rows(table.rows.len(), results)),
             false => section("", &set(&table, WIDTH, colour)),
         });
     }
-    const TABLES: [&str; 10] = [
-        "safe_loads",
-        "search",
-        "differences",
-        "scaling",
-        "crossings",
-        "cost",
-        "outages",
-        "disturbances",
-        "claims",
-        "requirements",
-    ];
-    for name in TABLES {
-        let Some(table) = tables::named(name, &input) else { continue };
-        parts.push(if matches!(name, "outages" | "disturbances") && table.rows.len() > LONG {
-            format!("{}: {} of them, on the page\n", table.title, table.rows.len())
-        } else if name == "crossings" && table.folded {
-            format!("{}: {} rows, on the page\n", table.title, table.rows.len())
-        } else if name == "differences" && table.rows.len() > LONG {
-            format!("{}: {}, on the page\n", table.title, comparison::count(&results.comparisons))
-        } else {
-            section(&table.title, &set(&table, WIDTH, colour))
+    for (of, most, rows) in TABLES {
+        let Some(table) = of(&input) else { continue };
+        parts.push(match table.rows.len() {
+            many if many <= most => section(&table.title, &set(&table, WIDTH, colour)),
+            many => format!("{}: {}, on the page\n", table.title, rows(many, results)),
         });
     }
     parts.push(redirects(results));

@@ -6,8 +6,7 @@ use record::results::{Crossing, Lead, PointCost, Results, SafeLoad, Scaling};
 use super::{capital, listed, quoted, stopped};
 use crate::numbers;
 use crate::sweep_charts::{curve_name, short};
-use crate::tables::nowhere;
-use crate::tables::sweeps::{self, interval};
+use crate::tables::sweeps::{self, interval, nowhere};
 
 /// Curves that are worded at most; the table has them all.
 const WORDED: usize = 4;

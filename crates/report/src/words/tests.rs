@@ -311,7 +311,7 @@ fn a_line_that_holds_nowhere_is_said_plainly() {
     let words = "`async_dirty` carries not even 1 agent healthy; there `wrong_per_1000_cycles` breaks. `sync_dirty` carries 40 agents \
                  (95 % interval 36–44) healthy and not even 1 agent with one member down; beyond it `wrong_per_1000_cycles` breaks.";
     assert!(said.starts_with(words), "{said}");
-    let table = crate::tables::named("safe_loads", &input(&results, &plan)).expect("a table");
+    let table = crate::tables::sweeps::safe_loads(&input(&results, &plan)).expect("a table");
     assert_eq!(table.rows[0].cells[2].text, "not even 1");
 }
 
