@@ -164,6 +164,16 @@ pub fn plain(value: &Value) -> String {
     }
 }
 
+/// Each of them once, in the order in which they first come.
+pub fn distinct<T: PartialEq>(items: impl IntoIterator<Item = T>) -> Vec<T> {
+    items.into_iter().fold(Vec::new(), |mut known, item| {
+        if !known.contains(&item) {
+            known.push(item);
+        }
+        known
+    })
+}
+
 /// A trial as it was planned.
 pub fn planned<'a>(plan: &'a Plan, id: &str) -> Option<&'a plan::Trial> {
     plan.trials.iter().find(|trial| trial.id == id)

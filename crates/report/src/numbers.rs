@@ -151,6 +151,12 @@ pub fn from_to(from: &str, to: &str) -> String {
     format!("{}{between}{to}", if same { &from[..of_from] } else { from })
 }
 
+/// `80–200 ms`, each end written by `write`; `None` without an interval, or where both ends read the same.
+pub fn interval(ends: Option<[f64; 2]>, write: impl Fn(f64) -> String) -> Option<String> {
+    let [low, high] = ends?.map(write);
+    (low != high).then(|| from_to(&low, &high))
+}
+
 /// A metric's value by the unit that ends its path (`latency_us.p99`, `rss_bytes`, `failed_pct`, `cost.watts`, …).
 pub fn by_metric(metric: &str, value: f64) -> String {
     let words: Vec<&str> = metric.split(['.', '(', ')', ',', ' ']).collect();

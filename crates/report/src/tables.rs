@@ -7,10 +7,10 @@ pub mod outages;
 pub mod sweeps;
 pub mod verdicts;
 
-use record::results::Trust;
+use record::results::{Trial, Trust};
 use serde::Serialize;
 
-use crate::groups::{Group, MedianRange};
+use crate::groups::{Group, MedianRange, trial_name};
 use crate::{ReportInput, numbers};
 
 /// A table of the run; `None` where the run has nothing for it.
@@ -83,7 +83,71 @@ pub enum Tone {
     Muted,
 }
 
+impl Table {
+    /// A table without rows.
+    pub fn new(title: &str, note: impl Into<String>, columns: Vec<Column>) -> Self {
+        Self { title: title.to_owned(), note: note.into(), columns, ..Self::default() }
+    }
+
+    /// With these rows; `None` if there are none.
+    pub fn filled(self, rows: Vec<Row>) -> Option<Self> {
+        (!rows.is_empty()).then_some(Self { rows, ..self })
+    }
+
+    /// With rows for each group, below columns that tell the groups apart, if there are several.
+    pub fn by_group<'a>(self, groups: &[Group<'a>], rows: impl Fn(&Group<'a>) -> Vec<Vec<Cell>>) -> Option<Self> {
+        let labels = |group: &Group| -> Vec<(String, String)> {
+            if groups.len() > 1 { group.labels.clone() } else { Vec::new() }
+        };
+        let heads = groups.first().map(labels).unwrap_or_default();
+        let columns = heads.iter().map(|(name, _)| Column::text(name)).chain(self.columns.iter().cloned()).collect();
+        let cells = |group| labels(group).into_iter().map(|(_, value)| Cell::new(value)).collect();
+        let units = groups.iter().map(|group| (cells(group), rows(group))).collect();
+        Self { columns, ..self }.filled(blocks(units, |index| begins(index, groups)))
+    }
+
+    /// With rows for each trial, below its name, if there are several.
+    pub fn by_trial(self, input: &ReportInput, rows: impl Fn(&Trial) -> Vec<Vec<Cell>>) -> Option<Self> {
+        let several = input.results.trials.len() > 1;
+        let name = |trial: &Trial| Cell::new(trial.id.clone()).with(trial_name(trial, input.results, input.plan));
+        let columns = several.then(|| Column::text("trial")).into_iter().chain(self.columns.iter().cloned()).collect();
+        let units =
+            input.results.trials.iter().map(|trial| (several.then(|| name(trial)).into_iter().collect(), rows(trial)));
+        Self { columns, ..self }.filled(blocks(units.collect(), |_| false))
+    }
+
+    /// Folded on the page if it has more rows.
+    pub fn folded_beyond(self, most: usize) -> Self {
+        Self { folded: self.rows.len() > most, ..self }
+    }
+
+    /// With what its columns mean as terms.
+    pub fn explained(self) -> Self {
+        let columns = self.columns.iter().filter(|column| !column.explained.is_empty());
+        let terms = columns.map(|column| (column.head.clone(), column.explained.clone())).collect();
+        Self { terms, ..self }
+    }
+
+    /// With these terms, too.
+    pub fn with_terms(mut self, terms: &[(&str, &str)]) -> Self {
+        self.terms.extend(terms.iter().map(|(term, meaning)| ((*term).to_owned(), (*meaning).to_owned())));
+        self
+    }
+}
+
+impl Row {
+    /// A row in a block with the one before it.
+    pub fn of(cells: Vec<Cell>) -> Self {
+        Self { cells, begins: false }
+    }
+}
+
 impl Column {
+    /// Columns of numbers: heading and meaning of each.
+    pub fn numerics(columns: &[(&str, &str)]) -> Vec<Self> {
+        columns.iter().map(|(head, explained)| Self::numeric(head, explained)).collect()
+    }
+
     /// A column of text.
     pub fn text(head: &str) -> Self {
         Self { head: head.to_owned(), brief: true, ..Self::default() }
@@ -120,6 +184,16 @@ impl Cell {
         cell
     }
 
+    /// A count of what nobody wants.
+    pub fn loss(count: u64) -> Self {
+        Self::new(numbers::count(count)).toned(if count == 0 { Tone::Good } else { Tone::Bad })
+    }
+
+    /// The same cell with an interval below it.
+    pub fn over(self, ends: Option<[f64; 2]>, write: impl Fn(f64) -> String) -> Self {
+        self.with(numbers::interval(ends, write).unwrap_or_default())
+    }
+
     /// The same cell, meant so.
     pub fn toned(self, tone: Tone) -> Self {
         Self { tone, ..self }
@@ -151,18 +225,18 @@ pub fn trust_word(trust: Trust) -> &'static str {
     }
 }
 
-/// Columns that tell groups apart; none if there is only one group.
-fn label_columns(groups: &[Group]) -> Vec<Column> {
-    let labels = groups.first().filter(|_| groups.len() > 1).map(|group| group.labels.as_slice()).unwrap_or_default();
-    labels.iter().map(|(name, _)| Column::text(name)).collect()
-}
-
-/// The cells below [`label_columns`].
-fn label_cells(group: &Group, groups: &[Group]) -> Vec<Cell> {
-    if groups.len() < 2 {
-        return Vec::new();
+/// Rows of groups or trials: of each the cells that tell it from the others, and below them a row or more. Blocks of rows are set apart
+/// by `begins`, or each by itself where one has several rows.
+fn blocks(units: Vec<(Vec<Cell>, Vec<Vec<Cell>>)>, begins: impl Fn(usize) -> bool) -> Vec<Row> {
+    let several = units.iter().any(|(_, rows)| rows.len() > 1);
+    let mut blocks: Vec<Row> = Vec::new();
+    for (index, (labels, rows)) in units.into_iter().enumerate() {
+        for (place, cells) in rows.into_iter().enumerate() {
+            let begins = place == 0 && !blocks.is_empty() && (several || begins(index));
+            blocks.push(Row { cells: labels.iter().cloned().chain(cells).collect(), begins });
+        }
     }
-    group.labels.iter().map(|(_, value)| Cell::new(value.clone())).collect()
+    blocks
 }
 
 /// Whether a block of rows begins with a group: of its several labels, the one that changes least often from group to group

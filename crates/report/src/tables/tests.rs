@@ -73,7 +73,7 @@ fn what_members_said_stands_in_their_own_words() {
 #[test]
 fn nothing_measured_is_not_0() {
     let plan = example::plan(&[], &[], 1);
-    let trials = vec![record::results::Trial { id: "001".to_owned(), ..Default::default() }];
+    let trials = vec![Trial { id: "001".to_owned(), ..Default::default() }];
     let results = Results { trials, ..Results::default() };
     let of_trials: [TableOf; 8] = [
         comparison::comparison,
