@@ -6,7 +6,7 @@ use experiment::plan::{self, Plan};
 use record::results::{Fault, Outage, Results, Trial, Trust, counting};
 use serde_json::Value;
 
-use crate::numbers;
+use text::numbers;
 
 /// A figure of a trial, where it has it.
 pub type FigureOf = fn(&Trial) -> Option<f64>;
@@ -141,7 +141,7 @@ pub fn labels(
 ) -> Vec<(String, String)> {
     let value = |path: &Option<String>| match path {
         None => variant.unwrap_or_default().to_owned(),
-        Some(path) => point.get(path).map(plain).unwrap_or_default(),
+        Some(path) => point.get(path).map(text::of_json).unwrap_or_default(),
     };
     dimensions.iter().map(|(path, name)| (name.clone(), value(path))).collect()
 }
@@ -154,24 +154,6 @@ pub fn trial_name(trial: &Trial, results: &Results, plan: &Plan) -> String {
         parts.push(format!("repeat {}", trial.repeat));
     }
     parts.join(", ")
-}
-
-/// A JSON value without the quotes of a text.
-pub fn plain(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    }
-}
-
-/// Each of them once, in the order in which they first come.
-pub fn distinct<T: PartialEq>(items: impl IntoIterator<Item = T>) -> Vec<T> {
-    items.into_iter().fold(Vec::new(), |mut known, item| {
-        if !known.contains(&item) {
-            known.push(item);
-        }
-        known
-    })
 }
 
 /// A trial as it was planned.

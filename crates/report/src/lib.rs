@@ -7,7 +7,6 @@ mod drawing;
 #[cfg(test)]
 mod example;
 mod groups;
-pub mod numbers;
 mod page;
 mod run_charts;
 mod series;

@@ -13,11 +13,12 @@ use crate::charts::{self, TrialChart, TrialView};
 use crate::drawing::bar_rows::{self, BarRows};
 use crate::drawing::chart::Chart;
 use crate::drawing::render::{self, Drawn};
-use crate::drawing::{escaped, json_in_script, visible};
+use crate::drawing::{escaped, json_in_script};
 use crate::groups::{self, Group, MedianRange, counted, longest, trial_name};
 use crate::sweep_charts::SweepChart;
 use crate::tables::{TableOf, Tone, comparison, hosts, operations, outages, sweeps, trust_word, verdicts};
-use crate::{Error, ReportInput, numbers, run_charts, sweep_charts, words};
+use crate::{Error, ReportInput, run_charts, sweep_charts, words};
+use text::{numbers, visible};
 
 const TEMPLATES: [(&str, &str); 5] = [
     ("chart.html", include_str!("page/chart.html")),
@@ -218,9 +219,9 @@ pub fn filled(input: &ReportInput, templates: &Templates) -> Result<Page, Error>
         asks: results.asks.clone(),
         answer: with_code(&answer),
         verdict: words::verdict(results).0,
-        meaning: words::stopped(&words::capital(words::meaning(results))),
+        meaning: text::stopped(&text::capital(words::meaning(results))),
         reasons: reasons(&results.verdict),
-        partial: results.partial.as_deref().map(words::stopped),
+        partial: results.partial.as_deref().map(text::stopped),
         figures: key_figures(input),
         parts,
         data: json_in_script(&serde_json::Value::Object(filled.data).to_string()),
@@ -235,8 +236,8 @@ pub fn filled(input: &ReportInput, templates: &Templates) -> Result<Page, Error>
 }
 
 pub fn reasons(verdict: &Verdict) -> Vec<Reason> {
-    let remedy = |index: usize| verdict.remedies.get(index).map_or_else(String::new, |remedy| words::stopped(remedy));
-    let what = |reason: &String| words::stopped(&words::capital(reason));
+    let remedy = |index: usize| verdict.remedies.get(index).map_or_else(String::new, |remedy| text::stopped(remedy));
+    let what = |reason: &String| text::stopped(&text::capital(reason));
     verdict.reasons.iter().enumerate().map(|(index, it)| Reason { what: what(it), remedy: remedy(index) }).collect()
 }
 

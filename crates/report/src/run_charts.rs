@@ -13,7 +13,8 @@ use crate::groups::{self, Group, outages};
 use crate::sweep_charts::short;
 use crate::tables::comparison::{self, ComparedMetric};
 use crate::tables::sweeps::condition;
-use crate::{ReportInput, numbers, tables};
+use crate::{ReportInput, tables};
+use text::numbers;
 
 /// The key columns of the comparison, drawn.
 pub fn comparison(input: &ReportInput) -> Option<BarRows> {

@@ -11,8 +11,9 @@ use crate::charts::numbered;
 use crate::drawing::axis::Spacing;
 use crate::drawing::chart::{AxisRange, Chart, ChartLine, Ink, LineStyle, Mark, Panel, PanelUnit};
 use crate::drawing::path::DataPoint;
-use crate::groups::{operations, plain};
-use crate::numbers;
+use crate::groups::operations;
+use text::numbers;
+use text::of_json;
 
 /// Loads of which each is so many times the one before are spread by their logarithm.
 const FACTOR: f64 = 1.4;
@@ -132,7 +133,7 @@ fn over_texts(results: &Results) -> Vec<CurveSheet<'_>> {
             });
             curves[index].points[place].1.push(trial);
         }
-        (over.to_owned(), values.iter().map(|value| plain(value)).collect::<Vec<String>>(), curves)
+        (over.to_owned(), values.iter().map(|value| of_json(value)).collect::<Vec<String>>(), curves)
     };
     let made: Vec<(String, Vec<String>, Vec<SweepCurve>)> = values.into_iter().map(of_path).collect();
     let path = |over: &str| results.trials.iter().find_map(|trial| trial.point.get_key_value(over)).map(|(key, _)| key);
@@ -295,7 +296,7 @@ impl CurveSheet<'_> {
 
 /// `pi, hosts 3`: what tells a curve from others; `throughput` where nothing does.
 pub fn curve_name(variant: &str, at: &BTreeMap<String, Value>) -> String {
-    let labels = at.iter().map(|(path, value)| format!("{} {}", short(path), plain(value)));
+    let labels = at.iter().map(|(path, value)| format!("{} {}", short(path), of_json(value)));
     let parts: Vec<String> =
         std::iter::once(variant.to_owned()).filter(|name| !name.is_empty()).chain(labels).collect();
     if parts.is_empty() { "throughput".to_owned() } else { parts.join(", ") }

@@ -10,8 +10,9 @@ pub mod verdicts;
 use record::results::{Trial, Trust};
 use serde::Serialize;
 
+use crate::ReportInput;
 use crate::groups::{Group, MedianRange, trial_name};
-use crate::{ReportInput, numbers};
+use text::numbers;
 
 /// A table of the run; `None` where the run has nothing for it.
 pub type TableOf = fn(&ReportInput) -> Option<Table>;

@@ -18,8 +18,6 @@ pub use glance::{at_a_glance, bars};
 pub use metric_history::course;
 pub use summary::summary;
 
-pub use crate::drawing::visible;
-
 /// The word for the verdict. Where nothing was measured there is nothing to judge.
 pub(crate) fn verdict(results: &Results) -> (&'static str, Tone) {
     match results.verdict.is {
@@ -36,32 +34,6 @@ pub(crate) fn meaning(results: &Results) -> &'static str {
         Trust::Valid if is_measured(results) => "no check found a problem",
         Trust::Valid => "nothing was measured",
     }
-}
-
-/// Items as in a sentence: `a, b and c`.
-fn listed(items: &[String]) -> String {
-    match items {
-        [] => String::new(),
-        [one] => one.clone(),
-        [first @ .., last] => format!("{} and {last}", first.join(", ")),
-    }
-}
-
-/// A name out of an experiment, marked as one. Whoever sets the text turns the marks into what is usual there.
-fn quoted(name: &str) -> String {
-    format!("`{}`", name.replace('`', "'"))
-}
-
-/// With a capital at its beginning.
-pub(crate) fn capital(text: &str) -> String {
-    let mut characters = text.chars();
-    characters.next().map_or_else(String::new, |first| first.to_uppercase().chain(characters).collect())
-}
-
-/// With a full stop at its end.
-pub(crate) fn stopped(text: &str) -> String {
-    let text = text.trim();
-    if text.ends_with(['.', '!', '?']) { text.to_owned() } else { format!("{text}.") }
 }
 
 #[cfg(test)]

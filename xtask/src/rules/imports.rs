@@ -15,16 +15,17 @@ pub const KIND: HouseRule = HouseRule {
 
 /// Crate to the crates it may depend on. `echo` is a target: it must know nothing of the bench that measures it.
 pub const ALLOWED: &[(&str, &[&str])] = &[
-    ("analysis", &["experiment", "record"]),
+    ("analysis", &["experiment", "record", "text"]),
     ("conduct", &["analysis", "experiment", "lab", "load", "record"]),
     ("echo", &[]),
-    ("experiment", &[]),
+    ("experiment", &["text"]),
     ("fuzzing", &["experiment", "lab", "load", "record"]),
-    ("lab", &["experiment", "record"]),
+    ("lab", &["experiment", "record", "text"]),
     ("load", &["experiment", "record"]),
-    ("plimsoll", &["analysis", "conduct", "echo", "experiment", "lab", "load", "record", "report"]),
+    ("plimsoll", &["analysis", "conduct", "echo", "experiment", "lab", "load", "record", "report", "text"]),
     ("record", &[]),
-    ("report", &["experiment", "record"]),
+    ("report", &["experiment", "record", "text"]),
+    ("text", &[]),
     ("xtask", &["analysis", "experiment", "lab", "load", "record"]),
 ];
 

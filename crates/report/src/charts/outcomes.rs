@@ -6,7 +6,7 @@ use record::rows::OutcomeSlot;
 use super::TrialView;
 use crate::drawing::chart::{Chart, ChartLine, Ink, LineStyle, Panel, PanelUnit};
 use crate::drawing::path::{DataPoint, thinned};
-use crate::numbers;
+use text::numbers;
 
 /// Trials shorter than this are shown in finer bins than a second.
 const SHORT_S: f64 = 40.0;

@@ -3,9 +3,10 @@
 use record::results::{Comparison, Trial, Trust};
 
 use super::{Cell, Column, Row, Table, Tone};
+use crate::ReportInput;
 use crate::groups::{FigureOf, Group, counted, groups, longest, outages, retried};
 use crate::words::differing;
-use crate::{ReportInput, numbers};
+use text::numbers;
 
 /// Groups beyond which the page folds their table: charts over what was swept tell more.
 const MANY: usize = 40;

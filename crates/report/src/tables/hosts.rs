@@ -5,8 +5,10 @@ use record::events::HostFigures;
 use record::results::{Host, Machine, Trial};
 
 use super::{Cell, Column, Row, Table, Tone};
-use crate::groups::{Group, distinct, groups};
-use crate::{ReportInput, numbers};
+use crate::ReportInput;
+use crate::groups::{Group, groups};
+use text::distinct;
+use text::numbers;
 
 const MANY: usize = 12;
 

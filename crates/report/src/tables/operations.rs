@@ -5,8 +5,10 @@ use std::collections::BTreeMap;
 use record::results::{Operation, Quantiles, Trial};
 
 use super::{Cell, Column, Table, Tone};
-use crate::groups::{FigureOf, Group, distinct, groups, operations};
-use crate::{ReportInput, numbers};
+use crate::ReportInput;
+use crate::groups::{FigureOf, Group, groups, operations};
+use text::distinct;
+use text::numbers;
 
 const MANY: usize = 12;
 

@@ -3,9 +3,10 @@
 use record::results::{Disturbance, Fault, Outage, OutageDistribution, Said, Spread, Trial};
 
 use super::{Cell, Column, Row, Table, Tone};
+use crate::ReportInput;
 use crate::groups::planned;
 use crate::run_charts::{name, repeated};
-use crate::{ReportInput, numbers};
+use text::numbers;
 
 /// Rows beyond which the table is folded: the comparison stands above it then.
 const MANY: usize = 12;

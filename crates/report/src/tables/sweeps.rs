@@ -4,9 +4,10 @@ use experiment::profile::Profile;
 use record::results::{Crossing, Lead, PointCost, SafeLoad, Scaling, SearchStep};
 
 use super::{Cell, Column, Row, Table, Tone};
-use crate::groups::{distinct, plain};
+use crate::ReportInput;
 use crate::sweep_charts::{curve_name, short};
-use crate::{ReportInput, numbers};
+use text::numbers;
+use text::{distinct, of_json};
 
 pub fn safe_loads(input: &ReportInput) -> Option<Table> {
     let lines = &input.results.safe_loads;
@@ -270,7 +271,7 @@ pub fn cost_name(cost: &PointCost) -> String {
 /// `agents 32`.
 fn load(cost: &PointCost) -> String {
     let loads = cost.point.iter().filter(|(path, _)| path.starts_with(LOAD));
-    loads.map(|(path, value)| format!("{} {}", short(path), plain(value))).collect::<Vec<_>>().join(", ")
+    loads.map(|(path, value)| format!("{} {}", short(path), of_json(value))).collect::<Vec<_>>().join(", ")
 }
 
 pub fn search(input: &ReportInput) -> Option<Table> {

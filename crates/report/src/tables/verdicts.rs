@@ -5,8 +5,10 @@ use record::events::Ending;
 use record::results::{Claim, Holds, PooledConsistency, ReplicaTable, Results, Steady, Trial};
 
 use super::{Cell, Column, Row, Table, Tone, trust_word};
-use crate::groups::{Group, groups, plain, trial_name};
-use crate::{ReportInput, numbers};
+use crate::ReportInput;
+use crate::groups::{Group, groups, trial_name};
+use text::numbers;
+use text::of_json;
 
 const MANY: usize = 12;
 /// Groups of which examples are shown.
@@ -266,7 +268,7 @@ pub fn asked(metric: &str, range: &plan::MetricRange) -> String {
 
 /// `variant is wait, target.with.state is ets`.
 pub fn filter(filter: &std::collections::BTreeMap<String, serde_json::Value>) -> String {
-    let parts: Vec<String> = filter.iter().map(|(path, value)| format!("{path} is {}", plain(value))).collect();
+    let parts: Vec<String> = filter.iter().map(|(path, value)| format!("{path} is {}", of_json(value))).collect();
     parts.join(", ")
 }
 

@@ -2,10 +2,10 @@
 
 use record::results::Comparison;
 
-use super::{listed, quoted};
-use crate::groups::plain;
-use crate::numbers;
 use crate::tables::Tone;
+use text::numbers;
+use text::of_json;
+use text::{code, listed};
 
 /// From here on a ratio is said as a multiple.
 const MULTIPLE: f64 = 2.0;
@@ -20,7 +20,7 @@ const TOLD: usize = 4;
 pub fn verdict(comparison: &Comparison) -> (String, Tone) {
     if comparison.a_value.is_none() || comparison.b_value.is_none() {
         let lacks = if comparison.a_value.is_none() { &comparison.a } else { &comparison.b };
-        return (format!("not measured in {}", quoted(lacks)), Tone::Doubtful);
+        return (format!("not measured in {}", code(lacks)), Tone::Doubtful);
     }
     if comparison.significant {
         let better = comparison.better.as_deref() == Some(comparison.b.as_str()) && comparison.a != comparison.b;
@@ -91,7 +91,7 @@ pub fn figure(metric: &str) -> &str {
 pub fn place(comparison: &Comparison) -> String {
     let parts = comparison.at.iter().map(|(path, value)| {
         let last = path.rsplit('.').next().unwrap_or(path);
-        format!("{last} {}", plain(value))
+        format!("{last} {}", of_json(value))
     });
     parts.collect::<Vec<_>>().join(", ")
 }
@@ -104,7 +104,7 @@ pub fn sentence(comparisons: &[Comparison]) -> Option<String> {
         return None;
     }
     let one_by_one = |found: &&Comparison| {
-        let (b, a) = (quoted(&found.b), quoted(&found.a));
+        let (b, a) = (code(&found.b), code(&found.a));
         let place = if found.at.is_empty() { String::new() } else { format!(" at {}", place(found)) };
         if found.significant {
             let (change, interval) = change(found);
@@ -116,7 +116,7 @@ pub fn sentence(comparisons: &[Comparison]) -> Option<String> {
     };
     if rates.len() <= TOLD {
         let parts: Vec<String> = rates.iter().map(one_by_one).collect();
-        return Some(super::capital(&format!("{}.", parts.join("; "))));
+        return Some(text::capital(&format!("{}.", parts.join("; "))));
     }
     let count = |better: bool| {
         let found = rates
@@ -127,7 +127,7 @@ pub fn sentence(comparisons: &[Comparison]) -> Option<String> {
     let (faster, slower) = (count(true), count(false));
     let mut parts = Vec::new();
     if faster > 0 {
-        parts.push(format!("faster than {} in {faster}", quoted(&rates[0].a)));
+        parts.push(format!("faster than {} in {faster}", code(&rates[0].a)));
     }
     if slower > 0 {
         parts.push(format!("slower in {slower}"));
@@ -137,15 +137,19 @@ pub fn sentence(comparisons: &[Comparison]) -> Option<String> {
         parts.push(format!("not shown to differ in {rest}"));
     }
     let others: Vec<String> = rates.iter().fold(Vec::new(), |mut names, found| {
-        let name = quoted(&found.b);
+        let name = code(&found.b);
         if !names.contains(&name) {
             names.push(name);
         }
         names
     });
     let were = if others.len() > 1 { "were" } else { "was" };
-    let who = if others.len() > TOLD { format!("{} others", others.len()) } else { listed(&others) };
-    Some(super::capital(&format!("of {} comparisons of throughput, {who} {were} {}.", rates.len(), listed(&parts))))
+    let who = if others.len() > TOLD { format!("{} others", others.len()) } else { listed(&others, "and") };
+    Some(text::capital(&format!(
+        "of {} comparisons of throughput, {who} {were} {}.",
+        rates.len(),
+        listed(&parts, "and")
+    )))
 }
 
 /// `12 % faster` and ` (9–15 %)`.

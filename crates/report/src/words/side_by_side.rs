@@ -3,10 +3,10 @@
 
 use record::results::{OutageDistribution, Results, Trial};
 
-use super::{capital, listed, quoted};
 use crate::groups::{FigureOf, Group, MedianRange, counted, operations, outages};
-use crate::numbers;
 use crate::run_charts::{label, repeated};
+use text::numbers;
+use text::{capital, code, listed};
 
 /// Names listed in a sentence at most.
 const NAMED: usize = 6;
@@ -65,7 +65,7 @@ fn failures(groups: &[Group]) -> String {
         return format!("No call failed in any of {trials} trials.");
     };
     let all = numbers::count_in_words(operations(worst.trial));
-    let worst = format!("the worst was {} with {} of {all} calls failed", quoted(&worst.group.name()), worst.count());
+    let worst = format!("the worst was {} with {} of {all} calls failed", code(&worst.group.name()), worst.count());
     match split(groups, failed) {
         Some(split) => format!("No call failed with {}; {worst}.", names(split.dimension, &split.clean)),
         None => {
@@ -128,7 +128,7 @@ fn where_any(groups: &[Group], what: &str, value: FigureOf, of: Option<FigureOf>
             let (dirty, clean) = (names(dimension, &dirty), names("", &clean));
             capital(&format!("{what} with {dirty} ({up_to}), none with {clean}."))
         }
-        None => capital(&format!("{what} in some cases ({up_to}, with {}).", quoted(&worst.group.name()))),
+        None => capital(&format!("{what} in some cases ({up_to}, with {}).", code(&worst.group.name()))),
     })
 }
 
@@ -200,12 +200,12 @@ fn values_of(groups: &[Group], dimension: usize) -> Vec<String> {
 
 /// `‹wait› and ‹fail fast›`, `state ‹ets›`: a variant needs no word before its name.
 fn names(dimension: &str, names: &[String]) -> String {
-    let mut shown: Vec<String> = names.iter().take(NAMED).map(|name| quoted(name)).collect();
+    let mut shown: Vec<String> = names.iter().take(NAMED).map(|name| code(name)).collect();
     if names.len() > NAMED {
         shown.push(format!("{} others", names.len() - NAMED));
     }
     let before = if matches!(dimension, "" | "variant") { String::new() } else { format!("{dimension} ") };
-    before + &listed(&shown)
+    before + &listed(&shown, "and")
 }
 
 /// What the trials of one value of a dimension say together.
@@ -227,10 +227,10 @@ fn wrong_answers(groups: &[Group]) -> Option<String> {
     dirty.sort_by(|a, b| b.per_1000().unwrap_or(0.0).total_cmp(&a.per_1000().unwrap_or(0.0)));
     let counts: Vec<String> = dirty.iter().map(|one| format!("{} with {}", one.rate(), named(one))).collect();
     let of = if dirty.iter().all(|one| one.per_1000().is_some()) { " for 1,000 cycles" } else { "" };
-    let mut text = format!("wrong answers{of}: {}", listed(&counts));
+    let mut text = format!("wrong answers{of}: {}", listed(&counts, "and"));
     let none: Vec<String> = clean.iter().map(|one| format!("{}{}", named(one), one.in_cycles())).collect();
     if !none.is_empty() {
-        text.push_str(&format!("; none with {}", listed(&none)));
+        text.push_str(&format!("; none with {}", listed(&none, "and")));
     }
     Some(capital(&format!("{text}.")))
 }
@@ -276,7 +276,7 @@ pub fn recoveries(results: &Results, plan: &experiment::plan::Plan) -> Vec<Strin
     let of_fault = |fault: &&str| {
         let named: Vec<(String, &OutageDistribution)> = repeated(results)
             .filter(|of| of.fault == *fault && of.figures.contains_key(BACK))
-            .map(|of| (quoted(&label(of, plan)), of))
+            .map(|of| (code(&label(of, plan)), of))
             .collect();
         (named.len() > 1).then(|| outages_of(fault, &named))
     };
@@ -284,7 +284,7 @@ pub fn recoveries(results: &Results, plan: &experiment::plan::Plan) -> Vec<Strin
 }
 
 fn outages_of(fault: &str, named: &[(String, &OutageDistribution)]) -> String {
-    let fault = quoted(fault);
+    let fault = code(fault);
     if named.len() <= WORDED {
         let parts: Vec<String> = named.iter().map(|(name, of)| format!("with {name} {}", figures(of))).collect();
         return capital(&format!("how long until service was as before {fault}: {}.", parts.join("; ")));
@@ -303,7 +303,7 @@ fn outages_of(fault: &str, named: &[(String, &OutageDistribution)]) -> String {
     }
     match never.len() {
         0 => {}
-        1..=WORDED => parts.push(format!("not always with {}", listed(&never))),
+        1..=WORDED => parts.push(format!("not always with {}", listed(&never, "and"))),
         count => parts.push(format!("not always in {count} of {} cases", named.len())),
     }
     capital(&format!("after {fault} {}.", parts.join("; ")))

@@ -237,13 +237,6 @@ fn colour_is_only_given_when_asked_for_and_targets_cannot_steer_the_terminal() {
     assert!(summary(&results, &plan, true).contains("\u{1b}[32mvalid\u{1b}[0m"));
 }
 
-#[test]
-fn long_words_are_cut_and_lines_wrapped() {
-    assert_eq!(summary::wrapped("aa bbb cccccccc", 5), ["aa", "bbb", "ccccc", "ccc"]);
-    assert_eq!(summary::wrapped("", 5), [""]);
-    assert_eq!(listed(&["a".to_owned(), "b".to_owned(), "c".to_owned()]), "a, b and c");
-}
-
 /// A curve over agents with a knee at 24, or one that still rises.
 fn curve(variant: &str, knee: Option<f64>) -> Scaling {
     Scaling {
