@@ -4,8 +4,8 @@ use record::compared::{Compared, Gated, GatedComparison, Side};
 use record::results::{Comparison, Trust};
 
 use crate::tables::{Cell, Column, Row, Table, comparison, trust_word};
-use crate::words::differing;
 use crate::words::summary::set;
+use analysis::answer::differing;
 use text::{numbers, without_controls, wrapped};
 
 /// The outcome in one sentence.

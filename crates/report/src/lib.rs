@@ -6,7 +6,6 @@ pub mod compared;
 mod drawing;
 #[cfg(test)]
 mod example;
-mod groups;
 mod page;
 mod run_charts;
 mod series;

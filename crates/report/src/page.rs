@@ -3,6 +3,7 @@
 pub mod contents;
 
 use std::collections::BTreeMap;
+use text::Tone;
 
 use minijinja::value::{Serde, Value};
 use minijinja::{AutoEscape, UndefinedBehavior};
@@ -14,10 +15,10 @@ use crate::drawing::bar_rows::{self, BarRows};
 use crate::drawing::chart::Chart;
 use crate::drawing::render::{self, Drawn};
 use crate::drawing::{escaped, json_in_script};
-use crate::groups::{self, Group, MedianRange, counted, longest, trial_name};
 use crate::sweep_charts::SweepChart;
-use crate::tables::{TableOf, Tone, comparison, hosts, operations, outages, sweeps, trust_word, verdicts};
+use crate::tables::{TableOf, comparison, hosts, operations, outages, sweeps, trust_word, verdicts};
 use crate::{Error, ReportInput, run_charts, sweep_charts, words};
+use analysis::groups::{self, Group, MedianRange, counted, longest, trial_name};
 use text::{numbers, visible};
 
 const TEMPLATES: [(&str, &str); 5] = [
@@ -210,7 +211,8 @@ pub fn filled(input: &ReportInput, templates: &Templates) -> Result<Page, Error>
             Part::Trials(kinds) => parts.push(filled.trials(kinds, input)?),
         }
     }
-    let answer = if results.answer.is_empty() { words::answer(results, input.plan) } else { results.answer.clone() };
+    let answer =
+        if results.answer.is_empty() { analysis::answer::answer(results, input.plan) } else { results.answer.clone() };
     let started = input.trials.iter().filter_map(crate::TrialSeries::start_unix_s).reduce(f64::min);
     Ok(Page {
         style: STYLE,
@@ -361,9 +363,9 @@ fn safe_load(line: &SafeLoad) -> HeadlineFigure {
     let variant = line.variant.as_ref().map_or_else(String::new, |variant| format!(", {variant}"));
     let name = format!("safe load, {}{variant}", sweeps::condition(&line.surviving));
     let unit = if line.over == "load.agents" { "agents" } else { "operations/s" };
-    let small = sweeps::interval(Some(line.ci95));
+    let small = analysis::answer::sweeps::interval(Some(line.ci95));
     let tone = if line.complete { Tone::Plain } else { Tone::Doubtful };
-    match (line.value, sweeps::nowhere(line)) {
+    match (line.value, analysis::answer::sweeps::nowhere(line)) {
         (Some(value), _) => figure(&name, numbers::number(value), unit, small, tone),
         (None, Some(least)) => {
             let broke = format!("{} breaks there", line.limited_by);

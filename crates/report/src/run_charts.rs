@@ -1,7 +1,7 @@
 //! The charts of a whole run that are not of its sweep: its variants and points beside each other, how long each occurrence of a fault
 //! was felt, and each trial of a search.
 
-use experiment::plan::{Find, MetricRange as Limits, Plan, Requirement};
+use experiment::plan::{Find, MetricRange as Limits, Requirement};
 use record::results::{OutageDistribution, Results, SafeLoad, SearchStep, Trial};
 
 use crate::charts::numbered;
@@ -9,11 +9,10 @@ use crate::drawing::axis::Spacing;
 use crate::drawing::bar_rows::{BarColumn, BarRows};
 use crate::drawing::chart::{AxisRange, Chart, ChartLine, Ink, LineStyle, Mark, Panel, PanelUnit};
 use crate::drawing::path::DataPoint;
-use crate::groups::{self, Group, outages};
-use crate::sweep_charts::short;
 use crate::tables::comparison::{self, ComparedMetric};
 use crate::tables::sweeps::condition;
 use crate::{ReportInput, tables};
+use analysis::groups::{self, Group, label, outages, repeated, short};
 use text::numbers;
 
 /// The key columns of the comparison, drawn.
@@ -40,28 +39,8 @@ pub fn comparison(input: &ReportInput) -> Option<BarRows> {
     })
 }
 
-/// Fewest occurrences that make a distribution.
-const FEWEST: u64 = 3;
-
 /// Lines in one chart at most; beyond, they could not be told apart.
 const LINES: usize = 15;
-
-/// The faults that occurred often enough.
-pub fn repeated(results: &Results) -> impl Iterator<Item = &OutageDistribution> {
-    results.outages.iter().filter(|of| of.count >= FEWEST)
-}
-
-/// What tells it from the same fault elsewhere: variant and point; empty if there is only one.
-pub fn name(of: &OutageDistribution, input: &ReportInput) -> String {
-    label(of, input.plan)
-}
-
-/// The same, of a plan.
-pub fn label(of: &OutageDistribution, plan: &Plan) -> String {
-    let dimensions = groups::dimensions(plan);
-    let labels = groups::labels(&dimensions, of.variant.as_deref(), &of.point);
-    labels.into_iter().map(|(_, value)| value).collect::<Vec<_>>().join(", ")
-}
 
 /// A chart for each fault that occurred often enough.
 pub fn recoveries(input: &ReportInput) -> Vec<Chart> {
@@ -77,7 +56,7 @@ pub fn recoveries(input: &ReportInput) -> Vec<Chart> {
 fn chart(fault: &str, input: &ReportInput) -> Option<Chart> {
     let of_fault = repeated(input.results).filter(|of| of.fault == fault);
     let backs: Vec<(String, RecoveryTimes)> =
-        of_fault.take(LINES).map(|of| (name(of, input), RecoveryTimes::of(of, input.results))).collect();
+        of_fault.take(LINES).map(|of| (label(of, input.plan), RecoveryTimes::of(of, input.results))).collect();
     let longest = backs.iter().filter_map(|(_, backs)| backs.known.last().copied()).reduce(f64::max)?;
     let to = if longest > 0.0 { 1.05 * longest } else { 1.0 };
     let lines = backs.iter().enumerate().map(|(number, (name, backs))| {

@@ -11,7 +11,7 @@ use crate::charts::numbered;
 use crate::drawing::axis::Spacing;
 use crate::drawing::chart::{AxisRange, Chart, ChartLine, Ink, LineStyle, Mark, Panel, PanelUnit};
 use crate::drawing::path::DataPoint;
-use crate::groups::operations;
+use analysis::groups::{curve_name, operations, short};
 use text::numbers;
 use text::of_json;
 
@@ -292,19 +292,6 @@ impl CurveSheet<'_> {
     fn has_patterns(&self) -> bool {
         self.curves.len() > COLOURS
     }
-}
-
-/// `pi, hosts 3`: what tells a curve from others; `throughput` where nothing does.
-pub fn curve_name(variant: &str, at: &BTreeMap<String, Value>) -> String {
-    let labels = at.iter().map(|(path, value)| format!("{} {}", short(path), of_json(value)));
-    let parts: Vec<String> =
-        std::iter::once(variant.to_owned()).filter(|name| !name.is_empty()).chain(labels).collect();
-    if parts.is_empty() { "throughput".to_owned() } else { parts.join(", ") }
-}
-
-/// `agents` of `load.agents`.
-pub fn short(path: &str) -> &str {
-    path.rsplit('.').next().unwrap_or(path)
 }
 
 /// Steps in which a law is drawn.

@@ -11,8 +11,8 @@ use record::results::{Trial, Trust};
 use serde::Serialize;
 
 use crate::ReportInput;
-use crate::groups::{Group, MedianRange, trial_name};
-use text::numbers;
+use analysis::groups::{Group, MedianRange, trial_name};
+use text::{Tone, numbers};
 
 /// A table of the run; `None` where the run has nothing for it.
 pub type TableOf = fn(&ReportInput) -> Option<Table>;
@@ -65,23 +65,6 @@ pub struct Cell {
     pub small: String,
     /// How it is meant.
     pub tone: Tone,
-}
-
-/// How a cell is meant; never by colour alone, the text says it too.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Tone {
-    /// As it is.
-    #[default]
-    Plain,
-    /// As one would wish.
-    Good,
-    /// Unclear.
-    Doubtful,
-    /// Not as one would wish.
-    Bad,
-    /// Of no weight: nothing was measured, or the trial is void.
-    Muted,
 }
 
 impl Table {
@@ -206,14 +189,12 @@ impl Cell {
     }
 }
 
-impl Tone {
-    /// Of a verdict.
-    pub fn of(trust: Trust) -> Self {
-        match trust {
-            Trust::Valid => Self::Good,
-            Trust::Suspect => Self::Doubtful,
-            Trust::Void => Self::Bad,
-        }
+/// How a verdict is meant.
+pub fn tone_of(trust: Trust) -> Tone {
+    match trust {
+        Trust::Valid => Tone::Good,
+        Trust::Suspect => Tone::Doubtful,
+        Trust::Void => Tone::Bad,
     }
 }
 

@@ -1,19 +1,16 @@
 //! The results in words: the answer, and the summary that a terminal shows.
 
-mod answer;
-pub(crate) mod differing;
 mod glance;
 mod metric_history;
-mod side_by_side;
 pub(crate) mod summary;
-pub(crate) mod sweeps;
 
+use crate::tables::tone_of;
 use record::results::{Results, Trust};
+use text::Tone;
 
-use crate::groups::is_measured;
-use crate::tables::{Tone, trust_word};
+use crate::tables::trust_word;
+use analysis::groups::is_measured;
 
-pub use answer::answer;
 pub use glance::{at_a_glance, bars};
 pub use metric_history::course;
 pub use summary::summary;
@@ -22,7 +19,7 @@ pub use summary::summary;
 pub(crate) fn verdict(results: &Results) -> (&'static str, Tone) {
     match results.verdict.is {
         Trust::Valid if !is_measured(results) => ("not judged", Tone::Muted),
-        is => (trust_word(is), Tone::of(is)),
+        is => (trust_word(is), tone_of(is)),
     }
 }
 
@@ -36,5 +33,9 @@ pub(crate) fn meaning(results: &Results) -> &'static str {
     }
 }
 
+#[cfg(test)]
+mod comparison_tests;
+#[cfg(test)]
+mod group_tests;
 #[cfg(test)]
 mod tests;

@@ -6,7 +6,25 @@ pub mod numbers;
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
+use serde::Serialize;
 use serde_json::Value;
+
+/// How a text is meant; never by colour alone, the text says it too.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Tone {
+    /// As it is.
+    #[default]
+    Plain,
+    /// As one would wish.
+    Good,
+    /// Unclear.
+    Doubtful,
+    /// Not as one would wish.
+    Bad,
+    /// Of no weight: nothing was measured, or the trial is void.
+    Muted,
+}
 
 /// Items as in a sentence: `a, b and c`.
 #[must_use]

@@ -24,7 +24,7 @@ pub const ALLOWED: &[(&str, &[&str])] = &[
     ("load", &["experiment", "record"]),
     ("plimsoll", &["analysis", "conduct", "echo", "experiment", "lab", "load", "record", "report", "text"]),
     ("record", &[]),
-    ("report", &["experiment", "record", "text"]),
+    ("report", &["analysis", "experiment", "record", "text"]),
     ("text", &[]),
     ("xtask", &["analysis", "experiment", "lab", "load", "record"]),
 ];

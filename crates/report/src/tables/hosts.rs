@@ -3,10 +3,11 @@
 use record::environment::{Cache, Environment, Interface};
 use record::events::HostFigures;
 use record::results::{Host, Machine, Trial};
+use text::Tone;
 
-use super::{Cell, Column, Row, Table, Tone};
+use super::{Cell, Column, Row, Table};
 use crate::ReportInput;
-use crate::groups::{Group, groups};
+use analysis::groups::{Group, groups};
 use text::distinct;
 use text::numbers;
 

@@ -1,12 +1,13 @@
 //! Tables of the operations: how attempts and operations ended, each operation by itself, and what the warm-up is worth.
 
 use std::collections::BTreeMap;
+use text::Tone;
 
 use record::results::{Operation, Quantiles, Trial};
 
-use super::{Cell, Column, Table, Tone};
+use super::{Cell, Column, Table};
 use crate::ReportInput;
-use crate::groups::{FigureOf, Group, groups, operations};
+use analysis::groups::{FigureOf, Group, groups, operations};
 use text::distinct;
 use text::numbers;
 

@@ -1,11 +1,11 @@
 //! Tables of what went wrong: what clients felt of each fault, outages that no fault explains, and what the target said meanwhile.
 
 use record::results::{Disturbance, Fault, Outage, OutageDistribution, Said, Spread, Trial};
+use text::Tone;
 
-use super::{Cell, Column, Row, Table, Tone};
+use super::{Cell, Column, Row, Table};
 use crate::ReportInput;
-use crate::groups::planned;
-use crate::run_charts::{name, repeated};
+use analysis::groups::{label, planned, repeated};
 use text::numbers;
 
 /// Rows beyond which the table is folded: the comparison stands above it then.
@@ -106,7 +106,7 @@ fn overshoot(outage: &Outage) -> Cell {
 }
 
 fn share(outage: &Outage, trial: &Trial) -> Option<String> {
-    let all = crate::groups::operations(trial);
+    let all = analysis::groups::operations(trial);
     (all > 0 && outage.failed > 0).then(|| format!("of {}", numbers::count_in_words(all)))
 }
 
@@ -130,12 +130,12 @@ const RECOVERY_COLUMNS: [(&str, &str); 7] = [
 
 pub fn recovery(input: &ReportInput) -> Option<Table> {
     let repeated: Vec<&OutageDistribution> = repeated(input.results).collect();
-    let named = repeated.iter().any(|of| !name(of, input).is_empty());
+    let named = repeated.iter().any(|of| !label(of, input.plan).is_empty());
     let mut columns = vec![Column::text("fault")];
     columns.extend(named.then(|| Column::text("with")));
     columns.extend(Column::numerics(&RECOVERY_COLUMNS));
     let rows = repeated.into_iter().map(|of| {
-        let name = named.then(|| Cell::new(name(of, input)));
+        let name = named.then(|| Cell::new(label(of, input.plan)));
         Row::of([Cell::new(of.fault.clone())].into_iter().chain(name).chain(figures(of)).collect())
     });
     let note = "Service that was never back counts as longer than all others. A quantile that too few occurrences support is left out: \

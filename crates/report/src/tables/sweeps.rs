@@ -2,10 +2,12 @@
 
 use experiment::profile::Profile;
 use record::results::{Crossing, Lead, PointCost, SafeLoad, Scaling, SearchStep};
+use text::Tone;
 
-use super::{Cell, Column, Row, Table, Tone};
+use super::{Cell, Column, Row, Table};
 use crate::ReportInput;
-use crate::sweep_charts::{curve_name, short};
+use analysis::answer::sweeps::{cost_name, interval, nowhere};
+use analysis::groups::{curve_name, short};
 use text::numbers;
 use text::{distinct, of_json};
 
@@ -35,11 +37,6 @@ fn safe_load_cells(line: &SafeLoad, with_variant: bool) -> Vec<Cell> {
     cells.push(Cell::new(line.limited_by.clone()));
     cells.push(Cell::new(numbers::count(line.steps.len() as u64)));
     cells
-}
-
-/// The lowest value that was tried, if the limits did not even hold there.
-pub fn nowhere(line: &SafeLoad) -> Option<f64> {
-    line.ci95[1].filter(|_| line.value.is_none())
 }
 
 /// How a condition is called that has no name.
@@ -139,18 +136,6 @@ fn crossing_cells(crossing: &Crossing, with_path: bool, with_point: bool) -> Vec
     cells
 }
 
-/// `11.2–12.8`; an end that lies outside of the sweep is said to.
-pub fn interval(ci95: Option<[Option<f64>; 2]>) -> String {
-    match ci95.map(|ends| ends.map(|end| end.map(numbers::number))) {
-        None | Some([None, None]) => String::new(),
-        Some([Some(low), Some(high)]) => numbers::from_to(&low, &high),
-        Some([None, Some(high)]) => format!("at most {high}"),
-        Some([Some(low), None]) => format!("at least {low}"),
-    }
-}
-
-/// Swept paths under it are loads.
-const LOAD: &str = "load.";
 const MANY: usize = 12;
 
 pub fn cost(input: &ReportInput) -> Option<Table> {
@@ -260,17 +245,9 @@ fn cost_cells(cost: &PointCost, with_name: bool, with_load: bool, with_price: bo
     cells
 }
 
-/// What tells it from other curves; may be empty.
-pub fn cost_name(cost: &PointCost) -> String {
-    let is_load = |path: &str| path.starts_with(LOAD);
-    let mut at = cost.point.clone();
-    at.retain(|path, _| !is_load(path));
-    if cost.variant.is_empty() && at.is_empty() { String::new() } else { curve_name(&cost.variant, &at) }
-}
-
 /// `agents 32`.
 fn load(cost: &PointCost) -> String {
-    let loads = cost.point.iter().filter(|(path, _)| path.starts_with(LOAD));
+    let loads = cost.point.iter().filter(|(path, _)| path.starts_with("load."));
     loads.map(|(path, value)| format!("{} {}", short(path), of_json(value))).collect::<Vec<_>>().join(", ")
 }
 

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::collections::BTreeMap;
+use text::Tone;
 
 use experiment::plan::{MetricRange, Plan};
 use record::events::HostFigures;

@@ -1,12 +1,14 @@
 //! Tables of what is judged: what the consistency checks found, what the article says, the gates, and every trial.
 
+use crate::tables::tone_of;
 use experiment::plan;
 use record::events::Ending;
 use record::results::{Claim, Holds, PooledConsistency, ReplicaTable, Results, Steady, Trial};
+use text::Tone;
 
-use super::{Cell, Column, Row, Table, Tone, trust_word};
+use super::{Cell, Column, Row, Table, trust_word};
 use crate::ReportInput;
-use crate::groups::{Group, groups, trial_name};
+use analysis::groups::{Group, groups, trial_name};
 use text::numbers;
 use text::of_json;
 
@@ -302,7 +304,7 @@ pub fn trials(input: &ReportInput) -> Option<Table> {
         };
         let measured = |[from, to]: [f64; 2]| format!("{} to {}", numbers::moment(from), numbers::moment(to));
         let started = input.trials.iter().find(|series| series.trial == trial.id).and_then(|s| s.start_unix_s());
-        let verdict = Cell::new(trust_word(trial.verdict.is)).toned(Tone::of(trial.verdict.is));
+        let verdict = Cell::new(trust_word(trial.verdict.is)).toned(tone_of(trial.verdict.is));
         Row::of(vec![
             Cell::new(trial.id.clone()).with(trial_name(trial, input.results, input.plan)),
             Cell::of(started, numbers::utc),

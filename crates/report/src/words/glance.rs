@@ -5,9 +5,9 @@ use experiment::plan::Plan;
 use hdrhistogram::Histogram;
 use record::results::{Generator, Quantiles, Results, Trial};
 
-use super::answer;
 use super::summary::{partial, redirected, verdict};
-use crate::groups::{operations, planned};
+use analysis::answer;
+use analysis::groups::{operations, planned};
 use text::numbers;
 use text::{capital, hanging, visible};
 
@@ -364,7 +364,7 @@ mod tests {
         };
         results.partial = Some("the run was interrupted: 0 of 1 trials are complete".to_owned());
         // As analysis writes it into the results, for whoever reads no more than that.
-        results.answer = answer(&results, &plan);
+        results.answer = answer::answer(&results, &plan);
         let text = glance(&plan, &results, None);
         assert!(
             text.starts_with("  This result must not be used, for 2 reasons below. This is a partial result."),

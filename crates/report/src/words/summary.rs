@@ -2,11 +2,13 @@
 
 use experiment::plan::Plan;
 use record::results::{Results, Trial};
+use text::Tone;
 
-use super::{answer, meaning};
+use super::meaning;
 use crate::ReportInput;
-use crate::groups::groups;
-use crate::tables::{Cell, Column, Table, TableOf, Tone, comparison, outages, sweeps, verdicts};
+use crate::tables::{Cell, Column, Table, TableOf, comparison, outages, sweeps, verdicts};
+use analysis::answer::answer;
+use analysis::groups::groups;
 use text::{hanging, numbers, visible, without_controls, wrapped};
 
 /// Columns of the terminal that are used at most.

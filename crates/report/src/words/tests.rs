@@ -1,6 +1,7 @@
 //! Tests of answers and summaries: what they say of results of every shape.
 #![allow(clippy::unwrap_used)]
 
+use analysis::answer::{answer, sweeps};
 use experiment::plan::Plan;
 use record::results::{Crossing, Lead, Results, SafeLoad, Scaling, ScalingPoint, Trust, Verdict};
 

@@ -2,10 +2,7 @@
 
 use record::results::Comparison;
 
-use crate::tables::Tone;
-use text::numbers;
-use text::of_json;
-use text::{code, listed};
+use text::{Tone, code, listed, numbers, of_json};
 
 /// From here on a ratio is said as a multiple.
 const MULTIPLE: f64 = 2.0;

@@ -3,8 +3,7 @@
 
 use record::results::{Crossing, Lead, PointCost, Results, SafeLoad, Scaling};
 
-use crate::sweep_charts::{curve_name, short};
-use crate::tables::sweeps::{self, interval, nowhere};
+use crate::groups::{curve_name, short};
 use text::numbers;
 use text::{capital, code, listed, stopped};
 
@@ -190,7 +189,7 @@ pub fn cost_line(results: &Results) -> Option<String> {
         let currency = cost.currency.as_deref().unwrap_or_default();
         let price = cost.price_per_million_cycles.map(|price| format!("{} a million", numbers::money(price, currency)));
         let figures: Vec<String> = joules.into_iter().chain(price).collect();
-        let name = sweeps::cost_name(cost);
+        let name = cost_name(cost);
         let name = if name.is_empty() { name } else { format!("{}: ", code(&name)) };
         (!figures.is_empty()).then(|| format!("{name}{}", figures.join(", ")))
     };
@@ -199,4 +198,27 @@ pub fn cost_line(results: &Results) -> Option<String> {
     let more = if more > 0 { format!("; {more} more in the report") } else { String::new() };
     let named = peaks.iter().take(NAMED).cloned().collect::<Vec<_>>().join("; ");
     (!peaks.is_empty()).then(|| format!("Cost at the peak, modelled: {named}{more}."))
+}
+
+/// The lowest value that was tried, if the limits did not even hold there.
+pub fn nowhere(line: &SafeLoad) -> Option<f64> {
+    line.ci95[1].filter(|_| line.value.is_none())
+}
+
+/// `11.2–12.8`; an end that lies outside of the sweep is said to.
+pub fn interval(ci95: Option<[Option<f64>; 2]>) -> String {
+    match ci95.map(|ends| ends.map(|end| end.map(numbers::number))) {
+        None | Some([None, None]) => String::new(),
+        Some([Some(low), Some(high)]) => numbers::from_to(&low, &high),
+        Some([None, Some(high)]) => format!("at most {high}"),
+        Some([Some(low), None]) => format!("at least {low}"),
+    }
+}
+
+/// What tells it from other curves; may be empty.
+pub fn cost_name(cost: &PointCost) -> String {
+    let is_load = |path: &str| path.starts_with("load.");
+    let mut at = cost.point.clone();
+    at.retain(|path, _| !is_load(path));
+    if cost.variant.is_empty() && at.is_empty() { String::new() } else { curve_name(&cost.variant, &at) }
 }

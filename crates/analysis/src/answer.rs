@@ -1,10 +1,13 @@
 //! The answer: the finding in a few plain sentences, by rule; and the findings of one load, with faults or without. Whether the
 //! result may be used comes first.
 
+pub mod differing;
+mod side_by_side;
+pub mod sweeps;
+
 use experiment::plan::Plan;
 use record::results::{Disturbance, Emulated, Outage, Results, Trial, Trust, counting};
 
-use super::{differing, side_by_side, sweeps};
 use crate::groups::{FigureOf, Group, counted, groups, longest, operations, outages, planned};
 use text::numbers;
 use text::{code, stopped};
@@ -25,7 +28,7 @@ pub fn answer(results: &Results, plan: &Plan) -> String {
 
 /// The answer for whoever reads the verdict in the same breath: why the result must not be used, or what is missing, stands there.
 #[must_use]
-pub(super) fn beside_the_verdict(results: &Results, plan: &Plan) -> String {
+pub fn beside_the_verdict(results: &Results, plan: &Plan) -> String {
     let mut sentences = Vec::new();
     if results.verdict.is == Trust::Void {
         sentences.push(match results.verdict.reasons.len() {
