@@ -1,10 +1,10 @@
-//! The charts of a trial, all on the trial's clock. Which there are, and in which order, says the list of `page.rs`.
+//! The charts of a trial, all on the trial's clock.
 
-pub mod generator;
-pub mod hosts;
-pub mod latency;
-pub mod outcomes;
-pub mod zoom;
+mod generator;
+mod hosts;
+mod latency;
+mod outcomes;
+mod zoom;
 
 use std::collections::BTreeMap;
 
@@ -37,6 +37,10 @@ pub struct TrialView<'a> {
     /// Points a line may have.
     pub points: usize,
 }
+
+/// In page order.
+pub const CHARTS: &[TrialChart] =
+    &[outcomes::draw, zoom::draw, latency::draw, hosts::lanes, hosts::each, generator::draw];
 
 /// Charts of a trial, in the order of the list.
 pub fn of_trial(kinds: &[TrialChart], view: &TrialView) -> Vec<Chart> {
@@ -249,7 +253,7 @@ mod tests {
     #[test]
     fn all_charts_of_a_trial_in_page_order() {
         let (trial, series) = crash();
-        let charts = of_trial(crate::page::TRIAL_CHARTS, &TrialView { trial: &trial, series: &series, points: 1_500 });
+        let charts = of_trial(CHARTS, &TrialView { trial: &trial, series: &series, points: 1_500 });
         let expected = [
             "Operations by outcome",
             "Around the fault, in steps of 5 ms",
@@ -269,10 +273,7 @@ mod tests {
     fn no_records_no_charts() {
         let trial = Trial::default();
         assert_eq!(
-            of_trial(
-                crate::page::TRIAL_CHARTS,
-                &TrialView { trial: &trial, series: &TrialSeries::default(), points: 100 }
-            ),
+            of_trial(CHARTS, &TrialView { trial: &trial, series: &TrialSeries::default(), points: 100 }),
             Vec::new()
         );
     }
@@ -310,7 +311,7 @@ mod tests {
     fn the_end_of_the_warm_up_is_marked_where_figures_are_cut_there() {
         let (mut trial, series) = crash();
         let marks = |trial: &Trial| {
-            let charts = of_trial(crate::page::TRIAL_CHARTS, &TrialView { trial, series: &series, points: 1_500 });
+            let charts = of_trial(CHARTS, &TrialView { trial, series: &series, points: 1_500 });
             let of = |title: &str| charts.iter().find(|chart| chart.title == title).unwrap().marks.clone();
             [of("Operations by outcome"), of("Latency"), of("CPU")].map(|marks| marks[0].label.clone())
         };

@@ -46,7 +46,7 @@ enum Part {
 /// The page from top to bottom, below the answer and the key figures.
 const PAGE: &[Part] = &[
     Part::Charts(run_charts::searches),
-    Part::Sweep(SWEEP_CHARTS),
+    Part::Sweep(sweep_charts::CHARTS),
     Part::Table(sweeps::safe_loads),
     Part::Table(comparison::comparison),
     Part::Bars(run_charts::comparison),
@@ -64,7 +64,7 @@ const PAGE: &[Part] = &[
     Part::Charts(run_charts::recoveries),
     Part::Table(outages::disturbances),
     Part::Table(outages::said),
-    Part::Trials(TRIAL_CHARTS),
+    Part::Trials(charts::CHARTS),
     Part::Table(hosts::lab),
     Part::Table(operations::each_operation),
     Part::Table(hosts::hosts),
@@ -74,20 +74,6 @@ const PAGE: &[Part] = &[
     Part::Table(sweeps::search),
     Part::Table(operations::warmup),
 ];
-
-/// The charts of a trial.
-pub const TRIAL_CHARTS: &[TrialChart] = &[
-    charts::outcomes::draw,
-    charts::zoom::draw,
-    charts::latency::draw,
-    charts::hosts::lanes,
-    charts::hosts::each,
-    charts::generator::draw,
-];
-
-/// The charts over a swept load or choice.
-pub const SWEEP_CHARTS: &[SweepChart] =
-    &[sweep_charts::scaling, sweep_charts::by_value, sweep_charts::per_unit, sweep_charts::not_ok, sweep_charts::cost];
 
 /// The whole page.
 ///

@@ -25,6 +25,9 @@ const ONE_EACH: f64 = 0.95;
 /// Draws a chart of curves; `None` where it would show nothing.
 pub type SweepChart = fn(&CurveSheet) -> Option<Chart>;
 
+/// In page order.
+pub const CHARTS: &[SweepChart] = &[scaling, by_value, per_unit, not_ok, cost];
+
 /// All charts of a run's sweeps, those of each sheet in the order of the list; none without one.
 pub fn of_run(kinds: &[SweepChart], results: &Results) -> Vec<Chart> {
     let sheets = sheets(results);
@@ -499,7 +502,7 @@ mod tests {
 
     #[test]
     fn a_sweep_has_two_charts_over_its_loads() {
-        let charts = of_run(crate::page::SWEEP_CHARTS, &results(vec![curve("", &[], &DOUBLING, 2)]));
+        let charts = of_run(CHARTS, &results(vec![curve("", &[], &DOUBLING, 2)]));
         let titles: Vec<&str> = charts.iter().map(|chart| chart.title.as_str()).collect();
         assert_eq!(titles, ["Throughput over load.agents", "Per agent"]);
         let (chart, lines) = (&charts[0], &charts[0].panels[0].lines);
@@ -517,10 +520,10 @@ mod tests {
 
     #[test]
     fn one_repeat_has_no_dots_and_even_loads_no_logarithm() {
-        let charts = of_run(crate::page::SWEEP_CHARTS, &results(vec![curve("", &[], &[1.0, 2.0, 3.0, 4.0], 1)]));
+        let charts = of_run(CHARTS, &results(vec![curve("", &[], &[1.0, 2.0, 3.0, 4.0], 1)]));
         assert_eq!((charts[0].x.from, charts[0].x.spacing), (0.0, Spacing::Linear));
         assert_eq!(charts[0].panels[0].lines.len(), 2);
-        let charts = of_run(crate::page::SWEEP_CHARTS, &results(vec![curve("", &[], &[10.0, 30.0, 100.0], 1)]));
+        let charts = of_run(CHARTS, &results(vec![curve("", &[], &[10.0, 30.0, 100.0], 1)]));
         assert_eq!((charts[0].x.from, charts[0].x.spacing), (10.0, Spacing::Log));
     }
 
@@ -535,7 +538,7 @@ mod tests {
             at: Some(3.0),
             ..Crossing::default()
         }];
-        let charts = of_run(crate::page::SWEEP_CHARTS, &results);
+        let charts = of_run(CHARTS, &results);
         assert_eq!(charts.len(), 2);
         let marks: Vec<&str> = charts[0].marks.iter().map(|mark| mark.label.as_str()).collect();
         assert_eq!(marks, ["pi overtakes xeon: 3", "knee of pi: 8", "knee of xeon: 8"]);
@@ -549,7 +552,7 @@ mod tests {
                 curves.push(curve(variant, &[("lab.hosts", json!(hosts))], &DOUBLING, 1));
             }
         }
-        let charts = of_run(crate::page::SWEEP_CHARTS, &results(curves));
+        let charts = of_run(CHARTS, &results(curves));
         assert_eq!(charts.len(), 6);
         assert_eq!(charts[2].title, "Throughput over load.agents, hosts 2");
         let mut ids: Vec<&str> = charts.iter().map(|chart| chart.id.as_str()).collect();
@@ -603,7 +606,7 @@ mod tests {
 
     #[test]
     fn cycles_and_what_was_not_ok_are_drawn_from_the_trials() {
-        let charts = of_run(crate::page::SWEEP_CHARTS, &modes(2, &["100mbit"]));
+        let charts = of_run(CHARTS, &modes(2, &["100mbit"]));
         let titles: Vec<&str> = charts.iter().map(|chart| chart.title.as_str()).collect();
         assert_eq!(
             titles,
@@ -620,7 +623,7 @@ mod tests {
 
     #[test]
     fn texts_stand_on_an_axis_in_the_order_of_the_file() {
-        let charts = of_run(crate::page::SWEEP_CHARTS, &modes(2, &["1gbit", "100mbit", "5mbit"]));
+        let charts = of_run(CHARTS, &modes(2, &["1gbit", "100mbit", "5mbit"]));
         let by_rate: Vec<&Chart> = charts.iter().filter(|chart| chart.x.unit == "rate").collect();
         assert_eq!(by_rate[0].title, "Throughput at each rate");
         assert_eq!(by_rate[0].x.names, ["1gbit", "100mbit", "5mbit"]);
@@ -634,7 +637,7 @@ mod tests {
 
     #[test]
     fn more_than_five_curves_differ_in_pattern_too_and_leave_their_laws_out() {
-        let charts = of_run(crate::page::SWEEP_CHARTS, &modes(6, &["100mbit"]));
+        let charts = of_run(CHARTS, &modes(6, &["100mbit"]));
         let lines = &charts[0].panels[0].lines;
         let mut pens: Vec<String> = lines
             .iter()
@@ -645,7 +648,7 @@ mod tests {
         pens.sort();
         pens.dedup();
         assert_eq!(pens.len(), 6);
-        let many = of_run(crate::page::SWEEP_CHARTS, &modes(17, &["100mbit"]));
+        let many = of_run(CHARTS, &modes(17, &["100mbit"]));
         assert!(many[0].note.ends_with("2 more curves have no room here; the tables have them."));
     }
 
@@ -663,7 +666,7 @@ mod tests {
         let void = record::results::Verdict { is: Trust::Void, ..Default::default() };
         let spoiled = Trial { verdict: void, ..trial(32, 3, 9.0) };
         results.trials = vec![trial(4, 1, 0.4), trial(32, 1, 0.25), trial(32, 2, 0.5), spoiled];
-        let charts = of_run(crate::page::SWEEP_CHARTS, &results);
+        let charts = of_run(CHARTS, &results);
         let energy = charts.iter().find(|chart| chart.title == "Energy over agents").unwrap();
         let lines = &energy.panels[0].lines;
         let devx = lines.iter().find(|line| line.name == "devx").unwrap();
@@ -673,6 +676,6 @@ mod tests {
 
     #[test]
     fn without_a_sweep_there_is_nothing() {
-        assert_eq!(of_run(crate::page::SWEEP_CHARTS, &Results::default()), Vec::new());
+        assert_eq!(of_run(CHARTS, &Results::default()), Vec::new());
     }
 }
