@@ -16,8 +16,11 @@ const WIDTH: usize = 100;
 /// Rows of the tables of outages and differences at most; beyond, they are on the page only.
 const LONG: usize = 12;
 
-/// The tables below the comparison: how many rows they may have here, and what is said instead of more.
-const TABLES: [(TableOf, usize, fn(usize, &Results) -> String); 10] = [
+/// A table, how many rows it may have here, and what is said instead of more.
+type SummaryTable = (TableOf, usize, fn(usize, &Results) -> String);
+
+/// The tables below the comparison.
+const TABLES: [SummaryTable; 10] = [
     (sweeps::safe_loads, usize::MAX, rows),
     (sweeps::search, usize::MAX, rows),
     (comparison::differences, LONG, |_, results| comparison::count(&results.comparisons)),
