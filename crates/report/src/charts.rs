@@ -364,7 +364,7 @@ mod tests {
         let view = TrialView { trial: &trial, series: &series, points: 1_500 };
         let chart = &of_signal("cpu", &view)[0];
         let names: Vec<&str> = chart.panels[0].lines.iter().map(|line| line.name.as_str()).collect();
-        assert_eq!(names, ["user", "system", "steal", "strangers"]);
+        assert_eq!(names, ["user", "system", "steal", "other processes"]);
         assert_eq!(chart.panels[0].lines[2].shape, LineStyle::Stacked);
         assert!(of_signal("pressure", &view).is_empty());
     }

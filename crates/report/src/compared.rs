@@ -40,7 +40,7 @@ fn outcome(compared: &Compared) -> String {
     }
 }
 
-/// `candidate: latency p99 at 64 agents`.
+/// `candidate: p99 latency at 64 agents`.
 fn name(judged: &GatedComparison) -> String {
     let place = differing::place(&judged.comparison);
     let place = if place.is_empty() { String::new() } else { format!(" at {place}") };

@@ -426,7 +426,7 @@ fn loss(name: &str, spread: Option<MedianRange>, of: String) -> Option<HeadlineF
 }
 
 fn back(group: &Group) -> Option<HeadlineFigure> {
-    let name = "back to baseline";
+    let name = "recovered after";
     let never = |trial: &Trial| {
         groups::outages(trial).any(|(_, o)| o.baseline_per_s.is_some() && o.back_to_baseline_s.is_none())
     };

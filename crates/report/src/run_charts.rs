@@ -32,7 +32,7 @@ pub fn comparison(input: &ReportInput) -> Option<BarRows> {
     let note = "Medians; the whiskers run from the smallest to the largest repeat.".to_owned();
     (!columns.is_empty()).then(|| BarRows {
         id: "comparison".to_owned(),
-        title: "The same, drawn".to_owned(),
+        title: "The same as bars".to_owned(),
         note,
         rows,
         columns,
@@ -178,7 +178,7 @@ fn panel(limit: &Requirement, line: &SafeLoad) -> Panel {
     let lines = vec![
         dots("held", Ink::Ok, Some(true)),
         dots("broke", Ink::Failed, Some(false)),
-        dots("says nothing", Ink::Steal, None),
+        dots("no result", Ink::Steal, None),
     ];
     let lines: Vec<ChartLine> = lines.into_iter().filter(|line| !line.points.is_empty()).collect();
     let mut panel = Panel::linear(&limit.metric, unit(&limit.metric), 150.0, lines);

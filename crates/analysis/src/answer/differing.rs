@@ -27,7 +27,7 @@ pub fn verdict(comparison: &Comparison) -> (String, Tone) {
     match (comparison.p, comparison.detectable_pct, comparison.detectable) {
         (None, ..) => ("too few trials to tell".to_owned(), Tone::Muted),
         (Some(_), Some(pct), _) if pct > HUGE_PCT => {
-            ("no difference shown, nor would any but a huge one have been".to_owned(), Tone::Plain)
+            ("no difference shown; only a huge one would have been".to_owned(), Tone::Plain)
         }
         // Of what is 0 or nearly so, percentages tell little.
         (Some(_), _, Some(size)) => {
@@ -73,13 +73,13 @@ pub fn figure(metric: &str) -> &str {
     match metric {
         "throughput.operations_per_s" => "calls/s",
         "throughput.cycles_per_s" => "cycles/s",
-        "latency_us.p50" => "latency p50",
-        "latency_us.p99" => "latency p99",
+        "latency_us.p50" => "p50 latency",
+        "latency_us.p99" => "p99 latency",
         "failed_pct" => "failed",
-        "wrong_per_1000_cycles" => "wrong for 1,000 cycles",
+        "wrong_per_1000_cycles" => "wrong in 1,000 cycles",
         "consistency.lost_writes" => "lost writes",
         "faults.outage.failed" => "failed in outages",
-        "faults.outage.back_to_baseline_s" => "back to baseline",
+        "faults.outage.back_to_baseline_s" => "recovered after",
         other => other,
     }
 }
@@ -294,7 +294,7 @@ mod tests {
             (Comparison { b_value: None, ..ratio(p99, 1.0, [1.0, 1.0], false) }, "not measured in `b`", Tone::Doubtful),
             (
                 Comparison { detectable_pct: Some(4_000.0), ..ratio(p99, 1.4, [0.1, 20.0], false) },
-                "no difference shown, nor would any but a huge one have been",
+                "no difference shown; only a huge one would have been",
                 Tone::Plain,
             ),
         ] {

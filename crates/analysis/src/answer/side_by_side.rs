@@ -286,7 +286,7 @@ fn outages_of(fault: &str, named: &[(String, &OutageDistribution)]) -> String {
     let fault = code(fault);
     if named.len() <= WORDED {
         let parts: Vec<String> = named.iter().map(|(name, of)| format!("with {name} {}", figures(of))).collect();
-        return capital(&format!("how long until service was as before {fault}: {}.", parts.join("; ")));
+        return capital(&format!("recovery after {fault}: {}.", parts.join("; ")));
     }
     // Of many, the one that was quickest and the one that took longest.
     let never: Vec<String> = named.iter().filter(|(_, of)| of.never_back > 0).map(|(name, _)| name.clone()).collect();

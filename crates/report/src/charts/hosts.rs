@@ -57,7 +57,7 @@ const SIGNALS: [HostSignal; 6] = [
         id: "cpu",
         title: "CPU",
         notes: [
-            "Percent of all cores. Strangers are processes that are neither the target nor Plimsoll; their time is part of user and system.",
+            "Percent of all cores. Other processes are neither the target nor Plimsoll; their time is part of user and system.",
             "Percent of what the host has by its profile. Throttled: kept from running by its quota.",
         ],
         at_least_to: [Some(100.0); 2],
@@ -123,7 +123,7 @@ const CPU: &[SignalLine] = &[
     ("system", Ink::Two, Stacked, DrawnIn::Both, |row| row.cpu_system_pct),
     ("I/O wait", Ink::Iowait, Stacked, DrawnIn::Chart, |row| row.cpu_iowait_pct),
     ("steal", Ink::Steal, Stacked, DrawnIn::Chart, |row| row.cpu_steal_pct),
-    ("strangers", Ink::Strangers, Dashed, DrawnIn::Chart, |row| row.cpu_strangers_pct),
+    ("other processes", Ink::Strangers, Dashed, DrawnIn::Chart, |row| row.cpu_strangers_pct),
     ("throttled", Ink::Steal, Dashed, DrawnIn::Lane, |row| row.cpu_throttled_pct),
 ];
 const LOAD: &[SignalLine] = &[

@@ -50,7 +50,7 @@ const MEASURES: &[ComparedMetric] = &[
         .loss()
         .brief()
         .drawn(),
-    number_of("timeouts", "operations without an answer in time: nobody knows whether they took effect", |trial| {
+    number_of("timeouts", "operations without an answer in time; they may have taken effect", |trial| {
         counted(trial, |trial| trial.outcomes.timeout)
     })
     .loss()

@@ -95,7 +95,7 @@ const LOAD_FIGURES: [LoadFigure; 14] = [
     ("CPU", "mean, of all cores", |_, host| host.cpu_pct, numbers::percent),
     ("CPU of target", "mean of the target's processes, of all cores", |_, host| host.target_cpu_pct, numbers::percent),
     (
-        "strangers",
+        "other processes",
         "mean CPU of neither target nor Plimsoll",
         |trial, host| of_machine(trial, host)?.strangers_cpu_pct,
         numbers::percent,
@@ -354,15 +354,15 @@ fn joined(parts: Vec<Option<String>>) -> Option<String> {
 const COLUMNS: [(&str, &str); 8] = [
     ("CPU", "of its busiest thread, percent of a core, 95th percentile over the seconds"),
     (
-        "kept from it",
-        "time in which a thread could run and did not, of its worst thread; below, the strangers' part of that",
+        "run delay",
+        "time in which a thread could run and did not, of its worst thread; below, the part that other processes took",
     ),
     ("throttled", "time in which a CPU quota of Plimsoll's own groups kept it from running, summed over CPUs"),
     ("lateness p99", "how late its timers fired, in the worst second"),
     ("Little's law", "how far operations in flight are from rate times latency: a check on the bookkeeping"),
     ("connects failed", "connections that could not be opened"),
     ("dropped", "operations that should have started and did not"),
-    ("held back by", "what limited the generator"),
+    ("limited by", "what limited the generator"),
 ];
 
 pub fn generator(input: &ReportInput) -> Option<Table> {
@@ -396,7 +396,7 @@ fn health(group: &Group) -> Vec<Cell> {
     };
     let preempted = group.spread(|trial| trial.generator.preempted_pct);
     let strangers =
-        preempted.map_or_else(String::new, |spread| format!("strangers {}", numbers::percent(spread.median)));
+        preempted.map_or_else(String::new, |spread| format!("other processes {}", numbers::percent(spread.median)));
     vec![
         of(|trial| trial.generator.cpu_pct, numbers::percent),
         of(|trial| trial.generator.run_delay_pct, numbers::percent).with(strangers),

@@ -60,7 +60,7 @@ type OutcomeCount = fn(&Trial) -> u64;
 const COLUMNS: [(&str, &str, OutcomeCount); 5] = [
     ("ok", "answered as expected", |trial| trial.outcomes.ok),
     ("failed", "a definite error, such as 503", |trial| trial.outcomes.failed),
-    ("timeout", "no answer in time: nobody knows whether it took effect", |trial| trial.outcomes.timeout),
+    ("timeout", "no answer in time; it may have taken effect", |trial| trial.outcomes.timeout),
     ("wrong", "an answer that contradicts what the client did before", |trial| trial.outcomes.wrong),
     ("unfinished", "still open when the drain ended; in no share", |trial| trial.outcomes.unfinished),
 ];
@@ -72,7 +72,7 @@ pub fn outcomes(input: &ReportInput) -> Option<Table> {
     if groups.len() < 2 || !any_not_ok {
         return None;
     }
-    let mut columns = vec![Column::numeric("cycles", "full cycles: all their operations were answered, be it wrong")];
+    let mut columns = vec![Column::numeric("cycles", "full cycles: each operation was answered, right or wrong")];
     columns.extend(COLUMNS.map(|(head, explained, _)| Column::numeric(head, explained)));
     columns.push(Column::numeric("wrong for 1,000 cycles", "wrong answers for each 1,000 full cycles"));
     let note = "Over the whole load, warm-up included, and all repeats together. Void trials are left out. Below each count its share of \
@@ -257,7 +257,7 @@ pub fn warmup(input: &ReportInput) -> Option<Table> {
         }
         vec![cells]
     };
-    let note = "Where the differences of two rows are unlike, the ramp and the warm-up favoured one of them; all other figures of this page \
-                are without.";
+    let note = "Where two rows differ by different shares, the ramp and the warm-up favoured one of them. All other figures of this page leave \
+                them out.";
     Some(Table::new("With and without the warm-up", note, columns).by_group(&groups, row)?.folded_beyond(MANY))
 }

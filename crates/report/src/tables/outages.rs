@@ -138,9 +138,9 @@ pub fn recovery(input: &ReportInput) -> Option<Table> {
         let name = named.then(|| Cell::new(label(of, input.plan)));
         Row::of([Cell::new(of.fault.clone())].into_iter().chain(name).chain(figures(of)).collect())
     });
-    let note = "Service that was never back counts as longer than all others. A quantile that too few occurrences support is left out: \
-                the median takes 5, its interval 6, p90 29.";
-    let table = Table::new("Each fault over all its occurrences", note, columns);
+    let note = "A service that never recovered counts as the longest. A quantile is left out where too few occurrences support it: the \
+                median takes 5, its interval 6, p90 29.";
+    let table = Table::new("Recovery from each fault", note, columns);
     Some(table.filled(rows.collect())?.explained())
 }
 
@@ -176,7 +176,7 @@ pub fn disturbances(input: &ReportInput) -> Option<Table> {
     let mut columns = vec![Column::numeric("at", "when it began, from load start")];
     columns.extend(Column::numerics(&DISTURBANCE_COLUMNS));
     columns.iter_mut().for_each(|column| column.brief = true);
-    let note = "Something else failed, or the target did by itself. All times but the first count from the start of the outage.";
+    let note = "Something else failed, or the target failed by itself. All times but the first count from the start of the outage.";
     let table = Table::new("Outages that no fault explains", note, columns);
     let rows = |trial: &Trial| trial.disturbances.iter().map(felt_unexplained).collect();
     Some(table.by_trial(input, rows)?.folded_beyond(MANY).explained())
@@ -211,8 +211,7 @@ pub fn said(input: &ReportInput) -> Option<Table> {
             Cell::new(numbers::count(said.count)),
         ]
     };
-    let note = "Lines of their logs that the target's `[log]` names; of those with one text the first. The whole logs are in each trial's \
-                folder.";
-    let table = Table::new("What the members said", note, columns);
+    let note = "The lines that the target's `[log]` names; of lines with the same text the first. The whole logs are in each trial's folder.";
+    let table = Table::new("Log lines of the members", note, columns);
     Some(table.by_trial(input, |trial| trial.said.iter().map(of).collect())?.folded_beyond(MANY))
 }

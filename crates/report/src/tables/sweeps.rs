@@ -282,7 +282,7 @@ fn search_cells(line: &SafeLoad, step: &SearchStep, several: bool) -> Vec<Cell> 
     cells.push(match step.held {
         Some(true) => Cell::new("held").toned(Tone::Good),
         Some(false) => Cell::new("broke").toned(Tone::Bad),
-        None => Cell::new("says nothing").toned(Tone::Muted),
+        None => Cell::new("no result").toned(Tone::Muted),
     });
     cells.push(Cell::new(step.broke.join("; ")));
     cells

@@ -150,9 +150,9 @@ fn the_comparison_has_medians_and_leaves_void_trials_out() {
 fn claims_and_requirements_carry_their_units_and_words() {
     let (plan, results) = example::policies();
     let claims = table(verdicts::claims, &results, &plan).unwrap();
-    let holds: Vec<&str> = column(&claims, "holds here").iter().map(|cell| cell.text.as_str()).collect();
+    let holds: Vec<&str> = column(&claims, "holds").iter().map(|cell| cell.text.as_str()).collect();
     assert_eq!(holds, ["yes", "not shown", "no", "not measured"]);
-    let said: Vec<&str> = column(&claims, "this run says").iter().map(|cell| cell.text.as_str()).collect();
+    let said: Vec<&str> = column(&claims, "this run").iter().map(|cell| cell.text.as_str()).collect();
     assert_eq!(said, ["0", "99", "50 ms", numbers::NONE]);
     assert_eq!(column(&claims, "that is")[2].text, "at least 5 s and at most 20 s");
     let requirements = table(verdicts::requirements, &results, &plan).unwrap();
@@ -224,7 +224,7 @@ fn repeats_that_disagree_are_not_one_word() {
     results.trials[0].generator.limit = "cpu".to_owned();
     results.trials[1].consistency.linearizable = "yes".to_owned();
     let generator = table(hosts::generator, &results, &plan).unwrap();
-    assert_eq!(column(&generator, "held back by")[0], &Cell::new("cpu, none").toned(Tone::Bad));
+    assert_eq!(column(&generator, "limited by")[0], &Cell::new("cpu, none").toned(Tone::Bad));
     let consistency = table(verdicts::consistency, &results, &plan).unwrap();
     assert_eq!(column(&consistency, "linearizable")[0].text, "differs between repeats");
 }

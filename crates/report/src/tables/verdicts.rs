@@ -205,16 +205,16 @@ fn some(group: &Group, of_what: &str, of: ExamplesOf) -> Option<String> {
 
 pub fn claims(input: &ReportInput) -> Option<Table> {
     let claims = &input.results.claims;
-    let mut columns = ["the article says", "that is", "this run says", "holds here"].map(Column::text).to_vec();
+    let mut columns = ["claim", "that is", "this run", "holds"].map(Column::text).to_vec();
     columns[1].brief = false;
     let planned = |claim: &Claim, index: usize| {
         let same = |planned: &&plan::Claim| planned.says == claim.says && planned.metric == claim.metric;
         input.plan.claims.get(index).filter(same).or_else(|| input.plan.claims.iter().find(same))
     };
     let rows = claims.iter().enumerate().map(|(index, claim)| Row::of(claim_row(claim, planned(claim, index))));
-    let note = "Other hardware gives other numbers: what matters is whether the shape holds. Below a figure its range over the trials; of a \
-                function, such as peak(a), its 95 % interval.";
-    let table = Table::new("The article says, this run says", note, columns).filled(rows.collect())?;
+    let note = "Other hardware gives other numbers. What matters is whether the shape holds. Below a figure stands its range over the \
+                trials, or the 95 % interval of a function such as peak(a).";
+    let table = Table::new("Claims", note, columns).filled(rows.collect())?;
     Some(table.with_terms(&[
         ("not shown", "the trials disagree, or the edge of what is claimed lies inside the 95 % interval"),
         ("not measured", "this run does not measure it"),
@@ -291,7 +291,7 @@ pub fn requirements(input: &ReportInput) -> Option<Table> {
         Row::of(vec![metric, Cell::new(asked), worst, Cell::new(word).toned(tone)])
     });
     let columns = ["required", "asked", "worst value", "met"].map(Column::text).to_vec();
-    Table::new("Requirements", "What was not measured does not hold.", columns).filled(rows.collect())
+    Table::new("Requirements", "A requirement that was not measured is violated.", columns).filled(rows.collect())
 }
 
 pub fn trials(input: &ReportInput) -> Option<Table> {

@@ -88,7 +88,7 @@ fn each_modes_outages_are_said_apart() {
         OutageDistribution { never_back: 2, ..example::distribution(Some("async_dirty"), &point("1gbit"), 12) },
     ];
     let said = answer(&results, &plan);
-    let words = "How long until service was as before `oops`: with `sync_dirty, 1gbit` 120 ms at the median (95 % interval 80–200 ms) and \
+    let words = "Recovery after `oops`: with `sync_dirty, 1gbit` 120 ms at the median (95 % interval 80–200 ms) and \
              400 ms at worst, of 10; with `async_dirty, 1gbit` 120 ms at the median (95 % interval 80–200 ms) and 2 times longer \
              than the trial, of 12.";
     assert!(said.contains(words), "{said}");

@@ -200,7 +200,7 @@ fn a_search_has_its_tables_and_its_chart() {
         ..SafeLoad::default()
     }];
     let text = summary(&results, &plan, false);
-    assert!(text.contains("12,300") && text.contains("says nothing") && text.contains("64,000"), "{text}");
+    assert!(text.contains("12,300") && text.contains("no result") && text.contains("64,000"), "{text}");
     plan.find = Some(
         serde_json::from_value(serde_json::json!({
             "highest": "load.rate", "surviving": ["nothing lost"],
