@@ -27,7 +27,7 @@ use record::replicas::{Replica, ReplicaContents, ReplicaValue};
 use record::results::{Consistency, Outcomes, PooledConsistency, ReplicaTable, Trial, counting};
 
 use crate::evidence::Evidence;
-use crate::run::groups;
+use crate::groups::{operations, repeats};
 use crate::stats::shares::{ratio_of_sums, share_ci95};
 
 /// What all checks found in a trial whose operations ended so, and which had so many full cycles.
@@ -260,7 +260,7 @@ const COUNTS: &str = "Clopper-Pearson";
 
 /// An entry for each variant and point of which anything was checked, in the order of the trials.
 pub(crate) fn pooled(trials: &[Trial]) -> Vec<PooledConsistency> {
-    groups(counting(trials)).into_iter().filter_map(|group| of_group(&group.trials)).collect()
+    repeats(counting(trials)).into_iter().filter_map(|group| of_group(&group.trials)).collect()
 }
 
 fn of_group(trials: &[&Trial]) -> Option<PooledConsistency> {
@@ -272,7 +272,7 @@ fn of_group(trials: &[&Trial]) -> Option<PooledConsistency> {
     }
     let wrong: Option<Vec<u64>> = found().map(|found| found.wrong).collect();
     let cycles: Option<Vec<u64>> = found().map(|found| found.cycles).collect();
-    let operations: Vec<u64> = trials.iter().map(|trial| ended(trial)).collect();
+    let operations: Vec<u64> = trials.iter().map(|trial| operations(trial)).collect();
     let of = |all: Option<&Vec<u64>>| wrong.as_ref().zip(all).and_then(|(wrong, all)| pooled_rate(wrong, all));
     let (by_cycle, by_operation) = (of(cycles.as_ref()), of(Some(&operations)));
     let method = by_cycle.as_ref().or(by_operation.as_ref()).map(|rate| rate.method);
@@ -291,11 +291,6 @@ fn of_group(trials: &[&Trial]) -> Option<PooledConsistency> {
         diverged_keys: found().map(|found| found.diverged_keys).collect(),
         lost_writes: found().map(|found| found.lost_writes).collect(),
     })
-}
-
-fn ended(trial: &Trial) -> u64 {
-    let outcomes = &trial.outcomes;
-    outcomes.ok + outcomes.failed + outcomes.timeout + outcomes.wrong
 }
 
 struct ErrorRate {

@@ -415,17 +415,17 @@ fn onset_part(steps: &[PathValue]) -> Option<(FunctionPart, bool)> {
             (_, Some(last)) => [last, f64::INFINITY],
             (_, None) => [f64::NEG_INFINITY, f64::INFINITY],
         };
-        let note = format!("not up to {}", plain(last.value));
+        let note = format!("not up to {}", text::of_json(last.value));
         let lacking = steps.iter().any(|step| step.counts.is_empty());
         return Some((FunctionPart { value: None, ci95: None, span, note }, lacking));
     };
     let step = &steps[place];
     let hit = step.counts.iter().filter(|count| **count > 0.0).count();
-    let mut note = format!("at {} in {hit} of {}", plain(step.value), step.counts.len());
+    let mut note = format!("at {} in {hit} of {}", text::of_json(step.value), step.counts.len());
     note.push_str(&match place.checked_sub(1).map(|before| &steps[before]) {
         None => ", the first value".to_owned(),
-        Some(before) if before.counts.is_empty() => format!("; {} was not measured", plain(before.value)),
-        Some(before) => format!(", not at {}", plain(before.value)),
+        Some(before) if before.counts.is_empty() => format!("; {} was not measured", text::of_json(before.value)),
+        Some(before) => format!(", not at {}", text::of_json(before.value)),
     });
     let lacking = steps[..place].iter().any(|step| step.counts.is_empty());
     let value = number(step.value);
@@ -443,10 +443,6 @@ fn number(value: &Value) -> Option<f64> {
         .or_else(|| quantity(Quantity::ByteRate))
         .or_else(|| quantity(Quantity::Size))
         .or_else(|| text().and_then(|text| duration::parse_s(text).ok()))
-}
-
-fn plain(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 /// A sentence for each quantile that the plan wants of this trial and that it cannot give.

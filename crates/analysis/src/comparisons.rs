@@ -262,7 +262,7 @@ fn couples_within<'a>(variants: &[String], swept: &[String], played: &[PlayedTri
     };
     let name = |trial: &Trial| match over.as_str() {
         "variant" => trial.variant.clone(),
-        path => trial.point.get(path).map(plain),
+        path => trial.point.get(path).map(text::of_json),
     };
     let mut couples = Vec::new();
     let Some((a, others)) = names.split_first() else { return couples };
@@ -370,7 +370,7 @@ fn choice(swept: &[String], played: &[PlayedTrial<'_>]) -> Option<(String, Vec<S
             }
         }
         let is_choice = (2..=CHOICES).contains(&values.len()) && !values.iter().any(|value| is_amount(value));
-        is_choice.then(|| (path.clone(), values.into_iter().map(plain).collect()))
+        is_choice.then(|| (path.clone(), values.into_iter().map(text::of_json).collect()))
     })
 }
 
@@ -381,10 +381,6 @@ fn is_amount(value: &Value) -> bool {
 
 fn without(point: &BTreeMap<String, Value>, path: &str) -> BTreeMap<String, Value> {
     point.iter().filter(|(key, _)| *key != path).map(|(key, value)| (key.clone(), value.clone())).collect()
-}
-
-fn plain(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 /// A figure of a trial.

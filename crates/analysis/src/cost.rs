@@ -15,8 +15,8 @@ use experiment::plan::{Lab, MetricExpression};
 use experiment::profile::Profile;
 use record::results::{Cost, CostWithWarmup, Host, PointCost, Trial, counting};
 
+use crate::groups::{TrialGroup, repeats};
 use crate::load_window::LoadWindow;
-use crate::run::{TrialGroup, groups};
 use crate::sampled::{HostSums, RunningMean, Sampled};
 use crate::stats::curve::LoadCurve;
 use crate::stats::quantiles::mean;
@@ -247,7 +247,7 @@ pub(crate) fn points(trials: &[Trial]) -> Vec<PointCost> {
     if !counting.iter().any(|trial| has_cost(trial)) {
         return Vec::new();
     }
-    let groups = groups(counting);
+    let groups = repeats(counting);
     let joules = intervals(&groups, |trial| trial.cost.joules_per_cycle);
     let prices = intervals(&groups, |trial| trial.cost.price_per_million_cycles);
     let mut costs: Vec<PointCost> = groups.iter().map(PointCost::from).collect();

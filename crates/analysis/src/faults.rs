@@ -15,6 +15,7 @@ use record::results::{Disturbance, Fault, Outage, OutageDistribution, Quantiles,
 
 use crate::disturbances::{self, FaultlessStretch, NormalLoad};
 use crate::evidence::Evidence;
+use crate::groups::{TrialGroup, repeats};
 use crate::load_window::LoadWindow;
 use crate::stats::outage::{FaultTimes, horizon_s, outage};
 use crate::stats::quantiles::{median, median_ci95, nearest_rank};
@@ -208,27 +209,22 @@ const FIGURES: [(&str, OccurrenceFigure); 12] = [
 
 /// Every fault of each variant and point, in the order in which they first occurred, over the trials that are not void.
 pub(crate) fn distributions(trials: &[Trial]) -> Vec<OutageDistribution> {
-    let mut found: Vec<(OutageDistribution, Vec<&Outage>)> = Vec::new();
-    for trial in trials.iter().filter(|trial| trial.counts()) {
-        for (fault, outage) in trial.faults.iter().filter_map(felt) {
-            let same = |(known, _): &&mut (OutageDistribution, Vec<&Outage>)| {
-                known.fault == fault.name && known.variant == trial.variant && known.point == trial.point
-            };
-            match found.iter_mut().find(same) {
-                Some((_, outages)) => outages.push(outage),
-                None => {
-                    let of = OutageDistribution {
-                        fault: fault.name.clone(),
-                        variant: trial.variant.clone(),
-                        point: trial.point.clone(),
-                        ..OutageDistribution::default()
-                    };
-                    found.push((of, vec![outage]));
-                }
-            }
-        }
-    }
-    found.into_iter().map(|(of, outages)| distribution(of, &outages)).collect()
+    let groups = repeats(trials.iter().filter(|trial| trial.counts()));
+    groups.iter().flat_map(of_group).collect()
+}
+
+fn of_group<'a>(group: &'a TrialGroup<'_>) -> impl Iterator<Item = OutageDistribution> + use<'a> {
+    let felt = || group.trials.iter().flat_map(|trial| &trial.faults).filter_map(felt);
+    text::distinct(felt().map(|(fault, _)| &fault.name)).into_iter().map(move |name| {
+        let of = OutageDistribution {
+            fault: name.clone(),
+            variant: group.variant.map(str::to_owned),
+            point: group.point.clone(),
+            ..OutageDistribution::default()
+        };
+        let outages: Vec<&Outage> = felt().filter(|(fault, _)| fault.name == *name).map(|(_, outage)| outage).collect();
+        distribution(of, &outages)
+    })
 }
 
 fn felt(fault: &Fault) -> Option<(&Fault, &Outage)> {

@@ -1,6 +1,7 @@
 //! From records to results: quantiles, outages, checks, verdicts. It reads a run folder through `record` and returns
 //! values; it must not write, print, or ask the machine it runs on for anything.
 
+pub mod answer;
 mod audit;
 mod claims;
 mod compare;
@@ -10,6 +11,7 @@ mod disturbances;
 mod evidence;
 mod faults;
 mod generator;
+pub mod groups;
 mod history;
 mod hosts;
 mod load_window;

@@ -1,7 +1,5 @@
-//! A run: its plan and every trial that has records, put together into results, with the `answer` left to whoever words it;
-//! which run folders a user names, and which trials of a run are repeats of each other.
+//! A run: its plan and every trial that has records, put together into results; which run folders a user names.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use experiment::plan::{self, Plan};
@@ -10,8 +8,8 @@ use record::events::{Ending, What};
 use record::folder::RunFolder;
 use record::results::{FORMAT, Results, Trial};
 use record::{ReadError, lines};
-use serde_json::Value;
 
+use crate::answer::answer;
 use crate::audit::pooled;
 use crate::evidence::Evidence;
 use crate::safe_load::{self, SearchTrial};
@@ -20,7 +18,7 @@ use crate::verdict::{RuleFinding, RunContext, lost_trial, of_used, run_verdict};
 use crate::versions::EarlierVersions;
 use crate::{Error, claims, comparisons, cost, faults, plausibility, scaling};
 
-/// The results of a run, as far as its records go. `answer` is empty.
+/// The results of a run, as far as its records go.
 ///
 /// # Errors
 /// If it has no plan, a later version wrote it, or a record is broken elsewhere than at its end.
@@ -53,7 +51,7 @@ pub fn analyze(folder: &RunFolder) -> Result<Results, Error> {
     }
     let lost = plan.trials.iter().filter(|planned| is_over && !ids.contains(&planned.id));
     findings.extend(lost.map(|planned| (planned.id.clone(), vec![lost_trial()])));
-    Ok(Results {
+    let mut results = Results {
         format: FORMAT,
         partial,
         verdict: run_verdict(&findings),
@@ -71,11 +69,13 @@ pub fn analyze(folder: &RunFolder) -> Result<Results, Error> {
         costs: if plan.find.is_some() { Vec::new() } else { cost::points(&trials) },
         // Of a search each trial has a load of its own, and the last ones are beyond the edge.
         consistencies: if plan.find.is_some() { Vec::new() } else { pooled(&trials) },
-        title: plan.title,
-        asks: plan.asks,
+        title: plan.title.clone(),
+        asks: plan.asks.clone(),
         trials,
         ..Results::default()
-    })
+    };
+    results.answer = answer(&results, &plan);
+    Ok(results)
 }
 
 pub(crate) fn plan_of(folder: &RunFolder) -> Result<Plan, Error> {
@@ -123,29 +123,6 @@ pub(crate) fn started_unix_s(folder: &RunFolder, id: &str) -> Result<Option<f64>
         What::Clock { unix_s } => Some(unix_s),
         _ => None,
     }))
-}
-
-/// The trials of a variant at a point.
-pub(crate) struct TrialGroup<'a> {
-    /// Variant, if any.
-    pub variant: Option<&'a str>,
-    /// Swept path to value.
-    pub point: &'a BTreeMap<String, Value>,
-    /// At least one.
-    pub trials: Vec<&'a Trial>,
-}
-
-/// Each variant at each point, in the order of the trials.
-pub(crate) fn groups<'a>(trials: impl IntoIterator<Item = &'a Trial>) -> Vec<TrialGroup<'a>> {
-    let mut groups: Vec<TrialGroup<'a>> = Vec::new();
-    for trial in trials {
-        let variant = trial.variant.as_deref();
-        match groups.iter_mut().find(|group| group.variant == variant && *group.point == trial.point) {
-            Some(group) => group.trials.push(trial),
-            None => groups.push(TrialGroup { variant, point: &trial.point, trials: vec![trial] }),
-        }
-    }
-    groups
 }
 
 #[cfg(test)]
@@ -228,7 +205,7 @@ mod tests {
         assert_eq!(run.partial(), None);
         let results = analyze(&run.0).unwrap();
         assert_eq!((results.format, results.planned_trials, results.trials.len()), (1, 2, 2));
-        assert_eq!(results.answer, "");
+        assert!(results.answer.ends_with("Nothing was measured: no operation ended."), "{}", results.answer);
     }
 
     #[test]

@@ -4,11 +4,11 @@
 use std::collections::BTreeMap;
 
 use experiment::plan::{self, Find, MetricPath, MetricRange, Plan, Requirement};
-use experiment::quantity::grouped;
 use experiment::search::{self, End, Finished, Inconclusive, ProbeResult};
 use record::events::Ending;
 use record::folder::TrialFolder;
 use record::results::{Outage, Quantiles, SafeLoad, SearchStep, Trial, Trust};
+use text::numbers::grouped;
 
 use crate::Error;
 use crate::claims::{asked_as, worst};

@@ -75,34 +75,11 @@ fn in_full(one: &CheckOutcome) -> String {
     text
 }
 
-/// A name, and beside it a text of as many lines as it needs.
+/// A name, and beside it a text of as many lines as it needs; what follows an arrow stays below what stood behind it.
 fn row(name: &str, text: &str) -> String {
-    let mut rows = String::new();
-    for (index, line) in wrapped(text, WIDTH - INDENT).iter().enumerate() {
-        let name = if index == 0 { name } else { "" };
-        let line = format!("  {name:<width$}{line}", width = INDENT - 2);
-        let _ = writeln!(rows, "{}", line.trim_end());
-    }
-    rows
-}
-
-/// Lines of at most so many letters, broken between words; what follows an arrow stays below what stood behind it.
-fn wrapped(text: &str, width: usize) -> Vec<String> {
-    let below = if text.starts_with("-> ") { "   " } else { "" };
-    let mut lines: Vec<String> = Vec::new();
-    for word in text.split_ascii_whitespace() {
-        match lines.last_mut() {
-            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            _ => {
-                let lead = if lines.is_empty() { "" } else { below };
-                lines.push(format!("{lead}{word}"));
-            }
-        }
-    }
-    lines
+    let (arrow, text) = text.strip_prefix("-> ").map_or(("", text), |text| ("-> ", text));
+    let first = format!("  {name:<width$}{arrow}", width = INDENT - 2);
+    text::hanging(text, &first, &" ".repeat(INDENT + arrow.len()), WIDTH)
 }
 
 /// One line for each reason.
@@ -117,9 +94,7 @@ fn unknown<'a>(examined: impl Iterator<Item = &'a CheckOutcome>) -> String {
     }
     let mut text = if reasons.is_empty() { String::new() } else { "\nUnknown\n\n".to_owned() };
     for (why, names) in reasons {
-        for (index, line) in wrapped(&format!("{why}: {}", names.join(", ")), WIDTH - 4).iter().enumerate() {
-            let _ = writeln!(text, "{}{line}", if index == 0 { "  " } else { "    " });
-        }
+        text.push_str(&text::hanging(&format!("{why}: {}", names.join(", ")), "  ", "    ", WIDTH));
     }
     text
 }
@@ -129,7 +104,7 @@ fn article(examined: &[CheckOutcome]) -> String {
     tunings.sort_by_key(|(tuning, _)| (tuning.number, tuning.says));
     let mut text = "\nThe six tunings of the article on the name service vsns, today\n\n".to_owned();
     for (tuning, finding) in tunings {
-        let says = wrapped(tuning.says, WIDTH - 5).join("\n     ");
+        let says = text::wrapped(tuning.says, WIDTH - 5).join("\n     ");
         let _ = writeln!(text, "  {}  {says}", tuning.number);
         text.push_str(&row("", tuning.worth));
         text.push_str(&row("", &format!("here: {}", finding.found)));
@@ -227,12 +202,5 @@ mod tests {
     fn an_old_kernel() {
         let measured = Measured { folder: "runs".to_owned(), ..Measured::default() };
         insta::assert_snapshot!(shown("old", &measured, None, false));
-    }
-
-    #[test]
-    fn lines_break_between_words() {
-        assert_eq!(wrapped("-> one two three", 9), ["-> one", "   two", "   three"]);
-        assert_eq!(wrapped("one two", 7), ["one two"]);
-        assert!(wrapped("", 7).is_empty());
     }
 }

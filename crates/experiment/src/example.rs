@@ -72,7 +72,7 @@ fn for_url(url: &str, catalog: &Catalog) -> Result<String, ExampleError> {
          # repeat = 3                  # trials of each point, to see how much they differ\n\n\
          [target]\n"
             .to_owned(),
-        format!("url = {}\n", quoted(url)),
+        format!("url = {}\n", text::toml_string(url)),
         "# start = \"docker compose up\"  # a command that starts it; without it, it has to run already\n\
          # ready = \"http://localhost:8080/health\"   # what must answer 2xx before the load starts\n"
             .to_owned(),
@@ -99,12 +99,12 @@ fn for_target(name: &str, catalog: &Catalog) -> Result<String, ExampleError> {
     })?;
     Ok([
         format!("# {}\n\n", one_line(&manifest.about.what)),
-        format!("title = {}\n", quoted(&format!("How much does {name} carry?"))),
+        format!("title = {}\n", text::toml_string(&format!("How much does {name} carry?"))),
         "asks  = \"How many calls per second, how fast, and what happens when a member is killed?\"\n\
          # repeat = 3                  # trials of each point, interleaved\n\n\
          [target]\n"
             .to_owned(),
-        format!("use = {}\n", quoted(name)),
+        format!("use = {}\n", text::toml_string(name)),
         parameters(manifest),
         load(protocol, "/"),
         fault(catalog),
@@ -123,7 +123,7 @@ fn parameters(manifest: &Manifest) -> String {
     for (name, parameter) in &manifest.parameters {
         let value = match parameter.takes {
             Takes::Integer { .. } | Takes::Boolean => parameter.default.clone(),
-            Takes::Choice { .. } | Takes::Text | Takes::Duration => quoted(&parameter.default),
+            Takes::Choice { .. } | Takes::Text | Takes::Duration => text::toml_string(&parameter.default),
         };
         let choices = match &parameter.takes {
             Takes::Choice { of } => format!("{}: ", of.join(" | ")),
@@ -186,7 +186,7 @@ fn step(operation: &Operation, path: &str, rest: &str) -> String {
     };
     let required = operation.takes.iter().filter(|field| field.required);
     let with: Vec<String> =
-        required.map(|field| format!("{} = {}", field.name, quoted(&argument(field.name)))).collect();
+        required.map(|field| format!("{} = {}", field.name, text::toml_string(&argument(field.name)))).collect();
     let with = if with.is_empty() { String::new() } else { format!("with   = {{ {} }}\n", with.join(", ")) };
     format!("\n[[load.cycle]]\ncall   = \"{}\"\n{with}{rest}", operation.name)
 }
@@ -214,11 +214,6 @@ const REQUIRE: &str = "\n# A gate: if it does not hold, `plimsoll run` exits wit
 const SWEEP: &str = "\n# The same over a list of values of any line above:\n\
     # [sweep]\n\
     # \"load.agents\" = [1, 2, 4, 8, 16, 32, 64, 128]\n";
-
-/// A TOML text.
-fn quoted(text: &str) -> String {
-    toml::Value::from(text).to_string()
-}
 
 fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")

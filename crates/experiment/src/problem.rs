@@ -223,10 +223,8 @@ pub(crate) fn nearest_hint<'a>(wanted: &str, known: impl IntoIterator<Item = &'a
 /// `a, b or c`; a long list is cut.
 pub(crate) fn join_words(names: &[String], conjunction: &str) -> String {
     const SHOWN: usize = 16;
-    match names {
-        [] => String::new(),
-        [only] => only.clone(),
-        _ if names.len() > SHOWN => format!("{}, … ({} in all)", names[..SHOWN].join(", "), names.len()),
-        [first @ .., last] => format!("{} {conjunction} {last}", first.join(", ")),
+    match names.get(..SHOWN) {
+        Some(first) if names.len() > SHOWN => format!("{}, … ({} in all)", first.join(", "), names.len()),
+        _ => text::listed(names, conjunction),
     }
 }

@@ -162,19 +162,6 @@ fn show(value: f64, units: &[(&str, f64)]) -> String {
     format!("{}{unit}", (value / of * 100.0).round() / 100.0)
 }
 
-/// Digits in groups of three: `13,000`.
-#[must_use]
-pub fn grouped(digits: &str) -> String {
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::{Quantity, QuantityError, parse_bits_per_s, parse_bytes, parse_bytes_per_s};

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 
 use crate::duration::show;
 use crate::plan::{Exercise, Fault, Find, Plan, Trial, Warmup, When};
-use crate::quantity::grouped;
 use crate::search;
+use text::of_json;
 
 mod listing;
 
@@ -76,16 +76,6 @@ impl SameTimes<'_> {
         };
         format!("each trial of: {}", self.trials.iter().map(name).collect::<Vec<_>>().join("; "))
     }
-}
-
-/// A value without the quotes of a text.
-fn plain(value: &serde_json::Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned)
-}
-
-/// `13,000`
-fn thousands(number: u64) -> String {
-    grouped(&number.to_string())
 }
 
 /// Characters of a bar.
@@ -162,14 +152,14 @@ fn fault_line(fault: &Fault) -> String {
         }
     };
     let when = if fault.standing { "from before the load to its end".to_owned() } else { when };
-    let with: Vec<String> = fault.with.iter().map(|(name, value)| format!("{name} {}", plain(value))).collect();
+    let with: Vec<String> = fault.with.iter().map(|(name, value)| format!("{name} {}", of_json(value))).collect();
     let with = if with.is_empty() { String::new() } else { format!(" ({})", with.join(", ")) };
     let until = fault.for_s.map(|for_s| format!(", for {}", show(for_s))).unwrap_or_default();
     format!("{}: {}{with} on {} {when}{until}", fault.name, fault.kind, fault.on)
 }
 
 fn step_line(step: &Exercise) -> String {
-    let does: Vec<String> = step.does.iter().map(|(name, value)| format!("{name} {}", plain(value))).collect();
+    let does: Vec<String> = step.does.iter().map(|(name, value)| format!("{name} {}", of_json(value))).collect();
     let until = step.until.as_ref().map(|until| format!(", until {until}")).unwrap_or_default();
     format!("{}: {}{until}, within {}", step.name, does.join(", "), show(step.within_s))
 }
@@ -255,12 +245,7 @@ fn moments_within(fault: &Fault, faults: &[Fault], end_s: f64, depth: usize) -> 
 
 #[cfg(test)]
 mod tests {
-    use super::{listing, thousands};
-
-    #[test]
-    fn numbers_are_grouped() {
-        assert_eq!([0, 999, 1000, 1_234_567].map(thousands), ["0", "999", "1,000", "1,234,567"]);
-    }
+    use super::listing;
 
     #[test]
     fn ids_are_run_together() {

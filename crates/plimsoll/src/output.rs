@@ -48,7 +48,7 @@ pub fn json<T: Serialize>(value: &T) -> Result<(), Failure> {
 /// Says a line on standard error. What others have put into it must not command the terminal.
 pub fn say(line: &str) {
     let is_command = |character: char| character.is_control() && !matches!(character, '\n' | '\t');
-    say_text(&format!("{}\n", report::words::visible(line).replace(is_command, "\u{fffd}")));
+    say_text(&format!("{}\n", text::visible(line).replace(is_command, "\u{fffd}")));
 }
 
 /// Says a text on standard error as it is.

@@ -55,16 +55,7 @@ fn of_lab(lab: &Lab, trials: &[&Trial]) -> String {
     });
     let Ok(placed) = place(lab, &room(lab)) else { return refused.unwrap_or_default() };
     let rows = grouped(lab.hosts.iter().zip(&placed.envelopes).map(|(host, envelope)| row(lab, host, envelope)));
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-    let mut text = String::new();
-    for row in &rows {
-        let mut line = String::from(" ");
-        for (column, cell) in row.iter().enumerate().filter(|(column, _)| width(*column) > 0) {
-            line.push_str(&format!(" {cell:0$} ", width(column)));
-        }
-        text.push_str(line.trim_end());
-        text.push('\n');
-    }
+    let text: String = text::aligned(&rows).iter().map(|row| format!("  {row}\n")).collect();
     text + &clients(lab, &placed) + &refused.unwrap_or_default()
 }
 

@@ -1,26 +1,23 @@
-//! The charts of a trial, a file for each kind, all on the trial's clock.
+//! The charts of a trial, all on the trial's clock.
 
-mod cpu;
-mod disk;
 mod generator;
-mod lanes;
+mod hosts;
 mod latency;
-mod load_average;
-mod memory;
-mod network;
 mod outcomes;
-mod pressure;
 mod zoom;
+
+use std::collections::BTreeMap;
 
 use record::events::{Ending, What};
 use record::results::{Fault, Steady, Trial};
-use record::rows::{Sample, THIS_MACHINE};
+use record::rows::Sample;
 
+use crate::drawing;
 use crate::drawing::axis::Spacing;
 use crate::drawing::chart::{AxisRange, Chart, ChartLine, Mark, Panel};
-use crate::drawing::path::{DataPoint, thinned};
+use crate::drawing::path::DataPoint;
 use crate::series::TrialSeries;
-use crate::{drawing, numbers};
+use text::numbers;
 
 /// Events listed beside the charts of a trial at most.
 const NOTICES: usize = 60;
@@ -28,33 +25,8 @@ const NOTICES: usize = 60;
 /// Disturbances marked on a chart at most; more would hide it.
 const DISTURBANCES: usize = 20;
 
-/// Hosts of a lab that have charts of their own, at most.
-const DETAILED: usize = 4;
-
-/// A kind of chart.
-pub struct ChartKind {
-    /// Its name; the file's.
-    pub name: &'static str,
-    /// Where it stands among the others, from 1.
-    pub place: u8,
-    /// Draws it: none where nothing was recorded for it, several where there are several hosts or faults.
-    pub draw: fn(&TrialView) -> Vec<Chart>,
-}
-
-/// Every kind, by name.
-pub const KINDS: &[ChartKind] = &[
-    cpu::KIND,
-    disk::KIND,
-    generator::KIND,
-    lanes::KIND,
-    latency::KIND,
-    load_average::KIND,
-    memory::KIND,
-    network::KIND,
-    outcomes::KIND,
-    pressure::KIND,
-    zoom::KIND,
-];
+/// Draws charts of a trial: none where nothing was recorded for them, several where there are several hosts or faults.
+pub type TrialChart = fn(&TrialView) -> Vec<Chart>;
 
 /// A trial, as charts see it.
 pub struct TrialView<'a> {
@@ -66,18 +38,25 @@ pub struct TrialView<'a> {
     pub points: usize,
 }
 
-/// All charts of a trial, in page order.
-pub fn of_trial(view: &TrialView) -> Vec<Chart> {
-    let mut kinds: Vec<&ChartKind> = KINDS.iter().collect();
-    kinds.sort_by_key(|kind| kind.place);
-    let charts = kinds.into_iter().flat_map(|kind| {
-        let mut charts = (kind.draw)(view);
-        for (index, chart) in charts.iter_mut().enumerate() {
-            chart.id = format!("t{}-{}-{}", view.trial.id, kind.name, index + 1);
-        }
-        charts
-    });
-    charts.collect()
+/// In page order.
+pub const CHARTS: &[TrialChart] =
+    &[outcomes::draw, zoom::draw, latency::draw, hosts::lanes, hosts::each, generator::draw];
+
+/// Charts of a trial, in the order of the list.
+pub fn of_trial(kinds: &[TrialChart], view: &TrialView) -> Vec<Chart> {
+    let charts = kinds.iter().flat_map(|draw| draw(view)).collect();
+    numbered(&format!("t{}-", view.trial.id), charts)
+}
+
+/// Makes the ids of charts, which say their kind, unique on the page: `t001-memory-2`.
+pub fn numbered(before: &str, mut charts: Vec<Chart>) -> Vec<Chart> {
+    let mut numbers: BTreeMap<String, u32> = BTreeMap::new();
+    for chart in &mut charts {
+        let number = numbers.entry(chart.id.clone()).or_default();
+        *number += 1;
+        chart.id = format!("{before}{}-{number}", chart.id);
+    }
+    charts
 }
 
 impl TrialView<'_> {
@@ -89,10 +68,10 @@ impl TrialView<'_> {
         slots.or(seconds).or(samples).unwrap_or(1.0).max(1.0)
     }
 
-    /// A chart over the whole load; its id is set by [`of_trial`].
-    pub fn chart(&self, title: &str, note: &str, panels: Vec<Panel>) -> Chart {
+    /// A chart over the whole load.
+    pub fn chart(&self, id: &str, title: &str, note: &str, panels: Vec<Panel>) -> Chart {
         Chart {
-            id: String::new(),
+            id: id.to_owned(),
             title: title.to_owned(),
             note: note.to_owned(),
             x: AxisRange {
@@ -110,8 +89,8 @@ impl TrialView<'_> {
     }
 
     /// The same with the end of the warm-up marked, for figures that are cut there.
-    pub fn chart_with_warmup(&self, title: &str, note: &str, panels: Vec<Panel>) -> Chart {
-        let mut chart = self.chart(title, note, panels);
+    pub fn chart_with_warmup(&self, id: &str, title: &str, note: &str, panels: Vec<Panel>) -> Chart {
+        let mut chart = self.chart(id, title, note, panels);
         if let Some(steady) = self.trial.steady.as_ref().filter(|steady| steady.from_s > 0.0) {
             let label = warmup_label(steady);
             // First, so that a fault's label gives way to it and not the other way round.
@@ -172,26 +151,6 @@ impl TrialView<'_> {
         let samples = self.series.samples.iter().filter(|sample| sample.host == host && sample.process == process);
         with_gaps(samples.map(|sample| (sample.at_s, value(sample))).collect(), self.end_s())
     }
-
-    /// As [`Self::sampled`], thinned and placed in the middle of the second that the value is over.
-    pub fn over_seconds(&self, host: &str, process: &str, value: impl Fn(&Sample) -> Option<f64>) -> Vec<DataPoint> {
-        let mut points = self.sampled(host, process, value);
-        points.iter_mut().for_each(|point| point.0 = (point.0 - 0.5).max(0.0));
-        thinned(&points, self.points)
-    }
-
-    /// A chart for each host with `panels`; the title names the host where there are several. Of a large lab only the machine
-    /// that makes the load has them: its hosts are seen in their lanes.
-    pub fn chart_per_host(&self, title: &str, note: &str, panels: impl Fn(&str) -> Vec<Panel>) -> Vec<Chart> {
-        let mut hosts = self.hosts();
-        let several = hosts.len() > 1;
-        if lanes::of_lab(self).len() > DETAILED {
-            hosts.retain(|host| *host == THIS_MACHINE);
-        }
-        let titled = |host: &str| if several { format!("{title} of {}", name_of(host)) } else { title.to_owned() };
-        let charts = hosts.iter().map(|host| self.chart(&titled(host), note, panels(host)));
-        charts.filter(Chart::has_values).collect()
-    }
 }
 
 /// `warm-up until 4 s (MSER-5)`, and what is not steady after it.
@@ -243,11 +202,6 @@ pub fn notices(series: &TrialSeries) -> Vec<(String, String)> {
     said.take(NOTICES).collect()
 }
 
-/// How a title names a host.
-fn name_of(host: &str) -> &str {
-    if host == THIS_MACHINE { "this machine" } else { host }
-}
-
 /// Lines that have at least one value.
 pub fn lines_with_values(lines: Vec<ChartLine>) -> Vec<ChartLine> {
     lines.into_iter().filter(|line| line.points.iter().any(|point| point.1.is_some())).collect()
@@ -292,10 +246,14 @@ mod tests {
         charts.iter().map(|chart| chart.title.as_str()).collect()
     }
 
+    fn of_signal(id: &str, view: &TrialView) -> Vec<Chart> {
+        hosts::each(view).into_iter().filter(|chart| chart.id == id).collect()
+    }
+
     #[test]
     fn all_charts_of_a_trial_in_page_order() {
         let (trial, series) = crash();
-        let charts = of_trial(&TrialView { trial: &trial, series: &series, points: 1_500 });
+        let charts = of_trial(CHARTS, &TrialView { trial: &trial, series: &series, points: 1_500 });
         let expected = [
             "Operations by outcome",
             "Around the fault, in steps of 5 ms",
@@ -309,23 +267,22 @@ mod tests {
             "Load generator",
         ];
         assert_eq!(titles(&charts), expected);
-        let mut places: Vec<u8> = KINDS.iter().map(|kind| kind.place).collect();
-        places.sort_unstable();
-        places.dedup();
-        assert_eq!(places.len(), KINDS.len(), "two kinds at one place");
     }
 
     #[test]
     fn no_records_no_charts() {
         let trial = Trial::default();
-        assert_eq!(of_trial(&TrialView { trial: &trial, series: &TrialSeries::default(), points: 100 }), Vec::new());
+        assert_eq!(
+            of_trial(CHARTS, &TrialView { trial: &trial, series: &TrialSeries::default(), points: 100 }),
+            Vec::new()
+        );
     }
 
     #[test]
     fn failures_have_a_lane_of_their_own_and_none_are_counted_twice() {
         let (trial, mut series) = crash();
         let view = TrialView { trial: &trial, series: &series, points: 1_500 };
-        let chart = &(outcomes::KIND.draw)(&view)[0];
+        let chart = &outcomes::draw(&view)[0];
         let labels: Vec<&str> = chart.panels.iter().map(|panel| panel.label.as_str()).collect();
         assert_eq!(
             labels,
@@ -336,7 +293,7 @@ mod tests {
         for slot in &mut series.outcomes {
             (slot.failed, slot.wrong) = (0, 0);
         }
-        let chart = &(outcomes::KIND.draw)(&TrialView { trial: &trial, series: &series, points: 1_500 })[0];
+        let chart = &outcomes::draw(&TrialView { trial: &trial, series: &series, points: 1_500 })[0];
         assert_eq!(chart.panels[1].remark, "none in this trial");
     }
 
@@ -344,7 +301,7 @@ mod tests {
     fn a_last_bin_that_was_cut_short_has_no_rate() {
         let (trial, mut series) = crash();
         series.outcomes.retain(|slot| slot.at_s < 12.05);
-        let chart = &(outcomes::KIND.draw)(&TrialView { trial: &trial, series: &series, points: 1_500 })[0];
+        let chart = &outcomes::draw(&TrialView { trial: &trial, series: &series, points: 1_500 })[0];
         let points = &chart.panels[0].lines[0].points;
         assert_eq!(points.last().unwrap().1, None);
         assert!(points[points.len() - 2].1.unwrap() > 50_000.0);
@@ -354,7 +311,7 @@ mod tests {
     fn the_end_of_the_warm_up_is_marked_where_figures_are_cut_there() {
         let (mut trial, series) = crash();
         let marks = |trial: &Trial| {
-            let charts = of_trial(&TrialView { trial, series: &series, points: 1_500 });
+            let charts = of_trial(CHARTS, &TrialView { trial, series: &series, points: 1_500 });
             let of = |title: &str| charts.iter().find(|chart| chart.title == title).unwrap().marks.clone();
             [of("Operations by outcome"), of("Latency"), of("CPU")].map(|marks| marks[0].label.clone())
         };
@@ -370,7 +327,7 @@ mod tests {
     #[test]
     fn the_zoom_is_as_wide_as_the_outage_needs() {
         let (mut trial, series) = crash();
-        let zoom = |trial: &Trial| (zoom::KIND.draw)(&TrialView { trial, series: &series, points: 1_500 }).remove(0);
+        let zoom = |trial: &Trial| zoom::draw(&TrialView { trial, series: &series, points: 1_500 }).remove(0);
         let chart = zoom(&trial);
         assert_eq!((chart.x.from, chart.x.to), (-0.5, 0.5));
         assert_eq!(chart.marks[0].until, Some(0.12));
@@ -383,7 +340,7 @@ mod tests {
         trial.faults[0].at_s = 25.0;
         assert_eq!(zoom(&trial).panels[0].lines[0].points.last().unwrap().1, None);
         trial.faults[0].failed = Some("no such member".to_owned());
-        assert!((zoom::KIND.draw)(&TrialView { trial: &trial, series: &series, points: 1_500 }).is_empty());
+        assert!(zoom::draw(&TrialView { trial: &trial, series: &series, points: 1_500 }).is_empty());
     }
 
     #[test]
@@ -405,11 +362,11 @@ mod tests {
             (sample.psi_io_some_pct, sample.psi_memory_some_pct) = (None, None);
         }
         let view = TrialView { trial: &trial, series: &series, points: 1_500 };
-        let chart = &(cpu::KIND.draw)(&view)[0];
+        let chart = &of_signal("cpu", &view)[0];
         let names: Vec<&str> = chart.panels[0].lines.iter().map(|line| line.name.as_str()).collect();
-        assert_eq!(names, ["user", "system", "steal", "strangers"]);
+        assert_eq!(names, ["user", "system", "steal", "other processes"]);
         assert_eq!(chart.panels[0].lines[2].shape, LineStyle::Stacked);
-        assert!((pressure::KIND.draw)(&view).is_empty());
+        assert!(of_signal("pressure", &view).is_empty());
     }
 
     #[test]
@@ -418,7 +375,7 @@ mod tests {
         let second: Vec<_> = series.samples.iter().cloned().map(|s| Sample { host: "n2".to_owned(), ..s }).collect();
         series.samples.extend(second);
         let view = TrialView { trial: &trial, series: &series, points: 1_500 };
-        assert_eq!(titles(&(memory::KIND.draw)(&view)), ["Memory of this machine", "Memory of n2"]);
+        assert_eq!(titles(&of_signal("memory", &view)), ["Memory of this machine", "Memory of n2"]);
     }
 
     /// A trial on so many virtual hosts, and its records.
@@ -439,17 +396,17 @@ mod tests {
     fn the_hosts_of_a_lab_have_a_lane_each() {
         let (trial, series) = lab(2);
         let view = TrialView { trial: &trial, series: &series, points: 1_500 };
-        let charts = (lanes::KIND.draw)(&view);
+        let charts = hosts::lanes(&view);
         assert_eq!(charts[0].title, "CPU of each host");
         let labels: Vec<&str> = charts[0].panels.iter().map(|panel| panel.label.as_str()).collect();
         assert_eq!(labels, ["n1", "n2"], "the machine that makes the load is none of them");
-        assert_eq!(titles(&(memory::KIND.draw)(&view)).len(), 3, "and charts of their own as long as they are few");
+        assert_eq!(titles(&of_signal("memory", &view)).len(), 3, "and charts of their own as long as they are few");
         let (trial, series) = lab(16);
         let view = TrialView { trial: &trial, series: &series, points: 1_500 };
-        assert_eq!((lanes::KIND.draw)(&view)[0].panels.len(), 16);
-        assert_eq!(titles(&(memory::KIND.draw)(&view)), ["Memory of this machine"]);
+        assert_eq!(hosts::lanes(&view)[0].panels.len(), 16);
+        assert_eq!(titles(&of_signal("memory", &view)), ["Memory of this machine"]);
         let (trial, series) = crash();
-        assert!((lanes::KIND.draw)(&TrialView { trial: &trial, series: &series, points: 1_500 }).is_empty(), "no lab");
+        assert!(hosts::lanes(&TrialView { trial: &trial, series: &series, points: 1_500 }).is_empty(), "no lab");
     }
 
     #[test]
@@ -465,7 +422,7 @@ mod tests {
     fn what_no_fault_explains_is_marked_beside_the_faults() {
         let (mut trial, series) = crash();
         trial.disturbances = vec![example::disturbance()];
-        let chart = &(outcomes::KIND.draw)(&TrialView { trial: &trial, series: &series, points: 1_500 })[0];
+        let chart = &outcomes::draw(&TrialView { trial: &trial, series: &series, points: 1_500 })[0];
         let marks: Vec<_> = chart.marks.iter().map(|mark| (mark.label.as_str(), mark.at, mark.until)).collect();
         assert_eq!(marks[1], ("disturbance", 22.5, Some(23.7)));
         assert_eq!(marks.len(), 2);

@@ -3,10 +3,10 @@
 use record::compared::{Compared, Gated, GatedComparison, Side};
 use record::results::{Comparison, Trust};
 
-use crate::numbers;
 use crate::tables::{Cell, Column, Row, Table, comparison, trust_word};
-use crate::words::differing;
-use crate::words::summary::{plain, set, wrapped};
+use crate::words::summary::set;
+use analysis::answer::differing;
+use text::{numbers, without_controls, wrapped};
 
 /// The outcome in one sentence.
 fn outcome(compared: &Compared) -> String {
@@ -40,7 +40,7 @@ fn outcome(compared: &Compared) -> String {
     }
 }
 
-/// `candidate: latency p99 at 64 agents`.
+/// `candidate: p99 latency at 64 agents`.
 fn name(judged: &GatedComparison) -> String {
     let place = differing::place(&judged.comparison);
     let place = if place.is_empty() { String::new() } else { format!(" at {place}") };
@@ -76,7 +76,7 @@ pub fn text(compared: &Compared, colour: bool) -> String {
     parts.push(warnings);
     parts.push(lines(&outcome(compared), ""));
     parts.retain(|part| !part.is_empty());
-    crate::words::visible(&parts.join("\n")).into_owned()
+    text::visible(&parts.join("\n")).into_owned()
 }
 
 fn sides(compared: &Compared) -> String {
@@ -93,7 +93,7 @@ fn sides(compared: &Compared) -> String {
         let trust =
             if side.verdict == Trust::Valid { String::new() } else { format!(", {}", trust_word(side.verdict)) };
         // A path is copied, so it is not broken.
-        let name = plain(&side.name);
+        let name = without_controls(&side.name);
         format!("{role}{name}\n{}", lines(&format!("  {runs}{} trials{trust}: {}", side.trials, side.title), "  "))
     };
     compared.sides.iter().enumerate().map(side).collect()
@@ -134,7 +134,7 @@ fn lines(text: &str, indent: &str) -> String {
 
 /// Short lines are left as they are, so that what is aligned in them stays so.
 fn wrapped_keeping(text: &str, width: usize) -> Vec<String> {
-    let text = plain(text);
+    let text = without_controls(text);
     if text.chars().count() <= width { vec![text] } else { wrapped(&text, width) }
 }
 

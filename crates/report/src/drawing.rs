@@ -7,10 +7,12 @@ pub mod chart;
 pub mod path;
 pub mod render;
 
+use text::visible;
+
 /// `text` with every character that markup gives a meaning replaced, also inside quotes.
 pub fn escaped(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
-    for character in text.chars() {
+    for character in visible(text).chars() {
         match character {
             '&' => safe.push_str("&amp;"),
             '<' => safe.push_str("&lt;"),
@@ -19,28 +21,10 @@ pub fn escaped(text: &str) -> String {
             '\'' => safe.push_str("&#39;"),
             // Not allowed in XML, so a saved SVG would not open.
             c if c.is_control() && !matches!(c, '\n' | '\t') => safe.push('\u{fffd}'),
-            c if is_bidi(c) => safe.push_str(&shown(c)),
             c => safe.push(c),
         }
     }
     safe
-}
-
-/// A text whose letters stand in the order in which they were written: what would turn them round is shown instead.
-pub fn visible(text: &str) -> std::borrow::Cow<'_, str> {
-    if !text.contains(is_bidi) {
-        return text.into();
-    }
-    text.chars().map(|c| if is_bidi(c) { shown(c) } else { c.to_string() }).collect::<String>().into()
-}
-
-/// Whether the character changes the direction of those around it (Unicode Bidirectional Algorithm, UAX 9).
-fn is_bidi(character: char) -> bool {
-    matches!(character, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-}
-
-fn shown(character: char) -> String {
-    format!("[U+{:04X}]", u32::from(character))
 }
 
 /// JSON that can stand inside a `<script>` element: `</script>` and `<!--` cannot occur in it.
@@ -123,7 +107,8 @@ mod tests {
     use super::legible;
     use super::path::{self, DataPoint, thinned, thinned_together};
     use super::render::drawn;
-    use crate::drawing::{escaped, json_in_script, place, visible};
+    use crate::drawing::{escaped, json_in_script, place};
+    use text::visible;
 
     fn axis(spacing: Spacing, from: f64, to: f64, start: f64, end: f64) -> Axis {
         Axis { spacing, from, to, start, end }

@@ -6,8 +6,6 @@ pub mod compared;
 mod drawing;
 #[cfg(test)]
 mod example;
-mod groups;
-pub mod numbers;
 mod page;
 mod run_charts;
 mod series;
@@ -147,7 +145,7 @@ mod tests {
             "Effect of each fault on clients",
             "Attempts by result",
             "Consistency",
-            "On one clock",
+            "Charts of each trial",
             "<h2>Operations",
             "<h2>Environment",
             "<h2>Load generator",

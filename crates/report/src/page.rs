@@ -2,27 +2,78 @@
 
 pub mod contents;
 
+use std::collections::BTreeMap;
+use text::Tone;
+
 use minijinja::value::{Serde, Value};
 use minijinja::{AutoEscape, UndefinedBehavior};
 use record::results::{SafeLoad, Trial, Verdict};
 use serde::Serialize;
 
-use crate::charts::{self, TrialView};
-use crate::drawing::bar_rows::{self, BarColumn, BarRows};
+use crate::charts::{self, TrialChart, TrialView};
+use crate::drawing::bar_rows::{self, BarRows};
+use crate::drawing::chart::Chart;
 use crate::drawing::render::{self, Drawn};
-use crate::drawing::{escaped, json_in_script, visible};
-use crate::groups::{self, Group, MedianRange, counted, longest, operations, outages, trial_name};
-use crate::tables::{self, Tone, comparison, condition, nowhere, trust_word};
-use crate::{Error, ReportInput, numbers, run_charts, sweep_charts, words};
+use crate::drawing::{escaped, json_in_script};
+use crate::sweep_charts::SweepChart;
+use crate::tables::{TableOf, comparison, hosts, operations, outages, sweeps, trust_word, verdicts};
+use crate::{Error, ReportInput, run_charts, sweep_charts, words};
+use analysis::groups::{self, Group, MedianRange, counted, longest, trial_name};
+use text::{numbers, visible};
 
-const TEMPLATES: [(&str, &str); 4] = [
+const TEMPLATES: [(&str, &str); 5] = [
     ("chart.html", include_str!("page/chart.html")),
     ("contents.html", include_str!("page/contents.html")),
     ("page.html", include_str!("page/page.html")),
     ("table.html", include_str!("page/table.html")),
+    ("trials.html", include_str!("page/trials.html")),
 ];
 const STYLE: &str = include_str!("page/style.css");
 const SCRIPT: &str = include_str!("page/page.js");
+
+/// A part of the page.
+enum Part {
+    Table(TableOf),
+    /// Charts of the whole run.
+    Charts(fn(&ReportInput) -> Vec<Chart>),
+    /// Charts over what was swept.
+    Sweep(&'static [SweepChart]),
+    Bars(fn(&ReportInput) -> Option<BarRows>),
+    /// Every trial with its charts.
+    Trials(&'static [TrialChart]),
+}
+
+/// The page from top to bottom, below the answer and the key figures.
+const PAGE: &[Part] = &[
+    Part::Charts(run_charts::searches),
+    Part::Sweep(sweep_charts::CHARTS),
+    Part::Table(sweeps::safe_loads),
+    Part::Table(comparison::comparison),
+    Part::Bars(run_charts::comparison),
+    Part::Table(outages::outages),
+    Part::Table(operations::attempts),
+    Part::Table(verdicts::consistency),
+    Part::Table(verdicts::claims),
+    Part::Table(verdicts::requirements),
+    Part::Table(comparison::differences),
+    Part::Table(sweeps::scaling),
+    Part::Table(sweeps::crossings),
+    Part::Table(sweeps::cost),
+    Part::Table(operations::outcomes),
+    Part::Table(outages::recovery),
+    Part::Charts(run_charts::recoveries),
+    Part::Table(outages::disturbances),
+    Part::Table(outages::said),
+    Part::Trials(charts::CHARTS),
+    Part::Table(hosts::lab),
+    Part::Table(operations::each_operation),
+    Part::Table(hosts::hosts),
+    Part::Table(hosts::environment),
+    Part::Table(hosts::generator),
+    Part::Table(verdicts::trials),
+    Part::Table(sweeps::search),
+    Part::Table(operations::warmup),
+];
 
 /// The whole page.
 ///
@@ -88,12 +139,8 @@ pub struct Page {
     reasons: Vec<Reason>,
     partial: Option<String>,
     figures: Vec<HeadlineFigure>,
-    /// Tables that were filled already.
-    before: Vec<String>,
-    /// Charts that were filled already, of the whole sweep.
-    sweep_charts: Vec<String>,
-    after: Vec<String>,
-    trials: Vec<TrialCharts>,
+    /// The parts of [`PAGE`], filled already.
+    parts: Vec<String>,
     data: String,
     started: Option<String>,
     trial_count: usize,
@@ -134,28 +181,24 @@ struct PageFigures<'a> {
 /// Fills all parts of the page.
 pub fn filled(input: &ReportInput, templates: &Templates) -> Result<Page, Error> {
     let results = input.results;
-    let mut data = serde_json::Map::new();
-    let (mut before, mut after) = (Vec::new(), Vec::new());
-    for (kind, table) in tables::of_run(input) {
-        let place = if kind.place < tables::AFTER_CHARTS { &mut before } else { &mut after };
-        place.push(templates.fill("table.html", &table)?);
-        if kind.name == "comparison"
-            && let Some(drawn) = comparison_bars(input)
-        {
-            place.push(chart(&drawn, false, templates, &mut data)?);
-        }
-        if kind.name == "recovery" {
-            for drawn in run_charts::recoveries(input).iter().map(render::drawn) {
-                place.push(chart(&drawn, true, templates, &mut data)?);
+    let mut filled = FilledCharts { templates, data: serde_json::Map::new() };
+    let mut parts = Vec::new();
+    for part in PAGE {
+        match part {
+            Part::Table(of) => {
+                parts.extend(of(input).map(|table| templates.fill("table.html", &table)).transpose()?);
             }
+            Part::Charts(of) => parts.extend(filled.block(&of(input))?),
+            Part::Sweep(kinds) => parts.extend(filled.block(&sweep_charts::of_run(kinds, results))?),
+            Part::Bars(of) => {
+                let drawn = of(input).map(|bars| bar_rows::drawn(&bars));
+                parts.extend(drawn.map(|drawn| filled.chart(&drawn, false)).transpose()?.map(as_block));
+            }
+            Part::Trials(kinds) => parts.push(filled.trials(kinds, input)?),
         }
     }
-    let sweeps: Vec<Drawn> =
-        run_charts::searches(input).iter().chain(&sweep_charts::of_run(results)).map(render::drawn).collect();
-    let sweep_charts: Vec<String> =
-        sweeps.iter().map(|drawn| chart(drawn, true, templates, &mut data)).collect::<Result<_, _>>()?;
-    let trials = trials(input, templates, &mut data)?;
-    let answer = if results.answer.is_empty() { words::answer(results, input.plan) } else { results.answer.clone() };
+    let answer =
+        if results.answer.is_empty() { analysis::answer::answer(results, input.plan) } else { results.answer.clone() };
     let started = input.trials.iter().filter_map(crate::TrialSeries::start_unix_s).reduce(f64::min);
     Ok(Page {
         style: STYLE,
@@ -164,15 +207,12 @@ pub fn filled(input: &ReportInput, templates: &Templates) -> Result<Page, Error>
         asks: results.asks.clone(),
         answer: with_code(&answer),
         verdict: words::verdict(results).0,
-        meaning: words::stopped(&words::capital(words::meaning(results))),
+        meaning: text::stopped(&text::capital(words::meaning(results))),
         reasons: reasons(&results.verdict),
-        partial: results.partial.as_deref().map(words::stopped),
+        partial: results.partial.as_deref().map(text::stopped),
         figures: key_figures(input),
-        before,
-        sweep_charts,
-        after,
-        trials,
-        data: json_in_script(&serde_json::Value::Object(data).to_string()),
+        parts,
+        data: json_in_script(&serde_json::Value::Object(filled.data).to_string()),
         started: started.map(numbers::utc),
         trial_count: results.trials.len(),
         folder: input.folder.clone(),
@@ -184,8 +224,8 @@ pub fn filled(input: &ReportInput, templates: &Templates) -> Result<Page, Error>
 }
 
 pub fn reasons(verdict: &Verdict) -> Vec<Reason> {
-    let remedy = |index: usize| verdict.remedies.get(index).map_or_else(String::new, |remedy| words::stopped(remedy));
-    let what = |reason: &String| words::stopped(&words::capital(reason));
+    let remedy = |index: usize| verdict.remedies.get(index).map_or_else(String::new, |remedy| text::stopped(remedy));
+    let what = |reason: &String| text::stopped(&text::capital(reason));
     verdict.reasons.iter().enumerate().map(|(index, it)| Reason { what: what(it), remedy: remedy(index) }).collect()
 }
 
@@ -203,69 +243,53 @@ pub fn with_code(text: &str) -> String {
     marked.collect()
 }
 
-fn chart(
-    drawn: &Drawn,
-    hover: bool,
-    templates: &Templates,
-    data: &mut serde_json::Map<String, serde_json::Value>,
-) -> Result<String, Error> {
-    data.insert(drawn.id.clone(), drawn.data.clone());
-    let figure = PageFigures { id: &drawn.id, title: &drawn.title, note: &drawn.note, svg: &drawn.svg, hover };
-    templates.fill("chart.html", &figure)
+/// Charts as markup, and the data that goes with them.
+struct FilledCharts<'a> {
+    templates: &'a Templates,
+    data: serde_json::Map<String, serde_json::Value>,
 }
 
-fn trials(
-    input: &ReportInput,
-    templates: &Templates,
-    data: &mut serde_json::Map<String, serde_json::Value>,
-) -> Result<Vec<TrialCharts>, Error> {
-    let (most, least) = POINTS_OF_LINE;
-    let of_hosts = |series| {
-        let view = TrialView { trial: &Trial::default(), series, points: 0 };
-        LINES_OF_HOST * view.hosts().len().saturating_sub(1)
-    };
-    let lines: usize = input.trials.iter().map(|series| LINES + of_hosts(series)).sum();
-    let points = (POINTS / lines.max(1)).clamp(least, most);
-    let mut shown = Vec::new();
-    for series in &input.trials {
-        let Some(trial) = input.results.trials.iter().find(|trial| trial.id == series.trial) else { continue };
-        let view = TrialView { trial, series, points };
-        let drawn: Vec<Drawn> = charts::of_trial(&view).iter().map(render::drawn).collect();
-        shown.push(TrialCharts {
-            id: trial.id.clone(),
-            name: trial_name(trial, input.results, input.plan),
-            verdict: trust_word(trial.verdict.is),
-            reasons: reasons(&trial.verdict),
-            notices: charts::notices(series),
-            charts: drawn.iter().map(|drawn| chart(drawn, true, templates, data)).collect::<Result<_, _>>()?,
-        });
+impl FilledCharts<'_> {
+    fn chart(&mut self, drawn: &Drawn, hover: bool) -> Result<String, Error> {
+        self.data.insert(drawn.id.clone(), drawn.data.clone());
+        let figure = PageFigures { id: &drawn.id, title: &drawn.title, note: &drawn.note, svg: &drawn.svg, hover };
+        self.templates.fill("chart.html", &figure)
     }
-    Ok(shown)
+
+    fn charts(&mut self, charts: &[Chart]) -> Result<Vec<String>, Error> {
+        charts.iter().map(|chart| self.chart(&render::drawn(chart), true)).collect()
+    }
+
+    fn block(&mut self, charts: &[Chart]) -> Result<Option<String>, Error> {
+        Ok(Some(self.charts(charts)?).filter(|charts| !charts.is_empty()).map(|charts| as_block(charts.join("\n"))))
+    }
+
+    fn trials(&mut self, kinds: &[TrialChart], input: &ReportInput) -> Result<String, Error> {
+        let (most, least) = POINTS_OF_LINE;
+        let of_hosts = |series| {
+            let view = TrialView { trial: &Trial::default(), series, points: 0 };
+            LINES_OF_HOST * view.hosts().len().saturating_sub(1)
+        };
+        let lines: usize = input.trials.iter().map(|series| LINES + of_hosts(series)).sum();
+        let points = (POINTS / lines.max(1)).clamp(least, most);
+        let mut trials = Vec::new();
+        for series in &input.trials {
+            let Some(trial) = input.results.trials.iter().find(|trial| trial.id == series.trial) else { continue };
+            trials.push(TrialCharts {
+                id: trial.id.clone(),
+                name: trial_name(trial, input.results, input.plan),
+                verdict: trust_word(trial.verdict.is),
+                reasons: reasons(&trial.verdict),
+                notices: charts::notices(series),
+                charts: self.charts(&charts::of_trial(kinds, &TrialView { trial, series, points }))?,
+            });
+        }
+        self.templates.fill("trials.html", &BTreeMap::from([("trials", trials)]))
+    }
 }
 
-/// The key columns of the comparison, drawn.
-fn comparison_bars(input: &ReportInput) -> Option<Drawn> {
-    let groups = groups::groups(input.results, input.plan);
-    if groups.len() < 2 || comparison::is_long(&groups) {
-        return None;
-    }
-    let columns: Vec<BarColumn> = comparison::measured(&groups)
-        .filter(|measure| measure.bars)
-        .map(|measure| {
-            let value =
-                |group: &Group| group.spread(measure.value).map(|spread| [spread.median, spread.least, spread.most]);
-            BarColumn {
-                head: measure.head.to_owned(),
-                values: groups.iter().map(value).collect(),
-                write: measure.write,
-                loss: measure.loss,
-            }
-        })
-        .collect();
-    let rows = groups.iter().enumerate().map(|(index, group)| (group.name(), tables::begins(index, &groups))).collect();
-    let note = "Medians; the whiskers run from the smallest to the largest repeat.".to_owned();
-    let bars = BarRows { id: "comparison".to_owned(), title: "The same, drawn".to_owned(), note, rows, columns };
-    (!bars.columns.is_empty()).then(|| bar_rows::drawn(&bars))
+fn as_block(charts: String) -> String {
+    format!("<section class=\"block\">\n{charts}\n</section>")
 }
 
 fn torn(input: &ReportInput) -> Vec<String> {
@@ -323,11 +347,11 @@ fn figure(name: &str, value: String, unit: &str, small: String, tone: Tone) -> H
 
 fn safe_load(line: &SafeLoad) -> HeadlineFigure {
     let variant = line.variant.as_ref().map_or_else(String::new, |variant| format!(", {variant}"));
-    let name = format!("safe load, {}{variant}", condition(&line.surviving));
+    let name = format!("safe load, {}{variant}", sweeps::condition(&line.surviving));
     let unit = if line.over == "load.agents" { "agents" } else { "operations/s" };
-    let small = tables::interval(Some(line.ci95));
+    let small = analysis::answer::sweeps::interval(Some(line.ci95));
     let tone = if line.complete { Tone::Plain } else { Tone::Doubtful };
-    match (line.value, nowhere(line)) {
+    match (line.value, analysis::answer::sweeps::nowhere(line)) {
         (Some(value), _) => figure(&name, numbers::number(value), unit, small, tone),
         (None, Some(least)) => {
             let broke = format!("{} breaks there", line.limited_by);
@@ -359,7 +383,7 @@ fn of_one(group: &Group, input: &ReportInput) -> Vec<HeadlineFigure> {
     };
     let median = spread_figure("median latency", group.spread(|t| t.latency_us?.p50), numbers::micros, "");
     let p99 = spread_figure("p99 latency", group.spread(|t| t.latency_us?.p99), numbers::micros, "");
-    let faulty = group.counting().any(|trial| outages(trial).next().is_some());
+    let faulty = group.counting().any(|trial| groups::outages(trial).next().is_some());
     let failed =
         loss("failed calls", group.spread(|t| counted(t, |t| t.outcomes.failed + t.outcomes.timeout)), share_of(group));
     let back = faulty.then(|| back(group)).flatten();
@@ -384,7 +408,7 @@ fn of_one(group: &Group, input: &ReportInput) -> Vec<HeadlineFigure> {
 }
 
 fn share_of(group: &Group) -> String {
-    let all = group.spread(|trial| counted(trial, operations));
+    let all = group.spread(|trial| counted(trial, groups::operations));
     let pct = group.spread(|trial| trial.failed_pct).filter(|pct| pct.most > 0.0);
     let pct = pct.map_or_else(String::new, |pct| format!("{} ", numbers::percent(pct.median)));
     all.map_or_else(String::new, |all| format!("{pct}of {}", numbers::median_count_in_words(all.median)))
@@ -402,9 +426,10 @@ fn loss(name: &str, spread: Option<MedianRange>, of: String) -> Option<HeadlineF
 }
 
 fn back(group: &Group) -> Option<HeadlineFigure> {
-    let name = "back to baseline";
-    let never =
-        |trial: &Trial| outages(trial).any(|(_, o)| o.baseline_per_s.is_some() && o.back_to_baseline_s.is_none());
+    let name = "recovered after";
+    let never = |trial: &Trial| {
+        groups::outages(trial).any(|(_, o)| o.baseline_per_s.is_some() && o.back_to_baseline_s.is_none())
+    };
     if group.counting().any(never) {
         return Some(figure(name, "never".to_owned(), "", "within the trial".to_owned(), Tone::Bad));
     }
@@ -461,6 +486,12 @@ fn of_several(groups: &[Group]) -> Vec<HeadlineFigure> {
         with_losses("diverged keys in", |trial| trial.consistency.diverged_keys.map(|count| count as f64)),
     ];
     figures.into_iter().flatten().collect()
+}
+
+/// Every table of the page, in its order.
+#[cfg(test)]
+pub fn tables(input: &ReportInput) -> impl Iterator<Item = Option<crate::tables::Table>> {
+    PAGE.iter().filter_map(move |part| if let Part::Table(of) = part { Some(of(input)) } else { None })
 }
 
 #[cfg(test)]

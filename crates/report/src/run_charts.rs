@@ -1,38 +1,46 @@
-//! The charts of a whole run that are not of its sweep: how long each occurrence of a fault was felt, and each trial of a search.
+//! The charts of a whole run that are not of its sweep: its variants and points beside each other, how long each occurrence of a fault
+//! was felt, and each trial of a search.
 
-use experiment::plan::{Find, MetricRange as Limits, Plan, Requirement};
+use experiment::plan::{Find, MetricRange as Limits, Requirement};
 use record::results::{OutageDistribution, Results, SafeLoad, SearchStep, Trial};
 
+use crate::charts::numbered;
 use crate::drawing::axis::Spacing;
+use crate::drawing::bar_rows::{BarColumn, BarRows};
 use crate::drawing::chart::{AxisRange, Chart, ChartLine, Ink, LineStyle, Mark, Panel, PanelUnit};
 use crate::drawing::path::DataPoint;
-use crate::groups::{self, outages};
-use crate::sweep_charts::short;
-use crate::tables::condition;
-use crate::{ReportInput, numbers};
+use crate::tables::comparison::{self, ComparedMetric};
+use crate::tables::sweeps::condition;
+use crate::{ReportInput, tables};
+use analysis::groups::{self, Group, label, outages, repeated, short};
+use text::numbers;
 
-/// Fewest occurrences that make a distribution.
-const FEWEST: u64 = 3;
+/// The key columns of the comparison, drawn.
+pub fn comparison(input: &ReportInput) -> Option<BarRows> {
+    let groups = groups::groups(input.results, input.plan);
+    if groups.len() < 2 || comparison::is_long(&groups) {
+        return None;
+    }
+    let column = |measure: &ComparedMetric| {
+        let value =
+            |group: &Group| group.spread(measure.value).map(|spread| [spread.median, spread.least, spread.most]);
+        let values = groups.iter().map(value).collect();
+        BarColumn { head: measure.head.to_owned(), values, write: measure.write, loss: measure.loss }
+    };
+    let columns: Vec<BarColumn> = comparison::measured(&groups).filter(|measure| measure.bars).map(column).collect();
+    let rows = groups.iter().enumerate().map(|(index, group)| (group.name(), tables::begins(index, &groups))).collect();
+    let note = "Medians; the whiskers run from the smallest to the largest repeat.".to_owned();
+    (!columns.is_empty()).then(|| BarRows {
+        id: "comparison".to_owned(),
+        title: "The same as bars".to_owned(),
+        note,
+        rows,
+        columns,
+    })
+}
 
 /// Lines in one chart at most; beyond, they could not be told apart.
 const LINES: usize = 15;
-
-/// The faults that occurred often enough.
-pub fn repeated(results: &Results) -> impl Iterator<Item = &OutageDistribution> {
-    results.outages.iter().filter(|of| of.count >= FEWEST)
-}
-
-/// What tells it from the same fault elsewhere: variant and point; empty if there is only one.
-pub fn name(of: &OutageDistribution, input: &ReportInput) -> String {
-    label(of, input.plan)
-}
-
-/// The same, of a plan.
-pub fn label(of: &OutageDistribution, plan: &Plan) -> String {
-    let dimensions = groups::dimensions(plan);
-    let labels = groups::labels(&dimensions, of.variant.as_deref(), &of.point);
-    labels.into_iter().map(|(_, value)| value).collect::<Vec<_>>().join(", ")
-}
 
 /// A chart for each fault that occurred often enough.
 pub fn recoveries(input: &ReportInput) -> Vec<Chart> {
@@ -42,13 +50,13 @@ pub fn recoveries(input: &ReportInput) -> Vec<Chart> {
             faults.push(&of.fault);
         }
     }
-    faults.iter().enumerate().filter_map(|(index, fault)| chart(index, fault, input)).collect()
+    numbered("", faults.iter().filter_map(|fault| chart(fault, input)).collect())
 }
 
-fn chart(index: usize, fault: &str, input: &ReportInput) -> Option<Chart> {
+fn chart(fault: &str, input: &ReportInput) -> Option<Chart> {
     let of_fault = repeated(input.results).filter(|of| of.fault == fault);
     let backs: Vec<(String, RecoveryTimes)> =
-        of_fault.take(LINES).map(|of| (name(of, input), RecoveryTimes::of(of, input.results))).collect();
+        of_fault.take(LINES).map(|of| (label(of, input.plan), RecoveryTimes::of(of, input.results))).collect();
     let longest = backs.iter().filter_map(|(_, backs)| backs.known.last().copied()).reduce(f64::max)?;
     let to = if longest > 0.0 { 1.05 * longest } else { 1.0 };
     let lines = backs.iter().enumerate().map(|(number, (name, backs))| {
@@ -66,7 +74,7 @@ fn chart(index: usize, fault: &str, input: &ReportInput) -> Option<Chart> {
     let never = backs.iter().any(|(_, backs)| backs.known.len() < backs.all);
     let note = if never { " A line that does not reach 100 % has occurrences after which it never was." } else { "" };
     Some(Chart {
-        id: format!("recovery-{}", index + 1),
+        id: "recovery".to_owned(),
         title: format!("Recovery from {fault}: distribution over its occurrences"),
         note: format!("Each step is an occurrence; how many there were stands behind the name.{note}"),
         x: AxisRange {
@@ -125,16 +133,15 @@ const PANELS: usize = 4;
 pub fn searches(input: &ReportInput) -> Vec<Chart> {
     let Some(find) = &input.plan.find else { return Vec::new() };
     let lines = input.results.safe_loads.iter().filter(|line| !line.steps.is_empty());
-    let charts = lines.enumerate().map(|(index, line)| search_chart(find, line, index + 1));
-    charts.filter(Chart::has_values).collect()
+    numbered("", lines.map(|line| search_chart(find, line)).filter(Chart::has_values).collect())
 }
 
-fn search_chart(find: &Find, line: &SafeLoad, number: usize) -> Chart {
+fn search_chart(find: &Find, line: &SafeLoad) -> Chart {
     let variant = line.variant.as_ref().map_or_else(String::new, |variant| format!(", {variant}"));
     let values = || line.steps.iter().map(|step| step.value);
     let (least, most) = (values().fold(f64::INFINITY, f64::min), values().fold(0.0, f64::max));
     Chart {
-        id: format!("search-{number}"),
+        id: "search".to_owned(),
         title: format!("The search: {}{variant}", condition(&line.surviving)),
         note: "A dot for each trial: whether all limits held there, and the figure of this one. Shaded: the 95 % interval of the edge."
             .to_owned(),
@@ -171,7 +178,7 @@ fn panel(limit: &Requirement, line: &SafeLoad) -> Panel {
     let lines = vec![
         dots("held", Ink::Ok, Some(true)),
         dots("broke", Ink::Failed, Some(false)),
-        dots("says nothing", Ink::Steal, None),
+        dots("no result", Ink::Steal, None),
     ];
     let lines: Vec<ChartLine> = lines.into_iter().filter(|line| !line.points.is_empty()).collect();
     let mut panel = Panel::linear(&limit.metric, unit(&limit.metric), 150.0, lines);

@@ -7,11 +7,13 @@ use experiment::plan::is_offered;
 use record::results::{Crossing, Lead, Results, Scaling, ScalingPoint, Trial, Usl, counting};
 use serde_json::Value;
 
+use crate::charts::numbered;
 use crate::drawing::axis::Spacing;
 use crate::drawing::chart::{AxisRange, Chart, ChartLine, Ink, LineStyle, Mark, Panel, PanelUnit};
 use crate::drawing::path::DataPoint;
-use crate::groups::{operations, plain};
-use crate::numbers;
+use analysis::groups::{curve_name, operations, short};
+use text::numbers;
+use text::of_json;
 
 /// Loads of which each is so many times the one before are spread by their logarithm.
 const FACTOR: f64 = 1.4;
@@ -20,34 +22,16 @@ const COLOURS: usize = 5;
 /// Cycles per operation that differ from one by less are one: the figure would only be there twice.
 const ONE_EACH: f64 = 0.95;
 
-/// A kind of chart.
-pub struct SweepChartKind {
-    /// Its name.
-    pub name: &'static str,
-    /// Where it stands among the others, from 1.
-    pub place: u8,
-    /// Draws it; `None` where it would show nothing.
-    pub draw: fn(&CurveSheet) -> Option<Chart>,
-}
+/// Draws a chart of curves; `None` where it would show nothing.
+pub type SweepChart = fn(&CurveSheet) -> Option<Chart>;
 
-/// Every kind, by name.
-pub const KINDS: &[SweepChartKind] = &[BY_VALUE, COST, NOT_OK, PER_UNIT, SCALING];
+/// In page order.
+pub const CHARTS: &[SweepChart] = &[scaling, by_value, per_unit, not_ok, cost];
 
-/// All charts of a run's sweeps, in page order; none without one.
-pub fn of_run(results: &Results) -> Vec<Chart> {
-    let mut kinds: Vec<&SweepChartKind> = KINDS.iter().collect();
-    kinds.sort_by_key(|kind| kind.place);
-    let mut charts = Vec::new();
-    for sheet in sheets(results) {
-        charts.extend(kinds.iter().filter_map(|kind| {
-            let chart = (kind.draw)(&sheet)?;
-            Some((kind.name, chart))
-        }));
-    }
-    let numbered = charts.into_iter().enumerate();
-    numbered
-        .map(|(index, (name, chart))| Chart { id: format!("sweep-{}-{}", name.replace('_', "-"), index + 1), ..chart })
-        .collect()
+/// All charts of a run's sweeps, those of each sheet in the order of the list; none without one.
+pub fn of_run(kinds: &[SweepChart], results: &Results) -> Vec<Chart> {
+    let sheets = sheets(results);
+    numbered("sweep-", sheets.iter().flat_map(|sheet| kinds.iter().filter_map(|draw| draw(sheet))).collect())
 }
 
 /// Curves on a chart at most; of more, each point of the other swept paths has a chart of its own.
@@ -152,7 +136,7 @@ fn over_texts(results: &Results) -> Vec<CurveSheet<'_>> {
             });
             curves[index].points[place].1.push(trial);
         }
-        (over.to_owned(), values.iter().map(|value| plain(value)).collect::<Vec<String>>(), curves)
+        (over.to_owned(), values.iter().map(|value| of_json(value)).collect::<Vec<String>>(), curves)
     };
     let made: Vec<(String, Vec<String>, Vec<SweepCurve>)> = values.into_iter().map(of_path).collect();
     let path = |over: &str| results.trials.iter().find_map(|trial| trial.point.get_key_value(over)).map(|(key, _)| key);
@@ -195,7 +179,7 @@ fn sorted<'a>(
 
 impl CurveSheet<'_> {
     /// A chart over the swept load.
-    fn chart(&self, title: &str, note: &str, panels: Vec<Panel>, marks: Vec<Mark>) -> Chart {
+    fn chart(&self, id: &str, title: &str, note: &str, panels: Vec<Panel>, marks: Vec<Mark>) -> Chart {
         let of = if self.of.is_empty() { String::new() } else { format!(", {}", self.of) };
         let left_out = match self.left_out {
             0 => String::new(),
@@ -203,7 +187,7 @@ impl CurveSheet<'_> {
             several => format!(" {several} more curves have no room here; the tables have them."),
         };
         Chart {
-            id: String::new(),
+            id: id.to_owned(),
             title: format!("{title}{of}"),
             note: format!("{note}{left_out}"),
             x: self.axis(),
@@ -313,27 +297,13 @@ impl CurveSheet<'_> {
     }
 }
 
-/// `pi, hosts 3`: what tells a curve from others; `throughput` where nothing does.
-pub fn curve_name(variant: &str, at: &BTreeMap<String, Value>) -> String {
-    let labels = at.iter().map(|(path, value)| format!("{} {}", short(path), plain(value)));
-    let parts: Vec<String> =
-        std::iter::once(variant.to_owned()).filter(|name| !name.is_empty()).chain(labels).collect();
-    if parts.is_empty() { "throughput".to_owned() } else { parts.join(", ") }
-}
-
-/// `agents` of `load.agents`.
-pub fn short(path: &str) -> &str {
-    path.rsplit('.').next().unwrap_or(path)
-}
-
-pub const SCALING: SweepChartKind = SweepChartKind { name: "scaling", place: 1, draw: draw_scaling };
-
 /// Steps in which a law is drawn.
 const STEPS: usize = 80;
 /// Curves whose knees and peaks are marked, at most: more would hide the lines.
 const MARKED: usize = 4;
 
-fn draw_scaling(sheet: &CurveSheet) -> Option<Chart> {
+/// Throughput over a load, with the law fitted to it.
+pub fn scaling(sheet: &CurveSheet) -> Option<Chart> {
     let mut lines = sheet.measured(|_, rate| rate);
     let axis = sheet.axis();
     // A pattern that tells curves apart leaves none for their laws; the table has them.
@@ -358,7 +328,7 @@ fn draw_scaling(sheet: &CurveSheet) -> Option<Chart> {
          more load brings little but waiting."
     );
     let title = format!("Throughput over {}", sheet.over);
-    panel.has_values().then(|| sheet.chart(&title, &note, vec![panel], marks(sheet)))
+    panel.has_values().then(|| sheet.chart("scaling", &title, &note, vec![panel], marks(sheet)))
 }
 
 fn law_name(sheet: &CurveSheet, name: &str) -> String {
@@ -410,9 +380,8 @@ fn marks(sheet: &CurveSheet) -> Vec<Mark> {
     marks
 }
 
-const BY_VALUE: SweepChartKind = SweepChartKind { name: "by_value", place: 2, draw: draw_by_value };
-
-fn draw_by_value(sheet: &CurveSheet) -> Option<Chart> {
+/// Throughput at each value of a path that takes texts.
+pub fn by_value(sheet: &CurveSheet) -> Option<Chart> {
     if sheet.names.is_empty() {
         return None;
     }
@@ -424,12 +393,11 @@ fn draw_by_value(sheet: &CurveSheet) -> Option<Chart> {
     let panel = Panel::linear(label, PanelUnit::PerSecond, 220.0, lines);
     let note = "Dots are the repeats, lines go through their means. Values stand in the order of the file, at equal distances.";
     let title = format!("Throughput at each {}", short(sheet.over));
-    panel.has_values().then(|| sheet.chart(&title, note, vec![panel], Vec::new()))
+    panel.has_values().then(|| sheet.chart("by-value", &title, note, vec![panel], Vec::new()))
 }
 
-const PER_UNIT: SweepChartKind = SweepChartKind { name: "per_unit", place: 3, draw: draw_per_unit };
-
-fn draw_per_unit(sheet: &CurveSheet) -> Option<Chart> {
+/// Throughput for each agent, host or unit of another load.
+pub fn per_unit(sheet: &CurveSheet) -> Option<Chart> {
     if !sheet.names.is_empty() {
         return None;
     }
@@ -457,14 +425,13 @@ fn draw_per_unit(sheet: &CurveSheet) -> Option<Chart> {
     panels.push(Panel::linear(&label, unit, 190.0, lines));
     let title = if panels.len() > 1 { format!("Cycles in all, and {}", title.to_lowercase()) } else { title };
     let note = "Level: it scales linearly. Falling: contention, or the cost of coordination.";
-    panels.iter().any(Panel::has_values).then(|| sheet.chart(&title, note, panels, Vec::new()))
+    panels.iter().any(Panel::has_values).then(|| sheet.chart("per-unit", &title, note, panels, Vec::new()))
 }
-
-const NOT_OK: SweepChartKind = SweepChartKind { name: "not_ok", place: 4, draw: draw_not_ok };
 
 const HEIGHT: f64 = 110.0;
 
-fn draw_not_ok(sheet: &CurveSheet) -> Option<Chart> {
+/// Operations that were not ok, over a load or choice.
+pub fn not_ok(sheet: &CurveSheet) -> Option<Chart> {
     let share = |count: fn(&Trial) -> u64| {
         sheet.of_trials(move |trial, _| {
             let all = operations(trial);
@@ -484,7 +451,7 @@ fn draw_not_ok(sheet: &CurveSheet) -> Option<Chart> {
     .collect();
     let note = "Over the whole load. What is not drawn was 0 everywhere, or was not checked. The table has the counts.";
     let title = format!("Operations that were not ok, over {}", short(sheet.over));
-    (!panels.is_empty()).then(|| sheet.chart(&title, note, panels, Vec::new()))
+    (!panels.is_empty()).then(|| sheet.chart("not-ok", &title, note, panels, Vec::new()))
 }
 
 /// Whether any value is above 0.
@@ -492,15 +459,14 @@ fn is_any(panel: &Panel) -> bool {
     panel.lines.iter().flat_map(|line| &line.points).any(|point| point.1.is_some_and(|value| value > 0.0))
 }
 
-pub const COST: SweepChartKind = SweepChartKind { name: "cost", place: 5, draw: draw_cost };
-
-fn draw_cost(sheet: &CurveSheet) -> Option<Chart> {
+/// Energy over a load.
+pub fn cost(sheet: &CurveSheet) -> Option<Chart> {
     let lines = sheet.of_trials(|trial, _| trial.cost.joules_per_cycle);
     let panel = Panel::linear("joules for each cycle, all hosts", PanelUnit::Plain, 190.0, lines);
     let note = "Modelled from the profile's watts and the measured CPU. Hosts that idle draw power too: the busier they are, the more \
                 cycles share it.";
     let title = format!("Energy over {}", short(sheet.over));
-    panel.has_values().then(|| sheet.chart(&title, note, vec![panel], Vec::new()))
+    panel.has_values().then(|| sheet.chart("cost", &title, note, vec![panel], Vec::new()))
 }
 
 #[cfg(test)]
@@ -536,7 +502,7 @@ mod tests {
 
     #[test]
     fn a_sweep_has_two_charts_over_its_loads() {
-        let charts = of_run(&results(vec![curve("", &[], &DOUBLING, 2)]));
+        let charts = of_run(CHARTS, &results(vec![curve("", &[], &DOUBLING, 2)]));
         let titles: Vec<&str> = charts.iter().map(|chart| chart.title.as_str()).collect();
         assert_eq!(titles, ["Throughput over load.agents", "Per agent"]);
         let (chart, lines) = (&charts[0], &charts[0].panels[0].lines);
@@ -554,10 +520,10 @@ mod tests {
 
     #[test]
     fn one_repeat_has_no_dots_and_even_loads_no_logarithm() {
-        let charts = of_run(&results(vec![curve("", &[], &[1.0, 2.0, 3.0, 4.0], 1)]));
+        let charts = of_run(CHARTS, &results(vec![curve("", &[], &[1.0, 2.0, 3.0, 4.0], 1)]));
         assert_eq!((charts[0].x.from, charts[0].x.spacing), (0.0, Spacing::Linear));
         assert_eq!(charts[0].panels[0].lines.len(), 2);
-        let charts = of_run(&results(vec![curve("", &[], &[10.0, 30.0, 100.0], 1)]));
+        let charts = of_run(CHARTS, &results(vec![curve("", &[], &[10.0, 30.0, 100.0], 1)]));
         assert_eq!((charts[0].x.from, charts[0].x.spacing), (10.0, Spacing::Log));
     }
 
@@ -572,7 +538,7 @@ mod tests {
             at: Some(3.0),
             ..Crossing::default()
         }];
-        let charts = of_run(&results);
+        let charts = of_run(CHARTS, &results);
         assert_eq!(charts.len(), 2);
         let marks: Vec<&str> = charts[0].marks.iter().map(|mark| mark.label.as_str()).collect();
         assert_eq!(marks, ["pi overtakes xeon: 3", "knee of pi: 8", "knee of xeon: 8"]);
@@ -586,7 +552,7 @@ mod tests {
                 curves.push(curve(variant, &[("lab.hosts", json!(hosts))], &DOUBLING, 1));
             }
         }
-        let charts = of_run(&results(curves));
+        let charts = of_run(CHARTS, &results(curves));
         assert_eq!(charts.len(), 6);
         assert_eq!(charts[2].title, "Throughput over load.agents, hosts 2");
         let mut ids: Vec<&str> = charts.iter().map(|chart| chart.id.as_str()).collect();
@@ -640,7 +606,7 @@ mod tests {
 
     #[test]
     fn cycles_and_what_was_not_ok_are_drawn_from_the_trials() {
-        let charts = of_run(&modes(2, &["100mbit"]));
+        let charts = of_run(CHARTS, &modes(2, &["100mbit"]));
         let titles: Vec<&str> = charts.iter().map(|chart| chart.title.as_str()).collect();
         assert_eq!(
             titles,
@@ -657,7 +623,7 @@ mod tests {
 
     #[test]
     fn texts_stand_on_an_axis_in_the_order_of_the_file() {
-        let charts = of_run(&modes(2, &["1gbit", "100mbit", "5mbit"]));
+        let charts = of_run(CHARTS, &modes(2, &["1gbit", "100mbit", "5mbit"]));
         let by_rate: Vec<&Chart> = charts.iter().filter(|chart| chart.x.unit == "rate").collect();
         assert_eq!(by_rate[0].title, "Throughput at each rate");
         assert_eq!(by_rate[0].x.names, ["1gbit", "100mbit", "5mbit"]);
@@ -671,7 +637,7 @@ mod tests {
 
     #[test]
     fn more_than_five_curves_differ_in_pattern_too_and_leave_their_laws_out() {
-        let charts = of_run(&modes(6, &["100mbit"]));
+        let charts = of_run(CHARTS, &modes(6, &["100mbit"]));
         let lines = &charts[0].panels[0].lines;
         let mut pens: Vec<String> = lines
             .iter()
@@ -682,7 +648,7 @@ mod tests {
         pens.sort();
         pens.dedup();
         assert_eq!(pens.len(), 6);
-        let many = of_run(&modes(17, &["100mbit"]));
+        let many = of_run(CHARTS, &modes(17, &["100mbit"]));
         assert!(many[0].note.ends_with("2 more curves have no room here; the tables have them."));
     }
 
@@ -700,7 +666,7 @@ mod tests {
         let void = record::results::Verdict { is: Trust::Void, ..Default::default() };
         let spoiled = Trial { verdict: void, ..trial(32, 3, 9.0) };
         results.trials = vec![trial(4, 1, 0.4), trial(32, 1, 0.25), trial(32, 2, 0.5), spoiled];
-        let charts = of_run(&results);
+        let charts = of_run(CHARTS, &results);
         let energy = charts.iter().find(|chart| chart.title == "Energy over agents").unwrap();
         let lines = &energy.panels[0].lines;
         let devx = lines.iter().find(|line| line.name == "devx").unwrap();
@@ -710,6 +676,6 @@ mod tests {
 
     #[test]
     fn without_a_sweep_there_is_nothing() {
-        assert_eq!(of_run(&Results::default()), Vec::new());
+        assert_eq!(of_run(CHARTS, &Results::default()), Vec::new());
     }
 }

@@ -1,59 +1,21 @@
 //! The tables of the page and of the terminal, as plain cells, in files by theme.
 
 pub mod comparison;
-mod hosts;
-mod operations;
-mod outages;
+pub mod hosts;
+pub mod operations;
+pub mod outages;
 pub mod sweeps;
 pub mod verdicts;
 
-use record::results::Trust;
+use record::results::{Trial, Trust};
 use serde::Serialize;
 
-use crate::groups::{Group, MedianRange};
-use crate::{ReportInput, numbers};
+use crate::ReportInput;
+use analysis::groups::{Group, MedianRange, trial_name};
+use text::{Tone, numbers};
 
-/// A kind of table.
-pub struct TableKind {
-    /// Its name.
-    pub name: &'static str,
-    /// Where it stands on the page among the others, from 0; those from [`AFTER_CHARTS`] on stand after the charts.
-    pub place: u8,
-    /// Fills it; `None` where the run has nothing for it.
-    pub fill: fn(&ReportInput) -> Option<Table>,
-}
-
-pub use sweeps::{condition, interval, nowhere};
-
-/// The first place after the charts.
-pub const AFTER_CHARTS: u8 = 50;
-
-/// Every kind, by file and name.
-pub const KINDS: &[TableKind] = &[
-    comparison::COMPARISON,
-    comparison::DIFFERENCES,
-    hosts::ENVIRONMENT,
-    hosts::GENERATOR,
-    hosts::HOSTS,
-    hosts::LAB,
-    operations::ATTEMPTS,
-    operations::OPERATIONS,
-    operations::OUTCOMES,
-    operations::WARMUP,
-    outages::DISTURBANCES,
-    outages::OUTAGES,
-    outages::RECOVERY,
-    outages::SAID,
-    sweeps::COST,
-    sweeps::CROSSINGS,
-    sweeps::SAFE_LOADS,
-    sweeps::SCALING,
-    sweeps::SEARCH,
-    verdicts::CLAIMS,
-    verdicts::CONSISTENCY,
-    verdicts::REQUIREMENTS,
-    verdicts::TRIALS,
-];
+/// A table of the run; `None` where the run has nothing for it.
+pub type TableOf = fn(&ReportInput) -> Option<Table>;
 
 /// A table.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
@@ -105,37 +67,71 @@ pub struct Cell {
     pub tone: Tone,
 }
 
-/// How a cell is meant; never by colour alone, the text says it too.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Tone {
-    /// As it is.
-    #[default]
-    Plain,
-    /// As one would wish.
-    Good,
-    /// Unclear.
-    Doubtful,
-    /// Not as one would wish.
-    Bad,
-    /// Of no weight: nothing was measured, or the trial is void.
-    Muted,
+impl Table {
+    /// A table without rows.
+    pub fn new(title: &str, note: impl Into<String>, columns: Vec<Column>) -> Self {
+        Self { title: title.to_owned(), note: note.into(), columns, ..Self::default() }
+    }
+
+    /// With these rows; `None` if there are none.
+    pub fn filled(self, rows: Vec<Row>) -> Option<Self> {
+        (!rows.is_empty()).then_some(Self { rows, ..self })
+    }
+
+    /// With rows for each group, below columns that tell the groups apart, if there are several.
+    pub fn by_group<'a>(self, groups: &[Group<'a>], rows: impl Fn(&Group<'a>) -> Vec<Vec<Cell>>) -> Option<Self> {
+        let labels = |group: &Group| -> Vec<(String, String)> {
+            if groups.len() > 1 { group.labels.clone() } else { Vec::new() }
+        };
+        let heads = groups.first().map(labels).unwrap_or_default();
+        let columns = heads.iter().map(|(name, _)| Column::text(name)).chain(self.columns.iter().cloned()).collect();
+        let cells = |group| labels(group).into_iter().map(|(_, value)| Cell::new(value)).collect();
+        let units = groups.iter().map(|group| (cells(group), rows(group))).collect();
+        Self { columns, ..self }.filled(blocks(units, |index| begins(index, groups)))
+    }
+
+    /// With rows for each trial, below its name, if there are several.
+    pub fn by_trial(self, input: &ReportInput, rows: impl Fn(&Trial) -> Vec<Vec<Cell>>) -> Option<Self> {
+        let several = input.results.trials.len() > 1;
+        let name = |trial: &Trial| Cell::new(trial.id.clone()).with(trial_name(trial, input.results, input.plan));
+        let columns = several.then(|| Column::text("trial")).into_iter().chain(self.columns.iter().cloned()).collect();
+        let units =
+            input.results.trials.iter().map(|trial| (several.then(|| name(trial)).into_iter().collect(), rows(trial)));
+        Self { columns, ..self }.filled(blocks(units.collect(), |_| false))
+    }
+
+    /// Folded on the page if it has more rows.
+    pub fn folded_beyond(self, most: usize) -> Self {
+        Self { folded: self.rows.len() > most, ..self }
+    }
+
+    /// With what its columns mean as terms.
+    pub fn explained(self) -> Self {
+        let columns = self.columns.iter().filter(|column| !column.explained.is_empty());
+        let terms = columns.map(|column| (column.head.clone(), column.explained.clone())).collect();
+        Self { terms, ..self }
+    }
+
+    /// With these terms, too.
+    pub fn with_terms(mut self, terms: &[(&str, &str)]) -> Self {
+        self.terms.extend(terms.iter().map(|(term, meaning)| ((*term).to_owned(), (*meaning).to_owned())));
+        self
+    }
 }
 
-/// All tables that the run has something for, in page order.
-pub fn of_run(input: &ReportInput) -> Vec<(&'static TableKind, Table)> {
-    let mut kinds: Vec<&TableKind> = KINDS.iter().collect();
-    kinds.sort_by_key(|kind| kind.place);
-    kinds.into_iter().filter_map(|kind| Some((kind, (kind.fill)(input)?))).collect()
-}
-
-/// The table of one kind.
-pub fn named(name: &str, input: &ReportInput) -> Option<Table> {
-    let kind = KINDS.iter().find(|kind| kind.name == name)?;
-    (kind.fill)(input)
+impl Row {
+    /// A row in a block with the one before it.
+    pub fn of(cells: Vec<Cell>) -> Self {
+        Self { cells, begins: false }
+    }
 }
 
 impl Column {
+    /// Columns of numbers: heading and meaning of each.
+    pub fn numerics(columns: &[(&str, &str)]) -> Vec<Self> {
+        columns.iter().map(|(head, explained)| Self::numeric(head, explained)).collect()
+    }
+
     /// A column of text.
     pub fn text(head: &str) -> Self {
         Self { head: head.to_owned(), brief: true, ..Self::default() }
@@ -172,6 +168,16 @@ impl Cell {
         cell
     }
 
+    /// A count of what nobody wants.
+    pub fn loss(count: u64) -> Self {
+        Self::new(numbers::count(count)).toned(if count == 0 { Tone::Good } else { Tone::Bad })
+    }
+
+    /// The same cell with an interval below it.
+    pub fn over(self, ends: Option<[f64; 2]>, write: impl Fn(f64) -> String) -> Self {
+        self.with(numbers::interval(ends, write).unwrap_or_default())
+    }
+
     /// The same cell, meant so.
     pub fn toned(self, tone: Tone) -> Self {
         Self { tone, ..self }
@@ -183,14 +189,12 @@ impl Cell {
     }
 }
 
-impl Tone {
-    /// Of a verdict.
-    pub fn of(trust: Trust) -> Self {
-        match trust {
-            Trust::Valid => Self::Good,
-            Trust::Suspect => Self::Doubtful,
-            Trust::Void => Self::Bad,
-        }
+/// How a verdict is meant.
+pub fn tone_of(trust: Trust) -> Tone {
+    match trust {
+        Trust::Valid => Tone::Good,
+        Trust::Suspect => Tone::Doubtful,
+        Trust::Void => Tone::Bad,
     }
 }
 
@@ -203,18 +207,18 @@ pub fn trust_word(trust: Trust) -> &'static str {
     }
 }
 
-/// Columns that tell groups apart; none if there is only one group.
-fn label_columns(groups: &[Group]) -> Vec<Column> {
-    let labels = groups.first().filter(|_| groups.len() > 1).map(|group| group.labels.as_slice()).unwrap_or_default();
-    labels.iter().map(|(name, _)| Column::text(name)).collect()
-}
-
-/// The cells below [`label_columns`].
-fn label_cells(group: &Group, groups: &[Group]) -> Vec<Cell> {
-    if groups.len() < 2 {
-        return Vec::new();
+/// Rows of groups or trials: of each the cells that tell it from the others, and below them a row or more. Blocks of rows are set apart
+/// by `begins`, or each by itself where one has several rows.
+fn blocks(units: Vec<(Vec<Cell>, Vec<Vec<Cell>>)>, begins: impl Fn(usize) -> bool) -> Vec<Row> {
+    let several = units.iter().any(|(_, rows)| rows.len() > 1);
+    let mut blocks: Vec<Row> = Vec::new();
+    for (index, (labels, rows)) in units.into_iter().enumerate() {
+        for (place, cells) in rows.into_iter().enumerate() {
+            let begins = place == 0 && !blocks.is_empty() && (several || begins(index));
+            blocks.push(Row { cells: labels.iter().cloned().chain(cells).collect(), begins });
+        }
     }
-    group.labels.iter().map(|(_, value)| Cell::new(value.clone())).collect()
+    blocks
 }
 
 /// Whether a block of rows begins with a group: of its several labels, the one that changes least often from group to group

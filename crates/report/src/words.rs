@@ -1,30 +1,25 @@
 //! The results in words: the answer, and the summary that a terminal shows.
 
-mod answer;
-pub(crate) mod differing;
 mod glance;
 mod metric_history;
-mod side_by_side;
 pub(crate) mod summary;
-pub(crate) mod sweeps;
 
+use crate::tables::tone_of;
 use record::results::{Results, Trust};
+use text::Tone;
 
-use crate::groups::is_measured;
-use crate::tables::{Tone, trust_word};
+use crate::tables::trust_word;
+use analysis::groups::is_measured;
 
-pub use answer::answer;
 pub use glance::{at_a_glance, bars};
 pub use metric_history::course;
 pub use summary::summary;
-
-pub use crate::drawing::visible;
 
 /// The word for the verdict. Where nothing was measured there is nothing to judge.
 pub(crate) fn verdict(results: &Results) -> (&'static str, Tone) {
     match results.verdict.is {
         Trust::Valid if !is_measured(results) => ("not judged", Tone::Muted),
-        is => (trust_word(is), Tone::of(is)),
+        is => (trust_word(is), tone_of(is)),
     }
 }
 
@@ -38,31 +33,9 @@ pub(crate) fn meaning(results: &Results) -> &'static str {
     }
 }
 
-/// Items as in a sentence: `a, b and c`.
-fn listed(items: &[String]) -> String {
-    match items {
-        [] => String::new(),
-        [one] => one.clone(),
-        [first @ .., last] => format!("{} and {last}", first.join(", ")),
-    }
-}
-
-/// A name out of an experiment, marked as one. Whoever sets the text turns the marks into what is usual there.
-fn quoted(name: &str) -> String {
-    format!("`{}`", name.replace('`', "'"))
-}
-
-/// With a capital at its beginning.
-pub(crate) fn capital(text: &str) -> String {
-    let mut characters = text.chars();
-    characters.next().map_or_else(String::new, |first| first.to_uppercase().chain(characters).collect())
-}
-
-/// With a full stop at its end.
-pub(crate) fn stopped(text: &str) -> String {
-    let text = text.trim();
-    if text.ends_with(['.', '!', '?']) { text.to_owned() } else { format!("{text}.") }
-}
-
+#[cfg(test)]
+mod comparison_tests;
+#[cfg(test)]
+mod group_tests;
 #[cfg(test)]
 mod tests;

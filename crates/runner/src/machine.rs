@@ -96,7 +96,7 @@ fn written(found: &MachineInventory) -> String {
         "# {of}, measured by Plimsoll {}. Save it as profiles/NAME.toml.\n",
         machine.plimsoll.as_deref().unwrap_or_default()
     );
-    let _ = writeln!(text, "what = {}", quoted(&format!("{of}: {} × {model}", found.cores)));
+    let _ = writeln!(text, "what = {}", text::toml_string(&format!("{of}: {} × {model}", found.cores)));
     cpu_section(&mut text, found, model);
     if let Some(bytes) = machine.memory_bytes {
         let _ = write!(text, "\n[memory]\nsize = \"{}MiB\"\nsource = \"/proc/meminfo\"\n", bytes / (1 << 20));
@@ -130,7 +130,7 @@ fn cpu_section(text: &mut String, found: &MachineInventory, model: &str) {
          score = {:.0}\nsource = {}\n",
         found.cores,
         found.alone,
-        quoted(&source)
+        text::toml_string(&source)
     );
 }
 
@@ -157,12 +157,7 @@ fn disk_section(text: &mut String, found: &MachineInventory) {
     let sync = found.disk.storage_sync_us.map_or_else(String::new, |us| format!("; a sync took {us:.0} us"));
     let source =
         format!("measured{on} by {}: random blocks of 4 KiB, each read waited for, each write synced{sync}", found.by);
-    let _ = write!(text, "\n[disk]\n{}\nsource = {}\n", figures.join("\n"), quoted(&source));
-}
-
-/// As a TOML text: what JSON escapes is escaped the same there.
-fn quoted(text: &str) -> String {
-    Value::from(text).to_string()
+    let _ = write!(text, "\n[disk]\n{}\nsource = {}\n", figures.join("\n"), text::toml_string(&source));
 }
 
 // The score of a core: how many rounds of a fixed piece of work it does in a second. The work is

@@ -15,20 +15,24 @@ pub const KIND: HouseRule = HouseRule {
 
 /// Crate to the crates it may depend on. `echo` is a target: it must know nothing of the bench that measures it.
 pub const ALLOWED: &[(&str, &[&str])] = &[
-    ("analysis", &["experiment", "record"]),
+    ("analysis", &["experiment", "record", "text"]),
     ("conduct", &["analysis", "experiment", "lab", "linux", "load", "record"]),
-    ("doctor", &["experiment", "lab", "linux", "record", "runner"]),
+    ("doctor", &["experiment", "lab", "linux", "record", "runner", "text"]),
     ("echo", &[]),
-    ("experiment", &[]),
+    ("experiment", &["text"]),
     ("fixture", &[]),
     ("fuzzing", &["experiment", "load", "record", "runner"]),
-    ("lab", &["experiment", "linux", "record", "runner"]),
-    ("linux", &["experiment"]),
+    ("lab", &["experiment", "linux", "record", "runner", "text"]),
+    ("linux", &["experiment", "text"]),
     ("load", &["experiment", "record"]),
-    ("plimsoll", &["analysis", "conduct", "doctor", "echo", "experiment", "lab", "load", "record", "report", "runner"]),
+    (
+        "plimsoll",
+        &["analysis", "conduct", "doctor", "echo", "experiment", "lab", "load", "record", "report", "runner", "text"],
+    ),
     ("record", &[]),
-    ("report", &["experiment", "record"]),
-    ("runner", &["experiment", "linux", "record"]),
+    ("report", &["analysis", "experiment", "record", "text"]),
+    ("runner", &["experiment", "linux", "record", "text"]),
+    ("text", &[]),
     ("xtask", &["analysis", "experiment", "lab", "load", "record"]),
 ];
 

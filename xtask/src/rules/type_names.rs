@@ -68,7 +68,9 @@ fn check(tree: &Tree) -> Vec<Violation> {
 
 /// The type that a line at the outermost level declares.
 fn declared(line: &str) -> Option<&str> {
-    if line.starts_with(char::is_whitespace) {
+    // `section!` in `experiment` declares a type and its keys: `pub struct Load = LOAD {`.
+    let is_section = line.trim_end().ends_with(" {") && line.contains(" = ");
+    if line.starts_with(char::is_whitespace) && !is_section {
         return None;
     }
     let mut words = line.split_whitespace().skip_while(|word| word.starts_with("pub") || *word == "unsafe");
@@ -84,6 +86,7 @@ mod tests {
     fn types_of_every_kind_are_seen() {
         assert_eq!(declared("pub(crate) struct Ring<'a> {"), Some("Ring"));
         assert_eq!(declared("type Way = usize;"), Some("Way"));
+        assert_eq!(declared("    pub struct Load = LOAD {"), Some("Load"));
         assert_eq!(declared("    type Item = u8;"), None);
         assert_eq!(declared("pub fn structure() {"), None);
     }

@@ -9,7 +9,8 @@ use crate::plan::{
     Requirement, Retry, StepOrder, TargetKind, Trial, Warmup,
 };
 use crate::quantity::show_bits_per_s;
-use crate::timeline::{plain, thousands};
+use text::numbers::count as thousands;
+use text::of_json;
 
 /// As many trials as are listed one by one.
 const LISTED: usize = 12;
@@ -125,7 +126,7 @@ fn count(plan: &Plan) -> String {
 fn values(plan: &Plan, path: &str) -> Vec<String> {
     let mut values: Vec<String> = Vec::new();
     for value in plan.possible().iter().filter_map(|trial| trial.point.get(path)) {
-        let value = plain(value);
+        let value = of_json(value);
         if !values.contains(&value) {
             values.push(value);
         }
@@ -222,13 +223,9 @@ fn order(plan: &Plan) -> String {
     let shown = if plan.trials.len() > LISTED { LISTED - 3 } else { plan.trials.len() };
     let repeats = plan.possible().iter().any(|trial| trial.repeat > 1);
     let rows: Vec<Vec<String>> = plan.possible().iter().take(shown).map(|trial| row(plan, trial, repeats)).collect();
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-    for (index, row) in rows.iter().enumerate() {
-        let head = if index == 0 { "order" } else { "" };
-        let cells: Vec<String> =
-            row.iter().enumerate().map(|(column, cell)| format!("{cell:0$}", width(column))).collect();
+    for (index, row) in text::aligned(&rows).iter().enumerate() {
         // Writing into a String does not fail.
-        let _ = writeln!(text, "{}", format!("  {head:<8} {}", cells.join("  ")).trim_end());
+        let _ = writeln!(text, "  {:<8} {row}", if index == 0 { "order" } else { "" });
     }
     if shown < plan.trials.len() {
         let _ = writeln!(text, "           … and so on to {}", plan.trials.last().map_or("", |trial| &trial.id));
@@ -239,7 +236,7 @@ fn order(plan: &Plan) -> String {
 fn row(plan: &Plan, trial: &Trial, repeats: bool) -> Vec<String> {
     let mut row = vec![trial.id.clone()];
     row.extend(trial.variant.clone());
-    row.extend(plan.swept.iter().filter_map(|path| Some(format!("{path} = {}", plain(trial.point.get(path)?)))));
+    row.extend(plan.swept.iter().filter_map(|path| Some(format!("{path} = {}", of_json(trial.point.get(path)?)))));
     row.extend(repeats.then(|| format!("repeat {}", trial.repeat)));
     row
 }

@@ -22,11 +22,10 @@ pub fn analyze(arguments: &cli::OneRun) -> Result<Exit, Failure> {
     Ok(Exit::Well)
 }
 
-/// Analyses the records, words the answer, and writes both files.
+/// Analyses the records and writes both files.
 pub fn rebuild(folder: &RunFolder) -> Result<Results, Failure> {
-    let mut results = analysis::analyze(folder)?;
+    let results = analysis::analyze(folder)?;
     let plan = read_plan(folder)?;
-    results.answer = report::words::answer(&results, &plan);
     let written = |error| Failure::File { what: format!("cannot write into {}", folder.path().display()), error };
     folder.write_results(&results).map_err(written)?;
     let page = report::page(&report::read(folder, &results, &plan)?)?;

@@ -10,7 +10,7 @@ use experiment::source::Source;
 use lab::registry::Registry;
 use record::folder::RunFolder;
 use record::results::{Results, Trial, Trust};
-use report::numbers;
+use text::numbers;
 
 use crate::catalog::{self, TargetCatalog};
 use crate::commands::experiments;

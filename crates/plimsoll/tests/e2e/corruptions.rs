@@ -266,7 +266,7 @@ fn read(command: &str, intact: &Path, damaged: &Path) -> Result<Option<Trust>, S
             let results = analysis::analyze(&folder).map_err(|error| words(&error))?;
             let plan = record::checked_file::read_json(&folder.plan()).map_err(|error| words(&error))?;
             let plan = plan.ok_or("no plan")?;
-            let answer = report::words::answer(&results, &plan);
+            let answer = analysis::answer::answer(&results, &plan);
             let results = Results { answer, ..results };
             let input = report::read(&folder, &results, &plan).map_err(|error| words(&error))?;
             report::page(&input).map_err(|error| words(&error))?;

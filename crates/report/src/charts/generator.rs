@@ -4,16 +4,15 @@ use std::collections::BTreeMap;
 
 use record::rows::GeneratorSecond;
 
-use super::{ChartKind, TrialView, lines_with_values, with_gaps};
+use super::{TrialView, lines_with_values, with_gaps};
 use crate::drawing::axis::Spacing;
 use crate::drawing::chart::{Chart, ChartLine, Ink, LineStyle, Panel, PanelUnit};
 use crate::drawing::path::{DataPoint, thinned};
 
-pub const KIND: ChartKind = ChartKind { name: "generator", place: 11, draw };
-
 const NOTE: &str = "CPU of the busiest thread, lateness of timers, operations in flight. A generator that fills its core measures itself.";
 
-fn draw(view: &TrialView) -> Vec<Chart> {
+/// Draws it.
+pub fn draw(view: &TrialView) -> Vec<Chart> {
     let seconds = by_second(&view.series.generator);
     let line = |name: &str, ink, shape, points: Vec<DataPoint>| {
         let points = thinned(&with_gaps(points, view.end_s()), view.points);
@@ -54,7 +53,7 @@ fn draw(view: &TrialView) -> Vec<Chart> {
         ]),
     );
     let panels: Vec<Panel> = [busy, late, flight].into_iter().filter(Panel::has_values).collect();
-    if panels.is_empty() { Vec::new() } else { vec![view.chart("Load generator", NOTE, panels)] }
+    if panels.is_empty() { Vec::new() } else { vec![view.chart("generator", "Load generator", NOTE, panels)] }
 }
 
 /// The rows of all threads for each interval, at its middle.

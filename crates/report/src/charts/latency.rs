@@ -1,14 +1,13 @@
 //! Chart: latency of `ok` operations over time, as bands between quantiles.
 
-use super::{ChartKind, TrialView, lines_with_values, with_gaps};
+use super::{TrialView, lines_with_values, with_gaps};
 use crate::drawing::axis::Spacing;
 use crate::drawing::chart::{Chart, ChartLine, Ink, LineStyle, Panel, PanelUnit};
 use crate::drawing::path::thinned;
 use crate::series::LatencySecond;
 
-pub const KIND: ChartKind = ChartKind { name: "latency", place: 3, draw };
-
-fn draw(view: &TrialView) -> Vec<Chart> {
+/// Draws it.
+pub fn draw(view: &TrialView) -> Vec<Chart> {
     let line = |name: &str, ink, shape, value: fn(&LatencySecond) -> Option<f64>| {
         let points = view.series.latency.iter().map(|second| (second.at_s + second.length_s / 2.0, value(second)));
         // The end is that of the outcomes; the last interval may reach beyond it.
@@ -28,5 +27,5 @@ fn draw(view: &TrialView) -> Vec<Chart> {
     panel.spacing = Spacing::Log;
     let note = "Of the ok operations that ended in each second. Failures are left out: they are often fast, and would make latency \
                 look better.";
-    vec![view.chart_with_warmup("Latency", note, vec![panel])]
+    vec![view.chart_with_warmup("latency", "Latency", note, vec![panel])]
 }

@@ -3,12 +3,10 @@
 
 use record::rows::OutcomeSlot;
 
-use super::{ChartKind, TrialView};
+use super::TrialView;
 use crate::drawing::chart::{Chart, ChartLine, Ink, LineStyle, Panel, PanelUnit};
 use crate::drawing::path::{DataPoint, thinned};
-use crate::numbers;
-
-pub const KIND: ChartKind = ChartKind { name: "outcomes", place: 1, draw };
+use text::numbers;
 
 /// Trials shorter than this are shown in finer bins than a second.
 const SHORT_S: f64 = 40.0;
@@ -17,7 +15,8 @@ const FINE_S: f64 = 0.2;
 /// What is counted of a slot.
 type SlotCount = fn(&OutcomeSlot) -> u32;
 
-fn draw(view: &TrialView) -> Vec<Chart> {
+/// Draws it.
+pub fn draw(view: &TrialView) -> Vec<Chart> {
     if view.series.outcomes.is_empty() {
         return Vec::new();
     }
@@ -54,7 +53,7 @@ fn draw(view: &TrialView) -> Vec<Chart> {
         none.remark = "none in this trial".to_owned();
         panels.push(none);
     }
-    vec![view.chart_with_warmup("Operations by outcome", "", panels)]
+    vec![view.chart_with_warmup("outcomes", "Operations by outcome", "", panels)]
 }
 
 fn every(bin_s: f64) -> String {

@@ -3,13 +3,12 @@
 use record::results::Fault;
 use record::rows::OutcomeSlot;
 
-use super::{ChartKind, TrialView, fault_label};
+use super::{TrialView, fault_label};
+use crate::drawing;
 use crate::drawing::axis::Spacing;
 use crate::drawing::chart::{AxisRange, Chart, ChartLine, Ink, LineStyle, Mark, Panel, PanelUnit};
 use crate::drawing::path::{DataPoint, thinned};
-use crate::{drawing, numbers};
-
-pub const KIND: ChartKind = ChartKind { name: "zoom", place: 2, draw };
+use text::numbers;
 
 /// Shown on each side of a fault: at least, at most before it, and at most after it, however long the outage.
 const LEAST_S: f64 = 0.5;
@@ -21,7 +20,8 @@ const HELD: f64 = 100.0;
 /// Occurrences shown; of many, the first ones.
 const SHOWN: usize = 4;
 
-fn draw(view: &TrialView) -> Vec<Chart> {
+/// Draws it.
+pub fn draw(view: &TrialView) -> Vec<Chart> {
     if view.series.outcomes.first().is_none_or(|slot| slot.slot_s <= 0.0) {
         return Vec::new();
     }
@@ -76,7 +76,7 @@ fn zoom(view: &TrialView, fault: &Fault) -> Chart {
         None => "Throughput did not recover to its baseline within the trial.".to_owned(),
     };
     Chart {
-        id: String::new(),
+        id: "zoom".to_owned(),
         title: format!("Around the fault, in steps of {}", numbers::seconds(bin_s)),
         note,
         x: AxisRange {

@@ -83,7 +83,7 @@ fn draw_column(column: &BarColumn, x: f64, width: f64, tops: &[f64], bottom: f64
     );
     for (value, top) in column.values.iter().zip(tops) {
         let Some([median, least, most]) = *value else {
-            body.push_str(&text_at(x + 5.0, *top, "remark", crate::numbers::NONE));
+            body.push_str(&text_at(x + 5.0, *top, "remark", text::numbers::NONE));
             continue;
         };
         let length = median * scale;

@@ -2,7 +2,7 @@
 
 use super::axis::Spacing;
 use super::path::DataPoint;
-use crate::numbers;
+use text::numbers;
 
 /// One chart: panels above each other over one axis.
 #[derive(Debug, Clone, PartialEq)]

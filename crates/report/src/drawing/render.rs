@@ -7,7 +7,7 @@ use super::axis::{Axis, Spacing, ceiling, doubling_ticks, linear_ticks, log_rang
 use super::chart::{Chart, ChartLine, LineStyle, Mark, Panel, PanelUnit};
 use super::path::{self, DataPoint, SCALE};
 use super::{escaped, place};
-use crate::numbers;
+use text::numbers;
 
 /// Width of a chart in its own units; the page scales it.
 pub const WIDTH: f64 = 960.0;

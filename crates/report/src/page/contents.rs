@@ -79,11 +79,11 @@ fn run(listed: &ListedRun<'_>) -> LinkedRun {
         asks: results.asks.clone(),
         answer: with_code(if results.answer.is_empty() { "It has no answer." } else { &results.answer }),
         verdict: words::verdict(results).0,
-        meaning: words::stopped(&words::capital(words::meaning(results))),
+        meaning: text::stopped(&text::capital(words::meaning(results))),
         reasons: all,
         more_reasons,
-        partial: results.partial.as_deref().map(words::stopped),
-        cost: words::sweeps::cost_line(results).map(|line| with_code(&line)),
+        partial: results.partial.as_deref().map(text::stopped),
+        cost: analysis::answer::sweeps::cost_line(results).map(|line| with_code(&line)),
         claims: results.claims.iter().map(claim_row).collect(),
         held: held(&results.claims),
         trials: results.trials.len(),
@@ -208,7 +208,7 @@ mod tests {
         let page = contents("x", &[listed(&results, "r")]).unwrap();
         let line = "Cost at the peak, modelled: <code>pi2c</code>: 188 mJ a cycle, EUR 0.013 a million; <code>devx</code>: 417 mJ a cycle";
         assert!(page.contains(line), "{page}");
-        results.answer = format!("It is so. {}", words::sweeps::cost_sentence(&results).unwrap());
+        results.answer = format!("It is so. {}", analysis::answer::sweeps::cost_sentence(&results).unwrap());
         assert!(!contents("x", &[listed(&results, "r")]).unwrap().contains("Cost at the peak"));
     }
 
@@ -219,7 +219,7 @@ mod tests {
         assert!(
             page.contains(">2026-&lt;x&gt;</a>") && page.contains("It has no answer.") && page.contains("not judged")
         );
-        assert!(!page.contains("the article says"));
+        assert!(!page.contains(">claim</th>"));
         crate::tests::assert_balanced(&page);
     }
 

@@ -1,13 +1,13 @@
 //! Tables of sides beside each other: their medians over the repeats, and what of that is more than chance.
 
 use record::results::{Comparison, Trial, Trust};
+use text::Tone;
 
-use super::{Cell, Column, Row, Table, TableKind, Tone, begins, label_cells, label_columns};
-use crate::groups::{FigureOf, Group, counted, groups, longest, outages, retried};
-use crate::words::differing;
-use crate::{ReportInput, numbers};
-
-pub const COMPARISON: TableKind = TableKind { name: "comparison", place: 1, fill: comparison };
+use super::{Cell, Column, Row, Table};
+use crate::ReportInput;
+use analysis::answer::differing;
+use analysis::groups::{FigureOf, Group, counted, groups, longest, outages, retried};
+use text::numbers;
 
 /// Groups beyond which the page folds their table: charts over what was swept tell more.
 const MANY: usize = 40;
@@ -34,114 +34,97 @@ pub struct ComparedMetric {
 
 /// Everything that is compared, in the order of the columns.
 const MEASURES: &[ComparedMetric] = &[
-    ComparedMetric {
-        head: "calls/s",
-        explained: "ok operations per second, after warm-up",
-        brief: true,
-        bars: true,
-        value: |trial| trial.throughput.operations_per_s,
-        write: numbers::number,
-        loss: false,
-        only_if_any: false,
-    },
-    latency("p50", "median latency of ok operations, from the intended start to the answer", false, |trial| {
+    metric("calls/s", "ok operations per second, after warm-up", numbers::number, |trial| {
+        trial.throughput.operations_per_s
+    })
+    .brief()
+    .drawn(),
+    metric("p50", "median latency of ok operations, from the intended start to the answer", numbers::micros, |trial| {
         trial.latency_us?.p50
     }),
-    ComparedMetric {
-        bars: true,
-        ..latency("p99", "99 of 100 ok operations were answered within it", true, |trial| trial.latency_us?.p99)
-    },
-    latency("max", "the slowest ok operation", true, |trial| trial.latency_us?.max),
-    ComparedMetric {
-        bars: true,
-        ..loss("failed", "operations that ended with a definite error", true, |trial| {
-            counted(trial, |t| t.outcomes.failed)
-        })
-    },
-    loss("timeouts", "operations without an answer in time: nobody knows whether they took effect", false, |trial| {
+    metric("p99", "99 of 100 ok operations were answered within it", numbers::micros, |trial| trial.latency_us?.p99)
+        .brief()
+        .drawn(),
+    metric("max", "the slowest ok operation", numbers::micros, |trial| trial.latency_us?.max).brief(),
+    number_of("failed", "operations that ended with a definite error", |trial| counted(trial, |t| t.outcomes.failed))
+        .loss()
+        .brief()
+        .drawn(),
+    number_of("timeouts", "operations without an answer in time; they may have taken effect", |trial| {
         counted(trial, |trial| trial.outcomes.timeout)
-    }),
-    ComparedMetric {
-        loss: false,
-        ..loss("retried", "attempts beyond the first of each operation", false, |trial| {
-            retried(trial).map(|count| count as f64)
-        })
-    },
-    loss("wrong", "answers that contradict what the client did before", true, |trial| {
-        let wrong = trial.consistency.wrong?;
-        Some(wrong as f64)
-    }),
-    ComparedMetric {
-        bars: true,
-        ..loss("lost", "acknowledged writes that were gone after the run", true, |trial| {
-            trial.consistency.lost_writes.map(|count| count as f64)
-        })
-    },
-    loss("diverged", "keys on which members differed after the run", false, |trial| {
+    })
+    .loss()
+    .only_if_any(),
+    number_of("retried", "attempts beyond the first of each operation", |trial| {
+        retried(trial).map(|count| count as f64)
+    })
+    .only_if_any(),
+    number_of("wrong", "answers that contradict what the client did before", |trial| {
+        trial.consistency.wrong.map(|count| count as f64)
+    })
+    .loss()
+    .brief(),
+    number_of("lost", "acknowledged writes that were gone after the run", |trial| {
+        trial.consistency.lost_writes.map(|count| count as f64)
+    })
+    .loss()
+    .brief()
+    .drawn(),
+    number_of("diverged", "keys on which members differed after the run", |trial| {
         trial.consistency.diverged_keys.map(|count| count as f64)
-    }),
-    time("no service", "longest time in which nothing succeeded", false, |trial| {
+    })
+    .loss()
+    .only_if_any(),
+    metric("no service", "longest time in which nothing succeeded", numbers::seconds, |trial| {
         longest(trial, |outage| outage.total_s)
     }),
-    ComparedMetric {
-        bars: true,
-        ..time(
-            "recovered after",
-            "from the fault until throughput was within 5 % of its baseline for good",
-            true,
-            |trial| longest(trial, |outage| outage.back_to_baseline_s),
-        )
-    },
-    ComparedMetric {
-        head: "energy/cycle",
-        explained: "joules for each full cycle of operations, modelled from the profile's watts and the CPU",
-        write: numbers::joules,
-        ..time("", "", false, |trial| trial.cost.joules_per_cycle)
-    },
-    ComparedMetric {
-        head: "price/million",
-        explained: "price of a million cycles, in the currency of the profile",
-        write: numbers::number,
-        ..time("", "", false, |trial| trial.cost.price_per_million_cycles)
-    },
+    metric(
+        "recovered after",
+        "from the fault until throughput was within 5 % of its baseline for good",
+        numbers::seconds,
+        |trial| longest(trial, |outage| outage.back_to_baseline_s),
+    )
+    .brief()
+    .drawn(),
+    metric(
+        "energy/cycle",
+        "joules for each full cycle of operations, modelled from the profile's watts and the CPU",
+        numbers::joules,
+        |trial| trial.cost.joules_per_cycle,
+    ),
+    metric("price/million", "price of a million cycles, in the currency of the profile", numbers::number, |trial| {
+        trial.cost.price_per_million_cycles
+    }),
 ];
 
-const fn latency(head: &'static str, explained: &'static str, brief: bool, value: FigureOf) -> ComparedMetric {
-    ComparedMetric {
-        head,
-        explained,
-        brief,
-        bars: false,
-        value,
-        write: numbers::micros,
-        loss: false,
-        only_if_any: false,
-    }
+const fn metric(
+    head: &'static str,
+    explained: &'static str,
+    write: fn(f64) -> String,
+    value: FigureOf,
+) -> ComparedMetric {
+    ComparedMetric { head, explained, brief: false, bars: false, value, write, loss: false, only_if_any: false }
 }
 
-const fn loss(head: &'static str, explained: &'static str, brief: bool, value: FigureOf) -> ComparedMetric {
-    ComparedMetric {
-        head,
-        explained,
-        brief,
-        bars: false,
-        value,
-        write: numbers::median_count,
-        loss: true,
-        only_if_any: !brief,
-    }
+const fn number_of(head: &'static str, explained: &'static str, value: FigureOf) -> ComparedMetric {
+    metric(head, explained, numbers::median_count, value)
 }
 
-const fn time(head: &'static str, explained: &'static str, brief: bool, value: FigureOf) -> ComparedMetric {
-    ComparedMetric {
-        head,
-        explained,
-        brief,
-        bars: false,
-        value,
-        write: numbers::seconds,
-        loss: false,
-        only_if_any: false,
+impl ComparedMetric {
+    const fn brief(self) -> Self {
+        Self { brief: true, ..self }
+    }
+
+    const fn drawn(self) -> Self {
+        Self { bars: true, ..self }
+    }
+
+    const fn loss(self) -> Self {
+        Self { loss: true, ..self }
+    }
+
+    const fn only_if_any(self) -> Self {
+        Self { only_if_any: true, ..self }
     }
 }
 
@@ -150,7 +133,7 @@ pub fn is_long(groups: &[Group]) -> bool {
     groups.len() > MANY
 }
 
-fn comparison(input: &ReportInput) -> Option<Table> {
+pub fn comparison(input: &ReportInput) -> Option<Table> {
     (input.results.trials.len() > 1).then(|| comparison_of(&groups(input.results, input.plan)))
 }
 
@@ -166,18 +149,13 @@ pub fn comparison_of(groups: &[Group]) -> Table {
         measure.only_if_any && groups.iter().all(|group| group.spread(measure.value).is_none_or(|s| s.most == 0.0))
     };
     let (zero, measures): (Vec<&ComparedMetric>, Vec<&ComparedMetric>) = measured(groups).partition(nowhere);
-    let mut columns = label_columns(groups);
-    if columns.is_empty() {
-        columns.push(Column::text("trials"));
-    }
-    columns.extend(measures.iter().map(|measure| {
-        let column = Column::numeric(measure.head, measure.explained);
-        if measure.brief { column.brief() } else { column }
-    }));
-    let rows = groups
+    let mut columns: Vec<Column> = measures
         .iter()
-        .enumerate()
-        .map(|(index, group)| Row { cells: row(group, groups, &measures), begins: begins(index, groups) });
+        .map(|measure| Column { brief: measure.brief, ..Column::numeric(measure.head, measure.explained) })
+        .collect();
+    if groups.len() < 2 {
+        columns.insert(0, Column::text("trials"));
+    }
     let title = if groups.len() > 1 { "Side by side" } else { "Over the repeats" };
     let mut note = if repeats > 1 {
         format!("Medians of up to {repeats} repeats, the range below. Void trials are left out.")
@@ -188,15 +166,17 @@ pub fn comparison_of(groups: &[Group]) -> Table {
         let heads: Vec<&str> = zero.iter().map(|measure| measure.head).collect();
         note.push_str(&format!(" 0 everywhere: {}.", heads.join(", ")));
     }
-    let terms = measures.iter().map(|measure| (measure.head.to_owned(), measure.explained.to_owned())).collect();
-    Table { title: title.to_owned(), note, columns, rows: rows.collect(), terms, folded: is_long(groups) }
+    let cells = |group: &Group| {
+        let number = (groups.len() < 2).then(|| Cell::new(numbers::count(group.trials.len() as u64)));
+        vec![number.into_iter().chain(measures.iter().map(|measure| cell(group, measure))).collect()]
+    };
+    let mut table = Table::new(title, note, columns).by_group(groups, cells).unwrap_or_default();
+    groups.iter().zip(&mut table.rows).for_each(|(group, row)| mark_trust(group, &mut row.cells));
+    table.folded_beyond(MANY).explained()
 }
 
-fn row(group: &Group, groups: &[Group], measures: &[&ComparedMetric]) -> Vec<Cell> {
-    let mut cells = label_cells(group, groups);
-    if cells.is_empty() {
-        cells.push(Cell::new(numbers::count(group.trials.len() as u64)));
-    }
+/// Says in the first cell which trials are not valid, and mutes the row if none counts.
+fn mark_trust(group: &Group, cells: &mut [Cell]) {
     let trust = group.trust();
     if trust != Trust::Valid
         && let Some(first) = cells.first_mut()
@@ -205,11 +185,9 @@ fn row(group: &Group, groups: &[Group], measures: &[&ComparedMetric]) -> Vec<Cel
         let of = if group.trials.len() > 1 { format!("{hit} of {} ", group.trials.len()) } else { String::new() };
         first.small = of + super::trust_word(trust);
     }
-    cells.extend(measures.iter().map(|measure| cell(group, measure)));
     if !group.trials.iter().any(|trial| trial.counts()) {
         cells.iter_mut().for_each(|cell| cell.tone = Tone::Muted);
     }
-    cells
 }
 
 fn cell(group: &Group, measure: &ComparedMetric) -> Cell {
@@ -230,14 +208,10 @@ fn never_back(trial: &Trial) -> bool {
     outages(trial).any(|(_, outage)| outage.baseline_per_s.is_some() && outage.back_to_baseline_s.is_none())
 }
 
-pub const DIFFERENCES: TableKind = TableKind { name: "differences", place: 7, fill: differences };
-
 /// A name longer than this, such as a path, is no heading.
 const HEADING: usize = 16;
-/// More rows than this are folded on the page.
-const LONG: usize = 40;
 
-fn differences(input: &ReportInput) -> Option<Table> {
+pub fn differences(input: &ReportInput) -> Option<Table> {
     let comparisons: Vec<&Comparison> = input.results.comparisons.iter().collect();
     (!comparisons.is_empty()).then(|| differences_of(&comparisons))
 }
@@ -260,14 +234,13 @@ pub fn differences_of(comparisons: &[&Comparison]) -> Table {
     } else {
         (comparisons[0].a.clone(), comparisons[0].b.clone())
     };
-    columns.push(Column::numeric(&a, "mean over its trials").brief());
-    columns.push(Column::numeric(&b, "mean over its trials").brief());
-    columns.push(
-        Column::numeric("ratio", "of the second to the first, or the difference where a figure can be 0").brief(),
-    );
-    columns.push(
-        Column::numeric("p", "chance of so large a difference if there is none, corrected for all comparisons").brief(),
-    );
+    let figures_of = [
+        (a.as_str(), "mean over its trials"),
+        (b.as_str(), "mean over its trials"),
+        ("ratio", "of the second to the first, or the difference where a figure can be 0"),
+        ("p", "chance of so large a difference if there is none, corrected for all comparisons"),
+    ];
+    columns.extend(Column::numerics(&figures_of).into_iter().map(Column::brief));
     columns.push(Column::text("verdict"));
     let mut before: Option<(&str, String)> = None;
     let rows = comparisons.iter().map(|one| {
@@ -284,15 +257,9 @@ pub fn differences_of(comparisons: &[&Comparison]) -> Table {
         cells.extend(figures(one));
         Row { cells, begins }
     });
-    let rows: Vec<Row> = rows.collect();
-    Table {
-        title: "Differences".to_owned(),
-        note: note(comparisons),
-        terms: terms(&columns),
-        folded: rows.len() > LONG,
-        columns,
-        rows,
-    }
+    let shown = "what nine of ten such comparisons would show, by the spread of these trials";
+    let table = Table { rows: rows.collect(), ..Table::new("Differences", note(comparisons), columns) };
+    table.folded_beyond(MANY).explained().with_terms(&[("would have been", shown)])
 }
 
 fn figures(one: &Comparison) -> Vec<Cell> {
@@ -324,15 +291,6 @@ fn note(comparisons: &[&Comparison]) -> String {
         pairs => format!("Up to {pairs} pairs of trials played in turn (paired t of logarithms)."),
     };
     format!("{how} Intervals of 95 %; p corrected for all comparisons (Holm). Void trials are left out.")
-}
-
-fn terms(columns: &[Column]) -> Vec<(String, String)> {
-    let explained = columns.iter().filter(|column| !column.explained.is_empty());
-    let mut terms: Vec<(String, String)> =
-        explained.map(|column| (column.head.clone(), column.explained.clone())).collect();
-    let shown = "what nine of ten such comparisons would show, by the spread of these trials".to_owned();
-    terms.push(("would have been".to_owned(), shown));
-    terms
 }
 
 /// How the verdicts are spread over the rows: `13 of 72 differ`.

@@ -3,12 +3,13 @@
 use record::environment::{Cache, Environment, Interface};
 use record::events::HostFigures;
 use record::results::{Host, Machine, Trial};
+use text::Tone;
 
-use super::{Cell, Column, Row, Table, TableKind, Tone, begins, label_cells, label_columns};
-use crate::groups::{Group, groups};
-use crate::{ReportInput, numbers};
-
-pub const LAB: TableKind = TableKind { name: "lab", place: 50, fill: lab };
+use super::{Cell, Column, Row, Table};
+use crate::ReportInput;
+use analysis::groups::{Group, groups};
+use text::distinct;
+use text::numbers;
 
 const MANY: usize = 12;
 
@@ -26,7 +27,7 @@ const LAB_FIGURES: [LabFigure; 8] = [
     ("sync", "mean, before the load", |is| is.storage_sync_us.map(numbers::micros)),
 ];
 
-fn lab(input: &ReportInput) -> Option<Table> {
+pub fn lab(input: &ReportInput) -> Option<Table> {
     let groups = groups(input.results, input.plan);
     let known = |host: &Host| host.kind.is_some();
     let hosts = || input.results.trials.iter().flat_map(|trial| &trial.hosts).filter(|host| known(host));
@@ -34,28 +35,20 @@ fn lab(input: &ReportInput) -> Option<Table> {
         .iter()
         .filter(|figure| hosts().any(|host| host.figures.as_ref().is_some_and(|is| (figure.2)(is).is_some())))
         .collect();
-    let mut columns = label_columns(&groups);
-    columns.extend([Column::text("host"), Column::text("kind"), Column::text("profile")]);
+    let mut columns = ["host", "kind", "profile"].map(Column::text).to_vec();
     columns.extend(shown.iter().map(|figure| Column::numeric(figure.0, figure.1)));
-    let mut rows = Vec::new();
-    for (index, group) in groups.iter().enumerate() {
+    let cells = |host: &Host| {
+        let mut cells = [Some(&host.name), host.kind.as_ref(), host.profile.as_ref()].map(text).to_vec();
+        cells.extend(shown.iter().map(|figure| text(host.figures.as_ref().and_then(figure.2).as_ref())));
+        cells
+    };
+    let rows = |group: &Group| {
         // Repeats have the same hosts.
         let first = group.trials.iter().find(|trial| trial.hosts.iter().any(known));
-        for (place, host) in first.iter().flat_map(|trial| &trial.hosts).filter(|host| known(host)).enumerate() {
-            let mut cells = label_cells(group, &groups);
-            cells.extend([Some(&host.name), host.kind.as_ref(), host.profile.as_ref()].map(text));
-            cells.extend(shown.iter().map(|figure| text(host.figures.as_ref().and_then(figure.2).as_ref())));
-            rows.push(Row { cells, begins: place == 0 && begins(index, &groups) });
-        }
-    }
-    (!rows.is_empty()).then(|| Table {
-        title: "Lab".to_owned(),
-        note: lab_note(input, hosts().filter_map(|host| host.figures.as_ref()?.storage_unmeasured.as_deref())),
-        columns,
-        folded: rows.len() > MANY,
-        rows,
-        terms: Vec::new(),
-    })
+        first.iter().flat_map(|trial| &trial.hosts).filter(|host| known(host)).map(cells).collect()
+    };
+    let note = lab_note(input, hosts().filter_map(|host| host.figures.as_ref()?.storage_unmeasured.as_deref()));
+    Some(Table::new("Lab", note, columns).by_group(&groups, rows)?.folded_beyond(MANY))
 }
 
 fn text(value: Option<&String>) -> Cell {
@@ -95,8 +88,6 @@ fn lab_note<'a>(input: &ReportInput, mut unmeasured: impl Iterator<Item = &'a st
     notes.join(" ")
 }
 
-pub const HOSTS: TableKind = TableKind { name: "hosts", place: 52, fill: hosts };
-
 /// Heading, meaning, value and how it is written.
 type LoadFigure = (&'static str, &'static str, fn(&Trial, &Host) -> Option<f64>, fn(f64) -> String);
 
@@ -104,7 +95,7 @@ const LOAD_FIGURES: [LoadFigure; 14] = [
     ("CPU", "mean, of all cores", |_, host| host.cpu_pct, numbers::percent),
     ("CPU of target", "mean of the target's processes, of all cores", |_, host| host.target_cpu_pct, numbers::percent),
     (
-        "strangers",
+        "other processes",
         "mean CPU of neither target nor Plimsoll",
         |trial, host| of_machine(trial, host)?.strangers_cpu_pct,
         numbers::percent,
@@ -137,39 +128,30 @@ fn of_machine<'a>(trial: &'a Trial, host: &Host) -> Option<&'a Machine> {
     host.kind.is_none().then_some(&trial.machine)
 }
 
-fn hosts(input: &ReportInput) -> Option<Table> {
+pub fn hosts(input: &ReportInput) -> Option<Table> {
     let groups = groups(input.results, input.plan);
-    let mut columns = label_columns(&groups);
-    columns.push(Column::text("host"));
     let hosts = || input.results.trials.iter().flat_map(|trial| trial.hosts.iter().map(move |host| (trial, host)));
     // A column that no host has says nothing: what a machine lacks is told once, below.
     let (shown, missing): (Vec<&LoadFigure>, Vec<&LoadFigure>) =
         LOAD_FIGURES.iter().partition(|figure| hosts().any(|(trial, host)| (figure.2)(trial, host).is_some()));
+    let mut columns = vec![Column::text("host")];
     columns.extend(shown.iter().map(|figure| Column::numeric(figure.0, figure.1)));
-    let mut rows = Vec::new();
-    for (index, group) in groups.iter().enumerate() {
-        for (place, name) in names(group).into_iter().enumerate() {
-            let mut cells = label_cells(group, &groups);
-            cells.push(Cell::new(name));
-            cells.extend(shown.iter().map(|figure| figure_of(group, name, figure)));
-            rows.push(Row { cells, begins: place == 0 && begins(index, &groups) });
-        }
-    }
-    if rows.is_empty() {
-        return None;
-    }
-    Some(Table {
-        title: "Hosts".to_owned(),
-        note: load_note(
-            &missing,
-            hosts().filter_map(|(_, host)| host.watts_source.as_deref()),
-            input.results.trials.iter().filter_map(|trial| trial.machine.not_judged.as_deref()),
-        ),
-        columns,
-        folded: rows.len() > MANY,
-        rows,
-        terms: Vec::new(),
-    })
+    let rows = |group: &Group| {
+        let cells = |name: &str| {
+            let figures = shown.iter().map(|figure| figure_of(group, name, figure));
+            [Cell::new(name)].into_iter().chain(figures).collect()
+        };
+        distinct(group.trials.iter().flat_map(|trial| &trial.hosts).map(|host| host.name.as_str()))
+            .into_iter()
+            .map(cells)
+            .collect()
+    };
+    let note = load_note(
+        &missing,
+        hosts().filter_map(|(_, host)| host.watts_source.as_deref()),
+        input.results.trials.iter().filter_map(|trial| trial.machine.not_judged.as_deref()),
+    );
+    Some(Table::new("Hosts", note, columns).by_group(&groups, rows)?.folded_beyond(MANY))
 }
 
 fn figure_of(group: &Group, name: &str, figure: &LoadFigure) -> Cell {
@@ -201,19 +183,7 @@ fn load_note<'a>(
     note
 }
 
-fn names<'a>(group: &Group<'a>) -> Vec<&'a str> {
-    let mut names: Vec<&str> = Vec::new();
-    for host in group.trials.iter().flat_map(|trial| &trial.hosts) {
-        if !names.contains(&host.name.as_str()) {
-            names.push(&host.name);
-        }
-    }
-    names
-}
-
-pub const ENVIRONMENT: TableKind = TableKind { name: "environment", place: 53, fill: environment };
-
-fn environment(input: &ReportInput) -> Option<Table> {
+pub fn environment(input: &ReportInput) -> Option<Table> {
     let environment = input.environment.as_ref()?;
     let (mut rows, mut unknown) = (Vec::new(), Vec::new());
     for group in [plimsoll(environment), machine(environment), system(environment), limits(environment)] {
@@ -232,14 +202,8 @@ fn environment(input: &ReportInput) -> Option<Table> {
     if !unknown.is_empty() {
         note.push_str(&format!(" Not known: {}.", unknown.join(", ")));
     }
-    Some(Table {
-        title: "Environment".to_owned(),
-        note,
-        columns: vec![Column::text("what"), Column::text("here")],
-        rows,
-        terms: Vec::new(),
-        folded: false,
-    })
+    let columns = ["what", "here"].map(Column::text).to_vec();
+    Some(Table { rows, ..Table::new("Environment", note, columns) })
 }
 
 /// A name, what is known of it, and what is small beside that.
@@ -387,46 +351,28 @@ fn joined(parts: Vec<Option<String>>) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join(", "))
 }
 
-pub const GENERATOR: TableKind = TableKind { name: "generator", place: 54, fill: generator };
-
 const COLUMNS: [(&str, &str); 8] = [
     ("CPU", "of its busiest thread, percent of a core, 95th percentile over the seconds"),
     (
-        "kept from it",
-        "time in which a thread could run and did not, of its worst thread; below, the strangers' part of that",
+        "run delay",
+        "time in which a thread could run and did not, of its worst thread; below, the part that other processes took",
     ),
     ("throttled", "time in which a CPU quota of Plimsoll's own groups kept it from running, summed over CPUs"),
     ("lateness p99", "how late its timers fired, in the worst second"),
     ("Little's law", "how far operations in flight are from rate times latency: a check on the bookkeeping"),
     ("connects failed", "connections that could not be opened"),
     ("dropped", "operations that should have started and did not"),
-    ("held back by", "what limited the generator"),
+    ("limited by", "what limited the generator"),
 ];
 
-fn generator(input: &ReportInput) -> Option<Table> {
-    let groups = groups(input.results, input.plan);
+pub fn generator(input: &ReportInput) -> Option<Table> {
     if !input.results.trials.iter().any(known) {
         return None;
     }
-    let mut columns = label_columns(&groups);
-    columns.extend(COLUMNS.map(|(head, explained)| Column::numeric(head, explained)));
-    let rows: Vec<Row> = groups
-        .iter()
-        .enumerate()
-        .map(|(index, group)| {
-            let mut cells = label_cells(group, &groups);
-            cells.extend(health(group));
-            Row { cells, begins: begins(index, &groups) }
-        })
-        .collect();
-    Some(Table {
-        title: "Load generator".to_owned(),
-        note: "Past its limits the generator measures itself and not the target; the verdict says so.".to_owned(),
-        columns,
-        folded: rows.len() > MANY,
-        rows,
-        terms: COLUMNS.map(|(head, explained)| (head.to_owned(), explained.to_owned())).to_vec(),
-    })
+    let note = "Past its limits the generator measures itself and not the target; the verdict says so.";
+    let table = Table::new("Load generator", note, Column::numerics(&COLUMNS));
+    let groups = groups(input.results, input.plan);
+    Some(table.by_group(&groups, |group| vec![health(group)])?.folded_beyond(MANY).explained())
 }
 
 fn known(trial: &Trial) -> bool {
@@ -450,7 +396,7 @@ fn health(group: &Group) -> Vec<Cell> {
     };
     let preempted = group.spread(|trial| trial.generator.preempted_pct);
     let strangers =
-        preempted.map_or_else(String::new, |spread| format!("strangers {}", numbers::percent(spread.median)));
+        preempted.map_or_else(String::new, |spread| format!("other processes {}", numbers::percent(spread.median)));
     vec![
         of(|trial| trial.generator.cpu_pct, numbers::percent),
         of(|trial| trial.generator.run_delay_pct, numbers::percent).with(strangers),

@@ -1,58 +1,46 @@
 //! Tables of the operations: how attempts and operations ended, each operation by itself, and what the warm-up is worth.
 
 use std::collections::BTreeMap;
+use text::Tone;
 
 use record::results::{Operation, Quantiles, Trial};
 
-use super::{Cell, Column, Row, Table, TableKind, Tone, begins, label_cells, label_columns};
-use crate::groups::{FigureOf, Group, groups, operations};
-use crate::{ReportInput, numbers};
-
-pub const ATTEMPTS: TableKind = TableKind { name: "attempts", place: 3, fill: attempts };
+use super::{Cell, Column, Table};
+use crate::ReportInput;
+use analysis::groups::{FigureOf, Group, groups, operations};
+use text::distinct;
+use text::numbers;
 
 const MANY: usize = 12;
 
-fn attempts(input: &ReportInput) -> Option<Table> {
+pub fn attempts(input: &ReportInput) -> Option<Table> {
     let groups = groups(input.results, input.plan);
-    let mut columns = label_columns(&groups);
-    columns.extend([
+    let columns = vec![
         Column::text("result of an attempt"),
         Column::numeric("attempts", "").brief(),
         Column::numeric("share", "of all attempts"),
-    ]);
-    let mut rows = Vec::new();
-    for (index, group) in groups.iter().enumerate() {
+    ];
+    let rows = |group: &Group| {
         let results = added_up(group);
         let all: u64 = results.values().sum();
         let mut ordered: Vec<(&String, &u64)> = results.iter().collect();
         // `ok` first, then what happened most.
         ordered.sort_by_key(|(name, count)| (*name != "ok", std::cmp::Reverse(**count)));
-        for (place, (name, count)) in ordered.into_iter().enumerate() {
-            let mut cells = label_cells(group, &groups);
-            if place > 0 {
-                cells.iter_mut().for_each(|cell| cell.text = String::new());
-            }
-            cells.extend([
-                Cell::new(name.clone()),
-                Cell::new(numbers::count(*count)),
-                Cell::new(numbers::share(*count, all)),
-            ]);
-            rows.push(Row { cells, begins: place == 0 && (begins(index, &groups) || (index > 0 && groups.len() > 1)) });
-        }
-    }
-    if rows.is_empty() {
-        return None;
-    }
+        let row = |(name, count): (&String, &u64)| {
+            [name.clone(), numbers::count(*count), numbers::share(*count, all)].map(Cell::new).to_vec()
+        };
+        ordered.into_iter().map(row).collect()
+    };
     let note = "An operation that was retried is several attempts and one outcome.";
     let repeats = if groups.iter().any(|group| group.counting().count() > 1) { " Repeats are added up." } else { "" };
-    Some(Table {
-        title: "Attempts by result".to_owned(),
-        note: format!("{note}{repeats}"),
-        columns,
-        folded: rows.len() > MANY,
-        rows,
-        terms: Vec::new(),
-    })
+    let table = Table::new("Attempts by result", format!("{note}{repeats}"), columns);
+    let mut table = table.by_group(&groups, rows)?.folded_beyond(MANY);
+    if table.rows.len() > groups.len() {
+        let labels = table.columns.len() - 3;
+        let others = table.rows.iter_mut().skip(1).filter(|row| !row.begins);
+        others.flat_map(|row| &mut row.cells[..labels]).for_each(|cell| cell.text.clear());
+    }
+    Some(table)
 }
 
 fn added_up(group: &Group) -> BTreeMap<String, u64> {
@@ -63,8 +51,6 @@ fn added_up(group: &Group) -> BTreeMap<String, u64> {
     sums
 }
 
-pub const OUTCOMES: TableKind = TableKind { name: "outcomes", place: 11, fill: outcomes };
-
 /// Rows beyond which the page folds the table.
 const MANY_POINTS: usize = 24;
 
@@ -74,52 +60,37 @@ type OutcomeCount = fn(&Trial) -> u64;
 const COLUMNS: [(&str, &str, OutcomeCount); 5] = [
     ("ok", "answered as expected", |trial| trial.outcomes.ok),
     ("failed", "a definite error, such as 503", |trial| trial.outcomes.failed),
-    ("timeout", "no answer in time: nobody knows whether it took effect", |trial| trial.outcomes.timeout),
+    ("timeout", "no answer in time; it may have taken effect", |trial| trial.outcomes.timeout),
     ("wrong", "an answer that contradicts what the client did before", |trial| trial.outcomes.wrong),
     ("unfinished", "still open when the drain ended; in no share", |trial| trial.outcomes.unfinished),
 ];
 
-fn outcomes(input: &ReportInput) -> Option<Table> {
+pub fn outcomes(input: &ReportInput) -> Option<Table> {
     let groups = groups(input.results, input.plan);
-    let sums: Vec<[u64; 5]> = groups.iter().map(sums).collect();
     // Where all were ok there is nothing to tell apart, and of one case the figures above say it.
-    let any_not_ok = sums.iter().any(|[_, not_ok @ ..]| not_ok[..3].iter().any(|count| *count > 0));
+    let any_not_ok = groups.iter().any(|group| sums(group)[1..4].iter().any(|count| *count > 0));
     if groups.len() < 2 || !any_not_ok {
         return None;
     }
-    let mut columns = label_columns(&groups);
-    columns.push(Column::numeric("cycles", "full cycles: all their operations were answered, be it wrong"));
+    let mut columns = vec![Column::numeric("cycles", "full cycles: each operation was answered, right or wrong")];
     columns.extend(COLUMNS.map(|(head, explained, _)| Column::numeric(head, explained)));
     columns.push(Column::numeric("wrong for 1,000 cycles", "wrong answers for each 1,000 full cycles"));
-    let rows: Vec<Row> = groups
-        .iter()
-        .zip(&sums)
-        .enumerate()
-        .map(|(index, (group, sums))| Row { cells: row(group, sums, &groups), begins: begins(index, &groups) })
-        .collect();
-    let terms = columns.iter().filter(|column| !column.explained.is_empty());
-    Some(Table {
-        title: "Outcomes of the operations".to_owned(),
-        note: "Over the whole load, warm-up included, and all repeats together. Void trials are left out. Below each count its share of \
-               the operations that ended."
-            .to_owned(),
-        terms: terms.map(|column| (column.head.clone(), column.explained.clone())).collect(),
-        columns,
-        folded: rows.len() > MANY_POINTS,
-        rows,
-    })
+    let note = "Over the whole load, warm-up included, and all repeats together. Void trials are left out. Below each count its share of \
+                the operations that ended.";
+    let table = Table::new("Outcomes of the operations", note, columns);
+    Some(table.by_group(&groups, |group| vec![row(group)])?.folded_beyond(MANY_POINTS).explained())
 }
 
 fn sums(group: &Group) -> [u64; 5] {
     COLUMNS.map(|(_, _, count)| group.counting().map(count).sum())
 }
 
-fn row(group: &Group, sums: &[u64; 5], groups: &[Group]) -> Vec<Cell> {
+fn row(group: &Group) -> Vec<Cell> {
+    let sums = sums(group);
     let all: u64 = group.counting().map(operations).sum();
     let cycles: Option<u64> = group.counting().map(|trial| trial.cycles).sum();
-    let mut cells = label_cells(group, groups);
-    cells.push(Cell::of(cycles, numbers::count_in_words));
-    for ((head, _, _), &count) in COLUMNS.iter().zip(sums) {
+    let mut cells = vec![Cell::of(cycles, numbers::count_in_words)];
+    for ((head, _, _), count) in COLUMNS.iter().zip(sums) {
         let ended = *head != "unfinished";
         let small = if count > 0 && ended { numbers::share(count, all) } else { String::new() };
         let tone = match *head {
@@ -141,67 +112,40 @@ fn row(group: &Group, sums: &[u64; 5], groups: &[Group]) -> Vec<Cell> {
     cells
 }
 
-pub const OPERATIONS: TableKind = TableKind { name: "operations", place: 51, fill: each_operation };
-
 const MANY_OPERATIONS: usize = 16;
 
-fn each_operation(input: &ReportInput) -> Option<Table> {
-    let groups = groups(input.results, input.plan);
-    let mut columns = label_columns(&groups);
-    columns.push(Column::text("operation"));
-    columns.extend(
-        [
-            ("ok/s", "after warm-up"),
-            ("ok", "over the whole load"),
-            ("failed", "definite errors"),
-            ("timeout", "no answer in time"),
-            ("wrong", "contradicting answers"),
-            ("unfinished", "open when the drain ended; in no rate"),
-            ("p50", "latency of ok ones"),
-            ("p90", "latency of ok ones"),
-            ("p99", "latency of ok ones"),
-            ("p99.9", "latency of ok ones"),
-            ("max", "latency of ok ones"),
-            ("service p50", "from the send to the answer"),
-            ("service p99", "from the send to the answer"),
-            ("service max", "from the send to the answer"),
-        ]
-        .map(|(head, explained)| Column::numeric(head, explained)),
-    );
-    let mut rows = Vec::new();
-    for (index, group) in groups.iter().enumerate() {
-        for (place, name) in names(group).into_iter().enumerate() {
-            let mut cells = label_cells(group, &groups);
-            cells.push(Cell::new(name));
-            cells.extend(figures(group, name));
-            rows.push(Row { cells, begins: index > 0 && place == 0 });
-        }
-    }
-    if rows.is_empty() {
-        return None;
-    }
-    let repeats = if groups.iter().any(|group| group.trials.len() > 1) { " Medians over the repeats." } else { "" };
-    Some(Table {
-        title: "Operations".to_owned(),
-        note: format!(
-            "Latency runs from the intended start to the answer, service time from the send; both of ok operations. A quantile \
-             is left out where too few operations support it: p99 takes 299, p99.9 takes 2,995.{repeats}"
-        ),
-        columns,
-        folded: rows.len() > MANY_OPERATIONS,
-        rows,
-        terms: Vec::new(),
-    })
-}
+/// Columns of an operation; latency is that of `ok` ones.
+const OPERATION_COLUMNS: [(&str, &str); 14] = [
+    ("ok/s", "after warm-up"),
+    ("ok", "over the whole load"),
+    ("failed", "definite errors"),
+    ("timeout", "no answer in time"),
+    ("wrong", "contradicting answers"),
+    ("unfinished", "open when the drain ended; in no rate"),
+    ("p50", "latency of ok ones"),
+    ("p90", "latency of ok ones"),
+    ("p99", "latency of ok ones"),
+    ("p99.9", "latency of ok ones"),
+    ("max", "latency of ok ones"),
+    ("service p50", "from the send to the answer"),
+    ("service p99", "from the send to the answer"),
+    ("service max", "from the send to the answer"),
+];
 
-fn names<'a>(group: &Group<'a>) -> Vec<&'a str> {
-    let mut names: Vec<&str> = Vec::new();
-    for name in group.trials.iter().flat_map(|trial| trial.operations.keys()) {
-        if !names.contains(&name.as_str()) {
-            names.push(name);
-        }
-    }
-    names
+pub fn each_operation(input: &ReportInput) -> Option<Table> {
+    let groups = groups(input.results, input.plan);
+    let mut columns = vec![Column::text("operation")];
+    columns.extend(Column::numerics(&OPERATION_COLUMNS));
+    let rows = |group: &Group| {
+        let names = distinct(group.trials.iter().flat_map(|trial| trial.operations.keys()));
+        names.into_iter().map(|name| [vec![Cell::new(name)], figures(group, name)].concat()).collect()
+    };
+    let repeats = if groups.iter().any(|group| group.trials.len() > 1) { " Medians over the repeats." } else { "" };
+    let note = format!(
+        "Latency runs from the intended start to the answer, service time from the send; both of ok operations. A quantile is left \
+         out where too few operations support it: p99 takes 299, p99.9 takes 2,995.{repeats}"
+    );
+    Some(Table::new("Operations", note, columns).by_group(&groups, rows)?.folded_beyond(MANY_OPERATIONS))
 }
 
 fn figures(group: &Group, name: &str) -> Vec<Cell> {
@@ -236,8 +180,6 @@ fn figures(group: &Group, name: &str) -> Vec<Cell> {
         service(|quantiles| quantiles.max),
     ]
 }
-
-pub const WARMUP: TableKind = TableKind { name: "warmup", place: 58, fill: warmup };
 
 /// Heading, what it means, the figure after the warm-up, with it, and how it is written.
 type Pair = (&'static str, &'static str, FigureOf, FigureOf, fn(f64) -> String);
@@ -286,7 +228,7 @@ fn has_steps(trial: &Trial) -> bool {
     rates.is_some_and(|(cycles_per_s, operations_per_s)| cycles_per_s < 0.95 * operations_per_s)
 }
 
-fn warmup(input: &ReportInput) -> Option<Table> {
+pub fn warmup(input: &ReportInput) -> Option<Table> {
     let groups = groups(input.results, input.plan);
     let has_both = |(_, _, cut, whole, _): &Pair| {
         input.results.trials.iter().any(|trial| cut(trial).is_some() && whole(trial).is_some())
@@ -295,36 +237,27 @@ fn warmup(input: &ReportInput) -> Option<Table> {
     if pairs.is_empty() {
         return None;
     }
-    let mut columns = label_columns(&groups);
+    let mut columns = Vec::new();
     for (head, explained, ..) in &pairs {
         columns.push(Column::numeric(head, &format!("{explained}, after the warm-up")));
         let whole = format!("{explained}, over the whole load; below, how much that differs");
         columns.push(Column::numeric("with it", &whole));
     }
-    let row = |(index, group): (usize, &Group)| {
-        let mut cells = label_cells(group, &groups);
+    let row = |group: &Group| {
+        let mut cells = Vec::new();
         for &(_, _, cut, whole, write) in &pairs {
-            let (after, with) = (group.spread(cut), group.spread(whole));
             // Of each trial, so that no repeat is held against another's.
             let difference = group.spread(|trial| {
                 let after = cut(trial).filter(|after| *after > 0.0)?;
                 Some(100.0 * (whole(trial)? / after - 1.0))
             });
-            cells.push(Cell::of(after, |spread| write(spread.median)));
             let differs = difference.map_or_else(String::new, |spread| numbers::change(spread.median));
-            cells.push(Cell::of(with, |spread| write(spread.median)).with(differs));
+            cells.push(Cell::of(group.spread(cut), |spread| write(spread.median)));
+            cells.push(Cell::of(group.spread(whole), |spread| write(spread.median)).with(differs));
         }
-        Row { cells, begins: begins(index, &groups) }
+        vec![cells]
     };
-    let rows: Vec<Row> = groups.iter().enumerate().map(row).collect();
-    Some(Table {
-        title: "With and without the warm-up".to_owned(),
-        note: "Where the differences of two rows are unlike, the ramp and the warm-up favoured one of them; all other figures of this \
-               page are without."
-            .to_owned(),
-        columns,
-        folded: rows.len() > MANY,
-        rows,
-        terms: Vec::new(),
-    })
+    let note = "Where two rows differ by different shares, the ramp and the warm-up favoured one of them. All other figures of this page leave \
+                them out.";
+    Some(Table::new("With and without the warm-up", note, columns).by_group(&groups, row)?.folded_beyond(MANY))
 }

@@ -1,13 +1,12 @@
 //! Tables of what went wrong: what clients felt of each fault, outages that no fault explains, and what the target said meanwhile.
 
 use record::results::{Disturbance, Fault, Outage, OutageDistribution, Said, Spread, Trial};
+use text::Tone;
 
-use super::{Cell, Column, Row, Table, TableKind, Tone};
-use crate::groups::{planned, trial_name};
-use crate::run_charts::{name, repeated};
-use crate::{ReportInput, numbers};
-
-pub const OUTAGES: TableKind = TableKind { name: "outages", place: 2, fill: outages };
+use super::{Cell, Column, Row, Table};
+use crate::ReportInput;
+use analysis::groups::{label, planned, repeated};
+use text::numbers;
 
 /// Rows beyond which the table is folded: the comparison stands above it then.
 const MANY: usize = 12;
@@ -36,38 +35,16 @@ const OUTAGE_COLUMNS: [(&str, &str); 12] = [
 /// Columns that the narrow terminal has, too.
 const BRIEF: [&str; 6] = ["failed", "wrong", "first failure", "first ok", "no service", "recovered after"];
 
-fn outages(input: &ReportInput) -> Option<Table> {
-    let several = input.results.trials.len() > 1;
-    let mut columns = if several { vec![Column::text("trial")] } else { Vec::new() };
-    columns.push(Column::text("fault"));
-    columns.extend(OUTAGE_COLUMNS.map(|(head, explained)| {
-        let column = Column::numeric(head, explained);
-        if BRIEF.contains(&head) { column.brief() } else { column }
-    }));
-    let blocks = input.results.trials.iter().any(|trial| trial.faults.len() > 1);
-    let mut rows = Vec::new();
-    for trial in &input.results.trials {
-        for (index, fault) in trial.faults.iter().filter(|fault| !stands(input, &trial.id, fault)).enumerate() {
-            let mut cells = Vec::new();
-            if several {
-                cells.push(Cell::new(trial.id.clone()).with(trial_name(trial, input.results, input.plan)));
-            }
-            cells.push(fault_name(fault));
-            cells.extend(felt(trial, fault));
-            rows.push(Row { cells, begins: blocks && index == 0 && !rows.is_empty() });
-        }
-    }
-    if rows.is_empty() {
-        return None;
-    }
-    Some(Table {
-        title: "Effect of each fault on clients".to_owned(),
-        note: note(input),
-        columns,
-        folded: rows.len() > MANY,
-        rows,
-        terms: OUTAGE_COLUMNS.map(|(head, explained)| (head.to_owned(), explained.to_owned())).to_vec(),
-    })
+pub fn outages(input: &ReportInput) -> Option<Table> {
+    let mut columns = vec![Column::text("fault")];
+    columns.extend(Column::numerics(&OUTAGE_COLUMNS));
+    columns.iter_mut().for_each(|column| column.brief |= BRIEF.contains(&column.head.as_str()));
+    let rows = |trial: &Trial| {
+        let felt_ones = trial.faults.iter().filter(|fault| !stands(input, &trial.id, fault));
+        felt_ones.map(|fault| [vec![fault_name(fault)], felt(trial, fault)].concat()).collect()
+    };
+    let table = Table::new("Effect of each fault on clients", note(input), columns);
+    Some(table.by_trial(input, rows)?.folded_beyond(MANY).explained())
 }
 
 /// Whether it is a condition of the trial, there before the load began: nobody felt it begin.
@@ -98,17 +75,9 @@ fn felt(trial: &Trial, fault: &Fault) -> Vec<Cell> {
     let Some(outage) = &fault.outage else {
         return vec![Cell::new(numbers::NONE); OUTAGE_COLUMNS.len()];
     };
-    let loss = |count: u64| {
-        let tone = if count == 0 { Tone::Good } else { Tone::Bad };
-        Cell::new(numbers::count(count)).toned(tone)
-    };
-    let failed = match share(outage, trial) {
-        Some(share) => loss(outage.failed).with(share),
-        None => loss(outage.failed),
-    };
     vec![
-        failed,
-        loss(outage.wrong),
+        Cell::loss(outage.failed).with(share(outage, trial).unwrap_or_default()),
+        Cell::loss(outage.wrong),
         Cell::of(outage.first_failure_s, numbers::seconds),
         Cell::of(outage.first_ok_s, numbers::seconds),
         Cell::of(outage.total_s, numbers::seconds),
@@ -116,20 +85,15 @@ fn felt(trial: &Trial, fault: &Fault) -> Vec<Cell> {
         Cell::of(outage.degraded_s, numbers::seconds),
         back(outage),
         overshoot(outage),
-        Cell::of(outage.lost_operations, whole).with(interval(outage.lost_operations_ci95, whole)),
+        Cell::of(outage.lost_operations, whole).over(outage.lost_operations_ci95, whole),
         Cell::of(outage.memory_released_bytes, |bytes| numbers::bytes(bytes as f64)),
-        Cell::of(outage.baseline_per_s, numbers::rate).with(interval(outage.baseline_ci95, numbers::rate)),
+        Cell::of(outage.baseline_per_s, numbers::rate).over(outage.baseline_ci95, numbers::rate),
     ]
 }
 
 /// Of operations: more than expected are none lost.
 fn whole(lost: f64) -> String {
     numbers::count_in_words(lost.max(0.0).round() as u64)
-}
-
-fn interval(ci95: Option<[f64; 2]>, write: fn(f64) -> String) -> String {
-    let ends = ci95.map(|ends| ends.map(write)).filter(|[low, high]| low != high);
-    ends.map_or_else(String::new, |[low, high]| numbers::from_to(&low, &high))
 }
 
 fn overshoot(outage: &Outage) -> Cell {
@@ -142,7 +106,7 @@ fn overshoot(outage: &Outage) -> Cell {
 }
 
 fn share(outage: &Outage, trial: &Trial) -> Option<String> {
-    let all = crate::groups::operations(trial);
+    let all = analysis::groups::operations(trial);
     (all > 0 && outage.failed > 0).then(|| format!("of {}", numbers::count_in_words(all)))
 }
 
@@ -154,8 +118,6 @@ fn back(outage: &Outage) -> Cell {
     }
 }
 
-pub const RECOVERY: TableKind = TableKind { name: "recovery", place: 40, fill: recovery };
-
 const RECOVERY_COLUMNS: [(&str, &str); 7] = [
     ("occurrences", "in trials that are not void"),
     ("first ok", "median time to the first operation that succeeded again, 95 % interval"),
@@ -166,37 +128,25 @@ const RECOVERY_COLUMNS: [(&str, &str); 7] = [
     ("lost operations", "median of the ok operations missing against the baseline, 95 % interval"),
 ];
 
-fn recovery(input: &ReportInput) -> Option<Table> {
+pub fn recovery(input: &ReportInput) -> Option<Table> {
     let repeated: Vec<&OutageDistribution> = repeated(input.results).collect();
-    if repeated.is_empty() {
-        return None;
-    }
-    let named = repeated.iter().any(|of| !name(of, input).is_empty());
+    let named = repeated.iter().any(|of| !label(of, input.plan).is_empty());
     let mut columns = vec![Column::text("fault")];
     columns.extend(named.then(|| Column::text("with")));
-    columns.extend(RECOVERY_COLUMNS.map(|(head, explained)| Column::numeric(head, explained)));
+    columns.extend(Column::numerics(&RECOVERY_COLUMNS));
     let rows = repeated.into_iter().map(|of| {
-        let mut cells = vec![Cell::new(of.fault.clone())];
-        cells.extend(named.then(|| Cell::new(name(of, input))));
-        cells.extend(figures(of));
-        Row { cells, begins: false }
+        let name = named.then(|| Cell::new(label(of, input.plan)));
+        Row::of([Cell::new(of.fault.clone())].into_iter().chain(name).chain(figures(of)).collect())
     });
-    Some(Table {
-        title: "Each fault over all its occurrences".to_owned(),
-        note: "Service that was never back counts as longer than all others. A quantile that too few occurrences support is left out: \
-               the median takes 5, its interval 6, p90 29."
-            .to_owned(),
-        columns,
-        rows: rows.collect(),
-        terms: RECOVERY_COLUMNS.map(|(head, explained)| (head.to_owned(), explained.to_owned())).to_vec(),
-        folded: false,
-    })
+    let note = "A service that never recovered counts as the longest. A quantile is left out where too few occurrences support it: the \
+                median takes 5, its interval 6, p90 29.";
+    let table = Table::new("Recovery from each fault", note, columns);
+    Some(table.filled(rows.collect())?.explained())
 }
 
 fn figures(of: &OutageDistribution) -> Vec<Cell> {
     let figure = |name: &str| of.figures.get(name).cloned().unwrap_or_default();
-    let median =
-        |spread: &Spread, write: fn(f64) -> String| Cell::of(spread.p50, write).with(interval(spread.p50_ci95, write));
+    let median = |spread: &Spread, write: fn(f64) -> String| Cell::of(spread.p50, write).over(spread.p50_ci95, write);
     let back = figure("back_to_baseline_s");
     let longest = match (back.max, of.never_back) {
         (_, 1..) => Cell::new("never").with(format!("{} of {}", of.never_back, of.count)).toned(Tone::Bad),
@@ -213,8 +163,6 @@ fn figures(of: &OutageDistribution) -> Vec<Cell> {
     ]
 }
 
-pub const DISTURBANCES: TableKind = TableKind { name: "disturbances", place: 41, fill: disturbances };
-
 const DISTURBANCE_COLUMNS: [(&str, &str); 6] = [
     ("failed", "operations that ended with an error or without an answer in time, until service was as before"),
     ("wrong", "answers that contradict what the client did before, until then"),
@@ -224,87 +172,46 @@ const DISTURBANCE_COLUMNS: [(&str, &str); 6] = [
     ("lost operations", "ok operations missing against the time before"),
 ];
 
-fn disturbances(input: &ReportInput) -> Option<Table> {
-    let several = input.results.trials.len() > 1;
-    let mut columns = if several { vec![Column::text("trial")] } else { Vec::new() };
-    columns.push(Column::numeric("at", "when it began, from load start").brief());
-    columns.extend(DISTURBANCE_COLUMNS.map(|(head, explained)| Column::numeric(head, explained).brief()));
-    let of_trial = |trial: &Trial, one: &Disturbance| {
-        let mut cells = Vec::new();
-        if several {
-            cells.push(Cell::new(trial.id.clone()).with(trial_name(trial, input.results, input.plan)));
-        }
-        cells.push(Cell::new(numbers::moment(one.at_s)));
-        cells.extend(felt_unexplained(one));
-        Row { cells, begins: false }
-    };
-    let trials = input.results.trials.iter();
-    let rows: Vec<Row> =
-        trials.flat_map(|trial| trial.disturbances.iter().map(move |one| of_trial(trial, one))).collect();
-    if rows.is_empty() {
-        return None;
-    }
-    Some(Table {
-        title: "Outages that no fault explains".to_owned(),
-        note: "Something else failed, or the target did by itself. All times but the first count from the start of the outage."
-            .to_owned(),
-        columns,
-        folded: rows.len() > MANY,
-        rows,
-        terms: DISTURBANCE_COLUMNS.map(|(head, explained)| (head.to_owned(), explained.to_owned())).to_vec(),
-    })
+pub fn disturbances(input: &ReportInput) -> Option<Table> {
+    let mut columns = vec![Column::numeric("at", "when it began, from load start")];
+    columns.extend(Column::numerics(&DISTURBANCE_COLUMNS));
+    columns.iter_mut().for_each(|column| column.brief = true);
+    let note = "Something else failed, or the target failed by itself. All times but the first count from the start of the outage.";
+    let table = Table::new("Outages that no fault explains", note, columns);
+    let rows = |trial: &Trial| trial.disturbances.iter().map(felt_unexplained).collect();
+    Some(table.by_trial(input, rows)?.folded_beyond(MANY).explained())
 }
 
 fn felt_unexplained(one: &Disturbance) -> Vec<Cell> {
-    let count = |count: u64| {
-        let cell = Cell::new(numbers::count(count));
-        if count > 0 { cell.toned(Tone::Bad) } else { cell }
-    };
+    let count = |count: u64| if count > 0 { Cell::loss(count) } else { Cell::new("0") };
     let outage = &one.outage;
     vec![
+        Cell::new(numbers::moment(one.at_s)),
         count(outage.failed),
         count(outage.wrong),
         Cell::of(outage.total_s, numbers::seconds),
         Cell::of(outage.partial_s, numbers::seconds),
         back(outage),
-        Cell::of(outage.lost_operations, |lost| numbers::count_in_words(lost.max(0.0).round() as u64)),
+        Cell::of(outage.lost_operations, whole),
     ]
 }
 
-pub const SAID: TableKind = TableKind { name: "said", place: 42, fill: said };
-
-fn said(input: &ReportInput) -> Option<Table> {
-    let several = input.results.trials.len() > 1;
-    let mut columns = if several { vec![Column::text("trial")] } else { Vec::new() };
-    columns.push(Column::numeric("first", "when it was first read, from load start; negative: before it").brief());
+pub fn said(input: &ReportInput) -> Option<Table> {
+    let mut columns =
+        vec![Column::numeric("first", "when it was first read, from load start; negative: before it").brief()];
     columns.extend(["host", "role", "line"].map(Column::text));
     columns.push(Column::numeric("times", "lines with the same text in them").brief());
-    let of_trial = |trial: &Trial, said: &Said| {
-        let mut cells = Vec::new();
-        if several {
-            cells.push(Cell::new(trial.id.clone()).with(trial_name(trial, input.results, input.plan)));
-        }
-        let line =
-            Cell::new(said.line.clone()).with(if said.alarming { "alarming, by the target's own list" } else { "" });
-        let tone = if said.alarming { Tone::Bad } else { Tone::Plain };
-        cells.push(Cell::new(numbers::moment(said.at_s)));
-        cells.extend([Cell::new(said.host.clone()), Cell::new(said.role.clone()), line.toned(tone)]);
-        cells.push(Cell::new(numbers::count(said.count)));
-        Row { cells, begins: false }
+    let of = |said: &Said| {
+        let line = Cell::new(said.line.clone());
+        vec![
+            Cell::new(numbers::moment(said.at_s)),
+            Cell::new(said.host.clone()),
+            Cell::new(said.role.clone()),
+            if said.alarming { line.with("alarming, by the target's own list").toned(Tone::Bad) } else { line },
+            Cell::new(numbers::count(said.count)),
+        ]
     };
-    let trials = input.results.trials.iter();
-    let rows: Vec<Row> = trials.flat_map(|trial| trial.said.iter().map(move |said| of_trial(trial, said))).collect();
-    if rows.is_empty() {
-        return None;
-    }
-    Some(Table {
-        title: "What the members said".to_owned(),
-        note: "Lines of their logs that the target's `[log]` names; of those with one text the first. The whole logs are in each \
-               trial's folder."
-            .to_owned(),
-        columns,
-        folded: rows.len() > MANY,
-        rows,
-        terms: Vec::new(),
-    })
+    let note = "The lines that the target's `[log]` names; of lines with the same text the first. The whole logs are in each trial's folder.";
+    let table = Table::new("Log lines of the members", note, columns);
+    Some(table.by_trial(input, |trial| trial.said.iter().map(of).collect())?.folded_beyond(MANY))
 }

@@ -1,19 +1,17 @@
 //! Tables of swept and searched loads: safe loads and the trials that found them, scaling laws, crossings, and what a cycle costs.
 
-use std::collections::BTreeMap;
-
 use experiment::profile::Profile;
 use record::results::{Crossing, Lead, PointCost, SafeLoad, Scaling, SearchStep};
-use serde_json::Value;
+use text::Tone;
 
-use super::{Cell, Column, Row, Table, TableKind, Tone};
-use crate::groups::plain;
-use crate::sweep_charts::{curve_name, short};
-use crate::{ReportInput, numbers};
+use super::{Cell, Column, Row, Table};
+use crate::ReportInput;
+use analysis::answer::sweeps::{cost_name, interval, nowhere};
+use analysis::groups::{curve_name, short};
+use text::numbers;
+use text::{distinct, of_json};
 
-pub const SAFE_LOADS: TableKind = TableKind { name: "safe_loads", place: 0, fill: safe_loads };
-
-fn safe_loads(input: &ReportInput) -> Option<Table> {
+pub fn safe_loads(input: &ReportInput) -> Option<Table> {
     let lines = &input.results.safe_loads;
     let first = lines.first()?;
     let with_variant = lines.iter().any(|line| line.variant.is_some());
@@ -22,17 +20,10 @@ fn safe_loads(input: &ReportInput) -> Option<Table> {
     columns.push(Column::numeric(&format!("highest {}", short(&first.over)), "at which all limits hold").brief());
     columns.push(Column::text("limited by"));
     columns.push(Column::numeric("trials", "of this search").brief());
-    Some(Table {
-        title: "The Plimsoll line".to_owned(),
-        note: String::new(),
-        columns,
-        rows: lines.iter().map(|line| Row { cells: safe_load_cells(line, with_variant), begins: false }).collect(),
-        terms: vec![(
-            "95 % interval".to_owned(),
-            "where the edge is, after what the trials of the search said, some of which may be wrong".to_owned(),
-        )],
-        folded: false,
-    })
+    let rows = lines.iter().map(|line| Row::of(safe_load_cells(line, with_variant)));
+    let table = Table { rows: rows.collect(), ..Table::new("The Plimsoll line", "", columns) };
+    let edge = "where the edge is, after what the trials of the search said, some of which may be wrong";
+    Some(table.with_terms(&[("95 % interval", edge)]))
 }
 
 fn safe_load_cells(line: &SafeLoad, with_variant: bool) -> Vec<Cell> {
@@ -48,19 +39,12 @@ fn safe_load_cells(line: &SafeLoad, with_variant: bool) -> Vec<Cell> {
     cells
 }
 
-/// The lowest value that was tried, if the limits did not even hold there.
-pub fn nowhere(line: &SafeLoad) -> Option<f64> {
-    line.ci95[1].filter(|_| line.value.is_none())
-}
-
 /// How a condition is called that has no name.
 pub fn condition(surviving: &str) -> String {
     if surviving.is_empty() { "the file's faults".to_owned() } else { surviving.to_owned() }
 }
 
-pub const SCALING: TableKind = TableKind { name: "scaling", place: 8, fill: scaling };
-
-fn scaling(input: &ReportInput) -> Option<Table> {
+pub fn scaling(input: &ReportInput) -> Option<Table> {
     let scaling = &input.results.scaling;
     let first = scaling.first()?;
     let several_paths = scaling.iter().any(|other| other.over != first.over);
@@ -79,25 +63,13 @@ fn scaling(input: &ReportInput) -> Option<Table> {
         Column::numeric("law peaks at", "the load at which the fitted law peaks; may lie beyond what was measured"),
         Column::numeric("r²", "share of the variance that the fitted law explains"),
     ]);
-    let rows = scaling.iter().map(|scaling| Row { cells: scaling_cells(scaling, several_paths), begins: false });
-    Some(Table {
-        title: format!("Scaling over {}", if several_paths { "the swept loads" } else { first.over.as_str() }),
-        note: "Below each figure its 95 % interval: what it would be if all trials were repeated. Without one there were too few \
-               repeats."
-            .to_owned(),
-        columns,
-        rows: rows.collect(),
-        terms: vec![
-            ("still rises".to_owned(), "the highest load of the sweep lies before the knee".to_owned()),
-            (
-                "fitted".to_owned(),
-                "the Universal Scalability Law, λN / (1 + σ(N − 1) + κN(N − 1)), by least squares; where the line of the chart \
-                 leaves the dots, it does not describe this system"
-                    .to_owned(),
-            ),
-        ],
-        folded: false,
-    })
+    let rows = scaling.iter().map(|scaling| Row::of(scaling_cells(scaling, several_paths)));
+    let title = format!("Scaling over {}", if several_paths { "the swept loads" } else { first.over.as_str() });
+    let note = "Below each figure its 95 % interval: what it would be if all trials were repeated. Without one there were too few repeats.";
+    let law = "the Universal Scalability Law, λN / (1 + σ(N − 1) + κN(N − 1)), by least squares; where the line of the chart leaves the \
+               dots, it does not describe this system";
+    let table = Table { rows: rows.collect(), ..Table::new(&title, note, columns) };
+    Some(table.with_terms(&[("still rises", "the highest load of the sweep lies before the knee"), ("fitted", law)]))
 }
 
 fn scaling_cells(scaling: &Scaling, with_path: bool) -> Vec<Cell> {
@@ -126,16 +98,13 @@ fn scaling_cells(scaling: &Scaling, with_path: bool) -> Vec<Cell> {
 fn with_interval(value: Option<f64>, ci95: Option<[f64; 2]>) -> Cell {
     // Parameters at their bound come out as the last digits of a fit.
     let write = |value: f64| if value.abs() < 1e-9 { "0".to_owned() } else { numbers::number(value) };
-    let interval = ci95.map_or_else(String::new, |[low, high]| numbers::from_to(&write(low), &write(high)));
-    Cell::of(value, write).with(interval)
+    Cell::of(value, write).over(ci95, write)
 }
 
-pub const CROSSINGS: TableKind = TableKind { name: "crossings", place: 9, fill: crossings };
-
 /// Rows beyond which the page folds the table: each variant meets each other one at each point.
-const MANY_CROSSINGS: usize = 24;
+pub const MANY_CROSSINGS: usize = 24;
 
-fn crossings(input: &ReportInput) -> Option<Table> {
+pub fn crossings(input: &ReportInput) -> Option<Table> {
     let crossings = &input.results.crossings;
     let first = crossings.first()?;
     let with_point = crossings.iter().any(|crossing| !crossing.point.is_empty());
@@ -147,18 +116,11 @@ fn crossings(input: &ReportInput) -> Option<Table> {
     columns.push(Column::numeric(&head, "the load from which it is ahead for good").brief());
     let of_peaks = "its highest throughput, as a multiple of the other's; below it the 95 % interval";
     columns.push(Column::numeric("ratio of peaks", of_peaks).brief());
-    let row = |crossing| Row { cells: crossing_cells(crossing, several_paths, with_point), begins: false };
-    Some(Table {
-        title: "Crossovers".to_owned(),
-        note: "Between measured loads the lead is taken to change evenly with the logarithm of the load.".to_owned(),
-        columns,
-        rows: crossings.iter().map(row).collect(),
-        terms: vec![(
-            "not shown".to_owned(),
-            "repeats differ too much to tell who is ahead at the highest load".to_owned(),
-        )],
-        folded: crossings.len() > MANY_CROSSINGS,
-    })
+    let rows = crossings.iter().map(|crossing| Row::of(crossing_cells(crossing, several_paths, with_point)));
+    let note = "Between measured loads the lead is taken to change evenly with the logarithm of the load.";
+    let not_shown = "repeats differ too much to tell who is ahead at the highest load";
+    let table = Table { rows: rows.collect(), ..Table::new("Crossovers", note, columns) };
+    Some(table.folded_beyond(MANY_CROSSINGS).with_terms(&[("not shown", not_shown)]))
 }
 
 fn crossing_cells(crossing: &Crossing, with_path: bool, with_point: bool) -> Vec<Cell> {
@@ -170,29 +132,13 @@ fn crossing_cells(crossing: &Crossing, with_path: bool, with_point: bool) -> Vec
         Lead::Throughout => Cell::new("throughout").with(interval(crossing.ci95)),
         Lead::NotShown => Cell::new("not shown").toned(Tone::Doubtful).with(interval(crossing.ci95)),
     });
-    let of_peaks = crossing.peak_ratio_ci95.map(|ends| ends.map(numbers::number));
-    let of_peaks = of_peaks.map_or_else(String::new, |[low, high]| numbers::from_to(&low, &high));
-    cells.push(Cell::of(crossing.peak_ratio, numbers::number).with(of_peaks));
+    cells.push(Cell::of(crossing.peak_ratio, numbers::number).over(crossing.peak_ratio_ci95, numbers::number));
     cells
 }
 
-/// `11.2–12.8`; an end that lies outside of the sweep is said to.
-pub fn interval(ci95: Option<[Option<f64>; 2]>) -> String {
-    match ci95.map(|ends| ends.map(|end| end.map(numbers::number))) {
-        None | Some([None, None]) => String::new(),
-        Some([Some(low), Some(high)]) => numbers::from_to(&low, &high),
-        Some([None, Some(high)]) => format!("at most {high}"),
-        Some([Some(low), None]) => format!("at least {low}"),
-    }
-}
-
-pub const COST: TableKind = TableKind { name: "cost", place: 10, fill: cost };
-
-/// Swept paths under it are loads.
-const LOAD: &str = "load.";
 const MANY: usize = 12;
 
-fn cost(input: &ReportInput) -> Option<Table> {
+pub fn cost(input: &ReportInput) -> Option<Table> {
     let costs = &input.results.costs;
     let shown: Vec<&PointCost> = costs.iter().filter(|cost| cost.at_peak || cost.cheapest).collect();
     let first = shown.first()?;
@@ -212,17 +158,11 @@ fn cost(input: &ReportInput) -> Option<Table> {
         columns.push(Column::numeric("price/million", "price of a million cycles, after the warm-up").brief());
         columns.push(Column::numeric("with warm-up", "price of a million cycles, over the whole load"));
     }
-    let rows =
-        shown.iter().map(|cost| Row { cells: cost_cells(cost, with_name, with_load, with_price), begins: false });
-    let rows: Vec<Row> = rows.collect();
-    Some(Table {
-        title: "Cost".to_owned(),
-        note: note(costs, electricity),
-        columns,
-        folded: rows.len() > MANY,
-        rows,
-        terms: terms(electricity).into_iter().chain(profiles(input)).collect(),
-    })
+    let rows = shown.iter().map(|cost| Row::of(cost_cells(cost, with_name, with_load, with_price)));
+    let table = Table { rows: rows.collect(), ..Table::new("Cost", note(costs, electricity), columns) };
+    let mut table = table.folded_beyond(MANY).with_terms(&terms(electricity));
+    table.terms.extend(profiles(input));
+    Some(table)
 }
 
 fn note(costs: &[PointCost], electricity: bool) -> String {
@@ -232,44 +172,36 @@ fn note(costs: &[PointCost], electricity: bool) -> String {
     if electricity {
         note.push_str(" The price includes electricity.");
     }
-    let mut lacking: Vec<String> = Vec::new();
-    for cost in costs {
-        let Some(lacks) = &cost.lacks else { continue };
+    let lacking = costs.iter().filter_map(|cost| {
         let who = if cost.variant.is_empty() { String::new() } else { format!("{}: ", cost.variant) };
-        let said = format!(" {who}{lacks}");
-        if !lacking.contains(&said) {
-            lacking.push(said);
-        }
-    }
-    note + &lacking.concat()
+        Some(format!(" {who}{}", cost.lacks.as_ref()?))
+    });
+    note + &distinct(lacking).concat()
 }
 
-fn terms(electricity: bool) -> Vec<(String, String)> {
+fn terms(electricity: bool) -> [(&'static str, &'static str); 4] {
     let price = if electricity {
         "the hosts' prices, spread evenly over their lifetimes, and electricity"
     } else {
         "the hosts' prices, spread evenly over their lifetimes; electricity, cooling, space and staff are not in it"
     };
     [
-        ("watts", "each host's idle watts and, by the share of its cores' capacity that was used, what is between idle and load watts"),
+        (
+            "watts",
+            "each host's idle watts and, by the share of its cores' capacity that was used, what is between idle and load watts",
+        ),
         ("price/million", price),
         ("peak", "where most cycles are completed of all loads of this curve"),
         ("cheapest", "where a cycle has the lowest price or, without prices, takes the least energy"),
     ]
-    .map(|(term, meaning)| (term.to_owned(), meaning.to_owned()))
-    .to_vec()
 }
 
 /// What each profile draws and costs, and who says so.
 fn profiles(input: &ReportInput) -> Vec<(String, String)> {
-    let mut seen: Vec<(String, String)> = Vec::new();
-    for profile in input.plan.trials.iter().flat_map(|trial| &trial.lab.profiles) {
-        let line = (profile.name.clone(), figures(profile));
-        if !line.1.is_empty() && !seen.contains(&line) {
-            seen.push(line);
-        }
-    }
-    seen
+    let profiles = input.plan.trials.iter().flat_map(|trial| &trial.lab.profiles);
+    let known =
+        profiles.map(|profile| (profile.name.clone(), figures(profile))).filter(|(_, figures)| !figures.is_empty());
+    distinct(known)
 }
 
 fn figures(profile: &Profile) -> String {
@@ -297,48 +229,29 @@ fn cost_cells(cost: &PointCost, with_name: bool, with_load: bool, with_price: bo
     };
     let mut cells: Vec<Cell> = with_name.then(|| Cell::new(cost_name(cost))).into_iter().collect();
     cells.extend(with_load.then(|| Cell::new(load(cost)).with(which)));
-    let written = |value: Option<f64>, write: &dyn Fn(f64) -> String, ci95: Option<[f64; 2]>| {
-        let ends = ci95.map(|ends| ends.map(write)).filter(|[low, high]| low != high);
-        Cell::of(value, write).with(ends.map_or_else(String::new, |[low, high]| numbers::from_to(&low, &high)))
-    };
     cells.extend([
         Cell::of(cost.cycles_per_s, numbers::number),
         Cell::of(cost.watts, numbers::number),
-        written(cost.joules_per_cycle, &numbers::joules, cost.joules_per_cycle_ci95),
+        Cell::of(cost.joules_per_cycle, numbers::joules).over(cost.joules_per_cycle_ci95, numbers::joules),
         Cell::of(cost.with_warmup.joules_per_cycle, numbers::joules),
     ]);
     if with_price {
         let currency = cost.currency.as_deref().unwrap_or_default();
-        let ci95 = cost.price_per_million_cycles_ci95.map(|ends| ends.map(numbers::number));
-        let range = ci95.filter(|[low, high]| low != high).map(|[low, high]| numbers::from_to(&low, &high));
         let money = |amount| numbers::money(amount, currency);
-        cells.push(Cell::of(cost.price_per_million_cycles, money).with(range.unwrap_or_default()));
+        let price = Cell::of(cost.price_per_million_cycles, money);
+        cells.push(price.over(cost.price_per_million_cycles_ci95, numbers::number));
         cells.push(Cell::of(cost.with_warmup.price_per_million_cycles, money));
     }
     cells
 }
 
-/// What tells it from other curves; may be empty.
-pub fn cost_name(cost: &PointCost) -> String {
-    let is_load = |path: &str| path.starts_with(LOAD);
-    let at: BTreeMap<String, Value> = cost
-        .point
-        .iter()
-        .filter(|(path, _)| !is_load(path))
-        .map(|(path, value)| (path.clone(), value.clone()))
-        .collect();
-    if cost.variant.is_empty() && at.is_empty() { String::new() } else { curve_name(&cost.variant, &at) }
-}
-
 /// `agents 32`.
 fn load(cost: &PointCost) -> String {
-    let loads = cost.point.iter().filter(|(path, _)| path.starts_with(LOAD));
-    loads.map(|(path, value)| format!("{} {}", short(path), plain(value))).collect::<Vec<_>>().join(", ")
+    let loads = cost.point.iter().filter(|(path, _)| path.starts_with("load."));
+    loads.map(|(path, value)| format!("{} {}", short(path), of_json(value))).collect::<Vec<_>>().join(", ")
 }
 
-pub const SEARCH: TableKind = TableKind { name: "search", place: 56, fill: search };
-
-fn search(input: &ReportInput) -> Option<Table> {
+pub fn search(input: &ReportInput) -> Option<Table> {
     let lines = &input.results.safe_loads;
     let first = lines.first().filter(|_| lines.iter().any(|line| !line.steps.is_empty()))?;
     let several = lines.len() > 1;
@@ -354,14 +267,8 @@ fn search(input: &ReportInput) -> Option<Table> {
         };
         line.steps.iter().enumerate().map(step)
     });
-    Some(Table {
-        title: "The search".to_owned(),
-        note: "Each trial was chosen by what those before it had said; see docs/find.md.".to_owned(),
-        columns,
-        rows: rows.collect(),
-        terms: Vec::new(),
-        folded: false,
-    })
+    let note = "Each trial was chosen by what those before it had said; see docs/find.md.";
+    Some(Table { rows: rows.collect(), ..Table::new("The search", note, columns) })
 }
 
 fn search_cells(line: &SafeLoad, step: &SearchStep, several: bool) -> Vec<Cell> {
@@ -375,7 +282,7 @@ fn search_cells(line: &SafeLoad, step: &SearchStep, several: bool) -> Vec<Cell> 
     cells.push(match step.held {
         Some(true) => Cell::new("held").toned(Tone::Good),
         Some(false) => Cell::new("broke").toned(Tone::Bad),
-        None => Cell::new("says nothing").toned(Tone::Muted),
+        None => Cell::new("no result").toned(Tone::Muted),
     });
     cells.push(Cell::new(step.broke.join("; ")));
     cells

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::collections::BTreeMap;
+use text::Tone;
 
 use experiment::plan::{MetricRange, Plan};
 use record::events::HostFigures;
@@ -10,9 +11,9 @@ use record::results::{Emulated, Outage, Results};
 use super::*;
 use crate::example;
 
-fn table(name: &str, results: &Results, plan: &Plan) -> Option<Table> {
+fn table(of: TableOf, results: &Results, plan: &Plan) -> Option<Table> {
     let environment = Some(example::environment());
-    named(name, &ReportInput { results, plan, environment, folder: String::new(), trials: Vec::new() })
+    of(&ReportInput { results, plan, environment, folder: String::new(), trials: Vec::new() })
 }
 
 /// The cells below a heading.
@@ -29,7 +30,7 @@ fn one_crash() -> (Plan, Results) {
 }
 
 #[test]
-fn every_row_has_a_cell_for_each_column_and_every_place_is_taken_once() {
+fn every_row_has_a_cell_for_each_column() {
     let (plan, mut results) = example::policies();
     results.trials[0].disturbances = vec![example::disturbance()];
     results.trials[0].said = vec![record::results::Said::default()];
@@ -43,19 +44,17 @@ fn every_row_has_a_cell_for_each_column_and_every_place_is_taken_once() {
     results.safe_loads = vec![record::results::SafeLoad { steps, ..Default::default() }];
     let environment = Some(example::environment());
     let input = ReportInput { results: &results, plan: &plan, environment, folder: String::new(), trials: Vec::new() };
-    let tables = of_run(&input);
-    assert_eq!(tables.len(), KINDS.len());
-    for (kind, table) in &tables {
-        assert!(table.rows.iter().all(|row| row.cells.len() == table.columns.len()), "{}", kind.name);
+    for (index, table) in crate::page::tables(&input).enumerate() {
+        let table = table.unwrap_or_else(|| panic!("table {index} of the page"));
+        assert!(table.rows.iter().all(|row| row.cells.len() == table.columns.len()), "{}", table.title);
     }
-    assert!(tables.is_sorted_by(|a, b| a.0.place < b.0.place));
 }
 
 #[test]
 fn what_members_said_stands_in_their_own_words() {
     let plan = example::plan(&[], &[], 1);
     let mut results = example::results(&plan);
-    assert_eq!(table("said", &results, &plan), None);
+    assert_eq!(table(outages::said, &results, &plan), None);
     let said = |host: &str, line: &str, alarming| record::results::Said {
         at_s: -2.5,
         host: host.to_owned(),
@@ -65,7 +64,7 @@ fn what_members_said_stands_in_their_own_words() {
         ..Default::default()
     };
     results.trials[0].said = vec![said("n1", "waits for tables", false), said("n2", "inconsistent_database", true)];
-    let table = table("said", &results, &plan).unwrap();
+    let table = table(outages::said, &results, &plan).unwrap();
     let texts = |head| column(&table, head).into_iter().map(|cell| cell.text.as_str()).collect::<Vec<_>>();
     assert_eq!((texts("host"), texts("line")), (vec!["n1", "n2"], vec!["waits for tables", "inconsistent_database"]));
     assert_eq!(texts("times"), ["1,480", "1,480"]);
@@ -75,14 +74,24 @@ fn what_members_said_stands_in_their_own_words() {
 #[test]
 fn nothing_measured_is_not_0() {
     let plan = example::plan(&[], &[], 1);
-    let trials = vec![record::results::Trial { id: "001".to_owned(), ..Default::default() }];
+    let trials = vec![Trial { id: "001".to_owned(), ..Default::default() }];
     let results = Results { trials, ..Results::default() };
-    for name in ["comparison", "outages", "attempts", "consistency", "claims", "requirements", "operations", "hosts"] {
-        assert_eq!(table(name, &results, &plan), None, "{name}");
+    let of_trials: [TableOf; 8] = [
+        comparison::comparison,
+        outages::outages,
+        operations::attempts,
+        verdicts::consistency,
+        verdicts::claims,
+        verdicts::requirements,
+        operations::each_operation,
+        hosts::hosts,
+    ];
+    for of in of_trials {
+        assert_eq!(table(of, &results, &plan), None);
     }
     let (plan, mut results) = one_crash();
     results.trials[0].faults[0].outage = Some(Outage::default());
-    let outages = table("outages", &results, &plan).unwrap();
+    let outages = table(outages::outages, &results, &plan).unwrap();
     for head in ["first failure", "first ok", "no service", "partial", "recovered after", "memory released", "baseline"]
     {
         assert_eq!(column(&outages, head)[0].text, numbers::NONE, "{head}");
@@ -92,14 +101,14 @@ fn nothing_measured_is_not_0() {
 #[test]
 fn a_lab_says_what_its_hosts_got_and_that_they_are_modelled() {
     let (plan, mut results) = one_crash();
-    assert_eq!(table("lab", &results, &plan), None, "this machine is no lab");
+    assert_eq!(table(hosts::lab, &results, &plan), None, "this machine is no lab");
     let trial = &mut results.trials[0];
     let figures = HostFigures { cores: Some(4), core_speed: Some(0.1), ..HostFigures::default() };
     trial.hosts[0].kind = Some("netns".to_owned());
     trial.hosts[0].profile = Some("raspberry-pi-2".to_owned());
     trial.hosts[0].figures = Some(figures);
     trial.emulated = Some(Emulated { speed: 0.5, granularity_s: Some(0.01), ..Emulated::default() });
-    let lab = table("lab", &results, &plan).unwrap();
+    let lab = table(hosts::lab, &results, &plan).unwrap();
     assert_eq!(column(&lab, "cores")[0].text, "4 × 0.1");
     assert_eq!(column(&lab, "profile")[0].text, "raspberry-pi-2");
     assert!(lab.columns.iter().all(|column| column.head != "memory"), "nobody knows it");
@@ -109,14 +118,14 @@ fn a_lab_says_what_its_hosts_got_and_that_they_are_modelled() {
 #[test]
 fn outages_say_what_never_came_back_and_what_could_not_be_injected() {
     let (plan, mut results) = one_crash();
-    let outages = table("outages", &results, &plan).unwrap();
+    let outages = table(outages::outages, &results, &plan).unwrap();
     assert_eq!(column(&outages, "failed")[0], &Cell::new("99").with("of 1,834,666").toned(Tone::Bad));
     assert_eq!(column(&outages, "recovered after")[0].text, "120 ms");
     assert_eq!(column(&outages, "memory released")[0].text, "5.12 MB");
     results.trials[0].faults[0].outage.as_mut().unwrap().back_to_baseline_s = None;
-    assert_eq!(column(&table("outages", &results, &plan).unwrap(), "recovered after")[0].text, "never");
+    assert_eq!(column(&table(outages::outages, &results, &plan).unwrap(), "recovered after")[0].text, "never");
     results.trials[0].faults[0].failed = Some("no such member".to_owned());
-    let failed = table("outages", &results, &plan).unwrap();
+    let failed = table(outages::outages, &results, &plan).unwrap();
     assert_eq!(column(&failed, "failed")[0].small, "no such member");
     assert_eq!(column(&failed, "wrong")[0].text, numbers::NONE);
 }
@@ -124,7 +133,7 @@ fn outages_say_what_never_came_back_and_what_could_not_be_injected() {
 #[test]
 fn the_comparison_has_medians_and_leaves_void_trials_out() {
     let (plan, results) = example::policies();
-    let comparison = table("comparison", &results, &plan).unwrap();
+    let comparison = table(comparison::comparison, &results, &plan).unwrap();
     assert_eq!(comparison.rows.len(), 18);
     assert!(comparison.note.contains("0 everywhere: timeouts"));
     let failed = column(&comparison, "failed");
@@ -140,13 +149,13 @@ fn the_comparison_has_medians_and_leaves_void_trials_out() {
 #[test]
 fn claims_and_requirements_carry_their_units_and_words() {
     let (plan, results) = example::policies();
-    let claims = table("claims", &results, &plan).unwrap();
-    let holds: Vec<&str> = column(&claims, "holds here").iter().map(|cell| cell.text.as_str()).collect();
+    let claims = table(verdicts::claims, &results, &plan).unwrap();
+    let holds: Vec<&str> = column(&claims, "holds").iter().map(|cell| cell.text.as_str()).collect();
     assert_eq!(holds, ["yes", "not shown", "no", "not measured"]);
-    let said: Vec<&str> = column(&claims, "this run says").iter().map(|cell| cell.text.as_str()).collect();
+    let said: Vec<&str> = column(&claims, "this run").iter().map(|cell| cell.text.as_str()).collect();
     assert_eq!(said, ["0", "99", "50 ms", numbers::NONE]);
     assert_eq!(column(&claims, "that is")[2].text, "at least 5 s and at most 20 s");
-    let requirements = table("requirements", &results, &plan).unwrap();
+    let requirements = table(verdicts::requirements, &results, &plan).unwrap();
     let texts: Vec<&str> = requirements.rows[0].cells.iter().map(|cell| cell.text.as_str()).collect();
     assert_eq!(texts, ["faults.oops.outage.back_to_baseline_s", "below 80 ms", "100 ms", "violated"]);
     assert_eq!(
@@ -158,22 +167,22 @@ fn claims_and_requirements_carry_their_units_and_words() {
 #[test]
 fn what_the_warm_up_is_worth_is_seen() {
     let (plan, mut results) = one_crash();
-    let warmup = table("warmup", &results, &plan).unwrap();
+    let warmup = table(operations::warmup, &results, &plan).unwrap();
     let cells = &warmup.rows[0].cells;
     let texts: Vec<&str> = cells.iter().map(|cell| cell.text.as_str()).collect();
     assert_eq!(texts, ["63,400", "61,200", "15,300", "14,800", "2.71 ms", "2.71 ms", "6.87 ms", "6.87 ms"]);
     let differences: Vec<&str> = cells.iter().map(|cell| cell.small.as_str()).filter(|text| !text.is_empty()).collect();
     assert_eq!(differences, ["−3.49 %", "−3.27 %", "0 %", "0 %"]);
     results.trials[0].with_warmup = record::results::WithWarmup::default();
-    assert_eq!(table("warmup", &results, &plan), None);
+    assert_eq!(table(operations::warmup, &results, &plan), None);
 }
 
 #[test]
 fn hosts_and_environment_say_what_is_missing() {
     let (plan, results) = one_crash();
-    let hosts = table("hosts", &results, &plan).unwrap();
+    let hosts = table(hosts::hosts, &results, &plan).unwrap();
     assert_eq!(hosts.note, "Over the whole load. Not measured: throttled, out of memory, power.");
-    let environment = table("environment", &results, &plan).unwrap();
+    let environment = table(hosts::environment, &results, &plan).unwrap();
     assert!(environment.note.contains("Not known: machine, architecture, caches, highest frequency, governor"));
     let what: Vec<&str> = column(&environment, "what").iter().map(|cell| cell.text.as_str()).collect();
     assert!(what.contains(&"target vsns") && !what.contains(&"governor"));
@@ -196,7 +205,7 @@ fn the_environment_is_grouped_and_keeps_details_small() {
         folder: String::new(),
         trials: Vec::new(),
     };
-    let table = named("environment", &input).unwrap();
+    let table = hosts::environment(&input).unwrap();
     assert_eq!(table.rows.iter().filter(|row| row.begins).count(), 4);
     let small = |what: &str| {
         let row = table.rows.iter().find(|row| row.cells[0].text == what).unwrap();
@@ -214,9 +223,9 @@ fn repeats_that_disagree_are_not_one_word() {
     let mut results = example::results(&plan);
     results.trials[0].generator.limit = "cpu".to_owned();
     results.trials[1].consistency.linearizable = "yes".to_owned();
-    let generator = table("generator", &results, &plan).unwrap();
-    assert_eq!(column(&generator, "held back by")[0], &Cell::new("cpu, none").toned(Tone::Bad));
-    let consistency = table("consistency", &results, &plan).unwrap();
+    let generator = table(hosts::generator, &results, &plan).unwrap();
+    assert_eq!(column(&generator, "limited by")[0], &Cell::new("cpu, none").toned(Tone::Bad));
+    let consistency = table(verdicts::consistency, &results, &plan).unwrap();
     assert_eq!(column(&consistency, "linearizable")[0].text, "differs between repeats");
 }
 
@@ -227,7 +236,7 @@ fn outages_show_intervals_overshoot_and_what_was_degraded() {
     outage.baseline_ci95 = Some([63_500.0, 64_300.0]);
     outage.lost_operations_ci95 = Some([5_900.0, 6_340.0]);
     (outage.degraded_s, outage.overshoot_ratio, outage.overshoot_until_s) = (Some(0.25), Some(1.5), Some(2.0));
-    let outages = table("outages", &results, &plan).unwrap();
+    let outages = table(outages::outages, &results, &plan).unwrap();
     assert_eq!(column(&outages, "lost operations")[0], &Cell::new("6,120").with("5,900–6,340"));
     assert_eq!(column(&outages, "baseline")[0], &Cell::new("63,900/s").with("63,500–64,300/s"));
     assert_eq!(column(&outages, "degraded")[0].text, "250 ms");
@@ -237,9 +246,9 @@ fn outages_show_intervals_overshoot_and_what_was_degraded() {
 #[test]
 fn what_no_fault_explains_has_a_table_of_its_own() {
     let (plan, mut results) = one_crash();
-    assert_eq!(table("disturbances", &results, &plan), None);
+    assert_eq!(table(outages::disturbances, &results, &plan), None);
     results.trials[0].disturbances = vec![example::disturbance()];
-    let disturbances = table("disturbances", &results, &plan).unwrap();
+    let disturbances = table(outages::disturbances, &results, &plan).unwrap();
     assert_eq!(column(&disturbances, "at")[0].text, "22.5 s");
     assert_eq!(column(&disturbances, "failed")[0], &Cell::new("40").toned(Tone::Bad));
     assert_eq!(column(&disturbances, "recovered after")[0].text, "1.2 s");
@@ -250,22 +259,22 @@ fn a_fault_that_occurred_often_enough_has_its_distribution() {
     let (plan, mut results) = one_crash();
     let point = results.trials[0].point.clone();
     results.outages = vec![example::distribution(None, &point, 2)];
-    assert_eq!(table("recovery", &results, &plan), None, "two are two figures");
+    assert_eq!(table(outages::recovery, &results, &plan), None, "two are two figures");
     results.outages = vec![example::distribution(None, &point, 9)];
-    let recovery = table("recovery", &results, &plan).unwrap();
+    let recovery = table(outages::recovery, &results, &plan).unwrap();
     assert_eq!(column(&recovery, "recovered after")[0], &Cell::new("120 ms").with("80–200 ms"));
     assert_eq!(column(&recovery, "longest")[0].text, "400 ms");
     results.outages[0].never_back = 2;
-    let recovery = table("recovery", &results, &plan).unwrap();
+    let recovery = table(outages::recovery, &results, &plan).unwrap();
     assert_eq!(column(&recovery, "longest")[0], &Cell::new("never").with("2 of 9").toned(Tone::Bad));
 }
 
 #[test]
 fn cost_shows_the_peak_and_a_cheaper_point_if_that_is_elsewhere() {
     let (plan, mut results) = one_crash();
-    assert_eq!(table("cost", &results, &plan), None);
+    assert_eq!(table(sweeps::cost, &results, &plan), None);
     results.costs = example::costs();
-    let cost = table("cost", &results, &plan).unwrap();
+    let cost = table(sweeps::cost, &results, &plan).unwrap();
     let texts = |head: &str| column(&cost, head).into_iter().map(|cell| cell.text.clone()).collect::<Vec<_>>();
     assert_eq!(texts("curve"), ["pi2c", "devx"]);
     assert_eq!(
@@ -283,7 +292,7 @@ fn cost_shows_the_peak_and_a_cheaper_point_if_that_is_elsewhere() {
     (results.costs[1].cheapest, results.costs[0].cheapest) = (false, true);
     results.costs[2].lacks = Some("Price is not known: no [price] in profile `x` for n1.".to_owned());
     results.costs[3].price_per_million_cycles = None;
-    let cost = table("cost", &results, &plan).unwrap();
+    let cost = table(sweeps::cost, &results, &plan).unwrap();
     let which: Vec<&str> = column(&cost, "at").into_iter().map(|cell| cell.small.as_str()).collect();
     assert_eq!(which, ["cheapest", "peak", "peak, cheapest"]);
     assert_eq!(column(&cost, "price/million")[2], &Cell::new(numbers::NONE));
@@ -305,7 +314,7 @@ fn cost_says_where_the_watts_and_the_price_of_each_profile_come_from() {
     };
     let bare = experiment::profile::Profile { name: "bare".to_owned(), ..Default::default() };
     plan.trials[0].lab.profiles = vec![share.clone(), share, bare];
-    let cost = table("cost", &results, &plan).unwrap();
+    let cost = table(sweeps::cost, &results, &plan).unwrap();
     let said = "41.7 W (the blade's share (6 VMs)); EUR 833 over 5 years (an article)";
     assert_eq!(cost.terms.last().unwrap(), &("xeon".to_owned(), said.to_owned()));
     assert_eq!(cost.terms.iter().filter(|(term, _)| term == "xeon" || term == "bare").count(), 1);
@@ -315,13 +324,13 @@ fn cost_says_where_the_watts_and_the_price_of_each_profile_come_from() {
 fn energy_stands_beside_the_warm_up_where_it_is_known() {
     let (plan, mut results) = one_crash();
     let heads = |results: &Results| -> Vec<String> {
-        table("warmup", results, &plan).unwrap().columns.into_iter().map(|column| column.head).collect()
+        table(operations::warmup, results, &plan).unwrap().columns.into_iter().map(|column| column.head).collect()
     };
     assert!(!heads(&results).contains(&"energy/cycle".to_owned()));
     results.trials[0].cost.joules_per_cycle = Some(0.2);
     results.trials[0].cost.with_warmup.joules_per_cycle = Some(0.25);
     assert!(heads(&results).contains(&"cycles/s".to_owned()), "a cycle of several operations");
-    let warmup = table("warmup", &results, &plan).unwrap();
+    let warmup = table(operations::warmup, &results, &plan).unwrap();
     let index = warmup.columns.iter().position(|column| column.head == "energy/cycle").unwrap();
     let [after, with] = &warmup.rows[0].cells[index..index + 2] else { panic!("{warmup:?}") };
     assert_eq!((after.text.as_str(), with.text.as_str(), with.small.as_str()), ("200 mJ", "250 mJ", "+25 %"));

@@ -1,14 +1,16 @@
 //! Tables of what is judged: what the consistency checks found, what the article says, the gates, and every trial.
 
+use crate::tables::tone_of;
 use experiment::plan;
 use record::events::Ending;
 use record::results::{Claim, Holds, PooledConsistency, ReplicaTable, Results, Steady, Trial};
+use text::Tone;
 
-use super::{Cell, Column, Row, Table, TableKind, Tone, begins, label_cells, label_columns, trust_word};
-use crate::groups::{Group, groups, plain, trial_name};
-use crate::{ReportInput, numbers};
-
-pub const CONSISTENCY: TableKind = TableKind { name: "consistency", place: 4, fill: consistency };
+use super::{Cell, Column, Row, Table, trust_word};
+use crate::ReportInput;
+use analysis::groups::{Group, groups, trial_name};
+use text::numbers;
+use text::of_json;
 
 const MANY: usize = 12;
 /// Groups of which examples are shown.
@@ -79,29 +81,17 @@ const EXAMPLES: [(&str, ExamplesOf); 2] = [
     ("Diverged keys, for example", |trial| &trial.consistency.diverged_examples),
 ];
 
-fn consistency(input: &ReportInput) -> Option<Table> {
+pub fn consistency(input: &ReportInput) -> Option<Table> {
     let (results, groups) = (input.results, groups(input.results, input.plan));
     if !results.trials.iter().any(checked) {
         return None;
     }
     let figures: Vec<&VerdictColumn> =
         FIGURES.iter().filter(|figure| results.trials.iter().any(|trial| (figure.is_known)(trial))).collect();
-    let mut columns = label_columns(&groups);
-    columns.extend(figures.iter().map(|figure| Column::numeric(figure.head, figure.explained).brief()));
-    let row = |(index, group): (usize, &Group)| {
-        let mut cells = label_cells(group, &groups);
-        cells.extend(figures.iter().map(|figure| (figure.cell)(group, results)));
-        Row { cells, begins: begins(index, &groups) }
-    };
-    let rows: Vec<Row> = groups.iter().enumerate().map(row).collect();
-    Some(Table {
-        title: "Consistency".to_owned(),
-        note: note(results, &groups),
-        columns,
-        folded: rows.len() > MANY,
-        rows,
-        terms: figures.iter().map(|figure| (figure.head.to_owned(), figure.explained.to_owned())).collect(),
-    })
+    let columns = figures.iter().map(|figure| Column::numeric(figure.head, figure.explained).brief()).collect();
+    let row = |group: &Group| vec![figures.iter().map(|figure| (figure.cell)(group, results)).collect()];
+    let table = Table::new("Consistency", note(results, &groups), columns);
+    Some(table.by_group(&groups, row)?.folded_beyond(MANY).explained())
 }
 
 /// Who could not be asked, and examples of what was lost or differs.
@@ -154,8 +144,7 @@ fn rate(found: Option<&PooledConsistency>) -> Cell {
         Some([_, high]) if found.is_some_and(|found| found.wrong == Some(0)) => {
             cell.with(format!("at most {}", numbers::number(high)))
         }
-        Some([low, high]) => cell.with(numbers::from_to(&numbers::number(low), &numbers::number(high))),
-        None => cell,
+        ends => cell.over(ends, numbers::number),
     }
 }
 
@@ -214,39 +203,22 @@ fn some(group: &Group, of_what: &str, of: ExamplesOf) -> Option<String> {
     Some(format!("{of_what}{place}: {}.", examples.join("; ")))
 }
 
-pub const CLAIMS: TableKind = TableKind { name: "claims", place: 5, fill: claims };
-
-fn claims(input: &ReportInput) -> Option<Table> {
+pub fn claims(input: &ReportInput) -> Option<Table> {
     let claims = &input.results.claims;
-    if claims.is_empty() {
-        return None;
-    }
-    let mut columns = ["the article says", "that is", "this run says", "holds here"].map(Column::text).to_vec();
+    let mut columns = ["claim", "that is", "this run", "holds"].map(Column::text).to_vec();
     columns[1].brief = false;
     let planned = |claim: &Claim, index: usize| {
         let same = |planned: &&plan::Claim| planned.says == claim.says && *planned.metric == *claim.metric;
         input.plan.claims.get(index).filter(same).or_else(|| input.plan.claims.iter().find(same))
     };
-    let rows = claims
-        .iter()
-        .enumerate()
-        .map(|(index, claim)| Row { cells: claim_row(claim, planned(claim, index)), begins: false });
-    Some(Table {
-        title: "The article says, this run says".to_owned(),
-        note: "Other hardware gives other numbers: what matters is whether the shape holds. Below a figure its range over the trials; of a \
-               function, such as peak(a), its 95 % interval."
-            .to_owned(),
-        columns,
-        rows: rows.collect(),
-        terms: vec![
-            (
-                "not shown".to_owned(),
-                "the trials disagree, or the edge of what is claimed lies inside the 95 % interval".to_owned(),
-            ),
-            ("not measured".to_owned(), "this run does not measure it".to_owned()),
-        ],
-        folded: false,
-    })
+    let rows = claims.iter().enumerate().map(|(index, claim)| Row::of(claim_row(claim, planned(claim, index))));
+    let note = "Other hardware gives other numbers. What matters is whether the shape holds. Below a figure stands its range over the \
+                trials, or the 95 % interval of a function such as peak(a).";
+    let table = Table::new("Claims", note, columns).filled(rows.collect())?;
+    Some(table.with_terms(&[
+        ("not shown", "the trials disagree, or the edge of what is claimed lies inside the 95 % interval"),
+        ("not measured", "this run does not measure it"),
+    ]))
 }
 
 fn claim_row(claim: &Claim, planned: Option<&plan::Claim>) -> Vec<Cell> {
@@ -264,9 +236,9 @@ fn claim_row(claim: &Claim, planned: Option<&plan::Claim>) -> Vec<Cell> {
 /// What this run says, with its range or why there is none.
 pub fn said(claim: &Claim) -> Cell {
     let write = |value| numbers::by_metric(&claim.metric, value);
-    let range = claim.range.filter(|[least, most]| write(*least) != write(*most));
-    let range = range.map(|[least, most]| numbers::from_to(&write(least), &write(most)));
-    let small = [range.unwrap_or_default(), claim.note.clone()].into_iter().filter(|text| !text.is_empty());
+    let small = [numbers::interval(claim.range, write).unwrap_or_default(), claim.note.clone()]
+        .into_iter()
+        .filter(|text| !text.is_empty());
     Cell::of(claim.value, write).with(small.collect::<Vec<_>>().join("; "))
 }
 
@@ -298,18 +270,12 @@ pub fn asked(metric: &str, range: &plan::MetricRange) -> String {
 
 /// `variant is wait, target.with.state is ets`.
 pub fn filter(filter: &std::collections::BTreeMap<String, serde_json::Value>) -> String {
-    let parts: Vec<String> = filter.iter().map(|(path, value)| format!("{path} is {}", plain(value))).collect();
+    let parts: Vec<String> = filter.iter().map(|(path, value)| format!("{path} is {}", of_json(value))).collect();
     parts.join(", ")
 }
 
-pub const REQUIREMENTS: TableKind = TableKind { name: "requirements", place: 6, fill: requirements };
-
-fn requirements(input: &ReportInput) -> Option<Table> {
-    let requirements = &input.results.requirements;
-    if requirements.is_empty() {
-        return None;
-    }
-    let rows = requirements.iter().enumerate().map(|(index, requirement)| {
+pub fn requirements(input: &ReportInput) -> Option<Table> {
+    let rows = input.results.requirements.iter().enumerate().map(|(index, requirement)| {
         let planned = input.plan.requirements.get(index).filter(|planned| *planned.metric == *requirement.metric);
         let filter = planned.map_or_else(String::new, |planned| filter(&planned.filter));
         let asked =
@@ -321,66 +287,35 @@ fn requirements(input: &ReportInput) -> Option<Table> {
                 Cell::new("not measured").toned(Tone::Muted).with(requirement.unmeasured.clone().unwrap_or_default())
             }
         };
-        Row {
-            cells: vec![
-                Cell::new(requirement.metric.clone()).with(filter),
-                Cell::new(asked),
-                worst,
-                Cell::new(word).toned(tone),
-            ],
-            begins: false,
-        }
+        let metric = Cell::new(requirement.metric.clone()).with(filter);
+        Row::of(vec![metric, Cell::new(asked), worst, Cell::new(word).toned(tone)])
     });
-    Some(Table {
-        title: "Requirements".to_owned(),
-        note: "What was not measured does not hold.".to_owned(),
-        columns: ["required", "asked", "worst value", "met"].map(Column::text).to_vec(),
-        rows: rows.collect(),
-        terms: Vec::new(),
-        folded: false,
-    })
+    let columns = ["required", "asked", "worst value", "met"].map(Column::text).to_vec();
+    Table::new("Requirements", "A requirement that was not measured is violated.", columns).filled(rows.collect())
 }
 
-pub const TRIALS: TableKind = TableKind { name: "trials", place: 55, fill: trials };
-
-fn trials(input: &ReportInput) -> Option<Table> {
-    if input.results.trials.is_empty() {
-        return None;
-    }
-    let rows: Vec<Row> = input
-        .results
-        .trials
-        .iter()
-        .map(|trial| {
-            let (ended, tone) = match trial.ended {
-                Some(Ending::Done) => ("done", Tone::Plain),
-                Some(Ending::Interrupted) => ("interrupted", Tone::Doubtful),
-                Some(Ending::Failed) => ("failed", Tone::Bad),
-                None => ("records end in the middle", Tone::Bad),
-            };
-            let measured =
-                trial.measured_s.map(|[from, to]| format!("{} to {}", numbers::moment(from), numbers::moment(to)));
-            let started = input.trials.iter().find(|series| series.trial == trial.id).and_then(|s| s.start_unix_s());
-            let cells = vec![
-                Cell::new(trial.id.clone()).with(trial_name(trial, input.results, input.plan)),
-                Cell::of(started, numbers::utc),
-                Cell::new(ended).toned(tone),
-                Cell::of(measured, |measured| measured).with(trial.steady.as_ref().map(how).unwrap_or_default()),
-                Cell::new(trust_word(trial.verdict.is))
-                    .toned(Tone::of(trial.verdict.is))
-                    .with(trial.verdict.reasons.join("; ")),
-            ];
-            Row { cells, begins: false }
-        })
-        .collect();
-    Some(Table {
-        title: "Trials".to_owned(),
-        note: "In the order in which they ran.".to_owned(),
-        columns: ["trial", "load started", "ended", "figures taken from", "verdict"].map(Column::text).to_vec(),
-        folded: rows.len() > MANY,
-        rows,
-        terms: Vec::new(),
-    })
+pub fn trials(input: &ReportInput) -> Option<Table> {
+    let row = |trial: &Trial| {
+        let (ended, tone) = match trial.ended {
+            Some(Ending::Done) => ("done", Tone::Plain),
+            Some(Ending::Interrupted) => ("interrupted", Tone::Doubtful),
+            Some(Ending::Failed) => ("failed", Tone::Bad),
+            None => ("records end in the middle", Tone::Bad),
+        };
+        let measured = |[from, to]: [f64; 2]| format!("{} to {}", numbers::moment(from), numbers::moment(to));
+        let started = input.trials.iter().find(|series| series.trial == trial.id).and_then(|s| s.start_unix_s());
+        let verdict = Cell::new(trust_word(trial.verdict.is)).toned(tone_of(trial.verdict.is));
+        Row::of(vec![
+            Cell::new(trial.id.clone()).with(trial_name(trial, input.results, input.plan)),
+            Cell::of(started, numbers::utc),
+            Cell::new(ended).toned(tone),
+            Cell::of(trial.measured_s, measured).with(trial.steady.as_ref().map(how).unwrap_or_default()),
+            verdict.with(trial.verdict.reasons.join("; ")),
+        ])
+    };
+    let columns = ["trial", "load started", "ended", "figures taken from", "verdict"].map(Column::text).to_vec();
+    let table = Table::new("Trials", "In the order in which they ran.", columns);
+    Some(table.filled(input.results.trials.iter().map(row).collect())?.folded_beyond(MANY))
 }
 
 /// How the end of the warm-up was found, and what came of it.

@@ -5,10 +5,11 @@ use experiment::plan::Plan;
 use hdrhistogram::Histogram;
 use record::results::{Generator, Quantiles, Results, Trial};
 
-use super::summary::{lines, partial, redirected, verdict};
-use super::{answer, capital, visible};
-use crate::groups::{operations, planned};
-use crate::numbers;
+use super::summary::{partial, redirected, verdict};
+use analysis::answer;
+use analysis::groups::{operations, planned};
+use text::numbers;
+use text::{capital, hanging, visible};
 
 /// Columns of the terminal that are used.
 const WIDTH: usize = 80;
@@ -25,7 +26,7 @@ const FIGURE: usize = 9;
 /// operations, if there were any.
 #[must_use]
 pub fn at_a_glance(results: &Results, plan: &Plan, latency_ns: Option<&Histogram<u64>>, colour: bool) -> String {
-    let mut parts = vec![lines(&answer::beside_the_verdict(results, plan), "  ", "  ", WIDTH)];
+    let mut parts = vec![hanging(&answer::beside_the_verdict(results, plan), "  ", "  ", WIDTH)];
     if let Some(trial) = results.trials.first().filter(|trial| operations(trial) + trial.outcomes.unfinished > 0) {
         let at_rate = planned(plan, &trial.id).and_then(|trial| trial.load.as_ref()?.rate.as_ref()).is_some();
         parts.push(requests(trial) + &outcomes(trial) + &causes(trial) + &redirects(trial));
@@ -114,7 +115,7 @@ fn latencies(trial: &Trial, at_rate: bool) -> String {
     let mut table = set("", &heads.map(str::to_owned)) + &set("latency", &figures(latency));
     if at_rate && let Some(service) = &trial.service_us {
         table.push_str(&set("service", &figures(service)));
-        table.push_str(&lines(FROM_WHEN_DUE, "  ", "  ", WIDTH));
+        table.push_str(&hanging(FROM_WHEN_DUE, "  ", "  ", WIDTH));
     }
     table
 }
@@ -145,12 +146,12 @@ fn generator(generator: &Generator) -> Option<String> {
     };
     let told: Vec<String> = [cpu, late, dropped, limit].into_iter().flatten().collect();
     (!told.is_empty())
-        .then(|| lines(&format!("{}.", capital(&told.join(", "))), "  generator: ", "             ", WIDTH))
+        .then(|| hanging(&format!("{}.", capital(&told.join(", "))), "  generator: ", "             ", WIDTH))
 }
 
 /// What a line is about, and beside it a text of as many lines as it needs.
 fn line(head: &str, text: &str) -> String {
-    lines(text, &format!("  {head:HEAD$}"), &" ".repeat(HEAD + 2), WIDTH)
+    hanging(text, &format!("  {head:HEAD$}"), &" ".repeat(HEAD + 2), WIDTH)
 }
 
 const NS_PER_US: f64 = 1e3;
@@ -363,7 +364,7 @@ mod tests {
         };
         results.partial = Some("the run was interrupted: 0 of 1 trials are complete".to_owned());
         // As analysis writes it into the results, for whoever reads no more than that.
-        results.answer = answer(&results, &plan);
+        results.answer = answer::answer(&results, &plan);
         let text = glance(&plan, &results, None);
         assert!(
             text.starts_with("  This result must not be used, for 2 reasons below. This is a partial result."),

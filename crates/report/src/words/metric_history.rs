@@ -1,11 +1,12 @@
 //! What `history` prints: each figure over the runs, with its changes where they happened and what else changed then.
 
 use record::metric_history::{Changed, CourseRun, FigureChange, FigureSeries, MetricHistory};
+use text::Tone;
 
-use super::listed;
-use super::summary::{plain, set};
-use crate::tables::{Cell, Column, Row, Table, Tone};
-use crate::{groups, numbers};
+use super::summary::set;
+use crate::tables::{Cell, Column, Row, Table};
+use text::listed;
+use text::{numbers, without_controls};
 
 /// Columns of the terminal that are used at most.
 const WIDTH: usize = 100;
@@ -20,7 +21,7 @@ pub fn course(course: &MetricHistory, colour: bool) -> String {
     if course.series.is_empty() {
         parts.push("no usable trial has any of the figures\n".to_owned());
     }
-    super::visible(&parts.join("\n")).into_owned()
+    text::visible(&parts.join("\n")).into_owned()
 }
 
 fn heading(course: &MetricHistory) -> String {
@@ -34,11 +35,11 @@ fn heading(course: &MetricHistory) -> String {
         1 => "1 change point".to_owned(),
         many => format!("{many} change points"),
     };
-    format!("{}\n{runs}: {found}\n", plain(&course.title))
+    format!("{}\n{runs}: {found}\n", without_controls(&course.title))
 }
 
 fn section(course: &MetricHistory, series: &FigureSeries, colour: bool) -> String {
-    let point = series.point.iter().map(|(path, value)| format!("{path} = {}", groups::plain(value)));
+    let point = series.point.iter().map(|(path, value)| format!("{path} = {}", text::of_json(value)));
     let place: Vec<String> = series.variant.iter().cloned().chain(point).collect();
     let place = if place.is_empty() { String::new() } else { format!(" ({})", place.join(", ")) };
     let rows = course.runs.iter().zip(&series.values).enumerate().map(|(index, (run, value))| {
@@ -55,7 +56,7 @@ fn section(course: &MetricHistory, series: &FigureSeries, colour: bool) -> Strin
         rows: rows.collect(),
         ..Table::default()
     };
-    format!("{}{}\n{}", plain(&series.metric), plain(&place), set(&table, WIDTH, colour))
+    format!("{}{}\n{}", without_controls(&series.metric), without_controls(&place), set(&table, WIDTH, colour))
 }
 
 /// The folder's name, without the way to it.
@@ -89,7 +90,7 @@ fn named(changed: &[Changed]) -> Option<String> {
     if changed.len() > NAMED {
         fields.push(format!("{} more", changed.len() - NAMED));
     }
-    (!fields.is_empty()).then(|| listed(&fields))
+    (!fields.is_empty()).then(|| listed(&fields, "and"))
 }
 
 #[cfg(test)]

@@ -2,16 +2,40 @@
 
 use experiment::plan::Plan;
 use record::results::{Results, Trial};
+use text::Tone;
 
-use super::{answer, meaning, visible};
-use crate::groups::groups;
-use crate::tables::{self, Cell, Column, Table, Tone, comparison};
-use crate::{ReportInput, numbers};
+use super::meaning;
+use crate::ReportInput;
+use crate::tables::{Cell, Column, Table, TableOf, comparison, outages, sweeps, verdicts};
+use analysis::answer::answer;
+use analysis::groups::groups;
+use text::{hanging, numbers, visible, without_controls, wrapped};
 
 /// Columns of the terminal that are used at most.
 const WIDTH: usize = 100;
 /// Rows of the tables of outages and differences at most; beyond, they are on the page only.
 const LONG: usize = 12;
+
+/// A table, how many rows it may have here, and what is said instead of more.
+type SummaryTable = (TableOf, usize, fn(usize, &Results) -> String);
+
+/// The tables below the comparison.
+const TABLES: [SummaryTable; 10] = [
+    (sweeps::safe_loads, usize::MAX, rows),
+    (sweeps::search, usize::MAX, rows),
+    (comparison::differences, LONG, |_, results| comparison::count(&results.comparisons)),
+    (sweeps::scaling, usize::MAX, rows),
+    (sweeps::crossings, sweeps::MANY_CROSSINGS, rows),
+    (sweeps::cost, usize::MAX, rows),
+    (outages::outages, LONG, |many, _| format!("{many} of them")),
+    (outages::disturbances, LONG, |many, _| format!("{many} of them")),
+    (verdicts::claims, usize::MAX, rows),
+    (verdicts::requirements, usize::MAX, rows),
+];
+
+fn rows(many: usize, _: &Results) -> String {
+    format!("{many} rows")
+}
 
 /// The summary, at most 100 columns wide, ending in a newline; with the terminal's colours if `colour`.
 #[must_use]
@@ -23,32 +47,15 @@ pub fn summary(results: &Results, plan: &Plan, colour: bool) -> String {
     if !groups.is_empty() && plan.find.is_none() {
         let table = comparison::comparison_of(&groups);
         parts.push(match table.folded {
-            true => format!("{}: {} rows, on the page\n", table.title, table.rows.len()),
+            true => format!("{}: {}, on the page\n", table.title, rows(table.rows.len(), results)),
             false => section("", &set(&table, WIDTH, colour)),
         });
     }
-    const TABLES: [&str; 10] = [
-        "safe_loads",
-        "search",
-        "differences",
-        "scaling",
-        "crossings",
-        "cost",
-        "outages",
-        "disturbances",
-        "claims",
-        "requirements",
-    ];
-    for name in TABLES {
-        let Some(table) = tables::named(name, &input) else { continue };
-        parts.push(if matches!(name, "outages" | "disturbances") && table.rows.len() > LONG {
-            format!("{}: {} of them, on the page\n", table.title, table.rows.len())
-        } else if name == "crossings" && table.folded {
-            format!("{}: {} rows, on the page\n", table.title, table.rows.len())
-        } else if name == "differences" && table.rows.len() > LONG {
-            format!("{}: {}, on the page\n", table.title, comparison::count(&results.comparisons))
-        } else {
-            section(&table.title, &set(&table, WIDTH, colour))
+    for (of, most, rows) in TABLES {
+        let Some(table) = of(&input) else { continue };
+        parts.push(match table.rows.len() {
+            many if many <= most => section(&table.title, &set(&table, WIDTH, colour)),
+            many => format!("{}: {}, on the page\n", table.title, rows(many, results)),
         });
     }
     parts.push(redirects(results));
@@ -71,7 +78,7 @@ fn redirects(results: &Results) -> String {
         numbers::count(count),
         told.join(", ")
     );
-    lines(&text, "", "      ", WIDTH)
+    hanging(&text, "", "      ", WIDTH)
 }
 
 /// Statuses of redirects, and how many there were of each.
@@ -81,14 +88,14 @@ pub fn redirected(trial: &Trial) -> impl Iterator<Item = (&str, u64)> {
 }
 
 fn heading(results: &Results) -> String {
-    lines(&results.title, "", "", WIDTH) + &lines(&results.asks, "", "", WIDTH)
+    hanging(&results.title, "", "", WIDTH) + &hanging(&results.asks, "", "", WIDTH)
 }
 
 /// The answer, wrapped.
 fn finding(results: &Results, plan: &Plan) -> String {
     // The one that was written into the results, so that terminal, file and page say the same.
     let answer = if results.answer.is_empty() { answer(results, plan) } else { results.answer.clone() };
-    lines(&answer, "  ", "  ", WIDTH)
+    hanging(&answer, "  ", "  ", WIDTH)
 }
 
 /// The verdict with its reasons and what can be done about each.
@@ -97,9 +104,9 @@ pub(super) fn verdict(results: &Results, colour: bool, width: usize) -> String {
     let word = toned(word, if colour { tone } else { Tone::Plain });
     let mut text = format!("{word}: {}\n", meaning(results));
     for (index, reason) in results.verdict.reasons.iter().enumerate() {
-        text.push_str(&lines(reason, "  - ", "    ", width));
+        text.push_str(&hanging(reason, "  - ", "    ", width));
         if let Some(remedy) = results.verdict.remedies.get(index) {
-            text.push_str(&lines(remedy, "    -> ", "       ", width));
+            text.push_str(&hanging(remedy, "    -> ", "       ", width));
         }
     }
     text
@@ -108,21 +115,11 @@ pub(super) fn verdict(results: &Results, colour: bool, width: usize) -> String {
 /// What is missing of the run, if anything.
 pub(super) fn partial(results: &Results, width: usize) -> String {
     let partial = results.partial.as_ref();
-    partial.map_or_else(String::new, |partial| lines(&format!("partial: {partial}"), "", "  ", width))
+    partial.map_or_else(String::new, |partial| hanging(&format!("partial: {partial}"), "", "  ", width))
 }
 
 fn section(title: &str, table: &str) -> String {
     if title.is_empty() { table.to_owned() } else { format!("{title}\n{table}") }
-}
-
-/// Wrapped; the first line begins with `first`, the others with `rest`.
-pub(super) fn lines(text: &str, first: &str, rest: &str, width: usize) -> String {
-    let wrapped = wrapped(&plain(text), width - first.len().max(rest.len()));
-    let lines = wrapped.iter().enumerate().map(|(index, line)| {
-        let indent = if index == 0 { first } else { rest };
-        format!("{indent}{line}").trim_end().to_owned() + "\n"
-    });
-    if text.trim().is_empty() { String::new() } else { lines.collect() }
 }
 
 const GAP: &str = "  ";
@@ -151,7 +148,7 @@ impl<'a> SettingColumn<'a> {
         let text = |cell: &Cell, column: &Column| {
             let wanted = with_ranges && column.numeric && !cell.small.is_empty();
             let text = if wanted { format!("{} ({})", cell.text, cell.small) } else { cell.text.clone() };
-            plain(&text)
+            without_controls(&text)
         };
         let rows: Vec<_> = table
             .rows
@@ -163,8 +160,8 @@ impl<'a> SettingColumn<'a> {
             })
             .collect();
         let widths = columns.iter().enumerate().map(|(index, column)| {
-            let cells = rows.iter().map(|(_, cells)| length(&cells[index].0));
-            cells.chain([length(&column.head)]).max().unwrap_or(0)
+            let cells = rows.iter().map(|(_, cells)| text::width(&cells[index].0));
+            cells.chain([text::width(&column.head)]).max().unwrap_or(0)
         });
         let widths = widths.collect();
         Self { columns, rows, widths }
@@ -207,7 +204,7 @@ impl<'a> SettingColumn<'a> {
             let mut set = GAP.to_owned();
             for (index, column) in self.columns.iter().enumerate() {
                 let part = wrapped[index].get(line).map_or("", String::as_str);
-                let room = " ".repeat(self.widths[index].saturating_sub(length(part)));
+                let room = " ".repeat(self.widths[index].saturating_sub(text::width(part)));
                 let part = if colour { toned(part, cells[index].1) } else { part.to_owned() };
                 set.push_str(&if column.numeric { room + &part } else { part + &room });
                 set.push_str(GAP);
@@ -229,36 +226,4 @@ pub fn toned(text: &str, tone: Tone) -> String {
         Tone::Muted => "2",
     };
     if text.is_empty() { String::new() } else { format!("\x1b[{code}m{text}\x1b[0m") }
-}
-
-/// Lines of at most `width` characters, broken between words where that is possible.
-pub fn wrapped(text: &str, width: usize) -> Vec<String> {
-    let mut lines = Vec::new();
-    let mut line = String::new();
-    for word in text.split_whitespace() {
-        if !line.is_empty() && length(&line) + 1 + length(word) > width {
-            lines.push(std::mem::take(&mut line));
-        }
-        if !line.is_empty() {
-            line.push(' ');
-        }
-        // A word that is wider than the column is cut.
-        for character in word.chars() {
-            if length(&line) == width.max(1) {
-                lines.push(std::mem::take(&mut line));
-            }
-            line.push(character);
-        }
-    }
-    lines.push(line);
-    lines
-}
-
-/// Without control characters, which would let a target steer the terminal.
-pub fn plain(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
-}
-
-fn length(text: &str) -> usize {
-    text.chars().count()
 }

@@ -1,6 +1,7 @@
 //! Tests of answers and summaries: what they say of results of every shape.
 #![allow(clippy::unwrap_used)]
 
+use analysis::answer::{answer, sweeps};
 use experiment::plan::Plan;
 use record::results::{Crossing, Lead, Results, SafeLoad, Scaling, ScalingPoint, Trust, Verdict};
 
@@ -199,7 +200,7 @@ fn a_search_has_its_tables_and_its_chart() {
         ..SafeLoad::default()
     }];
     let text = summary(&results, &plan, false);
-    assert!(text.contains("12,300") && text.contains("says nothing") && text.contains("64,000"), "{text}");
+    assert!(text.contains("12,300") && text.contains("no result") && text.contains("64,000"), "{text}");
     plan.find = Some(
         serde_json::from_value(serde_json::json!({
             "highest": "load.rate", "surviving": ["nothing lost"],
@@ -235,13 +236,6 @@ fn colour_is_only_given_when_asked_for_and_targets_cannot_steer_the_terminal() {
     let text = summary(&results, &plan, false);
     assert!(!text.chars().any(|c| c.is_control() && c != '\n'));
     assert!(summary(&results, &plan, true).contains("\u{1b}[32mvalid\u{1b}[0m"));
-}
-
-#[test]
-fn long_words_are_cut_and_lines_wrapped() {
-    assert_eq!(summary::wrapped("aa bbb cccccccc", 5), ["aa", "bbb", "ccccc", "ccc"]);
-    assert_eq!(summary::wrapped("", 5), [""]);
-    assert_eq!(listed(&["a".to_owned(), "b".to_owned(), "c".to_owned()]), "a, b and c");
 }
 
 /// A curve over agents with a knee at 24, or one that still rises.
@@ -311,7 +305,7 @@ fn a_line_that_holds_nowhere_is_said_plainly() {
     let words = "`async_dirty` carries not even 1 agent healthy; there `wrong_per_1000_cycles` breaks. `sync_dirty` carries 40 agents \
                  (95 % interval 36–44) healthy and not even 1 agent with one member down; beyond it `wrong_per_1000_cycles` breaks.";
     assert!(said.starts_with(words), "{said}");
-    let table = crate::tables::named("safe_loads", &input(&results, &plan)).expect("a table");
+    let table = crate::tables::sweeps::safe_loads(&input(&results, &plan)).expect("a table");
     assert_eq!(table.rows[0].cells[2].text, "not even 1");
 }
 

@@ -5,7 +5,9 @@ use conduct::{Observer, ProgressEvent, SecondTotals};
 use hdrhistogram::Histogram;
 use indicatif::{ProgressBar, ProgressStyle};
 use record::events::What;
-use report::{numbers, words};
+use report::words;
+
+use text::numbers;
 
 use crate::commands::hit;
 use crate::output;

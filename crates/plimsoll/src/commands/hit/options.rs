@@ -1,7 +1,6 @@
 //! The options of `plimsoll hit`, read and checked, everything that is wrong with them at once; and the experiment that they are, as a
 //! file has it: the way from one line to a file.
 
-use std::fmt::Write as _;
 use std::path::Path;
 
 use experiment::catalog::{Field, Operation, Protocol};
@@ -472,28 +471,28 @@ fn certificates(file: &Path) -> Result<String, OptionProblem> {
 pub fn experiment(asked: &HitOptions) -> String {
     let title = format!("{} {}{}", asked.method.to_ascii_uppercase(), asked.place.service, asked.place.path);
     let mut head = vec![
-        ("title", quoted(&title)),
-        ("asks", quoted("How many requests per second, and how fast are they answered?")),
+        ("title", text::toml_string(&title)),
+        ("asks", text::toml_string("How many requests per second, and how fast are they answered?")),
     ];
     if !asked.secrets.is_empty() {
-        let names: Vec<String> = asked.secrets.iter().map(|name| quoted(name)).collect();
+        let names: Vec<String> = asked.secrets.iter().map(|name| text::toml_string(name)).collect();
         head.push(("secret", format!("[{}]", names.join(", "))));
     }
     head.extend(asked.seed.map(|seed| ("seed", seed.to_string())));
-    let mut load = vec![("agents", asked.agents.to_string()), ("time", quoted(&asked.time))];
+    let mut load = vec![("agents", asked.agents.to_string()), ("time", text::toml_string(&asked.time))];
     load.extend(asked.rate.map(|rate| ("rate", rate_text(rate))));
-    load.extend(asked.timeout.as_ref().map(|timeout| ("timeout", quoted(timeout))));
+    load.extend(asked.timeout.as_ref().map(|timeout| ("timeout", text::toml_string(timeout))));
     load.extend(connections_text(&asked.connections));
-    load.push(("warmup", quoted(&asked.warmup)));
+    load.push(("warmup", text::toml_string(&asked.warmup)));
     load.extend(asked.threads.map(|threads| ("threads", threads.to_string())));
-    let mut target = vec![("url", quoted(&asked.place.service))];
+    let mut target = vec![("url", text::toml_string(&asked.place.service))];
     target.extend(tls_text(&asked.connections.tls).map(|tls| ("tls", tls)));
     let headers = asked.headers.iter().map(|(name, value)| (format!("header.{name}"), value.clone()));
     let with: Vec<(String, String)> = std::iter::once(("path".to_owned(), asked.place.path.clone()))
         .chain(headers)
         .chain(asked.body.clone().map(|body| ("body".to_owned(), body)))
         .collect();
-    let mut step = vec![("call", quoted(&asked.method)), ("with", table(&with))];
+    let mut step = vec![("call", text::toml_string(&asked.method)), ("with", table(&with))];
     if !asked.expects.is_empty() {
         step.push(("expect", table(&asked.expects)));
     }
@@ -522,9 +521,9 @@ fn connections_text(connections: &ConnectionOptions) -> Vec<(&'static str, Strin
 
 /// An inline table, if there is anything to say.
 fn tls_text(tls: &TlsOptions) -> Option<String> {
-    let ca = tls.ca.as_ref().map(|file| format!("ca = {}", quoted(file)));
+    let ca = tls.ca.as_ref().map(|file| format!("ca = {}", text::toml_string(file)));
     let insecure = tls.is_insecure.then(|| "insecure = true".to_owned());
-    let server_name = tls.server_name.as_ref().map(|name| format!("server_name = {}", quoted(name)));
+    let server_name = tls.server_name.as_ref().map(|name| format!("server_name = {}", text::toml_string(name)));
     let said: Vec<String> = [ca, insecure, server_name].into_iter().flatten().collect();
     (!said.is_empty()).then(|| format!("{{ {} }}", said.join(", ")))
 }
@@ -537,7 +536,8 @@ fn lines(pairs: &[(&str, String)]) -> String {
 
 /// An inline table of texts.
 fn table(pairs: &[(String, String)]) -> String {
-    let pairs: Vec<String> = pairs.iter().map(|(name, value)| format!("{} = {}", key(name), quoted(value))).collect();
+    let pairs: Vec<String> =
+        pairs.iter().map(|(name, value)| format!("{} = {}", key(name), text::toml_string(value))).collect();
     format!("{{ {} }}", pairs.join(", "))
 }
 
@@ -550,25 +550,5 @@ fn key(name: &str) -> String {
         Some((field, rest)) => is_bare(field) && is_bare(rest),
         None => is_bare(name),
     };
-    if bare { name.to_owned() } else { quoted(name) }
-}
-
-/// A basic string of TOML, in one line.
-fn quoted(text: &str) -> String {
-    let mut quoted = String::from("\"");
-    for character in text.chars() {
-        match character {
-            '"' => quoted.push_str("\\\""),
-            '\\' => quoted.push_str("\\\\"),
-            '\n' => quoted.push_str("\\n"),
-            '\r' => quoted.push_str("\\r"),
-            '\t' => quoted.push_str("\\t"),
-            control if control.is_control() => {
-                let _ = write!(quoted, "\\u{:04X}", u32::from(control));
-            }
-            other => quoted.push(other),
-        }
-    }
-    quoted.push('"');
-    quoted
+    if bare { name.to_owned() } else { text::toml_string(name) }
 }

@@ -2,10 +2,7 @@
 
 use record::results::Comparison;
 
-use super::{listed, quoted};
-use crate::groups::plain;
-use crate::numbers;
-use crate::tables::Tone;
+use text::{Tone, code, listed, numbers, of_json};
 
 /// From here on a ratio is said as a multiple.
 const MULTIPLE: f64 = 2.0;
@@ -20,7 +17,7 @@ const TOLD: usize = 4;
 pub fn verdict(comparison: &Comparison) -> (String, Tone) {
     if comparison.a_value.is_none() || comparison.b_value.is_none() {
         let lacks = if comparison.a_value.is_none() { &comparison.a } else { &comparison.b };
-        return (format!("not measured in {}", quoted(lacks)), Tone::Doubtful);
+        return (format!("not measured in {}", code(lacks)), Tone::Doubtful);
     }
     if comparison.significant {
         let better = comparison.better.as_deref() == Some(comparison.b.as_str()) && comparison.a != comparison.b;
@@ -30,7 +27,7 @@ pub fn verdict(comparison: &Comparison) -> (String, Tone) {
     match (comparison.p, comparison.detectable_pct, comparison.detectable) {
         (None, ..) => ("too few trials to tell".to_owned(), Tone::Muted),
         (Some(_), Some(pct), _) if pct > HUGE_PCT => {
-            ("no difference shown, nor would any but a huge one have been".to_owned(), Tone::Plain)
+            ("no difference shown; only a huge one would have been".to_owned(), Tone::Plain)
         }
         // Of what is 0 or nearly so, percentages tell little.
         (Some(_), _, Some(size)) => {
@@ -76,13 +73,13 @@ pub fn figure(metric: &str) -> &str {
     match metric {
         "throughput.operations_per_s" => "calls/s",
         "throughput.cycles_per_s" => "cycles/s",
-        "latency_us.p50" => "latency p50",
-        "latency_us.p99" => "latency p99",
+        "latency_us.p50" => "p50 latency",
+        "latency_us.p99" => "p99 latency",
         "failed_pct" => "failed",
-        "wrong_per_1000_cycles" => "wrong for 1,000 cycles",
+        "wrong_per_1000_cycles" => "wrong in 1,000 cycles",
         "consistency.lost_writes" => "lost writes",
         "faults.outage.failed" => "failed in outages",
-        "faults.outage.back_to_baseline_s" => "back to baseline",
+        "faults.outage.back_to_baseline_s" => "recovered after",
         other => other,
     }
 }
@@ -91,7 +88,7 @@ pub fn figure(metric: &str) -> &str {
 pub fn place(comparison: &Comparison) -> String {
     let parts = comparison.at.iter().map(|(path, value)| {
         let last = path.rsplit('.').next().unwrap_or(path);
-        format!("{last} {}", plain(value))
+        format!("{last} {}", of_json(value))
     });
     parts.collect::<Vec<_>>().join(", ")
 }
@@ -104,7 +101,7 @@ pub fn sentence(comparisons: &[Comparison]) -> Option<String> {
         return None;
     }
     let one_by_one = |found: &&Comparison| {
-        let (b, a) = (quoted(&found.b), quoted(&found.a));
+        let (b, a) = (code(&found.b), code(&found.a));
         let place = if found.at.is_empty() { String::new() } else { format!(" at {}", place(found)) };
         if found.significant {
             let (change, interval) = change(found);
@@ -116,7 +113,7 @@ pub fn sentence(comparisons: &[Comparison]) -> Option<String> {
     };
     if rates.len() <= TOLD {
         let parts: Vec<String> = rates.iter().map(one_by_one).collect();
-        return Some(super::capital(&format!("{}.", parts.join("; "))));
+        return Some(text::capital(&format!("{}.", parts.join("; "))));
     }
     let count = |better: bool| {
         let found = rates
@@ -127,7 +124,7 @@ pub fn sentence(comparisons: &[Comparison]) -> Option<String> {
     let (faster, slower) = (count(true), count(false));
     let mut parts = Vec::new();
     if faster > 0 {
-        parts.push(format!("faster than {} in {faster}", quoted(&rates[0].a)));
+        parts.push(format!("faster than {} in {faster}", code(&rates[0].a)));
     }
     if slower > 0 {
         parts.push(format!("slower in {slower}"));
@@ -137,15 +134,19 @@ pub fn sentence(comparisons: &[Comparison]) -> Option<String> {
         parts.push(format!("not shown to differ in {rest}"));
     }
     let others: Vec<String> = rates.iter().fold(Vec::new(), |mut names, found| {
-        let name = quoted(&found.b);
+        let name = code(&found.b);
         if !names.contains(&name) {
             names.push(name);
         }
         names
     });
     let were = if others.len() > 1 { "were" } else { "was" };
-    let who = if others.len() > TOLD { format!("{} others", others.len()) } else { listed(&others) };
-    Some(super::capital(&format!("of {} comparisons of throughput, {who} {were} {}.", rates.len(), listed(&parts))))
+    let who = if others.len() > TOLD { format!("{} others", others.len()) } else { listed(&others, "and") };
+    Some(text::capital(&format!(
+        "of {} comparisons of throughput, {who} {were} {}.",
+        rates.len(),
+        listed(&parts, "and")
+    )))
 }
 
 /// `12 % faster` and ` (9–15 %)`.
@@ -293,7 +294,7 @@ mod tests {
             (Comparison { b_value: None, ..ratio(p99, 1.0, [1.0, 1.0], false) }, "not measured in `b`", Tone::Doubtful),
             (
                 Comparison { detectable_pct: Some(4_000.0), ..ratio(p99, 1.4, [0.1, 20.0], false) },
-                "no difference shown, nor would any but a huge one have been",
+                "no difference shown; only a huge one would have been",
                 Tone::Plain,
             ),
         ] {

@@ -3,11 +3,9 @@
 
 use record::results::{Crossing, Lead, PointCost, Results, SafeLoad, Scaling};
 
-use super::{capital, listed, quoted, stopped};
-use crate::numbers;
-use crate::sweep_charts::{curve_name, short};
-use crate::tables::nowhere;
-use crate::tables::sweeps::{self, interval};
+use crate::groups::{curve_name, short};
+use text::numbers;
+use text::{capital, code, listed, stopped};
 
 /// Curves that are worded at most; the table has them all.
 const WORDED: usize = 4;
@@ -38,7 +36,7 @@ pub fn scaling(results: &Results) -> Vec<String> {
 fn of_curve(scaling: &Scaling) -> Option<String> {
     let (peak, at) = (scaling.peak_per_s?, numbers::number(scaling.peak_at?));
     let name = curve_name(&scaling.variant, &scaling.at);
-    let who = if scaling.variant.is_empty() && scaling.at.is_empty() { name } else { quoted(&name) };
+    let who = if scaling.variant.is_empty() && scaling.at.is_empty() { name } else { code(&name) };
     let unit = short(&scaling.over);
     let highest = format!("{}{}", numbers::rate(peak), range(scaling.peak_ci95, numbers::rate));
     Some(match scaling.knee {
@@ -56,10 +54,10 @@ fn range(ci95: Option<[f64; 2]>, write: fn(f64) -> String) -> String {
 }
 
 fn of_crossing(crossing: &Crossing) -> String {
-    let (a, b, unit) = (quoted(&crossing.a), quoted(&crossing.b), short(&crossing.over));
+    let (a, b, unit) = (code(&crossing.a), code(&crossing.b), short(&crossing.over));
     let at = match crossing.point.is_empty() {
         true => String::new(),
-        false => format!(" with {}", quoted(&curve_name("", &crossing.point))),
+        false => format!(" with {}", code(&curve_name("", &crossing.point))),
     };
     let ahead = Some(interval(crossing.ci95)).filter(|ahead| !ahead.is_empty());
     let ahead = ahead.map_or_else(String::new, |ahead| format!(" (95 % interval {ahead})"));
@@ -92,10 +90,10 @@ pub fn safe_loads(lines: &[SafeLoad]) -> Vec<String> {
 }
 
 fn line_of(variant: Option<&str>, lines: &[&SafeLoad]) -> String {
-    let who = variant.map_or_else(|| "it".to_owned(), quoted);
+    let who = variant.map_or_else(|| "it".to_owned(), code);
     let carried: Vec<String> = lines.iter().map(|line| format!("{} {}", carried(line), condition(line))).collect();
     let mut limits: Vec<String> = Vec::new();
-    for limit in lines.iter().filter(|line| met(line)).map(|line| quoted(&line.limited_by)) {
+    for limit in lines.iter().filter(|line| met(line)).map(|line| code(&line.limited_by)) {
         if !limits.contains(&limit) {
             limits.push(limit);
         }
@@ -104,9 +102,9 @@ fn line_of(variant: Option<&str>, lines: &[&SafeLoad]) -> String {
     let beyond = match limits.as_slice() {
         [] => String::new(),
         [only] => format!("; {place} {only} breaks"),
-        _ => format!("; {place} {} break", listed(&limits)),
+        _ => format!("; {place} {} break", listed(&limits, "and")),
     };
-    let mut text = stopped(&capital(&format!("{who} carries {}{beyond}", listed(&carried))));
+    let mut text = stopped(&capital(&format!("{who} carries {}{beyond}", listed(&carried, "and"))));
     // What kept a search from an edge is a sentence of its own: it may be long.
     for line in lines.iter().filter(|line| !met(line) && !line.limited_by.is_empty()) {
         let what = line.limited_by.trim_start_matches("the search: ");
@@ -153,7 +151,7 @@ fn condition(line: &SafeLoad) -> String {
         "" => "with its faults".to_owned(),
         "nothing lost" => "healthy".to_owned(),
         "one member down" => "with one member down".to_owned(),
-        fault => format!("with the fault {}", quoted(fault)),
+        fault => format!("with the fault {}", code(fault)),
     }
 }
 
@@ -172,7 +170,7 @@ pub fn cost_sentence(results: &Results) -> Option<String> {
         Some(numbers::money(cost.price_per_million_cycles?, cost.currency.as_deref().unwrap_or_default()))
     };
     let both = |value: &dyn Fn(&PointCost) -> Option<String>| Some((value(one)?, value(other)?));
-    let names = [one, other].map(|cost| quoted(&cost.variant));
+    let names = [one, other].map(|cost| code(&cost.variant));
     let parts = [
         both(&joules).map(|(a, b)| format!("a cycle takes {a} with {} and {b} with {}", names[0], names[1])),
         both(&price).map(|(a, b)| format!("a million cycles cost {a} with {} and {b} with {}", names[0], names[1])),
@@ -191,8 +189,8 @@ pub fn cost_line(results: &Results) -> Option<String> {
         let currency = cost.currency.as_deref().unwrap_or_default();
         let price = cost.price_per_million_cycles.map(|price| format!("{} a million", numbers::money(price, currency)));
         let figures: Vec<String> = joules.into_iter().chain(price).collect();
-        let name = sweeps::cost_name(cost);
-        let name = if name.is_empty() { name } else { format!("{}: ", quoted(&name)) };
+        let name = cost_name(cost);
+        let name = if name.is_empty() { name } else { format!("{}: ", code(&name)) };
         (!figures.is_empty()).then(|| format!("{name}{}", figures.join(", ")))
     };
     let peaks: Vec<String> = results.costs.iter().filter(|cost| cost.at_peak).filter_map(of_peak).collect();
@@ -200,4 +198,27 @@ pub fn cost_line(results: &Results) -> Option<String> {
     let more = if more > 0 { format!("; {more} more in the report") } else { String::new() };
     let named = peaks.iter().take(NAMED).cloned().collect::<Vec<_>>().join("; ");
     (!peaks.is_empty()).then(|| format!("Cost at the peak, modelled: {named}{more}."))
+}
+
+/// The lowest value that was tried, if the limits did not even hold there.
+pub fn nowhere(line: &SafeLoad) -> Option<f64> {
+    line.ci95[1].filter(|_| line.value.is_none())
+}
+
+/// `11.2–12.8`; an end that lies outside of the sweep is said to.
+pub fn interval(ci95: Option<[Option<f64>; 2]>) -> String {
+    match ci95.map(|ends| ends.map(|end| end.map(numbers::number))) {
+        None | Some([None, None]) => String::new(),
+        Some([Some(low), Some(high)]) => numbers::from_to(&low, &high),
+        Some([None, Some(high)]) => format!("at most {high}"),
+        Some([Some(low), None]) => format!("at least {low}"),
+    }
+}
+
+/// What tells it from other curves; may be empty.
+pub fn cost_name(cost: &PointCost) -> String {
+    let is_load = |path: &str| path.starts_with("load.");
+    let mut at = cost.point.clone();
+    at.retain(|path, _| !is_load(path));
+    if cost.variant.is_empty() && at.is_empty() { String::new() } else { curve_name(&cost.variant, &at) }
 }

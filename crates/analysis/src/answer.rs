@@ -1,12 +1,16 @@
 //! The answer: the finding in a few plain sentences, by rule; and the findings of one load, with faults or without. Whether the
 //! result may be used comes first.
 
+pub mod differing;
+mod side_by_side;
+pub mod sweeps;
+
 use experiment::plan::Plan;
 use record::results::{Disturbance, Emulated, Outage, Results, Trial, Trust, counting};
 
-use super::{differing, quoted, side_by_side, stopped, sweeps};
 use crate::groups::{FigureOf, Group, counted, groups, longest, operations, outages, planned};
-use crate::numbers;
+use text::numbers;
+use text::{code, stopped};
 
 /// The finding, with numbers. A void result begins with why it must not be used, a partial one with what is missing.
 #[must_use]
@@ -24,7 +28,7 @@ pub fn answer(results: &Results, plan: &Plan) -> String {
 
 /// The answer for whoever reads the verdict in the same breath: why the result must not be used, or what is missing, stands there.
 #[must_use]
-pub(super) fn beside_the_verdict(results: &Results, plan: &Plan) -> String {
+pub fn beside_the_verdict(results: &Results, plan: &Plan) -> String {
     let mut sentences = Vec::new();
     if results.verdict.is == Trust::Void {
         sentences.push(match results.verdict.reasons.len() {
@@ -79,8 +83,11 @@ fn emulation(results: &Results) -> Option<String> {
             profiles.push(profile.clone());
         }
     }
-    let hosts =
-        if profiles.is_empty() { "The hosts".to_owned() } else { format!("The hosts ({})", super::listed(&profiles)) };
+    let hosts = if profiles.is_empty() {
+        "The hosts".to_owned()
+    } else {
+        format!("The hosts ({})", text::listed(&profiles, "and"))
+    };
     let slowed =
         emulated.iter().all(|emulated| emulated.speed == first.speed) && (first.speed - 1.0).abs() > f64::EPSILON;
     let speed = if slowed { format!(", at {} of real speed", numbers::number(first.speed)) } else { String::new() };
@@ -131,7 +138,7 @@ fn of_load(group: &Group, plan: &Plan) -> String {
     if let Some(lost) = losses(group) {
         text.push_str(&format!("; {lost}"));
     }
-    super::capital(&stopped(&text))
+    text::capital(&stopped(&text))
 }
 
 /// `median of 3 repeats (range): `, or nothing.
@@ -187,7 +194,7 @@ pub fn fault(trial: &Trial) -> String {
     let mut names: Vec<String> = Vec::new();
     let mut victims: Vec<String> = Vec::new();
     for fault in trial.faults.iter().filter(|fault| fault.outage.is_some()) {
-        let (name, on) = (quoted(&fault.name), quoted(&fault.on));
+        let (name, on) = (code(&fault.name), code(&fault.on));
         if !names.contains(&name) {
             names.push(name);
         }
@@ -202,7 +209,7 @@ pub fn fault(trial: &Trial) -> String {
     match (names.as_slice(), trial.faults.len()) {
         ([one], 1) => format!("the fault {one}{on}"),
         ([one], times) => format!("the fault {one}{on}, {times} times,"),
-        (names, _) => format!("the faults {}{on}", super::listed(names)),
+        (names, _) => format!("the faults {}{on}", text::listed(names, "and")),
     }
 }
 
@@ -224,7 +231,7 @@ fn of_crash(group: &Group, plan: &Plan) -> String {
     }
     let parts = [Some(failures_felt(group)), back(group), losses(group)];
     text.push_str(&parts.into_iter().flatten().collect::<Vec<_>>().join("; "));
-    super::capital(&stopped(&text))
+    text::capital(&stopped(&text))
 }
 
 fn failures_felt(group: &Group) -> String {
@@ -294,5 +301,5 @@ pub fn disturbances(results: &Results) -> Option<String> {
     } else {
         "nothing planned explains"
     };
-    Some(format!("Service broke off {times}{trials} in a way that {cause}: {}.", super::listed(&felt)))
+    Some(format!("Service broke off {times}{trials} in a way that {cause}: {}.", text::listed(&felt, "and")))
 }

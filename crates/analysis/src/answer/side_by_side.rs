@@ -3,10 +3,9 @@
 
 use record::results::{OutageDistribution, Results, Trial};
 
-use super::{capital, listed, quoted};
-use crate::groups::{FigureOf, Group, MedianRange, counted, operations, outages};
-use crate::numbers;
-use crate::run_charts::{label, repeated};
+use crate::groups::{FigureOf, Group, MedianRange, counted, label, operations, outages, repeated};
+use text::numbers;
+use text::{capital, code, listed};
 
 /// Names listed in a sentence at most.
 const NAMED: usize = 6;
@@ -65,7 +64,7 @@ fn failures(groups: &[Group]) -> String {
         return format!("No call failed in any of {trials} trials.");
     };
     let all = numbers::count_in_words(operations(worst.trial));
-    let worst = format!("the worst was {} with {} of {all} calls failed", quoted(&worst.group.name()), worst.count());
+    let worst = format!("the worst was {} with {} of {all} calls failed", code(&worst.group.name()), worst.count());
     match split(groups, failed) {
         Some(split) => format!("No call failed with {}; {worst}.", names(split.dimension, &split.clean)),
         None => {
@@ -128,7 +127,7 @@ fn where_any(groups: &[Group], what: &str, value: FigureOf, of: Option<FigureOf>
             let (dirty, clean) = (names(dimension, &dirty), names("", &clean));
             capital(&format!("{what} with {dirty} ({up_to}), none with {clean}."))
         }
-        None => capital(&format!("{what} in some cases ({up_to}, with {}).", quoted(&worst.group.name()))),
+        None => capital(&format!("{what} in some cases ({up_to}, with {}).", code(&worst.group.name()))),
     })
 }
 
@@ -200,12 +199,12 @@ fn values_of(groups: &[Group], dimension: usize) -> Vec<String> {
 
 /// `‹wait› and ‹fail fast›`, `state ‹ets›`: a variant needs no word before its name.
 fn names(dimension: &str, names: &[String]) -> String {
-    let mut shown: Vec<String> = names.iter().take(NAMED).map(|name| quoted(name)).collect();
+    let mut shown: Vec<String> = names.iter().take(NAMED).map(|name| code(name)).collect();
     if names.len() > NAMED {
         shown.push(format!("{} others", names.len() - NAMED));
     }
     let before = if matches!(dimension, "" | "variant") { String::new() } else { format!("{dimension} ") };
-    before + &listed(&shown)
+    before + &listed(&shown, "and")
 }
 
 /// What the trials of one value of a dimension say together.
@@ -227,10 +226,10 @@ fn wrong_answers(groups: &[Group]) -> Option<String> {
     dirty.sort_by(|a, b| b.per_1000().unwrap_or(0.0).total_cmp(&a.per_1000().unwrap_or(0.0)));
     let counts: Vec<String> = dirty.iter().map(|one| format!("{} with {}", one.rate(), named(one))).collect();
     let of = if dirty.iter().all(|one| one.per_1000().is_some()) { " for 1,000 cycles" } else { "" };
-    let mut text = format!("wrong answers{of}: {}", listed(&counts));
+    let mut text = format!("wrong answers{of}: {}", listed(&counts, "and"));
     let none: Vec<String> = clean.iter().map(|one| format!("{}{}", named(one), one.in_cycles())).collect();
     if !none.is_empty() {
-        text.push_str(&format!("; none with {}", listed(&none)));
+        text.push_str(&format!("; none with {}", listed(&none, "and")));
     }
     Some(capital(&format!("{text}.")))
 }
@@ -276,7 +275,7 @@ pub fn recoveries(results: &Results, plan: &experiment::plan::Plan) -> Vec<Strin
     let of_fault = |fault: &&str| {
         let named: Vec<(String, &OutageDistribution)> = repeated(results)
             .filter(|of| of.fault == *fault && of.figures.contains_key(BACK))
-            .map(|of| (quoted(&label(of, plan)), of))
+            .map(|of| (code(&label(of, plan)), of))
             .collect();
         (named.len() > 1).then(|| outages_of(fault, &named))
     };
@@ -284,10 +283,10 @@ pub fn recoveries(results: &Results, plan: &experiment::plan::Plan) -> Vec<Strin
 }
 
 fn outages_of(fault: &str, named: &[(String, &OutageDistribution)]) -> String {
-    let fault = quoted(fault);
+    let fault = code(fault);
     if named.len() <= WORDED {
         let parts: Vec<String> = named.iter().map(|(name, of)| format!("with {name} {}", figures(of))).collect();
-        return capital(&format!("how long until service was as before {fault}: {}.", parts.join("; ")));
+        return capital(&format!("recovery after {fault}: {}.", parts.join("; ")));
     }
     // Of many, the one that was quickest and the one that took longest.
     let never: Vec<String> = named.iter().filter(|(_, of)| of.never_back > 0).map(|(name, _)| name.clone()).collect();
@@ -303,7 +302,7 @@ fn outages_of(fault: &str, named: &[(String, &OutageDistribution)]) -> String {
     }
     match never.len() {
         0 => {}
-        1..=WORDED => parts.push(format!("not always with {}", listed(&never))),
+        1..=WORDED => parts.push(format!("not always with {}", listed(&never, "and"))),
         count => parts.push(format!("not always in {count} of {} cases", named.len())),
     }
     capital(&format!("after {fault} {}.", parts.join("; ")))
@@ -330,113 +329,4 @@ fn figures(of: &OutageDistribution) -> String {
     };
     let parts: Vec<String> = [usual, worst].into_iter().flatten().collect();
     format!("{}, of {}", parts.join(" and "), numbers::count(of.count))
-}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::BTreeMap;
-
-    use experiment::plan::Plan;
-    use record::results::{OutageDistribution, Results};
-    use serde_json::json;
-
-    use crate::words::answer;
-    use crate::{ReportInput, example};
-
-    fn input<'a>(results: &'a Results, plan: &'a Plan) -> ReportInput<'a> {
-        ReportInput { results, plan, environment: None, folder: String::new(), trials: Vec::new() }
-    }
-
-    /// Four modes at two rates of the link: dirty ones give wrong answers, in so many of 1,000 cycles of each of two trials.
-    pub(crate) fn modes() -> (Plan, Results) {
-        let rates: &[&str] = &["1gbit", "5mbit"];
-        let modes = ["sync_dirty", "async_dirty", "transaction", "sync_transaction"];
-        let plan = example::plan(&modes, &[("lab.port.distribution.rate", rates)], 2);
-        let mut results = example::results(&plan);
-        for trial in &mut results.trials {
-            let wrong = match (trial.variant.as_deref(), trial.point["lab.port.distribution.rate"].as_str()) {
-                (Some("async_dirty"), Some("5mbit")) => 20,
-                (Some("async_dirty"), _) => 4,
-                (Some("transaction"), Some("5mbit")) => 2,
-                _ => 0,
-            };
-            (trial.cycles, trial.outcomes.wrong, trial.consistency.wrong) = (Some(1_000), wrong, Some(wrong));
-            trial.consistency.cycles = Some(1_000);
-            trial.wrong_per_1000_cycles = Some(wrong as f64);
-        }
-        (plan, results)
-    }
-
-    #[test]
-    fn modes_that_gave_wrong_answers_are_told_from_those_that_gave_none() {
-        let (plan, mut results) = modes();
-        let said = answer(&results, &plan);
-        let words = "Wrong answers for 1,000 cycles: 12 with `async_dirty` and 1 with `transaction`; none with `sync_dirty` in 4,000 \
-                 cycles and `sync_transaction` in 4,000 cycles.";
-        assert!(said.contains(words), "{said}");
-        let table = crate::tables::named("outcomes", &input(&results, &plan)).expect("a table");
-        let row = &table.rows[3];
-        let cells: Vec<&str> = row.cells.iter().map(|cell| cell.text.as_str()).collect();
-        assert_eq!(cells[..3], ["async_dirty", "5mbit", "2,000"]);
-        assert_eq!((cells[6], cells[8]), ("40", "20"));
-        // Without counted cycles the answers are counted.
-        results.trials.iter_mut().for_each(|trial| (trial.cycles, trial.consistency.cycles) = (None, None));
-        let said = answer(&results, &plan);
-        assert!(
-            said.contains("Wrong answers: 48 with `async_dirty` and 4 with `transaction`; none with `sync_dirty` and"),
-            "{said}"
-        );
-        results.trials.iter_mut().for_each(|trial| (trial.outcomes.wrong, trial.consistency.wrong) = (0, Some(0)));
-        assert!(
-            !answer(&results, &plan).contains("rong answers")
-                && crate::tables::named("outcomes", &input(&results, &plan)).is_none()
-        );
-    }
-
-    #[test]
-    fn of_variants_that_nobody_looked_into_nothing_is_said() {
-        let (plan, mut results) = modes();
-        for trial in &mut results.trials {
-            trial.consistency.diverged_keys = match trial.variant.as_deref() {
-                Some("async_dirty") => Some(3),
-                Some("transaction") => Some(0),
-                _ => None,
-            };
-        }
-        let said = answer(&results, &plan);
-        assert!(
-            said.contains(
-                "Keys differed between members in the end with `async_dirty` (up to 3), none with `transaction`."
-            ),
-            "{said}"
-        );
-    }
-
-    #[test]
-    fn each_modes_outages_are_said_apart() {
-        let (plan, mut results) = modes();
-        let point = |rate: &str| BTreeMap::from([("lab.port.distribution.rate".to_owned(), json!(rate))]);
-        results.outages = vec![
-            example::distribution(Some("sync_dirty"), &point("1gbit"), 10),
-            OutageDistribution { never_back: 2, ..example::distribution(Some("async_dirty"), &point("1gbit"), 12) },
-        ];
-        let said = answer(&results, &plan);
-        let words = "How long until service was as before `oops`: with `sync_dirty, 1gbit` 120 ms at the median (95 % interval 80–200 ms) and \
-                 400 ms at worst, of 10; with `async_dirty, 1gbit` 120 ms at the median (95 % interval 80–200 ms) and 2 times longer \
-                 than the trial, of 12.";
-        assert!(said.contains(words), "{said}");
-        results.outages = (1..=8)
-            .map(|seconds| {
-                let mut of = example::distribution(Some("sync_dirty"), &point(&format!("{seconds}mbit")), 10);
-                of.figures.values_mut().for_each(|spread| spread.p50 = Some(f64::from(seconds)));
-                OutageDistribution { never_back: u64::from(seconds == 8), ..of }
-            })
-            .collect();
-        let said = answer(&results, &plan);
-        let words = "After `oops` service was as before at the median in 1 s with `sync_dirty, 1mbit` to 8 s with `sync_dirty, 8mbit`; not always \
-                 with `sync_dirty, 8mbit`.";
-        assert!(said.contains(words), "{said}");
-        results.outages.truncate(1);
-        assert!(!answer(&results, &plan).contains("service was as before"), "one is no side by side");
-    }
 }

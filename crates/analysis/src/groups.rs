@@ -1,12 +1,14 @@
-//! What words and tables both need of the results: trials that differ only in their repeat, and their medians.
+//! One view of the trials of a run: which are repeats of each other, what tells the others apart, and the median and range of a figure
+//! over the trials that count.
 
 use std::collections::BTreeMap;
 
 use experiment::plan::{self, Plan};
-use record::results::{Fault, Outage, Results, Trial, Trust, counting};
+use record::results::{Fault, Outage, OutageDistribution, Results, Trial, Trust, counting};
 use serde_json::Value;
+use text::numbers;
 
-use crate::numbers;
+use crate::stats::quantiles::{largest, median};
 
 /// A figure of a trial, where it has it.
 pub type FigureOf = fn(&Trial) -> Option<f64>;
@@ -61,11 +63,8 @@ impl MedianRange {
     /// Of these values; `None` without any.
     pub fn of(mut values: Vec<f64>) -> Option<Self> {
         values.retain(|value| value.is_finite());
-        values.sort_by(f64::total_cmp);
-        let (&least, &most) = (values.first()?, values.last()?);
-        let middle = values.len() / 2;
-        let median = if values.len() % 2 == 1 { values[middle] } else { (values[middle - 1] + values[middle]) / 2.0 };
-        Some(Self { median, least, most, of: values.len() })
+        let least = values.iter().copied().min_by(f64::total_cmp)?;
+        Some(Self { median: median(&values)?, least, most: largest(values.iter().copied())?, of: values.len() })
     }
 
     /// The median, written by `write`, and the range where there is one.
@@ -83,24 +82,43 @@ impl MedianRange {
     }
 }
 
-/// The trials of a run by variant and point, in the order of the plan.
-pub fn groups<'a>(results: &'a Results, plan: &Plan) -> Vec<Group<'a>> {
-    let dimensions = dimensions(plan);
-    let mut groups: Vec<Group<'a>> = Vec::new();
-    // In the same order.
-    let mut counting = counting(&results.trials).into_iter().peekable();
-    for trial in &results.trials {
-        let labels = labels_of(&dimensions, trial);
-        let counts = counting.next_if(|next| std::ptr::eq(*next, trial));
-        match groups.iter_mut().find(|group| group.labels == labels) {
-            Some(group) => {
-                group.trials.push(trial);
-                group.counting.extend(counts);
+/// Trials of one variant, condition of a search, and point.
+pub(crate) struct TrialGroup<'a> {
+    /// Variant, if any.
+    pub variant: Option<&'a str>,
+    /// Swept path to value.
+    pub point: &'a BTreeMap<String, Value>,
+    /// At least one.
+    pub trials: Vec<&'a Trial>,
+}
+
+/// The trials that are repeats of each other, in the order in which they first come.
+pub(crate) fn repeats<'a>(trials: impl IntoIterator<Item = &'a Trial>) -> Vec<TrialGroup<'a>> {
+    let is_repeat = |a: &Trial, b: &Trial| (&a.variant, &a.surviving, &a.point) == (&b.variant, &b.surviving, &b.point);
+    let mut groups: Vec<TrialGroup<'a>> = Vec::new();
+    for trial in trials {
+        match groups.iter_mut().find(|group| is_repeat(group.trials[0], trial)) {
+            Some(group) => group.trials.push(trial),
+            None => {
+                groups.push(TrialGroup { variant: trial.variant.as_deref(), point: &trial.point, trials: vec![trial] });
             }
-            None => groups.push(Group { labels, trials: vec![trial], counting: counts.into_iter().collect() }),
         }
     }
     groups
+}
+
+/// The trials of a run by variant and point, in the order of the plan, told apart as the plan does.
+pub fn groups<'a>(results: &'a Results, plan: &Plan) -> Vec<Group<'a>> {
+    let dimensions = dimensions(plan);
+    // If none counts, all do.
+    let counting = counting(&results.trials);
+    let counts = |trial: &&Trial| counting.iter().any(|counting| std::ptr::eq(*counting, *trial));
+    let group = |group: TrialGroup<'a>| Group {
+        labels: labels_of(&dimensions, group.trials[0]),
+        counting: group.trials.iter().copied().filter(counts).collect(),
+        trials: group.trials,
+    };
+    repeats(&results.trials).into_iter().map(group).collect()
 }
 
 /// What tells trials apart: `variant`, then the swept paths in file order, each with a name as short as is unambiguous.
@@ -141,7 +159,7 @@ pub fn labels(
 ) -> Vec<(String, String)> {
     let value = |path: &Option<String>| match path {
         None => variant.unwrap_or_default().to_owned(),
-        Some(path) => point.get(path).map(plain).unwrap_or_default(),
+        Some(path) => point.get(path).map(text::of_json).unwrap_or_default(),
     };
     dimensions.iter().map(|(path, name)| (name.clone(), value(path))).collect()
 }
@@ -154,14 +172,6 @@ pub fn trial_name(trial: &Trial, results: &Results, plan: &Plan) -> String {
         parts.push(format!("repeat {}", trial.repeat));
     }
     parts.join(", ")
-}
-
-/// A JSON value without the quotes of a text.
-pub fn plain(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    }
 }
 
 /// A trial as it was planned.
@@ -203,61 +213,29 @@ pub fn counted(trial: &Trial, count: impl Fn(&Trial) -> u64) -> Option<f64> {
     (operations(trial) > 0).then(|| count(trial) as f64)
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::example;
+/// Fewest occurrences that make a distribution.
+const FEWEST: u64 = 3;
 
-    #[test]
-    fn repeats_fall_into_one_group_and_void_ones_do_not_count() {
-        let plan = example::plan(&["wait", "fail fast"], &[("target.with.state", &["process", "ets"])], 2);
-        let mut results = example::results(&plan);
-        results.trials[0].throughput.operations_per_s = Some(1.0);
-        results.trials[0].verdict.is = Trust::Void;
-        let groups = groups(&results, &plan);
-        assert_eq!(groups.len(), 4);
-        assert_eq!(groups[0].name(), "wait, process");
-        assert_eq!(groups[0].trials.len(), 2);
-        let spread = groups[0].spread(|trial| trial.throughput.operations_per_s).unwrap();
-        assert!((spread.of, spread.least > 1.0) == (1, true));
-        assert_eq!(trial_name(&results.trials[0], &results, &plan), "wait, process, repeat 1");
-    }
+/// The faults that occurred often enough.
+pub fn repeated(results: &Results) -> impl Iterator<Item = &OutageDistribution> {
+    results.outages.iter().filter(|of| of.count >= FEWEST)
+}
 
-    #[test]
-    fn paths_that_end_alike_keep_their_whole_name() {
-        let plan = example::plan(&[], &[("load.rate", &["1"]), ("lab.rate", &["2"]), ("load.agents", &["3"])], 1);
-        let names: Vec<String> = dimensions(&plan).into_iter().map(|(_, name)| name).collect();
-        assert_eq!(names, ["load.rate", "lab.rate", "agents"]);
-    }
+/// What tells it from the same fault elsewhere: variant and point; empty if there is only one.
+pub fn label(of: &OutageDistribution, plan: &Plan) -> String {
+    let labels = labels(&dimensions(plan), of.variant.as_deref(), &of.point);
+    labels.into_iter().map(|(_, value)| value).collect::<Vec<_>>().join(", ")
+}
 
-    #[test]
-    fn a_median_lies_between_and_ranges_that_read_the_same_are_not_shown() {
-        let spread = MedianRange::of(vec![3.0, 1.0, f64::NAN, 2.0, 10.0]).unwrap();
-        assert_eq!((spread.median, spread.least, spread.most, spread.of), (2.5, 1.0, 10.0, 4));
-        assert_eq!(spread.text(numbers::number), "2.5 (1–10)");
-        assert_eq!(spread.text(numbers::seconds), "2.5 s (1–10 s)");
-        assert_eq!(MedianRange::of(vec![5.0, 5.001]).unwrap().text(numbers::number), "5");
-        assert_eq!(MedianRange::of(Vec::new()), None);
-    }
+/// `pi, hosts 3`: what tells a curve from others; `throughput` where nothing does.
+pub fn curve_name(variant: &str, at: &BTreeMap<String, Value>) -> String {
+    let labels = at.iter().map(|(path, value)| format!("{} {}", short(path), text::of_json(value)));
+    let parts: Vec<String> =
+        std::iter::once(variant.to_owned()).filter(|name| !name.is_empty()).chain(labels).collect();
+    if parts.is_empty() { "throughput".to_owned() } else { parts.join(", ") }
+}
 
-    #[test]
-    fn only_attempts_beyond_the_first_are_retries() {
-        let plan = example::plan(&[], &[], 1);
-        let mut trial = example::results(&plan).trials.remove(0);
-        assert_eq!(retried(&trial), Some(0));
-        trial.attempts += 5;
-        assert_eq!(retried(&trial), Some(5));
-        assert_eq!(retried(&Trial::default()), None);
-    }
-
-    #[test]
-    fn one_outage_without_a_time_leaves_the_longest_unknown() {
-        let outage = |back| Some(Outage { back_to_baseline_s: back, ..Outage::default() });
-        let fault = |back| Fault { outage: outage(back), ..Fault::default() };
-        let mut trial = Trial { faults: vec![fault(Some(1.0)), fault(Some(2.0))], ..Trial::default() };
-        assert_eq!(longest(&trial, |outage| outage.back_to_baseline_s), Some(2.0));
-        trial.faults.push(fault(None));
-        assert_eq!(longest(&trial, |outage| outage.back_to_baseline_s), None);
-        assert_eq!(longest(&Trial::default(), |outage| outage.back_to_baseline_s), None);
-    }
+/// `agents` of `load.agents`.
+pub fn short(path: &str) -> &str {
+    path.rsplit('.').next().unwrap_or(path)
 }

@@ -1,20 +1,33 @@
 //! Numbers as a reader wants them: three significant digits, thousands grouped, a unit always. An absent number is [`NONE`],
 //! never 0.
 
-use experiment::quantity::grouped;
-
 /// Stands where nothing was measured.
 pub const NONE: &str = "–";
 
 /// Digits that a measurement is shown with.
 const SIGNIFICANT: i32 = 3;
 
+/// Digits in groups of three: `13,000`.
+#[must_use]
+pub fn grouped(digits: &str) -> String {
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
 /// A count, exactly: `11,234,567`.
+#[must_use]
 pub fn count(value: u64) -> String {
     grouped(&value.to_string())
 }
 
 /// A count in a sentence: exact below ten million, then `11.2 million`.
+#[must_use]
 pub fn count_in_words(value: u64) -> String {
     match value {
         0..10_000_000 => count(value),
@@ -24,16 +37,19 @@ pub fn count_in_words(value: u64) -> String {
 }
 
 /// A count that may be a median, so that a small one can lie between two whole numbers: `0.5`, `24,675`.
+#[must_use]
 pub fn median_count(value: f64) -> String {
     if value < 100.0 && value.fract() != 0.0 { number(value) } else { count(value.round().max(0.0) as u64) }
 }
 
 /// The same in a sentence.
+#[must_use]
 pub fn median_count_in_words(value: f64) -> String {
     if value < 1e7 { median_count(value) } else { count_in_words(value.round() as u64) }
 }
 
 /// Three significant digits, thousands grouped: `63,400`, `2.31`, `0.0123`.
+#[must_use]
 pub fn number(value: f64) -> String {
     if !value.is_finite() {
         return NONE.to_owned();
@@ -52,16 +68,19 @@ pub fn number(value: f64) -> String {
 }
 
 /// `63,400/s`.
+#[must_use]
 pub fn rate(value: f64) -> String {
     format!("{}/s", number(value))
 }
 
 /// Microseconds: `850 µs`, `2.31 ms`, `1.2 s`.
+#[must_use]
 pub fn micros(us: f64) -> String {
     seconds(us / 1e6)
 }
 
 /// Seconds: `850 µs`, `12.3 ms`, `1.2 s`, `4 min 20 s`.
+#[must_use]
 pub fn seconds(s: f64) -> String {
     let size = significant(s).abs();
     if size == 0.0 {
@@ -86,6 +105,7 @@ pub fn seconds(s: f64) -> String {
 }
 
 /// A moment on a trial's clock: `90 s`, `0.25 s`, always in seconds.
+#[must_use]
 pub fn moment(s: f64) -> String {
     let text = format!("{s:.3}");
     let text = text.trim_end_matches('0').trim_end_matches('.');
@@ -93,6 +113,7 @@ pub fn moment(s: f64) -> String {
 }
 
 /// Bytes in powers of a thousand: `5.12 MB`.
+#[must_use]
 pub fn bytes(value: f64) -> String {
     let units = ["B", "kB", "MB", "GB", "TB", "PB"];
     let (scaled, unit) = scaled_to(value, &units);
@@ -100,22 +121,26 @@ pub fn bytes(value: f64) -> String {
 }
 
 /// Joules: `850 µJ`, `12.3 mJ`, `1.2 J`, `2.5 kJ`.
+#[must_use]
 pub fn joules(value: f64) -> String {
     let (scaled, unit) = scaled_to(value * 1e6, &["µJ", "mJ", "J", "kJ", "MJ"]);
     format!("{} {unit}", number(scaled))
 }
 
 /// `EUR 0.0238`.
+#[must_use]
 pub fn money(amount: f64, currency: &str) -> String {
     format!("{currency} {}", number(amount)).trim_start().to_owned()
 }
 
 /// `97.3 %`.
+#[must_use]
 pub fn percent(value: f64) -> String {
     format!("{} %", number(value))
 }
 
 /// A change in percent, with its sign: `+1.20 %`, `−17.8 %`; less than a hundredth of a percent is none.
+#[must_use]
 pub fn change(pct: f64) -> String {
     match pct {
         pct if pct.abs() < 0.01 => "0 %".to_owned(),
@@ -125,23 +150,27 @@ pub fn change(pct: f64) -> String {
 }
 
 /// A share in percent; what is not all never reads as 100 %.
+#[must_use]
 pub fn share(part: u64, all: u64) -> String {
     let pct = 100.0 * part as f64 / all.max(1) as f64;
     if part < all && significant(pct) >= 100.0 { "> 99.9 %".to_owned() } else { percent(pct) }
 }
 
 /// The tick of an axis: `20k`, `1.5M`, `0.2`.
+#[must_use]
 pub fn tick(value: f64) -> String {
     let (scaled, unit) = scaled_to(value, &["", "k", "M", "G", "T"]);
     format!("{}{unit}", number(scaled))
 }
 
 /// What an option holds, written by `write`, or [`NONE`].
+#[must_use]
 pub fn or_none<T>(value: Option<T>, write: impl Fn(T) -> String) -> String {
     value.map_or_else(|| NONE.to_owned(), write)
 }
 
 /// A range of two written values: the unit is said once where both have the same.
+#[must_use]
 pub fn from_to(from: &str, to: &str) -> String {
     let unit = |text: &str| text.find([' ', '/']).map_or(text.len(), |at| at);
     let (of_from, of_to) = (unit(from), unit(to));
@@ -151,7 +180,15 @@ pub fn from_to(from: &str, to: &str) -> String {
     format!("{}{between}{to}", if same { &from[..of_from] } else { from })
 }
 
+/// `80–200 ms`, each end written by `write`; `None` without an interval, or where both ends read the same.
+#[must_use]
+pub fn interval(ends: Option<[f64; 2]>, write: impl Fn(f64) -> String) -> Option<String> {
+    let [low, high] = ends?.map(write);
+    (low != high).then(|| from_to(&low, &high))
+}
+
 /// A metric's value by the unit that ends its path (`latency_us.p99`, `rss_bytes`, `failed_pct`, `cost.watts`, …).
+#[must_use]
 pub fn by_metric(metric: &str, value: f64) -> String {
     let words: Vec<&str> = metric.split(['.', '(', ')', ',', ' ']).collect();
     let ends = |unit: &str| words.iter().any(|word| word.ends_with(unit));
@@ -209,6 +246,7 @@ const DAY_S: i64 = 86_400;
 
 /// `2026-11-20 10:31:05 UTC`. Days to dates as in Howard Hinnant, "chrono-compatible low-level date algorithms",
 /// `civil_from_days`.
+#[must_use]
 pub fn utc(unix_s: f64) -> String {
     let seconds = unix_s.floor() as i64;
     let (days, of_day) = (seconds.div_euclid(DAY_S), seconds.rem_euclid(DAY_S));

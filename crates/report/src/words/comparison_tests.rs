@@ -1,0 +1,108 @@
+//! Tests of the answer where variants or points are compared.
+#![allow(clippy::expect_used)]
+
+use std::collections::BTreeMap;
+
+use experiment::plan::Plan;
+use record::results::{OutageDistribution, Results};
+use serde_json::json;
+
+use crate::{ReportInput, example};
+use analysis::answer::answer;
+
+fn input<'a>(results: &'a Results, plan: &'a Plan) -> ReportInput<'a> {
+    ReportInput { results, plan, environment: None, folder: String::new(), trials: Vec::new() }
+}
+
+/// Four modes at two rates of the link: dirty ones give wrong answers, in so many of 1,000 cycles of each of two trials.
+pub(crate) fn modes() -> (Plan, Results) {
+    let rates: &[&str] = &["1gbit", "5mbit"];
+    let modes = ["sync_dirty", "async_dirty", "transaction", "sync_transaction"];
+    let plan = example::plan(&modes, &[("lab.port.distribution.rate", rates)], 2);
+    let mut results = example::results(&plan);
+    for trial in &mut results.trials {
+        let wrong = match (trial.variant.as_deref(), trial.point["lab.port.distribution.rate"].as_str()) {
+            (Some("async_dirty"), Some("5mbit")) => 20,
+            (Some("async_dirty"), _) => 4,
+            (Some("transaction"), Some("5mbit")) => 2,
+            _ => 0,
+        };
+        (trial.cycles, trial.outcomes.wrong, trial.consistency.wrong) = (Some(1_000), wrong, Some(wrong));
+        trial.consistency.cycles = Some(1_000);
+        trial.wrong_per_1000_cycles = Some(wrong as f64);
+    }
+    (plan, results)
+}
+
+#[test]
+fn modes_that_gave_wrong_answers_are_told_from_those_that_gave_none() {
+    let (plan, mut results) = modes();
+    let said = answer(&results, &plan);
+    let words = "Wrong answers for 1,000 cycles: 12 with `async_dirty` and 1 with `transaction`; none with `sync_dirty` in 4,000 \
+             cycles and `sync_transaction` in 4,000 cycles.";
+    assert!(said.contains(words), "{said}");
+    let table = crate::tables::operations::outcomes(&input(&results, &plan)).expect("a table");
+    let row = &table.rows[3];
+    let cells: Vec<&str> = row.cells.iter().map(|cell| cell.text.as_str()).collect();
+    assert_eq!(cells[..3], ["async_dirty", "5mbit", "2,000"]);
+    assert_eq!((cells[6], cells[8]), ("40", "20"));
+    // Without counted cycles the answers are counted.
+    results.trials.iter_mut().for_each(|trial| (trial.cycles, trial.consistency.cycles) = (None, None));
+    let said = answer(&results, &plan);
+    assert!(
+        said.contains("Wrong answers: 48 with `async_dirty` and 4 with `transaction`; none with `sync_dirty` and"),
+        "{said}"
+    );
+    results.trials.iter_mut().for_each(|trial| (trial.outcomes.wrong, trial.consistency.wrong) = (0, Some(0)));
+    assert!(
+        !answer(&results, &plan).contains("rong answers")
+            && crate::tables::operations::outcomes(&input(&results, &plan)).is_none()
+    );
+}
+
+#[test]
+fn of_variants_that_nobody_looked_into_nothing_is_said() {
+    let (plan, mut results) = modes();
+    for trial in &mut results.trials {
+        trial.consistency.diverged_keys = match trial.variant.as_deref() {
+            Some("async_dirty") => Some(3),
+            Some("transaction") => Some(0),
+            _ => None,
+        };
+    }
+    let said = answer(&results, &plan);
+    assert!(
+        said.contains(
+            "Keys differed between members in the end with `async_dirty` (up to 3), none with `transaction`."
+        ),
+        "{said}"
+    );
+}
+
+#[test]
+fn each_modes_outages_are_said_apart() {
+    let (plan, mut results) = modes();
+    let point = |rate: &str| BTreeMap::from([("lab.port.distribution.rate".to_owned(), json!(rate))]);
+    results.outages = vec![
+        example::distribution(Some("sync_dirty"), &point("1gbit"), 10),
+        OutageDistribution { never_back: 2, ..example::distribution(Some("async_dirty"), &point("1gbit"), 12) },
+    ];
+    let said = answer(&results, &plan);
+    let words = "Recovery after `oops`: with `sync_dirty, 1gbit` 120 ms at the median (95 % interval 80–200 ms) and \
+             400 ms at worst, of 10; with `async_dirty, 1gbit` 120 ms at the median (95 % interval 80–200 ms) and 2 times longer \
+             than the trial, of 12.";
+    assert!(said.contains(words), "{said}");
+    results.outages = (1..=8)
+        .map(|seconds| {
+            let mut of = example::distribution(Some("sync_dirty"), &point(&format!("{seconds}mbit")), 10);
+            of.figures.values_mut().for_each(|spread| spread.p50 = Some(f64::from(seconds)));
+            OutageDistribution { never_back: u64::from(seconds == 8), ..of }
+        })
+        .collect();
+    let said = answer(&results, &plan);
+    let words = "After `oops` service was as before at the median in 1 s with `sync_dirty, 1mbit` to 8 s with `sync_dirty, 8mbit`; not always \
+             with `sync_dirty, 8mbit`.";
+    assert!(said.contains(words), "{said}");
+    results.outages.truncate(1);
+    assert!(!answer(&results, &plan).contains("service was as before"), "one is no side by side");
+}

@@ -1,0 +1,61 @@
+//! Tests of how trials are grouped.
+#![allow(clippy::unwrap_used)]
+
+use analysis::groups::*;
+use record::results::{Fault, Outage, Trial, Trust};
+use text::numbers;
+
+use crate::example;
+
+#[test]
+fn repeats_fall_into_one_group_and_void_ones_do_not_count() {
+    let plan = example::plan(&["wait", "fail fast"], &[("target.with.state", &["process", "ets"])], 2);
+    let mut results = example::results(&plan);
+    results.trials[0].throughput.operations_per_s = Some(1.0);
+    results.trials[0].verdict.is = Trust::Void;
+    let groups = groups(&results, &plan);
+    assert_eq!(groups.len(), 4);
+    assert_eq!(groups[0].name(), "wait, process");
+    assert_eq!(groups[0].trials.len(), 2);
+    let spread = groups[0].spread(|trial| trial.throughput.operations_per_s).unwrap();
+    assert!((spread.of, spread.least > 1.0) == (1, true));
+    assert_eq!(trial_name(&results.trials[0], &results, &plan), "wait, process, repeat 1");
+}
+
+#[test]
+fn paths_that_end_alike_keep_their_whole_name() {
+    let plan = example::plan(&[], &[("load.rate", &["1"]), ("lab.rate", &["2"]), ("load.agents", &["3"])], 1);
+    let names: Vec<String> = dimensions(&plan).into_iter().map(|(_, name)| name).collect();
+    assert_eq!(names, ["load.rate", "lab.rate", "agents"]);
+}
+
+#[test]
+fn a_median_lies_between_and_ranges_that_read_the_same_are_not_shown() {
+    let spread = MedianRange::of(vec![3.0, 1.0, f64::NAN, 2.0, 10.0]).unwrap();
+    assert_eq!((spread.median, spread.least, spread.most, spread.of), (2.5, 1.0, 10.0, 4));
+    assert_eq!(spread.text(numbers::number), "2.5 (1–10)");
+    assert_eq!(spread.text(numbers::seconds), "2.5 s (1–10 s)");
+    assert_eq!(MedianRange::of(vec![5.0, 5.001]).unwrap().text(numbers::number), "5");
+    assert_eq!(MedianRange::of(Vec::new()), None);
+}
+
+#[test]
+fn only_attempts_beyond_the_first_are_retries() {
+    let plan = example::plan(&[], &[], 1);
+    let mut trial = example::results(&plan).trials.remove(0);
+    assert_eq!(retried(&trial), Some(0));
+    trial.attempts += 5;
+    assert_eq!(retried(&trial), Some(5));
+    assert_eq!(retried(&Trial::default()), None);
+}
+
+#[test]
+fn one_outage_without_a_time_leaves_the_longest_unknown() {
+    let outage = |back| Some(Outage { back_to_baseline_s: back, ..Outage::default() });
+    let fault = |back| Fault { outage: outage(back), ..Fault::default() };
+    let mut trial = Trial { faults: vec![fault(Some(1.0)), fault(Some(2.0))], ..Trial::default() };
+    assert_eq!(longest(&trial, |outage| outage.back_to_baseline_s), Some(2.0));
+    trial.faults.push(fault(None));
+    assert_eq!(longest(&trial, |outage| outage.back_to_baseline_s), None);
+    assert_eq!(longest(&Trial::default(), |outage| outage.back_to_baseline_s), None);
+}
