@@ -439,8 +439,8 @@ impl<P: Protocol> Agents<P> {
         let agent = &mut self.list[id];
         let mut next_ns = self.script.schedule.next_ns(agent.number - 1, agent.intended_ns, at.now_ns);
         // Where the starts are fixed it is the attempt that waits, and the operation is late.
-        if !self.script.schedule.is_fixed() {
-            next_ns = next_ns.max(at.connect_after_ns);
+        if next_ns < at.connect_after_ns && !self.script.schedule.is_fixed() {
+            next_ns = at.connect_after_ns;
         }
         agent.intended_ns = next_ns;
         if next_ns <= at.now_ns {
@@ -456,8 +456,9 @@ impl<P: Protocol> Agents<P> {
         let agent = &self.list[id];
         let step = &self.script.steps[agent.step];
         stats.end(step.name, end.outcome, agent.intended_ns, agent.sent(), now_ns);
-        let entry = self.history(id, end, now_ns);
-        stats.history.extend(entry);
+        if let Some(audit) = &step.audit {
+            stats.history.push(self.history(id, audit, end, now_ns));
+        }
     }
 
     /// After the end of an operation: to the next step of the cycle, or to its end.

@@ -76,8 +76,11 @@ impl<P: Protocol> Agents<P> {
             }
         };
         stats.attempt(name, cause);
-        let read = self.audited_value(id, answer);
-        let applied = self.applied(id, answer.result);
+        let is_audited = self.script.steps[step].audit.is_some();
+        let (read, applied) = match is_audited {
+            true => (self.audited_value(id, answer), self.applied(id, answer.result)),
+            false => (None, None),
+        };
         // What was sent is told before slots that it was made of are filled anew.
         self.record_end(id, OperationEnd { outcome, read, applied }, now_ns, stats);
         // A refusal that nobody expected leaves what is kept as it was, as it left the data.
@@ -241,11 +244,10 @@ pub fn told_audit(
 }
 
 impl<P: Protocol> Agents<P> {
-    /// The line of the agent's operation, if it is audited.
-    pub(super) fn history(&self, id: AgentId, end: OperationEnd, now_ns: u64) -> Option<HistoryEntry> {
+    /// The line of the agent's operation, which is audited so.
+    pub(super) fn history(&self, id: AgentId, audit: &Audit, end: OperationEnd, now_ns: u64) -> HistoryEntry {
         let agent = &self.list[id];
         let step = &self.script.steps[agent.step];
-        let audit = step.audit.as_ref()?;
         let source = source(agent, id, &self.script, &self.slots, &self.rows);
         let text = |template: &CompiledTemplate| {
             let mut value = Vec::new();
@@ -253,7 +255,7 @@ impl<P: Protocol> Agents<P> {
             String::from_utf8_lossy(&value).into_owned()
         };
         let is_measured = self.script.purpose == LoadPurpose::Measure;
-        Some(HistoryEntry {
+        HistoryEntry {
             at_s: now_ns as f64 / NS_PER_S as f64,
             by: if is_measured { By::Load } else { By::Prepare },
             agent: is_measured.then_some(agent.number),
@@ -267,7 +269,7 @@ impl<P: Protocol> Agents<P> {
             },
             outcome: end.outcome,
             applied: end.applied,
-        })
+        }
     }
 
     /// What an audited read found: the text of a failure is no value.
