@@ -1,5 +1,6 @@
-//! What is asked of the results: a path to the numbers of a trial, or a function over trials that are paired, compared or drawn
-//! as a curve. It is taken apart here once; that it names what there is, `gates` checks.
+//! What is asked of the results: a path to the numbers of a trial, or a function over trials that are
+//! paired, compared or drawn as a curve. It is taken apart here once; that it names what there is,
+//! `gates` checks.
 
 use core::fmt;
 use std::ops::Deref;
@@ -30,7 +31,8 @@ pub enum MetricTerm {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MetricPath(pub Vec<String>);
 
-/// A function with its arguments: variants (`None` where the file has none), swept paths, and what else its name says.
+/// A function with its arguments: variants (`None` where the file has none), swept paths, and what
+/// else its name says.
 #[derive(Debug, Clone, PartialEq)]
 #[expect(missing_docs, reason = "they are the functions' own names, which docs/formats.md explains")]
 pub enum MetricFunction {
