@@ -175,3 +175,28 @@ fn function(name: &str, arguments: &[&str]) -> Option<MetricFunction> {
         _ => return None,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{LawParameter, MetricExpression, MetricFunction as F, MetricTerm};
+
+    #[test]
+    fn metrics_are_taken_apart_and_kept_as_written() {
+        let own = |name: &str| Some(name.to_owned());
+        let function = MetricTerm::Function;
+        for (text, term) in [
+            ("latency_us.p99", MetricTerm::Path("latency_us.p99".into())),
+            ("peak()", function(F::Peak(None))),
+            ("usl( sigma, pi,load.agents )", function(F::Usl(LawParameter::Sigma, own("pi"), "load.agents".into()))),
+            ("retained(a.b, load.rate, 8)", function(F::Retained("a.b".into(), None, "load.rate".into(), 8.0))),
+            ("peek(pi)", MetricTerm::Unknown),
+            ("usl(kapa, pi, load.agents)", MetricTerm::Unknown),
+            ("peak(pi", MetricTerm::Unknown),
+        ] {
+            let json = format!("{text:?}");
+            let metric: MetricExpression = serde_json::from_str(&json).unwrap();
+            assert_eq!(*metric.term(), term, "{text}");
+            assert_eq!(serde_json::to_string(&metric).unwrap(), json);
+        }
+    }
+}
