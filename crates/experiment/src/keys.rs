@@ -1,5 +1,6 @@
-//! What a key of a section is, and the one place where each is declared: `section!` makes of a line the table that the
-//! checker, the JSON Schema and the reference are derived from, and the field of the plan with its reader.
+//! What a key of a section is, and how each is declared in one place: of a line, `section!` makes the
+//! table that the checker, the JSON Schema and the reference are derived from, and the field of the
+//! plan with its reader.
 
 use serde_json::{Value as Json, json};
 
@@ -188,9 +189,10 @@ pub(crate) const BIT_RATE: KeyType = KeyType::Quantity(Quantity::BitRate);
 /// ```
 ///
 /// - `wait = "50ms"` has a default and `wait = required` must be there; `: PAUSE` is the [`KeyType`].
-/// - `=> wait_s: f64` is the field, named as the key without `wait_s:`, in base units. `= |section| …` reads it in another
-///   way than [`crate::section::Section::get`]. A key without `=>` is read by hand, a line that begins with `=>` is a field without a key,
-///   and one without reader is left to be filled in.
+/// - `=> wait_s: f64` is the field, in base units; without `wait_s:` it is named as the key.
+///   `= |section| …` reads it in another way than [`crate::section::Section::get`]. A key without `=>`
+///   is read by hand. A line that begins with `=>` is a field without a key; without a reader it is
+///   left to be filled in.
 /// - Then its help, which is the field's documentation too, and what other tools call it.
 /// - `..OTHER: name, file = required;` has these keys of another section as well.
 ///
@@ -204,11 +206,15 @@ macro_rules! section {
 
     (@ $head:tt [$($keys:tt)*] $fields:tt
         ..$table:ident: $($key:ident $(= $need:tt)?),+; $($rest:tt)*) => {
-        section!(@ $head [$($keys)* $(find_const($table, stringify!($key)) $(.with(section!(@need $need)))?,)+] $fields $($rest)*);
+        section!(@ $head
+            [$($keys)* $(find_const($table, stringify!($key)) $(.with(section!(@need $need)))?,)+]
+            $fields $($rest)*);
     };
     (@ $head:tt $keys:tt [$($fields:tt)*]
         $(#[$attr:meta])* => $field:ident: $type:ty $(= $read:expr)?, $help:literal; $($rest:tt)*) => {
-        section!(@ $head $keys [$($fields)* $(#[$attr])* #[doc = $help] $field: $type = section!(@read "" $(, $read)?);] $($rest)*);
+        section!(@ $head $keys
+            [$($fields)* $(#[$attr])* #[doc = $help] $field: $type = section!(@read "" $(, $read)?);]
+            $($rest)*);
     };
     (@ $head:tt [$($keys:tt)*] [$($fields:tt)*]
         $(#[$attr:meta])* $key:ident $(= $need:tt)?: $kind:expr => $field:ident: $type:ty $(= $read:expr)?,

@@ -167,7 +167,8 @@ section! {
         after: Text => Option<String>, "The role that must be ready before this one starts";
         ready: Table(READY) => ready: Ready = |_| Ready::default(),
             "When it counts as ready; left out: its first port accepts a connection";
-        stop: Table(STOP) => stop: Stop = |process| process.section("stop").map_or_else(Stop::default, |stop| Stop::read(&stop)),
+        stop: Table(STOP)
+            => stop: Stop = |process| process.section("stop").map(|stop| Stop::read(&stop)).unwrap_or_default(),
             "How it is asked to stop";
     }
 }

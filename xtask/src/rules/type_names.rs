@@ -66,11 +66,10 @@ fn check(tree: &Tree) -> Vec<Violation> {
     violations
 }
 
-/// The type that a line at the outermost level declares.
+/// The type that a line declares, at the outermost level or in a `section!`.
 fn declared(line: &str) -> Option<&str> {
-    // `section!` in `experiment` declares a type and its keys: `pub struct Load = LOAD {`.
-    let is_section = line.trim_end().ends_with(" {") && line.contains(" = ");
-    if line.starts_with(char::is_whitespace) && !is_section {
+    let is_in_section = line.starts_with("    pub struct ") && line.contains(" = ");
+    if line.starts_with(char::is_whitespace) && !is_in_section {
         return None;
     }
     let mut words = line.split_whitespace().skip_while(|word| word.starts_with("pub") || *word == "unsafe");
@@ -86,7 +85,7 @@ mod tests {
     fn types_of_every_kind_are_seen() {
         assert_eq!(declared("pub(crate) struct Ring<'a> {"), Some("Ring"));
         assert_eq!(declared("type Way = usize;"), Some("Way"));
-        assert_eq!(declared("    pub struct Load = LOAD {"), Some("Load"));
+        assert_eq!(declared("    pub struct Feed = FEED {"), Some("Feed"));
         assert_eq!(declared("    type Item = u8;"), None);
         assert_eq!(declared("pub fn structure() {"), None);
     }

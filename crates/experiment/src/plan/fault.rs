@@ -36,10 +36,10 @@ section! {
             "Healed after so long; left out: it heals by itself, or at the end of the trial", ["duration", "lasts"];
         seed: Whole { min: 1, max: i64::MAX } => u64,
             "Own seed for the choice of victim; left out: from the trial's";
-        => label: String = |_| String::new(), "For charts";
-        => colour: String = |_| String::new(), "For charts, `#rrggbb`";
+        => label: String, "For charts";
+        => colour: String, "For charts, `#rrggbb`";
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-        => standing: bool = |_| false,
+        => standing: bool,
             "A condition and no event: there before the load begins, and until its end. `when` is not looked at then";
     }
 }

@@ -40,10 +40,10 @@ section! {
             "A search is complete when its 95 % interval is no wider than this";
         trials = "24": Whole { min: 3, max: 200 } => trials_max: u32, "Most trials of each search";
         #[serde(skip_serializing_if = "std::ops::Not::not")]
-        => accepts_void: bool = |_| false,
+        => accepts_void: bool,
             "Void trials count as well (`run --accept`); the result is void all the same";
         /// Times and rates are the lab's, the seeds of its faults still 0 where the file gives none.
-        => templates: Vec<Trial> = |_| Vec::new(),
+        => templates: Vec<Trial>,
             "A trial without id, value and repeat for every variant under every condition";
     }
 }

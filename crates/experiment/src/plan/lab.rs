@@ -28,7 +28,7 @@ section! {
         /// Every duration of the plan is already in the lab's time: divided by it.
         speed = "1": Positive => f64,
             "Time dilation for the whole lab: 0.5 runs everything at half the speed";
-        => profiles: Vec<Profile> = |_| Vec::new(),
+        => profiles: Vec<Profile>,
             "The profiles that hosts name, each once, as written: not yet slowed by `speed`";
         network: Either(
             &[Table(NETWORK), Tables(NETWORK)],

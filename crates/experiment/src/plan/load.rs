@@ -80,7 +80,7 @@ section! {
         #[serde(default)]
         => when_failed: WhenFailed = |load| load.get("when_failed").unwrap_or_default(),
             "What becomes of a cycle of which an operation was answered wrong";
-        => steps: Vec<Step> = |_| Vec::new(), "The operations";
+        => steps: Vec<Step>, "The operations";
         cycle: Tables(CYCLE), "The operations, in this order, again and again", ["steps", "operations"];
         mix: Tables(MIX), "The operations, at random by `weight`; each is a cycle of its own", ["weighted"];
         feed: Tables(FEED) => feeds: Vec<Feed> = |load| load.sections("feed").iter().map(Feed::read).collect(),
@@ -366,7 +366,7 @@ pub enum Rate {
         #[serde(default = "once")]
         stretch: f64,
     },
-    /// The rate rises, falls and stays; after the last     } else if has_rates && stages.iter().all(|stage| stage.from <= 0.0 && stage.to <= 0.0) { its rate holds.
+    /// The rate rises, falls and stays; after the last stage its rate holds.
     Stages(Vec<RateStage>),
 }
 

@@ -1,5 +1,6 @@
-//! What is asked of the results: a path to the numbers of a trial, or a function over trials that are paired, compared or drawn
-//! as a curve. It is taken apart here once; that it names what there is, `gates` checks.
+//! What is asked of the results: a path to the numbers of a trial, or a function over trials that are
+//! paired, compared or drawn as a curve. It is taken apart here once; that it names what there is,
+//! `gates` checks.
 
 use core::fmt;
 use std::ops::Deref;
@@ -30,7 +31,8 @@ pub enum MetricTerm {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MetricPath(pub Vec<String>);
 
-/// A function with its arguments: variants (`None` where the file has none), swept paths, and what else its name says.
+/// A function with its arguments: variants (`None` where the file has none), swept paths, and what
+/// else its name says.
 #[derive(Debug, Clone, PartialEq)]
 #[expect(missing_docs, reason = "they are the functions' own names, which docs/formats.md explains")]
 pub enum MetricFunction {
@@ -172,4 +174,29 @@ fn function(name: &str, arguments: &[&str]) -> Option<MetricFunction> {
         }
         _ => return None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{LawParameter, MetricExpression, MetricFunction as F, MetricTerm};
+
+    #[test]
+    fn metrics_are_taken_apart_and_kept_as_written() {
+        let own = |name: &str| Some(name.to_owned());
+        let function = MetricTerm::Function;
+        for (text, term) in [
+            ("latency_us.p99", MetricTerm::Path("latency_us.p99".into())),
+            ("peak()", function(F::Peak(None))),
+            ("usl( sigma, pi,load.agents )", function(F::Usl(LawParameter::Sigma, own("pi"), "load.agents".into()))),
+            ("retained(a.b, load.rate, 8)", function(F::Retained("a.b".into(), None, "load.rate".into(), 8.0))),
+            ("peek(pi)", MetricTerm::Unknown),
+            ("usl(kapa, pi, load.agents)", MetricTerm::Unknown),
+            ("peak(pi", MetricTerm::Unknown),
+        ] {
+            let json = format!("{text:?}");
+            let metric: MetricExpression = serde_json::from_str(&json).unwrap();
+            assert_eq!(*metric.term(), term, "{text}");
+            assert_eq!(serde_json::to_string(&metric).unwrap(), json);
+        }
+    }
 }

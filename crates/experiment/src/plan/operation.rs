@@ -44,8 +44,8 @@ section! {
         count = "1": COUNT, "How many times; {seq} counts them", ["times", "repeat"];
         audit = "false": Either(
             &[Boolean, Table(AUDITED)],
-            "true, or { effect = \"write\", key = \"…\", value = \"request.FIELD\" } where the protocol does not know \
-             what it does",
+            "true, or { effect = \"write\", key = \"…\", value = \"request.FIELD\" } where the protocol does not \
+             know what it does",
         ) => audit: bool = |step| step.boolean("audit") || read_audit(step).is_some(),
             "Each operation goes to history.jsonl, and its key is read back after the run";
         #[serde(default, skip_serializing_if = "Option::is_none")]
