@@ -7,10 +7,9 @@ pub mod sweeps;
 
 use experiment::plan::Plan;
 use record::results::{Disturbance, Emulated, Outage, Results, Trial, Trust, counting};
+use text::{code, numbers, stopped};
 
 use crate::groups::{FigureOf, Group, counted, groups, longest, operations, outages, planned};
-use text::numbers;
-use text::{code, stopped};
 
 /// The finding, with numbers. A void result begins with why it must not be used, a partial one with what is missing.
 #[must_use]

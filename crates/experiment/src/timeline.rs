@@ -3,10 +3,11 @@
 
 use std::fmt::Write as _;
 
+use text::of_json;
+
 use crate::duration::show;
 use crate::plan::{Exercise, Fault, Find, Plan, Trial, Warmup, When};
 use crate::search;
-use text::of_json;
 
 mod listing;
 

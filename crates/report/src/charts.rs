@@ -11,13 +11,13 @@ use std::collections::BTreeMap;
 use record::events::{Ending, What};
 use record::results::{Fault, Steady, Trial};
 use record::rows::Sample;
+use text::numbers;
 
 use crate::drawing;
 use crate::drawing::axis::Spacing;
 use crate::drawing::chart::{AxisRange, Chart, ChartLine, Mark, Panel};
 use crate::drawing::path::DataPoint;
 use crate::series::TrialSeries;
-use text::numbers;
 
 /// Events listed beside the charts of a trial at most.
 const NOTICES: usize = 60;

@@ -1,12 +1,12 @@
 //! What `plimsoll compare` found, for a terminal, for a pull request and for a build server.
 
+use analysis::answer::differing;
 use record::compared::{Compared, Gated, GatedComparison, Side};
 use record::results::{Comparison, Trust};
+use text::{numbers, without_controls, wrapped};
 
 use crate::tables::{Cell, Column, Row, Table, comparison, trust_word};
 use crate::words::summary::set;
-use analysis::answer::differing;
-use text::{numbers, without_controls, wrapped};
 
 /// The outcome in one sentence.
 fn outcome(compared: &Compared) -> String {

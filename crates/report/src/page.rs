@@ -3,12 +3,13 @@
 pub mod contents;
 
 use std::collections::BTreeMap;
-use text::Tone;
 
+use analysis::groups::{self, Group, MedianRange, counted, longest, trial_name};
 use minijinja::value::{Serde, Value};
 use minijinja::{AutoEscape, UndefinedBehavior};
 use record::results::{SafeLoad, Trial, Verdict};
 use serde::Serialize;
+use text::{Tone, numbers, visible};
 
 use crate::charts::{self, TrialChart, TrialView};
 use crate::drawing::bar_rows::{self, BarRows};
@@ -18,8 +19,6 @@ use crate::drawing::{escaped, json_in_script};
 use crate::sweep_charts::SweepChart;
 use crate::tables::{TableOf, comparison, hosts, operations, outages, sweeps, trust_word, verdicts};
 use crate::{Error, ReportInput, run_charts, sweep_charts, words};
-use analysis::groups::{self, Group, MedianRange, counted, longest, trial_name};
-use text::{numbers, visible};
 
 const TEMPLATES: [(&str, &str); 5] = [
     ("chart.html", include_str!("page/chart.html")),

@@ -1,8 +1,10 @@
 //! The charts of a whole run that are not of its sweep: its variants and points beside each other, how long each occurrence of a fault
 //! was felt, and each trial of a search.
 
+use analysis::groups::{self, Group, label, outages, repeated, short};
 use experiment::plan::{Find, MetricRange as Limits, Requirement};
 use record::results::{OutageDistribution, Results, SafeLoad, SearchStep, Trial};
+use text::numbers;
 
 use crate::charts::numbered;
 use crate::drawing::axis::Spacing;
@@ -12,8 +14,6 @@ use crate::drawing::path::DataPoint;
 use crate::tables::comparison::{self, ComparedMetric};
 use crate::tables::sweeps::condition;
 use crate::{ReportInput, tables};
-use analysis::groups::{self, Group, label, outages, repeated, short};
-use text::numbers;
 
 /// The key columns of the comparison, drawn.
 pub fn comparison(input: &ReportInput) -> Option<BarRows> {

@@ -3,17 +3,16 @@
 
 use std::collections::BTreeMap;
 
+use analysis::groups::{curve_name, operations, short};
 use experiment::plan::is_offered;
 use record::results::{Crossing, Lead, Results, Scaling, ScalingPoint, Trial, Usl, counting};
 use serde_json::Value;
+use text::{numbers, of_json};
 
 use crate::charts::numbered;
 use crate::drawing::axis::Spacing;
 use crate::drawing::chart::{AxisRange, Chart, ChartLine, Ink, LineStyle, Mark, Panel, PanelUnit};
 use crate::drawing::path::DataPoint;
-use analysis::groups::{curve_name, operations, short};
-use text::numbers;
-use text::of_json;
 
 /// Loads of which each is so many times the one before are spread by their logarithm.
 const FACTOR: f64 = 1.4;

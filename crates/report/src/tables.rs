@@ -7,12 +7,12 @@ pub mod outages;
 pub mod sweeps;
 pub mod verdicts;
 
+use analysis::groups::{Group, MedianRange, trial_name};
 use record::results::{Trial, Trust};
 use serde::Serialize;
+use text::{Tone, numbers};
 
 use crate::ReportInput;
-use analysis::groups::{Group, MedianRange, trial_name};
-use text::{Tone, numbers};
 
 /// A table of the run; `None` where the run has nothing for it.
 pub type TableOf = fn(&ReportInput) -> Option<Table>;

@@ -4,12 +4,12 @@ mod glance;
 mod metric_history;
 pub(crate) mod summary;
 
-use crate::tables::tone_of;
+use analysis::groups::is_measured;
 use record::results::{Results, Trust};
 use text::Tone;
 
+use crate::tables::tone_of;
 use crate::tables::trust_word;
-use analysis::groups::is_measured;
 
 pub use glance::{at_a_glance, bars};
 pub use metric_history::course;

@@ -1,7 +1,6 @@
 //! A comparison in words: how much one is better, or that no difference was shown and how large one would have been.
 
 use record::results::Comparison;
-
 use text::{Tone, code, listed, numbers, of_json};
 
 /// From here on a ratio is said as a multiple.

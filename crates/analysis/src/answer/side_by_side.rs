@@ -2,10 +2,9 @@
 //! lost, how long outages were felt. Where one dimension explains a difference it is named; otherwise the worst case is.
 
 use record::results::{OutageDistribution, Results, Trial};
+use text::{capital, code, listed, numbers};
 
 use crate::groups::{FigureOf, Group, MedianRange, counted, label, operations, outages, repeated};
-use text::numbers;
-use text::{capital, code, listed};
 
 /// Names listed in a sentence at most.
 const NAMED: usize = 6;

@@ -2,10 +2,9 @@
 //! condition, and what a cycle costs.
 
 use record::results::{Crossing, Lead, PointCost, Results, SafeLoad, Scaling};
+use text::{capital, code, listed, numbers, stopped};
 
 use crate::groups::{curve_name, short};
-use text::numbers;
-use text::{capital, code, listed, stopped};
 
 /// Curves that are worded at most; the table has them all.
 const WORDED: usize = 4;

@@ -3,14 +3,15 @@
 
 use std::fmt::Write as _;
 
+use text::numbers::count as thousands;
+use text::of_json;
+
 use crate::duration::show;
 use crate::plan::{
     Backlog, Find, Lab, Load, MetricRange, NOTHING_LOST, ONE_MEMBER_DOWN, Overflow, Plan, Port, Rate, RateStage,
     Requirement, Retry, StepOrder, TargetKind, Trial, Warmup,
 };
 use crate::quantity::show_bits_per_s;
-use text::numbers::count as thousands;
-use text::of_json;
 
 /// As many trials as are listed one by one.
 const LISTED: usize = 12;

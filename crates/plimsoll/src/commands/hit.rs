@@ -8,6 +8,7 @@ use experiment::plan::Plan;
 use experiment::secrets::Secrets;
 use experiment::source::Source;
 use lab::registry::Registry;
+use options::{HitOptions, OptionProblem};
 use record::folder::RunFolder;
 use record::results::{Results, Trial, Trust};
 use text::numbers;
@@ -17,7 +18,6 @@ use crate::commands::experiments;
 use crate::commands::run::{self, PreparedRun};
 use crate::exit::{Exit, Failure};
 use crate::{cli, output, signals};
-use options::{HitOptions, OptionProblem};
 
 mod live;
 mod options;

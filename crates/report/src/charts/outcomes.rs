@@ -2,11 +2,11 @@
 //! 60,000.
 
 use record::rows::OutcomeSlot;
+use text::numbers;
 
 use super::TrialView;
 use crate::drawing::chart::{Chart, ChartLine, Ink, LineStyle, Panel, PanelUnit};
 use crate::drawing::path::{DataPoint, thinned};
-use text::numbers;
 
 /// Trials shorter than this are shown in finer bins than a second.
 const SHORT_S: f64 = 40.0;

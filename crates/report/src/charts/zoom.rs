@@ -2,13 +2,13 @@
 
 use record::results::Fault;
 use record::rows::OutcomeSlot;
+use text::numbers;
 
 use super::{TrialView, fault_label};
 use crate::drawing;
 use crate::drawing::axis::Spacing;
 use crate::drawing::chart::{AxisRange, Chart, ChartLine, Ink, LineStyle, Mark, Panel, PanelUnit};
 use crate::drawing::path::{DataPoint, thinned};
-use text::numbers;
 
 /// Shown on each side of a fault: at least, at most before it, and at most after it, however long the outage.
 const LEAST_S: f64 = 0.5;

@@ -1,8 +1,9 @@
 //! A chart as plain data, before it is drawn.
 
+use text::numbers;
+
 use super::axis::Spacing;
 use super::path::DataPoint;
-use text::numbers;
 
 /// One chart: panels above each other over one axis.
 #[derive(Debug, Clone, PartialEq)]

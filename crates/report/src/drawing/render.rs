@@ -2,12 +2,12 @@
 //! and its values for the page's script, which are those that were drawn, no more and no fewer.
 
 use serde_json::{Value, json};
+use text::numbers;
 
 use super::axis::{Axis, Spacing, ceiling, doubling_ticks, linear_ticks, log_range, log_ticks};
 use super::chart::{Chart, ChartLine, LineStyle, Mark, Panel, PanelUnit};
 use super::path::{self, DataPoint, SCALE};
 use super::{escaped, place};
-use text::numbers;
 
 /// Width of a chart in its own units; the page scales it.
 pub const WIDTH: f64 = 960.0;

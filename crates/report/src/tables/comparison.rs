@@ -1,13 +1,12 @@
 //! Tables of sides beside each other: their medians over the repeats, and what of that is more than chance.
 
+use analysis::answer::differing;
+use analysis::groups::{FigureOf, Group, counted, groups, longest, outages, retried};
 use record::results::{Comparison, Trial, Trust};
-use text::Tone;
+use text::{Tone, numbers};
 
 use super::{Cell, Column, Row, Table};
 use crate::ReportInput;
-use analysis::answer::differing;
-use analysis::groups::{FigureOf, Group, counted, groups, longest, outages, retried};
-use text::numbers;
 
 /// Groups beyond which the page folds their table: charts over what was swept tell more.
 const MANY: usize = 40;

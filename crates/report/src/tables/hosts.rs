@@ -1,15 +1,13 @@
 //! Tables of what the run ran on: the lab, its hosts over the load, the machine, and the load generator.
 
+use analysis::groups::{Group, groups};
 use record::environment::{Cache, Environment, Interface};
 use record::events::HostFigures;
 use record::results::{Host, Machine, Trial};
-use text::Tone;
+use text::{Tone, distinct, numbers};
 
 use super::{Cell, Column, Row, Table};
 use crate::ReportInput;
-use analysis::groups::{Group, groups};
-use text::distinct;
-use text::numbers;
 
 const MANY: usize = 12;
 

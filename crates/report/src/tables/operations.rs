@@ -1,15 +1,13 @@
 //! Tables of the operations: how attempts and operations ended, each operation by itself, and what the warm-up is worth.
 
 use std::collections::BTreeMap;
-use text::Tone;
 
+use analysis::groups::{FigureOf, Group, groups, operations};
 use record::results::{Operation, Quantiles, Trial};
+use text::{Tone, distinct, numbers};
 
 use super::{Cell, Column, Table};
 use crate::ReportInput;
-use analysis::groups::{FigureOf, Group, groups, operations};
-use text::distinct;
-use text::numbers;
 
 const MANY: usize = 12;
 

@@ -1,12 +1,11 @@
 //! Tables of what went wrong: what clients felt of each fault, outages that no fault explains, and what the target said meanwhile.
 
+use analysis::groups::{label, planned, repeated};
 use record::results::{Disturbance, Fault, Outage, OutageDistribution, Said, Spread, Trial};
-use text::Tone;
+use text::{Tone, numbers};
 
 use super::{Cell, Column, Row, Table};
 use crate::ReportInput;
-use analysis::groups::{label, planned, repeated};
-use text::numbers;
 
 /// Rows beyond which the table is folded: the comparison stands above it then.
 const MANY: usize = 12;

@@ -1,15 +1,13 @@
 //! Tables of swept and searched loads: safe loads and the trials that found them, scaling laws, crossings, and what a cycle costs.
 
+use analysis::answer::sweeps::{cost_name, interval, nowhere};
+use analysis::groups::{curve_name, short};
 use experiment::profile::Profile;
 use record::results::{Crossing, Lead, PointCost, SafeLoad, Scaling, SearchStep};
-use text::Tone;
+use text::{Tone, distinct, numbers, of_json};
 
 use super::{Cell, Column, Row, Table};
 use crate::ReportInput;
-use analysis::answer::sweeps::{cost_name, interval, nowhere};
-use analysis::groups::{curve_name, short};
-use text::numbers;
-use text::{distinct, of_json};
 
 pub fn safe_loads(input: &ReportInput) -> Option<Table> {
     let lines = &input.results.safe_loads;

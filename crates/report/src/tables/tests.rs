@@ -2,11 +2,11 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::collections::BTreeMap;
-use text::Tone;
 
 use experiment::plan::{MetricRange, Plan};
 use record::events::HostFigures;
 use record::results::{Emulated, Outage, Results};
+use text::Tone;
 
 use super::*;
 use crate::example;

@@ -1,16 +1,14 @@
 //! Tables of what is judged: what the consistency checks found, what the article says, the gates, and every trial.
 
-use crate::tables::tone_of;
+use analysis::groups::{Group, groups, trial_name};
 use experiment::plan;
 use record::events::Ending;
 use record::results::{Claim, Holds, PooledConsistency, ReplicaTable, Results, Steady, Trial};
-use text::Tone;
+use text::{Tone, numbers, of_json};
 
 use super::{Cell, Column, Row, Table, trust_word};
 use crate::ReportInput;
-use analysis::groups::{Group, groups, trial_name};
-use text::numbers;
-use text::of_json;
+use crate::tables::tone_of;
 
 const MANY: usize = 12;
 /// Groups of which examples are shown.

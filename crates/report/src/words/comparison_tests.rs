@@ -3,12 +3,12 @@
 
 use std::collections::BTreeMap;
 
+use analysis::answer::answer;
 use experiment::plan::Plan;
 use record::results::{OutageDistribution, Results};
 use serde_json::json;
 
 use crate::{ReportInput, example};
-use analysis::answer::answer;
 
 fn input<'a>(results: &'a Results, plan: &'a Plan) -> ReportInput<'a> {
     ReportInput { results, plan, environment: None, folder: String::new(), trials: Vec::new() }

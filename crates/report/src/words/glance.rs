@@ -1,15 +1,14 @@
 //! One load at a glance, on a terminal of 80 columns: the answer, requests, latencies, outcomes and why, how the latency is
 //! distributed, and whether it can be trusted.
 
+use analysis::answer;
+use analysis::groups::{operations, planned};
 use experiment::plan::Plan;
 use hdrhistogram::Histogram;
 use record::results::{Generator, Quantiles, Results, Trial};
+use text::{capital, hanging, numbers, visible};
 
 use super::summary::{partial, redirected, verdict};
-use analysis::answer;
-use analysis::groups::{operations, planned};
-use text::numbers;
-use text::{capital, hanging, visible};
 
 /// Columns of the terminal that are used.
 const WIDTH: usize = 80;

@@ -1,12 +1,10 @@
 //! What `history` prints: each figure over the runs, with its changes where they happened and what else changed then.
 
 use record::metric_history::{Changed, CourseRun, FigureChange, FigureSeries, MetricHistory};
-use text::Tone;
+use text::{Tone, listed, numbers, without_controls};
 
 use super::summary::set;
 use crate::tables::{Cell, Column, Row, Table};
-use text::listed;
-use text::{numbers, without_controls};
 
 /// Columns of the terminal that are used at most.
 const WIDTH: usize = 100;

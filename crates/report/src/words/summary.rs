@@ -1,15 +1,14 @@
 //! The summary that `run` and `show` print: the answer, the verdict, and the tables that fit on a terminal, their columns aligned.
 
+use analysis::answer::answer;
+use analysis::groups::groups;
 use experiment::plan::Plan;
 use record::results::{Results, Trial};
-use text::Tone;
+use text::{Tone, hanging, numbers, visible, without_controls, wrapped};
 
 use super::meaning;
 use crate::ReportInput;
 use crate::tables::{Cell, Column, Table, TableOf, comparison, outages, sweeps, verdicts};
-use analysis::answer::answer;
-use analysis::groups::groups;
-use text::{hanging, numbers, visible, without_controls, wrapped};
 
 /// Columns of the terminal that are used at most.
 const WIDTH: usize = 100;

@@ -6,7 +6,6 @@ use hdrhistogram::Histogram;
 use indicatif::{ProgressBar, ProgressStyle};
 use record::events::What;
 use report::words;
-
 use text::numbers;
 
 use crate::commands::hit;
