@@ -9,10 +9,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
 use crate::catalog::Catalog;
+use crate::duration::show;
 use crate::keys::section;
-use crate::overlay::Sweep;
+use crate::overlay::{Sweep, TrialSetting};
 use crate::plan::is_offered;
-use crate::plan::metric::{MetricExpression, PARAMETERS};
+use crate::plan::metric::{MetricExpression, MetricFunction, MetricTerm, PARAMETERS};
+use crate::plan::trial::TrialTemplate;
 use crate::problem::{Problem, join_words, nearest_hint, nearest_name};
 use crate::section::Section;
 use crate::tree::{Node, TableEntry, TextSpan};
@@ -108,6 +110,7 @@ pub(super) fn claims(root: &Section<'_>, names: &MetricNames<'_>, problems: &mut
         check_named(section, names, problems);
         if let Some(holds) = section.section("holds") {
             check_range(&holds, &claim.range, holds.place, problems);
+            problems.extend(always_holds(&claim, holds.place));
         }
         claim
     };
@@ -151,6 +154,73 @@ fn is_empty(range: &MetricRange) -> bool {
     let low = range.above.into_iter().chain(range.at_least).fold(f64::NEG_INFINITY, f64::max);
     let high = range.below.into_iter().chain(range.at_most).fold(f64::INFINITY, f64::min);
     low > high || (low >= high && !range.holds(low))
+}
+
+/// A claim that no run can contradict. No figure is below 0, but for a difference of two, and a loss, which is one.
+fn always_holds(claim: &Claim, place: &TextSpan) -> Option<Problem> {
+    let is_difference = match claim.metric.term() {
+        MetricTerm::Function(MetricFunction::UslDifference(..)) => true,
+        _ => claim.metric.measured().is_some_and(|path| path.0.iter().any(|step| step.starts_with("lost_operations"))),
+    };
+    let MetricRange { below, at_most, equals, .. } = claim.range;
+    let has_bound = claim.range.above.or(claim.range.at_least).is_some();
+    let is_bounded_above = below.or(at_most).or(equals).is_some();
+    if is_difference || is_bounded_above || !has_bound || !claim.range.holds(0.0) {
+        return None;
+    }
+    let problem = Problem::new(place, "this claim holds whatever the run shows").expected("cannot come out `no`");
+    Some(problem.hint("no figure is below 0: claim a range that the figure can miss"))
+}
+
+/// Claims and requirements on timeouts where the load is over before an operation can time out.
+pub(super) fn check_timeouts(
+    root: &Section<'_>,
+    settings: &[TrialSetting],
+    parts: &[Option<TrialTemplate>],
+    problems: &mut Vec<Problem>,
+) {
+    let sections = ["require", "claim"].into_iter().flat_map(|name| root.sections(name));
+    for section in sections {
+        let Some(node) = section.node("metric") else { continue };
+        let metric = MetricExpression::from(node.text().unwrap_or_default());
+        if !metric.measured().is_some_and(|path| path.0.iter().any(|step| step == "timeout")) {
+            continue;
+        }
+        let asked = filter(&section);
+        let loads = settings.iter().zip(parts).filter(|(setting, _)| is_asked(setting, &asked));
+        let loads: Option<Vec<&super::Load>> = loads.map(|(_, parts)| parts.as_ref()?.load.as_ref()).collect();
+        let Some(shortest) = loads.into_iter().flatten().min_by(|a, b| slack_s(a).total_cmp(&slack_s(b))) else {
+            continue;
+        };
+        if slack_s(shortest) < 0.0 || is_from_set(settings) {
+            continue;
+        }
+        let (timeout, end) = (show(shortest.timeout_s), show(shortest.time_s + shortest.drain_s));
+        let problem = Problem::new(&node.place, "no operation of these trials can time out").expected("always 0");
+        problems.push(problem.hint(format!(
+            "`load.timeout` is {timeout}, and the load with its drain is over after {end}: make the timeout shorter"
+        )));
+    }
+}
+
+/// Seconds from the end of a load's drain until its first operation could time out.
+fn slack_s(load: &super::Load) -> f64 {
+    load.timeout_s - load.time_s - load.drain_s
+}
+
+/// Whether a trial is one of those that a filter asks for.
+fn is_asked(setting: &TrialSetting, asked: &BTreeMap<String, Json>) -> bool {
+    asked.iter().all(|(key, value)| match key.as_str() {
+        "variant" => setting.variant.as_deref() == value.as_str(),
+        path => setting.point.get(path).is_none_or(|is| is == value || (is.is_number() && is.as_f64() == value.as_f64())),
+    })
+}
+
+/// Whether `--set` gives the load's times: what the file asks of its own stays right then.
+fn is_from_set(settings: &[TrialSetting]) -> bool {
+    let loads = settings.iter().filter_map(|setting| setting.tree.table("load"));
+    let mut times = loads.flat_map(|load| ["time", "timeout", "drain"].map(|key| load.get(key)));
+    times.any(|node| node.is_some_and(|node| node.place.rank > 0))
 }
 
 /// `where`: a variant, and values of swept paths.

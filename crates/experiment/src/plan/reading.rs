@@ -129,6 +129,7 @@ fn resolve(
     let names = names(layers, &settings, catalog);
     let requirements = gates::requirements(&root.sections("require"), &names, problems);
     let claims = gates::claims(&root, &names, problems);
+    gates::check_timeouts(&root, &settings, &parts, problems);
     let find = find::read(&root, &parts, &names, problems);
     let parts = parts.into_iter().collect::<Option<Vec<TrialTemplate>>>()?;
     let file_seed = root.get("seed").unwrap_or(1);
