@@ -212,7 +212,9 @@ fn slack_s(load: &super::Load) -> f64 {
 fn is_asked(setting: &TrialSetting, asked: &BTreeMap<String, Json>) -> bool {
     asked.iter().all(|(key, value)| match key.as_str() {
         "variant" => setting.variant.as_deref() == value.as_str(),
-        path => setting.point.get(path).is_none_or(|is| is == value || (is.is_number() && is.as_f64() == value.as_f64())),
+        path => {
+            setting.point.get(path).is_none_or(|is| is == value || (is.is_number() && is.as_f64() == value.as_f64()))
+        }
     })
 }
 
