@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::duration;
 use crate::keys::section;
-use crate::plan::target::refusal;
 use crate::problem::{Problem, Problems, nearest_hint, nearest_name};
 use crate::section::{Mode, Section, SectionWalk};
 use crate::source::{self, Source};
@@ -526,6 +526,20 @@ fn check_text(node: &Node, known: &[String], problems: &mut Vec<Problem>) {
         }
         rest += length + 1;
     }
+}
+
+/// What keeps a text from being a value.
+pub(crate) fn refusal(takes: &Takes, text: &str) -> Option<String> {
+    let fits = match takes {
+        Takes::Choice { of } => of.iter().any(|choice| choice == text),
+        Takes::Integer { min, max } => text
+            .parse::<i64>()
+            .is_ok_and(|number| min.is_none_or(|min| number >= min) && max.is_none_or(|max| number <= max)),
+        Takes::Boolean => matches!(text, "true" | "false"),
+        Takes::Text => true,
+        Takes::Duration => duration::parse_s(text).is_ok(),
+    };
+    (!fits).then(|| if text.parse::<f64>().is_ok() { text.to_owned() } else { format!("\"{text}\"") })
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use serde_json::Value as Json;
 
 use crate::keys::{self, Key, KeyType};
 use crate::path::{self, PathStep};
-use crate::plan::EXPERIMENT;
+use crate::plan::file_keys::EXPERIMENT;
 use crate::problem::{Problem, nearest_hint};
 use crate::source::{self, Source};
 use crate::tree::{Node, TableEntry, TextSpan, TomlTable, TomlValue};

@@ -2,12 +2,12 @@
 //! and all that the live half is told. It holds no file positions, no defaults still to be filled in, no choice
 //! still to be made.
 
-use std::collections::BTreeMap;
-
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
+mod check_context;
+mod exercise;
 mod fault;
+mod file_keys;
 mod find;
 mod gates;
 mod lab;
@@ -18,6 +18,7 @@ mod reading;
 pub(crate) mod target;
 pub(crate) mod trial;
 
+pub use exercise::Exercise;
 pub use fault::{Fault, When};
 pub use find::{Find, NOTHING_LOST, ONE_MEMBER_DOWN};
 pub use gates::{Claim, MetricRange, Requirement};
@@ -26,11 +27,11 @@ pub use load::{
     Backlog, Connections, Feed, Load, Overflow, Rate, RateStage, Retry, StepOrder, Warmup, WhenFailed, is_offered,
 };
 pub use metric::{LawParameter, MetricExpression, MetricFunction, MetricPath, MetricTerm};
-pub use operation::{AuditAs, AuditEffect, Expected, SlotContent, Step, TextCondition};
-pub(crate) use reading::EXPERIMENT;
+pub use operation::{AuditAs, AuditEffect, Expected, Prepare, SlotContent, Step, TextCondition};
+pub(crate) use file_keys::EXPERIMENT;
 pub use reading::read;
-pub use target::{BadParameter, Tls, parameters};
-pub use trial::Exercise;
+pub use target::{BadParameter, Target, TargetKind, Tls, parameters};
+pub use trial::Trial;
 
 /// Format of `plan.json`.
 pub const FORMAT: u32 = 1;
@@ -64,91 +65,4 @@ impl Plan {
     pub fn possible(&self) -> &[Trial] {
         self.find.as_ref().map_or(&self.trials, |find| &find.templates)
     }
-}
-
-/// One point of the sweep × variant × repeat.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Trial {
-    /// `001`, `002`, …; also the name of its folder.
-    pub id: String,
-    /// Name of the variant, if the experiment has any.
-    pub variant: Option<String>,
-    /// Swept path to the value it has here.
-    pub point: BTreeMap<String, Value>,
-    /// From 1.
-    pub repeat: u32,
-    /// All randomness of the trial comes from here.
-    pub seed: u64,
-    /// The system under test.
-    pub target: Target,
-    /// Where it runs.
-    pub lab: Lab,
-    /// What is done before the load, in order.
-    pub prepare: Vec<Prepare>,
-    /// The load, if any.
-    pub load: Option<Load>,
-    /// What is broken, and when.
-    pub faults: Vec<Fault>,
-    /// In a search: the condition under which the limits have to hold, one of [`Find::surviving`].
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub surviving: Option<String>,
-    /// `[[step]]`: an exercise instead of load and faults.
-    pub steps: Vec<Exercise>,
-}
-
-/// The system under test.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Target {
-    /// Which kind it is.
-    #[serde(flatten)]
-    pub kind: TargetKind,
-    /// Protocol that the load speaks to it.
-    pub protocol: String,
-    /// Whom it trusts there, where the protocol is encrypted.
-    #[serde(default, skip_serializing_if = "Tls::is_default")]
-    pub tls: Tls,
-}
-
-/// Where the target comes from.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "lowercase")]
-pub enum TargetKind {
-    /// A target folder: `use = "vsns"`.
-    Folder {
-        /// Its name.
-        name: String,
-        /// Every declared parameter with its value, as text.
-        with: BTreeMap<String, String>,
-    },
-    /// Runs already: `url = "…"`.
-    Running {
-        /// Where; empty where nothing is to be reached: `protocol = "command"` alone.
-        url: String,
-    },
-    /// Started by a command: `start = "…"`, `url = "…"`.
-    Started {
-        /// Shell command; killed with its whole process group at the end.
-        command: String,
-        /// Where the load goes.
-        url: String,
-        /// URL whose GET must answer 2xx before the load starts; without it, `url` must accept a connection.
-        ready: Option<String>,
-        /// Seconds it may take.
-        within_s: f64,
-    },
-}
-
-impl Default for TargetKind {
-    fn default() -> Self {
-        Self::Running { url: String::new() }
-    }
-}
-
-/// `[[prepare]]`: operations done once before each trial, not measured.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Prepare {
-    /// The operation and its arguments.
-    pub step: Step,
-    /// How many times.
-    pub count: u64,
 }

@@ -28,12 +28,12 @@ use std::time::Duration;
 
 use record::clock::Clock;
 
-use crate::answer_budget::BUDGET_BYTES;
 use crate::protocols::Protocol;
 use crate::{Error, LoadOrder, ThreadInterval};
 
 mod agents;
 mod connections;
+mod control;
 pub mod expectation;
 mod ids;
 mod limits;
@@ -149,64 +149,6 @@ pub fn resolve(authority: &str) -> Result<SocketAddr, Error> {
     }
     let answers = addresses.iter().find(|address| TcpStream::connect_timeout(address, PROBE).is_ok());
     Ok(*answers.unwrap_or(first))
-}
-
-const GO_ON: u8 = 0;
-const STOP: u8 = 1;
-const ABORT: u8 = 2;
-
-/// What the threads are told. They look at it at least every 10 ms.
-#[derive(Debug, Default)]
-pub struct LoadControl {
-    orders: AtomicU8,
-    is_flooded: AtomicBool,
-    has_noticed_redirects: AtomicBool,
-    has_noticed_budget: AtomicBool,
-}
-
-impl LoadControl {
-    pub fn stop(&self) {
-        self.orders.fetch_max(STOP, Ordering::Relaxed);
-    }
-
-    pub fn abort(&self) {
-        self.orders.fetch_max(ABORT, Ordering::Relaxed);
-    }
-
-    /// Stops because more is due than may wait.
-    pub fn flood(&self) {
-        self.is_flooded.store(true, Ordering::Relaxed);
-        self.stop();
-    }
-
-    /// Whether nobody has told of redirects yet; from now on somebody has.
-    pub fn is_first_redirect(&self) -> bool {
-        !self.has_noticed_redirects.swap(true, Ordering::Relaxed)
-    }
-
-    /// What a reader must know of the budget of answers, where nobody has told it yet.
-    pub fn budget_notice(&self) -> Option<String> {
-        let is_first = !self.has_noticed_budget.swap(true, Ordering::Relaxed);
-        is_first.then(|| {
-            format!(
-                "the answers that expectations and `keep` look into hold more than {} MiB in all, which is the most that they may: \
-                 operations fail with `answer too large`, or keep nothing; use fewer agents, or expect less of long answers",
-                BUDGET_BYTES >> 20
-            )
-        })
-    }
-
-    pub fn is_flooded(&self) -> bool {
-        self.is_flooded.load(Ordering::Relaxed)
-    }
-
-    pub fn is_stopped(&self) -> bool {
-        self.orders.load(Ordering::Relaxed) != GO_ON
-    }
-
-    pub fn is_aborted(&self) -> bool {
-        self.orders.load(Ordering::Relaxed) == ABORT
-    }
 }
 
 /// What a load came to.

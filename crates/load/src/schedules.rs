@@ -17,6 +17,9 @@ pub mod poisson;
 pub mod replay;
 pub mod stages;
 
+/// Nanoseconds in a second.
+pub const NS_PER_S: u64 = 1_000_000_000;
+
 /// Decides when an agent's operations are to start; latency counts from these moments. Agents count from 0.
 pub trait Schedule: Send + Sync {
     /// The intended start of the agent's first operation.

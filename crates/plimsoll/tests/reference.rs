@@ -313,8 +313,8 @@ const VERDICTS: Page = Page { name: "verdicts", text: verdicts_page };
 
 fn verdicts_page() -> String {
     let mut page = String::from(
-        "# Verdicts\n\nThe rules that are held against every trial. One that speaks against it makes it `suspect` or `void` and \
-         gives a reason. How they make a verdict is told in [verdict](../verdict.md).\n\n\
+        "# Verdicts\n\nPlimsoll checks these rules against every trial. A rule that finds a problem makes the trial `suspect` or \
+         `void` and gives a reason. [verdict](../verdict.md) explains how the rules make a verdict.\n\n\
          | rule | looks at | suspect | void |\n|---|---|---|---|\n",
     );
     for rule in analysis::rules() {

@@ -28,19 +28,19 @@ pub(crate) const RULES: &[Rule] = &[
         looks_at: "lines of the target's own log that its `[log]` calls alarming",
         unit: "lines",
         threshold: SUSPECT_IF_SO,
-        why: "Whoever wrote the target named them as signs that it is not whole: a split brain, tables that cannot be loaded. The \
-              measurement is right; whether it is of the cluster that was meant, its members doubt.",
-        remedy: "Read the line, and what stands around it in the trial's `logs`; where a fault was meant to bring it about, it \
-                 is the finding",
+        why: "The target's author listed these lines as signs that the target is not whole: a split brain, tables that \
+              cannot be loaded. The measurement is right, but the cluster may not have been the one that was meant.",
+        remedy: "Read the line and those around it in the trial's `logs`; where a fault was meant to cause it, it is \
+                 the finding",
         weigh: alarming_log,
     },
     Rule {
         name: "clock_jump",
-        looks_at: "largest step of the calendar clock against the steady one, from one second to the next",
+        looks_at: "largest step of the calendar clock against the monotonic clock, from one second to the next",
         unit: "s",
         threshold: From { suspect: 0.1, void: NEVER },
-        why: "Plimsoll measures on a steady clock, but a target's leases, timers and time stamps may follow the calendar. \
-              Slewing, as NTP does it, moves both clocks alike and is not seen here.",
+        why: "Plimsoll measures with the monotonic clock, but a target's leases, timers and timestamps may use the \
+              calendar clock. Slewing, as NTP does it, moves both clocks alike and is not seen here.",
         remedy: "Let the clock settle before the run, and have it slewed, not stepped",
         weigh: clock_jump,
     },
@@ -49,8 +49,8 @@ pub(crate) const RULES: &[Rule] = &[
         looks_at: "period of the emulated cores' quota, as a multiple of the median latency",
         unit: "×",
         threshold: SUSPECT_IF_SO,
-        why: "A slow core runs at full speed until its quota of a period is used up: a job shorter than that is not slowed at \
-              all.",
+        why: "A slow core runs at full speed until its quota for the period is used up: a job shorter than the period \
+              is not slowed down at all.",
         remedy: "Measure longer operations, or use faster profiles, whose periods are shorter",
         weigh: coarse_cores,
     },
@@ -59,19 +59,19 @@ pub(crate) const RULES: &[Rule] = &[
         looks_at: "how the trial ended",
         unit: "",
         threshold: SUSPECT_IF_SO,
-        why: "What would have happened in the rest of the time is not known.",
-        remedy: "Go on with `plimsoll run --resume`",
+        why: "The rest of the trial was not played, so its result is unknown.",
+        remedy: "Continue with `plimsoll run --resume`",
         weigh: records::cut_off,
     },
     Rule {
         name: "dropped_starts",
-        looks_at: "operations that were due and were dropped, because as many waited as `load.backlog` allows",
+        looks_at: "operations that were due and were dropped, because the backlog was as full as `load.backlog` allows",
         unit: "%",
         threshold: From { suspect: 0.1, void: 5.0 },
-        why: "The load was lighter than what was asked for, and lightest when the target was slowest: what was dropped is in no latency, \
-              and what is left looks fast.",
-        remedy: "Lower `load.rate`, give it more agents to start operations with, or raise `load.backlog`: what waits is in the \
-                 latency",
+        why: "The load was lighter than requested, and lightest when the target was slowest. Dropped operations are in \
+              no latency, so the others look fast.",
+        remedy: "Lower `load.rate`, add agents to start operations with, or raise `load.backlog`: waiting is part of \
+                 the latency",
         weigh: dropped_starts,
     },
     Rule {
@@ -80,8 +80,8 @@ pub(crate) const RULES: &[Rule] = &[
         unit: "connects",
         threshold: SUSPECT_IF_SO,
         why: "Agents that cannot connect do not load the target.",
-        remedy: "Look for the target's limit of connections and length of its accept queue, and for ports and file descriptors \
-                 here",
+        remedy: "Check the target's limit of connections and the length of its accept queue, and ports and file \
+                 descriptors on this machine",
         weigh: failed_connects,
     },
     Rule {
@@ -89,7 +89,7 @@ pub(crate) const RULES: &[Rule] = &[
         looks_at: "faults that could not be injected",
         unit: "",
         threshold: VOID_IF_SO,
-        why: "The trial is not the one that was asked for.",
+        why: "The trial is not the one that was requested.",
         remedy: "See what the fault needs: `plimsoll faults NAME`",
         weigh: failed_fault,
     },
@@ -98,10 +98,11 @@ pub(crate) const RULES: &[Rule] = &[
         looks_at: "connects that failed in the TLS handshake before any fault",
         unit: "connects",
         threshold: SUSPECT_IF_SO,
-        why: "The target was reached and asked nothing: whoever answered could not be trusted, or the two could not agree on how to \
-              speak.",
-        remedy: "For a bad certificate, name who vouches for it with `tls.ca` and the name in it with `tls.server_name`, or take \
-                 any with `tls.insecure`; otherwise see whether the target speaks TLS at this port",
+        why: "The target was reached but no request was sent: its certificate was not trusted, or the two sides had no \
+              TLS version or cipher in common.",
+        remedy: "For a bad certificate, name the authority with `tls.ca` and the name in the certificate with \
+                 `tls.server_name`, or accept any with `tls.insecure`; otherwise check whether the target speaks TLS \
+                 at this port",
         weigh: failed_handshakes,
     },
     Rule {
@@ -109,7 +110,7 @@ pub(crate) const RULES: &[Rule] = &[
         looks_at: "operations that ended in the measured part",
         unit: "operations",
         threshold: Under { suspect: 100.0, void: NOT_BELOW },
-        why: "The chance spread of a count is its root: below 100 a rate is not known to 10 %.",
+        why: "The standard error of a count is its square root: below 100 a rate is not known to 10 %.",
         remedy: "Measure longer, or with more agents",
         weigh: few_operations,
     },
@@ -118,7 +119,7 @@ pub(crate) const RULES: &[Rule] = &[
         looks_at: "whether the run folder's disk was full",
         unit: "",
         threshold: VOID_IF_SO,
-        why: "Records are missing, and nobody knows which.",
+        why: "Records are missing, and it is not known which.",
         remedy: "Free some space, or choose another disk with --out",
         weigh: full_disk,
     },
@@ -127,51 +128,51 @@ pub(crate) const RULES: &[Rule] = &[
         looks_at: "CPU of the busiest engine thread, 95th percentile over the seconds",
         unit: "% of a core",
         threshold: From { suspect: 90.0, void: 98.0 },
-        why: "A generator at the end of its core measures itself: throughput stays flat and latency grows whatever the target \
-              does.",
+        why: "A generator that saturates its core measures itself: throughput stays flat and latency grows, whatever \
+              the target does.",
         remedy: "Give the generator more `load.threads` or cores of its own, or lower the load",
         weigh: generator_cpu,
     },
     Rule {
         name: "generator_lateness",
-        looks_at: "how late paced operations started, 99th percentile of the worst second; not looked at below a tenth of the \
-                   median latency",
+        looks_at: "how late paced operations started, 99th percentile of the worst second; ignored below a tenth of \
+                   the median latency",
         unit: "µs",
         threshold: From { suspect: 1_000.0, void: 50_000.0 },
-        why: "Operations that wait for a timer are counted from when they were due, so the generator's lateness is in every \
-              latency.",
-        remedy: "End what else runs on the generator's CPUs, or give it cores of its own",
+        why: "Operations that wait for a timer are counted from when they were due, so the generator's lateness is \
+              part of every latency.",
+        remedy: "End other processes on the generator's CPUs, or give it cores of its own",
         weigh: generator_lateness,
     },
     Rule {
         name: "generator_preempted",
-        looks_at: "time in which an engine thread could run and a stranger ran in its stead: its run delay times the strangers' \
-                   part in what else ran on its CPUs",
+        looks_at: "time in which an engine thread could run and another process ran instead: its run delay, times the \
+                   share of other processes (neither target nor Plimsoll) in what else ran on its CPUs",
         unit: "% of the measured time",
         threshold: From { suspect: 5.0, void: 25.0 },
-        why: "Answers that wait in a socket until the generator is let run seem late, however small the strangers' part of the \
-              whole machine is. Waiting for the target's own processes does not count: where the two share cores, that is part \
-              of what was set up.",
-        remedy: "End what else runs here, or keep it off the generator's CPUs with taskset",
+        why: "Answers that wait in a socket until the generator runs again look late, however little CPU the other \
+              processes use in all. Waiting for the target's own processes does not count: where the two share cores, \
+              that is part of the set-up.",
+        remedy: "End other processes on this machine, or keep them off the generator's CPUs with taskset",
         weigh: generator_preempted,
     },
     Rule {
         name: "generator_stall",
-        looks_at: "time in which an engine thread stood still for 50 ms and more at once; with pauses or a rate, 200 ms",
+        looks_at: "time in which an engine thread did not run for 50 ms or more at once; with pauses or a rate, 200 ms",
         unit: "% of the measured time",
         threshold: From { suspect: 0.1, void: 5.0 },
-        why: "While the generator stands still nothing is asked and no answer is taken, which looks like an outage of the \
-              target. A tenth of a percent of the time reaches what p99.9 says.",
-        remedy: "Do not stop or trace Plimsoll, suspend the machine, or load its CPUs while it measures",
+        why: "While the generator stalls, no request is sent and no answer is read, which looks like an outage of the \
+              target. A tenth of a percent of the time is enough to change p99.9.",
+        remedy: "Do not stop or trace Plimsoll, suspend the machine, or load its CPUs during a measurement",
         weigh: generator_stall,
     },
     Rule {
         name: "generator_throttled",
-        looks_at: "time in which a CPU quota of Plimsoll's own control groups kept it from running, summed over CPUs",
+        looks_at: "time in which a CPU quota of Plimsoll's own control groups stopped it, summed over CPUs",
         unit: "% of the measured time",
         threshold: From { suspect: 0.1, void: 5.0 },
-        why: "A quota stops a container for tens of milliseconds at a time, and what is stopped takes no answers: a tenth of a \
-              percent of the time reaches what p99.9 says.",
+        why: "A quota stops a container for tens of milliseconds at a time, and no answer is read meanwhile: a tenth \
+              of a percent of the time is enough to change p99.9.",
         remedy: "Raise the CPU limit of the container or service that Plimsoll runs in, or lower the load",
         weigh: generator_throttled,
     },
@@ -180,37 +181,37 @@ pub(crate) const RULES: &[Rule] = &[
         looks_at: "difference between operations in flight and rate times latency",
         unit: "%",
         threshold: From { suspect: 5.0, void: 20.0 },
-        why: "Little's law holds for any books that balance. If it does not, operations were lost or times are wrong; or agents \
-              that should always be busy were not.",
+        why: "Little's law holds for every system whose counts are complete. If it does not hold, operations were lost \
+              or times are wrong, or agents that should always be busy were not.",
         remedy: "Give the generator more CPU; if it has enough, this is a bug worth reporting",
         weigh: littles_law,
     },
     Rule {
         name: "lost_host",
-        looks_at: "hosts that were lost although nobody meant it: their shim or runner ended, or the connection to it broke",
+        looks_at: "hosts that were lost without a fault: their shim or runner ended, or the connection to it broke",
         unit: "",
         threshold: VOID_IF_SO,
-        why: "The target ran on fewer hosts than was asked for, and it was not the target that failed.",
-        remedy: "Read the notices in events.jsonl for why",
+        why: "The target ran on fewer hosts than requested, and not because the target failed.",
+        remedy: "Read the notices in events.jsonl for the reason",
         weigh: lost_host,
     },
     Rule {
         name: "lost_process",
-        looks_at: "processes of the target that ended although nobody meant it",
+        looks_at: "processes of the target that ended without a fault",
         unit: "",
         threshold: SUSPECT_IF_SO,
-        why: "From then on it is not the target that was to be measured. That it died may be the finding; its figures are not \
-              those of a target that lives.",
-        remedy: "Read its log in the trial's `logs`; if something here killed it, end that",
+        why: "From then on the target is not the one that was to be measured. Its death may be the finding; its \
+              figures are not those of a target that runs.",
+        remedy: "Read its log in the trial's `logs`; if another process killed it, end that process",
         weigh: lost_process,
     },
     Rule {
         name: "lost_switch",
-        looks_at: "whether the switch between virtual hosts was lost although nobody meant it",
+        looks_at: "whether the switch between virtual hosts was lost without a fault",
         unit: "",
         threshold: VOID_IF_SO,
-        why: "Hosts cannot be plugged in or pulled out any more, and nobody keeps the network that the load went through.",
-        remedy: "Look for who ended Plimsoll's runner, such as the kernel for want of memory, and play the trial again",
+        why: "Hosts can no longer be attached or detached, and nothing maintains the network that carries the load.",
+        remedy: "Find out what ended Plimsoll's runner, such as the kernel for lack of memory, and run the trial again",
         weigh: lost_switch,
     },
     Rule {
@@ -218,18 +219,18 @@ pub(crate) const RULES: &[Rule] = &[
         looks_at: "planned faults that never began",
         unit: "",
         threshold: VOID_IF_SO,
-        why: "The trial is not the one that was asked for.",
-        remedy: "Read the notices in events.jsonl; perhaps what the fault follows never happened",
+        why: "The trial is not the one that was requested.",
+        remedy: "Read the notices in events.jsonl; perhaps the event that the fault follows never happened",
         weigh: missing_fault,
     },
     Rule {
         name: "missing_records",
-        looks_at: "seconds of the load that a record lacks, and records that are not there at all",
+        looks_at: "seconds of the load that a record lacks, and records that do not exist",
         unit: "s",
         threshold: VOID_IF_SO,
-        why: "What speaks against a trial may stand in what is lost: without `generator.csv` none of its operations was late. A trial \
-              that was cut off may lack its last two seconds.",
-        remedy: "Copy the run folder again, whole; if it was never whole, play the trial again",
+        why: "The lost part may hold the reason against a trial: without `generator.csv` no operation was late. A \
+              trial that was cut off may lack its last two seconds.",
+        remedy: "Copy the run folder again, completely; if it was never complete, run the trial again",
         weigh: records::missing_records,
     },
     Rule {
@@ -237,7 +238,7 @@ pub(crate) const RULES: &[Rule] = &[
         looks_at: "faults that began without steady service before them",
         unit: "",
         threshold: SUSPECT_IF_SO,
-        why: "What a fault cost is the difference to what was before it.",
+        why: "The cost of a fault is the difference from the service before it.",
         remedy: "Let the fault begin later, or leave more time between two",
         weigh: no_baseline,
     },
@@ -246,7 +247,7 @@ pub(crate) const RULES: &[Rule] = &[
         looks_at: "whether throughput and latency became steady",
         unit: "",
         threshold: SUSPECT_IF_SO,
-        why: "The mean of something that is still changing depends on when one stops looking.",
+        why: "The mean of a changing figure depends on when the measurement ends.",
         remedy: "Measure longer; if the target never settles, that is the finding",
         weigh: no_steady_state,
     },
@@ -255,7 +256,7 @@ pub(crate) const RULES: &[Rule] = &[
         looks_at: "whether any operation succeeded",
         unit: "",
         threshold: SUSPECT_IF_SO,
-        why: "Without one success it is more likely that the experiment is wrong than that the target is.",
+        why: "Without one success, a mistake in the experiment is more likely than a failure of the target.",
         remedy: "Look at the results of the attempts: they name the cause",
         weigh: no_success,
     },
@@ -275,7 +276,8 @@ pub(crate) const RULES: &[Rule] = &[
                    events.jsonl and history.jsonl",
         unit: "operations",
         threshold: VOID_IF_SO,
-        why: "They are written from the same operations: if they differ, one is incomplete, and what it lacks may be what went wrong.",
+        why: "They are written from the same operations. If they differ, one is incomplete, and the missing part may \
+              be what went wrong.",
         remedy: "This is a bug worth reporting, with the run folder",
         weigh: records::records_disagree,
     },
@@ -284,8 +286,8 @@ pub(crate) const RULES: &[Rule] = &[
         looks_at: "processes of the target that ended and were replaced by one of the same name and parent, before any fault",
         unit: "processes",
         threshold: SUSPECT_IF_SO,
-        why: "A worker that its own master starts again is an outage that nobody ordered, and its caches are cold. Servers that \
-              replace workers by design do so here too: then this says how often.",
+        why: "A worker that its master restarts is an outage that no fault caused, and its caches are cold. Servers \
+              that replace workers by design do so here too: this rule then says how often.",
         remedy: "Read the target's logs; if it is by design, make it rarer for the run",
         weigh: restarted_target,
     },
@@ -294,17 +296,17 @@ pub(crate) const RULES: &[Rule] = &[
         looks_at: "measured time after the warm-up",
         unit: "s",
         threshold: Under { suspect: 5.0, void: NOT_BELOW },
-        why: "A few seconds hold a few of the second-long waves that collectors, checkpoints and schedulers make, and a figure \
-              depends on which.",
+        why: "A few seconds hold only a few of the second-long waves that garbage collectors, checkpoints and \
+              schedulers make, and a figure depends on which ones.",
         remedy: "Raise `load.time`",
         weigh: short_measurement,
     },
     Rule {
         name: "stall_in_outage",
-        looks_at: "stalls of the generator while a fault was felt",
+        looks_at: "stalls of the generator during an outage",
         unit: "",
         threshold: SUSPECT_IF_SO,
-        why: "An outage is measured in milliseconds, and what the generator added to it cannot be taken off again.",
+        why: "An outage is measured in milliseconds, and the generator's part of it cannot be subtracted.",
         remedy: "Give the generator cores of its own",
         weigh: stall_in_outage,
     },
@@ -313,19 +315,21 @@ pub(crate) const RULES: &[Rule] = &[
         looks_at: "CPU time that the hypervisor took, mean over the load",
         unit: "% of the machine",
         threshold: From { suspect: 2.0, void: 10.0 },
-        why: "What neighbours on the same hardware take differs from minute to minute, and repeats do not show it. Cloud \
-              machines that are left alone show below 1 %.",
-        remedy: "Use a machine whose cores are its own, or another hour",
+        why: "The CPU time that neighbours on the same hardware take differs from minute to minute, and repeats do not \
+              show it. Idle cloud machines show below 1 %.",
+        remedy: "Use a machine with dedicated cores, or another hour",
         weigh: steal,
     },
     Rule {
         name: "strangers",
-        looks_at: "CPU time of other processes, which are neither the target nor Plimsoll, mean over the load; not looked at where \
-                   a target that Plimsoll did not start is on this machine and its processes cannot be told",
+        looks_at: "CPU time of other processes, which are neither the target nor Plimsoll, mean over the load; not \
+                   judged where a target that Plimsoll did not start is on this machine and its processes cannot be \
+                   identified",
         unit: "% of the machine",
         threshold: From { suspect: 10.0, void: 30.0 },
-        why: "What else runs takes CPU, caches and memory bandwidth from both sides. A desktop at rest takes a few percent.",
-        remedy: "End what else runs here, or wait until it has ended; `top` names it all",
+        why: "Other processes take CPU, caches and memory bandwidth from target and generator. An idle desktop uses a \
+              few percent.",
+        remedy: "End other processes on this machine, or wait until they end; `top` lists them",
         weigh: strangers,
     },
     Rule {
@@ -334,16 +338,17 @@ pub(crate) const RULES: &[Rule] = &[
         unit: "files",
         threshold: SUSPECT_IF_SO,
         why: "Something was lost, if only a line.",
-        remedy: "Play the trial again",
+        remedy: "Run the trial again",
         weigh: records::torn_records,
     },
     Rule {
         name: "unaudited_member",
-        looks_at: "members that did not tell what they hold after the load, but for those that a fault had taken down",
+        looks_at: "members that did not report their records after the load, except those that a fault had taken down",
         unit: "members",
         threshold: SUSPECT_IF_SO,
-        why: "Keys that it lacks or holds otherwise are in no count.",
-        remedy: "Let faults heal earlier, so that the member serves again at the end; else read its log in the trial's `logs`",
+        why: "Keys that such a member lacks or holds with another value are not counted.",
+        remedy: "Let faults heal earlier, so that the member serves again at the end; otherwise read its log in the \
+                 trial's `logs`",
         weigh: records::unaudited_member,
     },
     Rule {
@@ -351,7 +356,7 @@ pub(crate) const RULES: &[Rule] = &[
         looks_at: "faults that could not be healed",
         unit: "",
         threshold: SUSPECT_IF_SO,
-        why: "What came after it was measured with the fault still there.",
+        why: "Everything after it was measured with the fault still present.",
         remedy: "See what the fault needs: `plimsoll faults NAME`",
         weigh: unhealed_fault,
     },
@@ -361,26 +366,26 @@ pub(crate) const RULES: &[Rule] = &[
         unit: "keys",
         threshold: SUSPECT_IF_SO,
         why: "A key that was not read back may be lost or not.",
-        remedy: "Look at why the target did not answer after the load",
+        remedy: "Find out why the target did not answer after the load",
         weigh: records::unread_keys,
     },
     Rule {
         name: "unsettled_replicas",
-        looks_at: "whether what members hold still changed when they were asked for the last time, 10 s after the load",
+        looks_at: "whether the members' records still changed at the last audit, 10 s after the load",
         unit: "",
         threshold: SUSPECT_IF_SO,
-        why: "Keys that seem to have diverged may only have been on their way.",
+        why: "Keys that seem to have diverged may still have been in replication.",
         remedy: "Leave the target time to catch up: a lower load at the end, or fewer writes",
         weigh: records::unsettled_replicas,
     },
     Rule {
         name: "versions_changed",
-        looks_at: "files of the target's folder, Plimsoll's program, and versions, which are not what they were at the run's \
-                   first trial or at this one's start",
+        looks_at: "files of the target's folder, Plimsoll's program, and versions, that differ from those at the run's \
+                   first trial or at this trial's start",
         unit: "",
         threshold: SUSPECT_IF_SO,
         why: "Trials of different programs are not repeats of each other.",
-        remedy: "Play the run again with one version, or make the versions variants",
+        remedy: "Run the experiment again with one version, or make the versions variants",
         weigh: versions_changed,
     },
 ];
@@ -403,7 +408,7 @@ fn dropped_starts(facts: &RuleInput<'_>) -> Evaluation {
     let ended = outcomes.ok + outcomes.failed + outcomes.timeout + outcomes.wrong + outcomes.unfinished;
     let due = dropped + ended as f64;
     let pct = if due > 0.0 { 100.0 * dropped / due } else { return None };
-    Some((pct, format!("{dropped:.0} operations ({pct:.1} %) were due and were dropped: the backlog was full")))
+    Some((pct, format!("{dropped:.0} operations ({pct:.1} %) were dropped when they were due: the backlog was full")))
 }
 
 fn failed_connects(facts: &RuleInput<'_>) -> Evaluation {
@@ -417,8 +422,8 @@ fn failed_handshakes(facts: &RuleInput<'_>) -> Evaluation {
     let failed = failed_before_any_fault(facts);
     let (handshakes, when) = (failed.handshakes, failed.when);
     let what = match failed.worst {
-        Some("tls: bad certificate") => "its certificate is not one that is trusted",
-        _ => "it speaks no TLS, or none that both sides know",
+        Some("tls: bad certificate") => "its certificate is not trusted",
+        _ => "it speaks no TLS, or no version that both sides support",
     };
     Some((handshakes as f64, format!("{handshakes} TLS handshakes failed {when}: the target was reached, but {what}")))
 }
@@ -460,7 +465,7 @@ fn generator_cpu(facts: &RuleInput<'_>) -> Evaluation {
     let what = "the generator's busiest thread used";
     Some((
         pct,
-        format!("{what} {pct:.0} % of a core: the load may have been held back by the generator, not by the target"),
+        format!("{what} {pct:.0} % of a core: the generator, not the target, may have limited the load"),
     ))
 }
 
@@ -548,14 +553,14 @@ fn generator_stall(facts: &RuleInput<'_>) -> Evaluation {
     let (longest_ms, at_s) = (longest.late_us / 1e3, longest.at_s);
     let why = match longest.waited_us {
         Some(waited_us) if waited_us < longest.late_us / 2.0 => {
-            "it was not waiting for a CPU, so it had been stopped, or the whole machine had"
+            "it was not waiting for a CPU, so it was stopped, or the whole machine was"
         }
         Some(_) => "it was waiting for a CPU",
         None => "it was stopped, or waited for a CPU",
     };
     let what = format!(
-        "the generator stood still for {pct:.1} % of the time ({longest_ms:.0} ms at worst, near {at_s:.0} s): {why}. What clients \
-         seem to have felt then is not the target's doing"
+        "the generator stalled for {pct:.1} % of the time ({longest_ms:.0} ms at worst, near {at_s:.0} s): {why}. The latency \
+         and errors of these moments are not the target's doing"
     );
     Some((pct, what))
 }
@@ -563,8 +568,8 @@ fn generator_stall(facts: &RuleInput<'_>) -> Evaluation {
 fn generator_preempted(facts: &RuleInput<'_>) -> Evaluation {
     let pct = facts.trial.generator.preempted_pct?;
     let what = format!(
-        "for {:.0} % of the time strangers ran on the generator's CPUs while it could have run: answers seem late that were \
-         only not taken",
+        "for {:.0} % of the time other processes ran on the generator's CPUs while it could have run: answers that were \
+         only read late look slow",
         // A second whose figures were read late holds more than a second of waiting.
         pct.min(100.0)
     );
@@ -585,7 +590,7 @@ fn littles_law(facts: &RuleInput<'_>) -> Evaluation {
     let pct = facts.trial.generator.littles_law_error_pct?;
     Some((
         pct,
-        format!("the generator's books are off by {pct:.1} %: operations in flight do not match rate times latency"),
+        format!("the generator's counts are off by {pct:.1} %: operations in flight do not match rate times latency"),
     ))
 }
 
@@ -609,7 +614,7 @@ fn no_baseline(facts: &RuleInput<'_>) -> Evaluation {
     let without = |outage: &record::results::Outage| outage.baseline_per_s.is_none();
     let fault = facts.trial.faults.iter().find(|fault| fault.outage.as_ref().is_some_and(without))?;
     let (name, number) = (&fault.name, fault.number);
-    Some((1.0, format!("fault `{name}` ({number}) began when there was no steady service to compare with")))
+    Some((1.0, format!("fault `{name}` ({number}) began without steady service before it to compare with")))
 }
 
 fn stall_in_outage(facts: &RuleInput<'_>) -> Evaluation {
@@ -624,7 +629,7 @@ fn stall_in_outage(facts: &RuleInput<'_>) -> Evaluation {
     Some((
         1.0,
         format!(
-            "the generator stood still for {late_ms:.0} ms near {at_s:.0} s, while a fault was felt: its outage may be shorter"
+            "the generator stalled for {late_ms:.0} ms near {at_s:.0} s, during an outage: the outage may be shorter than measured"
         ),
     ))
 }
@@ -643,7 +648,7 @@ const NAMED_PCT: f64 = 1.0;
 
 fn clock_jump(facts: &RuleInput<'_>) -> Evaluation {
     let jump_s = facts.trial.generator.clock_jump_s?;
-    Some((jump_s, format!("this machine's calendar clock was set by {jump_s:.1} s while the trial ran")))
+    Some((jump_s, format!("this machine's calendar clock jumped by {jump_s:.1} s during the trial")))
 }
 
 /// A slow core runs at full speed until its quota of a period is used up: a job shorter than that is not slowed at all.
@@ -652,7 +657,7 @@ fn coarse_cores(facts: &RuleInput<'_>) -> Evaluation {
     let median_us = facts.trial.latency_us?.p50?;
     let (period_ms, median_ms) = (period_us / 1e3, median_us / 1e3);
     let what = format!(
-        "the median latency, {median_ms:.1} ms, is below the {period_ms:.0} ms over which the emulated cores are slow: a job that \
+        "the median latency, {median_ms:.1} ms, is below the {period_ms:.0} ms period of the emulated cores: a job that \
          short runs at the full speed of this machine"
     );
     Some((period_us / median_us, what))
@@ -673,7 +678,7 @@ fn full_disk(facts: &RuleInput<'_>) -> Evaluation {
 
 fn steal(facts: &RuleInput<'_>) -> Evaluation {
     let pct = facts.trial.machine.steal_pct?;
-    Some((pct, format!("the hypervisor took {pct:.1} % of the CPU away")))
+    Some((pct, format!("the hypervisor took {pct:.1} % of the CPU")))
 }
 
 fn strangers(facts: &RuleInput<'_>) -> Evaluation {
@@ -735,7 +740,7 @@ fn lost_host(facts: &RuleInput<'_>) -> Evaluation {
         What::HostDown { host, expected: false } => Some((host, event.at_s)),
         _ => None,
     })?;
-    Some((1.0, format!("the host {name} was lost at {at_s:.1} s although nobody meant it to be")))
+    Some((1.0, format!("the host {name} was lost at {at_s:.1} s without a fault")))
 }
 
 fn lost_process(facts: &RuleInput<'_>) -> Evaluation {
@@ -749,7 +754,7 @@ fn lost_process(facts: &RuleInput<'_>) -> Evaluation {
         _ => None,
     })?;
     let last = last.map(|line| format!("; it wrote last: \"{}\"", line.trim())).unwrap_or_default();
-    Some((1.0, format!("the target's process {name} ended at {at_s:.1} s although nobody meant it to ({how}){last}")))
+    Some((1.0, format!("the target's process {name} ended at {at_s:.1} s without a fault ({how}){last}")))
 }
 
 fn lost_switch(facts: &RuleInput<'_>) -> Evaluation {
@@ -759,7 +764,7 @@ fn lost_switch(facts: &RuleInput<'_>) -> Evaluation {
     })?;
     Some((
         1.0,
-        format!("the switch between the hosts was lost at {at_s:.1} s although nobody meant it to be: {reason}"),
+        format!("the switch between the hosts was lost at {at_s:.1} s without a fault: {reason}"),
     ))
 }
 
@@ -781,7 +786,7 @@ fn restarted_target(facts: &RuleInput<'_>) -> Evaluation {
     Some((
         count as f64,
         format!(
-            "{many} of the target ended and came again although nobody ordered it, first {host}.{process} near {at_s:.0} s"
+            "{many} of the target ended and restarted without a fault, first {host}.{process} near {at_s:.0} s"
         ),
     ))
 }

@@ -331,7 +331,7 @@ fn a_reason_comes_with_what_to_do() {
     let is = verdict(&Case::spoiled(|case| case.trial.machine.steal_pct = Some(2.0)));
     let remedy = rules().iter().find(|rule| rule.name == "steal").unwrap().remedy;
     assert_eq!((is.rules, is.remedies), (vec!["steal".to_owned()], vec![remedy.to_owned()]));
-    assert_eq!(is.reasons, ["the hypervisor took 2.0 % of the CPU away"]);
+    assert_eq!(is.reasons, ["the hypervisor took 2.0 % of the CPU"]);
 }
 
 #[test]

@@ -12,7 +12,7 @@ use crate::catalog::Catalog;
 use crate::duration::show;
 use crate::keys::section;
 use crate::overlay::{Sweep, TrialSetting};
-use crate::plan::is_offered;
+use crate::plan::load::{self, is_offered};
 use crate::plan::metric::{MetricExpression, MetricFunction, MetricTerm, PARAMETERS};
 use crate::plan::trial::TrialTemplate;
 use crate::problem::{Problem, join_words, nearest_hint, nearest_name};
@@ -188,7 +188,7 @@ pub(super) fn check_timeouts(
         }
         let asked = filter(&section);
         let loads = settings.iter().zip(parts).filter(|(setting, _)| is_asked(setting, &asked));
-        let loads: Option<Vec<&super::Load>> = loads.map(|(_, parts)| parts.as_ref()?.load.as_ref()).collect();
+        let loads: Option<Vec<&load::Load>> = loads.map(|(_, parts)| parts.as_ref()?.load.as_ref()).collect();
         let Some(shortest) = loads.into_iter().flatten().min_by(|a, b| slack_s(a).total_cmp(&slack_s(b))) else {
             continue;
         };
@@ -204,7 +204,7 @@ pub(super) fn check_timeouts(
 }
 
 /// Seconds from the end of a load's drain until its first operation could time out.
-fn slack_s(load: &super::Load) -> f64 {
+fn slack_s(load: &load::Load) -> f64 {
     load.timeout_s - load.time_s - load.drain_s
 }
 

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use crate::catalog::Catalog;
 use crate::keys::section;
 use crate::manifest::Manifest;
-use crate::plan::TargetKind;
-use crate::plan::trial::CheckContext;
+use crate::plan::check_context::CheckContext;
+use crate::plan::target::TargetKind;
 use crate::problem::{Problem, nearest_hint};
 use crate::profile::{self, Link, Profile};
 use crate::section::Section;
@@ -396,46 +396,6 @@ pub struct Port {
     pub name: String,
     /// Rate and delay, at the lab's own speed.
     pub link: Link,
-}
-
-/// Names that a port may be called by.
-#[derive(Debug)]
-pub(super) enum PortNames {
-    /// Nobody knows them, because nobody knows the target.
-    Unknown,
-    /// The target has none: it is no folder.
-    Nameless,
-    /// Those of this target.
-    Of(String, BTreeSet<String>),
-}
-
-impl PortNames {
-    pub fn of(target: Option<&TargetKind>, catalog: &Catalog) -> Self {
-        match target {
-            None => Self::Unknown,
-            Some(TargetKind::Running { .. } | TargetKind::Started { .. }) => Self::Nameless,
-            Some(TargetKind::Folder { name, .. }) => catalog.targets.get(name).map_or(Self::Unknown, |manifest| {
-                let ports = manifest.processes.iter().flat_map(|process| process.ports.iter().cloned());
-                Self::Of(name.clone(), ports.collect())
-            }),
-        }
-    }
-
-    /// What is wrong with a port's name, if anything.
-    pub fn refuse(&self, name: &str, place: &TextSpan) -> Option<Problem> {
-        match self {
-            Self::Unknown => None,
-            Self::Nameless => {
-                let problem = Problem::absent(place, format!("there is no port `{name}`, for this target names none"));
-                Some(problem.expected("unknown port").hint("ports are named by a target folder: `use = \"NAME\"`"))
-            }
-            Self::Of(_, known) if known.contains(name) => None,
-            Self::Of(target, known) => {
-                let problem = Problem::absent(place, format!("the target `{target}` has no port `{name}`"));
-                Some(problem.expected("unknown port").maybe(nearest_hint(name, known.iter().map(String::as_str))))
-            }
-        }
-    }
 }
 
 /// `[[lab.port]]`.

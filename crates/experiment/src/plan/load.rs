@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::duration::show;
 use crate::keys::{self, section};
+use crate::plan::check_context::CheckContext;
 use crate::plan::operation::{self, CYCLE, MIX, Scope, Step};
-use crate::plan::trial::CheckContext;
 use crate::problem::Problem;
 use crate::section::Section;
 use crate::tree::{Node, TomlTable, TomlValue};

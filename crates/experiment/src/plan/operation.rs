@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::catalog::{Effect, Field, Operation};
 use crate::keys::{self, Key, section};
 use crate::pattern;
-use crate::plan::trial::CheckContext;
+use crate::plan::check_context::CheckContext;
 use crate::pointer::{self, Pointer};
 use crate::problem::{Problem, join_words, nearest_hint, nearest_name};
 use crate::section::Section;
@@ -52,6 +52,15 @@ section! {
         => audit_as: Option<AuditAs> = read_audit,
             "What an audited operation does, where its protocol does not know";
     }
+}
+
+/// `[[prepare]]`: operations done once before each trial, not measured.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Prepare {
+    /// The operation and its arguments.
+    pub step: Step,
+    /// How many times.
+    pub count: u64,
 }
 
 section! {

@@ -4,65 +4,16 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use crate::catalog::Catalog;
-use crate::keys::section;
 use crate::overlay::{self, Layers, TRIAL_SECTIONS, TRIALS_MAX, TrialSetting};
-use crate::plan::fault::FAULT;
-use crate::plan::find::{self, FIND};
-use crate::plan::gates::{self, CLAIM, MetricNames, REQUIRE};
-use crate::plan::lab::LAB;
-use crate::plan::load::LOAD;
-use crate::plan::operation::PREPARE;
-use crate::plan::target::TARGET;
-use crate::plan::trial::{self, STEP, TrialTemplate};
-use crate::plan::{FORMAT, Plan, Trial};
+use crate::plan::file_keys::EXPERIMENT;
+use crate::plan::trial::{self, Trial, TrialTemplate};
+use crate::plan::{FORMAT, Plan, find};
+use crate::plan::gates::{self, MetricNames};
 use crate::problem::{Problem, Problems};
 use crate::secrets;
 use crate::section::{Mode, Section, SectionWalk};
 use crate::source::{self, Source};
 use crate::tree::{Node, TextSpan, TomlTable};
-
-section! {
-    const EXPERIMENT {
-        title: Text, "What the experiment is called; without it, the file's name";
-        asks: Text, "The question it answers", ["description", "question"];
-        repeat = "1": Whole { min: 1, max: 1000 },
-            "Trials of each point; interleaved: A B A B, never A A B B", ["repeats", "runs", "iterations", "trials"];
-        seed = "1": Whole { min: 0, max: i64::MAX }, "Seed of all random values; same seed, same choices";
-        secret: TEXTS,
-            "Values that no record may have, each by the end of its path: header.x-token, body, target.with.key",
-            ["secrets", "redact", "hide"];
-        ..SETTING: target = required, lab, prepare, load, fault, step;
-        sweep: Paths(&List(&Any)),
-            "Dotted paths of this file, each with a list of values; trials are the product of all lists",
-            ["matrix", "parameters"];
-        variant: Overlays(VARIANT),
-            "A named overlay over this file, for environments side by side", ["variants", "scenario", "scenarios"];
-        find: Table(FIND), "Instead of a sweep: searches for the highest load at which limits hold";
-        require: Tables(REQUIRE),
-            "A gate: if it does not hold, `plimsoll run` exits with 5",
-            ["threshold", "thresholds", "requirement", "expect"];
-        claim: Tables(CLAIM), "What a source says, held against this run", ["claims"];
-    }
-}
-
-section! {
-    const VARIANT {
-        name = required: Text, "Its name, in results and in `where`";
-        ..SETTING: target, lab, prepare, load, fault, step;
-    }
-}
-
-section! {
-    const SETTING {
-        target: Table(TARGET), "The system under test";
-        lab: Table(LAB), "Where it runs; left out: this machine, unlimited";
-        prepare: Tables(PREPARE),
-            "Operations before each trial, in order; not measured, and all must succeed", ["setup", "before"];
-        load: Table(LOAD), "What clients do; left out: none", ["workload", "options"];
-        fault: Tables(FAULT), "Something that is broken at a time, and healed", ["faults", "chaos", "nemesis"];
-        step: Tables(STEP), "An exercise instead of [load] and [[fault]]: do something, wait for a condition";
-    }
-}
 
 /// Reads an experiment file with its `--set`s, and resolves it into trials.
 ///

@@ -5,15 +5,61 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::catalog::Protocol;
-use crate::duration;
 use crate::keys::section;
-use crate::manifest::{Manifest, Parameter, Takes};
-use crate::plan::trial::CheckContext;
-use crate::plan::{Target, TargetKind};
+use crate::manifest::{Manifest, Parameter, Takes, refusal};
+use crate::plan::check_context::CheckContext;
 use crate::problem::{Problem, join_words, nearest_hint, nearest_name};
 use crate::section::Section;
 use crate::template::{Template, TemplatePart};
 use crate::tree::{Node, TextSpan};
+
+/// The system under test.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Target {
+    /// Which kind it is.
+    #[serde(flatten)]
+    pub kind: TargetKind,
+    /// Protocol that the load speaks to it.
+    pub protocol: String,
+    /// Whom it trusts there, where the protocol is encrypted.
+    #[serde(default, skip_serializing_if = "Tls::is_default")]
+    pub tls: Tls,
+}
+
+/// Where the target comes from.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+pub enum TargetKind {
+    /// A target folder: `use = "vsns"`.
+    Folder {
+        /// Its name.
+        name: String,
+        /// Every declared parameter with its value, as text.
+        with: BTreeMap<String, String>,
+    },
+    /// Runs already: `url = "…"`.
+    Running {
+        /// Where; empty where nothing is to be reached: `protocol = "command"` alone.
+        url: String,
+    },
+    /// Started by a command: `start = "…"`, `url = "…"`.
+    Started {
+        /// Shell command; killed with its whole process group at the end.
+        command: String,
+        /// Where the load goes.
+        url: String,
+        /// URL whose GET must answer 2xx before the load starts; without it, `url` must accept a connection.
+        ready: Option<String>,
+        /// Seconds it may take.
+        within_s: f64,
+    },
+}
+
+impl Default for TargetKind {
+    fn default() -> Self {
+        Self::Running { url: String::new() }
+    }
+}
 
 section! {
     const TARGET {
@@ -263,20 +309,6 @@ fn meant(name: &str, parameter: &Parameter, text: &str) -> String {
         _ => None,
     };
     near.map_or_else(|| format!("{name}: {}", parameter.help), |near| format!("did you mean \"{near}\"?"))
-}
-
-/// What keeps a text from being a value.
-pub(crate) fn refusal(takes: &Takes, text: &str) -> Option<String> {
-    let fits = match takes {
-        Takes::Choice { of } => of.iter().any(|choice| choice == text),
-        Takes::Integer { min, max } => text
-            .parse::<i64>()
-            .is_ok_and(|number| min.is_none_or(|min| number >= min) && max.is_none_or(|max| number <= max)),
-        Takes::Boolean => matches!(text, "true" | "false"),
-        Takes::Text => true,
-        Takes::Duration => duration::parse_s(text).is_ok(),
-    };
-    (!fits).then(|| if text.parse::<f64>().is_ok() { text.to_owned() } else { format!("\"{text}\"") })
 }
 
 fn words(takes: &Takes) -> String {

@@ -4,18 +4,50 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, Value as Json};
+use serde_json::Value as Json;
 
-use crate::catalog::{Catalog, Protocol};
-use crate::keys::section;
-use crate::plan::lab::{self, PortNames};
-use crate::plan::operation::{self, Scope};
-use crate::plan::{
-    EXPERIMENT, Fault, Lab, Load, Prepare, Retry, Target, TargetKind, Warmup, When, fault, load, target,
-};
+use crate::catalog::Catalog;
+use crate::plan::check_context::{CheckContext, PortNames};
+use crate::plan::exercise::{self, Exercise};
+use crate::plan::fault::{self, Fault, When};
+use crate::plan::file_keys::EXPERIMENT;
+use crate::plan::lab::{self, Lab};
+use crate::plan::load::{self, Load, Retry, Warmup};
+use crate::plan::operation::{self, Prepare, Scope};
+use crate::plan::target::{self, Target, TargetKind};
 use crate::problem::Problem;
 use crate::section::{Mode, Section, SectionWalk};
 use crate::tree::{TextSpan, TomlTable};
+
+/// One point of the sweep × variant × repeat.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Trial {
+    /// `001`, `002`, …; also the name of its folder.
+    pub id: String,
+    /// Name of the variant, if the experiment has any.
+    pub variant: Option<String>,
+    /// Swept path to the value it has here.
+    pub point: BTreeMap<String, Json>,
+    /// From 1.
+    pub repeat: u32,
+    /// All randomness of the trial comes from here.
+    pub seed: u64,
+    /// The system under test.
+    pub target: Target,
+    /// Where it runs.
+    pub lab: Lab,
+    /// What is done before the load, in order.
+    pub prepare: Vec<Prepare>,
+    /// The load, if any.
+    pub load: Option<Load>,
+    /// What is broken, and when.
+    pub faults: Vec<Fault>,
+    /// In a search: the condition under which the limits have to hold, one of [`Find::surviving`](super::Find::surviving).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub surviving: Option<String>,
+    /// `[[step]]`: an exercise instead of load and faults.
+    pub steps: Vec<Exercise>,
+}
 
 /// A trial without what tells its repeats apart.
 #[derive(Debug)]
@@ -26,20 +58,6 @@ pub(super) struct TrialTemplate {
     pub load: Option<Load>,
     pub faults: Vec<Fault>,
     pub steps: Vec<Exercise>,
-}
-
-/// What the sections of a trial need to know of each other.
-pub(super) struct CheckContext<'a> {
-    pub catalog: &'a Catalog,
-    /// `None`: not known, because the target is not; nothing is said about its operations then.
-    pub protocol: Option<&'static Protocol>,
-    /// Names of the target's ports.
-    pub ports: PortNames,
-    /// Names of the feeds that templates may use.
-    pub feeds: Vec<String>,
-    /// Whether there is a script that templates and expectations may ask.
-    pub has_script: bool,
-    pub problems: Vec<Problem>,
 }
 
 /// Reads a trial. `None` only where there are problems.
@@ -66,7 +84,7 @@ pub(super) fn read(tree: &TomlTable, file: &TextSpan, catalog: &Catalog) -> (Opt
     let end = root.section("load").and_then(|section| Some((section.number("time")?, section.place("time").clone())));
     let victims = fault::Victims::of(&lab, kind, catalog);
     let faults = fault::read(&root, &victims, end.as_ref(), &mut scene);
-    let steps = read_exercises(&root, &mut scene);
+    let steps = exercise::read(&root, &mut scene);
     if ["load", "fault", "step"].iter().all(|section| !has_something(tree, section)) {
         scene.problems.push(
             Problem::absent(file, "nothing happens in this experiment")
@@ -97,46 +115,6 @@ fn read_preparation(root: &Section<'_>, scene: &mut CheckContext<'_>) -> Vec<Pre
         count: section.get("count").unwrap_or(1),
     };
     sections.iter().map(read).collect()
-}
-
-section! {
-    /// `[[step]]`: do something, wait for a named condition, record how long it took.
-    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-    pub struct Exercise = STEP {
-        name = required: Name => String, "Its name in records and reports";
-        do = required: Map(&Any) => does: BTreeMap<String, Value>, "What is done", ["call", "action"];
-        until: Text => Option<String>, "A named condition of the target that ends the step";
-        within = "60s": TIME => within_s: f64, "How long it may take", ["timeout"];
-    }
-}
-
-fn read_exercises(root: &Section<'_>, scene: &mut CheckContext<'_>) -> Vec<Exercise> {
-    let mut steps: Vec<Exercise> = Vec::new();
-    for section in root.sections("step") {
-        let step = Exercise::read(&section);
-        if steps.iter().any(|earlier| earlier.name == step.name) {
-            let what = format!("two steps are called `{}`", step.name);
-            scene.problems.push(Problem::new(section.place("name"), what).expected("the second"));
-        }
-        if section.has("do") && step.does.is_empty() {
-            let problem = Problem::absent(section.place("do"), "this step does nothing").expected("an empty table");
-            scene
-                .problems
-                .push(problem.hint("such as do = { kind = \"kill\", on = \"one\" } or do = { call = \"…\" }"));
-        }
-        steps.push(step);
-    }
-    for other in ["load", "fault"] {
-        if let (Some(step), Some(place)) = (root.table.entry("step"), root.node(other).map(|node| &node.place)) {
-            scene.problems.push(
-                Problem::new(&step.node.place, format!("[[step]] and [{other}] exclude each other"))
-                    .expected("an exercise, step by step")
-                    .related(place, "by the clock")
-                    .hint("an exercise has steps only; a load with faults has none"),
-            );
-        }
-    }
-    steps
 }
 
 /// Divides every duration by the lab's speed and multiplies every rate by it.

@@ -11,8 +11,8 @@ use experiment::plan::StepOrder;
 use fastrand::Rng;
 use record::events::Outcome;
 
-use super::LoadControl;
-use super::ids::{AgentId, ConnId, StepId};
+use super::control::LoadControl;
+use super::ids::{AgentId, ConnId, StepId, indexed_by};
 use super::script::{CompiledStep, Script};
 use super::thread_stats::ThreadStats;
 use super::timer_wheel::Wheel;
@@ -103,6 +103,9 @@ pub struct Agent {
     /// When the attempt times out.
     pub deadline_ns: u64,
 }
+
+indexed_by!(AgentId, [Agent], Agent);
+indexed_by!(AgentId, Vec<Agent>, Agent);
 
 impl Agent {
     /// A new agent.

@@ -22,7 +22,8 @@ use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, 
 use super::ids::ConnId;
 use super::limits::{SourceAddresses, use_for};
 use super::pipelines::BufferPool;
-use super::script::{NS_PER_S, Script};
+use super::script::Script;
+use crate::schedules::NS_PER_S;
 use crate::Error;
 use crate::program_worker::{DeathSignal, spawn_program_worker};
 use crate::protocols::{AttemptCause, Progress, Protocol};
@@ -32,7 +33,6 @@ use crate::tls::TlsPeers;
 mod tls;
 mod uring;
 
-pub use tls::peers;
 pub use uring::AT_ONCE;
 
 use tls::{SealedBytes, TlsStream};

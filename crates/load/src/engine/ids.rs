@@ -1,11 +1,6 @@
 //! Numbers of agents, connections and steps within a thread, each a type of its own, so that none
 //! is taken for another.
 
-use std::ops::{Index, IndexMut};
-
-use super::agents::Agent;
-use super::script::CompiledStep;
-
 /// An agent of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AgentId(u32);
@@ -78,9 +73,9 @@ impl StepId {
 }
 
 /// A list whose places have such numbers.
-macro_rules! index {
+macro_rules! indexed_by {
     ($id:ty, $list:ty, $item:ty) => {
-        impl Index<$id> for $list {
+        impl std::ops::Index<$id> for $list {
             type Output = $item;
 
             #[inline]
@@ -89,7 +84,7 @@ macro_rules! index {
             }
         }
 
-        impl IndexMut<$id> for $list {
+        impl std::ops::IndexMut<$id> for $list {
             #[inline]
             fn index_mut(&mut self, id: $id) -> &mut $item {
                 &mut self[id.index()]
@@ -98,6 +93,4 @@ macro_rules! index {
     };
 }
 
-index!(AgentId, [Agent], Agent);
-index!(AgentId, Vec<Agent>, Agent);
-index!(StepId, Vec<CompiledStep>, CompiledStep);
+pub(super) use indexed_by;

@@ -9,18 +9,16 @@ use experiment::plan::{self, Connections, Expected, Load, Rate, SlotContent, Ste
 
 use super::agents::answers::{self, Audit};
 use super::agents::{Agent, AgentService};
-use super::connections::peers;
 use super::expectation::{self, CaptureSlot, Expectation, OperationPart, WantedFields};
-use super::ids::ConnId;
+use super::ids::{ConnId, StepId, indexed_by};
 use crate::protocols::{Call, Protocol};
 use crate::schedules::closed::Closed;
-use crate::schedules::{self, Schedule, constant, poisson};
-use crate::tls::TlsPeers;
+use crate::schedules::{self, NS_PER_S, Schedule, constant, poisson};
+use crate::tls::{TlsPeers, TlsTrust};
 use crate::values::lua::Program;
 use crate::values::{Argument, CompiledTemplate, FeedRows, TemplateNames};
 use crate::{Error, LoadOrder, LoadPurpose};
 
-pub const NS_PER_S: u64 = 1_000_000_000;
 /// Slots that agents may fill.
 const SLOTS: usize = 32;
 /// Streams of random numbers: arguments count from 0, expectations from here.
@@ -106,6 +104,8 @@ pub struct CompiledStep {
     /// What of it goes to the history, if anything.
     pub audit: Option<Audit>,
 }
+
+indexed_by!(StepId, Vec<CompiledStep>, CompiledStep);
 
 impl<P: Protocol> Script<P> {
     /// Compiles the orders for its services.
@@ -498,6 +498,13 @@ pub fn by_service<R>(by_step: Vec<Vec<R>>) -> Vec<R> {
             return requests;
         }
     }
+}
+
+/// Of the services, those that are spoken to by TLS, and whom to trust there.
+fn peers<P: Protocol>(orders: &LoadOrder, services: &[P]) -> Result<Option<TlsPeers>, Error> {
+    let trust = TlsTrust { tls: orders.tls.clone(), files: orders.files.clone() };
+    let hosts: Vec<Option<&str>> = services.iter().map(P::tls_host).collect();
+    TlsPeers::of(&trust, P::ALPN, &hosts).map_err(|reason| Error::Setting(format!("TLS: {reason}")))
 }
 
 #[cfg(test)]

@@ -11,10 +11,9 @@ use record::rows::GeneratorSecond;
 use rustix::time::{ClockId, clock_gettime};
 
 use super::run_delay::RunDelay;
-use super::script::NS_PER_S;
 use crate::interval::{AttemptCount, HistogramSet, SlotCounts, ThreadInterval};
 use crate::protocols::{AttemptCause, Refusal};
-use crate::schedules::Due;
+use crate::schedules::{Due, NS_PER_S};
 
 /// Histograms that may be on their way back.
 const HISTOGRAM_SETS: usize = 4;

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use record::clock::Clock;
 
-use super::LoadControl;
+use super::control::LoadControl;
 use super::agents::{AgentEffect, Agents, EventTime, HEARTBEAT_NS};
 use super::connections::{
     AT_ONCE, BATCH, ConnEvent, ConnectPaths, ConnectionSet, EventSource, LoadClock, ReadBuffers, Reported, SendPath,

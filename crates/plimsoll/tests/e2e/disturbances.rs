@@ -130,7 +130,7 @@ fn a_hog_on_the_generators_own_cpu_is_found_there() {
     let _hogs = Hogs::on(&[own[0], own[0]]);
     let results = playing.wait().exits(0).json();
     assert_ne!(results["verdict"]["is"], "valid");
-    assert!(reason(&results, "generator_preempted").contains("strangers ran on the generator's CPUs"));
+    assert!(reason(&results, "generator_preempted").contains("other processes ran on the generator's CPUs"));
     assert!(
         number(&results, "/trials/0/generator/preempted_pct") <= number(&results, "/trials/0/generator/run_delay_pct")
     );
@@ -149,7 +149,7 @@ fn a_frozen_generator_is_not_mistaken_for_a_failing_target() {
         let results = playing.wait().exits(0).json();
         assert_eq!(results["verdict"]["is"], "void", "{:?}", rules(&results));
         let said = reason(&results, "generator_stall");
-        assert!(said.contains("stood still") && said.contains("not the target's doing"), "{said}");
+        assert!(said.contains("stalled") && said.contains("not the target's doing"), "{said}");
         assert_eq!(
             number(&results, "/trials/0/outcomes/timeout"),
             0.0,
@@ -186,7 +186,7 @@ fn a_worker_that_its_master_starts_again_makes_the_result_suspect() {
     let master = children(playing.pid())[0];
     kill(children(master)[0]);
     let results = playing.wait().exits(0).json();
-    assert!(reason(&results, "restarted_target").contains("although nobody ordered it"));
+    assert!(reason(&results, "restarted_target").contains("restarted without a fault"));
     assert!(rules(&results).iter().all(|(rule, _)| rule != "lost_process"), "its master lived on");
 }
 

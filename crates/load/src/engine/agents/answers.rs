@@ -10,7 +10,7 @@ use crate::LoadPurpose;
 use crate::answer_budget::{BudgetShare, FREE_BYTES};
 use crate::engine::expectation::{self, CaptureSlot, CompiledField, ExtractedFields, OperationPart, WantedFields};
 use crate::engine::ids::AgentId;
-use crate::engine::script::NS_PER_S;
+use crate::schedules::NS_PER_S;
 use crate::engine::thread_stats::ThreadStats;
 use crate::protocols::{AboutData, AttemptCause, Protocol};
 use crate::values::{Argument, CompiledTemplate};

@@ -15,8 +15,7 @@ use super::{
 };
 use crate::engine::ids::ConnId;
 use crate::protocols::{AttemptCause, Protocol};
-use crate::tls::{TlsPeers, TlsSession, TlsTrust};
-use crate::{Error, LoadOrder};
+use crate::tls::TlsSession;
 
 /// A socket and the session on it.
 #[derive(Debug)]
@@ -184,11 +183,4 @@ impl<P: Protocol> ConnectionSet<P> {
             }
         }
     }
-}
-
-/// Of the services, those that are spoken to by TLS, and whom to trust there.
-pub fn peers<P: Protocol>(orders: &LoadOrder, services: &[P]) -> Result<Option<TlsPeers>, Error> {
-    let trust = TlsTrust { tls: orders.tls.clone(), files: orders.files.clone() };
-    let hosts: Vec<Option<&str>> = services.iter().map(P::tls_host).collect();
-    TlsPeers::of(&trust, P::ALPN, &hosts).map_err(|reason| Error::Setting(format!("TLS: {reason}")))
 }
