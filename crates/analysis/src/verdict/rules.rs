@@ -60,7 +60,7 @@ pub(crate) const RULES: &[Rule] = &[
         unit: "",
         threshold: SUSPECT_IF_SO,
         why: "The rest of the trial was not played, so its result is unknown.",
-        remedy: "Continue with `plimsoll run --resume`",
+        remedy: "Go on with `plimsoll run --resume`",
         weigh: records::cut_off,
     },
     Rule {
@@ -463,10 +463,7 @@ fn failed_before_any_fault<'a>(facts: &RuleInput<'a>) -> FailedConnects<'a> {
 fn generator_cpu(facts: &RuleInput<'_>) -> Evaluation {
     let pct = facts.trial.generator.cpu_pct?;
     let what = "the generator's busiest thread used";
-    Some((
-        pct,
-        format!("{what} {pct:.0} % of a core: the generator, not the target, may have limited the load"),
-    ))
+    Some((pct, format!("{what} {pct:.0} % of a core: the generator, not the target, may have limited the load")))
 }
 
 /// Whether operations start when a timer says so, and not when the one before has ended.
@@ -762,10 +759,7 @@ fn lost_switch(facts: &RuleInput<'_>) -> Evaluation {
         What::SwitchLost { reason } => Some((reason, event.at_s)),
         _ => None,
     })?;
-    Some((
-        1.0,
-        format!("the switch between the hosts was lost at {at_s:.1} s without a fault: {reason}"),
-    ))
+    Some((1.0, format!("the switch between the hosts was lost at {at_s:.1} s without a fault: {reason}")))
 }
 
 fn no_success(facts: &RuleInput<'_>) -> Evaluation {
@@ -785,9 +779,7 @@ fn restarted_target(facts: &RuleInput<'_>) -> Evaluation {
     let many = if count == 1 { "a process".to_owned() } else { format!("{count} processes") };
     Some((
         count as f64,
-        format!(
-            "{many} of the target ended and restarted without a fault, first {host}.{process} near {at_s:.0} s"
-        ),
+        format!("{many} of the target ended and restarted without a fault, first {host}.{process} near {at_s:.0} s"),
     ))
 }
 

@@ -310,7 +310,7 @@ fn a_stall_says_whether_the_generator_was_waiting_for_a_cpu() {
         assert_eq!((found.len(), found[0].rule, found[0].trust), (1, "generator_stall", Void));
         found[0].reason.clone()
     };
-    assert!(said(Some(1.0)).contains("not waiting for a CPU, so it had been stopped"), "{}", said(Some(1.0)));
+    assert!(said(Some(1.0)).contains("not waiting for a CPU, so it was stopped"), "{}", said(Some(1.0)));
     assert!(said(Some(60.0)).contains("it was waiting for a CPU"));
     assert!(said(None).contains("it was stopped, or waited"));
     assert!(said(None).contains("2000 ms at worst, near 6 s"));
