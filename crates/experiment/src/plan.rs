@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 mod check_context;
 mod exercise;
 mod fault;
-mod file_keys;
+pub(crate) mod file_keys;
 mod find;
 mod gates;
 mod lab;
@@ -20,6 +20,7 @@ pub(crate) mod trial;
 
 pub use exercise::Exercise;
 pub use fault::{Fault, When};
+pub(crate) use file_keys::EXPERIMENT;
 pub use find::{Find, NOTHING_LOST, ONE_MEMBER_DOWN};
 pub use gates::{Claim, MetricRange, Requirement};
 pub use lab::{Host, Lab, Network, Port};
@@ -28,7 +29,6 @@ pub use load::{
 };
 pub use metric::{LawParameter, MetricExpression, MetricFunction, MetricPath, MetricTerm};
 pub use operation::{AuditAs, AuditEffect, Expected, Prepare, SlotContent, Step, TextCondition};
-pub(crate) use file_keys::EXPERIMENT;
 pub use reading::read;
 pub use target::{BadParameter, Target, TargetKind, Tls, parameters};
 pub use trial::Trial;

@@ -21,7 +21,6 @@
 
 use std::net::{Ipv4Addr, SocketAddr, TcpStream, ToSocketAddrs};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::mpsc::SyncSender;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -47,6 +46,7 @@ pub mod timer_wheel;
 mod worker;
 
 use connections::ConnectPaths;
+use control::LoadControl;
 use limits::SourceAddresses;
 use script::Script;
 use thread_stats::ThreadTotals;

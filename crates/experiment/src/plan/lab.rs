@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::catalog::Catalog;
 use crate::keys::section;
 use crate::manifest::Manifest;
 use crate::plan::check_context::CheckContext;

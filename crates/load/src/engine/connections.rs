@@ -23,11 +23,11 @@ use super::ids::ConnId;
 use super::limits::{SourceAddresses, use_for};
 use super::pipelines::BufferPool;
 use super::script::Script;
-use crate::schedules::NS_PER_S;
 use crate::Error;
 use crate::program_worker::{DeathSignal, spawn_program_worker};
 use crate::protocols::{AttemptCause, Progress, Protocol};
 use crate::ring::{Completion, Ring, RingToken, WakePolicy};
+use crate::schedules::NS_PER_S;
 use crate::tls::TlsPeers;
 
 mod tls;

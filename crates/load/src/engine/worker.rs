@@ -8,11 +8,11 @@ use std::time::Instant;
 
 use record::clock::Clock;
 
-use super::control::LoadControl;
 use super::agents::{AgentEffect, Agents, EventTime, HEARTBEAT_NS};
 use super::connections::{
     AT_ONCE, BATCH, ConnEvent, ConnectPaths, ConnectionSet, EventSource, LoadClock, ReadBuffers, Reported, SendPath,
 };
+use super::control::LoadControl;
 use super::ids::{AgentId, ConnId};
 use super::pacing::{EARLY_NS, SpinBudget, gathering};
 use super::pipelines::Pipelines;

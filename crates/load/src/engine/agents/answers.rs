@@ -10,9 +10,9 @@ use crate::LoadPurpose;
 use crate::answer_budget::{BudgetShare, FREE_BYTES};
 use crate::engine::expectation::{self, CaptureSlot, CompiledField, ExtractedFields, OperationPart, WantedFields};
 use crate::engine::ids::AgentId;
-use crate::schedules::NS_PER_S;
 use crate::engine::thread_stats::ThreadStats;
 use crate::protocols::{AboutData, AttemptCause, Protocol};
+use crate::schedules::NS_PER_S;
 use crate::values::{Argument, CompiledTemplate};
 
 /// What an answer is to its operation.
