@@ -408,7 +408,7 @@ fn dropped_starts(facts: &RuleInput<'_>) -> Evaluation {
     let ended = outcomes.ok + outcomes.failed + outcomes.timeout + outcomes.wrong + outcomes.unfinished;
     let due = dropped + ended as f64;
     let pct = if due > 0.0 { 100.0 * dropped / due } else { return None };
-    Some((pct, format!("{dropped:.0} operations ({pct:.1} %) were dropped when they were due: the backlog was full")))
+    Some((pct, format!("{dropped:.0} operations ({pct:.1} %) were due but were dropped: the backlog was full")))
 }
 
 fn failed_connects(facts: &RuleInput<'_>) -> Evaluation {
