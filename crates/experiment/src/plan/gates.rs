@@ -162,10 +162,9 @@ fn always_holds(claim: &Claim, place: &TextSpan) -> Option<Problem> {
         MetricTerm::Function(MetricFunction::UslDifference(..)) => true,
         _ => claim.metric.measured().is_some_and(|path| path.0.iter().any(|step| step.starts_with("lost_operations"))),
     };
-    let MetricRange { below, at_most, equals, .. } = claim.range;
-    let has_bound = claim.range.above.or(claim.range.at_least).is_some();
-    let is_bounded_above = below.or(at_most).or(equals).is_some();
-    if is_difference || is_bounded_above || !has_bound || !claim.range.holds(0.0) {
+    let holds_all = claim.range.holds(0.0) && claim.range.holds(f64::INFINITY);
+    // That nothing is asked at all has been said.
+    if is_difference || !holds_all || claim.range == MetricRange::default() {
         return None;
     }
     let problem = Problem::new(place, "this claim holds whatever the run shows").expected("cannot come out `no`");
@@ -175,19 +174,18 @@ fn always_holds(claim: &Claim, place: &TextSpan) -> Option<Problem> {
 /// Claims and requirements on timeouts where the load is over before an operation can time out.
 pub(super) fn check_timeouts(
     root: &Section<'_>,
-    settings: &[TrialSetting],
-    parts: &[Option<TrialTemplate>],
+    (requirements, claims): (&[Requirement], &[Claim]),
+    (settings, parts): (&[TrialSetting], &[Option<TrialTemplate>]),
     problems: &mut Vec<Problem>,
 ) {
-    let sections = ["require", "claim"].into_iter().flat_map(|name| root.sections(name));
-    for section in sections {
-        let Some(node) = section.node("metric") else { continue };
-        let metric = MetricExpression::from(node.text().unwrap_or_default());
+    let required = requirements.iter().map(|one| (&one.metric, &one.filter));
+    let claimed = claims.iter().map(|one| (&one.metric, &one.filter));
+    let sections = root.sections("require").into_iter().zip(required);
+    for (section, (metric, asked)) in sections.chain(root.sections("claim").into_iter().zip(claimed)) {
         if !metric.measured().is_some_and(|path| path.0.iter().any(|step| step == "timeout")) {
             continue;
         }
-        let asked = filter(&section);
-        let loads = settings.iter().zip(parts).filter(|(setting, _)| is_asked(setting, &asked));
+        let loads = settings.iter().zip(parts).filter(|(setting, _)| is_asked(setting, asked));
         let loads: Option<Vec<&load::Load>> = loads.map(|(_, parts)| parts.as_ref()?.load.as_ref()).collect();
         let Some(shortest) = loads.into_iter().flatten().min_by(|a, b| slack_s(a).total_cmp(&slack_s(b))) else {
             continue;
@@ -196,7 +194,8 @@ pub(super) fn check_timeouts(
             continue;
         }
         let (timeout, end) = (show(shortest.timeout_s), show(shortest.time_s + shortest.drain_s));
-        let problem = Problem::new(&node.place, "no operation of these trials can time out").expected("always 0");
+        let problem =
+            Problem::new(section.place("metric"), "no operation of these trials can time out").expected("always 0");
         problems.push(problem.hint(format!(
             "`load.timeout` is {timeout}, and the load with its drain is over after {end}: make the timeout shorter"
         )));

@@ -80,7 +80,7 @@ fn resolve(
     let names = names(layers, &settings, catalog);
     let requirements = gates::requirements(&root.sections("require"), &names, problems);
     let claims = gates::claims(&root, &names, problems);
-    gates::check_timeouts(&root, &settings, &parts, problems);
+    gates::check_timeouts(&root, (&requirements, &claims), (&settings, &parts), problems);
     let find = find::read(&root, &parts, &names, problems);
     let parts = parts.into_iter().collect::<Option<Vec<TrialTemplate>>>()?;
     let file_seed = root.get("seed").unwrap_or(1);
