@@ -45,7 +45,11 @@ pub fn beside_the_verdict(results: &Results, plan: &Plan) -> String {
 fn findings(results: &Results, plan: &Plan) -> Vec<String> {
     let mut sentences = Vec::new();
     let groups = groups(results, plan);
+    let cases = groups.len();
     let measured: Vec<Group> = groups.into_iter().filter(|group| group.counting().any(|t| operations(t) > 0)).collect();
+    if let ([only], true) = (measured.as_slice(), cases > 1 && results.safe_loads.is_empty()) {
+        sentences.push(format!("Of {cases} cases only {} has trials that count.", code(&only.name())));
+    }
     match measured.as_slice() {
         groups if !results.safe_loads.is_empty() => {
             sentences.extend(sweeps::safe_loads(&results.safe_loads));
@@ -301,4 +305,29 @@ pub fn disturbances(results: &Results) -> Option<String> {
         "nothing planned explains"
     };
     Some(format!("Service broke off {times}{trials} in a way that {cause}: {}.", text::listed(&felt, "and")))
+}
+
+#[cfg(test)]
+mod tests {
+    use record::results::{Outcomes, Verdict};
+
+    use super::*;
+    use crate::synthetic;
+
+    #[test]
+    fn the_only_variant_whose_trials_count_is_named() {
+        let trial = |variant: &str, is: Trust| Trial {
+            variant: Some(variant.to_owned()),
+            outcomes: Outcomes { ok: 100, ..Outcomes::default() },
+            verdict: Verdict { is, ..Verdict::default() },
+            ..Trial::default()
+        };
+        let plan = Plan { variants: vec!["all".into(), "one".into()], ..synthetic::plan() };
+        let answer_of = |all: Trust| {
+            let trials = vec![trial("all", all), trial("one", Trust::Valid)];
+            answer(&Results { trials, ..Results::default() }, &plan)
+        };
+        assert!(answer_of(Trust::Void).starts_with("Of 2 cases only `one` has trials that count. "));
+        assert!(!answer_of(Trust::Valid).contains("cases only"));
+    }
 }
