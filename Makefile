@@ -11,6 +11,10 @@ PARTS      ?=
 # All that is tested is tested in one set of features, so that it is compiled once.
 WHOLE = --workspace --features plimsoll/scripts --locked
 
+# What need.sh installs for these two.
+LINT_NEEDS = rust compiler c++ erlang-checks shellcheck
+TEST_NEEDS = rust compiler c++ erlang-tests docket python lab ssh redis nginx
+
 # Tests send signals, which `nohup` and a shell's `&` have all below them ignore.
 SIGNALS = env --default-signal=HUP,INT,QUIT
 # Most of them wait for others most of the time.
@@ -19,7 +23,7 @@ export RUST_TEST_THREADS ?= 4
 # Where rustup puts cargo, for shells that do not know it yet.
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
-.PHONY: help run check test lint gate bench siege fuzz docs article-pi
+.PHONY: help run check test needs clippy lint gate bench siege fuzz docs article-pi
 
 help:
 	@echo 'make run    install what is missing, play $(EXPERIMENT), say where the report is'
@@ -49,17 +53,24 @@ check:
 	cargo test --quiet $(WHOLE) --lib --bins
 
 test:
-	@scripts/need.sh rust compiler c++ erlang-tests docket python lab ssh redis nginx
+	@scripts/need.sh $(TEST_NEEDS)
 	$(MAKE) --no-print-directory -C targets/vsns test
 	$(MAKE) --no-print-directory -C targets/docket test
 	$(SIGNALS) cargo test --quiet --no-fail-fast $(WHOLE)
 	WITHOUT_RING=1 $(SIGNALS) cargo test --quiet --no-fail-fast $(WHOLE) --test engine --test allocations
 	scripts/check-hlog.sh target/debug/plimsoll
 
-lint:
-	@scripts/need.sh rust compiler c++ erlang-checks shellcheck
+# What `lint` and `test` need, all at once.
+needs:
+	@scripts/need.sh $(sort $(LINT_NEEDS) $(TEST_NEEDS))
+
+clippy:
+	@scripts/need.sh rust compiler c++
 	cargo fmt --all --check
 	cargo clippy --quiet $(WHOLE) --all-targets -- --deny warnings
+
+lint: clippy
+	@scripts/need.sh $(LINT_NEEDS)
 	cargo xtask tidy
 	scripts/deny.sh
 	$(MAKE) --no-print-directory -C targets/vsns check
