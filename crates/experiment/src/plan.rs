@@ -19,7 +19,7 @@ pub(crate) mod target;
 pub(crate) mod trial;
 
 pub use exercise::Exercise;
-pub use fault::{Fault, When};
+pub use fault::{Fault, Victim, When};
 pub(crate) use file_keys::EXPERIMENT;
 pub use find::{Find, NOTHING_LOST, ONE_MEMBER_DOWN};
 pub use gates::{Claim, MetricRange, Requirement};
