@@ -313,7 +313,8 @@ fn a_command_is_run_and_undone() {
 
 #[test]
 fn this_machine_is_not_broken_as_a_host() {
-    let mut stage = FakeDeployment::with(1, plan::Lab::default(), |host| host.kind = "local");
+    let mut stage =
+        FakeDeployment::with(1, plan::Lab::default(), |host| host.kind = crate::host::HostKind::ThisMachine);
     let of_hosts = [
         "clock_skew",
         "full_disk",
