@@ -164,15 +164,7 @@ fn asked(range: &MetricRange) -> String {
 
 /// The same, its bounds written in this way.
 pub(crate) fn asked_as(range: &MetricRange, write: fn(f64) -> String) -> String {
-    let bounds = [
-        ("below", range.below),
-        ("above", range.above),
-        ("at least", range.at_least),
-        ("at most", range.at_most),
-        ("equal to", range.equals),
-    ];
-    let words: Vec<String> =
-        bounds.iter().filter_map(|(word, bound)| bound.map(|bound| format!("{word} {}", write(bound)))).collect();
+    let words: Vec<String> = range.bounds().map(|(word, bound)| format!("{word} {}", write(bound))).collect();
     words.join(" and ")
 }
 

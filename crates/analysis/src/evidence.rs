@@ -10,11 +10,13 @@ use record::lines;
 use record::replicas::{self, Replica};
 use record::rows::{self, Attempts, GeneratorSecond, OutcomeSlot, Sample};
 
+use crate::latency_series::LatencySeries;
 use crate::load_window::LoadWindow;
 use crate::operations::LoadLog;
 use crate::plausibility::{self, RecordedSpan};
 use crate::sampled::Sampled;
 
+const LOG: &str = "load.hlog";
 const SAMPLES: &str = "samples.csv";
 
 /// What a trial left behind. A file that is missing is an empty one.
@@ -44,7 +46,7 @@ pub(crate) struct Evidence {
 /// What every load begins to write before its first operation, and is not there.
 fn absent(folder: &TrialFolder) -> Vec<&'static str> {
     let begun = [
-        (folder.load_hlog(), "load.hlog"),
+        (folder.load_hlog(), LOG),
         (folder.outcomes(), "outcomes.csv"),
         (folder.attempts(), "attempts.csv"),
         (folder.generator(), "generator.csv"),
@@ -146,9 +148,14 @@ impl Evidence {
         })?;
         sound?;
         if log.torn {
-            self.torn.insert(0, "load.hlog");
+            self.torn.insert(0, LOG);
         }
         Ok(())
+    }
+
+    /// Latency over time, as it is drawn.
+    pub fn latency_series(self) -> LatencySeries {
+        LatencySeries { torn: self.torn.contains(&LOG), ..self.load.series() }
     }
 
     /// How the trial ended and why; `None` if its records end in the middle.

@@ -177,7 +177,7 @@ fn occurrence<'a>(
         faults.push(Fault {
             name: name.to_owned(),
             kind: plan.map_or_else(String::new, |plan| plan.kind.clone()),
-            on: plan.map_or_else(String::new, |plan| plan.on.clone()),
+            on: plan.map_or_else(String::new, |plan| plan.on.to_string()),
             number,
             at_s,
             label: plan.map_or_else(String::new, |plan| plan.label.clone()),

@@ -14,6 +14,7 @@ mod generator;
 pub mod groups;
 mod history;
 mod hosts;
+mod latency_series;
 mod load_window;
 mod metrics;
 mod operations;
@@ -31,8 +32,9 @@ mod versions;
 
 pub use compare::{CompareOptions, compare};
 pub use history::{USUAL, history};
+pub use latency_series::{LatencySecond, LatencySeries};
 pub use metrics::{metric, metric_paths};
-pub use run::analyze;
+pub use run::{AnalyzedRun, analyze, analyze_to_draw};
 pub use safe_load::finished;
 pub use trial::trial;
 pub use verdict::{Rule, Threshold, rules};

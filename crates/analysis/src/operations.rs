@@ -9,6 +9,7 @@ use record::hlog::{Counted, HistogramCounts, Tag, Time};
 use record::results::{Operation, Outcomes, Quantiles};
 use record::rows::Attempts;
 
+use crate::latency_series::{LatencySeries, MergedSeconds};
 use crate::stats::latency_seconds::LatencySeconds;
 use crate::stats::quantiles::quantiles_us;
 
@@ -23,6 +24,8 @@ pub(crate) struct LoadLog {
     measured_from_s: f64,
     /// `ok` latency second by second, coarsely.
     pub latency: LatencySeconds,
+    /// The same as it is drawn.
+    drawn: MergedSeconds,
     /// Of each operation, the `ok` ones that ended in each interval.
     succeeded: BTreeMap<String, Vec<Succeeded>>,
     /// Operations that ended, any outcome but unfinished, by the second that their interval begins in.
@@ -51,6 +54,7 @@ impl LoadLog {
         let Some(tag) = Tag::parse(&interval.tag) else { return };
         if (tag.outcome, tag.time) == (Outcome::Ok, Time::Latency) {
             self.latency.add(interval.start_s, interval.length_s, &interval.counts);
+            self.drawn.add(interval.start_s, interval.length_s, &interval.counts);
             let part =
                 Succeeded { start_s: interval.start_s, length_s: interval.length_s, count: interval.counts.len() };
             match self.succeeded.get_mut(&tag.operation) {
@@ -86,6 +90,13 @@ impl LoadLog {
     /// End of the last interval, seconds since load start.
     pub fn last_s(&self) -> Option<f64> {
         self.last_s
+    }
+
+    /// `ok` latency over time, as it is drawn, of a log that was not cut off.
+    pub fn series(self) -> LatencySeries {
+        let all = OperationTotals::of_all(self.totals.values());
+        let all_ns = all.latency(Outcome::Ok).map(HistogramCounts::of).unwrap_or_default();
+        LatencySeries { seconds: self.drawn.ended(), all_ns, torn: false }
     }
 
     /// `ok` per second of each operation; an interval that lies only partly in the window counts by its part.
@@ -252,6 +263,14 @@ mod tests {
         assert!((all.unfinished_s() - 6.0).abs() < 0.01);
         assert_eq!(failed_pct(&all.outcomes()), Some(100.0 * 30.0 / 1_040.0));
         assert_eq!(failed_pct(&Outcomes::default()), None);
+    }
+
+    #[test]
+    fn what_is_drawn_is_latency_of_ok_operations() {
+        let series = log(&intervals()).series();
+        let max_us: Vec<_> = series.seconds.iter().map(|second| second.max_us.unwrap().round()).collect();
+        assert_eq!((max_us[0], (max_us[1] - 5_000.0).abs() < 5.0, max_us.len()), (100.0, true, 2));
+        assert_eq!(series.all_ns.len(), 1_010);
     }
 
     #[test]

@@ -12,22 +12,41 @@ use record::{ReadError, lines};
 use crate::answer::answer;
 use crate::audit::pooled;
 use crate::evidence::Evidence;
+use crate::latency_series::LatencySeries;
 use crate::safe_load::{self, SearchTrial};
 use crate::trial::judged;
 use crate::verdict::{RuleFinding, RunContext, lost_trial, of_used, run_verdict};
 use crate::versions::EarlierVersions;
 use crate::{Error, claims, comparisons, cost, faults, plausibility, scaling};
 
+/// Results of a run, and what of the records that they were made of is drawn.
+#[derive(Debug, Clone)]
+pub struct AnalyzedRun {
+    /// `analysis.json`.
+    pub results: Results,
+    /// Latency over time of each trial of the results.
+    pub latencies: Vec<LatencySeries>,
+}
+
 /// The results of a run, as far as its records go.
 ///
 /// # Errors
 /// If it has no plan, a later version wrote it, or a record is broken elsewhere than at its end.
 pub fn analyze(folder: &RunFolder) -> Result<Results, Error> {
+    analyze_to_draw(folder).map(|run| run.results)
+}
+
+/// The same, for whoever draws it, too.
+///
+/// # Errors
+/// As [`analyze`].
+pub fn analyze_to_draw(folder: &RunFolder) -> Result<AnalyzedRun, Error> {
     let plan = plan_of(folder)?;
     folder.refuse_later_results()?;
     let ids = folder.trial_ids().map_err(Error::List)?;
     let is_over = folder.read_ending()?.is_some_and(|ending| ending.how == Ending::Done);
     let mut trials: Vec<Trial> = Vec::new();
+    let mut latencies: Vec<LatencySeries> = Vec::new();
     let mut findings: Vec<(String, Vec<RuleFinding>)> = Vec::new();
     let mut steps: Vec<SearchTrial> = Vec::new();
     let mut earlier = EarlierVersions::default();
@@ -40,6 +59,7 @@ pub fn analyze(folder: &RunFolder) -> Result<Results, Error> {
         steps.extend(plan.find.as_ref().map(|find| safe_load::step(find, &trial, &found)));
         findings.push((trial.id.clone(), found));
         trials.push(trial);
+        latencies.push(evidence.latency_series());
     }
     let partial = partial(folder, &plan, &trials)?;
     let safe_loads = plan.find.as_ref().map(|find| safe_load::safe_loads(find, &steps)).unwrap_or_default();
@@ -75,7 +95,7 @@ pub fn analyze(folder: &RunFolder) -> Result<Results, Error> {
         ..Results::default()
     };
     results.answer = answer(&results, &plan);
-    Ok(results)
+    Ok(AnalyzedRun { results, latencies })
 }
 
 pub(crate) fn plan_of(folder: &RunFolder) -> Result<Plan, Error> {

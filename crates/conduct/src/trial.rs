@@ -570,9 +570,9 @@ impl TrialShell<'_> {
         match (kind.inject)(fault, occurrence.number, site) {
             Ok(begun) => {
                 if fault.standing {
-                    self.down.extend(begun.on.split(", ").map(ToOwned::to_owned));
+                    self.down.extend_from_slice(&begun.on);
                 }
-                Input::FaultBegun(occurrence, begun.on)
+                Input::FaultBegun(occurrence, begun.on.join(", "))
             }
             Err(error) => Input::FaultRefused(occurrence, error.to_string()),
         }

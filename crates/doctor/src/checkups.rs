@@ -293,7 +293,7 @@ fn count(number: u64, one: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::collections::BTreeSet;
 
     use ::lab::hosts::LinkSupport;
@@ -304,19 +304,19 @@ mod tests {
     use crate::measured::{CpuNoise, Erlang, MeasuredSpread};
 
     /// What was measured of a machine on which nothing disturbs.
-    fn calm() -> Measured {
+    pub(crate) fn calm() -> Measured {
         Measured {
             is_root: Some(true),
             cpus: Some(8),
-            noise: Some(CpuNoise { others_pct: 0.5, busiest: Vec::new(), steal_pct: Some(0.0) }),
+            noise: Some(CpuNoise { others_pct: 0.4, busiest: Vec::new(), steal_pct: Some(0.0) }),
             timer_resolution_ns: Some(1),
-            late_us: Some(MeasuredSpread { p50: 60.0, max: 200.0 }),
+            late_us: Some(MeasuredSpread { p50: 58.0, max: 210.0 }),
             is_synchronised: Some(true),
             time_keeper: Some("chronyd".to_owned()),
             folder: "runs".to_owned(),
             free_bytes: Some(100 << 30),
             file_system: Some("ext4".to_owned()),
-            sync_us: Some(MeasuredSpread { p50: 80.0, max: 900.0 }),
+            sync_us: Some(MeasuredSpread { p50: 80.0, max: 910.0 }),
             links: Some(LinkSupport { has_tc: true, rate: true, delay: true }),
             erlang: Some(Erlang {
                 release: 25,

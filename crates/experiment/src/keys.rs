@@ -201,6 +201,15 @@ macro_rules! section {
     (@need) => { Need::Optional };
     (@need required) => { Need::Required };
     (@need $default:literal) => { Need::Default($default) };
+    (@entry $key:ident [$($need:tt)?] $kind:expr, $help:literal $(, [$($other:literal),*])?) => {
+        Key {
+            name: stringify!($key),
+            kind: $kind,
+            need: section!(@need $($need)?),
+            help: $help,
+            elsewhere: &[$($($other),*)?],
+        }
+    };
     (@read $key:expr) => { |section: &$crate::section::Section<'_>| section.get($key).unwrap_or_default() };
     (@read $key:expr, $read:expr) => { $read };
 
@@ -220,13 +229,7 @@ macro_rules! section {
         $(#[$attr:meta])* $key:ident $(= $need:tt)?: $kind:expr => $field:ident: $type:ty $(= $read:expr)?,
         $help:literal $(, [$($other:literal),*])?; $($rest:tt)*) => {
         section!(@ $head
-            [$($keys)* Key {
-                name: stringify!($key),
-                kind: $kind,
-                need: section!(@need $($need)?),
-                help: $help,
-                elsewhere: &[$($($other),*)?],
-            },]
+            [$($keys)* section!(@entry $key [$($need)?] $kind, $help $(, [$($other),*])?),]
             [$($fields)* $(#[$attr])* #[doc = $help] $field: $type = section!(@read stringify!($key) $(, $read)?);]
             $($rest)*);
     };
@@ -239,13 +242,7 @@ macro_rules! section {
     (@ $head:tt [$($keys:tt)*] $fields:tt
         $key:ident $(= $need:tt)?: $kind:expr, $help:literal $(, [$($other:literal),*])?; $($rest:tt)*) => {
         section!(@ $head
-            [$($keys)* Key {
-                name: stringify!($key),
-                kind: $kind,
-                need: section!(@need $($need)?),
-                help: $help,
-                elsewhere: &[$($($other),*)?],
-            },]
+            [$($keys)* section!(@entry $key [$($need)?] $kind, $help $(, [$($other),*])?),]
             $fields $($rest)*);
     };
     (@ [$table:ident] [$($keys:tt)*] []) => {

@@ -2,16 +2,15 @@
 //! that is wrong at once. Finding the folder is the lab's work, and whether its files and programs exist the lab's question.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use crate::duration;
 use crate::keys::section;
 use crate::problem::{Problem, Problems, nearest_hint, nearest_name};
-use crate::section::{Mode, Section, SectionWalk};
-use crate::source::{self, Source};
-use crate::tree::{Node, TableEntry, TextSpan};
+use crate::section::{self, Section};
+use crate::source::Source;
+use crate::tree::{Node, TableEntry};
 
 section! {
     const MANIFEST {
@@ -77,6 +76,13 @@ impl Manifest {
     pub fn installed_with(&self, with: &BTreeMap<String, String>) -> BTreeMap<String, String> {
         let decides = |name: &String| self.install_with.as_ref().is_none_or(|listed| listed.contains(name));
         with.iter().filter(|(name, _)| decides(name)).map(|(name, value)| (name.clone(), value.clone())).collect()
+    }
+
+    /// Whether Plimsoll itself is, or is given to, one of its processes.
+    #[must_use]
+    pub fn runs_plimsoll(&self) -> bool {
+        let mut texts = self.processes.iter().flat_map(|process| process.run.iter().chain(process.env.values()));
+        texts.any(|text| text.contains("{plimsoll}"))
     }
 }
 
@@ -211,27 +217,23 @@ pub enum ReadyCheck {
 /// # Errors
 /// Everything that is wrong with the file.
 pub fn parse(name: &str, source: &Source) -> Result<Manifest, Problems> {
-    let file = Arc::new(source.clone());
-    let (table, mut problems) = source::parse(&file);
-    let syntax_is_broken = !problems.is_empty();
-    let start = TextSpan::new(&file, 0, 0..0);
-    SectionWalk { root: MANIFEST, mode: Mode::Whole, problems: &mut problems }.table("", MANIFEST, &table, &start);
-    let root = Section { table: &table, keys: MANIFEST, place: &start };
-    let manifest = Manifest {
-        name: name.to_owned(),
-        about: root.section("about").map(|about| About::read(&about)).unwrap_or_default(),
-        parameters: parameters(&root, &mut problems),
-        processes: processes(&root, &mut problems),
-        hooks: hooks(&root, &mut problems),
-        install_with: root.section("hooks").and_then(|hooks| hooks.get("install_with")),
-        metrics: metrics(&root, &mut problems),
-        log: log(&root, &mut problems),
-    };
-    members(&root, &manifest, &mut problems);
-    install_with(&root, &manifest, &mut problems);
-    service(&root, &manifest, &mut problems);
-    check_placeholders(&root, &manifest, &mut problems);
-    if problems.is_empty() { Ok(manifest) } else { Err(Problems::new(problems, syntax_is_broken)) }
+    section::read_file(source, MANIFEST, |root, problems| {
+        let manifest = Manifest {
+            name: name.to_owned(),
+            about: root.section("about").map(|about| About::read(&about)).unwrap_or_default(),
+            parameters: parameters(root, problems),
+            processes: processes(root, problems),
+            hooks: hooks(root, problems),
+            install_with: root.section("hooks").and_then(|hooks| hooks.get("install_with")),
+            metrics: metrics(root, problems),
+            log: log(root, problems),
+        };
+        members(root, &manifest, problems);
+        install_with(root, &manifest, problems);
+        service(root, &manifest, problems);
+        check_placeholders(root, &manifest, problems);
+        manifest
+    })
 }
 
 /// `members` has to be a role.

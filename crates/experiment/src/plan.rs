@@ -19,13 +19,14 @@ pub(crate) mod target;
 pub(crate) mod trial;
 
 pub use exercise::Exercise;
-pub use fault::{Fault, When};
+pub use fault::{Fault, Victim, When};
 pub(crate) use file_keys::EXPERIMENT;
 pub use find::{Find, NOTHING_LOST, ONE_MEMBER_DOWN};
 pub use gates::{Claim, MetricRange, Requirement};
 pub use lab::{Host, Lab, Network, Port};
 pub use load::{
-    Backlog, Connections, Feed, Load, Overflow, Rate, RateStage, Retry, StepOrder, Warmup, WhenFailed, is_offered,
+    Backlog, Connections, Feed, Load, LoadConflict, Overflow, Rate, RateStage, Retry, StepOrder, Warmup, WhenFailed,
+    is_offered,
 };
 pub use metric::{LawParameter, MetricExpression, MetricFunction, MetricPath, MetricTerm};
 pub use operation::{AuditAs, AuditEffect, Expected, Prepare, SlotContent, Step, TextCondition};

@@ -1,15 +1,12 @@
 //! A profile: what one kind of host can do, uses and costs, and how `profiles/NAME.toml` is read. Whether a machine can play it
 //! is the lab's question.
 
-use std::sync::Arc;
-
 use serde::{Deserialize, Serialize};
 
 use crate::keys::section;
 use crate::problem::{Problem, Problems};
-use crate::section::{Mode, Section, SectionWalk};
-use crate::source::{self, Source};
-use crate::tree::TextSpan;
+use crate::section::{self, Section};
+use crate::source::Source;
 
 section! {
     const PROFILE {
@@ -144,15 +141,10 @@ const SECTIONS: [&str; 6] = ["cpu", "memory", "link", "disk", "power", "price"];
 /// # Errors
 /// Everything that is wrong with the file.
 pub fn parse(name: &str, source: &Source) -> Result<Profile, Problems> {
-    let file = Arc::new(source.clone());
-    let (table, mut problems) = source::parse(&file);
-    let syntax_is_broken = !problems.is_empty();
-    let start = TextSpan::new(&file, 0, 0..0);
-    SectionWalk { root: PROFILE, mode: Mode::Whole, problems: &mut problems }.table("", PROFILE, &table, &start);
-    let root = Section { table: &table, keys: PROFILE, place: &start };
-    check(&root, &mut problems);
-    let profile = resolve(name, &root);
-    if problems.is_empty() { Ok(profile) } else { Err(Problems::new(problems, syntax_is_broken)) }
+    section::read_file(source, PROFILE, |root, problems| {
+        check(root, problems);
+        resolve(name, root)
+    })
 }
 
 fn resolve(name: &str, root: &Section<'_>) -> Profile {

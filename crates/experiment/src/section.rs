@@ -1,13 +1,16 @@
 //! A section of a file against its table of keys: whether it has the shape (unknown and missing keys, wrong types, values outside
 //! their range), and its values, with the defaults of the table.
 
+use std::sync::Arc;
+
 use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
 
 use crate::duration::{self, DurationError};
 use crate::keys::{self, Key, KeyType, Need};
-use crate::problem::{Problem, join_words, nearest_hint, nearest_name};
+use crate::problem::{Problem, Problems, join_words, nearest_hint, nearest_name};
 use crate::quantity::{Quantity, QuantityError};
+use crate::source::{self, Source};
 use crate::tree::{Node, TableEntry, TextSpan, TomlTable, TomlValue};
 
 /// A table, its keys, and where it is headed.
@@ -120,6 +123,24 @@ pub(crate) enum Mode {
     File,
     /// An overlay: nothing is missing, and lists of tables may be entered by name.
     Part,
+}
+
+/// Reads a file that is one table of these keys.
+///
+/// # Errors
+/// Everything that is wrong with the file.
+pub(crate) fn read_file<T>(
+    source: &Source,
+    keys: &'static [Key],
+    read: impl FnOnce(&Section<'_>, &mut Vec<Problem>) -> T,
+) -> Result<T, Problems> {
+    let file = Arc::new(source.clone());
+    let (table, mut problems) = source::parse(&file);
+    let syntax_is_broken = !problems.is_empty();
+    let start = TextSpan::new(&file, 0, 0..0);
+    SectionWalk { root: keys, mode: Mode::Whole, problems: &mut problems }.table("", keys, &table, &start);
+    let read = read(&Section { table: &table, keys, place: &start }, &mut problems);
+    if problems.is_empty() { Ok(read) } else { Err(Problems::new(problems, syntax_is_broken)) }
 }
 
 /// A walk over a tree.

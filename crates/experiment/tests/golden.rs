@@ -202,7 +202,9 @@ surviving = ["one member down"]
 "#;
     let hit: Vec<String> = (1..20)
         .map(|seed| {
-            known::read(&format!("seed = {seed}\n{text}"), &[]).unwrap().find.unwrap().templates[0].faults[0].on.clone()
+            known::read(&format!("seed = {seed}\n{text}"), &[]).unwrap().find.unwrap().templates[0].faults[0]
+                .on
+                .to_string()
         })
         .collect();
     let hit: std::collections::BTreeSet<&str> = hit.iter().map(String::as_str).collect();

@@ -22,7 +22,7 @@ pub(crate) use layout::stop_signal;
 
 use crate::deployment_spec::DeploymentSpec;
 use crate::hooks::{self, AUDIT_BYTES, Hook};
-use crate::host::{Host, on_each_host};
+use crate::host::{Host, HostKind, on_each_host};
 use crate::host_process::ProcessExit;
 use crate::placement::ClientPlacement;
 use crate::process_log::LogMatch;
@@ -401,8 +401,6 @@ fn held(value: Value) -> Option<ReplicaValue> {
 
 // Which hosts of a deployment are up: told when they come and when they go.
 
-/// The kind of host that is this machine, which the probes read directly.
-const LOCAL: &str = "local";
 /// How long the storage of each host is measured.
 const MEASURE: Duration = Duration::from_secs(1);
 
@@ -445,7 +443,7 @@ fn presences(build: &DeploymentSpec<'_>, hosts: &mut [Box<dyn Host>], stop: &Ato
 
 /// Whom the probes ask, and under which host's name they read this machine.
 pub fn watched(run: &str, hosts: &[Box<dyn Host>]) -> WatchedProcesses {
-    let local = hosts.iter().find(|host| host.kind() == LOCAL);
+    let local = hosts.iter().find(|host| host.kind() == HostKind::ThisMachine);
     let sources = ProbeSources::of(hosts.iter().map(|host| host.kind()), run);
     WatchedProcesses {
         host: local.map(|host| host.name()).unwrap_or_default().into(),
@@ -460,7 +458,8 @@ fn measure(hosts: &mut [Box<dyn Host>], stop: &AtomicBool) -> Vec<HostFigures> {
         true => Err(Error::Interrupted),
         false => host.measure_storage(MEASURE),
     };
-    let measured: Vec<Result<HostFigures, Error>> = if hosts.iter().all(|host| host.kind() == "ssh") {
+    let are_apart = hosts.iter().all(|host| host.kind() == HostKind::Remote);
+    let measured: Vec<Result<HostFigures, Error>> = if are_apart {
         on_each_host(hosts, |_, host| of_one(host))
     } else {
         hosts.iter_mut().map(|host| of_one(host.as_mut())).collect()
@@ -514,7 +513,7 @@ impl Deployment {
         let notices = host.session().map(|session| session.notices().to_vec()).unwrap_or_default();
         self.watched.sources.set(&name, host.session());
         let mut tell = |what| self.observed.push_back(HostEvent { at: Instant::now(), what });
-        tell(What::HostUp { host: name.clone(), kind: host.kind().to_owned(), profile, is });
+        tell(What::HostUp { host: name.clone(), kind: host.kind().name().to_owned(), profile, is });
         for notice in notices {
             tell(What::Notice { text: format!("host {name}: {notice}") });
         }
@@ -534,7 +533,7 @@ impl Deployment {
         let mut tell = |what| self.observed.push_back(HostEvent { at: Instant::now(), what });
         tell(What::HostDown { host: name.clone(), expected });
         if !expected {
-            let otherwise = if kind == "ssh" {
+            let otherwise = if kind == HostKind::Remote {
                 "the connection to it broke: whether it went down itself cannot be told from here"
             } else {
                 "its runner ended, which is Plimsoll's program and no part of the target"

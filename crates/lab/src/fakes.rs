@@ -22,7 +22,7 @@ use runner::{Injection, ProgramSpec};
 use rustix::process::Signal;
 
 use crate::deployment::Hosts;
-use crate::host::Host;
+use crate::host::{Host, HostKind};
 use crate::host_process::{ProcessExit, ProgramOutput, Start};
 use crate::hosts;
 use crate::placement::ClientPlacement;
@@ -287,7 +287,7 @@ enum FakeBackend {
 
 pub struct FakeHost {
     name: String,
-    pub kind: &'static str,
+    pub kind: HostKind,
     address: String,
     figures: HostFigures,
     /// `None`: it cannot be measured.
@@ -303,7 +303,7 @@ impl FakeHost {
         let name = format!("n{number}");
         let measured = HostFigures { storage_sync_us: Some(600.0), ..HostFigures::default() };
         Self {
-            kind: if strings.is_real { "ssh" } else { "fake" },
+            kind: if strings.is_real { HostKind::Remote } else { HostKind::Virtual },
             address: format!("127.0.0.{number}"),
             figures: HostFigures { cores: Some(4), memory_bytes: Some(512 << 20), ..HostFigures::default() },
             storage: (number == 1).then_some(measured),
@@ -317,7 +317,7 @@ impl FakeHost {
     fn on_paper(number: u8, listener: TcpListener, notes: &Notes, strings: Strings) -> Self {
         Self {
             name: format!("n{number}"),
-            kind: "netns",
+            kind: HostKind::Virtual,
             address: listener.local_addr().unwrap().ip().to_string(),
             figures: HostFigures::default(),
             storage: Some(HostFigures::default()),
@@ -341,7 +341,7 @@ impl Host for FakeHost {
         &self.name
     }
 
-    fn kind(&self) -> &'static str {
+    fn kind(&self) -> HostKind {
         self.kind
     }
 

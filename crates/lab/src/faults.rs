@@ -22,6 +22,7 @@ mod squeeze;
 use std::collections::BTreeMap;
 
 use experiment::catalog::{self, ArgumentProblem};
+use experiment::plan::Victim;
 use experiment::quantity::Quantity;
 use experiment::{duration, plan};
 use runner::Injection;
@@ -43,8 +44,8 @@ pub struct FaultKind {
 /// A fault that has begun.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ActiveFault {
-    /// The member or host it hit; several are separated by `, `.
-    pub on: String,
+    /// The members or hosts it hit.
+    pub on: Vec<String>,
 }
 
 /// Every kind, sorted by name.
@@ -109,9 +110,8 @@ fn inject_state(
 ) -> Result<ActiveFault, Error> {
     let hosts = choose_hosts(fault, number, deployment)?;
     let control = read(control(&fault.with, deployment.speed()))?;
-    let on = hosts.join(", ");
-    inject_states(fault, number, deployment, hosts.into_iter().map(|host| (host, control.clone())).collect())?;
-    Ok(ActiveFault { on })
+    inject_states(fault, number, deployment, hosts.iter().map(|host| (host.clone(), control.clone())).collect())?;
+    Ok(ActiveFault { on: hosts })
 }
 
 /// Injects a control on each host; all of them or none.
@@ -275,8 +275,9 @@ fn choose_hosts(fault: &plan::Fault, number: u32, deployment: &Deployment) -> Re
 /// The same, where it may be this machine.
 fn choose_any_hosts(fault: &plan::Fault, number: u32, deployment: &Deployment) -> Result<Vec<String>, Error> {
     let members = deployment.member_hosts();
-    if !members.is_empty() && deployment.host_names().contains(&fault.on) {
-        return Ok(vec![fault.on.clone()]);
+    let named = deployment.host_names().into_iter().find(|name| name == fault.on.name());
+    if let (false, Some(host)) = (members.is_empty(), named) {
+        return Ok(vec![host]);
     }
     choose_of(fault, number, deployment, members)
 }
@@ -290,24 +291,23 @@ fn choose_of(
     if members.is_empty() {
         return Err(Error::NotOurs { kind: fault.kind.clone() });
     }
-    if fault.on == "leader" && !members.iter().any(|name| name == "leader") {
-        let leader = deployment.leader()?;
-        return named(&leader, &members);
+    if fault.on == Victim::Leader && !members.iter().any(|name| name == fault.on.name()) {
+        return named(&deployment.leader()?, &members);
     }
     among(&fault.on, fault.seed.wrapping_add(u64::from(number)), &members)
 }
 
-fn among(on: &str, seed: u64, members: &[String]) -> Result<Vec<String>, Error> {
+fn among(on: &Victim, seed: u64, members: &[String]) -> Result<Vec<String>, Error> {
     let count = match on {
-        "one" => 1,
-        "all" => members.len(),
-        "minority" => members.len().saturating_sub(1) / 2,
-        "majority" => members.len() / 2 + 1,
-        name => return named(name, members),
+        Victim::One => 1,
+        Victim::All => members.len(),
+        Victim::Minority => members.len().saturating_sub(1) / 2,
+        Victim::Majority => members.len() / 2 + 1,
+        Victim::Leader | Victim::Named(_) => return named(on.name(), members),
     };
     if count == 0 {
         let known = vec![format!("{} members, of which none are a minority", members.len())];
-        return Err(Error::NoVictim { on: on.to_owned(), known });
+        return Err(Error::NoVictim { on: on.to_string(), known });
     }
     let mut random = fastrand::Rng::with_seed(seed);
     let mut chosen = random.choose_multiple(members.iter().enumerate(), count);

@@ -13,13 +13,26 @@ use crate::Error;
 use crate::host_process::{HostProcess, ProgramOutput, Start};
 use crate::session::RunnerSession;
 
-/// A kind of host.
-#[derive(Debug)]
-pub struct HostKind {
-    /// Its name.
-    pub name: &'static str,
-    /// One line.
-    pub help: &'static str,
+/// What a host is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum HostKind {
+    /// This machine itself: nothing of it is limited or broken, and the probes read it without a runner. Needs no root.
+    ThisMachine,
+    /// A part of this machine with a profile's limits, whose disk the others share. Needs root.
+    Virtual,
+    /// Another machine, over ssh; nothing has to be installed there.
+    Remote,
+}
+
+impl HostKind {
+    /// Its name in records.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::ThisMachine => "local",
+            Self::Virtual => "netns",
+            Self::Remote => "ssh",
+        }
+    }
 }
 
 /// A host.
@@ -27,8 +40,8 @@ pub(crate) trait Host: Send {
     /// Its name in records.
     fn name(&self) -> &str;
 
-    /// Name of its kind.
-    fn kind(&self) -> &'static str;
+    /// What it is.
+    fn kind(&self) -> HostKind;
 
     /// What it got.
     fn figures(&self) -> HostFigures;
@@ -96,8 +109,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What holds a runner: a virtual host, or a real machine behind ssh.
 pub(crate) trait HostBackend: Send {
-    /// Name of the host's kind.
-    fn kind(&self) -> &'static str;
+    /// What the host is.
+    fn kind(&self) -> HostKind;
 
     /// The address that its members listen on.
     fn address(&self) -> &str;
@@ -172,7 +185,7 @@ impl Host for ManagedHost {
         &self.name
     }
 
-    fn kind(&self) -> &'static str {
+    fn kind(&self) -> HostKind {
         self.machine.kind()
     }
 
@@ -346,8 +359,8 @@ mod tests {
     }
 
     impl HostBackend for Thread {
-        fn kind(&self) -> &'static str {
-            "thread"
+        fn kind(&self) -> HostKind {
+            HostKind::Virtual
         }
 
         fn address(&self) -> &str {
@@ -423,7 +436,7 @@ mod tests {
     fn what_is_wanted_of_it_is_done_inside() {
         let (host, folder, story) = raise();
         let host = host.unwrap();
-        assert_eq!((host.name(), host.kind(), host.is_up()), ("n1", "thread", true));
+        assert_eq!((host.name(), host.kind(), host.is_up()), ("n1", HostKind::Virtual, true));
         let figures = host.figures();
         assert_eq!(figures.cores, Some(77), "what is known from outside counts");
         assert!(figures.memory_bytes.is_some(), "what is known inside is added");
@@ -485,8 +498,8 @@ mod tests {
         let story = Story::default();
         struct Dead(Story);
         impl HostBackend for Dead {
-            fn kind(&self) -> &'static str {
-                "dead"
+            fn kind(&self) -> HostKind {
+                HostKind::Virtual
             }
             fn address(&self) -> &str {
                 ""

@@ -14,12 +14,9 @@ pub use netns::{LinkSupport, what_links_can_be};
 
 use crate::Error;
 use crate::deployment_spec::DeploymentSpec;
-use crate::host::{Host, HostKind, all_or_none, in_parallel};
+use crate::host::{Host, all_or_none, in_parallel};
 use crate::placement::{self, ClientPlacement, Placement};
 use crate::registry::{Leftover, Registry, RegistryWriter};
-
-/// Every kind, sorted by name.
-pub static KINDS: &[&HostKind] = &[&local::KIND, &netns::KIND, &ssh::KIND];
 
 /// The hosts of a trial's lab, and where its clients are. Without any: this machine, as `n1`. Once `stop` is set, none are
 /// made.

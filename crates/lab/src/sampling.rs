@@ -28,6 +28,7 @@ use runner::sample_source::{ProcDir, SampleSource};
 use runner::top_of;
 
 use crate::Error;
+use crate::host::HostKind;
 use crate::readiness::UrlParts;
 use crate::session::RunnerSession;
 
@@ -325,12 +326,12 @@ pub struct ProbeSources {
 
 impl ProbeSources {
     /// Of hosts of these kinds, in the run of that id; none of them is up yet.
-    pub(crate) fn of<'k>(kinds: impl Iterator<Item = &'k str> + Clone, run: &str) -> Self {
-        let has = |kind: &str| kinds.clone().any(|has| has == kind);
+    pub(crate) fn of(kinds: impl IntoIterator<Item = HostKind>, run: &str) -> Self {
+        let kinds: Vec<HostKind> = kinds.into_iter().collect();
         Self {
-            is_lab: has("netns") || has("ssh"),
+            is_lab: kinds.iter().any(|kind| *kind != HostKind::ThisMachine),
             // Other machines' hosts are in no control group of this one.
-            run: has("netns").then(|| run.to_owned()),
+            run: kinds.contains(&HostKind::Virtual).then(|| run.to_owned()),
             ..Self::default()
         }
     }
@@ -579,7 +580,7 @@ mod tests {
 
     #[test]
     fn a_lab_has_a_row_for_this_machine_and_none_for_a_host_that_is_down() {
-        let sources = ProbeSources::of(["netns", "netns"].into_iter(), "no-such-run");
+        let sources = ProbeSources::of([HostKind::Virtual; 2], "no-such-run");
         sources.set("n1", None);
         let rows = sampled(sources, &["local"]);
         assert!(rows.iter().all(|row| row.host == "local" && (row.process.is_empty() || row.process == "generator")));
@@ -603,7 +604,7 @@ mod tests {
             )
         };
         let (session, serving) = runner("n2");
-        let sources = ProbeSources::of(["ssh", "ssh"].into_iter(), "none");
+        let sources = ProbeSources::of([HostKind::Remote; 2], "none");
         sources.set("n1", None);
         sources.set("n2", Some(session));
         let rows = sampled(sources.clone(), &["local", "n2"]);
@@ -627,7 +628,7 @@ mod tests {
 
     #[test]
     fn hosts_of_a_run_on_this_machine_are_no_lab_of_their_own() {
-        let sources = ProbeSources::of(["local"].into_iter(), "run");
+        let sources = ProbeSources::of([HostKind::ThisMachine], "run");
         sources.set("n1", None);
         assert!(!sources.is_lab() && sources.run().is_none() && sources.hosts().is_empty());
     }

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use analysis::LatencySecond;
 use experiment::plan::{self, Load, Plan, Target, TargetKind};
 use record::environment::Environment;
 use record::events::{Ending, Event, What};
@@ -14,7 +15,7 @@ use record::results::{
 use record::rows::{GeneratorSecond, OutcomeSlot, Sample};
 use serde_json::{Value, json};
 
-use crate::series::{LatencySecond, TrialSeries};
+use crate::series::TrialSeries;
 
 /// A plan of these variants, swept paths and repeats; 200 agents for 30 s.
 pub fn plan(variants: &[&str], swept: &[(&str, &[&str])], repeats: u32) -> Plan {

@@ -13,6 +13,7 @@ mod sweep_charts;
 mod tables;
 pub mod words;
 
+use analysis::AnalyzedRun;
 use experiment::plan::Plan;
 use record::environment::Environment;
 use record::folder::RunFolder;
@@ -20,7 +21,7 @@ use record::results::Results;
 
 pub use page::contents::{ListedRun, contents};
 pub use page::page;
-pub use series::{LatencySecond, TrialSeries, read_latency, read_series};
+pub use series::TrialSeries;
 
 /// Why there is no page.
 #[derive(Debug, thiserror::Error)]
@@ -53,13 +54,15 @@ pub struct ReportInput<'a> {
     pub trials: Vec<TrialSeries>,
 }
 
-/// Reads what the page needs beyond results and plan: the environment and every trial's records.
+/// Reads what the page needs beyond the analysis and the plan: the environment and every trial's records.
 ///
 /// # Errors
 /// If a record is there and cannot be read. A missing one is an empty one.
-pub fn read<'a>(folder: &RunFolder, results: &'a Results, plan: &'a Plan) -> Result<ReportInput<'a>, Error> {
-    let trials =
-        results.trials.iter().map(|trial| read_series(&folder.trial(&trial.id))).collect::<Result<Vec<_>, _>>()?;
+pub fn read<'a>(folder: &RunFolder, run: &'a AnalyzedRun, plan: &'a Plan) -> Result<ReportInput<'a>, Error> {
+    let results = &run.results;
+    let trials = results.trials.iter().zip(&run.latencies);
+    let trials = trials.map(|(trial, latency)| series::read_series(&folder.trial(&trial.id), latency));
+    let trials = trials.collect::<Result<Vec<_>, _>>()?;
     let name = folder.path().file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     Ok(ReportInput { results, plan, environment: folder.read_environment()?, folder: name, trials })
 }
@@ -89,6 +92,12 @@ mod tests {
     fn golden() -> RunFolder {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../record/golden/2026-11-20T10-31-05-a-name-server-crashes");
         RunFolder::at(&PathBuf::from(folder))
+    }
+
+    /// As it was analysed when it was recorded.
+    fn golden_run(folder: &RunFolder) -> AnalyzedRun {
+        let latencies = analysis::analyze_to_draw(folder).unwrap().latencies;
+        AnalyzedRun { results: folder.read_results().unwrap().unwrap(), latencies }
     }
 
     /// What stands between tags is balanced, apart from elements that have no end.
@@ -223,15 +232,15 @@ mod tests {
     #[test]
     fn the_golden_run_has_a_page_and_a_summary() {
         let folder = golden();
-        let (results, plan) = (folder.read_results().unwrap().unwrap(), example::plan_of(&folder));
-        let input = read(&folder, &results, &plan).unwrap();
+        let (run, plan) = (golden_run(&folder), example::plan_of(&folder));
+        let (input, results) = (read(&folder, &run, &plan).unwrap(), &run.results);
         assert!(input.trials.iter().all(|series| !series.latency.is_empty() && !series.samples.is_empty()));
         let page = page(&input).unwrap();
         assert_balanced(&page);
         for trial in &results.trials {
             assert!(page.contains(&format!("id=\"t{}-outcomes-1\"", trial.id)));
         }
-        insta::assert_snapshot!(words::summary(&results, &plan, false));
+        insta::assert_snapshot!(words::summary(results, &plan, false));
     }
 
     /// Writes pages to look at: `PAGES=folder cargo test -p report -- --ignored look`.
@@ -245,7 +254,7 @@ mod tests {
         let (plan, results) = example::policies();
         write("policies.html", page(&input(&results, &plan, 30)).unwrap());
         let folder = golden();
-        let (results, plan) = (folder.read_results().unwrap().unwrap(), example::plan_of(&folder));
-        write("golden.html", page(&read(&folder, &results, &plan).unwrap()).unwrap());
+        let (run, plan) = (golden_run(&folder), example::plan_of(&folder));
+        write("golden.html", page(&read(&folder, &run, &plan).unwrap()).unwrap());
     }
 }

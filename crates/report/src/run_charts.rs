@@ -193,15 +193,7 @@ fn panel(limit: &Requirement, line: &SafeLoad) -> Panel {
 }
 
 fn levels(range: &Limits, unit: PanelUnit) -> Vec<(String, f64)> {
-    let bounds = [
-        ("below", range.below),
-        ("above", range.above),
-        ("at least", range.at_least),
-        ("at most", range.at_most),
-        ("equal to", range.equals),
-    ];
-    let given = bounds.into_iter().filter_map(|(word, bound)| bound.map(|bound| (word, bound)));
-    given.map(|(word, bound)| (format!("asked: {word} {}", unit.tick(bound)), bound)).collect()
+    range.bounds().map(|(word, bound)| (format!("asked: {word} {}", unit.tick(bound)), bound)).collect()
 }
 
 fn unit(metric: &str) -> PanelUnit {

@@ -3,18 +3,12 @@
 //! A long trial is not held as it was recorded: of each second's latencies only quantiles are kept, and of samples the least and the most
 //! in each stretch of time, so that what lasted a second is still seen in a night.
 
-use record::results::Quantiles;
-use std::collections::BTreeMap;
-
-use hdrhistogram::Histogram;
-use record::events::{Event, Outcome, What};
+use analysis::{LatencySecond, LatencySeries};
+use record::events::{Event, What};
 use record::folder::TrialFolder;
-use record::hlog::{self, Bucket, Tag, Time};
 use record::rows::{self, GeneratorSecond, OutcomeSlot, Sample};
 
 use crate::Error;
-
-const NS_PER_US: f64 = 1e3;
 
 /// The records of a trial that charts are drawn from.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -35,23 +29,6 @@ pub struct TrialSeries {
     pub events: Vec<Event>,
     /// Names of the record files whose last line was cut off.
     pub torn: Vec<&'static str>,
-}
-
-/// Latency of the `ok` operations that ended in an interval. A quantile that too few samples support is `None`.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct LatencySecond {
-    /// Start of the interval, seconds since load start.
-    pub at_s: f64,
-    /// Its length, seconds.
-    pub length_s: f64,
-    /// Median, microseconds.
-    pub p50_us: Option<f64>,
-    /// 90 %.
-    pub p90_us: Option<f64>,
-    /// 99 %.
-    pub p99_us: Option<f64>,
-    /// Largest.
-    pub max_us: Option<f64>,
 }
 
 impl TrialSeries {
@@ -90,13 +67,11 @@ impl TrialSeries {
     }
 }
 
-/// Reads the records of a trial. What is missing is empty.
+/// Reads the records of a trial, of whose log the analysis has made this. What is missing is empty.
 ///
 /// # Errors
 /// If a file is there and cannot be read, or is broken elsewhere than in its last line.
-pub fn read_series(trial: &TrialFolder) -> Result<TrialSeries, Error> {
-    let mut latency = Latency::default();
-    let log = hlog::visit(&trial.load_hlog(), |interval| latency.add(interval))?;
+pub fn read_series(trial: &TrialFolder, latency: &LatencySeries) -> Result<TrialSeries, Error> {
     let outcomes = rows::read::<OutcomeSlot>(&trial.outcomes())?;
     let fine_outcomes = rows::read::<OutcomeSlot>(&trial.fine_outcomes())?;
     let generator = rows::read::<GeneratorSecond>(&trial.generator())?;
@@ -105,7 +80,7 @@ pub fn read_series(trial: &TrialFolder) -> Result<TrialSeries, Error> {
     let samples_torn = rows::visit(&trial.samples(), |sample| samples.add(sample))?;
     let events = record::lines::read_events(&trial.events())?;
     let torn = [
-        (log.torn, "load.hlog"),
+        (latency.torn, "load.hlog"),
         (outcomes.torn, "outcomes.csv"),
         (fine_outcomes.torn, "outcomes-fine.csv"),
         (samples_torn, "samples.csv"),
@@ -116,87 +91,12 @@ pub fn read_series(trial: &TrialFolder) -> Result<TrialSeries, Error> {
         trial: trial.path().file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default(),
         outcomes: outcomes.items,
         fine_outcomes: fine_outcomes.items,
-        latency: latency.seconds(),
+        latency: latency.seconds.clone(),
         samples: samples.ended(),
         generator: generator.items,
         events: events.items,
         torn: torn.into_iter().filter(|(torn, _)| *torn).map(|(_, name)| name).collect(),
     })
-}
-
-/// Latency of all `ok` operations of a trial, nanoseconds, warm-up included; `None` if there were none.
-///
-/// # Errors
-/// If the log is there and cannot be read, or is broken elsewhere than in its last line.
-pub fn read_latency(trial: &TrialFolder) -> Result<Option<Histogram<u64>>, Error> {
-    let mut all: Option<Histogram<u64>> = None;
-    hlog::visit(&trial.load_hlog(), |interval| {
-        if is_latency_of_ok(interval) {
-            interval.counts.add_to(&mut all);
-        }
-    })?;
-    Ok(all)
-}
-
-fn is_latency_of_ok(interval: &hlog::Counted) -> bool {
-    Tag::parse(&interval.tag).is_some_and(|tag| tag.outcome == Outcome::Ok && tag.time == Time::Latency)
-}
-
-/// Seconds that may still grow: the log is in time order, but for what several operations have in the same second.
-const OPEN: usize = 4;
-
-/// Latency of all `ok` operations: each interval's are merged; quantiles are taken after merging, never averaged. Of a second that is over
-/// only they are kept.
-#[derive(Default)]
-struct Latency {
-    open: BTreeMap<i64, (f64, Vec<Bucket>)>,
-    over: Vec<LatencySecond>,
-}
-
-impl Latency {
-    fn add(&mut self, interval: &hlog::Counted) {
-        if !is_latency_of_ok(interval) || interval.counts.is_empty() {
-            return;
-        }
-        let start_ms = (interval.start_s * 1e3).round() as i64;
-        let (_, buckets) = self.open.entry(start_ms).or_insert_with(|| (interval.length_s, Vec::new()));
-        buckets.extend_from_slice(&interval.counts.buckets);
-        if self.open.len() > OPEN
-            && let Some((start_ms, (length_s, buckets))) = self.open.pop_first()
-        {
-            self.over.push(second(start_ms as f64 / 1e3, length_s, buckets));
-        }
-    }
-
-    fn seconds(mut self) -> Vec<LatencySecond> {
-        let open = std::mem::take(&mut self.open).into_iter();
-        self.over.extend(open.map(|(start_ms, (length_s, buckets))| second(start_ms as f64 / 1e3, length_s, buckets)));
-        self.over.sort_by(|a, b| a.at_s.total_cmp(&b.at_s));
-        self.over
-    }
-}
-
-fn second(at_s: f64, length_s: f64, mut buckets: Vec<Bucket>) -> LatencySecond {
-    buckets.sort_by_key(|bucket| bucket.highest);
-    let count = buckets.iter().map(|bucket| bucket.count).fold(0, u64::saturating_add);
-    let quantile = |q: f64| {
-        let supported = count >= Quantiles::samples_for(q);
-        let rank = ((count as f64 * q).ceil() as u64).max(1);
-        let mut seen: u64 = 0;
-        let found = buckets.iter().find(|bucket| {
-            seen = seen.saturating_add(bucket.count);
-            seen >= rank
-        });
-        found.filter(|_| supported).map(|bucket| bucket.highest as f64 / NS_PER_US)
-    };
-    LatencySecond {
-        at_s,
-        length_s,
-        p50_us: quantile(0.5),
-        p90_us: quantile(0.9),
-        p99_us: quantile(0.99),
-        max_us: buckets.last().map(|bucket| bucket.highest as f64 / NS_PER_US),
-    }
 }
 
 /// Trials up to this long are held as they were sampled, seconds.
@@ -309,59 +209,10 @@ fn fold(kept: &mut Sample, sample: &Sample, beyond: fn(f64, f64) -> bool) {
 mod tests {
     use super::*;
 
-    fn interval(tag: &str, start_s: f64, values: &[u64]) -> hlog::Interval {
-        let mut histogram = Histogram::new_with_bounds(1, 1_000_000, 3).unwrap();
-        for value in values {
-            histogram.saturating_record(*value);
-        }
-        hlog::Interval { tag: tag.to_owned(), start_s, length_s: 1.0, histogram }
-    }
-
-    fn latency(intervals: Vec<hlog::Interval>) -> Vec<LatencySecond> {
-        let mut latency = Latency::default();
-        intervals.iter().for_each(|interval| latency.add(&interval.into()));
-        latency.seconds()
-    }
-
-    #[test]
-    fn operations_of_a_second_are_merged_and_only_ok_latencies_count() {
-        let fast: Vec<u64> = vec![100_000; 296];
-        let log = vec![
-            interval("save/ok/latency", 0.0, &fast),
-            interval("load/ok/latency", 0.0, &[200_000, 200_000, 200_000, 300_000]),
-            interval("save/failed/latency", 0.0, &[900_000]),
-            interval("save/ok/service", 0.0, &[900_000]),
-            interval("not ours", 0.0, &[900_000]),
-            interval("save/ok/latency", 1.0, &[100_000]),
-            interval("save/ok/latency", 2.0, &[]),
-        ];
-        let seconds = latency(log);
-        assert_eq!(seconds.len(), 2);
-        let near = |value: Option<f64>, wanted: f64| (value.unwrap() - wanted).abs() < wanted * 0.002;
-        assert!(near(seconds[0].p50_us, 100.0) && near(seconds[0].p99_us, 200.0) && near(seconds[0].max_us, 300.0));
-        // One sample has a maximum, and no quantiles.
-        assert_eq!((seconds[1].p50_us, seconds[1].p99_us), (None, None));
-        assert!(near(seconds[1].max_us, 100.0));
-    }
-
-    #[test]
-    fn a_second_shows_no_p99_that_the_results_would_not_give() {
-        let p99 = |count: usize| latency(vec![interval("save/ok/latency", 0.0, &vec![100_000; count])])[0].p99_us;
-        assert_eq!((p99(298), p99(299).is_some()), (None, true));
-    }
-
-    #[test]
-    fn values_beyond_the_first_histogram_are_kept() {
-        let mut larger = interval("load/ok/latency", 0.0, &[]);
-        larger.histogram = Histogram::new_with_bounds(1, 10_000_000_000, 3).unwrap();
-        larger.histogram.saturating_record(5_000_000_000);
-        let seconds = latency(vec![interval("save/ok/latency", 0.0, &[1_000]), larger]);
-        assert!((seconds[0].max_us.unwrap() - 5_000_000.0).abs() < 5_000.0);
-    }
-
     #[test]
     fn a_folder_without_records_is_an_empty_series() {
-        let series = read_series(&TrialFolder::at(std::path::Path::new("/nowhere/007"))).unwrap();
+        let nowhere = TrialFolder::at(std::path::Path::new("/nowhere/007"));
+        let series = read_series(&nowhere, &LatencySeries::default()).unwrap();
         assert_eq!(series, TrialSeries { trial: "007".to_owned(), ..TrialSeries::default() });
     }
 
@@ -370,18 +221,8 @@ mod tests {
     fn a_spike_of_a_quarter_of_a_second_in_a_day_survives() {
         const DAY_S: u32 = 86_400;
         const SPIKE_S: u32 = 51_234;
-        let mut latency = Latency::default();
-        let (calm, mut spike) =
-            (interval("get/ok/latency", 0.0, &[100_000; 30]), interval("get/ok/latency", 0.0, &[100_000; 30]));
-        spike.histogram.record(250_000).unwrap();
-        let (mut calm, mut spike) = (hlog::Counted::from(&calm), hlog::Counted::from(&spike));
-        for second in 0..DAY_S {
-            let now = if second == SPIKE_S { &mut spike } else { &mut calm };
-            now.start_s = f64::from(second);
-            latency.add(now);
-            assert!(latency.open.len() <= OPEN, "what is over is kept as quantiles alone");
-        }
-        let highest: Vec<_> = latency.seconds().iter().map(|second| (second.at_s, second.max_us)).collect();
+        let max_us = |second| Some(if second == SPIKE_S { 250.0 } else { 100.0 });
+        let highest: Vec<_> = (0..DAY_S).map(|second| (f64::from(second), max_us(second))).collect();
         let drawn = crate::drawing::path::thinned(&highest, 1_000);
         assert!(drawn.len() <= 1_010);
         assert!(drawn.iter().any(|point| point.0 == f64::from(SPIKE_S) && point.1.is_some_and(|us| us > 249.0)));

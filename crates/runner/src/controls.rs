@@ -6,15 +6,14 @@ mod apply;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::Ipv4Addr;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use experiment::profile::{Disk, Link};
 
 use super::groups::Groups;
 use super::{Envelope, Injection, OrderRefusal, Setup};
+use crate::stoppable_thread::StoppableThread;
 use apply::KernelControls;
 
 /// What controls need done to a host. Each call says how it is to be from now on, not what changes.
@@ -51,7 +50,7 @@ struct ControlsState {
     list: Vec<(String, Injection)>,
     /// What was performed last.
     now: HostState,
-    flapper: Option<LinkFlapper>,
+    flapper: Option<StoppableThread>,
 }
 
 impl Controls {
@@ -173,7 +172,7 @@ impl ControlsState {
             LinkCarrier::Down => hands.carrier(false),
             LinkCarrier::Flaps { down_s, up_s } => {
                 hands.carrier(false)?;
-                match LinkFlapper::start(Arc::clone(hands), down_s, up_s) {
+                match flap(Arc::clone(hands), down_s, up_s) {
                     Ok(flapper) => self.flapper = Some(flapper),
                     Err(error) => {
                         hands.carrier(true)?;
@@ -189,43 +188,19 @@ impl ControlsState {
 
 // A link that goes up and down again and again, on a thread of its own.
 
-/// Flaps until it is dropped, and leaves the link as it stands then.
-struct LinkFlapper {
-    stop: Option<Sender<()>>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl LinkFlapper {
-    /// The link is down already.
-    pub fn start(hands: Arc<dyn HostControls>, down_s: f64, up_s: f64) -> io::Result<Self> {
-        let time = |time_s: f64| Duration::try_from_secs_f64(time_s).unwrap_or_default();
-        let (down, up) = (time(down_s), time(up_s));
-        let (stop, stopped) = channel();
-        let thread =
-            std::thread::Builder::new().name("flapper".to_owned()).spawn(move || flap(&*hands, &stopped, down, up))?;
-        Ok(Self { stop: Some(stop), thread: Some(thread) })
-    }
-}
-
-fn flap(hands: &dyn HostControls, stopped: &Receiver<()>, down: Duration, up: Duration) {
-    // What is refused now may not be the next time, and nobody is there to tell.
-    let waits = |time| matches!(stopped.recv_timeout(time), Err(RecvTimeoutError::Timeout));
-    while waits(down) {
-        let _ = hands.carrier(true);
-        if !waits(up) {
-            return;
+/// Flaps until it is dropped, and leaves the link as it stands then. It is down already.
+fn flap(hands: Arc<dyn HostControls>, down_s: f64, up_s: f64) -> io::Result<StoppableThread> {
+    let [down, up] = [down_s, up_s].map(|time_s| Duration::try_from_secs_f64(time_s).unwrap_or_default());
+    StoppableThread::start("flapper", move |stop| {
+        // What is refused now may not be the next time, and nobody is there to tell.
+        while stop.waits(down) {
+            let _ = hands.carrier(true);
+            if !stop.waits(up) {
+                return;
+            }
+            let _ = hands.carrier(false);
         }
-        let _ = hands.carrier(false);
-    }
-}
-
-impl Drop for LinkFlapper {
-    fn drop(&mut self) {
-        drop(self.stop.take());
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
-    }
+    })
 }
 
 // What holds on a host under everything injected on it, and the steps from one such state to
@@ -442,6 +417,8 @@ pub(super) fn steps(from: &HostState, to: &HostState) -> Vec<HostAction> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::mpsc::{Receiver, Sender, channel};
+
     use super::*;
 
     /// Writes down what it is told to do, and refuses what contains a word.

@@ -17,12 +17,12 @@ use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use linux::cgroup::{Cgroup, Throttling};
 use linux::procfs;
+
+use crate::stoppable_thread::{StopSignal, StoppableThread};
 
 /// Between two looks at the slots; every second one is left out while nothing changes.
 const TICK: Duration = Duration::from_millis(50);
@@ -35,45 +35,24 @@ const RARELY: Duration = Duration::from_millis(800);
 /// … and this many times what one takes, whatever that is.
 const COST: u32 = 1000;
 
-/// The thread that spreads the others. Stopped when dropped.
-#[derive(Debug)]
-pub struct Balancer {
-    stop: Option<Sender<()>>,
-    thread: Option<JoinHandle<()>>,
+/// Spreads threads over these slots from now on, until it is dropped.
+///
+/// # Errors
+/// If a slot cannot be read, or no thread can be started.
+pub fn balance(slots: &[Cgroup]) -> io::Result<StoppableThread> {
+    let slots = slots.iter().map(CoreFiles::of).collect::<io::Result<Vec<_>>>()?;
+    StoppableThread::start("cores", move |stop| run(CoreBalance::new(slots), stop))
 }
 
-impl Balancer {
-    /// Spreads threads over these slots from now on.
-    ///
-    /// # Errors
-    /// If a slot cannot be read, or no thread can be started.
-    pub fn start(slots: &[Cgroup]) -> io::Result<Self> {
-        let slots = slots.iter().map(CoreFiles::of).collect::<io::Result<Vec<_>>>()?;
-        let (stop, stopped) = channel();
-        let spread = move || run(CoreBalance::new(slots), &stopped);
-        let thread = std::thread::Builder::new().name("cores".to_owned()).spawn(spread)?;
-        Ok(Self { stop: Some(stop), thread: Some(thread) })
-    }
-}
-
-impl Drop for Balancer {
-    fn drop(&mut self) {
-        drop(self.stop.take());
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
-    }
-}
-
-fn run(mut spread: CoreBalance, stopped: &Receiver<()>) {
+fn run(mut spread: CoreBalance, stop: &StopSignal) {
     let mut due = Instant::now();
     loop {
         // Ticks that were slept through are not made up for.
         due = (due + spread.pause(due)).max(Instant::now());
-        match stopped.recv_timeout(due.saturating_duration_since(Instant::now())) {
-            Err(RecvTimeoutError::Timeout) => spread.tick(Instant::now()),
-            Ok(()) | Err(RecvTimeoutError::Disconnected) => return,
+        if !stop.waits(due.saturating_duration_since(Instant::now())) {
+            return;
         }
+        spread.tick(Instant::now());
     }
 }
 

@@ -21,7 +21,8 @@ use linux::cgroup::{
 };
 
 use super::{Envelope, OrderRefusal, Setup};
-use crate::cores::Balancer;
+use crate::cores;
+use crate::stoppable_thread::StoppableThread;
 
 /// Processes and threads in a host: enough for any target, and an end to one that multiplies.
 const PIDS: u64 = 10_000;
@@ -428,7 +429,7 @@ pub struct CpuLimit {
 struct GroupState {
     plan: GroupPlan,
     slots: Vec<Cgroup>,
-    balancer: Option<Balancer>,
+    balancer: Option<StoppableThread>,
     /// Where the last process was started: of two slots with the same number of threads, it is the other's turn.
     last_start: usize,
 }
@@ -481,7 +482,7 @@ impl CpuLimit {
         if count > 1 {
             let system =
                 |error: io::Error| CgroupError::System { doing: "spread threads over slow cores".to_owned(), error };
-            state.balancer = Some(Balancer::start(&state.slots).map_err(system)?);
+            state.balancer = Some(cores::balance(&state.slots).map_err(system)?);
         }
         Ok(())
     }

@@ -18,6 +18,7 @@ pub mod sample_reader;
 pub mod sample_source;
 mod serve;
 pub mod shim;
+mod stoppable_thread;
 mod wiring;
 
 pub use groups::{Usage, make_top, top_of};

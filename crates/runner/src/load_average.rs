@@ -5,8 +5,6 @@ use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use linux::procfs;
@@ -17,6 +15,7 @@ use super::groups::Groups;
 use crate::process_tree::Member;
 use crate::sample_reader::{SampleReader, strangers_pct};
 use crate::sample_source::{ProcDir, SampleSource};
+use crate::stoppable_thread::StoppableThread;
 
 /// In the host, bound over `/proc/loadavg` when it is made.
 const FILE: &str = "/run/plimsoll/loadavg";
@@ -95,59 +94,38 @@ impl ThreadCount {
     }
 }
 
-/// A thread that keeps the averages of its pid namespace. Dropped, it ends; what it wrote last stays.
-#[derive(Debug)]
-pub struct LoadAverageThread {
-    stop: Option<Sender<()>>,
-    thread: Option<JoinHandle<()>>,
+/// Keeps the averages of a host that Plimsoll made, which shows the file instead of the machine's; `None`: the machine's own are right.
+///
+/// # Errors
+/// As of [`keep`].
+pub fn keep_for(setup: &Setup) -> Result<Option<StoppableThread>, String> {
+    let shows_it = setup.isolation.is_some() && Path::new(FILE).exists();
+    shows_it.then(|| keep(Path::new(FILE))).transpose()
 }
 
-impl LoadAverageThread {
-    /// Of a host that Plimsoll made, which shows the file instead of the machine's; `None`: the machine's own are right.
-    ///
-    /// # Errors
-    /// As of [`Self::start`].
-    pub fn of_host(setup: &Setup) -> Result<Option<Self>, String> {
-        let shows_it = setup.isolation.is_some() && Path::new(FILE).exists();
-        shows_it.then(|| Self::start(Path::new(FILE))).transpose()
-    }
-
-    /// Writes the averages to `file`, now and then every 5 s, in place: whoever has it open, or bound elsewhere, sees them
-    /// change. `/proc` has to be of the pid namespace that this program is in.
-    ///
-    /// # Errors
-    /// If the file cannot be written or no thread can be started.
-    pub fn start(file: &Path) -> Result<Self, String> {
-        let unwritten = |error: std::io::Error| format!("cannot write {}: {error}", file.display());
-        let opened = File::options().create(true).truncate(false).write(true).open(file);
-        let open = opened.map_err(unwritten)?;
-        let (proc, ours) = (PathBuf::from("/proc"), [INIT, std::process::id()]);
-        show(&open, LoadAverages::default(), ThreadCount::of(&proc, &ours)).map_err(unwritten)?;
-        let (stop, stopped) = channel();
-        let keep = move || {
-            let mut averages = LoadAverages::default();
-            let mut due = Instant::now() + EVERY;
-            while stopped.recv_timeout(due.saturating_duration_since(Instant::now())) == Err(RecvTimeoutError::Timeout)
-            {
-                let count = ThreadCount::of(&proc, &ours);
-                averages = averages.after(count.running + count.waiting);
-                // A full disk under it is somebody else's trouble; the next is written again.
-                let _ = show(&open, averages, count);
-                due += EVERY;
-            }
-        };
-        let thread = std::thread::Builder::new().name("load-average".to_owned()).spawn(keep);
-        Ok(Self { stop: Some(stop), thread: Some(thread.map_err(|error| format!("cannot start a thread: {error}"))?) })
-    }
-}
-
-impl Drop for LoadAverageThread {
-    fn drop(&mut self) {
-        drop(self.stop.take());
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
+/// Writes the averages to `file`, now and then every 5 s, in place: whoever has it open, or bound elsewhere, sees them
+/// change. `/proc` has to be of the pid namespace that this program is in. Dropped, it ends; what it wrote last stays.
+///
+/// # Errors
+/// If the file cannot be written or no thread can be started.
+fn keep(file: &Path) -> Result<StoppableThread, String> {
+    let unwritten = |error: std::io::Error| format!("cannot write {}: {error}", file.display());
+    let opened = File::options().create(true).truncate(false).write(true).open(file);
+    let open = opened.map_err(unwritten)?;
+    let (proc, ours) = (PathBuf::from("/proc"), [INIT, std::process::id()]);
+    show(&open, LoadAverages::default(), ThreadCount::of(&proc, &ours)).map_err(unwritten)?;
+    let keeping = StoppableThread::start("load-average", move |stop| {
+        let mut averages = LoadAverages::default();
+        let mut due = Instant::now() + EVERY;
+        while stop.waits(due.saturating_duration_since(Instant::now())) {
+            let count = ThreadCount::of(&proc, &ours);
+            averages = averages.after(count.running + count.waiting);
+            // A full disk under it is somebody else's trouble; the next is written again.
+            let _ = show(&open, averages, count);
+            due += EVERY;
         }
-    }
+    });
+    keeping.map_err(|error| format!("cannot start a thread: {error}"))
 }
 
 /// One write, so that a reader sees the old line or the new one.
@@ -255,11 +233,11 @@ mod tests {
     fn the_file_is_there_at_once_and_its_thread_ends() {
         let folder = TestDir::new();
         let file = folder.write("loadavg", "something much longer than any line of averages could ever be\n");
-        let keeper = LoadAverageThread::start(&file).unwrap();
+        let keeper = keep(&file).unwrap();
         let text = std::fs::read_to_string(&file).unwrap();
         assert!(text.starts_with("0.00 0.00 0.00 ") && text.lines().count() == 1, "{text}");
         drop(keeper);
-        assert!(LoadAverageThread::start(&folder.join("no/such/folder")).is_err());
+        assert!(keep(&folder.join("no/such/folder")).is_err());
     }
 
     /// The rows, and whether the host had control groups.

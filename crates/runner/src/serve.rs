@@ -26,7 +26,7 @@ use super::{
 };
 use crate::controls::Controls;
 use crate::groups::Groups;
-use crate::load_average::{LoadAverageThread, Sampler};
+use crate::load_average::{self, Sampler};
 use crate::machine::MachineBenchmark;
 use crate::messages::PIECE_BYTES;
 use crate::orders::ORDER_BYTES;
@@ -34,6 +34,7 @@ use crate::ports::{self, PortError};
 use crate::probes::memory_bytes;
 use crate::process_tree::Member;
 use crate::shim;
+use crate::stoppable_thread::StoppableThread;
 use crate::wiring::wire;
 
 /// Is the runner of a host: `plimsoll runner`, on its standard input and output. `inside` is the second start, in a host
@@ -167,7 +168,7 @@ pub struct Runner {
     controls: Controls,
     sampler: Mutex<Sampler>,
     /// Kept while the host is there.
-    _load_average: Option<LoadAverageThread>,
+    _load_average: Option<StoppableThread>,
     processes: Arc<Processes>,
 }
 
@@ -182,7 +183,7 @@ impl Runner {
                 return Err(reason);
             }
         };
-        let load_average = LoadAverageThread::of_host(setup).unwrap_or_else(|error| {
+        let load_average = load_average::keep_for(setup).unwrap_or_else(|error| {
             notices.push(format!("its load average is that of the machine: {error}"));
             None
         });

@@ -25,7 +25,7 @@ section! {
         name = required: Name => String, "By which paths and other faults speak of it: fault.NAME.at";
         kind = required: Text => String,
             "What is broken; `plimsoll faults` lists the kinds", ["type", "fault", "do"];
-        on = "one": Text => String,
+        on = "one": Text => Victim,
             "one, all, minority, majority, leader, or a member's name", ["target", "host", "node", "member"];
         with: Map(&Any) => BTreeMap<String, Value>, "The kind's own arguments", ["args", "arguments"];
         => when: When = |_| When::At(0.0), "When";
@@ -43,6 +43,57 @@ section! {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         => standing: bool,
             "A condition and no event: there before the load begins, and until its end. `when` is not looked at then";
+    }
+}
+
+/// Whom a fault hits: some of the members, or the one of that name.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Victim {
+    /// One, at random.
+    #[default]
+    One,
+    /// Every one.
+    All,
+    /// Most that are fewer than half, at random.
+    Minority,
+    /// Fewest that are more than half, at random.
+    Majority,
+    /// Whom the target says.
+    Leader,
+    /// The one on this host.
+    #[serde(untagged)]
+    Named(String),
+}
+
+impl Victim {
+    /// Whom every lab has.
+    const GROUPS: [Self; 5] = [Self::One, Self::All, Self::Minority, Self::Majority, Self::Leader];
+
+    /// As it is written.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        match self {
+            Self::One => "one",
+            Self::All => "all",
+            Self::Minority => "minority",
+            Self::Majority => "majority",
+            Self::Leader => "leader",
+            Self::Named(name) => name,
+        }
+    }
+}
+
+impl From<&str> for Victim {
+    fn from(name: &str) -> Self {
+        let group = Self::GROUPS.into_iter().find(|group| group.name() == name);
+        group.unwrap_or_else(|| Self::Named(name.to_owned()))
+    }
+}
+
+impl std::fmt::Display for Victim {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
     }
 }
 
@@ -327,8 +378,6 @@ fn begins(fault: &Fault, faults: &[Fault], heals: &[Option<Heals>], depth: usize
     Ok(lasts_s.map(|lasts_s| other_s + lasts_s + plus_s))
 }
 
-/// Victims that every lab has.
-const GROUPS: [&str; 5] = ["one", "all", "minority", "majority", "leader"];
 /// Fewer have no minority.
 const MINORITY_FROM: usize = 3;
 
@@ -371,8 +420,9 @@ impl<'a> Victims<'a> {
     pub fn check(&self, section: &Section<'_>, kind: Option<&catalog::Fault>, scene: &mut CheckContext<'_>) {
         let Some(on) = section.text("on") else { return };
         let hosts = self.hosts();
-        if !GROUPS.contains(&on) && !hosts.contains(&on) {
-            let hint = nearest_hint(on, GROUPS.into_iter().chain(hosts));
+        if matches!(Victim::from(on), Victim::Named(_)) && !hosts.contains(&on) {
+            let groups = Victim::GROUPS;
+            let hint = nearest_hint(on, groups.iter().map(Victim::name).chain(hosts));
             let problem = Problem::absent(section.place("on"), format!("there is no `{on}` in this lab"));
             scene.problems.push(problem.expected("unknown victim").maybe(hint));
             return;
@@ -419,5 +469,21 @@ fn those(role: &str, members: &[&str]) -> String {
     match named.as_slice() {
         [] => format!("no host runs `{role}`"),
         named => format!("`{role}` runs on {}", join_words(named, "and")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn victims_are_recorded_as_they_are_written() {
+        for group in Victim::GROUPS {
+            assert_eq!(Victim::from(group.name()), group);
+            assert_eq!(serde_json::to_value(&group).unwrap(), Value::from(group.name()));
+        }
+        let host: Victim = serde_json::from_str("\"n2\"").unwrap();
+        assert_eq!((&host, host.name()), (&Victim::Named("n2".to_owned()), "n2"));
+        assert_eq!(serde_json::to_string(&host).unwrap(), "\"n2\"");
     }
 }

@@ -171,7 +171,7 @@ fn member_down(parts: &TrialTemplate, catalog: &Catalog, file_seed: u64) -> Opti
     Some(Fault {
         name: ONE_MEMBER_DOWN.to_owned(),
         kind: kind.to_owned(),
-        on: on.clone(),
+        on: on.as_str().into(),
         with,
         when: When::At(0.0),
         for_s: None,

@@ -41,6 +41,18 @@ impl MetricRange {
             && self.at_least.is_none_or(|bound| value >= bound)
             && self.equals.is_none_or(|bound| (value - bound).abs() <= f64::EPSILON * bound.abs().max(1.0))
     }
+
+    /// Every bound given, and the word for it: `at least`, 5.
+    pub fn bounds(&self) -> impl Iterator<Item = (&'static str, f64)> {
+        let bounds = [
+            ("below", self.below),
+            ("above", self.above),
+            ("at least", self.at_least),
+            ("at most", self.at_most),
+            ("equal to", self.equals),
+        ];
+        bounds.into_iter().filter_map(|(word, bound)| Some((word, bound?)))
+    }
 }
 
 section! {

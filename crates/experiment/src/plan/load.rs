@@ -26,7 +26,7 @@ section! {
         agents = required: COUNT => u32,
             "Virtual users", ["vus", "users", "clients", "connections", "concurrency", "workers"];
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        from: TEXTS => Vec<String>,
+        from: TEXTS => Vec<IpAddr>,
             "Local addresses that agents connect from in turn, [\"10.0.0.5\", …]; left out: the kernel's choice, and \
              several of 127.0.0.0/8 for more agents on the loopback than one has ports",
             ["source", "sources", "bind", "local_addr", "local_ips", "localIPs"];
@@ -204,15 +204,77 @@ pub(super) fn read(section: &Section<'_>, scene: &mut CheckContext<'_>) -> Load 
     check_from(section, scene);
     times(section, scene);
     check_order(section, scene);
-    check_connections(section, scene);
-    check_backlog(section, scene);
+    check_overflow(section, scene);
     check_feeds(section, scene);
     let steps = match order(section) {
         StepOrder::Cycle => cycle(section, scene),
         StepOrder::Mix => mix(section, scene),
     };
-    Load { rate: read_rate(section, scene), steps, ..Load::read(section) }
+    let rate = read_rate(section, scene).or(section.has("rate").then_some(Rate::Constant(0.0)));
+    let load = Load { rate, steps, ..Load::read(section) };
+    for conflict in load.conflicts() {
+        let problem =
+            Problem::new(section.place(conflict.key), conflict.what).expected(conflict.why).hint(conflict.hint);
+        scene.problems.push(match conflict.with {
+            Some((key, what)) => problem.related(section.place(key), what),
+            None => problem,
+        });
+    }
+    load
 }
+
+/// Settings of a load that exclude each other.
+#[derive(Debug, Clone, Copy)]
+pub struct LoadConflict {
+    /// The one that has to go.
+    key: &'static str,
+    what: &'static str,
+    why: &'static str,
+    /// Another one, and what that says.
+    with: Option<(&'static str, &'static str)>,
+    hint: &'static str,
+}
+
+impl std::fmt::Display for LoadConflict {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} ({})", self.what, self.why)
+    }
+}
+
+impl Load {
+    /// Those that are in it: none, if it is that of a plan.
+    pub fn conflicts(&self) -> impl Iterator<Item = LoadConflict> {
+        let Connections { keep_alive, pipeline } = self.connections;
+        let all = [
+            (self.rate.is_some() && self.think_s > 0.0, THINK_AND_RATE),
+            (self.backlog.is_some() && self.rate.is_none(), BACKLOG_WITHOUT_RATE),
+            (pipeline > 1 && !keep_alive, PIPELINE_WITHOUT_KEEP_ALIVE),
+        ];
+        all.into_iter().filter_map(|(is_there, conflict)| is_there.then_some(conflict))
+    }
+}
+
+const THINK_AND_RATE: LoadConflict = LoadConflict {
+    key: "think",
+    what: "`think` and `rate` exclude each other",
+    why: "a pause belongs to a closed loop",
+    with: Some(("rate", "open loop: operations start on a schedule")),
+    hint: "remove one of the two",
+};
+const BACKLOG_WITHOUT_RATE: LoadConflict = LoadConflict {
+    key: "backlog",
+    what: "`backlog` belongs to an open loop",
+    why: "without `rate` nothing waits: an agent starts an operation when it is free",
+    with: None,
+    hint: "add `rate`, or remove it",
+};
+const PIPELINE_WITHOUT_KEEP_ALIVE: LoadConflict = LoadConflict {
+    key: "pipeline",
+    what: "`pipeline` needs connections that are kept",
+    why: "1, or without `keep_alive = false`",
+    with: Some(("keep_alive", "each operation makes its own connection")),
+    hint: "remove one of the two",
+};
 
 /// Whether this machine has them is seen when the load begins.
 fn check_from(section: &Section<'_>, scene: &mut CheckContext<'_>) {
@@ -247,14 +309,6 @@ fn times(section: &Section<'_>, scene: &mut CheckContext<'_>) {
         );
     }
     spread(section, scene);
-    if section.has("rate") && section.number("think").is_some_and(|think_s| think_s > 0.0) {
-        scene.problems.push(
-            Problem::new(section.place("think"), "`think` and `rate` exclude each other")
-                .expected("a pause belongs to a closed loop")
-                .related(section.place("rate"), "open loop: operations start on a schedule")
-                .hint("remove one of the two"),
-        );
-    }
 }
 
 /// A pause cannot be less than none.
@@ -575,14 +629,7 @@ fn read_backlog(section: &Section<'_>) -> Option<Backlog> {
     Some(Backlog { most, overflow: section.get("overflow").unwrap_or_default() })
 }
 
-fn check_backlog(section: &Section<'_>, scene: &mut CheckContext<'_>) {
-    if section.has("backlog") && !section.has("rate") {
-        scene.problems.push(
-            Problem::new(section.place("backlog"), "`backlog` belongs to an open loop")
-                .expected("without `rate` nothing waits: an agent starts an operation when it is free")
-                .hint("add `rate`, or remove it"),
-        );
-    }
+fn check_overflow(section: &Section<'_>, scene: &mut CheckContext<'_>) {
     if section.has("overflow") && !section.has("backlog") {
         scene.problems.push(
             Problem::new(section.place("overflow"), "`overflow` needs `backlog`")
@@ -602,17 +649,5 @@ impl Connections {
 
     pub(super) fn is_default(&self) -> bool {
         *self == Self::default()
-    }
-}
-
-fn check_connections(section: &Section<'_>, scene: &mut CheckContext<'_>) {
-    let Connections { keep_alive, pipeline } = Connections::read(section);
-    if !keep_alive && pipeline > 1 {
-        scene.problems.push(
-            Problem::new(section.place("pipeline"), "`pipeline` needs connections that are kept")
-                .expected("1, or without `keep_alive = false`")
-                .related(section.place("keep_alive"), "each operation makes its own connection")
-                .hint("remove one of the two"),
-        );
     }
 }

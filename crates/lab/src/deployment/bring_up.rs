@@ -24,7 +24,7 @@ use super::injection::ActiveFaults;
 use super::layout::{LayoutInput, ProcessSlot, Service};
 use super::{Deployment, HostEvent, Hosts, NotUp, presences, told, watched};
 use crate::deployment_spec::DeploymentSpec;
-use crate::host::{Host, in_parallel, on_each_host};
+use crate::host::{Host, HostKind, in_parallel, on_each_host};
 use crate::host_process::{HostProcess, ProcessExit, Start};
 use crate::hosts;
 use crate::placement::ClientPlacement;
@@ -443,7 +443,7 @@ fn look_around(
         let role = build.trial.lab.hosts.get(index).and_then(|host| host.role.clone());
         check_role(manifest, role.as_deref(), host)?;
         let target = folder.map(|folder| host.bring(folder)).transpose()?.unwrap_or_default();
-        if host.kind() == "ssh" {
+        if host.kind() == HostKind::Remote {
             check_installed(manifest, parameters, &target, host)?;
         }
         let (cores, memory_mb) = size(host.kind(), &host.figures());
@@ -506,28 +506,15 @@ fn check_installed(
 }
 
 /// Cores and MiB of a host: what its profile gives it, or the machine's where it is on this one.
-fn size(kind: &str, figures: &HostFigures) -> (Option<u32>, Option<u64>) {
-    let is_here = kind != "ssh";
-    let cores = figures.cores.or_else(|| {
-        let count = figures.cpus.as_deref().map(count_of).filter(|count| *count > 0);
-        let machine = || u32::try_from(thread::available_parallelism().ok()?.get()).ok();
-        count.or_else(|| if is_here { machine() } else { None })
-    });
+fn size(kind: HostKind, figures: &HostFigures) -> (Option<u32>, Option<u64>) {
+    let is_here = kind != HostKind::Remote;
+    let machine = || u32::try_from(thread::available_parallelism().ok()?.get()).ok();
+    let cores = figures.cores.or_else(|| if is_here { machine() } else { None });
     let memory_bytes = figures.memory_bytes.or_else(|| {
         let text = if is_here { procfs::text(Path::new("/proc/meminfo")) } else { None };
         probes::memory_bytes(&text?, "MemTotal:")
     });
     (cores, memory_bytes.map(|bytes| bytes >> 20))
-}
-
-/// How many numbers `0-3,6` holds.
-fn count_of(list: &str) -> u32 {
-    let count = |part: &str| {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let (first, last): (u32, u32) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
-        Some(last.checked_sub(first)? + 1)
-    };
-    list.split(',').filter_map(count).sum()
 }
 
 /// Ports for every process, free wherever it runs; the service's may be fixed by a parameter named `port`.

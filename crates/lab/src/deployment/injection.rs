@@ -16,7 +16,7 @@ use super::bring_up::PortNumbers;
 use super::layout::ProcessSlot;
 use super::{Deployment, HostEvent};
 use crate::deployment::bring_up::DiscoveredHost;
-use crate::host::{Host, in_parallel};
+use crate::host::{Host, HostKind, in_parallel};
 use crate::host_process::ProgramOutput;
 use crate::session::RunnerSession;
 use crate::{Caller, Error};
@@ -86,7 +86,7 @@ impl Deployment {
 
     /// Whether its host is this machine itself, which is not to be broken.
     pub(crate) fn is_this_machine(&self) -> bool {
-        self.hosts.iter().any(|host| host.kind() == "local")
+        self.hosts.iter().any(|host| host.kind() == HostKind::ThisMachine)
     }
 
     /// Time dilation; 1 is real time.

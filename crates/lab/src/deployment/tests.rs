@@ -657,7 +657,7 @@ fn what_a_host_got_is_told_with_its_storage_where_that_was_measured() {
             _ => None,
         })
         .collect();
-    assert_eq!((told[0].0, told[0].1, told[0].2.cores), ("fake", Some("slow"), Some(4)));
+    assert_eq!((told[0].0, told[0].1, told[0].2.cores), ("netns", Some("slow"), Some(4)));
     assert_eq!((told[0].2.storage_sync_us, &told[0].2.storage_unmeasured), (Some(600.0), &None));
     assert_eq!(told[1].2.storage_unmeasured.as_deref(), Some("host n2: no room"));
 }

@@ -37,5 +37,5 @@ fn inject(fault: &plan::Fault, number: u32, deployment: &mut Deployment) -> Resu
             .provoke(&service, &operation, &with)
             .map_err(|reason| refused(format!("call `{operation}` to {host} ({service}): {reason}")))?;
     }
-    Ok(ActiveFault { on: victims.join(", ") })
+    Ok(ActiveFault { on: victims })
 }

@@ -51,7 +51,7 @@ fn inject(fault: &plan::Fault, number: u32, deployment: &mut Deployment) -> Resu
         deployment.remember_commanded(&key(fault, number), host);
         run(fault, "run", host, deployment)?;
     }
-    Ok(ActiveFault { on: hosts.join(", ") })
+    Ok(ActiveFault { on: hosts })
 }
 
 fn heal(fault: &plan::Fault, number: u32, deployment: &mut Deployment) -> Result<(), Error> {

@@ -27,7 +27,7 @@ fn inject(fault: &plan::Fault, number: u32, deployment: &mut Deployment) -> Resu
     for host in &hosts {
         deployment.crash_host(host, &key(fault, number)).map_err(refused)?;
     }
-    Ok(ActiveFault { on: hosts.join(", ") })
+    Ok(ActiveFault { on: hosts })
 }
 
 fn heal(fault: &plan::Fault, number: u32, deployment: &mut Deployment) -> Result<(), Error> {

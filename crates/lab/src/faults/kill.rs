@@ -71,7 +71,7 @@ fn inject(fault: &plan::Fault, number: u32, deployment: &mut Deployment) -> Resu
         hit.push(post);
         deployment.remember_hit(&fault.name, number, hit.clone());
     }
-    Ok(ActiveFault { on: victims.join(", ") })
+    Ok(ActiveFault { on: victims })
 }
 
 fn heal(fault: &plan::Fault, number: u32, deployment: &mut Deployment) -> Result<(), Error> {

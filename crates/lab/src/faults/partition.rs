@@ -80,8 +80,7 @@ fn inject(fault: &plan::Fault, number: u32, deployment: &mut Deployment) -> Resu
         controls.extend(cut(from.collect(), clients).map(|control| (name.clone(), control)));
     }
     inject_states(fault, number, deployment, controls)?;
-    let on = if shape == PartitionShape::Ring { names } else { side };
-    Ok(ActiveFault { on: on.join(", ") })
+    Ok(ActiveFault { on: if shape == PartitionShape::Ring { names } else { side } })
 }
 
 fn indices(some: &[String], all: &[String]) -> Vec<usize> {

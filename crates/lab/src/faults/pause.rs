@@ -36,5 +36,5 @@ fn inject(fault: &plan::Fault, number: u32, deployment: &mut Deployment) -> Resu
             return Err(refused(error));
         }
     }
-    Ok(ActiveFault { on: hosts.join(", ") })
+    Ok(ActiveFault { on: hosts })
 }

@@ -44,5 +44,5 @@ fn inject(fault: &plan::Fault, number: u32, deployment: &mut Deployment) -> Resu
         let restarted = deployment.post_of(host, role.as_deref()).and_then(|post| deployment.restart(post, wait));
         restarted.map_err(refused)?;
     }
-    Ok(ActiveFault { on: hosts.join(", ") })
+    Ok(ActiveFault { on: hosts })
 }

@@ -108,5 +108,5 @@ fn inject(fault: &plan::Fault, number: u32, deployment: &mut Deployment) -> Resu
         controls.push((host.clone(), Injection::Disk { disk }));
     }
     inject_states(fault, number, deployment, controls)?;
-    Ok(ActiveFault { on: hosts.join(", ") })
+    Ok(ActiveFault { on: hosts })
 }

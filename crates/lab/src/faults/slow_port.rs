@@ -61,5 +61,5 @@ fn inject(fault: &plan::Fault, number: u32, deployment: &mut Deployment) -> Resu
     }
     let control = Injection::Port { ports, link };
     inject_states(fault, number, deployment, hosts.iter().map(|host| (host.clone(), control.clone())).collect())?;
-    Ok(ActiveFault { on: hosts.join(", ") })
+    Ok(ActiveFault { on: hosts })
 }

@@ -56,7 +56,10 @@ fn a_killed_process_comes_back_with_the_same_port_and_data() {
     let mut deployment = bench.up(&manifest(vec![server("server")])).unwrap();
     let (first, service) = (deployment.members()[0].pid, deployment.service());
     let kill = find("kill").unwrap();
-    assert_eq!((kill.inject)(&fault("kill", &[]), 1, &mut deployment).unwrap(), ActiveFault { on: "n1".to_owned() });
+    assert_eq!(
+        (kill.inject)(&fault("kill", &[]), 1, &mut deployment).unwrap(),
+        ActiveFault { on: vec!["n1".to_owned()] }
+    );
     let mut seen = Vec::new();
     until("its end is seen", || {
         seen.extend(downs(&mut deployment));
@@ -109,7 +112,7 @@ fn a_call_reaches_the_target_also_if_it_dies_of_it() {
     let bench = Bench::new();
     let mut deployment = bench.up(&manifest(vec![server("server")])).unwrap();
     let call = find("call").unwrap();
-    assert_eq!((call.inject)(&fault("call", &[("call", "ping")]), 1, &mut deployment).unwrap().on, "n1");
+    assert_eq!((call.inject)(&fault("call", &[("call", "ping")]), 1, &mut deployment).unwrap().on, ["n1"]);
     let refused = (call.inject)(&fault("call", &[("call", "refuse")]), 2, &mut deployment).err().unwrap();
     assert!(refused.to_string().ends_with("answered no"), "{refused}");
     (call.inject)(&fault("call", &[("call", "crash")]), 3, &mut deployment).unwrap();
@@ -137,12 +140,12 @@ fn what_the_experiment_did_not_start_is_not_broken() {
 
 fn with(kind: &str, on: &str, with: Value) -> plan::Fault {
     let with = with.as_object().unwrap().clone().into_iter().collect();
-    plan::Fault { on: on.to_owned(), with, for_s: Some(1.0), ..fault(kind, &[]) }
+    plan::Fault { on: on.into(), with, for_s: Some(1.0), ..fault(kind, &[]) }
 }
 
 impl FakeDeployment {
     fn inject(&mut self, fault: &plan::Fault, number: u32) -> Result<String, Error> {
-        (find(&fault.kind).unwrap().inject)(fault, number, &mut self.deployment).map(|begun| begun.on)
+        (find(&fault.kind).unwrap().inject)(fault, number, &mut self.deployment).map(|begun| begun.on.join(", "))
     }
 
     fn heal(&mut self, fault: &plan::Fault, number: u32) -> Result<(), Error> {
@@ -310,7 +313,8 @@ fn a_command_is_run_and_undone() {
 
 #[test]
 fn this_machine_is_not_broken_as_a_host() {
-    let mut stage = FakeDeployment::with(1, plan::Lab::default(), |host| host.kind = "local");
+    let mut stage =
+        FakeDeployment::with(1, plan::Lab::default(), |host| host.kind = crate::host::HostKind::ThisMachine);
     let of_hosts = [
         "clock_skew",
         "full_disk",
@@ -838,7 +842,7 @@ fn members(count: usize) -> Vec<String> {
 #[test]
 fn counts_are_as_the_words_say() {
     for (count, minority, majority) in [(1, 0, 1), (2, 0, 2), (3, 1, 2), (4, 1, 3), (5, 2, 3), (16, 7, 9)] {
-        let chosen = |on: &str| among(on, 7, &members(count)).map_or(0, |chosen| chosen.len());
+        let chosen = |on: &str| among(&on.into(), 7, &members(count)).map_or(0, |chosen| chosen.len());
         assert_eq!((chosen("one"), chosen("all")), (1, count));
         assert_eq!((chosen("minority"), chosen("majority")), (minority, majority), "of {count}");
     }
@@ -846,7 +850,7 @@ fn counts_are_as_the_words_say() {
 
 #[test]
 fn the_seed_decides() {
-    let chosen = |seed| among("one", seed, &members(5)).unwrap();
+    let chosen = |seed| among(&"one".into(), seed, &members(5)).unwrap();
     assert_eq!(chosen(3), chosen(3));
     let all: std::collections::BTreeSet<_> = (0..100).map(chosen).collect();
     assert_eq!(all.len(), 5);
@@ -854,8 +858,8 @@ fn the_seed_decides() {
 
 #[test]
 fn names_are_members_or_errors() {
-    assert_eq!(among("n2", 1, &members(3)).unwrap(), ["n2"]);
-    let error = among("n9", 1, &members(2)).err().unwrap();
+    assert_eq!(among(&"n2".into(), 1, &members(3)).unwrap(), ["n2"]);
+    let error = among(&"n9".into(), 1, &members(2)).err().unwrap();
     assert_eq!((error.to_string().as_str(), error.hint().unwrap().as_str()), ("no member `n9`", "there are: n1, n2"));
-    assert!(among("minority", 1, &members(2)).err().unwrap().hint().unwrap().contains("none are a minority"));
+    assert!(among(&"minority".into(), 1, &members(2)).err().unwrap().hint().unwrap().contains("none are a minority"));
 }

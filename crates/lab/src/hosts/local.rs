@@ -21,9 +21,6 @@ use crate::process_log::ProcessLog;
 use crate::registry::RegistryWriter;
 use crate::session::RunnerSession;
 
-/// The table's entry.
-pub static KIND: HostKind = HostKind { name: "local", help: "this machine, unlimited; needs no root" };
-
 pub(super) fn make(name: &str, ledger: Arc<RegistryWriter>) -> Box<dyn Host> {
     Box::new(Local { name: name.to_owned(), ledger })
 }
@@ -44,8 +41,8 @@ impl Host for Local {
         &self.name
     }
 
-    fn kind(&self) -> &'static str {
-        KIND.name
+    fn kind(&self) -> HostKind {
+        HostKind::ThisMachine
     }
 
     fn figures(&self) -> HostFigures {

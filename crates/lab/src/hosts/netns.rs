@@ -29,16 +29,11 @@ pub use needs::{LinkSupport, what_links_can_be};
 
 use crate::Error;
 use crate::deployment_spec::DeploymentSpec;
-use crate::host::{Host, HostKind};
-use crate::host::{HostBackend, ManagedHost, all_or_none, in_parallel};
+use crate::host::{Host, HostBackend, HostKind, ManagedHost, all_or_none, in_parallel};
 use crate::placement::{ClientPlacement, Placement};
 use crate::registry::RegistryWriter;
 use crate::session::RunnerSession;
 use wiring::{Cables, Switch};
-
-/// The table's entry.
-pub static KIND: HostKind =
-    HostKind { name: "netns", help: "a virtual host on this machine, with a profile's limits; needs root" };
 
 /// Where a host's private folders are inside.
 const DATA: &str = "/run/plimsoll/data";
@@ -366,8 +361,8 @@ impl VirtualHost {
 }
 
 impl HostBackend for VirtualHost {
-    fn kind(&self) -> &'static str {
-        KIND.name
+    fn kind(&self) -> HostKind {
+        HostKind::Virtual
     }
 
     fn address(&self) -> &str {

@@ -16,16 +16,11 @@ use runner::{Setup, VERSION, folder_name};
 
 use crate::Error;
 use crate::deployment_spec::DeploymentSpec;
-use crate::host::{Host, HostKind};
-use crate::host::{HostBackend, ManagedHost};
+use crate::host::{Host, HostBackend, HostKind, ManagedHost};
 use crate::registry::{Leftover, RegistryWriter};
 use crate::session::RunnerSession;
 use client::{ConnectionRole, SshClient, SshOutput, never};
 use guard::{Guard, LoginLines, no_ssh};
-
-/// The table's entry.
-pub static KIND: HostKind =
-    HostKind { name: "ssh", help: "a real machine over ssh; nothing has to be installed there" };
 
 /// For connecting, unless the user's configuration of ssh says otherwise.
 const CONNECT_TIMEOUT_S: u32 = 15;
@@ -169,8 +164,8 @@ impl RemoteHost {
 }
 
 impl HostBackend for RemoteHost {
-    fn kind(&self) -> &'static str {
-        KIND.name
+    fn kind(&self) -> HostKind {
+        HostKind::Remote
     }
 
     fn address(&self) -> &str {

@@ -71,17 +71,16 @@ impl SourceAddresses {
     ///
     /// # Errors
     /// If there are too few local ports, or none of the named addresses can reach a service.
-    pub fn of(from: &[String], services: &[SocketAddr], connections: u32, ports: u32) -> Result<Self, Error> {
-        let named = from.iter().map(|text| parse(text)).collect::<Result<Vec<_>, _>>()?;
+    pub fn of(from: &[IpAddr], services: &[SocketAddr], connections: u32, ports: u32) -> Result<Self, Error> {
         let mut sources = Self::default();
         for service in services {
             let several =
-                if named.is_empty() { on_loopback(service, connections, ports) } else { of_kind(&named, service)? };
+                if from.is_empty() { on_loopback(service, connections, ports) } else { of_kind(from, service)? };
             let room = u64::from(ports) * several.len().max(1) as u64;
             if u64::from(connections) > room {
                 return Err(Error::Ports { connections, ports, addresses: several.len().max(1) });
             }
-            if named.is_empty() && !several.is_empty() {
+            if from.is_empty() && !several.is_empty() {
                 sources.too_few_ports = Some(ports);
             }
             sources.by_service.push(several);
@@ -136,10 +135,6 @@ pub fn use_for(socket: &OwnedFd, source: &SocketAddr) -> Result<(), Errno> {
     bind(socket.as_fd(), source)
 }
 
-fn parse(text: &str) -> Result<IpAddr, Error> {
-    text.parse().map_err(|_| Error::From { address: text.to_owned(), reason: "this is no IP address".to_owned() })
-}
-
 /// Several for a service on the loopback, if one would not do.
 fn on_loopback(service: &SocketAddr, connections: u32, ports: u32) -> Vec<SocketAddr> {
     // Of IPv6 the loopback is a single address.
@@ -167,7 +162,7 @@ fn of_kind(named: &[IpAddr], service: &SocketAddr) -> Result<Vec<SocketAddr>, Er
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
-    use std::net::SocketAddr;
+    use std::net::{IpAddr, SocketAddr};
 
     use super::SourceAddresses;
     use crate::Error;
@@ -176,8 +171,8 @@ mod tests {
         texts.iter().map(|text| text.parse().unwrap()).collect()
     }
 
-    fn named(texts: &[&str]) -> Vec<String> {
-        texts.iter().map(|text| (*text).to_owned()).collect()
+    fn named(texts: &[&str]) -> Vec<IpAddr> {
+        texts.iter().map(|text| text.parse().unwrap()).collect()
     }
 
     /// Agents by the address they come from.
@@ -244,7 +239,6 @@ mod tests {
     fn addresses_that_cannot_be_used_are_named() {
         let here = services(&["127.0.0.1:80"]);
         let error = |from: &[&str]| SourceAddresses::of(&named(from), &here, 1, 100).unwrap_err().to_string();
-        assert!(error(&["eth0"]).contains("eth0: this is no IP address"), "{}", error(&["eth0"]));
         assert!(error(&["::1"]).contains("takes an IPv4 address"), "{}", error(&["::1"]));
         // TEST-NET-1 (RFC 5737) is nobody's.
         let sources = SourceAddresses::of(&named(&["192.0.2.1"]), &here, 1, 100).unwrap();

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use experiment::plan::{self, Connections, Expected, Load, Rate, SlotContent, StepOrder};
+use experiment::plan::{self, Expected, Load, Rate, SlotContent, StepOrder};
 
 use super::agents::answers::{self, Audit};
 use super::agents::{Agent, AgentService};
@@ -141,7 +141,7 @@ impl<P: Protocol> Script<P> {
             plan::Retry::Wait { wait_s } => (u32::MAX, wait_s),
             plan::Retry::Tries { tries, wait_s } => (tries.max(1), wait_s),
         };
-        let places = Places::of(load, services.len())?;
+        let places = Places::of(load, services.len());
         let (ramp_ns, think_ns) = (ns(load.ramp_s), ns(load.think_s));
         let end_ns = match orders.purpose {
             LoadPurpose::Measure => ns(load.time_s),
@@ -374,13 +374,11 @@ fn check_settings(orders: &LoadOrder) -> Result<(), Error> {
     {
         return Err(Error::Setting("a time of the load is negative, or `timeout` is 0".to_owned()));
     }
-    if load.rate.is_some() && load.think_s > 0.0 {
-        return Err(Error::Setting(
-            "`think` and `rate` exclude each other: a pause belongs to a closed loop".to_owned(),
-        ));
+    if load.connections.pipeline == 0 {
+        return Err(Error::Setting("`pipeline` is at least 1".to_owned()));
     }
-    if load.rate.is_none() && load.backlog.is_some() {
-        return Err(Error::Setting("`backlog` belongs to an open loop: without `rate` nothing waits".to_owned()));
+    if let Some(conflict) = load.conflicts().next() {
+        return Err(Error::Setting(conflict.to_string()));
     }
     rate(load)
 }
@@ -434,20 +432,13 @@ pub struct Places {
 
 impl Places {
     /// Of a load; without a number of threads, one for every two cores.
-    ///
-    /// # Errors
-    /// If it asks for connections that cannot be.
-    pub fn of(load: &Load, services: usize) -> Result<Self, Error> {
-        let Connections { keep_alive, pipeline } = load.connections;
-        if pipeline == 0 || (pipeline > 1 && !keep_alive) {
-            return Err(Error::Setting("`pipeline` is at least 1, and above that connections are kept".to_owned()));
-        }
+    pub fn of(load: &Load, services: usize) -> Self {
         let services = u32::try_from(services).unwrap_or(u32::MAX);
         let connections = load.connections.of(load.agents, services);
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let half = u32::try_from(cores / 2).unwrap_or(1).max(1);
         let threads = load.threads.unwrap_or(half).clamp(1, connections.max(1));
-        Ok(Self { agents: load.agents, connections, services, threads })
+        Self { agents: load.agents, connections, services, threads }
     }
 
     /// Whether agents share connections.
@@ -509,6 +500,8 @@ fn peers<P: Protocol>(orders: &LoadOrder, services: &[P]) -> Result<Option<TlsPe
 
 #[cfg(test)]
 mod tests {
+    use experiment::plan::Connections;
+
     use super::*;
 
     /// Every combination of a few numbers that a load can have.

@@ -3,7 +3,7 @@
 use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
-use experiment::plan::{Backlog, Feed, Load, Overflow, Rate, RateStage};
+use experiment::plan::{Backlog, Connections, Feed, Load, Overflow, Rate, RateStage};
 use load::{Error, LoadOrder};
 use record::clock::Clock;
 
@@ -43,11 +43,14 @@ fn orders_that_make_no_sense() {
         (of_load(|load| load.rate = Some(stages(1.0, 2.0, 0.0))), "stages of a rate"),
         (of_load(|load| load.rate = Some(replayed(0.0))), "stretched"),
         (of_load(|load| load.rate = Some(replayed(1.0))), "no-such-file.csv"),
+        (
+            of_load(|load| load.connections = Connections { keep_alive: false, pipeline: 2 }),
+            "connections that are kept",
+        ),
         (of_load(|load| load.backlog = Some(Backlog { most: 1, overflow: Overflow::Drop })), "open loop"),
         (of_load(|load| (load.rate, load.think_s) = (Some(Rate::Constant(1.0)), 0.1)), "exclude each other"),
         (of_load(|load| load.agents = 0), "at least one agent"),
-        (of_load(|load| load.from = vec!["eth0".into()]), "eth0: this is no IP address"),
-        (of_load(|load| load.from = vec!["::1".into()]), "takes an IPv4 address"),
+        (of_load(|load| load.from = vec!["::1".parse().unwrap()]), "takes an IPv4 address"),
         (of_load(|load| load.steps.clear()), "at least one agent"),
         (of_load(|load| load.timeout_s = 0.0), "timeout"),
         (of_load(|load| load.think_s = -1.0), "negative"),

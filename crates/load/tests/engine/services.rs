@@ -77,7 +77,7 @@ fn one_without_an_address_is_named() {
 fn agents_connect_from_the_addresses_that_are_named() {
     let server = Server::frames(|_| Reply::Frame(0, Vec::new()));
     let mut load = load(5, 0.2, vec![step("ping", &[])]);
-    load.from = ["127.0.0.9", "127.0.0.7"].map(Into::into).into();
+    load.from = ["127.0.0.9", "127.0.0.7"].map(|address| address.parse().unwrap()).into();
     let came = play(orders(&server.service(), load));
     assert!(came.summary.ok >= 5 && came.summary.failed == 0);
     let mut peers: Vec<String> = server.peers.lock().unwrap().iter().map(ToString::to_string).collect();
@@ -90,7 +90,7 @@ fn agents_connect_from_the_addresses_that_are_named() {
 fn an_address_of_another_machine_is_refused_before_the_load() {
     let server = Server::frames(|_| Reply::Frame(0, Vec::new()));
     let mut load = load(2, 0.2, vec![step("ping", &[])]);
-    load.from = vec!["192.0.2.1".into()];
+    load.from = vec!["192.0.2.1".parse().unwrap()];
     let error = try_play(orders(&server.service(), load)).err().unwrap();
     assert!(matches!(&error, Error::From { address, .. } if address == "192.0.2.1"), "{error}");
     assert_eq!(server.connections.load(Ordering::SeqCst), 0);

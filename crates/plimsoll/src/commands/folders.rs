@@ -4,6 +4,7 @@
 use std::path::{Component, Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use analysis::AnalyzedRun;
 use experiment::plan::{self, Plan};
 use record::ReadError;
 use record::compared::{Compared, Gated};
@@ -17,20 +18,20 @@ use crate::{cli, output};
 /// Rebuilds both files and prints the summary.
 pub fn analyze(arguments: &cli::OneRun) -> Result<Exit, Failure> {
     let folder = RunFolder::at(&arguments.folder);
-    let results = rebuild(&folder)?;
-    print_results(&folder, &results, arguments.json)?;
+    let run = rebuild(&folder)?;
+    print_results(&folder, &run.results, arguments.json)?;
     Ok(Exit::Well)
 }
 
 /// Analyses the records and writes both files.
-pub fn rebuild(folder: &RunFolder) -> Result<Results, Failure> {
-    let results = analysis::analyze(folder)?;
+pub fn rebuild(folder: &RunFolder) -> Result<AnalyzedRun, Failure> {
+    let run = analysis::analyze_to_draw(folder)?;
     let plan = read_plan(folder)?;
     let written = |error| Failure::File { what: format!("cannot write into {}", folder.path().display()), error };
-    folder.write_results(&results).map_err(written)?;
-    let page = report::page(&report::read(folder, &results, &plan)?)?;
+    folder.write_results(&run.results).map_err(written)?;
+    let page = report::page(&report::read(folder, &run, &plan)?)?;
     record::checked_file::write_whole(&folder.report(), page.as_bytes()).map_err(written)?;
-    Ok(results)
+    Ok(run)
 }
 
 /// Prints results on stdout, and where the page is.

@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
+use analysis::AnalyzedRun;
 use experiment::catalog::Protocol;
 use experiment::plan::Plan;
 use experiment::secrets::Secrets;
@@ -51,15 +52,15 @@ pub fn run(words: &cli::Hit) -> Result<Exit, Failure> {
     let home = RunHome::of(words.out.as_deref())?;
     let folder = begun.open(home.path(), &known)?;
     let audience = live::audience(words.plain, &what(&asked));
-    let (ending, results) = begun.play(&folder, &known, audience, &interrupts).map_err(failure_in_options)?;
+    let (ending, analyzed) = begun.play(&folder, &known, audience, &interrupts).map_err(failure_in_options)?;
     if let Some(page) = &words.report {
         // The page is the user's to show; the folder is not.
         std::fs::read(folder.report())
             .and_then(|written| std::fs::write(page, written))
             .map_err(|error| Failure::File { what: format!("cannot write {}", page.display()), error })?;
     }
-    let told = tell(words, begun.plan(), &folder, &results);
-    run::done(run::outcome(ending, &results, words.accept), told)
+    let told = tell(words, begun.plan(), &folder, &analyzed);
+    run::done(run::outcome(ending, &analyzed.results, words.accept), told)
 }
 
 /// What web servers are spoken to in.
@@ -89,12 +90,15 @@ fn what(asked: &HitOptions) -> String {
 }
 
 /// Prints the results, and where there is more.
-fn tell(words: &cli::Hit, plan: &Plan, folder: &RunFolder, results: &Results) -> Result<(), Failure> {
+fn tell(words: &cli::Hit, plan: &Plan, folder: &RunFolder, analyzed: &AnalyzedRun) -> Result<(), Failure> {
+    let results = &analyzed.results;
     if words.json {
         return output::json(results);
     }
-    let first = results.trials.first();
-    let latency_ns = first.map(|trial| report::read_latency(&folder.trial(&trial.id))).transpose()?.flatten();
+    let mut latency_ns = None;
+    if let Some(latency) = analyzed.latencies.first() {
+        latency.all_ns.add_to(&mut latency_ns);
+    }
     let colour = output::colour_on_stdout();
     let mut text = report::words::at_a_glance(&in_options(results), plan, latency_ns.as_ref(), colour);
     let next = next_steps(results, words);

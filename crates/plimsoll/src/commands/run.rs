@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use analysis::AnalyzedRun;
 use conduct::{Interrupts, Observer, Run};
 use experiment::plan::{Plan, TargetKind, Trial};
 use experiment::secrets::{self, Secrets};
@@ -29,9 +30,9 @@ pub fn run(arguments: &cli::Run) -> Result<Exit, Failure> {
     let interrupts = signals::interrupts()?;
     let folder = begun.open(&arguments.out, &known)?;
     output::say(&folder.path().display().to_string());
-    let (ending, results) = begun.play(&folder, &known, progress::audience(arguments.plain), &interrupts)?;
-    let printed = folders::print_results(&folder, &results, arguments.json);
-    done(outcome(ending, &results, arguments.accept), printed)
+    let (ending, run) = begun.play(&folder, &known, progress::audience(arguments.plain), &interrupts)?;
+    let printed = folders::print_results(&folder, &run.results, arguments.json);
+    done(outcome(ending, &run.results, arguments.accept), printed)
 }
 
 /// Removes what interrupted runs left, and says what that was. What cannot be removed is said, too, and holds nobody up.
@@ -131,7 +132,7 @@ impl PreparedRun {
         known: &TargetCatalog,
         mut audience: Box<dyn Observer>,
         interrupts: &Interrupts,
-    ) -> Result<(Ending, Results), Failure> {
+    ) -> Result<(Ending, AnalyzedRun), Failure> {
         let plimsoll = std::env::current_exe()
             .map_err(|error| Failure::File { what: "cannot find this program".to_owned(), error })?;
         let targets = |name: &str| known.target(name).map(|target| (target.manifest.clone(), target.path.clone()));
@@ -146,8 +147,8 @@ impl PreparedRun {
         let played = conduct::play(&run, audience.as_mut(), interrupts);
         drop(audience);
         // Whatever happened, what was measured is reported, and says how far it goes.
-        let results = folders::rebuild(folder);
-        Ok((played?, results?))
+        let analyzed = folders::rebuild(folder);
+        Ok((played?, analyzed?))
     }
 }
 

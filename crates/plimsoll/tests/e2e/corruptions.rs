@@ -14,7 +14,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use record::folder::RunFolder;
-use record::results::{Results, Trust};
+use record::results::Trust;
 
 use crate::machine;
 use crate::stage::{Stage, json, root};
@@ -263,14 +263,13 @@ fn read(command: &str, intact: &Path, damaged: &Path) -> Result<Option<Trust>, S
         }
         _ => {
             let folder = RunFolder::at(damaged);
-            let results = analysis::analyze(&folder).map_err(|error| words(&error))?;
+            let run = analysis::analyze_to_draw(&folder).map_err(|error| words(&error))?;
             let plan = record::checked_file::read_json(&folder.plan()).map_err(|error| words(&error))?;
             let plan = plan.ok_or("no plan")?;
-            let answer = analysis::answer::answer(&results, &plan);
-            let results = Results { answer, ..results };
-            let input = report::read(&folder, &results, &plan).map_err(|error| words(&error))?;
+            let results = &run.results;
+            let input = report::read(&folder, &run, &plan).map_err(|error| words(&error))?;
             report::page(&input).map_err(|error| words(&error))?;
-            drop(report::words::summary(&results, &plan, false));
+            drop(report::words::summary(results, &plan, false));
             Ok(Some(results.verdict.is))
         }
     }

@@ -1,10 +1,11 @@
 //! Chart: latency of `ok` operations over time, as bands between quantiles.
 
+use analysis::LatencySecond;
+
 use super::{TrialView, lines_with_values, with_gaps};
 use crate::drawing::axis::Spacing;
 use crate::drawing::chart::{Chart, ChartLine, Ink, LineStyle, Panel, PanelUnit};
 use crate::drawing::path::thinned;
-use crate::series::LatencySecond;
 
 /// Draws it.
 pub fn draw(view: &TrialView) -> Vec<Chart> {

@@ -253,16 +253,9 @@ pub fn held(claim: &Claim) -> Cell {
 
 /// `at least 10 ms and at most 20 ms`.
 pub fn asked(metric: &str, range: &plan::MetricRange) -> String {
-    let bounds = [
-        ("below", range.below),
-        ("above", range.above),
-        ("at least", range.at_least),
-        ("at most", range.at_most),
-        ("exactly", range.equals),
-    ];
-    let bounds = bounds.into_iter().filter_map(|(word, bound)| Some((word, bound?)));
+    let short = |word| if word == "equal to" { "exactly" } else { word };
     let words: Vec<String> =
-        bounds.map(|(word, bound)| format!("{word} {}", numbers::by_metric(metric, bound))).collect();
+        range.bounds().map(|(word, bound)| format!("{} {}", short(word), numbers::by_metric(metric, bound))).collect();
     words.join(" and ")
 }
 

@@ -1,0 +1,157 @@
+//! Latency of `ok` operations as it is drawn: quantiles of each second, and how all of them are distributed. It is made while the
+//! log of latencies is read, so that nothing else decodes that.
+
+use std::collections::BTreeMap;
+
+use record::hlog::{Bucket, HistogramCounts};
+use record::results::Quantiles;
+
+const NS_PER_US: f64 = 1e3;
+
+/// Latency of the `ok` operations of a trial, all operations together, warm-up included.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct LatencySeries {
+    /// Each interval of the log, in time order; those in which none ended are left out.
+    pub seconds: Vec<LatencySecond>,
+    /// All of them, nanoseconds.
+    pub all_ns: HistogramCounts,
+    /// Whether the last line of the log was cut off.
+    pub torn: bool,
+}
+
+/// Latency of the `ok` operations that ended in an interval. A quantile that too few samples support is `None`.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct LatencySecond {
+    /// Start of the interval, seconds since load start.
+    pub at_s: f64,
+    /// Its length, seconds.
+    pub length_s: f64,
+    /// Median, microseconds.
+    pub p50_us: Option<f64>,
+    /// 90 %.
+    pub p90_us: Option<f64>,
+    /// 99 %.
+    pub p99_us: Option<f64>,
+    /// Largest.
+    pub max_us: Option<f64>,
+}
+
+/// Seconds that may still grow: the log is in time order, but for what several operations have in the same second.
+const OPEN: usize = 4;
+
+/// Merges the operations of each interval; quantiles are taken after merging, never averaged. Of a second that is over only they are
+/// kept.
+#[derive(Debug, Default)]
+pub(crate) struct MergedSeconds {
+    open: BTreeMap<i64, (f64, Vec<Bucket>)>,
+    over: Vec<LatencySecond>,
+}
+
+impl MergedSeconds {
+    /// Takes in the `ok` latencies of an operation's interval.
+    pub fn add(&mut self, start_s: f64, length_s: f64, counts: &HistogramCounts) {
+        if counts.is_empty() {
+            return;
+        }
+        let start_ms = (start_s * 1e3).round() as i64;
+        let (_, buckets) = self.open.entry(start_ms).or_insert_with(|| (length_s, Vec::new()));
+        buckets.extend_from_slice(&counts.buckets);
+        if self.open.len() > OPEN
+            && let Some((start_ms, (length_s, buckets))) = self.open.pop_first()
+        {
+            self.over.push(second(start_ms, length_s, buckets));
+        }
+    }
+
+    /// Every second, in time order.
+    pub fn ended(mut self) -> Vec<LatencySecond> {
+        let open = self.open.into_iter().map(|(start_ms, (length_s, buckets))| second(start_ms, length_s, buckets));
+        self.over.extend(open);
+        self.over.sort_by(|a, b| a.at_s.total_cmp(&b.at_s));
+        self.over
+    }
+}
+
+fn second(start_ms: i64, length_s: f64, mut buckets: Vec<Bucket>) -> LatencySecond {
+    buckets.sort_by_key(|bucket| bucket.highest);
+    let count = buckets.iter().map(|bucket| bucket.count).fold(0, u64::saturating_add);
+    let quantile = |q: f64| {
+        let supported = count >= Quantiles::samples_for(q);
+        let rank = ((count as f64 * q).ceil() as u64).max(1);
+        let mut seen: u64 = 0;
+        let found = buckets.iter().find(|bucket| {
+            seen = seen.saturating_add(bucket.count);
+            seen >= rank
+        });
+        found.filter(|_| supported).map(|bucket| bucket.highest as f64 / NS_PER_US)
+    };
+    LatencySecond {
+        at_s: start_ms as f64 / 1e3,
+        length_s,
+        p50_us: quantile(0.5),
+        p90_us: quantile(0.9),
+        p99_us: quantile(0.99),
+        max_us: buckets.last().map(|bucket| bucket.highest as f64 / NS_PER_US),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hdrhistogram::Histogram;
+
+    use super::*;
+
+    fn counts(high: u64, values: &[u64]) -> HistogramCounts {
+        let mut histogram = Histogram::new_with_bounds(1, high, 3).unwrap();
+        values.iter().for_each(|value| histogram.saturating_record(*value));
+        HistogramCounts::of(&histogram)
+    }
+
+    fn merged(intervals: &[(f64, &[u64])]) -> Vec<LatencySecond> {
+        let mut merged = MergedSeconds::default();
+        intervals.iter().for_each(|(start_s, values)| merged.add(*start_s, 1.0, &counts(1_000_000, values)));
+        merged.ended()
+    }
+
+    #[test]
+    fn operations_of_a_second_are_merged() {
+        let (fast, slow) = ([100_000; 296], [200_000, 200_000, 200_000, 300_000]);
+        let seconds = merged(&[(0.0, &fast), (0.0, &slow), (1.0, &[100_000]), (2.0, &[])]);
+        assert_eq!(seconds.len(), 2);
+        let near = |value: Option<f64>, wanted: f64| (value.unwrap() - wanted).abs() < wanted * 0.002;
+        assert!(near(seconds[0].p50_us, 100.0) && near(seconds[0].p99_us, 200.0) && near(seconds[0].max_us, 300.0));
+        // One sample has a maximum, and no quantiles.
+        assert_eq!((seconds[1].p50_us, seconds[1].p99_us), (None, None));
+        assert!(near(seconds[1].max_us, 100.0));
+    }
+
+    #[test]
+    fn a_second_shows_no_p99_that_the_results_would_not_give() {
+        let p99 = |count: usize| merged(&[(0.0, &vec![100_000; count])])[0].p99_us;
+        assert_eq!((p99(298), p99(299).is_some()), (None, true));
+    }
+
+    #[test]
+    fn values_beyond_the_first_histogram_are_kept() {
+        let mut merged = MergedSeconds::default();
+        merged.add(0.0, 1.0, &counts(1_000_000, &[1_000]));
+        merged.add(0.0, 1.0, &counts(10_000_000_000, &[5_000_000_000]));
+        assert!((merged.ended()[0].max_us.unwrap() - 5_000_000.0).abs() < 5_000.0);
+    }
+
+    /// What lasts a quarter of a second in a day is still seen.
+    #[test]
+    fn of_a_second_that_is_over_only_quantiles_are_kept() {
+        const DAY_S: u32 = 86_400;
+        const SPIKE_S: u32 = 51_234;
+        let (calm, spike) = (counts(1_000_000, &[100_000; 30]), counts(1_000_000, &[100_000, 250_000]));
+        let mut merged = MergedSeconds::default();
+        for second in 0..DAY_S {
+            merged.add(f64::from(second), 1.0, if second == SPIKE_S { &spike } else { &calm });
+            assert!(merged.open.len() <= OPEN);
+        }
+        let seconds = merged.ended();
+        assert_eq!(seconds.len(), DAY_S as usize);
+        assert!(seconds[SPIKE_S as usize].max_us.is_some_and(|us| us > 249.0));
+    }
+}
