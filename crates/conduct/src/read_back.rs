@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use experiment::catalog::{Effect, Operation};
+use experiment::plan::Failover;
 use lab::{Deployment, MemberAnswer};
 use load::client::Client;
 use record::clock::Clock;
@@ -28,8 +29,8 @@ pub struct ReadBack {
 }
 
 /// Reads back every key that an audited write or removal of the history names, and appends what it finds. Each key is asked of
-/// the service that its last writer went to: only there can it be missed. Where that one is silent, any other may have it. Where the
-/// protocol has no operation that reads a key, what the members told of all their records is its read-back, if they did.
+/// the service that its last writer went to: only there can it be missed. Where that one is silent, or with failover its writer may have
+/// gone to another, any other may have it. Where the protocol has no operation that reads a key, what the members told of all their records is its read-back, if they did.
 ///
 /// # Errors
 /// If the history cannot be read or appended to.
@@ -37,11 +38,15 @@ pub fn read_back(
     folder: &TrialFolder,
     protocol: &str,
     services: &[String],
+    failover: Failover,
     clock: Clock,
     members_told: bool,
     give_up: &dyn Fn() -> bool,
 ) -> Result<ReadBack, Error> {
-    let keys = audited_keys(folder)?;
+    let mut keys = audited_keys(folder)?;
+    if failover != Failover::None {
+        keys.values_mut().for_each(|writer| writer.agent = None);
+    }
     let Some(operation) = read_operation(protocol) else {
         // Who was not asked has not failed to answer.
         let keys = if members_told { keys.len() as u64 } else { 0 };
@@ -85,7 +90,7 @@ struct LastWriter {
     /// Whether it may have changed it: a definite refusal did not.
     had_effect: bool,
     at_s: f64,
-    /// `None` for a preparation.
+    /// `None` where nobody knows to which service it went: a preparation, or with failover.
     agent: Option<u32>,
 }
 
@@ -369,7 +374,7 @@ mod tests {
 
     fn read(scratch: &Scratch, services: &[String], give_up: &dyn Fn() -> bool) -> ReadBack {
         let clock = Clock::starting_in(Duration::ZERO);
-        read_back(&TrialFolder::at(&scratch.0), "vsns", services, clock, false, give_up).unwrap()
+        read_back(&TrialFolder::at(&scratch.0), "vsns", services, Failover::None, clock, false, give_up).unwrap()
     }
 
     fn found(key: &str, value: Option<&str>) -> (String, Option<String>) {
@@ -405,6 +410,16 @@ mod tests {
     }
 
     #[test]
+    fn with_failover_a_key_may_be_anywhere() {
+        let services = [holding(&[]), holding(&["moved"])];
+        let scratch = Scratch::with(&[wrote(Some(1), "moved", 1.0, true), wrote(Some(2), "gone", 1.0, true)]);
+        let (folder, clock) = (TrialFolder::at(&scratch.0), Clock::starting_in(Duration::ZERO));
+        let done = read_back(&folder, "vsns", &services, Failover::Next, clock, false, &|| false).unwrap();
+        assert_eq!(done, ReadBack { keys: 2, unread: 0 });
+        assert_eq!(scratch.found(), [found("gone", None), found("moved", Some("moved"))]);
+    }
+
+    #[test]
     fn nobody_vouches_for_a_service_that_is_silent() {
         let silent = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
         // It is asked once, and given up when it has not answered.
@@ -434,8 +449,8 @@ mod tests {
     fn where_the_protocol_reads_no_key_the_members_are_its_read_back() {
         let scratch = Scratch::with(&[wrote(Some(1), "first", 1.0, true)]);
         let clock = Clock::starting_in(Duration::ZERO);
-        let read =
-            |protocol, told| read_back(&TrialFolder::at(&scratch.0), protocol, &[], clock, told, &|| false).unwrap();
+        let folder = TrialFolder::at(&scratch.0);
+        let read = |protocol, told| read_back(&folder, protocol, &[], Failover::None, clock, told, &|| false).unwrap();
         assert_eq!(read("none", true), ReadBack { keys: 1, unread: 0 });
         assert_eq!(read("none", false), ReadBack { keys: 0, unread: 0 });
         assert_eq!(scratch.found(), []);
@@ -462,7 +477,8 @@ mod tests {
     fn where_there_are_no_spaces_the_key_alone_is_asked_for() {
         let scratch = Scratch::with(&[wrote(Some(1), "first", 1.0, true), wrote(Some(1), "other", 1.0, true)]);
         let clock = Clock::starting_in(Duration::ZERO);
-        let done = read_back(&TrialFolder::at(&scratch.0), "redis", &[redis()], clock, false, &|| false).unwrap();
+        let folder = TrialFolder::at(&scratch.0);
+        let done = read_back(&folder, "redis", &[redis()], Failover::None, clock, false, &|| false).unwrap();
         assert_eq!(done, ReadBack { keys: 2, unread: 0 });
         assert_eq!(scratch.found(), [found("first", Some("v")), found("other", None)]);
     }

@@ -473,7 +473,8 @@ impl TrialShell<'_> {
         let (Some(site), Some(clock)) = (&self.site, self.clock) else { return Ok(Input::ReadBack(0, 0)) };
         let (folder, protocol, services) = (&self.folder, self.trial.target.protocol.as_str(), self.services());
         let members_told = asked.is_some_and(|asked| asked.answered > 0);
-        let read = || read_back(folder, protocol, &services, clock, members_told, &give_up);
+        let failover = self.trial.load.as_ref().map(|load| load.reconnects.failover).unwrap_or_default();
+        let read = || read_back(folder, protocol, &services, failover, clock, members_told, &give_up);
         let done = inside(Some(site), read)?;
         Ok(Input::ReadBack(done.keys, done.unread))
     }

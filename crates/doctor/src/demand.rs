@@ -2,7 +2,7 @@
 
 use std::net::Ipv4Addr;
 
-use experiment::plan::{Plan, TargetKind, Trial};
+use experiment::plan::{Failover, Plan, TargetKind, Trial};
 use lab::{UrlParts, hosts};
 
 /// What the trials of an experiment ask for, each figure of the one that asks for most.
@@ -43,7 +43,7 @@ impl TrialDemand {
         let refused = hosts::can_make(&plan.trials).err();
         Self {
             agents: loads().map(|(connections, _)| u64::from(connections)).max().unwrap_or(0),
-            services: plan.trials.iter().map(services).min().unwrap_or(1),
+            services: plan.trials.iter().map(addresses).min().unwrap_or(1),
             at_once: loads().map(at_once).max().unwrap_or(0),
             sources: plan
                 .trials
@@ -74,6 +74,12 @@ fn connections(trial: &Trial) -> Option<u32> {
 fn services(trial: &Trial) -> u64 {
     let hosts = &trial.lab.hosts;
     if hosts.iter().any(|host| host.role.is_some()) { 1 } else { hosts.len().max(1) as u64 }
+}
+
+/// Addresses that connections are sure to be dealt out to: with failover all may come to one.
+fn addresses(trial: &Trial) -> u64 {
+    let failover = trial.load.as_ref().map(|load| load.reconnects.failover).unwrap_or_default();
+    if failover == Failover::None { services(trial) } else { 1 }
 }
 
 /// Of a name only the usual one is known to lead there.

@@ -25,8 +25,8 @@ pub use find::{Find, NOTHING_LOST, ONE_MEMBER_DOWN};
 pub use gates::{Claim, MetricRange, Requirement};
 pub use lab::{Host, Lab, Network, Port};
 pub use load::{
-    Backlog, Connections, Feed, Load, LoadConflict, Overflow, Rate, RateStage, Retry, StepOrder, Warmup, WhenFailed,
-    is_offered,
+    Backlog, Connections, Failover, Feed, Load, LoadConflict, Overflow, Rate, RateStage, Reconnects, Retry, StepOrder,
+    Warmup, WhenFailed, is_offered,
 };
 pub use metric::{LawParameter, MetricExpression, MetricFunction, MetricPath, MetricTerm};
 pub use operation::{AuditAs, AuditEffect, Expected, Prepare, SlotContent, Step, TextCondition};

@@ -25,6 +25,7 @@ use std::sync::mpsc::SyncSender;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use experiment::plan::Failover;
 use record::clock::Clock;
 
 use crate::protocols::Protocol;
@@ -107,7 +108,11 @@ fn sources_of<P: Protocol>(
     if P::RUNS_PROGRAMS {
         return Ok(SourceAddresses::default());
     }
-    let each = script.places.connections.div_ceil(script.places.services.max(1));
+    let each = match script.reconnects.failover {
+        Failover::None => script.places.connections.div_ceil(script.places.services.max(1)),
+        // All may come to one.
+        Failover::Next => script.places.connections,
+    };
     SourceAddresses::of(&orders.load.from, services, each, limits::ports())
 }
 

@@ -33,7 +33,7 @@ pub struct LoadOrder {
     /// Name of the protocol.
     pub protocol: String,
     /// Where: `host:port`, or a URL if the protocol has one; at least one. Agents are spread over them evenly: the first goes to
-    /// the first, the second to the second, and each stays where it is.
+    /// the first, the second to the second, and each stays there, unless the load says where it goes when that is gone.
     pub services: Vec<String>,
     /// What: agents, steps, times.
     pub load: Load,

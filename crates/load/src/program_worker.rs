@@ -373,7 +373,7 @@ mod tests {
         let (how, _, stdout, _) = sh("sleep 600 & echo $!");
         assert_eq!(how, ProgramExit::Exited(0));
         assert!(begun.elapsed() < Duration::from_secs(500));
-        assert!(is_gone(&stdout), "what it left lives on");
+        goes(&String::from_utf8(stdout).unwrap());
     }
 
     #[test]
@@ -383,34 +383,17 @@ mod tests {
         let note = std::env::temp_dir().join(format!("plimsoll-program-worker-{}", std::process::id()));
         let script = format!("sleep 600 & echo $! $$ > {0}.part; mv {0}.part {0}; wait", note.display());
         agent.order(&["sh", "-c", &script], None);
-        let begun = Instant::now();
-        let pids = loop {
-            if let Ok(pids) = std::fs::read_to_string(&note) {
-                break pids;
-            }
-            assert!(begun.elapsed() < Duration::from_secs(60), "never started");
-            std::thread::yield_now();
-        };
+        let mut pids = String::new();
+        fixture::until("it starts", || std::fs::read_to_string(&note).map(|text| pids = text).is_ok());
         agent.hang_up();
         std::fs::remove_file(&note).unwrap();
-        for pid in pids.split_whitespace() {
-            assert!(is_gone(pid.as_bytes()), "{pid} lives on");
-        }
+        pids.split_whitespace().for_each(goes);
     }
 
-    /// Whether the process with this number goes, in a while: who is killed needs a moment to die, and may have nobody to bury it.
-    fn is_gone(pid: &[u8]) -> bool {
-        let pid = String::from_utf8_lossy(pid).trim().to_owned();
-        let begun = Instant::now();
-        while begun.elapsed() < Duration::from_secs(60) {
-            let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-            let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
-            if matches!(state, None | Some('Z' | 'X')) {
-                return true;
-            }
-            std::thread::yield_now();
-        }
-        false
+    /// Waits until the process with this number has ended: who is killed needs a moment to die.
+    fn goes(pid: &str) {
+        let pid = pid.trim().parse().unwrap();
+        fixture::until("it goes", || !fixture::is_alive(pid));
     }
 
     #[test]

@@ -266,6 +266,8 @@ pub enum AttemptCause {
     ConnectUnreachable,
     /// Connecting failed in another way.
     ConnectFailed,
+    /// Nothing was tried: the connection was cut, and the agent does not make a new one yet.
+    NotConnected,
     /// This machine has no local port left.
     NoPort,
     /// This process has no file descriptor left.
@@ -311,6 +313,7 @@ impl AttemptCause {
             Self::ConnectTimeout => "connect timeout",
             Self::ConnectUnreachable => "connect unreachable",
             Self::ConnectFailed => "connect failed",
+            Self::NotConnected => "not connected",
             Self::NoPort => "connect: no local port left",
             Self::NoFile => "connect: no file descriptor left",
             Self::Reset => "connection reset",
@@ -341,6 +344,7 @@ impl AttemptCause {
             | Self::ConnectTimeout
             | Self::ConnectUnreachable
             | Self::ConnectFailed
+            | Self::NotConnected
             | Self::NoPort
             | Self::NoFile
             | Self::TlsCertificate

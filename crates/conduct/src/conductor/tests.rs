@@ -43,6 +43,7 @@ fn trial() -> plan::Trial {
             warmup: plan::Warmup::Auto,
             retry: plan::Retry::FailFast,
             reconnect_s: 0.1,
+            reconnects: Default::default(),
             connections: Default::default(),
             rate: None,
             backlog: None,

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::duration::show;
 use crate::keys::{self, section};
-use crate::plan::check_context::CheckContext;
+use crate::plan::check_context::{CheckContext, PortNames};
 use crate::plan::operation::{self, CYCLE, MIX, Scope, Step};
 use crate::problem::Problem;
 use crate::section::Section;
@@ -57,6 +57,9 @@ section! {
              always the next", ["on_failure", "on_error", "abort_on_fail"];
         reconnect = "100ms": PAUSE => reconnect_s: f64,
             "An agent's pause after a connect that failed, so that a dead target is not hammered";
+        ..RECONNECTS: reconnect_delay, reconnect_spread_pct, failover;
+        #[serde(default, skip_serializing_if = "Reconnects::is_default")]
+        => reconnects: Reconnects = Reconnects::read, "When and where agents connect when they have lost their connection";
         ..CONNECTIONS: keep_alive, pipeline;
         #[serde(default, skip_serializing_if = "Connections::is_default")]
         => connections: Connections = Connections::read, "How agents share and keep connections";
@@ -125,6 +128,23 @@ section! {
 }
 
 section! {
+    /// When and where agents connect again.
+    #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+    #[serde(default)]
+    pub struct Reconnects = RECONNECTS {
+        reconnect_delay = "0s": PAUSE => delay_s: f64,
+            "How long an agent makes no new connection after the target has cut its connection in mid-operation; its \
+             operations fail meanwhile, one every `reconnect`", ["reconnect_backoff", "backoff"];
+        reconnect_spread_pct = "0": Number => spread_pct: f64,
+            "Each `reconnect` and `reconnect_delay` is drawn evenly from it less and more this percent, so that agents \
+             do not come back in step";
+        failover = "none": Choice(&["none", "next"]) => Failover,
+            "Where an agent that cannot connect goes: to the same member again, or to the next in the list, and round; \
+             where it gets through it stays", ["redispatch", "fallback"];
+    }
+}
+
+section! {
     const DRAWN {
         poisson: Positive,
             "Operations/s in the mean, at random and independently of each other", ["random", "exponential"];
@@ -169,6 +189,17 @@ pub enum WhenFailed {
     NextCycle,
 }
 
+/// Where an agent connects to when it cannot connect to its member.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Failover {
+    /// To the same one again.
+    #[default]
+    None,
+    /// To the next one in the list, and round. It stays where it got through.
+    Next,
+}
+
 /// What is cut off before results are taken.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -204,6 +235,7 @@ pub(super) fn read(section: &Section<'_>, scene: &mut CheckContext<'_>) -> Load 
     check_from(section, scene);
     times(section, scene);
     check_order(section, scene);
+    check_failover(section, scene);
     check_overflow(section, scene);
     check_feeds(section, scene);
     let steps = match order(section) {
@@ -313,11 +345,13 @@ fn times(section: &Section<'_>, scene: &mut CheckContext<'_>) {
 
 /// A pause cannot be less than none.
 fn spread(section: &Section<'_>, scene: &mut CheckContext<'_>) {
-    if section.number("think_spread_pct").is_some_and(|spread_pct| !(0.0..=100.0).contains(&spread_pct)) {
-        scene.problems.push(
-            Problem::new(section.place("think_spread_pct"), "a pause varies by 0 to 100 percent")
-                .expected("percent of `think`"),
-        );
+    for (key, of) in [("think_spread_pct", "think"), ("reconnect_spread_pct", "reconnect")] {
+        if section.number(key).is_some_and(|spread_pct| !(0.0..=100.0).contains(&spread_pct)) {
+            scene.problems.push(
+                Problem::new(section.place(key), "a pause varies by 0 to 100 percent")
+                    .expected(format!("percent of `{of}`")),
+            );
+        }
     }
 }
 
@@ -649,5 +683,22 @@ impl Connections {
 
     pub(super) fn is_default(&self) -> bool {
         *self == Self::default()
+    }
+}
+
+impl Reconnects {
+    pub(super) fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// How many members a target of a folder has is seen when it is up.
+fn check_failover(section: &Section<'_>, scene: &mut CheckContext<'_>) {
+    if Reconnects::read(section).failover == Failover::Next && matches!(scene.ports, PortNames::Nameless) {
+        scene.problems.push(
+            Problem::new(section.place("failover"), "this target has one address, so there is no next member")
+                .expected("agents have nowhere else to go")
+                .hint("members are the hosts of a target folder: `use = \"NAME\"` and `[lab] hosts = 3`"),
+        );
     }
 }

@@ -146,6 +146,7 @@ fn slow_load(load: &mut Load, speed: f64) {
         &mut load.drain_s,
         &mut load.think_s,
         &mut load.reconnect_s,
+        &mut load.reconnects.delay_s,
     ] {
         *time_s /= speed;
     }

@@ -8,8 +8,8 @@ use text::of_json;
 
 use crate::duration::show;
 use crate::plan::{
-    Backlog, Find, Lab, Load, MetricRange, NOTHING_LOST, ONE_MEMBER_DOWN, Overflow, Plan, Port, Rate, RateStage,
-    Requirement, Retry, StepOrder, TargetKind, Trial, Warmup,
+    Backlog, Failover, Find, Lab, Load, MetricRange, NOTHING_LOST, ONE_MEMBER_DOWN, Overflow, Plan, Port, Rate,
+    RateStage, Reconnects, Requirement, Retry, StepOrder, TargetKind, Trial, Warmup,
 };
 use crate::quantity::show_bits_per_s;
 
@@ -405,7 +405,16 @@ fn clients(load: &Load) -> Vec<String> {
         Retry::Tries { tries, wait_s } => format!("{tries} tries, {} apart", show(wait_s)),
     };
     let backlog = load.backlog.map_or_else(String::new, bound);
-    vec![agents, pace, backlog, format!("timeout {}", show(load.timeout_s)), retry]
+    let mut words = vec![agents, pace, backlog, format!("timeout {}", show(load.timeout_s)), retry];
+    let Reconnects { delay_s, spread_pct, failover } = load.reconnects;
+    if delay_s > 0.0 {
+        let spread = if spread_pct > 0.0 { format!(" ± {spread_pct} %") } else { String::new() };
+        words.push(format!("reconnecting {}{spread} after a cut", show(delay_s)));
+    }
+    if failover == Failover::Next {
+        words.push("to the next member when theirs is gone".to_owned());
+    }
+    words
 }
 
 fn open_loop(rate: &Rate) -> String {

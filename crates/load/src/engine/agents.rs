@@ -22,9 +22,13 @@ use crate::{Error, LoadPurpose};
 
 pub mod answers;
 mod backlog;
+mod reconnects;
+
+pub use reconnects::NextConnect;
 
 use answers::{AnswerClass, CaptureMemory};
 use backlog::Queue;
+use reconnects::ConnectionRoute;
 
 /// How often a thread looks at its orders, and measures how late it does when nothing else is due.
 pub const HEARTBEAT_NS: u64 = 10_000_000;
@@ -51,7 +55,7 @@ pub enum AgentWork {
     Done,
 }
 
-/// Which service an agent goes to. It never changes.
+/// Which service an agent goes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AgentService {
     /// Number of the service.
@@ -201,6 +205,8 @@ pub struct Agents<P: Protocol> {
     script: Arc<Script<P>>,
     control: Arc<LoadControl>,
     list: Vec<Agent>,
+    /// Where each of their connections leads.
+    routes: Vec<ConnectionRoute>,
     /// Slots of all agents, one agent's after the other's.
     slots: Vec<Vec<u8>>,
     /// Feed rows of all agents, likewise.
@@ -221,13 +227,14 @@ pub struct Agents<P: Protocol> {
 }
 
 impl<P: Protocol> Agents<P> {
-    /// The agents of thread `thread`, which has so many connections.
-    pub fn new(script: &Arc<Script<P>>, control: &Arc<LoadControl>, thread: u32, connections: usize) -> Self {
+    /// The agents of thread `thread`.
+    pub fn new(script: &Arc<Script<P>>, control: &Arc<LoadControl>, thread: u32) -> Self {
         let seed = match script.purpose {
             LoadPurpose::Measure => script.seed,
             LoadPurpose::Prepare { .. } => mix(script.seed ^ PREPARE_SEED),
         };
-        let in_turn = (0..connections).map(ConnId::at).cycle();
+        let routes: Vec<_> = script.places.connections_of(thread).map(ConnectionRoute::to).collect();
+        let in_turn = (0..routes.len()).map(ConnId::at).cycle();
         let new_agent = |(number, connection)| Agent::new(number, seed, script.place_of(number), connection);
         let list: Vec<Agent> = script.places.agents_of(thread).zip(in_turn).map(new_agent).collect();
         let queue = backlog::queue(script, thread, script.places.agents_of(thread));
@@ -243,6 +250,7 @@ impl<P: Protocol> Agents<P> {
             captures: CaptureMemory::default(),
             failure: None,
             list,
+            routes,
             script: Arc::clone(script),
         }
     }
@@ -291,9 +299,9 @@ impl<P: Protocol> Agents<P> {
         RequestContext { request: self.script.request(agent), id: agent.request_id }
     }
 
-    /// Whether an agent of that connection, of so many, has begun to work and is not done.
-    pub fn are_between_attempts(&self, conn: ConnId, connections: usize) -> bool {
-        let mut own = self.list.iter().skip(conn.index()).step_by(connections);
+    /// Whether an agent of that connection has begun to work and is not done.
+    pub fn are_between_attempts(&self, conn: ConnId) -> bool {
+        let mut own = self.list.iter().skip(conn.index()).step_by(self.routes.len());
         own.any(|agent| matches!(agent.work, AgentWork::Pause | AgentWork::RetryPause))
     }
 

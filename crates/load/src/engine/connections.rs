@@ -130,7 +130,7 @@ enum SocketStream {
 
 /// A connection to a service. Agents keep to theirs for the whole load; its socket comes and goes.
 pub struct Connection {
-    /// Number of the service it leads to. It never changes.
+    /// Number of the service it leads to.
     service: u32,
     /// Counts its sockets, so that late events of an old one are recognised.
     generation: u32,
@@ -400,6 +400,11 @@ impl<P: Protocol> ConnectionSet<P> {
     pub fn connect_after_ns(&self, conn: ConnId) -> u64 {
         let connection = &self.list[conn.index()];
         if matches!(connection.state, SocketState::Down) { connection.connect_after_ns } else { 0 }
+    }
+
+    /// It leads there when it is made again; it is down.
+    pub fn set_service(&mut self, conn: ConnId, service: u32) {
+        self.list[conn.index()].service = service;
     }
 
     /// It is not tried before that moment.

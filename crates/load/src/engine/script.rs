@@ -59,6 +59,8 @@ pub struct Script<P: Protocol> {
     pub timeout_ns: u64,
     /// Pause after a failed connect.
     pub reconnect_ns: u64,
+    /// When and where agents connect when they have lost their connection.
+    pub reconnects: plan::Reconnects,
     /// Given to open operations at the end.
     pub drain_ns: u64,
     /// What for.
@@ -165,6 +167,7 @@ impl<P: Protocol> Script<P> {
             wait_ns: ns(wait_s),
             timeout_ns: ns(load.timeout_s),
             reconnect_ns: ns(load.reconnect_s),
+            reconnects: load.reconnects,
             drain_ns: ns(load.drain_s),
             purpose: orders.purpose,
             seed: orders.seed,
@@ -179,9 +182,13 @@ impl<P: Protocol> Script<P> {
         })
     }
 
-    /// Where agent `number` (from 1) goes.
+    /// Where agent `number` (from 1) goes at first.
     pub fn place_of(&self, number: u32) -> AgentService {
-        let service = self.places.service_of(number);
+        self.place_at(self.places.service_of(number))
+    }
+
+    /// Where an agent of that service goes.
+    pub fn place_at(&self, service: u32) -> AgentService {
         AgentService { service, requests: service * u32::try_from(self.steps.len()).unwrap_or(0) }
     }
 
@@ -369,7 +376,17 @@ fn check_settings(orders: &LoadOrder) -> Result<(), Error> {
     if load.agents == 0 || load.steps.is_empty() {
         return Err(Error::Setting("a load needs at least one agent and one step".to_owned()));
     }
-    let times = [load.ramp_s, load.time_s, load.timeout_s, load.drain_s, load.think_s, load.reconnect_s, orders.slot_s];
+    let delay_s = load.reconnects.delay_s;
+    let times = [
+        load.ramp_s,
+        load.time_s,
+        load.timeout_s,
+        load.drain_s,
+        load.think_s,
+        load.reconnect_s,
+        delay_s,
+        orders.slot_s,
+    ];
     if !times.iter().all(|time_s| time_s.is_finite() && *time_s >= 0.0) || load.timeout_s <= 0.0 || orders.slot_s <= 0.0
     {
         return Err(Error::Setting("a time of the load is negative, or `timeout` is 0".to_owned()));

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use record::clock::Clock;
 
-use super::agents::{AgentEffect, Agents, EventTime, HEARTBEAT_NS};
+use super::agents::{AgentEffect, Agents, EventTime, HEARTBEAT_NS, NextConnect};
 use super::connections::{
     AT_ONCE, BATCH, ConnEvent, ConnectPaths, ConnectionSet, EventSource, LoadClock, ReadBuffers, Reported, SendPath,
 };
@@ -88,7 +88,7 @@ impl<P: Protocol> Worker<P> {
         Ok(Self {
             clock,
             pipelines: Pipelines::new(connections.count()),
-            agents: Agents::new(&script, &control, number, connections.count()),
+            agents: Agents::new(&script, &control, number),
             stats,
             buffers: connections.buffers(),
             spin: SpinBudget::default(),
@@ -325,7 +325,9 @@ impl<P: Protocol> Worker<P> {
     }
 
     fn connect(&mut self, conn: ConnId, now_ns: u64) {
-        if let Err(cause) = self.connections.connect(conn) {
+        let may = self.agents.may_connect(conn, now_ns);
+        let begun = if may { self.connections.connect(conn) } else { Err(AttemptCause::NotConnected) };
+        if let Err(cause) = begun {
             self.notice_resources(cause);
             self.connect_failed(conn, cause, now_ns);
         }
@@ -409,6 +411,7 @@ impl<P: Protocol> Worker<P> {
     /// The connection is open, and who waited for that is served.
     fn opened(&mut self, conn: ConnId, now_ns: u64) {
         self.pipelines[conn].is_proven = false;
+        self.agents.connected(conn);
         self.stats.connected();
         if self.connections.is_on_ring(conn) {
             // Who waits on a fresh connection is served in this turn.
@@ -522,6 +525,9 @@ impl<P: Protocol> Worker<P> {
         }
         let others = self.close(conn);
         if answer.reusable {
+            if ended && has_others {
+                self.pause_after_cut(conn, now_ns);
+            }
             self.fail_sent(others, now_ns, |_| AttemptCause::Closed);
         } else {
             self.resend(others, now_ns);
@@ -533,12 +539,19 @@ impl<P: Protocol> Worker<P> {
         let was_proven = self.pipelines[conn].is_proven;
         let waiting = self.close(conn);
         if waiting != AgentId::NONE {
+            if matches!(cause, AttemptCause::Reset | AttemptCause::Closed | AttemptCause::Broken) {
+                self.pause_after_cut(conn, now_ns);
+            }
             self.fail_sent(waiting, now_ns, |_| cause);
-        } else if was_proven
-            && now_ns < self.agents.end_ns()
-            && self.agents.are_between_attempts(conn, self.connections.count())
-        {
+        } else if was_proven && now_ns < self.agents.end_ns() && self.agents.are_between_attempts(conn) {
             self.connect(conn, now_ns);
+        }
+    }
+
+    /// The target has cut the connection in mid-operation.
+    fn pause_after_cut(&mut self, conn: ConnId, now_ns: u64) {
+        if let Some(after_ns) = self.agents.connection_cut(conn, now_ns) {
+            self.connections.set_connect_after(conn, after_ns);
         }
     }
 
@@ -566,8 +579,12 @@ impl<P: Protocol> Worker<P> {
     /// There is no connection, and none is tried for a while: everybody's attempt has failed.
     fn connect_failed(&mut self, conn: ConnId, cause: AttemptCause, now_ns: u64) {
         let mut next = self.close(conn);
-        self.stats.connect_failed();
-        self.connections.set_connect_after(conn, now_ns.saturating_add(self.script.reconnect_ns.max(1)));
+        if cause != AttemptCause::NotConnected {
+            self.stats.connect_failed();
+        }
+        let NextConnect { service, after_ns } = self.agents.connect_failed(conn, cause, now_ns);
+        self.connections.set_service(conn, service);
+        self.connections.set_connect_after(conn, after_ns);
         while next != AgentId::NONE {
             let id = next;
             next = self.agents.all()[id].behind;

@@ -29,14 +29,18 @@ impl Schedule for Closed {
             return ended_ns.saturating_add(self.think_ns);
         }
         // The nanosecond at which an operation ends is as random as anything here can be, and no two agents share it.
-        let drawn = (mix(ended_ns) >> 11) as f64 / (1_u64 << 53) as f64;
-        let factor = 1.0 + self.spread_pct / 100.0 * (2.0 * drawn - 1.0);
-        ended_ns.saturating_add((self.think_ns as f64 * factor) as u64)
+        ended_ns.saturating_add(spread_ns(self.think_ns, self.spread_pct, mix(ended_ns)))
     }
 
     fn end_ns(&self) -> u64 {
         self.end_ns
     }
+}
+
+/// A pause drawn evenly from `pause_ns` less and more so many percent, as 64 random bits say.
+pub fn spread_ns(pause_ns: u64, spread_pct: f64, draw: u64) -> u64 {
+    let drawn = (draw >> 11) as f64 / (1_u64 << 53) as f64;
+    (pause_ns as f64 * (1.0 + spread_pct / 100.0 * (2.0 * drawn - 1.0))) as u64
 }
 
 #[cfg(test)]

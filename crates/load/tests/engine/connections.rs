@@ -62,6 +62,31 @@ fn nobody_there_is_still_not_hammered() {
 }
 
 #[test]
+fn who_was_cut_off_comes_back_late_and_fails_until_then() {
+    for pipeline in [1, 2] {
+        for (reconnect_s, fails) in [(0.02, true), (0.2, false)] {
+            let server = Server::frames(|request| match (request.connection, request.number) {
+                (1 | 2, 5..) => Reply::Close,
+                _ => Reply::Frame(0, Vec::new()),
+            });
+            let mut load = load(2 * pipeline, 1.0, vec![step("ping", &[])]);
+            (load.think_s, load.reconnect_s, load.reconnects.delay_s) = (0.001, reconnect_s, 0.2);
+            load.connections.pipeline = pipeline;
+            let came = play(orders(&server.service(), load));
+            assert_eq!(connects(&came), (4, 0), "each is made again once, and none is tried in vain");
+            // Where requests were left unread the end is a reset.
+            let cut = came.attempts("connection closed") + came.attempts("connection reset");
+            let (late, agents) = (came.attempts("not connected"), u64::from(2 * pipeline));
+            assert_eq!(cut + late, came.summary.failed, "{:?}", came.results());
+            assert!((2..=agents).contains(&cut), "{cut}");
+            assert!(if fails { (1..=10 * agents).contains(&late) } else { late == 0 }, "{late}");
+            assert!(came.summary.ok > 8, "{:?}", came.summary);
+            assert!(came.books_error_pct() < 0.2, "{}", came.books_error_pct());
+        }
+    }
+}
+
+#[test]
 fn a_backlog_is_worked_off_in_the_drain_on_new_connections_too() {
     let asked = AtomicU32::new(0);
     let server = Server::http(move |_| {

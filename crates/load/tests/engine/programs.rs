@@ -1,6 +1,6 @@
 //! Programs under the engine: what becomes of each kind of end, and that a load leaves none behind.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use experiment::plan::Step;
 use load::LoadOrder;
@@ -62,7 +62,8 @@ fn a_program_that_takes_too_long_is_killed() {
     assert!(came.summary.timeout > 0 && came.summary.ok == 0);
     let pids = std::fs::read_to_string(&note).unwrap();
     std::fs::remove_file(&note).unwrap();
-    assert!(!pids.is_empty() && pids.lines().all(is_gone), "{pids}");
+    assert!(!pids.is_empty());
+    all_go(&pids);
 }
 
 #[test]
@@ -75,21 +76,15 @@ fn none_outlives_the_load() {
     assert_eq!(came.times_ns(Outcome::Ok, record::hlog::Time::Latency), [0; 0]);
     let pids = std::fs::read_to_string(&note).unwrap();
     std::fs::remove_file(&note).unwrap();
-    assert!(pids.lines().count() == 2 && pids.lines().all(is_gone), "{pids}");
+    assert_eq!(pids.lines().count(), 2, "{pids}");
+    all_go(&pids);
 }
 
-/// Whether the process with this number is no more, or waits only to be buried by somebody else.
-fn is_gone(pid: &str) -> bool {
-    let begun = Instant::now();
-    while begun.elapsed() < Duration::from_secs(60) {
-        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-        let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
-        if matches!(state, None | Some('Z' | 'X')) {
-            return true;
-        }
-        std::thread::yield_now();
+/// Waits until none of these processes is left.
+fn all_go(pids: &str) {
+    for pid in pids.lines() {
+        fixture::until("it goes", || !fixture::is_alive(pid.parse().unwrap()));
     }
-    false
 }
 
 #[test]

@@ -1,15 +1,15 @@
 //! Several services: who goes where, and what one of them being down does to the others.
 
-use std::collections::BTreeMap;
-use std::sync::atomic::Ordering;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use experiment::plan::Step;
+use experiment::plan::{Failover, Load, Step};
 use load::{Error, LoadOrder, LoadPurpose};
 use record::events::Outcome;
 
 use crate::server::{Reply, Server, nobody};
-use crate::setting::{load, orders, play, step, try_play};
+use crate::setting::{Came, load, orders, play, step, try_play};
 
 fn to(services: &[String], agents: u32, steps: Vec<Step>) -> LoadOrder {
     let mut load = load(agents, 0.2, steps);
@@ -64,6 +64,88 @@ fn one_that_is_down_fails_only_its_agents() {
     }
     let expected = |agent| if agent % 3 == 2 { Outcome::Failed } else { Outcome::Ok };
     assert_eq!(outcomes, (1..=6).map(|agent| (agent, vec![expected(agent)])).collect());
+}
+
+/// What each agent's saves came to, in order.
+fn saves(came: &Came) -> BTreeMap<u32, Vec<Outcome>> {
+    let mut saves: BTreeMap<u32, Vec<Outcome>> = BTreeMap::new();
+    for line in came.history() {
+        saves.entry(line.agent.unwrap()).or_default().push(line.outcome);
+    }
+    saves
+}
+
+/// Plays a load on two services, the second of which dies in mid-load and takes its connections with it.
+fn with_one_that_dies(load: Load) -> Came {
+    let (asked, is_dead) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
+    let lives = Server::names();
+    let (counted, dead) = (Arc::clone(&asked), Arc::clone(&is_dead));
+    let dies = Server::frames(move |_| {
+        counted.fetch_add(1, Ordering::SeqCst);
+        if dead.load(Ordering::SeqCst) { Reply::Close } else { Reply::Frame(0, Vec::new()) }
+    });
+    let orders = LoadOrder { services: vec![lives.service(), dies.service()], ..orders("", load) };
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            fixture::until("the second is asked", || asked.load(Ordering::SeqCst) > 10);
+            is_dead.store(true, Ordering::SeqCst);
+            drop(dies);
+        });
+        play(orders)
+    })
+}
+
+#[test]
+fn with_failover_its_agents_go_on_at_the_next_and_stay_there() {
+    for pipeline in [1, 2] {
+        let load = |failover| {
+            let save = Step { audit: true, ..step("save", &["key={agent}", "value=v"]) };
+            let mut load = load(4, 1.0, vec![save]);
+            (load.think_s, load.connections.pipeline, load.reconnects.failover) = (0.001, pipeline, failover);
+            load
+        };
+        let came = with_one_that_dies(load(Failover::None));
+        assert!(came.attempts("connect refused") > 2, "{:?}", came.results());
+        for (agent, saves) in saves(&came) {
+            let expected = if agent % 2 == 0 { Outcome::Failed } else { Outcome::Ok };
+            assert_eq!(*saves.last().unwrap(), expected, "agent {agent}");
+        }
+        let came = with_one_that_dies(load(Failover::Next));
+        // An agent without an operation open finds out without one.
+        assert!(came.attempts("connect refused") <= 2, "{:?}", came.results());
+        for (agent, saves) in saves(&came) {
+            assert_eq!(*saves.last().unwrap(), Outcome::Ok, "agent {agent}");
+            let failed = saves.iter().filter(|outcome| **outcome == Outcome::Failed).count();
+            assert!(failed <= if agent % 2 == 0 { 2 } else { 0 }, "agent {agent} failed {failed} times");
+        }
+        assert!(came.summary.failed > 0, "what its clients felt is not hidden");
+    }
+}
+
+#[test]
+fn with_failover_requests_name_the_service_that_they_go_to() {
+    let hosts: Arc<Mutex<BTreeSet<String>>> = Arc::default();
+    let seen = Arc::clone(&hosts);
+    let server = Server::http(move |request| {
+        let text = String::from_utf8_lossy(&request.body).into_owned();
+        let host = text.lines().find_map(|line| line.strip_prefix("Host: ")).unwrap();
+        seen.lock().unwrap().insert(host.to_owned());
+        Reply::Bytes(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n".to_vec())
+    });
+    let services = [nobody(), server.service()].map(|service| format!("http://{service}"));
+    let mut orders = to(&services, 4, vec![step("get", &["path=/"])]);
+    orders.load.reconnects.failover = Failover::Next;
+    let came = play(LoadOrder { protocol: "http".into(), ..orders });
+    assert_eq!((came.summary.failed, came.attempts("connect refused")), (2, 2), "each of the first's agents once");
+    assert_eq!(*hosts.lock().unwrap(), BTreeSet::from([server.service()]));
+}
+
+#[test]
+fn where_all_are_gone_they_are_not_hammered_with_failover_either() {
+    let mut orders = to(&[nobody(), nobody()], 2, vec![step("ping", &[])]);
+    (orders.load.time_s, orders.load.reconnects.failover) = (0.35, Failover::Next);
+    let came = play(orders);
+    assert!((4..=2 * 2 * 4).contains(&came.summary.failed), "{:?}", came.summary);
 }
 
 #[test]

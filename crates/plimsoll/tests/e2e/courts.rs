@@ -1,8 +1,13 @@
 //! The court's case register for real: members on Mnesia on hosts of their own behind a real balancer. Needs root.
+use std::fs;
+use std::process::Command;
+
+use record::events::{HistoryEntry, Outcome, What};
+use record::folder::RunFolder;
 use serde_json::Value;
 
 use crate::machine;
-use crate::stage::Stage;
+use crate::stage::{Stage, root};
 
 /// Clerks who create, browse, modify and delete; the modes, and whatever else.
 fn experiment(with: &str, time: &str, more: &str) -> String {
@@ -108,4 +113,66 @@ fn a_split_brain_is_told_in_the_members_own_words() {
     let reasons = trial["verdict"]["reasons"].to_string();
     assert!(reasons.contains("said") && reasons.contains("inconsistent_database"), "{reasons}");
     assert_eq!(stage.leftovers(), [""; 0]);
+}
+
+/// A stage on which the register has no balancer: clients go to the members themselves.
+fn without_balancer() -> Stage {
+    let stage = Stage::new().with_targets("targets");
+    let targets = stage.path().join("targets");
+    fs::create_dir(&targets).unwrap();
+    let copied = Command::new("cp").arg("-r").arg(root().join("targets/docket")).arg(&targets).status();
+    assert!(copied.unwrap().success());
+    let file = targets.join("docket/target.toml");
+    let text = fs::read_to_string(&file).unwrap().replace("\"proxy.http\"", "\"member.http\"");
+    let (begins, ends) = (text.find("[[process]]\nrole  = \"proxy\"").unwrap(), text.find("[metrics]").unwrap());
+    fs::write(&file, format!("{}{}", &text[..begins], &text[ends..])).unwrap();
+    stage
+}
+
+#[test]
+fn with_failover_clerks_of_a_member_that_dies_go_on_at_the_next() {
+    let Some(_turn) = machine::turn() else { return };
+    for failover in ["none", "next"] {
+        let stage = without_balancer();
+        let file = stage.file(
+            "court.toml",
+            format!(
+                "title = \"court\"\nasks = \"who goes on?\"\n[target]\nuse = \"docket\"\n\
+                 with = {{ write = \"async_dirty\", read = \"async_dirty\", copies = \"ram\" }}\n\
+                 [lab]\nmeasure_storage = false\nhost = [{{ name = \"m\", count = 3 }}]\n\
+                 [load]\nagents = 6\ntime = \"7s\"\ntimeout = \"3s\"\nwarmup = \"0s\"\nthink = \"5ms\"\n\
+                 failover = \"{failover}\"\n[[load.cycle]]\nname = \"file\"\ncall = \"post\"\n\
+                 with = {{ path = \"/cases/kept-{{agent}}-{{seq}}\", body = '{{{{\"party\":\"{{agent}}\"}}}}' }}\n\
+                 expect = {{ status = \"201\" }}\n\
+                 audit = {{ effect = \"write\", key = \"kept-{{agent}}-{{seq}}\", value = \"request.body\" }}\n\
+                 [[fault]]\nname = \"dies\"\nkind = \"kill\"\non = \"m2\"\nat = \"2s\"\nfor = \"3s\"\n"
+            ),
+        );
+        let results = stage.run(&[&file, "--install"]).exits(0).json();
+        let trial = only_trial(&results);
+        let folder = RunFolder::at(&stage.run_folder()).trial("001");
+        let events = record::lines::read_events(&folder.events()).unwrap().items;
+        let at = |is: fn(&What) -> bool| events.iter().find(|event| is(&event.what)).unwrap().at_s;
+        let begun_s = at(|what| matches!(what, What::FaultBegun { .. }));
+        let healed_s = at(|what| matches!(what, What::FaultHealed { .. }));
+        let history = record::lines::read::<HistoryEntry>(&folder.history()).unwrap().items;
+        // Every third agent goes to the second member.
+        let while_dead = |line: &&HistoryEntry| line.at_s > begun_s + 1.0 && line.at_s < healed_s;
+        let of_dead = |line: &&HistoryEntry| line.agent.is_some_and(|agent| agent % 3 == 2);
+        let (theirs, others): (Vec<_>, Vec<_>) = history.iter().filter(while_dead).partition(of_dead);
+        let ok = |lines: &[&HistoryEntry]| lines.iter().filter(|line| line.outcome == Outcome::Ok).count();
+        assert!(ok(&others) > 20, "{failover}: the others go on: {}", trial["outcomes"]);
+        let refused = trial["attempt_results"]["connect refused"].as_u64().unwrap_or(0);
+        if failover == "none" {
+            assert_eq!(ok(&theirs), 0, "{}", trial["outcomes"]);
+            assert!(refused > 4, "they try again and again: {}", trial["attempt_results"]);
+        } else {
+            assert!(ok(&theirs) > 10, "{}", trial["outcomes"]);
+            assert!(refused <= 2, "each goes on at once: {}", trial["attempt_results"]);
+        }
+        // Whoever has stayed is served again.
+        let back = history.iter().rfind(of_dead).unwrap();
+        assert_eq!(back.outcome, Outcome::Ok, "{failover}: {}", trial["outcomes"]);
+        assert_eq!(stage.leftovers(), [""; 0]);
+    }
 }

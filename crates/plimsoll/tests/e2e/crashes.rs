@@ -53,3 +53,16 @@ fn a_client_that_waits_sees_no_failure() {
     let ok = number(&results, "/trials/0/outcomes/ok");
     assert!(attempts > ok, "the crash must have cost attempts: {attempts} for {ok}");
 }
+
+#[test]
+fn clients_that_come_back_late_go_on_failing() {
+    let late = ["load.reconnect=100ms", "load.reconnect_delay=500ms", "load.reconnect_spread_pct=100"];
+    let sets: Vec<&str> = late.iter().flat_map(|set| ["--set", set]).collect();
+    let results = crash("ets", &sets);
+    let attempts = &results["trials"][0]["attempt_results"];
+    assert!(attempts["connection closed"].as_u64().unwrap() > 0, "{attempts}");
+    assert!(attempts["not connected"].as_u64().unwrap() > 0, "{attempts}");
+    assert_eq!(attempts["connect refused"], Value::Null, "nothing was tried in vain: {attempts}");
+    let failed = number(&results, "/trials/0/outcomes/failed");
+    assert!(failed > attempts["connection closed"].as_f64().unwrap(), "{failed}");
+}

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Duration;
 
-use experiment::plan::{Backlog, Load, Overflow, Rate, Retry, Step, Warmup, WhenFailed};
+use experiment::plan::{Backlog, Failover, Load, Overflow, Rate, Reconnects, Retry, Step, Warmup, WhenFailed};
 use record::clock::Clock;
 
 use super::*;
@@ -61,6 +61,7 @@ pub fn load(agents: u32) -> Load {
         warmup: Warmup::Seconds(0.0),
         retry: Retry::FailFast,
         reconnect_s: 0.1,
+        reconnects: Default::default(),
         connections: Default::default(),
         rate: None,
         backlog: None,
@@ -93,8 +94,11 @@ impl Played {
     }
 
     fn of(load: Load, purpose: LoadPurpose) -> Self {
-        let orders = LoadOrder { purpose, ..orders("vsns", "127.0.0.1:1", load) };
-        let script = Arc::new(Script::<Vsns>::compile(&orders).unwrap());
+        Self::by(&LoadOrder { purpose, ..orders("vsns", "127.0.0.1:1", load) })
+    }
+
+    fn by(orders: &LoadOrder) -> Self {
+        let script = Arc::new(Script::<Vsns>::compile(orders).unwrap());
         let identity = ThreadIdentity {
             thread: 0,
             threads: 1,
@@ -104,8 +108,7 @@ impl Played {
             refusals: Vsns::REFUSALS,
         };
         let (sink, intervals) = sync_channel(64);
-        let connections = script.places.connections as usize;
-        let mut agents = Agents::new(&script, &Arc::default(), 0, connections);
+        let mut agents = Agents::new(&script, &Arc::default(), 0);
         agents.set_first_timers();
         Self { agents, stats: ThreadStats::new(identity, sink), connect_after_ns: 0, _intervals: intervals }
     }
@@ -336,4 +339,94 @@ fn a_preparation_ends_with_its_count_or_with_the_first_failure() {
     broken.sent(FIRST, 0);
     assert_eq!(broken.fail(FIRST, AttemptCause::Reset, 1), AgentEffect::Wait);
     assert!(matches!(&broken.agents.failure, Some(Error::Prepare { seq: 1, .. })));
+}
+
+/// Agents of three services in turn, who pause for a tenth of a second after a failed connect.
+fn at_three(agents: u32, failover: Failover) -> Played {
+    let services = ["127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3"].map(str::to_owned).into();
+    let load = Load { reconnects: Reconnects { failover, ..Default::default() }, ..load(agents) };
+    Played::by(&LoadOrder { services, ..orders("vsns", "", load) })
+}
+
+const CONN: ConnId = ConnId::at(1);
+
+#[test]
+fn who_cannot_connect_tries_the_same_service_again_after_a_pause() {
+    let mut played = at_three(3, Failover::None);
+    for now_ms in [0, 100] {
+        let next = played.agents.connect_failed(CONN, AttemptCause::ConnectRefused, now_ms * MS);
+        assert_eq!(next, NextConnect { service: 1, after_ns: (now_ms + 100) * MS });
+    }
+    assert_eq!(played.agents.all()[1].place.service, 1);
+}
+
+#[test]
+fn with_failover_the_next_service_is_tried_at_once_and_a_pause_follows_the_last() {
+    let mut played = at_three(6, Failover::Next);
+    let mut fail = |cause, now_ms| {
+        let NextConnect { service, after_ns } = played.agents.connect_failed(CONN, cause, now_ms * MS);
+        (service, after_ns / MS)
+    };
+    assert_eq!(fail(AttemptCause::ConnectRefused, 10), (2, 10));
+    assert_eq!(fail(AttemptCause::NoPort, 20), (2, 120), "this machine's lack is nobody's fault");
+    assert_eq!(fail(AttemptCause::ConnectTimeout, 120), (0, 120));
+    assert_eq!(fail(AttemptCause::TlsClosed, 130), (1, 230), "all were tried");
+    assert_eq!(fail(AttemptCause::ConnectRefused, 230), (2, 230));
+    played.agents.connected(CONN);
+    let places: Vec<AgentService> = played.agents.all().iter().map(|agent| agent.place).collect();
+    // A request of each step for each service.
+    assert_eq!(places[1], AgentService { service: 2, requests: 6 });
+    assert_eq!(places.iter().map(|place| place.service).collect::<Vec<_>>(), [0, 2, 2, 0, 1, 2], "the others stay");
+    let next = played.agents.connect_failed(CONN, AttemptCause::ConnectRefused, 300 * MS);
+    assert_eq!(next, NextConnect { service: 0, after_ns: 300 * MS }, "the round begins anew where it got through");
+}
+
+#[test]
+fn agents_that_share_a_connection_go_together() {
+    let mut load = Load { reconnects: Reconnects { failover: Failover::Next, ..Default::default() }, ..load(6) };
+    load.connections.pipeline = 2;
+    let services = ["127.0.0.1:1", "127.0.0.1:2"].map(str::to_owned).into();
+    let mut played = Played::by(&LoadOrder { services, ..orders("vsns", "", load) });
+    let services = |played: &Played| played.agents.all().iter().map(|agent| agent.place.service).collect::<Vec<_>>();
+    assert_eq!(services(&played), [0, 1, 0, 1, 0, 1], "the fifth shares with the first, the sixth with the second");
+    let _ = played.agents.connect_failed(CONN, AttemptCause::ConnectRefused, 0);
+    assert_eq!(services(&played), [0, 0, 0, 1, 0, 0]);
+}
+
+#[test]
+fn a_connection_that_was_cut_is_made_late_and_its_operations_fail_until_then() {
+    let late = |spread_pct| {
+        let reconnects = Reconnects { delay_s: 1.0, spread_pct, ..Default::default() };
+        Played::new(Load { reconnects, ..load(1) })
+    };
+    let (mut played, conn) = (late(0.0), ConnId::at(0));
+    assert_eq!(played.at(0), [SEND]);
+    assert!(played.agents.may_connect(conn, 0));
+    assert_eq!(played.agents.connection_cut(conn, 5 * MS), Some(105 * MS), "the next operation fails then");
+    assert!(!played.agents.may_connect(conn, 1_004 * MS) && played.agents.may_connect(conn, 1_005 * MS));
+    let mut not_connected =
+        |now_ms| played.agents.connect_failed(conn, AttemptCause::NotConnected, now_ms * MS).after_ns / MS;
+    assert_eq!((not_connected(105), not_connected(950)), (205, 1_005), "the last pause ends with the delay");
+    assert_eq!(Played::new(load(1)).agents.connection_cut(conn, 0), None, "it is made at once without a delay");
+}
+
+#[test]
+fn pauses_before_a_connect_are_drawn_from_the_seed_around_what_was_asked() {
+    let drawn = |spread_pct| {
+        let reconnects = Reconnects { delay_s: 1.0, spread_pct, ..Default::default() };
+        let (mut played, conn) = (Played::new(Load { reconnects, ..load(1) }), ConnId::at(0));
+        assert_eq!(played.at(0), [SEND]);
+        let mut refused = |now_ms| {
+            let next = played.agents.connect_failed(conn, AttemptCause::ConnectRefused, now_ms * MS);
+            next.after_ns / MS - now_ms
+        };
+        let pauses = [refused(0), refused(500)];
+        played.agents.connection_cut(conn, 0);
+        (pauses, (0..2_000).find(|now_ms| played.agents.may_connect(conn, now_ms * MS)).unwrap())
+    };
+    assert_eq!(drawn(0.0), ([100, 100], 1_000));
+    let ([first, second], delay) = drawn(50.0);
+    assert!([first, second].iter().all(|pause| (50..=150).contains(pause)) && first != second, "{first} {second}");
+    assert!((500..=1_500).contains(&delay) && delay != 1_000, "{delay}");
+    assert_eq!(drawn(50.0), ([first, second], delay));
 }
