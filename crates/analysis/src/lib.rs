@@ -24,6 +24,7 @@ mod safe_load;
 mod sampled;
 mod scaling;
 mod stats;
+mod sweep_stops;
 #[cfg(test)]
 mod synthetic;
 mod trial;
@@ -36,6 +37,7 @@ pub use latency_series::{LatencySecond, LatencySeries};
 pub use metrics::{metric, metric_paths};
 pub use run::{AnalyzedRun, analyze, analyze_to_draw};
 pub use safe_load::finished;
+pub use sweep_stops::stops_sweep;
 pub use trial::trial;
 pub use verdict::{Rule, Threshold, rules};
 
