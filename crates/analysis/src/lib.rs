@@ -15,6 +15,7 @@ pub mod groups;
 mod history;
 mod hosts;
 mod load_window;
+mod members;
 mod metrics;
 mod operations;
 mod plausibility;

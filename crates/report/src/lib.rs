@@ -20,7 +20,7 @@ use record::results::Results;
 
 pub use page::contents::{ListedRun, contents};
 pub use page::page;
-pub use series::{LatencySecond, TrialSeries, read_latency, read_series};
+pub use series::{LatencySecond, MemberSeries, TrialSeries, read_latency, read_series};
 
 /// Why there is no page.
 #[derive(Debug, thiserror::Error)]

@@ -19,7 +19,7 @@ const LONG: usize = 12;
 type SummaryTable = (TableOf, usize, fn(usize, &Results) -> String);
 
 /// The tables below the comparison.
-const TABLES: [SummaryTable; 10] = [
+const TABLES: [SummaryTable; 11] = [
     (sweeps::safe_loads, usize::MAX, rows),
     (sweeps::search, usize::MAX, rows),
     (comparison::differences, LONG, |_, results| comparison::count(&results.comparisons)),
@@ -27,6 +27,7 @@ const TABLES: [SummaryTable; 10] = [
     (sweeps::crossings, sweeps::MANY_CROSSINGS, rows),
     (sweeps::cost, usize::MAX, rows),
     (outages::outages, LONG, |many, _| format!("{many} of them")),
+    (outages::members, LONG, |many, _| format!("{many} of them")),
     (outages::disturbances, LONG, |many, _| format!("{many} of them")),
     (verdicts::claims, usize::MAX, rows),
     (verdicts::requirements, usize::MAX, rows),
