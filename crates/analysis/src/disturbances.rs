@@ -154,6 +154,7 @@ pub(crate) fn between(
             at_s,
             healed_s: None,
             baseline_from_s: Some(baseline_from_s),
+            earlier_baseline_s: None,
             until_s: stretch.until_s,
             counted_until_s: stretch.counted_until_s,
             timeout_s: stretch.timeout_s,

@@ -8,7 +8,7 @@ use record::folder::TrialFolder;
 use record::hlog;
 use record::lines;
 use record::replicas::{self, Replica};
-use record::rows::{self, Attempts, GeneratorSecond, OutcomeSlot, Sample};
+use record::rows::{self, AgentCycles, Attempts, GeneratorSecond, OutcomeSlot, Sample};
 
 use crate::latency_series::LatencySeries;
 use crate::load_window::LoadWindow;
@@ -18,6 +18,7 @@ use crate::sampled::Sampled;
 
 const LOG: &str = "load.hlog";
 const SAMPLES: &str = "samples.csv";
+const MEMBERS: &str = "outcomes.csv of a member";
 
 /// What a trial left behind. A file that is missing is an empty one.
 #[derive(Debug, Default)]
@@ -37,6 +38,8 @@ pub(crate) struct Evidence {
     pub history: Vec<HistoryEntry>,
     /// What members told they hold.
     pub replicas: Vec<Replica>,
+    /// What each agent did, where that was recorded.
+    pub agent_cycles: Option<Vec<AgentCycles>>,
     /// Names of the files whose last line was cut off.
     pub torn: Vec<&'static str>,
     /// Names of the files that are not there, of those that every load begins with.
@@ -81,6 +84,9 @@ impl Evidence {
         let events = lines::read_events(&folder.events())?;
         let history = lines::read::<HistoryEntry>(&folder.history())?;
         let replicas = replicas::read(&folder.replicas())?;
+        let agents = rows::read::<AgentCycles>(&folder.agents())?;
+        // Of what a later line was to say nothing is known.
+        let knows_agents = folder.agents().exists() && !agents.torn;
         let torn = [
             (slots.torn, "outcomes.csv"),
             (fine_slots.torn, "outcomes-fine.csv"),
@@ -90,6 +96,7 @@ impl Evidence {
             (events.torn, "events.jsonl"),
             (history.torn, "history.jsonl"),
             (replicas.torn, "replicas.jsonl"),
+            (agents.torn, "agents.csv"),
         ];
         let mut evidence = Self {
             load: LoadLog::default(),
@@ -103,6 +110,7 @@ impl Evidence {
             events: events.items,
             history: history.items,
             replicas: replicas.items,
+            agent_cycles: knows_agents.then_some(agents.items),
             torn: torn.into_iter().filter(|(torn, _)| *torn).map(|(_, name)| name).collect(),
             absent: absent(folder),
         };
@@ -110,6 +118,25 @@ impl Evidence {
         // Threads write theirs beside each other, and a damaged file may have any order.
         evidence.generator.sort_by(|one, other| one.at_s.total_cmp(&other.at_s));
         Ok(evidence)
+    }
+
+    /// What a member's own records say, with the events of all. A file of it that was cut off is noted here.
+    pub fn of_member(&mut self, planned: &plan::Trial, folder: &TrialFolder) -> Result<Self, ReadError> {
+        let [slots, fine_slots] = [folder.outcomes(), folder.fine_outcomes()].map(|path| {
+            let rows = rows::read::<OutcomeSlot>(&path)?;
+            plausibility::slots(&path, RecordedSpan::of(planned), &rows.items).map(|()| rows)
+        });
+        let (slots, fine_slots) = (slots?, fine_slots?);
+        if (slots.torn || fine_slots.torn) && !self.torn.contains(&MEMBERS) {
+            self.torn.push(MEMBERS);
+        }
+        Ok(Self {
+            slots: slots.items,
+            fine_slots: fine_slots.items,
+            events: self.events.clone(),
+            last_sample_s: self.last_s(),
+            ..Self::default()
+        })
     }
 
     /// Reads the samples, of a load that is measured so. Their times were checked with the other records.

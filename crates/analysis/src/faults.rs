@@ -17,7 +17,7 @@ use crate::disturbances::{self, FaultlessStretch, NormalLoad};
 use crate::evidence::Evidence;
 use crate::groups::{TrialGroup, repeats};
 use crate::load_window::LoadWindow;
-use crate::stats::outage::{FaultTimes, horizon_s, outage};
+use crate::stats::outage::{BASELINE_S, FaultTimes, horizon_s, outage};
 use crate::stats::quantiles::{median, median_ci95, nearest_rank};
 use crate::stats::timeline::Timeline;
 
@@ -79,6 +79,10 @@ struct FaultWalk<'a> {
     clear_from_s: Option<f64>,
     /// From here on service serves as a baseline.
     baseline_from_s: Option<f64>,
+    /// Whether the rate is to change, so that what was before is no baseline later.
+    changes: bool,
+    /// The longest undisturbed part of the load so far, for faults that follow too closely to have a baseline of their own.
+    undisturbed_s: Option<[f64; 2]>,
     disturbances: Vec<Disturbance>,
 }
 
@@ -103,6 +107,8 @@ impl<'a> FaultWalk<'a> {
             usual: NormalLoad::of(timeline, [window.from_s, window.until_s], &faulty, changes),
             clear_from_s: Some(window.from_s),
             baseline_from_s: Some(window.from_s),
+            changes,
+            undisturbed_s: None,
             disturbances: Vec::new(),
         }
     }
@@ -117,15 +123,35 @@ impl<'a> FaultWalk<'a> {
 
     fn fault(&mut self, at_s: f64, healed_s: Option<f64>, next_s: Option<f64>) -> Outage {
         let [until_s, counted_until_s] = self.until_s(next_s);
-        let (baseline_from_s, timeout_s) = (self.baseline_from_s, self.timeout_s);
-        let times = FaultTimes { at_s, healed_s, baseline_from_s, until_s, counted_until_s, timeout_s };
+        self.was_undisturbed(at_s);
+        let (baseline_from_s, earlier_baseline_s) = (self.baseline_from_s, self.undisturbed_s);
+        let timeout_s = self.timeout_s;
+        let times =
+            FaultTimes { at_s, healed_s, baseline_from_s, earlier_baseline_s, until_s, counted_until_s, timeout_s };
         let mut felt = outage(self.timeline, &self.evidence.load.latency, times);
         felt.memory_released_bytes = self.evidence.sampled.memory_released_bytes(at_s, MEMORY_WITHIN_S);
         // What a backlog does after an outage is no baseline either.
         let drained_s = felt.overshoot_until_s.unwrap_or(0.0);
         self.clear_from_s = felt.back_to_baseline_s.map(|back_s| at_s + back_s.max(drained_s) + TOLD_S);
-        self.baseline_from_s = self.clear_from_s.map(|clear_s| clear_s + SETTLED_S);
+        self.baseline_from_s = match felt.baseline_per_s {
+            Some(_) => self.clear_from_s.map(|clear_s| clear_s + SETTLED_S),
+            // Nobody can say when service was back: by when its effects are to have come to light, and after its last failure.
+            None => {
+                let last_s = at_s + felt.last_failure_s.unwrap_or(0.0) + SETTLED_S;
+                Some(horizon_s(at_s, healed_s, timeout_s).max(last_s))
+            }
+        };
         felt
+    }
+
+    /// Service serves as a baseline until then. Of equally long parts the later one counts, and more than a baseline takes is no longer.
+    fn was_undisturbed(&mut self, until_s: f64) {
+        let from_s = self.baseline_from_s.map(|from_s| from_s.max(until_s - BASELINE_S));
+        let Some(from_s) = from_s.filter(|from_s| *from_s < until_s && !self.changes) else { return };
+        let length_s = |[from_s, until_s]: [f64; 2]| until_s - from_s;
+        if self.undisturbed_s.is_none_or(|known_s| length_s([from_s, until_s]) + TOLD_S >= length_s(known_s)) {
+            self.undisturbed_s = Some([from_s, until_s]);
+        }
     }
 
     /// Goes on to the next fault, or the load's end, and notes what happens until then.
@@ -136,6 +162,9 @@ impl<'a> FaultWalk<'a> {
             FaultlessStretch { from_s, until_s, counted_until_s, timeout_s: self.timeout_s, settled_s: SETTLED_S };
         let (found, settled_s) =
             disturbances::between(self.timeline, self.evidence, &self.usual, &stretch, baseline_from_s);
+        if let Some(first) = found.first() {
+            self.was_undisturbed(first.at_s);
+        }
         self.disturbances.extend(found);
         self.baseline_from_s = settled_s;
     }
@@ -223,7 +252,12 @@ fn of_group<'a>(group: &'a TrialGroup<'_>) -> impl Iterator<Item = OutageDistrib
             ..OutageDistribution::default()
         };
         let outages: Vec<&Outage> = felt().filter(|(fault, _)| fault.name == *name).map(|(_, outage)| outage).collect();
-        distribution(of, &outages)
+        let mut members: BTreeMap<&String, Vec<&Outage>> = BTreeMap::new();
+        for member in felt().filter(|(fault, _)| fault.name == *name).flat_map(|(fault, _)| &fault.members) {
+            members.entry(&member.name).or_default().push(&member.outage);
+        }
+        let members = members.into_iter().map(|(member, outages)| (member.clone(), figures(&outages))).collect();
+        OutageDistribution { members, ..distribution(of, &outages) }
     })
 }
 
@@ -237,13 +271,16 @@ fn back_s(outage: &Outage) -> Option<f64> {
 }
 
 fn distribution(of: OutageDistribution, outages: &[&Outage]) -> OutageDistribution {
+    let never_back = outages.iter().filter(|outage| back_s(outage) == Some(f64::INFINITY)).count();
+    OutageDistribution { count: outages.len() as u64, never_back: never_back as u64, figures: figures(outages), ..of }
+}
+
+fn figures(outages: &[&Outage]) -> BTreeMap<String, Spread> {
     let spread = |(name, figure): (&str, OccurrenceFigure)| {
         let values: Vec<f64> = outages.iter().filter_map(|outage| figure(outage)).collect();
         (!values.is_empty()).then(|| (name.to_owned(), spread(&values)))
     };
-    let never_back = outages.iter().filter(|outage| back_s(outage) == Some(f64::INFINITY)).count();
-    let figures: BTreeMap<String, Spread> = FIGURES.into_iter().filter_map(spread).collect();
-    OutageDistribution { count: outages.len() as u64, never_back: never_back as u64, figures, ..of }
+    FIGURES.into_iter().filter_map(spread).collect()
 }
 
 fn spread(values: &[f64]) -> Spread {
@@ -264,7 +301,7 @@ fn spread(values: &[f64]) -> Spread {
 
 #[cfg(test)]
 mod tests {
-    use record::results::{Trust, Verdict};
+    use record::results::{MemberOutage, Trust, Verdict};
     use record::rows::OutcomeSlot;
 
     use super::*;
@@ -324,13 +361,39 @@ mod tests {
         assert_eq!((all.faults[0].outage.as_ref().unwrap().failed, all.disturbances), (3, vec![]));
     }
 
+    fn baseline_s(fault: &Fault) -> Option<[f64; 2]> {
+        fault.outage.as_ref().unwrap().baseline_s
+    }
+
     #[test]
-    fn a_fault_during_another_ones_outage_has_no_baseline() {
+    fn a_fault_during_another_ones_outage_is_held_against_what_was_before_that() {
         let events = vec![begun(10.0, "oops", 1), begun(12.0, "oops", 2)];
         let faults = found(&evidence(&[(10.0, 15.0)], events), 40.0);
-        assert_eq!(back_s(&faults[0]), None);
+        assert_eq!((back_s(&faults[0]), back_s(&faults[1])), (None, Some(3.0)));
+        assert_eq!((baseline_s(&faults[0]), baseline_s(&faults[1])), (Some([2.0, 10.0]), Some([2.0, 10.0])));
         let second = faults[1].outage.as_ref().unwrap();
-        assert_eq!((second.baseline_per_s, second.back_to_baseline_s), (None, None));
+        assert_eq!((second.baseline_per_s, second.lost_operations), (Some(10_000.0), Some(30_000.0)));
+    }
+
+    #[test]
+    fn crashes_that_follow_closely_take_the_longest_undisturbed_part_before() {
+        // Back after half a second each time, and a second later service would settle: a baseline of 0.3 s is none.
+        let begins = [10.0, 11.8, 13.6, 20.0, 21.8];
+        let down = begins.map(|at_s| (at_s, at_s + 0.5));
+        let events = (1..).zip(begins).map(|(number, at_s)| begun(at_s, "oops", number)).collect();
+        let faults = found(&evidence(&down, events), 40.0);
+        assert!(faults.iter().all(|fault| back_s(fault) == Some(0.5)), "{faults:?}");
+        let taken: Vec<_> = faults.iter().map(|fault| baseline_s(fault).unwrap().map(f64::round)).collect();
+        assert_eq!(taken, [[2.0, 10.0], [2.0, 10.0], [2.0, 10.0], [15.0, 20.0], [2.0, 10.0]]);
+    }
+
+    #[test]
+    fn a_fault_before_anything_was_undisturbed_has_no_baseline() {
+        let events = vec![begun(2.2, "oops", 1), begun(6.0, "oops", 2), begun(25.0, "oops", 3)];
+        let faults = found(&evidence(&[(2.2, 3.0), (25.0, 26.0)], events), 40.0);
+        assert_eq!((baseline_s(&faults[0]), back_s(&faults[0])), (None, None));
+        assert_eq!(baseline_s(&faults[1]), None, "nobody knows whether service was back");
+        assert_eq!((baseline_s(&faults[2]), back_s(&faults[2])), (Some([16.0, 25.0]), Some(1.0)));
     }
 
     #[test]
@@ -401,6 +464,20 @@ mod tests {
         let back = &found[0].figures["back_to_baseline_s"];
         assert_eq!((back.min, back.p50, back.max), (Some(1.0), Some(2.0), Some(4.0)));
         assert!(!found[0].figures.contains_key("total_s"), "no occurrence has it");
+    }
+
+    #[test]
+    fn each_member_has_figures_of_its_own() {
+        let mut one = trial("a", Trust::Valid, seconds(2));
+        for (fault, failed) in one.faults.iter_mut().zip([7, 9]) {
+            let of =
+                |name: &str, failed| MemberOutage { name: name.into(), outage: Outage { failed, ..Outage::default() } };
+            fault.members = vec![of("n1", 0), of("n2", failed)];
+        }
+        let found = distributions(&[one]);
+        let failed = |name: &str| found[0].members[name]["failed"].clone();
+        assert_eq!((failed("n1").max, failed("n2").min, failed("n2").max), (Some(0.0), Some(7.0), Some(9.0)));
+        assert_eq!(found[0].figures["failed"].max, Some(2.0), "the sum over all is another figure");
     }
 
     #[test]

@@ -16,6 +16,7 @@ mod history;
 mod hosts;
 mod latency_series;
 mod load_window;
+mod members;
 mod metrics;
 mod operations;
 mod plausibility;

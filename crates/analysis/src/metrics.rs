@@ -165,6 +165,8 @@ mod tests {
             "faults.outage.failed",
             "faults.*.outage.back_to_baseline_s",
             "faults.*.outage.memory_released_bytes",
+            "faults.*.members.*.outage.total_s",
+            "members.*.disturbances.outage.failed",
             "hosts.load1_max",
             "hosts.*.load1_max",
             "attempt_results.*",
@@ -193,14 +195,15 @@ mod tests {
     fn put(value: &mut Value, steps: &[&str]) {
         let (Some(first), rest) = (steps.first(), steps.get(1..).unwrap_or_default()) else { return };
         let name = if *first == "*" { "any" } else { first };
-        let lists = ["faults", "hosts", "disturbances", "other_processes", "replicas", "said", "target_processes"];
+        let lists =
+            ["faults", "hosts", "disturbances", "members", "other_processes", "replicas", "said", "target_processes"];
         let list = lists.contains(first);
         let value = value.as_object_mut().unwrap().entry(name).or_insert(Value::Null);
         if list {
             let mut element = json!({ "name": "any" });
             put(&mut element, if rest.first() == Some(&"*") { &rest[1..] } else { rest });
             *value = json!([element]);
-        } else if *first == "measured_s" || first.ends_with("_ci95") {
+        } else if ["measured_s", "baseline_s"].contains(first) || first.ends_with("_ci95") {
             *value = json!([1.0, 1.0]);
         } else if rest.is_empty() {
             *value = json!(1);

@@ -7,7 +7,7 @@ use hdrhistogram::Histogram;
 use record::events::Outcome;
 use record::hlog::{Counted, HistogramCounts, Tag, Time};
 use record::results::{Operation, Outcomes, Quantiles};
-use record::rows::Attempts;
+use record::rows::{AgentCycles, Attempts};
 
 use crate::latency_series::{LatencySeries, MergedSeconds};
 use crate::stats::latency_seconds::LatencySeconds;
@@ -215,6 +215,12 @@ pub(crate) fn attempt_results(attempts: &[Attempts]) -> BTreeMap<String, u64> {
     results
 }
 
+/// Agents that finished no full cycle at `from_s` or later; `None` where nobody recorded what they did.
+pub(crate) fn agents_without_cycle(agents: Option<&[AgentCycles]>, from_s: f64) -> Option<u64> {
+    let without = |row: &&AgentCycles| row.last_cycle_s.is_none_or(|last_s| last_s < from_s);
+    agents.map(|agents| agents.iter().filter(without).count() as u64)
+}
+
 /// `100 × (failed + timeout) / (ok + failed + timeout + wrong)`.
 pub(crate) fn failed_pct(outcomes: &Outcomes) -> Option<f64> {
     let failed = outcomes.failed + outcomes.timeout;
@@ -312,6 +318,20 @@ mod tests {
         let save = &log.totals["save"];
         assert_eq!(save.outcomes().ok, 1_001);
         assert!((save.latency_us().unwrap().max.unwrap() - 5_000.0).abs() < 100.0);
+    }
+
+    #[test]
+    fn agents_without_a_cycle_are_counted_where_they_are_known() {
+        let row = |agent, last_cycle_s: Option<f64>| AgentCycles {
+            agent,
+            cycles: last_cycle_s.iter().len() as u64,
+            last_cycle_s,
+        };
+        let agents = [row(1, Some(0.5)), row(2, None), row(3, Some(4.0)), row(4, None)];
+        assert_eq!(agents_without_cycle(Some(&agents), f64::NEG_INFINITY), Some(2));
+        assert_eq!(agents_without_cycle(Some(&agents), 1.0), Some(3), "one only in the warm-up");
+        assert_eq!(agents_without_cycle(Some(&[]), 1.0), Some(0));
+        assert_eq!(agents_without_cycle(None, 1.0), None);
     }
 
     #[test]

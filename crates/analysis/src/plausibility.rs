@@ -8,7 +8,7 @@ use record::ReadError;
 use record::events::{Event, HistoryEntry};
 use record::folder::TrialFolder;
 use record::hlog::Counted;
-use record::rows::{Attempts, GeneratorSecond, Moment, OutcomeSlot, Sample};
+use record::rows::{AgentCycles, Attempts, GeneratorSecond, Moment, OutcomeSlot, Sample};
 
 use crate::evidence::Evidence;
 
@@ -75,9 +75,10 @@ pub(crate) fn interval(folder: &TrialFolder, reach: RecordedSpan, interval: &Cou
 /// Checks all records but the log of latencies and the samples.
 pub(crate) fn records(folder: &TrialFolder, reach: RecordedSpan, evidence: &Evidence) -> Result<(), ReadError> {
     for (path, slots) in [(folder.outcomes(), &evidence.slots), (folder.fine_outcomes(), &evidence.fine_slots)] {
-        let slot_s = slots.first().map_or(0.0, |slot| slot.slot_s);
-        rows(&path, slots, |row| slot(reach, slot_s, row))?;
+        self::slots(&path, reach, slots)?;
     }
+    let agents = evidence.agent_cycles.as_deref().unwrap_or_default();
+    rows(&folder.agents(), agents, |row| agent_cycles(reach, row))?;
     rows(&folder.attempts(), &evidence.attempts, |row| attempts(reach, row))?;
     rows(&folder.generator(), &evidence.generator, |row| generator(reach, row))?;
     rows(&folder.events(), &evidence.events, |Event { at_s, .. }| reach.time("at_s", *at_s))?;
@@ -110,6 +111,17 @@ fn rows<T>(path: &Path, rows: &[T], can: impl Fn(&T) -> Plausible) -> Result<(),
 
 fn content(path: &Path, reason: String) -> ReadError {
     ReadError::Content { path: path.to_path_buf(), reason }
+}
+
+/// Checks the rows of an `outcomes.csv`.
+pub(crate) fn slots(path: &Path, reach: RecordedSpan, slots: &[OutcomeSlot]) -> Result<(), ReadError> {
+    let slot_s = slots.first().map_or(0.0, |slot| slot.slot_s);
+    rows(path, slots, |row| slot(reach, slot_s, row))
+}
+
+fn agent_cycles(reach: RecordedSpan, row: &AgentCycles) -> Plausible {
+    row.last_cycle_s.map_or(Ok(()), |at_s| reach.time("last_cycle_s", at_s))?;
+    count("cycles", row.cycles)
 }
 
 fn slot(reach: RecordedSpan, slot_s: f64, row: &OutcomeSlot) -> Plausible {

@@ -177,6 +177,7 @@ impl SyntheticLoad {
             at_s,
             healed_s: None,
             baseline_from_s: Some(0.0),
+            earlier_baseline_s: None,
             until_s,
             counted_until_s: until_s,
             timeout_s: 1.0,

@@ -9,11 +9,11 @@ use record::results::{Emulated, Quantiles, Said, Throughput, Trial, WithWarmup};
 use crate::audit::consistency;
 use crate::evidence::Evidence;
 use crate::load_window::LoadWindow;
-use crate::operations::{OperationTotals, attempt_results, failed_pct, operations};
+use crate::operations::{OperationTotals, agents_without_cycle, attempt_results, failed_pct, operations};
 use crate::stats::effective_samples::sure;
 use crate::stats::timeline::Timeline;
 use crate::verdict::{self, RuleFinding};
-use crate::{Error, cost, faults, generator, hosts};
+use crate::{Error, cost, faults, generator, hosts, members};
 
 /// How sure throughput is, is told from bins of this length, seconds.
 const BIN_S: f64 = 0.1;
@@ -47,6 +47,9 @@ pub(crate) fn judged(
     evidence.read_samples(folder, window.as_ref())?;
     evidence.read_log(planned, folder, window.as_ref().map_or(0.0, LoadWindow::latency_from_s))?;
     let mut trial = measured(planned, evidence, timeline.as_ref(), window.as_ref());
+    if let Some(window) = &window {
+        members::add(&mut trial, planned, folder, evidence, window)?;
+    }
     trial.steady = steady;
     trial.emulated = emulated(&planned.lab, &trial);
     cost::charge(&mut trial, &planned.lab, &evidence.sampled, window.as_ref());
@@ -95,6 +98,9 @@ fn measured(
         failed_pct: failed_pct(&outcomes),
         outcomes,
         cycles,
+        agents_without_cycle: agents_without_cycle(evidence.agent_cycles.as_deref(), f64::NEG_INFINITY),
+        agents_without_measured_cycle: measured_s
+            .and_then(|(from_s, _)| agents_without_cycle(evidence.agent_cycles.as_deref(), from_s)),
         wrong_per_1000_cycles: consistency
             .wrong
             .zip(consistency.cycles)

@@ -41,6 +41,16 @@ pub enum RecordingEvent {
     Notice(String),
 }
 
+/// What is to be recorded of a load.
+pub struct RecordedLoad<'a> {
+    /// The members that clients go to, in the order of the services.
+    pub members: &'a [String],
+    /// The audited keys.
+    pub keys: SampledKeys,
+    /// Its length.
+    pub load_s: f64,
+}
+
 /// Where the live parts send what they measured.
 pub struct RecordSenders {
     /// For the load.
@@ -61,12 +71,13 @@ impl Recording {
         folder: &TrialFolder,
         clock: Clock,
         before: &[HistoryEntry],
-        keys: SampledKeys,
-        load_s: f64,
+        load: &RecordedLoad<'_>,
         heard: Sender<RecordingEvent>,
     ) -> Result<(Self, RecordSenders), Error> {
+        let load_s = load.load_s;
         let mut recorder = Recorder::create(folder, clock, load_s)?;
-        recorder.audit_only(keys);
+        recorder.record_members(folder, load.members, load_s)?;
+        recorder.audit_only(load.keys);
         recorder.history(before)?;
         let rows = rows::CsvWriter::create(&folder.samples()).map_err(Error::Record)?;
         let (intervals, from_load) = sync_channel(PENDING);

@@ -23,7 +23,7 @@ use crate::conductor::{Action, Conductor, Input};
 use crate::playing::Run;
 use crate::progress::{Interrupts, Observer, ProgressEvent};
 use crate::read_back::{ReadBackResult, read_back, read_replicas};
-use crate::recording::{EventLog, Recording, RecordingEvent};
+use crate::recording::{EventLog, RecordedLoad, Recording, RecordingEvent};
 use crate::schedule::Occurrence;
 use crate::weight::{DiskWatch, audits_one_in};
 
@@ -403,7 +403,9 @@ impl TrialShell<'_> {
             self.note(Instant::now(), What::Notice { text });
         }
         let keys = SampledKeys::of(one_in, self.trial.seed);
-        let (recording, sinks) = Recording::begin(&self.folder, clock, &before, keys, load_s, self.heard_in.clone())?;
+        let members = self.site.as_ref().map(|site| site.members_but(&self.down)).unwrap_or_default();
+        let load = RecordedLoad { members: &members, keys, load_s };
+        let (recording, sinks) = Recording::begin(&self.folder, clock, &before, &load, self.heard_in.clone())?;
         self.recording = Some(recording);
         let watched = self.site.as_ref().map(Deployment::watched).unwrap_or_default();
         let probes = self.probes.insert(Probes::start(watched.clone(), clock, sinks.samples)?);

@@ -49,7 +49,8 @@ fn of_trial(trial: &Trial) -> f64 {
     let samples = SAMPLE * ROWS * (trial.lab.hosts.len() as f64 + 1.0);
     let threads = f64::from(load.threads.unwrap_or(1));
     let each_second = log + samples + GENERATOR * threads + ATTEMPT * operations;
-    each_second * length_s + OUTCOME * outcome_rows(load, per_s) + AUDITED * audited(load).min(MOST_AUDITED)
+    let outcomes = OUTCOME * outcome_rows(load, per_s, trial.lab.hosts.len());
+    each_second * length_s + outcomes + AUDITED * audited(load).min(MOST_AUDITED)
 }
 
 /// Of so many audited keys one is recorded.
@@ -57,12 +58,13 @@ pub(crate) fn audits_one_in(load: &Load) -> u64 {
     (audited(load) / MOST_AUDITED).ceil().max(1.0) as u64
 }
 
-/// In calm loads; faults and failures add to them.
-fn outcome_rows(load: &Load, per_s: Option<f64>) -> f64 {
+/// In calm loads, of all members together and of each where there are `members`; faults and failures add to them.
+fn outcome_rows(load: &Load, per_s: Option<f64>, members: usize) -> f64 {
     let [_, wide_us] = load::recorder::widths_us(load.time_s);
     let slots_per_s = 1e6 / wide_us as f64;
     // No more slots are filled than operations end.
-    per_s.map_or(slots_per_s, |per_s| per_s.min(slots_per_s)) * load.time_s
+    let rows = |files: f64| per_s.map_or(files * slots_per_s, |per_s| per_s.min(files * slots_per_s)) * load.time_s;
+    rows(1.0) + if members > 1 { rows(members as f64) } else { 0.0 }
 }
 
 fn audited(load: &Load) -> f64 {

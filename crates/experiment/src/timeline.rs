@@ -3,13 +3,26 @@
 
 use std::fmt::Write as _;
 
-use text::of_json;
+use text::{hanging, of_json};
 
 use crate::duration::show;
 use crate::plan::{Exercise, Fault, Find, Plan, Trial, Warmup, When};
 use crate::search;
 
 mod listing;
+mod room;
+
+/// What a plan's faults leave no room to measure; each once.
+#[must_use]
+pub fn notes(plan: &Plan) -> Vec<String> {
+    let mut notes: Vec<String> = Vec::new();
+    for note in plan.possible().iter().flat_map(room::notes) {
+        if !notes.contains(&note) {
+            notes.push(note);
+        }
+    }
+    notes
+}
 
 /// The plan, for a person; ends with a newline.
 #[must_use]
@@ -79,6 +92,9 @@ impl SameTimes<'_> {
     }
 }
 
+/// Characters of a note.
+const WIDTH: usize = 108;
+
 /// Characters of a bar.
 const BAR: usize = 60;
 
@@ -91,6 +107,9 @@ fn clock_lines(trial: &Trial) -> Vec<String> {
     }
     lines.extend(trial.faults.iter().map(|fault| format!("fault    {}", fault_line(fault))));
     lines.extend(trial.steps.iter().map(|step| format!("step     {}", step_line(step))));
+    for note in room::notes(trial) {
+        lines.extend(hanging(&note, "note     ", "         ", WIDTH).lines().map(str::to_owned));
+    }
     lines
 }
 

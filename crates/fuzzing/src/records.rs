@@ -11,7 +11,7 @@ use experiment::plan::Plan;
 use record::environment::Environment;
 use record::events::{HistoryEntry, RunEnding};
 use record::results::Results;
-use record::rows::{self, Attempts, GeneratorSecond, Metric, OutcomeSlot, Sample};
+use record::rows::{self, AgentCycles, Attempts, GeneratorSecond, Metric, OutcomeSlot, Sample};
 use record::{ReadError, Records, checked_file, hlog, lines, replicas};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -22,6 +22,7 @@ type ReadRecord = fn(&RecordFile, &[u8]);
 /// By the letter that an input begins with.
 const FILES: &[(u8, ReadRecord)] = &[
     (b'a', |place, bytes| table(place, bytes, rows::read::<Attempts>)),
+    (b'c', |place, bytes| table(place, bytes, rows::read::<AgentCycles>)),
     (b'd', |place, bytes| written_whole::<RunEnding>(place, bytes)),
     (b'e', |place, bytes| growing(place, bytes, lines::read_events)),
     (b'g', |place, bytes| table(place, bytes, rows::read::<GeneratorSecond>)),

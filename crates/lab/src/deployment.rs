@@ -112,9 +112,22 @@ impl Deployment {
     /// The same without those on these hosts: where clients go who know that these are down. All of them if none is left.
     #[must_use]
     pub fn services_but(&self, down: &[String]) -> Vec<String> {
-        let up = self.posts.iter().filter(|post| !down.iter().any(|host| host == self.hosts[post.host].name()));
-        let services: Vec<String> = up.filter_map(|post| post.service.clone()).collect();
+        let services: Vec<String> = self.serving(down).filter_map(|post| post.service.clone()).collect();
         if services.is_empty() { self.services.clone() } else { services }
+    }
+
+    /// The hosts of these, in the same order; none where clients go to a URL.
+    #[must_use]
+    pub fn members_but(&self, down: &[String]) -> Vec<String> {
+        let names = |down| self.serving(down).map(|post| self.hosts[post.host].name().to_owned()).collect::<Vec<_>>();
+        let up = names(down);
+        if up.is_empty() { names(&[]) } else { up }
+    }
+
+    /// What serves on hosts other than these.
+    fn serving(&self, down: &[String]) -> impl Iterator<Item = &ProcessSlot> {
+        let is_down = move |post: &ProcessSlot| down.iter().any(|host| host == self.hosts[post.host].name());
+        self.posts.iter().filter(move |post| post.service.is_some() && !is_down(post))
     }
 
     /// The first of them.

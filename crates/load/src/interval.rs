@@ -7,7 +7,7 @@ use hdrhistogram::Histogram;
 use record::clock::Clock;
 use record::events::{HistoryEntry, Outcome};
 use record::hlog::Time;
-use record::rows::GeneratorSecond;
+use record::rows::{AgentCycles, GeneratorSecond};
 
 use crate::schedules::Due;
 
@@ -33,9 +33,12 @@ pub struct ThreadInterval {
     pub end_s: f64,
     /// Length of an outcome slot, seconds.
     pub slot_s: f64,
+    /// Services that agents go to, in the order of the load's.
+    pub services: u32,
     /// Number of the first slot, which starts at `first_slot × slot_s`.
     pub first_slot: u64,
-    /// What ended in each slot. The first and the last may be shared with the intervals before and after.
+    /// What ended in each slot at each service: first those of the first slot. The first slot and the last may be shared with the
+    /// intervals before and after.
     pub slots: Vec<SlotCounts>,
     /// Attempts that ended.
     pub attempts: Vec<AttemptCount>,
@@ -45,6 +48,8 @@ pub struct ThreadInterval {
     pub history: Vec<HistoryEntry>,
     /// What a reader must know.
     pub notices: Vec<String>,
+    /// Of each agent of the thread, with its last interval.
+    pub agent_cycles: Vec<AgentCycles>,
     /// Times of the operations that ended.
     pub sheet: HistogramSet,
 }

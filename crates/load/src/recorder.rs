@@ -10,7 +10,7 @@ use record::events::HistoryEntry;
 use record::folder::TrialFolder;
 use record::hlog::{self, Tag};
 use record::lines;
-use record::rows::{self, Attempts, GeneratorSecond, OutcomeSlot};
+use record::rows::{self, AgentCycles, Attempts, GeneratorSecond, OutcomeSlot};
 
 use crate::Error;
 use crate::interval::{HistogramSet, SlotCounts, ThreadInterval};
@@ -18,21 +18,24 @@ use crate::interval::{HistogramSet, SlotCounts, ThreadInterval};
 /// An interval shorter than this in which nothing happened is a rounding error, not a second of the generator.
 const NOTHING_S: f64 = 0.001;
 
-/// Writes `load.hlog`, `outcomes.csv`, `attempts.csv`, `generator.csv` and `history.jsonl` of a trial. After each second that all
+/// Writes `load.hlog`, `outcomes.csv`, `attempts.csv`, `generator.csv` and `history.jsonl` of a trial, `outcomes.csv` of each member, and at
+/// the end `agents.csv`. After each second that all
 /// threads have handed over, everything is with the kernel: a SIGKILL loses at most what is younger.
 pub struct Recorder {
     clock: Clock,
     histograms: hlog::HlogWriter,
-    outcomes: OutcomeWriter,
+    outcomes: OutcomeRecord,
+    /// The same of each service, in their order; none where there is one.
+    members: Vec<OutcomeRecord>,
     attempts: rows::CsvWriter<Attempts>,
     generator: rows::CsvWriter<GeneratorSecond>,
     history: lines::JsonLinesWriter<HistoryEntry>,
     keys: SampledKeys,
+    /// Of the threads that have ended.
+    agent_cycles: Vec<AgentCycles>,
     paths: Paths,
     /// Seconds that not all threads have handed over, by their number.
     pending: BTreeMap<u64, PartialSecond>,
-    /// Slots that may still grow, by their number.
-    slots: BTreeMap<u64, SlotCounts>,
     slot_s: f64,
     /// For each thread: all seconds before this one are here.
     through: Vec<u64>,
@@ -40,10 +43,10 @@ pub struct Recorder {
 
 struct Paths {
     histograms: PathBuf,
-    outcomes: PathBuf,
     attempts: PathBuf,
     generator: PathBuf,
     history: PathBuf,
+    agents: PathBuf,
 }
 
 /// Which keys are audited, where there are too many for all of them: by their names and the trial's seed alone, so that a key is with all its
@@ -104,26 +107,41 @@ impl Recorder {
     pub fn create(folder: &TrialFolder, clock: Clock, load_s: f64) -> Result<Self, Error> {
         let paths = Paths {
             histograms: folder.load_hlog(),
-            outcomes: folder.outcomes(),
             attempts: folder.attempts(),
             generator: folder.generator(),
             history: folder.history(),
+            agents: folder.agents(),
         };
         Ok(Self {
             clock,
             histograms: hlog::HlogWriter::create(&paths.histograms, clock.unix_s()).map_err(disk(&paths.histograms))?,
-            outcomes: OutcomeWriter::create(&paths.outcomes, folder.fine_outcomes(), load_s)
-                .map_err(disk(&paths.outcomes))?,
+            outcomes: OutcomeRecord::create(folder, load_s)?,
+            members: Vec::new(),
             attempts: rows::CsvWriter::create(&paths.attempts).map_err(disk(&paths.attempts))?,
             generator: rows::CsvWriter::create(&paths.generator).map_err(disk(&paths.generator))?,
             keys: SampledKeys::default(),
+            agent_cycles: Vec::new(),
             history: lines::JsonLinesWriter::create(&paths.history).map_err(disk(&paths.history))?,
             paths,
             pending: BTreeMap::new(),
-            slots: BTreeMap::new(),
             slot_s: 1.0,
             through: Vec::new(),
         })
+    }
+
+    /// What ends at each service is recorded apart, under the names of their members: where there are several.
+    ///
+    /// # Errors
+    /// If a file cannot be created.
+    pub fn record_members(&mut self, folder: &TrialFolder, names: &[String], load_s: f64) -> Result<(), Error> {
+        if names.len() > 1 {
+            let create = |name: &String| {
+                let member = folder.create_member(name).map_err(disk(folder.member(name).path()))?;
+                OutcomeRecord::create(&member, load_s)
+            };
+            self.members = names.iter().map(create).collect::<Result<_, _>>()?;
+        }
+        Ok(())
     }
 
     /// From here on only these keys are audited.
@@ -162,10 +180,11 @@ impl Recorder {
             *through = if interval.is_last { u64::MAX } else { second + 1 };
         }
         self.slot_s = interval.slot_s;
-        for (number, counts) in (interval.first_slot..).zip(&interval.slots) {
-            if *counts != SlotCounts::default() {
-                self.slots.entry(number).or_default().add(counts);
-            }
+        self.agent_cycles.append(&mut interval.agent_cycles);
+        for (number, services) in (interval.first_slot..).zip(interval.slots.chunks(interval.services.max(1) as usize))
+        {
+            services.iter().for_each(|counts| self.outcomes.count(number, counts));
+            self.members.iter_mut().zip(services).for_each(|(member, counts)| member.count(number, counts));
         }
         self.pending.entry(second).or_default().add(interval);
         let complete = self.through.iter().copied().min().unwrap_or(0);
@@ -177,7 +196,19 @@ impl Recorder {
     /// # Errors
     /// If a file cannot be written.
     pub fn finish(mut self) -> Result<(), Error> {
-        self.write_before(u64::MAX)
+        self.write_before(u64::MAX)?;
+        self.write_agents().map_err(disk(&self.paths.agents))
+    }
+
+    /// Of a load that did not end in order it is not known what its agents did.
+    fn write_agents(&mut self) -> io::Result<()> {
+        if self.through.is_empty() || self.through.iter().any(|through| *through != u64::MAX) {
+            return Ok(());
+        }
+        self.agent_cycles.sort_unstable_by_key(|row| row.agent);
+        let mut rows = rows::CsvWriter::create(&self.paths.agents)?;
+        self.agent_cycles.iter().try_for_each(|row| rows.write(row))?;
+        rows.flush()
     }
 
     fn write_before(&mut self, complete: u64) -> Result<(), Error> {
@@ -187,7 +218,9 @@ impl Recorder {
             let second = entry.remove();
             self.write(second)?;
         }
-        self.write_slots(complete)?;
+        for outcomes in std::iter::once(&mut self.outcomes).chain(&mut self.members) {
+            outcomes.write_before(complete, self.slot_s)?;
+        }
         self.histograms.flush().map_err(disk(&self.paths.histograms))?;
         self.attempts.flush().map_err(disk(&self.paths.attempts))?;
         self.generator.flush().map_err(disk(&self.paths.generator))?;
@@ -211,29 +244,53 @@ impl Recorder {
         Ok(())
     }
 
-    /// Writes the slots that end before second `complete` begins.
-    fn write_slots(&mut self, complete: u64) -> Result<(), Error> {
-        while let Some(entry) = self.slots.first_entry() {
-            // The end of a slot on a second's boundary must not depend on rounding.
-            let ends_s = (*entry.key() + 1) as f64 * self.slot_s;
-            if ends_s > complete as f64 + self.slot_s * 1e-6 {
-                break;
-            }
-            let (number, counts) = entry.remove_entry();
-            self.outcomes.add(number, self.slot_s, counts).map_err(disk(&self.paths.outcomes))?;
-        }
-        self.outcomes.complete(complete, self.slot_s).map_err(disk(&self.paths.outcomes))
-    }
-
     /// A fault begins or ends then, seconds since load start: what ends around it is written closely.
     pub fn look_closely(&mut self, at_s: f64) {
-        self.outcomes.look_closely(at_s);
+        for outcomes in std::iter::once(&mut self.outcomes).chain(&mut self.members) {
+            outcomes.writer.look_closely(at_s);
+        }
     }
 }
 
 impl std::fmt::Debug for Recorder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Recorder").field("pending", &self.pending.len()).finish_non_exhaustive()
+    }
+}
+
+/// What ended in each slot, anywhere or at one member.
+struct OutcomeRecord {
+    path: PathBuf,
+    writer: OutcomeWriter,
+    /// Slots that may still grow, by their number.
+    slots: BTreeMap<u64, SlotCounts>,
+}
+
+impl OutcomeRecord {
+    fn create(folder: &TrialFolder, load_s: f64) -> Result<Self, Error> {
+        let path = folder.outcomes();
+        let writer = OutcomeWriter::create(&path, folder.fine_outcomes(), load_s).map_err(disk(&path))?;
+        Ok(Self { path, writer, slots: BTreeMap::new() })
+    }
+
+    fn count(&mut self, number: u64, counts: &SlotCounts) {
+        if *counts != SlotCounts::default() {
+            self.slots.entry(number).or_default().add(counts);
+        }
+    }
+
+    /// Writes the slots that end before second `complete` begins.
+    fn write_before(&mut self, complete: u64, slot_s: f64) -> Result<(), Error> {
+        while let Some(entry) = self.slots.first_entry() {
+            // The end of a slot on a second's boundary must not depend on rounding.
+            let ends_s = (*entry.key() + 1) as f64 * slot_s;
+            if ends_s > complete as f64 + slot_s * 1e-6 {
+                break;
+            }
+            let (number, counts) = entry.remove_entry();
+            self.writer.add(number, slot_s, counts).map_err(disk(&self.path))?;
+        }
+        self.writer.complete(complete, slot_s).map_err(disk(&self.path))
     }
 }
 

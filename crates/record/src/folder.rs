@@ -60,6 +60,8 @@ names!(TrialFolder {
     metrics = "metrics.csv",
     /// A row per generator thread and second.
     generator = "generator.csv",
+    /// A row per agent, written when the load has ended; missing where an older version wrote.
+    agents = "agents.csv",
     /// A row per operation, result and second, counting attempts.
     attempts = "attempts.csv",
     /// A row per time slot of a few milliseconds in which anything ended.
@@ -74,6 +76,8 @@ names!(TrialFolder {
     replicas = "replicas.jsonl",
     /// Standard output and error of every process.
     logs = "logs",
+    /// A folder for each member that clients went to; missing if all went to the same address.
+    members = "members",
 });
 
 impl RunFolder {
@@ -290,6 +294,44 @@ impl TrialFolder {
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.0
+    }
+
+    /// The folder of a member. Of a trial's files it has `outcomes.csv` and `outcomes-fine.csv`: what ended at that member.
+    #[must_use]
+    pub fn member(&self, name: &str) -> Self {
+        Self(self.members().join(name))
+    }
+
+    /// Names of the members that have a folder, `n2` before `n10`; empty if there is none.
+    ///
+    /// # Errors
+    /// If they cannot be listed.
+    pub fn member_names(&self) -> Result<Vec<String>, ReadError> {
+        let path = self.members();
+        let listed = || fs::read_dir(&path)?.map(|entry| Ok(entry?.file_name())).collect::<io::Result<Vec<_>>>();
+        let names = match listed() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+            listed => listed.map_err(|source| ReadError::Io { path: path.clone(), source })?,
+        };
+        let mut names: Vec<String> = names.into_iter().filter_map(|name| name.into_string().ok()).collect();
+        names.sort_by(|one, other| (one.len(), one).cmp(&(other.len(), other)));
+        Ok(names)
+    }
+
+    /// Makes the folder of a member.
+    ///
+    /// # Errors
+    /// If it cannot be made; `InvalidInput` if that is no name of a folder.
+    pub fn create_member(&self, name: &str) -> io::Result<Self> {
+        if !is_folder_name(name) {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("`{name}` is no name of a member")));
+        }
+        if !self.members().is_dir() {
+            private::create_folder(&self.members())?;
+        }
+        let folder = self.member(name);
+        private::create_folder(folder.path())?;
+        Ok(folder)
     }
 }
 

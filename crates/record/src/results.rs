@@ -90,6 +90,11 @@ pub struct Trial {
     pub failed_pct: Option<f64>,
     /// Full cycles over the whole load: each operation of them was answered, be it wrong. Null where nobody counted them.
     pub cycles: Option<u64>,
+    /// Agents that began to work and finished no full cycle in the whole load, drain included: not even their first one. Null where
+    /// that was not recorded.
+    pub agents_without_cycle: Option<u64>,
+    /// The same of `measured_s` and the drain alone: agents that finished no cycle after the warm-up.
+    pub agents_without_measured_cycle: Option<u64>,
     /// Wrong answers for 1,000 cycles, full or not; null without expectations, or without a cycle.
     pub wrong_per_1000_cycles: Option<f64>,
     /// Attempts in all; more than operations when calls were retried.
@@ -108,6 +113,8 @@ pub struct Trial {
     pub faults: Vec<Fault>,
     /// Outages that no fault explains, in time order.
     pub disturbances: Vec<Disturbance>,
+    /// Each member that clients went to, in the order of their names; empty where all went to the same address.
+    pub members: Vec<MemberFigures>,
     /// What the target's processes wrote that its `[log]` calls notable, in the order of the first time.
     pub said: Vec<Said>,
     /// What the checks found.
@@ -383,15 +390,48 @@ pub struct Fault {
     pub colour: String,
     /// What clients felt of it; null without load.
     pub outage: Option<Outage>,
+    /// What the clients of each member felt of it, as far as that was recorded; empty where all clients went to the same address.
+    pub members: Vec<MemberOutage>,
+}
+
+/// What the clients of one member felt of a fault.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct MemberOutage {
+    /// The member.
+    pub name: String,
+    /// From this member's own counts, against its own baseline. Latency is not recorded by member, nor is memory here.
+    pub outage: Outage,
+}
+
+/// A member, by what its clients saw.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct MemberFigures {
+    /// Name of its host.
+    pub name: String,
+    /// `ok` operations per second over `measured_s`.
+    pub operations_per_s: Option<f64>,
+    /// Operations that ended `ok` over the whole load.
+    pub ok: u64,
+    /// … `failed` or `timeout`.
+    pub failed: u64,
+    /// … `wrong`.
+    pub wrong: u64,
+    /// Outages of its clients that no fault explains, in time order, whether the sum over all members shows them or not.
+    pub disturbances: Vec<Disturbance>,
 }
 
 /// What clients felt of a fault, or of a disturbance. Times are seconds after it began, to the slot of `outcomes.csv`. Where there are several
-/// members, all figures are over all of them. `docs/outages.md` draws each figure.
+/// members, the figures are over all of them, but for a [`MemberOutage`]. `docs/outages.md` draws each figure.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Outage {
     /// `ok` per second before the fault.
     pub baseline_per_s: Option<f64>,
+    /// The part of the load that this is taken from, seconds since load start: up to 10 s that end with the fault, or where service was not
+    /// undisturbed for half a second there, the longest undisturbed part before.
+    pub baseline_s: Option<[f64; 2]>,
     /// 95 % interval of it, from the spread of its batches.
     pub baseline_ci95: Option<[f64; 2]>,
     /// Half the spread (interquartile range / 2) of the baseline over windows of 100 ms.
@@ -456,6 +496,8 @@ pub struct OutageDistribution {
     pub never_back: u64,
     /// By figure: `first_ok_s`, `back_to_baseline_s`, `failed`, `lost_operations`, …; only those that any occurrence has.
     pub figures: BTreeMap<String, Spread>,
+    /// The same of the clients of each member, by its name; empty where all clients went to the same address.
+    pub members: BTreeMap<String, BTreeMap<String, Spread>>,
 }
 
 /// Quantiles of a figure over occurrences. One that too few of them support is null. A time that was not over when it could no

@@ -142,6 +142,18 @@ pub struct GeneratorSecond {
     pub due: Option<u64>,
 }
 
+/// `agents.csv`: an agent that began to work, as it was when the load had ended.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct AgentCycles {
+    /// Its number, from 1.
+    pub agent: u32,
+    /// Full cycles that it finished.
+    pub cycles: u64,
+    /// When it finished the last of them, seconds since load start; empty: it finished none.
+    pub last_cycle_s: Option<f64>,
+}
+
 /// `attempts.csv`: attempts that ended in a second, by operation and result.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Attempts {

@@ -3,6 +3,7 @@
 mod generator;
 mod hosts;
 mod latency;
+mod members;
 mod outcomes;
 mod zoom;
 
@@ -40,7 +41,7 @@ pub struct TrialView<'a> {
 
 /// In page order.
 pub const CHARTS: &[TrialChart] =
-    &[outcomes::draw, zoom::draw, latency::draw, hosts::lanes, hosts::each, generator::draw];
+    &[outcomes::draw, members::draw, zoom::draw, latency::draw, hosts::lanes, hosts::each, generator::draw];
 
 /// Charts of a trial, in the order of the list.
 pub fn of_trial(kinds: &[TrialChart], view: &TrialView) -> Vec<Chart> {

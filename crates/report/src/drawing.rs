@@ -256,6 +256,26 @@ mod tests {
     }
 
     #[test]
+    fn an_axis_of_percentages_ends_at_100() {
+        let ends = |unit: PanelUnit, largest: f64, height: f64| {
+            let line = ChartLine {
+                name: String::new(),
+                ink: Ink::One,
+                shape: LineStyle::Stacked,
+                points: vec![(0.0, Some(1.0)), (2.0, Some(largest))],
+            };
+            let panel = Panel::linear("", unit, height, vec![line]);
+            super::render::upright(&panel, 0.0, height).0.to
+        };
+        for height in [30.0, 60.0, 80.0, 120.0, 180.0] {
+            assert_eq!(ends(PanelUnit::Percent, 100.4, height), 100.0, "a sample is a little off");
+            assert_eq!(ends(PanelUnit::Percent, 100.0, height), 100.0);
+            assert!(ends(PanelUnit::Plain, 100.4, height) > 100.4);
+        }
+        assert_eq!(ends(PanelUnit::Percent, 30.0, 60.0), ends(PanelUnit::Plain, 30.0, 60.0), "below that it is free");
+    }
+
+    #[test]
     fn what_turns_letters_round_is_shown() {
         let turned = "ok\u{202e}drow\u{2066}";
         assert_eq!(escaped(turned), "ok[U+202E]drow[U+2066]");

@@ -380,6 +380,7 @@ pub fn distribution(variant: Option<&str>, point: &BTreeMap<String, Value>, coun
         count,
         never_back: 0,
         figures: BTreeMap::from([("back_to_baseline_s".to_owned(), spread)]),
+        members: BTreeMap::new(),
     }
 }
 
@@ -425,6 +426,7 @@ pub fn series(trial: &Trial, seconds: u32) -> TrialSeries {
         trial: trial.id.clone(),
         outcomes: outcomes(seconds, fault_s, &mut noise),
         fine_outcomes: Vec::new(),
+        members: Vec::new(),
         latency: latency(seconds, fault_s, &mut noise),
         samples: samples(seconds, fault_s, &mut noise),
         generator: generator(seconds, &mut noise),

@@ -21,7 +21,7 @@ use record::results::Results;
 
 pub use page::contents::{ListedRun, contents};
 pub use page::page;
-pub use series::TrialSeries;
+pub use series::{MemberSeries, TrialSeries};
 
 /// Why there is no page.
 #[derive(Debug, thiserror::Error)]

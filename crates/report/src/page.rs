@@ -51,6 +51,7 @@ const PAGE: &[Part] = &[
     Part::Table(comparison::comparison),
     Part::Bars(run_charts::comparison),
     Part::Table(outages::outages),
+    Part::Table(outages::members),
     Part::Table(operations::attempts),
     Part::Table(verdicts::consistency),
     Part::Table(verdicts::claims),
@@ -392,6 +393,8 @@ fn of_one(group: &Group, input: &ReportInput) -> Vec<HeadlineFigure> {
     let of = checked.map_or_else(String::new, |checked| format!("of {} checked", checked.text(count)));
     let wrong = group.spread(|trial| trial.consistency.wrong.map(|wrong| wrong as f64));
     let wrong = wrong.filter(|wrong| wrong.most > 0.0 || lost.is_none());
+    let idle = group.spread(|trial| trial.agents_without_cycle.map(|agents| agents as f64));
+    let idle = idle.filter(|idle| idle.most > 0.0);
     let diverged = group.spread(|trial| trial.consistency.diverged_keys.map(|keys| keys as f64));
     let figures = [
         rate,
@@ -401,6 +404,7 @@ fn of_one(group: &Group, input: &ReportInput) -> Vec<HeadlineFigure> {
         back,
         loss("lost writes", lost, of),
         loss("wrong answers", wrong, String::new()),
+        loss("agents without a cycle", idle, String::new()),
         loss("diverged keys", diverged, String::new()),
         cost(group, input),
     ];

@@ -188,6 +188,10 @@ fn panel(limit: &Requirement, line: &SafeLoad) -> Panel {
     if positive && limit.metric.contains("_us") {
         panel.spacing = Spacing::Log;
     }
+    // Delays are summed over threads, and an error has no end.
+    if ["run_delay_pct", "throttled_pct", "error_pct"].iter().any(|sum| limit.metric.contains(sum)) {
+        panel.at_most_to = None;
+    }
     panel.levels = levels(&limit.range, panel.unit);
     panel
 }

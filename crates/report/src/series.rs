@@ -10,6 +10,9 @@ use record::rows::{self, GeneratorSecond, OutcomeSlot, Sample};
 
 use crate::Error;
 
+/// Counts of members are kept in steps of this, the shortest that their lanes are drawn in, seconds.
+const STEP_S: f64 = 0.2;
+
 /// The records of a trial that charts are drawn from.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct TrialSeries {
@@ -19,6 +22,8 @@ pub struct TrialSeries {
     pub outcomes: Vec<OutcomeSlot>,
     /// Of a long trial, narrower slots of a part of it.
     pub fine_outcomes: Vec<OutcomeSlot>,
+    /// What ended at each member; empty where all clients went to the same address.
+    pub members: Vec<MemberSeries>,
     /// Latency of `ok` operations, each second, all operations together.
     pub latency: Vec<LatencySecond>,
     /// Hosts and processes.
@@ -29,6 +34,15 @@ pub struct TrialSeries {
     pub events: Vec<Event>,
     /// Names of the record files whose last line was cut off.
     pub torn: Vec<&'static str>,
+}
+
+/// What ended at a member.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct MemberSeries {
+    /// Its name.
+    pub name: String,
+    /// In steps of 0.2 s, or as wide as they were recorded.
+    pub outcomes: Vec<OutcomeSlot>,
 }
 
 impl TrialSeries {
@@ -74,6 +88,7 @@ impl TrialSeries {
 pub fn read_series(trial: &TrialFolder, latency: &LatencySeries) -> Result<TrialSeries, Error> {
     let outcomes = rows::read::<OutcomeSlot>(&trial.outcomes())?;
     let fine_outcomes = rows::read::<OutcomeSlot>(&trial.fine_outcomes())?;
+    let (members, members_torn) = read_members(trial)?;
     let generator = rows::read::<GeneratorSecond>(&trial.generator())?;
     let ends_s = [outcomes.items.last().map(|slot| slot.at_s), generator.items.last().map(|second| second.at_s)];
     let mut samples = Samples::of(ends_s.into_iter().flatten().fold(0.0, f64::max));
@@ -83,6 +98,7 @@ pub fn read_series(trial: &TrialFolder, latency: &LatencySeries) -> Result<Trial
         (latency.torn, "load.hlog"),
         (outcomes.torn, "outcomes.csv"),
         (fine_outcomes.torn, "outcomes-fine.csv"),
+        (members_torn, "outcomes.csv of a member"),
         (samples_torn, "samples.csv"),
         (generator.torn, "generator.csv"),
         (events.torn, "events.jsonl"),
@@ -91,12 +107,35 @@ pub fn read_series(trial: &TrialFolder, latency: &LatencySeries) -> Result<Trial
         trial: trial.path().file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default(),
         outcomes: outcomes.items,
         fine_outcomes: fine_outcomes.items,
+        members,
         latency: latency.seconds.clone(),
         samples: samples.ended(),
         generator: generator.items,
         events: events.items,
         torn: torn.into_iter().filter(|(torn, _)| *torn).map(|(_, name)| name).collect(),
     })
+}
+
+/// Those of each member, and whether one was cut off.
+fn read_members(trial: &TrialFolder) -> Result<(Vec<MemberSeries>, bool), Error> {
+    let (mut members, mut torn) = (Vec::new(), false);
+    for name in trial.member_names()? {
+        let mut outcomes: Vec<OutcomeSlot> = Vec::new();
+        torn |= rows::visit(&trial.member(&name).outcomes(), |row: OutcomeSlot| {
+            let at_s = (row.at_s / STEP_S + 1e-6).floor() * STEP_S;
+            match outcomes.last_mut().filter(|last| last.at_s == at_s) {
+                Some(last) => {
+                    last.ok = last.ok.saturating_add(row.ok);
+                    last.failed = last.failed.saturating_add(row.failed);
+                    last.timeout = last.timeout.saturating_add(row.timeout);
+                    last.wrong = last.wrong.saturating_add(row.wrong);
+                }
+                None => outcomes.push(OutcomeSlot { at_s, slot_s: row.slot_s.max(STEP_S), ..row }),
+            }
+        })?;
+        members.push(MemberSeries { name, outcomes });
+    }
+    Ok((members, torn))
 }
 
 /// Trials up to this long are held as they were sampled, seconds.

@@ -1,6 +1,7 @@
 //! What clients felt of a fault, from counts per slot: baseline, affected window, gaps, losses.
 //!
-//! **Baseline**: the mean `ok` rate of up to 10 s before the fault.
+//! **Baseline**: the mean `ok` rate of up to 10 s before the fault, or of another part of the load where these hold too little that was
+//! undisturbed.
 //!
 //! **Bound**: throughput counts as back when it is at least the baseline less 5 %, or less 4.5 standard deviations of the
 //! baseline's own windows where that is more: a drop that the system shows without a fault is no sign of one. (So many, because
@@ -15,9 +16,10 @@
 //! two equally long times, either has the longer stall every other time, and what a stall costs shows in its window's
 //! throughput anyway.
 //!
-//! **Back to baseline**: the first moment after which, for a second, throughput stays within the bound, no gap begins, no more
-//! operations go wrong than before the fault, and none of it is slow (see `latency_seconds`); found to the slot by maximum
-//! likelihood. If service breaks down again while the fault still acts or its last timeouts come in, that was not it. What
+//! **Back to baseline**: the first moment after which, for a second and for two windows, throughput stays within the bound, no gap
+//! begins, no more operations go wrong than before the fault, and none of it is slow (see `latency_seconds`); found to the slot by
+//! maximum likelihood. Where the load or the next fault leaves less than two windows after it, windows are halved until two of them fit, at
+//! the price of a wider bound. If service breaks down again while the fault still acts or its last timeouts come in, that was not it. What
 //! happens long after is not the fault's. While a backlog drains, latency is high although throughput is back: that is the
 //! overshoot's, and only what is slow after it counts.
 //!
@@ -70,6 +72,8 @@ pub(crate) struct FaultTimes {
     /// What happened before this is no baseline: warm-up, or the outage of an earlier fault. `None`: service was not
     /// back from that one.
     pub baseline_from_s: Option<f64>,
+    /// The baseline where that leaves too little of one.
+    pub earlier_baseline_s: Option<[f64; 2]>,
     /// The next fault began, or the load ended.
     pub until_s: f64,
     /// Nothing is counted after this: `until_s`, or the end of the drain.
@@ -105,7 +109,9 @@ fn outage_in(timeline: &Timeline, latency: &LatencySeconds, times: FaultTimes) -
     let begin = timeline.slot_of(times.at_s);
     let end = timeline.slot_of(times.until_s).max(begin);
     let counted = timeline.slot_of(times.counted_until_s).max(end);
-    let baseline = times.baseline_from_s.and_then(|from_s| Baseline::of(timeline, from_s, times.at_s));
+    let before = times.baseline_from_s.and_then(|from_s| Baseline::of(timeline, from_s, times.at_s));
+    let earlier = || times.earlier_baseline_s.and_then(|[from_s, until_s]| Baseline::of(timeline, from_s, until_s));
+    let baseline = before.or_else(earlier);
     let course = baseline.map(|baseline| Recovery::of(timeline, latency, times, [begin, end], baseline));
     let back = course.as_ref().and_then(|course| course.back);
     // Never back: everything until the next fault, or until the drain's end, is affected.
@@ -155,14 +161,15 @@ impl Recovery {
         let gaps = gaps(timeline, times, [begin, end], baseline);
         let found = |slow: &[[usize; 2]]| {
             let stretches = gaps.iter().chain(slow).copied();
-            back_to_baseline(&OutageSigns::of(timeline, [begin, end], stretches, baseline), times)
+            let signs = |baseline| OutageSigns::of(timeline, [begin, end], stretches.clone(), baseline);
+            back_to_baseline(&signs(baseline), times).or_else(|| back_near_the_end(signs, baseline, times))
         };
         let mut back = found(&[]);
         let drained = back.and_then(|back| overshoot(timeline, &baseline, [back, end]));
         // The second in which the backlog was gone is slow in part.
         let second = (1.0 / timeline.slot_s()).round() as usize;
         let explained = drained.map_or(begin, |overshoot| overshoot.until.map_or(end, |until| until + second));
-        let spells = latency.slow(timeline.at_s(baseline.slots[0]), times.at_s, times.until_s);
+        let spells = latency.slow(baseline.slots.map(|slot| timeline.at_s(slot)), [times.at_s, times.until_s]);
         let slots = spells.into_iter().map(|spell| spell.map(|edge_s| timeline.slot_of(edge_s)));
         let mut slow: Vec<[usize; 2]> = slots.filter(|spell| spell[1] > explained).collect();
         slow.iter_mut().for_each(|spell| spell[0] = spell[0].max(explained.min(end)));
@@ -188,6 +195,7 @@ impl Recovery {
         let degraded = degraded(timeline, &baseline, affected, &self.gaps, &self.slow);
         Outage {
             baseline_per_s: Some(baseline.ok_per_s),
+            baseline_s: Some(baseline.slots.map(|slot| (timeline.at_s(slot) * 1e6).round() / 1e6)),
             baseline_ci95: baseline.ci95(timeline),
             baseline_spread_per_s: baseline.spread_per_s,
             total_s: Some(self.gaps.iter().map(|gap| gap[1] - gap[0]).sum::<usize>() as f64 * slot_s),
@@ -256,7 +264,7 @@ fn partial_s(timeline: &Timeline, begin: usize, end: usize) -> f64 {
 }
 
 /// The baseline is taken from this long before the fault, at most.
-const BASELINE_S: f64 = 10.0;
+pub(crate) const BASELINE_S: f64 = 10.0;
 
 /// Less than this is no baseline.
 const SHORTEST_BASELINE_S: f64 = 0.5;
@@ -342,6 +350,17 @@ impl Baseline {
             gap: slots(gap_s),
             longest,
         })
+    }
+
+    /// The same, held against windows of so many slots.
+    pub fn in_windows_of(self, timeline: &Timeline, window: usize) -> Self {
+        Self { window, bound_per_s: self.bound_per_s_over(timeline, window), ..self }
+    }
+
+    /// The bound of throughput over so many slots.
+    pub fn bound_per_s_over(&self, timeline: &Timeline, slots: usize) -> f64 {
+        let deviation = self.deviation_per_s(timeline, slots as f64 * timeline.slot_s());
+        self.ok_per_s - (WITHIN * self.ok_per_s).max(DEVIATIONS * deviation)
     }
 
     /// Standard deviation of windows of so many seconds, as [`deviation`].
@@ -431,6 +450,27 @@ fn back_to_baseline(signs: &OutageSigns, times: FaultTimes) -> Option<usize> {
     }
 }
 
+/// The same where so little of the load is left that no hold fits after it: by the longest that does.
+fn back_near_the_end<'a>(
+    signs: impl Fn(Baseline) -> OutageSigns<'a>,
+    baseline: Baseline,
+    times: FaultTimes,
+) -> Option<usize> {
+    let mut longer = signs(baseline);
+    loop {
+        let half = (longer.baseline.window / 2).max(1);
+        let shorter = signs(longer.baseline.in_windows_of(longer.timeline, half));
+        if shorter.hold >= longer.hold {
+            return None;
+        }
+        if let Some(back) = back_to_baseline(&shorter, times) {
+            // After an earlier moment the longer hold would have fitted, and service did not hold.
+            return (back + longer.hold > longer.end && shorter.holds_to_the_end(back)).then_some(back);
+        }
+        longer = shorter;
+    }
+}
+
 /// Signs of an outage in the slots since a fault, as running sums.
 struct OutageSigns<'a> {
     timeline: &'a Timeline,
@@ -480,6 +520,13 @@ impl<'a> OutageSigns<'a> {
             let (low_from, low_until) = (slot - self.begin, slot - self.begin + self.hold - self.baseline.window);
             self.low.between(low_from, low_until + 1) == 0 && !self.breaks_off(slot)
         })
+    }
+
+    /// Whether all that is left from this slot on is within the bound.
+    fn holds_to_the_end(&self, slot: usize) -> bool {
+        let left = self.end - slot;
+        let fewest = self.baseline.bound_per_s_over(self.timeline, left) * left as f64 * self.timeline.slot_s();
+        self.timeline.ok().between(slot, self.end) as f64 >= fewest
     }
 
     /// A window that looks ahead from a quiet slot may still hold the end of the outage: the slot at which the rate changed from what

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use experiment::plan::StepOrder;
 use fastrand::Rng;
 use record::events::Outcome;
+use record::rows::AgentCycles;
 
 use super::control::LoadControl;
 use super::ids::{AgentId, ConnId, StepId, indexed_by};
@@ -17,6 +18,7 @@ use super::script::{CompiledStep, Script};
 use super::thread_stats::ThreadStats;
 use super::timer_wheel::Wheel;
 use crate::protocols::{AttemptCause, Protocol, RequestContext};
+use crate::schedules::NS_PER_S;
 use crate::values::{FeedRows, OperationValues, ValueSource, mix};
 use crate::{Error, LoadPurpose};
 
@@ -94,6 +96,10 @@ pub struct Agent {
     pub kept: u32,
     /// Its cycle, from 1.
     pub cycle: u64,
+    /// Full cycles that it finished.
+    pub finished_cycles: u64,
+    /// When it finished the last of them.
+    pub last_cycle_ns: u64,
     /// The operation's random number.
     pub draw: u64,
     /// Where its random numbers come from.
@@ -129,6 +135,8 @@ impl Agent {
             request_id: 0,
             kept: 0,
             cycle: 0,
+            finished_cycles: 0,
+            last_cycle_ns: 0,
             draw: 0,
             random: Rng::with_seed(mix(seed ^ mix(u64::from(number)))),
             intended_ns: 0,
@@ -275,6 +283,17 @@ impl<P: Protocol> Agents<P> {
     /// Whether agent number 1 is among them.
     pub fn has_first(&self) -> bool {
         self.list.first().is_some_and(|first| first.number == 1)
+    }
+
+    /// The cycles of each agent that has begun to work.
+    pub fn cycles(&self) -> Vec<AgentCycles> {
+        let begun = self.list.iter().filter(|agent| agent.cycle > 0);
+        let cycles = |agent: &Agent| AgentCycles {
+            agent: agent.number,
+            cycles: agent.finished_cycles,
+            last_cycle_s: (agent.finished_cycles > 0).then(|| agent.last_cycle_ns as f64 / NS_PER_S as f64),
+        };
+        begun.map(cycles).collect()
     }
 
     /// Whether there is none left that will do anything.
@@ -443,7 +462,7 @@ impl<P: Protocol> Agents<P> {
                 result: cause.text(P::REFUSALS),
             });
         }
-        self.advance_step(id, outcome, stats);
+        self.advance_step(id, outcome, at.now_ns, stats);
         if self.queue.is_some() {
             return self.take_next(id, at, stats);
         }
@@ -466,14 +485,14 @@ impl<P: Protocol> Agents<P> {
     fn record_end(&self, id: AgentId, end: OperationEnd, now_ns: u64, stats: &mut ThreadStats) {
         let agent = &self.list[id];
         let step = &self.script.steps[agent.step];
-        stats.end(step.name, end.outcome, agent.intended_ns, agent.sent(), now_ns);
+        stats.end(step.name, end.outcome, agent.place.service, agent.intended_ns, agent.sent(), now_ns);
         if let Some(audit) = &step.audit {
             stats.history.push(self.history(id, audit, end, now_ns));
         }
     }
 
     /// After the end of an operation: to the next step of the cycle, or to its end.
-    fn advance_step(&mut self, id: AgentId, outcome: Outcome, stats: &mut ThreadStats) {
+    fn advance_step(&mut self, id: AgentId, outcome: Outcome, now_ns: u64, stats: &mut ThreadStats) {
         let agent = &mut self.list[id];
         agent.begins_cycle = true;
         let goes_on = match outcome {
@@ -491,6 +510,8 @@ impl<P: Protocol> Agents<P> {
             agent.begins_cycle = false;
             return;
         }
+        agent.finished_cycles += 1;
+        agent.last_cycle_ns = now_ns;
         stats.cycle();
     }
 

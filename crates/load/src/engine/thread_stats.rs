@@ -7,7 +7,7 @@ use hdrhistogram::Histogram;
 use record::clock::Clock;
 use record::events::{HistoryEntry, Outcome};
 use record::hlog::Time;
-use record::rows::GeneratorSecond;
+use record::rows::{AgentCycles, GeneratorSecond};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::run_delay::RunDelay;
@@ -31,6 +31,8 @@ pub struct ThreadIdentity {
     pub clock: Clock,
     /// Length of an outcome slot.
     pub slot_ns: u64,
+    /// Services that agents go to.
+    pub services: u32,
     /// Names of the operations.
     pub names: Arc<[String]>,
     /// The protocol's refusals.
@@ -68,6 +70,7 @@ pub struct ThreadStats {
     start_ns: u64,
     boundary_ns: u64,
     first_slot: u64,
+    /// Of each slot one for each service.
     slots: Vec<SlotCounts>,
     attempts: Vec<Vec<(AttemptCause, u64)>>,
     lateness: Option<Histogram<u64>>,
@@ -92,6 +95,8 @@ pub struct ThreadStats {
     pub history: Vec<HistoryEntry>,
     /// What a reader must know.
     pub notices: Vec<String>,
+    /// At the end, of each agent.
+    pub agent_cycles: Vec<AgentCycles>,
     /// Over the whole load.
     pub totals: ThreadTotals,
     /// Set when nobody takes intervals any more.
@@ -129,6 +134,7 @@ impl ThreadStats {
             agents: 0,
             history: Vec::new(),
             notices: Vec::new(),
+            agent_cycles: Vec::new(),
             totals: ThreadTotals::default(),
             is_cut_off: false,
         };
@@ -190,8 +196,16 @@ impl ThreadStats {
         self.totals.outcomes[Outcome::Unfinished as usize] += due.count;
     }
 
-    /// An operation ends; `sent_ns` is when its last attempt was sent, if it was.
-    pub fn end(&mut self, operation: usize, outcome: Outcome, intended_ns: u64, sent_ns: Option<u64>, end_ns: u64) {
+    /// An operation at that service ends; `sent_ns` is when its last attempt was sent, if it was.
+    pub fn end(
+        &mut self,
+        operation: usize,
+        outcome: Outcome,
+        service: u32,
+        intended_ns: u64,
+        sent_ns: Option<u64>,
+        end_ns: u64,
+    ) {
         let latency_ns = end_ns.saturating_sub(intended_ns);
         self.open -= 1;
         self.open_ns += signed(end_ns) - signed(self.start_ns);
@@ -206,6 +220,7 @@ impl ThreadStats {
         self.operations += 1;
         self.latency_ns += latency_ns;
         let slot = (end_ns / self.identity.slot_ns).saturating_sub(self.first_slot);
+        let slot = slot * u64::from(self.identity.services) + u64::from(service);
         if let Some(slot) = usize::try_from(slot).ok().and_then(|slot| self.slots.get_mut(slot)) {
             match outcome {
                 Outcome::Ok => slot.ok += 1,
@@ -291,12 +306,14 @@ impl ThreadStats {
             start_s: seconds(start_ns),
             end_s: seconds(end_ns),
             slot_s: seconds(self.identity.slot_ns),
+            services: self.identity.services,
             first_slot,
             slots,
             attempts,
             generator,
             history: std::mem::take(&mut self.history),
             notices: std::mem::take(&mut self.notices),
+            agent_cycles: std::mem::take(&mut self.agent_cycles),
             sheet: std::mem::replace(&mut self.histograms, fresh),
         };
         self.slots = self.empty_slots();
@@ -362,7 +379,7 @@ impl ThreadStats {
     fn empty_slots(&self) -> Vec<SlotCounts> {
         let last = (self.boundary_ns - 1) / self.identity.slot_ns;
         let count = usize::try_from(last - self.first_slot + 1).unwrap_or(1);
-        vec![SlotCounts::default(); count]
+        vec![SlotCounts::default(); count * self.identity.services as usize]
     }
 }
 

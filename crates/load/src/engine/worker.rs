@@ -78,6 +78,7 @@ impl<P: Protocol> Worker<P> {
             threads: script.threads,
             clock,
             slot_ns: script.slot_ns,
+            services: script.places.services,
             names: Arc::clone(&script.names),
             refusals: P::REFUSALS,
         };
@@ -119,6 +120,7 @@ impl<P: Protocol> Worker<P> {
         let looped = if self.control.is_aborted() { Ok(()) } else { self.run_loop() };
         let now_ns = self.now();
         self.agents.leave_unfinished(now_ns, &mut self.stats);
+        self.stats.agent_cycles = self.agents.cycles();
         lua::close();
         self.stats.finish(now_ns);
         self.connections.join_programs();

@@ -50,6 +50,7 @@ fn interval(clock: Clock, thread: u32, start_s: f64, end_s: f64, latencies_ns: &
         start_s,
         end_s,
         slot_s: 0.3,
+        services: 1,
         first_slot: (start_s / 0.3) as u64,
         slots,
         attempts: vec![AttemptCount { operation: "save".into(), result: "ok".into(), count: count as u64 }],
@@ -62,6 +63,7 @@ fn interval(clock: Clock, thread: u32, start_s: f64, end_s: f64, latencies_ns: &
         },
         history: Vec::new(),
         notices: Vec::new(),
+        agent_cycles: Vec::new(),
         sheet,
     }
 }
@@ -94,6 +96,59 @@ fn threads_are_merged_by_second() {
     let slots: Vec<OutcomeSlot> = rows::read(&folder.outcomes()).unwrap().items;
     let slots: Vec<_> = slots.iter().map(|slot| ((slot.at_s * 10.0).round() as u32, slot.ok)).collect();
     assert_eq!(slots, [(0, 4), (9, 2)]);
+}
+
+#[test]
+fn what_ends_at_each_of_several_members_is_recorded_apart() {
+    let count = |ok, failed| SlotCounts { ok, failed, ..SlotCounts::default() };
+    let played = |members: &[&str]| {
+        let scratch = Scratch::new(&format!("members-{}", members.len()));
+        let (folder, clock) = (scratch.folder(), Clock::new(Instant::now(), 0.0));
+        let mut recorder = Recorder::create(&folder, clock, 10.0).unwrap();
+        let names: Vec<String> = members.iter().map(|name| (*name).to_owned()).collect();
+        recorder.record_members(&folder, &names, 10.0).unwrap();
+        for thread in 0..2 {
+            let slots = vec![count(5, 0), count(0, 1), SlotCounts::default(), count(0, 2)];
+            let interval = interval(clock, thread, 0.0, 0.5, &[]);
+            recorder.take(ThreadInterval { slots, services: 2, ..interval }).unwrap();
+        }
+        recorder.finish().unwrap();
+        let rows = |folder: &TrialFolder| {
+            let rows: Vec<OutcomeSlot> = rows::read(&folder.outcomes()).unwrap().items;
+            rows.iter().map(|row| ((row.at_s * 10.0).round() as u32, row.ok, row.failed)).collect::<Vec<_>>()
+        };
+        let each = members.iter().map(|name| rows(&folder.member(name))).collect::<Vec<_>>();
+        (rows(&folder), each, folder.members().exists())
+    };
+    let (all, each, _) = played(&["n1", "n2"]);
+    assert_eq!(all, [(0, 10, 2), (3, 0, 4)]);
+    assert_eq!(each, [vec![(0, 10, 0)], vec![(0, 0, 2), (3, 0, 4)]]);
+    let (all_of_one, _, has_members) = played(&["n1"]);
+    assert_eq!((all_of_one, has_members), (all, false), "one member is all there is");
+}
+
+#[test]
+fn what_agents_did_is_written_when_every_thread_has_ended() {
+    let scratch = Scratch::new("agents");
+    let (folder, clock) = (scratch.folder(), Clock::new(Instant::now(), 0.0));
+    let row = |agent, last_cycle_s: Option<f64>| AgentCycles {
+        agent,
+        cycles: last_cycle_s.iter().len() as u64,
+        last_cycle_s,
+    };
+    let of_thread = |thread, agent_cycles| {
+        let second = interval(clock, thread, 0.0, 0.5, &[]);
+        ThreadInterval { agent_cycles, ..second }
+    };
+    let recorded = |intervals: Vec<ThreadInterval>| {
+        let mut recorder = Recorder::create(&folder, clock, 10.0).unwrap();
+        intervals.into_iter().for_each(|interval| recorder.take(interval).unwrap());
+        recorder.finish().unwrap();
+        folder.agents().exists().then(|| rows::read::<AgentCycles>(&folder.agents()).unwrap().items)
+    };
+    let rows = [row(1, Some(0.25)), row(2, None)];
+    assert_eq!(recorded(vec![of_thread(0, vec![rows[0]])]), None, "a thread is still out");
+    assert_eq!(recorded(vec![of_thread(1, vec![rows[1]]), of_thread(0, vec![rows[0]])]), Some(rows.to_vec()));
 }
 
 #[test]

@@ -8,7 +8,7 @@ use record::clock::Clock;
 use record::events::{HistoryEntry, Outcome};
 use record::folder::TrialFolder;
 use record::hlog::{self, Tag, Time};
-use record::rows::{self, Attempts, GeneratorSecond, OutcomeSlot};
+use record::rows::{self, AgentCycles, Attempts, GeneratorSecond, OutcomeSlot};
 
 use crate::server::{Reply, Server};
 use crate::setting::{Came, load, orders, play, step};
@@ -51,6 +51,7 @@ fn nothing_is_lost_on_the_way_to_the_files() {
     let slots: Vec<OutcomeSlot> = rows::read(&folder.outcomes()).unwrap().items;
     let attempts: Vec<Attempts> = rows::read(&folder.attempts()).unwrap().items;
     let generator: Vec<GeneratorSecond> = rows::read(&folder.generator()).unwrap().items;
+    let agents: Vec<AgentCycles> = rows::read(&folder.agents()).unwrap().items;
     let history: Vec<HistoryEntry> = record::lines::read(&folder.history()).unwrap().items;
     std::fs::remove_dir_all(&path).unwrap();
 
@@ -76,6 +77,9 @@ fn nothing_is_lost_on_the_way_to_the_files() {
     assert_eq!(operations, summary.ok + summary.failed + summary.timeout + summary.wrong);
     assert_eq!(generator.iter().map(|row| row.cycles).sum::<u64>(), summary.cycles);
     assert!(history.iter().all(|line| line.effect == "write"));
+    assert_eq!(agents.iter().map(|row| row.agent).collect::<Vec<_>>(), [1, 2, 3, 4, 5, 6]);
+    assert_eq!(agents.iter().map(|row| row.cycles).sum::<u64>(), summary.cycles);
+    assert!(agents.iter().all(|row| row.last_cycle_s.is_some() == (row.cycles > 0)));
 }
 
 #[test]

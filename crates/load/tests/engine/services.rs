@@ -64,6 +64,14 @@ fn one_that_is_down_fails_only_its_agents() {
     }
     let expected = |agent| if agent % 3 == 2 { Outcome::Failed } else { Outcome::Ok };
     assert_eq!(outcomes, (1..=6).map(|agent| (agent, vec![expected(agent)])).collect());
+    let ended = |service| {
+        let slots = came.intervals.iter().flat_map(|interval| interval.slots.iter().skip(service).step_by(3));
+        slots.fold((0, 0), |(ok, failed), slot| (ok + slot.ok, failed + slot.failed))
+    };
+    let [first, down, last] = [0, 1, 2].map(ended);
+    assert!(first.0 > 0 && last.0 > 0 && down.1 > 0, "{first:?} {down:?} {last:?}");
+    assert_eq!((first.1, down.0, last.1), (0, 0, 0), "what ended is counted where it ended");
+    assert_eq!((first.0 + last.0, down.1), (came.summary.ok as u32, came.summary.failed as u32));
 }
 
 /// What each agent's saves came to, in order.

@@ -111,6 +111,9 @@ impl PreparedRun {
         if let Some(heavy) = conduct::heavy(&self.plan, out) {
             output::say(&format!("take care: {heavy}"));
         }
+        for note in experiment::timeline::notes(&self.plan) {
+            output::say(&format!("note: {note}"));
+        }
         if let Some(folder) = &self.folder {
             return Ok(folder.clone());
         }

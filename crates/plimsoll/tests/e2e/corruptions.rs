@@ -50,7 +50,7 @@ for  = "500ms"
 "#;
 
 /// What a run folder holds that is read again.
-const RECORDS: [&str; 12] = [
+const RECORDS: [&str; 13] = [
     "plan.json",
     "environment.json",
     "ending.json",
@@ -58,6 +58,7 @@ const RECORDS: [&str; 12] = [
     "experiment.toml",
     "trials/001/load.hlog",
     "trials/001/outcomes.csv",
+    "trials/001/agents.csv",
     "trials/001/attempts.csv",
     "trials/001/samples.csv",
     "trials/001/generator.csv",

@@ -29,6 +29,7 @@ mod labs;
 mod local_attacks;
 mod lost_labs;
 mod machine;
+mod members;
 mod open_loops;
 mod other_labs;
 mod outages;

@@ -91,8 +91,12 @@ impl Seen {
 }
 
 fn play(more: &str) -> (Value, Noted, Seen) {
+    play_text(&format!("{EXPERIMENT}{more}"))
+}
+
+fn play_text(text: &str) -> (Value, Noted, Seen) {
     let stage = Stage::new();
-    let file = stage.file("scripted.toml", format!("{EXPERIMENT}{more}"));
+    let file = stage.file("scripted.toml", text);
     stage.run(&[&file]).exits(0);
     let run = stage.run_folder();
     let trial = json(&run.join("analysis.json"))["trials"][0].clone();
@@ -146,6 +150,15 @@ fn an_outage_that_no_fault_explains_is_measured_as_it_was() {
     assert!((from_s..=seen.first_s + SLOTS_S).contains(&at_s), "it begins at {at_s}, the errors at {}", seen.first_s);
     same("the first success", at_s + number(one, "/outage/first_ok_s"), ok_s);
     felt_as_seen(&one["outage"], at_s, &noted, &seen);
+}
+
+/// At so low a rate two windows are longer than what is left of the load after the errors.
+#[test]
+fn at_a_fixed_rate_recovery_shortly_before_the_end_is_seen() {
+    let (trial, noted, seen) = play_text(&EXPERIMENT.replace("think   = \"4ms\"", "rate    = 500"));
+    let found = failing(&trial);
+    let [one] = found.as_slice() else { panic!("{} disturbances: {found:?}", found.len()) };
+    felt_as_seen(&one["outage"], number(one, "/at_s"), &noted, &seen);
 }
 
 #[test]

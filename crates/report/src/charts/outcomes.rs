@@ -20,8 +20,8 @@ pub fn draw(view: &TrialView) -> Vec<Chart> {
     if view.series.outcomes.is_empty() {
         return Vec::new();
     }
-    let bin_s = if view.end_s() < SHORT_S { FINE_S } else { 1.0 };
-    let bins = Bins::of(view, bin_s);
+    let bin_s = bin_s(view);
+    let bins = Bins::of(&view.series.outcomes, view.end_s(), bin_s);
     let ok = ChartLine {
         name: "ok".to_owned(),
         ink: Ink::Ok,
@@ -56,12 +56,17 @@ pub fn draw(view: &TrialView) -> Vec<Chart> {
     vec![view.chart_with_warmup("outcomes", "Operations by outcome", "", panels)]
 }
 
+/// How long a bin is, for a trial of that length.
+pub(super) fn bin_s(view: &TrialView) -> f64 {
+    if view.end_s() < SHORT_S { FINE_S } else { 1.0 }
+}
+
 fn every(bin_s: f64) -> String {
     if bin_s == 1.0 { "second".to_owned() } else { format!("{bin_s} s") }
 }
 
 /// Slots summed up into equal bins. A bin in which nothing ended is 0: the engine was there and nothing ended.
-struct Bins {
+pub(super) struct Bins {
     bin_s: f64,
     slots: Vec<OutcomeSlot>,
     /// Whether the last bin is shorter than the others, so that its rate would be too low.
@@ -69,10 +74,9 @@ struct Bins {
 }
 
 impl Bins {
-    fn of(view: &TrialView, bin_s: f64) -> Self {
-        let end_s = view.end_s();
+    pub fn of(outcomes: &[OutcomeSlot], end_s: f64, bin_s: f64) -> Self {
         let mut slots = vec![OutcomeSlot::default(); (end_s / bin_s - 1e-6).ceil().max(1.0) as usize];
-        for slot in view.series.outcomes.iter().filter(|slot| slot.at_s >= 0.0) {
+        for slot in outcomes.iter().filter(|slot| slot.at_s >= 0.0) {
             let bin = ((slot.at_s / bin_s + 1e-6) as usize).min(slots.len() - 1);
             let sum = &mut slots[bin];
             sum.ok += slot.ok;
@@ -89,7 +93,7 @@ impl Bins {
         self.slots.iter().enumerate().map(|(index, slot)| (middle(index), value(index, slot))).collect()
     }
 
-    fn rate(&self, count: SlotCount) -> Vec<DataPoint> {
+    pub fn rate(&self, count: SlotCount) -> Vec<DataPoint> {
         let whole = |index| !(self.cut_short && index + 1 == self.slots.len());
         self.points(|index, slot| whole(index).then(|| f64::from(count(slot)) / self.bin_s))
     }

@@ -9,6 +9,7 @@ use crate::drawing;
 use crate::drawing::axis::Spacing;
 use crate::drawing::chart::{AxisRange, Chart, ChartLine, Ink, LineStyle, Mark, Panel, PanelUnit};
 use crate::drawing::path::{DataPoint, thinned};
+use crate::tables::outages::earlier_baseline;
 
 /// Shown on each side of a fault: at least, at most before it, and at most after it, however long the outage.
 const LEAST_S: f64 = 0.5;
@@ -52,7 +53,9 @@ fn zoom(view: &TrialView, fault: &Fault) -> Chart {
     let ok = line("ok", Ink::Ok, LineStyle::Filled, bins.iter().map(rate).collect());
     let mut first = Panel::linear("ok operations per second", PanelUnit::PerSecond, 150.0, vec![ok]);
     if let Some(baseline) = outage.baseline_per_s {
-        first.levels.push((format!("before the fault: {}", numbers::rate(baseline)), baseline));
+        let part = earlier_baseline(fault.at_s, &outage)
+            .map_or_else(|| "before the fault".to_owned(), |part| format!("baseline, {part}"));
+        first.levels.push((format!("{part}: {}", numbers::rate(baseline)), baseline));
     }
     let mut panels = vec![first];
     for (index, name, ink) in [(1, "failed", Ink::Failed), (2, "timeout", Ink::Timeout), (3, "wrong", Ink::Wrong)] {

@@ -54,6 +54,8 @@ pub struct Panel {
     pub height: f64,
     /// At least up to here, such as 100 %.
     pub at_least_to: Option<f64>,
+    /// The axis ends here where values reach it, as they cannot be larger: 100 % of a whole. What is, by an inexact sample, is drawn here.
+    pub at_most_to: Option<f64>,
     /// What is drawn in it.
     pub lines: Vec<ChartLine>,
     /// Values to compare with: name and value.
@@ -204,7 +206,7 @@ impl Chart {
 }
 
 impl Panel {
-    /// A panel with an axis from 0.
+    /// A panel with an axis from 0, of percentages to 100 at most.
     pub fn linear(label: &str, unit: PanelUnit, height: f64, lines: Vec<ChartLine>) -> Self {
         Self {
             label: label.to_owned(),
@@ -212,6 +214,7 @@ impl Panel {
             spacing: Spacing::Linear,
             height,
             at_least_to: None,
+            at_most_to: (unit == PanelUnit::Percent).then_some(100.0),
             lines,
             levels: Vec::new(),
             remark: String::new(),

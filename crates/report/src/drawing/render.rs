@@ -96,7 +96,7 @@ fn draw_panel(panel: &Panel, chart: &Chart, x: &Axis, top: f64, bottom: f64) -> 
 }
 
 /// The upright axis of a panel and its ticks.
-fn upright(panel: &Panel, top: f64, bottom: f64) -> (Axis, Vec<f64>) {
+pub fn upright(panel: &Panel, top: f64, bottom: f64) -> (Axis, Vec<f64>) {
     let count = ((bottom - top) / 29.0).floor().max(1.0) as usize;
     let values = panel.lines.iter().flat_map(|line| line.points.iter().filter_map(|point| point.1));
     let values: Vec<f64> = values.chain(panel.levels.iter().map(|(_, value)| *value)).collect();
@@ -104,7 +104,7 @@ fn upright(panel: &Panel, top: f64, bottom: f64) -> (Axis, Vec<f64>) {
         Spacing::Linear => {
             let stacked = stacked_top(&panel.lines);
             let largest = values.iter().copied().fold(stacked, f64::max).max(panel.at_least_to.unwrap_or(0.0));
-            let to = ceiling(largest, count);
+            let to = ceiling(largest, count).min(panel.at_most_to.unwrap_or(f64::INFINITY));
             (0.0, to, linear_ticks(0.0, to, count))
         }
         Spacing::Log | Spacing::Doubling => {

@@ -71,23 +71,33 @@ pub fn outcomes(input: &ReportInput) -> Option<Table> {
         return None;
     }
     let mut columns = vec![Column::numeric("cycles", "full cycles: each operation was answered, right or wrong")];
+    let knows_agents = groups.iter().any(|group| without_cycle(group).is_some());
+    columns.extend(
+        knows_agents.then(|| Column::numeric("agents without a cycle", "not even their first cycle was finished")),
+    );
     columns.extend(COLUMNS.map(|(head, explained, _)| Column::numeric(head, explained)));
     columns.push(Column::numeric("wrong for 1,000 cycles", "wrong answers for each 1,000 full cycles"));
     let note = "Over the whole load, warm-up included, and all repeats together. Void trials are left out. Below each count its share of \
                 the operations that ended.";
     let table = Table::new("Outcomes of the operations", note, columns);
-    Some(table.by_group(&groups, |group| vec![row(group)])?.folded_beyond(MANY_POINTS).explained())
+    Some(table.by_group(&groups, |group| vec![row(group, knows_agents)])?.folded_beyond(MANY_POINTS).explained())
 }
 
 fn sums(group: &Group) -> [u64; 5] {
     COLUMNS.map(|(_, _, count)| group.counting().map(count).sum())
 }
 
-fn row(group: &Group) -> Vec<Cell> {
+/// Agents that finished no cycle; `None` where that was not recorded of every trial.
+fn without_cycle(group: &Group) -> Option<u64> {
+    group.counting().map(|trial| trial.agents_without_cycle).sum()
+}
+
+fn row(group: &Group, knows_agents: bool) -> Vec<Cell> {
     let sums = sums(group);
     let all: u64 = group.counting().map(operations).sum();
     let cycles: Option<u64> = group.counting().map(|trial| trial.cycles).sum();
     let mut cells = vec![Cell::of(cycles, numbers::count_in_words)];
+    cells.extend(knows_agents.then(|| without_cycle(group).map_or_else(|| Cell::new(numbers::NONE), Cell::loss)));
     for ((head, _, _), count) in COLUMNS.iter().zip(sums) {
         let ended = *head != "unfinished";
         let small = if count > 0 && ended { numbers::share(count, all) } else { String::new() };

@@ -28,7 +28,11 @@ const OUTAGE_COLUMNS: [(&str, &str); 12] = [
         "ok operations missing against the baseline until then, those made up for not counted; 95 % interval",
     ),
     ("memory released", "largest fall of the target's resident memory within 5 s of the fault"),
-    ("baseline", "ok operations per second before the fault, 95 % interval"),
+    (
+        "baseline",
+        "ok operations per second before the fault, 95 % interval; where too little before it was undisturbed, those of the \
+         longest undisturbed part of the load before, which is named",
+    ),
 ];
 
 /// Columns that the narrow terminal has, too.
@@ -46,6 +50,75 @@ pub fn outages(input: &ReportInput) -> Option<Table> {
     Some(table.by_trial(input, rows)?.folded_beyond(MANY).explained())
 }
 
+const MEMBER_COLUMNS: [(&str, &str); 8] = [
+    ("failed", "operations of this member's clients that ended with an error or without an answer in time"),
+    ("wrong", "answers of this member that contradict what the client did before"),
+    ("first failure", "from the fault to the first operation that failed at this member"),
+    ("first ok", "from the fault to this member's first success after its service broke off"),
+    ("no service", "time in which nothing succeeded at this member"),
+    ("recovered after", "from the fault until this member's service was as before, for good"),
+    ("lost operations", "ok operations of this member that are missing against its baseline until then"),
+    ("baseline", "this member's ok operations per second before the fault, 95 % interval"),
+];
+
+/// What the clients of each member felt, of those that felt anything.
+pub fn members(input: &ReportInput) -> Option<Table> {
+    let mut columns = vec![Column::text("fault"), Column::text("member")];
+    columns.extend(Column::numerics(&MEMBER_COLUMNS));
+    columns.iter_mut().for_each(|column| column.brief |= BRIEF.contains(&column.head.as_str()));
+    let rows = |trial: &Trial| {
+        let of_faults = trial.faults.iter().filter(|fault| fault.failed.is_none()).flat_map(|fault| {
+            let felt = fault.members.iter().filter(|member| is_felt(&member.outage));
+            felt.map(move |member| {
+                (fault_name(fault), &member.name, until_next(trial, fault.at_s), fault.at_s, &member.outage)
+            })
+        });
+        let of_none = trial.members.iter().flat_map(|member| {
+            let none = |one: &Disturbance| Cell::new("no fault").with(format!("at {}", numbers::moment(one.at_s)));
+            let found = member.disturbances.iter();
+            found.map(move |one| (none(one), &member.name, WITHIN, one.at_s, &one.outage))
+        });
+        let row = |(fault, member, until, at_s, outage): (Cell, &String, &str, f64, &Outage)| {
+            let felt = vec![
+                Cell::loss(outage.failed),
+                Cell::loss(outage.wrong),
+                Cell::of(outage.first_failure_s, numbers::seconds),
+                Cell::of(outage.first_ok_s, numbers::seconds),
+                Cell::of(outage.total_s, numbers::seconds),
+                back(outage, until),
+                Cell::of(outage.lost_operations, whole).over(outage.lost_operations_ci95, whole),
+                baseline(at_s, outage),
+            ];
+            [vec![fault, Cell::new(member.clone())], felt].concat()
+        };
+        of_faults.chain(of_none).map(row).collect()
+    };
+    let note = "Each client goes to one member. Members whose clients felt nothing are left out.";
+    let table = Table::new("Outages by member", note, columns);
+    Some(table.by_trial(input, rows)?.folded_beyond(MANY).explained())
+}
+
+/// Whether there was anything to be felt, as far as that is known.
+fn is_felt(outage: &Outage) -> bool {
+    let is_back_at_once = outage.back_to_baseline_s == Some(0.0) || outage.baseline_per_s.is_none();
+    outage.failed + outage.wrong > 0 || !is_back_at_once
+}
+
+/// The part of the load that a baseline is of, where that is not the part just before.
+pub fn earlier_baseline(at_s: f64, outage: &Outage) -> Option<String> {
+    /// The last slot before it is not over.
+    const JUST_S: f64 = 0.05;
+    let [from_s, until_s] = outage.baseline_s.filter(|[_, until_s]| until_s + JUST_S < at_s)?;
+    Some(format!("of {} to {}", numbers::moment(from_s), numbers::moment(until_s)))
+}
+
+fn baseline(at_s: f64, outage: &Outage) -> Cell {
+    let cell = Cell::of(outage.baseline_per_s, numbers::rate).over(outage.baseline_ci95, numbers::rate);
+    let parts = [Some(cell.small.clone()).filter(|small| !small.is_empty()), earlier_baseline(at_s, outage)];
+    let small = parts.into_iter().flatten().collect::<Vec<_>>().join(", ");
+    cell.with(small)
+}
+
 /// Whether it is a condition of the trial, there before the load began: nobody felt it begin.
 fn stands(input: &ReportInput, trial: &str, fault: &Fault) -> bool {
     let planned = planned(input.plan, trial).into_iter().flat_map(|trial| &trial.faults);
@@ -55,7 +128,17 @@ fn stands(input: &ReportInput, trial: &str, fault: &Fault) -> bool {
 fn note(input: &ReportInput) -> String {
     let members = input.results.trials.iter().any(|trial| trial.hosts.len() > 1);
     let over_all = " They are over all members: while one is down, the others go on, and service does not break off.";
-    format!("Times count from the moment the fault began.{}", if members { over_all } else { "" })
+    let faults = || input.results.trials.iter().flat_map(|trial| &trial.faults);
+    let earlier =
+        |fault: &&Fault| fault.outage.as_ref().is_some_and(|felt| earlier_baseline(fault.at_s, felt).is_some());
+    let earlier = match (faults().filter(earlier).count(), faults().count()) {
+        (0, _) => String::new(),
+        (some, all) => format!(
+            " Of {some} of {all} the baseline is of an earlier part of the load, because service had not been undisturbed for half a \
+             second before them."
+        ),
+    };
+    format!("Times count from the moment the fault began.{}{earlier}", if members { over_all } else { "" })
 }
 
 fn fault_name(fault: &Fault) -> Cell {
@@ -82,11 +165,11 @@ fn felt(trial: &Trial, fault: &Fault) -> Vec<Cell> {
         Cell::of(outage.total_s, numbers::seconds),
         Cell::of(outage.partial_s, numbers::seconds),
         Cell::of(outage.degraded_s, numbers::seconds),
-        back(outage),
+        back(outage, until_next(trial, fault.at_s)),
         overshoot(outage),
         Cell::of(outage.lost_operations, whole).over(outage.lost_operations_ci95, whole),
         Cell::of(outage.memory_released_bytes, |bytes| numbers::bytes(bytes as f64)),
-        Cell::of(outage.baseline_per_s, numbers::rate).over(outage.baseline_ci95, numbers::rate),
+        baseline(fault.at_s, outage),
     ]
 }
 
@@ -109,10 +192,19 @@ fn share(outage: &Outage, trial: &Trial) -> Option<String> {
     (all > 0 && outage.failed > 0).then(|| format!("of {}", numbers::count_in_words(all)))
 }
 
-fn back(outage: &Outage) -> Cell {
+/// Until when one could see whether service recovered.
+const WITHIN: &str = "within the trial";
+
+/// The same, of a fault that began then.
+fn until_next(trial: &Trial, at_s: f64) -> &'static str {
+    let is_next = |other: &Fault| other.failed.is_none() && other.at_s > at_s;
+    if trial.faults.iter().any(is_next) { "before the next fault" } else { WITHIN }
+}
+
+fn back(outage: &Outage, until: &str) -> Cell {
     match (outage.back_to_baseline_s, outage.baseline_per_s) {
         (Some(back), _) => Cell::new(numbers::seconds(back)),
-        (None, Some(_)) => Cell::new("never").with("within the trial").toned(Tone::Bad),
+        (None, Some(_)) => Cell::new("never").with(until).toned(Tone::Bad),
         (None, None) => Cell::new(numbers::NONE),
     }
 }
@@ -190,7 +282,7 @@ fn felt_unexplained(one: &Disturbance) -> Vec<Cell> {
         count(outage.wrong),
         Cell::of(outage.total_s, numbers::seconds),
         Cell::of(outage.partial_s, numbers::seconds),
-        back(outage),
+        back(outage, WITHIN),
         Cell::of(outage.lost_operations, whole),
     ]
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use experiment::plan::{MetricRange, Plan};
 use record::events::HostFigures;
-use record::results::{Emulated, Outage, Results};
+use record::results::{Emulated, Fault, MemberFigures, MemberOutage, Outage, Results};
 use text::Tone;
 
 use super::*;
@@ -34,6 +34,9 @@ fn every_row_has_a_cell_for_each_column() {
     let (plan, mut results) = example::policies();
     results.trials[0].disturbances = vec![example::disturbance()];
     results.trials[0].said = vec![record::results::Said::default()];
+    results.trials[0].members =
+        vec![MemberFigures { disturbances: vec![example::disturbance()], ..MemberFigures::default() }];
+    results.trials[0].agents_without_cycle = Some(2);
     results.trials[0].outcomes.timeout = 3;
     results.outages = vec![example::distribution(Some("wait"), &results.trials[0].point, 6)];
     results.trials.iter_mut().flat_map(|trial| &mut trial.hosts).for_each(|host| host.kind = Some("netns".to_owned()));
@@ -128,6 +131,48 @@ fn outages_say_what_never_came_back_and_what_could_not_be_injected() {
     let failed = table(outages::outages, &results, &plan).unwrap();
     assert_eq!(column(&failed, "failed")[0].small, "no such member");
     assert_eq!(column(&failed, "wrong")[0].text, numbers::NONE);
+}
+
+#[test]
+fn members_whose_clients_felt_something_have_a_row() {
+    let (plan, mut results) = one_crash();
+    assert_eq!(table(outages::members, &results, &plan), None, "one address");
+    let trial = &mut results.trials[0];
+    let member = |name: &str, outage: Outage| MemberOutage { name: name.to_owned(), outage };
+    let well = Outage { baseline_per_s: Some(10.0), back_to_baseline_s: Some(0.0), ..Outage::default() };
+    let down = Outage { failed: 7, total_s: Some(5.0), back_to_baseline_s: None, ..well.clone() };
+    trial.faults[0].members = vec![member("n1", well.clone()), member("n2", down), member("n3", Outage::default())];
+    let disturbances = vec![example::disturbance()];
+    trial.members = vec![MemberFigures { name: "n3".to_owned(), disturbances, ..MemberFigures::default() }];
+    let members = table(outages::members, &results, &plan).unwrap();
+    let texts = |head: &str| column(&members, head).iter().map(|cell| cell.text.clone()).collect::<Vec<_>>();
+    assert_eq!(
+        (texts("fault"), texts("member")),
+        (vec!["oops".to_owned(), "no fault".to_owned()], vec!["n2".to_owned(), "n3".to_owned()])
+    );
+    assert_eq!(column(&members, "no service")[0].text, "5 s");
+    assert_eq!(column(&members, "recovered after")[0], &Cell::new("never").with("within the trial").toned(Tone::Bad));
+}
+
+#[test]
+fn a_baseline_from_earlier_says_which_part_of_the_load_it_is_of() {
+    let (plan, mut results) = one_crash();
+    let said = |results: &Results| {
+        let outages = table(outages::outages, results, &plan).unwrap();
+        (column(&outages, "baseline")[0].small.clone(), outages.note.clone())
+    };
+    let at_s = results.trials[0].faults[0].at_s;
+    results.trials[0].faults[0].outage.as_mut().unwrap().baseline_s = Some([at_s - 10.0, at_s - 0.001]);
+    assert!(!said(&results).0.contains("of ") && !said(&results).1.contains("earlier"), "{:?}", said(&results));
+    results.trials[0].faults[0].outage.as_mut().unwrap().baseline_s = Some([1.0, 4.0]);
+    let (small, note) = said(&results);
+    assert!(small.ends_with("of 1 s to 4 s") && note.contains("Of 1 of 1 the baseline"), "{small} {note}");
+    results.trials[0].faults[0].outage.as_mut().unwrap().back_to_baseline_s = None;
+    let next = Fault { at_s: at_s + 1.0, ..results.trials[0].faults[0].clone() };
+    results.trials[0].faults.push(next);
+    let outages = table(outages::outages, &results, &plan).unwrap();
+    let back: Vec<_> = column(&outages, "recovered after").iter().map(|cell| cell.small.clone()).collect();
+    assert_eq!(back, ["before the next fault", "within the trial"]);
 }
 
 #[test]

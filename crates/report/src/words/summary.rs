@@ -28,6 +28,7 @@ const TABLES: [SummaryTable; 11] = [
     (sweeps::crossings, sweeps::MANY_CROSSINGS, rows),
     (sweeps::cost, usize::MAX, rows),
     (outages::outages, LONG, |many, _| format!("{many} of them")),
+    (outages::members, LONG, |many, _| format!("{many} of them")),
     (outages::disturbances, LONG, |many, _| format!("{many} of them")),
     (verdicts::claims, usize::MAX, rows),
     (verdicts::requirements, usize::MAX, rows),

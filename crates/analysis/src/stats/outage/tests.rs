@@ -99,6 +99,45 @@ fn the_last_second_is_too_short_to_show_recovery() {
     assert!(near(outage.lost_operations, 0.0, 1.0), "{outage:?}");
 }
 
+/// The windows of 500 operations a second are 2 s long, and two of them do not fit.
+#[test]
+fn service_that_returns_shortly_before_the_end_is_back() {
+    for left_s in [1.1, 1.7, 2.4, 3.2, 3.9] {
+        let end_s = 10.3 + left_s;
+        let rate = |at_s: f64| if (8.0..10.3).contains(&at_s) { 0.0 } else { 500.0 };
+        for made in [SyntheticLoad::even(end_s, rate), SyntheticLoad::random(12, end_s, rate)] {
+            let outage = made.failing(1_150, 8.0, 10.3).outage(8.0);
+            assert!(near(outage.back_to_baseline_s, 2.3, 0.02), "{left_s}: {outage:?}");
+        }
+        let weak = SyntheticLoad::even(end_s + 3.0, |at_s| match at_s {
+            at_s if (8.0..10.3).contains(&at_s) => 0.0,
+            at_s if at_s >= 10.3 => 400.0,
+            _ => 500.0,
+        });
+        assert_eq!(weak.outage(8.0).back_to_baseline_s, None, "four fifths is not all, {left_s}");
+    }
+    let late = SyntheticLoad::even(11.0, |at_s| if (8.0..10.3).contains(&at_s) { 0.0 } else { 500.0 });
+    assert_eq!(late.outage(8.0).back_to_baseline_s, None, "0.7 s say nothing");
+}
+
+#[test]
+fn a_baseline_may_be_taken_from_earlier() {
+    let made = SyntheticLoad::even(30.0, |at_s| if (10.0..14.0).contains(&at_s) { 0.0 } else { 8_000.0 });
+    let times = FaultTimes {
+        at_s: 12.0,
+        healed_s: None,
+        baseline_from_s: None,
+        earlier_baseline_s: Some([2.0, 10.0]),
+        until_s: 30.0,
+        counted_until_s: 30.0,
+        timeout_s: 1.0,
+    };
+    let outage = made.outage_of(times);
+    assert_eq!((outage.baseline_s, outage.back_to_baseline_s), (Some([2.0, 10.0]), Some(2.0)), "{outage:?}");
+    let own = made.outage_of(FaultTimes { at_s: 20.0, baseline_from_s: Some(15.0), ..times });
+    assert_eq!(own.baseline_s, Some([15.0, 20.0]), "its own comes first");
+}
+
 #[test]
 fn more_than_the_baseline_is_no_outage() {
     let outage = SyntheticLoad::random(7, 30.0, |at_s| if at_s < 15.0 { 10_000.0 } else { 15_000.0 }).outage(15.0);
@@ -117,6 +156,7 @@ fn a_relapse_while_the_fault_acts_counts_and_a_later_dip_does_not() {
         at_s: 15.0,
         healed_s: Some(44.0),
         baseline_from_s: Some(0.0),
+        earlier_baseline_s: None,
         until_s: 60.0,
         counted_until_s: 60.0,
         timeout_s: 1.0,
@@ -133,6 +173,7 @@ fn two_faults_have_an_outage_each() {
         at_s,
         healed_s: None,
         baseline_from_s: Some(baseline_from_s),
+        earlier_baseline_s: None,
         until_s,
         counted_until_s: until_s,
         timeout_s: 1.0,
@@ -151,6 +192,7 @@ fn without_a_baseline_only_what_was_counted_is_said() {
         at_s: 5.0,
         healed_s: None,
         baseline_from_s,
+        earlier_baseline_s: None,
         until_s: 10.0,
         counted_until_s: 10.0,
         timeout_s: 1.0,
@@ -231,7 +273,7 @@ proptest! {
             })
             .collect();
         let times = FaultTimes {
-            at_s, healed_s: Some(at_s + 1.0), baseline_from_s: Some(0.0), until_s, counted_until_s: 21.0, timeout_s: 1.0,
+            at_s, healed_s: Some(at_s + 1.0), baseline_from_s: Some(0.0), earlier_baseline_s: Some([1.0, 3.0]), until_s, counted_until_s: 21.0, timeout_s: 1.0,
         };
         let outage = outage(&Timeline::of(&rows).unwrap(), &LatencySeconds::default(), times);
         prop_assert!(outage.total_s.is_none_or(|total_s| total_s >= 0.0));
@@ -248,6 +290,7 @@ fn a_time_of_ages_hence_is_not_walked_to() {
             at_s: 15.0,
             healed_s: Some(late_s),
             baseline_from_s: Some(0.0),
+            earlier_baseline_s: None,
             until_s: late_s,
             counted_until_s: late_s,
             timeout_s: 1.0,
@@ -270,6 +313,7 @@ fn narrow_slots_around_it_are_enough_to_measure_an_outage_in_a_long_load() {
         at_s: FAULT_S,
         healed_s: None,
         baseline_from_s: Some(0.0),
+        earlier_baseline_s: None,
         until_s: 1_200.0,
         counted_until_s: 1_200.0,
         timeout_s: 1.0,
@@ -475,6 +519,7 @@ fn healed(made: &SyntheticLoad, healed_s: f64) -> Outage {
         at_s: 12.0,
         healed_s: Some(healed_s),
         baseline_from_s: Some(0.0),
+        earlier_baseline_s: None,
         until_s: 40.0,
         counted_until_s: 40.0,
         timeout_s: 1.0,

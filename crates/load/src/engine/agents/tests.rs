@@ -104,6 +104,7 @@ impl Played {
             threads: 1,
             clock: Clock::starting_in(Duration::ZERO),
             slot_ns: script.slot_ns,
+            services: script.places.services,
             names: Arc::clone(&script.names),
             refusals: Vsns::REFUSALS,
         };

@@ -1,0 +1,126 @@
+//! What the clients of each member saw, where clients are spread over several: while one is down, the others go on, and the sum hides it.
+//! Outages are found in a member's own counts, in the same way as in the sum. Latency and memory are not recorded by member.
+
+use experiment::plan;
+use record::ReadError;
+use record::folder::TrialFolder;
+use record::results::{MemberFigures, MemberOutage, Trial};
+
+use crate::evidence::Evidence;
+use crate::faults;
+use crate::load_window::LoadWindow;
+use crate::stats::timeline::Timeline;
+
+/// Adds to a trial what each member's records say. They are read one after the other: of a large lab they are too many to be held together.
+pub(crate) fn add(
+    trial: &mut Trial,
+    planned: &plan::Trial,
+    folder: &TrialFolder,
+    evidence: &mut Evidence,
+    window: &LoadWindow,
+) -> Result<(), ReadError> {
+    for name in folder.member_names()? {
+        let own = evidence.of_member(planned, &folder.member(&name))?;
+        let Some(timeline) = Timeline::refined(&own.slots, &own.fine_slots) else { continue };
+        let happened = faults::happened(planned, &own, Some(&timeline), Some(window));
+        for (fault, felt) in trial.faults.iter_mut().zip(happened.faults) {
+            fault.members.extend(felt.outage.map(|outage| MemberOutage { name: name.clone(), outage }));
+        }
+        trial.members.push(MemberFigures {
+            operations_per_s: timeline.ok_per_s(window.from_s, window.until_s),
+            ok: timeline.ok().between(0, timeline.slots()),
+            failed: timeline.failed().between(0, timeline.slots()),
+            wrong: timeline.wrong().between(0, timeline.slots()),
+            disturbances: happened.disturbances,
+            name,
+        });
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use record::clock::Clock;
+    use record::events::{Event, What};
+    use record::rows::{CsvWriter, OutcomeSlot};
+
+    use super::*;
+    use crate::synthetic;
+
+    /// A trial of 30 s with a fault at 10 s and one at 20 s, and what ended at each of these members in each millisecond.
+    fn analyzed(name: &str, members: &[(&str, fn(u32) -> (u32, u32))]) -> Trial {
+        let path = std::env::temp_dir().join(format!("plimsoll-members-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        let folder = TrialFolder::at(&path);
+        let row = |number: u32, (ok, failed): (u32, u32)| OutcomeSlot {
+            at_s: f64::from(number) / 1e3,
+            slot_s: 0.001,
+            ok,
+            failed,
+            ..OutcomeSlot::default()
+        };
+        let write = |path: &std::path::Path, ended: &dyn Fn(u32) -> (u32, u32)| {
+            let mut rows = CsvWriter::create(path).unwrap();
+            let slots = (0..30_000).map(|number| (number, ended(number))).filter(|(_, ended)| *ended != (0, 0));
+            slots.for_each(|(number, ended)| rows.write(&row(number, ended)).unwrap());
+            rows.flush().unwrap();
+        };
+        write(&folder.outcomes(), &|number| {
+            let each = members.iter().map(|(_, ended)| ended(number));
+            each.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
+        });
+        for (name, ended) in members {
+            write(&folder.create_member(name).unwrap().outcomes(), ended);
+        }
+        let begun = |at_s, number| {
+            let what = What::FaultBegun { fault: "oops".into(), number, kind: "kill".into(), on: "n2".into() };
+            Event { at_s, what }
+        };
+        let mut events = record::lines::JsonLinesWriter::create(&folder.events()).unwrap();
+        let clock = What::Clock { unix_s: Clock::starting_in(std::time::Duration::ZERO).unix_s() };
+        for event in [Event { at_s: 0.0, what: clock }, begun(10.0, 1), begun(20.0, 2)] {
+            events.write(&event).unwrap();
+        }
+        events.flush().unwrap();
+        let mut planned = synthetic::trial(synthetic::load(10, 30.0));
+        planned.faults = vec![synthetic::fault("oops", 10.0)];
+        let trial = crate::trial(&planned, &folder).unwrap();
+        std::fs::remove_dir_all(&path).unwrap();
+        trial
+    }
+
+    #[test]
+    fn an_outage_of_one_member_is_its_own_clients() {
+        let down = |number: u32| match number {
+            10_000..=10_099 => (0, 1),
+            10_100..=14_999 => (0, 0),
+            _ => (1, 0),
+        };
+        let trial = analyzed("one", &[("n10", |_| (1, 0)), ("n2", down), ("n1", |_| (1, 0))]);
+        let [first, second] = trial.faults.as_slice() else { panic!("{:?}", trial.faults) };
+        assert_eq!(first.outage.as_ref().unwrap().total_s, Some(0.0), "the others go on");
+        let felt: Vec<_> = first
+            .members
+            .iter()
+            .map(|member| (member.name.as_str(), member.outage.failed, member.outage.total_s, member.outage.first_ok_s))
+            .collect();
+        assert_eq!(
+            felt,
+            [("n1", 0, Some(0.0), Some(0.0)), ("n2", 100, Some(5.0), Some(5.0)), ("n10", 0, Some(0.0), Some(0.0))]
+        );
+        assert_eq!(first.members[1].outage.back_to_baseline_s, Some(5.0));
+        assert!(second.members.iter().all(|member| member.outage.failed == 0), "{second:?}");
+        let counts: Vec<_> =
+            trial.members.iter().map(|member| (member.name.as_str(), member.ok, member.failed)).collect();
+        assert_eq!(counts, [("n1", 30_000, 0), ("n2", 25_000, 100), ("n10", 30_000, 0)]);
+    }
+
+    #[test]
+    fn what_no_fault_explains_is_found_in_a_member_though_the_sum_hides_it() {
+        let stalls = |number: u32| if (4_000..7_000).contains(&number) { (0, 0) } else { (1, 0) };
+        let trial = analyzed("hidden", &[("n1", |_| (1, 0)), ("n2", stalls)]);
+        assert_eq!(trial.disturbances, []);
+        let of_member = |index: usize| trial.members[index].disturbances.iter().map(|one| one.at_s).collect::<Vec<_>>();
+        assert_eq!((of_member(0), of_member(1)), (vec![], vec![4.0]));
+    }
+}
