@@ -34,6 +34,7 @@ fn record(out: &Path, seconds: u32) -> (RunFolder, Plan) {
         asks: String::new(),
         variants: Vec::new(),
         swept: Vec::new(),
+        stop: None,
         trials: vec![trial],
         requirements: Vec::new(),
         claims: Vec::new(),

@@ -19,7 +19,7 @@ const LONG: usize = 12;
 type SummaryTable = (TableOf, usize, fn(usize, &Results) -> String);
 
 /// The tables below the comparison.
-const TABLES: [SummaryTable; 11] = [
+const TABLES: &[SummaryTable] = &[
     (sweeps::safe_loads, usize::MAX, rows),
     (sweeps::stops, LONG, rows),
     (sweeps::search, usize::MAX, rows),
@@ -52,7 +52,7 @@ pub fn summary(results: &Results, plan: &Plan, colour: bool) -> String {
             false => section("", &set(&table, WIDTH, colour)),
         });
     }
-    for (of, most, rows) in TABLES {
+    for &(of, most, rows) in TABLES {
         let Some(table) = of(&input) else { continue };
         parts.push(match table.rows.len() {
             many if many <= most => section(&table.title, &set(&table, WIDTH, colour)),
