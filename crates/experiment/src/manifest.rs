@@ -589,6 +589,13 @@ ports = ["main"]
     }
 
     #[test]
+    fn a_target_that_is_plimsoll_is_known_by_its_placeholder() {
+        assert!(!read(SMALL).unwrap().runs_plimsoll());
+        assert!(read(&SMALL.replace("{target}/bin/thing", "{plimsoll}")).unwrap().runs_plimsoll());
+        assert!(read(&format!("{SMALL}env = {{ BY = \"{{plimsoll}}\" }}\n")).unwrap().runs_plimsoll());
+    }
+
+    #[test]
     fn defaults_are_filled_in() {
         let manifest = read(SMALL).unwrap();
         let process = &manifest.processes[0];

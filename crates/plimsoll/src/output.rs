@@ -1,9 +1,7 @@
 //! Standard output, for results only, and standard error, for everything else. The only file of the program that prints: what is printed
 //! here cannot make it panic, and a run whose output nobody can see any more ends in good order.
 
-use std::fs::File;
 use std::io::{self, ErrorKind, IsTerminal as _, Write as _};
-use std::os::fd::AsFd as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -129,15 +127,4 @@ pub fn colour_on_stderr() -> bool {
 #[must_use]
 pub fn colour_on_stdout() -> bool {
     io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none()
-}
-
-/// Standard input and output without a buffer, for a program that speaks with another one over them: whoever gets them next must find
-/// every byte.
-///
-/// # Errors
-/// If there are too many open files.
-pub fn bare() -> io::Result<(File, File)> {
-    let input = io::stdin().as_fd().try_clone_to_owned()?;
-    let output = io::stdout().as_fd().try_clone_to_owned()?;
-    Ok((File::from(input), File::from(output)))
 }

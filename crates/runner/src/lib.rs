@@ -27,4 +27,4 @@ pub use orders::{
     Bind, Envelope, HOST_MARK, Injection, InterfaceSpec, Isolation, MARK, NumberedOrder, Order, ProgramSpec, Setup,
     VERSION, VolumeSpec, Wiring, folder_name,
 };
-pub use serve::{KEPT_BYTES, serve};
+pub use serve::{KEPT_BYTES, serve, serve_standard_streams};

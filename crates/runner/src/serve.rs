@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, BufRead, BufReader, ErrorKind, PipeReader, Read, Write};
 use std::net::Ipv4Addr;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::{Component, Path, PathBuf};
@@ -37,8 +37,20 @@ use crate::shim;
 use crate::stoppable_thread::StoppableThread;
 use crate::wiring::wire;
 
-/// Is the runner of a host: `plimsoll runner`, on its standard input and output. `inside` is the second start, in a host
-/// that the first has made. Gives the exit code.
+/// Is the runner of a host on this program's standard input and output, without a buffer: whoever gets them next must find every
+/// byte. `inside` is the second start, in a host that the first has made. Gives the exit code.
+#[must_use]
+pub fn serve_standard_streams(inside: bool) -> u8 {
+    let input = io::stdin().as_fd().try_clone_to_owned();
+    let output = io::stdout().as_fd().try_clone_to_owned();
+    match (input, output) {
+        (Ok(input), Ok(output)) => serve(inside, input.into(), output.into()),
+        // There are too many open files.
+        _ => 1,
+    }
+}
+
+/// The same on any input and output.
 #[must_use]
 pub fn serve(inside: bool, mut input: File, output: File) -> u8 {
     if inside && rustix::process::getpid().is_init() {
@@ -546,7 +558,6 @@ struct ProcessFollower<'a> {
 
 impl ProcessFollower<'_> {
     fn run(mut self) {
-        use std::os::fd::AsFd as _;
         let handle = self.entry.handle();
         let (mut is_open, mut runs) = (true, true);
         while is_open || runs {

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use experiment::manifest::Manifest;
 use experiment::plan;
 use record::events::HostFigures;
 use runner::{Setup, VERSION, folder_name};
@@ -58,7 +59,9 @@ pub(super) fn reach(
     stop: &AtomicBool,
 ) -> Result<Box<dyn Host>, Error> {
     let text = host.ssh.as_deref().unwrap_or_default();
-    let mut remote = RemoteHost::reach(&host.name, text, &build.plimsoll, ledger, (stop, &build.at_once))?;
+    let is_target = build.manifest.is_some_and(Manifest::runs_plimsoll);
+    let program = if is_target { build.plimsoll.clone() } else { runner_beside(&build.plimsoll) };
+    let mut remote = RemoteHost::reach(&host.name, text, &program, ledger, (stop, &build.at_once))?;
     let session = remote.start(&|| stop.load(Ordering::SeqCst));
     if session.is_err() {
         remote.close();
@@ -67,19 +70,25 @@ pub(super) fn reach(
     Ok(Box::new(ManagedHost::raise(&host.name, Box::new(remote))?))
 }
 
+/// The runner as a program of its own, which is built with Plimsoll and is a small part of it; Plimsoll itself where it is not there.
+fn runner_beside(plimsoll: &Path) -> PathBuf {
+    let runner = plimsoll.with_file_name("plimsoll-runner");
+    if runner.is_file() { runner } else { plimsoll.to_path_buf() }
+}
+
 /// Measures a machine for a profile; nothing is left there.
 pub(super) fn measure(destination: &str, plimsoll: &Path, ledger: &Arc<RegistryWriter>) -> Result<String, Error> {
-    let remote =
-        RemoteHost::reach(destination, destination, plimsoll, ledger, (&AtomicBool::new(false), &Arc::default()))?;
+    let (program, ends) = (runner_beside(plimsoll), (&AtomicBool::new(false), &Arc::default()));
+    let remote = RemoteHost::reach(destination, destination, &program, ledger, ends)?;
     ManagedHost::raise(destination, Box::new(remote))?.measure()
 }
 
 impl RemoteHost {
-    /// Connects, looks whether this program can run there, and copies it there.
+    /// Connects, looks whether programs from here can run there, and copies the one with the runner there.
     fn reach(
         name: &str,
         destination: &str,
-        plimsoll: &Path,
+        program: &Path,
         ledger: &Arc<RegistryWriter>,
         (stop, at_once): (&AtomicBool, &Arc<AtomicBool>),
     ) -> Result<Self, Error> {
@@ -109,7 +118,7 @@ impl RemoteHost {
         let address = address_of(&resolved, &guard.facts.from).map_err(refused)?;
         suits(&guard.facts).map_err(refused)?;
         go_on()?;
-        guard::send_program(&client, &guard.facts, plimsoll, &scratch, &stop).map_err(refused)?;
+        guard::send_program(&client, &guard.facts, program, &scratch, &stop).map_err(refused)?;
         let setup = Setup {
             version: VERSION.to_owned(),
             host: name.to_owned(),
@@ -391,7 +400,7 @@ mod tests {
     use std::fs;
     use std::time::Instant;
 
-    use fixture::until;
+    use fixture::{TestDir, until};
     use runner::{Order, ProgramSpec};
     use rustix::process::Signal;
 
@@ -451,6 +460,15 @@ mod tests {
         println!("let go within {:?}; {} was there", begun.elapsed(), folder.display());
         // Where "there" is this machine's own disk.
         assert!(!Path::new(&folder).exists());
+    }
+
+    #[test]
+    fn the_runner_alone_is_sent_where_it_lies_beside_plimsoll() {
+        let folder = TestDir::new();
+        let plimsoll = folder.write("plimsoll", "");
+        assert_eq!(runner_beside(&plimsoll), plimsoll);
+        let runner = folder.write("plimsoll-runner", "");
+        assert_eq!(runner_beside(&plimsoll), runner);
     }
 
     #[test]

@@ -49,10 +49,7 @@ pub fn echo(arguments: &cli::Echo) -> Result<Exit, Failure> {
 
 /// Serves until its input ends. Why it could not is said to whoever started it, as a message.
 pub fn runner(arguments: &cli::Runner) -> ExitCode {
-    match output::bare() {
-        Ok((input, output)) => ExitCode::from(runner::serve(arguments.inside, input, output)),
-        Err(_) => ExitCode::FAILURE,
-    }
+    ExitCode::from(runner::serve_standard_streams(arguments.inside))
 }
 
 /// Prints the script.

@@ -410,13 +410,14 @@ fn fits(facts: &MachineFacts, size: u64) -> Result<(), String> {
 /// compressed. `None` where neither can be done: then it goes as it is.
 fn packed(program: &Path, scratch: &Path, may_compress: bool) -> Option<(PathBuf, &'static str)> {
     let _alone = PACKING.lock().unwrap_or_else(PoisonError::into_inner);
-    let stripped = scratch.join("plimsoll.stripped");
+    let named = |suffix: &str| scratch.join(program.file_name().unwrap_or_default()).with_extension(suffix);
+    let stripped = named("stripped");
     let mut strip = Command::new("strip");
     strip.arg("--strip-debug").arg("-o").arg(half(&stripped)).arg(program);
     if made(&stripped, || Ok(strip)) {
         return Some((stripped, "cat"));
     }
-    let compressed = scratch.join("plimsoll.gz");
+    let compressed = named("gz");
     let gzip = || {
         let mut gzip = Command::new("gzip");
         gzip.args(["-1", "-c"]).stdin(File::open(program)?).stdout(File::create(half(&compressed))?);
