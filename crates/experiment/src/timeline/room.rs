@@ -40,17 +40,20 @@ pub(super) fn notes(trial: &Trial) -> Vec<String> {
         if end_s - healed_s >= HOLD_S {
             continue;
         }
+        let after = match (end_s < *healed_s, healed_s > at_s) {
+            (true, _) => "before it is healed".to_owned(),
+            (false, is_healed) => {
+                format!("less than {} after it {}", show(HOLD_S), if is_healed { "is healed" } else { "begins" })
+            }
+        };
         match cramped.iter_mut().find(|(known, ..)| known == name) {
             Some((_, count, _)) => *count += 1,
-            None => cramped.push((*name, 1, format!("at {}: {end} at {}", show(*at_s), show(end_s)))),
+            None => cramped.push((*name, 1, format!("at {}: {end} at {}, {after}", show(*at_s), show(end_s)))),
         }
     }
     notes.extend(cramped.into_iter().map(|(name, count, first)| {
-        let more = if count > 1 { format!(" (and {} more times)", count - 1) } else { String::new() };
-        format!(
-            "no room for recovery after {name} {first}{more}; service counts as recovered when it held for {} after the fault",
-            show(HOLD_S)
-        )
+        let more = if count > 1 { format!("; the same of {} later ones", count - 1) } else { String::new() };
+        format!("no room for recovery from {name} {first}{more}")
     }));
     notes
 }
@@ -90,9 +93,14 @@ mod tests {
     #[test]
     fn a_fault_with_too_little_after_it_has_no_recovery() {
         let late = notes(&trial(&[("a", When::At(15.0), Some(4.5))]));
-        assert!(late[0].starts_with("no room for recovery after a at 15s: the load ends at 20s;"), "{late:?}");
+        assert!(late[0].ends_with("from a at 15s: the load ends at 20s, less than 1s after it is healed"), "{late:?}");
+        let open = notes(&trial(&[("a", When::At(15.0), Some(9.0))]));
+        assert!(open[0].ends_with("from a at 15s: the load ends at 20s, before it is healed"), "{open:?}");
         let close = notes(&trial(&[("a", When::Every { first_s: 6.0, every_s: 0.5 }, None)]));
         let [close] = close.as_slice() else { panic!("{close:?}") };
-        assert!(close.contains("after a at 6s: a begins at 6.5s (and 27 more times)"), "{close}");
+        assert!(
+            close.ends_with("from a at 6s: a begins at 6.5s, less than 1s after it begins; the same of 27 later ones"),
+            "{close}"
+        );
     }
 }
