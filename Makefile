@@ -32,7 +32,7 @@ help:
 	@echo 'make fuzz   each fuzz target for TIME=600 seconds, or some: make fuzz TIME=60 TARGETS="http vsns"; short ones are in make test'
 	@echo 'make bench  Plimsoll beside wrk, oha and hey, and held against the truth; 50,000 agents; what hosts get of what is asked; whether'
 	@echo '            differences can be trusted; writes bench/*.md'
-	@echo 'make article-pi   the Pi article in short form: experiments 07 to 13 and 22, and one page that links their reports'
+	@echo 'make article-pi   the Pi article in short form: experiments 07 to 13, 22 and 23, and one page that links their reports'
 	@echo 'make siege  kills, corrupted records, attackers, hostile servers and hosts, fuzzers, a soak of SOAK=1800 seconds and a day of'
 	@echo '            records; writes bench/RELIABILITY.md (two hours); some parts: make siege PARTS="kills soak"'
 	@echo 'make docs   regenerate docs/reference from the tables in the code'

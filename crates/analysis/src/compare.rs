@@ -535,6 +535,7 @@ mod tests {
             asks: "a".into(),
             variants: Vec::new(),
             swept: Vec::new(),
+            stop: None,
             trials: (1..=2).map(trial).collect(),
             requirements: Vec::new(),
             claims: Vec::new(),

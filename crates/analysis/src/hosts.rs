@@ -42,10 +42,15 @@ fn with_figures(host: Host, events: &[Event]) -> Host {
 fn host(name: &str, sums: Option<&HostSums>) -> Host {
     let name = name.to_owned();
     let Some(sums) = sums else { return Host { name, ..Host::default() } };
+    let (pressure, delay) = (sums.io_pressure_pct.value(), sums.io_delay_pct.value());
+    let source = pressure.map(|_| "pressure").or_else(|| delay.map(|_| "delay accounting"));
     Host {
         name,
         cpu_pct: sums.busy_pct.value(),
         target_cpu_pct: sums.target_busy_pct(),
+        busiest_thread_pct: sums.busiest_thread_pct(),
+        io_blocked_pct: pressure.or(delay),
+        io_blocked_source: source.map(str::to_owned),
         throttled_pct: sums.throttled_pct.value(),
         run_delay_pct: sums.run_delay_pct.value().or_else(|| sums.target_run_delay_pct()),
         load1_max: sums.load1_max,
@@ -107,6 +112,7 @@ mod tests {
             cpu_user_pct: Some(cpu),
             cpu_system_pct: Some(10.0),
             load1: Some(load),
+            io_delay_pct: Some(30.0 * load),
             disk_write_bytes: Some(100),
             net_rx_bytes: Some(5),
             net_tx_bytes: Some(7),
@@ -116,6 +122,7 @@ mod tests {
             cpu_user_pct: Some(cpu),
             rss_bytes: Some(1_000),
             run_delay_pct: Some(3.0),
+            busiest_thread_pct: Some(cpu * 4.0),
             ..sample(at_s, "n1", name)
         };
         let samples = [
@@ -133,9 +140,20 @@ mod tests {
         let host = &hosts[0];
         assert_eq!((host.cpu_pct, host.target_cpu_pct), (Some(40.0), Some(17.5)));
         assert_eq!((host.load1_max, host.load5_max), (Some(1.5), None));
+        assert_eq!(host.busiest_thread_pct, Some(60.0), "of the server, the generator left out");
+        assert_eq!((host.io_blocked_pct, host.io_blocked_source.as_deref()), (Some(30.0), Some("delay accounting")));
         assert_eq!((host.rss_max_bytes, host.disk_write_bytes, host.net_bytes), (Some(2_000), Some(200), Some(24)));
         assert_eq!(host.run_delay_pct, Some(4.5), "of the target's processes, where the host has none");
         assert_eq!(hosts[1], Host { name: "n2".into(), ..Host::default() }, "what was not sampled is null");
+    }
+
+    #[test]
+    fn the_share_of_time_in_which_a_host_was_blocked_goes_before_the_sum_over_threads() {
+        let waits = Sample { psi_io_some_pct: Some(40.0), io_delay_pct: Some(130.0), ..sample(1.0, "n1", "") };
+        let host = &hosts(&[], &during(&[waits], 2.0))[0];
+        assert_eq!((host.io_blocked_pct, host.io_blocked_source.as_deref()), (Some(40.0), Some("pressure")));
+        let silent = &hosts(&[], &during(&[sample(1.0, "n1", "")], 2.0))[0];
+        assert_eq!((silent.io_blocked_pct, &silent.io_blocked_source), (None, &None));
     }
 
     #[test]

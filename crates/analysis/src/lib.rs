@@ -23,6 +23,7 @@ mod safe_load;
 mod sampled;
 mod scaling;
 mod stats;
+mod sweep_stops;
 #[cfg(test)]
 mod synthetic;
 mod trial;
@@ -34,6 +35,7 @@ pub use history::{USUAL, history};
 pub use metrics::{metric, metric_paths};
 pub use run::analyze;
 pub use safe_load::finished;
+pub use sweep_stops::stops_sweep;
 pub use trial::trial;
 pub use verdict::{Rule, Threshold, rules};
 

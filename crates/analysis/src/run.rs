@@ -4,7 +4,7 @@ use std::path::Path;
 
 use experiment::plan::{self, Plan};
 use record::checked_file::read_json_up_to;
-use record::events::{Ending, What};
+use record::events::{Ending, RunEnding, What};
 use record::folder::RunFolder;
 use record::results::{FORMAT, Results, Trial};
 use record::{ReadError, lines};
@@ -26,7 +26,8 @@ pub fn analyze(folder: &RunFolder) -> Result<Results, Error> {
     let plan = plan_of(folder)?;
     folder.refuse_later_results()?;
     let ids = folder.trial_ids().map_err(Error::List)?;
-    let is_over = folder.read_ending()?.is_some_and(|ending| ending.how == Ending::Done);
+    let ending = folder.read_ending()?;
+    let is_over = ending.as_ref().is_some_and(|ending| ending.how == Ending::Done);
     let mut trials: Vec<Trial> = Vec::new();
     let mut findings: Vec<(String, Vec<RuleFinding>)> = Vec::new();
     let mut steps: Vec<SearchTrial> = Vec::new();
@@ -41,7 +42,9 @@ pub fn analyze(folder: &RunFolder) -> Result<Results, Error> {
         findings.push((trial.id.clone(), found));
         trials.push(trial);
     }
-    let partial = partial(folder, &plan, &trials)?;
+    let sweep_stops = ending.as_ref().map(|ending| ending.stops.clone()).unwrap_or_default();
+    let left_out: Vec<&String> = sweep_stops.iter().flat_map(|stop| &stop.not_played).collect();
+    let partial = partial(ending.as_ref(), plan.trials.len() - left_out.len().min(plan.trials.len()), &trials);
     let safe_loads = plan.find.as_ref().map(|find| safe_load::safe_loads(find, &steps)).unwrap_or_default();
     if let Some(find) = &plan.find {
         let used = safe_load::used(find, &steps);
@@ -49,7 +52,8 @@ pub fn analyze(folder: &RunFolder) -> Result<Results, Error> {
     } else {
         findings = of_used(&trials, findings);
     }
-    let lost = plan.trials.iter().filter(|planned| is_over && !ids.contains(&planned.id));
+    let lost =
+        plan.trials.iter().filter(|planned| is_over && !ids.contains(&planned.id) && !left_out.contains(&&planned.id));
     findings.extend(lost.map(|planned| (planned.id.clone(), vec![lost_trial()])));
     let mut results = Results {
         format: FORMAT,
@@ -72,6 +76,7 @@ pub fn analyze(folder: &RunFolder) -> Result<Results, Error> {
         title: plan.title.clone(),
         asks: plan.asks.clone(),
         trials,
+        sweep_stops,
         ..Results::default()
     };
     results.answer = answer(&results, &plan);
@@ -85,25 +90,24 @@ pub(crate) fn plan_of(folder: &RunFolder) -> Result<Plan, Error> {
     Ok(plan)
 }
 
-/// Why the results are not those of the whole plan, if so.
-fn partial(folder: &RunFolder, plan: &Plan, trials: &[Trial]) -> Result<Option<String>, Error> {
-    let (planned, done) = (plan.trials.len(), trials.iter().filter(|trial| trial.ended == Some(Ending::Done)).count());
-    let because = |reason: Option<String>| reason.map_or_else(String::new, |reason| format!(" ({reason})"));
-    let ending = folder.read_ending()?;
+/// Why the results are not those of all trials that were to be played, if so.
+fn partial(ending: Option<&RunEnding>, planned: usize, trials: &[Trial]) -> Option<String> {
+    let done = trials.iter().filter(|trial| trial.ended == Some(Ending::Done)).count();
+    let because = |reason: &Option<String>| reason.as_ref().map_or_else(String::new, |reason| format!(" ({reason})"));
     let how = match ending {
-        Some(ending) if ending.how == Ending::Done && done == planned => return Ok(None),
+        Some(ending) if ending.how == Ending::Done && done == planned => return None,
         Some(ending) => match ending.how {
             Ending::Done => "the run ended".to_owned(),
-            Ending::Interrupted => format!("the run was interrupted{}", because(ending.reason)),
-            Ending::Failed => format!("the run failed{}", because(ending.reason)),
+            Ending::Interrupted => format!("the run was interrupted{}", because(&ending.reason)),
+            Ending::Failed => format!("the run failed{}", because(&ending.reason)),
         },
         None => "the run still goes on, or was killed".to_owned(),
     };
     let without = planned - trials.len().min(planned);
-    Ok(Some(match without {
+    Some(match without {
         0 => format!("{how}: {done} of {planned} trials are complete"),
         _ => format!("{how}: {done} of {planned} trials are complete, {without} have no records"),
-    }))
+    })
 }
 
 /// The run folder at `path`, or those that lie in it; `hint` says what to give instead.
@@ -130,7 +134,7 @@ mod tests {
     use std::path::PathBuf;
 
     use record::checked_file::{read_json, write_json};
-    use record::events::{Event, RunEnding};
+    use record::events::{Event, SweepStop};
     use record::lines::JsonLinesWriter;
     use record::results::Trust;
 
@@ -154,6 +158,7 @@ mod tests {
                 asks: "a".into(),
                 variants: Vec::new(),
                 swept: Vec::new(),
+                stop: None,
                 trials: (1..=trials).map(trial).collect(),
                 requirements: Vec::new(),
                 claims: Vec::new(),
@@ -173,7 +178,7 @@ mod tests {
         }
 
         fn end(&self, how: Ending, reason: Option<&str>) {
-            self.0.write_ending(&RunEnding { how, reason: reason.map(str::to_owned) }).unwrap();
+            self.0.write_ending(&RunEnding { how, reason: reason.map(str::to_owned), stops: Vec::new() }).unwrap();
         }
 
         fn partial(&self) -> Option<String> {
@@ -206,6 +211,23 @@ mod tests {
         let results = analyze(&run.0).unwrap();
         assert_eq!((results.format, results.planned_trials, results.trials.len()), (1, 2, 2));
         assert!(results.answer.ends_with("Nothing was measured: no operation ended."), "{}", results.answer);
+    }
+
+    #[test]
+    fn trials_that_a_stopped_sweep_left_out_are_not_missing() {
+        let run = Scratch::new("stopped", 3);
+        run.play("001", Some(Ending::Done));
+        let stop = SweepStop { trial: "001".into(), not_played: vec!["002".into()], ..SweepStop::default() };
+        let end = |stops| run.0.write_ending(&RunEnding { how: Ending::Done, reason: None, stops }).unwrap();
+        end(vec![stop.clone()]);
+        let results = analyze(&run.0).unwrap();
+        assert_eq!(results.partial.unwrap(), "the run ended: 1 of 2 trials are complete, 1 have no records");
+        assert!(results.verdict.reasons.concat().contains("(and 1 more)"), "002 is not missed: {:?}", results.verdict);
+        end(vec![SweepStop { not_played: vec!["002".into(), "003".into()], ..stop.clone() }]);
+        let results = analyze(&run.0).unwrap();
+        assert_eq!((results.partial, results.planned_trials), (None, 3));
+        assert!(!results.verdict.reasons.concat().contains("more)"), "{:?}", results.verdict);
+        assert_eq!(results.sweep_stops[0].trial, "001");
     }
 
     #[test]

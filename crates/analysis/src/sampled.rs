@@ -1,6 +1,8 @@
 //! What is kept of `samples.csv`: sums, extremes and a few short columns, taken in one pass. A night of a lab has millions of rows, and
 //! no more of them than one is held. It must not judge, nor fill in what was not sampled.
 
+use std::collections::BTreeMap;
+
 use record::rows::Sample;
 
 /// `process` of the generator's own row.
@@ -87,6 +89,8 @@ pub(crate) struct HostSums {
     pub throttled_pct: RunningMean,
     pub run_delay_pct: RunningMean,
     pub iowait_pct: RunningMean,
+    pub io_pressure_pct: RunningMean,
+    pub io_delay_pct: RunningMean,
     pub steal_pct: RunningMean,
     pub strangers_pct: RunningMean,
     pub load1_max: Option<f64>,
@@ -97,6 +101,8 @@ pub(crate) struct HostSums {
     pub disk_write_bytes: Option<u64>,
     pub net_bytes: Option<u64>,
     target_busy_pct: TargetSeries,
+    /// By role of the target.
+    busiest_thread_pct: BTreeMap<String, RunningMean>,
     target_run_delay_pct: TargetSeries,
     target_rss_bytes: TargetSeries,
 }
@@ -105,6 +111,11 @@ impl HostSums {
     /// Mean CPU of the target's processes together.
     pub fn target_busy_pct(&self) -> Option<f64> {
         self.target_busy_pct.ended().sums.value()
+    }
+
+    /// Mean CPU of the busiest thread, of the role in which that is most; percent of a core.
+    pub fn busiest_thread_pct(&self) -> Option<f64> {
+        self.busiest_thread_pct.values().filter_map(|mean| mean.value()).max_by(f64::total_cmp)
     }
 
     /// Mean run delay of the target's processes together.
@@ -122,6 +133,8 @@ impl HostSums {
         self.throttled_pct.add(sample.cpu_throttled_pct);
         self.run_delay_pct.add(sample.run_delay_pct);
         self.iowait_pct.add(sample.cpu_iowait_pct);
+        self.io_pressure_pct.add(sample.psi_io_some_pct);
+        self.io_delay_pct.add(sample.io_delay_pct);
         self.steal_pct.add(sample.cpu_steal_pct);
         self.strangers_pct.add(sample.cpu_strangers_pct);
         self.load1_max = larger(self.load1_max, sample.load1);
@@ -135,6 +148,7 @@ impl HostSums {
 
     fn add_target(&mut self, sample: &Sample) {
         self.target_busy_pct.add(sample.at_s, busy_pct(sample));
+        self.busiest_thread_pct.entry(sample.process.clone()).or_default().add(sample.busiest_thread_pct);
         self.target_run_delay_pct.add(sample.at_s, sample.run_delay_pct);
         self.target_rss_bytes.add(sample.at_s, sample.rss_bytes.map(|bytes| bytes as f64));
     }

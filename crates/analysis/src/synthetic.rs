@@ -62,6 +62,7 @@ pub(crate) fn plan() -> Plan {
         asks: String::new(),
         variants: Vec::new(),
         swept: Vec::new(),
+        stop: None,
         trials: Vec::new(),
         requirements: Vec::new(),
         claims: Vec::new(),

@@ -162,7 +162,7 @@ pub(crate) fn run_verdict(trials: &[(String, Vec<RuleFinding>)]) -> Verdict {
     verdict(&findings)
 }
 
-/// What held the generator back most, in the words of `generator.limit`; empty if nobody watched it. What voids a trial comes
+/// What held the load back most, in the words of `generator.limit`; empty if nobody watched it. What voids a trial comes
 /// before what makes it suspect: a machine that is busy besides did not freeze the generator.
 pub(crate) fn limit(findings: &[RuleFinding], trial: &Trial) -> String {
     if trial.generator.connect_failures.is_none() {
@@ -178,6 +178,7 @@ pub(crate) fn limit(findings: &[RuleFinding], trial: &Trial) -> String {
         ("failed_connects", "connections"),
         ("failed_handshakes", "connections"),
         ("full_disk", "disk"),
+        ("saturated_balancer", "balancer"),
     ];
     let found = |trust: Trust| {
         let by = |rule: &str| findings.iter().any(|finding| finding.rule == rule && finding.trust == trust);

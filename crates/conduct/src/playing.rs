@@ -9,7 +9,7 @@ use experiment::manifest::Manifest;
 use experiment::plan::{Plan, Trial};
 use experiment::search::Finished;
 use experiment::secrets::Secrets;
-use record::events::{Ending, RunEnding, What};
+use record::events::{Ending, RunEnding, SweepStop, What};
 use record::folder::RunFolder;
 use record::results::SearchStep;
 
@@ -53,15 +53,16 @@ pub fn can_play(plan: &Plan) -> Result<(), Error> {
 pub fn play(run: &Run<'_>, audience: &mut dyn Observer, interrupts: &Interrupts) -> Result<Ending, Error> {
     let registry = lab::registry::Registry::begin(run.folder.path())?;
     // What a panic leaves behind is taken down like everything else, and what was measured until then is kept.
-    let playing = AssertUnwindSafe(|| play_trials(run, &registry, audience, interrupts));
+    let mut stops = Vec::new();
+    let playing = AssertUnwindSafe(|| play_trials(run, &registry, audience, interrupts, &mut stops));
     let played = catch_unwind(playing).unwrap_or_else(|panic| Err(Error::Panicked(panic_text(&*panic))));
     registry.end();
-    let ending = match &played {
-        Ok((how, reason)) => RunEnding { how: *how, reason: reason.clone() },
-        Err(error) => RunEnding { how: Ending::Failed, reason: Some(error.to_string()) },
+    let (how, reason) = match &played {
+        Ok((how, reason)) => (*how, reason.clone()),
+        Err(error) => (Ending::Failed, Some(error.to_string())),
     };
-    let ending = RunEnding { reason: ending.reason.map(|reason| run.secrets.hidden(&reason).into_owned()), ..ending };
-    run.folder.write_ending(&ending).map_err(Error::Record)?;
+    let reason = reason.map(|reason| run.secrets.hidden(&reason).into_owned());
+    run.folder.write_ending(&RunEnding { how, reason, stops }).map_err(Error::Record)?;
     played.map(|(how, _)| how)
 }
 
@@ -86,31 +87,36 @@ fn play_trials(
     registry: &lab::registry::Registry,
     audience: &mut dyn Observer,
     interrupts: &Interrupts,
+    stops: &mut Vec<SweepStop>,
 ) -> Result<(Ending, Option<String>), Error> {
-    let mut search = TrialQueue::begin(run)?;
+    let mut queue = TrialQueue::begin(run)?;
     let mut number = 0;
-    while let Some(trial) = search.next(run)? {
+    while let Some(trial) = queue.next(run)? {
         // Asked while the last one was taken down: no lab is made for the next, only to be taken down again.
         if number > 0 && interrupts.asked() > 0 {
             return Ok((Ending::Interrupted, None));
         }
         number += 1;
-        audience.tell(&ProgressEvent::TrialBegins { trial: &trial, number, of: search.count });
+        if let Some(stop) = queue.left_out(&trial, stops) {
+            audience.tell(&ProgressEvent::NotPlayed { trial: &trial, number, of: queue.count, stop });
+            continue;
+        }
+        audience.tell(&ProgressEvent::TrialBegins { trial: &trial, number, of: queue.count });
         let (how, reason) =
-            trial::play(&Run { plan: &search.plan, ..run.clone() }, registry, &trial, audience, interrupts)?;
+            trial::play(&Run { plan: &queue.plan, ..run.clone() }, registry, &trial, audience, interrupts)?;
         audience.tell(&ProgressEvent::TrialEnds { how, reason: reason.as_deref() });
         if how != Ending::Done {
             return Ok((how, reason));
         }
-        if let Some(step) = search.learn(run, &trial)? {
+        if let Some(step) = queue.learn(run, &trial)? {
             audience.tell(&ProgressEvent::Answered { trial: &trial, step: &step });
         }
     }
     Ok((Ending::Done, None))
 }
 
-/// What is still to be played: of a list what is not done, of a search what follows from what is done. All of it is known from the
-/// folder, so that a run can be resumed.
+/// What is still to be played: of a list what is not done and not beyond where its sweep was stopped, of a search what follows from
+/// what is done. All of it is known from the folder, so that a run can be resumed.
 struct TrialQueue {
     plan: Plan,
     /// Trials of the plan that are not done.
@@ -118,24 +124,46 @@ struct TrialQueue {
     /// Trials to be played; `None`: that depends on what they say.
     count: Option<usize>,
     finished: Vec<Finished>,
+    /// Trials that met the condition of the stop rule, each with what it says.
+    met: Vec<(Trial, String)>,
 }
 
 impl TrialQueue {
     fn begin(run: &Run<'_>) -> Result<Self, Error> {
         let (done, open): (Vec<&Trial>, Vec<&Trial>) =
             run.plan.trials.iter().partition(|trial| is_done(run.folder, &trial.id));
-        let mut searching = Self {
+        let mut queue = Self {
             plan: run.plan.clone(),
             count: run.plan.find.is_none().then_some(open.len()),
             open: open.into_iter().cloned().collect(),
             finished: Vec::new(),
+            met: Vec::new(),
         };
-        if run.plan.find.is_some() {
-            for trial in done {
-                searching.learn(run, trial)?;
-            }
+        for trial in done {
+            queue.learn(run, trial)?;
         }
-        Ok(searching)
+        Ok(queue)
+    }
+
+    /// The stop that a trial lies beyond, if it does; the trial is put down under it.
+    fn left_out<'s>(&self, trial: &Trial, stops: &'s mut Vec<SweepStop>) -> Option<&'s SweepStop> {
+        let rule = self.plan.stop.as_ref()?;
+        let met = self.met.iter().filter(|(met, _)| rule.leaves_out(trial, met));
+        let height = |met: &Trial| rule.value(met).unwrap_or(f64::INFINITY);
+        let (met, because) = met.min_by(|(a, _), (b, _)| height(a).total_cmp(&height(b)))?;
+        let index = stops.iter().position(|stop| stop.trial == met.id).unwrap_or_else(|| {
+            stops.push(SweepStop {
+                variant: met.variant.clone(),
+                point: met.point.clone(),
+                over: rule.over.clone(),
+                trial: met.id.clone(),
+                because: because.clone(),
+                not_played: Vec::new(),
+            });
+            stops.len() - 1
+        });
+        stops[index].not_played.push(trial.id.clone());
+        stops.get(index)
     }
 
     /// The next trial. One that a search makes stands in `plan.json` before it is played.
@@ -151,10 +179,13 @@ impl TrialQueue {
         Ok(Some(next))
     }
 
-    /// Takes in what a finished trial says to its search.
+    /// Takes in what a finished trial says to its search, or of the condition that stops its sweep.
     fn learn(&mut self, run: &Run<'_>, trial: &Trial) -> Result<Option<SearchStep>, Error> {
         let broken = |error: analysis::Error| Error::Broken(error.to_string());
-        let said = analysis::finished(&self.plan, trial, &run.folder.trial(&trial.id)).map_err(broken)?;
+        let folder = run.folder.trial(&trial.id);
+        let because = analysis::stops_sweep(&self.plan, trial, &folder).map_err(broken)?;
+        self.met.extend(because.map(|because| (trial.clone(), because)));
+        let said = analysis::finished(&self.plan, trial, &folder).map_err(broken)?;
         let Some((finished, step)) = said else { return Ok(None) };
         self.finished.push(finished);
         Ok(Some(step))

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
 use experiment::plan;
 use hdrhistogram::Histogram;
-use record::events::{Ending, What};
+use record::events::{Ending, SweepStop, What};
 use record::results::SearchStep;
 
 /// Something worth telling while a run goes on.
@@ -19,6 +19,17 @@ pub enum ProgressEvent<'a> {
         number: usize,
         /// How many are to be done; `None`: a search does not know.
         of: Option<usize>,
+    },
+    /// A trial is not played: its sweep went no higher.
+    NotPlayed {
+        /// The trial.
+        trial: &'a plan::Trial,
+        /// Its place, as above.
+        number: usize,
+        /// How many are to be done, as above.
+        of: Option<usize>,
+        /// Where the sweep stopped, and why.
+        stop: &'a SweepStop,
     },
     /// Something happened, `at_s` from load start (before the load: null).
     Happened {

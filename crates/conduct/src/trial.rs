@@ -673,6 +673,7 @@ mod tests {
             asks: "?".to_owned(),
             variants: Vec::new(),
             swept: Vec::new(),
+            stop: None,
             trials,
             requirements: Vec::new(),
             claims: Vec::new(),

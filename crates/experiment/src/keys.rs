@@ -71,6 +71,8 @@ pub(crate) enum KeyType {
     /// A table with free keys that may have dots: `a.b = 1`, `"a.b" = 1` and `a = { b = 1 }` say the same.
     /// Where its values may be tables themselves, one that has a key of theirs is a value.
     Paths(&'static KeyType),
+    /// The same, of the second kind, beside these keys.
+    PathsBeside(&'static [Key], &'static KeyType),
     /// A list.
     List(&'static KeyType),
     /// Any of these; the text is what to tell someone who wrote none of them.
@@ -100,6 +102,7 @@ impl KeyType {
             Self::Table(_) => "a table".to_owned(),
             Self::Tables(_) | Self::Overlays(_) => "a list of tables".to_owned(),
             Self::Map(of) | Self::Paths(of) => format!("a table, each value {}", of.words()),
+            Self::PathsBeside(_, paths) => paths.words(),
             Self::List(of) => format!("a list, each element {}", of.words()),
             Self::Either(_, words) => (*words).to_owned(),
         }
@@ -119,7 +122,7 @@ impl KeyType {
     /// The keys below it, if it is a section.
     pub fn keys(&self) -> &'static [Key] {
         match self {
-            Self::Table(keys) | Self::Tables(keys) | Self::Overlays(keys) => keys,
+            Self::Table(keys) | Self::Tables(keys) | Self::Overlays(keys) | Self::PathsBeside(keys, _) => keys,
             Self::Either(kinds, _) => kinds.iter().map(Self::keys).find(|keys| !keys.is_empty()).unwrap_or_default(),
             _ => &[],
         }

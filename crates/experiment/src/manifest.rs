@@ -117,6 +117,14 @@ section! {
     }
 }
 
+impl About {
+    /// The role that clients go to: of a balancer, where the members have another one.
+    #[must_use]
+    pub fn service_role(&self) -> &str {
+        self.service.split('.').next().unwrap_or_default()
+    }
+}
+
 /// `[parameters.NAME]`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Parameter {

@@ -8,7 +8,7 @@ use serde_json::Value as Json;
 
 use crate::keys::{self, Key, KeyType};
 use crate::path::{self, PathStep};
-use crate::plan::file_keys::EXPERIMENT;
+use crate::plan::file_keys::{EXPERIMENT, SWEEP};
 use crate::problem::{Problem, nearest_hint};
 use crate::source::{self, Source};
 use crate::tree::{Node, TableEntry, TextSpan, TomlTable, TomlValue};
@@ -276,12 +276,13 @@ impl Sweep {
 
 /// Reads `[sweep]`. A `--set` of a swept path collapses that sweep to its one value.
 fn read_sweeps(base: &TomlTable, sets: &[Set], problems: &mut Vec<Problem>) -> Vec<Sweep> {
-    let entries = base.table("sweep").map(TomlTable::flattened).unwrap_or_default();
+    let mut paths = base.table("sweep").cloned().unwrap_or_default();
+    paths.entries.retain(|entry| keys::find(SWEEP, &entry.key).is_none());
     let sweep = |entry: TableEntry| {
         let values = entry.node.list()?.to_vec();
         Some(Sweep { path: entry.key, path_place: entry.key_place, listed: values.clone(), values })
     };
-    let mut sweeps: Vec<Sweep> = entries.into_iter().filter_map(sweep).collect();
+    let mut sweeps: Vec<Sweep> = paths.flattened().into_iter().filter_map(sweep).collect();
     sweeps.retain(|sweep| is_in_a_trial(sweep, problems));
     sweeps.retain(|sweep| {
         check_values(sweep, problems);

@@ -113,6 +113,10 @@ fn enter_value(
             steps.push(PathStep::Index(index));
             enter_section(rest, &format!("{path}.{first}"), keys, list.get(index).and_then(Node::table), steps)
         }
+        KeyType::PathsBeside(keys, _) if keys::find(keys, first).is_some() => {
+            enter_section(parts, path, keys, node.and_then(Node::table), steps)
+        }
+        KeyType::PathsBeside(_, paths) => enter_value(parts, path, paths, node, steps),
         KeyType::Map(of) | KeyType::Paths(of) => {
             // The free key may have dots. What follows it is a key of the value, where that is a table.
             let is_key = |(text, _): &PathPart| keys::find(of.keys(), text).is_some();

@@ -15,6 +15,7 @@ mod load;
 mod metric;
 mod operation;
 mod reading;
+mod stop_rule;
 pub(crate) mod target;
 pub(crate) mod trial;
 
@@ -30,6 +31,7 @@ pub use load::{
 pub use metric::{LawParameter, MetricExpression, MetricFunction, MetricPath, MetricTerm};
 pub use operation::{AuditAs, AuditEffect, Expected, Prepare, SlotContent, Step, TextCondition};
 pub use reading::read;
+pub use stop_rule::StopRule;
 pub use target::{BadParameter, Target, TargetKind, Tls, parameters};
 pub use trial::Trial;
 
@@ -49,6 +51,9 @@ pub struct Plan {
     pub variants: Vec<String>,
     /// Paths that are swept, in file order.
     pub swept: Vec<String>,
+    /// When the sweep goes no higher, if it has such a rule.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop: Option<StopRule>,
     /// Interleaved: every variant × point once, then the next repeat. Of a search, those that were made so far.
     pub trials: Vec<Trial>,
     /// `[[require]]`.

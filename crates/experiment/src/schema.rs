@@ -86,6 +86,11 @@ fn value(kind: &'static KeyType, whole: bool) -> Value {
             }
             json!({ "type": "object", "additionalProperties": { "anyOf": [value(of, whole), deeper] } })
         }
+        KeyType::PathsBeside(keys, paths) => {
+            let mut table = object(keys, whole);
+            table["additionalProperties"] = value(paths, whole)["additionalProperties"].take();
+            table
+        }
         KeyType::List(of) => json!({ "type": "array", "items": value(of, whole) }),
         KeyType::Either(kinds, _) => {
             let kinds: Vec<Value> = kinds.iter().map(|kind| value(kind, whole)).collect();

@@ -199,6 +199,13 @@ impl SectionWalk<'_> {
                     self.value(&join(path, &entry.key), kind, &entry.node);
                 }
             }
+            (KeyType::PathsBeside(keys, paths), TomlValue::Table(table)) => {
+                let (own, free): (Vec<TableEntry>, Vec<TableEntry>) =
+                    table.entries.iter().cloned().partition(|entry| keys::find(keys, &entry.key).is_some());
+                self.table(path, keys, &TomlTable { entries: own }, &node.place);
+                let free = Node { value: TomlValue::Table(TomlTable { entries: free }), ..node.clone() };
+                self.value(path, paths, &free);
+            }
             (KeyType::List(of), TomlValue::List(list)) => {
                 for item in list {
                     self.value(path, of, item);

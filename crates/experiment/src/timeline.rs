@@ -177,7 +177,8 @@ fn total_time(plan: &Plan) -> String {
     let steps =
         if plan.trials.iter().any(|trial| !trial.steps.is_empty()) { ", if every step takes all its time" } else { "" };
     let around = show(plan.trials.iter().map(|_| AROUND_S).sum());
-    format!("Takes about {} in all{steps}, of which about {around} for starting and stopping.", rounded(total_s))
+    let about = if plan.stop.is_some() { "at most about" } else { "about" };
+    format!("Takes {about} {} in all{steps}, of which about {around} for starting and stopping.", rounded(total_s))
 }
 
 /// What a search takes depends on what it finds: what is usual, and what is possible.

@@ -32,6 +32,8 @@ pub struct Stat {
     pub started_ticks: u64,
     /// Resident set, pages.
     pub resident_pages: u64,
+    /// Waited for I/O, as delay accounting counts it: 0 where that is off; `None`: the kernel does not say.
+    pub io_delay_ticks: Option<u64>,
 }
 
 impl Stat {
@@ -57,6 +59,7 @@ impl Stat {
             threads: number(17)?,
             started_ticks: number(19)?,
             resident_pages: number(21)?,
+            io_delay_ticks: number(39),
         })
     }
 

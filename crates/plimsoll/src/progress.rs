@@ -149,17 +149,15 @@ impl ProgressPrinter {
         match news {
             ProgressEvent::TrialBegins { trial, number, of } => {
                 *self = Self { of_hosts: trial.lab.hosts.len(), ..Self::default() };
-                let of = of.map_or_else(String::new, |of| format!(" of {of}"));
-                let mut words = vec![format!("trial {number}{of}")];
-                words.extend(trial.variant.clone());
-                words.extend(trial.surviving.clone().filter(|condition| !condition.is_empty()));
-                words.extend(trial.point.iter().map(|(path, value)| {
-                    format!("{}={}", path.rsplit('.').next().unwrap_or(path), value.to_string().trim_matches('"'))
-                }));
-                if trial.repeat > 1 {
-                    words.push(format!("repeat {}", trial.repeat));
-                }
-                Some(words.join(" · "))
+                Some(heading(trial, *number, *of))
+            }
+            ProgressEvent::NotPlayed { trial, number, of, stop } => {
+                let at = stop.point.get(&stop.over).map(ToString::to_string).unwrap_or_default();
+                let heading = heading(trial, *number, *of);
+                Some(format!(
+                    "{heading}: not played: stopped at {at}, because {} in trial {}",
+                    stop.because, stop.trial
+                ))
             }
             ProgressEvent::Happened { at_s, what } => {
                 let words = self.host(what).or_else(|| self.said(what)).or_else(|| happening(what))?;
@@ -203,6 +201,21 @@ impl ProgressPrinter {
         let What::Log { host, line, text, alarming: true, .. } = what else { return None };
         self.quoted.insert((host.clone(), text.clone())).then(|| format!("{host} said: {}", line.trim()))
     }
+}
+
+/// `trial 3 of 90 · pi2c · agents=4 · repeat 2`
+fn heading(trial: &Trial, number: usize, of: Option<usize>) -> String {
+    let of = of.map_or_else(String::new, |of| format!(" of {of}"));
+    let mut words = vec![format!("trial {number}{of}")];
+    words.extend(trial.variant.clone());
+    words.extend(trial.surviving.clone().filter(|condition| !condition.is_empty()));
+    words.extend(trial.point.iter().map(|(path, value)| {
+        format!("{}={}", path.rsplit('.').next().unwrap_or(path), value.to_string().trim_matches('"'))
+    }));
+    if trial.repeat > 1 {
+        words.push(format!("repeat {}", trial.repeat));
+    }
+    words.join(" · ")
 }
 
 /// What a trial says to its search: `agents 64: held`.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// One line of `events.jsonl`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -132,7 +133,7 @@ pub enum What {
         /// At which moment.
         when: String,
         /// The hook's JSON.
-        says: serde_json::Value,
+        says: Value,
     },
     /// With what the trial is played; written when it begins and when it ends, so that a change in between is seen.
     Versions {
@@ -272,6 +273,27 @@ pub struct RunEnding {
     pub how: Ending,
     /// Why, if not done.
     pub reason: Option<String>,
+    /// Sweeps that went no higher, so that trials of the plan were not played.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stops: Vec<SweepStop>,
+}
+
+/// A sweep that went no higher, because one of its trials met the condition of `[sweep] stop`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(default)]
+pub struct SweepStop {
+    /// Variant, if any.
+    pub variant: Option<String>,
+    /// Swept path to the value at which it stopped.
+    pub point: BTreeMap<String, Value>,
+    /// The path whose higher values were left out.
+    pub over: String,
+    /// The trial that met the condition.
+    pub trial: String,
+    /// Its figure, and what was asked: `outcomes.timeout was 12 (above 0)`.
+    pub because: String,
+    /// Trials of the plan that were not played for it.
+    pub not_played: Vec<String>,
 }
 
 /// One line of `history.jsonl`: an operation on audited keys, or the read-back of one.

@@ -368,7 +368,7 @@ mod tests {
         assert_eq!(folder.read_ending().unwrap(), None);
         assert_eq!(folder.read_environment().unwrap(), None);
         assert_eq!(folder.read_results().unwrap(), None);
-        let ending = RunEnding { how: Ending::Interrupted, reason: Some("SIGTERM".into()) };
+        let ending = RunEnding { how: Ending::Interrupted, reason: Some("SIGTERM".into()), stops: Vec::new() };
         let environment = Environment { plimsoll: Some("0.1.0".into()), ..Environment::default() };
         let results = Results { format: 1, title: "A crash".into(), ..Results::default() };
         folder.write_ending(&ending).unwrap();

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::events::{HostFigures, ProcessShare};
+use crate::events::{HostFigures, ProcessShare, SweepStop};
 
 /// Version of the format.
 pub const FORMAT: u32 = 1;
@@ -30,6 +30,9 @@ pub struct Results {
     pub partial: Option<String>,
     /// Trials planned.
     pub planned_trials: u32,
+    /// Sweeps that went no higher, and the trials that were not played for it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub sweep_stops: Vec<SweepStop>,
     /// Every trial with records, in the order of the plan.
     pub trials: Vec<Trial>,
     /// What the source says, held against this run.
@@ -323,10 +326,20 @@ pub struct Host {
     pub cpu_pct: Option<f64>,
     /// Mean CPU of the target's processes on it.
     pub target_cpu_pct: Option<f64>,
+    /// Mean CPU of the busiest thread of the target's processes on it, percent of one core.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub busiest_thread_pct: Option<f64>,
     /// Time throttled by a quota.
     pub throttled_pct: Option<f64>,
     /// Runnable but not running.
     pub run_delay_pct: Option<f64>,
+    /// Blocked on I/O, mean of the time; what is counted depends on the source.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub io_blocked_pct: Option<f64>,
+    /// `pressure`: time in which some task of the host waited for I/O (the kernel's PSI); `delay accounting`: such waits of all
+    /// threads added up, so that it may be above 100. Null where the kernel keeps neither.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub io_blocked_source: Option<String>,
     /// Highest load average over 1 minute.
     pub load1_max: Option<f64>,
     /// … 5 minutes.
@@ -664,7 +677,8 @@ pub struct Generator {
     pub preempted_pct: Option<f64>,
     /// Largest jump of the calendar clock against the steady one during the trial, seconds.
     pub clock_jump_s: Option<f64>,
-    /// What held it back: `none`, `cpu`, `lateness`, `connections`, `disk`.
+    /// What held it back: `none`, `cpu`, `lateness`, `connections`, `disk`; or `balancer`: a host between clients and members was at
+    /// its limit.
     pub limit: String,
 }
 

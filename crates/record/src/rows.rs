@@ -45,6 +45,8 @@ pub struct Sample {
     pub cpu_throttled_pct: Option<f64>,
     /// Runnable but not running, of wall time, summed over threads: `schedstat`.
     pub run_delay_pct: Option<f64>,
+    /// CPU time of the busiest of its threads, percent of one core of the host.
+    pub busiest_thread_pct: Option<f64>,
     /// Load average over 1 minute.
     pub load1: Option<f64>,
     /// Over 5 minutes.
@@ -53,6 +55,8 @@ pub struct Sample {
     pub load15: Option<f64>,
     /// Threads in uninterruptible sleep: they wait for a disk, most likely.
     pub io_wait_threads: Option<u64>,
+    /// Blocked on I/O, of wall time, summed over threads: delay accounting, where the kernel does it (`kernel.task_delayacct`).
+    pub io_delay_pct: Option<f64>,
     /// Used memory of the host.
     pub memory_used_bytes: Option<u64>,
     /// Memory available without swapping.

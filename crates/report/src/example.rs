@@ -44,6 +44,7 @@ pub fn plan(variants: &[&str], swept: &[(&str, &[&str])], repeats: u32) -> Plan 
         asks: "How many calls fail, for how long, and are any names lost?".to_owned(),
         variants: variants.iter().map(|name| (*name).to_owned()).collect(),
         swept: swept.iter().map(|(path, _)| (*path).to_owned()).collect(),
+        stop: None,
         trials,
         requirements: Vec::new(),
         claims: Vec::new(),

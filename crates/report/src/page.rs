@@ -47,6 +47,7 @@ const PAGE: &[Part] = &[
     Part::Charts(run_charts::searches),
     Part::Sweep(sweep_charts::CHARTS),
     Part::Table(sweeps::safe_loads),
+    Part::Table(sweeps::stops),
     Part::Table(comparison::comparison),
     Part::Bars(run_charts::comparison),
     Part::Table(outages::outages),

@@ -289,6 +289,7 @@ fn fold(kept: &mut Sample, sample: &Sample, beyond: fn(f64, f64) -> bool) {
         load5 as f64,
         load15 as f64,
         io_wait_threads as f64,
+        io_delay_pct as f64,
         memory_used_bytes as f64,
         memory_available_bytes as f64,
         rss_bytes as f64,

@@ -10,6 +10,7 @@ use std::io::{BufRead as _, BufReader, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use linux::procfs::{self, Stat};
 
@@ -105,11 +106,26 @@ pub fn check(port: u16) -> Result<(), PortError> {
 
 /// Whether something can listen on this port of an address; of all addresses if it is 0.0.0.0.
 pub fn check_at(address: Ipv4Addr, port: u16) -> Result<(), PortError> {
-    match TcpListener::bind((address, port)) {
+    settled(|| match TcpListener::bind((address, port)) {
         Ok(_) => Ok(()),
         Err(error) if error.kind() == ErrorKind::AddrInUse => Err(PortError::Taken { port, holder: holder(port) }),
         Err(error) => Err(PortError::System { doing: format!("listen on port {port}"), error }),
+    })
+}
+
+/// A port that nobody is seen to hold is looked at so often, so long apart: a process that is being started has the sockets of the one
+/// that starts it until it runs its own program, and is gone from there when the holder is looked for.
+const LOOKS_AT_PORT: usize = 6;
+const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
+
+fn settled(mut look: impl FnMut() -> Result<(), PortError>) -> Result<(), PortError> {
+    for _ in 1..LOOKS_AT_PORT {
+        match look() {
+            Err(PortError::Taken { holder: None, .. }) => std::thread::park_timeout(BETWEEN_LOOKS),
+            found => return found,
+        }
     }
+    look()
 }
 
 /// Who listens on this port, if we may see it.

@@ -28,7 +28,7 @@ pub struct Member {
 
 /// Of `/proc/stat` and `/proc/PID/stat`: USER_HZ, which is 100 wherever Linux runs today, whatever the kernel's own rate.
 const TICKS_PER_S: f64 = 100.0;
-/// With more threads than this in one tree they are not looked at one by one: their run delay and I/O wait stay empty.
+/// With more threads than this in one tree they are not looked at one by one: what is of threads stays empty.
 const THREADS_MAX: u64 = 2000;
 
 /// The trees of all roles, and what was read of them last time.
@@ -129,9 +129,12 @@ impl ProcessForest {
         let proc = &source.proc;
         let all: HashMap<u32, Stat> =
             procfs::numbers(proc.path()).into_iter().filter_map(|pid| Some((pid, stat(proc, pid)?))).collect();
-        let scale = Scale { interval_s, cores: source.capacity().filter(|_| self.has_base) };
+        let cores = source.capacity().filter(|_| self.has_base);
+        let scale = Scale { interval_s, cores, core_speed: source.core_speed() };
         let before = std::mem::take(&mut self.before);
-        let mut scan = ProcessScan { proc, all: &all, before: &before, threads: HashMap::new() };
+        // Where the kernel does not count it, it says 0.
+        let counts_io_delay = proc.text("sys/kernel/task_delayacct").is_some_and(|text| text.trim() == "1");
+        let mut scan = ProcessScan { proc, all: &all, before: &before, counts_io_delay, threads: HashMap::new() };
         let row = |on: &str, process: &str| Sample {
             at_s: host.at_s,
             host: on.to_owned(),
@@ -211,6 +214,7 @@ struct ProcessScan<'a> {
     proc: &'a ProcDir,
     all: &'a HashMap<u32, Stat>,
     before: &'a LastTicks,
+    counts_io_delay: bool,
     /// Process to its threads, once they were looked at.
     threads: HashMap<u32, Vec<TrackedThread>>,
 }
@@ -218,7 +222,16 @@ struct ProcessScan<'a> {
 struct TrackedThread {
     number: u32,
     waits_for_disk: bool,
-    run_delay_ns: Option<u64>,
+    has_schedstat: bool,
+    times: ThreadTimes,
+}
+
+/// What a thread used and waited so far.
+#[derive(Debug, Clone, Copy, Default)]
+struct ThreadTimes {
+    cpu_ticks: u64,
+    run_delay_ns: u64,
+    io_delay_ticks: u64,
 }
 
 impl ProcessScan<'_> {
@@ -229,7 +242,13 @@ impl ProcessScan<'_> {
                 // A thread that ended meanwhile is none that waits.
                 let stat = procfs::stat_at(&folder)?;
                 let run_delay_ns = procfs::text(&folder.join("schedstat")).and_then(|text| run_delay_ns(&text));
-                Some(TrackedThread { number, waits_for_disk: stat.state == 'D', run_delay_ns })
+                let times = ThreadTimes {
+                    cpu_ticks: stat.user_ticks + stat.system_ticks,
+                    run_delay_ns: run_delay_ns.unwrap_or_default(),
+                    io_delay_ticks: stat.io_delay_ticks.unwrap_or_default(),
+                };
+                let has_schedstat = run_delay_ns.is_some();
+                Some(TrackedThread { number, waits_for_disk: stat.state == 'D', has_schedstat, times })
             });
             threads.collect()
         })
@@ -267,6 +286,8 @@ struct Scale {
     interval_s: f64,
     /// `None` also at the first reading, when there is nothing to scale yet.
     cores: Option<f64>,
+    /// What one of its cores can do, in cores of the machine.
+    core_speed: f64,
 }
 
 /// What was read of a tree last time.
@@ -275,8 +296,8 @@ struct TreeSnapshot {
     /// Pid to start: a pid alone is no name.
     seen: HashMap<u32, u64>,
     ticks: HashMap<u32, ProcessTicks>,
-    /// Thread to the time it waited for a CPU so far, nanoseconds.
-    run_delay_ns: HashMap<u32, u64>,
+    /// By thread.
+    threads: HashMap<u32, ThreadTimes>,
     /// Who is there since when, and who went.
     staff: RestartDetector,
     /// Process to bytes read and written so far.
@@ -334,34 +355,50 @@ impl TreeSnapshot {
         (scale, joined): (Scale, BTreeSet<u32>),
         row: &mut Sample,
     ) {
-        let mut delays = HashMap::new();
+        let mut now: HashMap<u32, ThreadTimes> = HashMap::new();
         let mut waiting = 0;
         let mut has_schedstat = true;
         if row.threads.is_some_and(|threads| threads <= THREADS_MAX) {
             for stat in stats {
                 for thread in scan.threads(stat.pid) {
                     waiting += u64::from(thread.waits_for_disk);
-                    match thread.run_delay_ns {
-                        Some(delay_ns) => {
-                            delays.insert(thread.number, delay_ns);
-                            if joined.contains(&stat.pid) {
-                                self.run_delay_ns.insert(thread.number, delay_ns);
-                            }
-                        }
-                        None => has_schedstat = false,
+                    has_schedstat &= thread.has_schedstat;
+                    now.insert(thread.number, thread.times);
+                    if joined.contains(&stat.pid) {
+                        self.threads.insert(thread.number, thread.times);
                     }
                 }
             }
             row.io_wait_threads = Some(waiting);
-            if scale.cores.is_some() && has_schedstat {
-                let waited_ns: u64 = delays
-                    .iter()
-                    .map(|(thread, now)| now.saturating_sub(self.run_delay_ns.get(thread).copied().unwrap_or(0)))
-                    .sum();
-                row.run_delay_pct = Some(waited_ns as f64 / 1e9 / scale.interval_s * 100.0);
+            if scale.cores.is_some() {
+                self.fill(&now, scale, (has_schedstat, scan.counts_io_delay), row);
             }
         }
-        self.run_delay_ns = delays;
+        self.threads = now;
+    }
+
+    /// What the threads used and waited since last time, as far as the kernel counts it.
+    fn fill(
+        &self,
+        now: &HashMap<u32, ThreadTimes>,
+        scale: Scale,
+        (has_run_delay, has_io_delay): (bool, bool),
+        row: &mut Sample,
+    ) {
+        let since = |of: fn(&ThreadTimes) -> u64| {
+            now.iter().map(move |(thread, now)| of(now).saturating_sub(self.threads.get(thread).map_or(0, of)))
+        };
+        let percent = |time_s: f64| time_s / scale.interval_s * 100.0;
+        if has_run_delay {
+            let waited_ns: u64 = since(|times| times.run_delay_ns).sum();
+            row.run_delay_pct = Some(percent(waited_ns as f64 / 1e9));
+        }
+        if has_io_delay {
+            let waited_ticks: u64 = since(|times| times.io_delay_ticks).sum();
+            row.io_delay_pct = Some(percent(waited_ticks as f64 / TICKS_PER_S));
+        }
+        let busiest = since(|times| times.cpu_ticks).max();
+        row.busiest_thread_pct = busiest.map(|ticks| percent(ticks as f64 / TICKS_PER_S / scale.core_speed));
     }
 
     /// What the processes had read from disks, and what they caused to be written, whenever that comes to pass. What one
@@ -624,6 +661,7 @@ mod tests {
     use fixture::TestDir;
 
     use super::*;
+    use crate::groups::Usage;
     use crate::sample_source::HostBounds;
 
     /// A line as of Linux 6: 22 figures after the state are enough.
@@ -666,9 +704,10 @@ mod tests {
             self.0.write(&format!("{pid}/io"), &text);
         }
 
-        /// As seen from inside a host that can do as much as two of the machine's cores.
+        /// As seen from inside a host of four cores that can do as much as two of the machine's.
         fn whole(&self, forest: &mut ProcessForest) -> Sample {
-            let host = Some(HostBounds { capacity: 2.0, ..HostBounds::default() });
+            let usage = Usage { cores: 4, ..Usage::default() };
+            let host = Some(HostBounds { usage, capacity: 2.0, ..HostBounds::default() });
             let mut sample = Sample::default();
             forest.read(&SampleSource { proc: ProcDir::at(&self.0), host }, &[], 1.0, &mut sample);
             sample
@@ -824,8 +863,27 @@ mod tests {
         let second = machine.whole(&mut forest);
         // 60 ticks of 200.
         assert_eq!(second.cpu_user_pct, Some(30.0));
+        assert_eq!(second.busiest_thread_pct, Some(60.0), "30 ticks of the 50 that one of its cores has");
         assert_eq!((second.disk_read_bytes, second.disk_write_bytes), (Some(612), Some(4096)));
         assert!((second.run_delay_pct.unwrap() - 3.0).abs() < 1e-9 && second.rss_bytes.is_none());
+    }
+
+    #[test]
+    fn waits_for_io_are_added_up_where_the_kernel_counts_them_and_are_unknown_elsewhere() {
+        let machine = |ticks: u64, counts: Option<&str>| {
+            let line = |pid| stat_line(pid, 1, pid, (0, 0), (0, 0)).trim_end().to_owned();
+            let with = |pid| (pid, format!("{}{} {ticks}\n", line(pid), " 0".repeat(16)));
+            let machine = Machine::with(&[with(10), with(20)]);
+            if let Some(counts) = counts {
+                machine.0.write("sys/kernel/task_delayacct", counts);
+            }
+            machine
+        };
+        for (counts, pct) in [(Some("1\n"), Some(80.0)), (Some("0\n"), None), (None, None)] {
+            let mut forest = ProcessForest::default();
+            assert_eq!(machine(5, counts).whole(&mut forest).io_delay_pct, None, "no base yet");
+            assert_eq!(machine(45, counts).whole(&mut forest).io_delay_pct, pct, "{counts:?}");
+        }
     }
 
     #[test]

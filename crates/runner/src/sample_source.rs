@@ -70,6 +70,12 @@ impl SampleSource {
         Self { proc, host }
     }
 
+    /// What one core can do, in cores of the machine.
+    pub fn core_speed(&self) -> f64 {
+        let slow = self.host.as_ref().filter(|bounds| bounds.usage.cores > 0 && bounds.capacity > 0.0);
+        slow.map_or(1.0, |bounds| bounds.capacity / f64::from(bounds.usage.cores))
+    }
+
     /// What 100 % of CPU is, in cores of the machine.
     pub fn capacity(&self) -> Option<f64> {
         match &self.host {

@@ -32,6 +32,7 @@ pub(super) fn plan(variants: &[&str], swept: &[&str]) -> Plan {
         asks: String::new(),
         variants: variants.iter().map(|name| (*name).to_owned()).collect(),
         swept: swept.iter().map(|path| (*path).to_owned()).collect(),
+        stop: None,
         trials: Vec::new(),
         requirements: Vec::new(),
         claims: Vec::new(),

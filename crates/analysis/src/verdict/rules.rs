@@ -5,6 +5,7 @@ mod records;
 
 use experiment::plan::When;
 use record::events::{Ending, What};
+use record::results::Host;
 use record::rows::GeneratorSecond;
 
 use super::Threshold::{self, From, Under};
@@ -292,6 +293,17 @@ pub(crate) const RULES: &[Rule] = &[
         weigh: restarted_target,
     },
     Rule {
+        name: "saturated_balancer",
+        looks_at: "CPU of the busiest host that only passes the load on to the members, or of its only busy thread, while no other \
+                   host is as busy",
+        unit: "% of its CPU",
+        threshold: From { suspect: AT_ITS_LIMIT_PCT, void: NEVER },
+        why: "Members that wait for a balancer are not measured: more or faster ones would change nothing, and clusters \
+              that are compared behind it differ by their balancers.",
+        remedy: "Give the balancer more cores or a faster host, put several beside each other, or lower the load",
+        weigh: saturated_balancer,
+    },
+    Rule {
         name: "short_measurement",
         looks_at: "measured time after the warm-up",
         unit: "s",
@@ -389,6 +401,12 @@ pub(crate) const RULES: &[Rule] = &[
         weigh: versions_changed,
     },
 ];
+
+/// A host, or a thread, that uses so much of its CPU has none left in most seconds.
+const AT_ITS_LIMIT_PCT: f64 = 90.0;
+
+/// A thread that makes up so much of what the target uses on its host is all that works there.
+const ALONE_SHARE: f64 = 0.8;
 
 /// Lateness below this share of the median latency does not matter.
 const LATE_SHARE: f64 = 0.1;
@@ -702,6 +720,33 @@ fn no_steady_state(facts: &RuleInput<'_>) -> Evaluation {
     let what = facts.trial.steady.as_ref().and_then(|steady| steady.unsteady.as_deref()).unwrap_or("throughput");
     let reason = format!("{what} never became steady: still changing when the load ended or broke");
     Some((f64::from(u8::from(!steady)), reason))
+}
+
+fn saturated_balancer(facts: &RuleInput<'_>) -> Evaluation {
+    let balancers = &facts.planned.lab.balancers;
+    let is_balancer = |host: &&Host| balancers.contains(&host.name);
+    let others = facts.trial.hosts.iter().filter(|host| !is_balancer(host)).filter_map(|host| host.cpu_pct);
+    let busiest_pct = others.max_by(f64::total_cmp).filter(|pct| *pct < AT_ITS_LIMIT_PCT)?;
+    let found = facts.trial.hosts.iter().filter(is_balancer).flat_map(|host| {
+        let whole = host.cpu_pct.map(|pct| (pct, format!("the balancer {} used {pct:.0} % of its CPU", host.name)));
+        let thread = only_thread_pct(host)
+            .map(|pct| (pct, format!("the one busy thread of the balancer {} used {pct:.0} % of a core", host.name)));
+        whole.into_iter().chain(thread)
+    });
+    let (pct, what) = found.max_by(|a, b| a.0.total_cmp(&b.0))?;
+    Some((
+        pct,
+        format!(
+            "{what}, and no other host more than {busiest_pct:.0} %: the balancer, not the members, may have limited the load"
+        ),
+    ))
+}
+
+/// CPU of a host's busiest thread, percent of a core, where it does nearly all the work there.
+fn only_thread_pct(host: &Host) -> Option<f64> {
+    let pct = host.busiest_thread_pct?;
+    let cores = f64::from(host.figures.as_ref()?.cores?);
+    (pct / cores >= ALONE_SHARE * host.target_cpu_pct?).then_some(pct)
 }
 
 fn short_measurement(facts: &RuleInput<'_>) -> Evaluation {

@@ -116,6 +116,21 @@ impl Case {
         self.trial.generator.late_us_p99 = Some(late_us);
     }
 
+    /// CPU of a balancer and of a member, each with four cores, and of the balancer's busiest thread.
+    fn busy(&mut self, [balancer, member]: [f64; 2], thread_pct: Option<f64>) {
+        let figures = Some(HostFigures { cores: Some(4), ..HostFigures::default() });
+        let host = |name: &str, pct| record::results::Host {
+            name: name.to_owned(),
+            figures: figures.clone(),
+            cpu_pct: Some(pct),
+            target_cpu_pct: Some(pct),
+            ..Default::default()
+        };
+        let proxy = record::results::Host { busiest_thread_pct: thread_pct, ..host("proxy", balancer) };
+        self.planned.lab.balancers = vec!["proxy".to_owned()];
+        self.trial.hosts = vec![proxy, host("n1", member)];
+    }
+
     /// A second that ends then, in which the generator did not run for so long.
     fn stall(&mut self, at_s: f64, late_us: f64) {
         self.evidence.generator.push(GeneratorSecond {
@@ -158,6 +173,32 @@ impl Case {
 
 fn granular(period_s: f64) -> Emulated {
     Emulated { speed: 1.0, granularity_s: Some(period_s), ..Emulated::default() }
+}
+
+#[test]
+fn a_balancer_at_its_limit_is_what_limits_and_one_beside_busy_members_is_not() {
+    let found = Case::spoiled(|case| case.busy([93.0, 41.0], None));
+    let reason = "the balancer proxy used 93 % of its CPU, and no other host more than 41 %: the balancer, not the members, may have \
+                  limited the load";
+    assert_eq!(found.iter().map(|finding| finding.reason.as_str()).collect::<Vec<_>>(), [reason]);
+    assert_eq!(limit(&found, &Case::good().trial), "balancer");
+    let quiet: [Spoil; 5] = [
+        |case| case.busy([89.9, 41.0], None),
+        |case| case.busy([99.0, 90.0], None),
+        // Two threads share the work: the other one has time left.
+        |case| case.busy([40.0, 30.0], Some(95.0)),
+        |case| {
+            case.busy([93.0, 41.0], None);
+            case.planned.lab.balancers.clear();
+        },
+        |case| {
+            case.busy([93.0, 41.0], None);
+            case.trial.hosts.truncate(1);
+        },
+    ];
+    for spoil in quiet {
+        assert_eq!(Case::spoiled(spoil), []);
+    }
 }
 
 #[test]
@@ -246,6 +287,8 @@ const SPOILT: &[(&str, Trust, Spoil)] = &[
     ("records_disagree", Void, |case| case.loses = |evidence| evidence.generator[3].due = Some(5_001)),
     ("records_disagree", Void, |case| case.event(What::Audit { keys: 9, unread: 0 })),
     ("restarted_target", Suspect, |case| case.replaced(5.0, 1)),
+    ("saturated_balancer", Suspect, |case| case.busy([90.0, 89.9], None)),
+    ("saturated_balancer", Suspect, |case| case.busy([25.0, 40.0], Some(95.0))),
     ("short_measurement", Suspect, |case| case.window.until_s = 6.9),
     ("stall_in_outage", Suspect, |case| {
         case.window.until_s = 200.0;

@@ -91,6 +91,7 @@ pub fn plan() -> Plan {
         asks: "How many calls fail, for how long, and are any names lost?".into(),
         variants: Vec::new(),
         swept: Vec::new(),
+        stop: None,
         trials: (1..=2).map(trial).collect(),
         requirements: vec![Requirement {
             metric: "faults.oops.outage.back_to_baseline_s".into(),

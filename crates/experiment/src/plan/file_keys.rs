@@ -8,6 +8,7 @@ use crate::plan::gates::{CLAIM, REQUIRE};
 use crate::plan::lab::LAB;
 use crate::plan::load::LOAD;
 use crate::plan::operation::PREPARE;
+use crate::plan::stop_rule::STOP_RULE;
 use crate::plan::target::TARGET;
 
 section! {
@@ -21,7 +22,7 @@ section! {
             "Values that no record may have, each by the end of its path: header.x-token, body, target.with.key",
             ["secrets", "redact", "hide"];
         ..SETTING: target = required, lab, prepare, load, fault, step;
-        sweep: Paths(&List(&Any)),
+        sweep: PathsBeside(SWEEP, &Paths(&List(&Any))),
             "Dotted paths of this file, each with a list of values; trials are the product of all lists",
             ["matrix", "parameters"];
         variant: Overlays(VARIANT),
@@ -31,6 +32,12 @@ section! {
             "A gate: if it does not hold, `plimsoll run` exits with 5",
             ["threshold", "thresholds", "requirement", "expect"];
         claim: Tables(CLAIM), "What a source says, held against this run", ["claims"];
+    }
+}
+
+section! {
+    const SWEEP {
+        stop: Table(STOP_RULE), "When it goes no higher: higher values of the path are not played then", ["until"];
     }
 }
 

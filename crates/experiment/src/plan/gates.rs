@@ -118,7 +118,7 @@ pub(super) fn claims(root: &Section<'_>, names: &MetricNames<'_>, problems: &mut
 }
 
 /// Holds the metric and the filter against what there is.
-fn check_named(section: &Section<'_>, names: &MetricNames<'_>, problems: &mut Vec<Problem>) {
+pub(super) fn check_named(section: &Section<'_>, names: &MetricNames<'_>, problems: &mut Vec<Problem>) {
     if let Some((text, node)) = section.node("metric").and_then(|node| Some((node.text()?, node))) {
         problems.extend(check_metric(text, node, names));
     }
@@ -132,7 +132,7 @@ fn check_named(section: &Section<'_>, names: &MetricNames<'_>, problems: &mut Ve
 }
 
 /// `place` is where to say that there are no bounds, or that nothing fits them.
-fn check_range(section: &Section<'_>, range: &MetricRange, place: &TextSpan, problems: &mut Vec<Problem>) {
+pub(super) fn check_range(section: &Section<'_>, range: &MetricRange, place: &TextSpan, problems: &mut Vec<Problem>) {
     let given = RANGE.iter().rev().find(|key| section.has(key.name));
     if given.is_none() {
         problems.push(
@@ -171,16 +171,19 @@ fn always_holds(claim: &Claim, place: &TextSpan) -> Option<Problem> {
     Some(problem.hint("no figure is below 0: claim a range that the figure can miss"))
 }
 
-/// Claims and requirements on timeouts where the load is over before an operation can time out.
+/// Claims, requirements and stop rules on timeouts where the load is over before an operation can time out.
 pub(super) fn check_timeouts(
     root: &Section<'_>,
-    (requirements, claims): (&[Requirement], &[Claim]),
+    (requirements, claims, stop): (&[Requirement], &[Claim], Option<&MetricExpression>),
     (settings, parts): (&[TrialSetting], &[Option<TrialTemplate>]),
     problems: &mut Vec<Problem>,
 ) {
     let required = requirements.iter().map(|one| (&one.metric, &one.filter));
     let claimed = claims.iter().map(|one| (&one.metric, &one.filter));
-    let sections = root.sections("require").into_iter().zip(required);
+    let everywhere = BTreeMap::new();
+    let stopping = root.section("sweep").and_then(|sweep| sweep.section("stop"));
+    let stopping = stopping.into_iter().zip(stop.map(|metric| (metric, &everywhere)));
+    let sections = root.sections("require").into_iter().zip(required).chain(stopping);
     for (section, (metric, asked)) in sections.chain(root.sections("claim").into_iter().zip(claimed)) {
         if !metric.measured().is_some_and(|path| path.0.iter().any(|step| step == "timeout")) {
             continue;
@@ -376,7 +379,7 @@ fn count(arguments: usize) -> String {
     }
 }
 
-fn swept(word: &str, place: &TextSpan, names: &MetricNames<'_>) -> Checked {
+pub(super) fn swept(word: &str, place: &TextSpan, names: &MetricNames<'_>) -> Checked {
     let swept: Vec<&str> = names.sweeps.iter().map(|sweep| sweep.path.as_str()).collect();
     known(word, "nothing is swept over", &swept, place)
 }

@@ -38,6 +38,9 @@ section! {
         #[serde(skip_serializing_if = "Vec::is_empty")]
         port: Tables(PORT) => ports: Vec<Port> = |_| Vec::new(),
             "Ports of the target that are slower than the links of virtual hosts, by name", ["ports"];
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        => balancers: Vec<String> = |_| Vec::new(),
+            "Hosts that are no members and pass the load on to them: clients go there, by the target's `service`";
         generator_cpus: Whole { min: 0, max: 1024 } => Option<u32>,
             "CPUs of this machine that only the clients use; 0: they share all with the hosts; left out: half of them",
             ["client_cpus"];
@@ -148,6 +151,7 @@ pub(super) fn read(section: &Section<'_>, target: Option<&TargetKind>, scene: &m
     let profiles = profiles(section, &hosts, scene);
     let has_disk = profiles.iter().any(|profile| profile.disk != profile::Disk::default());
     let lab = Lab {
+        balancers: balancers(&hosts, target, scene),
         hosts,
         profiles,
         networks,
@@ -160,6 +164,15 @@ pub(super) fn read(section: &Section<'_>, target: Option<&TargetKind>, scene: &m
     only_ours(section, &lab, target, scene);
     roles(section, &lab, target, scene);
     lab
+}
+
+/// The hosts that run what clients go to, and not what makes a member: the manifest names both roles.
+fn balancers(hosts: &[Host], target: Option<&TargetKind>, scene: &CheckContext<'_>) -> Vec<String> {
+    let Some(TargetKind::Folder { name, .. }) = target else { return Vec::new() };
+    let Some(manifest) = scene.catalog.targets.get(name) else { return Vec::new() };
+    let (service, members) = (manifest.about.service_role(), manifest.about.members.as_str());
+    let balances = |host: &&Host| service != members && host.role.as_deref() == Some(service);
+    hosts.iter().filter(balances).map(|host| host.name.clone()).collect()
 }
 
 fn hosts(section: &Section<'_>, networks: &[Network], scene: &mut CheckContext<'_>) -> Vec<Host> {
@@ -361,7 +374,7 @@ fn roles(section: &Section<'_>, lab: &Lab, target: Option<&TargetKind>, scene: &
 /// Roles without a host.
 fn unmanned(section: &Section<'_>, lab: &Lab, manifest: &Manifest, scene: &mut CheckContext<'_>) {
     let about = &manifest.about;
-    let service = about.service.split('.').next().unwrap_or_default();
+    let service = about.service_role();
     let mut needed = vec![(about.members.as_str(), "its members run")];
     if service != about.members {
         needed.push((service, "clients go to"));

@@ -8,7 +8,7 @@ use crate::overlay::{self, Layers, TRIAL_SECTIONS, TRIALS_MAX, TrialSetting};
 use crate::plan::file_keys::EXPERIMENT;
 use crate::plan::gates::{self, MetricNames};
 use crate::plan::trial::{self, Trial, TrialTemplate};
-use crate::plan::{FORMAT, Plan, find};
+use crate::plan::{FORMAT, Plan, find, stop_rule};
 use crate::problem::{Problem, Problems};
 use crate::secrets;
 use crate::section::{Mode, Section, SectionWalk};
@@ -80,7 +80,13 @@ fn resolve(
     let names = names(layers, &settings, catalog);
     let requirements = gates::requirements(&root.sections("require"), &names, problems);
     let claims = gates::claims(&root, &names, problems);
-    gates::check_timeouts(&root, (&requirements, &claims), (&settings, &parts), problems);
+    let stop = stop_rule::read(&root, &names, problems);
+    gates::check_timeouts(
+        &root,
+        (&requirements, &claims, stop.as_ref().map(|stop| &stop.metric)),
+        (&settings, &parts),
+        problems,
+    );
     let find = find::read(&root, &parts, &names, problems);
     let parts = parts.into_iter().collect::<Option<Vec<TrialTemplate>>>()?;
     let file_seed = root.get("seed").unwrap_or(1);
@@ -96,6 +102,7 @@ fn resolve(
         asks: root.text("asks").unwrap_or_default().to_owned(),
         variants: layers.variants.iter().map(|variant| variant.name.clone()).collect(),
         swept: layers.sweeps.iter().map(|sweep| sweep.path.clone()).collect(),
+        stop,
         trials,
         requirements,
         claims,

@@ -30,6 +30,7 @@ fn plan(highest: &str, templates: Vec<Trial>) -> Plan {
         asks: String::new(),
         variants: Vec::new(),
         swept: Vec::new(),
+        stop: None,
         trials: Vec::new(),
         requirements: Vec::new(),
         claims: Vec::new(),

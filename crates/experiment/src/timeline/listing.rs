@@ -33,6 +33,11 @@ pub(super) fn trials(plan: &Plan) -> String {
     for path in &plan.swept {
         text.push_str(&wrapped("sweep", &format!("{path} = {}", values(plan, path).join(", "))));
     }
+    if let Some(stop) = &plan.stop {
+        let who = if plan.variants.is_empty() { "goes" } else { "each variant goes" };
+        let until = format!("{who} no higher in {} once {} {}", stop.over, stop.metric, bounds(&stop.range));
+        text.push_str(&wrapped("stop", &until));
+    }
     if let Some(find) = &plan.find {
         text.push_str(&searched(find));
     }

@@ -161,6 +161,9 @@ fn begin(arguments: &cli::Run) -> Result<(PreparedRun, TargetCatalog), Failure> 
     if let Some(find) = &mut plan.find {
         find.accepts_void = arguments.accept;
     }
+    if let Some(stop) = &mut plan.stop {
+        stop.accepts_void = arguments.accept;
+    }
     // From wherever the run is resumed, the file's neighbours are found again.
     let file = std::path::absolute(file).unwrap_or_else(|_| file.to_path_buf());
     let files = file.parent().map(Path::to_path_buf).unwrap_or_default();

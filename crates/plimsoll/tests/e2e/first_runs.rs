@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use serde_json::Value;
+
 use crate::stage::{Stage, json, number};
 
 const FIRST: &str = "experiments/01-first-run.toml";
@@ -61,6 +63,68 @@ fn a_sweep_with_repeats_is_interleaved() {
     let trials = results["trials"].as_array().unwrap();
     let points: Vec<_> = trials.iter().map(|trial| trial["point"]["load.agents"].as_u64().unwrap()).collect();
     assert_eq!(points, [1, 2, 1, 2]);
+}
+
+/// At most 20 operations/s for each agent of `quick`, and 2.5 of `slow`, which never makes 100 in all.
+const STOPPED: &str = r#"
+repeat = 2
+
+[target]
+use = "echo"
+
+[load]
+agents = 1
+time   = "1s"
+warmup = "200ms"
+drain  = "500ms"
+
+[[load.cycle]]
+call = "get"
+with = { path = "/" }
+
+[sweep]
+"load.agents" = [4, 16, 32]
+stop = { metric = "throughput.operations_per_s", at_least = 100 }
+
+[[variant]]
+name   = "quick"
+target = { with = { delay = "50ms" } }
+
+[[variant]]
+name   = "slow"
+target = { with = { delay = "400ms" } }
+"#;
+
+#[test]
+fn a_sweep_goes_no_higher_once_its_condition_is_met_and_a_resumed_one_neither() {
+    let stage = Stage::new();
+    let file = stage.file("stopped.toml", STOPPED);
+    let told = stage.play(&["check", &file]).exits(0).stdout;
+    let words = "each variant goes no higher in load.agents once throughput.operations_per_s ≥ 100";
+    assert!(told.contains(words) && told.contains("Takes at most about"), "{told}");
+    let played = stage.run(&[&file, "--plain"]).exits(0);
+    let words =
+        "trial 5 of 12 · quick · agents=32: not played: stopped at 16, because throughput.operations_per_s was ";
+    assert!(played.stderr.contains(words), "{}", played.stderr);
+    let is_stopped = |results: &Value| {
+        assert!(results["partial"].is_null(), "{}", results["partial"]);
+        assert_eq!((number(results, "/planned_trials"), results["sweep_stops"].as_array().unwrap().len()), (12.0, 1));
+        let stop = &results["sweep_stops"][0];
+        assert_eq!((&stop["variant"], &stop["point"]["load.agents"]), (&"quick".into(), &16.into()));
+        assert_eq!((&stop["trial"], &stop["not_played"]), (&"003".into(), &serde_json::json!(["005", "011"])));
+        let ids: Vec<_> = results["trials"].as_array().unwrap().iter().map(|trial| trial["id"].clone()).collect();
+        assert_eq!(ids, ["001", "002", "003", "004", "006", "007", "008", "009", "010", "012"]);
+        let reasons = results["verdict"]["reasons"].to_string();
+        assert!(!reasons.contains("no records, although"), "{reasons}");
+    };
+    is_stopped(&played.json());
+    let run = stage.run_folder();
+    let page = fs::read_to_string(run.join("report.html")).unwrap();
+    assert!(page.contains("Stopped sweeps") && page.contains("agents 32 (2 trials)"));
+    fs::remove_file(run.join("ending.json")).unwrap();
+    fs::remove_dir_all(run.join("trials/012")).unwrap();
+    let resumed = stage.play(&["run", "--resume", run.to_str().unwrap(), "--json", "--accept"]).exits(0).json();
+    is_stopped(&resumed);
 }
 
 #[test]

@@ -57,7 +57,8 @@ const BY_CHANCE: [&str; 3] = ["attempt_results", "disturbances", "other_processe
 /// What only a whole machine has: a disk and a hypervisor of its own to wait for, and strangers.
 const OF_MACHINES: [&str; 3] = ["cpu_iowait_pct", "cpu_steal_pct", "cpu_strangers_pct"];
 /// What is the control group's: a quota, and sums over processes that are all known.
-const OF_GROUPS: [&str; 4] = ["cpu_throttled_pct", "run_delay_pct", "threads", "fds"];
+const OF_GROUPS: [&str; 6] =
+    ["busiest_thread_pct", "cpu_throttled_pct", "fds", "io_delay_pct", "run_delay_pct", "threads"];
 
 /// What a run's records look like, without what they say.
 #[derive(Debug, PartialEq)]

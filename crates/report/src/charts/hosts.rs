@@ -144,10 +144,12 @@ const NETWORK: &[SignalLine] = &[
     ("received", Ink::One, Dashed, DrawnIn::Both, |row| row.net_rx_bytes.map(|bytes| bytes as f64)),
     ("sent", Ink::Four, Solid, DrawnIn::Both, |row| row.net_tx_bytes.map(|bytes| bytes as f64)),
 ];
+const DELAY: &str = "I/O, all threads added up (delay accounting)";
 const PRESSURE: &[SignalLine] = &[
     ("CPU", Ink::One, Solid, DrawnIn::Both, |row| row.psi_cpu_some_pct),
     ("I/O", Ink::Iowait, Dashed, DrawnIn::Both, |row| row.psi_io_some_pct),
     ("memory", Ink::Three, Dotted, DrawnIn::Both, |row| row.psi_memory_some_pct),
+    (DELAY, Ink::Five, Solid, DrawnIn::Both, |row| row.io_delay_pct),
 ];
 
 fn used(row: &Sample) -> Option<f64> {

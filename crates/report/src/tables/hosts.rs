@@ -89,9 +89,15 @@ fn lab_note<'a>(input: &ReportInput, mut unmeasured: impl Iterator<Item = &'a st
 /// Heading, meaning, value and how it is written.
 type LoadFigure = (&'static str, &'static str, fn(&Trial, &Host) -> Option<f64>, fn(f64) -> String);
 
-const LOAD_FIGURES: [LoadFigure; 14] = [
+const LOAD_FIGURES: [LoadFigure; 16] = [
     ("CPU", "mean, of all cores", |_, host| host.cpu_pct, numbers::percent),
     ("CPU of target", "mean of the target's processes, of all cores", |_, host| host.target_cpu_pct, numbers::percent),
+    (
+        "busiest thread",
+        "mean of the target's busiest thread, of one core",
+        |_, host| host.busiest_thread_pct,
+        numbers::percent,
+    ),
     (
         "other processes",
         "mean CPU of neither target nor Plimsoll",
@@ -104,6 +110,7 @@ const LOAD_FIGURES: [LoadFigure; 14] = [
         |trial, host| of_machine(trial, host)?.iowait_pct,
         numbers::percent,
     ),
+    (BLOCKED, "see below what is counted", |_, host| host.io_blocked_pct, numbers::percent),
     ("steal", "taken by the hypervisor", |trial, host| of_machine(trial, host)?.steal_pct, numbers::percent),
     ("throttled", "by a quota", |_, host| host.throttled_pct, numbers::percent),
     ("run delay", "runnable but not running", |_, host| host.run_delay_pct, numbers::percent),
@@ -120,6 +127,28 @@ const LOAD_FIGURES: [LoadFigure; 14] = [
         |watts| format!("{} W", numbers::number(watts)),
     ),
 ];
+
+const BLOCKED: &str = "blocked on I/O";
+
+/// What "blocked on I/O" counts, or why it is not known of hosts that were made.
+fn blocked_note(trials: &[Trial]) -> &'static str {
+    let hosts = || trials.iter().flat_map(|trial| &trial.hosts);
+    match hosts().find_map(|host| host.io_blocked_source.as_deref()) {
+        Some("pressure") => {
+            " Blocked on I/O: share of the time in which some task waited for I/O (the kernel's PSI); waits that the kernel does not \
+             put down to I/O, such as those for a file system's journal, are not in it."
+        }
+        Some(_) => {
+            " Blocked on I/O: time that threads waited for I/O, summed over threads (the kernel's delay accounting, in steps of \
+             10 ms); waits that the kernel does not put down to I/O, such as those for a file system's journal, are not in it."
+        }
+        None if hosts().any(|host| host.kind.is_some()) => {
+            " Blocked on I/O is not known: this kernel keeps neither pressure (PSI, with control groups of version 2) nor delay \
+             accounting (kernel.task_delayacct) of hosts."
+        }
+        None => "",
+    }
+}
 
 /// The machine's figures, where the machine is the host.
 fn of_machine<'a>(trial: &'a Trial, host: &Host) -> Option<&'a Machine> {
@@ -145,6 +174,7 @@ pub fn hosts(input: &ReportInput) -> Option<Table> {
             .collect()
     };
     let note = load_note(
+        blocked_note(&input.results.trials),
         &missing,
         hosts().filter_map(|(_, host)| host.watts_source.as_deref()),
         input.results.trials.iter().filter_map(|trial| trial.machine.not_judged.as_deref()),
@@ -158,15 +188,17 @@ fn figure_of(group: &Group, name: &str, figure: &LoadFigure) -> Cell {
 }
 
 fn load_note<'a>(
+    blocked: &str,
     missing: &[&LoadFigure],
     mut sources: impl Iterator<Item = &'a str>,
     mut not_judged: impl Iterator<Item = &'a str>,
 ) -> String {
     let mut note = "Over the whole load.".to_owned();
-    if !missing.is_empty() {
-        let names: Vec<&str> = missing.iter().map(|figure| figure.0).collect();
+    let names: Vec<&str> = missing.iter().map(|figure| figure.0).filter(|name| *name != BLOCKED).collect();
+    if !names.is_empty() {
         note.push_str(&format!(" Not measured: {}.", names.join(", ")));
     }
+    note.push_str(blocked);
     if let Some(why) = not_judged.next() {
         note.push_str(&format!(" Other processes were not judged: {why}."));
     }
@@ -360,7 +392,7 @@ const COLUMNS: [(&str, &str); 8] = [
     ("Little's law", "how far operations in flight are from rate times latency: a check on the bookkeeping"),
     ("connects failed", "connections that could not be opened"),
     ("dropped", "operations that should have started and did not"),
-    ("limited by", "what limited the generator"),
+    ("limited by", "what limited the generator, or was at its limit between it and the members"),
 ];
 
 pub fn generator(input: &ReportInput) -> Option<Table> {

@@ -3,8 +3,9 @@
 use analysis::answer::sweeps::{cost_name, interval, nowhere};
 use analysis::groups::{curve_name, short};
 use experiment::profile::Profile;
+use record::events::SweepStop;
 use record::results::{Crossing, Lead, PointCost, SafeLoad, Scaling, SearchStep};
-use text::{Tone, distinct, numbers, of_json};
+use text::{Tone, distinct, listed, numbers, of_json};
 
 use super::{Cell, Column, Row, Table};
 use crate::ReportInput;
@@ -40,6 +41,31 @@ fn safe_load_cells(line: &SafeLoad, with_variant: bool) -> Vec<Cell> {
 /// How a condition is called that has no name.
 pub fn condition(surviving: &str) -> String {
     if surviving.is_empty() { "the file's faults".to_owned() } else { surviving.to_owned() }
+}
+
+/// Sweeps that were stopped, and what was not played for it.
+pub fn stops(input: &ReportInput) -> Option<Table> {
+    let stops = &input.results.sweep_stops;
+    let variant = stops.iter().any(|stop| stop.variant.is_some()).then(|| Column::text("variant"));
+    let others = ["stopped at", "because", "trial", "not played"].map(Column::text);
+    let columns = variant.iter().cloned().chain(others).collect();
+    let row = |stop: &SweepStop| {
+        let variant = variant.is_some().then(|| Cell::new(stop.variant.clone().unwrap_or_default()));
+        let at = curve_name("", &stop.point);
+        let cells = [at, stop.because.clone(), stop.trial.clone(), left_out(input, stop)].map(Cell::new);
+        Row::of(variant.into_iter().chain(cells).collect())
+    };
+    let note = "The experiment's stop rule left higher values out. Their trials are neither missing nor failed.";
+    Table::new("Stopped sweeps", note, columns).filled(stops.iter().map(row).collect())
+}
+
+/// `agents 128 and 256 (4 trials)`
+fn left_out(input: &ReportInput, stop: &SweepStop) -> String {
+    let trials = input.plan.trials.iter().filter(|trial| stop.not_played.contains(&trial.id));
+    let values = distinct(trials.filter_map(|trial| Some(of_json(trial.point.get(&stop.over)?))));
+    let count = stop.not_played.len();
+    let trials = if count == 1 { "1 trial".to_owned() } else { format!("{count} trials") };
+    format!("{} {} ({trials})", short(&stop.over), listed(&values, "and"))
 }
 
 pub fn scaling(input: &ReportInput) -> Option<Table> {

@@ -19,8 +19,9 @@ const LONG: usize = 12;
 type SummaryTable = (TableOf, usize, fn(usize, &Results) -> String);
 
 /// The tables below the comparison.
-const TABLES: [SummaryTable; 10] = [
+const TABLES: [SummaryTable; 11] = [
     (sweeps::safe_loads, usize::MAX, rows),
+    (sweeps::stops, LONG, rows),
     (sweeps::search, usize::MAX, rows),
     (comparison::differences, LONG, |_, results| comparison::count(&results.comparisons)),
     (sweeps::scaling, usize::MAX, rows),

@@ -37,6 +37,23 @@ fn a_taken_port_is_named_with_its_holder() {
     assert!(!holder.program.is_empty());
 }
 
+#[test]
+fn a_port_that_nobody_holds_is_looked_at_again_and_one_that_somebody_holds_is_not() {
+    let looks = |found: &dyn Fn(usize) -> Result<(), PortError>| {
+        let mut count = 0;
+        let settled = settled(|| {
+            count += 1;
+            found(count)
+        });
+        (settled.is_ok(), count)
+    };
+    let taken = |holder| Err(PortError::Taken { port: 80, holder });
+    let nginx = || Some(PortHolder { pid: 17, program: "nginx".to_owned() });
+    assert_eq!(looks(&|count| if count < 3 { taken(None) } else { Ok(()) }), (true, 3));
+    assert_eq!(looks(&|count| taken(if count < 2 { None } else { nginx() })), (false, 2));
+    assert_eq!(looks(&|_| taken(None)), (false, LOOKS_AT_PORT));
+}
+
 /// This program, its shell, and init.
 const US: u32 = 900;
 const SHELL: u32 = 800;

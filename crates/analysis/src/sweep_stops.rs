@@ -1,0 +1,56 @@
+//! The stop rule of a sweep: whether a finished trial meets its condition, in words for the records.
+
+use experiment::plan::{self, Plan, StopRule};
+use record::folder::TrialFolder;
+use record::results::Trial;
+use text::numbers::number;
+
+use crate::Error;
+use crate::claims::asked_as;
+use crate::evidence::Evidence;
+use crate::metrics::metric;
+use crate::trial::judged;
+use crate::verdict::RunContext;
+
+/// The figure of the trial in this folder that ends its sweep; `None` if it does not, or the plan has no rule. A void trial ends
+/// nothing, unless such are accepted.
+///
+/// # Errors
+/// If a record cannot be read, or is broken elsewhere than at its end.
+pub fn stops_sweep(plan: &Plan, planned: &plan::Trial, folder: &TrialFolder) -> Result<Option<String>, Error> {
+    let Some(rule) = &plan.stop else { return Ok(None) };
+    let mut evidence = Evidence::read(planned, folder)?;
+    let of_run = RunContext { plan: Some(plan), ..RunContext::default() };
+    let (trial, _) = judged(planned, folder, &mut evidence, of_run)?;
+    Ok(because(rule, &trial))
+}
+
+fn because(rule: &StopRule, trial: &Trial) -> Option<String> {
+    if !trial.counts() && !rule.accepts_void {
+        return None;
+    }
+    let value = metric(trial, rule.metric.path()?).into_iter().find(|value| rule.range.holds(*value))?;
+    Some(format!("{} was {} ({})", rule.metric, number(value), asked_as(&rule.range, number)))
+}
+
+#[cfg(test)]
+mod tests {
+    use experiment::plan::MetricRange;
+    use record::results::{Outcomes, Trust, Verdict};
+
+    use super::*;
+
+    #[test]
+    fn a_sound_trial_stops_by_its_figure_and_a_void_one_does_not() {
+        let range = MetricRange { above: Some(0.0), ..MetricRange::default() };
+        let rule = StopRule { metric: "outcomes.timeout".into(), range, ..StopRule::default() };
+        let trial = |timeout| Trial { outcomes: Outcomes { timeout, ..Outcomes::default() }, ..Trial::default() };
+        assert_eq!(because(&rule, &trial(0)), None);
+        assert_eq!(because(&rule, &trial(12)).as_deref(), Some("outcomes.timeout was 12 (above 0)"));
+        let void = Trial { verdict: Verdict { is: Trust::Void, ..Verdict::default() }, ..trial(12) };
+        assert_eq!(because(&rule, &void), None);
+        assert!(because(&StopRule { accepts_void: true, ..rule.clone() }, &void).is_some());
+        let unmeasured = StopRule { metric: "latency_us.p99".into(), ..rule };
+        assert_eq!(because(&unmeasured, &trial(12)), None);
+    }
+}
