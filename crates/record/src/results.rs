@@ -334,15 +334,18 @@ pub struct Host {
     /// Mean CPU of the target's processes on it.
     pub target_cpu_pct: Option<f64>,
     /// Mean CPU of the busiest thread of the target's processes on it, percent of one core.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub busiest_thread_pct: Option<f64>,
     /// Time throttled by a quota.
     pub throttled_pct: Option<f64>,
     /// Runnable but not running.
     pub run_delay_pct: Option<f64>,
     /// Blocked on I/O, mean of the time; what is counted depends on the source.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub io_blocked_pct: Option<f64>,
     /// `pressure`: time in which some task of the host waited for I/O (the kernel's PSI); `delay accounting`: such waits of all
     /// threads added up, so that it may be above 100. Null where the kernel keeps neither.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub io_blocked_source: Option<String>,
     /// Highest load average over 1 minute.
     pub load1_max: Option<f64>,

@@ -44,6 +44,7 @@ fn every_row_has_a_cell_for_each_column() {
     results.crossings = vec![record::results::Crossing::default()];
     results.costs = example::costs();
     let steps = vec![record::results::SearchStep::default()];
+    results.sweep_stops = vec![record::events::SweepStop::default()];
     results.safe_loads = vec![record::results::SafeLoad { steps, ..Default::default() }];
     let environment = Some(example::environment());
     let input = ReportInput { results: &results, plan: &plan, environment, folder: String::new(), trials: Vec::new() };
@@ -226,7 +227,7 @@ fn what_the_warm_up_is_worth_is_seen() {
 fn hosts_and_environment_say_what_is_missing() {
     let (plan, results) = one_crash();
     let hosts = table(hosts::hosts, &results, &plan).unwrap();
-    assert_eq!(hosts.note, "Over the whole load. Not measured: throttled, out of memory, power.");
+    assert_eq!(hosts.note, "Over the whole load. Not measured: busiest thread, throttled, out of memory, power.");
     let environment = table(hosts::environment, &results, &plan).unwrap();
     assert!(environment.note.contains("Not known: machine, architecture, caches, highest frequency, governor"));
     let what: Vec<&str> = column(&environment, "what").iter().map(|cell| cell.text.as_str()).collect();
