@@ -25,6 +25,7 @@ mod scaling;
 mod stats;
 #[cfg(test)]
 mod synthetic;
+mod target_metrics;
 mod trial;
 mod verdict;
 mod versions;

@@ -29,6 +29,7 @@ mod labs;
 mod local_attacks;
 mod lost_labs;
 mod machine;
+mod metrics;
 mod open_loops;
 mod other_labs;
 mod outages;
