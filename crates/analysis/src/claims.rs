@@ -1,7 +1,7 @@
 //! Claims and requirements held against the trials, with the functions over trials that they may name (those of whole curves
 //! are in `curves`): `ratio(metric, a, b)`, a figure of one variant over that of another, trial by trial; `onset(metric, a,
-//! path)`, the first value of a swept path at which a count is above 0. And the quantiles that they ask for in vain, because
-//! too few operations support them.
+//! path)`, the first value of a swept path at which a count is above 0; of a search `safe_load(a, condition)`. And the quantiles
+//! that they ask for in vain, because too few operations support them.
 
 mod curves;
 
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use experiment::duration;
 use experiment::plan::{self, MetricExpression, MetricFunction, MetricPath, MetricRange, MetricTerm, Plan};
 use experiment::quantity::Quantity;
-use record::results::{Claim, Holds, Quantiles, Requirement, Trial};
+use record::results::{Claim, Holds, Quantiles, Requirement, SafeLoad, Trial, Trust, Verdict};
 use serde_json::Value;
 
 use crate::cost;
@@ -20,10 +20,12 @@ use crate::stats::curve::LoadCurve;
 use crate::stats::quantiles::{largest, mean, median, named};
 use crate::stats::significance::paired;
 
-/// What a source says, held against this run. A void trial is not used.
-pub(crate) fn claim(claim: &plan::Claim, trials: &[Trial]) -> Claim {
-    let matching: Vec<&Trial> = matching(&claim.filter, trials).collect();
-    let (value, range, holds, note) = match of_function(&claim.metric, &claim.range, &matching) {
+/// What a source says, held against this run. A void trial is not used, unless the claim is to be read on void ones as well.
+pub(crate) fn claim(claim: &plan::Claim, trials: &[Trial], safe_loads: &[SafeLoad]) -> Claim {
+    let void = claim.on_void && matching(&claim.filter, trials).any(|trial| !trial.counts());
+    let counting: Vec<Trial> = if void { trials.iter().map(as_counting).collect() } else { Vec::new() };
+    let matching: Vec<&Trial> = matching(&claim.filter, if void { &counting } else { trials }).collect();
+    let (value, range, holds, note) = match of_function(&claim.metric, &claim.range, &matching, safe_loads) {
         Some(found) => (found.value, found.range, found.holds(&claim.range), found.note),
         None => {
             let usable = usable(&matching);
@@ -31,7 +33,8 @@ pub(crate) fn claim(claim: &plan::Claim, trials: &[Trial]) -> Claim {
             let values: Vec<f64> = measured.iter().copied().flatten().collect();
             let smallest = largest(values.iter().map(|value| -value)).map(|value| -value);
             let range = smallest.zip(largest(values.iter().copied())).map(|(low, high)| [low, high]);
-            let note = if values.is_empty() { cost::unknown(&claim.metric, &usable) } else { None };
+            let unknown = || cost::unknown(&claim.metric, &usable).or_else(|| never_told(&claim.metric, &usable));
+            let note = if values.is_empty() { unknown() } else { None };
             (median(&values), range, held(&measured, &claim.range), note.unwrap_or_default())
         }
     };
@@ -43,7 +46,22 @@ pub(crate) fn claim(claim: &plan::Claim, trials: &[Trial]) -> Claim {
         range,
         note,
         holds,
+        on_void: void,
     }
+}
+
+/// The trial as if it were not void.
+fn as_counting(trial: &Trial) -> Trial {
+    let verdict = Verdict { is: trial.verdict.is.min(Trust::Suspect), ..trial.verdict.clone() };
+    Trial { verdict, ..trial.clone() }
+}
+
+/// That the target did not tell its metric in any of the trials.
+fn never_told(asked: &MetricExpression, trials: &[&Trial]) -> Option<String> {
+    let path = asked.measured()?;
+    let name = path.0.get(1).filter(|_| path.0[0] == "metrics")?;
+    let never = !trials.is_empty() && trials.iter().all(|trial| !trial.metrics.contains_key(name));
+    never.then(|| format!("no host told `{name}`"))
 }
 
 /// Whether all values are in range, or none.
@@ -60,9 +78,9 @@ fn held(measured: &[Option<f64>], range: &MetricRange) -> Holds {
 }
 
 /// A gate: every matching trial must have the metric, and in range.
-pub(crate) fn requirement(requirement: &plan::Requirement, trials: &[Trial]) -> Requirement {
+pub(crate) fn requirement(requirement: &plan::Requirement, trials: &[Trial], safe_loads: &[SafeLoad]) -> Requirement {
     let matching: Vec<&Trial> = matching(&requirement.filter, trials).collect();
-    if let Some(found) = of_function(&requirement.metric, &requirement.range, &matching) {
+    if let Some(found) = of_function(&requirement.metric, &requirement.range, &matching, safe_loads) {
         return Requirement {
             metric: requirement.metric.to_string(),
             asked: asked(&requirement.range),
@@ -86,7 +104,8 @@ pub(crate) fn requirement(requirement: &plan::Requirement, trials: &[Trial]) -> 
             None
         } else {
             let refused = matching.iter().find_map(|trial| refusal(trial, &requirement.metric));
-            refused.or_else(|| cost::unknown(&requirement.metric, &matching))
+            let unknown = || cost::unknown(&requirement.metric, &matching);
+            refused.or_else(unknown).or_else(|| never_told(&requirement.metric, &matching))
         },
     }
 }
@@ -119,8 +138,13 @@ fn usable<'a>(trials: &[&'a Trial]) -> Vec<&'a Trial> {
     trials.iter().copied().filter(|trial| trial.counts()).collect()
 }
 
-/// The value of a function over these trials; `None` if the metric is a path. Where there are no variants, none is named.
-fn of_function<'m>(metric: &'m MetricExpression, range: &MetricRange, matching: &[&Trial]) -> Option<FunctionValue> {
+/// The value of a function over these trials, or of a search; `None` if the metric is a path. Where there are no variants, none is named.
+fn of_function<'m>(
+    metric: &'m MetricExpression,
+    range: &MetricRange,
+    matching: &[&Trial],
+    safe_loads: &[SafeLoad],
+) -> Option<FunctionValue> {
     let trials = &usable(matching);
     let function = match metric.term() {
         MetricTerm::Path(_) => return None,
@@ -139,6 +163,7 @@ fn of_function<'m>(metric: &'m MetricExpression, range: &MetricRange, matching: 
         MetricFunction::PeakRatio(names) => curves::peak_ratios(both(names), trials),
         MetricFunction::Ratio(path, names) => ratio(path, both(names), range, trials),
         MetricFunction::Retained(path, a, over, at) => curves::retained(path, a.as_deref(), over, *at, trials),
+        MetricFunction::SafeLoad(names) => safe_load(names, safe_loads),
         MetricFunction::Usl(parameter, a, over) => curves::law(*parameter, a.as_deref(), over, trials),
         MetricFunction::UslDifference(parameter, names, over) => {
             curves::difference(*parameter, both(names), over, trials)
@@ -350,6 +375,31 @@ fn ratio_part(values: &[[Option<f64>; 2]]) -> Option<FunctionPart> {
     });
     let note = if ci95.is_none() { "the same in every pair: no interval" } else { "" };
     Some(FunctionPart { note: note.to_owned(), ..FunctionPart::of(value, ci95) })
+}
+
+/// The lowest of the safe loads that bear these names: of the variant, where there are variants, then of the condition.
+fn safe_load(names: &[String], found: &[SafeLoad]) -> FunctionValue {
+    let is = |load: &&SafeLoad| {
+        let own = load.variant.iter().chain([&load.surviving]);
+        names.iter().zip(own).all(|(name, own)| name == own)
+    };
+    let lowest = found.iter().filter(is).map(safe_load_part).reduce(|lowest, part| {
+        let first = |part: &FunctionPart| part.value.unwrap_or(part.span[0]);
+        if first(&part) < first(&lowest) { part } else { lowest }
+    });
+    FunctionValue::of(lowest.filter(|part| part.value.is_some() || part.span[1].is_finite()))
+}
+
+/// Loads below the lowest that was tried, or above the highest, are possible where no end was met.
+fn safe_load_part(found: &SafeLoad) -> FunctionPart {
+    let [low, high] = found.ci95;
+    let note = match (low, high) {
+        (Some(_), Some(_)) if found.complete => String::new(),
+        (None, Some(least)) if found.value.is_none() => format!("not even {least}: {}", found.limited_by),
+        _ => found.limited_by.clone(),
+    };
+    let span = [low.unwrap_or(0.0), high.unwrap_or(f64::INFINITY)];
+    FunctionPart { value: found.value, ci95: low.zip(high).map(|(low, high)| [low, high]), span, note }
 }
 
 /// A value of the path.

@@ -431,6 +431,9 @@ const COUNTED: [&str; 14] = [
 /// Units of which more is better; of everything else (times, losses, memory, cost) less is.
 const GAINS: [&str; 3] = ["_per_s", "outcomes.ok", "checked"];
 
+/// What a target tells of itself may be 0 at any time.
+const TOLD: &str = "metrics.";
+
 /// What runs takes CPU, and a rate is a rate also of losses.
 const NEVER_ZERO: [&str; 2] = ["_per_s", "cpu_pct"];
 
@@ -445,7 +448,7 @@ impl TrialFigure {
         Self {
             path: path.to_owned(),
             more_is_better: gains,
-            can_be_zero: counted && !NEVER_ZERO.iter().any(|unit| path.ends_with(unit)),
+            can_be_zero: path.starts_with(TOLD) || counted && !NEVER_ZERO.iter().any(|unit| path.ends_with(unit)),
         }
     }
 

@@ -1,5 +1,7 @@
-//! All records of a trial, in memory; of samples and of the log of latencies only sums, so they are read last, when it is known
-//! which part of them is measured.
+//! All records of a trial, in memory; of samples, of the target's own metrics and of the log of latencies only sums, so they are read
+//! last, when it is known which part of them is measured.
+
+use std::collections::BTreeMap;
 
 use experiment::plan;
 use record::ReadError;
@@ -8,13 +10,15 @@ use record::folder::TrialFolder;
 use record::hlog;
 use record::lines;
 use record::replicas::{self, Replica};
-use record::rows::{self, AgentCycles, Attempts, GeneratorSecond, OutcomeSlot, Sample};
+use record::results::TargetMetric;
+use record::rows::{self, AgentCycles, Attempts, GeneratorSecond, Metric, OutcomeSlot, Sample};
 
 use crate::latency_series::LatencySeries;
 use crate::load_window::LoadWindow;
 use crate::operations::LoadLog;
 use crate::plausibility::{self, RecordedSpan};
 use crate::sampled::Sampled;
+use crate::target_metrics::TargetMetrics;
 
 const LOG: &str = "load.hlog";
 const SAMPLES: &str = "samples.csv";
@@ -33,6 +37,8 @@ pub(crate) struct Evidence {
     pub last_sample_s: Option<f64>,
     /// When the machine that makes the load was sampled.
     pub machine_sampled_at_s: Vec<f64>,
+    /// What the target told of itself, likewise.
+    pub metrics: BTreeMap<String, TargetMetric>,
     pub generator: Vec<GeneratorSecond>,
     pub events: Vec<Event>,
     pub history: Vec<HistoryEntry>,
@@ -106,6 +112,7 @@ impl Evidence {
             sampled: Sampled::default(),
             last_sample_s,
             machine_sampled_at_s,
+            metrics: BTreeMap::new(),
             generator: generator.items,
             events: events.items,
             history: history.items,
@@ -154,6 +161,31 @@ impl Evidence {
         self.sampled.settle();
         if torn && !self.torn.contains(&SAMPLES) {
             self.torn.push(SAMPLES);
+        }
+        Ok(())
+    }
+
+    /// Reads what the target told of itself, of a load that is measured so; without one, of the whole trial.
+    pub fn read_metrics(
+        &mut self,
+        planned: &plan::Trial,
+        folder: &TrialFolder,
+        window: Option<&LoadWindow>,
+    ) -> Result<(), ReadError> {
+        let (from_s, until_s) = window.map_or((0.0, f64::INFINITY), |window| (window.from_s, window.until_s));
+        let mut metrics = TargetMetrics::over(from_s, until_s);
+        let (reach, mut row, mut sound) = (RecordedSpan::of(planned), 0, Ok(()));
+        let torn = rows::visit(&folder.metrics(), |metric: Metric| {
+            row += 1;
+            if sound.is_ok() {
+                sound = plausibility::metric(folder, reach, row, &metric);
+                metrics.add(&metric);
+            }
+        })?;
+        sound?;
+        self.metrics = metrics.results();
+        if torn {
+            self.torn.push("metrics.csv");
         }
         Ok(())
     }

@@ -28,6 +28,7 @@ mod stats;
 mod sweep_stops;
 #[cfg(test)]
 mod synthetic;
+mod target_metrics;
 mod trial;
 mod verdict;
 mod versions;

@@ -173,6 +173,8 @@ mod tests {
             "consistency.lost_writes",
             "generator.late_us_p99",
             "cost.joules_per_cycle",
+            "metrics.*.max",
+            "metrics.*.hosts.*.per_s",
         ] {
             assert!(paths.iter().any(|known| known == path), "{path} is not among {paths:#?}");
         }

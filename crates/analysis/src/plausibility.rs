@@ -8,7 +8,7 @@ use record::ReadError;
 use record::events::{Event, HistoryEntry};
 use record::folder::TrialFolder;
 use record::hlog::Counted;
-use record::rows::{AgentCycles, Attempts, GeneratorSecond, Moment, OutcomeSlot, Sample};
+use record::rows::{AgentCycles, Attempts, GeneratorSecond, Metric, Moment, OutcomeSlot, Sample};
 
 use crate::evidence::Evidence;
 
@@ -173,6 +173,12 @@ pub(crate) fn sample(folder: &TrialFolder, number: u64, row: &Sample) -> Result<
     sampled(row).map_err(|reason| content(&folder.samples(), format!("row {number}: {reason}")))
 }
 
+/// Checks a row of `metrics.csv`.
+pub(crate) fn metric(folder: &TrialFolder, reach: RecordedSpan, number: u64, row: &Metric) -> Result<(), ReadError> {
+    let can = reach.time("at_s", row.at_s).and_then(|()| finite("value", row.value));
+    can.map_err(|reason| content(&folder.metrics(), format!("row {number}: {reason}")))
+}
+
 fn sampled(row: &Sample) -> Plausible {
     let figures = [
         ("cpu_user_pct", row.cpu_user_pct),
@@ -256,6 +262,7 @@ mod tests {
                 (folder.attempts(), format!("at_s,operation,result,count\n1,get,ok,3\n{time},get,ok,3\n")),
                 (folder.samples(), format!("at_s,host,process\n1,local,\n{time},local,\n")),
                 (folder.generator(), format!("at_s,interval_s,thread\n1,1,0\n{time},1,0\n")),
+                (folder.metrics(), format!("at_s,host,name,value\n1,n1,up,1\n{time},n1,up,1\n")),
             ];
             for (path, text) in tables {
                 let said = scratch.said(&path, &text);
@@ -307,6 +314,8 @@ mod tests {
         assert!(scratch.said(&scratch.0.attempts(), &text).unwrap_err().contains("row 1: `count` is "));
         let text = format!("at_s,interval_s,thread,operations\n1,1,0,{most}\n2,1,0,{most}\n");
         assert!(scratch.said(&scratch.0.generator(), &text).unwrap_err().contains("`operations` is "));
+        let text = "at_s,host,name,value\n1,n1,up,inf\n2,n1,up,1\n";
+        assert!(scratch.said(&scratch.0.metrics(), text).unwrap_err().contains("row 1: `value` is inf"));
     }
 
     #[test]

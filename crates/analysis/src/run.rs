@@ -80,8 +80,8 @@ pub fn analyze_to_draw(folder: &RunFolder) -> Result<AnalyzedRun, Error> {
         partial,
         verdict: run_verdict(&findings),
         planned_trials: u32::try_from(plan.trials.len()).unwrap_or(u32::MAX),
-        claims: plan.claims.iter().map(|claim| claims::claim(claim, &trials)).collect(),
-        requirements: plan.requirements.iter().map(|gate| claims::requirement(gate, &trials)).collect(),
+        claims: plan.claims.iter().map(|claim| claims::claim(claim, &trials, &safe_loads)).collect(),
+        requirements: plan.requirements.iter().map(|gate| claims::requirement(gate, &trials, &safe_loads)).collect(),
         safe_load: safe_load::lowest(&safe_loads),
         safe_loads,
         // Trials of a search differ in what it makes of them.

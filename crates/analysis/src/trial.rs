@@ -45,6 +45,7 @@ pub(crate) fn judged(
         .and_then(|(load, timeline)| LoadWindow::of(load, evidence, timeline))
         .unzip();
     evidence.read_samples(folder, window.as_ref())?;
+    evidence.read_metrics(planned, folder, window.as_ref())?;
     evidence.read_log(planned, folder, window.as_ref().map_or(0.0, LoadWindow::latency_from_s))?;
     let mut trial = measured(planned, evidence, timeline.as_ref(), window.as_ref());
     if let Some(window) = &window {
@@ -117,6 +118,7 @@ fn measured(
         consistency,
         machine: hosts::machine(&evidence.events, &evidence.sampled),
         hosts: hosts::hosts(&evidence.events, &evidence.sampled),
+        metrics: evidence.metrics.clone(),
         generator: generator::generator(evidence, window, all.unfinished_s(), busy_agents),
         ..Trial::default()
     }

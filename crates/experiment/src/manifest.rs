@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::duration;
 use crate::keys::section;
+use crate::pointer::Pointer;
 use crate::problem::{Problem, Problems, nearest_hint, nearest_name};
 use crate::section::{self, Section};
 use crate::source::Source;
@@ -18,7 +19,7 @@ section! {
         parameters: Map(&Table(PARAMETER)), "What an experiment may choose, each by its name";
         process = required: Tables(PROCESS), "The programs that make it up";
         hooks: Table(HOOKS), "Executables in the folder that answer with one JSON object";
-        metrics: Table(METRICS), "Figures that it gives of itself, in Prometheus' text format";
+        metrics: Table(METRICS), "Figures that it gives of itself, in Prometheus' text format or as JSON";
         log: Table(LOG), "What its processes write that belongs into the records";
     }
 }
@@ -97,11 +98,53 @@ section! {
 }
 
 section! {
-    /// `[metrics]`: figures that the target gives of itself, in Prometheus' text format.
-    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+    /// `[metrics]`: figures that the target gives of itself.
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
     pub struct Metrics = METRICS {
-        url = required: Text => String, "Where each host has them: \"http://{host}:{port.NAME}/metrics\"";
-        keep = required: TEXTS => Vec<String>, "Names, without labels, of those that are recorded each second";
+        kind = "prometheus": Choice(&["prometheus", "json"]) => MetricsFormat,
+            "What is answered: Prometheus' text format, or one JSON document", ["format", "type", "data_format"];
+        url = required: Text => String,
+            "Where each host has them: \"http://{host}:{port.NAME}/metrics\"", ["endpoint", "urls"];
+        /// By name; of a JSON document each with its pointer, else with an empty text.
+        keep = required: Either(
+            &[TEXTS, Map(&Text)],
+            "a list of names; of JSON a table of names, each with its pointer: queue = \"/queue/length\""
+        ) => keep: BTreeMap<String, String> = kept,
+            "Names, without labels, of those that are recorded each second; of JSON each with the pointer to its \
+             value, in which `*` is any member or element",
+            ["metrics", "fields", "include"];
+        counters: TEXTS => Vec<String>,
+            "Those of them that only rise, where neither a name that ends in `_total` nor a `# TYPE` line says so";
+    }
+}
+
+/// In which form a target answers for its metrics.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum MetricsFormat {
+    /// Prometheus' text format.
+    #[default]
+    Prometheus,
+    /// A JSON document.
+    Json,
+}
+
+/// Metrics that a target may keep.
+const KEPT_MAX: usize = 200;
+
+fn kept(metrics: &Section<'_>) -> BTreeMap<String, String> {
+    let Some(node) = metrics.node("keep") else { return BTreeMap::new() };
+    match node.table() {
+        Some(table) => {
+            let text = |entry: &TableEntry| Some((entry.key.clone(), entry.node.text()?.to_owned()));
+            table.entries.iter().filter_map(text).collect()
+        }
+        None => node
+            .list()
+            .unwrap_or_default()
+            .iter()
+            .filter_map(|node| Some((node.text()?.to_owned(), String::new())))
+            .collect(),
     }
 }
 
@@ -427,20 +470,68 @@ fn metrics(root: &Section<'_>, problems: &mut Vec<Problem>) -> Option<Metrics> {
         let problem = Problem::new(section.place("url"), "metrics are asked for by http only");
         problems.push(problem.expected("not http://").hint("url = \"http://{host}:{port.NAME}/metrics\""));
     }
-    let names = section.node("keep").and_then(Node::list).unwrap_or_default();
-    if section.has("keep") && names.is_empty() {
-        let problem = Problem::new(section.place("keep"), "none of the metrics is recorded");
-        problems.push(problem.expected("an empty list").hint("leave out [metrics], or name some"));
-    }
-    let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | ':');
-    for node in names {
+    check_kept(&section, &metrics, problems);
+    for node in section.node("counters").and_then(Node::list).unwrap_or_default() {
         let name = node.text().unwrap_or_default();
-        if name.starts_with(|c: char| c.is_ascii_digit()) || name.is_empty() || !name.chars().all(is_part) {
-            let problem = Problem::new(&node.place, format!("`{name}` is not a metric's name"));
-            problems.push(problem.expected("letters, digits, `_` and `:`, without labels"));
+        if !metrics.keep.contains_key(name) {
+            let problem = Problem::absent(&node.place, format!("`keep` does not name `{name}`"));
+            let known = metrics.keep.keys().map(String::as_str);
+            problems.push(problem.expected("not recorded").maybe(nearest_hint(name, known)));
         }
     }
     Some(metrics)
+}
+
+/// `keep` has the form that belongs to what is answered, names that can be names, and pointers.
+fn check_kept(section: &Section<'_>, metrics: &Metrics, problems: &mut Vec<Problem>) {
+    let Some(keep) = section.node("keep") else { return };
+    let (list, table) = (keep.list(), keep.table());
+    if list.is_none() && table.is_none() {
+        return;
+    }
+    if metrics.keep.is_empty() {
+        let problem = Problem::new(&keep.place, "none of the metrics is recorded");
+        problems.push(problem.expected("empty").hint("leave out [metrics], or name some"));
+    }
+    if metrics.keep.len() > KEPT_MAX {
+        let problem = Problem::new(&keep.place, format!("these are {} metrics", metrics.keep.len()));
+        let problem = problem.expected(format!("at most {KEPT_MAX}"));
+        problems.push(problem.hint("each has a row for each host and second, and a chart for each trial"));
+    }
+    match metrics.kind {
+        MetricsFormat::Json if list.is_some() => {
+            let problem = Problem::new(&keep.place, "nothing says where these stand in the document");
+            let problem = problem.expected("a list of names");
+            problems.push(problem.hint("write [metrics.keep] with a line for each: queue_length = \"/queue/length\""));
+        }
+        MetricsFormat::Prometheus if table.is_some() => {
+            let problem = Problem::new(&keep.place, "Prometheus' text format has names and no pointers");
+            let problem = problem.expected("a table");
+            problems
+                .push(problem.hint("write keep = [\"queue_length\"], or kind = \"json\" if a document is answered"));
+        }
+        _ => {}
+    }
+    for node in list.unwrap_or_default() {
+        problems.extend(metric_name(node.text().unwrap_or_default(), &node.place));
+    }
+    for entry in table.iter().flat_map(|table| &table.entries) {
+        problems.extend(metric_name(&entry.key, &entry.key_place));
+        if let Some(Err(error)) = entry.node.text().map(Pointer::parse) {
+            let problem = Problem::new(&entry.node.inside(error.at), error.what);
+            problems.push(
+                problem.expected("not a JSON pointer").hint("such as \"/queue/length\", or \"/queues/*/length\""),
+            );
+        }
+    }
+}
+
+/// What is wrong with a metric's name.
+fn metric_name(name: &str, place: &TextSpan) -> Option<Problem> {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | ':');
+    let is_name = !name.starts_with(|c: char| c.is_ascii_digit()) && !name.is_empty() && name.chars().all(is_part);
+    let problem = || Problem::new(place, format!("`{name}` is not a metric's name"));
+    (!is_name).then(|| problem().expected("letters, digits, `_` and `:`, without labels"))
 }
 
 fn log(root: &Section<'_>, problems: &mut Vec<Problem>) -> LogTexts {
@@ -683,6 +774,7 @@ ports = ["main"]
         let metrics =
             with("http://{host}:{port.main}/metrics", "[\"up\", \"vm:memory_bytes\"]").unwrap().metrics.unwrap();
         assert_eq!((metrics.url.as_str(), metrics.keep.len()), ("http://{host}:{port.main}/metrics", 2));
+        assert_eq!((metrics.kind, metrics.counters.len()), (super::MetricsFormat::Prometheus, 0));
         for (url, keep, told) in [
             ("https://{host}/metrics", "[\"up\"]", "target.toml:27:7: metrics are asked for by http only"),
             ("http://{host}:{port.mian}/", "[\"up\"]", "target.toml:27:23: {port.mian} stands for nothing"),
@@ -693,6 +785,32 @@ ports = ["main"]
             let problems = with(url, keep).unwrap_err();
             assert!(problems.contains(&told.to_owned()), "{told}\n{problems:#?}");
         }
+    }
+
+    #[test]
+    fn figures_of_a_json_document_have_pointers() {
+        let with = |rest: &str| read(&format!("{SMALL}\n[metrics]\nurl = \"http://{{host}}/stats\"\n{rest}\n"));
+        let metrics =
+            with("kind = \"json\"\ncounters = [\"hits\"]\n[metrics.keep]\nqueue = \"/queue/0\"\nhits = \"/*/hits\"");
+        let metrics = metrics.unwrap().metrics.unwrap();
+        let kept = [("hits", "/*/hits"), ("queue", "/queue/0")];
+        assert!(metrics.keep.iter().map(|(name, pointer)| (name.as_str(), pointer.as_str())).eq(kept));
+        assert_eq!((metrics.kind, metrics.counters), (super::MetricsFormat::Json, vec!["hits".to_owned()]));
+        for (rest, told) in [
+            ("kind = \"jsn\"\nkeep = [\"up\"]", "target.toml:28:8: `metrics.kind` cannot be \"jsn\""),
+            ("kind = \"json\"\nkeep = [\"up\"]", "target.toml:29:8: nothing says where these stand in the document"),
+            ("keep = { up = \"/up\" }", "target.toml:28:8: Prometheus' text format has names and no pointers"),
+            ("kind = \"json\"\nkeep = {}", "target.toml:29:8: none of the metrics is recorded"),
+            ("kind = \"json\"\nkeep = { up = \"up\" }", "target.toml:29:16: a JSON pointer begins with `/`"),
+            ("kind = \"json\"\nkeep = { \"a-b\" = \"/up\" }", "target.toml:29:10: `a-b` is not a metric's name"),
+            ("keep = [\"up\"]\ncounters = [\"ups\"]", "target.toml:29:13: `keep` does not name `ups`"),
+        ] {
+            let problems = with(rest).unwrap_err();
+            assert!(problems.contains(&told.to_owned()), "{told}\n{problems:#?}");
+        }
+        let many: Vec<String> = (0..=super::KEPT_MAX).map(|number| format!("\"m{number}\"")).collect();
+        let problems = with(&format!("keep = [{}]", many.join(", "))).unwrap_err();
+        assert_eq!(problems, ["target.toml:28:8: these are 201 metrics"]);
     }
 
     #[test]

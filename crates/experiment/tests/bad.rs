@@ -39,6 +39,37 @@ at   = "20s"
 "#;
 
 #[test]
+fn a_metric_that_no_target_keeps_is_told_from_one_that_is_kept() {
+    let mut catalog = catalog();
+    catalog.metrics.extend(["max", "per_s"].map(|figure| format!("metrics.*.{figure}")));
+    let keep = [("queue_length".to_owned(), String::new()), ("saves_total".to_owned(), String::new())].into();
+    let metrics = experiment::manifest::Metrics { keep, ..Default::default() };
+    catalog.targets.get_mut("vsns").unwrap().metrics = Some(metrics);
+    let problems = |metric: &str, sets: &[&str]| {
+        let text = format!("{FILE}\n[[require]]\nmetric = \"{metric}\"\nbelow = 1\n");
+        let source = Source { name: "experiment.toml".to_owned(), text };
+        let sets: Vec<String> = sets.iter().map(|set| (*set).to_owned()).collect();
+        experiment::read(&source, &sets, &catalog).err().map(|problems| problems.render(false))
+    };
+    for metric in ["metrics.queue_length.max", "metrics.saves_total.per_s"] {
+        assert_eq!(problems(metric, &[]), None, "{metric}");
+    }
+    for (metric, told) in [
+        ("metrics.queue_lenght.max", ["the target keeps no metric `queue_lenght`", "did you mean `queue_length`?"]),
+        (
+            "metrics.queue_length.min",
+            ["no metric `metrics.queue_length.min`", "did you mean `metrics.queue_length.max`?"],
+        ),
+        ("metrics.queue_length", ["unknown metric", "it has parts: `metrics.queue_length.max`"]),
+    ] {
+        let problems = problems(metric, &[]).unwrap();
+        assert!(told.iter().all(|told| problems.contains(told)), "{problems}");
+    }
+    // What the file asks of its own target stays right when `--set` gives another.
+    assert_eq!(problems("metrics.other.max", &["target.use=vsns"]), None);
+}
+
+#[test]
 fn bad_sets_say_which_of_them() {
     let problems = read(
         FILE,

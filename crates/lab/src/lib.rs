@@ -19,6 +19,7 @@ pub mod profiles;
 mod readiness;
 pub mod registry;
 pub mod sampling;
+mod scrape;
 mod session;
 pub mod targets;
 pub mod trusted;

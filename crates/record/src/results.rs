@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::events::{HostFigures, ProcessShare, SweepStop};
+use crate::rows::MetricKind;
 
 /// Version of the format.
 pub const FORMAT: u32 = 1;
@@ -123,6 +124,9 @@ pub struct Trial {
     pub machine: Machine,
     /// Every host.
     pub hosts: Vec<Host>,
+    /// What the target tells of itself: each metric that its `[metrics]` keeps, by name.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub metrics: BTreeMap<String, TargetMetric>,
     /// What a lab that models other machines, or slows time, makes of the figures; null where all is real.
     pub emulated: Option<Emulated>,
     /// The generator's own health.
@@ -367,6 +371,45 @@ pub struct Host {
     pub watts: Option<f64>,
     /// `profile`: between idle and load watts of its profile, by the CPU it used.
     pub watts_source: Option<String>,
+}
+
+/// A metric that the target tells of itself, over the measured part; without load, over the whole trial. What differs only in its
+/// labels is added up, and so are the hosts.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct TargetMetric {
+    /// What it is: said by the target or its manifest, else by its name.
+    pub kind: MetricKind,
+    /// Highest sum of all hosts in one second.
+    pub max: Option<f64>,
+    /// The hosts' means, added up.
+    pub mean: Option<f64>,
+    /// What the hosts told last, added up.
+    pub last: Option<f64>,
+    /// By how much a counter grew; null of a gauge.
+    pub increase: Option<f64>,
+    /// The same per second.
+    pub per_s: Option<f64>,
+    /// Each host that told it.
+    pub hosts: Vec<HostMetric>,
+}
+
+/// A metric of the target as one host told it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct HostMetric {
+    /// The host.
+    pub name: String,
+    /// Highest value.
+    pub max: Option<f64>,
+    /// Mean over the seconds in which it answered.
+    pub mean: Option<f64>,
+    /// The last value.
+    pub last: Option<f64>,
+    /// By how much a counter grew, also where it began again at 0; null of a gauge.
+    pub increase: Option<f64>,
+    /// The same per second.
+    pub per_s: Option<f64>,
 }
 
 /// One occurrence of a fault.
@@ -761,6 +804,9 @@ pub struct Claim {
     pub note: String,
     /// Whether the claim holds here.
     pub holds: Holds,
+    /// Whether void trials are among those that it was read on, as the experiment asks.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub on_void: bool,
 }
 
 /// A gate.

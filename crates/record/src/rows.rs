@@ -1,6 +1,7 @@
 //! The rows of a trial's CSV files. The field names are the column names; what was not measured is empty.
 //! Percentages of CPU are of the whole host: 100 is all its cores busy.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use crate::table::{CsvWriter, read, visit};
@@ -102,6 +103,41 @@ pub struct Metric {
     pub name: String,
     /// Its value; a figure that is not finite has no row.
     pub value: f64,
+    /// What it is; empty where an older version wrote.
+    pub kind: Option<MetricKind>,
+}
+
+/// What a figure of the target's own is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum MetricKind {
+    /// It rises and falls.
+    #[default]
+    Gauge,
+    /// It only rises, until its process starts again.
+    Counter,
+}
+
+impl MetricKind {
+    /// By the name, where nothing else tells: Prometheus' counters end in `_total`.
+    #[must_use]
+    pub fn of_name(name: &str) -> Self {
+        if name.ends_with("_total") { Self::Counter } else { Self::Gauge }
+    }
+}
+
+impl Metric {
+    /// Its name without labels, and its labels in braces, if there are any.
+    #[must_use]
+    pub fn parts(&self) -> (&str, &str) {
+        self.name.split_at(self.name.find('{').unwrap_or(self.name.len()))
+    }
+
+    /// What it is.
+    #[must_use]
+    pub fn kind(&self) -> MetricKind {
+        self.kind.unwrap_or_else(|| MetricKind::of_name(self.parts().0))
+    }
 }
 
 /// `generator.csv`: an engine thread, once a second.

@@ -4,6 +4,7 @@ mod generator;
 mod hosts;
 mod latency;
 mod members;
+mod metrics;
 mod outcomes;
 mod zoom;
 
@@ -41,7 +42,16 @@ pub struct TrialView<'a> {
 
 /// In page order.
 pub const CHARTS: &[TrialChart] =
-    &[outcomes::draw, members::draw, zoom::draw, latency::draw, hosts::lanes, hosts::each, generator::draw];
+    &[
+        outcomes::draw,
+        members::draw,
+        zoom::draw,
+        latency::draw,
+        hosts::lanes,
+        hosts::each,
+        metrics::draw,
+        generator::draw,
+    ];
 
 /// Charts of a trial, in the order of the list.
 pub fn of_trial(kinds: &[TrialChart], view: &TrialView) -> Vec<Chart> {
@@ -408,6 +418,33 @@ mod tests {
         assert_eq!(titles(&of_signal("memory", &view)), ["Memory of this machine"]);
         let (trial, series) = crash();
         assert!(hosts::lanes(&TrialView { trial: &trial, series: &series, points: 1_500 }).is_empty(), "no lab");
+    }
+
+    #[test]
+    fn what_the_target_tells_of_itself_has_a_chart_for_each_metric_and_a_line_for_each_host() {
+        let (trial, mut series) = crash();
+        let of = |name: &str, host: &str, kind, value: f64| crate::series::MetricSeries {
+            name: name.to_owned(),
+            host: host.to_owned(),
+            kind,
+            points: (0..30).map(|second| (f64::from(second), Some(value))).collect(),
+        };
+        use record::rows::MetricKind::{Counter, Gauge};
+        series.metrics = vec![
+            of("calls_total", "n1", Counter, 90.0),
+            of("memory_bytes", "n1", Gauge, 1e6),
+            of("memory_bytes", "n2", Gauge, 2e6),
+            of("overloads_total", "n1", Counter, 0.0),
+        ];
+        let charts = metrics::draw(&TrialView { trial: &trial, series: &series, points: 1_500 });
+        assert_eq!(titles(&charts), ["calls_total", "memory_bytes"], "what stood at 0 has none");
+        let lines = |chart: &Chart| chart.panels[0].lines.iter().map(|line| line.name.clone()).collect::<Vec<_>>();
+        assert_eq!(
+            (lines(&charts[0]), lines(&charts[1])),
+            (vec!["n1".to_owned()], vec!["n1".to_owned(), "n2".to_owned()])
+        );
+        assert_eq!(charts[1].panels[0].unit.tick(1e6), "1 MB");
+        assert!(charts[0].marks[0].label.starts_with("oops"));
     }
 
     #[test]

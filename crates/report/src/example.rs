@@ -289,6 +289,7 @@ fn judged(plan: &mut Plan, results: &mut Results) {
             range,
             note: String::new(),
             holds,
+            on_void: false,
         });
         plan.claims.push(plan::Claim {
             says,
@@ -300,6 +301,7 @@ fn judged(plan: &mut Plan, results: &mut Results) {
                 ..plan::MetricRange::default()
             },
             filter: BTreeMap::from([("variant".to_owned(), json!("three tries"))]),
+            on_void: false,
         });
     }
     let metric = "faults.oops.outage.back_to_baseline_s".to_owned();
@@ -429,6 +431,7 @@ pub fn series(trial: &Trial, seconds: u32) -> TrialSeries {
         members: Vec::new(),
         latency: latency(seconds, fault_s, &mut noise),
         samples: samples(seconds, fault_s, &mut noise),
+        metrics: Vec::new(),
         generator: generator(seconds, &mut noise),
         events: events(trial),
         torn: Vec::new(),

@@ -182,6 +182,7 @@ mod tests {
             trial.consistency.lost_examples = vec![evil()];
             trial.generator.limit = evil();
             trial.hosts[0].name = evil();
+            trial.metrics.insert(evil(), record::results::TargetMetric::default());
             let fault = &mut trial.faults[0];
             (fault.name, fault.label, fault.on, fault.colour) = (evil(), evil(), evil(), evil());
         }
@@ -191,6 +192,8 @@ mod tests {
         for series in &mut input.trials {
             series.samples.iter_mut().for_each(|sample| (sample.host, sample.process) = (evil(), evil()));
             series.samples.truncate(20);
+            let points = vec![(1.0, Some(1.0)), (2.0, Some(3.0))];
+            series.metrics = vec![series::MetricSeries { name: evil(), host: evil(), points, ..Default::default() }];
             series.events.push(Event {
                 at_s: 1.0,
                 what: What::Log {

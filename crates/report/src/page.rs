@@ -17,7 +17,7 @@ use crate::drawing::chart::Chart;
 use crate::drawing::render::{self, Drawn};
 use crate::drawing::{escaped, json_in_script};
 use crate::sweep_charts::SweepChart;
-use crate::tables::{TableOf, comparison, hosts, operations, outages, sweeps, trust_word, verdicts};
+use crate::tables::{TableOf, comparison, hosts, operations, outages, sweeps, target_metrics, trust_word, verdicts};
 use crate::{Error, ReportInput, run_charts, sweep_charts, words};
 
 const TEMPLATES: [(&str, &str); 5] = [
@@ -69,6 +69,7 @@ const PAGE: &[Part] = &[
     Part::Table(hosts::lab),
     Part::Table(operations::each_operation),
     Part::Table(hosts::hosts),
+    Part::Table(target_metrics::metrics),
     Part::Table(hosts::environment),
     Part::Table(hosts::generator),
     Part::Table(verdicts::trials),
@@ -271,7 +272,7 @@ impl FilledCharts<'_> {
             let view = TrialView { trial: &Trial::default(), series, points: 0 };
             LINES_OF_HOST * view.hosts().len().saturating_sub(1)
         };
-        let lines: usize = input.trials.iter().map(|series| LINES + of_hosts(series)).sum();
+        let lines: usize = input.trials.iter().map(|series| LINES + of_hosts(series) + series.metrics.len()).sum();
         let points = (POINTS / lines.max(1)).clamp(least, most);
         let mut trials = Vec::new();
         for series in &input.trials {
@@ -299,7 +300,7 @@ fn torn(input: &ReportInput) -> Vec<String> {
 }
 
 /// What lies in a run folder, for the page's last section.
-const FILES: [(&str, &str); 12] = [
+const FILES: [(&str, &str); 13] = [
     ("experiment.toml", "the experiment as it was given"),
     ("plan.json", "what it was resolved into"),
     ("environment.json", "what it ran on"),
@@ -308,6 +309,7 @@ const FILES: [(&str, &str); 12] = [
     ("trials/…/outcomes.csv", "operations by outcome, in slots of milliseconds"),
     ("trials/…/attempts.csv", "attempts by operation and result, each second"),
     ("trials/…/samples.csv", "hosts and processes, each second"),
+    ("trials/…/metrics.csv", "what the target tells of itself, each second, where it does"),
     ("trials/…/generator.csv", "the load generator's threads, each second"),
     ("trials/…/events.jsonl", "phases, faults, processes, on one clock"),
     ("trials/…/history.jsonl", "operations on audited keys, and their read-back"),

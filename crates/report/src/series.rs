@@ -6,9 +6,10 @@
 use analysis::{LatencySecond, LatencySeries};
 use record::events::{Event, What};
 use record::folder::TrialFolder;
-use record::rows::{self, GeneratorSecond, OutcomeSlot, Sample};
+use record::rows::{self, GeneratorSecond, Metric, MetricKind, OutcomeSlot, Sample};
 
 use crate::Error;
+use crate::drawing::path::{DataPoint, thinned};
 
 /// Counts of members are kept in steps of this, the shortest that their lanes are drawn in, seconds.
 const STEP_S: f64 = 0.2;
@@ -28,6 +29,8 @@ pub struct TrialSeries {
     pub latency: Vec<LatencySecond>,
     /// Hosts and processes.
     pub samples: Vec<Sample>,
+    /// What the target told of itself, by metric and host.
+    pub metrics: Vec<MetricSeries>,
     /// The engine's threads.
     pub generator: Vec<GeneratorSecond>,
     /// What happened.
@@ -43,6 +46,19 @@ pub struct MemberSeries {
     pub name: String,
     /// In steps of 0.2 s, or as wide as they were recorded.
     pub outcomes: Vec<OutcomeSlot>,
+}
+
+/// A metric that the target told of itself, from one host; what differs only in its labels is added up.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct MetricSeries {
+    /// Its name, without labels.
+    pub name: String,
+    /// The host.
+    pub host: String,
+    /// What it is.
+    pub kind: MetricKind,
+    /// Time, seconds since load start, and value; of a counter its growth per second, in the middle of the time over which it grew.
+    pub points: Vec<DataPoint>,
 }
 
 impl TrialSeries {
@@ -93,6 +109,8 @@ pub fn read_series(trial: &TrialFolder, latency: &LatencySeries) -> Result<Trial
     let ends_s = [outcomes.items.last().map(|slot| slot.at_s), generator.items.last().map(|second| second.at_s)];
     let mut samples = Samples::of(ends_s.into_iter().flatten().fold(0.0, f64::max));
     let samples_torn = rows::visit(&trial.samples(), |sample| samples.add(sample))?;
+    let mut metrics = MetricRows::default();
+    let metrics_torn = rows::visit(&trial.metrics(), |metric| metrics.add(metric))?;
     let events = record::lines::read_events(&trial.events())?;
     let torn = [
         (latency.torn, "load.hlog"),
@@ -100,6 +118,7 @@ pub fn read_series(trial: &TrialFolder, latency: &LatencySeries) -> Result<Trial
         (fine_outcomes.torn, "outcomes-fine.csv"),
         (members_torn, "outcomes.csv of a member"),
         (samples_torn, "samples.csv"),
+        (metrics_torn, "metrics.csv"),
         (generator.torn, "generator.csv"),
         (events.torn, "events.jsonl"),
     ];
@@ -110,6 +129,7 @@ pub fn read_series(trial: &TrialFolder, latency: &LatencySeries) -> Result<Trial
         members,
         latency: latency.seconds.clone(),
         samples: samples.ended(),
+        metrics: metrics.ended(),
         generator: generator.items,
         events: events.items,
         torn: torn.into_iter().filter(|(torn, _)| *torn).map(|(_, name)| name).collect(),
@@ -143,6 +163,72 @@ const AS_SAMPLED_S: f64 = 4_000.0;
 
 /// Longer ones are cut into so many stretches; no chart has as many points.
 const STRETCHES: f64 = 2_000.0;
+
+/// What the target told of itself, as it comes in: by name and host.
+#[derive(Default)]
+struct MetricRows(BTreeMap<String, BTreeMap<String, OpenMetric>>);
+
+/// A metric of a host, and the moment whose label sets are being added up.
+#[derive(Default)]
+struct OpenMetric {
+    series: MetricSeries,
+    now: Option<(f64, f64)>,
+    before: Option<(f64, f64)>,
+}
+
+impl MetricRows {
+    fn add(&mut self, row: Metric) {
+        let name = row.parts().0;
+        let hosts = match self.0.get_mut(name) {
+            Some(hosts) => hosts,
+            None => self.0.entry(name.to_owned()).or_default(),
+        };
+        let new = || {
+            let (name, host) = (name.to_owned(), row.host.clone());
+            OpenMetric {
+                series: MetricSeries { name, host, kind: row.kind(), points: Vec::new() },
+                ..OpenMetric::default()
+            }
+        };
+        let open = hosts.entry(row.host.clone()).or_insert_with(new);
+        match &mut open.now {
+            Some((at_s, sum)) if *at_s == row.at_s => *sum += row.value,
+            now => {
+                let over = now.replace((row.at_s, row.value));
+                open.take(over);
+            }
+        }
+    }
+
+    fn ended(self) -> Vec<MetricSeries> {
+        let all = self.0.into_values().flat_map(BTreeMap::into_values);
+        all.map(|mut open| {
+            let over = open.now.take();
+            open.take(over);
+            open.series
+        })
+        .collect()
+    }
+}
+
+impl OpenMetric {
+    fn take(&mut self, over: Option<(f64, f64)>) {
+        let Some((at_s, sum)) = over else { return };
+        let before = self.before.replace((at_s, sum));
+        match (self.series.kind, before) {
+            (MetricKind::Gauge, _) => self.series.points.push((at_s, Some(sum))),
+            (MetricKind::Counter, Some((from_s, from))) if at_s > from_s => {
+                // What is less than before has begun again at 0.
+                let grown = if sum < from { sum } else { sum - from };
+                self.series.points.push((at_s.midpoint(from_s), Some(grown / (at_s - from_s))));
+            }
+            (MetricKind::Counter, _) => {}
+        }
+        if self.series.points.len() as f64 > AS_SAMPLED_S {
+            self.series.points = thinned(&self.series.points, STRETCHES as usize);
+        }
+    }
+}
 
 /// The samples of a trial; of a long one two rows for each stretch of time, host and process: the least and the most of each figure.
 struct Samples {
@@ -250,6 +336,43 @@ mod tests {
     use super::*;
 
     #[test]
+    fn metrics_have_a_line_for_each_host_and_counters_their_growth() {
+        let row = |at_s: f64, host: &str, name: &str, value: f64| Metric {
+            at_s,
+            host: host.to_owned(),
+            name: name.to_owned(),
+            value,
+            kind: None,
+        };
+        let mut rows = MetricRows::default();
+        for row in [
+            row(1.0, "n1", "queue{of=\"a\"}", 1.0),
+            row(1.0, "n1", "calls_total", 100.0),
+            row(1.0, "n2", "queue{of=\"a\"}", 7.0),
+            row(1.0, "n1", "queue{of=\"b\"}", 2.0),
+            row(3.0, "n1", "queue{of=\"a\"}", 5.0),
+            row(3.0, "n1", "calls_total", 160.0),
+            row(4.0, "n1", "calls_total", 12.0),
+        ] {
+            rows.add(row);
+        }
+        let series = rows.ended();
+        let named: Vec<_> =
+            series.iter().map(|one| (one.name.as_str(), one.host.as_str(), one.points.clone())).collect();
+        let calls = vec![(2.0, Some(30.0)), (3.5, Some(12.0))];
+        let queue = vec![(1.0, Some(3.0)), (3.0, Some(5.0))];
+        assert_eq!(
+            named,
+            [("calls_total", "n1", calls), ("queue", "n1", queue), ("queue", "n2", vec![(1.0, Some(7.0))])]
+        );
+        let mut day = MetricRows::default();
+        (0..86_400)
+            .for_each(|second| day.add(row(f64::from(second), "n1", "queue", f64::from(u8::from(second == 51_234)))));
+        let day = &day.ended()[0].points;
+        assert!(day.len() < 5_000 && day.contains(&(51_234.0, Some(1.0))), "{}", day.len());
+    }
+
+    #[test]
     fn a_folder_without_records_is_an_empty_series() {
         let nowhere = TrialFolder::at(std::path::Path::new("/nowhere/007"));
         let series = read_series(&nowhere, &LatencySeries::default()).unwrap();
@@ -263,7 +386,7 @@ mod tests {
         const SPIKE_S: u32 = 51_234;
         let max_us = |second| Some(if second == SPIKE_S { 250.0 } else { 100.0 });
         let highest: Vec<_> = (0..DAY_S).map(|second| (f64::from(second), max_us(second))).collect();
-        let drawn = crate::drawing::path::thinned(&highest, 1_000);
+        let drawn = thinned(&highest, 1_000);
         assert!(drawn.len() <= 1_010);
         assert!(drawn.iter().any(|point| point.0 == f64::from(SPIKE_S) && point.1.is_some_and(|us| us > 249.0)));
 

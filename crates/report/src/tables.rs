@@ -5,6 +5,7 @@ pub mod hosts;
 pub mod operations;
 pub mod outages;
 pub mod sweeps;
+pub mod target_metrics;
 pub mod verdicts;
 
 use analysis::groups::{Group, MedianRange, trial_name};

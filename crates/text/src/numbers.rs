@@ -194,9 +194,13 @@ pub fn by_metric(metric: &str, value: f64) -> String {
     let ends = |unit: &str| words.iter().any(|word| word.ends_with(unit));
     if metric.contains('(') && !metric.starts_with("peak(") {
         number(value)
+    } else if let ["metrics", name, .., figure] = words[..] {
+        of_target(name, figure, value)
+    } else if words.last() == Some(&"count") {
+        whole(value)
     } else if ends("_per_s") || metric.starts_with("peak(") {
         rate(value)
-    } else if ends("_us") {
+    } else if ends("_us") || words.contains(&"by_outcome") {
         micros(value)
     } else if ends("_bytes") {
         bytes(value)
@@ -209,9 +213,28 @@ pub fn by_metric(metric: &str, value: f64) -> String {
     } else if ends("_s") {
         seconds(value)
     } else {
-        // Counts: exact as far as they are whole.
-        if value.fract() == 0.0 && (0.0..1e15).contains(&value) { count(value as u64) } else { number(value) }
+        whole(value)
     }
+}
+
+/// A figure that a target tells of itself, by the unit that ends its name: `heap_bytes`, `gc_seconds_total`.
+fn of_target(name: &str, figure: &str, value: f64) -> String {
+    let unit = name.strip_suffix("_total").unwrap_or(name).rsplit('_').next().unwrap_or_default();
+    match (unit, figure) {
+        ("bytes", "per_s") => format!("{}/s", bytes(value)),
+        (_, "per_s") => rate(value),
+        ("bytes", _) => bytes(value),
+        ("seconds" | "s", _) => seconds(value),
+        ("ms", _) => seconds(value / 1e3),
+        ("us", _) => micros(value),
+        ("pct" | "percent", _) => percent(value),
+        _ => whole(value),
+    }
+}
+
+/// A count, exact as far as it is whole.
+fn whole(value: f64) -> String {
+    if value.fract() == 0.0 && (0.0..1e15).contains(&value) { count(value as u64) } else { number(value) }
 }
 
 fn scaled_to<'a>(value: f64, units: &[&'a str]) -> (f64, &'a str) {
@@ -352,6 +375,14 @@ mod tests {
         assert_eq!(by_metric("faults.oops.outage.back_to_baseline_s", 0.12), "120 ms");
         assert_eq!(by_metric("failed_pct", 0.5), "0.5 %");
         assert_eq!(by_metric("outcomes.failed", 1_234.0), "1,234");
+        assert_eq!(by_metric("by_outcome.failed.mean", 20_400.0), "20.4 ms");
+        assert_eq!(by_metric("operations.save.by_outcome.timeout.p99", 850.0), "850 µs");
+        assert_eq!([by_metric("by_outcome.failed.count", 7.0), by_metric("latency_us.count", 9_000.0)], ["7", "9,000"]);
+        assert_eq!(by_metric("metrics.heap_bytes.max", 5e6), "5 MB");
+        assert_eq!(by_metric("metrics.sent_bytes_total.per_s", 5e6), "5 MB/s");
+        assert_eq!(by_metric("metrics.calls_total.hosts.n1.per_s", 12.5), "12.5/s");
+        assert_eq!(by_metric("metrics.gc_seconds_total.increase", 0.25), "250 ms");
+        assert_eq!(by_metric("metrics.queue_length.mean", 1.25), "1.25");
         assert_eq!(by_metric("cost.joules_per_cycle", 0.1524), "152 mJ");
         assert_eq!(by_metric("cost.with_warmup.watts", 12.71), "12.7 W");
         assert_eq!(by_metric("cost.price_per_million_cycles", 0.02377), "0.0238");

@@ -35,12 +35,13 @@ fn trials() -> Vec<Trial> {
 
 fn held(metric: &str, range: MetricRange, filter: &[(&str, Value)], trials: &[Trial]) -> (Option<f64>, Holds) {
     let filter = filter.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect();
-    let claim = claim(&plan::Claim { filter, ..planned(metric, range) }, trials);
+    let claim = claim(&plan::Claim { filter, ..planned(metric, range) }, trials, &[]);
     (claim.value, claim.holds)
 }
 
 fn planned(metric: &str, range: MetricRange) -> plan::Claim {
-    plan::Claim { says: "s".into(), source: "a".into(), metric: metric.into(), range, filter: BTreeMap::new() }
+    let filter = BTreeMap::new();
+    plan::Claim { says: "s".into(), source: "a".into(), metric: metric.into(), range, filter, on_void: false }
 }
 
 fn at_most(bound: f64) -> MetricRange {
@@ -49,7 +50,7 @@ fn at_most(bound: f64) -> MetricRange {
 
 fn gate(metric: &str, range: MetricRange, filter: &[(&str, Value)]) -> Requirement {
     let filter = filter.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect();
-    requirement(&plan::Requirement { metric: metric.into(), range, filter }, &trials())
+    requirement(&plan::Requirement { metric: metric.into(), range, filter }, &trials(), &[])
 }
 
 fn at_least(bound: f64) -> MetricRange {
@@ -100,6 +101,82 @@ fn a_void_trial_is_not_used_for_a_claim() {
     trials[0].verdict = Verdict { is: Trust::Void, ..Verdict::default() };
     let pi = [("variant", json!("pi")), ("load.agents", json!(1))];
     assert_eq!(held(RATE, at_least(1.0), &pi, &trials), (Some(120.0), Holds::Yes));
+}
+
+#[test]
+fn a_claim_that_is_read_on_void_trials_says_so_where_there_are_any() {
+    let mut trials = trials();
+    let asked = |metric: &str, on_void| plan::Claim { on_void, ..planned(metric, at_least(100.0)) };
+    assert!(!claim(&asked(RATE, true), &trials, &[]).on_void, "none is void");
+    trials.iter_mut().for_each(|trial| trial.verdict = Verdict { is: Trust::Void, ..Verdict::default() });
+    let found = claim(&asked(RATE, false), &trials, &[]);
+    assert_eq!((found.value, found.holds, found.on_void), (None, Holds::NotMeasured, false));
+    let found = claim(&asked(RATE, true), &trials, &[]);
+    assert_eq!((found.value, found.holds, found.on_void), (Some(350.0), Holds::Yes, true));
+    let ratio = format!("ratio({RATE}, xeon, pi)");
+    assert!(claim(&asked(&ratio, true), &trials, &[]).value.is_some());
+    let of_pi = BTreeMap::from([("variant".to_owned(), json!("pi"))]);
+    trials[0].verdict = Verdict::default();
+    let none_void = plan::Claim { filter: of_pi, ..asked(RATE, true) };
+    assert!(!claim(&none_void, &trials[..1], &[]).on_void);
+}
+
+#[test]
+fn a_safe_load_is_held_by_its_interval() {
+    let line = |variant: Option<&str>, surviving: &str, value, ci95| SafeLoad {
+        variant: variant.map(str::to_owned),
+        surviving: surviving.to_owned(),
+        value,
+        ci95,
+        complete: true,
+        limited_by: "latency_us.p99".to_owned(),
+        ..SafeLoad::default()
+    };
+    let lines = [
+        line(Some("pi"), "nothing lost", Some(1_000.0), [Some(900.0), Some(1_100.0)]),
+        line(Some("pi"), "one member down", Some(600.0), [Some(500.0), Some(700.0)]),
+        line(Some("xeon"), "nothing lost", Some(2_000.0), [Some(1_900.0), None]),
+        line(Some("xeon"), "one member down", None, [None, Some(16.0)]),
+        line(Some("other"), "nothing lost", None, [None, None]),
+    ];
+    let held = |metric: &str, range| {
+        let found = claim(&planned(metric, range), &[], &lines);
+        (found.value, found.range, found.holds)
+    };
+    for (bound, holds) in [(900.0, Holds::Yes), (1_000.0, Holds::NotShown), (1_200.0, Holds::No)] {
+        let found = held("safe_load(pi, nothing lost)", at_least(bound));
+        assert_eq!(found, (Some(1_000.0), Some([900.0, 1_100.0]), holds), "{bound}");
+    }
+    assert_eq!(held("safe_load(pi)", at_least(500.0)), (Some(600.0), Some([500.0, 700.0]), Holds::Yes));
+    let xeon = "safe_load(xeon, nothing lost)";
+    assert_eq!(held(xeon, at_least(1_900.0)), (Some(2_000.0), None, Holds::Yes), "it held as far as was tried");
+    assert_eq!(held(xeon, at_most(3_000.0)).2, Holds::NotShown);
+    assert_eq!(held("safe_load(xeon)", at_least(16.5)), (None, None, Holds::No), "not even the lowest that was tried");
+    let note = claim(&planned("safe_load(xeon)", at_least(16.5)), &[], &lines).note;
+    assert_eq!(note, "not even 16: latency_us.p99");
+    assert_eq!(held("safe_load(other)", at_least(1.0)).2, Holds::NotMeasured);
+    assert_eq!(held("safe_load(none)", at_least(1.0)).2, Holds::NotMeasured);
+    let alone = [line(None, "nothing lost", Some(7.0), [Some(7.0), Some(8.0)])];
+    for metric in ["safe_load()", "safe_load(nothing lost)"] {
+        assert_eq!(claim(&planned(metric, at_least(7.0)), &[], &alone).holds, Holds::Yes, "{metric}");
+        let metric = metric.into();
+        assert!(
+            requirement(&plan::Requirement { metric, range: at_least(7.0), filter: BTreeMap::new() }, &[], &alone)
+                .holds
+        );
+    }
+}
+
+#[test]
+fn a_claim_on_what_the_target_tells_says_where_it_told_nothing() {
+    let queue = record::results::TargetMetric { max: Some(7.0), ..Default::default() };
+    let told = Trial { metrics: BTreeMap::from([("queue".to_owned(), queue)]), ..Trial::default() };
+    let found = claim(&planned("metrics.queue.max", at_least(5.0)), std::slice::from_ref(&told), &[]);
+    assert_eq!((found.value, found.holds, found.note.as_str()), (Some(7.0), Holds::Yes, ""));
+    let found = claim(&planned("metrics.depth.max", at_least(5.0)), std::slice::from_ref(&told), &[]);
+    assert_eq!((found.holds, found.note.as_str()), (Holds::NotMeasured, "no host told `depth`"));
+    let gate = plan::Requirement { metric: "metrics.depth.max".into(), range: at_least(5.0), filter: BTreeMap::new() };
+    assert_eq!(requirement(&gate, &[told], &[]).unmeasured.as_deref(), Some("no host told `depth`"));
 }
 
 #[test]
@@ -171,7 +248,7 @@ fn what_the_sweep_did_not_reach_lies_beyond_it() {
     assert_eq!(held(overtaken, at_most(4.0), &[], &few), (None, Holds::No));
     let ahead = "crossing(xeon, pi, load.agents)";
     assert_eq!(held(ahead, at_most(2.0), &[], &few), (None, Holds::Yes), "it is ahead throughout");
-    let claim = claim(&planned(knee, at_most(4.0)), &few);
+    let claim = claim(&planned(knee, at_most(4.0)), &few, &[]);
     assert_eq!((claim.note.as_str(), claim.range), ("throughput still rises at 8", None));
 }
 
@@ -189,7 +266,7 @@ fn a_function_of_nothing_is_not_measured() {
 fn a_gate_on_a_function_needs_all_of_its_interval() {
     let trials = curves(3, 0.01);
     let gate = |metric: &str, range| {
-        requirement(&plan::Requirement { metric: metric.into(), range, filter: BTreeMap::new() }, &trials).holds
+        requirement(&plan::Requirement { metric: metric.into(), range, filter: BTreeMap::new() }, &trials, &[]).holds
     };
     assert!(gate("peak(pi)", at_least(230.0)));
     assert!(!gate("peak(pi)", at_least(240.0)), "it may be less");
@@ -437,6 +514,7 @@ mod refusals {
             metric: "latency_us.p99".into(),
             range: MetricRange::default(),
             filter: BTreeMap::new(),
+            on_void: false,
         }];
         let limits = vec![gate("operations.save.latency_us.p99", &[])];
         plan.find = Some(synthetic::find(limits));

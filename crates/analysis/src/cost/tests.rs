@@ -236,15 +236,16 @@ fn a_claim_and_a_gate_on_a_cost_that_is_not_known_say_why() {
         metric: "cost.joules_per_cycle".into(),
         range: range.clone(),
         filter: std::collections::BTreeMap::new(),
+        on_void: false,
     };
     let gate = plan::Requirement { metric: claim.metric.clone(), range, filter: claim.filter.clone() };
-    let found = crate::claims::claim(&claim, std::slice::from_ref(&lacking));
+    let found = crate::claims::claim(&claim, std::slice::from_ref(&lacking), &[]);
     assert_eq!((found.value, found.holds), (None, record::results::Holds::NotMeasured));
     assert!(found.note.contains("no profile for n1"), "{}", found.note);
-    let gate = crate::claims::requirement(&gate, std::slice::from_ref(&lacking));
+    let gate = crate::claims::requirement(&gate, std::slice::from_ref(&lacking), &[]);
     assert!(!gate.holds && gate.unmeasured.unwrap().contains("no profile for n1"));
     let known = charged(&pi2c(), &of_pi2c(), trial(40.0, 30.0));
-    let found = crate::claims::claim(&claim, &[known]);
+    let found = crate::claims::claim(&claim, &[known], &[]);
     assert_eq!((found.holds, found.note.as_str()), (record::results::Holds::Yes, ""));
 }
 

@@ -83,6 +83,7 @@ pub fn plan() -> Plan {
         metric: metric.into(),
         range,
         filter: BTreeMap::new(),
+        on_void: false,
     };
     let (failed, before) = ("faults.oops.outage.failed", "throughput.before_first_fault_per_s");
     Plan {

@@ -12,6 +12,7 @@ use crate::plan::fault::{Fault, When};
 use crate::plan::gates::{self, LIMIT, MetricNames, Requirement};
 use crate::plan::lab::Lab;
 use crate::plan::load::{Load, Rate};
+use crate::plan::metric::{MetricFunction, MetricTerm};
 use crate::plan::target::TargetKind;
 use crate::plan::trial::{self, Trial, TrialTemplate};
 use crate::problem::{Problem, nearest_hint};
@@ -101,6 +102,12 @@ pub(super) fn read(
     let highest = section.text("highest").unwrap_or_default();
     let sections = section.sections("while");
     let limits = gates::requirements(&sections, names, problems);
+    for (section, limit) in sections.iter().zip(&limits) {
+        if matches!(limit.metric.term(), MetricTerm::Function(MetricFunction::SafeLoad(_))) {
+            let problem = Problem::new(section.place("metric"), "the safe load is what this search finds");
+            problems.push(problem.expected("not a limit").hint("a [[require]] or a [[claim]] may name it"));
+        }
+    }
     if section.has("while") && limits.is_empty() {
         problems.push(Problem::new(section.place("while"), "a search needs a limit").expected("an empty list"));
     }
@@ -110,13 +117,19 @@ pub(super) fn read(
     check_raised(&section, highest, parts, problems);
     check_bounds(&section, highest == AGENTS, parts, problems);
     check_conditions(&conditions, parts, names.catalog, problems);
+    let surviving = self::conditions(&section, parts);
+    Some(Find { limits, surviving, ..Find::read(&section) })
+}
+
+/// The conditions that are searched; without any, the file's faults as written.
+pub(super) fn conditions(section: &Section<'_>, parts: &[Option<TrialTemplate>]) -> Vec<String> {
+    let given: Vec<String> = section.get("surviving").unwrap_or_default();
     let faulty = parts.iter().flatten().any(|parts| !parts.faults.is_empty());
-    let surviving: Vec<String> = match conditions.as_slice() {
+    match given.as_slice() {
         [] if faulty => vec![String::new()],
         [] => vec![NOTHING_LOST.to_owned()],
-        given => given.iter().map(|(name, _)| (*name).to_owned()).collect(),
-    };
-    Some(Find { limits, surviving, ..Find::read(&section) })
+        _ => given,
+    }
 }
 
 /// A template for every variant under every condition.

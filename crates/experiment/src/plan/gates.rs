@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::ops;
 
-use FunctionArgument::{Crowd, Load, OwnVariant, Parameter, Path, Swept, Value, Variant};
+use FunctionArgument::{Condition, Crowd, Load, OwnVariant, Parameter, Path, Swept, Value, Variant};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
@@ -88,6 +88,9 @@ section! {
             "In which range the metric has to be";
         ..REQUIRE: where;
         => filter: BTreeMap<String, Json> = filter, "As in [`Requirement`]";
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        on_void = "false": Boolean => bool,
+            "Whether it is read on void trials as well, as where the source says that the measurement itself was void";
     }
 }
 
@@ -100,6 +103,10 @@ pub(super) struct MetricNames<'a> {
     pub faults: Option<Vec<String>>,
     /// Names of the operations of all trials; `None` as with faults.
     pub operations: Option<Vec<String>>,
+    /// Metrics that the targets of all trials tell of themselves; `None` as with faults, and where a target is not known.
+    pub kept: Option<Vec<String>>,
+    /// Conditions that are searched; `None` without a search.
+    pub conditions: Option<Vec<String>>,
 }
 
 pub(super) fn requirements(
@@ -133,6 +140,11 @@ pub(super) fn claims(root: &Section<'_>, names: &MetricNames<'_>, problems: &mut
 pub(super) fn check_named(section: &Section<'_>, names: &MetricNames<'_>, problems: &mut Vec<Problem>) {
     if let Some((text, node)) = section.node("metric").and_then(|node| Some((node.text()?, node))) {
         problems.extend(check_metric(text, node, names));
+        if section.has("where") && text.split('(').next() == Some(SAFE_LOAD) {
+            let problem = Problem::new(section.place("where"), "a safe load is found by all trials of its search");
+            let hint = "name the variant and the condition: safe_load(a, nothing lost)";
+            problems.push(problem.expected("chooses trials").hint(hint));
+        }
     }
     for entry in section.entries("where") {
         problems.extend(if entry.key == "variant" {
@@ -172,7 +184,11 @@ fn is_empty(range: &MetricRange) -> bool {
 fn always_holds(claim: &Claim, place: &TextSpan) -> Option<Problem> {
     let is_difference = match claim.metric.term() {
         MetricTerm::Function(MetricFunction::UslDifference(..)) => true,
-        _ => claim.metric.measured().is_some_and(|path| path.0.iter().any(|step| step.starts_with("lost_operations"))),
+        _ => claim.metric.measured().is_some_and(|path| {
+            // A gauge of the target may be anything.
+            path.0.first().is_some_and(|step| step == TOLD)
+                || path.0.iter().any(|step| step.starts_with("lost_operations"))
+        }),
     };
     let holds_all = claim.range.holds(0.0) && claim.range.holds(f64::INFINITY);
     // That nothing is asked at all has been said.
@@ -299,10 +315,18 @@ enum FunctionArgument {
     Parameter,
     /// A metric of a trial.
     Path,
+    /// A condition that is searched; may be left out: the lowest of all.
+    Condition,
 }
 
+/// The function that is of a search and not of trials.
+const SAFE_LOAD: &str = "safe_load";
+
+/// Where a trial has what its target tells of itself.
+const TOLD: &str = "metrics";
+
 /// Functions over all trials, each with its arguments.
-const FUNCTIONS: [(&str, &[FunctionArgument]); 12] = [
+const FUNCTIONS: [(&str, &[FunctionArgument]); 13] = [
     ("crossing", &[Variant, Variant, Load]),
     ("flat_ratio", &[Variant, Variant, Load]),
     ("flat_until", &[OwnVariant, Load]),
@@ -313,6 +337,7 @@ const FUNCTIONS: [(&str, &[FunctionArgument]); 12] = [
     ("peak_ratio", &[Variant, Variant]),
     ("ratio", &[Path, Variant, Variant]),
     ("retained", &[Path, OwnVariant, Load, Value]),
+    (SAFE_LOAD, &[OwnVariant, Condition]),
     ("usl", &[Parameter, OwnVariant, Crowd]),
     ("usl_difference", &[Parameter, Variant, Variant, Crowd]),
 ];
@@ -334,12 +359,18 @@ fn check_metric(text: &str, node: &Node, names: &MetricNames<'_>) -> Vec<Problem
         let problem = Problem::new(&node.inside(open..text.len()), "this bracket is never closed");
         return vec![problem.expected(format!("write {}", form(function, arguments, own)))];
     };
+    if function == SAFE_LOAD && names.conditions.is_none() {
+        let problem = Problem::new(&node.inside(0..open), "nothing is searched in this file");
+        return vec![problem.expected("no safe load").hint("[find] searches for the highest load that is safe")];
+    }
     let given = split(inside, open + 1);
-    let wanted: Vec<FunctionArgument> = arguments
+    let mut wanted: Vec<FunctionArgument> = arguments
         .iter()
         .copied()
         .filter(|argument| own || *argument != OwnVariant || given.len() == arguments.len())
         .collect();
+    let lacks_one = given.len() + 1 == wanted.len();
+    wanted.pop_if(|last| lacks_one && *last == Condition);
     if given.len() != wanted.len() {
         let problem = Problem::new(&node.inside(0..text.len()), format!("`{function}` takes {}", count(wanted.len())));
         return vec![problem.expected(format!("write {}", form(function, arguments, own)))];
@@ -349,6 +380,10 @@ fn check_metric(text: &str, node: &Node, names: &MetricNames<'_>) -> Vec<Problem
     for (argument, (word, at)) in wanted.into_iter().zip(given) {
         let checked = match argument {
             Path => path(word, at, node, names),
+            Condition => {
+                let conditions: Vec<&str> = names.conditions.iter().flatten().map(String::as_str).collect();
+                known(word, "nothing is searched under the condition", &conditions, &node.inside(at))
+            }
             Variant | OwnVariant => known(word, "there is no variant", &names.variants, &node.inside(at)),
             Parameter => {
                 known(word, "the scalability law has no parameter", &PARAMETERS.map(|(name, _)| name), &node.inside(at))
@@ -373,6 +408,7 @@ fn form(function: &str, arguments: &[FunctionArgument], own: bool) -> String {
         Value => Some("value"),
         Parameter => Some("sigma"),
         Path => Some("metric"),
+        Condition => Some("condition"),
     };
     let words: Vec<&str> = arguments.iter().filter_map(word).collect();
     format!("{function}({})", words.join(", "))
@@ -493,6 +529,7 @@ fn named_part(parts: &[&str], base: usize, node: &Node, names: &MetricNames<'_>)
     let (known, what) = match parts.first() {
         Some(&"faults") => (&names.faults, "there is no fault called"),
         Some(&"operations") => (&names.operations, "the load has no operation called"),
+        Some(&TOLD) => (&names.kept, "the target keeps no metric"),
         _ => return None,
     };
     let [list, name, _, ..] = parts else { return None };
@@ -507,7 +544,9 @@ fn named_part(parts: &[&str], base: usize, node: &Node, names: &MetricNames<'_>)
     }
     let start = base + list.len() + 1;
     let problem = Problem::absent(&node.inside(start..start + name.len()), format!("{what} `{name}`"));
-    Some(problem.expected("unknown name").maybe(nearest_hint(name, known.iter().map(String::as_str))))
+    let hint = nearest_hint(name, known.iter().map(String::as_str));
+    let none = || "a target's own figures are those that `keep` names in [metrics] of its target.toml".to_owned();
+    Some(problem.expected("unknown name").maybe(hint.or_else(|| (*list == TOLD).then(none))))
 }
 
 /// Lists whose elements may be picked by name or, without one, all be meant.

@@ -46,6 +46,8 @@ pub enum MetricFunction {
     PeakRatio([String; 2]),
     Ratio(MetricPath, [String; 2]),
     Retained(MetricPath, Option<String>, String, f64),
+    /// Of a variant, where the file has any, and under a condition, where one is named.
+    SafeLoad(Vec<String>),
     Usl(LawParameter, Option<String>, String),
     UslDifference(LawParameter, [String; 2], String),
 }
@@ -167,6 +169,9 @@ fn function(name: &str, arguments: &[&str]) -> Option<MetricFunction> {
         ("ratio", [path, a, b]) => F::Ratio((*path).into(), both(a, b)),
         ("retained", [path, over, at]) => F::Retained((*path).into(), None, (*over).to_owned(), at.parse().ok()?),
         ("retained", [path, a, over, at]) => F::Retained((*path).into(), own(a), (*over).to_owned(), at.parse().ok()?),
+        ("safe_load", names @ ([] | [_] | [_, _])) => {
+            F::SafeLoad(names.iter().map(|name| (*name).to_owned()).collect())
+        }
         ("usl", [parameter, over]) => F::Usl(law(parameter)?, None, (*over).to_owned()),
         ("usl", [parameter, a, over]) => F::Usl(law(parameter)?, own(a), (*over).to_owned()),
         ("usl_difference", [parameter, a, b, over]) => {
@@ -189,6 +194,9 @@ mod tests {
             ("peak()", function(F::Peak(None))),
             ("usl( sigma, pi,load.agents )", function(F::Usl(LawParameter::Sigma, own("pi"), "load.agents".into()))),
             ("retained(a.b, load.rate, 8)", function(F::Retained("a.b".into(), None, "load.rate".into(), 8.0))),
+            ("safe_load()", function(F::SafeLoad(Vec::new()))),
+            ("safe_load(pi, one member down)", function(F::SafeLoad(vec!["pi".into(), "one member down".into()]))),
+            ("safe_load(a, b, c)", MetricTerm::Unknown),
             ("peek(pi)", MetricTerm::Unknown),
             ("usl(kapa, pi, load.agents)", MetricTerm::Unknown),
             ("peak(pi", MetricTerm::Unknown),

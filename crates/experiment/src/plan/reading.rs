@@ -7,6 +7,7 @@ use crate::catalog::Catalog;
 use crate::overlay::{self, Layers, TRIAL_SECTIONS, TRIALS_MAX, TrialSetting};
 use crate::plan::file_keys::EXPERIMENT;
 use crate::plan::gates::{self, MetricNames};
+use crate::plan::target::TargetKind;
 use crate::plan::trial::{self, Trial, TrialTemplate};
 use crate::plan::{FORMAT, Plan, find, stop_rule};
 use crate::problem::{Problem, Problems};
@@ -77,7 +78,7 @@ fn resolve(
         told_of.merge(problems, told);
         parts.push(read);
     }
-    let names = names(layers, &settings, catalog);
+    let names = names(&root, layers, (&settings, &parts), catalog);
     let requirements = gates::requirements(&root.sections("require"), &names, problems);
     let claims = gates::claims(&root, &names, problems);
     let stop = stop_rule::read(&root, &names, problems);
@@ -142,7 +143,12 @@ impl ReportedProblems {
     }
 }
 
-fn names<'a>(layers: &'a Layers, settings: &'a [TrialSetting], catalog: &'a Catalog) -> MetricNames<'a> {
+fn names<'a>(
+    root: &Section<'_>,
+    layers: &'a Layers,
+    (settings, parts): (&'a [TrialSetting], &[Option<TrialTemplate>]),
+    catalog: &'a Catalog,
+) -> MetricNames<'a> {
     let lists = |setting: &'a TrialSetting| {
         let load = setting.tree.table("load");
         ["cycle", "mix"].into_iter().filter_map(move |key| load?.get(key)).collect::<Vec<_>>()
@@ -153,7 +159,24 @@ fn names<'a>(layers: &'a Layers, settings: &'a [TrialSetting], catalog: &'a Cata
         sweeps: &layers.sweeps,
         faults: names_in(settings.iter().filter_map(|setting| setting.tree.get("fault")), &["name"]),
         operations: names_in(settings.iter().flat_map(lists), &["name", "call"]),
+        kept: kept(settings, parts, catalog),
+        conditions: root.section("find").map(|find| find::conditions(&find, parts)),
     }
+}
+
+/// Metrics that the targets of the trials tell of themselves. `None`: a target is not known, or comes from `--set`.
+fn kept(settings: &[TrialSetting], parts: &[Option<TrialTemplate>], catalog: &Catalog) -> Option<Vec<String>> {
+    let mut targets = settings.iter().filter_map(|setting| setting.tree.table("target")?.get("use"));
+    if targets.any(|target| target.place.rank > 0) {
+        return None;
+    }
+    let mut names = std::collections::BTreeSet::new();
+    for parts in parts {
+        let TargetKind::Folder { name, .. } = &parts.as_ref()?.target.kind else { continue };
+        let metrics = catalog.targets.get(name)?.metrics.iter();
+        names.extend(metrics.flat_map(|metrics| metrics.keep.keys().cloned()));
+    }
+    Some(names.into_iter().collect())
 }
 
 /// The names in lists of tables, each by the first of `keys` that it has. `None`: a list comes from `--set`.

@@ -294,6 +294,7 @@ pub fn catalog_of_today() -> Catalog {
     catalog.metrics.push("emulated.latency_us.p99".to_owned());
     catalog.metrics.push("agents_without_cycle".to_owned());
     catalog.metrics.push("emulated.latency_us.p50".to_owned());
+    catalog.metrics.extend(["max", "mean", "last", "increase", "per_s"].map(|figure| format!("metrics.*.{figure}")));
     for name in ["docket", "vsns"] {
         let manifest = manifest::parse(name, &source(&root.join("targets").join(name).join("target.toml")));
         catalog

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use experiment::manifest::{self, Manifest, ReadyCheck};
+use experiment::manifest::{self, Manifest, Metrics, ReadyCheck};
 use rustix::process::Signal;
 
 use super::bring_up::{DiscoveredHost, PortNumbers};
@@ -14,7 +14,7 @@ use crate::hooks::variable;
 use crate::host_process::{HostProcess, Start};
 use crate::process_log::LogWatcher;
 use crate::readiness::ReadinessCheck;
-use crate::sampling::Endpoint;
+use crate::scrape::Endpoint;
 use crate::targets::PlaceholderValues;
 
 /// A process of the target and all that is needed to start it again.
@@ -254,7 +254,7 @@ impl OnHost<'_> {
         let member = basis.manifest.processes.iter().find(|process| process.role == basis.members());
         let Some((metrics, process)) = basis.manifest.metrics.as_ref().zip(member) else { return Ok(None) };
         let url = self.fill(&self.values(process), &metrics.url)?;
-        Ok(Some(Endpoint { host: self.host.name.clone(), url, keep: metrics.keep.clone() }))
+        Ok(Some(Endpoint { host: self.host.name.clone(), metrics: Metrics { url, ..metrics.clone() } }))
     }
 
     /// The text with its placeholders filled in; one that asks for a role that nobody runs is told from one that is unknown.
@@ -468,7 +468,7 @@ n3 beside: 4 cores 512 MiB /run/plimsoll/target /run/plimsoll/plimsoll 10.83.0.1
         manifest.about.service = "balancer.service".to_owned();
         manifest.about.members = "balancer".to_owned();
         let url = "http://{host}:{port.service}/{name}/metrics".to_owned();
-        manifest.metrics = Some(Metrics { url, keep: vec!["served".to_owned()] });
+        manifest.metrics = Some(Metrics { url, ..Metrics::default() });
         let hosts =
             [host(1, Some("web"), &["web"]), host(2, Some("balancer"), &["balancer"]), host(3, Some("web"), &["web"])];
         let layout = lay_out(&manifest, &hosts).unwrap();
@@ -480,7 +480,7 @@ n2 balancer: n2 0 to 10.83.0.1,10.83.0.3 first 10.83.0.1 port 7001 as 10.83.0.2 
         let services: Vec<_> = layout.posts.iter().filter_map(|post| post.service.as_deref()).collect();
         assert_eq!(services, ["10.83.0.2:7000"]);
         let [endpoint] = layout.endpoints.as_slice() else { panic!("{:?}", layout.endpoints) };
-        assert_eq!((endpoint.host.as_str(), endpoint.url.as_str()), ("n2", "http://10.83.0.2:7000/n2/metrics"));
+        assert_eq!((endpoint.host.as_str(), endpoint.metrics.url.as_str()), ("n2", "http://10.83.0.2:7000/n2/metrics"));
         // Hooks are run where the members are.
         let [hooks] = layout.hook_hosts.as_slice() else { panic!("{:?}", layout.hook_hosts) };
         let told = |name: &str| hooks.environment[name].to_string_lossy().into_owned();
@@ -500,7 +500,7 @@ n2 balancer: n2 0 to 10.83.0.1,10.83.0.3 first 10.83.0.1 port 7001 as 10.83.0.2 
         manifest.about.service = "proxy.http".to_owned();
         manifest.about.members = "member".to_owned();
         let url = "http://{host}:{port.member.http}/metrics".to_owned();
-        manifest.metrics = Some(Metrics { url, keep: vec!["served".to_owned()] });
+        manifest.metrics = Some(Metrics { url, ..Metrics::default() });
         let dealt = [
             host(1, Some("proxy"), &["proxy"]),
             host(2, Some("member"), &["member"]),
@@ -517,7 +517,7 @@ n2 balancer: n2 0 to 10.83.0.1,10.83.0.3 first 10.83.0.1 port 7001 as 10.83.0.2 
             checks,
             ["call `ping` to 10.83.0.2:7001", "call `ping` to 10.83.0.3:7001", "call `ping` to 10.83.0.1:7000"]
         );
-        let endpoints: Vec<_> = layout.endpoints.iter().map(|endpoint| endpoint.url.as_str()).collect();
+        let endpoints: Vec<_> = layout.endpoints.iter().map(|endpoint| endpoint.metrics.url.as_str()).collect();
         assert_eq!(endpoints, ["http://10.83.0.2:7001/metrics", "http://10.83.0.3:7001/metrics"]);
         let [_, second] = layout.hook_hosts.as_slice() else { panic!("{:?}", layout.hook_hosts) };
         let told = |name: &str| second.environment[name].to_string_lossy().into_owned();
@@ -560,13 +560,12 @@ n2 balancer: n2 0 to 10.83.0.1,10.83.0.3 first 10.83.0.1 port 7001 as 10.83.0.2 
         let mut manifest = manifest(vec![server("server"), shell("beside", &[])]);
         let hosts = [host(1, Some("beside"), &["beside"]), host(2, Some("server"), &["server"])];
         assert_eq!(lay_out(&manifest, &hosts).unwrap().endpoints, []);
-        let metrics = |url: &str| Metrics { url: url.to_owned(), keep: vec!["up".to_owned()] };
-        manifest.metrics = Some(metrics("http://{host}:{port.service}/metrics"));
-        let wanted = Endpoint {
-            host: "n2".to_owned(),
-            url: "http://10.83.0.2:7000/metrics".to_owned(),
-            keep: vec!["up".to_owned()],
+        let metrics = |url: &str| {
+            let keep = [("up".to_owned(), String::new())].into();
+            Metrics { url: url.to_owned(), keep, ..Metrics::default() }
         };
+        manifest.metrics = Some(metrics("http://{host}:{port.service}/metrics"));
+        let wanted = Endpoint { host: "n2".to_owned(), metrics: metrics("http://10.83.0.2:7000/metrics") };
         assert_eq!(lay_out(&manifest, &hosts).unwrap().endpoints, [wanted]);
         manifest.metrics = Some(metrics("http://{host}:{port.none}/"));
         assert!(matches!(lay_out(&manifest, &hosts), Err(Error::Placeholder { .. })));

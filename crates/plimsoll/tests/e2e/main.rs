@@ -30,6 +30,7 @@ mod local_attacks;
 mod lost_labs;
 mod machine;
 mod members;
+mod metrics;
 mod open_loops;
 mod other_labs;
 mod outages;

@@ -105,7 +105,10 @@ pub fn upright(panel: &Panel, top: f64, bottom: f64) -> (Axis, Vec<f64>) {
             let stacked = stacked_top(&panel.lines);
             let largest = values.iter().copied().fold(stacked, f64::max).max(panel.at_least_to.unwrap_or(0.0));
             let to = ceiling(largest, count).min(panel.at_most_to.unwrap_or(f64::INFINITY));
-            (0.0, to, linear_ticks(0.0, to, count))
+            // What a target tells of itself may be below 0.
+            let least = values.iter().copied().fold(0.0, f64::min);
+            let from = if least < 0.0 { -ceiling(-least, count) } else { 0.0 };
+            (from, to, linear_ticks(from, to, count))
         }
         Spacing::Log | Spacing::Doubling => {
             let positive = || values.iter().copied().filter(|value| *value > 0.0);

@@ -84,17 +84,17 @@ fn run(listed: &ListedRun<'_>) -> LinkedRun {
         more_reasons,
         partial: results.partial.as_deref().map(text::stopped),
         cost: analysis::answer::sweeps::cost_line(results).map(|line| with_code(&line)),
-        claims: results.claims.iter().map(claim_row).collect(),
+        claims: results.claims.iter().map(|claim| claim_row(claim, results)).collect(),
         held: held(&results.claims),
         trials: results.trials.len(),
     }
 }
 
-fn claim_row(claim: &Claim) -> ClaimRow {
+fn claim_row(claim: &Claim, results: &Results) -> ClaimRow {
     ClaimRow {
         says: claim.says.clone(),
         source: claim.source.clone(),
-        said: verdicts::said(claim),
+        said: verdicts::said(claim, results),
         held: verdicts::held(claim),
     }
 }

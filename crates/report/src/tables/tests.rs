@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 
 use experiment::plan::{MetricRange, Plan};
 use record::events::HostFigures;
-use record::results::{Emulated, Fault, MemberFigures, MemberOutage, Outage, Results};
+use record::results::{Emulated, Fault, MemberFigures, MemberOutage, Outage, Results, SafeLoad, TargetMetric};
+use record::rows::MetricKind;
 use text::Tone;
 
 use super::*;
@@ -38,6 +39,7 @@ fn every_row_has_a_cell_for_each_column() {
         vec![MemberFigures { disturbances: vec![example::disturbance()], ..MemberFigures::default() }];
     results.trials[0].agents_without_cycle = Some(2);
     results.trials[0].outcomes.timeout = 3;
+    results.trials[0].metrics.insert("queue_length".to_owned(), TargetMetric::default());
     results.outages = vec![example::distribution(Some("wait"), &results.trials[0].point, 6)];
     results.trials.iter_mut().flat_map(|trial| &mut trial.hosts).for_each(|host| host.kind = Some("netns".to_owned()));
     results.scaling = vec![record::results::Scaling::default(); 2];
@@ -45,7 +47,7 @@ fn every_row_has_a_cell_for_each_column() {
     results.costs = example::costs();
     let steps = vec![record::results::SearchStep::default()];
     results.sweep_stops = vec![record::events::SweepStop::default()];
-    results.safe_loads = vec![record::results::SafeLoad { steps, ..Default::default() }];
+    results.safe_loads = vec![SafeLoad { steps, ..Default::default() }];
     let environment = Some(example::environment());
     let input = ReportInput { results: &results, plan: &plan, environment, folder: String::new(), trials: Vec::new() };
     for (index, table) in crate::page::tables(&input).enumerate() {
@@ -205,9 +207,49 @@ fn claims_and_requirements_carry_their_units_and_words() {
     let texts: Vec<&str> = requirements.rows[0].cells.iter().map(|cell| cell.text.as_str()).collect();
     assert_eq!(texts, ["faults.oops.outage.back_to_baseline_s", "below 80 ms", "100 ms", "violated"]);
     assert_eq!(
-        verdicts::asked("failed_pct", &MetricRange { equals: Some(0.0), ..MetricRange::default() }),
+        verdicts::asked("failed_pct", &MetricRange { equals: Some(0.0), ..MetricRange::default() }, &results),
         "exactly 0 %"
     );
+}
+
+#[test]
+fn a_claim_on_a_safe_load_counts_what_was_raised_and_one_on_void_trials_says_so() {
+    let (mut plan, mut results) = example::policies();
+    results.safe_loads = vec![SafeLoad { over: "load.agents".to_owned(), ..SafeLoad::default() }];
+    let claim = &mut results.claims[0];
+    (claim.metric, claim.value, claim.range) = ("safe_load(wait)".to_owned(), Some(1_234.0), Some([1_100.0, 1_300.0]));
+    claim.on_void = true;
+    plan.claims[0].metric = "safe_load(wait)".into();
+    let claims = table(verdicts::claims, &results, &plan).unwrap();
+    let cell = column(&claims, "this run")[0];
+    assert_eq!((cell.text.as_str(), cell.small.as_str()), ("1,230 agents", "1,100–1,300 agents"));
+    let held: Vec<&str> = column(&claims, "holds").iter().map(|cell| cell.small.as_str()).collect();
+    assert_eq!(held, ["read on void trials", "", "", ""]);
+    assert!(claims.terms.iter().any(|(term, _)| term == "read on void trials"));
+    results.safe_loads[0].over = "load.rate".to_owned();
+    assert_eq!(column(&table(verdicts::claims, &results, &plan).unwrap(), "this run")[0].text, "1,230/s");
+}
+
+#[test]
+fn what_the_target_tells_of_itself_has_a_row_for_each_metric() {
+    let (plan, mut results) = one_crash();
+    assert_eq!(table(target_metrics::metrics, &results, &plan), None, "it tells nothing");
+    let gauge = TargetMetric { max: Some(5e6), mean: Some(2e6), last: Some(1e6), ..TargetMetric::default() };
+    let counter = TargetMetric {
+        kind: MetricKind::Counter,
+        max: Some(190.0),
+        mean: Some(120.0),
+        last: Some(190.0),
+        increase: Some(90.0),
+        per_s: Some(4.5),
+        ..TargetMetric::default()
+    };
+    results.trials[0].metrics = [("calls_total".to_owned(), counter), ("heap_bytes".to_owned(), gauge)].into();
+    let metrics = table(target_metrics::metrics, &results, &plan).unwrap();
+    let rows: Vec<Vec<&str>> =
+        metrics.rows.iter().map(|row| row.cells.iter().map(|cell| cell.text.as_str()).collect()).collect();
+    assert_eq!(rows[0], ["calls_total", numbers::NONE, numbers::NONE, "190", "90", "4.5/s"]);
+    assert_eq!(rows[1], ["heap_bytes", "2 MB", "5 MB", "1 MB", numbers::NONE, numbers::NONE]);
 }
 
 #[test]

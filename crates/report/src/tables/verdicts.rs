@@ -1,6 +1,6 @@
 //! Tables of what is judged: what the consistency checks found, what the article says, the gates, and every trial.
 
-use analysis::groups::{Group, groups, trial_name};
+use analysis::groups::{Group, groups, short, trial_name};
 use experiment::plan;
 use record::events::Ending;
 use record::results::{Claim, Holds, PooledConsistency, ReplicaTable, Results, Steady, Trial};
@@ -209,31 +209,49 @@ pub fn claims(input: &ReportInput) -> Option<Table> {
         let same = |planned: &&plan::Claim| planned.says == claim.says && *planned.metric == *claim.metric;
         input.plan.claims.get(index).filter(same).or_else(|| input.plan.claims.iter().find(same))
     };
-    let rows = claims.iter().enumerate().map(|(index, claim)| Row::of(claim_row(claim, planned(claim, index))));
+    let row = |claim: &Claim, index| Row::of(claim_row(claim, planned(claim, index), input.results));
+    let rows = claims.iter().enumerate().map(|(index, claim)| row(claim, index));
     let note = "Other hardware gives other numbers. What matters is whether the shape holds. Below a figure stands its range over the \
                 trials, or the 95 % interval of a function such as peak(a).";
     let table = Table::new("Claims", note, columns).filled(rows.collect())?;
-    Some(table.with_terms(&[
+    let on_void =
+        (ON_VOID, "the experiment asks for it: what is claimed is about void trials, which count for nothing else");
+    let terms = [
         ("not shown", "the trials disagree, or the edge of what is claimed lies inside the 95 % interval"),
         ("not measured", "this run does not measure it"),
-    ]))
+        on_void,
+    ];
+    let told = if claims.iter().any(|claim| claim.on_void) { &terms[..] } else { &terms[..2] };
+    Some(table.with_terms(told))
 }
 
-fn claim_row(claim: &Claim, planned: Option<&plan::Claim>) -> Vec<Cell> {
-    let asked = planned.map_or_else(String::new, |planned| asked(&claim.metric, &planned.range));
+const ON_VOID: &str = "read on void trials";
+
+fn claim_row(claim: &Claim, planned: Option<&plan::Claim>, results: &Results) -> Vec<Cell> {
+    let asked = planned.map_or_else(String::new, |planned| asked(&claim.metric, &planned.range, results));
     let filter = planned.map_or_else(String::new, |planned| filter(&planned.filter));
     let metric = if filter.is_empty() { claim.metric.clone() } else { format!("{}, where {filter}", claim.metric) };
     vec![
         Cell::new(claim.says.clone()).with(claim.source.clone()),
         Cell::new(asked).with(metric),
-        said(claim),
+        said(claim, results),
         held(claim),
     ]
 }
 
+/// A figure with its unit; a safe load counts what was raised to find it.
+fn figure(metric: &str, value: f64, results: &Results) -> String {
+    let raised = results.safe_loads.first().filter(|_| metric.starts_with("safe_load("));
+    match raised.map(|found| short(&found.over)) {
+        Some("rate") => numbers::rate(value),
+        Some(unit) => format!("{} {unit}", numbers::number(value)),
+        None => numbers::by_metric(metric, value),
+    }
+}
+
 /// What this run says, with its range or why there is none.
-pub fn said(claim: &Claim) -> Cell {
-    let write = |value| numbers::by_metric(&claim.metric, value);
+pub fn said(claim: &Claim, results: &Results) -> Cell {
+    let write = |value| figure(&claim.metric, value, results);
     let small = [numbers::interval(claim.range, write).unwrap_or_default(), claim.note.clone()]
         .into_iter()
         .filter(|text| !text.is_empty());
@@ -248,14 +266,14 @@ pub fn held(claim: &Claim) -> Cell {
         Holds::NotShown => ("not shown", Tone::Doubtful),
         Holds::NotMeasured => ("not measured", Tone::Muted),
     };
-    Cell::new(word).toned(tone)
+    Cell::new(word).toned(tone).with(if claim.on_void { ON_VOID } else { "" })
 }
 
 /// `at least 10 ms and at most 20 ms`.
-pub fn asked(metric: &str, range: &plan::MetricRange) -> String {
+pub fn asked(metric: &str, range: &plan::MetricRange, results: &Results) -> String {
     let short = |word| if word == "equal to" { "exactly" } else { word };
     let words: Vec<String> =
-        range.bounds().map(|(word, bound)| format!("{} {}", short(word), numbers::by_metric(metric, bound))).collect();
+        range.bounds().map(|(word, bound)| format!("{} {}", short(word), figure(metric, bound, results))).collect();
     words.join(" and ")
 }
 
@@ -269,11 +287,13 @@ pub fn requirements(input: &ReportInput) -> Option<Table> {
     let rows = input.results.requirements.iter().enumerate().map(|(index, requirement)| {
         let planned = input.plan.requirements.get(index).filter(|planned| *planned.metric == *requirement.metric);
         let filter = planned.map_or_else(String::new, |planned| filter(&planned.filter));
-        let asked =
-            planned.map_or_else(|| requirement.asked.clone(), |planned| asked(&requirement.metric, &planned.range));
+        let asked = planned.map_or_else(
+            || requirement.asked.clone(),
+            |planned| asked(&requirement.metric, &planned.range, input.results),
+        );
         let (word, tone) = if requirement.holds { ("met", Tone::Good) } else { ("violated", Tone::Bad) };
         let worst = match requirement.value {
-            Some(value) => Cell::new(numbers::by_metric(&requirement.metric, value)),
+            Some(value) => Cell::new(figure(&requirement.metric, value, input.results)),
             None => {
                 Cell::new("not measured").toned(Tone::Muted).with(requirement.unmeasured.clone().unwrap_or_default())
             }

@@ -1,0 +1,50 @@
+//! Table of what the target tells of itself.
+
+use analysis::groups::{Group, groups};
+use record::results::TargetMetric;
+use record::rows::MetricKind;
+use text::{distinct, numbers};
+
+use super::{Cell, Column, Table};
+use crate::ReportInput;
+
+const MANY: usize = 12;
+
+/// Name of a figure in a metric's path, and the figure.
+type MetricFigure = (&'static str, fn(&TargetMetric) -> Option<f64>);
+
+/// Heading, meaning and figure of each column. Of a counter only its growth tells anything.
+const COLUMNS: [(&str, &str, MetricFigure); 5] = [
+    ("mean", "the hosts' means, added up", ("mean", |metric| of_gauge(metric, metric.mean))),
+    ("highest", "the highest sum of all hosts in one second", ("max", |metric| of_gauge(metric, metric.max))),
+    ("last", "what the hosts told last, added up", ("last", |metric| metric.last)),
+    ("growth", "of a counter, over the measured part", ("increase", |metric| metric.increase)),
+    ("per second", "its growth in each second", ("per_s", |metric| metric.per_s)),
+];
+
+fn of_gauge(metric: &TargetMetric, value: Option<f64>) -> Option<f64> {
+    value.filter(|_| metric.kind == MetricKind::Gauge)
+}
+
+pub fn metrics(input: &ReportInput) -> Option<Table> {
+    let groups = groups(input.results, input.plan);
+    let columns = COLUMNS.iter().map(|(head, explained, _)| Column::numeric(head, explained));
+    let columns = [Column::text("metric")].into_iter().chain(columns).collect();
+    let rows = |group: &Group| {
+        let names = distinct(group.counting().flat_map(|trial| trial.metrics.keys()).map(String::as_str));
+        names.into_iter().map(|name| row(group, name)).collect()
+    };
+    let note = "Figures that the target gives of itself, from the measured part; what differs only in its labels is added up, and so are the \
+                hosts. Each host's own are in analysis.json.";
+    let table = Table::new("What the target tells of itself", note, columns);
+    Some(table.by_group(&groups, rows)?.folded_beyond(MANY).explained())
+}
+
+fn row(group: &Group, name: &str) -> Vec<Cell> {
+    let cell = |(_, _, (figure, of)): &(&str, &str, MetricFigure)| {
+        let spread = group.spread(|trial| of(trial.metrics.get(name)?));
+        let write = |value| numbers::by_metric(&format!("metrics.{name}.{figure}"), value);
+        Cell::of(spread, |spread| write(spread.median)).over(spread.map(|spread| [spread.least, spread.most]), write)
+    };
+    [Cell::new(name)].into_iter().chain(COLUMNS.iter().map(cell)).collect()
+}
