@@ -70,9 +70,7 @@ impl TrialSeries {
             _ => None,
         })
     }
-}
 
-impl TrialSeries {
     /// The slots of this time, as narrow as they were recorded: a wide one is replaced where narrow ones hold as much.
     #[must_use]
     pub fn narrowest(&self, from_s: f64, until_s: f64) -> Vec<OutcomeSlot> {
