@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use text::numbers::count as thousands;
+use text::numbers::{self, count as thousands};
 use text::of_json;
 
 use crate::duration::show;
@@ -156,7 +156,8 @@ fn parameters(trial: &Trial) -> Vec<String> {
     };
     match &trial.target.kind {
         TargetKind::Folder { with, .. } => with.iter().map(pair).collect(),
-        TargetKind::Running { .. } | TargetKind::Started { .. } => Vec::new(),
+        TargetKind::Started { command, .. } => vec![format!("start = {command:?}")],
+        TargetKind::Running { .. } => Vec::new(),
     }
 }
 
@@ -208,13 +209,14 @@ fn asked(plan: &Plan) -> String {
 }
 
 fn limit(requirement: &Requirement) -> String {
-    format!("{} {}", requirement.metric, bounds(&requirement.range))
+    format!("{} {}", requirement.metric, bounds(&requirement.metric, &requirement.range))
 }
 
-fn bounds(range: &MetricRange) -> String {
+fn bounds(metric: &str, range: &MetricRange) -> String {
     let bounds =
         [("<", range.below), (">", range.above), ("≤", range.at_most), ("≥", range.at_least), ("=", range.equals)];
-    let bounds = bounds.iter().filter_map(|(sign, bound)| bound.map(|bound| format!("{sign} {bound}")));
+    let bounds =
+        bounds.iter().filter_map(|(sign, bound)| Some(format!("{sign} {}", numbers::by_metric(metric, (*bound)?))));
     bounds.collect::<Vec<_>>().join(" and ")
 }
 
@@ -405,7 +407,8 @@ fn clients(load: &Load) -> Vec<String> {
         Retry::Tries { tries, wait_s } => format!("{tries} tries, {} apart", show(wait_s)),
     };
     let backlog = load.backlog.map_or_else(String::new, bound);
-    vec![agents, pace, backlog, format!("timeout {}", show(load.timeout_s)), retry]
+    let count = load.count.map_or_else(String::new, |count| format!("{} cycles at most", thousands(count)));
+    vec![agents, pace, count, backlog, format!("timeout {}", show(load.timeout_s)), retry]
 }
 
 fn open_loop(rate: &Rate) -> String {

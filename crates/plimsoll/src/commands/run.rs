@@ -30,7 +30,8 @@ pub fn run(arguments: &cli::Run) -> Result<Exit, Failure> {
     let folder = begun.open(&arguments.out, &known)?;
     output::say(&folder.path().display().to_string());
     let (ending, results) = begun.play(&folder, &known, progress::audience(arguments.plain), &interrupts)?;
-    let printed = folders::print_results(&folder, &results, arguments.json);
+    let printed = folders::write_summaries(&folder, &results, &arguments.written)
+        .and_then(|()| folders::print_results(&folder, &results, arguments.json));
     done(outcome(ending, &results, arguments.accept), printed)
 }
 
