@@ -210,6 +210,9 @@ fn why_refused(error: &Error) -> String {
              certificates in between"
                 .to_owned()
         }
+        Error::InvalidCertificate(C::BadSignature) => {
+            "it is signed by another CA than the trusted one of the same name".to_owned()
+        }
         Error::InvalidCertificate(C::NotValidForName) => "it is for another name".to_owned(),
         Error::InvalidCertificate(C::NotValidForNameContext { expected, presented }) => {
             let names: Vec<&str> = presented.iter().map(|name| bare(name)).collect();
@@ -422,7 +425,8 @@ mod tests {
                 C::NotValidForNameContext { expected: name, presented: vec!["DnsName(\"a.example\")".into()] },
                 "it is for a.example, and not for shop.example",
             ),
-            (C::BadSignature, "BadSignature"),
+            (C::BadSignature, "another CA"),
+            (C::Revoked, "Revoked"),
         ] {
             let told = why_refused(&Error::InvalidCertificate(why));
             assert!(told.contains(words), "{told}");

@@ -107,7 +107,7 @@ fn tell(words: &cli::Hit, plan: &Plan, folder: &RunFolder, results: &Results) ->
     let first = results.trials.first();
     let latency_ns = first.map(|trial| report::read_latency(&folder.trial(&trial.id))).transpose()?.flatten();
     let colour = output::colour_on_stdout();
-    let mut text = report::words::at_a_glance(&in_options(results), plan, latency_ns.as_ref(), colour);
+    let mut text = report::words::at_a_glance(&in_options(results, words), plan, latency_ns.as_ref(), colour);
     let next = next_steps(results, words);
     if !next.is_empty() {
         text.push_str(&format!("\n{next}"));
@@ -206,10 +206,15 @@ const IN_OPTIONS: [(&str, &str); 10] = [
 
 /// The results for whoever has no file, whose keys could be changed.
 #[must_use]
-fn in_options(results: &Results) -> Results {
+fn in_options(results: &Results, words: &cli::Hit) -> Results {
     let mut results = results.clone();
+    // Where the number of requests ends the load, more time would change nothing.
+    let is_counted = words.requests.is_some() && words.rate.is_none();
     for remedy in &mut results.verdict.remedies {
         *remedy = words_in_options(remedy);
+        if is_counted {
+            *remedy = remedy.replace("`--time`", "`--requests`");
+        }
     }
     results
 }
@@ -523,7 +528,9 @@ mod tests {
         let mut void = results(Trust::Void, 10);
         let remedy = "Give the generator more `load.threads` or cores of its own, or lower the load";
         void.verdict.remedies = vec![remedy.to_owned(), "Raise `load.time`".to_owned()];
-        let told = in_options(&void).verdict.remedies;
+        let counted = in_options(&void, &typed("plimsoll hit http://h/ -n 10")).verdict.remedies;
+        assert_eq!(counted[1], "Raise `--requests`");
+        let told = in_options(&void, &typed("plimsoll hit http://h/")).verdict.remedies;
         assert_eq!(told, [remedy.replace("`load.threads`", "`--threads`"), "Raise `--time`".to_owned()]);
     }
 

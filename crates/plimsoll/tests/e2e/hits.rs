@@ -108,8 +108,8 @@ fn one_request_is_shown_with_its_answer() {
 #[test]
 fn failures_have_a_latency_and_a_status() {
     let stage = Stage::new();
-    let (server, url) = echo(&stage, &["--errors-for", "60", "--errors-every", "60.001", "--error-status", "500"]);
-    let played = stage.play(&["hit", &url, "-n", "400", "-c", "2", "--accept"]).exits(0);
+    let (server, url) = echo(&stage, &["--errors-for", "0.05", "--errors-every", "0.05", "--error-status", "500"]);
+    let played = stage.play(&["hit", &url, "-t", "1s", "-c", "2", "--accept"]).exits(0);
     for words in ["status 500 (", "\n  failed ", "p99.9", "--debug"] {
         assert!(played.stdout.contains(words), "no `{words}` in:\n{}", played.stdout);
     }

@@ -154,7 +154,7 @@ fn a_handshake_that_fails_is_about_the_certificate_and_not_about_connections() {
     let words =
         ["tls: bad certificate", "TLS handshakes failed", "`--cacert`", "`--insecure`", "-k disables the check"];
     says_what_to_do(&refused, &words);
-    refused.says(&["its issuer is unknown"]);
+    refused.says(&["it is signed by another CA than the trusted one"]);
     let unsealed = hit(&stage, &server.url().replace("https:", "http:"), &[]);
     says_what_to_do(&unsealed, &["https://…", "if the server speaks TLS at this port"]);
     let line = ["hit", &server.url().replace("https:", "http:"), "--debug"];
