@@ -12,6 +12,7 @@ use experiment::plan::{self, MetricExpression, MetricFunction, MetricPath, Metri
 use experiment::quantity::Quantity;
 use record::results::{Claim, Holds, Quantiles, Requirement, SafeLoad, Trial, Trust, Verdict};
 use serde_json::Value;
+use text::numbers::by_metric;
 
 use crate::cost;
 use crate::metrics::metric;
@@ -83,7 +84,7 @@ pub(crate) fn requirement(requirement: &plan::Requirement, trials: &[Trial], saf
     if let Some(found) = of_function(&requirement.metric, &requirement.range, &matching, safe_loads) {
         return Requirement {
             metric: requirement.metric.to_string(),
-            asked: asked(&requirement.range),
+            asked: asked(&requirement.metric, &requirement.range),
             value: found.value,
             holds: found.holds(&requirement.range) == Holds::Yes,
             unmeasured: match found.value {
@@ -97,7 +98,7 @@ pub(crate) fn requirement(requirement: &plan::Requirement, trials: &[Trial], saf
     let all_hold = !measured.is_empty() && values.len() == measured.len();
     Requirement {
         metric: requirement.metric.to_string(),
-        asked: asked(&requirement.range),
+        asked: asked(&requirement.metric, &requirement.range),
         value: worst(&values, &requirement.range),
         holds: all_hold && values.iter().all(|&value| requirement.range.holds(value)),
         unmeasured: if all_hold {
@@ -182,14 +183,10 @@ pub(crate) fn worst(values: &[f64], range: &MetricRange) -> Option<f64> {
     values.iter().copied().max_by(|&a, &b| excess(a).total_cmp(&excess(b)))
 }
 
-/// A range in words: `at least 5 and at most 20`.
-fn asked(range: &MetricRange) -> String {
-    asked_as(range, |bound| bound.to_string())
-}
-
-/// The same, its bounds written in this way.
-pub(crate) fn asked_as(range: &MetricRange, write: fn(f64) -> String) -> String {
-    let words: Vec<String> = range.bounds().map(|(word, bound)| format!("{word} {}", write(bound))).collect();
+/// A range in words: `at least 5 ms and at most 20 ms`.
+pub(crate) fn asked(metric: &str, range: &MetricRange) -> String {
+    let words: Vec<String> =
+        range.bounds().map(|(word, bound)| format!("{word} {}", by_metric(metric, bound))).collect();
     words.join(" and ")
 }
 
@@ -512,7 +509,7 @@ pub(crate) fn refusal(trial: &Trial, asked: &MetricExpression) -> Option<String>
     let counts = metric(trial, &MetricPath([of, &["count".to_owned()]].concat()));
     let fewest = counts.into_iter().min_by(f64::total_cmp)?;
     let is_refused = fewest < needed as f64 && metric(trial, path).is_empty();
-    is_refused.then(|| format!("`{path}` cannot be told from {fewest:.0} operations: it takes {needed}"))
+    is_refused.then(|| format!("`{path}` needs at least {needed} operations (got {fewest:.0})"))
 }
 
 #[cfg(test)]

@@ -8,22 +8,14 @@ use experiment::plan::{self, Plan};
 use record::compared::{Compared, FORMAT, Gated, GatedComparison, Side, Surrounding};
 use record::environment::Environment;
 use record::folder::RunFolder;
-use record::results::{Comparison, Results, Trial};
+use record::results::{Results, Trial};
 use serde_json::Value;
 
-use crate::comparisons::{self, PlayedTrial, gated, worse_pct};
+use crate::answer::differing;
+use crate::comparisons::{self, CompareOptions, PlayedTrial};
 use crate::metrics::metric;
 use crate::run::{found, plan_of, started_unix_s};
 use crate::{Error, analyze};
-
-/// How to compare.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct CompareOptions {
-    /// Paths of the figures; the usual ones if empty.
-    pub metrics: Vec<String>,
-    /// How much worse is too much, percent; `None` without a gate.
-    pub gate_pct: Option<f64>,
-}
 
 /// A run, read.
 struct ComparedRun {
@@ -49,8 +41,8 @@ pub fn compare(folders: &[&Path], options: &CompareOptions) -> Result<Compared, 
     tell_apart(&mut sides);
     known(&options.metrics, &sides)?;
     let comparisons = match sides.as_slice() {
-        [only] => of_variants(only, &options.metrics)?,
-        sides => of_sides(sides, &options.metrics)?,
+        [only] => of_variants(only, options)?,
+        sides => of_sides(sides, options)?,
     };
     let surroundings = all_surroundings(&sides);
     Ok(Compared {
@@ -59,7 +51,7 @@ pub fn compare(folders: &[&Path], options: &CompareOptions) -> Result<Compared, 
         surroundings,
         sides: sides.iter().map(summed).collect(),
         gate_pct: options.gate_pct,
-        comparisons: comparisons.into_iter().map(|comparison| judged(comparison, options.gate_pct)).collect(),
+        comparisons,
     })
 }
 
@@ -127,9 +119,9 @@ fn played(side: &Runs) -> Vec<PlayedTrial<'_>> {
     .collect()
 }
 
-fn of_variants(side: &Runs, metrics: &[String]) -> Result<Vec<Comparison>, Error> {
+fn of_variants(side: &Runs, options: &CompareOptions) -> Result<Vec<GatedComparison>, Error> {
     let Some(first) = side.runs.first() else { return Ok(Vec::new()) };
-    let found = comparisons::within_runs(&first.plan, &played(side), metrics);
+    let found = comparisons::within_runs(&first.plan, &played(side), options);
     if found.is_empty() {
         return Err(Error::Incomparable {
             what: format!("{} has nothing to compare: no two variants with usable trials at one point", side.name),
@@ -139,13 +131,13 @@ fn of_variants(side: &Runs, metrics: &[String]) -> Result<Vec<Comparison>, Error
     Ok(found)
 }
 
-fn of_sides(sides: &[Runs], metrics: &[String]) -> Result<Vec<Comparison>, Error> {
+fn of_sides(sides: &[Runs], options: &CompareOptions) -> Result<Vec<GatedComparison>, Error> {
     let as_sides: Vec<comparisons::ComparisonSide<'_>> = sides
         .iter()
         .map(|side| comparisons::ComparisonSide { name: side.name.clone(), trials: played(side) })
         .collect();
-    let found = comparisons::between(&as_sides, metrics);
-    if let Some(side) = sides.iter().skip(1).find(|side| !found.iter().any(|found| found.b == side.name)) {
+    let found = comparisons::between(&as_sides, options);
+    if let Some(side) = sides.iter().skip(1).find(|side| !found.iter().any(|found| found.comparison.b == side.name)) {
         return Err(Error::Incomparable {
             what: format!("{} and {} have no common point with usable trials", sides[0].name, side.name),
             hint: "compare runs of one experiment, or of experiments with the same variants and swept values"
@@ -186,7 +178,7 @@ fn summed(side: &Runs) -> Side {
 fn warnings(
     sides: &[Runs],
     surroundings: &[Surrounding],
-    comparisons: &[Comparison],
+    comparisons: &[GatedComparison],
     options: &CompareOptions,
 ) -> Vec<String> {
     let mut warnings = Vec::new();
@@ -205,15 +197,15 @@ fn warnings(
     for side in sides.iter().map(summed).filter(|side| side.void > 0) {
         warnings.push(format!("{}: {} of {} trials are void and left out", side.name, side.void, side.trials));
     }
-    if sides.len() > 1 && comparisons.iter().any(|comparison| comparison.pairs == 0) {
+    if sides.len() > 1 && comparisons.iter().any(|judged| judged.comparison.pairs == 0) {
         warnings.push(
             "the runs were not played in turn, so what drifted on the machine between them is in the differences and not \
              in their intervals"
                 .to_owned(),
         );
     }
-    let lacking =
-        comparisons.iter().filter(|found| found.without.iter().any(|count| *count > 0)).map(|found| &found.metric);
+    let lacking = comparisons.iter().map(|judged| &judged.comparison);
+    let lacking = lacking.filter(|found| found.without.iter().any(|count| *count > 0)).map(|found| &found.metric);
     let mut lacking: Vec<&String> = lacking.collect();
     lacking.dedup();
     lacking.sort();
@@ -223,29 +215,45 @@ fn warnings(
             .into_iter()
             .map(|metric| format!("{metric}: some trials do not have it and are left out of its comparison")),
     );
-    let unsure =
-        options.gate_pct.map(|gate| comparisons.iter().filter(|found| gated(found, gate) == Gated::CannotTell).count());
-    if let (Some(gate), Some(unsure @ 1..)) = (options.gate_pct, unsure) {
-        warnings.push(format!(
-            "a change of {gate} % might not have been shown in {unsure} of {} comparisons: more repeats, or longer trials, help",
-            comparisons.len()
-        ));
-    }
+    warnings.extend(options.gate_pct.and_then(|gate| inconclusive(comparisons, gate)));
     warnings
 }
 
-fn judged(comparison: Comparison, gate_pct: Option<f64>) -> GatedComparison {
-    let gate = gate_pct.map(|gate| gated(&comparison, gate));
-    let worse_pct = worse_pct(&comparison).filter(|worse| worse.is_finite());
-    GatedComparison { comparison, worse_pct, gate }
+/// Figures that are told one by one where a gate is inconclusive.
+const TOLD: usize = 6;
+
+/// Of which comparisons a gate cannot tell, and what would help.
+fn inconclusive(comparisons: &[GatedComparison], gate_pct: f64) -> Option<String> {
+    let unsure: Vec<&GatedComparison> =
+        comparisons.iter().filter(|judged| judged.gate == Some(Gated::CannotTell)).collect();
+    let told = unsure.iter().take(TOLD).map(|judged| {
+        let found = &judged.comparison;
+        let place = differing::place(found);
+        let place = if place.is_empty() { String::new() } else { format!(" at {place}") };
+        let help = match (judged.repeats_needed, found.p) {
+            (Some(repeats), _) => format!("about {repeats} repeats of each side would decide"),
+            (None, None) if found.a_value.is_some() && found.b_value.is_some() => "set repeat = 3 or more".to_owned(),
+            (None, None) => "not measured in both".to_owned(),
+            (None, Some(_)) => "no number of repeats up to 1,000 would decide".to_owned(),
+        };
+        format!("{}{place} ({help})", differing::figure(&found.metric))
+    });
+    let mut told: Vec<String> = told.collect();
+    if unsure.len() > TOLD {
+        told.push(format!("{} more", unsure.len() - TOLD));
+    }
+    (!unsure.is_empty()).then(|| {
+        let (told, all) = (text::listed(&told, "and"), comparisons.len());
+        format!("the gate of {gate_pct} % is inconclusive in {} of {all} comparisons: {told}", unsure.len())
+    })
 }
 
 /// Stands where a field is missing or was not found out.
 const UNKNOWN: &str = "unknown";
 
 /// Fields that differ from run to run on any machine, by the last step of their path.
-const EVER_CHANGING: [&str; 8] =
-    ["free_bytes", "available_bytes", "uptime_s", "load1", "load5", "load15", "boot_id", "temperature_c"];
+const EVER_CHANGING: [&str; 9] =
+    ["free_bytes", "available_bytes", "uptime_s", "load1", "load5", "load15", "boot_id", "temperature_c", "sync_us"];
 
 /// What tells trials of one experiment apart by design, or hangs on that.
 const OF_THE_TRIAL: [&str; 5] = ["id", "repeat", "variant", "point", "seed"];
@@ -428,11 +436,8 @@ mod tests {
         assert!(found.gated(Gated::Fails).next().is_none(), "{found:#?}");
         // Two trials that differ among themselves could not have shown 5 %, and the gate says so.
         assert!(found.gated(Gated::CannotTell).count() > 3, "{found:#?}");
-        assert!(
-            found.warnings.iter().any(|warning| warning.contains("might not have been shown")),
-            "{:?}",
-            found.warnings
-        );
+        let told = found.warnings.iter().find(|warning| warning.contains("is inconclusive in")).unwrap();
+        assert!(told.contains("the gate of 5 % ") && told.contains("repeats of each side would decide"), "{told}");
         assert!(found.warnings.iter().any(|warning| warning.contains("not played in turn")), "{:?}", found.warnings);
     }
 

@@ -3,12 +3,13 @@
 //!
 //! Ratios are taken of logarithms, so that b over a and a over b give the same answer. Chances are corrected over all
 //! comparisons made together (Holm); those where not one value differs from another could not have shown anything and do not
-//! count among them (R. E. Tarone, "A modified Bonferroni method for discrete data", Biometrics 46, 1990).
+//! count among them (R. E. Tarone, "A modified Bonferroni method for discrete data", Biometrics 46, 1990). Each comparison also has an
+//! interval at the level at which it is tested, so that the two never contradict each other; by it a gate is judged.
 
 use std::collections::BTreeMap;
 
 use experiment::plan::Plan;
-use record::compared::Gated;
+use record::compared::{Gated, GatedComparison};
 use record::results::{Comparison, Trial};
 use serde_json::Value;
 
@@ -21,44 +22,57 @@ const LEVEL: f64 = 0.05;
 /// Share of comparisons that show a difference of the size given as detectable.
 const POWER: f64 = 0.9;
 
+/// How to compare.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct CompareOptions {
+    /// Paths of the figures; the usual ones if empty.
+    pub metrics: Vec<String>,
+    /// How much worse is too much, percent; `None` without a gate.
+    pub gate_pct: Option<f64>,
+}
+
 /// Each variant beside the first, at each point; without variants, each value of a swept choice beside its first.
 pub(crate) fn within(plan: &Plan, trials: &[Trial]) -> Vec<Comparison> {
     let played: Vec<PlayedTrial> =
         trials.iter().map(|trial| PlayedTrial { trial, run: 0, started_unix_s: None }).collect();
-    compared(&couples_within(&plan.variants, &plan.swept, &played), &[])
+    let compared = compared(&couples_within(&plan.variants, &plan.swept, &played), &[]);
+    compared.into_iter().map(|one| one.comparison).collect()
 }
 
-/// The same of runs of one experiment, their repeats taken together. `metrics` instead of the usual ones, unless it is empty.
-pub(crate) fn within_runs(plan: &Plan, played: &[PlayedTrial<'_>], metrics: &[String]) -> Vec<Comparison> {
-    compared(&couples_within(&plan.variants, &plan.swept, played), metrics)
+/// The same of runs of one experiment, their repeats taken together.
+pub(crate) fn within_runs(plan: &Plan, played: &[PlayedTrial<'_>], options: &CompareOptions) -> Vec<GatedComparison> {
+    judged(compared(&couples_within(&plan.variants, &plan.swept, played), &options.metrics), options.gate_pct)
 }
 
-/// Every side beside the first, at each variant and point that both have. `metrics` as in [`within_runs`].
-pub(crate) fn between(sides: &[ComparisonSide<'_>], metrics: &[String]) -> Vec<Comparison> {
-    compared(&couples_between(sides), metrics)
+/// Every side beside the first, at each variant and point that both have.
+pub(crate) fn between(sides: &[ComparisonSide<'_>], options: &CompareOptions) -> Vec<GatedComparison> {
+    judged(compared(&couples_between(sides), &options.metrics), options.gate_pct)
 }
 
-fn compared(couples: &[ComparedPair<'_>], metrics: &[String]) -> Vec<Comparison> {
+/// `metrics` instead of the usual ones, unless it is empty.
+fn compared(couples: &[ComparedPair<'_>], metrics: &[String]) -> Vec<WeighedComparison> {
     let figures: Vec<TrialFigure> = if metrics.is_empty() {
         usual(couples.iter().flat_map(ComparedPair::trials))
     } else {
         metrics.iter().map(|path| TrialFigure::of(path)).collect()
     };
     let of_couple = |couple| figures.iter().filter_map(move |figure| weighed(couple, figure));
-    let mut weighed: Vec<UncorrectedComparison> = couples.iter().flat_map(of_couple).collect();
+    let mut weighed: Vec<WeighedComparison> = couples.iter().flat_map(of_couple).collect();
     correct(&mut weighed);
-    weighed.into_iter().map(|weighed| weighed.comparison).collect()
+    weighed
 }
 
-/// A comparison whose chance is not yet corrected for the others.
-struct UncorrectedComparison {
+/// A comparison, and from what its conclusions are drawn.
+struct WeighedComparison {
     comparison: Comparison,
     difference: Option<Difference>,
     more_is_better: bool,
+    /// Chance of a false alarm that each of those made together may have.
+    level: f64,
 }
 
 /// One figure of a couple; `None` if neither has it.
-fn weighed(couple: &ComparedPair<'_>, figure: &TrialFigure) -> Option<UncorrectedComparison> {
+fn weighed(couple: &ComparedPair<'_>, figure: &TrialFigure) -> Option<WeighedComparison> {
     let sample = ComparedValues::of(&couple.units, figure);
     let all = || sample.a.iter().chain(&sample.b);
     all().next()?;
@@ -96,7 +110,7 @@ fn weighed(couple: &ComparedPair<'_>, figure: &TrialFigure) -> Option<Uncorrecte
         without: sample.without,
         ..Comparison::default()
     };
-    Some(UncorrectedComparison { comparison, difference, more_is_better: figure.more_is_better })
+    Some(WeighedComparison { comparison, difference, more_is_better: figure.more_is_better, level: LEVEL })
 }
 
 /// The values that are compared: of pairs, one of each for every pair that has both.
@@ -138,34 +152,38 @@ fn flat(values: Vec<Option<f64>>) -> Vec<f64> {
 }
 
 /// Corrects the chances for their number, and draws the conclusions that hang on it.
-fn correct(weighed: &mut [UncorrectedComparison]) {
+fn correct(weighed: &mut [WeighedComparison]) {
     let counts =
-        |weighed: &&mut UncorrectedComparison| weighed.difference.is_some_and(|difference| !difference.nothing_to_show);
-    let family: Vec<&mut UncorrectedComparison> = weighed.iter_mut().filter(counts).collect();
+        |weighed: &&mut WeighedComparison| weighed.difference.is_some_and(|difference| !difference.nothing_to_show);
+    let family: Vec<&mut WeighedComparison> = weighed.iter_mut().filter(counts).collect();
     let chances: Vec<f64> = family.iter().filter_map(|weighed| weighed.comparison.p).collect();
     let level = LEVEL / chances.len().max(1) as f64;
     let mut known: Vec<(f64, Option<f64>)> = Vec::new();
-    for (UncorrectedComparison { comparison, difference, more_is_better }, adjusted) in
-        family.into_iter().zip(significance::holm(&chances))
-    {
+    let corrected = significance::holm(&chances).into_iter().zip(significance::holm_levels(&chances, LEVEL));
+    for (one, (adjusted, decided_at)) in family.into_iter().zip(corrected) {
+        let (comparison, Some(difference)) = (&mut one.comparison, one.difference) else { continue };
+        one.level = level;
         comparison.p_adjusted = Some(adjusted);
         comparison.significant = adjusted < LEVEL;
-        let Some(difference) = difference else { continue };
         if comparison.significant {
-            let b_is_better = (difference.estimate > 0.0) == *more_is_better;
+            let b_is_better = (difference.estimate > 0.0) == one.more_is_better;
             comparison.better = Some(if b_is_better { comparison.b.clone() } else { comparison.a.clone() });
         }
-        let smallest =
-            difference.error.and_then(|error| Some(error.of_mean * errors(error.freedom, level, &mut known)?));
+        let Some(error) = difference.error else { continue };
+        let reach = error.reach(decided_at);
+        let interval = [difference.estimate - reach, difference.estimate + reach];
+        let smallest = errors(error.freedom, level, &mut known).map(|errors| error.of_mean * errors);
         if comparison.ratio.is_some() {
+            comparison.ci95_adjusted = Some(interval.map(f64::exp));
             comparison.detectable_pct = smallest.map(|smallest| 100.0 * smallest.exp_m1());
         } else {
+            comparison.difference_ci95_adjusted = Some(interval);
             comparison.detectable = smallest;
             let of_a = comparison.a_value.filter(|a| *a != 0.0);
             comparison.detectable_pct = smallest.zip(of_a).map(|(smallest, a)| 100.0 * smallest / a.abs());
         }
     }
-    for UncorrectedComparison { comparison, difference, .. } in weighed.iter_mut() {
+    for WeighedComparison { comparison, difference, .. } in weighed.iter_mut() {
         if difference.is_some_and(|difference| difference.nothing_to_show) {
             comparison.p_adjusted = Some(1.0);
         }
@@ -490,24 +508,94 @@ fn usual<'a>(trials: impl Iterator<Item = &'a Trial>) -> Vec<TrialFigure> {
     USUAL.into_iter().filter(|path| *path != CYCLES || cycles_tell_more).map(TrialFigure::of).collect()
 }
 
+/// What a gate makes of each, if there is one.
+fn judged(weighed: Vec<WeighedComparison>, gate_pct: Option<f64>) -> Vec<GatedComparison> {
+    let mut known = Vec::new();
+    let judge = |one: WeighedComparison| {
+        let gate = gate_pct.map(|gate_pct| gated(&one.comparison, gate_pct));
+        let needed = gate_pct.filter(|_| gate == Some(Gated::CannotTell));
+        GatedComparison {
+            worse_pct: worse_pct(&one.comparison).filter(|worse| worse.is_finite()),
+            gate,
+            repeats_needed: needed.and_then(|gate_pct| repeats_needed(&one, gate_pct, &mut known)),
+            comparison: one.comparison,
+        }
+    };
+    weighed.into_iter().map(judge).collect()
+}
+
 /// Holds a comparison against a gate of so many percent.
-pub(crate) fn gated(comparison: &Comparison, gate_pct: f64) -> Gated {
-    let worse = worse_pct(comparison);
-    // Not one value differs from another: there is no spread from which to say what would have been shown.
-    let same = worse == Some(0.0)
-        && comparison.p == Some(1.0)
-        && comparison.detectable.or(comparison.detectable_pct).is_none();
-    if comparison.significant {
-        if worse.is_some_and(|worse| worse >= gate_pct) { Gated::Fails } else { Gated::Passes }
-    } else if same || comparison.detectable_pct.is_some_and(|pct| pct <= gate_pct) {
-        Gated::Passes
-    } else {
-        Gated::CannotTell
+fn gated(comparison: &Comparison, gate_pct: f64) -> Gated {
+    if comparison.significant && worse_pct(comparison).is_some_and(|worse| worse >= gate_pct) {
+        return Gated::Fails;
     }
+    let passes = match worst_pct(comparison) {
+        Some(worst) => worst < gate_pct,
+        // Without spread there is no interval: either not one value differs from another, or the number of trials has to speak.
+        None => comparison.significant || comparison.p == Some(1.0),
+    };
+    if passes { Gated::Passes } else { Gated::CannotTell }
+}
+
+/// By how many percent of `a` the other is worse at worst, as far as its corrected interval goes; for a share in percent, which may be
+/// 0, by how many points. `None` without an interval.
+fn worst_pct(comparison: &Comparison) -> Option<f64> {
+    let more_is_better = TrialFigure::of(&comparison.metric).more_is_better;
+    if let Some([low, high]) = comparison.ci95_adjusted {
+        return Some(100.0 * if more_is_better { 1.0 - low } else { high - 1.0 });
+    }
+    let [low, high] = comparison.difference_ci95_adjusted?;
+    let worst = if more_is_better { -low } else { high };
+    Some(if is_share(comparison) { worst } else { 100.0 * worst / comparison.a_value?.abs() })
+}
+
+/// Whether percent of a baseline, which may be 0, mean less than points.
+fn is_share(comparison: &Comparison) -> bool {
+    comparison.ratio.is_none() && comparison.metric.ends_with("_pct")
+}
+
+/// Repeats that are tried at most when it is worked out how many would do.
+const REPEATS_MAX: u32 = 1_000;
+
+/// Repeats of each side with which a change as large as the gate would be shown in nine of ten comparisons, by the spread of these
+/// trials; `known` as in [`errors`].
+fn repeats_needed(one: &WeighedComparison, gate_pct: f64, known: &mut Vec<(f64, Option<f64>)>) -> Option<u32> {
+    let (comparison, difference) = (&one.comparison, one.difference?);
+    let is_paired = comparison.pairs > 0;
+    let trials = comparison.trials.map(f64::from);
+    let now = if is_paired { f64::from(comparison.pairs) } else { 2.0 / (1.0 / trials[0] + 1.0 / trials[1]) };
+    let Some(error) = difference.error else {
+        return (2..=REPEATS_MAX).find(|repeats| significance::rarest_chance(*repeats, is_paired) < one.level);
+    };
+    let wanted = if comparison.ratio.is_some() {
+        if one.more_is_better && gate_pct < 100.0 { -(-gate_pct / 100.0).ln_1p() } else { (gate_pct / 100.0).ln_1p() }
+    } else if is_share(comparison) {
+        gate_pct
+    } else {
+        gate_pct / 100.0 * comparison.a_value?.abs()
+    };
+    let mut would_do = |repeats: u32| {
+        let repeats = f64::from(repeats);
+        let freedom = error.freedom * (repeats - 1.0) / (now - 1.0);
+        let of_mean = error.of_mean * (now / repeats).sqrt();
+        errors(freedom, one.level, known).is_some_and(|errors| of_mean * errors <= wanted)
+    };
+    let (mut few, mut many) = (now as u32, now as u32 + 1);
+    while !would_do(many) {
+        if many >= REPEATS_MAX {
+            return None;
+        }
+        (few, many) = (many, (2 * many).min(REPEATS_MAX));
+    }
+    while many - few > 1 {
+        let middle = few.midpoint(many);
+        (few, many) = if would_do(middle) { (few, middle) } else { (middle, many) };
+    }
+    Some(many)
 }
 
 /// By how many percent of `a` the other is worse; negative if it is better. Infinite where `a` is 0 and `b` is not.
-pub(crate) fn worse_pct(comparison: &Comparison) -> Option<f64> {
+fn worse_pct(comparison: &Comparison) -> Option<f64> {
     let (a, b) = comparison.a_value.zip(comparison.b_value)?;
     let more = if a == b { 0.0 } else { 100.0 * (b - a) / a.abs() };
     Some(if TrialFigure::of(&comparison.metric).more_is_better { -more } else { more })

@@ -125,7 +125,20 @@ pub(crate) fn cycles(rows: &[GeneratorSecond]) -> Option<u64> {
 }
 
 /// Full cycles per second between two times; a row that lies only partly between them counts by its part.
-pub(crate) fn cycles_per_s(rows: &[GeneratorSecond], (from_s, until_s): (f64, f64)) -> Option<f64> {
+pub(crate) fn cycles_per_s(rows: &[GeneratorSecond], window: (f64, f64)) -> Option<f64> {
+    per_s(rows, window, |row| Some(row.cycles))
+}
+
+/// Bytes of answers per second, likewise; `None` where nobody counted them.
+pub(crate) fn received_bytes_per_s(rows: &[GeneratorSecond], window: (f64, f64)) -> Option<f64> {
+    per_s(rows, window, |row| row.received_bytes)
+}
+
+fn per_s(
+    rows: &[GeneratorSecond],
+    (from_s, until_s): (f64, f64),
+    counted: fn(&GeneratorSecond) -> Option<u64>,
+) -> Option<f64> {
     if rows.is_empty() || until_s <= from_s {
         return None;
     }
@@ -133,7 +146,8 @@ pub(crate) fn cycles_per_s(rows: &[GeneratorSecond], (from_s, until_s): (f64, f6
         let inside_s = row.at_s.min(until_s) - (row.at_s - row.interval_s).max(from_s);
         if row.interval_s > 0.0 { (inside_s / row.interval_s).clamp(0.0, 1.0) } else { 0.0 }
     };
-    Some(rows.iter().map(|row| row.cycles as f64 * part(row)).sum::<f64>() / (until_s - from_s))
+    let sum: Option<f64> = rows.iter().map(|row| Some(counted(row)? as f64 * part(row))).sum();
+    Some(sum? / (until_s - from_s))
 }
 
 /// Rows and samples of one second may lie this far apart; rows of shorter intervals say nothing about a share of time.

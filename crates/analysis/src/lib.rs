@@ -33,7 +33,8 @@ mod trial;
 mod verdict;
 mod versions;
 
-pub use compare::{CompareOptions, compare};
+pub use compare::compare;
+pub use comparisons::CompareOptions;
 pub use history::{USUAL, history};
 pub use latency_series::{LatencySecond, LatencySeries};
 pub use metrics::{metric, metric_paths};

@@ -8,6 +8,7 @@ use record::results::Steady;
 use record::rows::GeneratorSecond;
 
 use crate::evidence::Evidence;
+use crate::stats::quantiles::largest;
 use crate::stats::steady_state::{self, MeanLatency};
 use crate::stats::timeline::Timeline;
 
@@ -29,7 +30,9 @@ impl LoadWindow {
     pub fn of(load: &Load, evidence: &Evidence, timeline: &Timeline) -> Option<(Self, Steady)> {
         let last_s = evidence.last_s().filter(|&last_s| last_s > 0.0)?;
         let drained_s = evidence.entered_s(Phase::Draining).unwrap_or(f64::INFINITY);
-        let until_s = load.time_s.min(drained_s).min(last_s);
+        // A load of so many cycles is over with the last of them, and each thread writes when that was.
+        let counted_s = load.count.and_then(|_| largest(evidence.generator.iter().map(|row| row.at_s)));
+        let until_s = load.time_s.min(drained_s).min(counted_s.unwrap_or(last_s));
         let first_fault_s = evidence
             .events
             .iter()
@@ -179,6 +182,19 @@ mod tests {
         assert_eq!(window(&load, &interrupted).until_s, 6.0);
         let late = Load { warmup: Warmup::Seconds(30.0), ..load };
         assert_eq!(window(&late, &evidence(7.0)).length_s(), 0.0);
+    }
+
+    #[test]
+    fn a_load_of_so_many_cycles_ends_with_them() {
+        let mut counted = evidence(0.5);
+        counted.last_sample_s = Some(1.0);
+        counted.generator = vec![
+            GeneratorSecond { at_s: 0.482, thread: 0, ..Default::default() },
+            GeneratorSecond { at_s: 0.487, thread: 1, ..Default::default() },
+        ];
+        let load = Load { count: Some(500), ..synthetic::load(10, 1_800.0) };
+        assert_eq!(window(&load, &counted).until_s, 0.487);
+        assert_eq!(window(&Load { count: None, ..load }, &counted).until_s, 1.0);
     }
 
     #[test]

@@ -8,10 +8,10 @@ use experiment::search::{self, End, Finished, Inconclusive, ProbeResult};
 use record::events::Ending;
 use record::folder::TrialFolder;
 use record::results::{Outage, Quantiles, SafeLoad, SearchStep, Trial, Trust};
-use text::numbers::grouped;
+use text::numbers::by_metric;
 
 use crate::Error;
-use crate::claims::{asked_as, worst};
+use crate::claims::{asked, worst};
 use crate::evidence::Evidence;
 use crate::metrics::metric;
 use crate::stats::quantiles::named;
@@ -178,7 +178,7 @@ struct LimitResult {
     pub holds: Option<bool>,
     /// The natural logarithm of its ratio to the nearest bound, without sign.
     pub margin: Option<f64>,
-    /// `latency_us.p99 = 71,000, asked below 50,000`.
+    /// `latency_us.p99 = 71 ms, asked below 50 ms`.
     pub words: String,
 }
 
@@ -190,7 +190,8 @@ fn judge(limit: &Requirement, trial: &Trial) -> LimitResult {
     let Some(value) = worst(&values(limit, trial), &limit.range) else {
         return unmeasured(limit, trial);
     };
-    let words = format!("{} = {}, asked {}", limit.metric, figure(value), asked_as(&limit.range, figure));
+    let words =
+        format!("{} = {}, asked {}", limit.metric, by_metric(&limit.metric, value), asked(&limit.metric, &limit.range));
     judged(Some(limit.range.holds(value)), margin(value, &limit.range), words)
 }
 
@@ -248,15 +249,6 @@ fn margin(value: f64, range: &MetricRange) -> Option<f64> {
         _ => None,
     });
     ratios.reduce(f64::min)
-}
-
-/// A figure for a reader: `71,000`, `0.12`.
-fn figure(value: f64) -> String {
-    if value.abs() < 100.0 {
-        return format!("{}", (value * 1000.0).round() / 1000.0);
-    }
-    let text = grouped(&format!("{:.0}", value.abs()));
-    if value < 0.0 { format!("-{text}") } else { text }
 }
 
 #[cfg(test)]
@@ -324,7 +316,7 @@ mod tests {
             matches!(said, Some(ProbeResult::Broke(Some(margin))) if (margin - 1.42_f64.ln()).abs() < 1e-4),
             "{said:?}"
         );
-        assert_eq!(broke, ["latency_us.p99 = 71,000, asked below 50,000"]);
+        assert_eq!(broke, ["latency_us.p99 = 71 ms, asked below 50 ms"]);
     }
 
     #[test]

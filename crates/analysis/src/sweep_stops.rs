@@ -3,10 +3,10 @@
 use experiment::plan::{self, Plan, StopRule};
 use record::folder::TrialFolder;
 use record::results::Trial;
-use text::numbers::number;
+use text::numbers::by_metric;
 
 use crate::Error;
-use crate::claims::asked_as;
+use crate::claims::asked;
 use crate::evidence::Evidence;
 use crate::metrics::metric;
 use crate::trial::judged;
@@ -30,7 +30,7 @@ fn because(rule: &StopRule, trial: &Trial) -> Option<String> {
         return None;
     }
     let value = metric(trial, rule.metric.path()?).into_iter().find(|value| rule.range.holds(*value))?;
-    Some(format!("{} was {} ({})", rule.metric, number(value), asked_as(&rule.range, number)))
+    Some(format!("{} was {} ({})", rule.metric, by_metric(&rule.metric, value), asked(&rule.metric, &rule.range)))
 }
 
 #[cfg(test)]

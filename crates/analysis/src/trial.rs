@@ -2,7 +2,7 @@
 //! what the target's processes said, and a trial on modelled hosts as it would be on the machines meant, are put together here.
 
 use experiment::plan::{self, Lab};
-use record::events::{Event, What};
+use record::events::{Event, Phase, What};
 use record::folder::TrialFolder;
 use record::results::{Emulated, Quantiles, Said, Throughput, Trial, WithWarmup};
 
@@ -94,7 +94,7 @@ fn measured(
         repeat: planned.repeat,
         ended: evidence.ending().map(|(how, _)| how),
         measured_s: measured_s.map(|(from_s, until_s)| [from_s, until_s]),
-        throughput: throughput(evidence, timeline, window, measured_s),
+        throughput: throughput(planned, evidence, timeline, window, measured_s),
         with_warmup: with_warmup(evidence, timeline, window, &all),
         failed_pct: failed_pct(&outcomes),
         outcomes,
@@ -125,19 +125,29 @@ fn measured(
 }
 
 fn throughput(
+    planned: &plan::Trial,
     evidence: &Evidence,
     timeline: Option<&Timeline>,
     window: Option<&LoadWindow>,
     measured_s: Option<(f64, f64)>,
 ) -> Throughput {
     let rate = |(from_s, until_s)| timeline.and_then(|timeline| timeline.ok_per_s(from_s, until_s));
+    // A load that was over with its last cycle does not end with a slot.
+    let is_counted = planned.load.as_ref().is_some_and(|load| load.count.is_some());
+    let is_over = is_counted && evidence.entered_s(Phase::Draining).is_none();
+    let measured = |(from_s, until_s)| match timeline {
+        Some(timeline) if is_over => timeline.ok_per_s_to_the_end(from_s, until_s),
+        _ => rate((from_s, until_s)),
+    };
     let bins = measured_s.zip(timeline).map(|((from_s, until_s), timeline)| timeline.ok_rates(from_s, until_s, BIN_S));
     let sure = bins.as_deref().and_then(sure);
     Throughput {
-        operations_per_s: measured_s.and_then(rate),
+        operations_per_s: measured_s.and_then(measured),
         operations_per_s_ci95: sure.and_then(|sure| sure.ci95),
         effective_samples: sure.map(|sure| sure.effective_samples),
         cycles_per_s: measured_s.and_then(|measured_s| generator::cycles_per_s(&evidence.generator, measured_s)),
+        received_bytes_per_s: measured_s
+            .and_then(|measured_s| generator::received_bytes_per_s(&evidence.generator, measured_s)),
         before_first_fault_per_s: window
             .filter(|window| window.first_fault_s.is_some())
             .and_then(LoadWindow::calm)
@@ -193,6 +203,7 @@ fn faster(throughput: &Throughput, speed: f64) -> Throughput {
         effective_samples: throughput.effective_samples,
         cycles_per_s: scaled(throughput.cycles_per_s),
         before_first_fault_per_s: scaled(throughput.before_first_fault_per_s),
+        received_bytes_per_s: scaled(throughput.received_bytes_per_s),
     }
 }
 

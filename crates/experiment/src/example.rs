@@ -77,7 +77,7 @@ fn for_url(url: &str, catalog: &Catalog) -> Result<String, ExampleError> {
          # ready = \"http://localhost:8080/health\"   # what must answer 2xx before the load starts\n"
             .to_owned(),
         load(protocol, path),
-        "\n# A gate: if it does not hold, `plimsoll run` exits with 5.\n[[require]]\nmetric = \"latency_us.p99\"\nbelow  = 50_000\n"
+        "\n# A gate: if it does not hold, `plimsoll run` exits with 5.\n[[require]]\nmetric = \"latency_us.p99\"\nbelow  = \"50ms\"\n"
             .to_owned(),
         SWEEP.to_owned(),
     ]

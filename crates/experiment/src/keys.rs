@@ -52,6 +52,8 @@ pub(crate) enum KeyType {
     Whole { min: i64, max: i64 },
     /// Any number.
     Number,
+    /// A number in the unit of a metric, or a text with a unit, such as "50ms".
+    Figure,
     /// A number above 0.
     Positive,
     /// true or false.
@@ -92,6 +94,7 @@ impl KeyType {
             Self::Whole { min, max } if *max >= i64::from(u32::MAX) => format!("a whole number, {min} or more"),
             Self::Whole { min, max } => format!("a whole number from {min} to {max}"),
             Self::Number => "a number".to_owned(),
+            Self::Figure => "a number in the metric's unit, or one with its own such as \"50ms\"".to_owned(),
             Self::Positive => "a number above 0".to_owned(),
             Self::Boolean => "true or false".to_owned(),
             Self::Choice(choices) => {

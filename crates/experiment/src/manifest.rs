@@ -11,7 +11,7 @@ use crate::pointer::Pointer;
 use crate::problem::{Problem, Problems, nearest_hint, nearest_name};
 use crate::section::{self, Section};
 use crate::source::Source;
-use crate::tree::{Node, TableEntry};
+use crate::tree::{Node, TableEntry, TextSpan};
 
 section! {
     const MANIFEST {

@@ -1,4 +1,8 @@
-//! Sizes and rates: a number and a unit, such as "1GiB", "100mbit" or "20MB/s".
+//! Sizes and rates: a number and a unit, such as "1GiB", "100mbit" or "20MB/s"; and figures in the unit of a metric.
+
+use text::numbers::FigureUnit;
+
+use crate::duration;
 
 /// What is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -162,8 +166,58 @@ fn show(value: f64, units: &[(&str, f64)]) -> String {
     format!("{}{unit}", (value / of * 100.0).round() / 100.0)
 }
 
+/// A figure that is held against a metric, as a person writes it: "50ms" for `latency_us.p99`, "5MB", "0.1%", "10k". In the metric's
+/// unit.
+///
+/// # Errors
+/// What to write.
+pub fn parse_figure(text: &str, unit: FigureUnit) -> Result<f64, &'static str> {
+    let (parsed, words) = match unit {
+        FigureUnit::Bytes => (Quantity::Size.parse(text).ok(), "a size such as \"5MB\", or a number of bytes"),
+        FigureUnit::BytesPerSecond => {
+            (Quantity::ByteRate.parse(text).ok(), "a rate such as \"20MB/s\", or a number of bytes per second")
+        }
+        FigureUnit::Micros => {
+            // Whole nanoseconds, so that "0.3ms" is 300 and nothing near it.
+            let us = duration::parse_s(text).ok().map(|seconds| (seconds * 1e9).round() / 1e3);
+            (us, "a duration such as \"50ms\", or a number of microseconds")
+        }
+        FigureUnit::Millis => {
+            let ms = duration::parse_s(text).ok().map(|seconds| (seconds * 1e9).round() / 1e6);
+            (ms, "a duration such as \"50ms\", or a number of milliseconds")
+        }
+        FigureUnit::Seconds => (duration::parse_s(text).ok(), "a duration such as \"50ms\", or a number of seconds"),
+        FigureUnit::Percent => {
+            let pct = text.trim().strip_suffix('%').and_then(|number| number.trim_end().parse().ok());
+            (pct, "a share such as \"0.1%\", or a number of percent")
+        }
+        FigureUnit::PerSecond => {
+            let number = text.trim();
+            let bare = ["/s", "rps"].iter().find_map(|unit| number.strip_suffix(unit)).map(str::trim_end);
+            let rate = bare.and_then(|bare| bare.parse().ok()).or_else(|| in_thousands(bare.unwrap_or(number)));
+            (rate, "a rate such as \"10k/s\", or a number per second")
+        }
+        FigureUnit::Count | FigureUnit::Joules | FigureUnit::Ratio | FigureUnit::Watts => {
+            (in_thousands(text), "a number, such as 10000 or \"10k\"")
+        }
+    };
+    parsed.filter(|figure: &f64| figure.is_finite()).ok_or(words)
+}
+
+/// `10k`, `1.5M`.
+fn in_thousands(text: &str) -> Option<f64> {
+    let text = text.trim();
+    let (number, factor) = [("k", 1e3), ("M", 1e6), ("G", 1e9)]
+        .into_iter()
+        .find_map(|(unit, factor)| Some((text.strip_suffix(unit)?, factor)))?;
+    number.trim_end().parse::<f64>().ok().map(|number| number * factor)
+}
+
 #[cfg(test)]
 mod tests {
+    use text::numbers::FigureUnit;
+
+    use super::parse_figure;
     use super::{Quantity, QuantityError, parse_bits_per_s, parse_bytes, parse_bytes_per_s};
     use super::{show_bits_per_s, show_bytes, show_bytes_per_s};
 
@@ -195,6 +249,39 @@ mod tests {
         assert_eq!(parse_bytes_per_s("1MB"), Err(QuantityError::UnknownUnit));
         assert_eq!(parse_bits_per_s("100MB/s"), Err(QuantityError::UnknownUnit));
         assert_eq!(Quantity::BitRate.parse("100m"), Err(QuantityError::UnknownUnit));
+    }
+
+    #[test]
+    fn figures_in_the_unit_of_their_metric() {
+        for (metric, text, value) in [
+            ("latency_us.p99", "50ms", 50_000.0),
+            ("latency_us.p99", "0.3ms", 300.0),
+            ("latency_us.p99", "1.5 s", 1.5e6),
+            ("faults.oops.outage.back_to_baseline_s", "250ms", 0.25),
+            ("hosts.rss_max_bytes", "5MB", 5e6),
+            ("throughput.received_bytes_per_s", "20MB/s", 2e7),
+            ("failed_pct", "0.1%", 0.1),
+            ("failed_pct", "0.1 %", 0.1),
+            ("throughput.operations_per_s", "10k", 10_000.0),
+            ("throughput.operations_per_s", "10k/s", 10_000.0),
+            ("throughput.operations_per_s", "500 rps", 500.0),
+            ("outcomes.failed", "2M", 2e6),
+            ("crossing(a, b, load.rate)", "1.5k", 1_500.0),
+        ] {
+            assert_eq!(parse_figure(text, FigureUnit::of(metric)), Ok(value), "{metric} {text}");
+        }
+        for (metric, text, words) in [
+            ("latency_us.p99", "50", "microseconds"),
+            ("latency_us.p99", "5MB", "\"50ms\""),
+            ("failed_pct", "0.1", "percent"),
+            ("throughput.operations_per_s", "10ms", "per second"),
+            ("throughput.operations_per_s", "10", "\"10k/s\""),
+            ("outcomes.failed", "many", "a number"),
+            ("outcomes.failed", "infk", "a number"),
+        ] {
+            let refused = parse_figure(text, FigureUnit::of(metric)).unwrap_err();
+            assert!(refused.contains(words), "{metric} {text}: {refused}");
+        }
     }
 
     #[test]

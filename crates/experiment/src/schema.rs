@@ -64,6 +64,7 @@ fn value(kind: &'static KeyType, whole: bool) -> Value {
             whole
         }
         KeyType::Number => json!({ "type": "number" }),
+        KeyType::Figure => json!({ "type": ["number", "string"] }),
         KeyType::Positive => json!({ "type": "number", "exclusiveMinimum": 0 }),
         KeyType::Boolean => json!({ "type": "boolean" }),
         KeyType::Choice(choices) => json!({ "enum": choices }),

@@ -306,10 +306,14 @@ fn scalar(path: &str, kind: &'static KeyType, node: &Node) -> Option<Problem> {
             Some(Problem::new(&node.place, format!("`{path}` is empty")).expected("write something here"))
         }
         (KeyType::Text, TomlValue::Text(_)) => None,
-        (KeyType::Scalar | KeyType::Template | KeyType::Number, TomlValue::Decimal(number)) if number.is_finite() => {
+        (KeyType::Scalar | KeyType::Template | KeyType::Number | KeyType::Figure, TomlValue::Decimal(number))
+            if number.is_finite() =>
+        {
             None
         }
-        (KeyType::Number, TomlValue::Whole(Some(_))) => None,
+        (KeyType::Number | KeyType::Figure, TomlValue::Whole(Some(_))) => None,
+        // Whether its unit is the metric's, whoever knows the metric says.
+        (KeyType::Figure, TomlValue::Text(_)) => None,
         (KeyType::Name, TomlValue::Text(text)) => (!is_name(text))
             .then(|| Problem::new(&node.place, format!("\"{text}\" is not a name")).expected(kind.words())),
         (KeyType::Choice(choices), TomlValue::Text(text)) => (!choices.contains(&text.as_str())).then(|| {

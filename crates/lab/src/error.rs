@@ -195,6 +195,9 @@ pub enum Error {
     },
 }
 
+/// What to do about a host that no name server knows.
+pub const UNKNOWN_NAME: &str = "check the host's name; `getent hosts NAME` asks this machine's DNS for it";
+
 impl Error {
     /// Whether the target failed to start, rather than the lab to be built.
     #[must_use]
@@ -218,6 +221,7 @@ impl Error {
             Self::DiedAtStart { .. } | Self::NotReady { .. } => {
                 "its whole output is in the trial's folder logs/".to_owned()
             }
+            Self::Unreachable { reason, .. } if reason.contains("lookup address") => UNKNOWN_NAME.to_owned(),
             Self::Unreachable { .. } => {
                 "start it first; a file can name the command that does, with `start`".to_owned()
             }

@@ -28,7 +28,7 @@ mod untrusted_path;
 pub use caller::Caller;
 pub use deployment::{Deployment, HostEvent, MemberAnswer, NotUp};
 pub use deployment_spec::DeploymentSpec;
-pub use error::Error;
+pub use error::{Error, UNKNOWN_NAME};
 pub use hooks::{Hook, OutputStream};
 pub use placement::ClientPlacement;
 pub use readiness::UrlParts;

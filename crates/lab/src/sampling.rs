@@ -27,7 +27,6 @@ use runner::top_of;
 
 use crate::Error;
 use crate::host::HostKind;
-use crate::readiness::UrlParts;
 use crate::scrape::Endpoint;
 use crate::session::RunnerSession;
 

@@ -57,6 +57,15 @@ impl ClientAnswer {
     }
 }
 
+/// What went over the connection for a call.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ExchangedBytes {
+    /// The request.
+    pub sent: Vec<u8>,
+    /// What came, whether or not it is an answer.
+    pub received: Vec<u8>,
+}
+
 /// A connection to a service.
 pub struct Client(Box<dyn ProtocolClient>);
 
@@ -64,6 +73,9 @@ pub struct Client(Box<dyn ProtocolClient>);
 pub trait ProtocolClient: Send {
     /// Sends a call and waits for its answer; connects first if the last call lost the connection.
     fn call(&mut self, operation: &str, with: &BTreeMap<String, String>) -> Result<ClientAnswer, CallError>;
+
+    /// What went over the connection for the last call.
+    fn exchanged(&self) -> &ExchangedBytes;
 }
 
 /// A client's conversation, or why there is none.
@@ -100,6 +112,12 @@ impl Client {
     pub fn call(&mut self, operation: &str, with: &BTreeMap<String, String>) -> Result<ClientAnswer, CallError> {
         self.0.call(operation, with)
     }
+
+    /// What went over the connection for the last call, in the clear.
+    #[must_use]
+    pub fn exchanged(&self) -> &ExchangedBytes {
+        self.0.exchanged()
+    }
 }
 
 impl std::fmt::Debug for Client {
@@ -124,6 +142,7 @@ pub fn connect<P: Protocol>(service: &str, trust: &TlsTrust, timeout: Duration) 
         decoder: P::Decoder::default(),
         memory: P::Memory::default(),
         last_id: 0,
+        exchanged: ExchangedBytes::default(),
     };
     talk.pipe = Some(talk.open()?);
     Ok(Box::new(talk))
@@ -137,6 +156,7 @@ struct ClientExchange<P: Protocol> {
     decoder: P::Decoder,
     memory: P::Memory,
     last_id: u32,
+    exchanged: ExchangedBytes,
 }
 
 impl<P: Protocol> ProtocolClient for ClientExchange<P> {
@@ -163,6 +183,10 @@ impl<P: Protocol> ProtocolClient for ClientExchange<P> {
         });
         P::rest(&mut self.decoder, &mut self.memory);
         answer
+    }
+
+    fn exchanged(&self) -> &ExchangedBytes {
+        &self.exchanged
     }
 }
 
@@ -250,12 +274,15 @@ impl<P: Protocol> ClientExchange<P> {
         bytes: &[u8],
     ) -> Result<(Vec<u8>, Whole), CallError> {
         let deadline = Instant::now() + self.timeout;
+        self.exchanged = ExchangedBytes { sent: bytes.to_vec(), received: Vec::new() };
         pipe.send(bytes, deadline).map_err(|error| self.lost(&error))?;
         let asked = RequestContext { request, id: self.last_id };
         let mut input = Vec::new();
         let mut buffer = vec![0; BUFFER];
         loop {
+            let before = input.len();
             let ended = pipe.receive(&mut buffer, &mut input, deadline).map_err(|error| self.lost(&error))?;
+            self.exchanged.received.extend_from_slice(&input[before..]);
             match P::decode(&asked, &mut self.decoder, &mut self.memory, &input, ended) {
                 Progress::Answer(answer) => return Ok((input, answer)),
                 Progress::Bad(_) => return Err(CallError::BadAnswer),

@@ -139,6 +139,11 @@ pub trait Protocol: Sized + Send + Sync + 'static {
         None
     }
 
+    /// The number of an answer's status, where the protocol has such.
+    fn status_code(_decoder: &Self::Decoder) -> Option<u16> {
+        None
+    }
+
     /// The word for the answer's status: `ok`, `not_found`, `200`.
     fn status<'a>(decoder: &'a Self::Decoder, input: &'a [u8], scratch: &'a mut Vec<u8>) -> &'a [u8];
 }
@@ -254,6 +259,8 @@ pub struct Refusal {
 pub enum AttemptCause {
     /// Answered as it should be.
     Ok,
+    /// The same, with another status than 200.
+    OkStatus(u16),
     /// Answered, and contradicted an expectation.
     Wrong,
     /// Not answered in time.
@@ -327,6 +334,7 @@ impl AttemptCause {
             Self::BadAnswer => "bad answer",
             Self::TooLong => "answer too long",
             Self::TooLarge => "answer too large",
+            Self::OkStatus(status) => return format!("ok {status}"),
             Self::Redirect(status) => return format!("redirect {status}"),
             Self::Answer(number) => {
                 let name = refusals.get(usize::from(number)).map_or("?", |refusal| refusal.name);
@@ -495,6 +503,7 @@ pub(crate) mod tests {
             (AttemptCause::Answer(1), "answer: unavailable"),
             (AttemptCause::Answer(2), "answer: busy"),
             (AttemptCause::Status(503), "status 503"),
+            (AttemptCause::OkStatus(201), "ok 201"),
             (AttemptCause::BadAnswer, "bad answer"),
         ] {
             assert_eq!(cause.text(refusals), text);

@@ -83,8 +83,7 @@ fn roots_of_this_machine() -> Result<RootCertStore, String> {
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     if roots.is_empty() {
         return Err(
-            "this machine trusts nobody: install its CA certificates (ca-certificates), or name a file with `tls.ca`"
-                .to_owned(),
+            "no system CA certificates found: install them (ca-certificates), or name a file with `tls.ca`".to_owned()
         );
     }
     Ok(roots)
@@ -164,7 +163,7 @@ impl TlsSession {
 
     /// Why the peer's certificate was refused, in words, where it was.
     pub fn refused(&self) -> Option<String> {
-        self.refused.as_ref().map(ToString::to_string)
+        self.refused.as_ref().map(why_refused)
     }
 
     /// Some of what the bytes that came mean; 0 if the peer has ended the session, and `None` if there is nothing (more) to read now.
@@ -191,6 +190,46 @@ impl TlsSession {
     pub fn write_to(&mut self, out: &mut dyn Write) -> io::Result<usize> {
         self.connection.write_tls(out)
     }
+}
+
+/// Why a certificate is refused, and what to look at.
+fn why_refused(error: &Error) -> String {
+    use CertificateError as C;
+    let days = |from: &UnixTime, to: &UnixTime| to.as_secs().saturating_sub(from.as_secs()) / 86_400;
+    match error {
+        Error::InvalidCertificate(C::Expired) => "it has expired".to_owned(),
+        Error::InvalidCertificate(C::ExpiredContext { time, not_after }) => {
+            format!("it expired {} days ago", days(not_after, time))
+        }
+        Error::InvalidCertificate(C::NotValidYet) => "it is not valid yet; is this machine's clock right?".to_owned(),
+        Error::InvalidCertificate(C::NotValidYetContext { time, not_before }) => {
+            format!("it will be valid in {} days; is this machine's clock right?", days(time, not_before))
+        }
+        Error::InvalidCertificate(C::UnknownIssuer) => {
+            "its issuer is unknown: it is self-signed, or signed by a CA that is not trusted here, or the server does not send the \
+             certificates in between"
+                .to_owned()
+        }
+        Error::InvalidCertificate(C::BadSignature) => {
+            "it is signed by another CA than the trusted one of the same name".to_owned()
+        }
+        Error::InvalidCertificate(C::NotValidForName) => "it is for another name".to_owned(),
+        Error::InvalidCertificate(C::NotValidForNameContext { expected, presented }) => {
+            let names: Vec<&str> = presented.iter().map(|name| bare(name)).collect();
+            let names = if names.is_empty() { "no name at all".to_owned() } else { names.join(", ") };
+            format!("it is for {names}, and not for {}", expected.to_str())
+        }
+        error if is_an_authoritys(error) => {
+            "it is a CA certificate (CA:TRUE) that is used as the server's: name that very certificate as the CA".to_owned()
+        }
+        error => error.to_string(),
+    }
+}
+
+/// `example.org` of `DnsName("example.org")`.
+fn bare(name: &str) -> &str {
+    let inside = name.split_once('(').and_then(|(_, rest)| rest.strip_suffix(')')).unwrap_or(name);
+    inside.trim_matches('"')
 }
 
 /// What an error is to an attempt. As long as the two have not agreed, no request was sent.
@@ -371,6 +410,27 @@ mod tests {
         let tls = plan::Tls { insecure: true, server_name: Some("a b".into()), ca: None };
         let error = TlsPeers::of(&TlsTrust { tls, files: PathBuf::new() }, &[], &[Some("host")]).unwrap_err();
         assert!(error.contains("`a b`"), "{error}");
+    }
+
+    #[test]
+    fn it_is_said_why_a_certificate_is_refused() {
+        use CertificateError as C;
+        let at = |days: u64| UnixTime::since_unix_epoch(std::time::Duration::from_secs(days * 86_400));
+        let name = ServerName::try_from("shop.example").unwrap();
+        for (why, words) in [
+            (C::ExpiredContext { time: at(40), not_after: at(10) }, "expired 30 days ago"),
+            (C::NotValidYetContext { time: at(1), not_before: at(3) }, "valid in 2 days"),
+            (C::UnknownIssuer, "self-signed"),
+            (
+                C::NotValidForNameContext { expected: name, presented: vec!["DnsName(\"a.example\")".into()] },
+                "it is for a.example, and not for shop.example",
+            ),
+            (C::BadSignature, "another CA"),
+            (C::Revoked, "Revoked"),
+        ] {
+            let told = why_refused(&Error::InvalidCertificate(why));
+            assert!(told.contains(words), "{told}");
+        }
     }
 
     #[test]

@@ -15,6 +15,7 @@ const EXIT_CODES: &str = "Exit codes:
   4    the target failed to start
   5    a requirement was violated
   6    the result is void
+  7    the gate of `compare` is inconclusive
   130  interrupted (Ctrl-C, SIGTERM, SIGHUP, or its output is closed); the records are
        kept, and a partial report is written";
 
@@ -27,7 +28,9 @@ A folder of run folders is one side: its runs are repeats. Runs of two sides tha
 turn (base, candidate, base, candidate, …) are compared in pairs, so that what drifts on the
 machine falls out. docs/compare.md tells how to read the outcome.
 
-Exit codes: 0 done, 2 bad arguments, 5 the gate fails, 6 a side is void.";
+Exit codes: 0 done, 2 bad arguments, 5 the gate fails, 6 a side is void, 7 the gate is inconclusive:
+neither a regression nor its absence is shown. --metric names the figures that matter, and fewer
+figures need fewer repeats.";
 
 /// Finds how much load a clustered service safely carries, and what happens when part of it sinks.
 #[derive(Debug, Parser)]
@@ -106,6 +109,8 @@ pub struct Run {
     /// Resume an interrupted run: play its remaining trials
     #[arg(long, value_name = "DIR", conflicts_with_all = ["file", "sets"])]
     pub resume: Option<PathBuf>,
+    #[command(flatten)]
+    pub written: WrittenSummaries,
     /// Print analysis.json instead of the summary
     #[arg(long)]
     pub json: bool,
@@ -118,6 +123,17 @@ pub struct Run {
     /// Exit 0 even if the result is void; the verdict stays
     #[arg(long)]
     pub accept: bool,
+}
+
+/// Files for a build server and for a pull request.
+#[derive(Debug, Clone, Args)]
+pub struct WrittenSummaries {
+    /// Write JUnit XML into this file
+    #[arg(long, value_name = "FILE")]
+    pub junit: Option<PathBuf>,
+    /// Write a short Markdown summary into this file
+    #[arg(long, value_name = "FILE")]
+    pub markdown: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -136,6 +152,8 @@ pub struct Check {
 pub struct OneRun {
     /// A run folder
     pub folder: PathBuf,
+    #[command(flatten)]
+    pub written: WrittenSummaries,
     /// Print analysis.json instead of the summary
     #[arg(long)]
     pub json: bool,
@@ -146,24 +164,24 @@ pub struct Compare {
     /// Run folders, or folders that hold several; the first is the baseline. Of one alone, the variants are compared
     #[arg(required = true, value_name = "DIR")]
     pub folders: Vec<PathBuf>,
-    /// Exit 5 if a figure is significantly worse than the baseline's and by at least so much, such as 5%
+    /// Exit 5 if a figure is significantly worse than the baseline's and by at least so much, such as 5%; exit 7 if that is
+    /// neither shown nor excluded
     #[arg(long, value_name = "PERCENT", allow_hyphen_values = true)]
     pub gate: Option<String>,
     /// Compare this figure, such as latency_us.p99, instead of the usual ones; may be repeated
     #[arg(long = "metric", value_name = "PATH")]
     pub metrics: Vec<String>,
-    /// Write JUnit XML into this file
-    #[arg(long, value_name = "FILE")]
-    pub junit: Option<PathBuf>,
-    /// Write a short Markdown summary into this file
-    #[arg(long, value_name = "FILE")]
-    pub markdown: Option<PathBuf>,
+    #[command(flatten)]
+    pub written: WrittenSummaries,
     /// Print the comparisons as JSON instead of the table
     #[arg(long)]
     pub json: bool,
     /// Do not exit 6 where a side is void; its void trials stay left out
     #[arg(long)]
     pub accept: bool,
+    /// Do not exit 7 where the gate is inconclusive
+    #[arg(long, requires = "gate")]
+    pub allow_inconclusive: bool,
 }
 
 #[derive(Debug, Args)]
@@ -344,6 +362,8 @@ pub struct Runner {
 pub const EXAMPLES: &str = "Examples:
   plimsoll hit http://localhost:8080/
   plimsoll hit http://localhost:8080/ -c 256 -t 30s
+  plimsoll hit http://localhost:8080/ -n 10000
+  plimsoll hit http://localhost:8080/ --debug
   plimsoll hit http://localhost:8080/ --rate 2000 --report page.html
   plimsoll hit http://localhost:8080/items -d @item.json -H 'Content-Type: application/json' --expect status=201
   plimsoll hit https://localhost:8443/items --cacert ca.pem --expect body/items/0/id=7
@@ -365,25 +385,20 @@ pub struct Hit {
         visible_alias = "connections",
         value_name = "N",
         default_value_t = 64,
-        value_parser = clap::value_parser!(u32).range(1..)
+        value_parser = agents
     )]
     pub agents: u32,
     /// Duration of the load, such as 500ms, 10s or 2m [default: 10s]
     #[arg(short, long, value_name = "DURATION")]
     pub time: Option<String>,
     /// Requests per second in total, whether or not answers come (open loop); without it agents wait for answers
-    #[arg(short, long, value_name = "N")]
+    #[arg(short, long, value_name = "N", value_parser = in_thousands)]
     pub rate: Option<f64>,
     /// With --rate: at random times (a Poisson process), as from many independent users
     #[arg(long)]
     pub poisson: bool,
-    /// Total number of requests, instead of --time; needs --rate
-    #[arg(
-        short = 'n',
-        long,
-        value_name = "N",
-        value_parser = clap::value_parser!(u64).range(1..)
-    )]
+    /// Total number of requests, such as 10000 or 10k; --time still bounds the load, which may take 10 minutes without it
+    #[arg(short = 'n', long, value_name = "N", value_parser = count)]
     pub requests: Option<u64>,
     /// HTTP method; without it GET, or POST where there is a body
     #[arg(short, long, value_name = "METHOD")]
@@ -430,6 +445,9 @@ pub struct Hit {
     /// Replace placeholders in URL, headers, body and expectations, such as {seq} or {env:TOKEN}
     #[arg(long)]
     pub templates: bool,
+    /// Send one request, print it with its answer, and exit
+    #[arg(long, conflicts_with_all = ["print", "templates", "report", "out", "json"])]
+    pub debug: bool,
     /// Print the same load as an experiment file, and exit
     #[arg(long)]
     pub print: bool,
@@ -448,4 +466,25 @@ pub struct Hit {
     /// Exit 0 even if the result is void; the verdict stays
     #[arg(long)]
     pub accept: bool,
+}
+
+/// A number, or one in thousands or millions: `10k`, `1.5M`.
+fn in_thousands(text: &str) -> Result<f64, String> {
+    let (number, factor) = match (text.strip_suffix('k'), text.strip_suffix('M')) {
+        (Some(number), _) => (number, 1e3),
+        (_, Some(number)) => (number, 1e6),
+        _ => (text, 1.0),
+    };
+    number.parse().map(|number: f64| number * factor).map_err(|_| "not a number, such as 500 or 10k".to_owned())
+}
+
+/// A whole number from 1 on, of which there may be thousands.
+fn count(text: &str) -> Result<u64, String> {
+    let number = in_thousands(text)?;
+    let is_count = number >= 1.0 && number.fract() == 0.0 && number <= 1e15;
+    if is_count { Ok(number as u64) } else { Err("not a whole number from 1 on".to_owned()) }
+}
+
+fn agents(text: &str) -> Result<u32, String> {
+    count(text).and_then(|agents| u32::try_from(agents).map_err(|_| "too many".to_owned()))
 }

@@ -19,6 +19,8 @@ pub enum Exit {
     Void,
     /// A requirement or a gate was violated.
     Violated,
+    /// A gate could not be decided.
+    Inconclusive,
 }
 
 /// Why a command failed.
@@ -33,6 +35,14 @@ pub enum Failure {
         /// What is wrong.
         what: String,
         /// What to do.
+        remedy: String,
+    },
+    /// A target that did not answer a single request.
+    #[error("{what}\n  {remedy}")]
+    Unanswered {
+        /// Who, and why.
+        what: String,
+        /// What to look at.
         remedy: String,
     },
     /// A run that could not be played to its end.
@@ -69,6 +79,7 @@ impl Failure {
     pub fn code(&self) -> u8 {
         match self {
             Self::Problems(_) | Self::Bad { .. } => 2,
+            Self::Unanswered { .. } => 4,
             Self::Conduct(error) => conduct_code(error),
             Self::Lab(error) => lab_code(error),
             Self::Analysis(
@@ -159,6 +170,7 @@ pub fn code(done: Result<Exit, Failure>) -> ExitCode {
         Ok(Exit::Well) => ExitCode::SUCCESS,
         Ok(Exit::Violated) => ExitCode::from(5),
         Ok(Exit::Void) => ExitCode::from(6),
+        Ok(Exit::Inconclusive) => ExitCode::from(7),
         Ok(Exit::Interrupted) => ExitCode::from(130),
         Err(failure @ Failure::Problems(_)) => {
             output::say_text(&failure.to_string());

@@ -4,6 +4,7 @@ mod catalog;
 mod cli;
 mod commands;
 mod exit;
+mod live_stats;
 mod output;
 mod placement_text;
 mod progress;
@@ -20,7 +21,15 @@ fn main() -> ExitCode {
 }
 
 fn play() -> ExitCode {
-    let done = match Cli::parse().command {
+    let words: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+    let asked = match Cli::try_parse() {
+        Ok(asked) => asked,
+        Err(error) => match commands::hit::said_of_options(&error, &words) {
+            Some(said) => return exit::code(Err(exit::Failure::Problems(format!("plimsoll: {said}\n")))),
+            None => error.exit(),
+        },
+    };
+    let done = match asked.command {
         Command::Hit(arguments) => commands::hit::run(&arguments),
         Command::Run(arguments) => commands::run::run(&arguments),
         Command::Check(arguments) => commands::experiments::check(&arguments),

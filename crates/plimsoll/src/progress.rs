@@ -2,13 +2,16 @@
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
+use std::time::Instant;
 
 use conduct::{Observer, ProgressEvent, SecondTotals};
 use experiment::plan::Trial;
 use indicatif::{ProgressBar, ProgressStyle};
 use record::events::{Ending, Phase, What};
 use record::results::SearchStep;
+use text::numbers;
 
+use crate::live_stats::LiveStats;
 use crate::output;
 
 /// The audience for this stderr.
@@ -34,6 +37,7 @@ impl Observer for Plain {
     fn tell(&mut self, news: &ProgressEvent<'_>) {
         if let ProgressEvent::Second(second) = news {
             self.now.add(second);
+            self.teller.line(news);
             if second.at_s - self.told_s >= Self::EVERY_S {
                 output::say(&format!("  {:>6.0} s  {}", second.at_s, self.now.words()));
                 self.told_s = second.at_s;
@@ -71,6 +75,7 @@ impl Observer for Live {
     fn tell(&mut self, news: &ProgressEvent<'_>) {
         match news {
             ProgressEvent::Second(second) => {
+                self.teller.line(news);
                 let mut tally = ProgressTotals::default();
                 tally.add(second);
                 self.bar.set_length(whole(second.of_s));
@@ -141,14 +146,30 @@ struct ProgressPrinter {
     quoted: BTreeSet<(String, String)>,
     /// Whether what happens to a host is a fault's doing: neither the start nor the end of the trial.
     is_loading: bool,
+    /// What the trial has done.
+    so_far: LiveStats,
+    /// When the first trial of this start began, how many are done since, and how many follow this one, if that is known.
+    begun: Option<Instant>,
+    done: usize,
+    left: Option<usize>,
 }
 
 impl ProgressPrinter {
     /// The line for what happened, if it deserves one.
     fn line(&mut self, news: &ProgressEvent<'_>) -> Option<String> {
         match news {
+            ProgressEvent::Second(second) => {
+                self.so_far.add(second);
+                None
+            }
             ProgressEvent::TrialBegins { trial, number, of } => {
-                *self = Self { of_hosts: trial.lab.hosts.len(), ..Self::default() };
+                *self = Self {
+                    of_hosts: trial.lab.hosts.len(),
+                    begun: self.begun.or_else(|| Some(Instant::now())),
+                    done: self.done,
+                    left: of.map(|of| of.saturating_sub(*number)),
+                    ..Self::default()
+                };
                 Some(heading(trial, *number, *of))
             }
             ProgressEvent::NotPlayed { trial, number, of, stop } => {
@@ -163,10 +184,31 @@ impl ProgressPrinter {
                 let words = self.host(what).or_else(|| self.said(what)).or_else(|| happening(what))?;
                 Some(at_s.map_or_else(|| format!("            {words}"), |at_s| format!("  {at_s:>6.1} s  {words}")))
             }
-            ProgressEvent::TrialEnds { how: Ending::Done, .. } | ProgressEvent::Second(_) => None,
+            ProgressEvent::TrialEnds { how: Ending::Done, .. } => {
+                self.done += 1;
+                self.finished()
+            }
             ProgressEvent::Answered { trial, step } => Some(answered(trial, step)),
             ProgressEvent::TrialEnds { reason, .. } => reason.map(|reason| format!("            {reason}")),
         }
+    }
+
+    /// What a trial came to, and how long the others will take if they take as long.
+    fn finished(&self) -> Option<String> {
+        let [_, per_s] = self.so_far.rates();
+        if self.so_far.ok + self.so_far.not_ok() == 0 {
+            return None;
+        }
+        let not_ok = match self.so_far.not_ok() {
+            0 => String::new(),
+            some => format!(", {} not ok", numbers::count(some)),
+        };
+        let each_s = self.begun.map(|begun| begun.elapsed().as_secs_f64() / self.done.max(1) as f64);
+        let left = self.left.filter(|left| *left > 0).zip(each_s);
+        let left = left.map_or_else(String::new, |(left, each_s)| {
+            format!("; about {} left", numbers::seconds((left as f64 * each_s).max(1.0).round()))
+        });
+        Some(format!("            {} ok{not_ok}   {}{left}", numbers::rate(per_s), self.so_far.quantiles()))
     }
 
     /// What happens to hosts: first that all of a lab are there, later each by itself, until they are taken down.
@@ -224,7 +266,7 @@ fn answered(trial: &Trial, step: &SearchStep) -> String {
     let says = match step.held {
         Some(true) => "held".to_owned(),
         Some(false) => format!("broke: {}", step.broke.join("; ")),
-        None => format!("says nothing: {}", step.broke.join("; ")),
+        None => format!("inconclusive: {}", step.broke.join("; ")),
     };
     format!("            {what} {}: {says}", step.value)
 }

@@ -38,7 +38,7 @@ fn listen(interrupts: Arc<Interrupts>) -> std::io::Result<()> {
                 continue;
             }
             match interrupts.ask() {
-                1 => output::say("\nplimsoll: ending in good order; once more to end at once"),
+                1 => output::say("\nplimsoll: stopping gracefully; press Ctrl-C again to abort"),
                 2 => output::say("\nplimsoll: ending at once"),
                 asked if asked >= PATIENCE => leave(),
                 _ => {}

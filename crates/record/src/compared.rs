@@ -71,17 +71,20 @@ pub struct GatedComparison {
     pub worse_pct: Option<f64>,
     /// What the gate makes of it; null without one.
     pub gate: Option<Gated>,
+    /// Where the gate cannot tell: repeats of each side with which nine of ten such comparisons would show a change as large as the
+    /// gate, if they go on to differ as much as these did; null if that is not known, or more than 1,000.
+    pub repeats_needed: Option<u32>,
 }
 
 /// What a gate makes of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Gated {
-    /// Not shown to be worse by so much, and it would have been.
+    /// A change for the worse as large as the gate is excluded: the corrected interval ends below it.
     Passes,
     /// Significantly worse, by at least so much.
     Fails,
-    /// Not shown to be worse; but one as large as the gate might not have been, either.
+    /// Inconclusive: neither of the two is shown.
     CannotTell,
 }
 

@@ -193,6 +193,8 @@ pub struct Throughput {
     pub cycles_per_s: Option<f64>,
     /// `ok` operations per second before the first fault, after warm-up; null without a fault.
     pub before_first_fault_per_s: Option<f64>,
+    /// Bytes of answers per second, headers included and by TLS decrypted.
+    pub received_bytes_per_s: Option<f64>,
 }
 
 /// Counts of operations by outcome.
@@ -815,7 +817,7 @@ pub struct Claim {
 pub struct Requirement {
     /// The metric.
     pub metric: String,
-    /// What was asked, in words: `below 2`.
+    /// What was asked, in words: `below 50 ms`.
     pub asked: String,
     /// Its worst value over the matching trials.
     pub value: Option<f64>,
@@ -981,10 +983,15 @@ pub struct Comparison {
     pub ratio: Option<f64>,
     /// 95 % interval of the ratio; null with too few trials.
     pub ci95: Option<[f64; 2]>,
+    /// The same at the level at which the difference is tested, which is corrected for all comparisons made together: 1 is outside of
+    /// it exactly where the difference is significant.
+    pub ci95_adjusted: Option<[f64; 2]>,
     /// b − a, for figures that can be 0.
     pub difference: Option<f64>,
     /// 95 % interval of the difference; null with too few trials, or where nothing spreads.
     pub difference_ci95: Option<[f64; 2]>,
+    /// The same at the level at which the difference is tested; see `ci95_adjusted`.
+    pub difference_ci95_adjusted: Option<[f64; 2]>,
     /// Chance of so large a difference if there is none; null with too few trials.
     pub p: Option<f64>,
     /// The same, corrected for all comparisons of this kind in the run.

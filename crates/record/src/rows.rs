@@ -176,6 +176,8 @@ pub struct GeneratorSecond {
     pub dropped: u64,
     /// Operations that were intended to start in the interval, whether they could or not; empty where an older version wrote.
     pub due: Option<u64>,
+    /// Bytes of answers, headers included and by TLS decrypted; empty where an older version wrote.
+    pub received_bytes: Option<u64>,
 }
 
 /// `agents.csv`: an agent that began to work, as it was when the load had ended.
@@ -197,11 +199,17 @@ pub struct Attempts {
     pub at_s: f64,
     /// Name of the operation.
     pub operation: String,
-    /// `ok`, `wrong`, `timeout`, or the cause of the failure: `connect refused`, `connection reset`,
+    /// `ok`, also `ok 201` or `redirect 301` for an HTTP status other than 200, `wrong`, `timeout`, or the cause of the failure: `connect refused`, `connection reset`,
     /// `connection closed`, `answer: unavailable`, `status 503`, `bad answer`, …
     pub result: String,
     /// How many.
     pub count: u64,
+}
+
+/// Whether a result of an attempt is that of an operation that ended `ok`.
+#[must_use]
+pub fn is_ok(result: &str) -> bool {
+    result == "ok" || ["ok ", "redirect "].iter().any(|start| result.starts_with(start))
 }
 
 /// `outcomes.csv`: what ended in a slot of a few milliseconds. Slots in which nothing ended have no row.

@@ -41,17 +41,16 @@ pub struct TrialView<'a> {
 }
 
 /// In page order.
-pub const CHARTS: &[TrialChart] =
-    &[
-        outcomes::draw,
-        members::draw,
-        zoom::draw,
-        latency::draw,
-        hosts::lanes,
-        hosts::each,
-        metrics::draw,
-        generator::draw,
-    ];
+pub const CHARTS: &[TrialChart] = &[
+    outcomes::draw,
+    members::draw,
+    zoom::draw,
+    latency::draw,
+    hosts::lanes,
+    hosts::each,
+    metrics::draw,
+    generator::draw,
+];
 
 /// Charts of a trial, in the order of the list.
 pub fn of_trial(kinds: &[TrialChart], view: &TrialView) -> Vec<Chart> {

@@ -22,7 +22,7 @@ fn outcome(compared: &Compared) -> String {
         compared.comparisons.iter().filter(one).count()
     };
     let found = match (count(true), count(false)) {
-        (0, 0) => format!("no difference shown in {all}"),
+        (0, 0) => format!("no significant difference in {all}"),
         (better, 0) => format!("better in {better} of {all}, worse in none"),
         (0, worse) => format!("worse in {worse} of {all}, better in none"),
         (better, worse) => format!("better in {better} and worse in {worse} of {all}"),
@@ -30,12 +30,14 @@ fn outcome(compared: &Compared) -> String {
     match compared.gate_pct {
         None => format!("{found}."),
         Some(gate) => {
-            let (gate, failed) = (numbers::percent(gate), compared.gated(Gated::Fails).count());
-            match failed {
-                0 => format!("The gate of {gate} holds: {found}."),
-                1 => format!("The gate of {gate} fails for one figure: {found}."),
-                failed => format!("The gate of {gate} fails for {failed} figures: {found}."),
-            }
+            let counts = [Gated::Fails, Gated::CannotTell].map(|gated| compared.gated(gated).count());
+            let figures = |count: usize| if count == 1 { "one figure".to_owned() } else { format!("{count} figures") };
+            let outcome = match counts {
+                [0, 0] => "holds".to_owned(),
+                [0, unsure] => format!("is inconclusive for {}", figures(unsure)),
+                [failed, _] => format!("fails for {}", figures(failed)),
+            };
+            format!("The gate of {} {outcome}: {found}.", numbers::percent(gate))
         }
     }
 }
@@ -55,7 +57,17 @@ fn finding(judged: &GatedComparison) -> String {
         small if small.starts_with('<') => format!(", p {small}"),
         p => format!(", p = {p}"),
     });
-    format!("{} → {}: {}{chance}", write(one.a_value), write(one.b_value), differing::verdict(one).0.replace('`', ""))
+    let verdict = differing::verdict(one).0.replace('`', "");
+    format!("{} → {}: {verdict}{chance}{}", write(one.a_value), write(one.b_value), undecided(judged))
+}
+
+/// What a gate that cannot tell needs; empty of any other.
+fn undecided(judged: &GatedComparison) -> String {
+    match (judged.gate, judged.repeats_needed) {
+        (Some(Gated::CannotTell), Some(repeats)) => format!("; inconclusive, {repeats} repeats would decide"),
+        (Some(Gated::CannotTell), None) => "; inconclusive".to_owned(),
+        _ => String::new(),
+    }
 }
 
 /// Columns of the terminal that are used at most.
@@ -175,7 +187,10 @@ fn row(judged: &GatedComparison, several: bool) -> String {
     let estimate = if interval.is_empty() { estimate } else { format!("{estimate} ({interval})") };
     let of = if several { format!("{} against {}: ", one.b, one.a) } else { String::new() };
     let verdict = differing::verdict(one).0.replace('`', "");
-    let verdict = if judged.gate == Some(Gated::Fails) { format!("**{verdict}**") } else { verdict };
+    let verdict = match judged.gate {
+        Some(Gated::Fails) => format!("**{verdict}**"),
+        _ => verdict + &undecided(judged),
+    };
     let cells = [format!("{of}{}", name(judged)), write(one.a_value), write(one.b_value), estimate];
     format!("| {} | {} |\n", cells.map(|cell| cell_escaped(&cell)).join(" | "), verdict.replace('|', "\\|"))
 }
@@ -201,7 +216,7 @@ fn surroundings_listed(compared: &Compared) -> String {
 }
 
 /// Text that Markdown leaves alone, on one line.
-fn cell_escaped(text: &str) -> String {
+pub(crate) fn cell_escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
         match character {
@@ -213,7 +228,7 @@ fn cell_escaped(text: &str) -> String {
     escaped
 }
 
-/// All of it. A comparison that fails the gate is a failure, one that could not be made is skipped.
+/// All of it. A comparison that fails the gate is a failure, one that could not be made or decided is skipped.
 #[must_use]
 pub fn junit(compared: &Compared) -> String {
     let mut names: Vec<(&str, &str)> = Vec::new();
@@ -260,7 +275,7 @@ fn suite(compared: &Compared, a: &str, b: &str) -> String {
 
 /// Whether nothing can be said of it.
 fn is_skipped(judged: &GatedComparison) -> bool {
-    judged.comparison.p.is_none()
+    judged.comparison.p.is_none() || judged.gate == Some(Gated::CannotTell)
 }
 
 fn case(judged: &GatedComparison, suite: &str) -> String {
@@ -276,7 +291,7 @@ fn case(judged: &GatedComparison, suite: &str) -> String {
 }
 
 /// Text as content or attribute of XML 1.0, without the characters that it does not allow.
-fn xml_escaped(text: &str) -> String {
+pub(crate) fn xml_escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
         match character {
@@ -293,7 +308,7 @@ fn xml_escaped(text: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use record::compared::Surrounding;
 
     use super::*;
@@ -317,8 +332,8 @@ mod tests {
                 better: p.is_some_and(|p| p < 0.05).then(|| "runs/base".into()),
                 ..Comparison::default()
             },
-            worse_pct: None,
             gate: Some(gate),
+            ..GatedComparison::default()
         };
         let side =
             |name: &str| Side { name: name.into(), title: "A <title>".into(), runs: 1, trials: 6, ..Side::default() };
@@ -343,7 +358,7 @@ mod tests {
     }
 
     /// Checks that tags are balanced and quotes closed, and gives the names of all elements.
-    fn well_formed(xml: &str) -> Vec<String> {
+    pub(crate) fn well_formed(xml: &str) -> Vec<String> {
         let (mut open, mut seen) = (Vec::new(), Vec::new());
         let mut rest = xml.strip_prefix("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n").expect("a declaration");
         while let Some(at) = rest.find('<') {
@@ -430,6 +445,15 @@ mod tests {
         );
         compared.gate_pct = None;
         compared.comparisons.remove(0);
-        assert_eq!(outcome(&compared), "no difference shown in 2 comparisons.");
+        assert_eq!(outcome(&compared), "no significant difference in 2 comparisons.");
+        compared.gate_pct = Some(5.0);
+        assert_eq!(
+            outcome(&compared),
+            "The gate of 5 % is inconclusive for one figure: no significant difference in 2 comparisons."
+        );
+        compared.comparisons[1].repeats_needed = Some(14);
+        let text = markdown(&compared);
+        assert!(text.contains("not tested: set repeat = 3; inconclusive, 14 repeats would decide |"), "{text}");
+        assert!(junit(&compared).contains("tests=\"2\" failures=\"0\" errors=\"0\" skipped=\"1\""));
     }
 }

@@ -9,6 +9,7 @@ mod example;
 mod page;
 mod run_charts;
 mod series;
+pub mod summaries;
 mod sweep_charts;
 mod tables;
 pub mod words;

@@ -3,6 +3,8 @@
 //! A long trial is not held as it was recorded: of each second's latencies only quantiles are kept, and of samples the least and the most
 //! in each stretch of time, so that what lasted a second is still seen in a night.
 
+use std::collections::BTreeMap;
+
 use analysis::{LatencySecond, LatencySeries};
 use record::events::{Event, What};
 use record::folder::TrialFolder;

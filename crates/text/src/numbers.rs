@@ -187,54 +187,104 @@ pub fn interval(ends: Option<[f64; 2]>, write: impl Fn(f64) -> String) -> Option
     (low != high).then(|| from_to(&low, &high))
 }
 
-/// A metric's value by the unit that ends its path (`latency_us.p99`, `rss_bytes`, `failed_pct`, `cost.watts`, …).
+/// What the value of a metric counts: the unit that ends its path (`latency_us.p99`, `rss_bytes`, `failed_pct`, `cost.watts`, …).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FigureUnit {
+    /// Bytes.
+    Bytes,
+    /// Bytes per second.
+    BytesPerSecond,
+    /// Whatever has no unit: counts, exact as far as they are whole.
+    Count,
+    /// Joules.
+    Joules,
+    /// Microseconds.
+    Micros,
+    /// Milliseconds.
+    Millis,
+    /// Something per second.
+    PerSecond,
+    /// Percent.
+    Percent,
+    /// What a function makes of other figures.
+    Ratio,
+    /// Seconds.
+    Seconds,
+    /// Watts.
+    Watts,
+}
+
+impl FigureUnit {
+    /// That of a metric: a path, or a function.
+    #[must_use]
+    pub fn of(metric: &str) -> Self {
+        let words: Vec<&str> = metric.split(['.', '(', ')', ',', ' ']).collect();
+        let ends = |unit: &str| words.iter().any(|word| word.ends_with(unit));
+        if metric.contains('(') && !metric.starts_with("peak(") {
+            Self::Ratio
+        } else if let ["metrics", name, .., figure] = words[..] {
+            Self::of_target(name, figure)
+        } else if words.last() == Some(&"count") {
+            Self::Count
+        } else if ends("bytes_per_s") {
+            Self::BytesPerSecond
+        } else if ends("_per_s") || metric.starts_with("peak(") {
+            Self::PerSecond
+        } else if ends("_us") || metric.contains("_us_") || words.contains(&"by_outcome") {
+            Self::Micros
+        } else if ends("_bytes") {
+            Self::Bytes
+        } else if ends("_pct") {
+            Self::Percent
+        } else if ends("joules_per_cycle") {
+            Self::Joules
+        } else if ends("watts") {
+            Self::Watts
+        } else if ends("_s") {
+            Self::Seconds
+        } else {
+            Self::Count
+        }
+    }
+
+    /// That of a figure that a target tells of itself, which ends its name: `heap_bytes`, `gc_seconds_total`.
+    fn of_target(name: &str, figure: &str) -> Self {
+        let unit = name.strip_suffix("_total").unwrap_or(name).rsplit('_').next().unwrap_or_default();
+        match (unit, figure) {
+            ("bytes", "per_s") => Self::BytesPerSecond,
+            (_, "per_s") => Self::PerSecond,
+            ("bytes", _) => Self::Bytes,
+            ("seconds" | "s", _) => Self::Seconds,
+            ("ms", _) => Self::Millis,
+            ("us", _) => Self::Micros,
+            ("pct" | "percent", _) => Self::Percent,
+            _ => Self::Count,
+        }
+    }
+
+    /// A value with its unit.
+    #[must_use]
+    pub fn write(self, value: f64) -> String {
+        match self {
+            Self::Bytes => bytes(value),
+            Self::BytesPerSecond => format!("{}/s", bytes(value)),
+            Self::Count if value.fract() == 0.0 && (0.0..1e15).contains(&value) => count(value as u64),
+            Self::Count | Self::Ratio => number(value),
+            Self::Joules => joules(value),
+            Self::Micros => micros(value),
+            Self::Millis => seconds(value / 1e3),
+            Self::PerSecond => rate(value),
+            Self::Percent => percent(value),
+            Self::Seconds => seconds(value),
+            Self::Watts => format!("{} W", number(value)),
+        }
+    }
+}
+
+/// A metric's value with its unit.
 #[must_use]
 pub fn by_metric(metric: &str, value: f64) -> String {
-    let words: Vec<&str> = metric.split(['.', '(', ')', ',', ' ']).collect();
-    let ends = |unit: &str| words.iter().any(|word| word.ends_with(unit));
-    if metric.contains('(') && !metric.starts_with("peak(") {
-        number(value)
-    } else if let ["metrics", name, .., figure] = words[..] {
-        of_target(name, figure, value)
-    } else if words.last() == Some(&"count") {
-        whole(value)
-    } else if ends("_per_s") || metric.starts_with("peak(") {
-        rate(value)
-    } else if ends("_us") || words.contains(&"by_outcome") {
-        micros(value)
-    } else if ends("_bytes") {
-        bytes(value)
-    } else if ends("_pct") {
-        percent(value)
-    } else if ends("joules_per_cycle") {
-        joules(value)
-    } else if ends("watts") {
-        format!("{} W", number(value))
-    } else if ends("_s") {
-        seconds(value)
-    } else {
-        whole(value)
-    }
-}
-
-/// A figure that a target tells of itself, by the unit that ends its name: `heap_bytes`, `gc_seconds_total`.
-fn of_target(name: &str, figure: &str, value: f64) -> String {
-    let unit = name.strip_suffix("_total").unwrap_or(name).rsplit('_').next().unwrap_or_default();
-    match (unit, figure) {
-        ("bytes", "per_s") => format!("{}/s", bytes(value)),
-        (_, "per_s") => rate(value),
-        ("bytes", _) => bytes(value),
-        ("seconds" | "s", _) => seconds(value),
-        ("ms", _) => seconds(value / 1e3),
-        ("us", _) => micros(value),
-        ("pct" | "percent", _) => percent(value),
-        _ => whole(value),
-    }
-}
-
-/// A count, exact as far as it is whole.
-fn whole(value: f64) -> String {
-    if value.fract() == 0.0 && (0.0..1e15).contains(&value) { count(value as u64) } else { number(value) }
+    FigureUnit::of(metric).write(value)
 }
 
 fn scaled_to<'a>(value: f64, units: &[&'a str]) -> (f64, &'a str) {
@@ -373,6 +423,9 @@ mod tests {
         assert_eq!(by_metric("latency_us.p99", 15_000.0), "15 ms");
         assert_eq!(by_metric("faults.oops.outage.memory_released_bytes", 5e6), "5 MB");
         assert_eq!(by_metric("faults.oops.outage.back_to_baseline_s", 0.12), "120 ms");
+        assert_eq!(by_metric("generator.late_us_p99", 1_200.0), "1.2 ms");
+        assert_eq!(by_metric("latency_us.count", 1_200.0), "1,200");
+        assert_eq!(by_metric("throughput.received_bytes_per_s", 1.5e6), "1.5 MB/s");
         assert_eq!(by_metric("failed_pct", 0.5), "0.5 %");
         assert_eq!(by_metric("outcomes.failed", 1_234.0), "1,234");
         assert_eq!(by_metric("by_outcome.failed.mean", 20_400.0), "20.4 ms");

@@ -8,7 +8,7 @@ const MULTIPLE: f64 = 2.0;
 /// A detectable difference beyond this is said to be huge, percent.
 const HUGE_PCT: f64 = 1_000.0;
 /// What is said where chance explains it.
-const NOT_SHOWN: &str = "no difference shown";
+const NOT_SHOWN: &str = "not significant";
 /// Comparisons that the answer tells one by one, at most.
 const TOLD: usize = 4;
 
@@ -24,22 +24,20 @@ pub fn verdict(comparison: &Comparison) -> (String, Tone) {
         return (change + &interval, if better { Tone::Good } else { Tone::Bad });
     }
     match (comparison.p, comparison.detectable_pct, comparison.detectable) {
-        (None, ..) => ("too few trials to tell".to_owned(), Tone::Muted),
+        (None, ..) => ("not tested: set repeat = 3".to_owned(), Tone::Muted),
         (Some(_), Some(pct), _) if pct > HUGE_PCT => {
-            ("no difference shown; only a huge one would have been".to_owned(), Tone::Plain)
+            (format!("{NOT_SHOWN} (only a huge change would have been)"), Tone::Plain)
         }
         // Of what is 0 or nearly so, percentages tell little.
         (Some(_), _, Some(size)) => {
             let size = numbers::by_metric(&comparison.metric, size);
-            (format!("no difference shown ({size} or more would have been)"), Tone::Plain)
+            (format!("{NOT_SHOWN} (minimum detectable change {size})"), Tone::Plain)
         }
-        (Some(_), Some(pct), None) => {
-            (format!("no difference shown ({} or more would have been)", up(pct)), Tone::Plain)
-        }
+        (Some(_), Some(pct), None) => (format!("{NOT_SHOWN} (minimum detectable change {})", up(pct)), Tone::Plain),
         (Some(_), None, None) if comparison.difference == Some(0.0) || comparison.ratio == Some(1.0) => {
             ("the same in every trial".to_owned(), Tone::Plain)
         }
-        (Some(_), None, None) => ("no difference shown: too few trials for one without spread".to_owned(), Tone::Plain),
+        (Some(_), None, None) => (format!("{NOT_SHOWN}: too few trials without spread"), Tone::Plain),
     }
 }
 
@@ -50,16 +48,25 @@ pub fn estimate(comparison: &Comparison) -> (String, String) {
     match (comparison.ratio, comparison.difference) {
         (Some(ratio), _) => (
             number(ratio),
-            comparison.ci95.map_or_else(String::new, |[low, high]| format!("{}–{}", number(low), number(high))),
+            ratio_interval(comparison)
+                .map_or_else(String::new, |[low, high]| format!("{}–{}", number(low), number(high))),
         ),
         (None, Some(difference)) => {
-            let interval = comparison
-                .difference_ci95
+            let interval = difference_interval(comparison)
                 .map_or_else(String::new, |[low, high]| format!("{} to {}", by_metric(low), by_metric(high)));
             (by_metric(difference), interval)
         }
         (None, None) => (numbers::NONE.to_owned(), String::new()),
     }
+}
+
+/// The interval that agrees with the verdict; what an older version wrote has only its own 95 %.
+fn ratio_interval(comparison: &Comparison) -> Option<[f64; 2]> {
+    comparison.ci95_adjusted.or(comparison.ci95)
+}
+
+fn difference_interval(comparison: &Comparison) -> Option<[f64; 2]> {
+    comparison.difference_ci95_adjusted.or(comparison.difference_ci95)
 }
 
 /// A chance as papers write it: `0.03`, `< 0.001`.
@@ -106,7 +113,7 @@ pub fn sentence(comparisons: &[Comparison]) -> Option<String> {
             let (change, interval) = change(found);
             format!("{b} was {change} than {a}{place}{interval}")
         } else {
-            let between = format!("{NOT_SHOWN} between {b} and {a}{place}");
+            let between = format!("no significant difference between {b} and {a}{place}");
             verdict(found).0.replacen(NOT_SHOWN, &between, 1)
         }
     };
@@ -155,7 +162,7 @@ fn change(comparison: &Comparison) -> (String, String) {
     if ratio >= MULTIPLE {
         let times = |ratio: f64| format!("{} times", numbers::number(ratio));
         let as_much = if is_rate { "as fast" } else { "as high" };
-        return (format!("{} {as_much}", times(ratio)), interval(comparison.ci95, &times));
+        return (format!("{} {as_much}", times(ratio)), interval(ratio_interval(comparison), &times));
     }
     let (word, sign) = match (is_rate, ratio > 1.0) {
         (true, true) => ("faster", 1.0),
@@ -164,7 +171,7 @@ fn change(comparison: &Comparison) -> (String, String) {
         (false, false) => ("lower", -1.0),
     };
     let pct = |ratio: f64| digits(100.0 * (ratio - 1.0) * sign);
-    let ends = comparison.ci95.map(|[low, high]| if sign > 0.0 { [low, high] } else { [high, low] });
+    let ends = ratio_interval(comparison).map(|[low, high]| if sign > 0.0 { [low, high] } else { [high, low] });
     (format!("{} {word}", pct(ratio)), interval(ends, &pct))
 }
 
@@ -177,7 +184,8 @@ fn shift(comparison: &Comparison) -> (String, String) {
     };
     let points = if is_share { " points" } else { "" };
     let word = if difference > 0.0 { "more" } else { "fewer" };
-    let ends = comparison.difference_ci95.map(|[low, high]| if difference > 0.0 { [low, high] } else { [high, low] });
+    let ends =
+        difference_interval(comparison).map(|[low, high]| if difference > 0.0 { [low, high] } else { [high, low] });
     (format!("{}{points} {word}", write(difference)), interval(ends, &write))
 }
 
@@ -266,34 +274,26 @@ mod tests {
             (ratio(p99, 0.88, [0.85, 0.91], true), "12 % lower (9–15 %)", Tone::Good),
             (ratio(p99, 1.031, [1.01, 1.052], true), "3.1 % higher (1–5.2 %)", Tone::Bad),
             (ratio(rate, 3.2, [2.9, 3.5], true), "3.2 times as fast (2.9–3.5 times)", Tone::Good),
-            (
-                ratio(rate, 1.01, [0.98, 1.04], false),
-                "no difference shown (3.3 % or more would have been)",
-                Tone::Plain,
-            ),
+            (ratio(rate, 1.01, [0.98, 1.04], false), "not significant (minimum detectable change 3.3 %)", Tone::Plain),
             (difference(lost, 2_000.0, Some([1_900.0, 2_100.0]), 0.001), "2,000 more (1,900–2,100)", Tone::Bad),
             (difference(lost, 2_000.0, None, 0.03), "2,000 more", Tone::Bad),
             (difference("failed_pct", -0.3, Some([-0.4, -0.2]), 0.01), "0.3 points fewer (0.2–0.4)", Tone::Good),
-            (
-                difference(lost, 2_000.0, None, 0.25),
-                "no difference shown: too few trials for one without spread",
-                Tone::Plain,
-            ),
+            (difference(lost, 2_000.0, None, 0.25), "not significant: too few trials without spread", Tone::Plain),
             (difference(lost, 0.0, None, 1.0), "the same in every trial", Tone::Plain),
             (
                 Comparison { detectable: Some(12.0), ..difference(lost, 3.0, Some([-5.0, 11.0]), 0.4) },
-                "no difference shown (12 or more would have been)",
+                "not significant (minimum detectable change 12)",
                 Tone::Plain,
             ),
             (
                 Comparison { p: None, ci95: None, ..quiet(ratio(rate, 1.2, [1.0, 1.0], false)) },
-                "too few trials to tell",
+                "not tested: set repeat = 3",
                 Tone::Muted,
             ),
             (Comparison { b_value: None, ..ratio(p99, 1.0, [1.0, 1.0], false) }, "not measured in `b`", Tone::Doubtful),
             (
                 Comparison { detectable_pct: Some(4_000.0), ..ratio(p99, 1.4, [0.1, 20.0], false) },
-                "no difference shown; only a huge one would have been",
+                "not significant (only a huge change would have been)",
                 Tone::Plain,
             ),
         ] {
@@ -323,8 +323,8 @@ mod tests {
         assert_eq!(sentence(std::slice::from_ref(&faster)).unwrap(), "`b` was 12 % faster than `a` (9.4–15 %).");
         assert_eq!(
             sentence(&[at(8, faster.clone()), at(64, same.clone())]).unwrap(),
-            "`b` was 12 % faster than `a` at agents 8 (9.4–15 %); no difference shown between `b` and `a` at agents 64 (3.3 % or more \
-         would have been)."
+            "`b` was 12 % faster than `a` at agents 8 (9.4–15 %); no significant difference between `b` and `a` at agents 64 \
+             (minimum detectable change 3.3 %)."
         );
         let slower = ratio(rate, 0.9, [0.85, 0.95], true);
         let many = [at(1, slower), at(2, same.clone()), at(4, same), at(8, faster.clone()), at(16, faster)];

@@ -127,7 +127,7 @@ fn met(line: &SafeLoad) -> bool {
 /// `12,300 operations/s (95 % interval 11,900–12,700)`, `at least 16,000 operations/s`.
 fn carried(line: &SafeLoad) -> String {
     let unit = if line.over == "load.agents" { "agents" } else { "operations/s" };
-    let wide = if line.complete { "" } else { ", wider than asked for" };
+    let wide = if line.complete { "" } else { ", target precision not reached" };
     let [low, high] = line.ci95.map(|end| end.map(numbers::number));
     match (line.value.map(numbers::number), low, high) {
         (Some(value), Some(low), Some(high)) if low == high => format!("{value} {unit} (95 % sure)"),

@@ -277,7 +277,7 @@ fn a_gate_on_a_function_needs_all_of_its_interval() {
 fn a_gate_needs_every_matching_trial() {
     let pi = [("variant", json!("pi"))];
     let held = gate(RATE, at_least(100.0), &pi);
-    assert_eq!((held.asked.as_str(), held.value, held.holds), ("at least 100", Some(100.0), true));
+    assert_eq!((held.asked.as_str(), held.value, held.holds), ("at least 100/s", Some(100.0), true));
     let violated = gate(RATE, at_least(110.0), &pi);
     assert_eq!((violated.value, violated.holds), (Some(100.0), false));
     let unmeasured = gate("faults.oops.outage.back_to_baseline_s", below(9.0), &pi);
@@ -288,9 +288,9 @@ fn a_gate_needs_every_matching_trial() {
 #[test]
 fn a_range_is_said_in_words() {
     let range = MetricRange { at_least: Some(5.0), at_most: Some(20.5), ..MetricRange::default() };
-    assert_eq!(asked(&range), "at least 5 and at most 20.5");
-    assert_eq!(asked(&MetricRange { equals: Some(0.0), ..MetricRange::default() }), "equal to 0");
-    assert_eq!(asked(&below(2.0)), "below 2");
+    assert_eq!(asked("latency_us.p99", &range), "at least 5 µs and at most 20.5 µs");
+    assert_eq!(asked("outcomes.failed", &MetricRange { equals: Some(0.0), ..MetricRange::default() }), "equal to 0");
+    assert_eq!(asked("failed_pct", &below(2.0)), "below 2 %");
 }
 
 mod ratio {
@@ -479,7 +479,7 @@ mod refusals {
         let few = trial(298, None);
         assert_eq!(
             refusal(&few, &"latency_us.p99".into()).unwrap(),
-            "`latency_us.p99` cannot be told from 298 operations: it takes 299"
+            "`latency_us.p99` needs at least 299 operations (got 298)"
         );
         let of_one = refusal(&few, &"operations.save.latency_us.p999".into()).unwrap();
         assert!(of_one.contains("`operations.save.latency_us.p999`") && of_one.contains("2995"), "{of_one}");

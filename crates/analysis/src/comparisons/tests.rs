@@ -6,7 +6,7 @@ use fastrand::Rng;
 use record::results::{Consistency, Fault, Outage, Quantiles, Throughput, Trust, Verdict};
 use serde_json::json;
 
-use super::{ComparisonSide, PlayedTrial, between, *};
+use super::{ComparisonSide, PlayedTrial, *};
 
 /// A trial of a variant with this throughput; its latency is what a closed loop of 64 agents makes of it.
 pub(super) fn trial(variant: &str, repeat: u32, per_s: f64) -> Trial {
@@ -38,6 +38,14 @@ pub(super) fn plan(variants: &[&str], swept: &[&str]) -> Plan {
         claims: Vec::new(),
         find: None,
     }
+}
+
+fn options(metrics: &[&str], gate_pct: Option<f64>) -> CompareOptions {
+    CompareOptions { metrics: metrics.iter().map(|metric| (*metric).to_owned()).collect(), gate_pct }
+}
+
+fn between(sides: &[ComparisonSide<'_>], metrics: &[&str]) -> Vec<Comparison> {
+    super::between(sides, &options(metrics, None)).into_iter().map(|judged| judged.comparison).collect()
 }
 
 fn of<'a>(comparisons: &'a [Comparison], metric: &str) -> &'a Comparison {
@@ -204,9 +212,10 @@ fn asked_for_figures_take_the_place_of_the_usual_ones() {
     let trials = two_variants(&FIVE);
     let played: Vec<PlayedTrial> =
         trials.iter().map(|trial| PlayedTrial { trial, run: 0, started_unix_s: None }).collect();
-    let found = within_runs(&plan(&["a", "b"], &[]), &played, &["throughput.cycles_per_s".to_owned()]);
+    let found = within_runs(&plan(&["a", "b"], &[]), &played, &options(&["throughput.cycles_per_s"], None));
     assert_eq!(found.len(), 1);
-    assert_eq!((found[0].metric.as_str(), found[0].better.as_deref()), ("throughput.cycles_per_s", Some("b")));
+    let found = &found[0].comparison;
+    assert_eq!((found.metric.as_str(), found.better.as_deref()), ("throughput.cycles_per_s", Some("b")));
 }
 
 #[test]
@@ -342,7 +351,7 @@ fn only_points_of_both_are_compared() {
 fn every_side_is_held_against_the_first() {
     let (a, b, c) = (trials(&A), trials(&A), trials(&A));
     let sides = [side("a", &a, &[0.0], 4), side("b", &b, &[10.0], 4), side("c", &c, &[20.0], 4)];
-    let found = between(&sides, &["throughput.operations_per_s".to_owned()]);
+    let found = between(&sides, &["throughput.operations_per_s"]);
     let of: Vec<(&str, &str)> = found.iter().map(|found| (found.a.as_str(), found.b.as_str())).collect();
     assert_eq!(of, [("a", "b"), ("a", "c")]);
 }
@@ -409,32 +418,127 @@ fn cycles_are_compared_where_they_tell_more() {
     assert!(!has(&[]));
 }
 
-fn comparison(metric: &str, a: f64, b: f64, significant: bool, detectable_pct: Option<f64>) -> Comparison {
-    let (a_value, b_value, p) = (Some(a), Some(b), Some(if a == b { 1.0 } else { 0.2 }));
-    Comparison { metric: metric.into(), a_value, b_value, p, significant, detectable_pct, ..Comparison::default() }
+/// A comparison of two figures; the ends of its interval are those of the second one.
+fn comparison(metric: &str, a: f64, b: f64, significant: bool, ends: Option<[f64; 2]>) -> Comparison {
+    let can_be_zero = TrialFigure::of(metric).can_be_zero;
+    Comparison {
+        metric: metric.into(),
+        a_value: Some(a),
+        b_value: Some(b),
+        ratio: (!can_be_zero).then_some(b / a),
+        ci95_adjusted: ends.filter(|_| !can_be_zero).map(|ends| ends.map(|end| end / a)),
+        difference: can_be_zero.then_some(b - a),
+        difference_ci95_adjusted: ends.filter(|_| can_be_zero).map(|ends| ends.map(|end| end - a)),
+        p: Some(if a == b && ends.is_none() { 1.0 } else { 0.2 }),
+        significant,
+        ..Comparison::default()
+    }
 }
 
 #[test]
-fn it_fails_what_is_shown_and_large() {
+fn a_gate_fails_by_what_is_shown_and_large_and_passes_by_what_is_excluded() {
     let (rate, p99, lost) = ("throughput.operations_per_s", "latency_us.p99", "consistency.lost_writes");
-    for (metric, a, b, significant, detectable, known) in [
-        (rate, 100.0, 94.0, true, Some(3.0), Gated::Fails),
-        (rate, 100.0, 95.0, true, Some(3.0), Gated::Fails),
-        (rate, 100.0, 96.0, true, Some(3.0), Gated::Passes),
-        (rate, 100.0, 120.0, true, Some(3.0), Gated::Passes),
-        (rate, 100.0, 80.0, false, Some(30.0), Gated::CannotTell),
-        (rate, 100.0, 97.0, false, Some(4.0), Gated::Passes),
-        (rate, 100.0, 97.0, false, Some(8.0), Gated::CannotTell),
-        (rate, 100.0, 97.0, false, None, Gated::CannotTell),
-        (p99, 100.0, 106.0, true, Some(3.0), Gated::Fails),
-        (p99, 100.0, 90.0, true, Some(3.0), Gated::Passes),
+    let (failed, steal) = ("failed_pct", "machine.steal_pct");
+    for (metric, a, b, significant, ends, known) in [
+        (rate, 100.0, 94.0, true, Some([92.0, 96.0]), Gated::Fails),
+        (rate, 100.0, 95.0, true, Some([93.0, 97.0]), Gated::Fails),
+        (rate, 100.0, 97.0, true, Some([95.5, 98.5]), Gated::Passes),
+        (rate, 100.0, 97.0, true, Some([94.5, 99.5]), Gated::CannotTell),
+        (rate, 100.0, 120.0, true, Some([101.0, 140.0]), Gated::Passes),
+        (rate, 100.0, 80.0, false, Some([55.0, 110.0]), Gated::CannotTell),
+        (rate, 100.0, 99.0, false, Some([96.0, 102.0]), Gated::Passes),
+        (rate, 100.0, 99.0, false, None, Gated::CannotTell),
+        (p99, 100.0, 106.0, true, Some([103.0, 109.0]), Gated::Fails),
+        (p99, 100.0, 90.0, true, Some([85.0, 96.0]), Gated::Passes),
+        (p99, 100.0, 146.0, false, Some([60.0, 310.0]), Gated::CannotTell),
         (lost, 0.0, 2.0, true, None, Gated::Fails),
         (lost, 0.0, 0.0, false, None, Gated::Passes),
         (lost, 0.0, 2.0, false, None, Gated::CannotTell),
+        (lost, 0.0, 2.0, false, Some([-1.0, 5.0]), Gated::CannotTell),
+        // Of a share that is nearly 0, points are meant.
+        (failed, 0.0, 0.001, false, Some([-0.002, 0.004]), Gated::Passes),
+        (failed, 0.0, 3.0, false, Some([-1.0, 7.0]), Gated::CannotTell),
+        (steal, 0.01, 0.02, true, Some([0.015, 0.025]), Gated::Fails),
     ] {
-        let comparison = comparison(metric, a, b, significant, detectable);
+        let comparison = comparison(metric, a, b, significant, ends);
         assert_eq!(gated(&comparison, 5.0), known, "{comparison:?}");
     }
+}
+
+/// Two sides of repeats that differ as single trials do on a shared machine.
+fn noisy(random: &mut Rng, repeats: usize, ratio: f64, spread: f64) -> [Vec<Trial>; 2] {
+    let mut side = |ratio: f64| -> Vec<Trial> {
+        let rates: Vec<f64> = (0..repeats).map(|_| 1_000.0 * ratio * (spread * normal(random)).exp()).collect();
+        trials(&rates)
+    };
+    [side(1.0), side(ratio)]
+}
+
+fn held([a, b]: &[Vec<Trial>; 2], metrics: &[&str]) -> Vec<GatedComparison> {
+    let sides = [side("a", a, &[0.0], a.len()), side("b", b, &[1_000.0], b.len())];
+    super::between(&sides, &options(metrics, Some(5.0)))
+}
+
+const RATE: &[&str] = &["throughput.operations_per_s"];
+
+#[test]
+fn a_gate_hardly_ever_passes_3_repeats_that_differ_by_46_pct_whatever_their_noise() {
+    let mut random = Rng::with_seed(46);
+    for (spread, most) in [(0.001, 0), (0.05, 0), (0.1, 0), (0.2, 1)] {
+        let passed = (0..40).filter(|_| {
+            let found = held(&noisy(&mut random, 3, 1.0 / 1.46, spread), RATE);
+            found.iter().all(|judged| judged.gate == Some(Gated::Passes))
+        });
+        let passed = passed.count();
+        assert!(passed <= most, "{passed} of 40 at {spread}");
+    }
+}
+
+/// Interval and decision, and both with the gate.
+#[test]
+fn intervals_never_contradict_what_is_decided() {
+    let mut random = Rng::with_seed(7);
+    for _ in 0..40 {
+        let ratio = 1.0 + 0.1 * normal(&mut random);
+        let repeats = random.usize(2..8);
+        for judged in held(&noisy(&mut random, repeats, ratio, 0.03), &[]) {
+            let found = &judged.comparison;
+            let Some([low, high]) = found.ci95_adjusted else { continue };
+            assert_eq!(found.significant, high < 1.0 || 1.0 < low, "{found:?}");
+            let worst = if found.metric.ends_with("_per_s") { 1.0 - low } else { high - 1.0 };
+            if judged.gate == Some(Gated::Passes) {
+                assert!(worst < 0.05, "{found:?}");
+            }
+        }
+    }
+}
+
+/// So many repeats as are said to be needed decide in most cases.
+#[test]
+fn as_many_repeats_as_are_asked_for_would_do() {
+    let mut random = Rng::with_seed(11);
+    let mut decided = 0;
+    for _ in 0..30 {
+        let asked = held(&noisy(&mut random, 5, 1.0, 0.03), RATE);
+        let Some(needed) = asked[0].repeats_needed else {
+            decided += u32::from(asked[0].gate != Some(Gated::CannotTell));
+            continue;
+        };
+        assert!((6..100).contains(&needed), "{needed}");
+        let found = held(&noisy(&mut random, needed as usize, 1.0, 0.03), RATE);
+        decided += u32::from(found[0].gate != Some(Gated::CannotTell));
+    }
+    assert!(decided >= 20, "{decided} of 30");
+    // Where nothing spreads the number of repeats speaks: 2 of the ways to deal them out.
+    let lost = |lost| Trial {
+        consistency: Consistency { lost_writes: Some(lost), ..Consistency::default() },
+        ..trial("", 1, 1_000.0)
+    };
+    let found = held(&[vec![lost(0); 3], vec![lost(2_000); 3]], &["consistency.lost_writes"]);
+    assert_eq!((found[0].gate, found[0].repeats_needed), (Some(Gated::CannotTell), Some(4)));
+    // A single trial says nothing of its noise.
+    let found = held(&[trials(&[1_000.0]), trials(&[999.0])], RATE);
+    assert_eq!((found[0].gate, found[0].repeats_needed), (Some(Gated::CannotTell), None));
 }
 
 #[test]

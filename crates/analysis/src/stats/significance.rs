@@ -115,6 +115,12 @@ fn quantile(share: f64, freedom: f64) -> f64 {
     quantile_of_t(share, freedom).unwrap_or(f64::INFINITY)
 }
 
+/// The chance of the rarest way in which `n` trials of each side can come out where nothing spreads.
+pub(crate) fn rarest_chance(n: u32, are_paired: bool) -> f64 {
+    let n = n.min(1_000);
+    if are_paired { 2_f64.powi(1 - n as i32) } else { 2.0 / ways(2 * n as usize, n as usize) }
+}
+
 /// Ways to choose `k` of `n`.
 fn ways(n: usize, k: usize) -> f64 {
     (1..=k).map(|i| (n - k + i) as f64 / i as f64).product()
@@ -123,15 +129,34 @@ fn ways(n: usize, k: usize) -> f64 {
 /// Chances corrected for their number, in the order given: S. Holm, "A simple sequentially rejective multiple test
 /// procedure", Scandinavian Journal of Statistics 6, 1979. Valid whatever the tests have to do with each other.
 pub(crate) fn holm(chances: &[f64]) -> Vec<f64> {
-    let mut order: Vec<usize> = (0..chances.len()).collect();
-    order.sort_by(|&one, &other| chances[one].total_cmp(&chances[other]));
     let mut adjusted = vec![0.0; chances.len()];
     let mut highest: f64 = 0.0;
-    for (rank, index) in order.into_iter().enumerate() {
+    for (rank, index) in ascending(chances).into_iter().enumerate() {
         highest = highest.max((chances.len() - rank) as f64 * chances[index]).min(1.0);
         adjusted[index] = highest;
     }
     adjusted
+}
+
+/// The level at which that procedure decides on each, of `level` for all together: an interval at this level leaves out "no
+/// difference" exactly where the corrected chance is below `level`.
+pub(crate) fn holm_levels(chances: &[f64], level: f64) -> Vec<f64> {
+    let mut levels = vec![level; chances.len()];
+    let (mut left, mut rejects) = (chances.len(), true);
+    for index in ascending(chances) {
+        levels[index] = level / left as f64;
+        // The first that is not rejected ends the procedure: those behind it are decided with it.
+        rejects &= chances[index] < levels[index];
+        left -= usize::from(rejects);
+    }
+    levels
+}
+
+/// Places of the chances, from the smallest on.
+fn ascending(chances: &[f64]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..chances.len()).collect();
+    order.sort_by(|&one, &other| chances[one].total_cmp(&chances[other]));
+    order
 }
 
 #[cfg(test)]
@@ -318,6 +343,21 @@ mod tests {
                 assert!((now - then).abs() < 1e-12, "{now} and not {then} in {case}");
             }
         }
+    }
+
+    /// Whatever the chances: the level of each says the same as its corrected chance.
+    #[test]
+    fn interval_and_decision_agree() {
+        let mut random = Rng::with_seed(3);
+        for _ in 0..2_000 {
+            let chances: Vec<f64> = (0..random.usize(1..8)).map(|_| random.f64().powi(4)).collect();
+            let levels = holm_levels(&chances, 0.05);
+            for ((adjusted, chance), level) in holm(&chances).iter().zip(&chances).zip(&levels) {
+                assert_eq!(*adjusted < 0.05, chance < level, "{chances:?}");
+            }
+        }
+        assert_eq!(holm_levels(&[0.5, 0.01, 0.6], 0.06), [0.03, 0.02, 0.03]);
+        assert_eq!(holm_levels(&[], 0.05), Vec::<f64>::new());
     }
 
     #[test]

@@ -167,6 +167,7 @@ impl Simulation {
                 connect_failures: 0,
                 dropped: 0,
                 due: None,
+                received_bytes: None,
             })
             .unwrap();
         }

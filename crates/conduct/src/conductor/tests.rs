@@ -35,6 +35,7 @@ fn trial() -> plan::Trial {
             agents: 1,
             from: Vec::new(),
             ramp_s: 0.0,
+            count: None,
             time_s: 10.0,
             timeout_s: 1.0,
             drain_s: 1.0,

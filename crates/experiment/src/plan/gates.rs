@@ -7,15 +7,17 @@ use std::ops;
 use FunctionArgument::{Condition, Crowd, Load, OwnVariant, Parameter, Path, Swept, Value, Variant};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
+use text::numbers::FigureUnit;
 
 use crate::catalog::Catalog;
 use crate::duration::show;
-use crate::keys::section;
+use crate::keys::{Key, section};
 use crate::overlay::{Sweep, TrialSetting};
 use crate::plan::load::{self, is_offered};
 use crate::plan::metric::{MetricExpression, MetricFunction, MetricTerm, PARAMETERS};
 use crate::plan::trial::TrialTemplate;
 use crate::problem::{Problem, join_words, nearest_hint, nearest_name};
+use crate::quantity::parse_figure;
 use crate::section::Section;
 use crate::tree::{Node, TableEntry, TextSpan};
 
@@ -23,15 +25,31 @@ section! {
     /// The range a metric has to be in; all that are given must hold.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
     pub struct MetricRange = RANGE {
-        below: Number => Option<f64>, "value < this", ["less_than", "max", "lt"];
-        above: Number => Option<f64>, "value > this", ["greater_than", "min", "gt"];
-        at_most: Number => Option<f64>, "value <= this", ["le", "lte"];
-        at_least: Number => Option<f64>, "value >= this", ["ge", "gte"];
-        equals: Number => Option<f64>, "value == this", ["is", "eq", "equal"];
+        below: Figure => Option<f64>, "value < this", ["less_than", "max", "lt"];
+        above: Figure => Option<f64>, "value > this", ["greater_than", "min", "gt"];
+        at_most: Figure => Option<f64>, "value <= this", ["le", "lte"];
+        at_least: Figure => Option<f64>, "value >= this", ["ge", "gte"];
+        equals: Figure => Option<f64>, "value == this", ["is", "eq", "equal"];
     }
 }
 
 impl MetricRange {
+    /// Reads a section, whose texts have a unit: in that of the metric.
+    pub(super) fn in_unit_of(section: &Section<'_>, metric: Option<&str>) -> Self {
+        let unit = FigureUnit::of(metric.unwrap_or_default());
+        let bound = |key: &str| {
+            let node = section.node(key)?;
+            node.number().or_else(|| parse_figure(node.text()?, unit).ok())
+        };
+        Self {
+            below: bound("below"),
+            above: bound("above"),
+            at_most: bound("at_most"),
+            at_least: bound("at_least"),
+            equals: bound("equals"),
+        }
+    }
+
     /// Whether `value` satisfies every bound given.
     #[must_use]
     pub fn holds(&self, value: f64) -> bool {
@@ -69,7 +87,7 @@ section! {
         metric = required: Text => MetricExpression,
             "A path inside a trial of analysis.json, such as latency_us.p99, or a function of such paths";
         ..RANGE: below, above, at_most, at_least, equals;
-        => range: MetricRange = MetricRange::read, "What must hold";
+        => range: MetricRange = |limit| MetricRange::in_unit_of(limit, limit.text("metric")), "What must hold";
         where: Paths(&Scalar) => filter: BTreeMap<String, Json> = filter,
             "Only trials with this `variant`, or with this value of a swept path";
     }
@@ -84,7 +102,10 @@ section! {
         ..REQUIRE: metric;
         => metric: MetricExpression = |claim| claim.get("metric").unwrap_or_default(), "As in [`Requirement`]";
         holds = required: Table(RANGE) => range: MetricRange
-            = |claim| claim.section("holds").map(|holds| MetricRange::read(&holds)).unwrap_or_default(),
+            = |claim| {
+                let holds = claim.section("holds");
+                holds.map(|holds| MetricRange::in_unit_of(&holds, claim.text("metric"))).unwrap_or_default()
+            },
             "In which range the metric has to be";
         ..REQUIRE: where;
         => filter: BTreeMap<String, Json> = filter, "As in [`Requirement`]";
@@ -116,8 +137,8 @@ pub(super) fn requirements(
 ) -> Vec<Requirement> {
     let read = |section: &Section<'_>| {
         let requirement = Requirement::read(section);
-        check_named(section, names, problems);
-        check_range(section, &requirement.range, section.place("metric"), problems);
+        let metric = check_named(section, names, problems);
+        check_range(section, &requirement.range, metric, section.place("metric"), problems);
         requirement
     };
     sections.iter().map(read).collect()
@@ -126,9 +147,9 @@ pub(super) fn requirements(
 pub(super) fn claims(root: &Section<'_>, names: &MetricNames<'_>, problems: &mut Vec<Problem>) -> Vec<Claim> {
     let read = |section: &Section<'_>| {
         let claim = Claim::read(section);
-        check_named(section, names, problems);
+        let metric = check_named(section, names, problems);
         if let Some(holds) = section.section("holds") {
-            check_range(&holds, &claim.range, holds.place, problems);
+            check_range(&holds, &claim.range, metric, holds.place, problems);
             problems.extend(always_holds(&claim, holds.place));
         }
         claim
@@ -136,10 +157,17 @@ pub(super) fn claims(root: &Section<'_>, names: &MetricNames<'_>, problems: &mut
     root.sections("claim").iter().map(read).collect()
 }
 
-/// Holds the metric and the filter against what there is.
-pub(super) fn check_named(section: &Section<'_>, names: &MetricNames<'_>, problems: &mut Vec<Problem>) {
+/// Holds the metric and the filter against what there is; the metric, if there is one of that name.
+pub(super) fn check_named<'a>(
+    section: &Section<'a>,
+    names: &MetricNames<'_>,
+    problems: &mut Vec<Problem>,
+) -> Option<&'a str> {
+    let mut metric = None;
     if let Some((text, node)) = section.node("metric").and_then(|node| Some((node.text()?, node))) {
-        problems.extend(check_metric(text, node, names));
+        let wrong = check_metric(text, node, names);
+        metric = wrong.is_empty().then_some(text);
+        problems.extend(wrong);
         if section.has("where") && text.split('(').next() == Some(SAFE_LOAD) {
             let problem = Problem::new(section.place("where"), "a safe load is found by all trials of its search");
             let hint = "name the variant and the condition: safe_load(a, nothing lost)";
@@ -153,10 +181,23 @@ pub(super) fn check_named(section: &Section<'_>, names: &MetricNames<'_>, proble
             swept_value(&entry.key, &entry, names)
         });
     }
+    metric
 }
 
-/// `place` is where to say that there are no bounds, or that nothing fits them.
-pub(super) fn check_range(section: &Section<'_>, range: &MetricRange, place: &TextSpan, problems: &mut Vec<Problem>) {
+/// Each bound is in the unit of the metric, if that is known. `place` is where to say that there are no bounds, or that nothing fits
+/// them.
+pub(super) fn check_range(
+    section: &Section<'_>,
+    range: &MetricRange,
+    metric: Option<&str>,
+    place: &TextSpan,
+    problems: &mut Vec<Problem>,
+) {
+    let wrong: Vec<Problem> = metric.map(|metric| wrong_units(section, metric)).unwrap_or_default();
+    if !wrong.is_empty() {
+        problems.extend(wrong);
+        return;
+    }
     let given = RANGE.iter().rev().find(|key| section.has(key.name));
     if given.is_none() {
         problems.push(
@@ -169,6 +210,34 @@ pub(super) fn check_range(section: &Section<'_>, range: &MetricRange, place: &Te
         let problem = Problem::new(section.place(key.name), "no value satisfies this range");
         problems.push(problem.expected("contradicts the other bounds").hint("all bounds that are given must hold"));
     }
+}
+
+/// Bounds whose unit is not the metric's.
+fn wrong_units(section: &Section<'_>, metric: &str) -> Vec<Problem> {
+    let wrong = |key: &Key| {
+        let node = section.node(key.name)?;
+        let text = node.text()?;
+        let words = parse_figure(text, FigureUnit::of(metric)).err()?;
+        let problem = Problem::new(&node.place, format!("`{}` cannot be \"{text}\"", key.name)).expected(words);
+        let is_number = text.trim().parse::<f64>().is_ok();
+        Some(problem.hint(if is_number { format!("without quotes: {}", text.trim()) } else { of_unit(metric) }))
+    };
+    RANGE.iter().filter_map(wrong).collect()
+}
+
+/// What a metric counts, for whoever wrote another unit.
+fn of_unit(metric: &str) -> String {
+    let unit = match FigureUnit::of(metric) {
+        FigureUnit::Bytes => "is in bytes",
+        FigureUnit::BytesPerSecond => "is in bytes per second",
+        FigureUnit::Micros => "is in microseconds",
+        FigureUnit::Millis => "is in milliseconds",
+        FigureUnit::PerSecond => "is per second",
+        FigureUnit::Percent => "is in percent",
+        FigureUnit::Seconds => "is in seconds",
+        FigureUnit::Count | FigureUnit::Joules | FigureUnit::Ratio | FigureUnit::Watts => "is a plain number",
+    };
+    format!("`{metric}` {unit}")
 }
 
 fn is_empty(range: &MetricRange) -> bool {
@@ -350,7 +419,7 @@ fn check_metric(text: &str, node: &Node, names: &MetricNames<'_>) -> Vec<Problem
     let function = text[..open].trim();
     let Some((_, arguments)) = FUNCTIONS.iter().find(|(name, ..)| *name == function) else {
         let problem = Problem::new(&node.inside(0..open), format!("there is no function `{function}`"));
-        let near = nearest_name(function, FUNCTIONS.iter().map(|(name, ..)| *name));
+        let near = elsewhere(text).or_else(|| nearest_name(function, FUNCTIONS.iter().map(|(name, ..)| *name)));
         let hint = near.map_or_else(forms, |near| format!("did you mean `{near}`?"));
         return vec![problem.expected("unknown function").hint(hint)];
     };
@@ -511,11 +580,47 @@ fn path(text: &str, at: ops::Range<usize>, node: &Node, names: &MetricNames<'_>)
     if !below.is_empty() {
         return Some(problem.hint(format!("it has parts: {}", join_words(&below, "and"))));
     }
-    let near = nearest_name(text, concrete.iter().map(String::as_str)).or_else(|| same_end(&concrete, &parts));
+    let near = elsewhere(text)
+        .filter(|near| concrete.iter().any(|metric| metric == near))
+        .or_else(|| nearest_name(text, concrete.iter().map(String::as_str)))
+        .or_else(|| same_end(&concrete, &parts));
     Some(problem.hint(near.map_or_else(
         || "`plimsoll schema results` describes them all".to_owned(),
         |near| format!("did you mean `{near}`?"),
     )))
+}
+
+/// Metrics by the names that other tools give them, and that people type.
+const ELSEWHERE: [(&str, &[&str]); 8] = [
+    (
+        "throughput.operations_per_s",
+        &["rps", "qps", "tps", "iops", "throughput", "rate", "requests_per_second", "http_reqs"],
+    ),
+    ("failed_pct", &["error_rate", "errors", "error_pct", "failure_rate", "failed", "http_req_failed", "errors_pct"]),
+    ("latency_us.p50", &["median", "med", "latency", "http_req_duration"]),
+    ("latency_us.mean", &["mean", "avg", "average"]),
+    ("latency_us.max", &["max", "worst"]),
+    ("outcomes.timeout", &["timeouts", "timeout"]),
+    ("outcomes.ok", &["requests", "operations", "iterations"]),
+    ("generator.cpu_pct", &["cpu", "cpu_pct"]),
+];
+
+/// The metric that somebody means by another tool's name for it.
+fn elsewhere(text: &str) -> Option<&'static str> {
+    const QUANTILES: [(&str, &str); 6] = [
+        ("50", "latency_us.p50"),
+        ("75", "latency_us.p75"),
+        ("90", "latency_us.p90"),
+        ("95", "latency_us.p99"),
+        ("99", "latency_us.p99"),
+        ("999", "latency_us.p999"),
+    ];
+    let name = text.to_ascii_lowercase();
+    let digits: String = name.chars().filter(char::is_ascii_digit).collect();
+    let letters: String = name.chars().filter(char::is_ascii_alphabetic).collect();
+    let is_quantile = ["p", "latencyp", "platency", "pms", "latencymsp", "platencyms"].contains(&letters.as_str());
+    let quantile = QUANTILES.iter().find(|(known, _)| is_quantile && *known == digits).map(|(_, metric)| *metric);
+    quantile.or_else(|| ELSEWHERE.iter().find(|(_, names)| names.contains(&name.as_str())).map(|(metric, _)| *metric))
 }
 
 /// The metric that ends in the same word.

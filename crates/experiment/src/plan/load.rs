@@ -34,6 +34,10 @@ section! {
             "Over which the agents start, evenly; part of `time`", ["ramp_up", "rampup", "rampUp"];
         time = required: TIME => time_s: f64,
             "From load start to the last new operation", ["duration", "for", "length"];
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        count: Whole { min: 1, max: i64::MAX } => Option<u64>,
+            "Closed loop: so many cycles in all, after which the load ends; `time` still bounds it",
+            ["iterations", "requests", "total"];
         timeout = "10s": TIME => timeout_s: f64, "Of each attempt";
         drain = "5s": PAUSE => drain_s: f64,
             "Given to open operations at the end; what is still open then is `unfinished`, and in no rate",
@@ -234,6 +238,7 @@ pub enum Retry {
 pub(super) fn read(section: &Section<'_>, scene: &mut CheckContext<'_>) -> Load {
     check_from(section, scene);
     times(section, scene);
+    check_count(section, scene);
     check_order(section, scene);
     check_failover(section, scene);
     check_overflow(section, scene);
@@ -341,6 +346,18 @@ fn times(section: &Section<'_>, scene: &mut CheckContext<'_>) {
         );
     }
     spread(section, scene);
+}
+
+/// At a rate the time says how many operations there are.
+fn check_count(section: &Section<'_>, scene: &mut CheckContext<'_>) {
+    if section.has("count") && section.has("rate") {
+        scene.problems.push(
+            Problem::new(section.place("count"), "`count` and `rate` exclude each other")
+                .expected("belongs to a closed loop")
+                .related(section.place("rate"), "open loop: rate × time operations start")
+                .hint("remove one of the two"),
+        );
+    }
 }
 
 /// A pause cannot be less than none.

@@ -18,7 +18,7 @@ section! {
     pub struct StopRule = STOP_RULE {
         metric = required: Text => MetricExpression, "A path inside a trial of analysis.json, such as outcomes.timeout";
         ..RANGE: below, above, at_most, at_least, equals;
-        => range: MetricRange = MetricRange::read, "What ends the sweep";
+        => range: MetricRange = |stop| MetricRange::in_unit_of(stop, stop.text("metric")), "What ends the sweep";
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         => accepts_void: bool, "Whether void trials stop it as well (`run --accept`)";
         over: Text => over: String, "The path whose higher values are left out; without it, the only one that is swept";
@@ -46,8 +46,8 @@ impl StopRule {
 pub(super) fn read(root: &Section<'_>, names: &MetricNames<'_>, problems: &mut Vec<Problem>) -> Option<StopRule> {
     let section = root.section("sweep")?.section("stop")?;
     let rule = StopRule::read(&section);
-    gates::check_named(&section, names, problems);
-    gates::check_range(&section, &rule.range, section.place("metric"), problems);
+    let metric = gates::check_named(&section, names, problems);
+    gates::check_range(&section, &rule.range, metric, section.place("metric"), problems);
     if matches!(rule.metric.term(), MetricTerm::Function(_)) {
         let problem = Problem::new(section.place("metric"), "a sweep is stopped by what one trial says");
         problems.push(problem.expected("a function over trials").hint("name a metric of a trial: outcomes.timeout"));

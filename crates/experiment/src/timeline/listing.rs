@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use text::numbers::count as thousands;
+use text::numbers::{self, count as thousands};
 use text::of_json;
 
 use crate::duration::show;
@@ -35,7 +35,8 @@ pub(super) fn trials(plan: &Plan) -> String {
     }
     if let Some(stop) = &plan.stop {
         let who = if plan.variants.is_empty() { "goes" } else { "each variant goes" };
-        let until = format!("{who} no higher in {} once {} {}", stop.over, stop.metric, bounds(&stop.range));
+        let until =
+            format!("{who} no higher in {} once {} {}", stop.over, stop.metric, bounds(&stop.metric, &stop.range));
         text.push_str(&wrapped("stop", &until));
     }
     if let Some(find) = &plan.find {
@@ -161,7 +162,8 @@ fn parameters(trial: &Trial) -> Vec<String> {
     };
     match &trial.target.kind {
         TargetKind::Folder { with, .. } => with.iter().map(pair).collect(),
-        TargetKind::Running { .. } | TargetKind::Started { .. } => Vec::new(),
+        TargetKind::Started { command, .. } => vec![format!("start = {command:?}")],
+        TargetKind::Running { .. } => Vec::new(),
     }
 }
 
@@ -213,13 +215,14 @@ fn asked(plan: &Plan) -> String {
 }
 
 fn limit(requirement: &Requirement) -> String {
-    format!("{} {}", requirement.metric, bounds(&requirement.range))
+    format!("{} {}", requirement.metric, bounds(&requirement.metric, &requirement.range))
 }
 
-fn bounds(range: &MetricRange) -> String {
+fn bounds(metric: &str, range: &MetricRange) -> String {
     let bounds =
         [("<", range.below), (">", range.above), ("≤", range.at_most), ("≥", range.at_least), ("=", range.equals)];
-    let bounds = bounds.iter().filter_map(|(sign, bound)| bound.map(|bound| format!("{sign} {bound}")));
+    let bounds =
+        bounds.iter().filter_map(|(sign, bound)| Some(format!("{sign} {}", numbers::by_metric(metric, (*bound)?))));
     bounds.collect::<Vec<_>>().join(" and ")
 }
 
@@ -410,7 +413,8 @@ fn clients(load: &Load) -> Vec<String> {
         Retry::Tries { tries, wait_s } => format!("{tries} tries, {} apart", show(wait_s)),
     };
     let backlog = load.backlog.map_or_else(String::new, bound);
-    let mut words = vec![agents, pace, backlog, format!("timeout {}", show(load.timeout_s)), retry];
+    let count = load.count.map_or_else(String::new, |count| format!("{} cycles at most", thousands(count)));
+    let mut words = vec![agents, pace, count, backlog, format!("timeout {}", show(load.timeout_s)), retry];
     let Reconnects { delay_s, spread_pct, failover } = load.reconnects;
     if delay_s > 0.0 {
         let spread = if spread_pct > 0.0 { format!(" ± {spread_pct} %") } else { String::new() };

@@ -544,12 +544,17 @@ impl<P: Protocol> Agents<P> {
         false
     }
 
-    /// Counts on, forgets what was kept, takes feed rows; false if all cycles of a preparation are
-    /// taken.
+    /// Counts on, forgets what was kept, takes feed rows; false if all cycles of a preparation, or of
+    /// a load of so many, are taken.
     fn next_cycle(&mut self, id: AgentId) -> bool {
         let agent = &mut self.list[id];
         match self.script.purpose {
-            LoadPurpose::Measure => agent.cycle += 1,
+            LoadPurpose::Measure => {
+                if self.script.count.is_some_and(|count| !self.control.take_cycle(count)) {
+                    return false;
+                }
+                agent.cycle += 1;
+            }
             LoadPurpose::Prepare { count } => {
                 let next = match agent.cycle {
                     0 => u64::from(agent.number),

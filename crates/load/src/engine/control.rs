@@ -1,6 +1,6 @@
 //! What the threads of a load are told while it runs, and what only one of them is to say.
 
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 
 use crate::answer_budget::BUDGET_BYTES;
 
@@ -15,6 +15,8 @@ pub struct LoadControl {
     is_flooded: AtomicBool,
     has_noticed_redirects: AtomicBool,
     has_noticed_budget: AtomicBool,
+    /// Cycles that agents have begun, where their number is bounded.
+    begun: AtomicU64,
 }
 
 impl LoadControl {
@@ -24,6 +26,11 @@ impl LoadControl {
 
     pub fn abort(&self) {
         self.orders.fetch_max(ABORT, Ordering::Relaxed);
+    }
+
+    /// Whether one of so many cycles is left; it is taken. Only bounded loads ask, and pay for what their threads share.
+    pub fn take_cycle(&self, count: u64) -> bool {
+        self.begun.fetch_add(1, Ordering::Relaxed) < count
     }
 
     /// Stops because more is due than may wait.

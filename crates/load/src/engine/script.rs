@@ -47,6 +47,8 @@ pub struct Script<P: Protocol> {
     pub program: Option<Arc<Program>>,
     /// Agents in all.
     pub agents: u32,
+    /// Cycles of all agents, if they are bounded.
+    pub count: Option<u64>,
     /// When operations start.
     pub schedule: Box<dyn Schedule>,
     /// Bounds the operations that are due and have not begun.
@@ -161,6 +163,7 @@ impl<P: Protocol> Script<P> {
             feeds,
             program,
             agents: load.agents,
+            count: load.count,
             schedule: schedules::of(load, closed, orders.seed, &orders.files)?,
             backlog: load.backlog,
             tries,

@@ -89,6 +89,7 @@ pub struct ThreadStats {
     cycles: u64,
     connects: u64,
     connect_failures: u64,
+    received_bytes: u64,
     /// Agents that have started.
     pub agents: u32,
     /// Lines for `history.jsonl`.
@@ -131,6 +132,7 @@ impl ThreadStats {
             cycles: 0,
             connects: 0,
             connect_failures: 0,
+            received_bytes: 0,
             agents: 0,
             history: Vec::new(),
             notices: Vec::new(),
@@ -253,6 +255,11 @@ impl ThreadStats {
         self.connects += 1;
     }
 
+    /// Bytes of answers came.
+    pub fn received(&mut self, bytes: usize) {
+        self.received_bytes += bytes as u64;
+    }
+
     /// A connect failed.
     pub fn connect_failed(&mut self) {
         self.connect_failures += 1;
@@ -356,6 +363,7 @@ impl ThreadStats {
             connect_failures: std::mem::take(&mut self.connect_failures),
             dropped: std::mem::take(&mut self.dropped),
             due: Some(std::mem::take(&mut self.due)),
+            received_bytes: Some(std::mem::take(&mut self.received_bytes)),
         };
         if let Some(lateness) = &mut self.lateness {
             lateness.reset();

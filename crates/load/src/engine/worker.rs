@@ -427,6 +427,7 @@ impl<P: Protocol> Worker<P> {
 
     /// Bytes came on a connection.
     fn received(&mut self, conn: ConnId, bytes: &[u8], now_ns: u64) {
+        self.stats.received(bytes.len());
         if self.pipelines[conn].waiting.asked().is_none() {
             // Nobody can say what such bytes answer, so the connection is not used again.
             self.notice_unsolicited();

@@ -194,6 +194,10 @@ impl Protocol for Http {
         Some((head.status, whole.get(..head.length).and_then(|block| header(block, "location"))))
     }
 
+    fn status_code(decoder: &Decoder) -> Option<u16> {
+        decoder.head.map(|head| head.status)
+    }
+
     fn status<'a>(decoder: &'a Decoder, _input: &'a [u8], scratch: &'a mut Vec<u8>) -> &'a [u8] {
         write_decimal(decoder.head.map_or(0, |head| u64::from(head.status)), scratch);
         scratch

@@ -33,6 +33,18 @@ fn ok() {
     assert!(history.iter().all(|line| line.outcome == Outcome::Ok && line.applied == Some(true)));
 }
 
+/// Whatever the number of threads and agents, and whoever is fast.
+#[test]
+fn so_many_cycles_and_no_more() {
+    let server = Server::names();
+    for (agents, count) in [(16, 1_000), (7, 3), (1, 1)] {
+        let mut load = load(agents, 60.0, vec![step("ping", &[]), step("ping", &[])]);
+        (load.count, load.threads) = (Some(count), Some(2));
+        let came = play(orders(&server.service(), load));
+        assert_eq!((came.summary.cycles, came.summary.ok, came.summary.unfinished), (count, 2 * count, 0));
+    }
+}
+
 #[test]
 fn wrong_and_the_cycle_goes_on() {
     let server = Server::frames(|request| match request.opcode {

@@ -19,6 +19,7 @@ use crate::{cli, output};
 pub fn analyze(arguments: &cli::OneRun) -> Result<Exit, Failure> {
     let folder = RunFolder::at(&arguments.folder);
     let run = rebuild(&folder)?;
+    write_summaries(&folder, &run.results, &arguments.written)?;
     print_results(&folder, &run.results, arguments.json)?;
     Ok(Exit::Well)
 }
@@ -43,6 +44,19 @@ pub fn print_results(folder: &RunFolder, results: &Results, json: bool) -> Resul
         let summary = report::words::summary(results, &plan, output::colour_on_stdout());
         output::text(&format!("{summary}\n{}\n", folder.report().display()))
     }
+}
+
+/// Writes the files that were asked for.
+pub fn write_summaries(folder: &RunFolder, results: &Results, written: &cli::WrittenSummaries) -> Result<(), Failure> {
+    if written.junit.is_none() && written.markdown.is_none() {
+        return Ok(());
+    }
+    let plan = read_plan(folder)?;
+    let texts = [
+        (&written.junit, report::summaries::junit(results, &plan)),
+        (&written.markdown, report::summaries::markdown(results, &plan)),
+    ];
+    texts.iter().try_for_each(|(path, text)| path.as_ref().map_or(Ok(()), |path| write(path, text)))
 }
 
 /// The plan that was played.
@@ -83,6 +97,7 @@ pub fn show(arguments: &cli::OneRun) -> Result<Exit, Failure> {
             error => no_results(error.to_string()),
         })?
         .ok_or_else(|| no_results("it has no analysis.json".to_owned()))?;
+    write_summaries(&folder, &results, &arguments.written)?;
     print_results(&folder, &results, arguments.json)?;
     Ok(Exit::Well)
 }
@@ -119,10 +134,10 @@ pub fn compare(arguments: &cli::Compare) -> Result<Exit, Failure> {
     let folders: Vec<&Path> = arguments.folders.iter().map(AsRef::as_ref).collect();
     let options = analysis::CompareOptions { metrics: arguments.metrics.clone(), gate_pct };
     let compared = analysis::compare(&folders, &options)?;
-    if let Some(path) = &arguments.junit {
+    if let Some(path) = &arguments.written.junit {
         write(path, &report::compared::junit(&compared))?;
     }
-    if let Some(path) = &arguments.markdown {
+    if let Some(path) = &arguments.written.markdown {
         write(path, &report::compared::markdown(&compared))?;
     }
     if arguments.json {
@@ -130,15 +145,17 @@ pub fn compare(arguments: &cli::Compare) -> Result<Exit, Failure> {
     } else {
         output::text(&report::compared::text(&compared, output::colour_on_stdout()))?;
     }
-    Ok(outcome(&compared, arguments.accept))
+    Ok(outcome(&compared, arguments))
 }
 
-/// The first of 6 and 5 that applies.
-fn outcome(compared: &Compared, accept: bool) -> Exit {
-    if compared.is_void() && !accept {
+/// The first of 6, 5 and 7 that applies.
+fn outcome(compared: &Compared, arguments: &cli::Compare) -> Exit {
+    if compared.is_void() && !arguments.accept {
         Exit::Void
     } else if compared.gated(Gated::Fails).next().is_some() {
         Exit::Violated
+    } else if compared.gated(Gated::CannotTell).next().is_some() && !arguments.allow_inconclusive {
+        Exit::Inconclusive
     } else {
         Exit::Well
     }

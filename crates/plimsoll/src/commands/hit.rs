@@ -20,8 +20,12 @@ use crate::commands::run::{self, PreparedRun};
 use crate::exit::{Exit, Failure};
 use crate::{cli, output, signals};
 
+mod debug;
+mod elsewhere;
 mod live;
 mod options;
+
+pub use elsewhere::said as said_of_options;
 
 /// What problems of the experiment name as its file.
 const SOURCE: &str = "plimsoll hit --print";
@@ -41,6 +45,9 @@ pub fn run(words: &cli::Hit) -> Result<Exit, Failure> {
         output::text(&text)?;
         return Ok(Exit::Well);
     }
+    if words.debug {
+        return debug::once(&asked, &plan);
+    }
     if let Some(hint) = about_secrets(&secrets) {
         output::say(&hint);
     }
@@ -51,7 +58,7 @@ pub fn run(words: &cli::Hit) -> Result<Exit, Failure> {
     // Before the folder is made, and after it is no longer read: what is private goes with it.
     let home = RunHome::of(words.out.as_deref())?;
     let folder = begun.open(home.path(), &known)?;
-    let audience = live::audience(words.plain, &what(&asked));
+    let audience = live::audience(words.plain, &what(&asked), asked.count);
     let (ending, analyzed) = begun.play(&folder, &known, audience, &interrupts).map_err(failure_in_options)?;
     if let Some(page) = &words.report {
         // The page is the user's to show; the folder is not.
@@ -86,7 +93,11 @@ fn what(asked: &HitOptions) -> String {
         None => String::new(),
     };
     let (method, place) = (asked.method.to_ascii_uppercase(), &asked.place);
-    format!("{agents} on {method} {}{}{rate}{connections}, {}", place.service, place.path, asked.time)
+    let until = match asked.count {
+        Some(count) => format!("{} requests, {} at most", numbers::count(count), asked.time),
+        None => asked.time.clone(),
+    };
+    format!("{agents} on {method} {}{}{rate}{connections}, {until}", place.service, place.path)
 }
 
 /// Prints the results, and where there is more.
@@ -100,7 +111,7 @@ fn tell(words: &cli::Hit, plan: &Plan, folder: &RunFolder, analyzed: &AnalyzedRu
         latency.all_ns.add_to(&mut latency_ns);
     }
     let colour = output::colour_on_stdout();
-    let mut text = report::words::at_a_glance(&in_options(results), plan, latency_ns.as_ref(), colour);
+    let mut text = report::words::at_a_glance(&in_options(results, words), plan, latency_ns.as_ref(), colour);
     let next = next_steps(results, words);
     if !next.is_empty() {
         text.push_str(&format!("\n{next}"));
@@ -121,7 +132,7 @@ const OPTION: usize = 20;
 #[must_use]
 fn next_steps(results: &Results, words: &cli::Hit) -> String {
     let Some(trial) = results.trials.first() else { return String::new() };
-    let mut steps = against_failures(trial);
+    let mut steps = against_failures(trial, words);
     if trial.outcomes.ok > 0 {
         steps.extend(further(results, trial, words));
     }
@@ -144,16 +155,24 @@ fn about_secrets(secrets: &Secrets) -> Option<String> {
 
 /// Results of attempts that another line may not have, as `attempts.csv` names them, and what to write there.
 const FAILURES: [(&str, &str, &str); 2] = [
-    ("tls: bad certificate", "--cacert ca.pem", "trusts whom this file vouches for; -k trusts anybody"),
-    ("tls: handshake failed", "http://…", "if what answers there speaks no TLS"),
+    ("tls: bad certificate", "--cacert ca.pem", "trusts the CAs in this file; -k disables the check"),
+    ("tls: handshake failed", "http://…", "if the server speaks no TLS at this port"),
 ];
+/// What a server does that is asked in the clear and expects TLS.
+const AS_BY_TLS: [&str; 4] = ["connection reset", "connection closed", "bad answer", "status 400"];
 
-fn against_failures(trial: &Trial) -> Vec<(String, &'static str)> {
+fn against_failures(trial: &Trial, words: &cli::Hit) -> Vec<(String, &'static str)> {
     let happened = FAILURES.iter().filter(|(result, ..)| trial.attempt_results.contains_key(*result));
+    let is_clear = !words.url.to_ascii_lowercase().starts_with("https:");
+    let may_be_tls =
+        is_clear && trial.outcomes.ok == 0 && AS_BY_TLS.iter().any(|how| trial.attempt_results.contains_key(*how));
+    let by_tls = may_be_tls.then(|| ("https://…".to_owned(), "if the server speaks TLS at this port"));
+    let debug = (trial.outcomes.ok == 0).then(|| ("--debug".to_owned(), "sends one request and prints its answer"));
     let redirected = trial.attempt_results.keys().any(|result| result.starts_with("redirect "));
     let address =
         redirected.then(|| ("another URL".to_owned(), "that of the redirects' destination: none is followed"));
-    happened.map(|(_, option, why)| ((*option).to_owned(), *why)).chain(address).collect()
+    let happened = happened.map(|(_, option, why)| ((*option).to_owned(), *why));
+    happened.chain(by_tls).chain(address).chain(debug).collect()
 }
 
 fn further(results: &Results, trial: &Trial, words: &cli::Hit) -> Vec<(String, &'static str)> {
@@ -163,7 +182,7 @@ fn further(results: &Results, trial: &Trial, words: &cli::Hit) -> Vec<(String, &
         && let Some(got) = trial.throughput.operations_per_s
     {
         let rate = two_digits(got * ROOM);
-        steps.push((format!("--rate {rate}"), "asks on a schedule, whatever answers take: open loop"));
+        steps.push((format!("--rate {rate}"), "sends on a schedule, however long answers take: open loop"));
     }
     if words.expects.is_empty() {
         steps.push(("--expect status=200".to_owned(), "counts any other answer as wrong"));
@@ -186,15 +205,20 @@ const IN_OPTIONS: [(&str, &str); 10] = [
     ("`tls.server_name`", "`--server-name`"),
     ("without `keep_alive`", "with `--no-keep-alive`"),
     ("Look at the results of the attempts: they name the cause", "Look at `causes` above"),
-    ("Go on with `plimsoll run --resume`", "Hit again, to the end"),
+    ("Go on with `plimsoll run --resume`", "Run again without interrupting"),
 ];
 
 /// The results for whoever has no file, whose keys could be changed.
 #[must_use]
-fn in_options(results: &Results) -> Results {
+fn in_options(results: &Results, words: &cli::Hit) -> Results {
     let mut results = results.clone();
+    // Where the number of requests ends the load, more time would change nothing.
+    let is_counted = words.requests.is_some() && words.rate.is_none();
     for remedy in &mut results.verdict.remedies {
         *remedy = words_in_options(remedy);
+        if is_counted {
+            *remedy = remedy.replace("`--time`", "`--requests`");
+        }
     }
     results
 }
@@ -322,6 +346,8 @@ mod tests {
                 "1s",
             ],
             &[URL, "-r", "3", "-n", "1000"],
+            &[URL, "-n", "20", "-c", "64"],
+            &[URL, "-n", "10k", "-c", "1k", "-t", "30s"],
             &[
                 URL,
                 "-d",
@@ -413,7 +439,6 @@ mod tests {
             (&["ftp://h/"], "no URL of a web server"),
             (&[URL, "--rate", "0"], "not a rate"),
             (&[URL, "--rate", "nan"], "not a rate"),
-            (&[URL, "-n", "100"], "ends by the clock"),
             (&[URL, "--expect", "statsu=200"], "there are status, body"),
             (&[URL, "--expect", "status=200", "--expect", "status=201"], "expected twice"),
             (&[URL, "--expect", "bdoy/a=200"], "has no `bdoy`"),
@@ -483,7 +508,8 @@ mod tests {
         assert!(told.contains("--print") && !told.contains("--rate") && !told.contains("--report"), "{told}");
         let void = next_steps(&results(Trust::Void, 10), &typed("plimsoll hit http://h/"));
         assert!(!void.contains("--rate"), "{void}");
-        assert_eq!(next_steps(&results(Trust::Valid, 0), &typed("plimsoll hit http://h/")), "");
+        let none = next_steps(&results(Trust::Valid, 0), &typed("plimsoll hit http://h/"));
+        assert!(none.contains("--debug") && none.lines().count() == 2, "{none}");
     }
 
     #[test]
@@ -492,8 +518,13 @@ mod tests {
         let mut failed = results(Trust::Void, 0);
         failed.trials[0].attempt_results.insert("tls: bad certificate".to_owned(), 9);
         let told = next_steps(&failed, &words);
-        assert!(told.contains("--cacert") && told.contains("-k trusts") && !told.contains("--print"), "{told}");
+        assert!(told.contains("--cacert") && told.contains("-k disables") && !told.contains("--print"), "{told}");
         assert!(told.lines().all(|line| line.chars().count() <= 80), "{told}");
+        let mut closed = results(Trust::Void, 0);
+        closed.trials[0].attempt_results.insert("connection reset".to_owned(), 9);
+        let told = next_steps(&closed, &typed("plimsoll hit http://h/"));
+        assert!(told.contains("https://…") && told.contains("speaks TLS at this port"), "{told}");
+        assert!(!next_steps(&closed, &words).contains("https://…"), "it is https already");
     }
 
     #[test]
@@ -501,7 +532,9 @@ mod tests {
         let mut void = results(Trust::Void, 10);
         let remedy = "Give the generator more `load.threads` or cores of its own, or lower the load";
         void.verdict.remedies = vec![remedy.to_owned(), "Raise `load.time`".to_owned()];
-        let told = in_options(&void).verdict.remedies;
+        let counted = in_options(&void, &typed("plimsoll hit http://h/ -n 10")).verdict.remedies;
+        assert_eq!(counted[1], "Raise `--requests`");
+        let told = in_options(&void, &typed("plimsoll hit http://h/")).verdict.remedies;
         assert_eq!(told, [remedy.replace("`load.threads`", "`--threads`"), "Raise `--time`".to_owned()]);
     }
 
@@ -514,7 +547,7 @@ mod tests {
             assert!(told.contains(&format!("`{option}`")) && help.contains(option), "{option}: {told}");
         }
         assert!(!told.contains("`tls."), "{told}");
-        let setting = load::Error::Setting("TLS: this machine trusts nobody: name a file with `tls.ca`".to_owned());
+        let setting = load::Error::Setting("TLS: no CA certificates found: name a file with `tls.ca`".to_owned());
         let failure = failure_in_options(Failure::Conduct(conduct::Error::Load(setting)));
         assert!(failure.to_string().ends_with("name a file with `--cacert`"), "{failure}");
         assert_eq!(failure.code(), 2);

@@ -31,7 +31,8 @@ pub fn run(arguments: &cli::Run) -> Result<Exit, Failure> {
     let folder = begun.open(&arguments.out, &known)?;
     output::say(&folder.path().display().to_string());
     let (ending, run) = begun.play(&folder, &known, progress::audience(arguments.plain), &interrupts)?;
-    let printed = folders::print_results(&folder, &run.results, arguments.json);
+    let printed = folders::write_summaries(&folder, &run.results, &arguments.written)
+        .and_then(|()| folders::print_results(&folder, &run.results, arguments.json));
     done(outcome(ending, &run.results, arguments.accept), printed)
 }
 

@@ -40,12 +40,17 @@ fn rewrite(path: &Path, column: &str, value: impl Fn(&str) -> String) {
 
 /// Runs whose generator took so much of the CPU that the golden one did, beginning `offset_s` into every minute.
 fn runs(stage: &Stage, name: &str, share: f64, offset_s: f64) -> PathBuf {
+    // Not quite the same on both sides, or there would be no spread to judge by.
+    let shares = DRIFT.iter().zip([1e-4, -1e-4, 1e-4, -1e-4]).map(|(drift, by)| share * drift * (1.0 + offset_s * by));
+    runs_of(stage, name, &shares.collect::<Vec<f64>>(), offset_s)
+}
+
+/// The same, with a share for each.
+fn runs_of(stage: &Stage, name: &str, shares: &[f64], offset_s: f64) -> PathBuf {
     let side = stage.path().join(name);
-    for (run, drift) in DRIFT.iter().enumerate() {
+    for (run, share) in shares.iter().enumerate() {
         let folder = side.join(format!("run-{run}"));
         copy(&root().join(GOLDEN), &folder);
-        // Not quite the same on both sides, or there would be no spread to judge by.
-        let share = share * drift * (1.0 + offset_s * [1e-4, -1e-4, 1e-4, -1e-4][run]);
         for trial in ["001", "002"] {
             let trial = folder.join("trials").join(trial);
             rewrite(&trial.join("generator.csv"), "cpu_pct", |cpu| (cpu.parse::<f64>().unwrap() * share).to_string());
@@ -91,6 +96,36 @@ fn a_regression_ends_the_gate_and_an_equal_passes() {
     let one = &json["comparisons"][0];
     assert_eq!((&one["gate"], &one["pairs"], &one["significant"]), (&"fails".into(), &4.into(), &true.into()));
     assert!((one["worse_pct"].as_f64().unwrap() - 20.0).abs() < 0.01, "{one}");
+}
+
+#[test]
+fn a_gate_on_runs_that_differ_by_46_pct_with_3_repeats_never_ends_0() {
+    let stage = Stage::new();
+    for (noise, code) in [(0.02, 5), (0.25, 7), (0.5, 7)] {
+        let base = runs_of(&stage, &format!("base-{noise}"), &[1.0, 1.0 + noise, 1.0 - noise], 0.0);
+        let shares = [1.0 - noise, 1.0 + noise, 1.0].map(|share| 1.46 * share);
+        let other = runs_of(&stage, &format!("other-{noise}"), &shares, 30.0);
+        let words = ["compare", base.to_str().unwrap(), other.to_str().unwrap()];
+        let words = [&words[..], &["--metric", "generator.cpu_pct", "--gate", "5%"]].concat();
+        let played = stage.play(&words).exits(code);
+        assert!(played.stdout.contains("3 pairs") && !played.stdout.contains("holds"), "{}", played.stdout);
+        if code == 7 {
+            // However it is wrapped.
+            let said = played.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+            for words in ["The gate of 5 % is inconclusive", "generator.cpu_pct (", "would decide)"] {
+                assert!(said.contains(words), "no `{words}` in\n{}", played.stdout);
+            }
+            stage.play(&[&words[..], &["--allow-inconclusive"]].concat()).exits(0);
+        }
+    }
+    // One run of one trial each is no test at all.
+    let [base, other] = ["base", "other"].map(|name| runs_of(&stage, name, &[1.0], 0.0));
+    for side in [&base, &other] {
+        fs::remove_dir_all(side.join("run-0/trials/002")).unwrap();
+    }
+    let words = ["compare", base.to_str().unwrap(), other.to_str().unwrap(), "--gate", "5%"];
+    let played = stage.play(&words).exits(7);
+    assert!(played.stdout.contains("not tested: set repeat = 3"), "{}", played.stdout);
 }
 
 #[test]

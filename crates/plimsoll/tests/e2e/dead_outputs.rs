@@ -125,7 +125,7 @@ fn a_run_under_nohup_outlives_a_hangup() {
     playing.signal("HUP");
     playing.signal("INT");
     // Had the first counted, the second would be the one that ends it at once.
-    playing.wait().exits(130).says(&["ending in good order"]);
+    playing.wait().exits(130).says(&["stopping gracefully"]);
 }
 
 #[test]

@@ -61,6 +61,73 @@ fn so_many_requests_at_a_rate_are_exactly_so_many() {
 }
 
 #[test]
+fn so_many_requests_in_a_closed_loop_are_exactly_so_many() {
+    let stage = Stage::new();
+    let (server, url) = echo(&stage, &[]);
+    for (requests, agents) in [("10k", "32"), ("7", "64"), ("1", "1")] {
+        let line = ["hit", &url, "-n", requests, "-c", agents, "--json", "--accept"];
+        let results = stage.play(&line).exits(0).json();
+        let ok = number(&results, "/trials/0/outcomes/ok");
+        assert_eq!(ok, if requests == "10k" { 10_000.0 } else { requests.parse().unwrap() });
+        assert_eq!(number(&results, "/trials/0/outcomes/unfinished"), 0.0);
+        // All of them, over the time that they took.
+        let took_s = number(&results, "/trials/0/measured_s/1");
+        let per_s = number(&results, "/trials/0/throughput/operations_per_s");
+        assert!((per_s * took_s - ok).abs() < 1e-6 * ok, "{ok} in {took_s} s are {per_s}/s");
+    }
+    let played = stage.play(&["hit", &url, "-n", "500", "-c", "4", "--accept"]).exits(0);
+    for words in ["status 200 (500)", "/s received", "500 in all"] {
+        assert!(played.stdout.contains(words), "no `{words}` in:\n{}", played.stdout);
+    }
+    played.says(&["500 requests, 10m at most"]);
+    // The time still bounds it.
+    let (slow, url) = echo(&stage, &["--delay", "0.2"]);
+    let results = stage.play(&["hit", &url, "-n", "1M", "-c", "2", "-t", "1s", "--json", "--accept"]).exits(0).json();
+    let ok = number(&results, "/trials/0/outcomes/ok");
+    assert!((1.0..=14.0).contains(&ok), "{ok}");
+    drop(slow);
+    leaves_nothing(&stage, server);
+}
+
+#[test]
+fn one_request_is_shown_with_its_answer() {
+    let stage = Stage::new();
+    let (server, url) = echo(&stage, &[]);
+    let line = ["hit", &url, "--debug", "-d", "{\"a\": 1}", "-H", "X-Braces: {}", "-H", "Authorization: Bearer s3cret"];
+    let played = stage.play(&line).exits(0);
+    for words in ["> POST / HTTP/1.1\n", "> X-Braces: {}\n", "> {\"a\": 1}", "< HTTP/1.1 200 OK\n", "status 200 after "]
+    {
+        assert!(played.stdout.contains(words), "no `{words}` in:\n{}", played.stdout);
+    }
+    assert!(!played.stdout.contains("s3cret"), "{}", played.stdout);
+    drop(server);
+    stage.play(&["hit", &url, "--debug"]).exits(4).says(&["no answer from", "start the server first"]);
+    assert_eq!(stage.leftovers(), [""; 0]);
+}
+
+#[test]
+fn failures_have_a_latency_and_a_status() {
+    let stage = Stage::new();
+    let (server, url) = echo(&stage, &["--errors-for", "0.05", "--errors-every", "0.05", "--error-status", "500"]);
+    let played = stage.play(&["hit", &url, "-t", "1s", "-c", "2", "--accept"]).exits(0);
+    for words in ["status 500 (", "\n  failed ", "p99.9", "--debug"] {
+        assert!(played.stdout.contains(words), "no `{words}` in:\n{}", played.stdout);
+    }
+    leaves_nothing(&stage, server);
+}
+
+#[test]
+fn options_of_other_tools_are_answered_with_the_word_for_them_here() {
+    let stage = Stage::new();
+    for (option, words) in [("-z", "the duration is -t"), ("-q", "--rate"), ("-o", "--json"), ("--http2", "HTTP/1.1")] {
+        stage.play(&["hit", "http://127.0.0.1:1/", option, "5"]).exits(2).says(&[option, words, "coming-from.md"]);
+    }
+    stage.play(&["hit", "http://127.0.0.1:1/", "--latency"]).exits(2).says(&["always shown"]);
+    let unknown = stage.play(&["hit", "http://no-such-host.invalid/"]).exits(4);
+    unknown.says(&["no-such-host.invalid", "getent hosts"]);
+}
+
+#[test]
 fn what_was_not_expected_is_wrong_and_what_failed_has_its_cause() {
     let stage = Stage::new();
     let (server, url) = echo(&stage, &[]);
@@ -164,8 +231,8 @@ fn where_nobody_answers_it_says_so() {
 #[test]
 fn bad_options_are_named_at_once_and_nothing_is_made() {
     let stage = Stage::new();
-    let options = ["hit", "http://127.0.0.1:1/", "-H", "nonsense", "--expect", "sttaus=200", "-n", "5"];
-    stage.play(&options).exits(2).says(&["nonsense", "sttaus", "by the clock"]);
+    let options = ["hit", "http://127.0.0.1:1/", "-H", "nonsense", "--expect", "sttaus=200", "--poisson"];
+    stage.play(&options).exits(2).says(&["nonsense", "sttaus", "there is no schedule"]);
     stage.play(&["hit", "http://127.0.0.1:1/", "-t", "10"]).exits(2).says(&["--time 10", "write --time 10s"]);
     stage.play(&["hit"]).exits(2).says(&["URL"]);
     stage.play(&["hit", "http://127.0.0.1:1/", "-c", "0"]).exits(2);

@@ -141,6 +141,7 @@ fn a_name_that_is_not_the_urls_is_asked_for() {
     assert!(ok > 0.0 && failed == 0.0, "{ok} ok, {failed} failed");
     let unnamed = hit(&stage, &server.url(), &["--cacert", &ca]);
     says_what_to_do(&unnamed, &["tls: bad certificate", "`--server-name`"]);
+    unnamed.says(&["it is for shop.example, and not for 127.0.0.1"]);
     assert_eq!(stage.leftovers(), [""; 0]);
 }
 
@@ -150,11 +151,18 @@ fn a_handshake_that_fails_is_about_the_certificate_and_not_about_connections() {
     let server = Sealed::serve(&["127.0.0.1"]);
     let stranger = stage.file("ca.pem", &Sealed::serve(&[NAME]).ca);
     let refused = hit(&stage, &server.url(), &["--cacert", &stranger]);
-    let words = ["tls: bad certificate", "TLS handshakes failed", "`--cacert`", "`--insecure`", "-k trusts anybody"];
+    let words =
+        ["tls: bad certificate", "TLS handshakes failed", "`--cacert`", "`--insecure`", "-k disables the check"];
     says_what_to_do(&refused, &words);
+    refused.says(&["it is signed by another CA than the trusted one"]);
+    let unsealed = hit(&stage, &server.url().replace("https:", "http:"), &[]);
+    says_what_to_do(&unsealed, &["https://…", "if the server speaks TLS at this port"]);
+    let line = ["hit", &server.url().replace("https:", "http:"), "--debug"];
+    stage.play(&line).exits(4).says(&["write https://"]);
+    stage.play(&["hit", &server.url(), "--debug"]).exits(4).says(&["--cacert", "-k"]);
     let (_clear, url) = echo(&stage, &[]);
     let unspoken = hit(&stage, &url.replace("http:", "https:"), &["-k"]);
-    says_what_to_do(&unspoken, &["tls: handshake failed", "it speaks no TLS", "speaks TLS at this port", "http://…"]);
+    says_what_to_do(&unspoken, &["tls: handshake failed", "it speaks no TLS", "at this port", "http://…"]);
 }
 
 #[test]
@@ -164,7 +172,7 @@ fn a_machine_that_trusts_nobody_is_told_of_the_option() {
     let nobody = stage.file("nobody.pem", "");
     stage.within("SSL_CERT_FILE=\"$0\" SSL_CERT_DIR=\"$0.none\" exec \"$@\"", Path::new(&nobody));
     let played = stage.play(&["hit", &server.url(), "-t", "1s"]).exits(2);
-    let played = played.says(&["trusts nobody", "`--cacert`"]);
+    let played = played.says(&["no system CA certificates found", "`--cacert`"]);
     assert!(!played.stderr.contains("tls.ca"), "{}", played.stderr);
     assert_eq!(stage.leftovers(), [""; 0]);
 }

@@ -207,7 +207,7 @@ fn a_run_whose_shims_are_stopped_for_ever_ends_at_once_when_it_is_asked_twice() 
     let stage = Stage::new().with_shelves();
     let mut playing = stopped(&stage);
     playing.signal("INT");
-    playing.wait_for_words("ending in good order");
+    playing.wait_for_words("stopping gracefully");
     playing.signal("INT");
     // It waits for nobody: the first heal alone would be given 30 s, and then it would be said that there was no answer.
     let PlayedWithin { played, .. } = playing.wait_within(IN_TIME);

@@ -258,7 +258,7 @@ pub fn differences_of(comparisons: &[&Comparison]) -> Table {
     });
     let shown = "what nine of ten such comparisons would show, by the spread of these trials";
     let table = Table { rows: rows.collect(), ..Table::new("Differences", note(comparisons), columns) };
-    table.folded_beyond(MANY).explained().with_terms(&[("would have been", shown)])
+    table.folded_beyond(MANY).explained().with_terms(&[("minimum detectable change", shown)])
 }
 
 fn figures(one: &Comparison) -> Vec<Cell> {
@@ -286,14 +286,17 @@ fn note(comparisons: &[&Comparison]) -> String {
     let how = match pairs {
         0 => "Trials of separate runs (Welch's t): what drifted on the machine between them is not in the intervals."
             .to_owned(),
-        1 => "One pair of trials: no interval, and differences may be chance.".to_owned(),
+        1 => "One trial of each: nothing is tested, and differences may be chance. Set repeat = 3 or more.".to_owned(),
         pairs => format!("Up to {pairs} pairs of trials played in turn (paired t of logarithms)."),
     };
-    format!("{how} Intervals of 95 %; p corrected for all comparisons (Holm). Void trials are left out.")
+    format!("{how} Intervals (95 %) and p are corrected for all comparisons (Holm). Void trials are left out.")
 }
 
 /// How the verdicts are spread over the rows: `13 of 72 differ`.
 pub fn count(comparisons: &[Comparison]) -> String {
+    if comparisons.iter().all(|one| one.p.is_none()) {
+        return "not tested, one trial of each; set repeat = 3".to_owned();
+    }
     let differ = comparisons.iter().filter(|one| one.significant).count();
     format!("{differ} of {} differ", comparisons.len())
 }

@@ -1,9 +1,9 @@
 //! Tables of what is judged: what the consistency checks found, what the article says, the gates, and every trial.
 
 use analysis::groups::{Group, groups, short, trial_name};
-use experiment::plan;
+use experiment::plan::{self, Plan};
 use record::events::Ending;
-use record::results::{Claim, Holds, PooledConsistency, ReplicaTable, Results, Steady, Trial};
+use record::results::{Claim, Holds, PooledConsistency, ReplicaTable, Requirement, Results, Steady, Trial};
 use text::{Tone, numbers, of_json};
 
 use super::{Cell, Column, Row, Table, trust_word};
@@ -240,7 +240,7 @@ fn claim_row(claim: &Claim, planned: Option<&plan::Claim>, results: &Results) ->
 }
 
 /// A figure with its unit; a safe load counts what was raised to find it.
-fn figure(metric: &str, value: f64, results: &Results) -> String {
+pub fn figure(metric: &str, value: f64, results: &Results) -> String {
     let raised = results.safe_loads.first().filter(|_| metric.starts_with("safe_load("));
     match raised.map(|found| short(&found.over)) {
         Some("rate") => numbers::rate(value),
@@ -283,17 +283,28 @@ pub fn filter(filter: &std::collections::BTreeMap<String, serde_json::Value>) ->
     parts.join(", ")
 }
 
+/// What the requirement at that place asks, with its unit, and of which trials.
+pub fn requirement_asked(requirement: &Requirement, index: usize, plan: &Plan, results: &Results) -> (String, String) {
+    let planned = plan.requirements.get(index).filter(|planned| *planned.metric == *requirement.metric);
+    planned.map_or_else(
+        || (requirement.asked.clone(), String::new()),
+        |planned| (asked(&requirement.metric, &planned.range, results), filter(&planned.filter)),
+    )
+}
+
 pub fn requirements(input: &ReportInput) -> Option<Table> {
     let rows = input.results.requirements.iter().enumerate().map(|(index, requirement)| {
-        let planned = input.plan.requirements.get(index).filter(|planned| *planned.metric == *requirement.metric);
-        let filter = planned.map_or_else(String::new, |planned| filter(&planned.filter));
-        let asked = planned.map_or_else(
-            || requirement.asked.clone(),
-            |planned| asked(&requirement.metric, &planned.range, input.results),
-        );
+        let (asked, filter) = requirement_asked(requirement, index, input.plan, input.results);
         let (word, tone) = if requirement.holds { ("met", Tone::Good) } else { ("violated", Tone::Bad) };
         let worst = match requirement.value {
-            Some(value) => Cell::new(figure(&requirement.metric, value, input.results)),
+            Some(value) => {
+                let value = figure(&requirement.metric, value, input.results);
+                // What is in range where it was measured is violated by where it was not.
+                match &requirement.unmeasured {
+                    Some(why) => Cell::new(format!("{value}, not measured in every trial: {why}")),
+                    None => Cell::new(value),
+                }
+            }
             None => {
                 Cell::new("not measured").toned(Tone::Muted).with(requirement.unmeasured.clone().unwrap_or_default())
             }

@@ -1,9 +1,12 @@
 //! The summary that `run` and `show` print: the answer, the verdict, and the tables that fit on a terminal, their columns aligned.
 
+use std::collections::BTreeMap;
+
 use analysis::answer::answer;
 use analysis::groups::groups;
 use experiment::plan::Plan;
 use record::results::{Results, Trial};
+use record::rows::is_ok;
 use text::{Tone, hanging, numbers, visible, without_controls, wrapped};
 
 use super::meaning;
@@ -59,9 +62,33 @@ pub fn summary(results: &Results, plan: &Plan, colour: bool) -> String {
             many => format!("{}: {}, on the page\n", table.title, rows(many, results)),
         });
     }
+    parts.push(failed_attempts(results));
     parts.push(redirects(results));
     parts.retain(|part| !part.is_empty());
     visible(&parts.join("\n")).into_owned()
+}
+
+/// `not ok: status 404 (571 attempts), timeout (3)`.
+fn failed_attempts(results: &Results) -> String {
+    let told = causes(results.trials.iter().flat_map(|trial| &trial.attempt_results));
+    if told.is_empty() {
+        String::new()
+    } else {
+        hanging(&format!("attempts that were not ok: {told}"), "", "  ", WIDTH)
+    }
+}
+
+/// Why attempts were not `ok`, what happened most first. An operation that is tried again is several attempts.
+pub(super) fn causes<'a>(results: impl Iterator<Item = (&'a String, &'a u64)>) -> String {
+    let mut causes: BTreeMap<&str, u64> = BTreeMap::new();
+    results
+        .filter(|(result, _)| !is_ok(result))
+        .for_each(|(result, count)| *causes.entry(result).or_default() += count);
+    let mut causes: Vec<(&str, u64)> = causes.into_iter().collect();
+    causes.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    let named = |result| if result == "wrong" { "an answer that is not the expected one" } else { result };
+    let told = causes.into_iter().map(|(result, count)| format!("{} ({})", named(result), numbers::count(count)));
+    told.collect::<Vec<String>>().join(", ")
 }
 
 /// Answers that were only redirects, which count as `ok`: nobody should take their speed for that of what they lead to.

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use record::events::{By, Ending, Event, HistoryEntry, Phase, What};
-use record::rows::OutcomeSlot;
+use record::rows::{self, OutcomeSlot};
 
 use super::{Evaluation, RuleInput};
 
@@ -284,21 +284,23 @@ fn disagreements(facts: &RuleInput<'_>) -> Vec<Disagreement> {
 
 /// An operation ends `ok` or `wrong` with its last attempt, and otherwise with one or more that failed.
 fn attempts_disagree(facts: &RuleInput<'_>, hold: &mut impl FnMut((&'static str, u64), (&'static str, u64), &str)) {
-    let rows = || facts.evidence.attempts.iter();
+    let recorded = || facts.evidence.attempts.iter();
     for (name, operation) in &facts.trial.operations {
         let attempts = |is: fn(&str) -> bool| -> u64 {
-            rows().filter(|row| row.operation == *name && is(&row.result)).map(|row| row.count).sum()
+            recorded().filter(|row| row.operation == *name && is(&row.result)).map(|row| row.count).sum()
         };
         let counted = operation.outcomes;
         let ended = |how: &str| format!("operations `{name}` that ended {how}");
-        hold(("load.hlog", counted.ok), ("attempts.csv", attempts(|result| result == "ok")), &ended("ok"));
+        hold(("load.hlog", counted.ok), ("attempts.csv", attempts(rows::is_ok)), &ended("ok"));
         hold(("load.hlog", counted.wrong), ("attempts.csv", attempts(|result| result == "wrong")), &ended("wrong"));
-        let (others, bad) = (attempts(|result| !matches!(result, "ok" | "wrong")), counted.failed + counted.timeout);
+        let (others, bad) =
+            (attempts(|result| result != "wrong" && !rows::is_ok(result)), counted.failed + counted.timeout);
         if others < bad {
             hold(("load.hlog", bad), ("attempts.csv", others), &ended("failed or in a timeout"));
         }
     }
-    let unknown = rows().filter(|row| !facts.trial.operations.contains_key(&row.operation) && row.result == "ok");
+    let unknown =
+        recorded().filter(|row| !facts.trial.operations.contains_key(&row.operation) && rows::is_ok(&row.result));
     hold(("load.hlog", 0), ("attempts.csv", unknown.map(|row| row.count).sum()), "operations that it does not name");
 }
 

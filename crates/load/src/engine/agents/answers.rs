@@ -66,7 +66,13 @@ impl<P: Protocol> Agents<P> {
         let step = self.list[id].step;
         let name = self.script.steps[step].name;
         let (outcome, cause) = match class {
-            AnswerClass::Ok => (Outcome::Ok, self.redirect(id, answer, stats).unwrap_or(AttemptCause::Ok)),
+            AnswerClass::Ok => {
+                let plain = || match P::status_code(answer.decoder) {
+                    None | Some(200) => AttemptCause::Ok,
+                    Some(status) => AttemptCause::OkStatus(status),
+                };
+                (Outcome::Ok, self.redirect(id, answer, stats).unwrap_or_else(plain))
+            }
             AnswerClass::Wrong => (Outcome::Wrong, AttemptCause::Wrong),
             AnswerClass::Failed => return class,
             AnswerClass::Undecidable => {

@@ -30,6 +30,8 @@ pub struct HitOptions {
     pub agents: u32,
     /// Length of the load.
     pub time: String,
+    /// Requests in all, in a closed loop, if they are bounded.
+    pub count: Option<u64>,
     /// What is cut off before figures are taken.
     pub warmup: String,
     /// Of each request, if not the usual one.
@@ -68,6 +70,8 @@ impl OptionProblem {
 
 /// How long, if nobody says.
 const TIME: &str = "10s";
+/// How long so many requests may take, if nobody says: as k6 has it.
+const TIME_OF_COUNT: &str = "10m";
 
 /// Reads the options; `protocol` is what URLs of its schemes are spoken to in.
 ///
@@ -98,6 +102,7 @@ pub fn read(words: &cli::Hit, protocol: &Protocol) -> Result<HitOptions, Vec<Opt
         return Err(wrong);
     }
     let template = |text: String| if words.templates { text } else { literal(&text) };
+    let count = words.requests.filter(|_| words.rate.is_none());
     let templates = |pairs: Vec<(String, String)>| -> Vec<(String, String)> {
         pairs.into_iter().map(|(name, text)| (name, template(text))).collect()
     };
@@ -109,8 +114,10 @@ pub fn read(words: &cli::Hit, protocol: &Protocol) -> Result<HitOptions, Vec<Opt
         body: body.map(template),
         connections,
         expects: templates(expects),
-        agents: words.agents,
+        // Who has nothing to ask is not needed.
+        agents: count.and_then(|count| u32::try_from(count).ok()).map_or(words.agents, |most| words.agents.min(most)),
         time,
+        count,
         warmup: words.warmup.clone(),
         timeout: words.timeout.clone(),
         rate: words.rate.map(|per_s| RequestRate { per_s, is_poisson: words.poisson }),
@@ -260,7 +267,7 @@ fn at_random(words: &cli::Hit, wrong: &mut Vec<OptionProblem>) {
     }
 }
 
-/// `--time`, or how long so many requests take at the rate.
+/// `--time`, or how long so many requests take at the rate, or may take without one.
 fn time(words: &cli::Hit, wrong: &mut Vec<OptionProblem>) -> String {
     if let Some(rate) = words.rate
         && !(rate.is_finite() && rate > 0.0)
@@ -268,24 +275,17 @@ fn time(words: &cli::Hit, wrong: &mut Vec<OptionProblem>) -> String {
         wrong.push(OptionProblem::new(format!("--rate {rate}: not a rate"), "write a number above 0"));
         return TIME.to_owned();
     }
-    if let (Some(requests), Some(time)) = (words.requests, &words.time) {
+    if let (Some(requests), Some(time), Some(_)) = (words.requests, &words.time, words.rate) {
         wrong.push(OptionProblem::new(
-            format!("-n {requests} with --time {time}: each says when the load ends"),
+            format!("-n {requests} with --time {time}: at a rate, each says when the load ends"),
             "leave one of the two out",
         ));
     }
     match (words.requests, words.rate) {
         (Some(requests), Some(rate)) => for_requests(requests, rate),
-        (Some(requests), None) if words.time.is_none() => {
-            wrong.push(OptionProblem::new(
-                format!("-n {requests} without --rate: a load ends by the clock"),
-                "agents that wait for answers share no count, so that none has to ask the others; \
-                 write --time, or add --rate: then it is exactly so many",
-            ));
-            TIME.to_owned()
-        }
-        _ => {
-            let time = words.time.as_deref().unwrap_or(TIME);
+        (requests, _) => {
+            let usual = if requests.is_some() { TIME_OF_COUNT } else { TIME };
+            let time = words.time.as_deref().unwrap_or(usual);
             check_duration("--time", time, false, wrong);
             time.to_owned()
         }
@@ -438,7 +438,7 @@ fn read_tls(words: &cli::Hit, place: Option<&HitTarget>, wrong: &mut Vec<OptionP
     }
     if words.insecure && words.cacert.is_some() {
         wrong.push(OptionProblem::new(
-            "--insecure with --cacert: either any certificate is taken, or what this file vouches for",
+            "--insecure with --cacert: either any certificate is accepted, or only those that this file vouches for",
             "leave --insecure out",
         ));
     }
@@ -480,6 +480,7 @@ pub fn experiment(asked: &HitOptions) -> String {
     }
     head.extend(asked.seed.map(|seed| ("seed", seed.to_string())));
     let mut load = vec![("agents", asked.agents.to_string()), ("time", text::toml_string(&asked.time))];
+    load.extend(asked.count.map(|count| ("count", count.to_string())));
     load.extend(asked.rate.map(|rate| ("rate", rate_text(rate))));
     load.extend(asked.timeout.as_ref().map(|timeout| ("timeout", text::toml_string(timeout))));
     load.extend(connections_text(&asked.connections));

@@ -1,0 +1,118 @@
+//! `plimsoll hit --debug`: one request, what was sent and what came, and no load.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use experiment::plan::Plan;
+use load::TlsTrust;
+use load::client::{Client, ExchangedBytes};
+use text::numbers;
+
+use super::options::HitOptions;
+use crate::exit::{Exit, Failure};
+use crate::output;
+
+/// Of a body no more than this is printed.
+const SHOWN_BYTES: usize = 64 << 10;
+
+/// Sends the request of the plan's only trial and prints it with its answer.
+pub fn once(asked: &HitOptions, plan: &Plan) -> Result<Exit, Failure> {
+    let trial = plan.trials.first().ok_or_else(|| Failure::Ours("a load without a trial".to_owned()))?;
+    let timeout_s = trial.load.as_ref().map_or(10.0, |load| load.timeout_s);
+    let service = &asked.place.service;
+    let unanswered = |error: &load::client::CallError| Failure::Unanswered {
+        what: format!("no answer from {service}: {error}"),
+        remedy: remedy(service, &error.to_string()).to_owned(),
+    };
+    let trust = TlsTrust { tls: trial.target.tls.clone(), files: PathBuf::new() };
+    let mut client =
+        Client::connect_trusting(&trial.target.protocol, service, &trust, Duration::from_secs_f64(timeout_s))
+            .map_err(|error| unanswered(&error))?;
+    let begun = Instant::now();
+    let answer = client.call(&asked.method, &values(asked));
+    let took = begun.elapsed();
+    output::text(&told(client.exchanged()))?;
+    let answer = answer.map_err(|error| unanswered(&error))?;
+    let took = numbers::micros(took.as_secs_f64() * 1e6);
+    output::text(&format!("status {} after {took}, connecting not included\n", answer.status))?;
+    Ok(Exit::Well)
+}
+
+/// What the request is made of: the texts as they were typed.
+fn values(asked: &HitOptions) -> BTreeMap<String, String> {
+    let plain = |template: &str| template.replace("{{", "{").replace("}}", "}");
+    let headers = asked.headers.iter().map(|(name, value)| (format!("header.{name}"), plain(value)));
+    let body = asked.body.iter().map(|body| ("body".to_owned(), plain(body)));
+    std::iter::once(("path".to_owned(), plain(&asked.place.path))).chain(headers).chain(body).collect()
+}
+
+/// Lines that went out begin with `>`, those of the answer's head with `<`; its body is as it came.
+fn told(exchanged: &ExchangedBytes) -> String {
+    let lines = |sign: &str, bytes: &[u8]| -> String {
+        let text = String::from_utf8_lossy(bytes).into_owned();
+        text.lines()
+            .map(|line| format!("{sign} {}", text::without_controls(line)).trim_end().to_owned() + "\n")
+            .collect()
+    };
+    let received = &exchanged.received;
+    let head = received.windows(4).position(|bytes| bytes == b"\r\n\r\n").map_or(received.len(), |at| at + 4);
+    let (head, body) = received.split_at(head);
+    let shown = &body[..body.len().min(SHOWN_BYTES)];
+    let more = if shown.len() < body.len() {
+        format!("\n… and {} more\n", numbers::bytes((body.len() - shown.len()) as f64))
+    } else {
+        String::new()
+    };
+    let body = text::visible(&String::from_utf8_lossy(shown)).trim_end().to_owned();
+    let body = if body.is_empty() { String::new() } else { format!("{body}{more}\n\n") };
+    format!("{}\n{}\n{body}", lines(">", &exchanged.sent), lines("<", head))
+}
+
+/// What to look at where there is no answer.
+fn remedy(service: &str, why: &str) -> &'static str {
+    let is_tls = service.starts_with("https:");
+    if why.contains("lookup address") {
+        lab::UNKNOWN_NAME
+    } else if is_tls && why.contains("bad certificate") {
+        "trust its CA with --cacert ca.pem, or skip the check with -k"
+    } else if is_tls && why.contains("tls:") {
+        "if the server speaks no TLS at this port, write http://"
+    } else if !is_tls && (why.contains("closed") || why.contains("reset") || why.contains("bad answer")) {
+        "if the server speaks TLS at this port, write https://"
+    } else {
+        "start the server first, or correct the URL"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn request_and_answer_are_told_apart() {
+        let exchanged = ExchangedBytes {
+            sent: b"GET / HTTP/1.1\r\nHost: h\r\n\r\n".to_vec(),
+            received: b"HTTP/1.1 404 Not Found\r\nX: \x1b[2J\r\n\r\nno such\nthing\n".to_vec(),
+        };
+        let told = told(&exchanged);
+        assert!(told.starts_with("> GET / HTTP/1.1\n> Host: h\n>\n\n< HTTP/1.1 404 Not Found\n"), "{told}");
+        assert!(told.ends_with("<\n\nno such\nthing\n\n") && !told.contains('\x1b'), "{told}");
+        let long =
+            ExchangedBytes { received: [&b"HTTP/1.1 200 OK\r\n\r\n"[..], &[b'x'; 70_000]].concat(), ..exchanged };
+        assert!(super::told(&long).contains("… and 4.46 kB more"));
+    }
+
+    #[test]
+    fn what_to_look_at_follows_from_what_went_wrong() {
+        for (service, why, words) in [
+            ("http://h", "cannot connect to h: failed to lookup address information", "DNS"),
+            ("https://h", "cannot connect to h: tls: bad certificate", "--cacert"),
+            ("https://h", "cannot connect to h: tls: handshake failed", "http://"),
+            ("http://h", "the connection was closed before the answer", "https://"),
+            ("http://h", "cannot connect to h: Connection refused", "start the server"),
+        ] {
+            assert!(remedy(service, why).contains(words), "{why}");
+        }
+    }
+}

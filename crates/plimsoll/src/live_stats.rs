@@ -1,0 +1,91 @@
+//! What a load has done so far, as the live views tell it: from the seconds that its threads hand over, not from the records.
+
+use conduct::SecondTotals;
+use hdrhistogram::Histogram;
+use text::numbers;
+
+/// Digits of latencies, as they are told.
+pub const DIGITS: u8 = 2;
+/// Samples beyond a quantile for it to be shown: with 95 % confidence one of so many more lies above it (Wilks 1941).
+const BEYOND: f64 = 3.0;
+
+/// What happened so far.
+#[derive(Debug, Clone, Default)]
+pub struct LiveStats {
+    /// Seconds since load start.
+    pub at_s: f64,
+    /// How long the load is.
+    pub of_s: f64,
+    /// After how many operations the load ends, if that is known.
+    pub count: Option<u64>,
+    /// Operations that ended `ok`.
+    pub ok: u64,
+    /// … `failed`.
+    pub failed: u64,
+    /// … `timeout`.
+    pub timeout: u64,
+    /// … `wrong`.
+    pub wrong: u64,
+    /// When the second that is told of began, and what was `ok` in it so far: threads tell of it one after the other.
+    since_s: f64,
+    ok_in_second: u64,
+    /// Latency of all that was `ok`, nanoseconds.
+    pub latency_ns: Option<Histogram<u64>>,
+}
+
+/// A second ends later than the one before by more than this; threads end their last one at different moments.
+const ANOTHER_S: f64 = 0.5;
+
+impl LiveStats {
+    /// Of a load that has not begun, which ends after so many operations.
+    pub fn of(count: Option<u64>) -> Self {
+        Self { count, ..Self::default() }
+    }
+
+    /// Whether a thread tells of another second than the threads before it.
+    pub fn is_another(&self, second: &SecondTotals) -> bool {
+        second.at_s > self.at_s + ANOTHER_S
+    }
+
+    /// Takes in a thread's second.
+    pub fn add(&mut self, second: &SecondTotals) {
+        if self.is_another(second) {
+            (self.since_s, self.ok_in_second) = (self.at_s, 0);
+        }
+        (self.at_s, self.of_s) = (self.at_s.max(second.at_s), second.of_s);
+        self.ok_in_second += second.ok;
+        self.ok += second.ok;
+        self.failed += second.failed;
+        self.timeout += second.timeout;
+        self.wrong += second.wrong;
+        if let Some(latency_ns) = &second.latency_ns {
+            if self.latency_ns.is_none() {
+                self.latency_ns = Histogram::new(DIGITS).ok();
+            }
+            // It grows as far as it has to.
+            let _ = self.latency_ns.as_mut().map(|all| all.add(&**latency_ns));
+        }
+    }
+
+    /// Operations that ended otherwise than `ok`.
+    pub fn not_ok(&self) -> u64 {
+        self.failed + self.timeout + self.wrong
+    }
+
+    /// `ok` per second in the last second, and since load start.
+    pub fn rates(&self) -> [f64; 2] {
+        let over = |count: u64, seconds: f64| if seconds > 0.0 { count as f64 / seconds } else { 0.0 };
+        [over(self.ok_in_second, self.at_s - self.since_s), over(self.ok, self.at_s)]
+    }
+
+    /// `p50 1.05 ms   p99 2.31 ms   max 48.2 ms`, as far as there are enough.
+    pub fn quantiles(&self) -> String {
+        let Some(all) = self.latency_ns.as_ref().filter(|all| !all.is_empty()) else { return "none yet".to_owned() };
+        let micros = |ns: u64| numbers::micros(ns as f64 / 1e3);
+        let quantile = |q: f64| {
+            let enough = all.len() as f64 * (1.0 - q) >= BEYOND;
+            if enough { micros(all.value_at_quantile(q)) } else { "too few".to_owned() }
+        };
+        format!("p50 {}   p99 {}   max {}", quantile(0.5), quantile(0.99), micros(all.max()))
+    }
+}
