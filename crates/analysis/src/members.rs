@@ -47,8 +47,11 @@ mod tests {
     use super::*;
     use crate::synthetic;
 
+    /// How many ended `ok` and failed in a millisecond of the load.
+    type Ended = fn(u32) -> (u32, u32);
+
     /// A trial of 30 s with a fault at 10 s and one at 20 s, and what ended at each of these members in each millisecond.
-    fn analyzed(name: &str, members: &[(&str, fn(u32) -> (u32, u32))]) -> Trial {
+    fn analyzed(name: &str, members: &[(&str, Ended)]) -> Trial {
         let path = std::env::temp_dir().join(format!("plimsoll-members-{name}-{}", std::process::id()));
         std::fs::create_dir_all(&path).unwrap();
         let folder = TrialFolder::at(&path);

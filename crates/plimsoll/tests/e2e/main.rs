@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod accidents;
+mod agents;
 mod article;
 mod bad_files;
 mod comparing;

@@ -64,7 +64,6 @@ fn the_clients_of_a_dead_member_have_an_outage_of_their_own() {
     let total_s = |member: usize| number(fault, &format!("/members/{member}/outage/total_s"));
     assert!(total_s(1) > 1.0 && total_s(1) > number(fault, "/outage/total_s"), "{fault:#}");
     assert_eq!([0, 2].map(|member| fault["members"][member]["outage"]["failed"].as_u64()), [Some(0); 2], "{fault:#}");
-    assert!(results["outages"][0]["members"]["n2"]["failed"]["max"].as_f64().unwrap() > 0.0);
     let agents = rows::read::<AgentCycles>(&trial.agents()).unwrap().items;
     assert_eq!(agents.iter().map(|row| row.agent).collect::<Vec<_>>(), [1, 2, 3, 4, 5, 6]);
     assert_eq!(results["trials"][0]["agents_without_cycle"].as_u64(), Some(0));
