@@ -52,34 +52,28 @@ pub(super) fn read(root: &Section<'_>, names: &MetricNames<'_>, problems: &mut V
         let problem = Problem::new(section.place("metric"), "a sweep is stopped by what one trial says");
         problems.push(problem.expected("a function over trials").hint("name a metric of a trial: outcomes.timeout"));
     }
-    let over = match risen(&section, names) {
-        Ok(sweep) => sweep,
-        Err(problem) => {
-            problems.push(problem);
-            return None;
-        }
-    };
+    let over = risen(&section, names, problems)?;
     problems.extend(falls(over, &section));
     Some(StopRule { over: over.path.clone(), ..rule })
 }
 
 /// The sweep that the rule is about.
-fn risen<'a>(section: &Section<'_>, names: &MetricNames<'a>) -> Result<&'a Sweep, Problem> {
+fn risen<'a>(section: &Section<'_>, names: &MetricNames<'a>, problems: &mut Vec<Problem>) -> Option<&'a Sweep> {
     if let Some(path) = section.text("over") {
-        let unknown = || gates::swept(path, section.place("over"), names);
-        let found = names.sweeps.iter().find(|sweep| sweep.path == path);
-        return found.ok_or_else(|| unknown().unwrap_or_else(|| Problem::absent(section.place("over"), "not swept")));
+        problems.extend(gates::swept(path, section.place("over"), names));
+        return names.sweeps.iter().find(|sweep| sweep.path == path);
     }
-    match names.sweeps {
-        [only] => Ok(only),
-        [] => Err(Problem::absent(section.place, "there is nothing to stop").expected("no path is swept")),
-        several => {
-            let paths: Vec<String> = several.iter().map(|sweep| format!("over = \"{}\"", sweep.path)).collect();
-            let problem =
-                Problem::absent(section.place, "several paths are swept").expected("which of them is stopped?");
-            Err(problem.hint(format!("add {}", join_words(&paths, "or"))))
-        }
+    if let [only] = names.sweeps {
+        return Some(only);
     }
+    let paths: Vec<String> = names.sweeps.iter().map(|sweep| format!("over = \"{}\"", sweep.path)).collect();
+    problems.push(if paths.is_empty() {
+        Problem::absent(section.place, "there is nothing to stop").expected("no path is swept")
+    } else {
+        let problem = Problem::absent(section.place, "several paths are swept");
+        problem.expected("which of them is stopped?").hint(format!("add {}", join_words(&paths, "or")))
+    });
+    None
 }
 
 /// What is beyond a value is left out: so values are numbers, and the lower ones are played first.

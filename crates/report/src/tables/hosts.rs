@@ -135,12 +135,11 @@ fn blocked_note(trials: &[Trial]) -> &'static str {
     let hosts = || trials.iter().flat_map(|trial| &trial.hosts);
     match hosts().find_map(|host| host.io_blocked_source.as_deref()) {
         Some("pressure") => {
-            " Blocked on I/O: share of the time in which some task waited for I/O (the kernel's PSI); waits that the kernel does not \
-             put down to I/O, such as those for a file system's journal, are not in it."
+            " Blocked on I/O: share of the time in which some task waited for I/O, as the kernel counts it (PSI)."
         }
         Some(_) => {
             " Blocked on I/O: time that threads waited for I/O, summed over threads (the kernel's delay accounting, in steps of \
-             10 ms); waits that the kernel does not put down to I/O, such as those for a file system's journal, are not in it."
+             10 ms)."
         }
         None if hosts().any(|host| host.kind.is_some()) => {
             " Blocked on I/O is not known: this kernel keeps neither pressure (PSI, with control groups of version 2) nor delay \
