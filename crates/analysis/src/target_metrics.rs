@@ -95,11 +95,13 @@ impl MetricSums {
         let mut hosts: Vec<HostMetric> = hosts.into_iter().map(|host| host.result(kind)).collect();
         hosts.sort_by(|one, other| one.name.cmp(&other.name));
         let total = |of: fn(&HostMetric) -> Option<f64>| hosts.iter().filter_map(of).reduce(|a, b| a + b);
+        let last = total(|host| host.last);
         TargetMetric {
             kind,
-            max: seconds.ended().max,
+            // A host that missed a second is missed in its sum.
+            max: seconds.ended().max.into_iter().chain(last).reduce(f64::max),
             mean: total(|host| host.mean),
-            last: total(|host| host.last),
+            last,
             increase: total(|host| host.increase),
             per_s: total(|host| host.per_s),
             hosts,

@@ -382,7 +382,7 @@ pub struct Host {
 pub struct TargetMetric {
     /// What it is: said by the target or its manifest, else by its name.
     pub kind: MetricKind,
-    /// Highest sum of all hosts in one second.
+    /// Highest sum of all hosts in one second, or of what they told last.
     pub max: Option<f64>,
     /// The hosts' means, added up.
     pub mean: Option<f64>,
