@@ -84,9 +84,9 @@ fn redirects_are_told_of_and_are_not_silently_ok() {
     );
     // Who expects it has asked for it.
     let expected = get(&server, &["status=301"]);
-    assert_eq!(expected.attempts("ok"), expected.summary.ok);
+    assert_eq!(expected.attempts("ok 301"), expected.summary.ok);
     assert!(expected.notices().is_empty());
     let unchanged = always("HTTP/1.1 304 Not Modified\r\n\r\n");
     let came = get(&unchanged, &[]);
-    assert_eq!(came.attempts("ok"), came.summary.ok);
+    assert_eq!(came.attempts("ok 304"), came.summary.ok);
 }

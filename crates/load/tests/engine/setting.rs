@@ -20,12 +20,14 @@ impl Came {
     /// Attempts that ended with this result.
     pub fn attempts(&self, result: &str) -> u64 {
         let all = self.intervals.iter().flat_map(|interval| &interval.attempts);
-        all.filter(|attempts| attempts.result == result).map(|attempts| attempts.count).sum()
+        all.filter(|attempts| [attempts.result.as_str(), plain(&attempts.result)].contains(&result))
+            .map(|attempts| attempts.count)
+            .sum()
     }
 
     /// Every result that an attempt ended with.
     pub fn results(&self) -> BTreeSet<&str> {
-        self.intervals.iter().flat_map(|interval| &interval.attempts).map(|attempts| attempts.result.as_str()).collect()
+        self.intervals.iter().flat_map(|interval| &interval.attempts).map(|attempts| plain(&attempts.result)).collect()
     }
 
     /// Every time of that kind of operations with that outcome, nanoseconds, in order.
@@ -131,4 +133,9 @@ pub fn try_play(orders: LoadOrder) -> Result<Came, Error> {
 /// Plays the orders to their end, which has to be a good one.
 pub fn play(orders: LoadOrder) -> Came {
     try_play(orders).unwrap()
+}
+
+/// A result without the status of an answer that was `ok`.
+fn plain(result: &str) -> &str {
+    if result.starts_with("ok ") { "ok" } else { result }
 }
