@@ -115,31 +115,6 @@ impl Quantity {
     }
 }
 
-/// Bytes in a text such as `"512MiB"`.
-///
-/// # Errors
-/// As [`Quantity::parse`].
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "above 0 and far below 2^64")]
-pub fn parse_bytes(text: &str) -> Result<u64, QuantityError> {
-    Quantity::Size.parse(text).map(|bytes| bytes.round() as u64)
-}
-
-/// Bits/s in a text such as `"100mbit"`.
-///
-/// # Errors
-/// As [`Quantity::parse`].
-pub fn parse_bits_per_s(text: &str) -> Result<f64, QuantityError> {
-    Quantity::BitRate.parse(text)
-}
-
-/// Bytes/s in a text such as `"20MB/s"`.
-///
-/// # Errors
-/// As [`Quantity::parse`].
-pub fn parse_bytes_per_s(text: &str) -> Result<f64, QuantityError> {
-    Quantity::ByteRate.parse(text)
-}
-
 /// A size as a person writes it: `1GiB`, `512MiB`, `1.5GiB`.
 #[must_use]
 #[expect(clippy::cast_precision_loss, reason = "three digits are shown")]
@@ -217,37 +192,36 @@ fn in_thousands(text: &str) -> Option<f64> {
 mod tests {
     use text::numbers::FigureUnit;
 
-    use super::parse_figure;
-    use super::{Quantity, QuantityError, parse_bits_per_s, parse_bytes, parse_bytes_per_s};
+    use super::{Quantity, QuantityError, parse_figure};
     use super::{show_bits_per_s, show_bytes, show_bytes_per_s};
 
     #[test]
     fn every_kind_of_unit() {
         for (text, bytes) in
-            [("1GiB", 1 << 30), ("512 MiB", 512 << 20), ("1.5kB", 1500), ("32GB", 32_000_000_000), ("7B", 7)]
+            [("1GiB", 1_073_741_824.0), ("512 MiB", 536_870_912.0), ("1.5kB", 1500.0), ("32GB", 3.2e10), ("7B", 7.0)]
         {
-            assert_eq!(parse_bytes(text), Ok(bytes), "{text}");
+            assert_eq!(Quantity::Size.parse(text), Ok(bytes), "{text}");
         }
         for (text, bits) in [("100mbit", 1e8), ("1Gbit/s", 1e9), ("2.5 gbit", 2.5e9), ("9600bit", 9600.0)] {
-            assert_eq!(parse_bits_per_s(text), Ok(bits), "{text}");
+            assert_eq!(Quantity::BitRate.parse(text), Ok(bits), "{text}");
         }
         for (text, bytes) in [("20MB/s", 2e7), ("1MiB/s", 1_048_576.0)] {
-            assert_eq!(parse_bytes_per_s(text), Ok(bytes), "{text}");
+            assert_eq!(Quantity::ByteRate.parse(text), Ok(bytes), "{text}");
         }
     }
 
     #[test]
     fn what_is_not_a_quantity() {
-        assert_eq!(parse_bytes("1024"), Err(QuantityError::NoUnit));
-        assert_eq!(parse_bytes("0MiB"), Err(QuantityError::NotPositive));
-        assert_eq!(parse_bytes("-1MiB"), Err(QuantityError::NotPositive));
-        assert_eq!(parse_bytes("9999999999TB"), Err(QuantityError::TooLarge));
-        assert_eq!(parse_bytes("much"), Err(QuantityError::NotANumber));
+        assert_eq!(Quantity::Size.parse("1024"), Err(QuantityError::NoUnit));
+        assert_eq!(Quantity::Size.parse("0MiB"), Err(QuantityError::NotPositive));
+        assert_eq!(Quantity::Size.parse("-1MiB"), Err(QuantityError::NotPositive));
+        assert_eq!(Quantity::Size.parse("9999999999TB"), Err(QuantityError::TooLarge));
+        assert_eq!(Quantity::Size.parse("much"), Err(QuantityError::NotANumber));
         // Bits or bytes, or thousandths: nobody should have to guess.
-        assert_eq!(parse_bytes("1Mb"), Err(QuantityError::UnknownUnit));
-        assert_eq!(parse_bytes("1MB/s"), Err(QuantityError::UnknownUnit));
-        assert_eq!(parse_bytes_per_s("1MB"), Err(QuantityError::UnknownUnit));
-        assert_eq!(parse_bits_per_s("100MB/s"), Err(QuantityError::UnknownUnit));
+        assert_eq!(Quantity::Size.parse("1Mb"), Err(QuantityError::UnknownUnit));
+        assert_eq!(Quantity::Size.parse("1MB/s"), Err(QuantityError::UnknownUnit));
+        assert_eq!(Quantity::ByteRate.parse("1MB"), Err(QuantityError::UnknownUnit));
+        assert_eq!(Quantity::BitRate.parse("100MB/s"), Err(QuantityError::UnknownUnit));
         assert_eq!(Quantity::BitRate.parse("100m"), Err(QuantityError::UnknownUnit));
     }
 

@@ -365,13 +365,6 @@ pub fn widths_us(load_s: f64) -> [u64; 2] {
     [1_000, wide_us]
 }
 
-/// Rows that a load of so many seconds can have at most in both files.
-#[must_use]
-pub fn most_rows(load_s: f64) -> f64 {
-    let [narrow_us, wide_us] = widths_us(load_s);
-    load_s * 1e6 / wide_us as f64 + if wide_us > narrow_us { AT_ONCE + OVER_ALL } else { 0.0 }
-}
-
 /// Writes the slots of a load, which come in order.
 pub struct OutcomeWriter {
     wide: rows::CsvWriter<OutcomeSlot>,

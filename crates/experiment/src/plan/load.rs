@@ -282,36 +282,30 @@ impl Load {
     /// Those that are in it: none, if it is that of a plan.
     pub fn conflicts(&self) -> impl Iterator<Item = LoadConflict> {
         let Connections { keep_alive, pipeline } = self.connections;
-        let all = [
-            (self.rate.is_some() && self.think_s > 0.0, THINK_AND_RATE),
-            (self.backlog.is_some() && self.rate.is_none(), BACKLOG_WITHOUT_RATE),
-            (pipeline > 1 && !keep_alive, PIPELINE_WITHOUT_KEEP_ALIVE),
-        ];
-        all.into_iter().filter_map(|(is_there, conflict)| is_there.then_some(conflict))
+        let think = (self.rate.is_some() && self.think_s > 0.0).then_some(LoadConflict {
+            key: "think",
+            what: "`think` and `rate` exclude each other",
+            why: "a pause belongs to a closed loop",
+            with: Some(("rate", "open loop: operations start on a schedule")),
+            hint: "remove one of the two",
+        });
+        let backlog = (self.backlog.is_some() && self.rate.is_none()).then_some(LoadConflict {
+            key: "backlog",
+            what: "`backlog` belongs to an open loop",
+            why: "without `rate` nothing waits: an agent starts an operation when it is free",
+            with: None,
+            hint: "add `rate`, or remove it",
+        });
+        let pipeline = (pipeline > 1 && !keep_alive).then_some(LoadConflict {
+            key: "pipeline",
+            what: "`pipeline` needs connections that are kept",
+            why: "1, or without `keep_alive = false`",
+            with: Some(("keep_alive", "each operation makes its own connection")),
+            hint: "remove one of the two",
+        });
+        [think, backlog, pipeline].into_iter().flatten()
     }
 }
-
-const THINK_AND_RATE: LoadConflict = LoadConflict {
-    key: "think",
-    what: "`think` and `rate` exclude each other",
-    why: "a pause belongs to a closed loop",
-    with: Some(("rate", "open loop: operations start on a schedule")),
-    hint: "remove one of the two",
-};
-const BACKLOG_WITHOUT_RATE: LoadConflict = LoadConflict {
-    key: "backlog",
-    what: "`backlog` belongs to an open loop",
-    why: "without `rate` nothing waits: an agent starts an operation when it is free",
-    with: None,
-    hint: "add `rate`, or remove it",
-};
-const PIPELINE_WITHOUT_KEEP_ALIVE: LoadConflict = LoadConflict {
-    key: "pipeline",
-    what: "`pipeline` needs connections that are kept",
-    why: "1, or without `keep_alive = false`",
-    with: Some(("keep_alive", "each operation makes its own connection")),
-    hint: "remove one of the two",
-};
 
 /// Whether this machine has them is seen when the load begins.
 fn check_from(section: &Section<'_>, scene: &mut CheckContext<'_>) {

@@ -57,8 +57,7 @@ const BY_CHANCE: [&str; 3] = ["attempt_results", "disturbances", "other_processe
 /// What only a whole machine has: a disk and a hypervisor of its own to wait for, and strangers.
 const OF_MACHINES: [&str; 3] = ["cpu_iowait_pct", "cpu_steal_pct", "cpu_strangers_pct"];
 /// What is the control group's: a quota, and sums over processes that are all known.
-const OF_GROUPS: [&str; 6] =
-    ["busiest_thread_pct", "cpu_throttled_pct", "fds", "io_delay_pct", "run_delay_pct", "threads"];
+const OF_GROUPS: [&str; 5] = ["busiest_thread_pct", "cpu_throttled_pct", "fds", "run_delay_pct", "threads"];
 
 /// What a run's records look like, without what they say.
 #[derive(Debug, PartialEq)]
@@ -148,6 +147,9 @@ fn one_file_has_results_of_one_shape_wherever_its_hosts_are() {
     };
     assert_eq!(only(&there, &here), names(&OF_MACHINES), "measured over ssh only");
     let mut of_virtual = names(&OF_GROUPS);
+    if fs::read_to_string("/proc/sys/kernel/task_delayacct").is_ok_and(|counts| counts.trim() == "1") {
+        of_virtual.extend(names(&["io_delay_pct"]));
+    }
     // Beside virtual hosts the clients have CPUs of their own, on which everybody else is a stranger.
     of_virtual.insert("local generator cpu_strangers_pct".to_owned());
     assert_eq!(only(&here, &there), of_virtual, "measured on virtual hosts only");
