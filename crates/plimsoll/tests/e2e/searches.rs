@@ -40,7 +40,10 @@ fn steps(results: &Value) -> Vec<Value> {
 #[test]
 fn a_search_is_played_trial_by_trial() {
     let stage = Stage::new();
-    let file = stage.file("search.toml", SEARCH);
+    let claim = |holds: &str| {
+        format!("[[claim]]\nsays = \"s\"\nsource = \"a\"\nmetric = \"safe_load()\"\nholds = {{ {holds} }}\n")
+    };
+    let file = stage.file("search.toml", format!("{SEARCH}{}{}", claim("at_most = 1000"), claim("above = 1000")));
     let played = stage.run(&[&file, "--plain"]).exits(0);
     let results = played.json();
     let steps = steps(&results);
@@ -59,11 +62,14 @@ fn a_search_is_played_trial_by_trial() {
         (&results["safe_load"]["over"], &results["safe_load"]["surviving"]),
         (&"load.agents".into(), &"nothing lost".into())
     );
+    let (found, claims) = (&results["safe_loads"][0], &results["claims"]);
+    assert_eq!((&claims[0]["value"], &claims[0]["range"]), (&found["value"], &found["ci95"]));
+    assert_eq!((&claims[0]["holds"], &claims[1]["holds"]), (&"yes".into(), &"no".into()));
     let plan = json(&stage.run_folder().join("plan.json"));
     assert_eq!(plan["trials"].as_array().unwrap().len(), steps.len());
     assert!(results["answer"].as_str().unwrap().contains(" agents"), "{}", results["answer"]);
     let page = fs::read_to_string(stage.run_folder().join("report.html")).unwrap();
-    assert!(page.contains("The Plimsoll line") && page.contains("search-1"));
+    assert!(page.contains("The Plimsoll line") && page.contains("search-1") && page.contains("at most 1,000 agents"));
 }
 
 #[test]

@@ -225,7 +225,7 @@ pub fn claims(input: &ReportInput) -> Option<Table> {
     Some(table.with_terms(told))
 }
 
-const ON_VOID: &str = "read on void trials";
+const ON_VOID: &str = "on void trials";
 
 fn claim_row(claim: &Claim, planned: Option<&plan::Claim>, results: &Results) -> Vec<Cell> {
     let asked = planned.map_or_else(String::new, |planned| asked(&claim.metric, &planned.range, results));
@@ -266,7 +266,8 @@ pub fn held(claim: &Claim) -> Cell {
         Holds::NotShown => ("not shown", Tone::Doubtful),
         Holds::NotMeasured => ("not measured", Tone::Muted),
     };
-    Cell::new(word).toned(tone).with(if claim.on_void { ON_VOID } else { "" })
+    let word = if claim.on_void { format!("{word}, {ON_VOID}") } else { word.to_owned() };
+    Cell::new(word).toned(tone)
 }
 
 /// `at least 10 ms and at most 20 ms`.
