@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Is the load engine of this tree slower than that of an earlier revision? Builds both, lets them take turns against one echo
-# server, and has `plimsoll compare --gate` judge: exit 5 if the tree's engine is significantly worse, by 10 % or more. Where
-# there is nothing to compare it says so and passes. gate.sh [BASE]; without BASE: where this branch left main, or HEAD~1.
+# server, and has `plimsoll compare --gate` judge: exit 5 if the tree's engine is significantly worse, by 10 % or more, and 7 if
+# the turns cannot tell (GATE_TURNS plays more). Where there is nothing to compare it says so and passes. gate.sh [BASE]; without
+# BASE: where this branch left main, or HEAD~1.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

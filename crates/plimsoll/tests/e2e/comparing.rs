@@ -129,6 +129,24 @@ fn a_gate_on_runs_that_differ_by_46_pct_with_3_repeats_never_ends_0() {
 }
 
 #[test]
+fn a_run_is_summed_up_for_build_servers_and_pull_requests() {
+    let stage = Stage::new();
+    let run = stage.path().join("run");
+    copy(&root().join(GOLDEN), &run);
+    let (junit, markdown) = (stage.path().join("run.xml"), stage.path().join("run.md"));
+    let files = ["--junit", junit.to_str().unwrap(), "--markdown", markdown.to_str().unwrap()];
+    for command in ["show", "analyze"] {
+        stage.play(&[&[command, run.to_str().unwrap()], &files[..]].concat()).exits(0);
+        let xml = fs::read_to_string(&junit).unwrap();
+        assert!(xml.contains("tests=\"3\"") && xml.contains("below 2 s\" classname=\"requirement\""), "{xml}");
+        let text = fs::read_to_string(&markdown).unwrap();
+        assert!(text.starts_with("### Plimsoll: ") && text.contains("#### Requirements"), "{text}");
+        fs::remove_file(&junit).unwrap();
+        fs::remove_file(&markdown).unwrap();
+    }
+}
+
+#[test]
 fn a_void_side_ends_with_its_own_code() {
     let stage = Stage::new();
     let (base, other) = (runs(&stage, "base", 1.0, 0.0), runs(&stage, "other", 1.2, 30.0));
