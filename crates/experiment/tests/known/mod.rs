@@ -214,7 +214,6 @@ fn metrics() -> Vec<String> {
         "faults.*.outage.memory_released_bytes",
         "faults.*.outage.last_failure_s",
         "faults.*.outage.partial_s",
-        "faults.*.outage.total_s",
         "consistency.diverged_keys",
         "consistency.lost_writes",
         "consistency.wrong",

@@ -49,7 +49,7 @@ const INTEREST: EventFlags = EventFlags::IN.union(EventFlags::OUT).union(EventFl
 const GONE: EventFlags = EventFlags::RDHUP.union(EventFlags::HUP).union(EventFlags::ERR);
 /// Most buffers that are read from one connection before the others, and the timers, get their
 /// turn: a target that sends faster than it is read must not keep the thread to itself.
-const READS: usize = 16;
+const READS: u8 = 16;
 
 /// Nanoseconds since the load's zero.
 #[derive(Debug, Clone, Copy)]
@@ -198,9 +198,11 @@ impl Connection {
 }
 
 /// Where bytes are received.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct ReadBuffers {
     received: Vec<u8>,
+    /// What of it was not decrypted yet, where it came by TLS.
+    sealed: SealedBytes,
     /// What it means, where it came by TLS; empty where nothing does.
     plaintext: Vec<u8>,
     is_plaintext: bool,
@@ -227,8 +229,7 @@ pub struct EventSource {
     stage: SourceStage,
     flags: EventFlags,
     is_gone: bool,
-    reads: usize,
-    sealed: SealedBytes,
+    reads: u8,
     /// What broke it in writing, and when.
     broken: Option<(AttemptCause, u64)>,
 }
@@ -283,7 +284,6 @@ impl Reported {
             flags,
             is_gone: flags.intersects(GONE),
             reads: 0,
-            sealed: SealedBytes::default(),
             broken: None,
         })
     }
@@ -360,7 +360,13 @@ impl<P: Protocol> ConnectionSet<P> {
     /// Room for what they receive.
     pub fn buffers(&self) -> ReadBuffers {
         let plaintext = if self.peers.is_some() { vec![0; BUFFER] } else { Vec::new() };
-        ReadBuffers { received: vec![0; BUFFER], plaintext, is_plaintext: false, length: 0 }
+        ReadBuffers {
+            received: vec![0; BUFFER],
+            sealed: SealedBytes::default(),
+            plaintext,
+            is_plaintext: false,
+            length: 0,
+        }
     }
 
     /// Tells one of its sockets from the next.
@@ -557,7 +563,6 @@ impl<P: Protocol> ConnectionSet<P> {
             flags: EventFlags::IN,
             is_gone: true,
             reads: 0,
-            sealed: SealedBytes::default(),
             broken: Some((cause, now_ns)),
         })
     }

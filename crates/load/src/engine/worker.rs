@@ -35,8 +35,6 @@ pub struct Worker<P: Protocol> {
     /// What is to be asked, and what the answers mean.
     agents: Agents<P>,
     stats: ThreadStats,
-    /// What is received goes here first.
-    buffers: ReadBuffers,
     /// What may be spent on meeting moments.
     spin: SpinBudget,
     /// What is open then is unfinished.
@@ -91,7 +89,6 @@ impl<P: Protocol> Worker<P> {
             pipelines: Pipelines::new(connections.count()),
             agents: Agents::new(&script, &control, number),
             stats,
-            buffers: connections.buffers(),
             spin: SpinBudget::default(),
             drain_end_ns: script.schedule.end_ns().saturating_add(script.drain_ns),
             has_counted_all: false,
@@ -162,22 +159,23 @@ impl<P: Protocol> Worker<P> {
 
     fn run_loop(&mut self) -> Result<(), Error> {
         let mut reported = Reported::default();
+        let mut buffers = self.connections.buffers();
         loop {
             let now_ns = self.now();
             self.fire_timers();
             self.check_script();
-            self.send_ready();
+            self.send_ready(&mut buffers);
             if self.is_over(now_ns) {
                 return Ok(());
             }
             self.wait_for_events(&mut reported)?;
-            while let Some(source) = reported.next_ready() {
-                self.handle_source(source);
+            while let Some(mut source) = reported.next_ready() {
+                self.handle_source(&mut source, &mut buffers);
                 if !self.connections.has_ring() {
-                    self.send_ready();
+                    self.send_ready(&mut buffers);
                 }
             }
-            self.handle_completions(&mut reported);
+            self.handle_completions(&mut reported, &mut buffers);
         }
     }
 
@@ -288,7 +286,7 @@ impl<P: Protocol> Worker<P> {
     /// Sends what has become ready in this turn of the loop, by one write for each connection. With
     /// a ring, all but the last of it is handed over: that goes with the call that waits.
     #[inline]
-    fn send_ready(&mut self) {
+    fn send_ready(&mut self, buffers: &mut ReadBuffers) {
         if self.pipelines.ready.is_empty() {
             return;
         }
@@ -303,9 +301,9 @@ impl<P: Protocol> Worker<P> {
             for conn in place..until {
                 let conn = self.pipelines.ready[conn];
                 if let Err(cause) = self.write_requests(conn, now_ns)
-                    && let Some(source) = self.connections.broke_in_writing(conn, cause, now_ns)
+                    && let Some(mut source) = self.connections.broke_in_writing(conn, cause, now_ns)
                 {
-                    self.handle_source(source);
+                    self.handle_source(&mut source, buffers);
                 }
             }
             place = until;
@@ -370,26 +368,22 @@ impl<P: Protocol> Worker<P> {
 
 impl<P: Protocol> Worker<P> {
     /// Deals with everything that has happened to a connection.
-    fn handle_source(&mut self, mut source: EventSource) {
-        let mut buffers = std::mem::take(&mut self.buffers);
-        while let Some(event) = self.connections.next_event(&mut source, &mut buffers) {
+    fn handle_source(&mut self, source: &mut EventSource, buffers: &mut ReadBuffers) {
+        while let Some(event) = self.connections.next_event(source, buffers) {
             self.hand_over_until(source.now_ns);
             self.handle_event(source.conn, event, buffers.bytes(), source.now_ns);
         }
-        self.buffers = buffers;
     }
 
     /// Deals with what the ring has told.
-    fn handle_completions(&mut self, reported: &mut Reported) {
+    fn handle_completions(&mut self, reported: &mut Reported, buffers: &mut ReadBuffers) {
         if !reported.has_completions() {
             return;
         }
         let now_ns = self.now();
-        let mut buffers = std::mem::take(&mut self.buffers);
-        while let Some((conn, event)) = self.connections.next_completion(reported, &mut buffers) {
+        while let Some((conn, event)) = self.connections.next_completion(reported, buffers) {
             self.handle_event(conn, event, buffers.bytes(), now_ns);
         }
-        self.buffers = buffers;
     }
 
     #[inline]

@@ -104,11 +104,15 @@ impl<P: Protocol> ConnectionSet<P> {
 
     /// Reads from a connection by TLS, and decrypts what came.
     pub(super) fn read_tls(&mut self, source: &mut EventSource, buffers: &mut ReadBuffers) -> Option<ConnEvent> {
+        if source.reads == 0 {
+            // What is there was another connection's.
+            buffers.sealed = SealedBytes::default();
+        }
         loop {
             let connection = &mut self.list[source.conn.index()];
             let broken = connection.broken;
             let tls = connection.tls()?;
-            let sealed = &mut source.sealed;
+            let sealed = &mut buffers.sealed;
             if sealed.is_decrypted {
                 match tls.session.read(&mut buffers.plaintext) {
                     Some(0) => return Some(connection.ended()),
@@ -119,7 +123,7 @@ impl<P: Protocol> ConnectionSet<P> {
                     None => sealed.is_decrypted = false,
                 }
             } else if sealed.from < sealed.to {
-                if let Some(event) = self.decrypt(source, &buffers.received) {
+                if let Some(event) = self.decrypt(source.conn, buffers) {
                     return Some(event);
                 }
             } else if std::mem::take(&mut sealed.came) {
@@ -156,10 +160,10 @@ impl<P: Protocol> ConnectionSet<P> {
         }
     }
 
-    fn decrypt(&mut self, source: &mut EventSource, received: &[u8]) -> Option<ConnEvent> {
-        let connection = &mut self.list[source.conn.index()];
-        let sealed = &mut source.sealed;
-        let mut bytes = &received[sealed.from..sealed.to];
+    fn decrypt(&mut self, conn: ConnId, buffers: &mut ReadBuffers) -> Option<ConnEvent> {
+        let connection = &mut self.list[conn.index()];
+        let sealed = &mut buffers.sealed;
+        let mut bytes = &buffers.received[sealed.from..sealed.to];
         let tls = connection.tls()?;
         let taken = tls.session.take(&mut bytes);
         sealed.from = sealed.to - bytes.len();
@@ -176,7 +180,7 @@ impl<P: Protocol> ConnectionSet<P> {
             return None;
         }
         match std::mem::replace(&mut connection.state, SocketState::Down) {
-            SocketState::Handshaking(tls) => Some(self.opened(source.conn, SocketStream::Tls(tls))),
+            SocketState::Handshaking(tls) => Some(self.opened(conn, SocketStream::Tls(tls))),
             state => {
                 connection.state = state;
                 None
