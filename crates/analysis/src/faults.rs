@@ -61,7 +61,11 @@ pub(crate) fn happened(
         fault.outage = Some(walk.fault(fault.at_s, fault.healed_s, next_s));
         walk.undisturbed_until(next_s);
     }
-    let disturbances = walk.disturbances;
+    let (found, timeout_s, changes) = (walk.disturbances, walk.timeout_s, walk.changes);
+    let disturbances = match changes {
+        true => found,
+        false => disturbances::with_slow_phases(found, &faults, evidence, timeline, window, timeout_s),
+    };
     FaultOutcomes { faults, disturbances }
 }
 
@@ -74,6 +78,8 @@ struct FaultWalk<'a> {
     timeline: &'a Timeline,
     window: &'a LoadWindow,
     timeout_s: f64,
+    /// Whether the load's rate was to change.
+    changes: bool,
     usual: NormalLoad,
     /// From here on no fault accounts for what happens; `None`: service is not back from the last one.
     clear_from_s: Option<f64>,
@@ -100,6 +106,7 @@ impl<'a> FaultWalk<'a> {
             timeline,
             window,
             timeout_s,
+            changes,
             usual: NormalLoad::of(timeline, [window.from_s, window.until_s], &faulty, changes),
             clear_from_s: Some(window.from_s),
             baseline_from_s: Some(window.from_s),
@@ -118,7 +125,9 @@ impl<'a> FaultWalk<'a> {
     fn fault(&mut self, at_s: f64, healed_s: Option<f64>, next_s: Option<f64>) -> Outage {
         let [until_s, counted_until_s] = self.until_s(next_s);
         let (baseline_from_s, timeout_s) = (self.baseline_from_s, self.timeout_s);
-        let times = FaultTimes { at_s, healed_s, baseline_from_s, until_s, counted_until_s, timeout_s };
+        let usual_failures_per_s = self.usual.failures_per_s();
+        let times =
+            FaultTimes { at_s, healed_s, baseline_from_s, until_s, counted_until_s, timeout_s, usual_failures_per_s };
         let mut felt = outage(self.timeline, &self.evidence.load.latency, times);
         felt.memory_released_bytes = self.evidence.sampled.memory_released_bytes(at_s, MEMORY_WITHIN_S);
         // What a backlog does after an outage is no baseline either.

@@ -10,6 +10,7 @@ use record::results::{Operation, Outcomes, Quantiles};
 use record::rows::Attempts;
 
 use crate::stats::latency_seconds::LatencySeconds;
+use crate::stats::quantile_batches::QuantileBatches;
 use crate::stats::quantiles::quantiles_us;
 
 /// What is kept of `load.hlog`: each operation's histograms merged, once for the whole load and once for the measured part, and how
@@ -23,6 +24,8 @@ pub(crate) struct LoadLog {
     measured_from_s: f64,
     /// `ok` latency second by second, coarsely.
     pub latency: LatencySeconds,
+    /// … and by batches of the measured part.
+    pub batches: QuantileBatches,
     /// Of each operation, the `ok` ones that ended in each interval.
     succeeded: BTreeMap<String, Vec<Succeeded>>,
     /// Operations that ended, any outcome but unfinished, by the second that their interval begins in.
@@ -51,6 +54,7 @@ impl LoadLog {
         let Some(tag) = Tag::parse(&interval.tag) else { return };
         if (tag.outcome, tag.time) == (Outcome::Ok, Time::Latency) {
             self.latency.add(interval.start_s, interval.length_s, &interval.counts);
+            self.batches.add(interval.start_s, &interval.counts);
             let part =
                 Succeeded { start_s: interval.start_s, length_s: interval.length_s, count: interval.counts.len() };
             match self.succeeded.get_mut(&tag.operation) {

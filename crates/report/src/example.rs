@@ -357,6 +357,7 @@ pub fn disturbance() -> Disturbance {
             lost_operations: Some(412.0),
             ..Outage::default()
         },
+        ..Disturbance::default()
     }
 }
 
