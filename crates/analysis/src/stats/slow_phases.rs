@@ -114,15 +114,17 @@ fn counts(off: &[f64], phase: SlowPhase, least: f64, spread: f64) -> bool {
     let inside = &off[phase.from..phase.until];
     let far = inside.iter().filter(|value| **value >= least / 2.0).count();
     let Some(level) = mean(inside).filter(|level| *level >= least && inside.len() >= IN_A_ROW) else { return false };
+    let length = inside.len() as f64;
+    if 4 * far < 3 * inside.len() || level < SURE * spread / length.sqrt() {
+        return false;
+    }
     let rest = |(at, value): (usize, &f64)| {
         let of_level = if (phase.from..phase.until).contains(&at) { level } else { 0.0 };
         (value - of_level).clamp(-DRAWN_IN * spread, DRAWN_IN * spread)
     };
-    let rest: Vec<f64> = off.iter().enumerate().map(rest).filter(|value| value.is_finite()).collect();
+    let rest = || off.iter().enumerate().map(rest).filter(|value| value.is_finite()).collect::<Vec<f64>>();
     // What wanders more slowly than the phase is long is as far off in all of it as in one.
-    let alike = inflation(&rest).min(inside.len() as f64);
-    let error = spread * (alike / inside.len() as f64).sqrt();
-    4 * far >= 3 * inside.len() && level >= SURE * error
+    level >= SURE * spread || level >= SURE * spread * (inflation(&rest()).min(length) / length).sqrt()
 }
 
 /// Whether a straight line through the series leaves less than two levels do, of which the second begins with the phase.
