@@ -6,7 +6,7 @@ mod side_by_side;
 pub mod sweeps;
 
 use experiment::plan::Plan;
-use record::results::{Disturbance, Emulated, Outage, Results, Trial, Trust, counting};
+use record::results::{Disturbance, DisturbanceKind, Emulated, Outage, Results, Trial, Trust, counting};
 use text::{code, numbers, stopped};
 
 use crate::groups::{FigureOf, Group, counted, groups, longest, operations, outages, planned};
@@ -72,6 +72,7 @@ fn findings(results: &Results, plan: &Plan) -> Vec<String> {
         }
     }
     sentences.extend(disturbances(results));
+    sentences.extend(slow_times(results));
     sentences.extend(emulation(results));
     sentences
 }
@@ -272,12 +273,51 @@ fn back(group: &Group) -> Option<String> {
     }
 }
 
+/// The slowest time of all that are used, in one sentence; `None` if there was none.
+fn slow_times(results: &Results) -> Option<String> {
+    let used = counting(&results.trials);
+    let slow = || {
+        let all = used.iter().flat_map(|trial| &trial.disturbances);
+        all.filter(|one| one.kind == DisturbanceKind::Slow)
+    };
+    let worst = slow().max_by(|a, b| slowness(a).total_cmp(&slowness(b)))?;
+    let until = match worst.outage.back_to_baseline_s {
+        Some(long_s) => format!("to {}", numbers::moment(worst.at_s + long_s)),
+        None => "to the end of the load".to_owned(),
+    };
+    let times = match slow().count() {
+        1 => "once".to_owned(),
+        2 => "twice, at worst".to_owned(),
+        several => format!("{} times, at worst", numbers::count(several as u64)),
+    };
+    let from = numbers::moment(worst.at_s);
+    Some(format!("Service was slow {times} from {from} {until}: {}.", slow_by(worst)))
+}
+
+/// By how much a time was slow, whichever of throughput and latency shows more of it.
+fn slowness(one: &Disturbance) -> f64 {
+    let by_throughput = one.throughput_ratio.map_or(1.0, |ratio| 1.0 / ratio.max(1e-9));
+    by_throughput.max(one.latency_ratio.unwrap_or(1.0))
+}
+
+/// `throughput was 48 % lower and the median latency 1.9 times as high`.
+pub fn slow_by(one: &Disturbance) -> String {
+    let lower = one.throughput_ratio.filter(|ratio| *ratio < 0.95);
+    let lower = lower.map(|ratio| format!("throughput was {:.0} % lower", 100.0 * (1.0 - ratio)));
+    let higher = one.latency_ratio.filter(|ratio| *ratio > 1.1);
+    let higher = higher.map(|ratio| format!("the median latency was {ratio:.1} times as high"));
+    text::listed(&lower.into_iter().chain(higher).collect::<Vec<_>>(), "and")
+}
+
 /// In one sentence; `None` if nothing was disturbed in any trial that is used.
 pub fn disturbances(results: &Results) -> Option<String> {
     let used = counting(&results.trials);
     // Wrong answers alone break nothing off; how many there were is said elsewhere.
     let broke_off = |one: &&Disturbance| {
-        one.outage.failed > 0 || one.outage.total_s.is_some_and(|total_s| total_s > 0.0) || one.outage.wrong == 0
+        one.kind == DisturbanceKind::Outage
+            && (one.outage.failed > 0
+                || one.outage.total_s.is_some_and(|total_s| total_s > 0.0)
+                || one.outage.wrong == 0)
     };
     let disturbed = used.iter().filter(|trial| trial.disturbances.iter().any(|one| broke_off(&one))).count();
     if disturbed == 0 {

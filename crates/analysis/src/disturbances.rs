@@ -1,24 +1,40 @@
-//! Outages that no fault explains: something else broke, or the target did so of its own accord.
+//! What no fault explains: outages, which something else caused or the target did of its own accord, and times in which it was slow.
 //!
-//! Two things begin one. **Operations that failed, timed out or were wrong**, more of them within a second than is usual in this load:
-//! the median of its seconds, with 4.5 standard deviations of chance. So a service that always fails a little is not
-//! disturbed all the time, and one that seldom fails is by a single failure. **A time without any success**: with a failure beside
-//! it, one that chance would show in less than one of a hundred such loads; without one, also one as long as a window of throughput (250 ms,
-//! longer for a slow target), and not something the load shows again and again: fewer than three other silences last a third
-//! as long. Machines stall for tens of milliseconds now and then, and that is nobody's outage. Where the load's rate was to change, only a
-//! silence with a failure beside it counts.
+//! Two things begin an outage. **Operations that failed, timed out or were wrong**, more of them within a second than is usual in this load
+//! (see [`UsualFailures`]). So a service that always fails a little is not disturbed all the time, and one that seldom fails is by a
+//! single failure. It begins with the first failure that the usual ones do not explain. **A time without any success**: one that chance
+//! would show in less than one of a hundred such loads, at the rate of the load and at that around it, and with a failure beside it, or as
+//! long as a quarter of a second and not something the load shows again and again: fewer than three other silences last a third as
+//! long, but for those that chance makes. Machines stall for tens of milliseconds now and then, and that is nobody's outage. Where the
+//! load's rate was to change, only a silence with a failure beside it counts.
 //!
 //! What follows is measured as after a fault, with the time before it as the baseline, and what it accounts for begins no further one.
+//!
+//! Service is **slow** where its throughput is 15 % less than usual, or its median or third quartile of latency half again as high, for
+//! seconds on end (see [`slow_phases`]). Outages and what follows a fault are left out.
 
-use record::results::Disturbance;
+use record::results::{Disturbance, DisturbanceKind, Fault, Outage};
 
 use crate::evidence::Evidence;
-use crate::stats::outage::{CHANCE, FAR_LONGER, FaultTimes, HOLD_S, WINDOW_OPERATIONS, WINDOW_S, outage, tolerated};
-use crate::stats::quantiles::nearest_rank;
+use crate::load_window::LoadWindow;
+use crate::stats::latency_seconds::LatencySeconds;
+use crate::stats::outage::{CHANCE, FAR_LONGER, FaultTimes, HOLD_S, change, horizon_s, outage};
+use crate::stats::quantiles::mean;
+use crate::stats::slow_phases::{SlowPhase, slow_phases};
 use crate::stats::timeline::{CumulativeCounts, Timeline};
+use crate::stats::usual_failures::{BINS_PER_S, UsualFailures, onset};
 
 /// So many others that are nearly as long make a silence usual.
-const RECURRING: usize = 3;
+const RECURRING: f64 = 3.0;
+
+/// The shortest silence that counts without a failure: a standstill of a quarter of a second, a few slots of which answers may still reach.
+const SHORTEST_SILENCE_S: f64 = 0.24;
+
+/// The rate around a silence is that of so long before and after it.
+const AROUND_S: f64 = 2.0;
+
+/// What begins earlier after load start is the start.
+const STARTED_S: f64 = 0.5;
 
 /// More than this many in a stretch are not listed: its first ones say enough.
 const LISTED: usize = 200;
@@ -27,7 +43,8 @@ const LISTED: usize = 200;
 pub(crate) struct NormalLoad {
     /// Slots in which service must hold.
     hold: usize,
-    /// Operations that may go wrong within them.
+    usual: UsualFailures,
+    /// Operations that may go wrong within a hold.
     failures: u64,
     /// Times without success that begin a disturbance, in time order.
     silences: Vec<[usize; 2]>,
@@ -38,15 +55,18 @@ impl NormalLoad {
     /// `changes`, a silence alone may be what was asked for.
     pub fn of(timeline: &Timeline, [from_s, until_s]: [f64; 2], faulty: &[[f64; 2]], changes: bool) -> Self {
         let (from, until) = (timeline.slot_of(from_s), timeline.slot_of(until_s));
-        let slots = |long_s: f64| ((long_s / timeline.slot_s()).round() as usize).max(1);
-        let hold = slots(HOLD_S);
-        let seconds: Vec<f64> = (from..until.saturating_sub(hold - 1))
-            .step_by(hold)
-            .map(|slot| bad(timeline, slot, slot + hold) as f64)
-            .collect();
-        let usual = nearest_rank(&seconds, 0.5).unwrap_or(0.0);
-        let failures = tolerated(usual);
-        Self { hold, failures, silences: unusual(timeline, [from, until], failures, faulty, changes) }
+        let hold = ((HOLD_S / timeline.slot_s()).round() as usize).max(1);
+        let bin = (hold / BINS_PER_S).max(1);
+        let bins = (from..until.saturating_sub(bin - 1)).step_by(bin);
+        let bins: Vec<f64> = bins.map(|slot| bad(timeline, slot, slot + bin) as f64).collect();
+        let usual = UsualFailures::of(&bins, bin as f64 * timeline.slot_s());
+        let silences = unusual(timeline, [from, until], usual, faulty, changes);
+        Self { hold, usual, failures: usual.most(HOLD_S), silences }
+    }
+
+    /// Failures that are nobody's outage.
+    pub fn failures_per_s(&self) -> f64 {
+        self.usual.per_s
     }
 
     /// The first slot of `from..until` with which a disturbance begins.
@@ -55,17 +75,27 @@ impl NormalLoad {
             self.silences.iter().find(|silence| silence[0] >= from && silence[0] < until).map(|silence| silence[0]);
         let mut slot = from;
         let failing = loop {
-            let failed = timeline.failed().first_in(slot, until);
-            let wrong = timeline.wrong().first_in(slot, until);
-            let Some(first) = [failed, wrong].into_iter().flatten().min() else { break None };
-            if silent.is_some_and(|silent| silent <= first)
-                || bad(timeline, first, (first + self.hold).min(until)) > self.failures
-            {
+            let Some(first) = first_bad(timeline, slot, until) else { break None };
+            if silent.is_some_and(|silent| silent <= first) {
                 break Some(first);
+            }
+            if bad(timeline, first, (first + self.hold).min(until)) > self.failures {
+                break Some(self.sharpened(timeline, [first, (first + self.hold).min(until)]));
             }
             slot = first + 1;
         };
         [silent, failing].into_iter().flatten().min()
+    }
+
+    /// Where in a window that begins with a failure, and has too many of them, these begin.
+    fn sharpened(&self, timeline: &Timeline, [first, until]: [usize; 2]) -> usize {
+        if self.failures == 0 {
+            return first;
+        }
+        let next = |slot: &usize| first_bad(timeline, slot + 1, until);
+        let slots = std::iter::successors(Some(first), next);
+        let failures: Vec<(usize, u64)> = slots.map(|slot| (slot, bad(timeline, slot, slot + 1))).collect();
+        onset(&failures, until, self.usual.per_s * timeline.slot_s()).unwrap_or(first)
     }
 
     /// The slot after the last of the signs that follow each other within a hold.
@@ -75,7 +105,8 @@ impl NormalLoad {
             let near = (end + self.hold).min(until);
             let silence = self.silences.iter().find(|silence| silence[1] > end && silence[0] < near);
             let silent = silence.map(|silence| silence[1].min(until));
-            let last = |counts: &CumulativeCounts| counts.last_in(end, near).map(|slot| slot + 1);
+            let fails = bad(timeline, end, near) > self.failures;
+            let last = |counts: &CumulativeCounts| counts.last_in(end, near).filter(|_| fails).map(|slot| slot + 1);
             match [silent, last(timeline.failed()), last(timeline.wrong())].into_iter().flatten().max() {
                 // A silence may last beyond the stretch, whose end is as far as one goes.
                 Some(later) if later > end => end = later,
@@ -83,17 +114,35 @@ impl NormalLoad {
             }
         }
     }
+
+    /// The disturbances of a load of this kind by their signs alone, from their beginnings to their ends; but for that of its start.
+    pub fn spells(timeline: &Timeline, [from_s, until_s]: [f64; 2], changes: bool) -> Vec<[f64; 2]> {
+        let usual = Self::of(timeline, [from_s, until_s], &[], changes);
+        let (mut next, until) = (timeline.slot_of(from_s), timeline.slot_of(until_s));
+        let mut found = Vec::new();
+        while let Some(first) = usual.first(timeline, [next, until]).filter(|_| found.len() < LISTED) {
+            next = usual.last_of(timeline, [first, until]);
+            found.push([timeline.at_s(first), timeline.at_s(next)]);
+        }
+        found.retain(|[at_s, _]| *at_s >= STARTED_S);
+        found
+    }
 }
 
 fn bad(timeline: &Timeline, from: usize, until: usize) -> u64 {
     timeline.failed().between(from, until) + timeline.wrong().between(from, until)
 }
 
+fn first_bad(timeline: &Timeline, from: usize, until: usize) -> Option<usize> {
+    let first = |counts: &CumulativeCounts| counts.first_in(from, until);
+    [first(timeline.failed()), first(timeline.wrong())].into_iter().flatten().min()
+}
+
 /// Silences that neither chance nor the load's own ways explain.
 fn unusual(
     timeline: &Timeline,
     [from, until]: [usize; 2],
-    failures: u64,
+    usual: UsualFailures,
     faulty: &[[f64; 2]],
     changes: bool,
 ) -> Vec<[usize; 2]> {
@@ -101,23 +150,35 @@ fn unusual(
     if ok == 0 {
         return Vec::new();
     }
+    let slot_s = timeline.slot_s();
     let ok_per_slot = ok as f64 / (until - from) as f64;
-    let by_chance = (ok as f64 / CHANCE).ln() / ok_per_slot;
-    let window_s = (WINDOW_OPERATIONS * timeline.slot_s() / ok_per_slot).clamp(WINDOW_S[0], WINDOW_S[1]);
-    let window = (window_s / timeline.slot_s()).round() as usize;
+    let by_chance = |ok_per_slot: f64| (ok as f64 / CHANCE).ln() / ok_per_slot;
     let all: Vec<[usize; 2]> = timeline.ok().silences(from, until).collect();
     let is_faulty =
         |slot: usize| faulty.iter().any(|[from_s, until_s]| (*from_s..*until_s).contains(&timeline.at_s(slot)));
     let own = all.iter().filter(|silence| !is_faulty(silence[0]));
     let mut lengths: Vec<usize> = own.map(|silence| silence[1] - silence[0]).collect();
     lengths.sort_unstable();
-    // The silence itself is among those that are nearly as long.
-    let recurs =
-        |length: usize| lengths.len() - lengths.partition_point(|&other| other * FAR_LONGER < length) > RECURRING;
+    let recurs = |length: usize| {
+        let near = length.div_ceil(FAR_LONGER);
+        // The silence itself is among those that are nearly as long, if it is the load's own.
+        let others = (lengths.len() - lengths.partition_point(|&other| other < near)).saturating_sub(1);
+        let chance = ok as f64 * (-ok_per_slot * near as f64).exp();
+        others as f64 >= RECURRING + chance + 3.0 * chance.sqrt()
+    };
+    let around = (AROUND_S / slot_s).round() as usize;
     let is_unusual = |&[begin, end]: &[usize; 2]| {
         let length = end - begin;
-        let failures_beside = bad(timeline, begin.saturating_sub(1), end + 1) > failures;
-        length as f64 > by_chance && (failures_beside || (!changes && length > window && !recurs(length)))
+        let sides = [[begin.saturating_sub(around).max(from), begin], [end, (end + around).min(until)]];
+        let beside: u64 = sides.iter().map(|[from, until]| timeline.ok().between(*from, *until)).sum();
+        let slots: usize = sides.iter().map(|[from, until]| until.saturating_sub(*from)).sum();
+        let there = beside as f64 / slots.max(1) as f64;
+        // A rate that only chance made a little lower is the load's.
+        let rate = if there < ok_per_slot / 2.0 { there } else { ok_per_slot };
+        let failures_beside =
+            bad(timeline, begin.saturating_sub(1), end + 1) > usual.most((length + 2) as f64 * slot_s);
+        let is_long = length as f64 * slot_s >= SHORTEST_SILENCE_S;
+        length as f64 > by_chance(rate) && (failures_beside || (!changes && is_long && !recurs(length)))
     };
     all.into_iter().filter(is_unusual).collect()
 }
@@ -158,6 +219,7 @@ pub(crate) fn between(
             until_s: stretch.until_s,
             counted_until_s: stretch.counted_until_s,
             timeout_s: stretch.timeout_s,
+            usual_failures_per_s: usual.failures_per_s(),
         };
         let mut felt = outage(timeline, &evidence.load.latency, times);
         if felt.baseline_per_s.is_none() {
@@ -170,7 +232,7 @@ pub(crate) fn between(
             next = felt.back_to_baseline_s.map_or(until, |back_s| timeline.slot_of(at_s + back_s));
         }
         felt.memory_released_bytes = evidence.sampled.memory_released_bytes(at_s, crate::faults::MEMORY_WITHIN_S);
-        found.push(Disturbance { at_s, outage: felt });
+        found.push(Disturbance { at_s, outage: felt, ..Disturbance::default() });
         next = next.max(first + 1);
         baseline_from_s = timeline.at_s(next) + stretch.settled_s;
         if next >= until {
@@ -183,132 +245,190 @@ pub(crate) fn between(
     (found, Some(baseline_from_s))
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::synthetic::{SyntheticLoad, near};
+/// Less throughput by this matters, as a logarithm: 15 %.
+const SLOWER: f64 = 0.1625;
 
-    fn found(made: &SyntheticLoad, from_s: f64) -> Vec<Disturbance> {
-        found_at(made, from_s, false)
+/// A latency that is higher by this: half again as high.
+const LONGER: f64 = 0.405;
+
+/// Operations that a bin of throughput should hold.
+const BIN_OPERATIONS: f64 = 30.0;
+
+/// Standard deviation that the steps of coarse latencies make.
+const STEP: f64 = 0.045;
+
+/// Bins on either side that say what is usual.
+const NEAR: usize = 1_800;
+
+/// Quantiles of latency that are looked at: a stall of a fifth of a second moves neither.
+const LATENCIES: [f64; 2] = [0.5, 0.75];
+
+/// The disturbances of a trial, those in which service was slow among them. What belongs to an outage or a fault is left out.
+pub(crate) fn with_slow_phases(
+    mut found: Vec<Disturbance>,
+    faults: &[Fault],
+    evidence: &Evidence,
+    timeline: &Timeline,
+    window: &LoadWindow,
+    timeout_s: f64,
+) -> Vec<Disturbance> {
+    let after = |at_s: f64, felt: &Outage| {
+        let back_s = felt.back_to_baseline_s.map(|back_s| back_s.max(felt.overshoot_until_s.unwrap_or(0.0)));
+        let counted_s = back_s.or(felt.last_failure_s.filter(|_| felt.baseline_per_s.is_none()));
+        counted_s.map_or(f64::INFINITY, |counted_s| at_s + counted_s + HOLD_S)
+    };
+    let of_fault = |fault: &Fault| {
+        let felt = fault.outage.as_ref()?;
+        let horizon_s = horizon_s(fault.at_s, fault.healed_s, timeout_s);
+        Some([fault.at_s, after(fault.at_s, felt).max(horizon_s)])
+    };
+    let mut outages: Vec<[f64; 2]> = faults.iter().filter_map(of_fault).collect();
+    outages.extend(found.iter().map(|one| [one.at_s, after(one.at_s, &one.outage)]));
+    let load = SlowLoad::of(timeline, &evidence.load.latency, [window.from_s, window.until_s], &outages);
+    found.extend(load.into_iter().flat_map(|load| load.disturbances()));
+    found.sort_by(|a, b| a.at_s.total_cmp(&b.at_s));
+    found
+}
+
+/// A load in bins of whole seconds, to see where it was slow.
+struct SlowLoad<'a> {
+    timeline: &'a Timeline,
+    latency: &'a LatencySeconds,
+    /// The first bin begins, whole seconds since load start.
+    from_s: f64,
+    /// Seconds of a bin.
+    bin_s: f64,
+    /// Whether outages and faults leave a bin out.
+    left_out: Vec<bool>,
+}
+
+impl<'a> SlowLoad<'a> {
+    fn of(
+        timeline: &'a Timeline,
+        latency: &'a LatencySeconds,
+        [from_s, until_s]: [f64; 2],
+        outages: &[[f64; 2]],
+    ) -> Option<Self> {
+        let from_s = (from_s - 1e-6).ceil();
+        let rate = timeline.ok_per_s(from_s, until_s).filter(|rate| *rate > 0.0)?;
+        let bin_s = (BIN_OPERATIONS / rate).ceil().max(1.0);
+        let bins = ((until_s - from_s + 1e-6) / bin_s).max(0.0) as usize;
+        let is_left_out = |bin: usize| {
+            let at_s = from_s + bin as f64 * bin_s;
+            outages.iter().any(|[begin_s, end_s]| at_s < *end_s && at_s + bin_s > *begin_s)
+        };
+        Some(Self { timeline, latency, from_s, bin_s, left_out: (0..bins).map(is_left_out).collect() })
     }
 
-    /// The same of a load whose rate was to change, or not.
-    fn found_at(made: &SyntheticLoad, from_s: f64, changes: bool) -> Vec<Disturbance> {
-        let timeline = made.timeline();
-        let until_s = made.rows.len() as f64 * timeline.slot_s();
-        let usual = NormalLoad::of(&timeline, [from_s, until_s], &[], changes);
-        let stretch = FaultlessStretch { from_s, until_s, counted_until_s: until_s, timeout_s: 1.0, settled_s: 1.0 };
-        between(&timeline, &Evidence::default(), &usual, &stretch, from_s).0
+    fn at_s(&self, bin: usize) -> f64 {
+        self.from_s + bin as f64 * self.bin_s
     }
 
-    #[test]
-    fn errors_for_a_while_are_one_disturbance_with_the_figures_of_an_outage() {
-        let made = SyntheticLoad::random(1, 9.0, |at_s| if (5.0..7.3).contains(&at_s) { 0.0 } else { 4_000.0 });
-        let found = found(&made.failing(9_200, 5.0, 7.3), 0.0);
-        assert_eq!(found.len(), 1, "{found:?}");
-        let felt = &found[0].outage;
-        assert!((found[0].at_s - 5.0).abs() <= 0.0011, "{found:?}");
-        assert_eq!((felt.failed, felt.wrong), (9_200, 0));
-        assert!(near(felt.total_s, 2.3, 0.003) && near(felt.back_to_baseline_s, 2.3, 0.003), "{felt:?}");
-        assert!(near(felt.lost_operations, 9_200.0, 300.0), "{felt:?}");
+    fn slot(&self, bin: usize) -> usize {
+        self.timeline.slot_of(self.at_s(bin))
     }
 
-    #[test]
-    fn a_single_failure_is_one_and_each_spell_is_one() {
-        let made = SyntheticLoad::random(2, 60.0, |_| 4_000.0)
-            .failing(1, 20.0, 20.001)
-            .failing(30, 40.0, 41.0)
-            .failing(7, 41.5, 41.6);
-        let found = found(&made, 5.0);
-        let seen: Vec<(f64, u64)> = found.iter().map(|one| (one.at_s, one.outage.failed)).collect();
-        assert_eq!(seen, [(20.0, 1), (40.0, 37)], "half a second apart is not over: {found:?}");
+    /// A figure of each bin; NaN where it is left out, or has none.
+    fn series(&self, figure: impl Fn(usize) -> Option<f64>) -> Vec<f64> {
+        let of_bin = |(bin, left_out): (usize, &bool)| if *left_out { None } else { figure(bin) }.unwrap_or(f64::NAN);
+        self.left_out.iter().enumerate().map(of_bin).collect()
     }
 
-    #[test]
-    fn a_freeze_is_one_from_its_beginning_though_its_timeouts_come_later() {
-        let made = SyntheticLoad::random(3, 30.0, |at_s| if (12.0..14.0).contains(&at_s) { 0.0 } else { 4_000.0 });
-        for made in [
-            made.failing(16, 13.0, 13.1),
-            SyntheticLoad::random(3, 30.0, |at_s| if (12.0..14.0).contains(&at_s) { 0.0 } else { 4_000.0 }),
-        ] {
-            let found = found(&made, 2.0);
-            assert_eq!(found.len(), 1, "{found:?}");
-            assert!((found[0].at_s - 12.0).abs() < 0.002 && near(found[0].outage.total_s, 2.0, 0.004), "{found:?}");
+    fn ok(&self, bin: usize) -> f64 {
+        self.timeline.ok().between(self.slot(bin), self.slot(bin + 1)) as f64
+    }
+
+    fn disturbances(&self) -> Vec<Disturbance> {
+        // Upside down, so that slow is high. Of a bin without any success the logarithm is that of half an operation.
+        let rates = self.series(|bin| Some(-self.ok(bin).max(0.5).ln()));
+        let counts: Vec<f64> =
+            self.series(|bin| Some(self.ok(bin))).into_iter().filter(|count| count.is_finite()).collect();
+        let by_chance = mean(&counts).unwrap_or(1.0).max(1.0).powf(-0.5);
+        let mut phases = slow_phases(&rates, SLOWER, by_chance);
+        let by_rate = phases.clone();
+        for share in LATENCIES {
+            let quantile = |bin| self.latency.quantile_of(share, [self.at_s(bin), self.at_s(bin + 1)], |_| true);
+            phases.extend(slow_phases(&self.series(|bin| Some(quantile(bin)?.ln())), LONGER, STEP));
         }
+        let phases = united(phases);
+        let is_slow = |bin: usize| phases.iter().any(|phase| (phase.from..phase.until).contains(&bin));
+        let usual: Vec<bool> = (0..self.left_out.len()).map(|bin| !self.left_out[bin] && !is_slow(bin)).collect();
+        phases.iter().filter_map(|phase| self.disturbance(*phase, &by_rate, &usual)).collect()
     }
 
-    #[test]
-    fn a_silence_that_may_have_been_asked_for_is_none_without_a_failure() {
-        let made = SyntheticLoad::random(3, 30.0, |at_s| if (12.0..14.0).contains(&at_s) { 0.0 } else { 4_000.0 });
-        assert_eq!((found_at(&made, 2.0, false).len(), found_at(&made, 2.0, true).len()), (1, 0));
-        let failing = SyntheticLoad::random(3, 30.0, |at_s| if (12.0..14.0).contains(&at_s) { 0.0 } else { 4_000.0 });
-        assert_eq!(found_at(&failing.failing(16, 13.0, 13.1), 2.0, true).len(), 1);
+    fn disturbance(&self, phase: SlowPhase, by_rate: &[SlowPhase], is_usual: &[bool]) -> Option<Disturbance> {
+        // Of a long load, what is usual within the hour.
+        let near = [phase.from.saturating_sub(NEAR), (phase.until + NEAR).min(self.left_out.len())];
+        let usual: Vec<f64> = (near[0]..near[1]).filter(|&bin| is_usual[bin]).map(|bin| self.ok(bin)).collect();
+        let usual_per_s = mean(&usual)? / self.bin_s;
+        let bin_of = |at_s: f64| ((at_s - self.from_s) / self.bin_s) as usize;
+        let usual_ns = self.latency.quantile_of(0.5, near.map(|bin| self.at_s(bin)), |at_s| is_usual[bin_of(at_s)]);
+        // Of a longer one the first and the last bin may be slow in part.
+        let inner =
+            if phase.until - phase.from > 3 { [phase.from + 1, phase.until - 1] } else { [phase.from, phase.until] };
+        let slow_ns = self.latency.quantile_of(0.5, inner.map(|bin| self.at_s(bin)), |_| true);
+        let latency_ratio = slow_ns.zip(usual_ns).map(|(slow_ns, usual_ns)| slow_ns / usual_ns);
+        let of_rate = by_rate.iter().find(|other| other.from < phase.until && other.until > phase.from);
+        let [at_s, end_s] = match (of_rate, latency_ratio) {
+            (Some(phase), _) => self.edges_of_rate(*phase, usual_per_s),
+            (None, Some(ratio)) if self.bin_s <= 1.0 => {
+                let limit_ns = usual_ns? * ratio.sqrt();
+                self.latency.edges([self.at_s(phase.from), self.at_s(phase.until)], limit_ns)
+            }
+            _ => [self.at_s(phase.from), self.at_s(phase.until)],
+        };
+        let [begin, end] = [self.timeline.slot_of(at_s), self.timeline.slot_of(end_s)];
+        let long_s = end_s - at_s;
+        let ok = self.timeline.ok().between(begin, end) as f64;
+        let is_over = phase.until < self.left_out.len();
+        Some(Disturbance {
+            at_s,
+            kind: DisturbanceKind::Slow,
+            throughput_ratio: Some(ok / long_s / usual_per_s),
+            latency_ratio,
+            outage: Outage {
+                baseline_per_s: Some(usual_per_s),
+                failed: self.timeline.failed().between(begin, end),
+                wrong: self.timeline.wrong().between(begin, end),
+                back_to_baseline_s: is_over.then_some(long_s),
+                degraded_s: Some(long_s),
+                lost_operations: Some(usual_per_s * long_s - ok),
+                ..Outage::default()
+            },
+        })
     }
 
-    #[test]
-    fn one_that_comes_too_early_for_a_baseline_is_counted_all_the_same() {
-        let found = found(&SyntheticLoad::random(4, 20.0, |_| 4_000.0).failing(50, 2.2, 2.7).failing(3, 9.0, 9.1), 2.0);
-        let seen: Vec<(f64, u64, Option<f64>)> =
-            found.iter().map(|one| (one.at_s, one.outage.failed, one.outage.baseline_per_s)).collect();
-        assert_eq!((seen[0], seen.len()), ((2.2, 50, None), 2), "{found:?}");
-        assert!(seen[1].1 == 3 && seen[1].2.is_some(), "{found:?}");
-    }
-
-    #[test]
-    fn one_that_is_not_over_at_the_end_goes_on_to_it() {
-        let made =
-            SyntheticLoad::random(5, 20.0, |at_s| if at_s < 15.0 { 4_000.0 } else { 0.0 }).failing(5_000, 15.0, 20.0);
-        let found = found(&made, 2.0);
-        assert_eq!((found.len(), found[0].outage.failed, found[0].outage.back_to_baseline_s), (1, 5_000, None));
-    }
-
-    #[test]
-    fn what_always_fails_a_little_is_not_disturbed_all_the_time() {
-        let usual = SyntheticLoad::random(6, 60.0, |_| 4_000.0).failing(2_400, 0.0, 60.0);
-        assert_eq!(found(&usual, 2.0), []);
-        let more = SyntheticLoad::random(6, 60.0, |_| 4_000.0).failing(2_400, 0.0, 60.0).failing(400, 30.0, 31.0);
-        let found = found(&more, 2.0);
-        assert_eq!(found.len(), 1, "{found:?}");
-    }
-
-    #[test]
-    fn what_the_load_shows_again_and_again_is_no_disturbance() {
-        let every_s = |at_s: f64| if at_s.rem_euclid(10.0) < 0.5 { 0.0 } else { 4_000.0 };
-        assert_eq!(found(&SyntheticLoad::random(7, 60.0, every_s), 2.0), []);
-        let longer = |at_s: f64| if (33.0..35.0).contains(&at_s) { 0.0 } else { every_s(at_s) };
-        let found = found(&SyntheticLoad::random(7, 60.0, longer), 2.0);
-        assert_eq!(found.len(), 1, "four times as long is another thing: {found:?}");
-    }
-
-    #[test]
-    fn stalls_of_a_machine_and_chance_raise_no_alarm() {
-        // 200 loads of 40 s, from 3 to 3,000 operations a second; half of them have a stall of 60 to 80 ms every 3 s or so, half a single
-        // one.
-        let mut alarms = 0;
-        for seed in 0..200 {
-            let mut random = fastrand::Rng::with_seed(seed);
-            let rate = 10_f64.powf(0.5 + 3.0 * random.f64());
-            let stalls: Vec<(f64, f64)> = (0..if seed % 2 == 0 { 13 } else { 1 })
-                .map(|_| (40.0 * random.f64(), 0.06 + 0.02 * random.f64()))
-                .collect();
-            let stalled = |at_s: f64| stalls.iter().any(|(from_s, long_s)| (0.0..*long_s).contains(&(at_s - from_s)));
-            let made = SyntheticLoad::random(seed, 40.0, |at_s| if stalled(at_s) { 0.0 } else { rate });
-            alarms += found(&made, 2.0).len();
-        }
-        // Chance makes such a silence in one of a hundred loads, and it counts only if it is no usual one.
-        assert!(alarms <= 2, "{alarms} false alarms in 200 loads");
-    }
-
-    /// The end of the silence was looked for beyond the end of the stretch, for ever.
-    #[test]
-    fn a_silence_that_outlasts_its_stretch_ends_with_it() {
-        let made = SyntheticLoad::random(5, 6.0, |at_s| if at_s < 0.3 { 1_500.0 } else { 0.0 });
-        let timeline = made.timeline();
-        let usual = NormalLoad::of(&timeline, [0.0, 6.0], &[[2.0, 12.5]], false);
-        let stretch =
-            FaultlessStretch { from_s: 0.0, until_s: 2.0, counted_until_s: 2.0, timeout_s: 1.0, settled_s: 1.0 };
-        let (found, settled_s) = between(&timeline, &Evidence::default(), &usual, &stretch, 0.0);
-        assert_eq!((found.len(), settled_s), (1, None), "{found:?}");
-        assert!(found[0].at_s < 0.4, "{found:?}");
+    /// A phase of lower throughput, to the slot.
+    fn edges_of_rate(&self, phase: SlowPhase, usual_per_s: f64) -> [f64; 2] {
+        let (slot_s, ok) = (self.timeline.slot_s(), self.timeline.ok());
+        let [begin, end] = [self.slot(phase.from), self.slot(phase.until)];
+        let slow = (ok.between(begin, end) as f64).max(0.5) / (end - begin) as f64;
+        let usual = usual_per_s * slot_s;
+        let half = (end - begin) / 2;
+        let bin = (self.bin_s / slot_s).round() as usize;
+        let between = |from, until| ok.between(from, until);
+        let at = change(between, [begin.saturating_sub(bin), (begin + bin).min(begin + half)], [usual, slow]);
+        let load_end = self.slot(self.left_out.len());
+        let over = match end < load_end {
+            true => change(between, [end - bin.min(half), (end + bin).min(load_end)], [slow, usual]),
+            false => end,
+        };
+        [self.timeline.at_s(at), self.timeline.at_s(over)]
     }
 }
+
+/// Phases that overlap or touch, as one.
+fn united(mut phases: Vec<SlowPhase>) -> Vec<SlowPhase> {
+    phases.sort_by_key(|phase| phase.from);
+    let mut united: Vec<SlowPhase> = Vec::new();
+    for phase in phases {
+        match united.last_mut().filter(|last| phase.from <= last.until) {
+            Some(last) => last.until = last.until.max(phase.until),
+            None => united.push(phase),
+        }
+    }
+    united
+}
+
+#[cfg(test)]
+mod tests;

@@ -18,6 +18,7 @@ use crate::load_window::LoadWindow;
 use crate::operations::LoadLog;
 use crate::plausibility::{self, RecordedSpan};
 use crate::sampled::Sampled;
+use crate::stats::quantile_batches::QuantileBatches;
 use crate::target_metrics::TargetMetrics;
 
 const LOG: &str = "load.hlog";
@@ -190,14 +191,15 @@ impl Evidence {
         Ok(())
     }
 
-    /// Reads the log of latencies; those of intervals that begin at `measured_from_s` or later are also summed up apart.
+    /// Reads the log of latencies; those of intervals that begin when the measured part does, or later, are also summed up apart.
     pub fn read_log(
         &mut self,
         planned: &plan::Trial,
         folder: &TrialFolder,
-        measured_from_s: f64,
+        measured_s: [f64; 2],
     ) -> Result<(), ReadError> {
-        self.load = LoadLog::measured_from(measured_from_s);
+        self.load = LoadLog::measured_from(measured_s[0]);
+        self.load.batches = QuantileBatches::over(measured_s);
         let (reach, mut sound) = (RecordedSpan::of(planned), Ok(()));
         let log = hlog::visit(&folder.load_hlog(), |interval| {
             if sound.is_ok() {

@@ -61,7 +61,11 @@ pub(crate) fn happened(
         fault.outage = Some(walk.fault(fault.at_s, fault.healed_s, next_s));
         walk.undisturbed_until(next_s);
     }
-    let disturbances = walk.disturbances;
+    let (found, timeout_s, changes) = (walk.disturbances, walk.timeout_s, walk.changes);
+    let disturbances = match changes {
+        true => found,
+        false => disturbances::with_slow_phases(found, &faults, evidence, timeline, window, timeout_s),
+    };
     FaultOutcomes { faults, disturbances }
 }
 
@@ -125,9 +129,17 @@ impl<'a> FaultWalk<'a> {
         let [until_s, counted_until_s] = self.until_s(next_s);
         self.was_undisturbed(at_s);
         let (baseline_from_s, earlier_baseline_s) = (self.baseline_from_s, self.undisturbed_s);
-        let timeout_s = self.timeout_s;
-        let times =
-            FaultTimes { at_s, healed_s, baseline_from_s, earlier_baseline_s, until_s, counted_until_s, timeout_s };
+        let (timeout_s, usual_failures_per_s) = (self.timeout_s, self.usual.failures_per_s());
+        let times = FaultTimes {
+            at_s,
+            healed_s,
+            baseline_from_s,
+            earlier_baseline_s,
+            until_s,
+            counted_until_s,
+            timeout_s,
+            usual_failures_per_s,
+        };
         let mut felt = outage(self.timeline, &self.evidence.load.latency, times);
         felt.memory_released_bytes = self.evidence.sampled.memory_released_bytes(at_s, MEMORY_WITHIN_S);
         // What a backlog does after an outage is no baseline either.

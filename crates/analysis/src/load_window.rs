@@ -7,9 +7,10 @@ use record::events::{Phase, What};
 use record::results::Steady;
 use record::rows::GeneratorSecond;
 
+use crate::disturbances::NormalLoad;
 use crate::evidence::Evidence;
 use crate::stats::quantiles::largest;
-use crate::stats::steady_state::{self, MeanLatency};
+use crate::stats::steady_state::{self, LoadStretch, MeanLatency};
 use crate::stats::timeline::Timeline;
 
 /// The load's time, seconds since load start.
@@ -21,7 +22,7 @@ pub(crate) struct LoadWindow {
     pub until_s: f64,
     /// When the first fault began, if one did while the load ran.
     pub first_fault_s: Option<f64>,
-    /// Whether it became steady; `None` if the warm-up was given, or the load was too short to tell.
+    /// Whether it became steady; `None` if the rate was to change, or the load was too short to tell.
     pub steady: Option<bool>,
 }
 
@@ -40,15 +41,32 @@ impl LoadWindow {
             .filter(|event| matches!(event.what, What::FaultBegun { .. }) && (0.0..until_s).contains(&event.at_s))
             .map(|event| event.at_s)
             .min_by(f64::total_cmp);
+        let calm_until_s = first_fault_s.unwrap_or(until_s);
+        // A rate that is to change is not waited for to become steady.
+        let changes = load.rate.as_ref().is_some_and(|rate| rate.per_s().is_none());
+        let judged = |from_s: f64, cuts: bool, outages: &[[f64; 2]]| {
+            let stretch = LoadStretch { from_s, until_s: calm_until_s, cuts, outages };
+            steady_state::steady_from(timeline, &mean_latency(&evidence.generator), stretch)
+        };
+        let outages = |from_s: f64| NormalLoad::spells(timeline, [from_s, calm_until_s], changes);
         let mut steady = match load.warmup {
-            Warmup::Seconds(from_s) => Steady { from_s, method: "given".to_owned(), is: None, unsteady: None },
-            // A rate that is to change is not waited for to become steady.
-            Warmup::Auto if load.rate.as_ref().is_some_and(|rate| rate.per_s().is_none()) => {
-                Steady { from_s: 0.0, method: "none, as the rate is to change".to_owned(), is: None, unsteady: None }
+            Warmup::Seconds(from_s) if changes => Steady { from_s, method: "given".to_owned(), ..Steady::default() },
+            Warmup::Seconds(from_s) => judged(from_s, false, &outages(from_s)),
+            Warmup::Auto if changes => {
+                Steady { method: "none, as the rate is to change".to_owned(), ..Steady::default() }
             }
             Warmup::Auto => {
-                let calm_until_s = first_fault_s.unwrap_or(until_s);
-                steady_state::steady_from(timeline, &mean_latency(&evidence.generator), load.ramp_s, calm_until_s)
+                let outages = outages(load.ramp_s);
+                let found = judged(load.ramp_s, true, &outages);
+                // A warm-up never takes a disturbance away.
+                match outages.first().filter(|[at_s, _]| *at_s < found.from_s) {
+                    Some([at_s, _]) => {
+                        let method = format!("{}, before the disturbance at {at_s:.1} s", found.method);
+                        let from_s = (at_s - BEFORE_S).max(load.ramp_s);
+                        Steady { method, ..judged(from_s, false, &outages) }
+                    }
+                    None => found,
+                }
             }
         };
         steady.from_s = steady.from_s.clamp(0.0, until_s.max(0.0));
@@ -76,6 +94,9 @@ impl LoadWindow {
         (until_s > self.from_s).then_some((self.from_s, until_s))
     }
 }
+
+/// So much of the load before a disturbance is measured, to hold it against: a warm-up that would cut off more ends before it.
+const BEFORE_S: f64 = 1.0;
 
 /// The mean latency of each whole second in which operations ended, over all threads, in order.
 fn mean_latency(rows: &[GeneratorSecond]) -> Vec<MeanLatency> {
@@ -126,7 +147,7 @@ mod tests {
     fn a_given_warm_up_is_taken_as_it_is() {
         let load = Load { warmup: Warmup::Seconds(3.0), ..synthetic::load(10, 20.0) };
         let found = window(&load, &evidence(20.5));
-        assert_eq!((found.from_s, found.until_s, found.steady), (3.0, 20.0, None), "the drain is not measured");
+        assert_eq!((found.from_s, found.until_s, found.steady), (3.0, 20.0, Some(true)), "the drain is not measured");
         assert_eq!(found.calm(), Some((3.0, 20.0)));
     }
 
@@ -160,6 +181,39 @@ mod tests {
         }
         let growing = how(Warmup::Auto, &growing);
         assert_eq!((growing.is, growing.unsteady.as_deref()), (Some(false), Some("latency")));
+    }
+
+    /// The same with nothing but failures for a while.
+    fn failing(length_s: f64, from_s: f64, until_s: f64) -> Evidence {
+        let mut evidence = evidence(length_s);
+        for slot in evidence.slots.iter_mut().filter(|slot| (from_s..until_s).contains(&slot.at_s)) {
+            (slot.ok, slot.failed) = (0, 10);
+        }
+        evidence
+    }
+
+    #[test]
+    fn a_warm_up_never_cuts_a_disturbance_away() {
+        let load = Load { warmup: Warmup::Auto, ..synthetic::load(10, 20.0) };
+        for from_s in [1.0, 2.0, 3.0, 5.0] {
+            let found = window(&load, &failing(20.0, from_s, from_s + 3.0));
+            assert!(found.from_s < from_s && found.steady == Some(true), "{from_s}: {found:?}");
+        }
+        // What fails from the first operation on is the start's.
+        assert!(window(&load, &failing(20.0, 0.0, 3.0)).from_s > 2.9);
+        let mut warming = failing(20.0, 3.0, 3.5);
+        warming.slots.iter_mut().filter(|slot| slot.at_s < 5.0).for_each(|slot| slot.ok /= 4);
+        let how = LoadWindow::of(&load, &warming, &Timeline::of(&warming.slots).unwrap()).unwrap().1;
+        assert_eq!((how.from_s, how.method.as_str()), (2.0, "MSER-5, before the disturbance at 3.0 s"));
+        assert_eq!(how.is, Some(false), "the warm-up is in what is measured");
+    }
+
+    #[test]
+    fn a_given_warm_up_is_tested_too() {
+        let load = Load { warmup: Warmup::Seconds(5.0), ..synthetic::load(10, 20.0) };
+        let mut falling = evidence(20.0);
+        falling.slots.iter_mut().for_each(|slot| slot.ok = (100.0 - 2.0 * slot.at_s) as u32);
+        assert_eq!(window(&load, &falling).steady, Some(false));
     }
 
     #[test]

@@ -11,6 +11,7 @@ use record::rows::{AgentCycles, Attempts};
 
 use crate::latency_series::{LatencySeries, MergedSeconds};
 use crate::stats::latency_seconds::LatencySeconds;
+use crate::stats::quantile_batches::QuantileBatches;
 use crate::stats::quantiles::quantiles_us;
 
 /// What is kept of `load.hlog`: each operation's histograms merged, once for the whole load and once for the measured part, and how
@@ -26,6 +27,8 @@ pub(crate) struct LoadLog {
     pub latency: LatencySeconds,
     /// The same as it is drawn.
     drawn: MergedSeconds,
+    /// … and by batches of the measured part.
+    pub batches: QuantileBatches,
     /// Of each operation, the `ok` ones that ended in each interval.
     succeeded: BTreeMap<String, Vec<Succeeded>>,
     /// Operations that ended, any outcome but unfinished, by the second that their interval begins in.
@@ -55,6 +58,7 @@ impl LoadLog {
         if (tag.outcome, tag.time) == (Outcome::Ok, Time::Latency) {
             self.latency.add(interval.start_s, interval.length_s, &interval.counts);
             self.drawn.add(interval.start_s, interval.length_s, &interval.counts);
+            self.batches.add(interval.start_s, &interval.counts);
             let part =
                 Succeeded { start_s: interval.start_s, length_s: interval.length_s, count: interval.counts.len() };
             match self.succeeded.get_mut(&tag.operation) {

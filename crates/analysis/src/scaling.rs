@@ -9,8 +9,9 @@ use record::results::{Crossing, Lead, Scaling, ScalingPoint, Trial, Usl, countin
 use serde_json::Value;
 
 use crate::stats::curve::{LoadCurve, LoadMean, crossing, interval, intervals};
+use crate::stats::knee;
 use crate::stats::student::quantile_of_t;
-use crate::stats::{knee, usl};
+use crate::stats::usl::{self, NoLaw, TestedLaw};
 
 /// The curve of a variant at one point of the other swept paths.
 #[derive(Debug, Clone, PartialEq)]
@@ -86,6 +87,7 @@ pub(crate) fn curves_of(trials: &[&Trial], over: &str, figure: impl Fn(&Trial) -
 fn described(of: VariantCurve, over: &str) -> Scaling {
     let curve = &of.curve;
     let means = curve.means();
+    let law = has_law(over).then(|| usl::tested(curve));
     let (peak, knee) = (peak(curve), knee(curve).filter(|knee| knee.value.is_finite()));
     Scaling {
         variant: of.variant,
@@ -101,7 +103,8 @@ fn described(of: VariantCurve, over: &str) -> Scaling {
         peak_per_s: peak.map(|peak| peak.value),
         peak_ci95: peak.and_then(|peak| peak.ci95),
         peak_at: knee::peak(&means).map(|best| means[best].load),
-        usl: if has_law(over) { law(curve) } else { None },
+        usl: law.as_ref().and_then(|law| law.as_ref().ok()).and_then(|law| described_law(curve, law)),
+        usl_missing: law.and_then(Result::err).map(NoLaw::reason),
     }
 }
 
@@ -140,14 +143,14 @@ pub(crate) fn knee(curve: &LoadCurve) -> Option<Estimate> {
     Some(Estimate { value: bend.knee(&means)?, ci95: interval(&[curve], |drawn| bend.knee(&drawn[0])) })
 }
 
-fn law(curve: &LoadCurve) -> Option<Usl> {
-    let law = usl::fitted(&curve.means())?;
+fn described_law(curve: &LoadCurve, TestedLaw { law, p }: &TestedLaw) -> Option<Usl> {
     let parameters = |drawn: &[Vec<LoadMean>]| usl::fitted(&drawn[0]).map(|law| [law.lambda, law.sigma, law.kappa]);
     Some(Usl {
         lambda: law.lambda,
         sigma: law.sigma,
         kappa: law.kappa,
         r2: law.r2(curve)?,
+        fit_p: Some(*p),
         ci95: intervals(&[curve], parameters),
         peak_at: law.peak_at(),
     })
@@ -238,16 +241,22 @@ mod tests {
         assert!((found.knee.unwrap() - 4.0).abs() < 0.1 && (found.peak_per_s.unwrap() - 400.0).abs() < 5.0);
         let ([low, high], [from, to]) = (found.knee_ci95.unwrap(), found.peak_ci95.unwrap());
         assert!(low < 4.0 && 4.0 < high && from < 400.0 && 400.0 < to, "{found:?}");
+        // A sharp corner is not the law's curve.
+        assert!(found.usl.is_none() && found.usl_missing.as_ref().unwrap().contains("lack of fit"), "{found:?}");
+        let smooth = |n: f64| 100.0 * n / (1.0 + 0.1 * (n - 1.0) + 0.001 * n * (n - 1.0));
+        let found = self::scaling(&swept(None, 3, smooth), &paths(&[AGENTS])).remove(0);
         let law = found.usl.as_ref().unwrap();
-        assert!(law.r2 > 0.5 && law.kappa > 0.0 && law.ci95.is_some() && law.peak_at.is_some(), "{law:?}");
+        assert!(law.r2 > 0.9 && law.kappa > 0.0 && law.ci95.is_some() && law.peak_at.is_some(), "{law:?}");
+        assert!(law.fit_p.unwrap() > 0.05 && found.usl_missing.is_none(), "{found:?}");
     }
 
     #[test]
     fn one_repeat_has_no_intervals() {
         let trials = pi_and_xeon(1);
         for found in scaling(&trials, &paths(&[AGENTS])) {
-            assert!(found.knee.is_some() && found.peak_per_s.is_some() && found.usl.is_some(), "{found:?}");
-            assert_eq!((found.knee_ci95, found.peak_ci95, found.usl.unwrap().ci95), (None, None, None));
+            assert!(found.knee.is_some() && found.peak_per_s.is_some(), "{found:?}");
+            assert_eq!((found.knee_ci95, found.peak_ci95, found.usl), (None, None, None));
+            assert!(found.usl_missing.unwrap().contains("too few repeats"));
         }
         let crossings = crossings(&trials, &paths(&[AGENTS]));
         assert_eq!((crossings[0].lead, crossings[0].ci95), (Lead::Crosses, None));
@@ -296,7 +305,7 @@ mod tests {
         assert!(two.peak_per_s.is_some() && two.knee.is_none() && two.usl.is_none());
         let three = loads(3).unwrap();
         assert!(three.knee.is_some() && three.usl.is_none(), "{three:?}");
-        assert!(loads(4).unwrap().usl.is_some());
+        assert!(three.usl_missing.unwrap().contains("too few loads"));
     }
 
     #[test]
@@ -307,6 +316,7 @@ mod tests {
             .collect();
         let found = &scaling(&trials, &paths(&["load.rate"]))[0];
         assert!((found.knee.unwrap() / 3_500.0 - 1.0).abs() < 0.01 && found.usl.is_none(), "{found:?}");
+        assert_eq!(found.usl_missing, None, "nobody asked for one");
     }
 
     #[test]

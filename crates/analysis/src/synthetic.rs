@@ -87,6 +87,17 @@ pub(crate) fn normal(random: &mut fastrand::Rng) -> f64 {
     radius * (std::f64::consts::TAU * random.f64()).cos()
 }
 
+/// A Poisson number, in D. E. Knuth's way: large ones in parts, whose sum is one, too.
+pub(crate) fn poisson(random: &mut fastrand::Rng, mean: f64) -> u32 {
+    let part = mean.min(500.0);
+    let (limit, mut product, mut count) = ((-part).exp(), random.f64(), 0);
+    while product > limit {
+        product *= random.f64();
+        count += 1;
+    }
+    if mean > part { count + poisson(random, mean - part) } else { count }
+}
+
 /// A search for a number of agents within these limits, of nothing yet.
 pub(crate) fn find(limits: Vec<Requirement>) -> Find {
     Find {
@@ -124,15 +135,7 @@ impl SyntheticLoad {
 
     pub fn random(seed: u64, length_s: f64, ok_per_s: impl Fn(f64) -> f64) -> Self {
         let mut random = fastrand::Rng::with_seed(seed);
-        Self::each(length_s, |at_s| {
-            // Knuth's way to a Poisson number; good for the few that end in a slot.
-            let (limit, mut product, mut count) = ((-ok_per_s(at_s) * SLOT_S).exp(), random.f64(), 0);
-            while product > limit {
-                product *= random.f64();
-                count += 1;
-            }
-            count
-        })
+        Self::each(length_s, |at_s| poisson(&mut random, ok_per_s(at_s) * SLOT_S))
     }
 
     pub fn each(length_s: f64, mut ok: impl FnMut(f64) -> u32) -> Self {
@@ -181,6 +184,7 @@ impl SyntheticLoad {
             until_s,
             counted_until_s: until_s,
             timeout_s: 1.0,
+            usual_failures_per_s: 0.0,
         })
     }
 

@@ -46,7 +46,8 @@ pub(crate) fn judged(
         .unzip();
     evidence.read_samples(folder, window.as_ref())?;
     evidence.read_metrics(planned, folder, window.as_ref())?;
-    evidence.read_log(planned, folder, window.as_ref().map_or(0.0, LoadWindow::latency_from_s))?;
+    let logged_s = window.as_ref().map_or([0.0; 2], |window| [window.latency_from_s(), window.until_s]);
+    evidence.read_log(planned, folder, logged_s)?;
     let mut trial = measured(planned, evidence, timeline.as_ref(), window.as_ref());
     if let Some(window) = &window {
         members::add(&mut trial, planned, folder, evidence, window)?;
@@ -109,6 +110,7 @@ fn measured(
         attempts: evidence.attempts.iter().map(|row| row.count).sum(),
         attempt_results: attempt_results(&evidence.attempts),
         latency_us: after_warmup.latency_us(),
+        latency_intervals_us: evidence.load.batches.intervals_us(),
         service_us: after_warmup.service_us(),
         by_outcome: all.by_outcome(),
         operations: operations(&evidence.load, &evidence.attempts, measured_s),

@@ -104,6 +104,8 @@ pub struct Trial {
     pub attempt_results: BTreeMap<String, u64>,
     /// Intended start to answer, of `ok` operations that ended in the measured part, to the second.
     pub latency_us: Option<Quantiles>,
+    /// 95 % intervals of these, from ten batches of this trial alone. Trials differ by more. Null where none could be had.
+    pub latency_intervals_us: Option<QuantileIntervals>,
     /// Send to answer, of the same.
     pub service_us: Option<Quantiles>,
     /// Latency of operations that were not `ok`, by outcome.
@@ -157,12 +159,20 @@ pub fn counting<'a>(trials: impl IntoIterator<Item = &'a Trial>) -> Vec<&'a Tria
 pub struct Steady {
     /// End of the warm-up, seconds since load start.
     pub from_s: f64,
-    /// How it was found: `MSER-5`, `given`, `too short to tell`.
+    /// How it was found: `MSER-5`, `given`, `too short to tell`; `MSER-5, before the disturbance at 3.0 s` where more would have been cut.
     pub method: String,
     /// Whether the rest is steady; null if nobody looked, or could.
     pub is: Option<bool>,
     /// What is not steady, if so: `throughput`, `latency`.
     pub unsteady: Option<String>,
+    /// Trend of throughput from the end of the ramp to the load's end, or to the first fault: percent that it changed by. Null if too short.
+    pub throughput_change_pct: Option<f64>,
+    /// 95 % interval of it.
+    pub throughput_change_ci95: Option<[f64; 2]>,
+    /// The same of the mean latency.
+    pub latency_change_pct: Option<f64>,
+    /// 95 % interval of it.
+    pub latency_change_ci95: Option<[f64; 2]>,
 }
 
 /// Figures of the whole load, warm-up included.
@@ -248,6 +258,22 @@ impl Quantiles {
             ((1.0 - CONFIDENCE).ln() / q.ln()).ceil() as u64
         }
     }
+}
+
+/// 95 % intervals of quantiles of a time, microseconds. One that too few operations support is null.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct QuantileIntervals {
+    /// Of the median.
+    pub p50_ci95: Option<[f64; 2]>,
+    /// Of 75 %.
+    pub p75_ci95: Option<[f64; 2]>,
+    /// Of 90 %.
+    pub p90_ci95: Option<[f64; 2]>,
+    /// Of 99 %.
+    pub p99_ci95: Option<[f64; 2]>,
+    /// Of 99.9 %.
+    pub p999_ci95: Option<[f64; 2]>,
 }
 
 /// One operation of the load.
@@ -486,6 +512,8 @@ pub struct Outage {
     pub baseline_spread_per_s: Option<f64>,
     /// Operations that ended `failed` or `timeout` in the affected window.
     pub failed: u64,
+    /// … of these `failed` and `timeout`, those that the usual share of failures does not explain; null without a baseline.
+    pub failed_excess: Option<f64>,
     /// … that ended `wrong`.
     pub wrong: u64,
     /// First failure after the fault; null: none.
@@ -518,12 +546,29 @@ pub struct Outage {
     pub memory_released_bytes: Option<u64>,
 }
 
-/// An outage that no fault explains.
+/// What service was like in a disturbance.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum DisturbanceKind {
+    /// Operations failed, or none succeeded.
+    #[default]
+    Outage,
+    /// It was slower for seconds: less throughput, or a higher latency.
+    Slow,
+}
+
+/// An outage, or a slow time, that no fault explains.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Disturbance {
-    /// It began, seconds since load start: with its first failure, or with the time in which nothing succeeded.
+    /// It began, seconds since load start: with its first failure, or with the time in which nothing succeeded, or service became slow.
     pub at_s: f64,
+    /// Whether service broke off or was slow.
+    pub kind: DisturbanceKind,
+    /// Throughput while it was slow, as a share of what it usually was; null for an outage.
+    pub throughput_ratio: Option<f64>,
+    /// Median latency while it was slow, as a multiple of what it usually was; null for an outage, and with too few operations.
+    pub latency_ratio: Option<f64>,
     /// What clients felt; its times count from `at_s`.
     pub outage: Outage,
 }
@@ -890,8 +935,10 @@ pub struct Scaling {
     pub peak_ci95: Option<[f64; 2]>,
     /// The load of the best point.
     pub peak_at: Option<f64>,
-    /// Universal Scalability Law; null with fewer than four loads, over an offered rate, or where it explains nothing.
+    /// Universal Scalability Law; null with fewer than four loads, over an offered rate, and where a test of its fit was not passed.
     pub usl: Option<Usl>,
+    /// Why it has no law; null if it has one, and over an offered rate.
+    pub usl_missing: Option<String>,
 }
 
 /// A load and what it achieved.
@@ -914,8 +961,10 @@ pub struct Usl {
     pub sigma: f64,
     /// Coherency.
     pub kappa: f64,
-    /// Fit.
+    /// Share of the variance that it explains.
     pub r2: f64,
+    /// Chance of so large a lack of fit if the law were true; 0.05 at least. Null in results of earlier versions.
+    pub fit_p: Option<f64>,
     /// 95 % intervals of λ, σ, κ by bootstrap over trials; null with too few repeats.
     pub ci95: Option<[[f64; 2]; 3]>,
     /// The load at which the curve itself peaks, `√((1 − σ) / κ)`, which may lie far beyond what was measured; null where κ is 0.

@@ -11,7 +11,7 @@ mod zoom;
 use std::collections::BTreeMap;
 
 use record::events::{Ending, What};
-use record::results::{Fault, Steady, Trial};
+use record::results::{DisturbanceKind, Fault, Steady, Trial};
 use record::rows::Sample;
 use text::numbers;
 
@@ -129,7 +129,7 @@ impl TrialView<'_> {
         self.trial.disturbances.iter().take(DISTURBANCES).map(|one| Mark {
             at: one.at_s,
             until: one.outage.back_to_baseline_s.or(one.outage.last_failure_s).map(|until| one.at_s + until),
-            label: "disturbance".to_owned(),
+            label: if one.kind == DisturbanceKind::Slow { "slow" } else { "disturbance" }.to_owned(),
             colours: None,
         })
     }
@@ -325,7 +325,7 @@ mod tests {
             let of = |title: &str| charts.iter().find(|chart| chart.title == title).unwrap().marks.clone();
             [of("Operations by outcome"), of("Latency"), of("CPU")].map(|marks| marks[0].label.clone())
         };
-        trial.steady = Some(Steady { from_s: 4.0, method: "MSER-5".to_owned(), is: Some(true), unsteady: None });
+        trial.steady = Some(Steady { from_s: 4.0, method: "MSER-5".to_owned(), is: Some(true), ..Steady::default() });
         assert_eq!(marks(&trial)[..2], ["warm-up until 4 s (MSER-5)"; 2]);
         assert!(marks(&trial)[2].starts_with("oops"), "{:?}", marks(&trial));
         trial.steady.as_mut().unwrap().unsteady = Some("latency".to_owned());

@@ -361,6 +361,7 @@ pub fn disturbance() -> Disturbance {
             lost_operations: Some(412.0),
             ..Outage::default()
         },
+        ..Disturbance::default()
     }
 }
 

@@ -320,10 +320,14 @@ pub fn scaling(sheet: &CurveSheet) -> Option<Chart> {
             panel.levels.push((format!("peak{}: {}", of(sheet, &curve.name), numbers::rate(peak)), peak));
         }
     }
-    let law = "the dashed curve is the Universal Scalability Law fitted to them";
-    let law = if sheet.has_patterns() { "the fitted laws stand in the table" } else { law };
+    let has_law = sheet.curves.iter().any(|curve| curve.scaling.is_some_and(|scaling| scaling.usl.is_some()));
+    let law = match (has_law, sheet.has_patterns()) {
+        (false, _) => "",
+        (true, true) => "; the fitted laws stand in the table",
+        (true, false) => "; the dashed curve is the Universal Scalability Law fitted to them",
+    };
     let note = format!(
-        "Dots are the repeats, lines go through their means; {law}. At the knee the line of the lightest loads reaches the plateau: \
+        "Dots are the repeats, lines go through their means{law}. At the knee the line of the lightest loads reaches the plateau: \
          more load brings little but waiting."
     );
     let title = format!("Throughput over {}", sheet.over);

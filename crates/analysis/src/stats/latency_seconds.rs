@@ -17,6 +17,9 @@ const STEPS: f64 = 16.0;
 /// So many times the slowest second before.
 const FAR: f64 = 1.5;
 
+/// Times that differ by less are the same.
+const EDGE_S: f64 = 1e-6;
+
 /// Fewest seconds before the fault that say what is usual.
 const FEWEST: usize = 3;
 
@@ -69,9 +72,44 @@ impl LatencySeconds {
         *known = merged;
     }
 
+    /// About the quantile of those seconds between two times that `belong`, nanoseconds; `None` if too few operations support it.
+    pub fn quantile_of(
+        &self,
+        quantile: f64,
+        [from_s, until_s]: [f64; 2],
+        belongs: impl Fn(f64) -> bool,
+    ) -> Option<f64> {
+        let place = |at_s: f64| self.seconds.partition_point(|second| second.from_s < at_s - EDGE_S);
+        let seconds = &self.seconds[place(from_s)..place(until_s).max(place(from_s))];
+        if let [second] = seconds {
+            return second.quantile(quantile).filter(|_| belongs(second.from_s + EDGE_S));
+        }
+        let mut merged = vec![0_u64; 64 * STEPS as usize + 1];
+        for second in seconds.iter().filter(|second| belongs(second.from_s + EDGE_S)) {
+            for (step, count) in &second.counts {
+                merged[usize::from(*step)] += count;
+            }
+        }
+        let counts: Vec<(u16, u64)> = (0..).zip(merged).filter(|(_, count)| *count > 0).collect();
+        SecondLatency { from_s: 0.0, until_s: 0.0, counts }.quantile(quantile)
+    }
+
+    /// Where a spell of whole seconds in which latencies beyond the limit are usual begins and ends within its first and last second, or their
+    /// neighbours.
+    pub fn edges(&self, [from_s, until_s]: [f64; 2], limit_ns: f64) -> [f64; 2] {
+        const BEFORE_S: f64 = 10.0;
+        let seconds: Vec<&SecondLatency> = self.seconds.iter().collect();
+        let place = |at_s: f64| seconds.partition_point(|second| second.from_s < at_s - EDGE_S);
+        let (begin, first, end) = (place(from_s - BEFORE_S), place(from_s), place(until_s));
+        if first >= end {
+            return [from_s, until_s];
+        }
+        let limit = LatencyBound { quantile: 0.5, step: step_of(limit_ns), usual: 0.0 };
+        limit.over(&seconds[begin..first.saturating_sub(1).max(begin)]).edges(&seconds, [first, end])
+    }
+
     /// Spells of `[at_s, until_s]` that are slow beside the seconds of the baseline, seconds since load start.
     pub fn slow(&self, [from_s, baseline_until_s]: [f64; 2], [at_s, until_s]: [f64; 2]) -> Vec<[f64; 2]> {
-        const EDGE_S: f64 = 1e-6;
         let near = self.seconds.partition_point(|second| second.from_s < from_s - 2.0 * EDGE_S);
         let before: Vec<&SecondLatency> = self.seconds[near..]
             .iter()

@@ -23,6 +23,9 @@
 //! happens long after is not the fault's. While a backlog drains, latency is high although throughput is back: that is the
 //! overshoot's, and only what is slow after it counts.
 //!
+//! What fails usually is no sign of an outage: as many failures as the baseline or the whole load has in a stretch of the same length, and what
+//! chance adds to them. The last of them is told from those that follow as usual by maximum likelihood, too.
+//!
 //! **Lost operations** are those missing until then, or until the overshoot is over: what the backlog made up for is not lost.
 //!
 //! **Intervals** come from batch means: the baseline is cut into ten batches of equal length, and the spread of their means
@@ -43,6 +46,7 @@ use record::results::Outage;
 use super::latency_seconds::LatencySeconds;
 use super::quantiles::{interquartile_range, mean};
 use super::timeline::{CumulativeCounts, Timeline};
+use super::usual_failures::excess;
 
 /// A gap that begins within this time of the fault is likely to be its effect.
 const AT_ONCE_S: f64 = 0.25;
@@ -80,6 +84,8 @@ pub(crate) struct FaultTimes {
     pub counted_until_s: f64,
     /// The operations' timeout.
     pub timeout_s: f64,
+    /// What fails in the whole load when nothing is the matter.
+    pub usual_failures_per_s: f64,
 }
 
 /// What clients felt of a fault. Without a baseline, only what was counted.
@@ -109,8 +115,11 @@ fn outage_in(timeline: &Timeline, latency: &LatencySeconds, times: FaultTimes) -
     let begin = timeline.slot_of(times.at_s);
     let end = timeline.slot_of(times.until_s).max(begin);
     let counted = timeline.slot_of(times.counted_until_s).max(end);
-    let before = times.baseline_from_s.and_then(|from_s| Baseline::of(timeline, from_s, times.at_s));
-    let earlier = || times.earlier_baseline_s.and_then(|[from_s, until_s]| Baseline::of(timeline, from_s, until_s));
+    let before = times.baseline_from_s.and_then(|from_s| Baseline::of(timeline, from_s, times));
+    let earlier = || {
+        let [from_s, until_s] = times.earlier_baseline_s?;
+        Baseline::of(timeline, from_s, FaultTimes { at_s: until_s, ..times })
+    };
     let baseline = before.or_else(earlier);
     let course = baseline.map(|baseline| Recovery::of(timeline, latency, times, [begin, end], baseline));
     let back = course.as_ref().and_then(|course| course.back);
@@ -134,6 +143,7 @@ fn outage_in(timeline: &Timeline, latency: &LatencySeconds, times: FaultTimes) -
     match course {
         Some(course) => Outage {
             overshoot_until_s: course.overshoot.and_then(|overshoot| overshoot.until).map(after),
+            failed_excess: Some(course.baseline.excess(timeline, [begin, affected])),
             ..course.beside_baseline(timeline, felt, [begin, end])
         },
         None => felt,
@@ -310,8 +320,10 @@ struct Baseline {
     pub bound_per_s: f64,
     /// Slots of a window.
     pub window: usize,
-    /// Operations that may go wrong in [`HOLD_S`].
-    pub failures: u64,
+    /// Operations that go wrong in a slot when nothing is the matter, …
+    pub bad_per_slot: f64,
+    /// … and those of them that fail.
+    pub failed_per_slot: f64,
     /// Slots without success that chance does not explain.
     pub gap: usize,
     /// The longest stretch of slots without success.
@@ -319,8 +331,12 @@ struct Baseline {
 }
 
 impl Baseline {
-    /// The baseline of a fault at `at_s`; `None` if there is too little of it.
-    pub fn of(timeline: &Timeline, from_s: f64, at_s: f64) -> Option<Self> {
+    /// The baseline of a fault; `None` if there is too little of it.
+    pub fn of(
+        timeline: &Timeline,
+        from_s: f64,
+        FaultTimes { at_s, usual_failures_per_s, .. }: FaultTimes,
+    ) -> Option<Self> {
         let from_s = from_s.max(at_s - BASELINE_S);
         let (from, until) = (timeline.slot_of(from_s), timeline.slot_of(at_s));
         let slot_s = timeline.slot_s();
@@ -336,7 +352,9 @@ impl Baseline {
         let slots = |long_s: f64| ((long_s / slot_s).round() as usize).max(1);
         let window_s = (WINDOW_OPERATIONS / ok_per_s).clamp(WINDOW_S[0], WINDOW_S[1]);
         let allowance = (WITHIN * ok_per_s).max(DEVIATIONS * deviation(timeline, [from_s, at_s], window_s, ok_per_s));
-        let bad = (timeline.failed().between(from, until) + timeline.wrong().between(from, until)) as f64;
+        let per_slot = |counts: &CumulativeCounts| counts.between(from, until) as f64 / (until - from) as f64;
+        // Of few failures a short baseline may have none by chance.
+        let failed_per_slot = per_slot(timeline.failed()).max(usual_failures_per_s * slot_s);
         let gap_s = (ok as f64 / CHANCE).ln() / ok_per_s;
         let longest = timeline.ok().silences(from, until).map(|silence| silence[1] - silence[0]).max().unwrap_or(0);
         Some(Self {
@@ -346,7 +364,8 @@ impl Baseline {
                 .map(|range| range / 2.0),
             bound_per_s: ok_per_s - allowance,
             window: slots(window_s),
-            failures: tolerated(bad * HOLD_S / length_s),
+            bad_per_slot: failed_per_slot + per_slot(timeline.wrong()),
+            failed_per_slot,
             gap: slots(gap_s),
             longest,
         })
@@ -361,6 +380,19 @@ impl Baseline {
     pub fn bound_per_s_over(&self, timeline: &Timeline, slots: usize) -> f64 {
         let deviation = self.deviation_per_s(timeline, slots as f64 * timeline.slot_s());
         self.ok_per_s - (WITHIN * self.ok_per_s).max(DEVIATIONS * deviation)
+    }
+
+    /// Of what failed in these slots, that which would not have without the outage.
+    pub fn excess(&self, timeline: &Timeline, [begin, end]: [usize; 2]) -> f64 {
+        let failed = timeline.failed().between(begin, end);
+        let ended = timeline.ok().between(begin, end) + timeline.wrong().between(begin, end) + failed;
+        let ok_per_slot = self.ok_per_s * timeline.slot_s();
+        excess(failed, ended, self.failed_per_slot / (self.failed_per_slot + ok_per_slot))
+    }
+
+    /// How many operations may go wrong in so many slots.
+    pub fn tolerated(&self, slots: usize) -> u64 {
+        tolerated(self.bad_per_slot * slots as f64)
     }
 
     /// Standard deviation of windows of so many seconds, as [`deviation`].
@@ -481,6 +513,8 @@ struct OutageSigns<'a> {
     /// Slots in gaps, and slots whose operations took far longer than before.
     gap: CumulativeCounts,
     hold: usize,
+    /// Operations that may go wrong in a hold.
+    failures: u64,
     baseline: Baseline,
 }
 
@@ -500,7 +534,8 @@ impl<'a> OutageSigns<'a> {
             u64::from(until <= end && (timeline.ok().between(slot, until) as f64) < fewest)
         });
         let gap = marked([begin, end], stretches);
-        Self { timeline, begin, end, low: CumulativeCounts::of(low), gap, hold, baseline }
+        let failures = baseline.tolerated(hold);
+        Self { timeline, begin, end, low: CumulativeCounts::of(low), gap, hold, failures, baseline }
     }
 
     fn bad(&self, from: usize, until: usize) -> u64 {
@@ -510,7 +545,7 @@ impl<'a> OutageSigns<'a> {
     /// Whether too much goes wrong, or nothing succeeds, or all takes far too long, within a hold of this slot.
     fn breaks_off(&self, slot: usize) -> bool {
         let (from, until) = (slot - self.begin, slot - self.begin + self.hold);
-        self.gap.between(from, until) > 0 || self.bad(slot, slot + self.hold) > self.baseline.failures
+        self.gap.between(from, until) > 0 || self.bad(slot, slot + self.hold) > self.failures
     }
 
     /// The first slot, `from` or later, after which service holds.
@@ -532,6 +567,23 @@ impl<'a> OutageSigns<'a> {
     /// A window that looks ahead from a quiet slot may still hold the end of the outage: the slot at which the rate changed from what
     /// it was before to the baseline's.
     fn sharpened(&self, quiet: usize) -> usize {
+        self.sharpened_by_failures(self.sharpened_by_rate(quiet))
+    }
+
+    /// The same where the hold tolerates the last failures of the outage, because some are usual.
+    fn sharpened_by_failures(&self, quiet: usize) -> usize {
+        let before = quiet.saturating_sub(self.baseline.window).max(self.begin);
+        let slots = quiet - before;
+        let failed = self.bad(before, quiet);
+        if self.failures == 0 || slots == 0 || failed <= self.baseline.tolerated(slots) {
+            return quiet;
+        }
+        let until = (quiet + self.hold).min(self.end);
+        let rates = [failed as f64 / slots as f64, self.baseline.bad_per_slot];
+        change(|from, until| self.bad(from, until), [quiet, until], rates)
+    }
+
+    fn sharpened_by_rate(&self, quiet: usize) -> usize {
         let before = quiet.saturating_sub(self.baseline.window).max(self.begin);
         let slots = quiet - before;
         if slots == 0 {
@@ -544,7 +596,11 @@ impl<'a> OutageSigns<'a> {
             return quiet;
         }
         let until = (quiet + self.baseline.window).min(self.end);
-        change(self.timeline.ok(), [quiet, until], [low, self.baseline.ok_per_s * slot_s])
+        change(
+            |from, until| self.timeline.ok().between(from, until),
+            [quiet, until],
+            [low, self.baseline.ok_per_s * slot_s],
+        )
     }
 
     /// The first slot between a quiet one and the horizon at which service breaks down again, beyond what chance does.
@@ -556,11 +612,11 @@ impl<'a> OutageSigns<'a> {
     }
 }
 
-/// The slot at which a Poisson stream changed from the rate `a` to the rate `b` (both for each slot), by maximum likelihood: each
-/// operation speaks for `a` with `ln(a / b)`, each slot for it with `b - a`.
-fn change(ok: &CumulativeCounts, [from, until]: [usize; 2], [a, b]: [f64; 2]) -> usize {
+/// The slot at which a Poisson stream of so many `between` two slots changed from the rate `a` to the rate `b` (both for each slot), by
+/// maximum likelihood: each operation speaks for `a` with `ln(a / b)`, each slot for it with `b - a`.
+pub(crate) fn change(between: impl Fn(usize, usize) -> u64, [from, until]: [usize; 2], [a, b]: [f64; 2]) -> usize {
     let (each_operation, each_slot) = ((a / b).ln(), b - a);
-    let for_a = |slot: &usize| ok.between(from, *slot) as f64 * each_operation + (slot - from) as f64 * each_slot;
+    let for_a = |slot: &usize| between(from, *slot) as f64 * each_operation + (slot - from) as f64 * each_slot;
     (from..=until).max_by(|x, y| for_a(x).total_cmp(&for_a(y)).then(y.cmp(x))).unwrap_or(from)
 }
 
@@ -588,6 +644,7 @@ fn degraded(
     let (in_gap, is_slow) = (marked(around, gaps.iter().copied()), marked(around, slow.iter().copied()));
     let half = (baseline.window / 2).max(1);
     let fewest = baseline.bound_per_s * timeline.slot_s();
+    let tolerated = baseline.tolerated(2 * half);
     let bad =
         |from: usize, until: usize| timeline.failed().between(from, until) + timeline.wrong().between(from, until);
     let marked = |marks: &CumulativeCounts, from: usize, until: usize| marks.between(from - begin, until - begin);
@@ -599,7 +656,7 @@ fn degraded(
             let (from, until) = (slot.saturating_sub(half).max(begin), (slot + half).min(affected));
             let served = (until - from) as u64 - marked(&in_gap, from, until);
             let low = (timeline.ok().between(from, until) as f64) < fewest * served as f64;
-            (low || marked(&is_slow, slot, slot + 1) > 0) && bad(from, until) <= baseline.failures
+            (low || marked(&is_slow, slot, slot + 1) > 0) && bad(from, until) <= tolerated
         })
         .count()
 }
@@ -645,7 +702,11 @@ fn overshoot(timeline: &Timeline, baseline: &Baseline, [back, end]: [usize; 2]) 
     let highest = (first..=over.unwrap_or(last)).map(count).fold(0.0, f64::max);
     let until = over.map(|over| {
         let rate = ok.between(first, over) as f64 / (over - first) as f64;
-        change(ok, [over, (over + window).min(end)], [rate, baseline.ok_per_s * slot_s])
+        change(
+            |from, until| ok.between(from, until),
+            [over, (over + window).min(end)],
+            [rate, baseline.ok_per_s * slot_s],
+        )
     });
     Some(Overshoot { ratio: highest / expected, until })
 }

@@ -5,7 +5,7 @@ mod records;
 
 use experiment::plan::When;
 use record::events::{Ending, What};
-use record::results::Host;
+use record::results::{DisturbanceKind, Host, Steady};
 use record::rows::GeneratorSecond;
 
 use super::Threshold::{self, From, Under};
@@ -245,7 +245,9 @@ pub(crate) const RULES: &[Rule] = &[
     },
     Rule {
         name: "no_steady_state",
-        looks_at: "whether throughput and latency became steady",
+        looks_at: "whether throughput and latency were steady: no trend of 8 % (20 % in less than 20 s; latency: 50 %) over the load that its 99 % \
+                   interval confirms, no shift of the level by 15 % (latency: 100 %), and slow times for less than a \
+                   tenth of the measured part",
         unit: "",
         threshold: SUSPECT_IF_SO,
         why: "The mean of a changing figure depends on when the measurement ends.",
@@ -715,11 +717,43 @@ fn few_operations(facts: &RuleInput<'_>) -> Evaluation {
     Some((ended as f64, format!("only {ended} operations ended in the measured part; at least 100 are needed")))
 }
 
+/// A slow time of this share of the measured part moves its figures.
+const SLOW_SHARE: f64 = 0.1;
+
 fn no_steady_state(facts: &RuleInput<'_>) -> Evaluation {
-    let steady = facts.window?.steady?;
-    let what = facts.trial.steady.as_ref().and_then(|steady| steady.unsteady.as_deref()).unwrap_or("throughput");
-    let reason = format!("{what} never became steady: still changing when the load ended or broke");
-    Some((f64::from(u8::from(!steady)), reason))
+    let window = facts.window?;
+    let steady = facts.trial.steady.as_ref();
+    let mut reasons = Vec::new();
+    if window.steady == Some(false) {
+        let what = steady.and_then(|steady| steady.unsteady.as_deref()).unwrap_or("throughput");
+        let changes = steady.map(changes).unwrap_or_default();
+        reasons.push(format!("{what} never became steady{changes}: still changing when the load ended or broke"));
+    }
+    let slow = facts.trial.disturbances.iter().filter(|one| one.kind == DisturbanceKind::Slow);
+    let slow_s: f64 = slow.filter_map(|one| one.outage.degraded_s).sum();
+    if slow_s >= SLOW_SHARE * window.length_s() && slow_s > 0.0 {
+        reasons.push(format!(
+            "service was slower than usual for {slow_s:.1} s of the {:.1} s measured",
+            window.length_s()
+        ));
+    }
+    let unsteady = !reasons.is_empty();
+    Some((f64::from(u8::from(unsteady)), reasons.join("; "))).filter(|_| unsteady || window.steady.is_some())
+}
+
+/// ` (throughput -25.0 % [-27.1, -22.9] over the load)`: the trends of what is not steady, as far as they are sure.
+fn changes(steady: &Steady) -> String {
+    let of = [
+        ("throughput", steady.throughput_change_pct, steady.throughput_change_ci95),
+        ("latency", steady.latency_change_pct, steady.latency_change_ci95),
+    ];
+    let unsteady = steady.unsteady.as_deref().unwrap_or_default();
+    let sure = of.into_iter().filter_map(|(name, change, ci95)| {
+        let ([low, high], change) = (ci95.filter(|[low, high]| low * high > 0.0)?, change?);
+        unsteady.contains(name).then(|| format!("{name} {change:+.1} % [{low:+.1}, {high:+.1}]"))
+    });
+    let sure: Vec<String> = sure.collect();
+    if sure.is_empty() { String::new() } else { format!(" ({} over the load)", sure.join(", ")) }
 }
 
 fn saturated_balancer(facts: &RuleInput<'_>) -> Evaluation {

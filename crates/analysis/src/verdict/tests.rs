@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 use Trust::{Suspect, Void};
 use record::events::{By, Ending, Event, HistoryEntry, HostFigures, Outcome, Phase, ProcessShare, Versions, What};
 use record::replicas::{Replica, ReplicaContents};
-use record::results::{Emulated, Fault, Generator, Machine, Outage, Outcomes, Quantiles, Said};
+use record::results::{
+    Disturbance, DisturbanceKind, Emulated, Fault, Generator, Machine, Outage, Outcomes, Quantiles, Said,
+};
 use record::rows::{Attempts, GeneratorSecond, OutcomeSlot, Sample};
 use serde_json::json;
 
@@ -171,6 +173,11 @@ impl Case {
     }
 }
 
+fn slow(long_s: f64) -> Disturbance {
+    let outage = Outage { degraded_s: Some(long_s), ..Outage::default() };
+    Disturbance { kind: DisturbanceKind::Slow, outage, ..Disturbance::default() }
+}
+
 fn granular(period_s: f64) -> Emulated {
     Emulated { speed: 1.0, granularity_s: Some(period_s), ..Emulated::default() }
 }
@@ -276,6 +283,7 @@ const SPOILT: &[(&str, Trust, Spoil)] = &[
         case.trial.faults.push(Fault { outage: Some(Outage::default()), ..Fault::default() });
     }),
     ("no_steady_state", Suspect, |case| case.window.steady = Some(false)),
+    ("no_steady_state", Suspect, |case| case.trial.disturbances = vec![slow(0.1 * case.window.length_s())]),
     ("quantile_refused", Suspect, |case| case.asks("latency_us.p999", 2_994)),
     ("quantile_refused", Suspect, |case| case.asks("ratio(latency_us.p99, a, b)", 298)),
     ("records_disagree", Void, |case| case.trial.outcomes.failed = 1),
@@ -597,6 +605,7 @@ const JUST_INSIDE: &[Spoil] = &[
     |case| case.trial.machine.strangers_cpu_pct = Some(9.9),
     |case| case.window.until_s = 7.0,
     |case| case.window.steady = None,
+    |case| case.trial.disturbances = vec![slow(0.09 * case.window.length_s())],
     |case| case.event(down(true)),
     |case| {
         case.event(What::Audit { keys: 1, unread: 0 });

@@ -173,3 +173,43 @@ fn the_same_after_a_fault_is_the_faults() {
     same("its first failure", at_s + number(felt, "/first_failure_s"), seen.first_s);
     felt_as_seen(felt, at_s, &noted, &seen);
 }
+
+/// The server stands still for 1.5 s at 8 s, and forgets nothing.
+const STANDSTILL: &str = r#"
+title = "A standstill without a failure"
+asks  = "Is it seen?"
+[target]
+use  = "echo"
+with = { stall = "1500ms", stall_every = "8s" }
+[load]
+agents = 800
+rate   = 400
+time   = "12s"
+warmup = "0s"
+[[load.cycle]]
+call = "get"
+with = { path = "/" }
+"#;
+
+#[test]
+fn a_standstill_in_which_nothing_fails_is_a_disturbance() {
+    let stage = Stage::new();
+    let file = stage.file("standstill.toml", STANDSTILL);
+    stage.run(&[&file]).exits(0);
+    let run = stage.run_folder();
+    let trial = json(&run.join("analysis.json"))["trials"][0].clone();
+    let text = std::fs::read_to_string(run.join("trials/001/outcomes.csv")).unwrap();
+    let ended_s: Vec<f64> = text.lines().skip(1).map(|line| line.split(',').next().unwrap().parse().unwrap()).collect();
+    let silences = ended_s.windows(2).map(|pair| [pair[0], pair[1]]);
+    let [from_s, until_s] = silences.max_by(|a, b| (a[1] - a[0]).total_cmp(&(b[1] - b[0]))).unwrap();
+    assert!(until_s - from_s > 1.4, "the server stood still: {from_s} to {until_s}");
+    // A machine that stalls adds others.
+    let found = trial["disturbances"].as_array().unwrap();
+    let outages = found.iter().filter(|one| one["kind"] == "outage");
+    let longest = outages.max_by(|a, b| number(a, "/outage/total_s").total_cmp(&number(b, "/outage/total_s")));
+    let longest = longest.expect("it is a disturbance");
+    let at_s = number(longest, "/at_s");
+    assert!(at_s <= from_s + 2.0 * SLOTS_S && at_s > from_s - BUSY_S, "it begins at {at_s}, the silence at {from_s}");
+    assert!(number(longest, "/outage/total_s") > until_s - from_s - 2.0 * SLOTS_S, "{longest}");
+    assert_eq!(longest["outage"]["failed"].as_u64(), Some(0), "{longest}");
+}

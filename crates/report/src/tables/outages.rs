@@ -1,7 +1,8 @@
 //! Tables of what went wrong: what clients felt of each fault, outages that no fault explains, and what the target said meanwhile.
 
+use analysis::answer::slow_by;
 use analysis::groups::{label, planned, repeated};
-use record::results::{Disturbance, Fault, Outage, OutageDistribution, Said, Spread, Trial};
+use record::results::{Disturbance, DisturbanceKind, Fault, Outage, OutageDistribution, Said, Spread, Trial};
 use text::{Tone, numbers};
 
 use super::{Cell, Column, Row, Table};
@@ -264,11 +265,11 @@ const DISTURBANCE_COLUMNS: [(&str, &str); 6] = [
 ];
 
 pub fn disturbances(input: &ReportInput) -> Option<Table> {
-    let mut columns = vec![Column::numeric("at", "when it began, from load start")];
+    let mut columns = vec![Column::numeric("at", "when it began, from load start"), Column::text("what")];
     columns.extend(Column::numerics(&DISTURBANCE_COLUMNS));
     columns.iter_mut().for_each(|column| column.brief = true);
     let note = "Something else failed, or the target failed by itself. All times but the first count from the start of the outage.";
-    let table = Table::new("Outages that no fault explains", note, columns);
+    let table = Table::new("Outages and slow times that no fault explains", note, columns);
     let rows = |trial: &Trial| trial.disturbances.iter().map(felt_unexplained).collect();
     Some(table.by_trial(input, rows)?.folded_beyond(MANY).explained())
 }
@@ -276,8 +277,13 @@ pub fn disturbances(input: &ReportInput) -> Option<Table> {
 fn felt_unexplained(one: &Disturbance) -> Vec<Cell> {
     let count = |count: u64| if count > 0 { Cell::loss(count) } else { Cell::new("0") };
     let outage = &one.outage;
+    let what = match one.kind {
+        DisturbanceKind::Outage => "outage".to_owned(),
+        DisturbanceKind::Slow => format!("slow: {}", slow_by(one)),
+    };
     vec![
         Cell::new(numbers::moment(one.at_s)),
+        Cell::new(what),
         count(outage.failed),
         count(outage.wrong),
         Cell::of(outage.total_s, numbers::seconds),

@@ -90,8 +90,8 @@ pub fn scaling(input: &ReportInput) -> Option<Table> {
     let rows = scaling.iter().map(|scaling| Row::of(scaling_cells(scaling, several_paths)));
     let title = format!("Scaling over {}", if several_paths { "the swept loads" } else { first.over.as_str() });
     let note = "Below each figure its 95 % interval: what it would be if all trials were repeated. Without one there were too few repeats.";
-    let law = "the Universal Scalability Law, λN / (1 + σ(N − 1) + κN(N − 1)), by least squares; where the line of the chart leaves the \
-               dots, it does not describe this system";
+    let law = "the Universal Scalability Law, λN / (1 + σ(N − 1) + κN(N − 1)), by least squares; left out where \
+               the curve does not follow it (F test of lack of fit against the spread of repeats)";
     let table = Table { rows: rows.collect(), ..Table::new(&title, note, columns) };
     Some(table.with_terms(&[("still rises", "the highest load of the sweep lies before the knee"), ("fitted", law)]))
 }
@@ -109,7 +109,10 @@ fn scaling_cells(scaling: &Scaling, with_path: bool) -> Vec<Cell> {
         knee,
         with_interval(scaling.peak_per_s, scaling.peak_ci95),
         Cell::of(scaling.peak_at, numbers::number),
-        parameter(0, law.map(|law| law.lambda)),
+        match &scaling.usl_missing {
+            Some(why) => Cell::new("no law").with(why.clone()),
+            None => parameter(0, law.map(|law| law.lambda)),
+        },
         parameter(1, law.map(|law| law.sigma)),
         parameter(2, law.map(|law| law.kappa)),
         Cell::of(law.and_then(|law| law.peak_at), numbers::number),

@@ -343,12 +343,19 @@ pub fn trials(input: &ReportInput) -> Option<Table> {
 
 /// How the end of the warm-up was found, and what came of it.
 fn how(steady: &Steady) -> String {
-    match (&steady.unsteady, steady.method.as_str()) {
+    let how = match (&steady.unsteady, steady.method.as_str()) {
         (Some(what), method) => format!("warm-up by {method}; {what} not steady"),
         (None, "MSER-5") => "warm-up by MSER-5; steady".to_owned(),
+        (None, "given") if steady.is == Some(true) => "warm-up as given; steady".to_owned(),
         (None, "given") => "warm-up as given".to_owned(),
         (None, method) => format!("warm-up: {method}"),
-    }
+    };
+    let trends =
+        [("throughput", steady.throughput_change_ci95), ("latency", steady.latency_change_ci95)].map(|(name, ci95)| {
+            let told = |[low, high]: [f64; 2]| format!("; trend of {name} {low:+.1} to {high:+.1} %");
+            ci95.map(told).unwrap_or_default()
+        });
+    how + &trends.concat()
 }
 
 #[cfg(test)]

@@ -125,8 +125,17 @@ fn latencies(trial: &Trial, at_rate: bool) -> String {
     if rows.is_empty() {
         return String::new();
     }
-    let rows: String = rows.iter().map(|(head, times)| set(head, &figures(times))).collect();
-    let mut table = set("", &heads.map(str::to_owned)) + &rows;
+    let mut table = set("", &heads.map(str::to_owned));
+    for (head, times) in rows {
+        table.push_str(&set(head, &figures(times)));
+        if head == "latency"
+            && let Some(sure) = &trial.latency_intervals_us
+        {
+            let ends = [sure.p50_ci95, sure.p75_ci95, sure.p90_ci95, sure.p99_ci95, sure.p999_ci95, None];
+            let end = |end: usize| ends.map(|ends| ends.map_or_else(String::new, |ends| numbers::micros(ends[end])));
+            table.push_str(&(set("95 % from", &end(0)) + &set("to", &end(1))));
+        }
+    }
     if at_rate && let Some(service) = &trial.service_us {
         table.push_str(&set("service", &figures(service)));
         table.push_str(&hanging(FROM_WHEN_DUE, "  ", "  ", WIDTH));

@@ -131,6 +131,7 @@ fn a_baseline_may_be_taken_from_earlier() {
         until_s: 30.0,
         counted_until_s: 30.0,
         timeout_s: 1.0,
+        usual_failures_per_s: 0.0,
     };
     let outage = made.outage_of(times);
     assert_eq!((outage.baseline_s, outage.back_to_baseline_s), (Some([2.0, 10.0]), Some(2.0)), "{outage:?}");
@@ -160,6 +161,7 @@ fn a_relapse_while_the_fault_acts_counts_and_a_later_dip_does_not() {
         until_s: 60.0,
         counted_until_s: 60.0,
         timeout_s: 1.0,
+        usual_failures_per_s: 0.0,
     };
     let outage = made.outage_of(healed);
     assert!(near(outage.back_to_baseline_s, 32.0, 0.05), "the rejoin is the fault's: {outage:?}");
@@ -177,6 +179,7 @@ fn two_faults_have_an_outage_each() {
         until_s,
         counted_until_s: until_s,
         timeout_s: 1.0,
+        usual_failures_per_s: 0.0,
     };
     let (first, second) = (made.outage_of(times(10.0, 2.0, 20.0)), made.outage_of(times(20.0, 11.5, 30.0)));
     assert_eq!((first.failed, second.failed), (40, 80));
@@ -196,6 +199,7 @@ fn without_a_baseline_only_what_was_counted_is_said() {
         until_s: 10.0,
         counted_until_s: 10.0,
         timeout_s: 1.0,
+        usual_failures_per_s: 0.0,
     };
     for outage in [made.outage_of(times(None)), made.outage_of(times(Some(4.8)))] {
         assert_eq!((outage.baseline_per_s, outage.back_to_baseline_s), (None, None));
@@ -274,6 +278,7 @@ proptest! {
             .collect();
         let times = FaultTimes {
             at_s, healed_s: Some(at_s + 1.0), baseline_from_s: Some(0.0), earlier_baseline_s: Some([1.0, 3.0]), until_s, counted_until_s: 21.0, timeout_s: 1.0,
+            usual_failures_per_s: 0.0,
         };
         let outage = outage(&Timeline::of(&rows).unwrap(), &LatencySeconds::default(), times);
         prop_assert!(outage.total_s.is_none_or(|total_s| total_s >= 0.0));
@@ -294,6 +299,7 @@ fn a_time_of_ages_hence_is_not_walked_to() {
             until_s: late_s,
             counted_until_s: late_s,
             timeout_s: 1.0,
+            usual_failures_per_s: 0.0,
         };
         let outage = outage(&timeline, &LatencySeconds::default(), times);
         assert_eq!(outage.back_to_baseline_s, None, "{late_s}");
@@ -317,6 +323,7 @@ fn narrow_slots_around_it_are_enough_to_measure_an_outage_in_a_long_load() {
         until_s: 1_200.0,
         counted_until_s: 1_200.0,
         timeout_s: 1.0,
+        usual_failures_per_s: 0.0,
     };
     let exact = outage(&Timeline::of(&made.rows).unwrap(), &LatencySeconds::default(), times);
     let mut wide: Vec<OutcomeSlot> = Vec::new();
@@ -523,6 +530,7 @@ fn healed(made: &SyntheticLoad, healed_s: f64) -> Outage {
         until_s: 40.0,
         counted_until_s: 40.0,
         timeout_s: 1.0,
+        usual_failures_per_s: 0.0,
     })
 }
 

@@ -1,0 +1,301 @@
+//! Checks of disturbances against made-up loads whose outages and slow times are known to the slot.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use hdrhistogram::Histogram;
+use record::hlog::HistogramCounts;
+
+use super::*;
+use crate::synthetic::{SLOT_S, SyntheticLoad, near, poisson};
+
+fn found(made: &SyntheticLoad, from_s: f64) -> Vec<Disturbance> {
+    found_at(made, from_s, false)
+}
+
+/// The same of a load whose rate was to change, or not.
+fn found_at(made: &SyntheticLoad, from_s: f64, changes: bool) -> Vec<Disturbance> {
+    let timeline = made.timeline();
+    let until_s = made.rows.len() as f64 * timeline.slot_s();
+    let usual = NormalLoad::of(&timeline, [from_s, until_s], &[], changes);
+    let stretch = FaultlessStretch { from_s, until_s, counted_until_s: until_s, timeout_s: 1.0, settled_s: 1.0 };
+    between(&timeline, &Evidence::default(), &usual, &stretch, from_s).0
+}
+
+#[test]
+fn errors_for_a_while_are_one_disturbance_with_the_figures_of_an_outage() {
+    let made = SyntheticLoad::random(1, 9.0, |at_s| if (5.0..7.3).contains(&at_s) { 0.0 } else { 4_000.0 });
+    let found = found(&made.failing(9_200, 5.0, 7.3), 0.0);
+    assert_eq!(found.len(), 1, "{found:?}");
+    let felt = &found[0].outage;
+    assert!((found[0].at_s - 5.0).abs() <= 0.0011, "{found:?}");
+    assert_eq!((felt.failed, felt.wrong), (9_200, 0));
+    assert!(near(felt.total_s, 2.3, 0.003) && near(felt.back_to_baseline_s, 2.3, 0.003), "{felt:?}");
+    assert!(near(felt.lost_operations, 9_200.0, 300.0), "{felt:?}");
+}
+
+#[test]
+fn a_single_failure_is_one_and_each_spell_is_one() {
+    let made = SyntheticLoad::random(2, 60.0, |_| 4_000.0)
+        .failing(1, 20.0, 20.001)
+        .failing(30, 40.0, 41.0)
+        .failing(7, 41.5, 41.6);
+    let found = found(&made, 5.0);
+    let seen: Vec<(f64, u64)> = found.iter().map(|one| (one.at_s, one.outage.failed)).collect();
+    assert_eq!(seen, [(20.0, 1), (40.0, 37)], "half a second apart is not over: {found:?}");
+}
+
+#[test]
+fn a_freeze_is_one_from_its_beginning_though_its_timeouts_come_later() {
+    let made = SyntheticLoad::random(3, 30.0, |at_s| if (12.0..14.0).contains(&at_s) { 0.0 } else { 4_000.0 });
+    for made in [
+        made.failing(16, 13.0, 13.1),
+        SyntheticLoad::random(3, 30.0, |at_s| if (12.0..14.0).contains(&at_s) { 0.0 } else { 4_000.0 }),
+    ] {
+        let found = found(&made, 2.0);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!((found[0].at_s - 12.0).abs() < 0.002 && near(found[0].outage.total_s, 2.0, 0.004), "{found:?}");
+    }
+}
+
+#[test]
+fn a_silence_that_may_have_been_asked_for_is_none_without_a_failure() {
+    let made = SyntheticLoad::random(3, 30.0, |at_s| if (12.0..14.0).contains(&at_s) { 0.0 } else { 4_000.0 });
+    assert_eq!((found_at(&made, 2.0, false).len(), found_at(&made, 2.0, true).len()), (1, 0));
+    let failing = SyntheticLoad::random(3, 30.0, |at_s| if (12.0..14.0).contains(&at_s) { 0.0 } else { 4_000.0 });
+    assert_eq!(found_at(&failing.failing(16, 13.0, 13.1), 2.0, true).len(), 1);
+}
+
+#[test]
+fn one_that_comes_too_early_for_a_baseline_is_counted_all_the_same() {
+    let found = found(&SyntheticLoad::random(4, 20.0, |_| 4_000.0).failing(50, 2.2, 2.7).failing(3, 9.0, 9.1), 2.0);
+    let seen: Vec<(f64, u64, Option<f64>)> =
+        found.iter().map(|one| (one.at_s, one.outage.failed, one.outage.baseline_per_s)).collect();
+    assert_eq!((seen[0], seen.len()), ((2.2, 50, None), 2), "{found:?}");
+    assert!(seen[1].1 == 3 && seen[1].2.is_some(), "{found:?}");
+}
+
+#[test]
+fn one_that_is_not_over_at_the_end_goes_on_to_it() {
+    let made =
+        SyntheticLoad::random(5, 20.0, |at_s| if at_s < 15.0 { 4_000.0 } else { 0.0 }).failing(5_000, 15.0, 20.0);
+    let found = found(&made, 2.0);
+    assert_eq!((found.len(), found[0].outage.failed, found[0].outage.back_to_baseline_s), (1, 5_000, None));
+}
+
+#[test]
+fn what_always_fails_a_little_is_not_disturbed_all_the_time() {
+    let usual = SyntheticLoad::random(6, 60.0, |_| 4_000.0).failing(2_400, 0.0, 60.0);
+    assert_eq!(found(&usual, 2.0), []);
+    let more = SyntheticLoad::random(6, 60.0, |_| 4_000.0).failing(2_400, 0.0, 60.0).failing(400, 30.0, 31.0);
+    let found = found(&more, 2.0);
+    assert_eq!(found.len(), 1, "{found:?}");
+}
+
+#[test]
+fn what_the_load_shows_again_and_again_is_no_disturbance() {
+    let every_s = |at_s: f64| if at_s.rem_euclid(10.0) < 0.5 { 0.0 } else { 4_000.0 };
+    assert_eq!(found(&SyntheticLoad::random(7, 60.0, every_s), 2.0), []);
+    let longer = |at_s: f64| if (33.0..35.0).contains(&at_s) { 0.0 } else { every_s(at_s) };
+    let found = found(&SyntheticLoad::random(7, 60.0, longer), 2.0);
+    assert_eq!(found.len(), 1, "four times as long is another thing: {found:?}");
+}
+
+#[test]
+fn stalls_of_a_machine_and_chance_raise_no_alarm() {
+    // 200 loads of 40 s, from 3 to 3,000 operations a second; half of them have a stall of 60 to 80 ms every 3 s or so, half a single
+    // one.
+    let mut alarms = 0;
+    for seed in 0..200 {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let rate = 10_f64.powf(0.5 + 3.0 * random.f64());
+        let stalls: Vec<(f64, f64)> = (0..if seed % 2 == 0 { 13 } else { 1 })
+            .map(|_| (40.0 * random.f64(), 0.06 + 0.02 * random.f64()))
+            .collect();
+        let stalled = |at_s: f64| stalls.iter().any(|(from_s, long_s)| (0.0..*long_s).contains(&(at_s - from_s)));
+        let made = SyntheticLoad::random(seed, 40.0, |at_s| if stalled(at_s) { 0.0 } else { rate });
+        alarms += found(&made, 2.0).len();
+    }
+    // Chance makes such a silence in one of a hundred loads, and it counts only if it is no usual one.
+    assert!(alarms <= 2, "{alarms} false alarms in 200 loads");
+}
+
+/// The end of the silence was looked for beyond the end of the stretch, for ever.
+#[test]
+fn a_silence_that_outlasts_its_stretch_ends_with_it() {
+    let made = SyntheticLoad::random(5, 6.0, |at_s| if at_s < 0.3 { 1_500.0 } else { 0.0 });
+    let timeline = made.timeline();
+    let usual = NormalLoad::of(&timeline, [0.0, 6.0], &[[2.0, 12.5]], false);
+    let stretch = FaultlessStretch { from_s: 0.0, until_s: 2.0, counted_until_s: 2.0, timeout_s: 1.0, settled_s: 1.0 };
+    let (found, settled_s) = between(&timeline, &Evidence::default(), &usual, &stretch, 0.0);
+    assert_eq!((found.len(), settled_s), (1, None), "{found:?}");
+    assert!(found[0].at_s < 0.4, "{found:?}");
+}
+
+/// Of 40 loads at each rate with a standstill of 250 ms, how many have a disturbance there, and one only.
+#[test]
+fn a_standstill_of_a_quarter_of_a_second_is_found_at_any_rate() {
+    for rate in [50.0, 100.0, 400.0, 1_600.0, 5_000.0] {
+        let found = (0..40).filter(|&seed| {
+            let begin_s = 6.0 + 0.37 * f64::from(seed as u32);
+            let stalled = |at_s: f64| (begin_s..begin_s + 0.25).contains(&at_s);
+            let made = SyntheticLoad::random(seed, 25.0, |at_s| if stalled(at_s) { 0.0 } else { rate });
+            let found = found(&made, 2.0);
+            found.len() == 1 && (found[0].at_s - begin_s).abs() < 0.003 + 6.0 / rate
+        });
+        let found = found.count();
+        assert!(found >= 38, "{found} of 40 at {rate}/s");
+    }
+}
+
+#[test]
+fn a_standstill_that_catches_up_is_found() {
+    // 400/s evenly, nothing for 1.5 s, and then all that had waited.
+    let rate = |at_s: f64| match at_s {
+        at_s if (8.0..9.5).contains(&at_s) => 0.0,
+        at_s if (9.5..10.5).contains(&at_s) => 1_000.0,
+        _ => 400.0,
+    };
+    let found = found(&SyntheticLoad::even(20.0, rate), 0.0);
+    assert_eq!((found.len(), found[0].kind), (1, DisturbanceKind::Outage), "{found:?}");
+    assert!((found[0].at_s - 8.0).abs() < 0.004 && near(found[0].outage.total_s, 1.5, 0.006), "{found:?}");
+}
+
+/// A load with a share of failures at any time, and nothing but failures between two times.
+fn amid_failures(seed: u64, rate: f64, share: f64, [from_s, until_s]: [f64; 2]) -> SyntheticLoad {
+    let is_down = |at_s: f64| (from_s..until_s).contains(&at_s);
+    let mut made = SyntheticLoad::random(seed, 20.0, |at_s| if is_down(at_s) { 0.0 } else { rate * (1.0 - share) });
+    let mut random = fastrand::Rng::with_seed(seed + 1_000);
+    for row in &mut made.rows {
+        let failing = if is_down(row.at_s + SLOT_S / 2.0) { rate } else { rate * share };
+        row.failed = poisson(&mut random, failing * SLOT_S);
+    }
+    made
+}
+
+#[test]
+fn an_outage_amid_usual_failures_begins_and_ends_where_it_did() {
+    for share in [0.002, 0.005, 0.02, 0.1] {
+        let mut right = 0;
+        for seed in 0..20 {
+            let made = amid_failures(seed, 400.0, share, [8.001, 10.299]);
+            let found = found(&made, 0.0);
+            let Some(one) = found.iter().find(|one| (7.0..9.0).contains(&one.at_s)) else { continue };
+            let felt = &one.outage;
+            let back_s = felt.back_to_baseline_s.map_or(f64::INFINITY, |back_s| one.at_s + back_s);
+            let truth: u64 = made.rows[8_001..10_299].iter().map(|row| u64::from(row.failed)).sum();
+            let is_right = (one.at_s - 8.001).abs() < 0.03
+                && (back_s - 10.299).abs() < 0.1
+                && near(felt.failed_excess, truth as f64, 10.0);
+            right += u32::from(is_right);
+        }
+        assert!(right >= 19, "{right} of 20 with {share}");
+    }
+}
+
+#[test]
+fn usual_failures_raise_no_alarm() {
+    let mut disturbed = 0;
+    for seed in 0..100 {
+        let share = [0.003, 0.005, 0.02, 0.1][seed as usize % 4];
+        disturbed += u32::from(!found(&amid_failures(seed, 400.0, share, [0.0; 2]), 0.0).is_empty());
+    }
+    assert!(disturbed <= 2, "{disturbed} of 100");
+}
+
+#[test]
+fn the_share_that_fails_anyway_is_no_part_of_a_partial_outage() {
+    // 30 % fail for 4 s, beside the 2 % that always do.
+    let mut made = amid_failures(7, 1_000.0, 0.02, [0.0; 2]);
+    let mut random = fastrand::Rng::with_seed(8);
+    let mut planted = 0;
+    for row in &mut made.rows[8_000..12_000] {
+        let lost = (0..row.ok).filter(|_| random.f64() < 0.3).count() as u32;
+        (row.ok, row.failed, planted) = (row.ok - lost, row.failed + lost, planted + lost);
+    }
+    let found = found(&made, 0.0);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!((found[0].at_s - 8.0).abs() < 0.03, "{found:?}");
+    assert!(near(found[0].outage.failed_excess, f64::from(planted), 60.0), "{planted}: {found:?}");
+    assert!(found[0].outage.failed > u64::from(planted));
+}
+
+/// The disturbances of a load, slow times among them.
+fn with_slow(made: &SyntheticLoad, faults: &[Fault]) -> Vec<Disturbance> {
+    let (timeline, until_s) = (made.timeline(), made.rows.len() as f64 * SLOT_S);
+    let mut evidence = Evidence::default();
+    evidence.load.latency = made.latency.clone();
+    let window = LoadWindow { from_s: 0.0, until_s, first_fault_s: None, steady: None };
+    with_slow_phases(found(made, 0.0), faults, &evidence, &timeline, &window, 1.0)
+}
+
+#[test]
+fn half_of_the_throughput_for_five_seconds_is_a_slow_time() {
+    for seed in 0..10 {
+        let slow = |at_s: f64| (8.3..13.3).contains(&at_s);
+        let made = SyntheticLoad::random(seed, 20.0, |at_s| if slow(at_s) { 500.0 } else { 1_000.0 });
+        let found = with_slow(&made.taking(seed, |at_s| if slow(at_s) { 16_000.0 } else { 8_000.0 }), &[]);
+        let [one] = &found[..] else { panic!("{found:?}") };
+        assert_eq!(one.kind, DisturbanceKind::Slow);
+        assert!((one.at_s - 8.3).abs() < 0.05 && near(one.outage.back_to_baseline_s, 5.0, 0.1), "{one:?}");
+        assert!(near(one.throughput_ratio, 0.5, 0.04) && near(one.latency_ratio, 2.0, 0.2), "{one:?}");
+        assert!(near(one.outage.lost_operations, 2_500.0, 250.0), "{one:?}");
+    }
+}
+
+#[test]
+fn a_latency_that_is_higher_for_a_while_is_a_slow_time_though_no_operation_is_missing() {
+    let slow = |at_s: f64| (9.0..14.0).contains(&at_s);
+    let made = SyntheticLoad::random(1, 20.0, |_| 200.0).taking(2, |at_s| if slow(at_s) { 25_000.0 } else { 5_000.0 });
+    let found = with_slow(&made, &[]);
+    let [one] = &found[..] else { panic!("{found:?}") };
+    assert!((one.at_s - 9.0).abs() < 0.2 && near(one.outage.degraded_s, 5.0, 0.3), "{one:?}");
+    assert!(near(one.latency_ratio, 5.0, 0.5) && near(one.throughput_ratio, 1.0, 0.1), "{one:?}");
+    assert_eq!(one.outage.failed, 0);
+}
+
+#[test]
+fn one_that_lasts_to_the_end_is_not_over_and_a_decline_is_none() {
+    let made = SyntheticLoad::random(3, 30.0, |at_s| if at_s < 22.0 { 1_000.0 } else { 600.0 });
+    let found = with_slow(&made, &[]);
+    assert_eq!((found.len(), found[0].outage.back_to_baseline_s), (1, None), "{found:?}");
+    let declining = SyntheticLoad::random(4, 40.0, |at_s| 1_000.0 * (1.0 - 0.4 * at_s / 40.0));
+    assert_eq!(with_slow(&declining, &[]), []);
+}
+
+#[test]
+fn what_follows_a_fault_is_not_a_slow_time() {
+    let made = SyntheticLoad::random(5, 30.0, |at_s| if (10.0..14.0).contains(&at_s) { 400.0 } else { 1_000.0 });
+    let outage = Outage { back_to_baseline_s: Some(4.0), baseline_per_s: Some(1_000.0), ..Outage::default() };
+    let fault = Fault { at_s: 10.0, outage: Some(outage), ..Fault::default() };
+    assert_eq!(with_slow(&made, &[fault]), []);
+    assert_eq!(with_slow(&made, &[]).len(), 1);
+}
+
+/// Response times of a queue with one server and random arrivals, which wander by themselves.
+#[test]
+fn a_queue_that_wanders_is_not_slow_time_after_time() {
+    for load in [0.5, 0.7, 0.9] {
+        let mut alarms = 0;
+        for seed in 0..20 {
+            let mut random = fastrand::Rng::with_seed(seed);
+            let mut made = SyntheticLoad::each(60.0, |_| 0);
+            let (mut at_s, mut free_s) = (0.0_f64, 0.0_f64);
+            let mut times = Vec::new();
+            loop {
+                at_s -= random.f64().max(1e-12).ln() / (250.0 * load);
+                free_s = free_s.max(at_s) - random.f64().max(1e-12).ln() / 250.0;
+                if free_s >= 60.0 {
+                    break;
+                }
+                made.rows[(free_s / SLOT_S) as usize].ok += 1;
+                times.push((free_s, free_s - at_s));
+            }
+            for (second, times) in times.chunk_by(|a, b| a.0.floor() == b.0.floor()).enumerate() {
+                let mut histogram = Histogram::<u64>::new(3).unwrap();
+                times.iter().for_each(|(_, long_s)| histogram.record((long_s * 1e9) as u64).unwrap());
+                made.latency.add(second as f64, 1.0, &HistogramCounts::of(&histogram));
+            }
+            alarms += with_slow(&made, &[]).iter().filter(|one| one.kind == DisturbanceKind::Slow).count();
+        }
+        assert!(alarms <= 1, "{alarms} in 20 loads of {load}");
+    }
+}

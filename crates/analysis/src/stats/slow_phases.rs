@@ -1,0 +1,213 @@
+//! Stretches of a series that lie above the rest of it and then come back: times in which service was slow. It must not know what the
+//! series is of.
+//!
+//! The stretch is the one with the largest sum of distances from the median less half of the distance that matters: the stretch that a
+//! shift by that distance explains best (E. S. Page, "Continuous inspection schemes", Biometrika 41, 1954; of all stretches by J. Bentley,
+//! "Programming Pearls", Communications of the ACM 27, 1984). Then the next largest beside it, as circular binary segmentation finds one
+//! after the other (A. B. Olshen, E. S. Venkatraman, R. Lucito, M. Wigler, Biostatistics 5, 2004).
+//!
+//! A stretch counts if its mean is off by what matters, three quarters of it are off by half of that, so that two stalls with a good second
+//! between them are none, and its mean is [`SURE`] standard errors from the median. The spread is that of the median absolute deviation,
+//! and resemblance of neighbours widens the error (see [`super::effective_samples`]), but not beyond that of a single observation. What lies at the series' start is its warm-up. What
+//! goes on to its end counts if two levels explain the series better than a straight line, which is a trend and nobody's slow phase.
+//!
+//! Of a long series each hour is looked at by itself, so that the hours of a day are not held against each other.
+
+use super::effective_samples::inflation;
+use super::quantiles::{mean, median};
+
+/// Fewest observations that say what is usual.
+const FEWEST: usize = 8;
+
+/// Fewest observations in a row.
+const IN_A_ROW: usize = 2;
+
+/// Standard errors that a phase is off by. So many because a series has many stretches.
+const SURE: f64 = 5.0;
+
+/// The median absolute deviation of a normal distribution with standard deviation 1.
+const NORMAL_MAD: f64 = 0.6745;
+
+/// Observations of a part that is looked at by itself: an hour of seconds.
+const PART: usize = 3_600;
+
+/// Standard deviations to which an observation counts.
+const DRAWN_IN: f64 = 3.0;
+
+/// Looks at the next stretch, at most.
+const LOOKS: usize = 60;
+
+/// A slow stretch of a series: observations `from..until`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct SlowPhase {
+    pub from: usize,
+    pub until: usize,
+}
+
+/// The phases of a series in which it is higher by `least` than usual, in order; NaN where nothing was measured. `chance` is the standard
+/// deviation that each observation has at least.
+pub(crate) fn slow_phases(series: &[f64], least: f64, chance: f64) -> Vec<SlowPhase> {
+    let parts = (series.len() / PART).max(1);
+    let edge = |part: usize| part * series.len() / parts;
+    let mut found: Vec<SlowPhase> = Vec::new();
+    for part in 0..parts {
+        let begin = edge(part);
+        let phases = in_part(&series[begin..edge(part + 1)], least, chance, part > 0);
+        for SlowPhase { from, until } in phases {
+            let phase = SlowPhase { from: begin + from, until: begin + until };
+            match found.last_mut().filter(|last| last.until == phase.from) {
+                Some(last) => last.until = phase.until,
+                None => found.push(phase),
+            }
+        }
+    }
+    found
+}
+
+fn in_part(series: &[f64], least: f64, chance: f64, goes_on: bool) -> Vec<SlowPhase> {
+    let known: Vec<f64> = series.iter().copied().filter(|value| value.is_finite()).collect();
+    let Some(usual) = median(&known).filter(|_| known.len() >= FEWEST) else { return Vec::new() };
+    let off: Vec<f64> = series.iter().map(|value| value - usual).collect();
+    let away: Vec<f64> = known.iter().map(|value| (value - usual).abs()).collect();
+    let spread = (median(&away).unwrap_or(0.0) / NORMAL_MAD).max(chance);
+    let first = off.iter().position(|value| value.is_finite()).unwrap_or(0);
+    let end = off.iter().rposition(|value| value.is_finite()).map_or(0, |last| last + 1);
+    // No further off than what matters: else a deep phase would reach over to the next one.
+    let score = |value: &f64| value.clamp(-least, least) - least / 2.0;
+    let mut scores: Vec<f64> = off.iter().map(score).collect();
+    let mut found = Vec::new();
+    for _ in 0..LOOKS {
+        let Some((phase, sum)) = largest(&scores) else { break };
+        // Three quarters of what so many that are off by what matters sum up to.
+        if sum < 0.75 * least * IN_A_ROW as f64 / 2.0 {
+            break;
+        }
+        scores[phase.from..phase.until].fill(f64::NAN);
+        let is_warmup = phase.from == first && !goes_on;
+        let is_trend = || phase.until == end && is_line(&off, phase);
+        if !is_warmup && counts(&off, phase, least, spread) && !is_trend() {
+            found.push(phase);
+        }
+    }
+    found.sort_by_key(|phase| phase.from);
+    found
+}
+
+/// The stretch with the largest sum, none of which is NaN.
+fn largest(scores: &[f64]) -> Option<(SlowPhase, f64)> {
+    let (mut best, mut from, mut sum) = (None, 0, 0.0);
+    let mut most = 0.0;
+    for (at, score) in scores.iter().enumerate() {
+        sum += score;
+        if sum.is_nan() || sum <= 0.0 {
+            (from, sum) = (at + 1, 0.0);
+        } else if sum > most {
+            most = sum;
+            best = Some((SlowPhase { from, until: at + 1 }, sum));
+        }
+    }
+    best
+}
+
+/// Whether a stretch is as far off as matters, nearly all of it, and by more than chance.
+fn counts(off: &[f64], phase: SlowPhase, least: f64, spread: f64) -> bool {
+    let inside = &off[phase.from..phase.until];
+    let far = inside.iter().filter(|value| **value >= least / 2.0).count();
+    let Some(level) = mean(inside).filter(|level| *level >= least && inside.len() >= IN_A_ROW) else { return false };
+    let length = inside.len() as f64;
+    if 4 * far < 3 * inside.len() || level < SURE * spread / length.sqrt() {
+        return false;
+    }
+    let rest = |(at, value): (usize, &f64)| {
+        let of_level = if (phase.from..phase.until).contains(&at) { level } else { 0.0 };
+        (value - of_level).clamp(-DRAWN_IN * spread, DRAWN_IN * spread)
+    };
+    let rest = || off.iter().enumerate().map(rest).filter(|value| value.is_finite()).collect::<Vec<f64>>();
+    // What wanders more slowly than the phase is long is as far off in all of it as in one.
+    level >= SURE * spread || level >= SURE * spread * (inflation(&rest()).min(length) / length).sqrt()
+}
+
+/// Whether a straight line through the series leaves less than two levels do, of which the second begins with the phase.
+fn is_line(off: &[f64], phase: SlowPhase) -> bool {
+    let points: Vec<(f64, f64)> =
+        off.iter().enumerate().filter(|(_, value)| value.is_finite()).map(|(at, value)| (at as f64, *value)).collect();
+    let squares = |values: &[f64]| {
+        let centre = mean(values).unwrap_or(0.0);
+        values.iter().map(|value| (value - centre).powi(2)).sum::<f64>()
+    };
+    let (before, after): (Vec<_>, Vec<_>) = points.iter().copied().partition(|(at, _)| *at < phase.from as f64);
+    let values = |points: &[(f64, f64)]| points.iter().map(|(_, value)| *value).collect::<Vec<f64>>();
+    let levels = squares(&values(&before)) + squares(&values(&after));
+    let centre = mean(&points.iter().map(|(at, _)| *at).collect::<Vec<_>>()).unwrap_or(0.0);
+    let of_times: f64 = points.iter().map(|(at, _)| (at - centre).powi(2)).sum();
+    let together: f64 = points.iter().map(|(at, value)| (at - centre) * value).sum();
+    squares(&values(&points)) - together * together / of_times < levels
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::synthetic::autoregressive;
+
+    /// A fifth less throughput, as logarithms of rates upside down.
+    const LEAST: f64 = 0.16;
+
+    fn series(seed: u64, length: usize, noise: f64, phi: f64, slow: impl Fn(usize) -> f64) -> Vec<f64> {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let mut series = autoregressive(&mut random, length, phi);
+        series.iter_mut().enumerate().for_each(|(at, value)| *value = *value * noise + slow(at));
+        series
+    }
+
+    #[test]
+    fn a_phase_is_found_where_it_is() {
+        let during = |at: usize| if (8..13).contains(&at) { 0.69 } else { 0.0 };
+        assert_eq!(slow_phases(&series(1, 20, 0.03, 0.0, during), LEAST, 0.0), [SlowPhase { from: 8, until: 13 }]);
+        let twice = |at: usize| if (8..13).contains(&at) || (30..34).contains(&at) { 0.5 } else { 0.0 };
+        let found = slow_phases(&series(2, 60, 0.03, 0.3, twice), LEAST, 0.0);
+        assert_eq!(found, [SlowPhase { from: 8, until: 13 }, SlowPhase { from: 30, until: 34 }]);
+    }
+
+    #[test]
+    fn stalls_warm_up_and_a_trend_are_none() {
+        let stalls = |at: usize| if at == 7 || at == 9 || at == 22 { 2.0 } else { 0.0 };
+        assert_eq!(slow_phases(&series(3, 40, 0.03, 0.0, stalls), LEAST, 0.0), []);
+        let warm_up = |at: usize| if at < 6 { 0.7 } else { 0.0 };
+        assert_eq!(slow_phases(&series(4, 40, 0.03, 0.0, warm_up), LEAST, 0.0), []);
+        let trend = |at: usize| 0.015 * at as f64;
+        assert_eq!(slow_phases(&series(5, 40, 0.03, 0.0, trend), LEAST, 0.0), []);
+        let for_good = |at: usize| if at >= 30 { 0.5 } else { 0.0 };
+        assert_eq!(slow_phases(&series(6, 40, 0.03, 0.0, for_good), LEAST, 0.0), [SlowPhase { from: 30, until: 40 }]);
+        assert_eq!(slow_phases(&[1.0; 5], LEAST, 0.0), []);
+        assert_eq!(slow_phases(&[f64::NAN; 50], LEAST, 0.0), []);
+    }
+
+    #[test]
+    fn each_hour_is_looked_at_by_itself() {
+        let length = 3 * PART;
+        let day = |at: usize| 0.1 * (at as f64 / PART as f64) + if (5_000..5_006).contains(&at) { 0.4 } else { 0.0 };
+        let found = slow_phases(&series(7, length, 0.03, 0.5, day), LEAST, 0.0);
+        assert!(
+            found.iter().any(|phase| phase.from.abs_diff(5_000) <= 1 && phase.until.abs_diff(5_006) <= 1),
+            "{found:?}"
+        );
+    }
+
+    /// Noise of a second and its resemblance to the next, and how many of 100 series may have a phase and how many must.
+    #[test]
+    fn noise_has_no_phases_and_hides_only_small_ones() {
+        for (noise, phi, least_found) in
+            [(0.01, 0.0, 99), (0.03, 0.0, 99), (0.03, 0.7, 95), (0.05, 0.5, 90), (0.1, 0.0, 90), (0.1, 0.7, 0)]
+        {
+            let (mut alarms, mut found) = (0, 0);
+            for seed in 0..100 {
+                alarms += slow_phases(&series(seed, 60, noise, phi, |_| 0.0), LEAST, 0.0).len();
+                let during = |at: usize| if (20..28).contains(&at) { 0.5 } else { 0.0 };
+                let phases = slow_phases(&series(seed, 60, noise, phi, during), LEAST, 0.0);
+                found += usize::from(phases.iter().any(|phase| phase.from < 28 && phase.until > 20));
+            }
+            println!("noise {noise}, φ = {phi}: {alarms} alarms, {found} found");
+            assert!(alarms <= 1 && found >= least_found, "noise {noise}, φ = {phi}: {alarms} alarms, {found} found");
+        }
+    }
+}
