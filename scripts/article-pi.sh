@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The Pi article in short form: plays experiments/07 to 13, 22 and 23, one after the other and writes one page that links their reports.
+# The Pi article in short form: plays experiments/07 to 13, 22 and 24, one after the other and writes one page that links their reports.
 # article-pi.sh [EXPERIMENT…]
 #
 # How an experiment is shortened stands in its opening comment, in lines that begin `# short:`, such as
@@ -15,7 +15,7 @@ out=${ARTICLE_RUNS:-runs}/article-pi-$(date +%Y-%m-%dT%H-%M-%S)
 experiments=("$@")
 if [ ${#experiments[@]} -eq 0 ]; then
     shopt -s nullglob
-    experiments=(experiments/07*.toml experiments/08*.toml experiments/09*.toml experiments/1[0-3]*.toml experiments/2[23]*.toml)
+    experiments=(experiments/07*.toml experiments/08*.toml experiments/09*.toml experiments/1[0-3]*.toml experiments/22*.toml experiments/24*.toml)
 fi
 if [ ${#experiments[@]} -eq 0 ]; then
     echo 'article-pi: there is no experiment to play' >&2

@@ -42,6 +42,7 @@ pub(crate) fn add(
 mod tests {
     use record::clock::Clock;
     use record::events::{Event, What};
+    use record::results::DisturbanceKind;
     use record::rows::{CsvWriter, OutcomeSlot};
 
     use super::*;
@@ -122,8 +123,10 @@ mod tests {
     fn what_no_fault_explains_is_found_in_a_member_though_the_sum_hides_it() {
         let stalls = |number: u32| if (4_000..7_000).contains(&number) { (0, 0) } else { (1, 0) };
         let trial = analyzed("hidden", &[("n1", |_| (1, 0)), ("n2", stalls)]);
-        assert_eq!(trial.disturbances, []);
-        let of_member = |index: usize| trial.members[index].disturbances.iter().map(|one| one.at_s).collect::<Vec<_>>();
-        assert_eq!((of_member(0), of_member(1)), (vec![], vec![4.0]));
+        let of_all: Vec<_> = trial.disturbances.iter().map(|one| one.kind).collect();
+        assert_eq!(of_all, [DisturbanceKind::Slow], "half of the calls went on");
+        let of_member =
+            |index: usize| trial.members[index].disturbances.iter().map(|one| (one.at_s, one.kind)).collect::<Vec<_>>();
+        assert_eq!((of_member(0), of_member(1)), (vec![], vec![(4.0, DisturbanceKind::Outage)]));
     }
 }

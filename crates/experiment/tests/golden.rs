@@ -34,7 +34,7 @@ fn all_are_accepted() {
 
 #[test]
 fn hosts_that_only_pass_the_load_on_are_known_and_one_that_is_a_member_too_is_none() {
-    let plan = plan(&here().join("../../experiments/23-production-load.toml"), &catalog_of_today());
+    let plan = plan(&here().join("../../experiments/24-production-load.toml"), &catalog_of_today());
     for trial in &plan.trials {
         let balancers: &[&str] = if trial.variant.as_deref() == Some("pi2c") { &["proxy"] } else { &[] };
         assert_eq!(trial.lab.balancers, balancers, "{:?}", trial.variant);

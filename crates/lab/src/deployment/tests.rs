@@ -238,7 +238,11 @@ fn what_runs_already_is_only_looked_at() {
     assert_eq!((deployment.service(), deployment.members()), (url.clone(), Vec::new()));
     assert_eq!((deployment.inspect(), deployment.watched().host()), (None, "local"));
     deployment.stop().unwrap();
-    drop(listener);
+    // Bound and not listening: nobody else gets this port meanwhile.
+    let bound = rustix::net::socket(rustix::net::AddressFamily::INET, rustix::net::SocketType::STREAM, None).unwrap();
+    rustix::net::bind(&bound, &"127.0.0.1:0".parse::<std::net::SocketAddrV4>().unwrap()).unwrap();
+    let port = std::net::SocketAddrV4::try_from(rustix::net::getsockname(&bound).unwrap()).unwrap().port();
+    let url = format!("http://127.0.0.1:{port}/x");
     let error = bench.up_with(&running(&url), None, &AtomicBool::new(false)).err().unwrap();
     assert_eq!(error.to_string(), format!("nothing answers at {url}: connection refused"));
 }
