@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use record::results::{HostMetric, TargetMetric};
-use record::rows::{Metric, MetricKind};
+use record::rows::{Metric, MetricKind, counter_growth};
 
 /// Seconds that may still grow: hosts are asked beside each other, and answer within one.
 const OPEN: usize = 4;
@@ -155,8 +155,7 @@ impl CounterGrowth {
         self.told_s = Some([first_s, at_s]);
         match self.values.get_mut(labels) {
             Some(known) => {
-                // What is less than before has begun again at 0.
-                self.increase += if value < *known { value } else { value - *known };
+                self.increase += counter_growth(*known, value);
                 *known = value;
             }
             None => {

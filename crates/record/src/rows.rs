@@ -118,6 +118,12 @@ pub enum MetricKind {
     Counter,
 }
 
+/// By how much a counter has grown from one value to the next. What is less than before has begun again at 0.
+#[must_use]
+pub fn counter_growth(before: f64, now: f64) -> f64 {
+    if now < before { now } else { now - before }
+}
+
 impl MetricKind {
     /// By the name, where nothing else tells: Prometheus' counters end in `_total`.
     #[must_use]

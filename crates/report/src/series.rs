@@ -218,9 +218,8 @@ impl OpenMetric {
         match (self.series.kind, before) {
             (MetricKind::Gauge, _) => self.series.points.push((at_s, Some(sum))),
             (MetricKind::Counter, Some((from_s, from))) if at_s > from_s => {
-                // What is less than before has begun again at 0.
-                let grown = if sum < from { sum } else { sum - from };
-                self.series.points.push((at_s.midpoint(from_s), Some(grown / (at_s - from_s))));
+                let per_s = rows::counter_growth(from, sum) / (at_s - from_s);
+                self.series.points.push((at_s.midpoint(from_s), Some(per_s)));
             }
             (MetricKind::Counter, _) => {}
         }
