@@ -13,7 +13,7 @@ WHOLE = --workspace --features plimsoll/scripts --locked
 
 # What need.sh installs for these two.
 LINT_NEEDS = rust compiler c++ erlang-checks shellcheck
-TEST_NEEDS = rust compiler c++ erlang-tests docket python lab ssh redis nginx
+TEST_NEEDS = rust compiler c++ erlang-tests docket python lab ssh redis nginx curl
 
 # Tests send signals, which `nohup` and a shell's `&` have all below them ignore.
 SIGNALS = env --default-signal=HUP,INT,QUIT
@@ -56,6 +56,7 @@ test:
 	@scripts/need.sh $(TEST_NEEDS)
 	$(MAKE) --no-print-directory -C targets/vsns test
 	$(MAKE) --no-print-directory -C targets/docket test
+	$(MAKE) --no-print-directory -C targets/elasticsearch test
 	$(SIGNALS) cargo test --quiet --no-fail-fast $(WHOLE)
 	WITHOUT_RING=1 $(SIGNALS) cargo test --quiet --no-fail-fast $(WHOLE) --test engine --test allocations
 	scripts/check-hlog.sh target/debug/plimsoll
@@ -75,7 +76,9 @@ lint: clippy
 	scripts/deny.sh
 	$(MAKE) --no-print-directory -C targets/vsns check
 	$(MAKE) --no-print-directory -C targets/docket check
-	shellcheck --exclude SC2016 scripts/*.sh .ci/run targets/*/hooks/* targets/docket/bin/* targets/redis/bin/*
+	shellcheck --exclude SC2016 scripts/*.sh .ci/run targets/*/hooks/* targets/docket/bin/* targets/redis/bin/* \
+		targets/elasticsearch/recipe/* targets/elasticsearch/test/* targets/opensearch/assembled/bin/* \
+		targets/pacemaker/bin/board targets/pacemaker/sbin/*
 
 gate:
 	@scripts/need.sh rust compiler

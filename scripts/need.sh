@@ -84,6 +84,7 @@ for need in "$@"; do
         redis) target redis ;;
         python) python3 -c 'import ensurepip, venv' 2>/dev/null || missing+=(python3-venv) ;;
         make) program make make ;;
+        curl) program curl curl ;;
         shellcheck) program shellcheck shellcheck ;;
         # What virtual hosts, their faults and their storage figures are made with.
         lab)

@@ -9,6 +9,7 @@ use experiment::plan::Plan;
 use record::results::{Disturbance, DisturbanceKind, Emulated, Outage, Results, Trial, Trust, counting};
 use text::{code, numbers, stopped};
 
+use crate::exercise;
 use crate::groups::{FigureOf, Group, counted, groups, longest, operations, outages, planned};
 
 /// The finding, with numbers. A void result begins with why it must not be used, a partial one with what is missing.
@@ -55,6 +56,8 @@ fn findings(results: &Results, plan: &Plan) -> Vec<String> {
             sentences.extend(sweeps::safe_loads(&results.safe_loads));
             sentences.extend(side_by_side::inconsistencies(groups));
         }
+        // An exercise needs no load.
+        [] if exercise::sentence(results).is_some() => {}
         [] => sentences.push("Nothing was measured: no operation ended.".to_owned()),
         [group] if group.counting().any(|trial| outages(trial).next().is_some()) => {
             sentences.push(of_crash(group, plan));
@@ -71,6 +74,7 @@ fn findings(results: &Results, plan: &Plan) -> Vec<String> {
             sentences.extend(sweeps::cost_sentence(results));
         }
     }
+    sentences.extend(exercise::sentence(results));
     sentences.extend(disturbances(results));
     sentences.extend(slow_times(results));
     sentences.extend(emulation(results));
@@ -117,6 +121,9 @@ fn of_load(group: &Group, plan: &Plan) -> String {
     let rate = group.spread(|trial| trial.throughput.operations_per_s);
     let load = group.trials.first().and_then(|trial| planned(plan, &trial.id)).and_then(|trial| trial.load.as_ref());
     let who = match load.map(|load| (load.agents, &load.rate)) {
+        Some((agents, _)) if load.is_some_and(|load| !load.groups.is_empty()) => {
+            format!("{} agents in groups got", numbers::count(u64::from(agents)))
+        }
         Some((_, Some(asked))) => match asked.per_s() {
             Some(per_s) => format!("asked for {} calls/s, the target answered", numbers::number(per_s)),
             None => "asked for calls on a schedule, the target answered".to_owned(),
@@ -137,6 +144,14 @@ fn of_load(group: &Group, plan: &Plan) -> String {
         .collect();
     if !latency.is_empty() {
         text.push_str(&format!(" at a latency of {}", latency.join(" and ")));
+    }
+    let names = text::distinct(group.trials.iter().flat_map(|trial| trial.groups.keys()));
+    for name in names {
+        let rate = group.spread(|trial| trial.groups.get(name)?.throughput_per_s);
+        let p99 = group.spread(|trial| trial.groups.get(name)?.latency_us?.p99);
+        let rate = numbers::or_none(rate, |rate| format!("{} calls/s", rate.text(numbers::number)));
+        let p99 = p99.map_or_else(String::new, |p99| format!(" at p99 {}", p99.text(numbers::micros)));
+        text.push_str(&format!(", {name} {rate}{p99}"));
     }
     text.push_str(&format!("; {}", failures(group)));
     if let Some(lost) = losses(group) {

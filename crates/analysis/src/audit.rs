@@ -5,8 +5,12 @@
 //!
 //! A key belongs to one client that does one operation after the other, so its operations are ordered by their ends. An
 //! acknowledged one takes effect where it stands. One that nobody knows the fate of (a timeout, a connection that broke) may
-//! have taken effect, may not, and may do so at any later time: its value stays allowed for good. A refused one does nothing.
+//! have taken effect, may not, and may do so at any later time: its value stays allowed. A refused one does nothing.
 //! What is read back must be one of the values that this allows.
+//!
+//! A read in between that finds the value of such a write shows that it has taken effect, and it does so once: if it came after the last
+//! acknowledged operation, it is acknowledged by that; else it may be what is there now, but it will not come again. Values that were
+//! written more than once show nothing, nor do reads that find nothing; nor does a read of what a client may have sent several times.
 //!
 //! A key that was not read back by the protocol, as with one that has no such operation, is looked for in what the members told
 //! of all their records. It is lost if none of them holds an allowed value; if some do and others do not, it has diverged,
@@ -21,7 +25,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use experiment::plan::{self, WhenFailed};
+use experiment::plan::{self, Retry, WhenFailed};
 use record::events::{By, HistoryEntry, Outcome, What};
 use record::replicas::{Replica, ReplicaContents, ReplicaValue};
 use record::results::{Consistency, Outcomes, PooledConsistency, ReplicaTable, Trial, counting};
@@ -37,9 +41,10 @@ pub(crate) fn consistency(
     outcomes: &Outcomes,
     full_cycles: Option<u64>,
 ) -> Consistency {
-    let lost = lost_writes(&evidence.history, &evidence.replicas);
+    let sent_once = planned.load.as_ref().is_some_and(|load| load.retry == Retry::FailFast);
+    let lost = lost_writes(&evidence.history, &evidence.replicas, sent_once);
     let diverged = divergence(&evidence.replicas);
-    let expects = planned.load.as_ref().is_some_and(|load| load.steps.iter().any(|step| !step.expect.is_empty()));
+    let expects = planned.load.as_ref().is_some_and(|load| load.all_steps().any(|step| !step.expect.is_empty()));
     // Each of these has ended a cycle, too.
     let ends_at_wrong = planned.load.as_ref().is_some_and(|load| load.when_failed == WhenFailed::NextCycle);
     let broken = outcomes.failed + outcomes.timeout + if ends_at_wrong { outcomes.wrong } else { 0 };
@@ -165,10 +170,18 @@ type AuditedValue<'a> = Option<&'a str>;
 
 #[derive(Debug, Default)]
 struct AuditedKey<'a> {
-    /// The last that was acknowledged; nothing before the first.
+    /// The last that was acknowledged, or found by a read; nothing before the first.
     acknowledged: AuditedValue<'a>,
-    /// What operations of unknown fate may make of it.
-    possible: BTreeSet<AuditedValue<'a>>,
+    /// How many operations had changed it by then, or may have.
+    acknowledged_at: usize,
+    /// How many have, or may have.
+    changes: usize,
+    /// What operations of unknown fate may still make of it, and which change each of them was.
+    possible: BTreeMap<AuditedValue<'a>, usize>,
+    /// What reads have found of that, and what may have been overwritten since.
+    found: BTreeSet<AuditedValue<'a>>,
+    /// How often each value was written.
+    written: BTreeMap<AuditedValue<'a>, u32>,
     /// What was read back.
     read_back: Option<AuditedValue<'a>>,
 }
@@ -180,14 +193,14 @@ struct KeySpace<'a> {
     may_be_emptied: bool,
 }
 
-/// Judges a history; `None` if nothing was read back, and no member told what it holds.
-fn lost_writes(history: &[HistoryEntry], replicas: &[Replica]) -> Option<LostWrites> {
+/// Judges a history; `None` if nothing was read back, and no member told what it holds. `sent_once`: no operation has several attempts.
+fn lost_writes(history: &[HistoryEntry], replicas: &[Replica], sent_once: bool) -> Option<LostWrites> {
     let tables: Vec<&ReplicaContents> = replicas.iter().filter_map(|replica| replica.holds.as_ref().ok()).collect();
     let mut ordered: Vec<&HistoryEntry> = history.iter().collect();
     ordered.sort_by(|a, b| (a.by == By::Audit).cmp(&(b.by == By::Audit)).then(a.at_s.total_cmp(&b.at_s)));
     let mut spaces: BTreeMap<&str, KeySpace<'_>> = BTreeMap::new();
     for line in ordered {
-        spaces.entry(&line.space).or_default().play(line);
+        spaces.entry(&line.space).or_default().play(line, sent_once);
     }
     let mut found = None;
     for (space_name, space) in &spaces {
@@ -211,7 +224,7 @@ fn lost_writes(history: &[HistoryEntry], replicas: &[Replica]) -> Option<LostWri
 }
 
 impl<'a> KeySpace<'a> {
-    fn play(&mut self, line: &'a HistoryEntry) {
+    fn play(&mut self, line: &'a HistoryEntry, sent_once: bool) {
         if line.by == By::Audit {
             // A read-back of what no operation of the history touched cannot be judged.
             if let (Outcome::Ok, Some(key)) = (line.outcome, self.keys.get_mut(line.key.as_str())) {
@@ -225,6 +238,11 @@ impl<'a> KeySpace<'a> {
             "remove" => self.key(line).change(None, applied),
             "remove_all" if applied.is_none() => self.may_be_emptied = true,
             "remove_all" => self.keys.values_mut().for_each(|key| key.change(None, applied)),
+            "read" if sent_once && matches!(line.outcome, Outcome::Ok | Outcome::Wrong) => {
+                if let Some(key) = self.keys.get_mut(line.key.as_str()) {
+                    key.read(line.value.as_deref());
+                }
+            }
             _ => {}
         }
     }
@@ -233,7 +251,8 @@ impl<'a> KeySpace<'a> {
     fn allows(&self, key: &AuditedKey<'_>, value: AuditedValue<'_>) -> bool {
         (self.may_be_emptied && value.is_none())
             || value == key.acknowledged
-            || key.possible.iter().any(|one| *one == value)
+            || key.possible.contains_key(&value)
+            || key.found.contains(&value)
     }
 
     fn key(&mut self, line: &'a HistoryEntry) -> &mut AuditedKey<'a> {
@@ -243,12 +262,31 @@ impl<'a> KeySpace<'a> {
 
 impl<'a> AuditedKey<'a> {
     fn change(&mut self, value: AuditedValue<'a>, applied: Option<bool>) {
+        if applied == Some(false) {
+            return;
+        }
+        self.changes += 1;
+        *self.written.entry(value).or_default() += 1;
         match applied {
-            Some(true) => self.acknowledged = value,
-            Some(false) => {}
-            None => {
-                self.possible.insert(value);
+            Some(_) => {
+                (self.acknowledged, self.acknowledged_at) = (value, self.changes);
+                self.found.clear();
             }
+            None => drop(self.possible.insert(value, self.changes)),
+        }
+    }
+
+    /// A read has found this value.
+    fn read(&mut self, value: AuditedValue<'a>) {
+        if value.is_none() || self.written.get(&value) != Some(&1) {
+            return;
+        }
+        let Some(change) = self.possible.remove(&value) else { return };
+        if change > self.acknowledged_at {
+            (self.acknowledged, self.acknowledged_at) = (value, self.changes);
+            self.found.clear();
+        } else {
+            self.found.insert(value);
         }
     }
 }
@@ -511,7 +549,7 @@ mod tests {
     }
 
     fn counts(history: &[HistoryEntry]) -> Option<(u64, u64)> {
-        lost_writes(history, &[]).map(|found| (found.checked, found.lost))
+        lost_writes(history, &[], true).map(|found| (found.checked, found.lost))
     }
 
     #[test]
@@ -542,6 +580,17 @@ mod tests {
             "w+a z- => a",
             "w?a x+ => a",
             "x+ => _",
+            // A read shows that it took effect.
+            "w+a w?b r+b => b",
+            "w+a w?b r+a => b",
+            "w?a w+b r+a => a",
+            // … before the acknowledged one, if the read was of an old state.
+            "w?a w+b r+a => b",
+            "w+a w?b w?c r+b => c",
+            "w+a w?b w?c r+b r+c => b",
+            // It may be the first of them that was read.
+            "w+b w+a w?b r+b => a",
+            "w?b w?b w+a r+b w+c => b",
         ];
         for text in allowed {
             assert_eq!(counts(&history(text)), Some((1, 0)), "{text}");
@@ -561,19 +610,26 @@ mod tests {
             "w+a z- => _",
             "z+ w+a => _",
             "r? w+a => _",
+            "w+a w?b r+b => a",
+            "w+a w?b r+b => _",
+            "w?a r+a w+b => a",
+            "w?a w+b r+a w+c => a",
+            "w+a w?b w?c r+b => a",
         ];
         for text in lost {
             assert_eq!(counts(&history(text)), Some((1, 1)), "{text}");
         }
+        let resent = lost_writes(&history("w?a r+a w+b => a"), &[], false).unwrap();
+        assert_eq!((resent.checked, resent.lost), (1, 0), "another attempt of it may come late");
     }
 
     #[test]
     fn what_was_not_read_back_is_not_checked() {
-        assert_eq!(lost_writes(&[], &[]), None);
-        assert_eq!(lost_writes(&history("w+a => !"), &[]), None);
+        assert_eq!(lost_writes(&[], &[], true), None);
+        assert_eq!(lost_writes(&history("w+a => !"), &[], true), None);
         let mut unread = history("w+a => a");
         unread.pop();
-        assert_eq!(lost_writes(&unread, &[]), None);
+        assert_eq!(lost_writes(&unread, &[], true), None);
     }
 
     #[test]
@@ -590,7 +646,7 @@ mod tests {
         }
         lines.extend(third);
         assert_eq!(counts(&lines), Some((3, 1)));
-        assert_eq!(lost_writes(&lines, &[]).unwrap().examples, ["s/k"]);
+        assert_eq!(lost_writes(&lines, &[], true).unwrap().examples, ["s/k"]);
     }
 
     #[test]
@@ -612,7 +668,7 @@ mod tests {
         let judged = |operations: &str, members: &[&str]| {
             let mut lines = history(&format!("{operations} => !"));
             lines.pop();
-            lost_writes(&lines, &divergence::replicas(members)).map(|found| (found.checked, found.lost))
+            lost_writes(&lines, &divergence::replicas(members), true).map(|found| (found.checked, found.lost))
         };
         let kept = [
             ("w+a", &["s/k=a", "s/k=a"][..]),
@@ -645,7 +701,7 @@ mod tests {
     #[test]
     fn what_the_protocol_read_back_counts_before_what_members_told() {
         let replicas = divergence::replicas(&["s/k=a", "s/k=a"]);
-        let found = lost_writes(&history("w+a => _"), &replicas).unwrap();
+        let found = lost_writes(&history("w+a => _"), &replicas, true).unwrap();
         assert_eq!((found.checked, found.lost), (1, 1));
     }
 
@@ -654,7 +710,7 @@ mod tests {
         let mut lines = history("w+a => !");
         lines.pop();
         lines[0].space.clear();
-        let found = lost_writes(&lines, &divergence::replicas(&["k=b", "k=b"])).unwrap();
+        let found = lost_writes(&lines, &divergence::replicas(&["k=b", "k=b"]), true).unwrap();
         assert_eq!((found.lost, found.examples), (1, vec!["k".to_owned()]));
     }
 

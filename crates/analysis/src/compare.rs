@@ -197,7 +197,13 @@ fn warnings(
     for side in sides.iter().map(summed).filter(|side| side.void > 0) {
         warnings.push(format!("{}: {} of {} trials are void and left out", side.name, side.void, side.trials));
     }
-    if sides.len() > 1 && comparisons.iter().any(|judged| judged.comparison.pairs == 0) {
+    if sides.len() > 1 && comparisons.iter().any(|judged| judged.comparison.p.is_none() && is_measured(judged)) {
+        warnings.push(
+            "with one run of a side nothing is tested: repeats of a run share a moment of the machine, and how much it drifted \
+             between two runs they do not show; `plimsoll compare --play BASE.toml CANDIDATE.toml` plays them in turn"
+                .to_owned(),
+        );
+    } else if sides.len() > 1 && comparisons.iter().any(|judged| judged.comparison.pairs == 0) {
         warnings.push(
             "the runs were not played in turn, so what drifted on the machine between them is in the differences and not \
              in their intervals"
@@ -219,6 +225,11 @@ fn warnings(
     warnings
 }
 
+/// Whether both sides have the figure.
+fn is_measured(judged: &GatedComparison) -> bool {
+    judged.comparison.a_value.is_some() && judged.comparison.b_value.is_some()
+}
+
 /// Figures that are told one by one where a gate is inconclusive.
 const TOLD: usize = 6;
 
@@ -231,8 +242,14 @@ fn inconclusive(comparisons: &[GatedComparison], gate_pct: f64) -> Option<String
         let place = differing::place(found);
         let place = if place.is_empty() { String::new() } else { format!(" at {place}") };
         let help = match (judged.repeats_needed, found.p) {
-            (Some(repeats), _) => format!("about {repeats} repeats of each side would decide"),
-            (None, None) if found.a_value.is_some() && found.b_value.is_some() => "set repeat = 3 or more".to_owned(),
+            (Some(repeats), _) => {
+                let what = if found.over == "run" { "runs" } else { "repeats" };
+                format!("about {repeats} {what} of each side would decide")
+            }
+            (None, None) if found.a_value.is_some() && found.b_value.is_some() => match found.over.as_str() {
+                "run" => "play the two in turn".to_owned(),
+                _ => "set repeat = 3 or more".to_owned(),
+            },
             (None, None) => "not measured in both".to_owned(),
             (None, Some(_)) => "no number of repeats up to 1,000 would decide".to_owned(),
         };
@@ -434,11 +451,11 @@ mod tests {
         assert!(found.comparisons.len() > 3, "{found:#?}");
         assert!(found.comparisons.iter().all(|judged| !judged.comparison.significant), "{found:#?}");
         assert!(found.gated(Gated::Fails).next().is_none(), "{found:#?}");
-        // Two trials that differ among themselves could not have shown 5 %, and the gate says so.
+        // One run of each shows nothing, and the gate says so.
         assert!(found.gated(Gated::CannotTell).count() > 3, "{found:#?}");
         let told = found.warnings.iter().find(|warning| warning.contains("is inconclusive in")).unwrap();
-        assert!(told.contains("the gate of 5 % ") && told.contains("repeats of each side would decide"), "{told}");
-        assert!(found.warnings.iter().any(|warning| warning.contains("not played in turn")), "{:?}", found.warnings);
+        assert!(told.contains("the gate of 5 % ") && told.contains("play the two in turn"), "{told}");
+        assert!(found.warnings.iter().any(|warning| warning.contains("compare --play")), "{:?}", found.warnings);
     }
 
     #[test]

@@ -1,6 +1,9 @@
 //! Variants, swept values and runs beside each other: ratio or difference with its interval, whether it is more than chance,
 //! and how small a difference would have shown. One figure per trial is what is compared.
 //!
+//! Variants of one run, and choices, are judged by one model of all of them over all repeats ([`blocks`]), with the CPU that the hypervisor and
+//! other processes took beside each trial. That is no reason to leave a trial out there: what it is void for is allowed for.
+//!
 //! Ratios are taken of logarithms, so that b over a and a over b give the same answer. Chances are corrected over all
 //! comparisons made together (Holm); those where not one value differs from another could not have shown anything and do not
 //! count among them (R. E. Tarone, "A modified Bonferroni method for discrete data", Biometrics 46, 1990). Each comparison also has an
@@ -14,8 +17,10 @@ use record::results::{Comparison, Trial};
 use serde_json::Value;
 
 use crate::metrics::metric;
+use crate::stats::blocks::{self, COVARIATES, Observed};
 use crate::stats::quantiles::{largest, mean};
 use crate::stats::significance::{self, Difference, apart, detectable_errors, paired};
+use crate::verdict::can_void;
 
 /// Chance of calling something a difference that is none, over all comparisons made together.
 const LEVEL: f64 = 0.05;
@@ -80,13 +85,16 @@ fn weighed(couple: &ComparedPair<'_>, figure: &TrialFigure) -> Option<WeighedCom
     let scaled = |value: f64| if as_ratio { value.ln() } else { value };
     let a: Vec<f64> = sample.a.iter().copied().map(scaled).collect();
     let b: Vec<f64> = sample.b.iter().copied().map(scaled).collect();
-    let difference = if sample.pairs > 0 {
-        paired(&a.iter().copied().zip(b.iter().copied()).collect::<Vec<_>>())
-    } else {
-        apart(&a, &b)
+    let observed = if as_ratio { couple.observed(figure) } else { Vec::new() };
+    let allowed_for = blocks::explaining(&observed);
+    let difference = match (sample.pairs > 0, couple.group) {
+        (true, Some(group)) if !observed.is_empty() => blocks::difference(&observed, group, &allowed_for),
+        (true, _) => paired(&a.iter().copied().zip(b.iter().copied()).collect::<Vec<_>>()),
+        (false, _) => apart(&a, &b),
     };
     let (mean_a, mean_b) = (mean(&a), mean(&b));
-    let estimate = mean_a.zip(mean_b).map(|(a, b)| b - a);
+    let of_means = mean_a.zip(mean_b).map(|(a, b)| b - a);
+    let estimate = difference.map(|difference| difference.estimate).or(of_means);
     let interval = difference.and_then(|difference| {
         let reach = difference.error?.reach(LEVEL);
         Some([difference.estimate - reach, difference.estimate + reach])
@@ -105,6 +113,7 @@ fn weighed(couple: &ComparedPair<'_>, figure: &TrialFigure) -> Option<WeighedCom
         difference: estimate.filter(|_| !as_ratio),
         difference_ci95: interval.filter(|_| !as_ratio),
         p: difference.map(|difference| difference.p),
+        adjusted_for: allowed_for.into_iter().map(|index| BESIDE[index].0.to_owned()).collect(),
         pairs: sample.pairs,
         trials: [sample.a.len(), sample.b.len()].map(|count| count as u32),
         without: sample.without,
@@ -231,7 +240,18 @@ struct ComparedPair<'a> {
     pub b: String,
     pub at: BTreeMap<String, Value>,
     pub units: Units<'a>,
+    /// The place of `b` among all that were played in turn with these two.
+    pub group: Option<usize>,
+    /// All of them, each with its round and its place.
+    pub together: Vec<(usize, usize, &'a Trial)>,
 }
+
+/// Reads a figure of a trial.
+type MachineFigure = fn(&Trial) -> Option<f64>;
+
+/// What the machine is like beside a trial, as [`blocks`] takes it.
+const BESIDE: [(&str, MachineFigure); COVARIATES] =
+    [("steal", |trial| trial.machine.steal_pct), ("strangers", |trial| trial.machine.strangers_cpu_pct)];
 
 /// What counts as one observation: a trial, or a run of several repeats that was played in turn with others.
 #[derive(Debug, Clone)]
@@ -259,6 +279,22 @@ impl ObservationUnit<'_> {
 }
 
 impl<'a> ComparedPair<'a> {
+    /// A figure of all that were played in turn, as logarithms; nothing where a logarithm does not exist.
+    fn observed(&self, figure: &TrialFigure) -> Vec<Observed> {
+        let one = |(round, group, trial): &(usize, usize, &Trial)| {
+            let value = figure.value(trial)?;
+            let beside = BESIDE.map(|(_, of)| of(trial));
+            Some(Observed {
+                round: *round,
+                group: *group,
+                value: if value > 0.0 { value.ln() } else { f64::NAN },
+                beside,
+            })
+        };
+        let observed: Vec<Observed> = self.together.iter().filter_map(one).collect();
+        if observed.iter().any(|one| one.value.is_nan()) { Vec::new() } else { observed }
+    }
+
     /// All trials of both.
     pub fn trials(&self) -> impl Iterator<Item = &'a Trial> + use<'a> {
         let units: Vec<ObservationUnit<'a>> = match &self.units {
@@ -271,9 +307,9 @@ impl<'a> ComparedPair<'a> {
 
 /// Variants of one experiment, each beside the first, paired by repeat; without variants the first swept path that is a choice.
 fn couples_within<'a>(variants: &[String], swept: &[String], played: &[PlayedTrial<'a>]) -> Vec<ComparedPair<'a>> {
-    let usable = usable(played);
+    let comparable: Vec<PlayedTrial<'a>> = played.iter().filter(|one| is_comparable(one.trial)).copied().collect();
     let (over, names) = if variants.is_empty() {
-        let Some(choice) = choice(swept, &usable) else { return Vec::new() };
+        let Some(choice) = choice(swept, &comparable) else { return Vec::new() };
         choice
     } else {
         ("variant".to_owned(), variants.to_vec())
@@ -284,8 +320,14 @@ fn couples_within<'a>(variants: &[String], swept: &[String], played: &[PlayedTri
     };
     let mut couples = Vec::new();
     let Some((a, others)) = names.split_first() else { return couples };
-    for (at, of_point) in by_point(&usable, |trial| without(&trial.point, &over)) {
-        for b in others {
+    for (at, of_point) in by_point(&comparable, |trial| without(&trial.point, &over)) {
+        let mut of_point: Vec<PlayedTrial<'a>> = of_point;
+        let mut together = in_rounds(&of_point, |trial| names.iter().position(|one| Some(one) == name(trial).as_ref()));
+        if !is_allowed_for(&together) {
+            of_point.retain(|one| one.trial.counts());
+            together.retain(|(_, _, trial)| trial.counts());
+        }
+        for (group, b) in others.iter().enumerate() {
             let is = |played: &PlayedTrial<'a>, wanted: &str| name(played.trial).as_deref() == Some(wanted);
             let pair = |one: &PlayedTrial<'a>| {
                 let same = |other: &&PlayedTrial<'a>| (other.run, other.trial.repeat) == (one.run, one.trial.repeat);
@@ -294,12 +336,56 @@ fn couples_within<'a>(variants: &[String], swept: &[String], played: &[PlayedTri
             };
             let pairs: Vec<_> = of_point.iter().filter(|played| is(played, a)).filter_map(pair).collect();
             if !pairs.is_empty() {
-                let (over, a, b, at) = (over.clone(), a.clone(), b.clone(), at.clone());
-                couples.push(ComparedPair { over, a, b, at, units: Units::Paired(pairs) });
+                couples.push(ComparedPair {
+                    over: over.clone(),
+                    a: a.clone(),
+                    b: b.clone(),
+                    at: at.clone(),
+                    units: Units::Paired(pairs),
+                    group: Some(group + 1),
+                    together: together.clone(),
+                });
             }
         }
     }
     couples
+}
+
+/// Each trial with the number of its round, which is a repeat of a run, and the place of its group.
+fn in_rounds<'a>(
+    played: &[PlayedTrial<'a>],
+    place: impl Fn(&Trial) -> Option<usize>,
+) -> Vec<(usize, usize, &'a Trial)> {
+    let mut rounds: Vec<(usize, u32)> = Vec::new();
+    let numbered = played.iter().filter_map(|one| {
+        let key = (one.run, one.trial.repeat);
+        let round = rounds.iter().position(|known| *known == key).unwrap_or_else(|| {
+            rounds.push(key);
+            rounds.len() - 1
+        });
+        Some((round, place(one.trial)?, one.trial))
+    });
+    numbered.collect()
+}
+
+/// Whether there are enough trials to allow for what the machine was like beside them.
+fn is_allowed_for(together: &[(usize, usize, &Trial)]) -> bool {
+    let beside = |trial: &Trial| BESIDE.map(|(_, of)| of(trial));
+    let observed: Vec<Observed> = together
+        .iter()
+        .map(|(round, group, trial)| Observed { round: *round, group: *group, value: 0.0, beside: beside(trial) })
+        .collect();
+    !blocks::explaining(&observed).is_empty()
+}
+
+/// Rules about what others took of the machine: where that is allowed for, it is no reason to leave a trial out.
+const OF_OTHERS: [&str; 3] = ["generator_preempted", "steal", "strangers"];
+
+/// Whether a trial may stand in a comparison: it counts, or nothing can have voided it but what others took of the machine.
+fn is_comparable(trial: &Trial) -> bool {
+    let rules = &trial.verdict.rules;
+    let is_of_others = |rule: &String| OF_OTHERS.contains(&rule.as_str());
+    trial.counts() || rules.iter().any(is_of_others) && !rules.iter().any(|rule| !is_of_others(rule) && can_void(rule))
 }
 
 /// Every side beside the first, at each variant and point that both have.
@@ -317,9 +403,9 @@ fn couples_between<'a>(sides: &[ComparisonSide<'a>]) -> Vec<ComparedPair<'a>> {
         let of_b = points(b);
         for (at, trials) in &of_a {
             if let Some((_, other)) = of_b.iter().find(|(other, _)| other == at) {
-                let units = in_turn(trials, other).unwrap_or_else(|| Units::Apart(each(trials), each(other)));
-                let (a, b) = (a.name.clone(), b.name.clone());
-                couples.push(ComparedPair { over: "run".to_owned(), a, b, at: at.clone(), units });
+                let units = in_turn(trials, other).unwrap_or_else(|| Units::Apart(by_run(trials), by_run(other)));
+                let (a, b, over) = (a.name.clone(), b.name.clone(), "run".to_owned());
+                couples.push(ComparedPair { over, a, b, at: at.clone(), units, group: None, together: Vec::new() });
             }
         }
     }
@@ -354,8 +440,13 @@ fn runs<'a>(played: &[PlayedTrial<'a>], is_a: bool) -> Option<Vec<(f64, bool, Ob
     Some(runs.into_values().map(|(started, unit)| (started, is_a, unit)).collect())
 }
 
-fn each<'a>(played: &[PlayedTrial<'a>]) -> Vec<ObservationUnit<'a>> {
-    played.iter().map(|played| ObservationUnit(vec![played.trial])).collect()
+/// Each run is one observation: its trials share a moment of the machine.
+fn by_run<'a>(played: &[PlayedTrial<'a>]) -> Vec<ObservationUnit<'a>> {
+    let mut runs: BTreeMap<usize, Vec<&'a Trial>> = BTreeMap::new();
+    for one in played {
+        runs.entry(one.run).or_default().push(one.trial);
+    }
+    runs.into_values().map(ObservationUnit).collect()
 }
 
 fn usable<'a>(played: &[PlayedTrial<'a>]) -> Vec<PlayedTrial<'a>> {

@@ -11,12 +11,16 @@ use record::hlog;
 use record::lines;
 use record::replicas::{self, Replica};
 use record::results::TargetMetric;
-use record::rows::{self, AgentCycles, Attempts, GeneratorSecond, Metric, OutcomeSlot, Sample};
+use record::rows::{
+    self, AgentCycles, Attempts, GeneratorSecond, Metric, OutcomeSlot, ProgramSample, Sample, UnitSecond,
+};
 
 use crate::latency_series::LatencySeries;
+use crate::load_groups;
 use crate::load_window::LoadWindow;
 use crate::operations::LoadLog;
 use crate::plausibility::{self, RecordedSpan};
+use crate::programs::ProgramSums;
 use crate::sampled::Sampled;
 use crate::stats::quantile_batches::QuantileBatches;
 use crate::target_metrics::TargetMetrics;
@@ -33,11 +37,14 @@ pub(crate) struct Evidence {
     /// Narrower slots of a part of the load.
     pub fine_slots: Vec<OutcomeSlot>,
     pub attempts: Vec<Attempts>,
+    pub units: Vec<UnitSecond>,
     /// What was sampled, once it is known which part of it is of the load.
     pub sampled: Sampled,
     pub last_sample_s: Option<f64>,
     /// When the machine that makes the load was sampled.
     pub machine_sampled_at_s: Vec<f64>,
+    /// What programs used that the target names, likewise.
+    pub programs: ProgramSums,
     /// What the target told of itself, likewise.
     pub metrics: BTreeMap<String, TargetMetric>,
     pub generator: Vec<GeneratorSecond>,
@@ -71,6 +78,7 @@ impl Evidence {
     pub fn read(planned: &plan::Trial, folder: &TrialFolder) -> Result<Self, ReadError> {
         let slots = rows::read::<OutcomeSlot>(&folder.outcomes())?;
         let attempts = rows::read::<Attempts>(&folder.attempts())?;
+        let units = rows::read::<UnitSecond>(&folder.units())?;
         let fine_slots = rows::read::<OutcomeSlot>(&folder.fine_outcomes())?;
         let mut last_sample_s: Option<f64> = None;
         let mut machine_sampled_at_s = Vec::new();
@@ -98,6 +106,7 @@ impl Evidence {
             (slots.torn, "outcomes.csv"),
             (fine_slots.torn, "outcomes-fine.csv"),
             (attempts.torn, "attempts.csv"),
+            (units.torn, "units.csv"),
             (samples_torn, SAMPLES),
             (generator.torn, "generator.csv"),
             (events.torn, "events.jsonl"),
@@ -110,9 +119,11 @@ impl Evidence {
             slots: slots.items,
             fine_slots: fine_slots.items,
             attempts: attempts.items,
+            units: units.items,
             sampled: Sampled::default(),
             last_sample_s,
             machine_sampled_at_s,
+            programs: ProgramSums::default(),
             metrics: BTreeMap::new(),
             generator: generator.items,
             events: events.items,
@@ -191,6 +202,29 @@ impl Evidence {
         Ok(())
     }
 
+    /// Reads what programs used that the target names, likewise.
+    pub fn read_programs(
+        &mut self,
+        planned: &plan::Trial,
+        folder: &TrialFolder,
+        window: Option<&LoadWindow>,
+    ) -> Result<(), ReadError> {
+        self.programs = ProgramSums::until(window.map(|window| window.until_s));
+        let (reach, mut row, mut sound) = (RecordedSpan::of(planned), 0, Ok(()));
+        let torn = rows::visit(&folder.programs(), |sample: ProgramSample| {
+            row += 1;
+            if sound.is_ok() {
+                sound = plausibility::program(folder, reach, row, &sample);
+                self.programs.add(&sample);
+            }
+        })?;
+        sound?;
+        if torn {
+            self.torn.push("programs.csv");
+        }
+        Ok(())
+    }
+
     /// Reads the log of latencies; those of intervals that begin when the measured part does, or later, are also summed up apart.
     pub fn read_log(
         &mut self,
@@ -198,7 +232,8 @@ impl Evidence {
         folder: &TrialFolder,
         measured_s: [f64; 2],
     ) -> Result<(), ReadError> {
-        self.load = LoadLog::measured_from(measured_s[0]);
+        let groups = planned.load.as_ref().map(load_groups::by_operation).unwrap_or_default();
+        self.load = LoadLog::measured_from(measured_s[0]).with_groups(groups);
         self.load.batches = QuantileBatches::over(measured_s);
         let (reach, mut sound) = (RecordedSpan::of(planned), Ok(()));
         let log = hlog::visit(&folder.load_hlog(), |interval| {

@@ -43,7 +43,7 @@ pub(crate) fn happened(
     timeline: Option<&Timeline>,
     window: Option<&LoadWindow>,
 ) -> FaultOutcomes {
-    let mut faults = occurrences(&evidence.events, &planned.faults);
+    let mut faults = occurrences(&evidence.events, &planned.all_faults());
     let (Some(timeline), Some(window)) = (timeline, window) else {
         return FaultOutcomes { faults, ..FaultOutcomes::default() };
     };
@@ -98,9 +98,9 @@ impl<'a> FaultWalk<'a> {
         window: &'a LoadWindow,
         felt: &[&mut Fault],
     ) -> Self {
-        let timeout_s = planned.load.as_ref().map_or(0.0, |load| load.timeout_s);
-        let rate = planned.load.as_ref().and_then(|load| load.rate.as_ref());
-        let changes = rate.is_some_and(|rate| rate.per_s().is_none());
+        let populations = planned.load.iter().flat_map(plan::Load::populations);
+        let timeout_s = populations.map(|load| load.timeout_s).fold(0.0, f64::max);
+        let changes = planned.load.as_ref().is_some_and(plan::Load::changes_rate);
         let faulty: Vec<[f64; 2]> =
             felt.iter().map(|fault| [fault.at_s, horizon_s(fault.at_s, fault.healed_s, timeout_s)]).collect();
         Self {

@@ -8,7 +8,7 @@
 //! Research 9, 1961; for finite stretches: Little's Law as viewed on its 50th anniversary, Operations Research 59, 2011). So
 //! the whole load with its drain is compared, and not a part of it whose ends would count as errors.
 
-use record::results::Generator;
+use record::results::{FeedFigures, Generator, Quantiles};
 use record::rows::GeneratorSecond;
 
 use crate::evidence::Evidence;
@@ -22,7 +22,8 @@ const SHORTEST_S: f64 = 0.5;
 /// Rows of one second are no further apart in the file than those of seconds this far apart.
 const NEAR_S: f64 = 3.0;
 
-/// The generator's health over the load; `limit` is set by the verdict.
+/// The generator's health over the load; `limit` is set by the verdict, `feed` apart, the effect of lateness beside the
+/// latencies.
 pub(crate) fn generator(
     evidence: &Evidence,
     window: Option<&LoadWindow>,
@@ -40,6 +41,7 @@ pub(crate) fn generator(
     Generator {
         cpu_pct: busiest_thread_pct(rows, window.map_or(f64::INFINITY, |window| window.until_s)),
         late_us_p99: latest_us(rows, window),
+        lateness_effect_pct: None,
         littles_law_error_pct: largest(books.into_iter().chain(busy)),
         connect_failures: Some(rows.iter().map(|row| row.connect_failures).sum()),
         dropped: Some(rows.iter().map(|row| row.dropped).sum()),
@@ -47,6 +49,7 @@ pub(crate) fn generator(
         run_delay_pct,
         preempted_pct,
         clock_jump_s: evidence.sampled.clock_jump_s(),
+        feed: None,
         limit: String::new(),
     }
 }
@@ -71,6 +74,20 @@ fn latest_us(rows: &[GeneratorSecond], window: Option<&LoadWindow>) -> Option<f6
     let inside =
         rows.iter().filter(|row| row.at_s - row.interval_s >= from_s - SHORTEST_S && row.at_s <= until_s + SHORTEST_S);
     largest(inside.filter_map(|row| row.late_us_p99))
+}
+
+/// A part of a quantile that is smaller than this, microseconds, is no lateness: timers are not more exact.
+const EXACT_US: f64 = 200.0;
+
+/// How much of the latencies is the generator's own lateness, percent: the largest share in p50, p90 and p99. An operation that was late
+/// and took long anyway because of the target counts with its own lateness alone, so this is what the figures would change by.
+pub(crate) fn lateness_effect_pct(all: &Quantiles, punctual: &Quantiles) -> f64 {
+    let pairs = [(all.p50, punctual.p50), (all.p90, punctual.p90), (all.p99, punctual.p99)];
+    let shares = pairs.into_iter().filter_map(|(all, punctual)| {
+        let (all_us, late_us) = (all?, all? - punctual?);
+        (late_us >= EXACT_US).then(|| 100.0 * late_us / all_us)
+    });
+    shares.fold(0.0, f64::max)
 }
 
 fn books(evidence: &Evidence, unfinished_s: f64) -> SecondSums {
@@ -113,7 +130,9 @@ fn busy_error_pct(rows: &[GeneratorSecond], window: &LoadWindow, agents: u32) ->
         return None;
     }
     let agents_s: f64 = inside.iter().map(|row| f64::from(row.agents) * row.interval_s).sum();
-    let in_flight_s: f64 = inside.iter().map(|row| row.in_flight_mean * row.interval_s).sum();
+    // An agent that waits for a record of its feed is as little lost as one that waits for an answer.
+    let busy_s = |row: &&GeneratorSecond| row.in_flight_mean * row.interval_s + row.feed_wait_s.unwrap_or(0.0);
+    let in_flight_s: f64 = inside.iter().map(busy_s).sum();
     Some(100.0 * (agents_s - in_flight_s).abs() / agents_s)
 }
 
@@ -132,6 +151,32 @@ pub(crate) fn cycles_per_s(rows: &[GeneratorSecond], window: (f64, f64)) -> Opti
 /// Bytes of answers per second, likewise; `None` where nobody counted them.
 pub(crate) fn received_bytes_per_s(rows: &[GeneratorSecond], window: (f64, f64)) -> Option<f64> {
     per_s(rows, window, |row| row.received_bytes)
+}
+
+/// What feeds that are read ahead did over the measured part; `None` without one. In an open loop a wait is part of a latency, and
+/// is held against those; else it is time in which agents did nothing.
+pub(crate) fn feed_figures(rows: &[GeneratorSecond], window: &LoadWindow, is_open: bool) -> Option<FeedFigures> {
+    let inside: Vec<&GeneratorSecond> = rows
+        .iter()
+        .filter(|row| {
+            row.at_s - row.interval_s >= window.from_s - SAME_SECOND_S && row.at_s <= window.until_s + SAME_SECOND_S
+        })
+        .filter(|row| row.feed_wait_s.is_some())
+        .collect();
+    let sum = |value: fn(&GeneratorSecond) -> Option<f64>| inside.iter().filter_map(|row| value(row)).sum::<f64>();
+    let wait_s = sum(|row| row.feed_wait_s);
+    let of_s = match is_open {
+        true => sum(|row| Some(row.in_flight_mean * row.interval_s)),
+        false => sum(|row| Some(f64::from(row.agents) * row.interval_s)),
+    };
+    let read_s = sum(|row| row.feed_bytes.map(|_| row.interval_s));
+    let per_s = |amount: f64| (read_s > 0.0).then(|| amount / read_s);
+    (!inside.is_empty()).then(|| FeedFigures {
+        bytes_per_s: per_s(sum(|row| row.feed_bytes.map(|bytes| bytes as f64))),
+        records_per_s: per_s(sum(|row| row.feed_records.map(|records| records as f64))),
+        read_pct: per_s(sum(|row| row.feed_read_pct.map(|pct| pct * row.interval_s))),
+        wait_pct: (of_s > 0.0).then(|| 100.0 * wait_s / of_s),
+    })
 }
 
 fn per_s(
@@ -253,6 +298,39 @@ mod tests {
         assert_eq!(health.cpu_pct, Some(29.0), "95th percentile of 11..=30");
         assert_eq!(health.late_us_p99, None, "no timer fired");
         assert_eq!((health.connect_failures, health.dropped), (Some(0), Some(0)));
+    }
+
+    #[test]
+    fn who_waits_for_a_feed_is_not_lost_and_is_counted_over_the_measured_part() {
+        let mut rows = seconds(20);
+        assert_eq!(feed_figures(&rows, &WINDOW, false), None);
+        for row in &mut rows {
+            (row.in_flight_mean, row.latency_sum_s, row.feed_wait_s) = (4.0, 4.0, Some(1.0));
+            if row.thread == 0 {
+                (row.feed_bytes, row.feed_records, row.feed_read_pct) = (Some(2_000_000), Some(500), Some(90.0));
+            }
+        }
+        let health = generator(&evidence(rows.clone()), Some(&WINDOW), 0.0, Some(10));
+        assert_eq!(health.littles_law_error_pct, Some(0.0));
+        let half = LoadWindow { from_s: 10.0, ..WINDOW };
+        rows.iter_mut().filter(|row| row.at_s <= 10.0).for_each(|row| row.feed_wait_s = Some(5.0));
+        let figures = |is_open| feed_figures(&rows, &half, is_open).unwrap();
+        let expected = FeedFigures {
+            bytes_per_s: Some(2e6),
+            records_per_s: Some(500.0),
+            read_pct: Some(90.0),
+            wait_pct: Some(20.0),
+        };
+        assert_eq!((figures(false), figures(true).wait_pct), (expected, Some(25.0)));
+    }
+
+    #[test]
+    fn lateness_is_what_it_does_to_the_figures() {
+        let of = |p50: f64, p99: f64| Quantiles { p50: Some(p50), p99: Some(p99), ..Quantiles::default() };
+        assert_eq!(lateness_effect_pct(&of(1_000.0, 4_000.0), &of(1_000.0, 4_000.0)), 0.0);
+        assert_eq!(lateness_effect_pct(&of(1_000.0, 4_000.0), &of(1_000.0, 3_000.0)), 25.0);
+        assert_eq!(lateness_effect_pct(&of(150.0, 400.0), &of(100.0, 250.0)), 0.0, "timers are not more exact");
+        assert_eq!(lateness_effect_pct(&Quantiles::default(), &of(1.0, 1.0)), 0.0, "too few to tell");
     }
 
     #[test]

@@ -15,6 +15,7 @@ use crate::metrics::metric;
 use crate::run::{found, started_unix_s};
 use crate::stats::change_points::{ChangePoint, change_points};
 use crate::stats::quantiles::median;
+use crate::stats::significance::holm;
 use crate::{Error, analyze};
 
 /// What is looked at if nobody says what; of these, what the runs have.
@@ -98,6 +99,7 @@ fn course(mut runs: Vec<HistoryRun>, metrics: &[String]) -> Result<MetricHistory
         }
         series.extend(found);
     }
+    corrected(&mut series);
     let listed = runs.iter().enumerate().map(|(index, run)| CourseRun {
         folder: run.folder.clone(),
         start_unix_s: run.start_unix_s,
@@ -106,6 +108,23 @@ fn course(mut runs: Vec<HistoryRun>, metrics: &[String]) -> Result<MetricHistory
         changed: if index == 0 { Vec::new() } else { changed(&environments[index - 1], &environments[index]) },
     });
     Ok(MetricHistory { format: FORMAT, title, runs: listed.collect(), series })
+}
+
+/// A change of less than this is no finding, percent.
+const SMALLEST_PCT: f64 = 5.0;
+
+/// Chance of calling anything a change that is none, over all series together.
+const LEVEL: f64 = 0.05;
+
+/// Leaves out what many series show by chance (Holm), and what is too small to matter.
+fn corrected(series: &mut [FigureSeries]) {
+    // A series without a change has a chance of at least the level, and does not count for others.
+    let chances: Vec<f64> =
+        series.iter().map(|one| one.changes.iter().map(|change| change.p).fold(1.0, f64::min)).collect();
+    for (one, chance) in series.iter_mut().zip(holm(&chances)) {
+        let is_large = |change: &FigureChange| change.change_pct.is_none_or(|pct| pct.abs() >= SMALLEST_PCT);
+        one.changes.retain(|change| chance < LEVEL && is_large(change));
+    }
 }
 
 fn count(run: &HistoryRun, which: impl Fn(&&Trial) -> bool) -> u32 {

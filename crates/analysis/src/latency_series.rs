@@ -13,6 +13,8 @@ const NS_PER_US: f64 = 1e3;
 pub struct LatencySeries {
     /// Each interval of the log, in time order; those in which none ended are left out.
     pub seconds: Vec<LatencySecond>,
+    /// The same of each group of agents, in the order of the plan.
+    pub groups: Vec<(String, Vec<LatencySecond>)>,
     /// All of them, nanoseconds.
     pub all_ns: HistogramCounts,
     /// Whether the last line of the log was cut off.
@@ -26,6 +28,8 @@ pub struct LatencySecond {
     pub at_s: f64,
     /// Its length, seconds.
     pub length_s: f64,
+    /// How many ended in it.
+    pub count: u64,
     /// Median, microseconds.
     pub p50_us: Option<f64>,
     /// 90 %.
@@ -88,6 +92,7 @@ fn second(start_ms: i64, length_s: f64, mut buckets: Vec<Bucket>) -> LatencySeco
     LatencySecond {
         at_s: start_ms as f64 / 1e3,
         length_s,
+        count,
         p50_us: quantile(0.5),
         p90_us: quantile(0.9),
         p99_us: quantile(0.99),

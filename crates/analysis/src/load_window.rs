@@ -32,7 +32,7 @@ impl LoadWindow {
         let last_s = evidence.last_s().filter(|&last_s| last_s > 0.0)?;
         let drained_s = evidence.entered_s(Phase::Draining).unwrap_or(f64::INFINITY);
         // A load of so many cycles is over with the last of them, and each thread writes when that was.
-        let counted_s = load.count.and_then(|_| largest(evidence.generator.iter().map(|row| row.at_s)));
+        let counted_s = load.is_counted().then(|| largest(evidence.generator.iter().map(|row| row.at_s))).flatten();
         let until_s = load.time_s.min(drained_s).min(counted_s.unwrap_or(last_s));
         let first_fault_s = evidence
             .events
@@ -43,7 +43,7 @@ impl LoadWindow {
             .min_by(f64::total_cmp);
         let calm_until_s = first_fault_s.unwrap_or(until_s);
         // A rate that is to change is not waited for to become steady.
-        let changes = load.rate.as_ref().is_some_and(|rate| rate.per_s().is_none());
+        let changes = load.changes_rate();
         let judged = |from_s: f64, cuts: bool, outages: &[[f64; 2]]| {
             let stretch = LoadStretch { from_s, until_s: calm_until_s, cuts, outages };
             steady_state::steady_from(timeline, &mean_latency(&evidence.generator), stretch)

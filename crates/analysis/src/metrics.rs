@@ -167,6 +167,9 @@ mod tests {
             "faults.*.outage.memory_released_bytes",
             "faults.*.members.*.outage.total_s",
             "members.*.disturbances.outage.failed",
+            "steps.failed",
+            "steps.*.time_s",
+            "steps.*.audits.*.failed",
             "hosts.load1_max",
             "hosts.*.load1_max",
             "attempt_results.*",
@@ -197,9 +200,20 @@ mod tests {
     fn put(value: &mut Value, steps: &[&str]) {
         let (Some(first), rest) = (steps.first(), steps.get(1..).unwrap_or_default()) else { return };
         let name = if *first == "*" { "any" } else { first };
-        let lists =
-            ["faults", "hosts", "disturbances", "members", "other_processes", "replicas", "said", "target_processes"];
-        let list = lists.contains(first);
+        let lists = [
+            "audits",
+            "disturbances",
+            "faults",
+            "hosts",
+            "members",
+            "other_processes",
+            "programs",
+            "replicas",
+            "said",
+            "steps",
+            "target_processes",
+        ];
+        let list = lists.contains(first) && !rest.is_empty();
         let value = value.as_object_mut().unwrap().entry(name).or_insert(Value::Null);
         if list {
             let mut element = json!({ "name": "any" });

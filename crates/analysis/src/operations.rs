@@ -12,7 +12,7 @@ use record::rows::{AgentCycles, Attempts};
 use crate::latency_series::{LatencySeries, MergedSeconds};
 use crate::stats::latency_seconds::LatencySeconds;
 use crate::stats::quantile_batches::QuantileBatches;
-use crate::stats::quantiles::quantiles_us;
+use crate::stats::quantiles::{quantiles_us, quantiles_with_lost_us};
 
 /// What is kept of `load.hlog`: each operation's histograms merged, once for the whole load and once for the measured part, and how
 /// many succeeded when. Tags that are not ours are left out.
@@ -27,6 +27,8 @@ pub(crate) struct LoadLog {
     pub latency: LatencySeconds,
     /// The same as it is drawn.
     drawn: MergedSeconds,
+    /// The same of each group of agents, with its operations.
+    drawn_groups: Vec<(String, Vec<String>, MergedSeconds)>,
     /// … and by batches of the measured part.
     pub batches: QuantileBatches,
     /// Of each operation, the `ok` ones that ended in each interval.
@@ -50,6 +52,13 @@ impl LoadLog {
         Self { measured_from_s, ..Self::default() }
     }
 
+    /// With the groups of agents that have these operations.
+    pub fn with_groups(mut self, groups: Vec<(String, Vec<String>)>) -> Self {
+        let drawn = |(name, operations)| (name, operations, MergedSeconds::default());
+        self.drawn_groups = groups.into_iter().map(drawn).collect();
+        self
+    }
+
     /// Takes in the next interval.
     pub fn add(&mut self, interval: &Counted) {
         let end_s = interval.start_s + interval.length_s;
@@ -58,6 +67,8 @@ impl LoadLog {
         if (tag.outcome, tag.time) == (Outcome::Ok, Time::Latency) {
             self.latency.add(interval.start_s, interval.length_s, &interval.counts);
             self.drawn.add(interval.start_s, interval.length_s, &interval.counts);
+            let mut own = self.drawn_groups.iter_mut().filter(|(_, operations, _)| operations.contains(&tag.operation));
+            own.by_ref().for_each(|(.., drawn)| drawn.add(interval.start_s, interval.length_s, &interval.counts));
             self.batches.add(interval.start_s, &interval.counts);
             let part =
                 Succeeded { start_s: interval.start_s, length_s: interval.length_s, count: interval.counts.len() };
@@ -100,7 +111,9 @@ impl LoadLog {
     pub fn series(self) -> LatencySeries {
         let all = OperationTotals::of_all(self.totals.values());
         let all_ns = all.latency(Outcome::Ok).map(HistogramCounts::of).unwrap_or_default();
-        LatencySeries { seconds: self.drawn.ended(), all_ns, torn: false }
+        let group = |(name, _, drawn): (String, Vec<String>, MergedSeconds)| (name, drawn.ended());
+        let groups = self.drawn_groups.into_iter().map(group).collect();
+        LatencySeries { seconds: self.drawn.ended(), groups, all_ns, torn: false }
     }
 
     /// `ok` per second of each operation; an interval that lies only partly in the window counts by its part.
@@ -174,6 +187,22 @@ impl OperationTotals {
         self.times.get(&(Outcome::Ok, Time::Service))?.as_ref().and_then(quantiles_us)
     }
 
+    /// Latency of `ok` ones without the generator's own lateness, where that was recorded.
+    pub fn punctual_us(&self) -> Option<Quantiles> {
+        self.times.get(&(Outcome::Ok, Time::Punctual))?.as_ref().and_then(quantiles_us)
+    }
+
+    /// Latency of all: what failed, timed out or is unfinished took longer than everything else. `None` where nothing did.
+    pub fn of_all_us(&self) -> Option<Quantiles> {
+        let outcomes = self.outcomes();
+        let lost = outcomes.failed + outcomes.timeout + outcomes.unfinished;
+        let mut answered = Self::default();
+        for histogram in [Outcome::Ok, Outcome::Wrong].into_iter().filter_map(|outcome| self.latency(outcome)) {
+            answered.add((Outcome::Ok, Time::Latency), histogram);
+        }
+        (lost > 0).then(|| quantiles_with_lost_us(answered.latency(Outcome::Ok), lost))
+    }
+
     /// Latency of the others, by outcome.
     pub fn by_outcome(&self) -> BTreeMap<String, Quantiles> {
         let others = Outcome::ALL.into_iter().filter(|&outcome| outcome != Outcome::Ok);
@@ -198,12 +227,14 @@ pub(crate) fn operations(
     let measured = load.measured();
     let operation = |(name, totals): (&String, &OperationTotals)| {
         let operation = Operation {
+            group: None,
             throughput_per_s: rates.as_ref().map(|rates| rates.get(name.as_str()).copied().unwrap_or(0.0)),
             outcomes: totals.outcomes(),
             attempts: attempts.iter().filter(|row| row.operation == *name).map(|row| row.count).sum(),
             latency_us: measured.get(name).and_then(OperationTotals::latency_us),
             service_us: measured.get(name).and_then(OperationTotals::service_us),
             by_outcome: totals.by_outcome(),
+            ..Operation::default()
         };
         (name.clone(), operation)
     };
@@ -225,9 +256,9 @@ pub(crate) fn agents_without_cycle(agents: Option<&[AgentCycles]>, from_s: f64) 
     agents.map(|agents| agents.iter().filter(without).count() as u64)
 }
 
-/// `100 × (failed + timeout) / (ok + failed + timeout + wrong)`.
+/// `100 × (failed + timeout + unfinished) / (ok + failed + timeout + wrong + unfinished)`: what never got an answer did not succeed.
 pub(crate) fn failed_pct(outcomes: &Outcomes) -> Option<f64> {
-    let failed = outcomes.failed + outcomes.timeout;
+    let failed = outcomes.failed + outcomes.timeout + outcomes.unfinished;
     let all = outcomes.ok + failed + outcomes.wrong;
     (all > 0).then(|| 100.0 * failed as f64 / all as f64)
 }
@@ -271,7 +302,7 @@ mod tests {
         assert_eq!(all.service_us().unwrap().count, 900);
         assert_eq!(all.by_outcome().keys().collect::<Vec<_>>(), ["failed", "unfinished"]);
         assert!((all.unfinished_s() - 6.0).abs() < 0.01);
-        assert_eq!(failed_pct(&all.outcomes()), Some(100.0 * 30.0 / 1_040.0));
+        assert_eq!(failed_pct(&all.outcomes()), Some(100.0 * 33.0 / 1_043.0));
         assert_eq!(failed_pct(&Outcomes::default()), None);
     }
 
@@ -301,6 +332,17 @@ mod tests {
         intervals().iter().for_each(|interval| too_late.add(&interval.into()));
         let all = OperationTotals::of_all(too_late.measured().values());
         assert_eq!(all.latency_us().unwrap().count, 1_010, "rather all than nothing");
+    }
+
+    #[test]
+    fn what_never_got_an_answer_took_longer_than_all_the_rest() {
+        let log = log(&intervals());
+        let all = OperationTotals::of_all(log.totals.values()).of_all_us().unwrap();
+        assert_eq!((all.count, all.p99, all.max, all.mean), (1_043, None, None, None), "3 % were not answered");
+        assert!((all.p90.unwrap() - 5_000.0).abs() < 5.0 && (all.p50.unwrap() - 100.0).abs() < 0.2, "{all:?}");
+        assert_eq!(log.totals["load"].of_all_us().unwrap().count, 13);
+        let answered = OperationTotals::of_all([]);
+        assert_eq!(answered.of_all_us(), None);
     }
 
     #[test]

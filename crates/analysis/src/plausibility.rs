@@ -8,7 +8,9 @@ use record::ReadError;
 use record::events::{Event, HistoryEntry};
 use record::folder::TrialFolder;
 use record::hlog::Counted;
-use record::rows::{AgentCycles, Attempts, GeneratorSecond, Metric, Moment, OutcomeSlot, Sample};
+use record::rows::{
+    AgentCycles, Attempts, GeneratorSecond, Metric, Moment, OutcomeSlot, ProgramSample, Sample, UnitSecond,
+};
 
 use crate::evidence::Evidence;
 
@@ -80,6 +82,7 @@ pub(crate) fn records(folder: &TrialFolder, reach: RecordedSpan, evidence: &Evid
     let agents = evidence.agent_cycles.as_deref().unwrap_or_default();
     rows(&folder.agents(), agents, |row| agent_cycles(reach, row))?;
     rows(&folder.attempts(), &evidence.attempts, |row| attempts(reach, row))?;
+    rows(&folder.units(), &evidence.units, |row| units(reach, row))?;
     rows(&folder.generator(), &evidence.generator, |row| generator(reach, row))?;
     rows(&folder.events(), &evidence.events, |Event { at_s, .. }| reach.time("at_s", *at_s))?;
     rows(&folder.history(), &evidence.history, |HistoryEntry { at_s, .. }| reach.time("at_s", *at_s))
@@ -88,15 +91,19 @@ pub(crate) fn records(folder: &TrialFolder, reach: RecordedSpan, evidence: &Evid
 /// Checks what a plan says of time.
 pub(crate) fn plan(path: &Path, plan: &plan::Plan) -> Result<(), ReadError> {
     for trial in &plan.trials {
-        let Some(load) = &trial.load else { continue };
-        let times = [
-            ("time_s", load.time_s),
-            ("ramp_s", load.ramp_s),
-            ("timeout_s", load.timeout_s),
-            ("drain_s", load.drain_s),
-            ("think_s", load.think_s),
-        ];
-        if let Some((name, time_s)) = times.into_iter().find(|(_, time_s)| !(0.0..=MOST_PLANNED_S).contains(time_s)) {
+        let of_load = |load: &plan::Load| {
+            [
+                ("time_s", load.time_s),
+                ("ramp_s", load.ramp_s),
+                ("timeout_s", load.timeout_s),
+                ("drain_s", load.drain_s),
+                ("think_s", load.think_s),
+            ]
+        };
+        let loads = trial.load.iter().flat_map(|load| load.groups.iter().chain([load]));
+        if let Some((name, time_s)) =
+            loads.flat_map(of_load).find(|(_, time_s)| !(0.0..=MOST_PLANNED_S).contains(time_s))
+        {
             let reason = format!("trial {}: `{name}` is {time_s}, and no load lasts so long", trial.id);
             return Err(content(path, reason));
         }
@@ -140,14 +147,25 @@ fn attempts(reach: RecordedSpan, row: &Attempts) -> Plausible {
     count("count", row.count)
 }
 
+fn units(reach: RecordedSpan, row: &UnitSecond) -> Plausible {
+    reach.time("at_s", row.at_s)?;
+    reach.length("interval_s", row.interval_s)?;
+    count("count", row.count)
+}
+
 fn generator(reach: RecordedSpan, row: &GeneratorSecond) -> Plausible {
     reach.time("at_s", row.at_s)?;
     reach.length("interval_s", row.interval_s)?;
     let figures =
         [("cpu_pct", row.cpu_pct), ("in_flight_mean", row.in_flight_mean), ("latency_sum_s", row.latency_sum_s)];
     figures.into_iter().try_for_each(|(name, figure)| finite(name, figure))?;
-    let some =
-        [("run_delay_pct", row.run_delay_pct), ("late_us_p99", row.late_us_p99), ("late_us_max", row.late_us_max)];
+    let some = [
+        ("run_delay_pct", row.run_delay_pct),
+        ("late_us_p99", row.late_us_p99),
+        ("late_us_max", row.late_us_max),
+        ("feed_wait_s", row.feed_wait_s),
+        ("feed_read_pct", row.feed_read_pct),
+    ];
     some.into_iter().try_for_each(|(name, figure)| figure.map_or(Ok(()), |figure| finite(name, figure)))?;
     if row.agents > MOST_AGENTS {
         return Err(format!("`agents` is {}, and no thread has so many", row.agents));
@@ -159,6 +177,7 @@ fn generator(reach: RecordedSpan, row: &GeneratorSecond) -> Plausible {
         ("connect_failures", row.connect_failures),
         ("dropped", row.dropped),
         ("due", row.due.unwrap_or(0)),
+        ("feed_records", row.feed_records.unwrap_or(0)),
     ];
     counts.into_iter().try_for_each(|(name, value)| count(name, value))
 }
@@ -177,6 +196,22 @@ pub(crate) fn sample(folder: &TrialFolder, number: u64, row: &Sample) -> Result<
 pub(crate) fn metric(folder: &TrialFolder, reach: RecordedSpan, number: u64, row: &Metric) -> Result<(), ReadError> {
     let can = reach.time("at_s", row.at_s).and_then(|()| finite("value", row.value));
     can.map_err(|reason| content(&folder.metrics(), format!("row {number}: {reason}")))
+}
+
+/// Checks a row of `programs.csv`.
+pub(crate) fn program(
+    folder: &TrialFolder,
+    reach: RecordedSpan,
+    number: u64,
+    row: &ProgramSample,
+) -> Result<(), ReadError> {
+    let figures = [("cpu_user_pct", row.cpu_user_pct), ("cpu_system_pct", row.cpu_system_pct)];
+    let can = || {
+        reach.time("at_s", row.at_s)?;
+        figures.into_iter().try_for_each(|(name, figure)| figure.map_or(Ok(()), |figure| finite(name, figure)))?;
+        count("processes_replaced", row.processes_replaced.unwrap_or(0))
+    };
+    can().map_err(|reason| content(&folder.programs(), format!("row {number}: {reason}")))
 }
 
 fn sampled(row: &Sample) -> Plausible {
@@ -261,8 +296,10 @@ mod tests {
             let tables = [
                 (folder.attempts(), format!("at_s,operation,result,count\n1,get,ok,3\n{time},get,ok,3\n")),
                 (folder.samples(), format!("at_s,host,process\n1,local,\n{time},local,\n")),
+                (folder.units(), format!("at_s,interval_s,operation,status,count\n1,1,get,,3\n{time},1,get,429,3\n")),
                 (folder.generator(), format!("at_s,interval_s,thread\n1,1,0\n{time},1,0\n")),
                 (folder.metrics(), format!("at_s,host,name,value\n1,n1,up,1\n{time},n1,up,1\n")),
+                (folder.programs(), format!("at_s,host,process,program\n1,n1,a,b\n{time},n1,a,b\n")),
             ];
             for (path, text) in tables {
                 let said = scratch.said(&path, &text);

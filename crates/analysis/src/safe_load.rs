@@ -60,14 +60,32 @@ pub(crate) fn step(find: &Find, trial: &Trial, findings: &[RuleFinding]) -> Sear
         Some(ProbeResult::Broke(_)) => Some(false),
         Some(ProbeResult::Nothing(_)) | None => None,
     };
-    let finished =
-        said.map(|said| Finished { variant: trial.variant.clone(), surviving: trial.surviving.clone(), value, said });
+    let finished = said.map(|said| Finished {
+        variant: trial.variant.clone(),
+        surviving: trial.surviving.clone(),
+        value,
+        said,
+        service_us: trial.service_us.and_then(|service| service.mean),
+        waited: waited(&find.limits, trial),
+    });
     SearchTrial {
         finished,
         step: SearchStep { trial: trial.id.clone(), value, held, broke, figures: figures(&find.limits, trial) },
         hit,
         condition: (trial.variant.clone(), trial.surviving.clone()),
     }
+}
+
+/// Whether the limits that broke are all on latency, and would hold of the time from send to answer.
+fn waited(limits: &[Requirement], trial: &Trial) -> bool {
+    let mut broken = limits.iter().filter(|limit| judge(limit, trial).holds == Some(false)).peekable();
+    let holds_from_send = |limit: &Requirement| {
+        let mut path = limit.metric.path()?.clone();
+        let part = path.0.iter_mut().find(|part| *part == "latency_us")?;
+        "service_us".clone_into(part);
+        worst(&metric(trial, &path), &limit.range).map(|value| limit.range.holds(value))
+    };
+    broken.peek().is_some() && broken.all(|limit| holds_from_send(limit) == Some(true))
 }
 
 /// What it says, the words to it, and the limit that broke by most.
@@ -99,7 +117,10 @@ fn said(find: &Find, trial: &Trial, findings: &[RuleFinding]) -> (Option<ProbeRe
     let unmeasured: Vec<String> =
         judged.iter().filter(|limit| limit.holds.is_none()).map(|limit| limit.words.clone()).collect();
     if let Some(first) = unmeasured.first() {
-        return (Some(ProbeResult::Nothing(Inconclusive::Unmeasured(first.clone()))), unmeasured, None);
+        let too_few = judged.iter().all(|limit| limit.holds.is_some() || limit.takes_more);
+        let silence =
+            if too_few { Inconclusive::TooFew(first.clone()) } else { Inconclusive::Unmeasured(first.clone()) };
+        return (Some(ProbeResult::Nothing(silence)), unmeasured, None);
     }
     let nearest = margins(&judged.iter().collect::<Vec<_>>()).into_iter().reduce(f64::min);
     (Some(ProbeResult::Held(nearest)), Vec::new(), None)
@@ -180,10 +201,15 @@ struct LimitResult {
     pub margin: Option<f64>,
     /// `latency_us.p99 = 71 ms, asked below 50 ms`.
     pub words: String,
+    /// Whether it was not measured for want of operations.
+    pub takes_more: bool,
 }
 
 fn judge(limit: &Requirement, trial: &Trial) -> LimitResult {
-    let judged = |holds, margin, words: String| LimitResult { metric: limit.metric.to_string(), holds, margin, words };
+    let judged = |holds, margin, words: String| {
+        let metric = limit.metric.to_string();
+        LimitResult { metric, holds, margin, words, takes_more: false }
+    };
     if let Some(words) = limit.metric.path().and_then(|path| never_back(path, trial)) {
         return judged(Some(false), Some(FAR), words);
     }
@@ -212,7 +238,8 @@ fn unmeasured(limit: &Requirement, trial: &Trial) -> LimitResult {
     let metric = &limit.metric;
     if outcomes.ok < all.div_ceil(2) {
         let words = format!("{metric} has no value: only {} of {all} operations succeeded", outcomes.ok);
-        return LimitResult { metric: metric.to_string(), holds: Some(false), margin: Some(FAR), words };
+        let (metric, margin) = (metric.to_string(), Some(FAR));
+        return LimitResult { metric, holds: Some(false), margin, words, takes_more: false };
     }
     let needed = metric.path().and_then(|path| named(path.0.last()?)).map(Quantiles::samples_for);
     let words = match needed {
@@ -221,7 +248,7 @@ fn unmeasured(limit: &Requirement, trial: &Trial) -> LimitResult {
         ),
         None => format!("{metric} was not measured"),
     };
-    LimitResult { metric: metric.to_string(), holds: None, margin: None, words }
+    LimitResult { metric: metric.to_string(), holds: None, margin: None, words, takes_more: needed.is_some() }
 }
 
 /// Times of an outage that are missing because they never came to an end within the trial: worse than any bound.
@@ -339,7 +366,7 @@ mod tests {
     fn what_was_not_measured_neither_holds_nor_breaks() {
         let (said, broke) = says(&trial(None), &[]);
         assert!(
-            matches!(&said, Some(ProbeResult::Nothing(Inconclusive::Unmeasured(why))) if why.contains("299 operations")),
+            matches!(&said, Some(ProbeResult::Nothing(Inconclusive::TooFew(why))) if why.contains("299 operations")),
             "{said:?}"
         );
         assert_eq!(broke.len(), 1);
@@ -378,6 +405,14 @@ mod tests {
 
     /// Plays a search to its end.
     fn played_by(find: Find, p99_us: impl Fn(&plan::Trial, f64) -> f64) -> (Find, Vec<SearchTrial>) {
+        played_as(find, |next, value| trial(Some(p99_us(next, value))))
+    }
+
+    fn played_on(find: Find, mut at: impl FnMut(f64) -> Trial) -> (Find, Vec<SearchTrial>) {
+        played_as(find, |_, value| at(value))
+    }
+
+    fn played_as(find: Find, mut at: impl FnMut(&plan::Trial, f64) -> Trial) -> (Find, Vec<SearchTrial>) {
         let mut plan: Plan = serde_json::from_value(json!({
             "format": 1, "title": "", "asks": "", "variants": [], "swept": [], "trials": [],
             "requirements": [], "claims": [], "find": null
@@ -392,7 +427,7 @@ mod tests {
                 variant: next.variant.clone(),
                 point: next.point.clone(),
                 surviving: next.surviving.clone(),
-                ..trial(Some(p99_us(&next, value)))
+                ..at(&next, value)
             };
             let step = step(&find, &made, &[]);
             finished.extend(step.finished.clone());
@@ -448,6 +483,149 @@ mod tests {
         let nowhere = &lines[3];
         assert_eq!((nowhere.value, nowhere.ci95, nowhere.complete), (None, [None, Some(1.0)], true));
         assert_eq!(nowhere.limited_by, "latency_us.p99");
+    }
+
+    /// A server of known capacity, as a trial of 30 s at a rate sees it; its edge for p99 below 100 ms and failures below 0.1 %.
+    struct Server {
+        edge: f64,
+        trial: fn(f64, &mut fastrand::Rng) -> Trial,
+    }
+
+    const LONG_S: f64 = 30.0;
+
+    /// One worker whose operations take so long, and start at random or evenly.
+    fn queue(
+        random: &mut fastrand::Rng,
+        gap_s: impl Fn(&mut fastrand::Rng) -> f64,
+        takes_s: fn(&mut fastrand::Rng) -> f64,
+    ) -> Trial {
+        let (mut at_s, mut free_s, mut times_us) = (0.0, 0.0_f64, Vec::new());
+        while at_s < LONG_S {
+            free_s = free_s.max(at_s) + takes_s(random);
+            if at_s > LONG_S / 6.0 {
+                times_us.push(1e6 * (free_s - at_s));
+            }
+            at_s += gap_s(random);
+        }
+        let quantile = |share| crate::stats::quantiles::nearest_rank(&times_us, share);
+        let mean = crate::stats::quantiles::mean(&times_us);
+        let took = Quantiles { p50: quantile(0.5), p99: quantile(0.99), mean, ..Quantiles::default() };
+        Trial { latency_us: Some(took), service_us: Some(took), ..trial(None) }
+    }
+
+    fn answered(p99_us: f64, service_us: f64, failed_pct: f64) -> Trial {
+        let took = |p99_us| Quantiles {
+            p50: Some(service_us),
+            p99: Some(p99_us),
+            mean: Some(service_us),
+            ..Quantiles::default()
+        };
+        Trial {
+            latency_us: Some(took(p99_us)),
+            service_us: Some(took(1.2 * service_us)),
+            failed_pct: Some(failed_pct),
+            ..trial(None)
+        }
+    }
+
+    /// What a share is multiplied by where trials differ by 2 %.
+    fn about_1(random: &mut fastrand::Rng) -> f64 {
+        (0.02 * synthetic::normal(random)).exp()
+    }
+
+    fn at_random(random: &mut fastrand::Rng) -> f64 {
+        -random.f64().max(1e-300).ln()
+    }
+
+    /// Plays twenty searches on it: how many intervals hold its edge, and what each says was the limit.
+    fn searched(server: &Server) -> (usize, Vec<String>) {
+        let (mut held, mut limits) = (0, Vec::new());
+        for seed in 0..20 {
+            let mut random = fastrand::Rng::with_seed(seed);
+            let first = [30.0, 100.0, 600.0][seed as usize % 3];
+            let own = find();
+            let find = Find {
+                limits: vec![limit("latency_us.p99", 100_000.0), limit("failed_pct", 0.1)],
+                from: Some(first),
+                surviving: own.surviving[..1].to_vec(),
+                templates: own.templates[..1].to_vec(),
+                ..own
+            };
+            let (find, steps) = played_on(find, |rate| (server.trial)(rate, &mut random));
+            let line = &safe_loads(&find, &steps)[0];
+            let [low, high] = line.ci95;
+            held +=
+                usize::from(low.is_none_or(|low| low <= server.edge) && high.is_none_or(|high| server.edge <= high));
+            limits.push(line.limited_by.clone());
+        }
+        (held, limits)
+    }
+
+    #[test]
+    fn on_five_servers_the_interval_holds_the_truth() {
+        let servers = [
+            // A token bucket: what is beyond it fails.
+            Server {
+                edge: 250.25,
+                trial: |rate, random| answered(4e3, 3e3, 100.0 * (1.0 - 250.0 * about_1(random) / rate).max(0.0)),
+            },
+            // Latency rises as the load comes near 300/s: ln 100 × 4 ms / (1 − rate / 300).
+            Server {
+                edge: 244.739,
+                trial: |rate, random| {
+                    let left = (1.0 - rate / (300.0 * about_1(random))).max(1e-3);
+                    answered(18_421.0 / left, 4e3 / left, 0.0)
+                },
+            },
+            // M/M/1: 203.95 in the long run (250 − ln 100 / 0.1 s); of trials of 30 s half hold at 206.
+            Server {
+                edge: 206.0,
+                trial: |rate, random| {
+                    queue(random, |random| at_random(random) / rate, |random| 0.004 * at_random(random))
+                },
+            },
+            // M/D/1: simulated over a million operations.
+            Server { edge: 227.9, trial: |rate, random| queue(random, |random| at_random(random) / rate, |_| 0.004) },
+        ];
+        for (number, server) in servers.iter().enumerate() {
+            let (held, limits) = searched(server);
+            assert!(held >= 18, "server {number}: {held} of 20; {limits:?}");
+            assert!(limits.iter().all(|limit| !limit.contains("generator")), "server {number}: {limits:?}");
+        }
+    }
+
+    /// Eight agents on a server that answers any number of them in 20 ms: from 400/s on they are all busy.
+    #[test]
+    fn waiting_for_an_agent_is_the_generators_limit() {
+        // What the agents carry in a trial differs, too: the highest that held is told.
+        let endless = Server {
+            edge: 425.0,
+            trial: |rate, random| {
+                let waited_us = 1e6 * LONG_S * (rate / (400.0 * about_1(random)) - 1.0).max(0.0);
+                answered(21e3 + waited_us, 20e3 * about_1(random), 0.0)
+            },
+        };
+        let (held, limits) = searched(&endless);
+        assert!(held >= 18, "{held} of 20");
+        assert!(limits.iter().all(|limit| limit.starts_with("the generator: operations waited")), "{limits:?}");
+    }
+
+    #[test]
+    fn a_first_value_with_too_few_operations_is_doubled() {
+        let own = find();
+        let find = Find {
+            from: Some(10.0),
+            surviving: own.surviving[..1].to_vec(),
+            templates: own.templates[..1].to_vec(),
+            ..own
+        };
+        let few = |rate: f64| if rate < 60.0 { trial(None) } else { trial(Some(50_000.0 * (rate / 200.0).powi(4))) };
+        let (find, steps) = played_on(find, few);
+        let line = &safe_loads(&find, &steps)[0];
+        let [low, high] = line.ci95.map(Option::unwrap);
+        assert!(low <= 200.0 && 200.0 <= high && line.complete, "{line:?}");
+        let values: Vec<f64> = line.steps.iter().take(4).map(|step| step.value).collect();
+        assert_eq!(values, [10.0, 20.0, 40.0, 80.0]);
     }
 
     #[test]

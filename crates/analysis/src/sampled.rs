@@ -25,7 +25,7 @@ pub(crate) struct RunningMean {
 }
 
 impl RunningMean {
-    fn add(&mut self, value: Option<f64>) {
+    pub fn add(&mut self, value: Option<f64>) {
         if let Some(value) = value {
             self.sum += value;
             self.count += 1;

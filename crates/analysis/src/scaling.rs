@@ -8,6 +8,7 @@ use experiment::plan::is_offered;
 use record::results::{Crossing, Lead, Scaling, ScalingPoint, Trial, Usl, counting};
 use serde_json::Value;
 
+use crate::load_groups::throughput_over;
 use crate::stats::curve::{LoadCurve, LoadMean, crossing, interval, intervals};
 use crate::stats::knee;
 use crate::stats::student::quantile_of_t;
@@ -59,10 +60,10 @@ pub(crate) fn has_law(over: &str) -> bool {
     !is_offered(over)
 }
 
-/// The curves over a path, in the order of the trials. None over a path that is not a positive number in each trial that has it, or
+/// The curves of throughput over a path, of a group over a path of that group, in the order of the trials. None over a path that is not a positive number in each trial that has it, or
 /// that has one value only.
 pub(crate) fn curves(trials: &[&Trial], over: &str) -> Vec<VariantCurve> {
-    curves_of(trials, over, |trial| trial.throughput.operations_per_s)
+    curves_of(trials, over, |trial| throughput_over(trial, over))
 }
 
 /// The same of another figure than `ok` operations per second.

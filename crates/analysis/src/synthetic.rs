@@ -102,6 +102,7 @@ pub(crate) fn poisson(random: &mut fastrand::Rng, mean: f64) -> u32 {
 pub(crate) fn find(limits: Vec<Requirement>) -> Find {
     Find {
         highest: "load.agents".into(),
+        starts: "even".into(),
         limits,
         surviving: Vec::new(),
         from: None,

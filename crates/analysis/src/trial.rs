@@ -13,7 +13,7 @@ use crate::operations::{OperationTotals, agents_without_cycle, attempt_results, 
 use crate::stats::effective_samples::sure;
 use crate::stats::timeline::Timeline;
 use crate::verdict::{self, RuleFinding};
-use crate::{Error, cost, faults, generator, hosts, members};
+use crate::{Error, cost, exercise, faults, generator, hosts, load_groups, members, units};
 
 /// How sure throughput is, is told from bins of this length, seconds.
 const BIN_S: f64 = 0.1;
@@ -46,13 +46,25 @@ pub(crate) fn judged(
         .unzip();
     evidence.read_samples(folder, window.as_ref())?;
     evidence.read_metrics(planned, folder, window.as_ref())?;
+    evidence.read_programs(planned, folder, window.as_ref())?;
     let logged_s = window.as_ref().map_or([0.0; 2], |window| [window.latency_from_s(), window.until_s]);
     evidence.read_log(planned, folder, logged_s)?;
     let mut trial = measured(planned, evidence, timeline.as_ref(), window.as_ref());
+    if let Some(load) = &planned.load {
+        load_groups::add(&mut trial, load, evidence);
+    }
+    let is_open = planned.load.as_ref().is_some_and(plan::Load::is_open);
+    trial.generator.feed = window.and_then(|window| generator::feed_figures(&evidence.generator, &window, is_open));
+    let measured_s = trial.measured_s.map(|[from_s, until_s]| (from_s, until_s));
+    units::add(&mut trial, planned.load.as_ref(), &evidence.units, measured_s);
     if let Some(window) = &window {
         members::add(&mut trial, planned, folder, evidence, window)?;
     }
     trial.steady = steady;
+    trial.generator.lateness_effect_pct = trial
+        .latency_us
+        .zip(trial.punctual_latency_us)
+        .map(|(all, punctual)| generator::lateness_effect_pct(&all, &punctual));
     trial.emulated = emulated(&planned.lab, &trial);
     cost::charge(&mut trial, &planned.lab, &evidence.sampled, window.as_ref());
     let findings = verdict::findings(&verdict::RuleInput {
@@ -84,7 +96,7 @@ fn measured(
     let busy_agents = planned
         .load
         .as_ref()
-        .filter(|load| load.rate.is_none() && load.think_s == 0.0)
+        .filter(|load| !load.is_paced())
         .filter(|_| outcomes.failed + outcomes.timeout == 0)
         .map(|load| load.agents);
     Trial {
@@ -110,16 +122,19 @@ fn measured(
         attempts: evidence.attempts.iter().map(|row| row.count).sum(),
         attempt_results: attempt_results(&evidence.attempts),
         latency_us: after_warmup.latency_us(),
+        latency_of_all_us: after_warmup.of_all_us(),
+        punctual_latency_us: after_warmup.punctual_us(),
         latency_intervals_us: evidence.load.batches.intervals_us(),
         service_us: after_warmup.service_us(),
         by_outcome: all.by_outcome(),
         operations: operations(&evidence.load, &evidence.attempts, measured_s),
         faults: happened.faults,
+        steps: exercise::played(&evidence.events),
         disturbances: happened.disturbances,
         said: said(&evidence.events),
         consistency,
         machine: hosts::machine(&evidence.events, &evidence.sampled),
-        hosts: hosts::hosts(&evidence.events, &evidence.sampled),
+        hosts: evidence.programs.with(hosts::hosts(&evidence.events, &evidence.sampled)),
         metrics: evidence.metrics.clone(),
         generator: generator::generator(evidence, window, all.unfinished_s(), busy_agents),
         ..Trial::default()
@@ -135,7 +150,7 @@ fn throughput(
 ) -> Throughput {
     let rate = |(from_s, until_s)| timeline.and_then(|timeline| timeline.ok_per_s(from_s, until_s));
     // A load that was over with its last cycle does not end with a slot.
-    let is_counted = planned.load.as_ref().is_some_and(|load| load.count.is_some());
+    let is_counted = planned.load.as_ref().is_some_and(plan::Load::is_counted);
     let is_over = is_counted && evidence.entered_s(Phase::Draining).is_none();
     let measured = |(from_s, until_s)| match timeline {
         Some(timeline) if is_over => timeline.ok_per_s_to_the_end(from_s, until_s),
@@ -154,6 +169,7 @@ fn throughput(
             .filter(|window| window.first_fault_s.is_some())
             .and_then(LoadWindow::calm)
             .and_then(rate),
+        ..Throughput::default()
     }
 }
 
@@ -206,6 +222,8 @@ fn faster(throughput: &Throughput, speed: f64) -> Throughput {
         cycles_per_s: scaled(throughput.cycles_per_s),
         before_first_fault_per_s: scaled(throughput.before_first_fault_per_s),
         received_bytes_per_s: scaled(throughput.received_bytes_per_s),
+        units_per_s: scaled(throughput.units_per_s),
+        median_units_per_s: scaled(throughput.median_units_per_s),
     }
 }
 

@@ -136,6 +136,13 @@ pub(crate) fn lost_trial() -> RuleFinding {
     RuleFinding { rule: "missing_records", trust: Trust::Void, reason }
 }
 
+/// Whether a rule by this name can make a trial void; one that is not known may.
+pub(crate) fn can_void(rule: &str) -> bool {
+    let threshold = RULES.iter().find(|known| known.name == rule).map(|known| known.threshold);
+    !matches!(threshold, Some(Threshold::From { void, .. }) if void == f64::INFINITY)
+        && !matches!(threshold, Some(Threshold::Under { void, .. }) if void == f64::NEG_INFINITY)
+}
+
 fn remedy(rule: &str) -> &'static str {
     RULES.iter().find(|known| known.name == rule).map_or("", |known| known.remedy)
 }
@@ -162,13 +169,19 @@ pub(crate) fn run_verdict(trials: &[(String, Vec<RuleFinding>)]) -> Verdict {
     verdict(&findings)
 }
 
+/// Waiting for less than this share of its time, the reader of a feed is not held back by its disk.
+pub(crate) const UNPACKING_PCT: f64 = 50.0;
+
 /// What held the load back most, in the words of `generator.limit`; empty if nobody watched it. What voids a trial comes
 /// before what makes it suspect: a machine that is busy besides did not freeze the generator.
 pub(crate) fn limit(findings: &[RuleFinding], trial: &Trial) -> String {
     if trial.generator.connect_failures.is_none() {
         return String::new();
     }
+    // A reader that does not wait for its disk is busy unpacking.
+    let unpacks = trial.generator.feed.and_then(|feed| feed.read_pct).is_some_and(|read_pct| read_pct < UNPACKING_PCT);
     let limits = [
+        ("slow_feed", if unpacks { "cpu" } else { "disk" }),
         ("generator_cpu", "cpu"),
         ("generator_throttled", "cpu"),
         ("generator_preempted", "cpu"),

@@ -5,6 +5,7 @@ use experiment::catalog::Heals;
 use experiment::plan;
 use record::events::{Ending, Phase, What};
 
+use crate::exercise::{AuditAnswer, ConditionAnswer, PlannedStep, StepSequence};
 use crate::schedule::{FaultSchedule, Occurrence};
 
 /// Something that happened.
@@ -22,6 +23,14 @@ pub enum Input {
     FaultRefused(Occurrence, String),
     /// A fault was undone.
     FaultHealed(Occurrence),
+    /// The programs of a step have ended: what is wrong, if anything is.
+    StepRan(Occurrence, Option<String>),
+    /// The members were asked for a step's condition.
+    ConditionAsked(ConditionAnswer),
+    /// The members were audited after a step.
+    StepAudited(Vec<AuditAnswer>),
+    /// The target was started anew.
+    Rebuilt,
     /// All agents have stopped.
     LoadEnded,
     /// Audited keys were read back: how many, and how many could not be.
@@ -54,6 +63,16 @@ pub enum Action {
     BeginFault(Occurrence),
     /// Undo.
     HealFault(Occurrence),
+    /// Undo what the step at hand broke and has not healed. The conductor turns it into [`Action::HealFault`].
+    HealStep,
+    /// Ask the members for the condition of the step at hand.
+    AskCondition,
+    /// Let no program of the step at hand go on.
+    CancelPrograms,
+    /// Audit the members after the step at hand.
+    AuditStep,
+    /// Start the target anew, with nothing in it.
+    Rebuild,
     /// No new operations.
     EndLoad,
     /// No operations at all any more.
@@ -71,7 +90,10 @@ pub enum Action {
 pub struct Conductor {
     phase: Phase,
     schedule: FaultSchedule,
+    steps: StepSequence,
     end_s: f64,
+    /// Whether the load is over and only steps are waited for.
+    load_ended: bool,
     prepares: bool,
     loads: bool,
     audits: bool,
@@ -80,22 +102,31 @@ pub struct Conductor {
 }
 
 impl Conductor {
-    /// A trial about to begin. `heals` tells of each fault kind how it ends, `has_replicas` whether the members can be asked what
+    /// A trial about to begin, with the steps of its exercise. `heals` tells of each fault kind how it ends, `has_replicas` whether the members can be asked what
     /// they hold.
     #[must_use]
-    pub fn new(trial: &plan::Trial, heals: impl Fn(&str) -> Heals, has_replicas: bool) -> Self {
+    pub fn new(
+        trial: &plan::Trial,
+        steps: Vec<PlannedStep>,
+        heals: impl Fn(&str) -> Heals,
+        has_replicas: bool,
+    ) -> Self {
         let faults_end_s = trial.faults.iter().filter(|fault| !fault.standing).map(fault_end_s).fold(0.0, f64::max);
         let end_s = trial.load.as_ref().map_or(faults_end_s, |load| load.time_s);
         let audited = |step: &plan::Step| step.audit;
+        let steps = StepSequence::new(steps, trial.faults.len());
+        let faults = trial.faults.iter().map(|fault| (fault.clone(), heals(&fault.kind)));
         Self {
             phase: Phase::Starting,
-            schedule: FaultSchedule::new(trial.faults.iter().map(|fault| (fault.clone(), heals(&fault.kind))), end_s),
+            schedule: FaultSchedule::new(faults, end_s).with_steps(steps.faults()),
+            steps,
             end_s,
+            load_ended: false,
             prepares: !trial.prepare.is_empty(),
             loads: trial.load.is_some(),
             audits: has_replicas
                 || trial.prepare.iter().any(|prepare| audited(&prepare.step))
-                || trial.load.iter().flat_map(|load| &load.steps).any(audited),
+                || trial.load.iter().flat_map(plan::Load::all_steps).any(audited),
             ending: Ending::Done,
             reason: None,
         }
@@ -116,11 +147,60 @@ impl Conductor {
     /// When a [`Input::Tick`] is wanted next, seconds since load start; `None` outside the load.
     #[must_use]
     pub fn next_s(&self) -> Option<f64> {
-        (self.phase == Phase::Load).then(|| self.schedule.next_s().unwrap_or(self.end_s).min(self.end_s))
+        let end_s = self.waits_for_end().then_some(self.end_s);
+        let next_s = [self.schedule.next_s(), self.steps.next_s(), end_s].into_iter().flatten().min_by(f64::total_cmp);
+        next_s.filter(|_| self.is_playing())
+    }
+
+    /// Whether faults and steps go on: while the load does, and after it until all steps are through.
+    fn is_playing(&self) -> bool {
+        self.phase == Phase::Load || (self.phase == Phase::Draining && !self.steps.is_over())
+    }
+
+    /// Whether the time is what ends the load, or where there is none, the trial.
+    fn waits_for_end(&self) -> bool {
+        self.phase == Phase::Load && !self.load_ended && (self.loads || self.steps.is_over())
+    }
+
+    /// The steps.
+    #[must_use]
+    pub fn steps(&self) -> &StepSequence {
+        &self.steps
     }
 
     /// What follows from `input` at `now_s` (seconds since load start; anything before it).
     pub fn step(&mut self, now_s: f64, input: Input) -> Vec<Action> {
+        let effects = self.react(now_s, input);
+        let mut effects = self.with_healing(effects);
+        // The last step may be what was waited for.
+        if self.load_ended && self.steps.is_over() && self.is_in_load() {
+            self.load_ended = false;
+            effects.extend(self.after_load());
+        }
+        effects
+    }
+
+    fn is_in_load(&self) -> bool {
+        matches!(self.phase, Phase::Load | Phase::Draining)
+    }
+
+    /// What a step asks to be healed, one by one.
+    fn with_healing(&mut self, effects: Vec<Action>) -> Vec<Action> {
+        let mut all = Vec::new();
+        for effect in effects {
+            match effect {
+                Action::HealStep => {
+                    let steps = &self.steps;
+                    let own = self.schedule.heal_those(|occurrence| steps.owns(occurrence));
+                    all.extend(own.into_iter().map(Action::HealFault));
+                }
+                other => all.push(other),
+            }
+        }
+        all
+    }
+
+    fn react(&mut self, now_s: f64, input: Input) -> Vec<Action> {
         // Once the trial is being stopped, answers to what was asked before come too late to change that.
         let late = self.phase == Phase::Stopping;
         match input {
@@ -129,7 +209,7 @@ impl Conductor {
             Input::TargetUp | Input::Prepared => self.break_or_load(),
             Input::Tick => self.tick(now_s),
             Input::FaultBegun(occurrence, on) => {
-                self.schedule.begun(occurrence, now_s);
+                self.schedule_healing(occurrence, now_s);
                 let fault = self.fault(occurrence);
                 let mut effects = vec![Action::Note(What::FaultBegun {
                     fault: fault.name.clone(),
@@ -138,7 +218,7 @@ impl Conductor {
                     on,
                 })];
                 match self.phase {
-                    Phase::Load => {}
+                    _ if self.is_playing() => effects.extend(self.steps.begun(occurrence, now_s)),
                     Phase::Starting | Phase::Preparing => effects.extend(self.break_or_load()),
                     _ => effects.extend(self.heal_all()),
                 }
@@ -147,12 +227,24 @@ impl Conductor {
             Input::FaultRefused(occurrence, reason) => self.refused(occurrence, reason),
             Input::FaultHealed(occurrence) => {
                 self.schedule.healed(occurrence, now_s);
-                vec![Action::Note(What::FaultHealed {
-                    fault: self.fault(occurrence).name.clone(),
-                    number: occurrence.number,
-                })]
+                let mut effects = vec![self.note_healed(occurrence)];
+                effects.extend(self.steps.healed(occurrence, now_s));
+                effects
             }
-            Input::LoadEnded => self.after_load(),
+            Input::StepRan(occurrence, failed) => {
+                self.schedule.program_ended(occurrence, now_s);
+                let is_action = self.fault(occurrence).action.is_some();
+                let mut effects: Vec<Action> = is_action.then(|| self.note_healed(occurrence)).into_iter().collect();
+                effects.extend(self.steps.ran(occurrence, failed, now_s));
+                effects
+            }
+            Input::ConditionAsked(answer) => self.steps.asked(answer, now_s),
+            Input::StepAudited(answers) => self.steps.audited(&answers),
+            Input::Rebuilt => self.steps.rebuilt(),
+            Input::LoadEnded => {
+                self.load_ended = true;
+                Vec::new()
+            }
             Input::ReadBack(keys, unread) => {
                 let mut effects = vec![Action::Note(What::Audit { keys, unread })];
                 effects.extend(self.enter(Phase::Stopping, Action::StopTarget(false)));
@@ -183,7 +275,22 @@ impl Conductor {
         }
     }
 
+    fn schedule_healing(&mut self, occurrence: Occurrence, now_s: f64) {
+        if self.steps.owns(occurrence) && self.fault(occurrence).is_program() {
+            self.schedule.program_begun(occurrence);
+        } else {
+            self.schedule.begun(occurrence, now_s);
+        }
+    }
+
+    fn note_healed(&self, occurrence: Occurrence) -> Action {
+        Action::Note(What::FaultHealed { fault: self.fault(occurrence).name.clone(), number: occurrence.number })
+    }
+
     fn refused(&mut self, occurrence: Occurrence, reason: String) -> Vec<Action> {
+        if self.steps.owns(occurrence) {
+            return self.steps.refused(occurrence, reason);
+        }
         let fault = self.fault(occurrence);
         let (name, standing) = (fault.name.clone(), fault.standing);
         let told = format!("the condition \"{name}\" could not be made: {reason}");
@@ -196,13 +303,17 @@ impl Conductor {
     }
 
     fn tick(&mut self, now_s: f64) -> Vec<Action> {
-        if self.phase != Phase::Load {
+        if !self.is_playing() {
             return Vec::new();
         }
         let mut effects: Vec<Action> = self.schedule.heal_due(now_s).into_iter().map(Action::HealFault).collect();
         effects.extend(self.schedule.due(now_s).into_iter().map(Action::BeginFault));
-        if now_s >= self.end_s {
-            effects.extend(self.heal_all());
+        effects.extend(self.steps.tick(now_s));
+        if self.waits_for_end() && now_s >= self.end_s {
+            // What a step broke is its own to heal.
+            let steps = &self.steps;
+            let healed = self.schedule.heal_those(|occurrence| !steps.owns(occurrence));
+            effects.extend(healed.into_iter().map(Action::HealFault));
             self.phase = Phase::Draining;
             effects.push(note_phase(Phase::Draining));
             effects.push(Action::EndLoad);
@@ -225,6 +336,13 @@ impl Conductor {
         self.ending = Ending::Interrupted;
         // An interruption is the user's: there is no more to say of it.
         self.reason = None;
+        self.steps.abandon();
+        let mut cancelled = vec![Action::CancelPrograms];
+        cancelled.extend(self.interrupt_phase());
+        cancelled
+    }
+
+    fn interrupt_phase(&mut self) -> Vec<Action> {
         match self.phase {
             Phase::Load | Phase::Draining if self.loads => {
                 let mut effects = self.heal_all();
@@ -249,7 +367,9 @@ impl Conductor {
         if stopping {
             return vec![Action::StopTarget(true)];
         }
-        let mut effects = self.heal_all();
+        self.steps.abandon();
+        let mut effects = vec![Action::CancelPrograms];
+        effects.extend(self.heal_all());
         effects.push(Action::DropLoad);
         effects.extend(self.enter(Phase::Stopping, Action::StopTarget(true)));
         effects

@@ -2,15 +2,17 @@
 //! It must not measure, judge or print.
 
 pub mod conductor;
+pub mod exercise;
 mod playing;
 pub mod progress;
 mod read_back;
 mod recording;
+mod running_tasks;
 pub mod schedule;
 mod trial;
 mod weight;
 
-pub use playing::{Run, can_play, play, recorded};
+pub use playing::{Run, play, recorded};
 pub use progress::{Interrupts, Observer, ProgressEvent, SecondTotals};
 pub use weight::{heavy, weight_bytes};
 
@@ -32,7 +34,4 @@ pub enum Error {
     /// A bug of ours.
     #[error("a bug ended the run: {0}")]
     Panicked(String),
-    /// The plan asks for something that this version cannot do.
-    #[error("this version cannot do that yet: {0}")]
-    NotYet(String),
 }

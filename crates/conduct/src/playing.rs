@@ -32,20 +32,6 @@ pub struct Run<'a> {
     pub plimsoll: PathBuf,
 }
 
-/// Whether this version can play the plan.
-///
-/// # Errors
-/// [`Error::NotYet`], naming what it cannot do.
-pub fn can_play(plan: &Plan) -> Result<(), Error> {
-    let not_yet = |what: &str| Err(Error::NotYet(what.to_owned()));
-    for trial in plan.possible() {
-        if !trial.steps.is_empty() {
-            return not_yet("[[step]] needs targets with named conditions");
-        }
-    }
-    Ok(())
-}
-
 /// Plays every trial that is not yet done, and writes `ending.json`.
 ///
 /// # Errors

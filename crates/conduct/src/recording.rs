@@ -1,13 +1,13 @@
 //! How records come to disk while a trial runs: the threads that write what is measured, so that neither
 //! the load nor the probes ever wait for it, and the diary of its events.
 
-use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
 use experiment::secrets::Secrets;
 use hdrhistogram::Histogram;
+use lab::sampling::SampleSenders;
 use load::recorder::{Recorder, SampledKeys};
 use load::{HistogramSet, ThreadInterval};
 use record::clock::Clock;
@@ -31,6 +31,8 @@ pub struct Recording {
     probes: JoinHandle<Result<(), Error>>,
     /// May end early: not every target gives figures of its own.
     metrics: JoinHandle<Result<(), Error>>,
+    /// Likewise: not every target names programs.
+    programs: JoinHandle<Result<(), Error>>,
 }
 
 /// What passes through here that others want to hear of.
@@ -56,7 +58,7 @@ pub struct RecordSenders {
     /// For the load.
     pub intervals: SyncSender<ThreadInterval>,
     /// For the probes.
-    pub samples: SyncSender<Sample>,
+    pub samples: SampleSenders,
     /// For what the target says of itself.
     pub metrics: SyncSender<Metric>,
 }
@@ -83,12 +85,17 @@ impl Recording {
         let (intervals, from_load) = sync_channel(PENDING);
         let (samples, from_probes) = sync_channel(PENDING);
         let (metrics, from_target) = sync_channel(PENDING);
+        let (programs, of_programs) = sync_channel(PENDING);
         let (closely, moments) = channel();
         let load = named("record-load", move || record_load(recorder, &from_load, &moments, load_s, &heard))?;
         let probes = named("record-samples", move || record_samples(rows, &from_probes))?;
         let path = folder.metrics();
-        let said = named("record-metrics", move || record_metrics(&path, &from_target))?;
-        Ok((Self { load, closely, probes, metrics: said }, RecordSenders { intervals, samples, metrics }))
+        let said = named("record-metrics", move || rows::write_all(&path, from_target).map_err(Error::Record))?;
+        let path = folder.programs();
+        let ran = named("record-programs", move || rows::write_all(&path, of_programs).map_err(Error::Record))?;
+        let recording = Self { load, closely, probes, metrics: said, programs: ran };
+        let samples = SampleSenders { samples, programs };
+        Ok((recording, RecordSenders { intervals, samples, metrics }))
     }
 
     /// A fault begins or ends then, seconds since load start.
@@ -115,7 +122,7 @@ impl Recording {
     /// # Errors
     /// What could not be written.
     pub fn end(self) -> Result<(), Error> {
-        let ended = [self.load, self.probes, self.metrics].map(|thread| {
+        let ended = [self.load, self.probes, self.metrics, self.programs].map(|thread| {
             thread.join().unwrap_or_else(|_| Err(Error::Broken("a recording thread panicked".to_owned())))
         });
         ended.into_iter().collect()
@@ -178,20 +185,6 @@ fn latency(sheet: &HistogramSet) -> Option<Box<Histogram<u64>>> {
 fn record_samples(mut rows: rows::CsvWriter<Sample>, samples: &Receiver<Sample>) -> Result<(), Error> {
     for sample in samples {
         rows.write(&sample).map_err(Error::Record)?;
-        rows.flush().map_err(Error::Record)?;
-    }
-    Ok(())
-}
-
-/// The file is made when there is something to be written: most targets have none.
-fn record_metrics(path: &Path, metrics: &Receiver<Metric>) -> Result<(), Error> {
-    let mut rows: Option<rows::CsvWriter<Metric>> = None;
-    for metric in metrics {
-        let rows = match &mut rows {
-            Some(rows) => rows,
-            none => none.insert(rows::CsvWriter::create(path).map_err(Error::Record)?),
-        };
-        rows.write(&metric).map_err(Error::Record)?;
         rows.flush().map_err(Error::Record)?;
     }
     Ok(())

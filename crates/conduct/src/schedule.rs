@@ -53,6 +53,14 @@ impl FaultSchedule {
         Self { entries, active: Vec::new(), end_s }
     }
 
+    /// With faults that begin when a step of an exercise says so.
+    #[must_use]
+    pub fn with_steps(mut self, faults: impl IntoIterator<Item = (Fault, Heals)>) -> Self {
+        let entry = |(plan, heals)| ScheduledFault { plan, heals, due_s: None, occurred: 1 };
+        self.entries.extend(faults.into_iter().map(entry));
+        self
+    }
+
     /// The plan's words for a fault.
     #[must_use]
     pub fn plan(&self, occurrence: Occurrence) -> &Fault {
@@ -101,7 +109,7 @@ impl FaultSchedule {
 
     /// Takes out everything still broken, latest first: what was done last is undone first.
     pub fn heal_all(&mut self) -> Vec<Occurrence> {
-        std::mem::take(&mut self.active).into_iter().rev().map(|active| active.occurrence).collect()
+        self.heal_those(|_| true)
     }
 
     /// The occurrence has begun; whatever waits for that is now due.
@@ -119,6 +127,29 @@ impl FaultSchedule {
                 self.wake(&name, false, at_s);
             }
         }
+    }
+
+    /// A program has begun to break something; for how long that stands counts from its end.
+    pub fn program_begun(&mut self, occurrence: Occurrence) {
+        if self.entries[occurrence.fault].heals == Heals::AfterFor {
+            self.active.push(Active { occurrence, heal_s: None });
+        }
+    }
+
+    /// That program has ended.
+    pub fn program_ended(&mut self, occurrence: Occurrence, at_s: f64) {
+        let heal_s = self.entries[occurrence.fault].plan.for_s.map(|for_s| at_s + for_s);
+        for active in self.active.iter_mut().filter(|active| active.occurrence == occurrence) {
+            active.heal_s = heal_s;
+        }
+    }
+
+    /// Takes out all of these that is still broken, latest first.
+    pub fn heal_those(&mut self, is_meant: impl Fn(Occurrence) -> bool) -> Vec<Occurrence> {
+        let (meant, others) =
+            std::mem::take(&mut self.active).into_iter().partition(|active| is_meant(active.occurrence));
+        self.active = others;
+        meant.into_iter().rev().map(|active: Active| active.occurrence).collect()
     }
 
     /// The occurrence was healed; whatever waits for that is now due.

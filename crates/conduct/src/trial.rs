@@ -7,11 +7,13 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, s
 use std::time::{Duration, Instant};
 
 use experiment::catalog::Heals;
+use experiment::manifest::Manifest;
 use experiment::plan;
 use lab::registry::Registry;
 use lab::sampling::Probes;
-use lab::{Caller, Deployment, DeploymentSpec, NotUp};
+use lab::{Caller, Deployment, DeploymentSpec, HostTask, NotUp};
 use load::client::{CallError, Client, ClientAnswer};
+use load::program_worker::{ProgramHost, ProgramResult, ProgramRunner};
 use load::recorder::SampledKeys;
 use load::{LoadOrder, LoadPurpose, RunningLoad, ThreadInterval, TlsTrust};
 use record::clock::Clock;
@@ -20,10 +22,12 @@ use record::folder::TrialFolder;
 
 use crate::Error;
 use crate::conductor::{Action, Conductor, Input};
+use crate::exercise::PlannedStep;
 use crate::playing::Run;
 use crate::progress::{Interrupts, Observer, ProgressEvent};
 use crate::read_back::{ReadBackResult, read_back, read_replicas};
 use crate::recording::{EventLog, RecordedLoad, Recording, RecordingEvent};
+use crate::running_tasks::{RunningTasks, TaskPurpose};
 use crate::schedule::Occurrence;
 use crate::weight::{DiskWatch, audits_one_in};
 
@@ -60,6 +64,7 @@ pub fn play(
         load: None,
         probes: None,
         recording: None,
+        tasks: None,
         prepared: Vec::new(),
         down: Vec::new(),
         no_load: None,
@@ -93,6 +98,8 @@ struct TrialShell<'a> {
     load: Option<RunningLoad>,
     probes: Option<Probes>,
     recording: Option<Recording>,
+    /// Programs of the step at hand.
+    tasks: Option<RunningTasks>,
     /// What `[[prepare]]` did to audited keys.
     prepared: Vec<Preparation>,
     /// Hosts that are down before the load begins, and until its end.
@@ -108,7 +115,7 @@ struct TrialShell<'a> {
 impl TrialShell<'_> {
     fn play(&mut self) -> Result<(Ending, Option<String>), Error> {
         let heals = |kind: &str| lab::faults::find(kind).map_or(Heals::ByItself, |kind| kind.info.heals);
-        let mut conductor = Conductor::new(self.trial, heals, self.has_replicas());
+        let mut conductor = Conductor::new(self.trial, self.planned_steps(heals), heals, self.has_replicas());
         // Each with the moment at which what it follows from began.
         let mut effects: VecDeque<(Instant, Action)> = VecDeque::new();
         let queue = |effects: &mut VecDeque<_>, since, more: Vec<Action>| {
@@ -132,8 +139,33 @@ impl TrialShell<'_> {
 
     /// Whether the target can say what its members hold.
     fn has_replicas(&self) -> bool {
-        let plan::TargetKind::Folder { name, .. } = &self.trial.target.kind else { return false };
-        (self.run.targets)(name).is_some_and(|(manifest, _)| manifest.hooks.contains_key("audit"))
+        self.manifest().is_some_and(|manifest| manifest.hooks.contains_key("audit"))
+    }
+
+    /// The description of the target, where it is a folder.
+    fn manifest(&self) -> Option<Manifest> {
+        let plan::TargetKind::Folder { name, .. } = &self.trial.target.kind else { return None };
+        (self.run.targets)(name).map(|(manifest, _)| manifest)
+    }
+
+    /// The steps, with what the target and the lab say of them.
+    fn planned_steps(&self, heals: impl Fn(&str) -> Heals) -> Vec<PlannedStep> {
+        let manifest = self.manifest();
+        let planned = |step: &plan::Exercise| {
+            let condition = step.until.as_ref().and_then(|until| manifest.as_ref()?.conditions.get(until));
+            let audits = manifest.iter().flat_map(|manifest| manifest.audits.keys());
+            let heals = |fault: &plan::Fault| match fault.action {
+                Some(_) => Heals::ByItself,
+                None => heals(&fault.kind),
+            };
+            PlannedStep {
+                heals: step.does.iter().map(heals).collect(),
+                every_s: condition.map_or(1.0, |condition| condition.every_s) / self.trial.lab.speed.clamp(0.01, 1.0),
+                audits: step.audits(audits),
+                plan: step.clone(),
+            }
+        };
+        self.trial.steps.iter().map(planned).collect()
     }
 
     fn now_s(&self) -> f64 {
@@ -155,6 +187,13 @@ impl TrialShell<'_> {
             Action::BeginLoad => self.begin_load().map(|()| None),
             Action::BeginFault(occurrence) => Ok(Some(self.begin_fault(conductor, occurrence))),
             Action::HealFault(occurrence) => Ok(Some(self.heal_fault(conductor, occurrence))),
+            Action::AskCondition => self.ask_condition(conductor).map(|()| None),
+            Action::AuditStep => self.audit_step(conductor).map(|()| None),
+            Action::CancelPrograms => {
+                self.tasks = None;
+                Ok(None)
+            }
+            Action::Rebuild => self.rebuild().map(|()| self.unless_interrupted(Input::Rebuilt)),
             Action::EndLoad => match &self.load {
                 Some(load) => {
                     load.stop();
@@ -173,7 +212,7 @@ impl TrialShell<'_> {
                 self.stop_target(at_once);
                 Ok(Some(Input::TargetStopped))
             }
-            Action::Finish(..) => Ok(None),
+            Action::HealStep | Action::Finish(..) => Ok(None),
         };
         match came {
             Ok(input) => input.map(|input| (at_s, input)),
@@ -215,6 +254,10 @@ impl TrialShell<'_> {
             if let Some(input) = self.look_at_recording() {
                 return input;
             }
+            if let Some(input) = self.tasks.as_mut().and_then(RunningTasks::poll) {
+                self.tasks = None;
+                return input;
+            }
             let due_in_s = conductor.next_s().map_or(f64::INFINITY, |next_s| next_s - self.now_s());
             if due_in_s <= 0.0 {
                 return Input::Tick;
@@ -242,12 +285,7 @@ impl TrialShell<'_> {
             measures_storage: measures_storage(self.run.plan, self.trial),
             at_once: self.interrupts.at_once(),
         };
-        let caller = Arc::new(ProtocolCaller {
-            protocol: self.trial.target.protocol.clone(),
-            trust: TlsTrust { tls: self.trial.target.tls.clone(), files: self.run.files.clone() },
-            speed: self.trial.lab.speed,
-        });
-        match Deployment::up(build, caller, self.interrupts.flag()) {
+        match Deployment::up(build, Arc::new(self.caller()), self.interrupts.flag()) {
             Ok(site) => {
                 self.site = Some(site);
                 self.watch_site();
@@ -260,7 +298,16 @@ impl TrialShell<'_> {
         }
     }
 
+    fn caller(&self) -> ProtocolCaller {
+        ProtocolCaller {
+            protocol: self.trial.target.protocol.clone(),
+            trust: TlsTrust { tls: self.trial.target.tls.clone(), files: self.run.files.clone() },
+            speed: self.trial.lab.speed,
+        }
+    }
+
     fn stop_target(&mut self, at_once: bool) {
+        self.tasks = None;
         if let Some(load) = self.load.take() {
             load.abort();
             let ended = load.join();
@@ -344,6 +391,25 @@ fn measures_storage(plan: &plan::Plan, trial: &plan::Trial) -> bool {
     trial.lab.measure_storage && first.is_none_or(|first| first.id == trial.id)
 }
 
+/// Runs the load's programs on a member's host.
+#[derive(Debug)]
+struct OnMember(lab::MemberPrograms);
+
+impl ProgramRunner for OnMember {
+    fn run(
+        &self,
+        command: Vec<String>,
+        input: &str,
+        goes_on: &dyn Fn() -> bool,
+    ) -> Result<ProgramResult, Option<String>> {
+        match self.0.run(command, input, goes_on) {
+            Ok(Some(end)) => Ok(ProgramResult { how: end.how, stdout: end.output, stderr: end.errors }),
+            Ok(None) => Err(None),
+            Err(error) => Err(Some(error.to_string())),
+        }
+    }
+}
+
 /// Between the decision to start the load and its first operation: time for threads and files to get ready.
 const LEAD: Duration = Duration::from_millis(50);
 
@@ -366,6 +432,7 @@ impl TrialShell<'_> {
             tls: self.trial.target.tls.clone(),
             files: self.run.files.clone(),
             tether: Some(linux::ends_with_us),
+            hosts: self.program_hosts(),
             without_ring: false,
         }
     }
@@ -373,6 +440,18 @@ impl TrialShell<'_> {
     /// Where clients go: not to a member that was down before they came.
     fn services(&self) -> Vec<String> {
         self.site.as_ref().map(|site| site.services_but(&self.down)).unwrap_or_default()
+    }
+
+    /// Where each service's own programs are run.
+    fn program_hosts(&self) -> Vec<ProgramHost> {
+        let programs = self.site.as_ref().map(|site| site.programs_but(&self.down)).unwrap_or_default();
+        let host = |programs: lab::MemberPrograms| ProgramHost {
+            values: programs.values.clone(),
+            folder: programs.folder.clone(),
+            environment: programs.environment.clone(),
+            runner: (!programs.is_here).then(|| Arc::new(OnMember(programs)) as Arc<dyn ProgramRunner>),
+        };
+        programs.into_iter().map(host).collect()
     }
 
     fn prepare(&mut self) -> Result<(), Error> {
@@ -567,6 +646,9 @@ impl TrialShell<'_> {
         let Some(site) = &mut self.site else {
             return Input::FaultRefused(occurrence, "there is no target".to_owned());
         };
+        if conductor.steps().owns(occurrence) && fault.is_program() {
+            return self.begin_programs(conductor, occurrence);
+        }
         let Some(kind) = lab::faults::find(&fault.kind) else {
             return Input::FaultRefused(occurrence, format!("no fault of kind `{}`", fault.kind));
         };
@@ -592,6 +674,79 @@ impl TrialShell<'_> {
             self.note(Instant::now(), What::Notice { text });
         }
         Input::FaultHealed(occurrence)
+    }
+}
+
+// What a step does by programs, what it asks the members, and the target started anew.
+
+/// A program's own time ends after that of its step, so that the step is what has timed out.
+const BEYOND_STEP: Duration = Duration::from_millis(500);
+
+impl TrialShell<'_> {
+    /// Programs that do something: they are not waited for here.
+    fn begin_programs(&mut self, conductor: &Conductor, occurrence: Occurrence) -> Input {
+        let fault = conductor.fault(occurrence);
+        let (step, within) = (self.step_name(conductor), self.left(conductor) + BEYOND_STEP);
+        let Some(site) = &mut self.site else {
+            return Input::FaultRefused(occurrence, "there is no target".to_owned());
+        };
+        let started = site.step_tasks(&step, fault, within).map_err(|error| error.to_string()).and_then(|tasks| {
+            let on: Vec<String> = tasks.iter().map(|task| task.host.clone()).collect();
+            let running = RunningTasks::start(TaskPurpose::Do(occurrence), tasks);
+            running.map(|running| (running, on)).map_err(|error| error.to_string())
+        });
+        match started {
+            Ok((running, on)) => {
+                self.tasks = Some(running);
+                Input::FaultBegun(occurrence, on.join(", "))
+            }
+            Err(reason) => Input::FaultRefused(occurrence, reason),
+        }
+    }
+
+    fn ask_condition(&mut self, conductor: &Conductor) -> Result<(), Error> {
+        let step = conductor.steps().step();
+        let name = step.and_then(|step| step.plan.until.clone()).unwrap_or_default();
+        let on = self.manifest().and_then(|manifest| Some(manifest.conditions.get(&name)?.on)).unwrap_or_default();
+        let within = self.left(conductor);
+        let tasks = self.site.as_ref().map(|site| site.condition_tasks(&name, within)).unwrap_or_default();
+        self.run_tasks(TaskPurpose::Ask(on), tasks)
+    }
+
+    fn audit_step(&mut self, conductor: &Conductor) -> Result<(), Error> {
+        let audits = conductor.steps().step().map(|step| step.audits.clone()).unwrap_or_default();
+        let (mut names, mut tasks) = (Vec::new(), Vec::new());
+        for audit in audits {
+            let of_audit = self.site.as_ref().map(|site| site.audit_tasks(&audit)).unwrap_or_default();
+            names.extend(of_audit.iter().map(|_| audit.clone()));
+            tasks.extend(of_audit);
+        }
+        self.run_tasks(TaskPurpose::Audit(names), tasks)
+    }
+
+    fn run_tasks(&mut self, purpose: TaskPurpose, tasks: Vec<HostTask>) -> Result<(), Error> {
+        let running = RunningTasks::start(purpose, tasks).map_err(lab::Error::system("start a thread"))?;
+        self.tasks = Some(running);
+        Ok(())
+    }
+
+    fn rebuild(&mut self) -> Result<(), Error> {
+        let caller = self.caller();
+        if let Some(site) = &mut self.site {
+            let built = site.rebuild(&self.trial.lab, &caller, self.interrupts.flag());
+            self.watch_site();
+            built?;
+        }
+        Ok(())
+    }
+
+    fn step_name(&self, conductor: &Conductor) -> String {
+        conductor.steps().step().map(|step| step.plan.name.clone()).unwrap_or_default()
+    }
+
+    /// What the step at hand still has of its time.
+    fn left(&self, conductor: &Conductor) -> Duration {
+        Duration::try_from_secs_f64(conductor.steps().left_s(self.now_s())).unwrap_or_default()
     }
 }
 
@@ -694,11 +849,6 @@ mod tests {
         ]);
         let measures: Vec<bool> = plan.trials.iter().map(|trial| measures_storage(&plan, trial)).collect();
         assert_eq!(measures, [true, true, false, false]);
-    }
-
-    #[test]
-    fn a_plan_with_hosts_can_be_played() {
-        assert!(crate::can_play(&plan(vec![trial("001", &["n1", "n2"], false)])).is_ok());
     }
 
     #[test]

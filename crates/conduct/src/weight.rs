@@ -39,8 +39,9 @@ pub fn weight_bytes(plan: &Plan) -> f64 {
 fn of_trial(trial: &Trial) -> f64 {
     let Some(load) = &trial.load else { return 0.0 };
     let length_s = load.time_s + load.drain_s;
-    let operations = load.steps.len().max(1) as f64;
-    let per_s = load.rate.as_ref().and_then(|rate| rate.per_s());
+    let operations = load.all_steps().count().max(1) as f64;
+    let rates = load.populations().iter().map(|population| population.rate.as_ref()?.per_s());
+    let per_s = rates.sum::<Option<f64>>();
     let (least, each, most) = LOG;
     let line = per_s.map_or(most, |per_s| (least + each * per_s / operations).min(most));
     // Latency and service time.
@@ -68,6 +69,10 @@ fn outcome_rows(load: &Load, per_s: Option<f64>, members: usize) -> f64 {
 }
 
 fn audited(load: &Load) -> f64 {
+    load.populations().iter().map(audited_of).sum()
+}
+
+fn audited_of(load: &Load) -> f64 {
     let per_s = load.rate.as_ref().and_then(|rate| rate.per_s());
     let per_s = per_s.unwrap_or(PER_AGENT * f64::from(load.agents));
     let share = |step: &experiment::plan::Step| f64::from(step.weight.max(1)) / f64::from(step.every.max(1));

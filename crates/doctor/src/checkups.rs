@@ -100,6 +100,8 @@ pub struct CheckResult {
     pub remedy: Option<String>,
     /// What `--fix` would change.
     pub fixes: Vec<Fix>,
+    /// Commands that nobody but the user may run, in order; a line that begins with `#` says what those below it do.
+    pub commands: Vec<String>,
 }
 
 /// A value of the running kernel that may be changed and put back.
@@ -125,6 +127,7 @@ pub const KINDS: &[&CheckKind] = &[
     &lab::NAMESPACES,
     &lab::QUOTA,
     &lab::RIGHTS,
+    &lab::SETTINGS,
     &lab::TARGET,
     &network::ACCEPT,
     &network::ANY,
@@ -230,7 +233,7 @@ impl CheckResult {
     }
 
     fn of(state: CheckState, found: impl Into<String>) -> Self {
-        Self { state, found: found.into(), remedy: None, fixes: Vec::new() }
+        Self { state, found: found.into(), remedy: None, fixes: Vec::new(), commands: Vec::new() }
     }
 
     fn fixed_by(mut self, fixes: impl IntoIterator<Item = Fix>) -> Self {
@@ -294,9 +297,10 @@ fn count(number: u64, one: &str) -> String {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use std::collections::BTreeSet;
+    use std::collections::{BTreeMap, BTreeSet};
 
     use ::lab::hosts::LinkSupport;
+    use experiment::manifest::Needs;
     use fixture::TestDir;
 
     use super::*;
@@ -325,7 +329,12 @@ pub(crate) mod tests {
                 processes: 262_144,
                 ports: 65_536,
             }),
+            persistent: Default::default(),
         }
+    }
+
+    pub(crate) fn tests_needs() -> Needs {
+        Needs { sysctl: BTreeMap::from([("vm.max_map_count".to_owned(), 262_144)]), ..Needs::default() }
     }
 
     fn looks(tree: &TestDir, measured: &Measured, asked: Option<&TrialDemand>) -> Vec<(&'static str, CheckResult)> {
@@ -381,6 +390,7 @@ pub(crate) mod tests {
             at_once: 5000,
             refused: Some(("it needs root".to_owned(), "run it as root".to_owned())),
             missing: vec!["build it".to_owned()],
+            needs: BTreeMap::from([("search".to_owned(), tests_needs())]),
             is_remote: true,
             ..TrialDemand::default()
         };

@@ -1,7 +1,9 @@
 //! What an experiment asks of the machine that it is played on.
 
+use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
+use experiment::manifest::Needs;
 use experiment::plan::{Failover, Plan, TargetKind, Trial};
 use lab::{UrlParts, hosts};
 
@@ -26,6 +28,8 @@ pub struct TrialDemand {
     pub target: String,
     /// What the target lacks, a line each.
     pub missing: Vec<String>,
+    /// What the targets need of this machine's settings, by target.
+    pub needs: BTreeMap<String, Needs>,
     /// Whether hosts are virtual: their networks have settings of their own, the kernel's defaults.
     pub is_virtual: bool,
     /// Whether hosts are reached over ssh.
@@ -35,9 +39,9 @@ pub struct TrialDemand {
 }
 
 impl TrialDemand {
-    /// Of a plan; `missing` is what `install check` says.
+    /// Of a plan; `missing` is what `install check` says, `needs` what the targets' descriptions do.
     #[must_use]
-    pub fn of(plan: &Plan, missing: Vec<String>) -> Self {
+    pub fn of(plan: &Plan, missing: Vec<String>, needs: BTreeMap<String, Needs>) -> Self {
         let loads = || plan.trials.iter().filter_map(|trial| Some((connections(trial)?, trial.load.as_ref()?.ramp_s)));
         let at_once = |(connections, ramp_s): (u32, f64)| (f64::from(connections) / ramp_s.max(1.0)).ceil() as u64;
         let refused = hosts::can_make(&plan.trials).err();
@@ -57,6 +61,7 @@ impl TrialDemand {
             refused: refused.map(|error| (error.to_string(), error.hint().unwrap_or_default())),
             target: plan.trials.first().map(target).unwrap_or_default(),
             missing,
+            needs,
             is_virtual: plan.trials.iter().any(|trial| trial.lab.is_virtual()),
             is_remote: plan.trials.iter().flat_map(|trial| &trial.lab.hosts).any(|host| host.ssh.is_some()),
             is_articles: plan.trials.iter().any(|trial| target(trial) == "vsns"),

@@ -5,6 +5,7 @@ pub mod checkups;
 mod demand;
 mod fixes;
 mod measured;
+pub mod persistent_memory;
 pub mod text;
 
 use std::path::Path;
@@ -52,13 +53,14 @@ impl Serialize for CheckOutcome {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         use serde::ser::SerializeStruct as _;
         let (kind, finding) = (self.kind, &self.finding);
-        let mut object = serializer.serialize_struct("checkup", 11)?;
+        let mut object = serializer.serialize_struct("checkup", 12)?;
         object.serialize_field("name", kind.name)?;
         object.serialize_field("about", &kind.about)?;
         object.serialize_field("state", &finding.state)?;
         object.serialize_field("found", &finding.found)?;
         object.serialize_field("remedy", &finding.remedy)?;
         object.serialize_field("fixes", &finding.fixes)?;
+        object.serialize_field("commands", &finding.commands)?;
         object.serialize_field("reads", kind.reads)?;
         object.serialize_field("why", kind.why)?;
         object.serialize_field("source", kind.source)?;

@@ -15,6 +15,8 @@ use runner::probes::CpuTicks;
 use rustix::process::geteuid;
 use rustix::time::{ClockId, clock_getres};
 
+use crate::persistent_memory::PersistentMemory;
+
 /// What was measured; none where it was not.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Measured {
@@ -44,6 +46,8 @@ pub struct Measured {
     pub links: Option<LinkSupport>,
     /// Erlang, if it is installed.
     pub erlang: Option<Erlang>,
+    /// What `ndctl` and `ipmctl` tell of persistent memory.
+    pub persistent: PersistentMemory,
 }
 
 /// Of repeated measurements, in the unit that the name of the field says.
@@ -75,6 +79,7 @@ impl Measured {
             time_keeper: environment::time_keeper(&RecordedRoot::at(Path::new("/"))),
             links: geteuid().is_root().then(what_links_can_be),
             erlang: erlang(),
+            persistent: PersistentMemory::parse(&says("ndctl", &["list", "-RND"]), &says("ipmctl", &["show", "-dimm"])),
             ..Self::without_time(folder)
         }
     }
@@ -167,18 +172,35 @@ const QUESTION: &str = r#"
         erlang:system_info(schedulers_online), erlang:system_info(process_limit), erlang:system_info(port_limit)]),
     halt()."#;
 
-/// The Erlang in `PATH`.
-fn erlang() -> Option<Erlang> {
-    let hook = Hook {
-        name: "erl".to_owned(),
+/// A program in `PATH` with these arguments.
+fn asked(program: &str, arguments: &[&str]) -> Hook {
+    Hook {
+        name: program.to_owned(),
         folder: std::env::temp_dir(),
-        path: PathBuf::from("erl"),
-        arguments: ["-noshell", "-noinput", "-eval", QUESTION].map(str::to_owned).to_vec(),
+        path: PathBuf::from(program),
+        arguments: arguments.iter().map(|argument| (*argument).to_owned()).collect(),
         environment: BTreeMap::new(),
         within: WITHIN,
         answer_bytes: runner::KEPT_BYTES,
         in_foreground: false,
-    };
+    }
+}
+
+/// What a program prints; nothing where there is none, or it fails.
+fn says(program: &str, arguments: &[&str]) -> String {
+    let mut said = String::new();
+    let status = asked(program, arguments).run(&mut |stream, line| {
+        if stream == OutputStream::Output {
+            said.push_str(line);
+            said.push('\n');
+        }
+    });
+    status.ok().filter(std::process::ExitStatus::success).map_or_else(String::new, |_| said)
+}
+
+/// The Erlang in `PATH`.
+fn erlang() -> Option<Erlang> {
+    let hook = asked("erl", &["-noshell", "-noinput", "-eval", QUESTION]);
     let mut said = None;
     let status = hook.run(&mut |stream, line| {
         if stream == OutputStream::Output && said.is_none() {

@@ -68,6 +68,9 @@ fn in_full(one: &CheckOutcome) -> String {
         // In one line, however long: it is to be copied.
         let _ = writeln!(text, "{:width$}{command}", "", width = INDENT + 3);
     }
+    for command in &finding.commands {
+        let _ = writeln!(text, "{:width$}{command}", "", width = INDENT + 3);
+    }
     if !kind.caught_by.is_empty() {
         text.push_str(&row("", &format!("in a trial, the verdict says: {}", kind.caught_by.join(", "))));
     }
@@ -114,8 +117,10 @@ fn article(examined: &[CheckOutcome]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
-    use crate::checkups::tests::calm;
+    use crate::checkups::tests::{calm, tests_needs};
     use crate::{CpuNoise, Measured, MeasuredSpread, TrialDemand, examine, machine};
 
     fn shown(name: &str, measured: &Measured, asked: Option<&TrialDemand>, with_article: bool) -> String {
@@ -158,6 +163,7 @@ mod tests {
             refused: Some(("a lab of virtual hosts needs root".to_owned(), "run it as root".to_owned())),
             target: "vsns".to_owned(),
             missing: vec!["install the packages erlang-base erlang-mnesia".to_owned()],
+            needs: BTreeMap::from([("vsns".to_owned(), tests_needs())]),
             is_virtual: false,
             is_remote: false,
             is_articles: true,

@@ -27,6 +27,8 @@ pub(crate) struct Key {
 pub(crate) enum Need {
     /// It may not.
     Required,
+    /// It may where this other key is there.
+    RequiredUnless(&'static str),
     /// It may; nothing takes its place.
     Optional,
     /// It may; this takes its place.
@@ -151,6 +153,15 @@ impl Key {
         self
     }
 
+    /// Whether it must be in a table in which these stand.
+    pub fn is_required_in(&self, table: &TomlTable) -> bool {
+        match self.need {
+            Need::Required => true,
+            Need::RequiredUnless(other) => table.get(other).is_none(),
+            Need::Optional | Need::Default(_) => false,
+        }
+    }
+
     /// How its section is headed: `[load]`, `[[fault]]`.
     pub fn heading(&self, path: &str) -> String {
         let sections = self.sections(path);
@@ -194,7 +205,8 @@ pub(crate) const BIT_RATE: KeyType = KeyType::Quantity(Quantity::BitRate);
 /// }
 /// ```
 ///
-/// - `wait = "50ms"` has a default and `wait = required` must be there; `: PAUSE` is the [`KeyType`].
+/// - `wait = "50ms"` has a default, `wait = required` must be there, and `wait = (unless tries)` where `tries` is not;
+///   `: PAUSE` is the [`KeyType`].
 /// - `=> wait_s: f64` is the field, in base units; without `wait_s:` it is named as the key.
 ///   `= |section| …` reads it in another way than [`crate::section::Section::get`]. A key without `=>`
 ///   is read by hand. A line that begins with `=>` is a field without a key; without a reader it is
@@ -206,6 +218,7 @@ pub(crate) const BIT_RATE: KeyType = KeyType::Quantity(Quantity::BitRate);
 macro_rules! section {
     (@need) => { Need::Optional };
     (@need required) => { Need::Required };
+    (@need (unless $other:ident)) => { Need::RequiredUnless(stringify!($other)) };
     (@need $default:literal) => { Need::Default($default) };
     (@entry $key:ident [$($need:tt)?] $kind:expr, $help:literal $(, [$($other:literal),*])?) => {
         Key {
@@ -302,6 +315,17 @@ pub(crate) const fn find_const(keys: &[Key], name: &str) -> Key {
         index += 1;
     }
     keys[index]
+}
+
+/// The keys of both, which are so many.
+pub(crate) const fn joined<const COUNT: usize>(keys: &[Key], more: &[Key]) -> [Key; COUNT] {
+    let mut all = [keys[0]; COUNT];
+    let mut index = 0;
+    while index < COUNT {
+        all[index] = if index < keys.len() { keys[index] } else { more[index - keys.len()] };
+        index += 1;
+    }
+    all
 }
 
 const fn is_same(a: &[u8], b: &[u8]) -> bool {

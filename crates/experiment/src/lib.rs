@@ -20,6 +20,7 @@ pub mod secrets;
 mod section;
 pub mod source;
 pub mod template;
+pub mod tier;
 pub mod timeline;
 mod tree;
 

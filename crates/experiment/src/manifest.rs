@@ -1,16 +1,25 @@
 //! `target.toml`: what a target is, takes, runs and offers, and how it is read, with every default filled in and everything
 //! that is wrong at once. Finding the folder is the lab's work, and whether its files and programs exist the lab's question.
 
+mod operations;
+mod private_folders;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+
+use operations::OPERATION;
+pub use operations::TargetOperation;
+pub use private_folders::refused_private;
 
 use crate::duration;
 use crate::keys::section;
 use crate::pointer::Pointer;
 use crate::problem::{Problem, Problems, nearest_hint, nearest_name};
+use crate::quantity::Quantity;
 use crate::section::{self, Section};
 use crate::source::Source;
+use crate::tier;
 use crate::tree::{Node, TableEntry, TextSpan};
 
 section! {
@@ -21,7 +30,37 @@ section! {
         hooks: Table(HOOKS), "Executables in the folder that answer with one JSON object";
         metrics: Table(METRICS), "Figures that it gives of itself, in Prometheus' text format or as JSON";
         log: Table(LOG), "What its processes write that belongs into the records";
+        operation: Tables(OPERATION), "Programs that its clients run on the members, for the protocol `command`";
+        private: TEXTS,
+            "Folders of the machine of which each virtual host has its own, empty at first and kept over a crash of it; \
+             above all sections";
+        needs: Table(NEEDS), "Settings of the machine without which it does not start or is not what it should be";
+        actions: Map(&Text), "Programs in the folder that a step runs on members, each by its name";
+        conditions: Map(&Either(&[Text, Table(CONDITION)], "a path in the folder, or a table with `run`")),
+            "Programs in the folder that tell whether something holds on a member, each by its name";
+        audits: Map(&Text), "Programs in the folder that check every member after each step, each by its name";
     }
+}
+
+section! {
+    /// `[conditions.NAME]`: what a step waits for.
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+    pub struct Condition = CONDITION {
+        run = required: Text => String, "Its path in the folder: exit 0 if it holds, 1 if not yet";
+        on = "all": Choice(&["all", "one"]) => HoldsOn, "On how many of the members that are up it has to hold";
+        every = "500ms": TIME => every_s: f64, "From one question to the next", ["interval", "period"];
+    }
+}
+
+/// On how many members a condition has to hold.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum HoldsOn {
+    /// On every one that is up.
+    #[default]
+    All,
+    /// On one at least.
+    One,
 }
 
 section! {
@@ -32,6 +71,8 @@ section! {
         max: Whole { min: i64::MIN, max: i64::MAX }, "For an integer: the largest";
         default = required: Scalar, "Used where the experiment gives none";
         help = required: Text, "One line";
+        lab_time = "false": Boolean,
+            "For a duration: whether it is divided by `lab.speed`, as all times of the experiment are";
     }
 }
 
@@ -69,6 +110,24 @@ pub struct Manifest {
     pub metrics: Option<Metrics>,
     /// `[log]`.
     pub log: LogTexts,
+    /// `private`: folders of the machine of which each virtual host has its own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub private: Vec<String>,
+    /// `[[operation]]`, in file order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub operations: Vec<TargetOperation>,
+    /// `[needs]`.
+    #[serde(default, skip_serializing_if = "Needs::is_empty")]
+    pub needs: Needs,
+    /// `[actions]`: name to path inside the folder.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub actions: BTreeMap<String, String>,
+    /// `[conditions]`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub conditions: BTreeMap<String, Condition>,
+    /// `[audits]`: name to path inside the folder.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub audits: BTreeMap<String, String>,
 }
 
 impl Manifest {
@@ -84,6 +143,42 @@ impl Manifest {
     pub fn runs_plimsoll(&self) -> bool {
         let mut texts = self.processes.iter().flat_map(|process| process.run.iter().chain(process.env.values()));
         texts.any(|text| text.contains("{plimsoll}"))
+    }
+}
+
+section! {
+    /// `[needs]`: what a machine has to allow its processes.
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(default)]
+    pub struct Needs = NEEDS {
+        sysctl: Map(&Whole { min: 0, max: i64::MAX }) => sysctl: BTreeMap<String, u64> = sysctls,
+            "Settings of the kernel that have to be this or more: \"vm.max_map_count\" = 262144", ["kernel"];
+        nofile: COUNT => Option<u64>, "Files that one of its processes may have open", ["open_files"];
+        memlock: Either(&[Choice(&["unlimited"]), SIZE], "a size such as \"64MiB\", or \"unlimited\"")
+            => memlock_bytes: Option<u64> = memlock,
+            "Memory that one may lock", ["locked_memory"];
+        nproc: COUNT => Option<u64>, "Processes and threads that its user may have", ["processes", "threads"];
+    }
+}
+
+impl Needs {
+    /// Whether it needs nothing.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+fn sysctls(needs: &Section<'_>) -> BTreeMap<String, u64> {
+    let number = |entry: TableEntry| Some((entry.key.clone(), entry.node.json().as_u64()?));
+    needs.entries("sysctl").into_iter().filter_map(number).collect()
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "above 0, and at most 10^18")]
+fn memlock(needs: &Section<'_>) -> Option<u64> {
+    match needs.text("memlock")? {
+        "unlimited" => Some(u64::MAX),
+        size => Quantity::Size.parse(size).ok().map(|bytes| bytes as u64),
     }
 }
 
@@ -157,7 +252,8 @@ section! {
         licence = required: Text => String, "An SPDX expression", ["license"];
         article: Text => Option<String>, "The article it comes from";
         protocol = required: Text => String, "What its service port speaks; a parameter may decide: \"{protocol}\"";
-        service = required: Text => String, "\"role.port\": where clients go";
+        service: Text => String,
+            "\"role.port\": where clients go; left out where nothing is sent to a port: steps and programs are all it needs";
         /// Whom faults hit, hooks ask and metrics are asked of.
         members: Text => members: String = |about| {
             let serving = || about.text("service")?.split('.').next();
@@ -184,6 +280,9 @@ pub struct Parameter {
     pub default: String,
     /// One line.
     pub help: String,
+    /// Whether it is a time that the lab's speed stretches.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub lab_time: bool,
 }
 
 /// The values a parameter takes.
@@ -221,7 +320,17 @@ section! {
         env: Map(&Text) => BTreeMap<String, String>, "More environment, with the same placeholders";
         ports: List(&Name) => Vec<String>, "Names of the ports it listens on";
         data = "false": Boolean => bool, "Whether it wants a private data folder";
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        folders: Map(&Text) => BTreeMap<String, String>,
+            "More private folders, each with the tier of storage that it is on: disk, sata, nvme, memory, pmem, or a \
+             parameter that says which", ["dirs", "volumes", "paths"];
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        user: Text => Option<String>,
+            "The user that it runs as and that owns its folders; left out: whoever runs Plimsoll", ["run_as", "uid"];
         after: Text => Option<String>, "The role that must be ready before this one starts";
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        programs: TEXTS => Vec<String>,
+            "Programs in its tree of processes, by the names of their files, that have figures of their own";
         ready: Table(READY) => ready: Ready = |_| Ready::default(),
             "When it counts as ready; left out: its first port accepts a connection";
         stop: Table(STOP)
@@ -238,6 +347,7 @@ section! {
         call: Text, "This operation of the protocol is ok";
         tcp: Text, "This port, by name, accepts a connection";
         http: Text, "A GET of this URL answers 2xx";
+        run: TEXTS, "This program of the folder, run on the host again and again, exits with 0", ["program", "hook"];
         within = "30s": TIME => within_s: f64, "How long it may take", ["timeout"];
     }
 }
@@ -261,6 +371,8 @@ pub enum ReadyCheck {
     Tcp(String),
     /// A GET of this URL (placeholders allowed) answers 2xx.
     Http(String),
+    /// This program with its arguments (placeholders allowed), run on the host, exits with 0.
+    Run(Vec<String>),
 }
 
 /// Reads the manifest of the target folder `name`.
@@ -269,19 +381,34 @@ pub enum ReadyCheck {
 /// Everything that is wrong with the file.
 pub fn parse(name: &str, source: &Source) -> Result<Manifest, Problems> {
     section::read_file(source, MANIFEST, |root, problems| {
-        let manifest = Manifest {
+        let mut manifest = Manifest {
             name: name.to_owned(),
             about: root.section("about").map(|about| About::read(&about)).unwrap_or_default(),
             parameters: parameters(root, problems),
             processes: processes(root, problems),
-            hooks: hooks(root, problems),
+            hooks: paths(root, "hooks", problems),
             install_with: root.section("hooks").and_then(|hooks| hooks.get("install_with")),
             metrics: metrics(root, problems),
             log: log(root, problems),
+            private: private_folders::read(root, problems),
+            operations: operations::read(root, problems),
+            needs: root.section("needs").map(|needs| Needs::read(&needs)).unwrap_or_default(),
+            actions: paths(root, "actions", problems),
+            conditions: conditions(root, problems),
+            audits: paths(root, "audits", problems),
         };
+        if manifest.about.members.is_empty() {
+            manifest.about.members = manifest.processes.first().map(|first| first.role.clone()).unwrap_or_default();
+        }
+        // Clients that run programs go to the members' hosts, and to no port.
+        if !manifest.operations.is_empty() && manifest.about.service.is_empty() {
+            manifest.about.service.clone_from(&manifest.about.members);
+        }
         members(root, &manifest, problems);
         install_with(root, &manifest, problems);
         service(root, &manifest, problems);
+        folders(root, &manifest, problems);
+        needs(root, problems);
         check_placeholders(root, &manifest, problems);
         manifest
     })
@@ -337,7 +464,7 @@ fn is_parameter_name(name: &str) -> bool {
 
 fn parameter(entry: &TableEntry, section: &Section<'_>, problems: &mut Vec<Problem>) -> Option<Parameter> {
     let kind = section.text("type")?;
-    for (key, of) in [("of", "choice"), ("min", "integer"), ("max", "integer")] {
+    for (key, of) in [("of", "choice"), ("min", "integer"), ("max", "integer"), ("lab_time", "duration")] {
         if section.has(key) && kind != of {
             let problem = Problem::new(section.place(key), format!("`{key}` belongs to a parameter of type \"{of}\""));
             problems.push(problem.expected("has no meaning here").related(section.place("type"), "another type"));
@@ -366,7 +493,8 @@ fn parameter(entry: &TableEntry, section: &Section<'_>, problems: &mut Vec<Probl
         let problem = Problem::new(&default.place, format!("the default of `{}` cannot be {what}", entry.key));
         problems.push(problem.expected("not a value it takes"));
     }
-    Some(Parameter { takes, default: value, help: section.get("help").unwrap_or_default() })
+    let (help, lab_time) = (section.get("help").unwrap_or_default(), section.boolean("lab_time"));
+    Some(Parameter { takes, default: value, help, lab_time })
 }
 
 fn processes(root: &Section<'_>, problems: &mut Vec<Problem>) -> Vec<Process> {
@@ -419,7 +547,7 @@ fn ready(process: &Section<'_>, ports: &[String], problems: &mut Vec<Problem>) -
         return Ready { check: ReadyCheck::Tcp(first.unwrap_or_default()), ..Ready::default() };
     };
     let text = |key: &str| section.text(key).unwrap_or_default().to_owned();
-    let given: Vec<&str> = ["call", "tcp", "http"].into_iter().filter(|key| section.has(key)).collect();
+    let given: Vec<&str> = ["call", "tcp", "http", "run"].into_iter().filter(|key| section.has(key)).collect();
     let check = match given.as_slice() {
         ["call"] => ReadyCheck::Call(text("call")),
         ["tcp"] => {
@@ -436,10 +564,18 @@ fn ready(process: &Section<'_>, ports: &[String], problems: &mut Vec<Problem>) -
             Some(first) => ReadyCheck::Tcp(first),
             None => {
                 let problem = Problem::absent(section.place, "nothing tells when this process is ready");
-                problems.push(problem.expected("none of `call`, `tcp`, `http`"));
+                problems.push(problem.expected("none of `call`, `tcp`, `http`, `run`"));
                 ReadyCheck::Tcp(String::new())
             }
         },
+        ["run"] => {
+            let run: Vec<String> = section.get("run").unwrap_or_default();
+            if run.is_empty() {
+                problems
+                    .push(Problem::new(section.place("run"), "there is no program to run").expected("an empty list"));
+            }
+            ReadyCheck::Run(run)
+        }
         [_] => ReadyCheck::Http(text("http")),
         [first, second, ..] => {
             let problem = Problem::new(section.place(second), format!("`{first}` and `{second}` exclude each other"));
@@ -450,17 +586,42 @@ fn ready(process: &Section<'_>, ports: &[String], problems: &mut Vec<Problem>) -
     Ready { check, ..Ready::read(&section) }
 }
 
-fn hooks(root: &Section<'_>, problems: &mut Vec<Problem>) -> BTreeMap<String, String> {
-    let mut hooks = BTreeMap::new();
-    for entry in root.entries("hooks") {
+/// A section of names, each with the path of a program.
+fn paths(root: &Section<'_>, key: &str, problems: &mut Vec<Problem>) -> BTreeMap<String, String> {
+    let mut paths = BTreeMap::new();
+    for entry in root.entries(key) {
         let Some(path) = entry.node.text() else { continue };
-        if path.starts_with('/') || path.split('/').any(|part| part == "..") {
-            let problem = Problem::new(&entry.node.place, "a hook is a file of the target's folder");
-            problems.push(problem.expected("leads out of the folder"));
-        }
-        hooks.insert(entry.key.clone(), path.to_owned());
+        problems.extend(leads_out(&entry.node));
+        paths.insert(entry.key.clone(), path.to_owned());
     }
-    hooks
+    paths
+}
+
+fn conditions(root: &Section<'_>, problems: &mut Vec<Problem>) -> BTreeMap<String, Condition> {
+    let mut conditions = BTreeMap::new();
+    for entry in root.entries("conditions") {
+        let condition = match (entry.node.table(), entry.node.text()) {
+            (Some(table), _) => {
+                problems.extend(table.get("run").and_then(leads_out));
+                Condition::read(&Section { table, keys: CONDITION, place: &entry.node.place })
+            }
+            (None, Some(path)) => {
+                problems.extend(leads_out(&entry.node));
+                Condition { run: path.to_owned(), ..Condition::default() }
+            }
+            (None, None) => continue,
+        };
+        conditions.insert(entry.key.clone(), condition);
+    }
+    conditions
+}
+
+/// What is wrong with the path of a hook.
+fn leads_out(node: &Node) -> Option<Problem> {
+    let path = node.text()?;
+    let leads_out = path.starts_with('/') || path.split('/').any(|part| part == "..");
+    let problem = || Problem::new(&node.place, "a hook is a file of the target's folder");
+    leads_out.then(|| problem().expected("leads out of the folder"))
 }
 
 fn metrics(root: &Section<'_>, problems: &mut Vec<Problem>) -> Option<Metrics> {
@@ -552,7 +713,15 @@ fn log(root: &Section<'_>, problems: &mut Vec<Problem>) -> LogTexts {
 /// `service = "role.port"` names a port of a process.
 fn service(root: &Section<'_>, manifest: &Manifest, problems: &mut Vec<Problem>) {
     let Some(about) = root.section("about") else { return };
-    let Some(service) = about.text("service") else { return };
+    let Some(service) = about.text("service") else {
+        for process in root.sections("process") {
+            if let Some(call) = process.section("ready").and_then(|ready| ready.node("call")) {
+                let problem = Problem::absent(&call.place, "this target has no service that could be called");
+                problems.push(problem.expected("`about` has no `service`").hint("ready = { run = [\"hooks/ready\"] }"));
+            }
+        }
+        return;
+    };
     let known: Vec<String> = manifest
         .processes
         .iter()
@@ -563,6 +732,30 @@ fn service(root: &Section<'_>, manifest: &Manifest, problems: &mut Vec<Problem>)
         let hint = nearest_hint(service, known.iter().map(String::as_str));
         problems
             .push(problem.expected("\"role.port\"").hint(hint.unwrap_or_else(|| "no process has `ports`".to_owned())));
+    }
+}
+
+/// `[needs]` names settings that the kernel can have.
+fn needs(root: &Section<'_>, problems: &mut Vec<Problem>) {
+    let is_name =
+        |name: &str| name.contains('.') && name.split('.').all(|part| !part.is_empty()) && !name.contains(['/', ' ']);
+    for entry in root.section("needs").iter().flat_map(|needs| needs.entries("sysctl")) {
+        if !is_name(&entry.key) {
+            let problem = Problem::new(&entry.key_place, format!("`{}` is not a setting of the kernel", entry.key));
+            problems.push(problem.expected("as sysctl names it").hint("\"vm.max_map_count\" = 262144, in quotes"));
+        }
+    }
+}
+
+/// `folders` names folders that can be made, on tiers that there are.
+fn folders(root: &Section<'_>, manifest: &Manifest, problems: &mut Vec<Problem>) {
+    for entry in root.sections("process").iter().flat_map(|process| process.entries("folders")) {
+        if !crate::template::is_slot_name(&entry.key) {
+            let problem = Problem::new(&entry.key_place, format!("a folder cannot be called `{}`", entry.key));
+            problems.push(problem.expected("small letters, digits and `_`, a letter first"));
+        }
+        let refused = entry.node.text().and_then(|tier| tier::refuse_in_manifest(tier, manifest, &entry.node.place));
+        problems.extend(refused);
     }
 }
 
@@ -579,21 +772,28 @@ fn check_placeholders(root: &Section<'_>, manifest: &Manifest, problems: &mut Ve
         known.extend([format!("host.{role}"), format!("hosts.{role}")]);
     }
     known.extend(manifest.parameters.keys().cloned());
+    let parameters: Vec<String> = manifest.parameters.keys().cloned().collect();
     for process in root.sections("process") {
+        let folders = process.entries("folders").into_iter().map(|folder| format!("folder.{}", folder.key));
+        let known: Vec<String> = folders.chain(known.iter().cloned()).collect();
         for node in process.node("run").and_then(Node::list).unwrap_or_default() {
             check_text(node, &known, problems);
         }
         for entry in process.entries("env") {
             check_text(&entry.node, &known, problems);
         }
-        if let Some(http) = process.section("ready").and_then(|ready| ready.node("http")) {
-            check_text(http, &known, problems);
+        if let Some(ready) = process.section("ready") {
+            let run = ready.node("run").and_then(Node::list).unwrap_or_default();
+            ready.node("http").into_iter().chain(run).for_each(|node| check_text(node, &known, problems));
+        }
+        if let Some(user) = process.node("user") {
+            check_text(user, &parameters, problems);
         }
     }
     if let Some(url) = root.section("metrics").and_then(|metrics| metrics.node("url")) {
         check_text(url, &known, problems);
     }
-    let parameters: Vec<String> = manifest.parameters.keys().cloned().collect();
+    operations::check(root, manifest, &known, problems);
     if let Some(protocol) = root.section("about").and_then(|about| about.node("protocol")) {
         check_text(protocol, &parameters, problems);
     }
@@ -644,217 +844,4 @@ pub(crate) fn refusal(takes: &Takes, text: &str) -> Option<String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::{ReadyCheck, Takes, parse};
-    use crate::source::Source;
-
-    const SMALL: &str = r#"
-[about]
-what = "A thing"
-version = "1"
-licence = "MIT"
-protocol = "{speaks}"
-service = "server.main"
-
-[parameters.speaks]
-type = "choice"
-of = ["http", "lines"]
-default = "http"
-help = "What it speaks"
-
-[parameters.size]
-type = "integer"
-min = 1
-default = 3
-help = "How large"
-
-[[process]]
-role = "server"
-run = ["{target}/bin/thing", "--port", "{port.main}", "--size", "{size}", "-eval", "{{error, [x]}}"]
-ports = ["main"]
-"#;
-
-    fn read(text: &str) -> Result<super::Manifest, Vec<String>> {
-        let source = Source { name: "target.toml".to_owned(), text: text.to_owned() };
-        parse("thing", &source).map_err(|problems| problems.as_slice().iter().map(ToString::to_string).collect())
-    }
-
-    #[test]
-    fn a_target_that_is_plimsoll_is_known_by_its_placeholder() {
-        assert!(!read(SMALL).unwrap().runs_plimsoll());
-        assert!(read(&SMALL.replace("{target}/bin/thing", "{plimsoll}")).unwrap().runs_plimsoll());
-        assert!(read(&format!("{SMALL}env = {{ BY = \"{{plimsoll}}\" }}\n")).unwrap().runs_plimsoll());
-    }
-
-    #[test]
-    fn defaults_are_filled_in() {
-        let manifest = read(SMALL).unwrap();
-        let process = &manifest.processes[0];
-        assert_eq!(process.ready.check, ReadyCheck::Tcp("main".to_owned()));
-        assert!((process.ready.within_s - 30.0).abs() < f64::EPSILON);
-        assert_eq!((process.stop.signal.as_str(), process.data), ("TERM", false));
-        assert_eq!(manifest.parameters["size"].default, "3");
-        assert_eq!(manifest.parameters["size"].takes, Takes::Integer { min: Some(1), max: None });
-        let json = serde_json::to_string(&manifest).unwrap();
-        assert_eq!(serde_json::from_str::<super::Manifest>(&json).unwrap(), manifest);
-    }
-
-    #[test]
-    fn each_mistake_has_its_line() {
-        for (from, to, told) in [
-            (
-                "service = \"server.main\"",
-                "service = \"server.mian\"",
-                "target.toml:7:11: no process has the port `server.mian`",
-            ),
-            ("default = \"http\"", "default = \"htp\"", "target.toml:12:11: the default of `speaks` cannot be \"htp\""),
-            ("min = 1", "min = 1\nmax = 0", "target.toml:18:7: no number is in this range"),
-            ("{size}", "{sise}", "target.toml:23:67: {sise} stands for nothing"),
-            ("ports = [\"main\"]", "ports = [\"main\"]\nafter = \"db\"", "target.toml:25:9: there is no process `db`"),
-            (
-                "ports = [\"main\"]",
-                "ports = [\"main\"]\nready = { tcp = \"x\" }",
-                "target.toml:25:17: this process has no port `x`",
-            ),
-            ("[parameters.size]", "[parameters.host]", "target.toml:15:13: a parameter cannot be called `host`"),
-            ("licence = \"MIT\"\n", "", "target.toml:2:1: `about` needs `licence`"),
-            (
-                "help = \"How large\"",
-                "help = \"How large\"\n[hooks]\ninstall = \"../x\"",
-                "target.toml:21:11: a hook is a file of the target's folder",
-            ),
-            (
-                "help = \"How large\"",
-                "help = \"How large\"\n[hooks]\ninstall_with = [\"speaks\", \"sise\"]",
-                "target.toml:21:27: there is no parameter `sise`",
-            ),
-        ] {
-            let text = SMALL.replacen(from, to, 1);
-            let problems = read(&text).unwrap_err();
-            assert!(problems.contains(&told.to_owned()), "{told}\n{problems:#?}");
-        }
-    }
-
-    #[test]
-    fn parameters_that_decide_what_is_installed_are_all_unless_some_are_named() {
-        let kept = |hooks: &str| {
-            let manifest = read(&format!("{SMALL}\n{hooks}")).unwrap();
-            let with = crate::plan::parameters(&manifest, &[]).unwrap();
-            manifest.installed_with(&with).into_keys().collect::<Vec<_>>()
-        };
-        assert_eq!(kept(""), ["size", "speaks"]);
-        assert_eq!(kept("[hooks]\ninstall_with = [\"size\"]"), ["size"]);
-        assert_eq!(kept("[hooks]\ninstall_with = []"), [""; 0]);
-    }
-
-    #[test]
-    fn parameters_given_one_by_one_are_held_against_the_manifest() {
-        let manifest = read(SMALL).unwrap();
-        let given = |words: &[&str]| {
-            let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-            crate::plan::parameters(&manifest, &words).map_err(|bad| format!("{}; {}", bad.what, bad.hint))
-        };
-        let with = given(&["size=7", "size=8"]).unwrap();
-        assert_eq!((with["size"].as_str(), with["speaks"].as_str()), ("8", "http"));
-        for (word, told) in [
-            ("sise=7", "the target `thing` has no parameter `sise`; did you mean `size`?"),
-            ("size=0", "`size` cannot be 0; it takes a whole number, 1 or more; size: How large"),
-            ("size=many", "`size` cannot be \"many\"; it takes a whole number, 1 or more; size: How large"),
-            ("speaks=htp", "`speaks` cannot be \"htp\"; it takes \"http\" or \"lines\"; did you mean \"http\"?"),
-            ("size", "`size` gives no parameter a value; write NAME=VALUE"),
-        ] {
-            assert_eq!(given(&[word]).unwrap_err(), told);
-        }
-    }
-
-    #[test]
-    fn metrics_are_named_and_asked_for_by_http() {
-        assert_eq!(read(SMALL).unwrap().metrics, None);
-        let with = |url: &str, keep: &str| read(&format!("{SMALL}\n[metrics]\nurl = \"{url}\"\nkeep = {keep}\n"));
-        let metrics =
-            with("http://{host}:{port.main}/metrics", "[\"up\", \"vm:memory_bytes\"]").unwrap().metrics.unwrap();
-        assert_eq!((metrics.url.as_str(), metrics.keep.len()), ("http://{host}:{port.main}/metrics", 2));
-        assert_eq!((metrics.kind, metrics.counters.len()), (super::MetricsFormat::Prometheus, 0));
-        for (url, keep, told) in [
-            ("https://{host}/metrics", "[\"up\"]", "target.toml:27:7: metrics are asked for by http only"),
-            ("http://{host}:{port.mian}/", "[\"up\"]", "target.toml:27:23: {port.mian} stands for nothing"),
-            ("http://{host}/", "[]", "target.toml:28:8: none of the metrics is recorded"),
-            ("http://{host}/", "[\"up{a}\"]", "target.toml:28:9: `up{a}` is not a metric's name"),
-            ("http://{host}/", "[\"1st\", \"\"]", "target.toml:28:16: `` is not a metric's name"),
-        ] {
-            let problems = with(url, keep).unwrap_err();
-            assert!(problems.contains(&told.to_owned()), "{told}\n{problems:#?}");
-        }
-    }
-
-    #[test]
-    fn figures_of_a_json_document_have_pointers() {
-        let with = |rest: &str| read(&format!("{SMALL}\n[metrics]\nurl = \"http://{{host}}/stats\"\n{rest}\n"));
-        let metrics =
-            with("kind = \"json\"\ncounters = [\"hits\"]\n[metrics.keep]\nqueue = \"/queue/0\"\nhits = \"/*/hits\"");
-        let metrics = metrics.unwrap().metrics.unwrap();
-        let kept = [("hits", "/*/hits"), ("queue", "/queue/0")];
-        assert!(metrics.keep.iter().map(|(name, pointer)| (name.as_str(), pointer.as_str())).eq(kept));
-        assert_eq!((metrics.kind, metrics.counters), (super::MetricsFormat::Json, vec!["hits".to_owned()]));
-        for (rest, told) in [
-            ("kind = \"jsn\"\nkeep = [\"up\"]", "target.toml:28:8: `metrics.kind` cannot be \"jsn\""),
-            ("kind = \"json\"\nkeep = [\"up\"]", "target.toml:29:8: nothing says where these stand in the document"),
-            ("keep = { up = \"/up\" }", "target.toml:28:8: Prometheus' text format has names and no pointers"),
-            ("kind = \"json\"\nkeep = {}", "target.toml:29:8: none of the metrics is recorded"),
-            ("kind = \"json\"\nkeep = { up = \"up\" }", "target.toml:29:16: a JSON pointer begins with `/`"),
-            ("kind = \"json\"\nkeep = { \"a-b\" = \"/up\" }", "target.toml:29:10: `a-b` is not a metric's name"),
-            ("keep = [\"up\"]\ncounters = [\"ups\"]", "target.toml:29:13: `keep` does not name `ups`"),
-        ] {
-            let problems = with(rest).unwrap_err();
-            assert!(problems.contains(&told.to_owned()), "{told}\n{problems:#?}");
-        }
-        let many: Vec<String> = (0..=super::KEPT_MAX).map(|number| format!("\"m{number}\"")).collect();
-        let problems = with(&format!("keep = [{}]", many.join(", "))).unwrap_err();
-        assert_eq!(problems, ["target.toml:28:8: these are 201 metrics"]);
-    }
-
-    #[test]
-    fn the_texts_of_a_log_are_named() {
-        assert_eq!(read(SMALL).unwrap().log, super::LogTexts::default());
-        let with = |log: &str| read(&format!("{SMALL}\n[log]\n{log}\n"));
-        let log = with("alarming = [\"split\"]").unwrap().log;
-        assert_eq!((log.notable.len(), log.alarming), (0, vec!["split".to_owned()]));
-        for (log, told) in [
-            ("", "target.toml:26:1: [log] names no text"),
-            ("notable = [\"a\", \" \"]", "target.toml:27:17: this text is in every line"),
-            ("notabel = [\"a\"]", "target.toml:27:1: `log` has no key `notabel`"),
-        ] {
-            let problems = with(log).unwrap_err();
-            assert!(problems.contains(&told.to_owned()), "{told}\n{problems:#?}");
-        }
-    }
-
-    #[test]
-    fn an_empty_file_says_what_is_missing() {
-        assert_eq!(
-            read("").unwrap_err(),
-            ["target.toml:1:1: the section [about] is missing", "target.toml:1:1: the section [process] is missing"]
-        );
-    }
-
-    #[test]
-    fn placeholders_of_several_hosts_are_known() {
-        for placeholder in [
-            "name",
-            "index",
-            "hosts",
-            "names",
-            "peers",
-            "first",
-            "cores",
-            "memory_mb",
-            "host.server",
-            "hosts.server",
-            "port.server.main",
-        ] {
-            assert!(read(&SMALL.replace("{size}", &format!("{{{placeholder}}}"))).is_ok(), "{placeholder}");
-        }
-        let told = read(&SMALL.replace("{size}", "{host.sever}")).unwrap_err();
-        assert!(told[0].contains("{host.sever} stands for nothing"), "{told:?}");
-    }
-}
+mod tests;

@@ -9,6 +9,7 @@ use serde_json::Value as Json;
 use crate::keys::{self, Key, KeyType};
 use crate::path::{self, PathStep};
 use crate::plan::file_keys::{EXPERIMENT, SWEEP};
+use crate::plan::load_group;
 use crate::problem::{Problem, nearest_hint};
 use crate::source::{self, Source};
 use crate::tree::{Node, TableEntry, TextSpan, TomlTable, TomlValue};
@@ -322,14 +323,15 @@ fn check_values(sweep: &Sweep, problems: &mut Vec<Problem>) {
         );
     }
     // Curves, and the names of points, are over numbers.
-    let other = sweep.values.iter().find(|value| sweep.path == "load.rate" && value.number().is_none());
-    if let Some(value) = other {
+    let is_rate = load_group::named(&sweep.path).is_some_and(|(_, key)| key == "rate");
+    if let Some(value) = sweep.values.iter().find(|value| is_rate && value.number().is_none()) {
+        let path = &sweep.path;
         problems.push(
-            Problem::new(&value.place, "`load.rate` is swept over plain numbers")
+            Problem::new(&value.place, format!("`{path}` is swept over plain numbers"))
                 .expected("no number of operations/s")
-                .hint(
-                    "sweep `load.rate.poisson` for starts at random; put stages and recorded schedules into variants",
-                ),
+                .hint(format!(
+                    "sweep `{path}.poisson` for starts at random; put stages and recorded schedules into variants"
+                )),
         );
     }
     let json: Vec<_> = sweep.values.iter().map(Node::json).collect();

@@ -12,6 +12,7 @@ mod find;
 mod gates;
 mod lab;
 mod load;
+pub(crate) mod load_group;
 mod metric;
 mod operation;
 mod reading;
@@ -26,11 +27,14 @@ pub use find::{Find, NOTHING_LOST, ONE_MEMBER_DOWN};
 pub use gates::{Claim, MetricRange, Requirement};
 pub use lab::{Host, Lab, Network, Port};
 pub use load::{
-    Backlog, Connections, Failover, Feed, Load, LoadConflict, Overflow, Rate, RateStage, Reconnects, Retry, StepOrder,
-    Warmup, WhenFailed, is_offered,
+    Backlog, Connections, Failover, Feed, FeedFormat, FeedPacking, Load, LoadConflict, Overflow, Rate, RateStage,
+    Reconnects, Retry, StepOrder, Warmup, WhenFailed, is_offered,
 };
+pub use load_group::group_of;
 pub use metric::{LawParameter, MetricExpression, MetricFunction, MetricPath, MetricTerm};
-pub use operation::{AuditAs, AuditEffect, Expected, Prepare, SlotContent, Step, TextCondition};
+pub use operation::{
+    AuditAs, AuditEffect, Expected, MemberProgram, Prepare, SlotContent, Step, TextCondition, UnitAmount,
+};
 pub use reading::read;
 pub use stop_rule::StopRule;
 pub use target::{BadParameter, Target, TargetKind, Tls, parameters};

@@ -33,6 +33,13 @@ fn object(keys: &'static [Key], whole: bool) -> Value {
     if !required.is_empty() {
         object["required"] = json!(required);
     }
+    let mut choices = keys.iter().filter(|_| whole).filter_map(|key| match key.need {
+        Need::RequiredUnless(other) => Some([key.name, other].map(|name| json!({ "required": [name] }))),
+        _ => None,
+    });
+    if let Some(choice) = choices.next_back() {
+        object["anyOf"] = json!(choice);
+    }
     object
 }
 
@@ -151,6 +158,7 @@ fn table(text: &mut String, heading: &str, keys: &'static [Key]) {
     for key in keys {
         let need = match key.need {
             Need::Required => "required".to_owned(),
+            Need::RequiredUnless(other) => format!("required without `{other}`"),
             Need::Optional => String::new(),
             Need::Default(default) => format!("`{}`", shown(&key.kind, default)),
         };
@@ -200,7 +208,8 @@ mod tests {
         assert_eq!(schema["additionalProperties"], false);
         assert_eq!(schema["required"], serde_json::json!(["target"]));
         let load = &schema["properties"]["load"];
-        assert_eq!(load["required"], serde_json::json!(["agents", "time"]));
+        assert_eq!(load["required"], serde_json::json!(["time"]));
+        assert_eq!(load["anyOf"], serde_json::json!([{ "required": ["agents"] }, { "required": ["group"] }]));
         assert_eq!(load["properties"]["cycle"]["items"]["additionalProperties"], false);
         assert_eq!(load["properties"]["timeout"]["default"], "10s");
         assert_eq!(load["properties"]["cycle"]["items"]["properties"]["audit"]["default"], false);

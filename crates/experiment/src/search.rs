@@ -10,7 +10,11 @@
 //! each answer multiplies those on its side by 1 − e and the others by e, e being the chance that
 //! it is wrong. Near the value tried, 1 − e passes into e along a logistic curve instead of a step
 //! (as in A. B. Watson, D. G. Pelli, "QUEST: a Bayesian adaptive psychometric method", Perception
-//! & Psychophysics 33, 1983): a load just above the edge holds as often as it breaks.
+//! & Psychophysics 33, 1983): a load just above the edge holds as often as it breaks. How wide that
+//! curve is, which is how much trials of one value differ, is learnt together with the edge (L. L.
+//! Kontsevich, C. W. Tyler, "Bayesian adaptive estimation of psychometric slope and threshold",
+//! Vision Research 39, 1999). Trials that follow each other may be off together: what the interval
+//! says of the edge in the long run is wider by that.
 
 use std::collections::BTreeMap;
 
@@ -29,6 +33,11 @@ pub struct Finished {
     pub value: f64,
     /// What it says.
     pub said: ProbeResult,
+    /// Mean time from send to answer, microseconds.
+    pub service_us: Option<f64>,
+    /// Whether it broke nothing but limits on latency that the times from send to answer are within: operations were due long before they
+    /// were sent.
+    pub waited: bool,
 }
 
 /// What a trial says of the limits.
@@ -51,6 +60,8 @@ pub enum Inconclusive {
     Void(String),
     /// A limit's metric was not measured; that will not change with another try.
     Unmeasured(String),
+    /// Likewise, for want of operations: a higher load would make more.
+    TooFew(String),
 }
 
 impl Plan {
@@ -90,6 +101,8 @@ pub fn typical_trials(find: &Find, template: &Trial) -> u32 {
                 surviving: template.surviving.clone(),
                 value,
                 said,
+                service_us: None,
+                waited: false,
             });
         }
         u32::try_from(finished.len()).unwrap_or(u32::MAX)
@@ -102,6 +115,32 @@ fn of(template: &Trial, finished: &[Finished]) -> Vec<Finished> {
     let same = |one: &&Finished| one.variant == template.variant && one.surviving == template.surviving;
     finished.iter().filter(same).cloned().collect()
 }
+
+/// With so little growth of the time from send to answer, the target is not what operations waited for.
+const GROWN: f64 = 1.25;
+
+/// Where operations waited for an agent to be free, while the target answered as fast as at the lowest load that held, it is the
+/// generator that has too few agents, and the target that was not asked for more.
+fn told_apart(finished: &[Finished]) -> Vec<Finished> {
+    let held = finished.iter().filter(|one| matches!(one.said, ProbeResult::Held(_)));
+    let calm = held.min_by(|a, b| a.value.total_cmp(&b.value)).and_then(|one| Some((one.value, one.service_us?)));
+    let is_generator = |one: &Finished| {
+        let broke = one.waited && matches!(one.said, ProbeResult::Broke(_));
+        let grown =
+            |(value, calm_us): (f64, f64)| value >= one.value || one.service_us.is_none_or(|us| us > GROWN * calm_us);
+        broke && calm.is_some_and(|calm| !grown(calm))
+    };
+    let told = |one: &Finished| match is_generator(one) {
+        true => {
+            Finished { said: ProbeResult::Nothing(Inconclusive::Generator(TOO_FEW_AGENTS.to_owned())), ..one.clone() }
+        }
+        false => one.clone(),
+    };
+    finished.iter().map(told).collect()
+}
+
+const TOO_FEW_AGENTS: &str =
+    "operations waited for a free agent while the target answered as fast as before; `load.agents` is too low";
 
 /// A trial of this template with this value.
 fn made(find: &Find, template: &Trial, value: f64, finished: &[Finished]) -> Trial {
@@ -117,6 +156,7 @@ fn made(find: &Find, template: &Trial, value: f64, finished: &[Finished]) -> Tri
         repeat,
         seed,
         faults: trial::seeded_faults(&template.faults, seed),
+        steps: trial::seeded_steps(&template.steps, seed),
         ..template.clone()
     };
     let speed = trial.lab.speed;
@@ -149,6 +189,8 @@ const AROUND: f64 = 4.0;
 const GENERATOR_TRIES: usize = 2;
 /// Trials of a value that are void otherwise, until the search gives up.
 const VOID_TRIES: usize = 3;
+/// Values that have too few operations for a limit, until the search gives up.
+const FEW_TRIES: usize = 8;
 /// The generator's limit is not searched more closely than this.
 const GENERATOR_RATIO: f64 = 1.25;
 
@@ -186,21 +228,22 @@ pub enum End {
 /// One search and its finished trials.
 struct SearchState<'a> {
     find: &'a Find,
-    finished: &'a [Finished],
+    finished: Vec<Finished>,
     first: f64,
     /// Value, whether the limits held, and how far from their bound.
     answers: Vec<(f64, bool, Option<f64>)>,
 }
 
 impl<'a> SearchState<'a> {
-    pub fn of(find: &'a Find, template: &Trial, finished: &'a [Finished]) -> Self {
+    pub fn of(find: &'a Find, template: &Trial, finished: &[Finished]) -> Self {
+        let finished = told_apart(finished);
         let answer = |one: &Finished| match one.said {
             ProbeResult::Held(margin) => Some((one.value, true, margin)),
             ProbeResult::Broke(margin) => Some((one.value, false, margin)),
             ProbeResult::Nothing(_) => None,
         };
         let first = rounded(find, find.first(template));
-        Self { find, finished, first, answers: finished.iter().filter_map(answer).collect() }
+        Self { find, first, answers: finished.iter().filter_map(answer).collect(), finished }
     }
 
     /// What is known by now.
@@ -213,7 +256,7 @@ impl<'a> SearchState<'a> {
             // Below what broke nothing is known: a value there would be a guess.
             return SearchSummary { value: None, ci95: [None, self.lowest(false)], end };
         }
-        let belief = self.belief();
+        let belief = self.belief().in_the_long_run();
         let [low, middle, high] = [LOW, 0.5, HIGH].map(|q| belief.quantile(q));
         let whole = self.whole();
         let known =
@@ -244,7 +287,13 @@ impl<'a> SearchState<'a> {
         };
         let tries = self.silent_at(*value).count();
         match silence {
-            Inconclusive::Unmeasured(reason) => Err(End::Silent(reason.clone())),
+            // Too short for the first value is long enough for a higher one.
+            Inconclusive::TooFew(_)
+                if self.answers.is_empty() && self.finished.len() < FEW_TRIES && *value < self.bound() =>
+            {
+                Ok(Some(rounded(self.find, (value * 2.0).min(self.bound()))))
+            }
+            Inconclusive::Unmeasured(reason) | Inconclusive::TooFew(reason) => Err(End::Silent(reason.clone())),
             Inconclusive::Void(reason) if tries >= VOID_TRIES => Err(End::Silent(reason.clone())),
             Inconclusive::Generator(_) if tries >= GENERATOR_TRIES => Ok(None),
             Inconclusive::Void(_) | Inconclusive::Generator(_) => Ok(Some(*value)),
@@ -331,13 +380,16 @@ impl<'a> SearchState<'a> {
         let one = f64::from(u8::from(self.whole()));
         let below = |value: f64, held: bool| held && value >= (low.low / room).min(low.low - one);
         let above = |value: f64, held: bool| !held && value <= (high.high * room).max(high.high + 2.0 * one);
-        if *end != End::Nowhere && self.count(below) < CONFIRMED {
-            return Some(rounded(self.find, low.low));
+        let is_asked = [*end != End::Nowhere, *end != End::Bound];
+        let answered = [self.count(below), self.count(above)];
+        let lacks = |side: usize| is_asked[side] && answered[side] < CONFIRMED;
+        // In turns, so that what drifts meanwhile does not look like a difference of the two.
+        match (lacks(0), lacks(1)) {
+            (false, false) => None,
+            (true, other) if !other || answered[0] <= answered[1] => Some(rounded(self.find, low.low)),
+            _ if *end == End::Nowhere => Some(self.floor()),
+            _ => Some(rounded(self.find, high.high + one)),
         }
-        if *end != End::Bound && self.count(above) < CONFIRMED {
-            return Some(if *end == End::Nowhere { self.floor() } else { rounded(self.find, high.high + one) });
-        }
-        None
     }
 
     fn belief(&self) -> Posterior {
@@ -427,8 +479,15 @@ const WRONG_FAR: f64 = 0.03;
 const WRONG_NEAR: f64 = 0.07;
 /// The distance, as a logarithm of a ratio, over which that fades.
 const FADES: f64 = 0.2;
-/// How far around the edge trials disagree by nature, as a share of the width to reach: the scale of the logistic curve.
-const UNSURE: f64 = 0.2;
+/// How far around the edge trials disagree by nature: what the standard deviation of a trial's own edge may be, as the logarithm of a
+/// ratio.
+const SPREADS: [f64; 5] = [0.005, 0.01, 0.02, 0.04, 0.08];
+/// How likely each of them is at first, compared with the next smaller one.
+const RARER: f64 = 0.65;
+/// Scale of a logistic curve for its standard deviation.
+const LOGISTIC: f64 = 0.551_328_9;
+/// How far all trials of a search may be off together, as a share of how far each is by itself.
+const DRIFT: f64 = 0.6;
 /// How wrong an answer without a distance may be.
 const WRONG: f64 = 0.1;
 
@@ -457,28 +516,41 @@ struct Bracket {
     pub low: f64,
     /// Infinite in the last.
     pub high: f64,
-    likely: f64,
+    /// Logarithm of where in it the edge is taken to be.
+    edge_ln: f64,
+    /// With each of the spreads.
+    likely: [f64; SPREADS.len()],
 }
 
 impl Bracket {
-    /// How likely limits with the edge in here hold at `value`, spoiled trials aside.
-    fn holds(&self, value: f64, whole: bool, unsure: f64) -> f64 {
-        // Between the last number that holds and the first that does not.
-        let edge = if whole { f64::midpoint(self.low, self.high) + 0.5 } else { (self.low * self.high).sqrt() };
-        if self.low <= 0.0 {
-            return 0.0;
+    /// A cell that is so likely; the edge of whole numbers is between the last that holds and the first that does not.
+    fn new(low: f64, high: f64, whole: bool, likely: f64) -> Self {
+        let edge = if whole { f64::midpoint(low, high) + 0.5 } else { (low * high).sqrt() };
+        let edge_ln = if low <= 0.0 { f64::NEG_INFINITY } else { edge.ln() };
+        let prior: [f64; SPREADS.len()] = std::array::from_fn(|index| RARER.powi(index as i32));
+        let sum: f64 = prior.iter().sum();
+        Self { low, high, edge_ln, likely: prior.map(|share| likely * share / sum) }
+    }
+
+    /// How likely limits with the edge in here hold at a value, spoiled trials aside, if trials differ by so much.
+    fn holds(&self, value_ln: f64, spread: f64) -> f64 {
+        // Beyond that it is 0 or 1 to 13 digits.
+        match (value_ln - self.edge_ln) / (spread * LOGISTIC) {
+            far if far > 30.0 => 0.0,
+            far if far < -30.0 => 1.0,
+            near => 1.0 / (1.0 + near.exp()),
         }
-        1.0 / (1.0 + (-(edge / value).ln() / unsure).exp())
+    }
+
+    fn likely(&self) -> f64 {
+        self.likely.iter().sum()
     }
 }
 
-/// How likely the edge is where; the shares add up to 1.
+/// How likely the edge is where, and how much trials differ; the shares add up to 1.
 #[derive(Debug, Clone)]
 struct Posterior {
     cells: Vec<Bracket>,
-    /// Scale of the logistic curve, as the logarithm of a ratio.
-    unsure: f64,
-    whole: bool,
 }
 
 impl Posterior {
@@ -488,42 +560,74 @@ impl Posterior {
         let next = |low: f64| if span.whole { (low + 1.0).max((low * ratio).round()) } else { low * ratio };
         let octaves = |low: f64, high: f64| (high / low).log2();
         let last = if span.whole { 1.0 } else { 0.0 };
-        let mut cells = vec![Bracket { low: 0.0, high: span.from - last, likely: BEYOND }];
+        let cell = |low: f64, high: f64, likely: f64| Bracket::new(low, high, span.whole, likely);
+        let mut cells = vec![cell(0.0, span.from - last, BEYOND)];
         let mut low = span.from;
         while low < span.to {
             let high = next(low).min(span.to);
-            cells.push(Bracket { low, high: high - last, likely: octaves(low, high) });
+            cells.push(cell(low, high - last, octaves(low, high)));
             low = high;
         }
-        cells.push(Bracket { low: span.to, high: f64::INFINITY, likely: BEYOND });
-        let mut belief = Self { cells, whole: span.whole, unsure: UNSURE * span.precision };
+        cells.push(cell(span.to, f64::INFINITY, BEYOND));
+        let mut belief = Self { cells };
         belief.balance();
         belief
     }
 
     /// Takes in an answer that is wrong with this chance.
     pub fn learn(&mut self, value: f64, held: bool, wrong: f64) {
+        let value_ln = value.ln();
         for cell in &mut self.cells {
-            let holds = wrong + (1.0 - 2.0 * wrong) * cell.holds(value, self.whole, self.unsure);
-            cell.likely *= if held { holds } else { 1.0 - holds };
+            for (index, spread) in SPREADS.into_iter().enumerate() {
+                let holds = wrong + (1.0 - 2.0 * wrong) * cell.holds(value_ln, spread);
+                cell.likely[index] *= if held { holds } else { 1.0 - holds };
+            }
         }
         self.balance();
     }
 
+    /// Of the edge that trials on other days would have, too: these here may all be off by the same.
+    pub fn in_the_long_run(&self) -> Self {
+        let mut cells = self.cells.clone();
+        cells.iter_mut().for_each(|cell| cell.likely = [0.0; SPREADS.len()]);
+        let inner = 1..self.cells.len() - 1;
+        for (from, cell) in self.cells.iter().enumerate() {
+            for (index, spread) in SPREADS.into_iter().enumerate() {
+                let near = |to: &usize| (self.cells[*to].edge_ln - cell.edge_ln).abs() <= 3.0 * DRIFT * spread;
+                // Cells are in order.
+                let below = (inner.start..from).rev().take_while(near);
+                let reached: Vec<usize> = match inner.contains(&from) {
+                    true => below.chain((from..inner.end).take_while(near)).collect(),
+                    false => vec![from],
+                };
+                let weight = |to: usize| {
+                    let far = (cells[to].edge_ln - cell.edge_ln) / (DRIFT * spread);
+                    if to == from { 1.0 } else { (-far * far / 2.0).exp() }
+                };
+                let weights: Vec<f64> = reached.iter().map(|to| weight(*to)).collect();
+                let sum: f64 = weights.iter().sum();
+                for (to, weight) in reached.into_iter().zip(weights) {
+                    cells[to].likely[index] += cell.likely[index] * weight / sum;
+                }
+            }
+        }
+        Self { cells }
+    }
+
     fn balance(&mut self) {
-        let sum: f64 = self.cells.iter().map(|cell| cell.likely).sum();
-        self.cells.iter_mut().for_each(|cell| cell.likely /= sum);
+        let sum: f64 = self.cells.iter().map(Bracket::likely).sum();
+        self.cells.iter_mut().flat_map(|cell| &mut cell.likely).for_each(|likely| *likely /= sum);
     }
 
     /// The cell below whose upper end the edge is with this probability.
     pub fn quantile(&self, q: f64) -> Bracket {
         let mut sum = 0.0;
         let found = self.cells.iter().find(|cell| {
-            sum += cell.likely;
+            sum += cell.likely();
             sum >= q
         });
         // The shares may add up to a hair less than 1.
-        found.or(self.cells.last()).copied().unwrap_or(Bracket { low: 0.0, high: f64::INFINITY, likely: 1.0 })
+        found.or(self.cells.last()).copied().unwrap_or(Bracket::new(0.0, f64::INFINITY, false, 1.0))
     }
 
     /// The value that is as likely to hold as to break.
@@ -531,7 +635,7 @@ impl Posterior {
         let mut below = 0.0;
         let mut best = (f64::INFINITY, 0.0);
         for pair in self.cells.windows(2) {
-            below += pair[0].likely;
+            below += pair[0].likely();
             let off = f64::abs(below - 0.5);
             if off < best.0 {
                 best = (off, pair[1].low);

@@ -168,7 +168,7 @@ impl SectionWalk<'_> {
         if self.mode == Mode::Whole {
             // A key that is misspelt is not said to be missing as well.
             let is_missing =
-                |key: &&Key| key.need == Need::Required && table.get(key.name).is_none() && !meant.contains(&key.name);
+                |key: &&Key| key.is_required_in(table) && table.get(key.name).is_none() && !meant.contains(&key.name);
             self.problems.extend(keys.iter().filter(is_missing).map(|key| missing(path, key, place)));
         }
     }

@@ -172,16 +172,28 @@ fn fault_line(fault: &Fault) -> String {
         }
     };
     let when = if fault.standing { "from before the load to its end".to_owned() } else { when };
-    let with: Vec<String> = fault.with.iter().map(|(name, value)| format!("{name} {}", of_json(value))).collect();
-    let with = if with.is_empty() { String::new() } else { format!(" ({})", with.join(", ")) };
+    let with = arguments(fault);
     let until = fault.for_s.map(|for_s| format!(", for {}", show(for_s))).unwrap_or_default();
     format!("{}: {}{with} on {} {when}{until}", fault.name, fault.kind, fault.on)
 }
 
 fn step_line(step: &Exercise) -> String {
-    let does: Vec<String> = step.does.iter().map(|(name, value)| format!("{name} {}", of_json(value))).collect();
-    let until = step.until.as_ref().map(|until| format!(", until {until}")).unwrap_or_default();
-    format!("{}: {}{until}, within {}", step.name, does.join(", "), show(step.within_s))
+    let mut parts: Vec<String> = step.does.iter().map(deed).collect();
+    parts.extend(step.until.as_ref().map(|until| format!("until {until}")));
+    let at = step.at_s.map(|at_s| format!(", not before {}", show(at_s))).unwrap_or_default();
+    format!("{}: {}, within {}{at}", step.name, parts.join(", "), show(step.within_s))
+}
+
+/// Something that a step does.
+fn deed(fault: &Fault) -> String {
+    let until = fault.for_s.map(|for_s| format!(" for {}", show(for_s))).unwrap_or_default();
+    let what = fault.action.as_ref().unwrap_or(&fault.kind);
+    format!("{what}{} on {}{until}", arguments(fault), fault.on)
+}
+
+fn arguments(fault: &Fault) -> String {
+    let with: Vec<String> = fault.with.iter().map(|(name, value)| format!("{name} {}", of_json(value))).collect();
+    if with.is_empty() { String::new() } else { format!(" ({})", with.join(", ")) }
 }
 
 /// Starting a target, waiting until it is ready, and stopping it: what small targets take. Large ones take longer.
@@ -224,8 +236,8 @@ fn rounded(total_s: f64) -> String {
 }
 
 fn trial_s(trial: &Trial) -> f64 {
-    let steps_s: f64 = trial.steps.iter().map(|step| step.within_s).sum();
-    AROUND_S + load_s(trial) + steps_s
+    let after = |ends_s: f64, step: &Exercise| ends_s.max(step.at_s.unwrap_or(0.0)) + step.within_s;
+    AROUND_S + load_s(trial).max(trial.steps.iter().fold(0.0, after))
 }
 
 /// The load's time; of faults alone, until the last is healed.

@@ -43,10 +43,12 @@ fn answered(answer: &OrderReply) {
             assert!(path.as_os_str().is_empty() || path.is_absolute());
             assert!(!path.components().any(|part| part == Component::ParentDir));
         }
-        OrderReply::Samples { rows } => {
-            assert!(rows.len() <= 1024);
+        OrderReply::Samples { rows, programs } => {
+            assert!(rows.len() <= 1024 && programs.len() <= 1024);
             rows.iter().for_each(|row| can_be(&serde_json::to_value(row).unwrap()));
+            programs.iter().for_each(|row| can_be(&serde_json::to_value(row).unwrap()));
         }
+        OrderReply::Processes { pids } => assert!(pids.iter().all(|pid| (1..=4_194_304).contains(pid))),
         OrderReply::Figures { figures } => can_be(&serde_json::to_value(figures).unwrap()),
         OrderReply::Text { text } => assert!(!text.replace(['\n', '\t'], "").chars().any(char::is_control)),
         OrderReply::Nothing => {}
@@ -56,6 +58,7 @@ fn answered(answer: &OrderReply) {
 fn refused(why: &OrderRefusal) {
     match why {
         OrderRefusal::NoProgram { program } => shown(program, 5000),
+        OrderRefusal::NoUser { user } => shown(user, 5000),
         OrderRefusal::PortTaken { .. } => {}
         OrderRefusal::Cannot { reason } => shown(reason, 5000),
         OrderRefusal::System { doing, error } => [doing, error].into_iter().for_each(|text| shown(text, 5000)),

@@ -11,7 +11,7 @@ use experiment::plan::Plan;
 use record::environment::Environment;
 use record::events::{HistoryEntry, RunEnding};
 use record::results::Results;
-use record::rows::{self, AgentCycles, Attempts, GeneratorSecond, Metric, OutcomeSlot, Sample};
+use record::rows::{self, AgentCycles, Attempts, GeneratorSecond, Metric, OutcomeSlot, Sample, UnitSecond};
 use record::{ReadError, Records, checked_file, hlog, lines, replicas};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -33,6 +33,7 @@ const FILES: &[(u8, ReadRecord)] = &[
     (b'q', |place, bytes| written_whole::<Environment>(place, bytes)),
     (b'r', |place, bytes| drop(replicas::read(place.hold(bytes)))),
     (b's', |place, bytes| table(place, bytes, rows::read::<Sample>)),
+    (b'u', |place, bytes| table(place, bytes, rows::read::<UnitSecond>)),
     (b'v', |place, bytes| written_whole::<Results>(place, bytes)),
     (b'y', |place, bytes| growing(place, bytes, lines::read::<HistoryEntry>)),
 ];

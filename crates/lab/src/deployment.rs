@@ -2,6 +2,7 @@
 //! can be asked of it meanwhile.
 
 mod bring_up;
+mod exercise;
 mod injection;
 mod layout;
 
@@ -10,7 +11,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use record::events::{HostFigures, What};
+use experiment::plan;
+use experiment::tier::{Tier, TierMedium};
+use record::events::{HostFigures, TierFigures, What};
 use record::replicas::{Replica, ReplicaContents, ReplicaValue};
 use runner::MARK;
 use runner::plain_text;
@@ -18,17 +21,20 @@ use runner::process_tree::Member;
 use rustix::process::Signal;
 use serde_json::Value;
 
+pub use exercise::{HostTask, TaskEnd};
 pub(crate) use layout::stop_signal;
 
 use crate::deployment_spec::DeploymentSpec;
 use crate::hooks::{self, AUDIT_BYTES, Hook};
 use crate::host::{Host, HostKind, on_each_host};
 use crate::host_process::ProcessExit;
+use crate::member_programs::MemberPrograms;
 use crate::placement::ClientPlacement;
 use crate::process_log::LogMatch;
 use crate::registry::RegistryWriter;
 use crate::sampling::{ProbeSources, WatchedProcesses};
 use crate::session::{ENDED_AT_ONCE, RUNNER_GONE};
+use crate::tiers;
 use crate::{Caller, Error};
 use bring_up::slowdown;
 use layout::{HookHost, ProcessSlot};
@@ -122,6 +128,29 @@ impl Deployment {
         let names = |down| self.serving(down).map(|post| self.hosts[post.host].name().to_owned()).collect::<Vec<_>>();
         let up = names(down);
         if up.is_empty() { names(&[]) } else { up }
+    }
+
+    /// Where programs of these are run, in the same order; none where clients go to what is no member.
+    #[must_use]
+    pub fn programs_but(&self, down: &[String]) -> Vec<MemberPrograms> {
+        let place = |post: &ProcessSlot| self.hook_hosts.iter().find(|place| place.host == post.host);
+        let programs = |down| self.serving(down).map(|post| Some(self.programs_at(place(post)?))).collect();
+        let up: Option<Vec<_>> = programs(down);
+        up.filter(|up| !up.is_empty()).or_else(|| programs(&[])).unwrap_or_default()
+    }
+
+    fn programs_at(&self, place: &HookHost) -> MemberPrograms {
+        let host = &self.hosts[place.host];
+        let mut environment = place.environment.clone();
+        environment.insert(MARK.to_owned(), self.ledger.id().into());
+        MemberPrograms {
+            host: host.name().to_owned(),
+            values: place.values.clone(),
+            folder: place.folder.clone(),
+            environment,
+            is_here: host.kind() == HostKind::ThisMachine,
+            sources: self.watched.sources.clone(),
+        }
     }
 
     /// What serves on hosts other than these.
@@ -231,7 +260,8 @@ impl Deployment {
     fn watch(&self) {
         let running = self.posts.iter().filter_map(|post| {
             let pid = post.process.as_ref()?.pid();
-            Some(Member { host: self.hosts[post.host].name().to_owned(), role: post.start.role.clone(), pid })
+            let (host, role) = (self.hosts[post.host].name().to_owned(), post.start.role.clone());
+            Some(Member { host, role, pid, programs: post.start.programs.clone() })
         });
         self.watched.set(running.collect());
     }
@@ -442,16 +472,39 @@ impl HostRecord {
 
 /// Every host's presence, none of them told yet.
 fn presences(build: &DeploymentSpec<'_>, hosts: &mut [Box<dyn Host>], stop: &AtomicBool) -> Vec<HostRecord> {
-    let storage = if build.measures_storage { measure(hosts, stop) } else { Vec::new() };
+    let lab = &build.trial.lab;
+    let storage = if build.measures_storage { measure(lab, hosts, stop) } else { Vec::new() };
     let mut storage = storage.into_iter();
-    let planned = &build.trial.lab.hosts;
-    (0..hosts.len())
-        .map(|index| HostRecord {
-            profile: planned.get(index).and_then(|host| host.profile.clone()),
-            storage: storage.next().unwrap_or_default(),
-            is_up: false,
-        })
-        .collect()
+    let record = |index: usize| {
+        let mut storage = storage.next().unwrap_or_default();
+        if storage.tiers.is_empty() {
+            storage.tiers = asked_tiers(lab, index);
+        }
+        HostRecord { profile: lab.hosts.get(index).and_then(|host| host.profile.clone()), storage, is_up: false }
+    };
+    (0..hosts.len()).map(record).collect()
+}
+
+/// The tiers of a host, as they were asked for.
+fn asked_tiers(lab: &plan::Lab, index: usize) -> BTreeMap<String, TierFigures> {
+    let role = lab.hosts.get(index).and_then(|host| host.role.as_deref());
+    let figures = |tier: &Tier, folders: Vec<(&str, &str, &str)>| {
+        let limits = tier.limits_at(lab.speed);
+        TierFigures {
+            folders: folders.into_iter().map(|(.., name)| name.to_owned()).collect(),
+            on: match (tier.medium, &tier.path) {
+                (TierMedium::Pmem, Some(path)) => path.clone(),
+                (TierMedium::Volume, _) => "loop device".to_owned(),
+                (TierMedium::Memory, _) => "memory".to_owned(),
+                (TierMedium::Disk | TierMedium::Pmem, _) => "disk".to_owned(),
+            },
+            limit_read_per_s: limits.read_iops,
+            limit_write_per_s: limits.write_iops,
+            source: tier.source.clone(),
+            ..TierFigures::default()
+        }
+    };
+    tiers::on_host(lab, role).map(|(tier, folders)| (tier.name.clone(), figures(tier, folders))).collect()
 }
 
 /// Whom the probes ask, and under which host's name they read this machine.
@@ -466,20 +519,39 @@ pub fn watched(run: &str, hosts: &[Box<dyn Host>]) -> WatchedProcesses {
 }
 
 /// Virtual hosts share this machine's disk, and would measure each other; real ones are measured at once.
-fn measure(hosts: &mut [Box<dyn Host>], stop: &AtomicBool) -> Vec<HostFigures> {
-    let of_one = |host: &mut dyn Host| match stop.load(Ordering::SeqCst) {
-        true => Err(Error::Interrupted),
-        false => host.measure_storage(MEASURE),
-    };
+fn measure(lab: &plan::Lab, hosts: &mut [Box<dyn Host>], stop: &AtomicBool) -> Vec<HostFigures> {
+    let of_one = |index: usize, host: &mut dyn Host| measure_host(lab, index, host, stop);
     let are_apart = hosts.iter().all(|host| host.kind() == HostKind::Remote);
     let measured: Vec<Result<HostFigures, Error>> = if are_apart {
-        on_each_host(hosts, |_, host| of_one(host))
+        on_each_host(hosts, |index, host| Ok(of_one(index, host)))
     } else {
-        hosts.iter_mut().map(|host| of_one(host.as_mut())).collect()
+        hosts.iter_mut().enumerate().map(|(index, host)| Ok(of_one(index, host.as_mut()))).collect()
     };
-    let unmeasured =
-        |error: Error| HostFigures { storage_unmeasured: Some(error.to_string()), ..HostFigures::default() };
     measured.into_iter().map(|figures| figures.unwrap_or_else(unmeasured)).collect()
+}
+
+fn unmeasured(error: Error) -> HostFigures {
+    HostFigures { storage_unmeasured: Some(error.to_string()), ..HostFigures::default() }
+}
+
+/// The storage of a host: where its data is, and each tier that folders of its processes are on, one after the other.
+fn measure_host(lab: &plan::Lab, index: usize, host: &mut dyn Host, stop: &AtomicBool) -> HostFigures {
+    let unless_stopped = |measure: &dyn Fn() -> Result<HostFigures, Error>| match stop.load(Ordering::SeqCst) {
+        true => unmeasured(Error::Interrupted),
+        false => measure().unwrap_or_else(unmeasured),
+    };
+    let data = unless_stopped(&|| host.measure_storage(MEASURE));
+    let mut tiers = asked_tiers(lab, index);
+    for (name, figures) in &mut tiers {
+        let Some(tier) = lab.tiers.iter().find(|tier| tier.name == *name) else { continue };
+        let is_data = tier.medium == TierMedium::Disk && host.kind() != HostKind::ThisMachine;
+        let measured = if is_data { data.clone() } else { unless_stopped(&|| host.measure_tier(tier, MEASURE)) };
+        figures.read_per_s = measured.storage_read_per_s;
+        figures.write_per_s = measured.storage_write_per_s;
+        figures.sync_us = measured.storage_sync_us;
+        figures.unmeasured = measured.storage_unmeasured;
+    }
+    HostFigures { tiers, ..data }
 }
 
 impl Deployment {
@@ -519,6 +591,7 @@ impl Deployment {
             storage_write_per_s: storage.storage_write_per_s,
             storage_sync_us: storage.storage_sync_us,
             storage_unmeasured: storage.storage_unmeasured,
+            tiers: storage.tiers,
             ..host.figures()
         };
         let profile = presence.profile.clone();

@@ -18,6 +18,14 @@ pub enum Error {
         /// The program.
         program: String,
     },
+    /// A process of the target is to run as a user that is not there.
+    #[error("`{role}` is to run as the user `{user}`, and there is none of that name")]
+    NoUser {
+        /// The process.
+        role: String,
+        /// The user.
+        user: String,
+    },
     /// The target's `install check` says that something is missing.
     #[error("`{target}` is not installed completely:{}", listed(missing))]
     NotInstalled {
@@ -27,6 +35,16 @@ pub enum Error {
         command: String,
         /// What `install apply` would do, a line each.
         missing: Vec<String>,
+    },
+    /// Settings of this machine that a target needs otherwise.
+    #[error("this machine's settings do not suffice:{}", listed(whats))]
+    Unmet {
+        /// What there is and what is needed, a line each.
+        whats: Vec<String>,
+        /// What to do about each.
+        remedies: Vec<String>,
+        /// Whether `plimsoll doctor FILE --fix` helps.
+        can_fix: bool,
     },
     /// Debian packages that are missing and could not be installed.
     #[error("cannot install {}: {why}", packages.join(", "))]
@@ -210,8 +228,20 @@ impl Error {
     pub fn hint(&self) -> Option<String> {
         Some(match self {
             Self::Missing { .. } => "`plimsoll install TARGET` installs what a target needs".to_owned(),
+            Self::NoUser { user, .. } => format!(
+                "`plimsoll install TARGET` makes it, if the target's hook does; or, as root: useradd --system --no-create-home \
+                 {user}"
+            ),
             Self::NotInstalled { command, .. } => {
                 format!("`{command}` does this; `plimsoll run --install` does it before the run")
+            }
+            Self::Unmet { remedies, can_fix, .. } => {
+                let fix = if *can_fix {
+                    "`plimsoll doctor FILE --fix` changes settings until the next boot; by hand: "
+                } else {
+                    ""
+                };
+                format!("{fix}{}", remedies.join("; "))
             }
             Self::Packages { packages, .. } => format!("run: {}", install_command(packages)),
             Self::PortTaken { holder: Some(PortHolder { pid, .. }), .. } => {

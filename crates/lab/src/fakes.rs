@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use experiment::manifest::{About, Manifest, Process, Ready, ReadyCheck, Stop};
 use experiment::plan;
+use experiment::tier::Tier;
 use fixture::{TestDir, ourselves};
 use record::events::{HostFigures, What};
 use runner::{Injection, ProgramSpec};
@@ -60,7 +61,10 @@ pub fn shell(role: &str, script: &[&str]) -> Process {
         env: BTreeMap::new(),
         ports: Vec::new(),
         data: false,
+        folders: BTreeMap::new(),
+        user: None,
         after: None,
+        programs: Vec::new(),
         ready: Ready { check: ReadyCheck::Tcp("server.service".to_owned()), within_s: 20.0 },
         stop: Stop { signal: "TERM".to_owned(), within_s: 20.0 },
     }
@@ -110,6 +114,12 @@ pub fn manifest(processes: Vec<Process>) -> Manifest {
         install_with: None,
         metrics: None,
         log: experiment::manifest::LogTexts::default(),
+        private: Vec::new(),
+        operations: Vec::new(),
+        needs: experiment::manifest::Needs::default(),
+        actions: BTreeMap::new(),
+        conditions: BTreeMap::new(),
+        audits: BTreeMap::new(),
     }
 }
 
@@ -375,6 +385,14 @@ impl Host for FakeHost {
         }
     }
 
+    fn tier_folder(&self, _tier: &Tier, name: &str) -> Result<PathBuf, Error> {
+        self.folder(name)
+    }
+
+    fn give(&self, folder: &Path, user: &str) -> Result<(), Error> {
+        self.note(format!("give {} to {user}", folder.file_name().unwrap().display()))
+    }
+
     fn remove_folder(&self, name: &str) {
         if let FakeBackend::Machine(machine) = &self.behind {
             machine.remove_folder(name);
@@ -420,6 +438,10 @@ impl Host for FakeHost {
     fn measure_storage(&self, _within: Duration) -> Result<HostFigures, Error> {
         let failed = || Error::Host { host: self.name.clone(), reason: "no room".to_owned() };
         self.storage.clone().ok_or_else(failed)
+    }
+
+    fn measure_tier(&self, _tier: &Tier, within: Duration) -> Result<HostFigures, Error> {
+        self.measure_storage(within)
     }
 
     fn inject(&self, key: &str, control: &Injection) -> Result<(), Error> {
@@ -482,6 +504,10 @@ impl crate::host_process::HostProcess for FakeProcess {
                 self.ended = Some(ProcessExit::Signal(signal.as_raw()));
             }
         }
+    }
+    fn signal_program(&mut self, program: &str, signal: Signal) -> Result<Vec<u32>, Error> {
+        self.notes.add(&self.name, format!("{program} signal {}", signal.as_raw()));
+        if program == "missing" { Err(Error::Fault("no `missing` runs".to_owned())) } else { Ok(vec![self.pid + 1]) }
     }
     fn last_lines(&mut self) -> Vec<String> {
         Vec::new()
@@ -549,7 +575,7 @@ fn listeners(count: u8) -> Vec<TcpListener> {
 }
 
 /// Always answers.
-struct AlwaysOk;
+pub struct AlwaysOk;
 
 impl Caller for AlwaysOk {
     fn call(&self, _service: &str, _operation: &str, _with: &BTreeMap<String, String>) -> Result<(), String> {

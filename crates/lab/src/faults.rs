@@ -21,14 +21,17 @@ mod squeeze;
 
 use std::collections::BTreeMap;
 
-use experiment::catalog::{self, ArgumentProblem};
+use experiment::catalog::{self, ArgumentProblem, Field};
 use experiment::plan::Victim;
 use experiment::quantity::Quantity;
+use experiment::tier::DISK_TIER;
 use experiment::{duration, plan};
 use runner::Injection;
 use serde_json::Value;
 
 use crate::{Deployment, Error};
+
+pub(crate) use command::commands;
 
 /// A kind of fault.
 pub struct FaultKind {
@@ -80,6 +83,21 @@ fn argument(fault: &plan::Fault, name: &str) -> Option<String> {
     text(&fault.with, name)
 }
 
+/// The argument that names one program of a process's tree.
+const PROGRAM: Field = Field {
+    name: "program",
+    help: "only the processes of this program in its tree, by the name of the program's file; an error if there is none",
+    required: false,
+};
+
+/// Which host something was refused on, where that is not said.
+fn on_host(host: &str, error: Error) -> Error {
+    match error {
+        Error::Fault(reason) => Error::Fault(format!("{host}: {reason}")),
+        other => other,
+    }
+}
+
 /// The name of an occurrence, under which it is injected and healed.
 fn key(fault: &plan::Fault, number: u32) -> String {
     format!("{}#{number}", fault.name)
@@ -129,6 +147,18 @@ fn heal_state(fault: &plan::Fault, number: u32, deployment: &mut Deployment) -> 
     deployment.heal(&key(fault, number))
 }
 
+/// Which of a host's volumes a fault of disks hits.
+const TIER: Field = Field { name: "tier", help: "the tier of storage that is hit; disk without it", required: false };
+
+/// The tier that a fault names, if it is not the disk; it has to be one of this lab's.
+fn tier_of(with: &BTreeMap<String, Value>, deployment: &Deployment) -> Result<Option<String>, Error> {
+    let Some(name) = Arguments::new(with).tier() else { return Ok(None) };
+    if deployment.tier_limits(&name).is_none() {
+        return Err(refused(format!("no folder of the target is on the tier `{name}`")));
+    }
+    Ok(Some(name))
+}
+
 // The arguments of a fault, read from an experiment's `with`: numbers, texts, quantities with
 // their units; and what is wrong with them.
 
@@ -156,6 +186,16 @@ impl<'a> Arguments<'a> {
     /// It as text.
     pub fn text(&self, name: &str) -> Option<String> {
         text(self.with, name)
+    }
+
+    /// A tier of storage that can be slow or full: its name, if it is not the disk.
+    pub fn tier(&mut self) -> Option<String> {
+        let name = self.text("tier")?;
+        if ["memory", "pmem"].contains(&name.as_str()) {
+            let hint = "`disk` is where the host's data is; `sata`, `nvme` and tiers of your own are volumes, too";
+            self.refuse(Some("tier"), format!("the tier `{name}` has no volume of its own"), hint);
+        }
+        (name != DISK_TIER).then_some(name)
     }
 
     /// One of the words, else the first.
@@ -250,7 +290,7 @@ pub(crate) fn text(with: &BTreeMap<String, Value>, name: &str) -> Option<String>
 // Whom a fault hits: `on` worked out into members or hosts.
 
 /// The hosts whose members this occurrence of the fault hits, at least one. The same seed and number give the same.
-fn choose_members(fault: &plan::Fault, number: u32, deployment: &Deployment) -> Result<Vec<String>, Error> {
+pub(crate) fn choose_members(fault: &plan::Fault, number: u32, deployment: &Deployment) -> Result<Vec<String>, Error> {
     choose_of(fault, number, deployment, deployment.member_hosts())
 }
 

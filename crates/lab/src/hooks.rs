@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, BufRead as _, BufReader, Read};
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -33,7 +34,7 @@ pub enum OutputStream {
 }
 
 /// A hook about to be run.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hook {
     /// `install`, `inspect`, …
     pub name: String,
@@ -57,6 +58,15 @@ pub struct Hook {
 impl Hook {
     /// Runs it; every line it writes is handed on as it comes.
     pub fn run(&self, line: &mut dyn FnMut(OutputStream, &str)) -> Result<ExitStatus, Error> {
+        self.run_unless(&|| false, line)
+    }
+
+    /// The same, and where `must_stop` says so meanwhile, it is killed.
+    fn run_unless(
+        &self,
+        must_stop: &dyn Fn() -> bool,
+        line: &mut dyn FnMut(OutputStream, &str),
+    ) -> Result<ExitStatus, Error> {
         let mut child = self.start()?;
         let (lines_in, lines) = sync_channel(64);
         let streams = (child.stdout.take(), child.stderr.take());
@@ -71,7 +81,7 @@ impl Hook {
         };
         let until = Instant::now() + self.within;
         let ended = match read() {
-            Ok(()) => self.follow(&mut child, &lines, until, line),
+            Ok(()) => self.follow(&mut child, &lines, (until, must_stop), line),
             Err(error) => Err(self.failed(error.to_string())),
         };
         if ended.is_err() {
@@ -98,17 +108,37 @@ impl Hook {
         self.parsed(&answer)
     }
 
-    /// Runs it on another host, where its paths are.
-    pub(crate) fn run_on(&self, host: &dyn Host) -> Result<ProgramOutput, Error> {
+    /// Runs it here to its end, unless `must_stop` says that it is to be killed.
+    pub(crate) fn run_here(&self, must_stop: &dyn Fn() -> bool) -> Result<ProgramOutput, Error> {
+        let (mut output, mut errors) = (String::new(), String::new());
+        let status = self.run_unless(must_stop, &mut |stream, line| {
+            let text = if stream == OutputStream::Output { &mut output } else { &mut errors };
+            if text.len() <= self.answer_bytes {
+                text.push_str(line);
+                text.push('\n');
+            }
+        })?;
+        let ended = status.code().map_or_else(|| ProcessExit::Signal(status.signal().unwrap_or(0)), ProcessExit::Exit);
+        Ok(ProgramOutput { ended, output, errors })
+    }
+
+    /// As a host is asked to run it.
+    pub(crate) fn program(&self) -> ProgramSpec {
         let text = |text: &OsStr| text.to_string_lossy().into_owned();
-        let program = ProgramSpec {
+        ProgramSpec {
             role: format!("hook {}", self.name),
             command: std::iter::once(text(self.path.as_os_str())).chain(self.arguments.iter().cloned()).collect(),
             environment: self.environment.iter().map(|(name, value)| (name.clone(), text(value))).collect(),
             folder: Some(self.folder.clone()),
+            user: None,
             keeps_bytes: Some(self.answer_bytes),
-        };
-        host.run(&program, "", self.within)
+            programs: Vec::new(),
+        }
+    }
+
+    /// Runs it on another host, where its paths are.
+    pub(crate) fn run_on(&self, host: &dyn Host) -> Result<ProgramOutput, Error> {
+        host.run(&self.program(), "", self.within)
     }
 
     /// [`Hook::ask`] on another host.
@@ -145,7 +175,7 @@ impl Hook {
         &self,
         child: &mut Child,
         lines: &Receiver<(OutputStream, String)>,
-        until: Instant,
+        (until, must_stop): (Instant, &dyn Fn() -> bool),
         line: &mut dyn FnMut(OutputStream, &str),
     ) -> Result<ExitStatus, Error> {
         let mut ended: Option<(ExitStatus, Instant)> = None;
@@ -160,6 +190,9 @@ impl Hook {
             if ended.is_none() {
                 let status = child.try_wait().map_err(|error| self.failed(error.to_string()))?;
                 ended = status.map(|status| (status, Instant::now()));
+            }
+            if must_stop() {
+                return Err(Error::Interrupted);
             }
             if Instant::now() >= until {
                 let late = || self.failed(format!("not done within {} s", self.within.as_secs()));

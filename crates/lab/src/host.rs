@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use experiment::tier::{Tier, TierMedium};
 use record::events::HostFigures;
 use runner::{Injection, Order, ProgramSpec};
 
@@ -63,6 +64,12 @@ pub(crate) trait Host: Send {
     /// An empty private folder of that name.
     fn folder(&self, name: &str) -> Result<PathBuf, Error>;
 
+    /// An empty private folder of that name on a tier of storage.
+    fn tier_folder(&self, tier: &Tier, name: &str) -> Result<PathBuf, Error>;
+
+    /// Gives a folder of it to a user.
+    fn give(&self, folder: &Path, user: &str) -> Result<(), Error>;
+
     /// Removes a folder that [`Host::folder`] gave.
     fn remove_folder(&self, name: &str);
 
@@ -80,6 +87,9 @@ pub(crate) trait Host: Send {
 
     /// Measures the storage that [`Host::folder`] gives; nothing but `storage_…` is filled in.
     fn measure_storage(&self, within: Duration) -> Result<HostFigures, Error>;
+
+    /// The same of a tier that [`Host::tier_folder`] gives a folder on.
+    fn measure_tier(&self, tier: &Tier, within: Duration) -> Result<HostFigures, Error>;
 
     /// Injects a fault under a key.
     fn inject(&self, key: &str, control: &Injection) -> Result<(), Error>;
@@ -125,6 +135,11 @@ pub(crate) trait HostBackend: Send {
 
     /// Makes the target's folder available; where it is on it.
     fn bring(&self, session: &RunnerSession, target: &Path) -> Result<PathBuf, Error>;
+
+    /// Where a tier of storage is on it that is not its disk.
+    fn tier(&self, _name: &str) -> Option<PathBuf> {
+        None
+    }
 
     /// Starts it, and its runner.
     fn boot(&mut self) -> Result<Arc<RunnerSession>, Error>;
@@ -177,6 +192,7 @@ fn both(outside: HostFigures, inside: HostFigures) -> HostFigures {
         storage_write_per_s: outside.storage_write_per_s.or(inside.storage_write_per_s),
         storage_sync_us: outside.storage_sync_us.or(inside.storage_sync_us),
         storage_unmeasured: outside.storage_unmeasured.or(inside.storage_unmeasured),
+        tiers: outside.tiers,
     }
 }
 
@@ -213,6 +229,18 @@ impl Host for ManagedHost {
         self.session.make_folder(name)
     }
 
+    fn tier_folder(&self, tier: &Tier, name: &str) -> Result<PathBuf, Error> {
+        if tier.medium == TierMedium::Disk {
+            return self.session.make_folder(name);
+        }
+        let none = || Error::Host { host: self.name.clone(), reason: format!("it has no tier `{}`", tier.name) };
+        self.machine.tier(&tier.name).map(|at| at.join(name)).ok_or_else(none)
+    }
+
+    fn give(&self, folder: &Path, user: &str) -> Result<(), Error> {
+        self.session.own(folder, user)
+    }
+
     fn remove_folder(&self, name: &str) {
         // What cannot be removed now goes with the host.
         let _ = self.session.remove_folder(name);
@@ -235,7 +263,12 @@ impl Host for ManagedHost {
     }
 
     fn measure_storage(&self, within: Duration) -> Result<HostFigures, Error> {
-        self.session.measure_storage(within)
+        self.session.measure_storage(None, within)
+    }
+
+    fn measure_tier(&self, tier: &Tier, within: Duration) -> Result<HostFigures, Error> {
+        let name = (tier.medium != TierMedium::Disk).then_some(tier.name.as_str());
+        self.session.measure_storage(name, within)
     }
 
     fn inject(&self, key: &str, control: &Injection) -> Result<(), Error> {
@@ -427,8 +460,10 @@ mod tests {
             arguments: vec!["60".into()],
             environment: Vec::new(),
             folder: None,
+            user: None,
             log: folder.join("log"),
             ears: Default::default(),
+            programs: Vec::new(),
         }
     }
 

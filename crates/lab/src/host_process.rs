@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
+use crate::Error;
 use crate::process_log::LogWatcher;
 
 /// What a host is asked to start.
@@ -18,10 +19,14 @@ pub(crate) struct Start {
     pub environment: Vec<(OsString, OsString)>,
     /// Where it runs; `None`: where this program does.
     pub folder: Option<PathBuf>,
+    /// The user that it runs as; `None`: whoever runs this program.
+    pub user: Option<String>,
     /// Gets standard output and error.
     pub log: PathBuf,
     /// Hear what goes there.
     pub ears: LogWatcher,
+    /// Programs in its tree that have samples of their own.
+    pub programs: Vec<String>,
 }
 
 /// What a program that ran to its end came to.
@@ -73,6 +78,9 @@ pub(crate) trait HostProcess: Send {
 
     /// Signals it and all that it started that has not left its process group, also when it has ended itself.
     fn signal_group(&mut self, signal: Signal);
+
+    /// Signals every process of a program in its tree; gives their pids.
+    fn signal_program(&mut self, program: &str, signal: Signal) -> Result<Vec<u32>, Error>;
 
     /// The last lines it wrote, oldest first. After its end, all that it wrote counts.
     fn last_lines(&mut self) -> Vec<String>;

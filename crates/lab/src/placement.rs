@@ -10,6 +10,7 @@ use std::sync::{Arc, OnceLock};
 use experiment::plan;
 use experiment::profile::{Disk, Link, Profile};
 use experiment::quantity::show_bytes;
+use experiment::tier::TierMedium;
 use linux::cgroup::{Controller, Hierarchies};
 use linux::procfs;
 use runner::Envelope;
@@ -19,6 +20,7 @@ use rustix::thread::{CpuSet, LinkNameSpaceType, move_into_link_name_space, sched
 
 use crate::Error;
 use crate::session::RunnerSession;
+use crate::tiers::on_host;
 
 /// As much of the CPUs may be asked for: beyond, hosts wait for each other and no core gets what it was promised.
 const USABLE: f64 = 0.8;
@@ -143,6 +145,10 @@ fn envelope(lab: &plan::Lab, host: &plan::Host, room: &MachineCapacity) -> Envel
             read_bytes_per_s: scaled(disk.read_bytes_per_s),
             write_bytes_per_s: scaled(disk.write_bytes_per_s),
         },
+        tiers: on_host(lab, host.role.as_deref())
+            .filter(|(tier, _)| tier.medium == TierMedium::Volume)
+            .map(|(tier, _)| (tier.name.clone(), tier.limits_at(speed)))
+            .collect(),
     }
 }
 
@@ -460,6 +466,7 @@ mod tests {
                 read_bytes_per_s: Some(1e7),
                 write_bytes_per_s: Some(5e6),
             },
+            ..Envelope::default()
         };
         assert_eq!(placed.envelopes, [expected]);
     }

@@ -5,11 +5,14 @@ use std::io::{self, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs as _};
 use std::time::{Duration, Instant};
 
+use crate::hooks::Hook;
 use crate::host_process::{HostProcess, ProcessExit};
-use crate::{Caller, Error};
+use crate::{Caller, Error, HostTask};
 
 /// Between attempts.
 const INTERVAL: Duration = Duration::from_millis(20);
+/// … that are programs.
+const PROGRAM_INTERVAL: Duration = Duration::from_millis(250);
 /// For an attempt over TCP or HTTP.
 const PATIENCE: Duration = Duration::from_secs(2);
 
@@ -27,6 +30,8 @@ pub enum ReadinessCheck {
     Tcp(String),
     /// A GET of this URL answers 2xx.
     Http(String),
+    /// This program, run on the host, exits with 0.
+    Run(Box<Hook>),
 }
 
 impl std::fmt::Display for ReadinessCheck {
@@ -35,6 +40,7 @@ impl std::fmt::Display for ReadinessCheck {
             Self::Call { service, operation } => write!(f, "call `{operation}` to {service}"),
             Self::Tcp(place) => write!(f, "a connection to {place}"),
             Self::Http(url) => write!(f, "GET {url}"),
+            Self::Run(hook) => write!(f, "{} to exit with 0", hook.path.display()),
         }
     }
 }
@@ -45,13 +51,15 @@ pub struct ReadinessWait<'a> {
     pub role: &'a str,
     /// What is tried.
     pub check: &'a ReadinessCheck,
+    /// The program that tells, where one does.
+    pub program: Option<&'a HostTask>,
     /// Seconds it may take.
     pub within_s: f64,
     /// Whether it may end with exit 0 before it is ready, as a command that starts something in the background does.
     pub may_detach: bool,
 }
 
-/// Tries every 20 ms until the process is ready.
+/// Tries every 20 ms, and programs every 250 ms, until the process is ready.
 pub fn wait(
     waiting: &ReadinessWait<'_>,
     process: &mut dyn HostProcess,
@@ -63,7 +71,10 @@ pub fn wait(
         if must_stop() {
             return Err(Error::Interrupted);
         }
-        let tried = attempt(waiting.check, caller);
+        let tried = match waiting.program {
+            Some(program) => program.run(must_stop).failed().map_or(Ok(()), Err),
+            None => attempt(waiting.check, caller),
+        };
         // After the attempt: it may have been another process that answered on the port of one that died.
         match process.ended() {
             Some(ProcessExit::Exit(0)) if waiting.may_detach => {}
@@ -83,7 +94,7 @@ pub fn wait(
                 log: process.last_lines(),
             });
         }
-        process.wait(INTERVAL);
+        process.wait(if waiting.program.is_some() { PROGRAM_INTERVAL } else { INTERVAL });
     }
 }
 
@@ -96,6 +107,8 @@ fn attempt(check: &ReadinessCheck, caller: &dyn Caller) -> Result<(), String> {
         }
         ReadinessCheck::Tcp(place) => connect(&UrlParts::parse(place)?).map(drop),
         ReadinessCheck::Http(url) => get(url, caller),
+        // Whoever waits has it run on its host.
+        ReadinessCheck::Run(_) => Err("nobody has run it".to_owned()),
     }
 }
 

@@ -53,6 +53,8 @@ struct EntryFile {
 #[derive(Debug, Default)]
 struct MadeResource {
     scratch: Option<PathBuf>,
+    /// Private folders elsewhere.
+    elsewhere: Vec<PathBuf>,
     groups: Vec<ProcessGroup>,
     kernel: KernelResource,
 }
@@ -124,9 +126,13 @@ impl Drop for Registry {
         let (_, left) = self.ledger.marks().end(false);
         let kernel = std::mem::take(&mut self.ledger.made().kernel);
         let released = kernel.remove(&self.ledger.id, &mut Vec::new()).is_ok();
-        let gone = self.ledger.made().scratch.take().is_none_or(|scratch| remove_scratch(&scratch).is_ok());
+        let (scratch, elsewhere) = {
+            let mut made = self.ledger.made();
+            (made.scratch.take(), std::mem::take(&mut made.elsewhere))
+        };
+        let folders_left = scratch.iter().chain(&elsewhere).filter(|folder| remove_scratch(folder).is_err()).count();
         // An entry of which something is left stays for `clean`.
-        if left.is_empty() && released && gone {
+        if left.is_empty() && released && folders_left == 0 {
             let _ = self.ledger.folder.remove(&self.ledger.name);
         }
     }
@@ -220,6 +226,18 @@ impl RegistryWriter {
         self.note(&RegistryLine::Scratch { path: scratch.clone() })?;
         make_scratch(&scratch).map_err(Error::for_private_files)?;
         made.scratch = Some(scratch.clone());
+        Ok(scratch)
+    }
+
+    /// The run's private folder on another file system, mounted here.
+    pub(crate) fn scratch_in(&self, mount: &Path) -> Result<PathBuf, Error> {
+        let scratch = mount.join(scratch_name(&self.id));
+        let mut made = self.made();
+        if !made.elsewhere.contains(&scratch) {
+            self.note(&RegistryLine::Scratch { path: scratch.clone() })?;
+            make_scratch(&scratch).map_err(Error::for_private_files)?;
+            made.elsewhere.push(scratch.clone());
+        }
         Ok(scratch)
     }
 

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use linux::cgroup::OwnCgroups;
 use record::clock::Clock;
 use record::events::What;
-use record::rows::{Metric, Sample};
+use record::rows::{Metric, ProgramSample, Sample};
 use runner::ports::TargetLocation;
 use runner::probes::CpuTicks;
 use runner::process_tree::{ExternalTarget, Member};
@@ -45,19 +45,19 @@ impl Probes {
     ///
     /// # Errors
     /// If no thread can be started.
-    pub fn start(watched: WatchedProcesses, clock: Clock, sink: SyncSender<Sample>) -> Result<Self, Error> {
+    pub fn start(watched: WatchedProcesses, clock: Clock, sink: SampleSenders) -> Result<Self, Error> {
         let hosts = watched.sources.hosts();
         let machine = Arc::new(Mutex::new(ProbedMachine::new(watched.clone())));
         let mut probes = Self { readers: Vec::new(), machine: Arc::clone(&machine) };
         for host in hosts {
             let (sources, sink) = (watched.sources.clone(), sink.clone());
             probes.read_with(&format!("probes-{host}"), clock, move || {
-                sample_host(&sources, &host, clock).into_iter().all(|sample| sink.send(sample).is_ok())
+                sink.send_all(sample_host(&sources, &host, clock))
             })?;
         }
         probes.read_with("probes", clock, move || {
             let rows = machine.lock().unwrap_or_else(PoisonError::into_inner).read(clock);
-            rows.into_iter().all(|sample| sink.send(sample).is_ok())
+            sink.send_all(rows)
         })?;
         Ok(probes)
     }
@@ -112,12 +112,34 @@ impl Probes {
     }
 }
 
+/// Where samples go.
+#[derive(Debug, Clone)]
+pub struct SampleSenders {
+    /// Of hosts and roles.
+    pub samples: SyncSender<Sample>,
+    /// Of programs that the target names.
+    pub programs: SyncSender<ProgramSample>,
+}
+
+impl SampleSenders {
+    /// False if nobody takes them any more.
+    fn send_all(&self, (samples, programs): SampledRows) -> bool {
+        samples.into_iter().all(|sample| self.samples.send(sample).is_ok())
+            && programs.into_iter().all(|sample| self.programs.send(sample).is_ok())
+    }
+}
+
+/// Of hosts and roles, and of programs.
+type SampledRows = (Vec<Sample>, Vec<ProgramSample>);
+
 /// What the host's runner read; nothing if it is down, or did not answer in time.
-fn sample_host(sources: &ProbeSources, host: &str, clock: Clock) -> Vec<Sample> {
-    let Some(session) = sources.session(host) else { return Vec::new() };
+fn sample_host(sources: &ProbeSources, host: &str, clock: Clock) -> SampledRows {
+    let Some(session) = sources.session(host) else { return SampledRows::default() };
     let at_s = in_ms(clock.at_s());
-    let rows = session.sample(PATIENCE).unwrap_or_default();
-    rows.into_iter().map(|row| Sample { at_s, host: host.to_owned(), ..row }).collect()
+    let (rows, programs) = session.sample(PATIENCE).unwrap_or_default();
+    let rows = rows.into_iter().map(|row| Sample { at_s, host: host.to_owned(), ..row });
+    let programs = programs.into_iter().map(|row| ProgramSample { at_s, host: host.to_owned(), ..row });
+    (rows.collect(), programs.collect())
 }
 
 fn in_us(time_s: f64) -> f64 {
@@ -147,7 +169,7 @@ impl ProbedMachine {
     }
 
     /// A row for the machine, one for each role that runs on it, one for this program; nothing at the first reading.
-    fn read(&mut self, clock: Clock) -> Vec<Sample> {
+    fn read(&mut self, clock: Clock) -> SampledRows {
         let now = Instant::now();
         let at_s = in_ms(clock.at_s_of(now));
         let (host, members) = match self.watched.sources.is_lab() {
@@ -160,7 +182,7 @@ impl ProbedMachine {
         let read = self.reader.read(now, &members, row);
         let Some(mut rows) = read else {
             self.clients.read(self.reader.proc(), length_s, None);
-            return Vec::new();
+            return SampledRows::default();
         };
         self.clients.read(self.reader.proc(), length_s, rows.own.as_mut());
         rows.host.calendar_ahead_s = Some(in_us(clock.calendar_ahead_s()));
@@ -171,7 +193,7 @@ impl ProbedMachine {
         };
         rows.host.cpu_strangers_pct =
             if self.why_not_judged().is_none() { strangers_pct(&rows.host, &ours) } else { None };
-        std::iter::once(rows.host).chain(rows.roles).chain(rows.own).collect()
+        (std::iter::once(rows.host).chain(rows.roles).chain(rows.own).collect(), rows.programs)
     }
 
     /// Why nobody can say which processes are other than the target's.
@@ -355,7 +377,7 @@ impl ProbeSources {
         self.lock().keys().cloned().collect()
     }
 
-    fn session(&self, host: &str) -> Option<Arc<RunnerSession>> {
+    pub(crate) fn session(&self, host: &str) -> Option<Arc<RunnerSession>> {
         self.lock().get(host).cloned().flatten()
     }
 
@@ -388,6 +410,7 @@ mod tests {
     fn sampled(sources: ProbeSources, hosts: &[&str]) -> Vec<Sample> {
         let (sink, samples) = sync_channel(1000);
         let watched = WatchedProcesses { sources, ..WatchedProcesses::default() };
+        let sink = SampleSenders { samples: sink, programs: sync_channel(1).0 };
         let probes = Probes::start(watched, Clock::starting_in(Duration::from_millis(5)), sink).unwrap();
         let mut rows: Vec<Sample> = Vec::new();
         until("two seconds have rows", || {
@@ -467,6 +490,7 @@ mod tests {
     fn rows_come_until_stopped_and_know_this_program() {
         let (sink, samples) = sync_channel(1000);
         let clock = Clock::starting_in(Duration::from_millis(5));
+        let sink = SampleSenders { samples: sink, programs: sync_channel(1).0 };
         let probes = Probes::start(WatchedProcesses::default(), clock, sink).unwrap();
         let mut rows: Vec<Sample> = Vec::new();
         until("two seconds have rows", || {

@@ -12,7 +12,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use record::events::HostFigures;
-use record::rows::Sample;
+use record::rows::{ProgramSample, Sample};
 use runner::plain_text;
 use runner::{
     HostLines, Injection, KEPT_BYTES, NumberedOrder, Order, OrderRefusal, OrderReply, ProgramSpec, RunnerMessage, Setup,
@@ -384,7 +384,7 @@ impl OrderSubject {
             Order::Start(ProgramSpec { role, .. }) | Order::Run { program: ProgramSpec { role, .. }, .. } => {
                 Self::Role(role.clone())
             }
-            Order::Inject { .. } | Order::Heal { .. } => Self::Fault,
+            Order::Inject { .. } | Order::Heal { .. } | Order::SignalProgram { .. } => Self::Fault,
             _ => Self::Other,
         }
     }
@@ -396,6 +396,8 @@ impl OrderSubject {
             (OrderRefusal::NoProgram { program }, _) => {
                 Error::Host { host, reason: format!("`{program}` is not there") }
             }
+            (OrderRefusal::NoUser { user }, Self::Role(role)) => Error::NoUser { role, user },
+            (OrderRefusal::NoUser { user }, _) => Error::Host { host, reason: format!("it has no user `{user}`") },
             (OrderRefusal::PortTaken { port }, _) => Error::PortTaken { port, holder: None },
             (OrderRefusal::Cannot { reason }, Self::Fault) => Error::Fault(reason),
             (OrderRefusal::Cannot { reason }, _) => Error::Host { host, reason },
@@ -545,10 +547,44 @@ fn take(said: RunnerMessage, shared: &Shared) -> Result<bool, String> {
 const MEASURE_PATIENCE: Duration = Duration::from_secs(120);
 /// For what may have to wait for a disk: folders; and for faults.
 const SLOW_PATIENCE: Duration = Duration::from_secs(60);
+/// For a program that whoever asked for it ends.
+const DAY_S: f64 = 86_400.0;
 /// For a fault to be healed. Nothing is started or measured for that.
 const LIFT_PATIENCE: Duration = Duration::from_secs(30);
 
 impl RunnerSession {
+    /// Runs a program to its end, or kills it once `goes_on` says no; then nothing is known of it.
+    pub fn run_while(
+        &self,
+        program: &ProgramSpec,
+        input: &str,
+        goes_on: &dyn Fn() -> bool,
+    ) -> Result<Option<ProgramOutput>, Error> {
+        let (program, input) = (program.clone(), input.to_owned());
+        let order = Order::Run { program, input, within_s: DAY_S };
+        let about = OrderSubject::of(&order);
+        let (number, answer) = self.send(order, None)?;
+        let came = loop {
+            match answer.recv_timeout(GLANCE) {
+                Err(RecvTimeoutError::Timeout) if goes_on() && !self.is_at_once() => {}
+                Err(RecvTimeoutError::Timeout) => {
+                    // Its answer comes all the same, and is not waited for.
+                    let (process, signal) = (number, Signal::KILL.as_raw());
+                    let _ = self.send(Order::Signal { process, signal, group: true }, None)?;
+                    return Ok(None);
+                }
+                Err(RecvTimeoutError::Disconnected) => return Err(self.lost()),
+                Ok(came) => break came,
+            }
+        };
+        match came.map_err(|why| about.error(&self.shared.host, why))? {
+            OrderReply::Ran { how, output, errors } => {
+                Ok(Some(ProgramOutput { ended: ProcessExit::from_code(how), output, errors }))
+            }
+            other => Err(self.unexpected(&other)),
+        }
+    }
+
     /// Runs a program to its end; killed after `within`.
     pub fn run(&self, program: &ProgramSpec, input: &str, within: Duration) -> Result<ProgramOutput, Error> {
         let (program, input, within_s) = (program.clone(), input.to_owned(), within.as_secs_f64());
@@ -576,15 +612,20 @@ impl RunnerSession {
         }
     }
 
+    /// Gives a folder to a user of the host.
+    pub fn own(&self, path: &Path, user: &str) -> Result<(), Error> {
+        self.ask(Order::Own { path: path.to_path_buf(), user: user.to_owned() }, SLOW_PATIENCE).map(drop)
+    }
+
     /// Removes it.
     pub fn remove_folder(&self, name: &str) -> Result<(), Error> {
         self.ask(Order::RemoveFolder { name: name.to_owned() }, SLOW_PATIENCE).map(drop)
     }
 
     /// Reads the probes; `at_s` and `host` are left to be filled in.
-    pub fn sample(&self, within: Duration) -> Result<Vec<Sample>, Error> {
+    pub fn sample(&self, within: Duration) -> Result<(Vec<Sample>, Vec<ProgramSample>), Error> {
         match self.ask(Order::Sample, within)? {
-            OrderReply::Samples { rows } => Ok(rows),
+            OrderReply::Samples { rows, programs } => Ok((rows, programs)),
             other => Err(self.unexpected(&other)),
         }
     }
@@ -599,9 +640,9 @@ impl RunnerSession {
         self.ask(Order::Heal { key: key.to_owned() }, LIFT_PATIENCE).map(drop)
     }
 
-    /// Measures the storage in the host's folder, for so long.
-    pub fn measure_storage(&self, for_: Duration) -> Result<HostFigures, Error> {
-        let order = Order::MeasureStorage { for_s: for_.as_secs_f64() };
+    /// Measures the storage in the host's folder, or a tier of it, for so long.
+    pub fn measure_storage(&self, tier: Option<&str>, for_: Duration) -> Result<HostFigures, Error> {
+        let order = Order::MeasureStorage { for_s: for_.as_secs_f64(), tier: tier.map(str::to_owned) };
         self.figures_of(order, for_.saturating_mul(2).saturating_add(SLOW_PATIENCE))
     }
 
@@ -745,6 +786,14 @@ impl HostProcess for RemoteProcess {
         self.ask_signal(signal, true);
     }
 
+    fn signal_program(&mut self, program: &str, signal: Signal) -> Result<Vec<u32>, Error> {
+        let order = Order::SignalProgram { process: self.number, program: program.to_owned(), signal: signal.as_raw() };
+        match self.session.ask(order, PATIENCE)? {
+            OrderReply::Processes { pids } => Ok(pids),
+            other => Err(self.session.unexpected(&other)),
+        }
+    }
+
     fn last_lines(&mut self) -> Vec<String> {
         // All that it wrote before its end was heard before its end.
         self.feed.lines.last()
@@ -774,7 +823,9 @@ pub fn program(start: &Start) -> Result<ProgramSpec, Error> {
         command,
         environment: pairs.collect::<Result<BTreeMap<String, String>, Error>>()?,
         folder: start.folder.clone(),
+        user: start.user.clone(),
         keeps_bytes: None,
+        programs: start.programs.clone(),
     })
 }
 

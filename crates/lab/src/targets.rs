@@ -348,11 +348,24 @@ pub(crate) fn parameters(
     manifest: &Manifest,
     with: &BTreeMap<String, String>,
 ) -> Result<BTreeMap<String, String>, Error> {
+    parameters_at(1.0, manifest, with)
+}
+
+/// The same in a lab of this speed, in which the target's own times last longer.
+pub(crate) fn parameters_at(
+    speed: f64,
+    manifest: &Manifest,
+    with: &BTreeMap<String, String>,
+) -> Result<BTreeMap<String, String>, Error> {
+    let speed = if speed > 0.0 { speed } else { 1.0 };
     let values = manifest.parameters.iter().map(|(name, parameter)| {
         let given = with.get(name).unwrap_or(&parameter.default);
         let value = match parameter.takes {
-            Takes::Duration => seconds(given)
-                .ok_or_else(|| Error::Manifest(format!("`{given}` of parameter `{name}` is not a duration")))?,
+            Takes::Duration => {
+                let seconds = seconds(given)
+                    .ok_or_else(|| Error::Manifest(format!("`{given}` of parameter `{name}` is not a duration")))?;
+                (seconds / if parameter.lab_time { speed } else { 1.0 }).to_string()
+            }
             _ => given.clone(),
         };
         Ok((name.clone(), value))
@@ -360,13 +373,12 @@ pub(crate) fn parameters(
     values.collect()
 }
 
-/// `"50ms"` as `"0.05"`; a bare number is seconds already.
-fn seconds(text: &str) -> Option<String> {
-    let seconds = match duration::parse_s(text) {
+/// `"50ms"` as 0.05; a bare number is seconds already.
+fn seconds(text: &str) -> Option<f64> {
+    match duration::parse_s(text) {
         Err(DurationError::NoUnit) => text.trim().parse().ok().filter(|seconds: &f64| *seconds >= 0.0),
         parsed => parsed.ok(),
-    };
-    seconds.map(|seconds| seconds.to_string())
+    }
 }
 
 // Where folders of targets and of profiles are looked for.
@@ -547,7 +559,8 @@ mod tests {
         use experiment::manifest::{Parameter, Takes};
         let (folder, mut manifest) = installable("env | sed -n 's/^PLIMSOLL_WITH_//p' | sort");
         for (name, default) in [("proxy", "apache"), ("copies", "disc")] {
-            let parameter = Parameter { takes: Takes::Text, default: default.to_owned(), help: String::new() };
+            let parameter =
+                Parameter { takes: Takes::Text, default: default.to_owned(), help: String::new(), lab_time: false };
             manifest.parameters.insert(name.to_owned(), parameter);
         }
         let with = BTreeMap::from([("proxy".to_owned(), "haproxy".to_owned())]);
@@ -686,20 +699,31 @@ mod tests {
     #[test]
     fn durations_are_handed_over_in_seconds_and_defaults_filled_in() {
         let mut manifest = manifest(Vec::new());
-        let duration =
-            |default: &str| Parameter { takes: Takes::Duration, default: default.to_owned(), help: String::new() };
+        let duration = |default: &str| Parameter {
+            takes: Takes::Duration,
+            default: default.to_owned(),
+            help: String::new(),
+            lab_time: false,
+        };
         for (name, default) in [("a", "250us"), ("b", "1.5s"), ("c", "2h"), ("d", "0.05"), ("e", "1s")] {
             manifest.parameters.insert(name.to_owned(), duration(default));
         }
         manifest.parameters.insert(
             "text".to_owned(),
-            Parameter { takes: Takes::Text, default: "50ms".to_owned(), help: String::new() },
+            Parameter { takes: Takes::Text, default: "50ms".to_owned(), help: String::new(), lab_time: false },
         );
         let filled = parameters(&manifest, &BTreeMap::from([("e".to_owned(), "3m".to_owned())])).unwrap();
         let filled: Vec<_> = filled.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
         assert_eq!(
             filled,
             [("a", "0.00025"), ("b", "1.5"), ("c", "7200"), ("d", "0.05"), ("e", "180"), ("text", "50ms")]
+        );
+        manifest.parameters.insert("own".to_owned(), Parameter { lab_time: true, ..duration("1.5s") });
+        let slowed = parameters_at(0.5, &manifest, &BTreeMap::new()).unwrap();
+        assert_eq!(
+            (slowed["b"].as_str(), slowed["own"].as_str()),
+            ("1.5", "3"),
+            "a time of the lab lasts longer there"
         );
         manifest.parameters.insert("f".to_owned(), duration("soon"));
         let error = parameters(&manifest, &BTreeMap::new()).err().unwrap();

@@ -1,6 +1,7 @@
 //! Verbs over the kernel: start a process, signal exactly it, end what is left of a run, put a
 //! process into namespaces. The only room with `unsafe`.
 
+pub mod account;
 pub mod cgroup;
 pub mod mount;
 pub mod network;
@@ -27,6 +28,7 @@ use rustix::system::sethostname;
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 use serde::{Deserialize, Serialize};
 
+use account::{Account, Credentials};
 use procfs::Stat;
 
 // Starts processes that end with this program, whatever becomes of it, and that inherit nothing
@@ -53,12 +55,25 @@ pub fn spawn(command: Command) -> io::Result<Child> {
 ///
 /// # Errors
 /// What the system says; `NotFound` if there is no such program.
-pub fn spawn_in(mut command: Command, groups: &[PathBuf]) -> io::Result<Child> {
+pub fn spawn_in(command: Command, groups: &[PathBuf]) -> io::Result<Child> {
+    spawn_as(command, groups, None)
+}
+
+/// The same, as this user.
+///
+/// # Errors
+/// What the system says; `NotFound` if there is no such program.
+pub fn spawn_as(mut command: Command, groups: &[PathBuf], user: Option<&Account>) -> io::Result<Child> {
     command.process_group(0);
-    ends_with_us(&mut command);
     if !groups.is_empty() {
         joins(&mut command, groups.iter().map(open_group).collect::<io::Result<_>>()?);
     }
+    if let Some(user) = user {
+        user.introduce(&mut command);
+        becomes(&mut command, Credentials::from(user));
+    }
+    // Last: the kernel forgets the death signal of whoever becomes another.
+    ends_with_us(&mut command);
     let (reply, answer) = channel();
     starter()?.send(ProcessOrder { command, reply }).map_err(|_| gone())?;
     answer.recv().map_err(|_| gone())?
@@ -139,6 +154,15 @@ fn joins(command: &mut Command, groups: Vec<File>) {
             }
             Ok(())
         });
+    }
+}
+
+#[expect(unsafe_code, reason = "only whoever has joined its groups as root may become another")]
+fn becomes(command: &mut Command, credentials: Credentials) {
+    // SAFETY: between fork and exec only async-signal-safe calls are allowed: these are three system calls, and no memory is
+    // allocated.
+    unsafe {
+        command.pre_exec(move || credentials.become_it());
     }
 }
 

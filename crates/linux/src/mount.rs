@@ -4,13 +4,15 @@
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::os::unix::fs::{MetadataExt as _, chown, symlink};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::Errno;
 use rustix::ioctl::{Ioctl, IoctlOutput, NoArg, Opcode, Setter, ioctl, opcode};
 use rustix::mount::{
-    MountFlags, MountPropagationFlags, mount, mount_bind, mount_bind_recursive, mount_change, mount_remount,
+    MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_bind, mount_bind_recursive, mount_change,
+    mount_remount, unmount,
 };
 
 /// A file or folder, held whatever is mounted over its path later.
@@ -58,6 +60,78 @@ fn make(path: &Path, folder: bool) -> io::Result<()> {
     File::create(path).map(drop)
 }
 
+/// Mount points that are not there, made without a trace: in file systems in memory, each over the folder that one is
+/// missing in, where all that is there stays to be seen.
+#[derive(Debug)]
+pub struct MountPoints {
+    /// Where what is covered is kept for a moment.
+    scratch: PathBuf,
+    /// The file systems that were made.
+    devices: Vec<u64>,
+}
+
+impl MountPoints {
+    /// `scratch` is a folder that is not there, in a file system of our own.
+    #[must_use]
+    pub fn with(scratch: &Path) -> Self {
+        Self { scratch: scratch.to_path_buf(), devices: Vec::new() }
+    }
+
+    /// Where the folder `path` is, all links followed; made if it is not there. `allow` is asked before that.
+    ///
+    /// # Errors
+    /// What `allow` or the system says.
+    pub fn folder(&mut self, path: &Path, allow: impl Fn(&Path) -> io::Result<()>) -> io::Result<PathBuf> {
+        let mut there = path;
+        let found = loop {
+            match (fs::canonicalize(there), there.parent()) {
+                (Err(error), Some(above)) if error.kind() == io::ErrorKind::NotFound => there = above,
+                (found, _) => break found?,
+            }
+        };
+        let rest = path.strip_prefix(there).unwrap_or(Path::new(""));
+        // Nothing is joined to a whole path: that would end it with a `/`.
+        let place = if rest.as_os_str().is_empty() { found.clone() } else { found.join(rest) };
+        allow(&place)?;
+        if place == found {
+            return Ok(place);
+        }
+        if !self.devices.contains(&fs::metadata(&found)?.dev()) {
+            self.cover(&found)?;
+        }
+        fs::create_dir_all(&place)?;
+        Ok(place)
+    }
+
+    fn cover(&mut self, folder: &Path) -> io::Result<()> {
+        let found = fs::metadata(folder)?;
+        fs::create_dir(&self.scratch)?;
+        mount_bind_recursive(folder, &self.scratch)?;
+        memory(folder, found.mode() & 0o7777)?;
+        chown(folder, Some(found.uid()), Some(found.gid()))?;
+        for entry in fs::read_dir(&self.scratch)? {
+            let entry = entry?;
+            match show_again(&entry, &folder.join(entry.file_name())) {
+                // It went meanwhile.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                shown => shown?,
+            }
+        }
+        self.devices.push(fs::metadata(folder)?.dev());
+        unmount(&self.scratch, UnmountFlags::DETACH)?;
+        fs::remove_dir(&self.scratch)
+    }
+}
+
+fn show_again(entry: &fs::DirEntry, at: &Path) -> io::Result<()> {
+    let kind = entry.file_type()?;
+    if kind.is_symlink() {
+        return symlink(fs::read_link(entry.path())?, at);
+    }
+    make(at, kind.is_dir())?;
+    Ok(mount_bind_recursive(entry.path(), at)?)
+}
+
 /// From now on no mount of this namespace is seen in another, nor the other way round.
 pub fn keep_to_ourselves() -> io::Result<()> {
     Ok(mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?)
@@ -66,6 +140,12 @@ pub fn keep_to_ourselves() -> io::Result<()> {
 /// An empty file system in memory.
 pub fn memory(at: &Path, mode: u32) -> io::Result<()> {
     let options = std::ffi::CString::new(format!("mode={mode:o}"))?;
+    Ok(mount("tmpfs", at, "tmpfs", MountFlags::NOSUID | MountFlags::NODEV, options.as_c_str())?)
+}
+
+/// An empty file system in memory of so many bytes.
+pub fn sized_memory(at: &Path, mode: u32, bytes: u64) -> io::Result<()> {
+    let options = std::ffi::CString::new(format!("mode={mode:o},size={bytes}"))?;
     Ok(mount("tmpfs", at, "tmpfs", MountFlags::NOSUID | MountFlags::NODEV, options.as_c_str())?)
 }
 

@@ -79,6 +79,21 @@ pub fn stat_at(folder: &Path) -> Option<Stat> {
     Stat::parse(&text(&folder.join("stat"))?)
 }
 
+/// Bytes of a program's name that the kernel keeps.
+const NAME_BYTES: usize = 15;
+
+/// Whether a process of `proc` runs the program of that file name: it is called so, as the kernel does with scripts too, or its file is.
+pub fn runs_program(proc: &Path, process: &Stat, program: &str) -> bool {
+    let file = || fs::read_link(proc.join(process.pid.to_string()).join("exe")).ok();
+    is_called(&process.name, program) || file().is_some_and(|file| file.file_name() == Some(program.as_ref()))
+}
+
+/// Whether the kernel calls a program of that file name so.
+pub fn is_called(name: &str, program: &str) -> bool {
+    let kept = &program.as_bytes()[..program.len().min(NAME_BYTES)];
+    !program.is_empty() && name.as_bytes() == kept
+}
+
 /// A file's text; what is not UTF-8 in it (a program may call itself anything) is replaced.
 pub fn text(path: &Path) -> Option<String> {
     let bytes = fs::read(path).ok()?;

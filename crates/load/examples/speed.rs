@@ -47,6 +47,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         files: ".".into(),
         slot_s: 0.001,
         tether: None,
+        hosts: Vec::new(),
         without_ring: std::env::var_os("WITHOUT_RING").is_some(),
     };
     let (sink, intervals) = sync_channel(16);

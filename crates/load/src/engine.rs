@@ -28,9 +28,11 @@ use std::time::Duration;
 use experiment::plan::Failover;
 use record::clock::Clock;
 
+use crate::feed_stream::FeedReaders;
 use crate::protocols::Protocol;
 use crate::{Error, LoadOrder, ThreadInterval};
 
+mod agent_group;
 mod agents;
 mod connections;
 mod control;
@@ -44,6 +46,7 @@ mod run_delay;
 pub mod script;
 pub mod thread_stats;
 pub mod timer_wheel;
+mod units;
 mod worker;
 
 use connections::ConnectPaths;
@@ -78,6 +81,9 @@ pub fn start<P: Protocol>(
     let sources = Arc::new(sources_of(orders, &script, &addresses)?);
     sources.try_out()?;
     let control = Arc::new(LoadControl::default());
+    let readers = FeedReaders::start(script.streams().map(Arc::clone));
+    let readers =
+        readers.map_err(|source| Error::System { doing: "cannot start a thread that reads a feed", source })?;
     let mut threads = Vec::new();
     for number in 0..script.threads {
         let paths = ConnectPaths { addresses: Arc::clone(&addresses), sources: Arc::clone(&sources) };
@@ -96,7 +102,7 @@ pub fn start<P: Protocol>(
             }
         }
     }
-    Ok(RunningLoad::new(control, threads))
+    Ok(RunningLoad { control, threads, _readers: readers })
 }
 
 /// Where the connections to each service come from; from nowhere where programs are run.
@@ -182,13 +188,11 @@ pub struct Summary {
 pub struct RunningLoad {
     control: Arc<LoadControl>,
     threads: Vec<JoinHandle<Result<ThreadTotals, Error>>>,
+    /// They end with it.
+    _readers: FeedReaders,
 }
 
 impl RunningLoad {
-    fn new(control: Arc<LoadControl>, threads: Vec<JoinHandle<Result<ThreadTotals, Error>>>) -> Self {
-        Self { control, threads }
-    }
-
     /// No new operations from now on; open ones are given the load's drain.
     pub fn stop(&self) {
         self.control.stop();

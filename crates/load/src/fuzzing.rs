@@ -92,7 +92,7 @@ fn hear_in<P: Protocol>(talk: &Exchange<'_>) -> Result<[ExchangeResult; 2], Stri
     };
     let arguments: Vec<Argument> = talk.with.iter().map(argument).collect();
     let wants: Vec<String> = talk.wants.iter().map(|want| (*want).to_owned()).collect();
-    let call = Call { number: 0, operation, arguments: &arguments, wants: &wants, closes: false };
+    let call = Call { number: 0, operation, arguments: &arguments, wants: &wants, program: None, closes: false };
     let request = P::open("127.0.0.1:1")?.compile(&call)?;
     let asked = RequestContext::<'_, P> { request: &request, id: talk.id };
     let mut memory = P::Memory::default();
@@ -168,7 +168,7 @@ fn compile(text: &str) -> Result<CompiledTemplate, String> {
 }
 
 const SOURCE: ValueSource<'static> =
-    ValueSource { agent: 3, seq: 12, draw: 99, slots: &[], kept: 0, feeds: &[], rows: &[] };
+    ValueSource { agent: 3, seq: 12, draw: 99, slots: &[], kept: 0, feeds: &[], records: &[] };
 
 /// Compiles a template, without slots and feeds, and writes it.
 ///
@@ -246,7 +246,8 @@ pub fn outcome(frame: &[u8]) -> Option<Vec<u8>> {
 #[must_use]
 pub fn order(frame: &[u8]) -> Option<Vec<u8>> {
     let order = ProgramRun::read(frame)?;
-    let mut written = u32::try_from(order.words.len()).unwrap_or(u32::MAX).to_be_bytes().to_vec();
+    let mut written = vec![u8::from(order.on_member)];
+    written.extend_from_slice(&u32::try_from(order.words.len()).unwrap_or(u32::MAX).to_be_bytes());
     for part in order.words.into_iter().chain(order.stdin) {
         measured(&mut written, |written| written.extend_from_slice(part));
     }

@@ -42,6 +42,8 @@ pub struct ThreadInterval {
     pub slots: Vec<SlotCounts>,
     /// Attempts that ended.
     pub attempts: Vec<AttemptCount>,
+    /// What `ok` operations did.
+    pub units: Vec<UnitCount>,
     /// The thread's own health.
     pub generator: GeneratorSecond,
     /// Operations on audited keys.
@@ -78,6 +80,17 @@ pub struct AttemptCount {
     pub count: u64,
 }
 
+/// Units of work that an operation did, or parts of its answers that had a status.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnitCount {
+    /// Name of the operation.
+    pub operation: String,
+    /// The parts' status; empty: units.
+    pub status: String,
+    /// How many.
+    pub count: u64,
+}
+
 /// Histograms by operation, outcome and time, each made when it is first needed. When it is dropped it goes back, emptied, to the
 /// thread that filled it, so that a running thread allocates nothing.
 #[derive(Debug)]
@@ -87,7 +100,7 @@ pub struct HistogramSet {
     home: Option<SyncSender<HistogramSet>>,
 }
 
-const TIMES: [Time; 2] = [Time::Latency, Time::Service];
+const TIMES: [Time; 3] = [Time::Latency, Time::Service, Time::Punctual];
 
 impl HistogramSet {
     /// An empty sheet for operations of these names, to be sent `home` when done with.

@@ -11,6 +11,7 @@ pub(crate) mod answer_budget;
 pub mod client;
 mod engine;
 mod error;
+mod feed_stream;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
 mod interval;
@@ -24,7 +25,7 @@ mod values;
 
 pub use engine::{RunningLoad, Summary};
 pub use error::Error;
-pub use interval::{AttemptCount, HistogramSet, SlotCounts, ThreadInterval};
+pub use interval::{AttemptCount, HistogramSet, SlotCounts, ThreadInterval, UnitCount};
 pub use tls::TlsTrust;
 
 /// A load to be put on a service.
@@ -50,6 +51,8 @@ pub struct LoadOrder {
     /// What ties programs that are run to this process, where the protocol runs some. Without it they are killed when the load ends, and
     /// outlive a kill of this process.
     pub tether: Option<program_worker::DeathSignal>,
+    /// Where programs that the target names are run: for each of the services its host; empty where it names none.
+    pub hosts: Vec<program_worker::ProgramHost>,
     /// Whether bytes go by a system call each also where the kernel has an io_uring for them.
     pub without_ring: bool,
 }

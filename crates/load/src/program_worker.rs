@@ -2,17 +2,21 @@
 //! program for each, and tells what came of it when it has ended.
 //!
 //! So the engine waits for a program as it does for an answer from a network, and starting one, which takes a millisecond, holds up no
-//! other agent. An agent that gives up hangs up, and the program is killed.
+//! other agent. An agent that gives up hangs up, and the program is killed. What the target names as an operation runs on the host of the
+//! member that the agent goes to, by that host's runner, if it has one.
 
-use std::ffi::OsStr;
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::{Errno, ioctl_fionbio, read, write};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
@@ -22,6 +26,44 @@ use crate::protocols::command::{ProgramExit, ProgramOutcome, ProgramRun};
 /// Ties the life of a program that is about to be started to this process': it must not outlive it, however it ends.
 pub type DeathSignal = fn(&mut Command);
 
+/// Where programs that a target names are run: the host of one of its members.
+#[derive(Debug, Clone)]
+pub struct ProgramHost {
+    /// What `{NAME}` stands for there.
+    pub values: BTreeMap<String, String>,
+    /// Where they are run.
+    pub folder: PathBuf,
+    /// What they are told.
+    pub environment: BTreeMap<String, OsString>,
+    /// Who runs them; `None`: this machine is that host.
+    pub runner: Option<Arc<dyn ProgramRunner>>,
+}
+
+/// Runs programs on a host.
+pub trait ProgramRunner: std::fmt::Debug + Send + Sync {
+    /// Runs a program to its end, in a folder and with this environment; kills it once it need not go on.
+    ///
+    /// # Errors
+    /// Why it was not started; `None`: nobody knows what became of it.
+    fn run(
+        &self,
+        command: Vec<String>,
+        input: &str,
+        goes_on: &dyn Fn() -> bool,
+    ) -> Result<ProgramResult, Option<String>>;
+}
+
+/// What came of a program on a host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProgramResult {
+    /// Its exit status, or the signal that ended it, negative.
+    pub how: i32,
+    /// Its standard output, of which more than [`OUTPUT_LIMIT`] bytes need not be.
+    pub stdout: String,
+    /// Its standard error, likewise.
+    pub stderr: String,
+}
+
 /// Of the thread.
 const STACK: usize = 256 * 1024;
 
@@ -29,10 +71,11 @@ const STACK: usize = 256 * 1024;
 pub(crate) fn spawn_program_worker(
     tether: Option<DeathSignal>,
     service: &str,
+    host: Option<ProgramHost>,
 ) -> io::Result<(OwnedFd, JoinHandle<()>)> {
     let (theirs, ours) = UnixStream::pair()?;
     theirs.set_nonblocking(true)?;
-    let mut worker = ProgramWorker { agent: ours, tether, variables: variables(service) };
+    let mut worker = ProgramWorker { agent: ours, tether, variables: variables(service), host };
     let named = std::thread::Builder::new().name("program-worker".to_owned()).stack_size(STACK);
     // An agent that hangs up ends it, and is not there to be told.
     let thread = named.spawn(move || while worker.serve().is_ok() {})?;
@@ -59,6 +102,8 @@ struct ProgramWorker {
     agent: UnixStream,
     tether: Option<DeathSignal>,
     variables: Vec<(&'static str, String)>,
+    /// Where the target's own programs are run.
+    host: Option<ProgramHost>,
 }
 
 impl ProgramWorker {
@@ -70,20 +115,50 @@ impl ProgramWorker {
         self.agent.read_exact(&mut frame)?;
         let order = ProgramRun::read(&frame).ok_or(ErrorKind::InvalidData)?;
         let mut told = Vec::new();
-        match self.start(&order) {
+        let runner = self.host.as_ref().and_then(|host| host.runner.as_ref()).filter(|_| order.on_member);
+        match runner {
+            Some(runner) => self.run_by(runner.as_ref(), &order, &mut told)?,
+            None => self.run_here(&order, &mut told)?,
+        }
+        self.agent.write_all(&told)
+    }
+
+    /// Runs it on the member's host. An agent that hangs up ends it.
+    fn run_by(&self, runner: &dyn ProgramRunner, order: &ProgramRun<'_>, told: &mut Vec<u8>) -> io::Result<()> {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let input = order.stdin.map(text).unwrap_or_default();
+        let goes_on = || {
+            let mut agent = [PollFd::new(&self.agent, PollFlags::IN)];
+            poll(&mut agent, Some(&Timespec::default())).is_ok_and(|ready| ready == 0)
+        };
+        let ran = runner.run(order.words.iter().map(|word| text(word)).collect(), &input, &goes_on);
+        let (how, [stdout, stderr]) = match &ran {
+            Ok(ran) if ran.how < 0 => (ProgramExit::Signalled(-ran.how), [ran.stdout.as_str(), &ran.stderr]),
+            Ok(ran) => (ProgramExit::Exited(ran.how), [ran.stdout.as_str(), &ran.stderr]),
+            Err(Some(why)) => (ProgramExit::NotStarted, ["", why.as_str()]),
+            Err(None) => return Err(ErrorKind::ConnectionAborted.into()),
+        };
+        let kept = [stdout, stderr].map(|output| &output.as_bytes()[..output.len().min(OUTPUT_LIMIT)]);
+        let is_cut = stdout.len().max(stderr.len()) > OUTPUT_LIMIT;
+        ProgramOutcome { how, is_cut, stdout: kept[0], stderr: kept[1] }.write(told);
+        Ok(())
+    }
+
+    fn run_here(&self, order: &ProgramRun<'_>, told: &mut Vec<u8>) -> io::Result<()> {
+        match self.start(order) {
             Ok(mut running) => {
                 let how = running.wait_for(&self.agent)?;
                 let [stdout, stderr] = running.outputs();
                 let is_cut = stdout.is_cut || stderr.is_cut;
-                ProgramOutcome { how, is_cut, stdout: &stdout.kept, stderr: &stderr.kept }.write(&mut told);
+                ProgramOutcome { how, is_cut, stdout: &stdout.kept, stderr: &stderr.kept }.write(told);
             }
             Err(error) => {
                 let why = error.to_string();
                 ProgramOutcome { how: ProgramExit::NotStarted, is_cut: false, stdout: b"", stderr: why.as_bytes() }
-                    .write(&mut told);
+                    .write(told);
             }
         }
-        self.agent.write_all(&told)
+        Ok(())
     }
 
     fn start(&self, order: &ProgramRun<'_>) -> io::Result<RunningProgram> {
@@ -91,6 +166,9 @@ impl ProgramWorker {
         let mut command = Command::new(OsStr::from_bytes(program));
         command.args(arguments.iter().map(|word| OsStr::from_bytes(word)));
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
+        if let Some(host) = self.host.as_ref().filter(|_| order.on_member) {
+            command.envs(&host.environment).current_dir(&host.folder);
+        }
         command.stdin(if order.stdin.is_some() { Stdio::piped() } else { Stdio::null() });
         // A group of its own: so what it starts in turn is found, and an interruption at the terminal is for us alone.
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
@@ -102,7 +180,7 @@ impl ProgramWorker {
 }
 
 /// Bytes of an output that are kept.
-const OUTPUT_LIMIT: usize = 1024 * 1024;
+pub const OUTPUT_LIMIT: usize = 1024 * 1024;
 /// Bytes that are read at once.
 const BUFFER: usize = 64 * 1024;
 /// Most reads of an output before others get their turn. A pipe holds less than comes of so many, so what a program that has ended
@@ -281,7 +359,7 @@ mod tests {
 
     impl Agent {
         fn of(service: &str) -> Self {
-            let (socket, worker) = spawn_program_worker(None, service).unwrap();
+            let (socket, worker) = spawn_program_worker(None, service, None).unwrap();
             let socket = UnixStream::from(socket);
             socket.set_nonblocking(false).unwrap();
             Self { socket: Some(socket), worker: Some(worker) }
@@ -290,6 +368,7 @@ mod tests {
         fn order(&mut self, words: &[&str], stdin: Option<&[u8]>) {
             let mut frame = Vec::new();
             measured(&mut frame, |out| {
+                out.push(0);
                 out.extend_from_slice(&u32::try_from(words.len()).unwrap().to_be_bytes());
                 words.iter().for_each(|word| measured(out, |out| out.extend_from_slice(word.as_bytes())));
                 if let Some(stdin) = stdin {

@@ -1,10 +1,12 @@
 //! How requests and answers look on the wire, one kind per file. Sans-I/O: bytes in, bytes out. No socket, clock, thread or
 //! retry is known here, and nothing of how agents take turns.
 
+use std::collections::BTreeMap;
 use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 
 use experiment::catalog;
+use experiment::plan::MemberProgram;
 use record::clock::Clock;
 
 use crate::client::ConnectResult;
@@ -167,6 +169,8 @@ pub struct Call<'a> {
     pub arguments: &'a [Argument],
     /// Fields of the answer that will be asked for, in the order of their numbers.
     pub wants: &'a [String],
+    /// The program on a member's host that the operation is, with what `{NAME}` stands for there.
+    pub program: Option<(&'a MemberProgram, &'a BTreeMap<String, String>)>,
     /// Whether the connection ends with the answer, and the server is to be told so where the protocol has a word for it.
     pub closes: bool,
 }
@@ -414,7 +418,8 @@ pub(crate) mod tests {
             })
             .collect();
         let wants: Vec<String> = wants.iter().map(|want| (*want).to_owned()).collect();
-        let request = protocol.compile(&Call { number: 0, operation, arguments: &arguments, wants: &wants, closes })?;
+        let call = Call { number: 0, operation, arguments: &arguments, wants: &wants, program: None, closes };
+        let request = protocol.compile(&call)?;
         Ok(Compiled { request, arguments, wants: wants.len() })
     }
 

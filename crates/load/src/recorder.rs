@@ -10,7 +10,7 @@ use record::events::HistoryEntry;
 use record::folder::TrialFolder;
 use record::hlog::{self, Tag};
 use record::lines;
-use record::rows::{self, AgentCycles, Attempts, GeneratorSecond, OutcomeSlot};
+use record::rows::{self, AgentCycles, Attempts, GeneratorSecond, OutcomeSlot, UnitSecond};
 
 use crate::Error;
 use crate::interval::{HistogramSet, SlotCounts, ThreadInterval};
@@ -18,8 +18,8 @@ use crate::interval::{HistogramSet, SlotCounts, ThreadInterval};
 /// An interval shorter than this in which nothing happened is a rounding error, not a second of the generator.
 const NOTHING_S: f64 = 0.001;
 
-/// Writes `load.hlog`, `outcomes.csv`, `attempts.csv`, `generator.csv` and `history.jsonl` of a trial, `outcomes.csv` of each member, and at
-/// the end `agents.csv`. After each second that all
+/// Writes `load.hlog`, `outcomes.csv`, `attempts.csv`, `generator.csv` and `history.jsonl` of a trial, `units.csv` if there are units,
+/// `outcomes.csv` of each member, and at the end `agents.csv`. After each second that all
 /// threads have handed over, everything is with the kernel: a SIGKILL loses at most what is younger.
 pub struct Recorder {
     clock: Clock,
@@ -28,6 +28,8 @@ pub struct Recorder {
     /// The same of each service, in their order; none where there is one.
     members: Vec<OutcomeRecord>,
     attempts: rows::CsvWriter<Attempts>,
+    /// From the first unit on.
+    units: Option<rows::CsvWriter<UnitSecond>>,
     generator: rows::CsvWriter<GeneratorSecond>,
     history: lines::JsonLinesWriter<HistoryEntry>,
     keys: SampledKeys,
@@ -44,6 +46,7 @@ pub struct Recorder {
 struct Paths {
     histograms: PathBuf,
     attempts: PathBuf,
+    units: PathBuf,
     generator: PathBuf,
     history: PathBuf,
     agents: PathBuf,
@@ -96,6 +99,8 @@ struct PartialSecond {
     end_s: f64,
     sheet: Option<HistogramSet>,
     attempts: BTreeMap<(String, String), u64>,
+    /// By operation and status.
+    units: BTreeMap<(String, String), u64>,
     generator: Vec<GeneratorSecond>,
 }
 
@@ -108,6 +113,7 @@ impl Recorder {
         let paths = Paths {
             histograms: folder.load_hlog(),
             attempts: folder.attempts(),
+            units: folder.units(),
             generator: folder.generator(),
             history: folder.history(),
             agents: folder.agents(),
@@ -118,6 +124,7 @@ impl Recorder {
             outcomes: OutcomeRecord::create(folder, load_s)?,
             members: Vec::new(),
             attempts: rows::CsvWriter::create(&paths.attempts).map_err(disk(&paths.attempts))?,
+            units: None,
             generator: rows::CsvWriter::create(&paths.generator).map_err(disk(&paths.generator))?,
             keys: SampledKeys::default(),
             agent_cycles: Vec::new(),
@@ -223,6 +230,7 @@ impl Recorder {
         }
         self.histograms.flush().map_err(disk(&self.paths.histograms))?;
         self.attempts.flush().map_err(disk(&self.paths.attempts))?;
+        self.units.as_mut().map_or(Ok(()), rows::CsvWriter::flush).map_err(disk(&self.paths.units))?;
         self.generator.flush().map_err(disk(&self.paths.generator))?;
         self.history.flush().map_err(disk(&self.paths.history))
     }
@@ -238,10 +246,23 @@ impl Recorder {
             let row = Attempts { at_s: second.end_s, operation, result, count };
             self.attempts.write(&row).map_err(disk(&self.paths.attempts))?;
         }
+        for ((operation, status), count) in second.units {
+            let row = UnitSecond { at_s: second.end_s, interval_s: length_s, operation, status, count };
+            self.write_units(&row).map_err(disk(&self.paths.units))?;
+        }
         for row in &second.generator {
             self.generator.write(row).map_err(disk(&self.paths.generator))?;
         }
         Ok(())
+    }
+
+    /// Loads that count no units have no file of them.
+    fn write_units(&mut self, row: &UnitSecond) -> io::Result<()> {
+        let units = match &mut self.units {
+            Some(units) => units,
+            none => none.insert(rows::CsvWriter::create(&self.paths.units)?),
+        };
+        units.write(row)
     }
 
     /// A fault begins or ends then, seconds since load start: what ends around it is written closely.
@@ -300,6 +321,9 @@ impl PartialSecond {
         self.end_s = self.end_s.max(interval.end_s);
         for attempts in interval.attempts {
             *self.attempts.entry((attempts.operation, attempts.result)).or_default() += attempts.count;
+        }
+        for units in interval.units {
+            *self.units.entry((units.operation, units.status)).or_default() += units.count;
         }
         let row = interval.generator;
         if row.interval_s >= NOTHING_S || row.operations > 0 || row.connects > 0 || row.dropped > 0 {

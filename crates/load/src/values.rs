@@ -3,15 +3,12 @@
 //! a retry sends the same value and a value can be written a second time instead of being kept.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::Arc;
 
-use experiment::plan;
 use experiment::template::{Arithmetic, TemplatePart};
 use fastrand::Rng;
 
-use crate::Error;
-
+pub mod feeds;
 pub mod layout;
 #[cfg(feature = "scripts")]
 pub mod lua;
@@ -19,6 +16,8 @@ pub mod lua;
 #[path = "values/without_lua.rs"]
 pub mod lua;
 pub mod words;
+
+use feeds::{FeedPart, FeedRows, TakenRecord};
 
 /// Everything a value depends on.
 #[derive(Clone, Copy)]
@@ -35,8 +34,8 @@ pub struct ValueSource<'a> {
     pub kept: u32,
     /// All feeds.
     pub feeds: &'a [FeedRows],
-    /// The agent's row in each of them.
-    pub rows: &'a [u32],
+    /// What the agent has taken of each.
+    pub records: &'a [TakenRecord],
 }
 
 /// A compiled template.
@@ -56,7 +55,7 @@ enum TemplatePiece {
     Bytes(u32),
     Uniform { from: u64, to: u64 },
     Zipf(Zipf),
-    Feed { feed: u16, column: u16 },
+    Feed { feed: u16, part: FeedPart },
     Slot(u8),
     Whole(CompiledTemplate),
     Script(lua::Function),
@@ -201,10 +200,10 @@ impl TemplatePiece {
             Self::Bytes(count) => write(*count as usize, random, out),
             Self::Uniform { from, to } => write_decimal(random.u64(*from..=*to), out),
             Self::Zipf(zipf) => write_decimal(zipf.draw(random), out),
-            Self::Feed { feed, column } => {
-                let row = source.rows.get(usize::from(*feed)).copied().unwrap_or(0);
-                if let Some(feed) = source.feeds.get(usize::from(*feed)) {
-                    out.extend_from_slice(feed.cell(row, *column));
+            Self::Feed { feed, part } => {
+                let feed = usize::from(*feed);
+                if let Some((feed, taken)) = source.feeds.get(feed).zip(source.records.get(feed)) {
+                    feed.write(taken, part, out);
                 }
             }
             Self::Slot(slot) if source.kept >> slot & 1 == 1 => {
@@ -228,11 +227,8 @@ fn feed_cell(feed: &str, column: &str, names: &TemplateNames<'_>) -> Result<Temp
     let place = names.feeds.iter().position(|known| known.name() == feed);
     let number =
         place.and_then(|place| u16::try_from(place).ok()).ok_or_else(|| format!("there is no feed `{feed}`"))?;
-    let known = &names.feeds[usize::from(number)];
-    let column = known
-        .column(column)
-        .ok_or_else(|| format!("feed `{feed}` has no column `{column}`; it has {}", known.columns().join(", ")))?;
-    Ok(TemplatePiece::Feed { feed: number, column })
+    let part = names.feeds[usize::from(number)].part(column)?;
+    Ok(TemplatePiece::Feed { feed: number, part })
 }
 
 /// Spreads a number over all 64 bits: the finalizer of SplitMix64 (Steele, Lea, Flood 2014).
@@ -241,80 +237,6 @@ pub fn mix(number: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     z ^ (z >> 31)
-}
-
-/// A CSV file in memory.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct FeedRows {
-    name: String,
-    random: bool,
-    columns: Vec<String>,
-    text: Vec<u8>,
-    /// Where each cell ends in `text`, row by row.
-    ends: Vec<usize>,
-}
-
-impl FeedRows {
-    /// Reads the feed; its file is relative to `folder`.
-    ///
-    /// # Errors
-    /// If the file cannot be read, is not CSV, or has no row.
-    pub fn read(feed: &plan::Feed, folder: &Path) -> Result<Self, Error> {
-        let path = folder.join(&feed.file);
-        let wrong = |reason: String| Error::Feed { feed: feed.name.clone(), reason };
-        let mut reader =
-            csv::Reader::from_path(&path).map_err(|error| wrong(format!("{}: {error}", path.display())))?;
-        let columns = reader.headers().map_err(|error| wrong(error.to_string()))?;
-        let mut read = Self {
-            name: feed.name.clone(),
-            random: feed.random,
-            columns: columns.iter().map(str::to_owned).collect(),
-            ..Self::default()
-        };
-        for row in reader.byte_records() {
-            for cell in &row.map_err(|error| wrong(error.to_string()))? {
-                read.text.extend_from_slice(cell);
-                read.ends.push(read.text.len());
-            }
-        }
-        if read.rows() == 0 {
-            return Err(wrong(format!("{} has no row below its header line", path.display())));
-        }
-        Ok(read)
-    }
-
-    /// Its name in templates.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// Whether each cycle takes a random row instead of the next one.
-    pub fn is_random(&self) -> bool {
-        self.random
-    }
-
-    /// The words of its header line.
-    pub fn columns(&self) -> &[String] {
-        &self.columns
-    }
-
-    /// The number of a column.
-    pub fn column(&self, name: &str) -> Option<u16> {
-        self.columns.iter().position(|column| column == name).and_then(|place| u16::try_from(place).ok())
-    }
-
-    /// Rows below the header line.
-    pub fn rows(&self) -> u32 {
-        let rows = self.ends.len().checked_div(self.columns.len()).unwrap_or(0);
-        u32::try_from(rows).unwrap_or(u32::MAX)
-    }
-
-    /// The cell in that row and column.
-    pub fn cell(&self, row: u32, column: u16) -> &[u8] {
-        let place = row as usize * self.columns.len() + usize::from(column);
-        let start = place.checked_sub(1).and_then(|before| self.ends.get(before)).copied().unwrap_or(0);
-        self.ends.get(place).and_then(|end| self.text.get(start..*end)).unwrap_or(b"")
-    }
 }
 
 const EACH: u64 = 0x0101_0101_0101_0101;
@@ -444,7 +366,7 @@ pub(crate) mod tests {
 
     /// A source without slots or feeds.
     pub fn source(agent: u64, seq: u64) -> ValueSource<'static> {
-        ValueSource { agent, seq, draw: 99, slots: &[], kept: 0, feeds: &[], rows: &[] }
+        ValueSource { agent, seq, draw: 99, slots: &[], kept: 0, feeds: &[], records: &[] }
     }
 
     fn written(template: &CompiledTemplate, source: &ValueSource<'_>) -> String {
@@ -503,27 +425,6 @@ pub(crate) mod tests {
         assert_eq!(written(&CompiledTemplate::compile("{mine}", 0, &names).unwrap(), &full), "<7>");
         let missing = CompiledTemplate::compile("{c}", 0, &names).unwrap_err();
         assert!(missing.contains("`c`"), "{missing}");
-    }
-
-    #[test]
-    fn feed_rows() {
-        let folder = std::env::temp_dir().join(format!("plimsoll-feed-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).unwrap();
-        std::fs::write(folder.join("users.csv"), "name,mail\nann,a@x\n\"b,ob\",b@x\n").unwrap();
-        std::fs::write(folder.join("empty.csv"), "name\n").unwrap();
-        let plan = |file: &str| plan::Feed { name: "users".into(), file: file.into(), random: false };
-        let feed = FeedRows::read(&plan("users.csv"), &folder);
-        let empty = FeedRows::read(&plan("empty.csv"), &folder);
-        let missing = FeedRows::read(&plan("none.csv"), &folder);
-        std::fs::remove_dir_all(&folder).unwrap();
-        let feeds = [feed.unwrap()];
-        let names = TemplateNames { slots: &[], feeds: &feeds, program: None, own: BTreeMap::new() };
-        let template = CompiledTemplate::compile("{feed.users.mail}:{feed.users.name}", 0, &names).unwrap();
-        assert_eq!(written(&template, &ValueSource { feeds: &feeds, rows: &[0], ..source(1, 1) }), "a@x:ann");
-        assert_eq!(written(&template, &ValueSource { feeds: &feeds, rows: &[1], ..source(1, 1) }), "b@x:b,ob");
-        assert!(CompiledTemplate::compile("{feed.users.age}", 0, &names).unwrap_err().contains("name, mail"));
-        assert!(CompiledTemplate::compile("{feed.cities.name}", 0, &names).is_err());
-        assert!(empty.is_err() && missing.is_err());
     }
 
     #[test]

@@ -99,6 +99,7 @@ fn count(load: Load) -> (u64, usize) {
         files: ".".into(),
         slot_s: 0.001,
         tether: None,
+        hosts: Vec::new(),
         without_ring: std::env::var_os("WITHOUT_RING").is_some(),
     };
     let (sink, intervals) = sync_channel(16);

@@ -6,6 +6,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 /// Where run folders go.
 pub const OUT: &str = "runs";
+/// Where those go that are played in turn.
+const TURNS: &str = "runs/turns";
 
 const EXIT_CODES: &str = "Exit codes:
   0    done
@@ -23,10 +25,12 @@ const COMPARING: &str = "Examples:
   plimsoll compare runs/before runs/after
   plimsoll compare base/ candidate/ --gate 5% --junit plimsoll.xml --markdown summary.md
   plimsoll compare runs/2026-11-20T10-31-05-variants
+  plimsoll compare --play before.toml after.toml --turns 8 --out runs/upgrade --gate 5%
 
 A folder of run folders is one side: its runs are repeats. Runs of two sides that were played in
 turn (base, candidate, base, candidate, …) are compared in pairs, so that what drifts on the
-machine falls out. docs/compare.md tells how to read the outcome.
+machine falls out; --play plays them so. One run of each side shows no more than that the two
+differ: nothing is tested. docs/compare.md tells how to read the outcome.
 
 Exit codes: 0 done, 2 bad arguments, 5 the gate fails, 6 a side is void, 7 the gate is inconclusive:
 neither a regression nor its absence is shown. --metric names the figures that matter, and fewer
@@ -161,9 +165,19 @@ pub struct OneRun {
 
 #[derive(Debug, Args)]
 pub struct Compare {
-    /// Run folders, or folders that hold several; the first is the baseline. Of one alone, the variants are compared
+    /// Run folders, or folders that hold several; the first is the baseline. Of one alone, the variants are compared. With
+    /// --play: two experiment files
     #[arg(required = true, value_name = "DIR")]
     pub folders: Vec<PathBuf>,
+    /// Play the two experiments in turn first, and compare their runs
+    #[arg(long)]
+    pub play: bool,
+    /// How often each is played
+    #[arg(long, value_name = "COUNT", default_value_t = 5, requires = "play", value_parser = clap::value_parser!(u32).range(2..=1_000))]
+    pub turns: u32,
+    /// Where the folders `base` and `candidate` with the runs go; runs that are there already count as well
+    #[arg(long, value_name = "DIR", default_value = TURNS, requires = "play")]
+    pub out: PathBuf,
     /// Exit 5 if a figure is significantly worse than the baseline's and by at least so much, such as 5%; exit 7 if that is
     /// neither shown nor excluded
     #[arg(long, value_name = "PERCENT", allow_hyphen_values = true)]

@@ -8,3 +8,4 @@ pub mod lists;
 pub mod machine;
 pub mod program;
 pub mod run;
+pub mod turns;

@@ -109,7 +109,6 @@ fn conduct_code(error: &conduct::Error) -> u8 {
     match error {
         conduct::Error::Lab(error) => lab_code(error),
         conduct::Error::Load(error) => load_code(error),
-        conduct::Error::NotYet(_) => 2,
         conduct::Error::Record(_) | conduct::Error::Broken(_) | conduct::Error::Panicked(_) => 1,
     }
 }

@@ -175,6 +175,7 @@ mod tests {
             memory_bytes: Some(1 << 30),
             link: Link { rate_bits_per_s: Some(5e7), delay_s: Some(0.002), loss_pct: None },
             disk: Disk { write_iops: Some(100.0), ..Disk::default() },
+            ..Envelope::default()
         };
         assert_eq!(gets(&lab, &host, &envelope), "4 × 0.05 core, 1GiB, 50mbit, 2ms delay, disk 100 writes/s, CPUs 0–1");
         assert_eq!(gets(&lab, &host, &Envelope::default()), "all the CPU it gets");

@@ -284,6 +284,15 @@ fn happening(what: &What) -> Option<String> {
             }
             .to_owned(),
         ),
+        What::StepBegun { step } => Some(format!("step {step}")),
+        What::StepEnded { step, result, why, .. } => {
+            let why = why.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
+            Some(format!("step {step} {}{why}", result.words()))
+        }
+        What::StepAudited { step, audit, host, failed: Some(why) } => {
+            Some(format!("step {step} is bad: audit {audit} on {host}: {why}"))
+        }
+        What::TargetRebuilt { .. } => Some("the target was started anew".to_owned()),
         What::FaultBegun { fault, kind, on, .. } => Some(format!("fault {fault}: {kind} on {on}")),
         What::FaultHealed { fault, .. } => Some(format!("fault {fault} healed")),
         What::FaultFailed { fault, reason, .. } => Some(format!("fault {fault} could not be injected: {reason}")),

@@ -58,6 +58,38 @@ pub enum What {
         /// Why.
         reason: String,
     },
+    /// A step of an exercise began.
+    StepBegun {
+        /// Name in the experiment.
+        step: String,
+    },
+    /// It ended: its condition held, or nothing more was waited for.
+    StepEnded {
+        /// Name in the experiment.
+        step: String,
+        /// What came of it, its audits not counted.
+        result: StepResult,
+        /// Seconds from its beginning until all was done and only the condition was waited for; null if that was not reached.
+        done_s: Option<f64>,
+        /// Why, if not `ok`.
+        why: Option<String>,
+    },
+    /// A member was audited after a step.
+    StepAudited {
+        /// Name of the step.
+        step: String,
+        /// Name of the audit.
+        audit: String,
+        /// The member.
+        host: String,
+        /// Why it did not pass; null if it did.
+        failed: Option<String>,
+    },
+    /// The target was started anew, with nothing in it, because a step had left it bad.
+    TargetRebuilt {
+        /// Name of the step.
+        after: String,
+    },
     /// A process of the target started.
     ProcessUp {
         /// Host.
@@ -178,6 +210,40 @@ pub enum What {
     Unknown,
 }
 
+/// What came of a step.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum StepResult {
+    /// All was done, the condition held in time, and every audit passed.
+    Ok,
+    /// Not done, or the condition did not hold, within its time.
+    TimedOut,
+    /// Something could not be done.
+    ActionFailed,
+    /// The condition could not be asked: its program ended with an error.
+    ConditionFailed,
+    /// An audit did not pass.
+    AuditFailed,
+    /// It was cut off.
+    #[default]
+    Unfinished,
+}
+
+impl StepResult {
+    /// For readers.
+    #[must_use]
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::TimedOut => "timed out",
+            Self::ActionFailed => "action failed",
+            Self::ConditionFailed => "condition failed",
+            Self::AuditFailed => "audit failed",
+            Self::Unfinished => "unfinished",
+        }
+    }
+}
+
 fn is_zero(count: &u64) -> bool {
     *count == 0
 }
@@ -234,6 +300,33 @@ pub struct HostFigures {
     pub storage_sync_us: Option<f64>,
     /// Why the storage was not measured.
     pub storage_unmeasured: Option<String>,
+    /// The tiers of storage that folders of the target's processes are on, by name.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub tiers: BTreeMap<String, TierFigures>,
+}
+
+/// A tier of storage of a host. What was not asked for or not measured is null.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct TierFigures {
+    /// What is on it, each as `role.folder`.
+    pub folders: Vec<String>,
+    /// What it is: `disk`, `loop device`, `memory`, or where persistent memory is mounted.
+    pub on: String,
+    /// Reads/s that it is limited to, `lab.speed` included.
+    pub limit_read_per_s: Option<f64>,
+    /// Writes/s that it is limited to, likewise.
+    pub limit_write_per_s: Option<f64>,
+    /// Where its limits come from.
+    pub source: Option<String>,
+    /// Random reads of 4 KiB, each waited for.
+    pub read_per_s: Option<f64>,
+    /// Random writes of 4 KiB, each synced.
+    pub write_per_s: Option<f64>,
+    /// Mean time of a sync of such a write, microseconds.
+    pub sync_us: Option<f64>,
+    /// Why it was not measured.
+    pub unmeasured: Option<String>,
 }
 
 /// Where a trial is.

@@ -58,12 +58,16 @@ names!(TrialFolder {
     samples = "samples.csv",
     /// A row per figure that the target gives, and second; missing if it gives none.
     metrics = "metrics.csv",
+    /// A row per program that the target names in a process's tree, and second; missing if it names none.
+    programs = "programs.csv",
     /// A row per generator thread and second.
     generator = "generator.csv",
     /// A row per agent, written when the load has ended; missing where an older version wrote.
     agents = "agents.csv",
     /// A row per operation, result and second, counting attempts.
     attempts = "attempts.csv",
+    /// A row per operation and second in which it did units of work; missing if no operation counts any.
+    units = "units.csv",
     /// A row per time slot of a few milliseconds in which anything ended.
     outcomes = "outcomes.csv",
     /// Of a long load, narrower slots around faults and whatever else happened; missing if the load is short.

@@ -29,6 +29,8 @@ pub enum Time {
     Latency,
     /// From the send to the answer.
     Service,
+    /// The latency less what the generator itself was late to start the operation; only where a timer starts operations.
+    Punctual,
 }
 
 /// What the histogram of an interval is about: `save/ok/latency`.
@@ -56,6 +58,7 @@ impl Tag {
         let time = match time {
             "latency" => Time::Latency,
             "service" => Time::Service,
+            "punctual" => Time::Punctual,
             _ => return None,
         };
         Some(Self { operation: operation.to_owned(), outcome, time })
@@ -67,6 +70,7 @@ impl std::fmt::Display for Tag {
         let time = match self.time {
             Time::Latency => "latency",
             Time::Service => "service",
+            Time::Punctual => "punctual",
         };
         write!(f, "{}/{}/{time}", self.operation, self.outcome.name())
     }
@@ -598,7 +602,7 @@ mod tests {
     #[test]
     fn tags_are_read_as_they_are_written() {
         for outcome in Outcome::ALL {
-            for time in [Time::Latency, Time::Service] {
+            for time in [Time::Latency, Time::Service, Time::Punctual] {
                 let tag = Tag { operation: "save_for-good2".into(), outcome, time };
                 assert_eq!(Tag::parse(&tag.to_string()), Some(tag));
             }

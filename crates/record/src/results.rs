@@ -2,6 +2,7 @@
 //! never 0. The reader accepts files that lack fields of later versions.
 
 mod outages;
+mod scaling;
 
 use std::collections::BTreeMap;
 
@@ -9,12 +10,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::events::{HostFigures, ProcessShare, SweepStop};
+use crate::events::{HostFigures, ProcessShare, StepResult, SweepStop};
 use crate::rows::MetricKind;
 
 pub use outages::{
     Disturbance, DisturbanceKind, Fault, MemberFigures, MemberOutage, Outage, OutageDistribution, Spread,
 };
+pub use scaling::{Crossing, Lead, Scaling, ScalingPoint, Usl};
 
 /// Version of the format.
 pub const FORMAT: u32 = 1;
@@ -91,9 +93,16 @@ pub struct Trial {
     pub throughput: Throughput,
     /// The same figures with the warm-up left in, to be seen beside them.
     pub with_warmup: WithWarmup,
+    /// Units of work that `ok` operations did over the whole load; left out where none counts any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub units: Option<u64>,
+    /// Parts of `ok` answers over the whole load; left out where none are counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parts: Option<AnswerParts>,
     /// Counts over the whole load.
     pub outcomes: Outcomes,
-    /// `100 × (failed + timeout) / (ok + failed + timeout + wrong)`; null without operations.
+    /// `100 × (failed + timeout + unfinished) / (ok + failed + timeout + wrong + unfinished)`: of all that was due and begun; null without
+    /// operations.
     pub failed_pct: Option<f64>,
     /// Full cycles over the whole load: each operation of them was answered, be it wrong. Null where nobody counted them.
     pub cycles: Option<u64>,
@@ -112,14 +121,25 @@ pub struct Trial {
     pub latency_us: Option<Quantiles>,
     /// 95 % intervals of these, from ten batches of this trial alone. Trials differ by more. Null where none could be had.
     pub latency_intervals_us: Option<QuantileIntervals>,
+    /// Latency of every operation of the measured part, whatever became of it: one that failed, timed out or was never answered took longer
+    /// than all others. A quantile that lies among those is null, and so are mean and maximum. Null where all were answered.
+    pub latency_of_all_us: Option<Quantiles>,
+    /// `latency_us` less what the generator itself was late to start operations; null where no timer starts them, or an older version measured.
+    pub punctual_latency_us: Option<Quantiles>,
     /// Send to answer, of the same.
     pub service_us: Option<Quantiles>,
     /// Latency of operations that were not `ok`, by outcome.
     pub by_outcome: BTreeMap<String, Quantiles>,
     /// The same by operation.
     pub operations: BTreeMap<String, Operation>,
+    /// Each group of the load's agents, by its name; empty where the load has no groups.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub groups: BTreeMap<String, GroupFigures>,
     /// Every occurrence of a fault, in time order.
     pub faults: Vec<Fault>,
+    /// The steps of an exercise, in order, as far as they were played.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub steps: Vec<PlayedStep>,
     /// Outages that no fault explains, in time order.
     pub disturbances: Vec<Disturbance>,
     /// Each member that clients went to, in the order of their names; empty where all went to the same address.
@@ -141,6 +161,46 @@ pub struct Trial {
     pub generator: Generator,
     /// What a unit of work costs on the machines meant.
     pub cost: Cost,
+}
+
+/// A step of an exercise.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct PlayedStep {
+    /// Name in the experiment.
+    pub name: String,
+    /// When it began, seconds since load start.
+    pub at_s: f64,
+    /// What came of it, audits included.
+    pub result: StepResult,
+    /// 1 if it was bad, that is anything but `ok`; else 0.
+    pub failed: u64,
+    /// From its beginning until its condition held; null if it did not.
+    pub time_s: Option<f64>,
+    /// From its beginning until all was done and only the condition was waited for; null if that was not reached.
+    pub done_s: Option<f64>,
+    /// When it ended, seconds since load start; null if it was cut off.
+    pub ended_s: Option<f64>,
+    /// Why it was bad, in words.
+    pub why: Option<String>,
+    /// The audits that followed, each over all members.
+    pub audits: Vec<StepAudit>,
+    /// When the target had been started anew after it, seconds since load start; null if that was not needed.
+    pub rebuilt_s: Option<f64>,
+}
+
+/// An audit after a step.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct StepAudit {
+    /// Its name in `target.toml`.
+    pub name: String,
+    /// Members that were audited.
+    pub members: u64,
+    /// Members that did not pass.
+    pub failed: u64,
+    /// What each of them said: `n2: two members lead`.
+    pub reasons: Vec<String>,
 }
 
 impl Trial {
@@ -209,6 +269,12 @@ pub struct Throughput {
     pub cycles_per_s: Option<f64>,
     /// `ok` operations per second before the first fault, after warm-up; null without a fault.
     pub before_first_fault_per_s: Option<f64>,
+    /// Units of work per second, such as documents; left out where no operation counts any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub units_per_s: Option<f64>,
+    /// The same as the median over the whole seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub median_units_per_s: Option<f64>,
     /// Bytes of answers per second, headers included and by TLS decrypted.
     pub received_bytes_per_s: Option<f64>,
 }
@@ -282,10 +348,41 @@ pub struct QuantileIntervals {
     pub p999_ci95: Option<[f64; 2]>,
 }
 
+/// A group of the load's agents, over all its operations. Each of these by itself is among the trial's `operations`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct GroupFigures {
+    /// Its agents.
+    pub agents: u32,
+    /// Operations per second that were asked for; null in a closed loop, and where the rate was to change.
+    pub offered_per_s: Option<f64>,
+    /// `ok` per second over the measured part.
+    pub throughput_per_s: Option<f64>,
+    /// Full cycles over the whole load; null where nobody counted them.
+    pub cycles: Option<u64>,
+    /// Agents that began to work and finished no full cycle; null where that was not recorded.
+    pub agents_without_cycle: Option<u64>,
+    /// Counts over the whole load.
+    pub outcomes: Outcomes,
+    /// As of the trial: of its operations the share that failed or timed out.
+    pub failed_pct: Option<f64>,
+    /// Attempts in all.
+    pub attempts: u64,
+    /// Intended start to answer, of `ok` ones that ended in the measured part.
+    pub latency_us: Option<Quantiles>,
+    /// Send to answer, of the same.
+    pub service_us: Option<Quantiles>,
+    /// Latency of those that were not `ok`, by outcome.
+    pub by_outcome: BTreeMap<String, Quantiles>,
+}
+
 /// One operation of the load.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Operation {
+    /// The group whose operation it is; none where the load has no groups.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub group: Option<String>,
     /// `ok` per second over the measured part.
     pub throughput_per_s: Option<f64>,
     /// Counts over the whole load.
@@ -298,6 +395,34 @@ pub struct Operation {
     pub service_us: Option<Quantiles>,
     /// Latency of those that were not `ok`, by outcome.
     pub by_outcome: BTreeMap<String, Quantiles>,
+    /// Units of work that it did per second over the measured part; left out where it counts none, as are the next ones.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub units_per_s: Option<f64>,
+    /// The same as the median over the whole seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub median_units_per_s: Option<f64>,
+    /// Units over the whole load.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub units: Option<u64>,
+    /// Parts of its `ok` answers over the whole load.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parts: Option<AnswerParts>,
+}
+
+/// Parts of `ok` answers, such as the items of a bulk request, each with a status of its own.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct AnswerParts {
+    /// Status 200 to 299.
+    pub ok: u64,
+    /// Status 429: refused because there was too much.
+    pub rejected: u64,
+    /// Any other status.
+    pub failed: u64,
+    /// `100 × (rejected + failed)` over all of them.
+    pub not_ok_pct: Option<f64>,
+    /// Status to count.
+    pub by_status: BTreeMap<String, u64>,
 }
 
 /// Lines of a process's log that have a text in them which the target's `[log]` names.
@@ -405,6 +530,31 @@ pub struct Host {
     pub watts: Option<f64>,
     /// `profile`: between idle and load watts of its profile, by the CPU it used.
     pub watts_source: Option<String>,
+    /// Programs in the trees of the target's processes on it, as the target names them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub programs: Vec<HostProgram>,
+}
+
+/// A program in the tree of a process of the target, on one host.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct HostProgram {
+    /// Name of its file.
+    pub name: String,
+    /// Role of the process in whose tree it runs.
+    pub process: String,
+    /// Mean CPU of its processes, without children that ended; percent of all cores of the host.
+    pub cpu_pct: Option<f64>,
+    /// Largest resident memory of its processes together.
+    pub rss_max_bytes: Option<u64>,
+    /// Largest proportional set: of pages that several processes share, each has its part.
+    pub pss_max_bytes: Option<u64>,
+    /// Fewest processes of it in any second.
+    pub processes_min: Option<u64>,
+    /// How many there were at the end.
+    pub processes_last: Option<u64>,
+    /// Processes of it that ended and were replaced by one of the same name and parent.
+    pub replaced: Option<u64>,
 }
 
 /// A metric that the target tells of itself, over the measured part; without load, over the whole trial. What differs only in its
@@ -627,6 +777,9 @@ pub struct Generator {
     pub cpu_pct: Option<f64>,
     /// How late timers fired: 99th percentile of the worst second of the measured part.
     pub late_us_p99: Option<f64>,
+    /// How much of `latency_us` is the generator's own lateness, percent: the largest share in p50, p90 and p99. Null where no timer starts
+    /// operations.
+    pub lateness_effect_pct: Option<f64>,
     /// `|agents × share busy − rate × latency| / in flight`, percent: Little's law.
     pub littles_law_error_pct: Option<f64>,
     /// Connects that failed.
@@ -641,9 +794,26 @@ pub struct Generator {
     pub preempted_pct: Option<f64>,
     /// Largest jump of the calendar clock against the steady one during the trial, seconds.
     pub clock_jump_s: Option<f64>,
+    /// Feeds that are read ahead, all together; left out where there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub feed: Option<FeedFigures>,
     /// What held it back: `none`, `cpu`, `lateness`, `connections`, `disk`; or `balancer`: a host between clients and members was at
     /// its limit.
     pub limit: String,
+}
+
+/// Feeds that are read ahead, over the measured part.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct FeedFigures {
+    /// Bytes read of their files per second, packed as they are.
+    pub bytes_per_s: Option<f64>,
+    /// Records read per second.
+    pub records_per_s: Option<f64>,
+    /// Time for which their readers waited for the disk, percent, added up.
+    pub read_pct: Option<f64>,
+    /// Time for which agents waited for a record: percent of the agents' time; in an open loop, of the operations' latency.
+    pub wait_pct: Option<f64>,
 }
 
 /// Whether something holds.
@@ -744,104 +914,6 @@ pub struct SearchStep {
     pub figures: BTreeMap<String, f64>,
 }
 
-/// Scaling of one variant over a swept load.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default)]
-pub struct Scaling {
-    /// Variant; empty without variants.
-    pub variant: String,
-    /// Swept path.
-    pub over: String,
-    /// Values of the other swept paths.
-    pub at: BTreeMap<String, Value>,
-    /// What was measured, by rising load.
-    pub points: Vec<ScalingPoint>,
-    /// Where more load stops paying: the load at which the line of the lightest loads meets the plateau around the peak. Null with
-    /// fewer than three loads, or where throughput still rises at the highest.
-    pub knee: Option<f64>,
-    /// 95 % interval of it by bootstrap over trials; null with too few repeats.
-    pub knee_ci95: Option<[f64; 2]>,
-    /// Highest throughput: the mean of the best point.
-    pub peak_per_s: Option<f64>,
-    /// 95 % interval of it; null with too few repeats.
-    pub peak_ci95: Option<[f64; 2]>,
-    /// The load of the best point.
-    pub peak_at: Option<f64>,
-    /// Universal Scalability Law; null with fewer than four loads, over an offered rate, and where a test of its fit was not passed.
-    pub usl: Option<Usl>,
-    /// Why it has no law; null if it has one, and over an offered rate.
-    pub usl_missing: Option<String>,
-}
-
-/// A load and what it achieved.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default)]
-pub struct ScalingPoint {
-    /// The load.
-    pub load: f64,
-    /// `ok` operations per second of each usable repeat.
-    pub per_s: Vec<f64>,
-}
-
-/// Parameters of the Universal Scalability Law, `X(N) = λN / (1 + σ(N − 1) + κN(N − 1))`.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default)]
-pub struct Usl {
-    /// Throughput of one.
-    pub lambda: f64,
-    /// Contention.
-    pub sigma: f64,
-    /// Coherency.
-    pub kappa: f64,
-    /// Share of the variance that it explains.
-    pub r2: f64,
-    /// Chance of so large a lack of fit if the law were true; 0.05 at least. Null in results of earlier versions.
-    pub fit_p: Option<f64>,
-    /// 95 % intervals of λ, σ, κ by bootstrap over trials; null with too few repeats.
-    pub ci95: Option<[[f64; 2]; 3]>,
-    /// The load at which the curve itself peaks, `√((1 − σ) / κ)`, which may lie far beyond what was measured; null where κ is 0.
-    pub peak_at: Option<f64>,
-}
-
-/// How two variants' curves lie.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub enum Lead {
-    /// One overtakes the other for good.
-    #[serde(rename = "crosses")]
-    Crosses,
-    /// One is ahead at every load.
-    #[serde(rename = "throughout")]
-    Throughout,
-    /// Repeats differ too much to tell who is ahead at the highest load.
-    #[default]
-    #[serde(rename = "not shown")]
-    NotShown,
-}
-
-/// Where one variant overtakes another.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default)]
-pub struct Crossing {
-    /// The variant that is ahead at the highest load.
-    pub a: String,
-    /// The other.
-    pub b: String,
-    /// Swept path.
-    pub over: String,
-    /// Values of the other swept paths.
-    pub point: BTreeMap<String, Value>,
-    /// How they lie.
-    pub lead: Lead,
-    /// The load from which `a` is ahead for good; null: at every load.
-    pub at: Option<f64>,
-    /// 95 % interval by bootstrap over trials; an end is null where it lies outside of the sweep. Null with too few repeats.
-    pub ci95: Option<[Option<f64>; 2]>,
-    /// The peak of `a` over that of `b`.
-    pub peak_ratio: Option<f64>,
-    /// 95 % interval of it by bootstrap over trials; null with too few repeats.
-    pub peak_ratio_ci95: Option<[f64; 2]>,
-}
-
 /// A figure of two variants, points or runs beside each other. Void trials are left out.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
@@ -884,6 +956,10 @@ pub struct Comparison {
     pub detectable_pct: Option<f64>,
     /// The same in the unit of the metric, for figures that can be 0.
     pub detectable: Option<f64>,
+    /// What of the machine is allowed for: `steal`, `strangers`. The difference is that at the same amount of it; empty where it did not
+    /// differ, or there are too few trials.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub adjusted_for: Vec<String>,
     /// Pairs of trials that were played beside each other; 0: they were not, and the machine's drift is in the difference.
     pub pairs: u32,
     /// Trials of `a` and of `b` that have the figure.

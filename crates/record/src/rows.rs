@@ -4,7 +4,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use crate::table::{CsvWriter, read, visit};
+pub use crate::table::{CsvWriter, read, visit, write_all};
 
 /// When a row of any of these files is of, for whoever wants to know how far a file goes, and of whom if it is a sample.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
@@ -89,6 +89,34 @@ pub struct Sample {
     pub processes_replaced: Option<u64>,
     /// How far this machine's calendar clock is ahead of where it would be had nobody set it since load start, seconds.
     pub calendar_ahead_s: Option<f64>,
+}
+
+/// `programs.csv`: once a second, what of a role's processes a program is that the target's manifest names.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ProgramSample {
+    /// Seconds since load start.
+    pub at_s: f64,
+    /// Name of the host.
+    pub host: String,
+    /// Role of the process in whose tree it runs.
+    pub process: String,
+    /// Its file's name.
+    pub program: String,
+    /// How many processes of it run; none of a program that is gone.
+    pub processes: Option<u64>,
+    /// User time of these, percent of all cores of the host; without children that ended.
+    pub cpu_user_pct: Option<f64>,
+    /// Kernel time.
+    pub cpu_system_pct: Option<f64>,
+    /// Resident set.
+    pub rss_bytes: Option<u64>,
+    /// Proportional set: of pages that several processes share, each has its part. Read every few seconds.
+    pub pss_bytes: Option<u64>,
+    /// Threads.
+    pub threads: Option<u64>,
+    /// Processes of it that ended, and in this second were replaced by one of the same name and parent.
+    pub processes_replaced: Option<u64>,
 }
 
 /// `metrics.csv`: a figure of the target's own, once a second, as it gave it; see `[metrics]` of its manifest.
@@ -184,6 +212,15 @@ pub struct GeneratorSecond {
     pub due: Option<u64>,
     /// Bytes of answers, headers included and by TLS decrypted; empty where an older version wrote.
     pub received_bytes: Option<u64>,
+    /// Time for which the thread's agents waited for records of feeds that are read ahead, added up, seconds; empty without one,
+    /// as are the next ones.
+    pub feed_wait_s: Option<f64>,
+    /// Bytes read of such feeds' files, packed as they are; of thread 0, for all.
+    pub feed_bytes: Option<u64>,
+    /// Records read of them, likewise.
+    pub feed_records: Option<u64>,
+    /// Time for which their readers waited for the disk, percent, added up, likewise.
+    pub feed_read_pct: Option<f64>,
 }
 
 /// `agents.csv`: an agent that began to work, as it was when the load had ended.
@@ -216,6 +253,22 @@ pub struct Attempts {
 #[must_use]
 pub fn is_ok(result: &str) -> bool {
     result == "ok" || ["ok ", "redirect "].iter().any(|start| result.starts_with(start))
+}
+
+/// `units.csv`: what the `ok` operations that ended in a second did.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct UnitSecond {
+    /// End of the interval, seconds since load start.
+    pub at_s: f64,
+    /// Length of the interval, seconds.
+    pub interval_s: f64,
+    /// Name of the operation.
+    pub operation: String,
+    /// Empty: units of work. Else parts of its answers that had this status: `201`, `429`.
+    pub status: String,
+    /// How many.
+    pub count: u64,
 }
 
 /// `outcomes.csv`: what ended in a slot of a few milliseconds. Slots in which nothing ended have no row.

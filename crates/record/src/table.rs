@@ -65,6 +65,23 @@ impl<T: Serialize + Default> CsvWriter<T> {
     }
 }
 
+/// Writes what comes, each row at once. The file is made with the first of them: where none comes, there is none.
+///
+/// # Errors
+/// If the file cannot be written.
+pub fn write_all<T: Serialize + Default>(path: &Path, rows: impl IntoIterator<Item = T>) -> io::Result<()> {
+    let mut writer: Option<CsvWriter<T>> = None;
+    for row in rows {
+        let writer = match &mut writer {
+            Some(writer) => writer,
+            none => none.insert(CsvWriter::create(path)?),
+        };
+        writer.write(&row)?;
+        writer.flush()?;
+    }
+    Ok(())
+}
+
 fn lines_of<T: Serialize>(row: &T, with_header: bool) -> io::Result<Vec<u8>> {
     let mut csv = csv::WriterBuilder::new().has_headers(with_header).from_writer(Vec::new());
     csv.serialize(row).map_err(io::Error::other)?;

@@ -1,11 +1,13 @@
 //! The charts of a trial, all on the trial's clock.
 
 mod generator;
+mod groups;
 mod hosts;
 mod latency;
 mod members;
 mod metrics;
 mod outcomes;
+mod units;
 mod zoom;
 
 use std::collections::BTreeMap;
@@ -46,6 +48,8 @@ pub const CHARTS: &[TrialChart] = &[
     members::draw,
     zoom::draw,
     latency::draw,
+    groups::draw,
+    units::draw,
     hosts::lanes,
     hosts::each,
     metrics::draw,
@@ -70,12 +74,13 @@ pub fn numbered(before: &str, mut charts: Vec<Chart>) -> Vec<Chart> {
 }
 
 impl TrialView<'_> {
-    /// Where the records of the load end, seconds since its start.
+    /// Where the records of the load end, or the last step does, seconds since load start.
     pub fn end_s(&self) -> f64 {
         let slots = self.series.outcomes.last().map(|slot| slot.at_s + slot.slot_s);
         let samples = self.series.samples.last().map(|sample| sample.at_s);
         let seconds = self.series.generator.last().map(|second| second.at_s);
-        slots.or(seconds).or(samples).unwrap_or(1.0).max(1.0)
+        let steps_s = self.trial.steps.iter().filter_map(|step| step.ended_s).fold(1.0, f64::max);
+        slots.or(seconds).or(samples).unwrap_or(1.0).max(steps_s)
     }
 
     /// A chart over the whole load.
@@ -109,9 +114,17 @@ impl TrialView<'_> {
         chart
     }
 
-    /// What happened: its faults, shaded until they were healed or, where they heal by themselves, until throughput was back.
+    /// What happened: its steps, and its faults, shaded until they were healed or, where they heal by themselves, until throughput
+    /// was back. What a step did is within its band.
     fn marks(&self) -> Vec<Mark> {
-        let faults = self.trial.faults.iter().filter(|fault| fault.failed.is_none());
+        let in_step = |fault: &Fault| {
+            let steps = self.trial.steps.iter().map(|step| step.name.as_str());
+            let mut steps = steps.filter_map(|name| fault.name.strip_prefix(name));
+            steps.any(|rest| {
+                rest.is_empty() || rest.strip_prefix('-').is_some_and(|number| number.parse::<u32>().is_ok())
+            })
+        };
+        let faults = self.trial.faults.iter().filter(|fault| fault.failed.is_none() && !in_step(fault));
         let mark = |fault: &Fault| {
             let back = fault.outage.as_ref().and_then(|outage| outage.back_to_baseline_s).map(|back| fault.at_s + back);
             Mark {
@@ -121,7 +134,18 @@ impl TrialView<'_> {
                 colours: Some(drawing::legible(&fault.colour)),
             }
         };
-        faults.map(mark).chain(self.disturbed()).collect()
+        self.steps().chain(faults.map(mark)).chain(self.disturbed()).collect()
+    }
+
+    /// Every step as a band, in a colour that says what came of it.
+    fn steps(&self) -> impl Iterator<Item = Mark> {
+        self.trial.steps.iter().map(|step| {
+            let (label, colour) = match step.failed {
+                0 => (step.name.clone(), "#3c7d5a"),
+                _ => (format!("{}: {}", step.name, step.result.words()), "#a8483f"),
+            };
+            Mark { at: step.at_s, until: step.ended_s, label, colours: Some(drawing::legible(colour)) }
+        })
     }
 
     /// What no fault explains, in the ink of the axis.
@@ -186,6 +210,16 @@ pub fn notices(series: &TrialSeries) -> Vec<(String, String)> {
         What::FaultBegun { fault, on, kind, .. } => Some(format!("fault {fault} ({kind}) begun on {on}")),
         What::FaultHealed { fault, .. } => Some(format!("fault {fault} healed")),
         What::FaultFailed { fault, reason, .. } => Some(format!("fault {fault} could not be injected: {reason}")),
+        What::StepBegun { step } => Some(format!("step {step} begun")),
+        What::StepEnded { step, result, why, .. } => Some(format!(
+            "step {step} {}{}",
+            result.words(),
+            why.iter().map(|why| format!(": {why}")).collect::<String>()
+        )),
+        What::StepAudited { step, audit, host, failed: Some(why) } => {
+            Some(format!("after step {step} audit {audit} failed on {host}: {why}"))
+        }
+        What::TargetRebuilt { after } => Some(format!("the target was started anew after step {after}")),
         What::ProcessDown { host, process, how, expected, last_lines } => {
             let meant = if *expected { "" } else { ", which Plimsoll did not do" };
             let last = if last_lines.is_empty() {
@@ -415,6 +449,10 @@ mod tests {
         let view = TrialView { trial: &trial, series: &series, points: 1_500 };
         assert_eq!(hosts::lanes(&view)[0].panels.len(), 16);
         assert_eq!(titles(&of_signal("memory", &view)), ["Memory of this machine"]);
+        let averages = of_signal("load_average", &view);
+        assert_eq!(titles(&averages), ["Load average of this machine", "Load average of n1"]);
+        let names: Vec<&str> = averages[1].panels[0].lines.iter().map(|line| line.name.as_str()).collect();
+        assert_eq!(names, ["1 min", "5 min", "15 min"]);
         let (trial, series) = crash();
         assert!(hosts::lanes(&TrialView { trial: &trial, series: &series, points: 1_500 }).is_empty(), "no lab");
     }

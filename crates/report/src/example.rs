@@ -137,12 +137,14 @@ fn trial(planned: &plan::Trial) -> Trial {
 
 fn operation() -> Operation {
     Operation {
+        group: None,
         throughput_per_s: Some(21_137.0),
         outcomes: Outcomes { ok: 611_522, ..Outcomes::default() },
         attempts: 611_522,
         latency_us: Some(quantiles(1.0)),
         service_us: Some(quantiles(0.95)),
         by_outcome: BTreeMap::new(),
+        ..Operation::default()
     }
 }
 
@@ -426,10 +428,12 @@ pub fn series(trial: &Trial, seconds: u32) -> TrialSeries {
     let mut noise = Xorshift(trial.id.bytes().fold(7, |sum, byte| sum * 31 + u64::from(byte)));
     let fault_s = trial.faults.first().map(|fault| fault.at_s);
     TrialSeries {
+        groups: Vec::new(),
         trial: trial.id.clone(),
         outcomes: outcomes(seconds, fault_s, &mut noise),
         fine_outcomes: Vec::new(),
         members: Vec::new(),
+        units: Vec::new(),
         latency: latency(seconds, fault_s, &mut noise),
         samples: samples(seconds, fault_s, &mut noise),
         metrics: Vec::new(),
@@ -488,6 +492,7 @@ fn latency(seconds: u32, fault_s: Option<f64>, noise: &mut Xorshift) -> Vec<Late
         LatencySecond {
             at_s,
             length_s: 1.0,
+            count: 50_000,
             p50_us: Some(noise.around(2_700.0, 0.05)),
             p90_us: Some(noise.around(4_000.0, 0.06)),
             p99_us: Some(noise.around(if hit { 21_000.0 } else { 6_900.0 }, 0.15)),

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use analysis::groups::{self, Group, MedianRange, counted, longest, trial_name};
 use minijinja::value::{Serde, Value};
 use minijinja::{AutoEscape, UndefinedBehavior};
-use record::results::{SafeLoad, Trial, Verdict};
+use record::results::{Quantiles, SafeLoad, Trial, Verdict};
 use serde::Serialize;
 use text::{Tone, numbers, visible};
 
@@ -17,7 +17,9 @@ use crate::drawing::chart::Chart;
 use crate::drawing::render::{self, Drawn};
 use crate::drawing::{escaped, json_in_script};
 use crate::sweep_charts::SweepChart;
-use crate::tables::{TableOf, comparison, hosts, operations, outages, sweeps, target_metrics, trust_word, verdicts};
+use crate::tables::{
+    TableOf, comparison, hosts, operations, outages, programs, steps, sweeps, target_metrics, trust_word, verdicts,
+};
 use crate::{Error, ReportInput, run_charts, sweep_charts, words};
 
 const TEMPLATES: [(&str, &str); 5] = [
@@ -50,6 +52,8 @@ const PAGE: &[Part] = &[
     Part::Table(sweeps::stops),
     Part::Table(comparison::comparison),
     Part::Bars(run_charts::comparison),
+    Part::Table(operations::agent_groups),
+    Part::Table(steps::steps),
     Part::Table(outages::outages),
     Part::Table(outages::members),
     Part::Table(operations::attempts),
@@ -67,8 +71,10 @@ const PAGE: &[Part] = &[
     Part::Table(outages::said),
     Part::Trials(charts::CHARTS),
     Part::Table(hosts::lab),
+    Part::Table(hosts::tiers),
     Part::Table(operations::each_operation),
     Part::Table(hosts::hosts),
+    Part::Table(programs::programs),
     Part::Table(target_metrics::metrics),
     Part::Table(hosts::environment),
     Part::Table(hosts::generator),
@@ -300,7 +306,7 @@ fn torn(input: &ReportInput) -> Vec<String> {
 }
 
 /// What lies in a run folder, for the page's last section.
-const FILES: [(&str, &str); 13] = [
+const FILES: [(&str, &str); 14] = [
     ("experiment.toml", "the experiment as it was given"),
     ("plan.json", "what it was resolved into"),
     ("environment.json", "what it ran on"),
@@ -309,6 +315,7 @@ const FILES: [(&str, &str); 13] = [
     ("trials/…/outcomes.csv", "operations by outcome, in slots of milliseconds"),
     ("trials/…/attempts.csv", "attempts by operation and result, each second"),
     ("trials/…/samples.csv", "hosts and processes, each second"),
+    ("trials/…/programs.csv", "programs that the target names, each second, where it does"),
     ("trials/…/metrics.csv", "what the target tells of itself, each second, where it does"),
     ("trials/…/generator.csv", "the load generator's threads, each second"),
     ("trials/…/events.jsonl", "phases, faults, processes, on one clock"),
@@ -351,7 +358,7 @@ fn figure(name: &str, value: String, unit: &str, small: String, tone: Tone) -> H
 fn safe_load(line: &SafeLoad) -> HeadlineFigure {
     let variant = line.variant.as_ref().map_or_else(String::new, |variant| format!(", {variant}"));
     let name = format!("safe load, {}{variant}", sweeps::condition(&line.surviving));
-    let unit = if line.over == "load.agents" { "agents" } else { "operations/s" };
+    let unit = if groups::short(&line.over) == "agents" { "agents" } else { "operations/s" };
     let small = analysis::answer::sweeps::interval(Some(line.ci95));
     let tone = if line.complete { Tone::Plain } else { Tone::Doubtful };
     match (line.value, analysis::answer::sweeps::nowhere(line)) {
@@ -385,7 +392,10 @@ fn of_one(group: &Group, input: &ReportInput) -> Vec<HeadlineFigure> {
         }
     };
     let median = spread_figure("median latency", group.spread(|t| t.latency_us?.p50), numbers::micros, "");
-    let p99 = spread_figure("p99 latency", group.spread(|t| t.latency_us?.p99), numbers::micros, "");
+    let mut p99 = spread_figure("p99 latency", group.spread(|t| t.latency_us?.p99), numbers::micros, "");
+    if let (Some(p99), Some(of_all)) = (&mut p99, p99_of_all(group)) {
+        p99.small = [p99.small.as_str(), &of_all].join("; ").trim_start_matches("; ").to_owned();
+    }
     let faulty = group.counting().any(|trial| groups::outages(trial).next().is_some());
     let failed =
         loss("failed calls", group.spread(|t| counted(t, |t| t.outcomes.failed + t.outcomes.timeout)), share_of(group));
@@ -411,6 +421,17 @@ fn of_one(group: &Group, input: &ReportInput) -> Vec<HeadlineFigure> {
         cost(group, input),
     ];
     figures.into_iter().flatten().collect()
+}
+
+/// What p99 is of all that was due, where some of it had no answer: latencies are of what succeeded.
+fn p99_of_all(group: &Group) -> Option<String> {
+    let of_all: Vec<_> = group.counting().filter_map(|trial| trial.latency_of_all_us).collect();
+    let is_told = |all: &Quantiles| all.count >= Quantiles::samples_for(0.99);
+    let p99_us: Option<Vec<f64>> = of_all.iter().filter(|all| is_told(all)).map(|all| all.p99).collect();
+    match p99_us.map(|all| all.into_iter().reduce(f64::max)) {
+        Some(worst_us) => worst_us.map(|us| format!("of what succeeded; of all calls {}", numbers::micros(us))),
+        None => Some("of what succeeded; over 1 % of all calls had no answer or an error".to_owned()),
+    }
 }
 
 fn share_of(group: &Group) -> String {

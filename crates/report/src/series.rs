@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use analysis::{LatencySecond, LatencySeries};
 use record::events::{Event, What};
 use record::folder::TrialFolder;
-use record::rows::{self, GeneratorSecond, Metric, MetricKind, OutcomeSlot, Sample};
+use record::rows::{self, GeneratorSecond, Metric, MetricKind, OutcomeSlot, Sample, UnitSecond};
 
 use crate::Error;
 use crate::drawing::path::{DataPoint, thinned};
@@ -27,8 +27,12 @@ pub struct TrialSeries {
     pub fine_outcomes: Vec<OutcomeSlot>,
     /// What ended at each member; empty where all clients went to the same address.
     pub members: Vec<MemberSeries>,
+    /// Units of work, and parts of answers; empty where no operation counts any.
+    pub units: Vec<UnitSecond>,
     /// Latency of `ok` operations, each second, all operations together.
     pub latency: Vec<LatencySecond>,
+    /// The same of each group of agents; empty where the load has no groups.
+    pub groups: Vec<(String, Vec<LatencySecond>)>,
     /// Hosts and processes.
     pub samples: Vec<Sample>,
     /// What the target told of itself, by metric and host.
@@ -105,6 +109,7 @@ pub fn read_series(trial: &TrialFolder, latency: &LatencySeries) -> Result<Trial
     let outcomes = rows::read::<OutcomeSlot>(&trial.outcomes())?;
     let fine_outcomes = rows::read::<OutcomeSlot>(&trial.fine_outcomes())?;
     let (members, members_torn) = read_members(trial)?;
+    let units = rows::read::<UnitSecond>(&trial.units())?;
     let generator = rows::read::<GeneratorSecond>(&trial.generator())?;
     let ends_s = [outcomes.items.last().map(|slot| slot.at_s), generator.items.last().map(|second| second.at_s)];
     let mut samples = Samples::of(ends_s.into_iter().flatten().fold(0.0, f64::max));
@@ -117,6 +122,7 @@ pub fn read_series(trial: &TrialFolder, latency: &LatencySeries) -> Result<Trial
         (outcomes.torn, "outcomes.csv"),
         (fine_outcomes.torn, "outcomes-fine.csv"),
         (members_torn, "outcomes.csv of a member"),
+        (units.torn, "units.csv"),
         (samples_torn, "samples.csv"),
         (metrics_torn, "metrics.csv"),
         (generator.torn, "generator.csv"),
@@ -127,7 +133,9 @@ pub fn read_series(trial: &TrialFolder, latency: &LatencySeries) -> Result<Trial
         outcomes: outcomes.items,
         fine_outcomes: fine_outcomes.items,
         members,
+        units: units.items,
         latency: latency.seconds.clone(),
+        groups: latency.groups.clone(),
         samples: samples.ended(),
         metrics: metrics.ended(),
         generator: generator.items,

@@ -4,10 +4,10 @@
 use std::collections::BTreeMap;
 
 use analysis::groups::{curve_name, operations, short};
-use experiment::plan::is_offered;
+use experiment::plan::{group_of, is_offered};
 use record::results::{Crossing, Lead, Results, Scaling, ScalingPoint, Trial, Usl, counting};
 use serde_json::Value;
-use text::{numbers, of_json};
+use text::{distinct, numbers, of_json};
 
 use crate::charts::numbered;
 use crate::drawing::axis::Spacing;
@@ -25,7 +25,7 @@ const ONE_EACH: f64 = 0.95;
 pub type SweepChart = fn(&CurveSheet) -> Option<Chart>;
 
 /// In page order.
-pub const CHARTS: &[SweepChart] = &[scaling, by_value, per_unit, not_ok, cost];
+pub const CHARTS: &[SweepChart] = &[scaling, by_value, per_unit, units, by_group, not_ok, cost];
 
 /// All charts of a run's sweeps, those of each sheet in the order of the list; none without one.
 pub fn of_run(kinds: &[SweepChart], results: &Results) -> Vec<Chart> {
@@ -313,7 +313,8 @@ pub fn scaling(sheet: &CurveSheet) -> Option<Chart> {
         let (points, ink) = (law(usl, scaling, axis.spacing), sheet.pen(index).0);
         lines.push(ChartLine { name: law_name(sheet, &curve.name), ink, shape: LineStyle::Dashed, points });
     }
-    let mut panel = Panel::linear("ok operations per second", PanelUnit::PerSecond, 300.0, lines);
+    let whose = group_of(sheet.over).map_or_else(String::new, |group| format!(" of {group}"));
+    let mut panel = Panel::linear(&format!("ok operations per second{whose}"), PanelUnit::PerSecond, 300.0, lines);
     if sheet.curves.len() <= MARKED {
         for curve in &sheet.curves {
             let Some(peak) = curve.scaling.and_then(|scaling| scaling.peak_per_s) else { continue };
@@ -406,7 +407,7 @@ pub fn per_unit(sheet: &CurveSheet) -> Option<Chart> {
     }
     let name = short(sheet.over);
     let is_rate = is_offered(sheet.over);
-    let cycles = sheet.tells_cycles();
+    let cycles = sheet.tells_cycles() && group_of(sheet.over).is_none();
     let what = if cycles { "full cycles" } else { "ok operations" };
     // Of an offered rate it is a share.
     let (title, label, unit) = match sheet.over {
@@ -414,6 +415,11 @@ pub fn per_unit(sheet: &CurveSheet) -> Option<Chart> {
             ("Share of the offered rate".to_owned(), "ok operations for each one offered".to_owned(), PanelUnit::Plain)
         }
         "load.agents" => ("Per agent".to_owned(), format!("{what} per second for each agent"), PanelUnit::PerSecond),
+        over if name == "agents" && group_of(over).is_some() => (
+            format!("Per agent of {}", group_of(over).unwrap_or_default()),
+            format!("{what} per second for each agent"),
+            PanelUnit::PerSecond,
+        ),
         "lab.hosts" => ("Per host".to_owned(), format!("{what} per second for each host"), PanelUnit::PerSecond),
         _ => (format!("Per unit of {name}"), format!("{what} per second for each of {name}"), PanelUnit::PerSecond),
     };
@@ -429,6 +435,39 @@ pub fn per_unit(sheet: &CurveSheet) -> Option<Chart> {
     let title = if panels.len() > 1 { format!("Cycles in all, and {}", title.to_lowercase()) } else { title };
     let note = "Level: it scales linearly. Falling: contention, or the cost of coordination.";
     panels.iter().any(Panel::has_values).then(|| sheet.chart("per-unit", &title, note, panels, Vec::new()))
+}
+
+/// Groups of agents that are drawn at most: each has two panels.
+const GROUPS: usize = 6;
+
+/// What each group of agents gets, over a load or choice: whoever is more may take from the others.
+pub fn by_group(sheet: &CurveSheet) -> Option<Chart> {
+    let names = distinct(sheet.trials().flat_map(|trial| trial.groups.keys()));
+    let panels: Vec<Panel> = names
+        .into_iter()
+        .take(GROUPS)
+        .flat_map(|name| {
+            let rates = sheet.of_trials(|trial, _| trial.groups.get(name)?.throughput_per_s);
+            let p99 = sheet.of_trials(|trial, _| trial.groups.get(name)?.latency_us?.p99);
+            [
+                Panel::linear(&format!("{name}: ok operations per second"), PanelUnit::PerSecond, HEIGHT, rates),
+                Panel::linear(&format!("{name}: p99 latency"), PanelUnit::Micros, HEIGHT, p99),
+            ]
+        })
+        .filter(Panel::has_values)
+        .collect();
+    let title = format!("Groups of agents over {}", sheet.over);
+    let note = "Dots are the repeats, lines go through their means.";
+    (!panels.is_empty()).then(|| sheet.chart("by-group", &title, note, panels, Vec::new()))
+}
+
+/// Units of work over a load or choice, where operations count any.
+pub fn units(sheet: &CurveSheet) -> Option<Chart> {
+    let lines = sheet.of_trials(|trial, _| trial.throughput.median_units_per_s);
+    let panel = Panel::linear("median units of work per second", PanelUnit::PerSecond, 190.0, lines);
+    let note = "The median over the seconds of each trial. Dots are the repeats, lines go through their means.";
+    let title = format!("Units of work over {}", short(sheet.over));
+    panel.has_values().then(|| sheet.chart("units", &title, note, vec![panel], Vec::new()))
 }
 
 const HEIGHT: f64 = 110.0;

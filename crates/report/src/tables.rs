@@ -4,6 +4,8 @@ pub mod comparison;
 pub mod hosts;
 pub mod operations;
 pub mod outages;
+pub mod programs;
+pub mod steps;
 pub mod sweeps;
 pub mod target_metrics;
 pub mod verdicts;

@@ -34,6 +34,10 @@ pub(super) trait HostControls: Send + Sync {
     fn disk(&self, disk: &Disk) -> Result<(), OrderRefusal>;
     /// Fills the disk but for so much, or not at all.
     fn fill(&self, leave_bytes: Option<u64>) -> Result<(), OrderRefusal>;
+    /// Limits the tiers of storage, each of them.
+    fn tiers(&self, tiers: &BTreeMap<String, Disk>) -> Result<(), OrderRefusal>;
+    /// Fills these tiers but for so much, and no others.
+    fn fill_tiers(&self, leave_bytes: &BTreeMap<String, u64>) -> Result<(), OrderRefusal>;
     /// Sets the wall clock so far off.
     fn clock(&self, offset_s: f64) -> Result<(), OrderRefusal>;
 }
@@ -160,6 +164,8 @@ impl ControlsState {
             HostAction::Memory(bytes) => hands.memory(*bytes),
             HostAction::Disk(disk) => hands.disk(disk),
             HostAction::Fill(leave_bytes) => hands.fill(*leave_bytes),
+            HostAction::Tiers(tiers) => hands.tiers(tiers),
+            HostAction::FillTiers(leave_bytes) => hands.fill_tiers(leave_bytes),
             HostAction::Clock(offset_s) => hands.clock(*offset_s),
         }
     }
@@ -220,6 +226,10 @@ pub(super) struct HostState {
     pub disk: Disk,
     /// Its disk is full but for so much.
     pub leave_bytes: Option<u64>,
+    /// What its tiers of storage may do.
+    pub tiers: BTreeMap<String, Disk>,
+    /// Of those that are full, how much is left.
+    pub full_tiers: BTreeMap<String, u64>,
     /// Its wall clock is so far off, seconds.
     pub offset_s: f64,
 }
@@ -276,6 +286,8 @@ pub(super) enum HostAction {
     Memory(Option<u64>),
     Disk(Disk),
     Fill(Option<u64>),
+    Tiers(BTreeMap<String, Disk>),
+    FillTiers(BTreeMap<String, u64>),
     Clock(f64),
 }
 
@@ -307,6 +319,8 @@ impl HostState {
             memory_bytes: envelope.memory_bytes,
             disk: envelope.disk.clone(),
             leave_bytes: None,
+            tiers: envelope.tiers.clone(),
+            full_tiers: BTreeMap::new(),
             offset_s: 0.0,
         };
         for (_, control) in list {
@@ -332,8 +346,14 @@ impl HostState {
             Injection::LinkFlap { down_s, up_s } => self.carrier = LinkCarrier::Flaps { down_s: *down_s, up_s: *up_s },
             Injection::Cpu { of_profile } => self.cpu = *of_profile,
             Injection::Memory { bytes } => self.memory_bytes = Some(*bytes),
-            Injection::Disk { disk } => overlay_disk(&mut self.disk, disk),
-            Injection::FullDisk { leave_bytes } => self.leave_bytes = Some(*leave_bytes),
+            Injection::Disk { disk, tier: None } => overlay_disk(&mut self.disk, disk),
+            Injection::Disk { disk, tier: Some(tier) } => {
+                overlay_disk(self.tiers.entry(tier.clone()).or_default(), disk);
+            }
+            Injection::FullDisk { leave_bytes, tier: None } => self.leave_bytes = Some(*leave_bytes),
+            Injection::FullDisk { leave_bytes, tier: Some(tier) } => {
+                self.full_tiers.insert(tier.clone(), *leave_bytes);
+            }
             Injection::Clock { offset_s } => self.offset_s = *offset_s,
         }
     }
@@ -349,6 +369,8 @@ impl HostState {
             HostAction::Memory(bytes) => self.memory_bytes = bytes,
             HostAction::Disk(disk) => self.disk = disk,
             HostAction::Fill(leave_bytes) => self.leave_bytes = leave_bytes,
+            HostAction::Tiers(tiers) => self.tiers = tiers,
+            HostAction::FillTiers(leave_bytes) => self.full_tiers = leave_bytes,
             HostAction::Clock(offset_s) => self.offset_s = offset_s,
         }
     }
@@ -399,6 +421,8 @@ pub(super) fn steps(from: &HostState, to: &HostState) -> Vec<HostAction> {
     let freezes = to.still && !from.still;
     let fills = to.leave_bytes.is_some();
     let fill = (from.leave_bytes != to.leave_bytes).then_some(HostAction::Fill(to.leave_bytes));
+    let fill_tiers = (from.full_tiers != to.full_tiers).then(|| HostAction::FillTiers(to.full_tiers.clone()));
+    let fills_tiers = to.full_tiers.len() > from.full_tiers.len();
     let steps = [
         freezes.then_some(HostAction::Still(true)),
         (from.cuts != to.cuts).then(|| HostAction::Cut(to.cuts.clone())),
@@ -410,6 +434,9 @@ pub(super) fn steps(from: &HostState, to: &HostState) -> Vec<HostAction> {
         fill.clone().filter(|_| fills),
         (from.disk != to.disk).then(|| HostAction::Disk(to.disk.clone())),
         fill.filter(|_| !fills),
+        fill_tiers.clone().filter(|_| fills_tiers),
+        (from.tiers != to.tiers).then(|| HostAction::Tiers(to.tiers.clone())),
+        fill_tiers.filter(|_| !fills_tiers),
         from.offset_s.ne(&to.offset_s).then_some(HostAction::Clock(to.offset_s)),
     ];
     steps.into_iter().flatten().collect()
@@ -461,6 +488,13 @@ mod tests {
         fn disk(&self, disk: &Disk) -> Result<(), OrderRefusal> {
             self.note(format!("disk {:?}", disk.write_iops))
         }
+        fn tiers(&self, tiers: &BTreeMap<String, Disk>) -> Result<(), OrderRefusal> {
+            let told: Vec<_> = tiers.iter().map(|(name, disk)| (name.as_str(), disk.write_iops)).collect();
+            self.note(format!("tiers {told:?}"))
+        }
+        fn fill_tiers(&self, leave_bytes: &BTreeMap<String, u64>) -> Result<(), OrderRefusal> {
+            self.note(format!("fill tiers {leave_bytes:?}"))
+        }
         fn fill(&self, leave_bytes: Option<u64>) -> Result<(), OrderRefusal> {
             self.note(format!("fill {leave_bytes:?}"))
         }
@@ -490,6 +524,25 @@ mod tests {
         fn refuse(&self, word: Option<&'static str>) {
             *self.recorder.refuses.lock().unwrap() = word;
         }
+    }
+
+    #[test]
+    fn a_tier_is_slow_or_full_by_itself() {
+        let limits = |write_iops| Disk { write_iops, ..Disk::default() };
+        let envelope = Envelope { tiers: BTreeMap::from([("sata".to_owned(), limits(Some(500.0)))]), ..envelope() };
+        let on =
+            |tier: &str, injection: fn(Option<String>) -> Injection| ("a".to_owned(), injection(Some(tier.to_owned())));
+        let slow =
+            on("sata", |tier| Injection::Disk { disk: Disk { write_iops: Some(50.0), ..Disk::default() }, tier });
+        let full = on("sata", |tier| Injection::FullDisk { leave_bytes: 7, tier });
+        let healthy = HostState::of(&[], &envelope);
+        let ill = HostState::of(&[slow, full], &envelope);
+        assert_eq!((&ill.disk, ill.leave_bytes), (&envelope.disk, None), "its data is where it was");
+        assert_eq!(ill.tiers["sata"], limits(Some(50.0)));
+        let filled = BTreeMap::from([("sata".to_owned(), 7)]);
+        assert_eq!(steps(&healthy, &ill), [HostAction::FillTiers(filled), HostAction::Tiers(ill.tiers.clone())]);
+        let emptied = HostAction::FillTiers(BTreeMap::new());
+        assert_eq!(steps(&ill, &healthy), [HostAction::Tiers(healthy.tiers.clone()), emptied]);
     }
 
     #[test]
@@ -537,7 +590,7 @@ mod tests {
     #[test]
     fn everything_is_healed_at_the_end() {
         let stage = Stage::new();
-        stage.controls.inject("a#1", &Injection::FullDisk { leave_bytes: 0 }).unwrap();
+        stage.controls.inject("a#1", &Injection::FullDisk { leave_bytes: 0, tier: None }).unwrap();
         stage.controls.inject("b#1", &Injection::Clock { offset_s: 5.0 }).unwrap();
         assert_eq!(stage.said(), ["fill Some(0)", "clock 5"]);
         let Stage { controls, said, .. } = stage;
@@ -624,8 +677,8 @@ mod tests {
                 "Some(7)",
             ),
             (
-                Injection::FullDisk { leave_bytes: 5 },
-                Injection::FullDisk { leave_bytes: 0 },
+                Injection::FullDisk { leave_bytes: 5, tier: None },
+                Injection::FullDisk { leave_bytes: 0, tier: None },
                 |s| format!("{:?}", s.leave_bytes),
                 "Some(0)",
             ),
@@ -655,7 +708,7 @@ mod tests {
         assert_eq!(state.links.all, Link { rate_bits_per_s: Some(1e6), delay_s: None, loss_pct: Some(5.0) });
         let disk = Disk { read_iops: Some(10.0), ..Disk::default() };
         let expected = Disk { read_iops: Some(10.0), ..envelope().disk };
-        assert_eq!(of(&[Injection::Disk { disk }]).disk, expected);
+        assert_eq!(of(&[Injection::Disk { disk, tier: None }]).disk, expected);
     }
 
     #[test]
@@ -704,8 +757,8 @@ mod tests {
             Injection::LinkFlap { down_s: 1.0, up_s: 1.0 },
             Injection::Cpu { of_profile: 0.5 },
             Injection::Memory { bytes: 5 },
-            Injection::Disk { disk: Disk { write_iops: Some(5.0), ..Disk::default() } },
-            Injection::FullDisk { leave_bytes: 0 },
+            Injection::Disk { disk: Disk { write_iops: Some(5.0), ..Disk::default() }, tier: None },
+            Injection::FullDisk { leave_bytes: 0, tier: None },
             Injection::Clock { offset_s: 5.0 },
         ];
         let states: Vec<HostState> =

@@ -9,6 +9,7 @@
 //! All verbs work from inside the host's namespaces too: the trees are at the same place, and
 //! the kernel translates pids. They take `&self` and may be called from several threads.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -20,7 +21,7 @@ use linux::cgroup::{
     Throttle, Version,
 };
 
-use super::{Envelope, OrderRefusal, Setup};
+use super::{Envelope, Isolation, OrderRefusal, Setup};
 use crate::cores;
 use crate::stoppable_thread::StoppableThread;
 
@@ -47,6 +48,8 @@ struct MadeGroups {
     cpu: CpuLimit,
     /// What the host's data is on, if that is a volume of its own.
     device: Option<Device>,
+    /// What its tiers of storage are on, those that are volumes of their own.
+    tiers: BTreeMap<String, Device>,
     /// Whether the group of the run is ours to remove.
     is_alone: bool,
 }
@@ -125,7 +128,7 @@ pub fn remove_host(setup: &Setup) -> Result<(), CgroupError> {
 /// there would not be touched by it: limits of version 1 do not reach down.
 fn host_of(hierarchies: &Arc<Hierarchies>, setup: &Setup) -> Cgroup {
     let host = Cgroup::new(hierarchies, top_of(&setup.run)).child(&setup.host);
-    let has_volume = setup.isolation.as_ref().is_some_and(|isolation| isolation.volume.is_some());
+    let has_volume = setup.isolation.as_ref().is_some_and(Isolation::has_volume);
     let block = hierarchies.of(Controller::Block);
     let is_at_root = block.is_some_and(|block| block.version == Version::V1 && block.controllers.len() == 1);
     if has_volume && is_at_root { host.except(Controller::Block) } else { host }
@@ -170,9 +173,13 @@ impl Groups {
         }
         let volume = setup.isolation.as_ref().and_then(|isolation| isolation.volume.as_ref());
         let device = volume.map(|volume| Device::at(&volume.device)).transpose().map_err(refused)?;
+        let tiers = setup.isolation.iter().flat_map(|isolation| &isolation.tiers);
+        let tiers = tiers.filter_map(|tier| Some((tier.name.clone(), Device::at(tier.device.as_ref()?))));
+        let tiers = tiers.map(|(name, device)| Ok((name, device?)));
+        let tiers = tiers.collect::<Result<_, CgroupError>>().map_err(refused)?;
         let is_alone = setup.isolation.is_none();
         let cpu = CpuLimit::new(&target, &envelope);
-        let made = MadeGroups { hierarchies, top, host, runner, target, cpu, device, is_alone };
+        let made = MadeGroups { hierarchies, top, host, runner, target, cpu, device, tiers, is_alone };
         let groups = Self { made: Ok(made), envelope };
         let notices = groups.set_envelope().map_err(|why| why.in_words())?;
         Ok((groups, notices))
@@ -192,6 +199,9 @@ impl Groups {
         made.cpu.set(None)?;
         if envelope.disk.is_throttled() {
             made.set_throttle(&throttle(&envelope.disk))?;
+        }
+        for (name, disk) in envelope.tiers.iter().filter(|(_, disk)| disk.is_throttled()) {
+            made.set_tier(name, &throttle(disk))?;
         }
         let unbounded = |error: CgroupError| format!("{error}: a target that multiplies is not stopped");
         Ok(made.target.set_pids(Some(PIDS)).err().map(unbounded).into_iter().collect())
@@ -255,6 +265,14 @@ impl Groups {
         self.made("a slower disk")?.set_throttle(&throttle(disk.unwrap_or(&self.envelope.disk)))
     }
 
+    /// A tier of storage is like this, but for its size.
+    ///
+    /// # Errors
+    /// If it is no volume of its own; what is missing, or what the system says.
+    pub fn set_tier(&self, name: &str, disk: &Disk) -> Result<(), OrderRefusal> {
+        self.made("a slower disk")?.set_tier(name, &throttle(disk))
+    }
+
     /// All of the target stands still, or goes on. What is started while it stands still does not run either.
     ///
     /// # Errors
@@ -298,6 +316,9 @@ impl Groups {
     pub fn remove(&self) -> Result<(), OrderRefusal> {
         let Ok(made) = &self.made else { return Ok(()) };
         let _ = made.set_throttle(&Throttle::default());
+        for name in made.tiers.keys() {
+            let _ = made.set_tier(name, &Throttle::default());
+        }
         made.cpu.stop();
         made.target.remove(PATIENCE)?;
         made.runner.leave();
@@ -314,9 +335,12 @@ impl MadeGroups {
     /// By the group, or by everybody on the volume that only the host uses.
     fn transferred(&self) -> Option<Vec<(Device, u64, u64)>> {
         let is_v1 = self.hierarchies.of(Controller::Block).is_some_and(|hierarchy| hierarchy.version == Version::V1);
-        let Some(volume) = self.device.filter(|_| is_v1) else { return self.target.transferred() };
+        let volumes: Vec<Device> = self.device.into_iter().chain(self.tiers.values().copied()).collect();
+        if !is_v1 || volumes.is_empty() {
+            return self.target.transferred();
+        }
         let mut all = Cgroup::root(&self.hierarchies).transferred()?;
-        all.retain(|(device, _, _)| *device == volume);
+        all.retain(|(device, _, _)| volumes.contains(device));
         Some(all)
     }
 
@@ -325,6 +349,16 @@ impl MadeGroups {
     fn set_throttle(&self, throttle: &Throttle) -> Result<(), OrderRefusal> {
         let reason = "a disk with limits needs a volume of its own: give the host's profile a disk";
         let device = self.device.ok_or_else(|| OrderRefusal::Cannot { reason: reason.to_owned() })?;
+        self.throttle_device(device, throttle)
+    }
+
+    fn set_tier(&self, name: &str, throttle: &Throttle) -> Result<(), OrderRefusal> {
+        let reason = || format!("the tier `{name}` has no volume of its own on this host");
+        let device = self.tiers.get(name).ok_or_else(|| OrderRefusal::Cannot { reason: reason() })?;
+        self.throttle_device(*device, throttle)
+    }
+
+    fn throttle_device(&self, device: Device, throttle: &Throttle) -> Result<(), OrderRefusal> {
         let group = match self.hierarchies.need(Controller::Block, "a disk with limits")?.version {
             Version::V1 => &Cgroup::root(&self.hierarchies),
             Version::V2 => &self.target,
@@ -339,6 +373,7 @@ fn is_limited(envelope: &Envelope) -> bool {
         || !envelope.cpus.is_empty()
         || envelope.memory_bytes.is_some()
         || envelope.disk.is_throttled()
+        || envelope.tiers.values().any(Disk::is_throttled)
 }
 
 fn throttle(disk: &Disk) -> Throttle {
@@ -352,7 +387,7 @@ fn throttle(disk: &Disk) -> Throttle {
 }
 
 impl OrderRefusal {
-    fn in_words(&self) -> String {
+    pub(crate) fn in_words(&self) -> String {
         match self {
             Self::Cannot { reason } => reason.clone(),
             Self::System { doing, error } => format!("cannot {doing}: {error}"),

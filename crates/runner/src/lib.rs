@@ -14,6 +14,8 @@ pub mod plain_text;
 pub mod ports;
 pub mod probes;
 pub mod process_tree;
+pub mod programs;
+mod restart_detector;
 pub mod sample_reader;
 pub mod sample_source;
 mod serve;
@@ -24,7 +26,7 @@ mod wiring;
 pub use groups::{Usage, make_top, top_of};
 pub use messages::{HostLines, LINE_BYTES, OrderRefusal, OrderReply, RunnerMessage};
 pub use orders::{
-    Bind, Envelope, HOST_MARK, Injection, InterfaceSpec, Isolation, MARK, NumberedOrder, Order, ProgramSpec, Setup,
-    VERSION, VolumeSpec, Wiring, folder_name,
+    Bind, Envelope, FOLDER_PREFIX, HOST_MARK, Injection, InterfaceSpec, Isolation, MARK, NumberedOrder, Order,
+    ProgramSpec, Setup, TierFolder, TierMount, VERSION, VolumeSpec, Wiring, folder_name,
 };
 pub use serve::{KEPT_BYTES, serve, serve_standard_streams};

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use linux::procfs;
-use record::rows::Sample;
+use record::rows::{ProgramSample, Sample};
 
 use super::Setup;
 use super::groups::Groups;
@@ -155,14 +155,15 @@ impl Sampler {
 
     /// What the host and its roles did since the last time; nothing the first time. `at_s` and `host` are left for the
     /// asker to fill in.
-    pub fn sample(&mut self, members: &[Member]) -> Vec<Sample> {
+    pub fn sample(&mut self, members: &[Member]) -> (Vec<Sample>, Vec<ProgramSample>) {
         self.reader.set_usage(self.groups.usage());
-        let Some(mut rows) = self.reader.read(Instant::now(), members, Sample::default()) else { return Vec::new() };
+        let read = self.reader.read(Instant::now(), members, Sample::default());
+        let Some(mut rows) = read else { return (Vec::new(), Vec::new()) };
         if self.has_strangers {
             let ours: Vec<Sample> = rows.roles.iter().chain(&rows.own).cloned().collect();
             rows.host.cpu_strangers_pct = strangers_pct(&rows.host, &ours);
         }
-        std::iter::once(rows.host).chain(rows.roles).collect()
+        (std::iter::once(rows.host).chain(rows.roles).collect(), rows.programs)
     }
 }
 
@@ -245,14 +246,15 @@ mod tests {
         let folder = TestDir::new();
         let run = folder.file_name().unwrap().to_string_lossy().into_owned();
         let setup = &Setup { host: "n1".to_owned(), run, isolation, ..Setup::default() };
-        let us = Member { host: "n1".to_owned(), role: "server".to_owned(), pid: std::process::id() };
+        let us =
+            Member { host: "n1".to_owned(), role: "server".to_owned(), pid: std::process::id(), programs: Vec::new() };
         let groups = Arc::new(Groups::make(setup).unwrap().0);
         let mut sampler = Sampler::new(setup, Arc::clone(&groups));
-        assert_eq!(sampler.sample(std::slice::from_ref(&us)), [], "the base of the next");
+        assert_eq!(sampler.sample(std::slice::from_ref(&us)).0, [], "the base of the next");
         let mut rows = Vec::new();
         // The clock's ticks are 10 ms; without one there is no figure.
         until("there are figures", || {
-            rows = sampler.sample(std::slice::from_ref(&us));
+            rows = sampler.sample(std::slice::from_ref(&us)).0;
             rows.iter().all(|row| row.cpu_user_pct.is_some())
         });
         groups.remove().unwrap();

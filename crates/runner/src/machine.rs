@@ -46,7 +46,7 @@ pub fn measure_in(folder: &Path) -> Result<String, String> {
     let alone = score();
     let together = if cores > 1 { score_of_all(cores) } else { None };
     let machine = environment::read(folder);
-    let mut disk = MachineBenchmark { folder, groups: &[], is_throttled: false }.take(STORAGE_S);
+    let mut disk = MachineBenchmark { folder, groups: &[], is_throttled: false, is_memory: false }.take(STORAGE_S);
     let by_fio = disk.storage_read_per_s.is_some() || disk.storage_write_per_s.is_some();
     if !by_fio {
         disk = measure_disk(folder);
@@ -326,6 +326,14 @@ pub(super) struct MachineBenchmark<'a> {
     pub groups: &'a [PathBuf],
     /// Whether they are slower than the machine's own disk.
     pub is_throttled: bool,
+    /// Whether it is memory, which nothing is cached for.
+    pub is_memory: bool,
+}
+
+/// Measures the storage in a folder of this machine for so many seconds; nothing but `storage_…` is filled in.
+#[must_use]
+pub fn measure_storage(folder: &Path, is_memory: bool, for_s: f64) -> HostFigures {
+    MachineBenchmark { folder, groups: &[], is_throttled: false, is_memory }.take(for_s)
 }
 
 impl MachineBenchmark<'_> {
@@ -334,6 +342,9 @@ impl MachineBenchmark<'_> {
     pub fn take(&self, for_s: f64) -> HostFigures {
         let file = self.folder.join(FILE);
         let measured = self.room().and_then(|bytes| {
+            if self.is_memory {
+                return self.run(arguments(&file, bytes, for_s, false), for_s, true);
+            }
             // Not every file system can go past the page cache.
             self.run(arguments(&file, bytes, for_s, true), for_s, true).or_else(|first| match first {
                 BenchmarkError::NotStarted(_) => Err(first),
@@ -605,7 +616,9 @@ mod tests {
     #[test]
     fn a_folder_is_measured_and_left_empty() {
         let folder = TestDir::new();
-        let take_for = |folder: &Path, for_s| MachineBenchmark { folder, groups: &[], is_throttled: false }.take(for_s);
+        let take_for = |folder: &Path, for_s| {
+            MachineBenchmark { folder, groups: &[], is_throttled: false, is_memory: false }.take(for_s)
+        };
         let take = |folder: &Path| take_for(folder, 0.2);
         let mut is = take(&folder);
         // On a busy machine a short one may be over before anything was done.

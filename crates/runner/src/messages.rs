@@ -3,11 +3,12 @@
 //! numbers that can be, and with text that can be shown. This is the one place where it is looked
 //! at.
 
+use std::collections::BTreeMap;
 use std::io::{self, BufRead as _, BufReader, Read};
 use std::path::{Component, Path, PathBuf};
 
 use record::events::HostFigures;
-use record::rows::Sample;
+use record::rows::{ProgramSample, Sample};
 use serde::{Deserialize, Serialize};
 
 use crate::plain_text;
@@ -132,6 +133,14 @@ pub enum OrderReply {
     Samples {
         /// The rows.
         rows: Vec<Sample>,
+        /// Of programs that the target names.
+        #[serde(default)]
+        programs: Vec<ProgramSample>,
+    },
+    /// Of `SignalProgram`.
+    Processes {
+        /// Their pids inside the host.
+        pids: Vec<u32>,
     },
     /// Of `Figures` and `MeasureStorage`.
     Figures {
@@ -153,6 +162,11 @@ pub enum OrderRefusal {
     NoProgram {
         /// Its name.
         program: String,
+    },
+    /// There is no such user.
+    NoUser {
+        /// Its name.
+        user: String,
     },
     /// Something listens on that port.
     PortTaken {
@@ -251,16 +265,20 @@ impl OrderReply {
                 Self::Ports { ports }
             }
             Self::Folder { path: folder } => Self::Folder { path: path(folder)? },
-            Self::Samples { rows } => {
-                if rows.len() > ROWS {
-                    return Err(format!("no host has {} roles", rows.len()));
+            Self::Samples { rows, programs } => {
+                if rows.len().max(programs.len()) > ROWS {
+                    return Err(format!("no host has {} roles or programs", rows.len().max(programs.len())));
                 }
-                Self::Samples { rows: rows.into_iter().map(believable).collect() }
+                let programs = programs.into_iter().map(believable_program).collect();
+                Self::Samples { rows: rows.into_iter().map(believable).collect(), programs }
+            }
+            Self::Processes { pids } if pids.iter().any(|pid| *pid == 0 || *pid > LAST_PID) => {
+                return Err("these are no pids".to_owned());
             }
             Self::Figures { figures } => Self::Figures { figures: Box::new(believable_figures(*figures)) },
             Self::Text { text } if text.len() > TEXT_BYTES => return Err("its text is too long".to_owned()),
             Self::Text { text } => Self::Text { text: plain_text::lines(&text) },
-            Self::Nothing | Self::Started { .. } => self,
+            Self::Nothing | Self::Started { .. } | Self::Processes { .. } => self,
         })
     }
 }
@@ -270,6 +288,7 @@ impl OrderRefusal {
         let shown = |text: String| plain_text::beginning(&text, REASON_CHARACTERS);
         match self {
             Self::NoProgram { program } => Self::NoProgram { program: shown(program) },
+            Self::NoUser { user } => Self::NoUser { user: shown(user) },
             Self::PortTaken { .. } => self,
             Self::Cannot { reason } => Self::Cannot { reason: shown(reason) },
             Self::System { doing, error } => Self::System { doing: shown(doing), error: shown(error) },
@@ -361,6 +380,23 @@ fn believable(row: Sample) -> Sample {
     }
 }
 
+fn believable_program(row: ProgramSample) -> ProgramSample {
+    ProgramSample {
+        // Both are known here.
+        at_s: 0.0,
+        host: String::new(),
+        process: plain_text::beginning(&row.process, NAME_CHARACTERS),
+        program: plain_text::beginning(&row.program, NAME_CHARACTERS),
+        processes: whole(row.processes),
+        cpu_user_pct: figure(row.cpu_user_pct),
+        cpu_system_pct: figure(row.cpu_system_pct),
+        rss_bytes: whole(row.rss_bytes),
+        pss_bytes: whole(row.pss_bytes),
+        threads: whole(row.threads),
+        processes_replaced: whole(row.processes_replaced),
+    }
+}
+
 fn believable_figures(figures: HostFigures) -> HostFigures {
     let name = |text: Option<String>| text.map(|text| plain_text::beginning(&text, NAME_CHARACTERS));
     HostFigures {
@@ -375,6 +411,8 @@ fn believable_figures(figures: HostFigures) -> HostFigures {
         storage_write_per_s: figure(figures.storage_write_per_s),
         storage_sync_us: figure(figures.storage_sync_us),
         storage_unmeasured: figures.storage_unmeasured.map(|why| plain_text::beginning(&why, REASON_CHARACTERS)),
+        // The lab knows what it asked for.
+        tiers: BTreeMap::new(),
     }
 }
 
@@ -428,7 +466,7 @@ mod tests {
     fn figures_that_cannot_be_were_not_measured() {
         let line = r#"{"said":"done","number":1,"answer":{"is":"samples","rows":[
             {"at_s":-7,"host":"other","process":"a\u001b[2J","cpu_user_pct":-3,"load1":1e300,"rss_bytes":18446744073709551615,"threads":3}]}}"#;
-        let RunnerMessage::Done { answer: OrderReply::Samples { rows }, .. } = read(line).unwrap() else {
+        let RunnerMessage::Done { answer: OrderReply::Samples { rows, .. }, .. } = read(line).unwrap() else {
             unreachable!()
         };
         let expected = Sample { process: "a\\u{1b}[2J".to_owned(), threads: Some(3), ..Sample::default() };

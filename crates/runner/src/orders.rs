@@ -16,11 +16,14 @@ pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// Of an order; what is longer is none. What a runner says has limits of its own, in `said`.
 pub const ORDER_BYTES: u64 = 16 << 20;
 
+/// How the names of the folders that runs make begin.
+pub const FOLDER_PREFIX: &str = "plimsoll-run-";
+
 /// A name for the folder of a run's host; what is no letter or digit is replaced.
 #[must_use]
 pub fn folder_name(run: &str, host: &str) -> String {
     let host: String = host.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
-    format!("plimsoll-run-{run}-{host}")
+    format!("{FOLDER_PREFIX}{run}-{host}")
 }
 
 /// The first line it is told.
@@ -52,6 +55,43 @@ pub struct Isolation {
     pub binds: Vec<Bind>,
     /// A file system of its own for data, in a file: loop device, ext4.
     pub volume: Option<VolumeSpec>,
+    /// Folders of the machine of which it has its own, kept with its data.
+    pub private: Vec<PathBuf>,
+    /// Tiers of storage that folders of the target's processes are on, but for the one that its data is on anyway.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tiers: Vec<TierMount>,
+}
+
+impl Isolation {
+    /// Whether it has a loop device that is limited for it alone.
+    #[must_use]
+    pub fn has_volume(&self) -> bool {
+        self.volume.is_some() || self.tiers.iter().any(|tier| tier.device.is_some())
+    }
+}
+
+/// A tier of storage inside a host.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TierMount {
+    /// Its name.
+    pub name: String,
+    /// Where it is inside.
+    pub at: PathBuf,
+    /// The loop device that is mounted there.
+    pub device: Option<PathBuf>,
+    /// For a file system in memory: its size, bytes. With neither, a folder of the machine is shown there.
+    pub memory_bytes: Option<u64>,
+    /// Folders on it, which are there whenever the host is: a crash leaves nothing of what is in memory.
+    pub folders: Vec<TierFolder>,
+}
+
+/// A folder of a process on a tier.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TierFolder {
+    /// Its name.
+    pub name: String,
+    /// Whose it is; `None`: the runner's.
+    pub user: Option<String>,
 }
 
 /// Something of the machine that is shown at another place inside a host.
@@ -91,6 +131,9 @@ pub struct Envelope {
     pub link: Link,
     /// Its disk.
     pub disk: Disk,
+    /// What its tiers of storage may do, those that have limits.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub tiers: BTreeMap<String, Disk>,
 }
 
 /// How a host is wired, told once its links are there.
@@ -143,6 +186,16 @@ pub enum Order {
         /// Also all that it started which has not left its group; then it may have ended itself.
         group: bool,
     },
+    /// Signals every process of a program in the tree of a process that `Start` with this number started. Answers
+    /// [`crate::OrderReply::Processes`]; refused if there is none.
+    SignalProgram {
+        /// Number of the request that started it.
+        process: u64,
+        /// Name of the program's file.
+        program: String,
+        /// The signal's number.
+        signal: i32,
+    },
     /// Runs a program to its end. Answers [`crate::OrderReply::Ran`].
     Run {
         /// What.
@@ -166,6 +219,13 @@ pub enum Order {
     Folder {
         /// Its name.
         name: String,
+    },
+    /// Gives a folder, with what is in it, to a user of the host, and lets that user get there.
+    Own {
+        /// An absolute path.
+        path: PathBuf,
+        /// The user's name.
+        user: String,
     },
     /// Removes it.
     RemoveFolder {
@@ -191,6 +251,9 @@ pub enum Order {
     MeasureStorage {
         /// Seconds.
         for_s: f64,
+        /// A tier of storage instead.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tier: Option<String>,
     },
     /// What the host is and got. Answers [`crate::OrderReply::Figures`].
     Figures,
@@ -211,8 +274,13 @@ pub struct ProgramSpec {
     pub environment: BTreeMap<String, String>,
     /// Where it runs.
     pub folder: Option<PathBuf>,
+    /// The user that it runs as; `None`: the runner's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<String>,
     /// Of what a program that is run to its end writes, so much is kept; 8 MiB without it.
     pub keeps_bytes: Option<usize>,
+    /// Programs in its tree of processes that have samples of their own.
+    pub programs: Vec<String>,
 }
 
 /// A state that a fault puts a host into, as long as it is injected. Of two of one kind the later holds; cuts add up.
@@ -265,11 +333,17 @@ pub enum Injection {
     Disk {
         /// What it is like.
         disk: Disk,
+        /// The tier of storage that is meant; `None`: its data's.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tier: Option<String>,
     },
     /// The file system of its data is full but for so much.
     FullDisk {
         /// Bytes.
         leave_bytes: u64,
+        /// The tier of storage that is meant; `None`: its data's.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tier: Option<String>,
     },
     /// Its wall clock is so far off.
     Clock {

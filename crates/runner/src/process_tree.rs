@@ -10,9 +10,10 @@ use std::path::{Path, PathBuf};
 
 use linux::procfs::{self, Stat};
 use record::events::ProcessShare;
-use record::rows::Sample;
+use record::rows::{ProgramSample, Sample};
 
 use crate::ports::{Finder, ServerProcesses, TargetLocation};
+use crate::restart_detector::RestartDetector;
 use crate::sample_source::{ProcDir, SampleSource};
 
 /// A process of the target.
@@ -24,6 +25,8 @@ pub struct Member {
     pub role: String,
     /// Its pid on this machine.
     pub pid: u32,
+    /// Programs in its tree that have figures of their own.
+    pub programs: Vec<String>,
 }
 
 /// Of `/proc/stat` and `/proc/PID/stat`: USER_HZ, which is 100 wherever Linux runs today, whatever the kernel's own rate.
@@ -31,11 +34,16 @@ const TICKS_PER_S: f64 = 100.0;
 /// With more threads than this in one tree they are not looked at one by one: what is of threads stays empty.
 const THREADS_MAX: u64 = 2000;
 
+/// Proportional sets are read at one reading in so many, the second being the first: the kernel walks all pages for each.
+const PSS_EVERY: u32 = 5;
+
 /// The trees of all roles, and what was read of them last time.
 #[derive(Default)]
 pub struct ProcessForest {
     /// By host and role.
     trees: BTreeMap<(String, String), TreeSnapshot>,
+    /// How many times it was read.
+    readings: u32,
     /// This program.
     own: TreeSnapshot,
     /// Everything but this program and the host's first process.
@@ -86,6 +94,8 @@ impl ExternalTarget {
 pub struct TreeReading {
     /// A row for each role that runs.
     pub roles: Vec<Sample>,
+    /// One for each program that has figures of its own.
+    pub programs: Vec<ProgramSample>,
     /// One for this program, `process` being empty.
     pub own: Option<Sample>,
     /// CPU time of all that belongs to the run, user and system, percent of the machine.
@@ -135,16 +145,16 @@ impl ProcessForest {
         // Where the kernel does not count it, it says 0.
         let counts_io_delay = proc.text("sys/kernel/task_delayacct").is_some_and(|text| text.trim() == "1");
         let mut scan = ProcessScan { proc, all: &all, before: &before, counts_io_delay, threads: HashMap::new() };
-        let row = |on: &str, process: &str| Sample {
-            at_s: host.at_s,
-            host: on.to_owned(),
-            process: process.to_owned(),
-            ..Sample::default()
+        let at_s = host.at_s;
+        let row = |on: &str, process: &str| {
+            let (host, process) = (on.to_owned(), process.to_owned());
+            Sample { at_s, host, process, ..Sample::default() }
         };
         let us = std::process::id();
         let roots = self.roots(proc, members, &all);
         self.trees.retain(|tree, _| roots.iter().any(|(name, _)| name == tree));
-        let (mut roles, mut target) = (Vec::new(), HashSet::new());
+        let (mut roles, mut programs, mut target) = (Vec::new(), Vec::new(), HashSet::new());
+        self.readings = self.readings.wrapping_add(1);
         for (name, roots) in roots {
             let tree = self.trees.entry(name.clone()).or_default();
             let mut pids = descendants(&roots, us, &all, &tree.seen);
@@ -157,6 +167,9 @@ impl ProcessForest {
                 tree.seen.retain(|pid, _| family.contains(pid));
                 pids.retain(|pid| family.contains(pid));
                 tree.staff.read(&pids, &all, &mut sample);
+                let member = members.iter().find(|member| (&member.host, &member.role) == (&name.0, &name.1));
+                let now = (scale, self.readings, host.at_s);
+                programs.extend(member.into_iter().flat_map(|of| tree.read_programs(&mut scan, &pids, now, of)));
                 roles.push(sample);
             }
             target.extend(family);
@@ -184,7 +197,7 @@ impl ProcessForest {
         });
         self.before = all.iter().map(|(pid, stat)| (*pid, (stat.started_ticks, ProcessTicks::of(stat)))).collect();
         self.has_base = true;
-        TreeReading { roles, own, run }
+        TreeReading { roles, programs, own, run }
     }
 
     /// Of each tree that there is now: those of the members, and the one that was found.
@@ -259,6 +272,12 @@ fn stat(proc: &ProcDir, pid: u32) -> Option<Stat> {
     procfs::stat_at(&proc.path().join(pid.to_string())).filter(|stat| !stat.is_dead())
 }
 
+/// A process that was started here and all that came of it, as far as that shows now.
+pub(crate) fn tree_of(root: u32, all: &HashMap<u32, Stat>) -> Vec<u32> {
+    let roots = TreeRoots { started: Some(root), ..TreeRoots::default() };
+    descendants(&roots, std::process::id(), all, &HashMap::new())
+}
+
 /// The roots and all that came of them: children of children, the process group of what the lab has started, and what was in the
 /// tree before and has been adopted by init since; but never `us`, unless that is what was started.
 fn descendants(roots: &TreeRoots, us: u32, all: &HashMap<u32, Stat>, seen: &HashMap<u32, u64>) -> Vec<u32> {
@@ -300,6 +319,8 @@ struct TreeSnapshot {
     threads: HashMap<u32, ThreadTimes>,
     /// Who is there since when, and who went.
     staff: RestartDetector,
+    /// Of programs in it.
+    programs: BTreeMap<String, TreeSnapshot>,
     /// Process to bytes read and written so far.
     io_bytes: HashMap<u32, (u64, u64)>,
     /// Children that ended are somebody else's.
@@ -333,6 +354,56 @@ impl TreeSnapshot {
         self.ticks = ticks;
         self.seen = stats.iter().map(|stat| (stat.pid, stat.started_ticks)).collect();
         self.read_threads(scan, &stats, (scale, joined), row);
+    }
+
+    /// Reads each program of a tree that has figures of its own.
+    fn read_programs(
+        &mut self,
+        scan: &mut ProcessScan<'_>,
+        tree: &[u32],
+        (scale, reading, at_s): (Scale, u32, f64),
+        member: &Member,
+    ) -> Vec<ProgramSample> {
+        let read = |program: &String| {
+            let row = ProgramSample {
+                at_s,
+                host: member.host.clone(),
+                process: member.role.clone(),
+                program: program.clone(),
+                processes_replaced: self.staff.replaced(program),
+                ..ProgramSample::default()
+            };
+            self.programs.entry(program.clone()).or_default().read_program(scan, tree, (scale, reading), row)
+        };
+        member.programs.iter().map(read).collect()
+    }
+
+    /// Reads those of a tree that run a program, without their children.
+    fn read_program(
+        &mut self,
+        scan: &mut ProcessScan<'_>,
+        tree: &[u32],
+        (scale, reading): (Scale, u32),
+        row: ProgramSample,
+    ) -> ProgramSample {
+        let is_meant = |pid: &&u32| {
+            scan.all.get(pid).is_some_and(|stat| procfs::runs_program(scan.proc.path(), stat, &row.program))
+        };
+        let pids: Vec<u32> = tree.iter().filter(is_meant).copied().collect();
+        let mut read = Sample::default();
+        self.own_only = true;
+        self.read(scan, &pids, scale, &mut read);
+        let pss = |pid: &u32| pss_bytes(&scan.proc.text(&format!("{pid}/smaps_rollup"))?);
+        let is_due = reading % PSS_EVERY == 2;
+        ProgramSample {
+            processes: Some(pids.len() as u64),
+            cpu_user_pct: read.cpu_user_pct,
+            cpu_system_pct: read.cpu_system_pct,
+            rss_bytes: read.rss_bytes,
+            pss_bytes: if is_due { pids.iter().map(pss).sum() } else { None },
+            threads: read.threads,
+            ..row
+        }
     }
 
     /// Those that were there before and were not known to be of this tree: what they had used by then is not the tree's.
@@ -465,6 +536,12 @@ fn io_bytes(io: &str) -> Option<(u64, u64)> {
     Some((figure("read_bytes:")?, figure("write_bytes:")?.saturating_sub(figure("cancelled_write_bytes:")?)))
 }
 
+/// `/proc/PID/smaps_rollup`. The file says kB and means KiB.
+fn pss_bytes(rollup: &str) -> Option<u64> {
+    let line = rollup.lines().find_map(|line| line.strip_prefix("Pss:"))?;
+    line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok().map(|kib| kib * 1024)
+}
+
 /// Open file descriptors. Many are not counted one by one: since Linux 6.2 the folder's size is their number (before, it
 /// is 0), give or take the threads that wait in `accept`, for which a number is taken already.
 fn open_files(process: &Path) -> Option<u64> {
@@ -585,77 +662,6 @@ impl CpuShares {
     }
 }
 
-// Who works in a tree of processes: when one that had been there for a while is gone and another
-// of the same name under the same parent has come, it was replaced.
-
-/// A process that was not there at so many readings had not settled: a program that is started for each request comes and goes.
-const SETTLED: u32 = 2;
-/// For so many readings after one is gone another counts as its replacement.
-const PATIENCE: u32 = 10;
-
-/// What was seen of a tree.
-#[derive(Debug, Default)]
-pub struct RestartDetector {
-    /// Pid to what it is.
-    there: HashMap<u32, TrackedProcess>,
-    /// Who had settled and went, and at how many readings nobody had taken its place.
-    gone: Vec<(TrackedProcess, u32)>,
-    has_base: bool,
-}
-
-#[derive(Debug, Clone)]
-struct TrackedProcess {
-    name: String,
-    parent: u32,
-    started_ticks: u64,
-    /// Readings that saw it.
-    readings: u32,
-}
-
-impl TrackedProcess {
-    fn replaces(&self, other: &Self) -> bool {
-        (self.name.as_str(), self.parent) == (other.name.as_str(), other.parent)
-    }
-}
-
-impl RestartDetector {
-    /// Looks at the tree again, and says how many were replaced since the last time; nothing at the first.
-    pub fn read(&mut self, pids: &[u32], all: &HashMap<u32, Stat>, row: &mut Sample) {
-        let mut before = std::mem::take(&mut self.there);
-        let mut came = Vec::new();
-        for stat in pids.iter().filter_map(|pid| all.get(pid)) {
-            // A pid alone is no name.
-            let known = before.remove(&stat.pid).filter(|worker| worker.started_ticks == stat.started_ticks);
-            let mut worker = known.unwrap_or_else(|| TrackedProcess {
-                name: stat.name.clone(),
-                parent: stat.parent,
-                started_ticks: stat.started_ticks,
-                readings: 0,
-            });
-            if worker.readings == 0 {
-                came.push(worker.clone());
-            }
-            worker.readings += 1;
-            self.there.insert(stat.pid, worker);
-        }
-        self.gone.retain_mut(|(_, readings)| {
-            *readings += 1;
-            *readings <= PATIENCE
-        });
-        // Whose parent is gone as well was not replaced by it.
-        let settled = before.into_values().filter(|worker| worker.readings >= SETTLED);
-        self.gone.extend(settled.filter(|worker| self.there.contains_key(&worker.parent)).map(|worker| (worker, 0)));
-        let replaced = came.iter().filter(|worker| self.is_replacement(worker)).count();
-        row.processes_replaced = self.has_base.then_some(replaced as u64);
-        self.has_base = true;
-    }
-
-    fn is_replacement(&mut self, worker: &TrackedProcess) -> bool {
-        let place = self.gone.iter().position(|(gone, _)| worker.replaces(gone));
-        place.map(|place| self.gone.swap_remove(place)).is_some()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use fixture::TestDir;
@@ -692,7 +698,7 @@ mod tests {
         }
 
         fn read(&self, forest: &mut ProcessForest) -> Sample {
-            let members = [Member { host: "n1".to_owned(), role: "server".to_owned(), pid: 10 }];
+            let members = [Member { host: "n1".to_owned(), role: "server".to_owned(), pid: 10, programs: Vec::new() }];
             let mut host = Sample { host: "n1".to_owned(), ..Sample::default() };
             let reading = forest.read(&SampleSource::machine(ProcDir::at(&self.0)), &members, 1.0, &mut host);
             assert_eq!(host, Sample { host: "n1".to_owned(), ..Sample::default() }, "the machine is the probes'");
@@ -899,67 +905,5 @@ mod tests {
         assert_eq!(used(&before, &HashMap::from([(10, ticks(100, 7)), (11, ticks(50, 0))]), false), (7, 0));
         // This program's children are the target.
         assert_eq!(used(&before, &after, true), (3, 0));
-    }
-
-    /// Processes as pid, parent and name; the pid tells the start as well. Returns how many were replaced.
-    fn look(staff: &mut RestartDetector, processes: &[(u32, u32, &str)]) -> Option<u64> {
-        let stat = |pid: u32, parent: u32, name: &str| {
-            Stat::parse(&format!("{pid} ({name}) S {parent} 1 1 0 -1 0 1 0 0 0 0 0 0 0 20 0 2 0 1{pid} 1000 7 0"))
-                .unwrap()
-        };
-        let all: HashMap<u32, Stat> =
-            processes.iter().map(|(pid, parent, name)| (*pid, stat(*pid, *parent, name))).collect();
-        let pids: Vec<u32> = all.keys().copied().collect();
-        let mut row = Sample::default();
-        staff.read(&pids, &all, &mut row);
-        row.processes_replaced
-    }
-
-    const MASTER: (u32, u32, &str) = (10, 1, "master");
-
-    #[test]
-    fn a_worker_that_its_master_starts_again_was_replaced() {
-        let mut staff = RestartDetector::default();
-        assert_eq!(look(&mut staff, &[MASTER, (11, 10, "worker"), (12, 10, "worker")]), None, "no base yet");
-        assert_eq!(look(&mut staff, &[MASTER, (11, 10, "worker"), (12, 10, "worker")]), Some(0));
-        assert_eq!(look(&mut staff, &[MASTER, (12, 10, "worker"), (20, 10, "worker")]), Some(1));
-        assert_eq!(look(&mut staff, &[MASTER, (12, 10, "worker"), (20, 10, "worker")]), Some(0), "once");
-    }
-
-    #[test]
-    fn a_master_may_take_its_time() {
-        let mut staff = RestartDetector::default();
-        look(&mut staff, &[MASTER, (11, 10, "worker")]);
-        look(&mut staff, &[MASTER, (11, 10, "worker")]);
-        for _ in 0..3 {
-            assert_eq!(look(&mut staff, &[MASTER]), Some(0));
-        }
-        assert_eq!(look(&mut staff, &[MASTER, (20, 10, "worker")]), Some(1));
-    }
-
-    #[test]
-    fn what_comes_and_goes_for_each_request_is_not_replaced() {
-        let mut staff = RestartDetector::default();
-        look(&mut staff, &[MASTER]);
-        for pid in 20..30 {
-            assert_eq!(look(&mut staff, &[MASTER, (pid, 10, "cgi")]), Some(0));
-        }
-    }
-
-    #[test]
-    fn a_worker_more_or_of_another_name_or_parent_replaces_nobody() {
-        let mut staff = RestartDetector::default();
-        look(&mut staff, &[MASTER, (11, 10, "worker")]);
-        look(&mut staff, &[MASTER, (11, 10, "worker")]);
-        assert_eq!(look(&mut staff, &[MASTER, (11, 10, "worker"), (12, 10, "worker")]), Some(0));
-        assert_eq!(look(&mut staff, &[MASTER, (12, 10, "worker"), (13, 12, "worker"), (14, 10, "logger")]), Some(0));
-    }
-
-    #[test]
-    fn a_target_that_was_restarted_as_a_whole_is_not_its_own_workers_doing() {
-        let mut staff = RestartDetector::default();
-        look(&mut staff, &[MASTER, (11, 10, "worker")]);
-        look(&mut staff, &[MASTER, (11, 10, "worker")]);
-        assert_eq!(look(&mut staff, &[(30, 1, "master"), (31, 30, "worker")]), Some(0));
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use linux::cgroup::{Cgroup, CpuTime, Hierarchies};
-use record::rows::Sample;
+use record::rows::{ProgramSample, Sample};
 
 use crate::groups::{Usage, top_of};
 use crate::probes::{KINDS, Probe};
@@ -27,6 +27,8 @@ pub struct ReadRows {
     pub host: Sample,
     /// Each role that runs.
     pub roles: Vec<Sample>,
+    /// Each program that has figures of its own.
+    pub programs: Vec<ProgramSample>,
     /// This program; `process` is empty.
     pub own: Option<Sample>,
     /// CPU time of all that belongs to the run, where it is told.
@@ -70,13 +72,13 @@ impl SampleReader {
         let interval_s = self.last.replace(now).map(|last| now.duration_since(last).as_secs_f64());
         let length_s = interval_s.unwrap_or(f64::NAN);
         // First, so that a host's control group, where it knows better, has the last word.
-        let TreeReading { roles, own, run } = self.forest.read(&self.source, members, length_s, &mut host);
+        let TreeReading { roles, programs, own, run } = self.forest.read(&self.source, members, length_s, &mut host);
         for probe in &mut self.probes {
             probe.read(&self.source, length_s, &mut host);
         }
         let (user, system) = run.unzip();
         let run = Sample { cpu_user_pct: user, cpu_system_pct: system, ..Sample::default() };
-        interval_s.map(|_| ReadRows { host, roles, own, run })
+        interval_s.map(|_| ReadRows { host, roles, programs, own, run })
     }
 }
 

@@ -14,6 +14,8 @@ use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use experiment::profile::Disk;
+use linux::account::{Account, AccountProblem, let_pass};
 use linux::{ProcessGroup, RunTag, pipe_inode, procfs};
 use record::events::HostFigures;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -22,17 +24,18 @@ use rustix::process::{PidfdFlags, Signal, WaitOptions, kill_process, kill_proces
 
 use super::{
     HOST_MARK, LINE_BYTES, MARK, NumberedOrder, Order, OrderRefusal, OrderReply, ProgramSpec, RunnerMessage, Setup,
-    VERSION, machine,
+    TierMount, VERSION, machine,
 };
 use crate::controls::Controls;
 use crate::groups::Groups;
 use crate::load_average::{self, Sampler};
 use crate::machine::MachineBenchmark;
 use crate::messages::PIECE_BYTES;
-use crate::orders::ORDER_BYTES;
+use crate::orders::{FOLDER_PREFIX, ORDER_BYTES};
 use crate::ports::{self, PortError};
 use crate::probes::memory_bytes;
 use crate::process_tree::Member;
+use crate::programs;
 use crate::shim;
 use crate::stoppable_thread::StoppableThread;
 use crate::wiring::wire;
@@ -188,6 +191,7 @@ impl Runner {
     /// Makes what the host needs and says that it is ready.
     pub fn begin(setup: &Setup, writer: Arc<MessageWriter>) -> Result<Self, String> {
         let dirs = HostDirs::make(setup)?;
+        setup.isolation.iter().flat_map(|isolation| &isolation.tiers).try_for_each(make_tier_folders)?;
         let (groups, mut notices) = match Groups::make(setup) {
             Ok((groups, notices)) => (Arc::new(groups), notices),
             Err(reason) => {
@@ -257,6 +261,9 @@ impl Runner {
         match order {
             Order::Wire(wiring) => wire(&wiring, &self.setup.envelope).map(|()| OrderReply::Nothing),
             Order::Signal { process, signal, group } => self.processes.signal(process, signal, group),
+            Order::SignalProgram { process, program, signal } => {
+                self.processes.signal_program(process, &program, signal)
+            }
             Order::Run { program, input, within_s } => {
                 let (program, groups) = (self.marked(program), self.groups.join_files());
                 run_program(&self.processes, number, &program, input, within_s, &groups)
@@ -268,19 +275,32 @@ impl Runner {
             Order::CheckPort { port } => {
                 ports::check_at(Ipv4Addr::UNSPECIFIED, port).map(|()| OrderReply::Nothing).map_err(refusal)
             }
+            Order::Own { path, user } => own(&path, &user).map(|()| OrderReply::Nothing),
             Order::Folder { name } => self.dirs.make_folder(&name).map(|path| OrderReply::Folder { path }),
             Order::RemoveFolder { name } => self.dirs.remove_folder(&name).map(|()| OrderReply::Nothing),
             Order::Sample => {
                 let mut sampler = self.sampler.lock().unwrap_or_else(PoisonError::into_inner);
-                Ok(OrderReply::Samples { rows: sampler.sample(&self.processes.members(&self.setup.host)) })
+                let (rows, programs) = sampler.sample(&self.processes.members(&self.setup.host));
+                Ok(OrderReply::Samples { rows, programs })
             }
             Order::Inject { key, control } => self.controls.inject(&key, &control).map(|()| OrderReply::Nothing),
             Order::Heal { key } => self.controls.heal(&key).map(|()| OrderReply::Nothing),
-            Order::MeasureStorage { for_s } => {
-                let measure = MachineBenchmark {
-                    folder: self.dirs.folder(),
-                    groups: &self.groups.disk_join_files(),
-                    is_throttled: self.setup.envelope.disk.is_throttled(),
+            Order::MeasureStorage { for_s, tier } => {
+                let groups = self.groups.disk_join_files();
+                let envelope = &self.setup.envelope;
+                let measure = match self.tier(tier.as_deref())? {
+                    None => MachineBenchmark {
+                        folder: self.dirs.folder(),
+                        groups: &groups,
+                        is_throttled: envelope.disk.is_throttled(),
+                        is_memory: false,
+                    },
+                    Some(tier) => MachineBenchmark {
+                        folder: &tier.at,
+                        groups: &groups,
+                        is_throttled: envelope.tiers.get(&tier.name).is_some_and(Disk::is_throttled),
+                        is_memory: tier.memory_bytes.is_some(),
+                    },
                 };
                 Ok(OrderReply::Figures { figures: Box::new(measure.take(for_s)) })
             }
@@ -292,6 +312,14 @@ impl Runner {
             // Both are somebody else's: whoever listens, and `start`.
             Order::End | Order::Start(_) => Ok(OrderReply::Nothing),
         }
+    }
+
+    /// The tier of storage of that name.
+    fn tier(&self, name: Option<&str>) -> Result<Option<&TierMount>, OrderRefusal> {
+        let Some(name) = name else { return Ok(None) };
+        let mut tiers = self.setup.isolation.iter().flat_map(|isolation| &isolation.tiers);
+        let unknown = || OrderRefusal::Cannot { reason: format!("this host has no tier `{name}`") };
+        tiers.find(|tier| tier.name == name).map(Some).ok_or_else(unknown)
     }
 
     /// With the marks by which its processes are found.
@@ -361,6 +389,8 @@ struct ProcessTable {
 /// A process.
 pub struct ProcessEntry {
     role: String,
+    /// Programs in its tree that have figures of their own.
+    programs: Vec<String>,
     pub pid: u32,
     group: ProcessGroup,
     /// In its environment; none where nobody asked for it.
@@ -383,9 +413,10 @@ impl Processes {
         let (pipe, output) = io::pipe().map_err(|error| OrderRefusal::system("make a pipe", &error))?;
         let pipes = pipe_inode(&pipe).into_iter().collect();
         let copy = output.try_clone().map_err(|error| OrderRefusal::system("copy a pipe", &error))?;
+        let user = program.user.as_deref().map(account).transpose()?.flatten();
         let mut command = command(program)?;
         command.stdin(Stdio::null()).stdout(copy).stderr(output);
-        let child = linux::spawn_in(command, groups).map_err(|error| not_started(program, &error))?;
+        let child = linux::spawn_as(command, groups, user.as_ref()).map_err(|error| not_started(program, &error))?;
         let entry = self.enter(number, program, &program.role, child, pipes)?;
         let pid = entry.pid;
         self.writer.say(&RunnerMessage::Done { number, answer: OrderReply::Started { pid } });
@@ -411,7 +442,8 @@ impl Processes {
         let pid = child.id();
         let group = ProcessGroup::of(pid, pipes);
         let marks = program.environment.get(MARK).map(|run| format!("{MARK}={run}")).into_iter().collect();
-        let entry = Arc::new(ProcessEntry { role: role.to_owned(), pid, group, marks, child: Mutex::new(Some(child)) });
+        let (role, programs, child) = (role.to_owned(), program.programs.clone(), Mutex::new(Some(child)));
+        let entry = Arc::new(ProcessEntry { role, programs, pid, group, marks, child });
         let mut table = self.table();
         if table.closed {
             drop(table);
@@ -424,19 +456,37 @@ impl Processes {
     }
 
     pub fn signal(&self, process: u64, signal: i32, group: bool) -> Result<OrderReply, OrderRefusal> {
+        let (entry, signal) = self.to_signal(process, signal)?;
+        entry.signal(signal, group);
+        Ok(OrderReply::Nothing)
+    }
+
+    /// Signals what runs a program in a process's tree.
+    pub fn signal_program(&self, process: u64, program: &str, signal: i32) -> Result<OrderReply, OrderRefusal> {
+        let (entry, signal) = self.to_signal(process, signal)?;
+        let signalled = programs::signal_program(entry.pid, program, signal);
+        signalled.map(|pids| OrderReply::Processes { pids }).map_err(|reason| OrderRefusal::Cannot { reason })
+    }
+
+    fn to_signal(&self, process: u64, signal: i32) -> Result<(Arc<ProcessEntry>, Signal), OrderRefusal> {
         let known = self.table().by_number.get(&process).cloned();
         let entry = known.ok_or_else(|| OrderRefusal::system(format!("signal process {process}"), &"there is none"))?;
         let signal = Signal::from_named_raw(signal)
             .ok_or_else(|| OrderRefusal::system(format!("send signal {signal}"), &"there is none of that number"))?;
-        entry.signal(signal, group);
-        Ok(OrderReply::Nothing)
+        Ok((entry, signal))
     }
 
     /// Those that have a role and run.
     pub fn members(&self, host: &str) -> Vec<Member> {
         let entries: Vec<Arc<ProcessEntry>> = self.table().by_number.values().cloned().collect();
         let running = entries.iter().filter(|entry| !entry.role.is_empty() && entry.child().is_some());
-        running.map(|entry| Member { host: host.to_owned(), role: entry.role.clone(), pid: entry.pid }).collect()
+        let member = |entry: &Arc<ProcessEntry>| Member {
+            host: host.to_owned(),
+            role: entry.role.clone(),
+            pid: entry.pid,
+            programs: entry.programs.clone(),
+        };
+        running.map(member).collect()
     }
 
     /// From now on nothing is started.
@@ -516,6 +566,40 @@ pub fn command(program: &ProgramSpec) -> Result<Command, OrderRefusal> {
         command.current_dir(folder);
     }
     Ok(command)
+}
+
+/// Whom to become; `None`: that is who we are.
+fn account(name: &str) -> Result<Option<Account>, OrderRefusal> {
+    Account::to_become(name).map_err(|problem| match problem {
+        AccountProblem::Unknown => OrderRefusal::NoUser { user: name.to_owned() },
+        AccountProblem::NotRoot => OrderRefusal::Cannot {
+            reason: format!(
+                "only root may run a program as the user `{name}`: connect as root, as in ssh = [\"root@10.0.0.11\"]"
+            ),
+        },
+    })
+}
+
+/// Gives a folder to a user, who can then get there.
+fn own(path: &Path, user: &str) -> Result<(), OrderRefusal> {
+    let Some(account) = account(user)? else { return Ok(()) };
+    let given = account.own(path).and_then(|()| let_pass(path, FOLDER_PREFIX));
+    given.map_err(|error| OrderRefusal::system(format!("give {} to the user `{user}`", path.display()), &error))
+}
+
+/// The folders of a tier that are not there: all of them when the host is made, and of one in memory when it is booted again.
+fn make_tier_folders(tier: &TierMount) -> Result<(), String> {
+    for folder in &tier.folders {
+        let path = tier.at.join(&folder.name);
+        if path.is_dir() {
+            continue;
+        }
+        fs::create_dir_all(&path).map_err(|error| format!("cannot make {}: {error}", path.display()))?;
+        if let Some(user) = &folder.user {
+            own(&path, user).map_err(|why| why.in_words())?;
+        }
+    }
+    Ok(())
 }
 
 /// Why it could not be started.

@@ -3,16 +3,17 @@
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, PipeWriter, Read as _, Write as _};
-use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 
-use linux::mount::{self, PinnedPath};
+use experiment::manifest::refused_private;
+use linux::mount::{self, MountPoints, PinnedPath};
 use linux::network;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{PidfdFlags, pidfd_open};
 
-use crate::{Isolation, Setup, groups};
+use crate::{Isolation, Setup, TierMount, groups};
 
 /// Everything of ours inside a host.
 pub const FOLDER: &str = "/run/plimsoll";
@@ -21,6 +22,8 @@ pub const PROGRAM: &str = "/run/plimsoll/plimsoll";
 /// The load average that the host shows, written by its runner.
 const LOAD_AVERAGE: &str = "/run/plimsoll/loadavg";
 const CGROUPS: &str = "/sys/fs/cgroup";
+/// Of the host's data: its own folders in place of the machine's.
+const PRIVATE: &str = ".private";
 const CHUNK_BYTES: usize = 64 << 10;
 
 /// Makes the host and starts this program again in it, as `plimsoll runner --inside`, with the setup as its first line and
@@ -43,6 +46,7 @@ pub fn keep(setup: &Setup, input: File) -> Result<Option<i32>, String> {
     mount::keep_to_ourselves().map_err(cannot("keep mounts to itself"))?;
     network::only_given_addresses();
     furnish(&setup.host, isolation)?;
+    own_folders(&setup.folder, &isolation.private)?;
     linux::be_called(&setup.host).map_err(cannot("be called by its name"))?;
     let (child, runner) = start(isolation).map_err(cannot("start its first process, with a /proc of its own"))?;
     let code = attend(child, runner, setup, input).map_err(cannot("wait for its first process"))?;
@@ -89,6 +93,7 @@ fn furnish(name: &str, isolation: &Isolation) -> Result<(), String> {
         let mounted = fs::create_dir_all(&volume.at).and_then(|()| mount::volume(&volume.device, &volume.at));
         mounted.map_err(cannot(&doing))?;
     }
+    isolation.tiers.iter().try_for_each(tier)?;
     let texts = [isolation.hosts_file.clone(), format!("{name}\n"), String::new()];
     for ((file, place), text) in ["hosts", "hostname", "resolv.conf"].into_iter().zip(&named).zip(texts) {
         let shown = own_file(file, place.as_deref(), &text);
@@ -96,6 +101,45 @@ fn furnish(name: &str, isolation: &Isolation) -> Result<(), String> {
     }
     let fresh = "0.00 0.00 0.00 1/1 1\n";
     fs::write(LOAD_AVERAGE, fresh).map_err(cannot(&format!("write {LOAD_AVERAGE}")))
+}
+
+/// Shows, in place of folders of the machine, the host's own, which are kept with its data in `data`.
+fn own_folders(data: &Path, paths: &[PathBuf]) -> Result<(), String> {
+    let mut points = MountPoints::with(&Path::new(FOLDER).join("covered"));
+    let mut show = |path: &Path| {
+        let place = points.folder(path, |place| match place.to_str().map(refused_private) {
+            Some(None) => Ok(()),
+            why => {
+                let why = why.flatten().unwrap_or("its name is no text");
+                Err(io::Error::other(format!("it is {} on this machine: {why}", place.display())))
+            }
+        })?;
+        let found = fs::metadata(&place)?;
+        if !found.is_dir() {
+            return Err(io::Error::other("it is no folder on this machine"));
+        }
+        let own = data.join(PRIVATE).join(path.strip_prefix("/").unwrap_or(path));
+        if !own.exists() {
+            fs::create_dir_all(&own)?;
+            fs::set_permissions(&own, found.permissions())?;
+            chown(&own, Some(found.uid()), Some(found.gid()))?;
+        }
+        PinnedPath::hold(&own)?.show(&place, true)
+    };
+    paths
+        .iter()
+        .try_for_each(|path| show(path).map_err(cannot(&format!("show a {} of the host's own", path.display()))))
+}
+
+/// A tier of storage, unless it is a folder of the machine, which is shown with the others.
+fn tier(tier: &TierMount) -> Result<(), String> {
+    let doing = format!("mount the tier `{}` at {}", tier.name, tier.at.display());
+    let mounted = fs::create_dir_all(&tier.at).and_then(|()| match (&tier.device, tier.memory_bytes) {
+        (Some(device), _) => mount::volume(device, &tier.at),
+        (None, Some(bytes)) => mount::sized_memory(&tier.at, 0o755, bytes),
+        (None, None) => Ok(()),
+    });
+    mounted.map_err(cannot(&doing))
 }
 
 /// A /sys that shows our own network, with the cgroups where they were.

@@ -25,6 +25,7 @@ const RATIONED: &[(&str, &[&str], &[&str])] = &[
             "crates/record/",
             "crates/fixture/",
             "crates/load/src/values",
+            "crates/load/src/feed_stream.rs",
             "crates/load/src/engine/limits.rs",
             "crates/load/src/engine/run_delay.rs",
             "crates/conduct/",

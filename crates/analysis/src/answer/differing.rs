@@ -9,6 +9,8 @@ const MULTIPLE: f64 = 2.0;
 const HUGE_PCT: f64 = 1_000.0;
 /// What is said where chance explains it.
 const NOT_SHOWN: &str = "not significant";
+/// What is said of two runs: how much the machine drifted between them, nobody knows.
+pub const ONE_RUN_EACH: &str = "not tested: play them in turn";
 /// Comparisons that the answer tells one by one, at most.
 const TOLD: usize = 4;
 
@@ -24,6 +26,7 @@ pub fn verdict(comparison: &Comparison) -> (String, Tone) {
         return (change + &interval, if better { Tone::Good } else { Tone::Bad });
     }
     match (comparison.p, comparison.detectable_pct, comparison.detectable) {
+        (None, ..) if comparison.over == "run" => (ONE_RUN_EACH.to_owned(), Tone::Muted),
         (None, ..) => ("not tested: set repeat = 3".to_owned(), Tone::Muted),
         (Some(_), Some(pct), _) if pct > HUGE_PCT => {
             (format!("{NOT_SHOWN} (only a huge change would have been)"), Tone::Plain)
@@ -288,6 +291,11 @@ mod tests {
             (
                 Comparison { p: None, ci95: None, ..quiet(ratio(rate, 1.2, [1.0, 1.0], false)) },
                 "not tested: set repeat = 3",
+                Tone::Muted,
+            ),
+            (
+                Comparison { p: None, over: "run".into(), ..quiet(ratio(rate, 1.2, [1.0, 1.0], false)) },
+                ONE_RUN_EACH,
                 Tone::Muted,
             ),
             (Comparison { b_value: None, ..ratio(p99, 1.0, [1.0, 1.0], false) }, "not measured in `b`", Tone::Doubtful),

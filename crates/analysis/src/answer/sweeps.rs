@@ -36,6 +36,10 @@ fn of_curve(scaling: &Scaling) -> Option<String> {
     let (peak, at) = (scaling.peak_per_s?, numbers::number(scaling.peak_at?));
     let name = curve_name(&scaling.variant, &scaling.at);
     let who = if scaling.variant.is_empty() && scaling.at.is_empty() { name } else { code(&name) };
+    let who = match experiment::plan::group_of(&scaling.over) {
+        Some(group) => format!("of the group {}, {who}", code(group)),
+        None => who,
+    };
     let unit = short(&scaling.over);
     let highest = format!("{}{}", numbers::rate(peak), range(scaling.peak_ci95, numbers::rate));
     Some(match scaling.knee {

@@ -104,7 +104,8 @@ pub(super) fn flats(variant: Option<&str>, over: &str, trials: &[&Trial]) -> Fun
 
 /// Curves of full cycles, as an agent counts them; of operations where cycles were not counted.
 fn cycles(trials: &[&Trial], over: &str) -> Vec<VariantCurve> {
-    let counted = trials.iter().all(|trial| trial.throughput.cycles_per_s.is_some());
+    let of_all = experiment::plan::group_of(over).is_none();
+    let counted = of_all && trials.iter().all(|trial| trial.throughput.cycles_per_s.is_some());
     match counted {
         true => curves_of(trials, over, |trial| trial.throughput.cycles_per_s),
         false => curves(trials, over),

@@ -163,6 +163,36 @@ fn what_one_of_them_lacks_is_counted() {
     assert!(p50.a_value.is_some() && p50.b_value.is_none() && p50.p.is_none());
 }
 
+/// Steal of some percent costs twice its share: where it is measured, neither side is slower for it, and no trial is left out for it.
+#[test]
+fn what_others_took_is_allowed_for_and_voids_no_comparison() {
+    let mut random = Rng::with_seed(8);
+    let mut trials = Vec::new();
+    for repeat in 1..=6 {
+        for variant in ["a", "b", "c"] {
+            let steal: f64 = if random.f64() < 0.4 { 25.0 * random.f64() } else { 0.5 };
+            let rate =
+                1_000.0 * (0.005 * normal(&mut random) - 0.02 * steal).exp() * if variant == "c" { 0.9 } else { 1.0 };
+            let mut one = trial(variant, repeat, rate);
+            one.machine.steal_pct = Some(steal);
+            if steal >= 10.0 {
+                one.verdict = Verdict { is: Trust::Void, rules: vec!["steal".to_owned()], ..Verdict::default() };
+            }
+            trials.push(one);
+        }
+    }
+    assert!(trials.iter().any(|trial| !trial.counts()));
+    let found = within(&plan(&["a", "b", "c"], &[]), &trials);
+    let rates: Vec<&Comparison> = found.iter().filter(|found| found.metric == "throughput.operations_per_s").collect();
+    let [b, c] = rates.as_slice() else { panic!("{rates:#?}") };
+    assert_eq!((b.adjusted_for.as_slice(), b.pairs, b.significant), (&["steal".to_owned()][..], 6, false), "{b:#?}");
+    assert!(c.significant && (c.ratio.unwrap() - 0.9).abs() < 0.02, "{c:#?}");
+    trials[3].verdict =
+        Verdict { is: Trust::Void, rules: vec!["steal".into(), "full_disk".into()], ..Verdict::default() };
+    let found = within(&plan(&["a", "b", "c"], &[]), &trials);
+    assert_eq!(of(&found, "throughput.operations_per_s").pairs, 5, "it is void for something else, too");
+}
+
 fn at(trial: Trial, point: &[(&str, Value)]) -> Trial {
     Trial { point: point.iter().map(|(path, value)| ((*path).to_owned(), value.clone())).collect(), ..trial }
 }
@@ -184,8 +214,14 @@ fn variants_are_compared_at_each_point() {
         .filter(|comparison| comparison.metric == "throughput.operations_per_s")
         .map(|found| (found.at["load.agents"].as_i64().unwrap(), found.b.as_str(), found.better.as_deref()))
         .collect();
-    let known =
-        [(1, "b", Some("a")), (1, "c", None), (8, "b", None), (8, "c", None), (64, "b", Some("b")), (64, "c", None)];
+    let known = [
+        (1, "b", Some("a")),
+        (1, "c", None),
+        (8, "b", Some("b")),
+        (8, "c", None),
+        (64, "b", Some("b")),
+        (64, "c", None),
+    ];
     assert_eq!(rates, known);
 }
 
@@ -321,6 +357,14 @@ fn runs_one_after_the_other_are_none() {
     let mut sides = [side("a", &a, &[0.0, 20.0, 40.0, 60.0], 1), side("b", &b, &[10.0, 30.0, 50.0, 70.0], 1)];
     sides[1].trials[0].started_unix_s = None;
     assert_eq!(between(&sides, &[])[0].pairs, 0);
+}
+
+#[test]
+fn of_one_run_each_nothing_is_tested() {
+    let (a, b) = (trials(&A), trials(&A.map(|rate| rate * 2.0)));
+    let found = between(&[side("a", &a, &[0.0], 4), side("b", &b, &[40.0], 4)], &[]);
+    assert_eq!((found[0].p, found[0].significant, found[0].trials), (None, false, [1, 1]));
+    assert!((found[0].ratio.unwrap() - 2.0).abs() < 1e-9);
 }
 
 /// Of runs that have repeats of their own, the run is the observation: its repeats share a moment of the machine.
@@ -475,7 +519,8 @@ fn noisy(random: &mut Rng, repeats: usize, ratio: f64, spread: f64) -> [Vec<Tria
 }
 
 fn held([a, b]: &[Vec<Trial>; 2], metrics: &[&str]) -> Vec<GatedComparison> {
-    let sides = [side("a", a, &[0.0], a.len()), side("b", b, &[1_000.0], b.len())];
+    let begun = |from: f64, trials: &[Trial]| (0..trials.len()).map(|run| from + run as f64).collect::<Vec<f64>>();
+    let sides = [side("a", a, &begun(0.0, a), 1), side("b", b, &begun(1_000.0, b), 1)];
     super::between(&sides, &options(metrics, Some(5.0)))
 }
 

@@ -15,8 +15,8 @@ const SIDE: usize = 2;
 /// With fewer values no step is clear enough.
 const FEWEST: usize = 8;
 
-/// Permutations; with their own order they make 1,000, the finest step of a chance.
-const PERMUTATIONS: u32 = 999;
+/// Permutations; with their own order they make 5,000: the finest step of a chance, so that 200 series can be corrected for.
+const PERMUTATIONS: u32 = 4_999;
 
 /// Chance from which on a split is not one.
 const CHANCE: f64 = 0.05;

@@ -95,6 +95,19 @@ pub(crate) fn quantiles_us(histogram: &Histogram<u64>) -> Option<Quantiles> {
     })
 }
 
+/// The same of what a histogram holds and of `lost` more that are longer than all of that, nobody knows by how much.
+pub(crate) fn quantiles_with_lost_us(histogram: Option<&Histogram<u64>>, lost: u64) -> Quantiles {
+    let known = histogram.map_or(0, Histogram::len);
+    let count = known.saturating_add(lost);
+    let quantile = |q: f64| {
+        let rank = (q * count as f64).ceil() as u64;
+        let histogram = histogram.filter(|_| count >= Quantiles::samples_for(q) && rank <= known)?;
+        Some(histogram.value_at_quantile(rank as f64 / known as f64) as f64 / NS_PER_US)
+    };
+    let [p50, p75, p90, p99, p999] = NAMES.map(|(_, q)| quantile(q));
+    Quantiles { p50, p75, p90, p99, p999, max: None, mean: None, count }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -160,6 +173,17 @@ mod tests {
         assert!(near(quantiles.p50, 5_000.0) && near(quantiles.p90, 9_000.0), "{quantiles:?}");
         assert!(near(quantiles.p99, 9_900.0) && near(quantiles.p999, 9_990.0), "{quantiles:?}");
         assert!(near(quantiles.max, 10_000.0) && near(quantiles.mean, 5_000.5), "{quantiles:?}");
+    }
+
+    #[test]
+    fn what_was_lost_is_longer_than_all() {
+        let mut histogram = Histogram::<u64>::new_with_bounds(1, 60_000_000_000, 3).unwrap();
+        (1..=9_000).for_each(|us| histogram.record(us * 1_000).unwrap());
+        let with_lost = quantiles_with_lost_us(Some(&histogram), 1_000);
+        assert_eq!((with_lost.count, with_lost.p99, with_lost.max), (10_000, None, None));
+        assert!(near(with_lost.p50, 5_000.0) && near(with_lost.p90, 9_000.0), "{with_lost:?}");
+        let few = quantiles_with_lost_us(None, 4);
+        assert_eq!((few.p50, few.count), (None, 4));
     }
 
     #[test]

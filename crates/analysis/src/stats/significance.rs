@@ -58,7 +58,7 @@ pub(crate) fn paired(pairs: &[(f64, f64)]) -> Option<Difference> {
         let one_way = 2_f64.powi(1 - i32::try_from(n).ok()?);
         return Some(without_spread(estimate, size, one_way));
     }
-    Some(student(estimate, StandardError { of_mean: (variance / n as f64).sqrt(), freedom: n as f64 - 1.0 }))
+    Some(of_error(estimate, StandardError { of_mean: (variance / n as f64).sqrt(), freedom: n as f64 - 1.0 }))
 }
 
 /// Of two samples measured apart; `None` with fewer than two in either.
@@ -73,7 +73,7 @@ pub(crate) fn apart(a: &[f64], b: &[f64]) -> Option<Difference> {
     }
     let freedom =
         (part_a + part_b).powi(2) / (part_a.powi(2) / (a.len() as f64 - 1.0) + part_b.powi(2) / (b.len() as f64 - 1.0));
-    Some(student(estimate, StandardError { of_mean: (part_a + part_b).sqrt(), freedom }))
+    Some(of_error(estimate, StandardError { of_mean: (part_a + part_b).sqrt(), freedom }))
 }
 
 impl StandardError {
@@ -92,7 +92,8 @@ pub(crate) fn detectable_errors(level: f64, power: f64, freedom: f64) -> Option<
     Some((freedom / chi_squared).sqrt() * student::shift_for(power, critical, freedom)?)
 }
 
-fn student(estimate: f64, error: StandardError) -> Difference {
+/// A difference with an error that is known so well.
+pub(crate) fn of_error(estimate: f64, error: StandardError) -> Difference {
     let t = estimate / error.of_mean;
     let p = StudentsT::new(0.0, 1.0, error.freedom).map_or(1.0, |student| 2.0 * student.cdf(-t.abs()));
     Difference { estimate, error: Some(error), p: p.min(1.0), nothing_to_show: false }

@@ -5,11 +5,12 @@ mod records;
 
 use experiment::plan::When;
 use record::events::{Ending, What};
-use record::results::{DisturbanceKind, Host, Steady};
+use record::results::{DisturbanceKind, Host, Quantiles, Steady};
 use record::rows::GeneratorSecond;
+use text::numbers;
 
 use super::Threshold::{self, From, Under};
-use super::{Rule, RuleInput};
+use super::{Rule, RuleInput, UNPACKING_PCT};
 use crate::{claims, versions};
 
 const NEVER: f64 = f64::INFINITY;
@@ -77,11 +78,13 @@ pub(crate) const RULES: &[Rule] = &[
     },
     Rule {
         name: "failed_connects",
-        looks_at: "connects that failed before any fault",
+        looks_at: "connects that failed before any fault and before the first operation succeeded, or at any time for want of a local \
+                   port or file descriptor",
         unit: "connects",
         threshold: SUSPECT_IF_SO,
-        why: "Agents that cannot connect do not load the target.",
-        remedy: "Check the target's limit of connections and the length of its accept queue, and ports and file \
+        why: "Agents that cannot connect do not load the target. A target that has served and then refuses connections has failed, which \
+              is a result: its operations count as failed.",
+        remedy: "Check the target's address, its limit of connections and the length of its accept queue, and ports and file \
                  descriptors on this machine",
         weigh: failed_connects,
     },
@@ -136,12 +139,12 @@ pub(crate) const RULES: &[Rule] = &[
     },
     Rule {
         name: "generator_lateness",
-        looks_at: "how late paced operations started, 99th percentile of the worst second; ignored below a tenth of \
-                   the median latency",
-        unit: "µs",
-        threshold: From { suspect: 1_000.0, void: 50_000.0 },
+        looks_at: "how much of p50, p90 or p99 of the latency is the generator's own lateness, at least 0.2 ms; of records without \
+                   it, an estimate by the lateness of the worst second",
+        unit: "% of the latency",
+        threshold: From { suspect: 5.0, void: 50.0 },
         why: "Operations that wait for a timer are counted from when they were due, so the generator's lateness is \
-              part of every latency.",
+              part of every latency. How late some of them were matters only as far as it moves the figures.",
         remedy: "End other processes on the generator's CPUs, or give it cores of its own",
         weigh: generator_lateness,
     },
@@ -316,6 +319,18 @@ pub(crate) const RULES: &[Rule] = &[
         weigh: short_measurement,
     },
     Rule {
+        name: "slow_feed",
+        looks_at: "time for which agents waited for a record of a feed that is read ahead, percent of all their time; with \
+                   a rate, of the latency",
+        unit: "%",
+        threshold: From { suspect: 1.0, void: 5.0 },
+        why: "A load that waits for its own input measures the disk that the input lies on: the target could do more, \
+              and whatever is changed in it looks smaller than it is.",
+        remedy: "Put the feed's file on a faster disk than the target's or in memory (/dev/shm), pack it otherwise (zst \
+                 unpacks fastest), or lower the load",
+        weigh: slow_feed,
+    },
+    Rule {
         name: "stall_in_outage",
         looks_at: "stalls of the generator during an outage",
         unit: "",
@@ -410,8 +425,12 @@ const AT_ITS_LIMIT_PCT: f64 = 90.0;
 /// A thread that makes up so much of what the target uses on its host is all that works there.
 const ALONE_SHARE: f64 = 0.8;
 
-/// Lateness below this share of the median latency does not matter.
+/// Where the effect of lateness is not known: below this share of the median latency it does not matter.
 const LATE_SHARE: f64 = 0.1;
+
+/// … and from how many microseconds on it makes a trial suspect, or void.
+const LATE_US: f64 = 1_000.0;
+const VERY_LATE_US: f64 = 50_000.0;
 
 /// A generator that did not run for so long, microseconds, stood still: shorter ones are the scheduler's daily bread.
 const STALL_US: f64 = 50_000.0;
@@ -432,14 +451,29 @@ fn dropped_starts(facts: &RuleInput<'_>) -> Evaluation {
 }
 
 fn failed_connects(facts: &RuleInput<'_>) -> Evaluation {
-    let failed = failed_before_any_fault(facts);
+    let own = failed_for_want(facts);
+    if own > 0 {
+        let what = "connects failed for want of a local port or file descriptor";
+        return Some((own as f64, format!("{own} {what}: the limit is this machine's, not the target's")));
+    }
+    let first_ok_s = facts.evidence.slots.iter().find(|slot| slot.ok > 0).map_or(f64::INFINITY, |slot| slot.at_s);
+    let failed = failed_connects_until(facts, first_ok_s);
     let others = failed.connects - failed.handshakes;
     let when = failed.when;
     Some((others as f64, format!("{others} connects failed {when}: agents could not reach the target")))
 }
 
+/// Attempts that this machine's own limits ended, over the whole load.
+fn failed_for_want(facts: &RuleInput<'_>) -> u64 {
+    let own = facts.evidence.attempts.iter().filter(|row| OF_THIS_MACHINE.contains(&row.result.as_str()));
+    own.map(|row| row.count).sum()
+}
+
+/// Results of attempts, as `attempts.csv` names them, that are this machine's doing.
+const OF_THIS_MACHINE: [&str; 2] = ["connect: no local port left", "connect: no file descriptor left"];
+
 fn failed_handshakes(facts: &RuleInput<'_>) -> Evaluation {
-    let failed = failed_before_any_fault(facts);
+    let failed = failed_connects_until(facts, f64::INFINITY);
     let (handshakes, when) = (failed.handshakes, failed.when);
     let what = match failed.worst {
         Some("tls: bad certificate") => "its certificate is not trusted",
@@ -452,7 +486,7 @@ fn failed_handshakes(facts: &RuleInput<'_>) -> Evaluation {
 const OF_HANDSHAKES: [&str; 4] =
     ["tls: bad certificate", "tls: closed in the handshake", "tls: handshake failed", "tls: refused by the target"];
 
-/// Connects that failed before any fault.
+/// Connects that failed before any fault, and before another moment.
 struct FailedConnects<'a> {
     connects: u64,
     /// … of these by a handshake. Where agents share connections, several attempts fail by one: no more than failed connects.
@@ -463,12 +497,13 @@ struct FailedConnects<'a> {
     when: &'static str,
 }
 
-fn failed_before_any_fault<'a>(facts: &RuleInput<'a>) -> FailedConnects<'a> {
+fn failed_connects_until<'a>(facts: &RuleInput<'a>, until_s: f64) -> FailedConnects<'a> {
     let first_fault_s = facts.window.and_then(|window| window.first_fault_s).unwrap_or(f64::INFINITY);
-    let before = facts.evidence.generator.iter().filter(|row| row.at_s <= first_fault_s);
+    let until_s = until_s.min(first_fault_s);
+    let before = facts.evidence.generator.iter().filter(|row| row.at_s <= until_s);
     let connects = before.map(|row| row.connect_failures).sum();
     let by = |result: &str| -> u64 {
-        let rows = facts.evidence.attempts.iter().filter(|row| row.at_s <= first_fault_s && row.result == result);
+        let rows = facts.evidence.attempts.iter().filter(|row| row.at_s <= until_s && row.result == result);
         rows.map(|row| row.count).sum()
     };
     let counts = OF_HANDSHAKES.map(|result| (by(result), result));
@@ -488,19 +523,33 @@ fn generator_cpu(facts: &RuleInput<'_>) -> Evaluation {
 
 /// Whether operations start when a timer says so, and not when the one before has ended.
 fn is_paced(facts: &RuleInput<'_>) -> bool {
-    facts.planned.load.as_ref().is_some_and(|load| load.rate.is_some() || load.think_s > 0.0)
+    facts.planned.load.as_ref().is_some_and(experiment::plan::Load::is_paced)
 }
 
 fn generator_lateness(facts: &RuleInput<'_>) -> Evaluation {
+    let Some(pct) = facts.trial.generator.lateness_effect_pct else { return lateness_estimate(facts) };
+    let p99_ms = |latency: Option<Quantiles>| latency.and_then(|latency| latency.p99).map(|us| us / 1e3);
+    let instead = match (p99_ms(facts.trial.latency_us), p99_ms(facts.trial.punctual_latency_us)) {
+        (Some(p99_ms), Some(punctual_ms)) => format!(" (p99 would be {punctual_ms:.1} ms instead of {p99_ms:.1} ms)"),
+        _ => String::new(),
+    };
+    let what = "of the latency is the generator's own lateness";
+    Some((pct, format!("{pct:.0} % {what}{instead}: it did not run when operations were due")))
+}
+
+/// The same of records that do not tell it, by the worst second: it errs on the side of doubt.
+fn lateness_estimate(facts: &RuleInput<'_>) -> Evaluation {
     let late_us = facts.trial.generator.late_us_p99.filter(|_| is_paced(facts))?;
     let median_us = facts.trial.latency_us.and_then(|latency| latency.p50);
-    if median_us.is_some_and(|median_us| late_us <= LATE_SHARE * median_us) {
+    if late_us < LATE_US || median_us.is_some_and(|median_us| late_us <= LATE_SHARE * median_us) {
         return None;
     }
+    let share = median_us.map_or(1.0, |median_us| late_us / (late_us + median_us));
+    let pct = if late_us >= VERY_LATE_US { 100.0 } else { 100.0 * share.min(0.49) };
     let late_ms = late_us / 1e3;
     let what = "operations started late by";
     Some((
-        late_us,
+        pct,
         format!(
             "{what} {late_ms:.1} ms (99th percentile of the worst second): the generator did not run when they were due"
         ),
@@ -629,9 +678,34 @@ fn missing_fault(facts: &RuleInput<'_>) -> Evaluation {
 
 fn no_baseline(facts: &RuleInput<'_>) -> Evaluation {
     let without = |outage: &record::results::Outage| outage.baseline_per_s.is_none();
-    let fault = facts.trial.faults.iter().find(|fault| fault.outage.as_ref().is_some_and(without))?;
+    // What a step does may well come before service does.
+    let is_of_a_step = |fault: &record::results::Fault| facts.planned.steps.iter().any(|step| step.name == fault.name);
+    let mut faults = facts.trial.faults.iter().filter(|fault| !is_of_a_step(fault));
+    let fault = faults.find(|fault| fault.outage.as_ref().is_some_and(without))?;
     let (name, number) = (&fault.name, fault.number);
     Some((1.0, format!("fault `{name}` ({number}) began without steady service before it to compare with")))
+}
+
+fn slow_feed(facts: &RuleInput<'_>) -> Evaluation {
+    let feed = facts.trial.generator.feed?;
+    let pct = feed.wait_pct?;
+    let of = match facts.planned.load.as_ref().is_some_and(experiment::plan::Load::is_open) {
+        true => "of the latency was waiting for the load's own feed",
+        false => "of the agents' time was waiting for the load's own feed",
+    };
+    let read = match (feed.bytes_per_s, feed.read_pct) {
+        (Some(bytes_per_s), Some(read_pct)) if read_pct < UNPACKING_PCT => format!(
+            ": {} were read, and the reader was busy unpacking rather than waiting for its disk",
+            numbers::by_metric("bytes_per_s", bytes_per_s)
+        ),
+        (Some(bytes_per_s), Some(read_pct)) => format!(
+            ": its disk gave {}, and the reader waited for it {:.0} % of the time",
+            numbers::by_metric("bytes_per_s", bytes_per_s),
+            read_pct
+        ),
+        _ => String::new(),
+    };
+    Some((pct, format!("{pct:.0} % {of}{read}")))
 }
 
 fn stall_in_outage(facts: &RuleInput<'_>) -> Evaluation {

@@ -7,7 +7,7 @@ use Trust::{Suspect, Void};
 use record::events::{By, Ending, Event, HistoryEntry, HostFigures, Outcome, Phase, ProcessShare, Versions, What};
 use record::replicas::{Replica, ReplicaContents};
 use record::results::{
-    Disturbance, DisturbanceKind, Emulated, Fault, Generator, Machine, Outage, Outcomes, Quantiles, Said,
+    Disturbance, DisturbanceKind, Emulated, Fault, FeedFigures, Generator, Machine, Outage, Outcomes, Quantiles, Said,
 };
 use record::rows::{Attempts, GeneratorSecond, OutcomeSlot, Sample};
 use serde_json::json;
@@ -97,8 +97,8 @@ impl Case {
 
     /// Three connects failed, and of the attempts so many with this result.
     fn refused_by(&mut self, result: &str, count: u64) {
-        self.evidence.generator.push(unconnected(5.0));
-        self.evidence.attempts.push(Attempts { at_s: 5.0, result: result.to_owned(), count, ..Attempts::default() });
+        self.evidence.generator.push(unconnected(2.0));
+        self.evidence.attempts.push(Attempts { at_s: 2.0, result: result.to_owned(), count, ..Attempts::default() });
     }
 
     fn event(&mut self, what: What) {
@@ -131,6 +131,13 @@ impl Case {
         let proxy = record::results::Host { busiest_thread_pct: thread_pct, ..host("proxy", balancer) };
         self.planned.lab.balancers = vec!["proxy".to_owned()];
         self.trial.hosts = vec![proxy, host("n1", member)];
+    }
+
+    /// Agents waited for a record for so much of their time.
+    fn waits_for_feed(&mut self, wait_pct: f64) {
+        let feed =
+            FeedFigures { wait_pct: Some(wait_pct), read_pct: Some(97.0), bytes_per_s: Some(2e6), records_per_s: None };
+        self.trial.generator.feed = Some(feed);
     }
 
     /// A second that ends then, in which the generator did not run for so long.
@@ -209,6 +216,25 @@ fn a_balancer_at_its_limit_is_what_limits_and_one_beside_busy_members_is_not() {
 }
 
 #[test]
+fn a_feed_is_as_slow_as_its_disk_or_as_its_unpacking() {
+    let limited_by = |read_pct| {
+        let mut case = Case::good();
+        case.waits_for_feed(40.0);
+        case.trial.generator.feed.as_mut().unwrap().read_pct = Some(read_pct);
+        let trial = case.trial.clone();
+        let found = Case::spoiled(|spoiled| spoiled.trial = trial.clone());
+        (limit(&found, &trial), found[0].reason.clone())
+    };
+    let disk = "40 % of the agents' time was waiting for the load's own feed: its disk gave 2 MB/s, and the reader waited for it 97 % \
+                of the time";
+    assert_eq!(limited_by(97.0), ("disk".to_owned(), disk.to_owned()));
+    let (limit, reason) = limited_by(20.0);
+    assert_eq!(limit, "cpu");
+    assert!(reason.contains("busy unpacking"), "{reason}");
+    assert_eq!(Case::spoiled(|case| case.waits_for_feed(0.9)), []);
+}
+
+#[test]
 fn the_table_is_sorted_and_says_everything() {
     assert!(RULES.windows(2).all(|pair| pair[0].name < pair[1].name));
     for rule in RULES {
@@ -239,7 +265,11 @@ const SPOILT: &[(&str, Trust, Spoil)] = &[
     ("cut_off", Suspect, |case| case.ended(Ending::Failed, "the target did not become ready")),
     ("dropped_starts", Suspect, |case| case.trial.generator.dropped = Some(6)),
     ("dropped_starts", Void, |case| case.trial.generator.dropped = Some(500)),
-    ("failed_connects", Suspect, |case| case.evidence.generator.push(unconnected(5.0))),
+    ("failed_connects", Suspect, |case| case.evidence.generator.push(unconnected(2.0))),
+    ("failed_connects", Suspect, |case| {
+        let result = "connect: no local port left".to_owned();
+        case.evidence.attempts.push(Attempts { at_s: 9.0, result, count: 2, ..Attempts::default() });
+    }),
     ("failed_fault", Void, |case| {
         case.trial.faults.push(Fault { failed: Some("no such process".into()), ..Fault::default() });
     }),
@@ -251,7 +281,10 @@ const SPOILT: &[(&str, Trust, Spoil)] = &[
     ("full_disk", Void, |case| case.event(What::Notice { text: "No space left on device".into() })),
     ("generator_cpu", Suspect, |case| case.trial.generator.cpu_pct = Some(90.0)),
     ("generator_cpu", Void, |case| case.trial.generator.cpu_pct = Some(98.0)),
+    ("generator_lateness", Suspect, |case| case.trial.generator.lateness_effect_pct = Some(5.0)),
+    ("generator_lateness", Void, |case| case.trial.generator.lateness_effect_pct = Some(50.0)),
     ("generator_lateness", Suspect, |case| case.late(1_000.0)),
+    ("generator_lateness", Suspect, |case| case.late(49_000.0)),
     ("generator_lateness", Void, |case| case.late(50_000.0)),
     ("generator_preempted", Suspect, |case| case.trial.generator.preempted_pct = Some(5.0)),
     ("generator_preempted", Void, |case| case.trial.generator.preempted_pct = Some(25.0)),
@@ -298,6 +331,8 @@ const SPOILT: &[(&str, Trust, Spoil)] = &[
     ("saturated_balancer", Suspect, |case| case.busy([90.0, 89.9], None)),
     ("saturated_balancer", Suspect, |case| case.busy([25.0, 40.0], Some(95.0))),
     ("short_measurement", Suspect, |case| case.window.until_s = 6.9),
+    ("slow_feed", Suspect, |case| case.waits_for_feed(1.0)),
+    ("slow_feed", Void, |case| case.waits_for_feed(5.0)),
     ("stall_in_outage", Suspect, |case| {
         case.window.until_s = 200.0;
         case.stall(11.0, 60_000.0);
@@ -443,7 +478,7 @@ fn the_limit_is_what_held_the_generator_back() {
     trial.generator.cpu_pct = Some(99.0);
     let found = Case::spoiled(|case| case.trial.generator.cpu_pct = Some(99.0));
     assert_eq!(limit(&found, &trial), "cpu");
-    let found = Case::spoiled(|case| case.evidence.generator.push(unconnected(5.0)));
+    let found = Case::spoiled(|case| case.evidence.generator.push(unconnected(2.0)));
     assert_eq!(limit(&found, &trial), "connections");
 }
 
@@ -565,6 +600,13 @@ fn a_figure_that_is_no_number_is_never_within_a_threshold() {
 const JUST_INSIDE: &[Spoil] = &[
     |case| case.trial.generator.cpu_pct = Some(89.9),
     |case| case.late(999.0),
+    |case| {
+        // The worst second was late, and the figures hardly moved.
+        case.late(30_000.0);
+        case.trial.generator.lateness_effect_pct = Some(4.9);
+    },
+    // It has served before: that it refuses is its failure.
+    |case| case.evidence.generator.push(unconnected(5.0)),
     |case| case.stall(5.0, 49_000.0),
     |case| case.stall(1.5, 900_000.0),
     |case| case.stall(22.0, 900_000.0),

@@ -139,6 +139,7 @@ fn trial(repeat: u32) -> Trial {
             label: "call oops".into(),
             colour: "#c0392b".into(),
             standing: false,
+            action: None,
         }],
         ..Trial::default()
     }

@@ -168,6 +168,10 @@ impl Simulation {
                 dropped: 0,
                 due: None,
                 received_bytes: None,
+                feed_wait_s: None,
+                feed_bytes: None,
+                feed_records: None,
+                feed_read_pct: None,
             })
             .unwrap();
         }

@@ -9,6 +9,7 @@ use experiment::plan;
 use record::events::{Ending, Phase, What};
 
 use super::{Action, Conductor, Input};
+use crate::exercise::{AuditAnswer, ConditionAnswer, PlannedStep};
 
 fn trial() -> plan::Trial {
     let step = plan::Step { call: "save".to_owned(), name: "save".to_owned(), audit: true, ..Default::default() };
@@ -33,27 +34,11 @@ fn trial() -> plan::Trial {
         prepare: vec![plan::Prepare { step: step.clone(), count: 10 }],
         load: Some(plan::Load {
             agents: 1,
-            from: Vec::new(),
-            ramp_s: 0.0,
-            count: None,
             time_s: 10.0,
             timeout_s: 1.0,
             drain_s: 1.0,
-            think_s: 0.0,
-            think_spread_pct: 0.0,
-            warmup: plan::Warmup::Auto,
-            retry: plan::Retry::FailFast,
-            reconnect_s: 0.1,
-            reconnects: Default::default(),
-            connections: Default::default(),
-            rate: None,
-            backlog: None,
-            threads: None,
-            order: plan::StepOrder::Cycle,
-            when_failed: plan::WhenFailed::GoOn,
             steps: vec![step],
-            feeds: Vec::new(),
-            script: None,
+            ..plan::Load::default()
         }),
         faults: vec![fault("brief", 2.0, Some(3.0)), fault("lasting", 4.0, None)],
         ..plan::Trial::default()
@@ -68,6 +53,39 @@ fn lopsided() -> plan::Trial {
     trial
 }
 
+/// Steps that do a fault that is held and a program, wait for what comes at the second question or never, and are audited.
+fn exercise(trial: &mut plan::Trial) -> Vec<PlannedStep> {
+    let fault = |name: &str, for_s, action: Option<&str>| plan::Fault {
+        name: name.to_owned(),
+        kind: "kill".to_owned(),
+        for_s,
+        action: action.map(str::to_owned),
+        ..plan::Fault::default()
+    };
+    let step = |name: &str, does: Vec<plan::Fault>, until: Option<&str>, within_s| plan::Exercise {
+        name: name.to_owned(),
+        does,
+        until: until.map(str::to_owned),
+        within_s,
+        ..plan::Exercise::default()
+    };
+    let write = fault("both-2", None, Some("write"));
+    trial.steps = vec![
+        step("both", vec![fault("both-1", Some(2.0), None), write], Some("good"), 60.0),
+        step("never", vec![fault("never", None, None)], Some("never"), 5.0),
+        step("stain", Vec::new(), Some("good"), 60.0),
+        step("last", vec![fault("last", None, Some("write"))], None, 60.0),
+    ];
+    let heals = |fault: &plan::Fault| if fault.action.is_some() { Heals::ByItself } else { Heals::AfterFor };
+    let planned = |step: &plan::Exercise| PlannedStep {
+        plan: step.clone(),
+        heals: step.does.iter().map(heals).collect(),
+        every_s: 0.5,
+        audits: vec!["clean".to_owned()],
+    };
+    trial.steps.iter().map(planned).collect()
+}
+
 /// A shell in which everything works: it answers each effect, keeps the time, and writes down what it did.
 struct Model {
     conductor: Conductor,
@@ -77,6 +95,10 @@ struct Model {
     broken: Vec<String>,
     log: Vec<String>,
     finished: Option<Ending>,
+    /// How often a condition was asked.
+    asked: u32,
+    /// What a program will have done.
+    running: Option<Input>,
 }
 
 impl Model {
@@ -85,8 +107,14 @@ impl Model {
     }
 
     fn of(trial: &plan::Trial) -> Self {
+        Self::with_steps(trial, Vec::new())
+    }
+
+    fn with_steps(trial: &plan::Trial, steps: Vec<PlannedStep>) -> Self {
         Self {
-            conductor: Conductor::new(trial, |_| Heals::AfterFor, false),
+            asked: 0,
+            running: None,
+            conductor: Conductor::new(trial, steps, |_| Heals::AfterFor, false),
             now_s: -1.0,
             up: false,
             loading: false,
@@ -100,7 +128,27 @@ impl Model {
         match effect {
             Action::Note(What::Ended { .. }) => self.log.push("ended".to_owned()),
             Action::Note(What::Phase { phase }) => self.log.push(format!("{phase:?}")),
+            Action::Note(What::StepEnded { step, result, .. }) => self.log.push(format!("{step} {}", result.words())),
             Action::Note(_) => {}
+            Action::HealStep => panic!("the conductor heals one by one"),
+            Action::AskCondition => {
+                self.asked += 1;
+                let never = self.conductor.steps().step().is_some_and(|step| step.plan.name == "never");
+                let holds = !never && self.asked.is_multiple_of(2);
+                let not_yet = || ConditionAnswer::NotYet("n2: 1 of 3".to_owned());
+                return Some(Input::ConditionAsked(if holds { ConditionAnswer::Holds } else { not_yet() }));
+            }
+            Action::CancelPrograms => self.running = None,
+            Action::AuditStep => {
+                let stained = self.conductor.steps().step().is_some_and(|step| step.plan.name == "stain");
+                let failed = stained.then(|| "a stain".to_owned());
+                let answer = AuditAnswer { audit: "clean".to_owned(), host: "n1".to_owned(), failed };
+                return Some(Input::StepAudited(vec![answer]));
+            }
+            Action::Rebuild => {
+                self.log.push("rebuild".to_owned());
+                return Some(Input::Rebuilt);
+            }
             Action::StartTarget => {
                 self.up = true;
                 return Some(Input::TargetUp);
@@ -111,9 +159,14 @@ impl Model {
                 self.loading = true;
             }
             Action::BeginFault(occurrence) => {
-                let name = self.conductor.fault(occurrence).name.clone();
+                let fault = self.conductor.fault(occurrence);
+                let name = fault.name.clone();
                 self.log.push(format!("break {name}"));
-                self.broken.push(name);
+                if fault.action.is_some() {
+                    self.running = Some(Input::StepRan(occurrence, None));
+                } else {
+                    self.broken.push(name);
+                }
                 return Some(Input::FaultBegun(occurrence, "server".to_owned()));
             }
             Action::HealFault(occurrence) => {
@@ -157,6 +210,9 @@ impl Model {
                 done += 1;
             } else if let Some(input) = inputs.pop_front() {
                 effects.extend(self.conductor.step(self.now_s, input));
+            } else if let Some(input) = self.running.take() {
+                self.now_s += 0.1;
+                effects.extend(self.conductor.step(self.now_s, input));
             } else {
                 self.now_s = self.conductor.next_s().expect("the conductor waits for nothing").max(self.now_s);
                 effects.extend(self.conductor.step(self.now_s, Input::Tick));
@@ -191,12 +247,18 @@ fn a_whole_trial_in_order() {
 #[test]
 fn an_intrusion_at_every_moment_ends_with_nothing_running_and_nothing_broken() {
     for trial in [trial(), lopsided()] {
-        intruded(&trial);
+        intruded(&trial, &[]);
+    }
+    for loads in [false, true] {
+        let mut trial = trial();
+        trial.load = trial.load.filter(|_| loads);
+        let steps = exercise(&mut trial);
+        intruded(&trial, &steps);
     }
 }
 
-fn intruded(trial: &plan::Trial) {
-    let whole = Model::of(trial).play(None);
+fn intruded(trial: &plan::Trial, steps: &[PlannedStep]) {
+    let whole = Model::with_steps(trial, steps.to_vec()).play(None);
     for after in 0..whole {
         for (input, ending) in [
             (Input::Interrupted, Ending::Interrupted),
@@ -204,7 +266,7 @@ fn intruded(trial: &plan::Trial) {
             (Input::Aborted, Ending::Interrupted),
             (Input::Broke("the disk is full".to_owned()), Ending::Failed),
         ] {
-            let mut model = Model::of(trial);
+            let mut model = Model::with_steps(trial, steps.to_vec());
             model.play(Some((after, input.clone())));
             let moment = format!("{input:?} after {after} effects: {:?}", model.log);
             let is = model.finished.unwrap_or_else(|| panic!("never finished: {moment}"));
@@ -212,6 +274,50 @@ fn intruded(trial: &plan::Trial) {
             assert!(!model.up && !model.loading && model.broken.is_empty(), "{moment}");
         }
     }
+}
+
+const PLAYED: [&str; 16] = [
+    "break both-1",
+    "heal both-1",
+    "break both-2",
+    "both ok",
+    "break never",
+    "never timed out",
+    "heal never",
+    "rebuild",
+    "stain ok",
+    "rebuild",
+    "break last",
+    "last ok",
+    "Draining",
+    "Auditing",
+    "Stopping",
+    "ended",
+];
+
+#[test]
+fn steps_are_played_in_order_and_a_bad_one_has_the_target_built_anew() {
+    let mut trial = plan::Trial { load: None, faults: Vec::new(), ..trial() };
+    let steps = exercise(&mut trial);
+    let mut model = Model::with_steps(&trial, steps);
+    model.play(None);
+    assert_eq!(model.finished, Some(Ending::Done));
+    assert_eq!(model.log[3..], PLAYED);
+}
+
+#[test]
+fn beside_a_load_a_trial_lasts_until_both_are_through() {
+    let mut trial = plan::Trial { faults: Vec::new(), ..trial() };
+    let mut steps = exercise(&mut trial);
+    let mut model = Model::with_steps(&trial, steps.clone());
+    model.play(None);
+    // The load takes 10 s, and what is held and never holds takes 7 s of them.
+    assert_eq!(model.log[3..], PLAYED);
+    steps[3].plan.at_s = Some(12.0);
+    let mut model = Model::with_steps(&trial, steps);
+    model.play(None);
+    assert_eq!(model.log[12..16], ["rebuild", "Draining", "break last", "last ok"]);
+    assert!(model.finished == Some(Ending::Done) && model.broken.is_empty() && !model.up);
 }
 
 #[test]
@@ -228,7 +334,7 @@ fn members_are_asked_where_they_can_be_though_no_key_is_audited() {
     plain.prepare.clear();
     plain.load.as_mut().unwrap().steps[0].audit = false;
     let after_load = |has_replicas| {
-        let mut conductor = Conductor::new(&plain, |_| Heals::AfterFor, has_replicas);
+        let mut conductor = Conductor::new(&plain, Vec::new(), |_| Heals::AfterFor, has_replicas);
         let _ = conductor.step(0.0, Input::TargetUp);
         let _ = conductor.step(11.0, Input::Tick);
         conductor.step(11.0, Input::LoadEnded).pop().unwrap()
@@ -239,7 +345,7 @@ fn members_are_asked_where_they_can_be_though_no_key_is_audited() {
 
 #[test]
 fn a_fault_that_cannot_be_injected_is_written_down_and_the_trial_goes_on() {
-    let mut conductor = Conductor::new(&trial(), |_| Heals::AfterFor, false);
+    let mut conductor = Conductor::new(&trial(), Vec::new(), |_| Heals::AfterFor, false);
     let _ = conductor.step(0.0, Input::TargetUp);
     let _ = conductor.step(0.0, Input::Prepared);
     let effects = conductor.step(2.0, Input::Tick);
@@ -261,7 +367,7 @@ fn a_condition_stands_from_before_the_load_to_its_end() {
 
 #[test]
 fn without_its_condition_a_trial_fails() {
-    let mut conductor = Conductor::new(&lopsided(), |_| Heals::AfterFor, false);
+    let mut conductor = Conductor::new(&lopsided(), Vec::new(), |_| Heals::AfterFor, false);
     let _ = conductor.step(0.0, Input::TargetUp);
     let effects = conductor.step(0.0, Input::Prepared);
     let [Action::BeginFault(occurrence)] = effects[..] else { panic!("{effects:?}") };

@@ -1,10 +1,12 @@
 //! What a lab needs: what the experiment at hand asks of this machine as a whole, control
 //! groups, what virtual hosts and their links are made of, and rights.
 
+use ::lab::needs::{UnmetNeed, unmet};
+use experiment::manifest::Needs;
 use linux::cgroup::{Controller, Hierarchies};
 use runner::environment;
 
-use super::{CheckKind, CheckResult, CheckScope, MachineSnapshot, NOT_TOLD};
+use super::{CheckKind, CheckResult, CheckScope, Fix, MachineSnapshot, NOT_TOLD};
 
 pub static LAB: CheckKind = CheckKind {
     name: "its lab",
@@ -27,6 +29,41 @@ pub static TARGET: CheckKind = CheckKind {
     article: None,
     look: look_at_target,
 };
+
+pub static SETTINGS: CheckKind = CheckKind {
+    name: "its settings",
+    about: CheckScope::Experiment,
+    reads: "[needs] in target.toml, /proc/sys, /proc/self/limits",
+    why: "a target whose needs are not met refuses to start, or runs otherwise than in earnest",
+    source: "targets/README.md",
+    caught_by: &[],
+    article: None,
+    look: look_at_settings,
+};
+
+fn look_at_settings(snapshot: &MachineSnapshot<'_>) -> CheckResult {
+    let Some(asked) = snapshot.asked else { return CheckResult::unknown(NONE) };
+    let may_raise = snapshot.measured.is_root == Some(true);
+    let of_target = |(target, needs): (&String, &Needs)| unmet(snapshot.root, target, needs, may_raise);
+    let unmet: Vec<UnmetNeed> = asked.needs.iter().flat_map(of_target).collect();
+    if unmet.is_empty() {
+        return CheckResult::good(if asked.needs.is_empty() {
+            "none are asked for"
+        } else {
+            "as the target needs them"
+        });
+    }
+    let whats: Vec<&str> = unmet.iter().map(|one| one.what.as_str()).collect();
+    let by_hand: Vec<&str> = unmet.iter().filter(|one| one.sysctl.is_none()).map(|one| one.remedy.as_str()).collect();
+    let fixes = unmet.iter().filter_map(|one| one.sysctl.as_ref());
+    let fixes: Vec<Fix> = fixes.filter_map(|(name, to)| snapshot.fix_sysctl(name, &to.to_string())).collect();
+    let remedy = match (by_hand.is_empty(), fixes.is_empty()) {
+        (true, _) => "let the kernel allow it; a file in /etc/sysctl.d keeps it".to_owned(),
+        (false, true) => by_hand.join("; "),
+        (false, false) => format!("{}; and let the kernel allow it", by_hand.join("; ")),
+    };
+    CheckResult::bad(whats.join("; "), remedy).fixed_by(fixes)
+}
 
 const NONE: &str = "no experiment was given";
 

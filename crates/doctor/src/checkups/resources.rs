@@ -4,7 +4,7 @@ use experiment::quantity::show_bytes;
 use runner::environment::{self, chosen};
 use runner::probes::memory_bytes;
 
-use super::{CheckKind, CheckResult, CheckScope, MachineSnapshot, NOT_TOLD, Tuning};
+use super::{CheckKind, CheckResult, CheckScope, MachineSnapshot, NOT_TOLD, Tuning, count};
 
 pub static LAYOUTS: CheckKind = CheckKind {
     name: "address randomisation",
@@ -298,7 +298,7 @@ fn look_at_nodes(snapshot: &MachineSnapshot<'_>) -> CheckResult {
 pub static PERSISTENT: CheckKind = CheckKind {
     name: "persistent memory",
     about: CheckScope::Hardware,
-    reads: "/sys/bus/nd/devices, /proc/mounts",
+    reads: "/sys/bus/nd/devices, /proc/mounts, ndctl list, ipmctl show -dimm",
     why: "a file system on persistent memory without `dax` is an ordinary fast disk with a page cache",
     source: "https://docs.kernel.org/filesystems/dax.html",
     caught_by: &[],
@@ -307,13 +307,16 @@ pub static PERSISTENT: CheckKind = CheckKind {
 };
 
 fn look_at_persistent(snapshot: &MachineSnapshot<'_>) -> CheckResult {
+    let told = &snapshot.measured.persistent;
     let devices = snapshot.root.names("sys/bus/nd/devices");
-    let namespaces = devices.iter().filter(|name| name.starts_with("namespace")).count();
+    let counted = |kind: &str| devices.iter().filter(|name| name.starts_with(kind)).count();
+    let namespaces = told.namespaces.len().max(counted("namespace"));
+    let regions = told.regions.len().max(counted("region"));
     let mounts = snapshot.text("proc/mounts").unwrap_or_default();
     let fields = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
     let on_it: Vec<Vec<&str>> =
         fields.filter(|fields| fields.first().is_some_and(|device| device.starts_with("/dev/pmem"))).collect();
-    if namespaces == 0 && on_it.is_empty() {
+    if namespaces + regions == 0 && on_it.is_empty() && !told.is_there() {
         return CheckResult::unknown("not on this machine");
     }
     let is_direct = |fields: &Vec<&str>| {
@@ -321,14 +324,33 @@ fn look_at_persistent(snapshot: &MachineSnapshot<'_>) -> CheckResult {
     };
     let cached: Vec<&str> =
         on_it.iter().filter(|fields| !is_direct(fields)).filter_map(|fields| fields.get(1).copied()).collect();
-    if cached.is_empty() {
-        let direct: Vec<&str> = on_it.iter().filter_map(|fields| fields.get(1).copied()).collect();
-        let mounted =
-            if direct.is_empty() { "none mounted".to_owned() } else { format!("{} with dax", direct.join(", ")) };
-        return CheckResult::good(format!("{namespaces} namespace(s), {mounted}"));
+    if !cached.is_empty() {
+        let found = format!("{} without dax: a page cache is in between", cached.join(", "));
+        return CheckResult::notice(found, "mount -o dax (ext4 with blocks of 4096 bytes, or xfs)");
     }
-    let found = format!("{} without dax: a page cache is in between", cached.join(", "));
-    CheckResult::notice(found, "mount -o dax (ext4 with blocks of 4096 bytes, or xfs)")
+    let has = [(regions, "region"), (namespaces, "namespace")].map(|(number, one)| (number as u64, one));
+    let has: Vec<String> =
+        has.into_iter().filter(|(number, _)| *number > 0).map(|(number, one)| count(number, one)).collect();
+    let has = has.join(", ");
+    if !on_it.is_empty() {
+        let direct: Vec<&str> = on_it.iter().filter_map(|fields| fields.get(1).copied()).collect();
+        return CheckResult::good(format!("{has}, {} with dax", direct.join(", ")));
+    }
+    let ways = told.ways();
+    if ways.is_empty() {
+        let devices: Vec<&str> = told.namespaces.iter().filter_map(|namespace| namespace.device.as_deref()).collect();
+        let what = if devices.is_empty() { "pmemN".to_owned() } else { devices.join(", ") };
+        let remedy = format!("mount it: mount -o dax /dev/{what}; `ndctl list -RND` says what there is");
+        return CheckResult::notice(format!("{has}, none mounted"), remedy);
+    }
+    let commands = ways.into_iter().flat_map(|(what, commands)| [format!("# {what}")].into_iter().chain(commands));
+    CheckResult {
+        commands: commands.collect(),
+        ..CheckResult::notice(
+            format!("{has}, none mounted: the tier `pmem` has nothing to be on"),
+            "one of these, as root; each destroys what is on the modules:",
+        )
+    }
 }
 
 pub static PROCESSES: CheckKind = CheckKind {

@@ -3,8 +3,10 @@
 use std::collections::BTreeSet;
 
 use crate::catalog::{Catalog, Protocol};
+use crate::manifest::TargetOperation;
 use crate::plan::target::TargetKind;
 use crate::problem::{Problem, nearest_hint};
+use crate::tier::Tier;
 use crate::tree::TextSpan;
 
 /// What the sections of a trial need to know of each other.
@@ -12,8 +14,12 @@ pub(super) struct CheckContext<'a> {
     pub catalog: &'a Catalog,
     /// `None`: not known, because the target is not; nothing is said about its operations then.
     pub protocol: Option<&'static Protocol>,
+    /// Operations that the target has of its own, beside the protocol's.
+    pub operations: &'a [TargetOperation],
     /// Names of the target's ports.
     pub ports: PortNames,
+    /// The tiers of storage that folders of the target are on.
+    pub tiers: Vec<Tier>,
     /// Names of the feeds that templates may use.
     pub feeds: Vec<String>,
     /// Whether there is a script that templates and expectations may ask.
@@ -42,6 +48,11 @@ impl PortNames {
                 Self::Of(name.clone(), ports.collect())
             }),
         }
+    }
+
+    /// Whether nobody knows the target.
+    pub fn is_unknown(&self) -> bool {
+        matches!(self, Self::Unknown)
     }
 
     /// What is wrong with a port's name, if anything.

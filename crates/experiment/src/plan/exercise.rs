@@ -1,51 +1,163 @@
-//! `[[step]]` of a trial: an exercise instead of a load with faults.
-
-use std::collections::BTreeMap;
+//! `[[step]]` of a trial: an exercise. Its steps are played in order, each with a condition that ends it and the audits that follow.
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use crate::keys::section;
+use crate::manifest::Manifest;
 use crate::plan::check_context::CheckContext;
-use crate::problem::Problem;
+use crate::plan::fault::{self, FAULT, Fault, Victims};
+use crate::problem::{Problem, nearest_hint};
 use crate::section::Section;
+use crate::tree::Node;
 
 section! {
-    /// `[[step]]`: do something, wait for a named condition, record how long it took.
+    /// `[[step]]`: do something, wait for a condition, check the target, record how long it took.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
     pub struct Exercise = STEP {
-        name = required: Name => String, "Its name in records and reports";
-        do = required: Map(&Any) => does: BTreeMap<String, Value>, "What is done", ["call", "action"];
-        until: Text => Option<String>, "A named condition of the target that ends the step";
-        within = "60s": TIME => within_s: f64, "How long it may take", ["timeout"];
+        name = required: Text => String, "Its name in records, reports and metrics: steps.NAME.time_s";
+        do: Either(
+            &[Table(DOES), Tables(DOES)],
+            "{ kind = \"kill\", on = \"one\" }, { action = \"NAME\", on = \"all\" }, or a list of these"
+        ) => does: Vec<Fault> = |_| Vec::new(),
+            "What is done, one after the other; left out: nothing, the step only waits", ["run"];
+        until: Text => Option<String>,
+            "The condition of the target that ends the step; left out: it ends when all is done", ["wait", "condition"];
+        within = "60s": TIME => within_s: f64, "How long it may take until the condition holds", ["timeout"];
+        at: PAUSE => at_s: Option<f64>,
+            "Not earlier after load start; left out: at the end of the step before, the first at load start", ["start"];
+        audits: TEXTS => audits: Option<Vec<String>>,
+            "The target's audits that follow it; left out: all of them", ["audit", "checks"];
     }
 }
 
-pub(super) fn read(root: &Section<'_>, scene: &mut CheckContext<'_>) -> Vec<Exercise> {
+section! {
+    const DOES {
+        ..FAULT: on, with, for, seed;
+        kind: Text, "A fault; `plimsoll faults` lists the kinds", ["fault", "type"];
+        action: Text, "An action of the target, run on the members that `on` says", ["hook", "call", "run"];
+    }
+}
+
+impl Exercise {
+    /// The audits that follow it, of those that the target has.
+    pub fn audits<'a>(&'a self, of_target: impl Iterator<Item = &'a String>) -> Vec<String> {
+        let all: Vec<String> = of_target.cloned().collect();
+        self.audits.clone().unwrap_or(all)
+    }
+}
+
+impl Fault {
+    /// Of a step: whether a program does it, which may take its time.
+    #[must_use]
+    pub fn is_program(&self) -> bool {
+        self.action.is_some() || self.kind == "command"
+    }
+}
+
+const NO_CONDITIONS: &str = "only a target folder has them: [conditions], [actions] and [audits] of its target.toml";
+
+pub(super) fn read(root: &Section<'_>, victims: &Victims<'_>, scene: &mut CheckContext<'_>) -> Vec<Exercise> {
     let mut steps: Vec<Exercise> = Vec::new();
+    let faults = root.sections("fault");
     for section in root.sections("step") {
-        let step = Exercise::read(&section);
+        let mut step = Exercise::read(&section);
+        if step.name.contains(|c: char| !c.is_ascii_alphanumeric() && c != '_' && c != '-') {
+            let problem = Problem::new(section.place("name"), format!("\"{}\" is not a step's name", step.name));
+            scene.problems.push(problem.expected("letters, digits, `_` and `-`"));
+        }
         if steps.iter().any(|earlier| earlier.name == step.name) {
             let what = format!("two steps are called `{}`", step.name);
             scene.problems.push(Problem::new(section.place("name"), what).expected("the second"));
         }
-        if section.has("do") && step.does.is_empty() {
-            let problem = Problem::absent(section.place("do"), "this step does nothing").expected("an empty table");
-            scene
-                .problems
-                .push(problem.hint("such as do = { kind = \"kill\", on = \"one\" } or do = { call = \"…\" }"));
+        let namesake = faults.iter().find(|fault| section.has("name") && fault.text("name") == Some(&step.name));
+        if let Some(fault) = namesake {
+            let what = format!("a fault is called `{}`, too", step.name);
+            let problem = Problem::new(section.place("name"), what).expected("a step and a fault of one name");
+            scene.problems.push(problem.related(fault.place("name"), "the fault").hint("effects are shown by name"));
         }
+        if !section.has("do") && !section.has("until") {
+            let problem = Problem::absent(section.place("name"), "this step does nothing and waits for nothing");
+            let hint = "such as do = { kind = \"kill\", on = \"one\" }, and until = \"CONDITION\"";
+            scene.problems.push(problem.expected("neither `do` nor `until`").hint(hint));
+        }
+        step.does = does(&section, &step.name, victims, scene);
+        named(&section, victims.manifest(), scene);
         steps.push(step);
     }
-    for other in ["load", "fault"] {
-        if let (Some(step), Some(place)) = (root.table.entry("step"), root.node(other).map(|node| &node.place)) {
-            scene.problems.push(
-                Problem::new(&step.node.place, format!("[[step]] and [{other}] exclude each other"))
-                    .expected("an exercise, step by step")
-                    .related(place, "by the clock")
-                    .hint("an exercise has steps only; a load with faults has none"),
-            );
+    steps
+}
+
+fn does(step: &Section<'_>, name: &str, victims: &Victims<'_>, scene: &mut CheckContext<'_>) -> Vec<Fault> {
+    let sections: Vec<Section<'_>> = step.section("do").map_or_else(|| step.sections("do"), |only| vec![only]);
+    let mut does = Vec::new();
+    for (index, section) in sections.iter().enumerate() {
+        let Some(done) = deed(section, victims, scene) else { continue };
+        let name = if sections.len() == 1 { name.to_owned() } else { format!("{name}-{}", index + 1) };
+        does.push(Fault { name, ..done });
+    }
+    does
+}
+
+/// A fault, or an action of the target.
+fn deed(section: &Section<'_>, victims: &Victims<'_>, scene: &mut CheckContext<'_>) -> Option<Fault> {
+    let of_step = Section { keys: FAULT, ..*section };
+    match (section.node("kind"), section.node("action")) {
+        (Some(_), None) => Some(fault::read_in_step(&of_step, victims, scene)),
+        (None, Some(action)) => {
+            if section.has("for") {
+                let problem = Problem::new(section.place("for"), "an action lasts until its program ends");
+                scene.problems.push(problem.expected("there is nothing to undo").hint("remove `for`"));
+            }
+            let known = victims.manifest().map(|manifest| manifest.actions.keys());
+            unknown(action, "action", known.map(Iterator::collect), scene);
+            victims.check(&of_step, None, scene);
+            let action = action.text()?.to_owned();
+            Some(Fault {
+                kind: "action".to_owned(),
+                label: action.clone(),
+                colour: "#4a6d8c".to_owned(),
+                action: Some(action),
+                ..Fault::read(&of_step)
+            })
+        }
+        (Some(_), Some(_)) => {
+            let problem = Problem::new(section.place("action"), "`kind` and `action` exclude each other");
+            let problem = problem.expected("an action").related(section.place("kind"), "a fault");
+            scene.problems.push(problem.hint("do = [{ kind = … }, { action = … }] does one after the other"));
+            None
+        }
+        (None, None) => {
+            let problem = Problem::absent(section.place, "nothing says what is done");
+            let hint = "kind = \"kill\" for a fault, action = \"NAME\" for an action of the target";
+            scene.problems.push(problem.expected("neither `kind` nor `action`").hint(hint));
+            None
         }
     }
-    steps
+}
+
+/// What a step names has to be the target's.
+fn named(step: &Section<'_>, manifest: Option<&Manifest>, scene: &mut CheckContext<'_>) {
+    if let Some(node) = step.node("until") {
+        unknown(node, "condition", manifest.map(|manifest| manifest.conditions.keys().collect()), scene);
+    }
+    for node in step.node("audits").and_then(Node::list).unwrap_or_default() {
+        unknown(node, "audit", manifest.map(|manifest| manifest.audits.keys().collect()), scene);
+    }
+}
+
+/// Says so if the target has none of that name.
+fn unknown(node: &Node, what: &str, known: Option<Vec<&String>>, scene: &mut CheckContext<'_>) {
+    let Some(name) = node.text() else { return };
+    let known_of_target = known.as_deref().unwrap_or_default();
+    if known_of_target.iter().any(|known| *known == name) {
+        return;
+    }
+    let hint = match &known {
+        // Of a target that is not known either, that is said.
+        None if scene.ports.is_unknown() => return,
+        None => Some(NO_CONDITIONS.to_owned()),
+        Some(known) => nearest_hint(name, known.iter().map(|known| known.as_str())),
+    };
+    let problem = Problem::absent(&node.place, format!("the target has no {what} `{name}`"));
+    scene.problems.push(problem.expected(format!("unknown {what}")).maybe(hint));
 }

@@ -6,17 +6,18 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::catalog::{self, Field, Heals};
+use crate::catalog::{self, Heals};
 use crate::duration;
 use crate::keys::section;
 use crate::manifest::Manifest;
 use crate::plan::check_context::CheckContext;
 use crate::plan::lab::Lab;
-use crate::plan::operation;
+use crate::plan::operation::{self, NamedArgument};
 use crate::plan::target::TargetKind;
 use crate::problem::{Problem, join_words, nearest_hint};
 use crate::section::Section;
-use crate::tree::TextSpan;
+use crate::tier::{DISK_TIER, Tier, TierMedium};
+use crate::tree::{Node, TextSpan};
 
 section! {
     /// `[[fault]]`.
@@ -43,6 +44,9 @@ section! {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         => standing: bool,
             "A condition and no event: there before the load begins, and until its end. `when` is not looked at then";
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        => action: Option<String>,
+            "Of a step: the action of the target that is run on the members, in place of a fault of a kind";
     }
 }
 
@@ -157,6 +161,17 @@ pub(super) fn read(
     faults
 }
 
+/// Of a step: a fault without a time. Its section has no name either.
+pub(super) fn read_in_step(section: &Section<'_>, victims: &Victims<'_>, scene: &mut CheckContext<'_>) -> Fault {
+    let kind = kind(section, scene);
+    if let Some(kind) = kind {
+        arguments(section, kind, scene);
+        healing(section, kind, scene);
+    }
+    victims.check(section, kind, scene);
+    fault(section, kind, None)
+}
+
 fn fault(section: &Section<'_>, kind: Option<&'static catalog::Fault>, when: Option<When>) -> Fault {
     let fault = Fault::read(section);
     Fault {
@@ -198,9 +213,14 @@ fn arguments(section: &Section<'_>, kind: &'static catalog::Fault, scene: &mut C
         let refused = entry.node.text().and_then(|name| scene.ports.refuse(name, &entry.node.place));
         scene.problems.extend(refused);
     }
+    if kind.takes.iter().any(|field| field.name == "tier") {
+        let named = given.iter().find(|entry| entry.key == "tier").map(|entry| &entry.node);
+        scene.problems.extend(refused_tier(kind, named, section.place("kind"), &scene.tiers));
+    }
     // What a call takes beside `call` is the operation's affair; while that is not known, anything.
     let own = kind.takes.iter().filter(|field| field.name != "*" || operation.is_none());
-    let fields: Vec<&Field> = own.chain(operation.map(|operation| operation.takes).unwrap_or_default()).collect();
+    let fields = own.chain(operation.map(|operation| operation.takes).unwrap_or_default());
+    let fields: Vec<NamedArgument<'_>> = fields.map(NamedArgument::from).collect();
     let heading = if section.has("with") { section.place("with") } else { section.place("kind") };
     let before = scene.problems.len();
     operation::arguments_of(&format!("a fault of kind `{}`", kind.name), &fields, &given, heading, &mut scene.problems);
@@ -208,6 +228,35 @@ fn arguments(section: &Section<'_>, kind: &'static catalog::Fault, scene: &mut C
     if let (Some(check), true) = (kind.check, scene.problems.len() == before) {
         values(section, kind, check, heading, scene);
     }
+}
+
+/// Why a fault of a disk would hit nothing that the target has.
+fn refused_tier(
+    kind: &'static catalog::Fault,
+    named: Option<&Node>,
+    place: &TextSpan,
+    tiers: &[Tier],
+) -> Option<Problem> {
+    let volumes: Vec<String> = tiers
+        .iter()
+        .filter(|tier| tier.medium == TierMedium::Volume)
+        .map(|tier| format!("\"{}\"", tier.name))
+        .collect();
+    let hint = || format!("with = {{ tier = {} }}", join_words(&volumes, "or"));
+    let Some(named) = named else {
+        let misses = !volumes.is_empty() && tiers.iter().all(|tier| tier.name != DISK_TIER);
+        let problem =
+            || Problem::new(place, format!("no folder of the target is on the disk that `{}` hits", kind.name));
+        return misses.then(|| problem().expected("without `tier`, it is that of the host's data").hint(hint()));
+    };
+    let name = named.text()?;
+    if name == DISK_TIER || volumes.iter().any(|volume| volume.trim_matches('"') == name) {
+        return None;
+    }
+    let what = format!("no folder of the target is on a tier `{name}` with a volume of its own");
+    let problem = Problem::absent(&named.place, what).expected("nothing to hit");
+    let none = || "the target's `folders`, in target.toml, say what is on which".to_owned();
+    Some(problem.hint(if volumes.is_empty() { none() } else { hint() }))
 }
 
 /// What the kind itself finds wrong with the values.
@@ -398,6 +447,11 @@ impl<'a> Victims<'a> {
         };
         let is_ours = manifest.is_some() || matches!(target, Some(TargetKind::Started { .. }));
         Self { lab, manifest, is_ours }
+    }
+
+    /// What runs on the hosts, where that is known.
+    pub fn manifest(&self) -> Option<&'a Manifest> {
+        self.manifest
     }
 
     /// Names of the hosts. This machine, unlimited, is `n1`.

@@ -6,7 +6,7 @@ use crate::plan::fault::FAULT;
 use crate::plan::find::FIND;
 use crate::plan::gates::{CLAIM, REQUIRE};
 use crate::plan::lab::LAB;
-use crate::plan::load::LOAD;
+use crate::plan::load_group::LOAD_WITH_GROUPS;
 use crate::plan::operation::PREPARE;
 use crate::plan::stop_rule::STOP_RULE;
 use crate::plan::target::TARGET;
@@ -54,8 +54,8 @@ section! {
         lab: Table(LAB), "Where it runs; left out: this machine, unlimited";
         prepare: Tables(PREPARE),
             "Operations before each trial, in order; not measured, and all must succeed", ["setup", "before"];
-        load: Table(LOAD), "What clients do; left out: none", ["workload", "options"];
+        load: Table(LOAD_WITH_GROUPS), "What clients do; left out: none", ["workload", "options"];
         fault: Tables(FAULT), "Something that is broken at a time, and healed", ["faults", "chaos", "nemesis"];
-        step: Tables(STEP), "An exercise instead of [load] and [[fault]]: do something, wait for a condition";
+        step: Tables(STEP), "Of an exercise, in order: do something, wait for a condition, check", ["steps", "test"];
     }
 }

@@ -12,10 +12,11 @@ use crate::plan::fault::{Fault, When};
 use crate::plan::gates::{self, LIMIT, MetricNames, Requirement};
 use crate::plan::lab::Lab;
 use crate::plan::load::{Load, Rate};
+use crate::plan::load_group;
 use crate::plan::metric::{MetricFunction, MetricTerm};
 use crate::plan::target::TargetKind;
 use crate::plan::trial::{self, Trial, TrialTemplate};
-use crate::problem::{Problem, nearest_hint};
+use crate::problem::{Problem, join_words, nearest_hint};
 use crate::section::Section;
 use crate::tree::{Node, TextSpan};
 
@@ -24,20 +25,24 @@ pub const NOTHING_LOST: &str = "nothing lost";
 /// The condition that one member is down from before the load to its end.
 pub const ONE_MEMBER_DOWN: &str = "one member down";
 
-/// The paths that a search can raise.
-const RATE: &str = "load.rate";
-const AGENTS: &str = "load.agents";
+/// What a search can raise, of the load or of one of its groups.
+const RATE: &str = "rate";
+const AGENTS: &str = "agents";
 
 section! {
     /// `[find]`: the search for the highest load at which the limits hold.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
     #[serde(default)]
     pub struct Find = FIND {
-        highest = required: Text => String, "What is raised: \"load.rate\" or \"load.agents\"";
+        highest = required: Text => String, "What is raised: \"load.rate\", \"load.agents\", or one of these of a group: \"load.group.NAME.rate\"";
         while = required: Tables(LIMIT) => limits: Vec<Requirement> = |_| Vec::new(), "The limits that have to hold";
         /// Each is searched by itself. An empty one: the file's faults as written.
         surviving: TEXTS => surviving: Vec<String> = |_| Vec::new(),
             "Conditions, each searched by itself: \"nothing lost\", \"one member down\", or the name of a [[fault]]";
+        /// Plans of older versions do not say it.
+        #[serde(default = "even")]
+        starts = "random": Choice(&["random", "even"]) => starts: String,
+            "When the operations of a searched rate start: \"random\", as those of users who know nothing of each other, or \"even\"";
         from: Positive => Option<f64>, "The first value tried; without it, what [load] says";
         up_to: Positive => Option<f64>, "No higher value is tried; without it, the generator sets the bound";
         precision_pct = "5": Positive => f64,
@@ -52,11 +57,15 @@ section! {
     }
 }
 
+fn even() -> String {
+    "even".to_owned()
+}
+
 impl Find {
     /// Whether only whole values make sense.
     #[must_use]
     pub fn is_whole(&self) -> bool {
-        self.highest == AGENTS
+        raised(&self.highest).1 == AGENTS
     }
 
     /// What the value counts: `operations/s`, `agents`.
@@ -68,26 +77,35 @@ impl Find {
     /// The first value that is tried of a template, in the file's terms.
     #[must_use]
     pub fn first(&self, template: &Trial) -> f64 {
-        let load = template.load.as_ref();
+        let load = template.load.as_ref().and_then(|load| load.population(raised(&self.highest).0));
         let own = if self.is_whole() {
             load.map(|load| f64::from(load.agents))
         } else {
-            load.and_then(|load| load.rate.as_ref()?.constant()).map(|rate| rate / template.lab.speed)
+            load.and_then(|load| load.rate.as_ref()?.per_s()).map(|rate| rate / template.lab.speed)
         };
         self.from.or(own).unwrap_or(1.0)
     }
 
     /// Gives a load the value, which is in the file's terms: with time dilation a rate is slowed like everything else.
     pub(crate) fn raise(&self, load: &mut Load, value: f64, speed: f64) {
+        let Some(population) = load.population_mut(raised(&self.highest).0) else { return };
         if self.is_whole() {
             #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "whole and within u32")]
             {
-                load.agents = value as u32;
+                population.agents = value as u32;
             }
         } else {
-            load.rate = Some(Rate::Constant(value * speed));
+            let per_s = value * speed;
+            let is_even = self.starts == "even" && !matches!(population.rate, Some(Rate::Poisson { .. }));
+            population.rate = Some(if is_even { Rate::Constant(per_s) } else { Rate::Poisson { poisson: per_s } });
         }
+        load.add_up_groups();
     }
+}
+
+/// The group, if one is named, and what of it is raised.
+fn raised(highest: &str) -> (Option<&str>, &str) {
+    load_group::named(highest).unwrap_or_default()
 }
 
 /// Reads the section; without the templates, which need every trial to be right.
@@ -115,7 +133,7 @@ pub(super) fn read(
     let conditions: Vec<(&str, &TextSpan)> =
         nodes.iter().filter_map(|node| Some((node.text()?, &node.place))).collect();
     check_raised(&section, highest, parts, problems);
-    check_bounds(&section, highest == AGENTS, parts, problems);
+    check_bounds(&section, raised(highest), parts, problems);
     check_conditions(&conditions, parts, names.catalog, problems);
     let surviving = self::conditions(&section, parts);
     Some(Find { limits, surviving, ..Find::read(&section) })
@@ -155,7 +173,7 @@ pub(super) fn templates(
             load: parts.load.clone(),
             faults: faults(condition, parts, catalog, file_seed),
             surviving: Some(condition.clone()),
-            steps: Vec::new(),
+            steps: if condition.is_empty() { parts.steps.clone() } else { Vec::new() },
         })
         .collect()
 }
@@ -192,6 +210,7 @@ fn member_down(parts: &TrialTemplate, catalog: &Catalog, file_seed: u64) -> Opti
         label: ONE_MEMBER_DOWN.to_owned(),
         colour: known.map_or_else(String::new, |known| known.colour.to_owned()),
         standing: true,
+        action: None,
     })
 }
 
@@ -230,7 +249,8 @@ fn check_alone(root: &Section<'_>, section: &Section<'_>, names: &MetricNames<'_
 /// The path: one of two, and with a value to begin with.
 fn check_raised(section: &Section<'_>, highest: &str, parts: &[Option<TrialTemplate>], problems: &mut Vec<Problem>) {
     let Some(place) = section.node("highest").map(|node| &node.place) else { return };
-    if ![RATE, AGENTS].contains(&highest) {
+    let (group, key) = raised(highest);
+    if ![RATE, AGENTS].contains(&key) {
         let problem = Problem::new(place, format!("`{highest}` cannot be searched"))
             .expected("neither `load.rate` nor `load.agents`")
             .hint("a search raises one of these two; values of other paths are compared by [sweep]");
@@ -243,20 +263,37 @@ fn check_raised(section: &Section<'_>, highest: &str, parts: &[Option<TrialTempl
         problems.push(problem.hint("add [load] with `agents`, `time` and a [[load.cycle]]"));
         return;
     }
-    if highest != RATE {
+    let mut whole = parts.iter().filter_map(|parts| parts.load.as_ref());
+    if let Some(without) = whole.find(|load| load.population(group).is_none()) {
+        let names: Vec<String> = without.groups.iter().filter_map(|group| group.name.clone()).collect();
+        let problem = Problem::absent(place, "a search raises one group's value").expected("not one of the groups");
+        let hint = names.first().map_or_else(
+            || "this load has no groups".to_owned(),
+            |first| format!("write `load.group.{first}.{key}`; there are {}", join_words(&names, "and")),
+        );
+        problems.push(problem.hint(hint));
         return;
     }
-    let loads = || parts.iter().filter_map(|parts| parts.load.as_ref());
+    if key != RATE {
+        return;
+    }
+    let loads = || parts.iter().filter_map(|parts| parts.load.as_ref()?.population(group));
     if !section.has("from") && loads().any(|load| load.rate.is_none()) {
         let problem = Problem::absent(place, "nothing says with which rate to begin");
         problems
             .push(problem.expected("no first value").hint("add `from = …` here, in operations/s, or `rate` to [load]"));
     }
-    if loads().any(|load| load.rate.as_ref().is_some_and(|rate| rate.constant().is_none())) {
+    if loads().any(|load| load.rate.as_ref().is_some_and(|rate| rate.per_s().is_none())) {
         let problem = Problem::new(place, "a search raises a plain rate");
         problems.push(problem.expected("`rate` in [load] is no plain number").hint(
-            "write `rate = 1000` in [load], the first value tried; starts at random, in stages or as recorded are compared by variants",
+            "write `rate = 1000` in [load], the first value tried; rates in stages or as recorded are compared by variants",
         ));
+    }
+    if section.text("starts") == Some("even") && loads().any(|load| matches!(load.rate, Some(Rate::Poisson { .. }))) {
+        let problem = Problem::new(section.place("starts"), "`rate.poisson` in [load] starts operations at random");
+        problems.push(
+            problem.expected("says that they start evenly").hint("remove `starts`, or write a plain `rate` in [load]"),
+        );
     }
     if loads().any(|load| load.backlog.is_some()) {
         let problem = Problem::new(place, "`backlog` and a searched rate exclude each other");
@@ -275,7 +312,13 @@ fn check_raised(section: &Section<'_>, highest: &str, parts: &[Option<TrialTempl
 }
 
 /// The numbers.
-fn check_bounds(section: &Section<'_>, whole: bool, parts: &[Option<TrialTemplate>], problems: &mut Vec<Problem>) {
+fn check_bounds(
+    section: &Section<'_>,
+    (group, key): (Option<&str>, &str),
+    parts: &[Option<TrialTemplate>],
+    problems: &mut Vec<Problem>,
+) {
+    let whole = key == AGENTS;
     for key in ["from", "up_to"] {
         let Some(value) = section.number(key).filter(|value| *value > 0.0) else { continue };
         if whole && (value.fract() != 0.0 || value > f64::from(u32::MAX)) {
@@ -285,8 +328,8 @@ fn check_bounds(section: &Section<'_>, whole: bool, parts: &[Option<TrialTemplat
     }
     if let Some(up_to) = section.number("up_to") {
         let own = |parts: &TrialTemplate| {
-            let load = parts.load.as_ref()?;
-            if whole { Some(f64::from(load.agents)) } else { Some(load.rate.as_ref()?.constant()? / parts.lab.speed) }
+            let load = parts.load.as_ref()?.population(group)?;
+            if whole { Some(f64::from(load.agents)) } else { Some(load.rate.as_ref()?.per_s()? / parts.lab.speed) }
         };
         let first = section.number("from").or_else(|| parts.iter().flatten().find_map(own));
         if first.is_some_and(|first| first > up_to) {

@@ -122,8 +122,12 @@ pub(super) struct MetricNames<'a> {
     pub sweeps: &'a [Sweep],
     /// Of all trials; `None` if `--set` gave them: what the file asks of its own faults stays right then.
     pub faults: Option<Vec<String>>,
+    /// Names of the steps of all trials; `None` as with faults.
+    pub steps: Option<Vec<String>>,
     /// Names of the operations of all trials; `None` as with faults.
     pub operations: Option<Vec<String>>,
+    /// Names of the groups of all loads; `None` as with faults.
+    pub groups: Option<Vec<String>>,
     /// Metrics that the targets of all trials tell of themselves; `None` as with faults, and where a target is not known.
     pub kept: Option<Vec<String>>,
     /// Conditions that are searched; `None` without a search.
@@ -287,7 +291,8 @@ pub(super) fn check_timeouts(
         }
         let loads = settings.iter().zip(parts).filter(|(setting, _)| is_asked(setting, asked));
         let loads: Option<Vec<&load::Load>> = loads.map(|(_, parts)| parts.as_ref()?.load.as_ref()).collect();
-        let Some(shortest) = loads.into_iter().flatten().min_by(|a, b| slack_s(a).total_cmp(&slack_s(b))) else {
+        let populations = loads.into_iter().flatten().flat_map(load::Load::populations);
+        let Some(shortest) = populations.min_by(|a, b| slack_s(a).total_cmp(&slack_s(b))) else {
             continue;
         };
         if slack_s(shortest) < 0.0 || is_from_set(settings) {
@@ -629,11 +634,13 @@ fn same_end<'a>(metrics: &'a [String], parts: &[&str]) -> Option<&'a str> {
     metrics.iter().find(|metric| metric.ends_with(&last)).map(String::as_str)
 }
 
-/// `faults.oops.…` and `operations.save.…` speak of things of this file.
+/// `faults.oops.…`, `groups.readers.…` and `operations.save.…` speak of things of this file.
 fn named_part(parts: &[&str], base: usize, node: &Node, names: &MetricNames<'_>) -> Checked {
     let (known, what) = match parts.first() {
         Some(&"faults") => (&names.faults, "there is no fault called"),
+        Some(&"steps") => (&names.steps, "there is no step called"),
         Some(&"operations") => (&names.operations, "the load has no operation called"),
+        Some(&"groups") => (&names.groups, "the load has no group called"),
         Some(&TOLD) => (&names.kept, "the target keeps no metric"),
         _ => return None,
     };
@@ -655,7 +662,7 @@ fn named_part(parts: &[&str], base: usize, node: &Node, names: &MetricNames<'_>)
 }
 
 /// Lists whose elements may be picked by name or, without one, all be meant.
-const LISTS: [&str; 2] = ["faults", "hosts"];
+const LISTS: [&str; 3] = ["faults", "hosts", "steps"];
 
 /// Whether a path is of this pattern: `*` stands for any one part; of a list, the element may be left out.
 fn matches(pattern: &[&str], parts: &[&str]) -> bool {

@@ -11,6 +11,7 @@ use crate::plan::target::TargetKind;
 use crate::problem::{Problem, nearest_hint};
 use crate::profile::{self, Link, Profile};
 use crate::section::Section;
+use crate::tier::{self, Tier, TierHosts};
 use crate::tree::TextSpan;
 
 section! {
@@ -39,6 +40,11 @@ section! {
         port: Tables(PORT) => ports: Vec<Port> = |_| Vec::new(),
             "Ports of the target that are slower than the links of virtual hosts, by name", ["ports"];
         #[serde(skip_serializing_if = "Vec::is_empty")]
+        tier: Map(&Table(tier::TIER)) => tiers: Vec<Tier> = |_| Vec::new(),
+            "Tiers of storage that folders of the target can be on: of `sata` and `nvme` other limits, of `memory` the \
+             size, of `pmem` the path, or a tier of your own; by name",
+            ["tiers"];
+        #[serde(skip_serializing_if = "Vec::is_empty")]
         => balancers: Vec<String> = |_| Vec::new(),
             "Hosts that are no members and pass the load on to them: clients go there, by the target's `service`";
         generator_cpus: Whole { min: 0, max: 1024 } => Option<u32>,
@@ -48,7 +54,8 @@ section! {
             "Price of a kWh, in the currency of the profiles; with it, the price of a cycle includes electricity",
             ["kwh", "energy_price"];
         measure_storage: Boolean => bool,
-            "Whether the storage of each host is measured before each trial; left out: if a host's profile has a disk";
+            "Whether the storage of each host is measured before each trial; left out: if a host's profile has a disk, or \
+             folders of the target are on tiers";
         quick_start = "false": Boolean => bool,
             "Whether cores and disks of virtual hosts are as fast as this machine's until the target is ready; then \
              they are as asked";
@@ -163,7 +170,25 @@ pub(super) fn read(section: &Section<'_>, target: Option<&TargetKind>, scene: &m
     ports_only_virtual(section, &lab, scene);
     only_ours(section, &lab, target, scene);
     roles(section, &lab, target, scene);
+    tier::check(section, &mut scene.problems);
     lab
+}
+
+/// The tiers that the target's folders are on; without a word on it, they are measured.
+pub(super) fn add_tiers(root: &Section<'_>, target: Option<&TargetKind>, lab: &mut Lab, scene: &mut CheckContext<'_>) {
+    let Some(TargetKind::Folder { name, with }) = target else { return };
+    let Some(manifest) = scene.catalog.targets.get(name) else { return };
+    let Some(target) = root.section("target") else { return };
+    let hosts = match lab.hosts.iter().map(|host| host.ssh.is_some()).max() {
+        None => TierHosts::ThisMachine,
+        Some(false) => TierHosts::Virtual,
+        Some(true) => TierHosts::Remote,
+    };
+    let section = root.section("lab");
+    let folders = tier::folders_of(manifest, with);
+    lab.tiers = tier::of_trial(folders, section.as_ref(), &target, hosts, &mut scene.problems);
+    let says = section.is_some_and(|section| section.has("measure_storage"));
+    lab.measure_storage |= !says && !lab.tiers.is_empty();
 }
 
 /// The hosts that run what clients go to, and not what makes a member: the manifest names both roles.
@@ -399,6 +424,31 @@ fn only_ours(section: &Section<'_>, lab: &Lab, target: Option<&TargetKind>, scen
         let hint = "remove the hosts, or make a target folder of it: `use = \"NAME\"`";
         scene.problems.push(problem.expected("hosts are for a target with `use`").hint(hint));
     }
+}
+
+/// Folders of their own have only hosts that Plimsoll makes.
+pub(super) fn private_only_virtual(
+    root: &Section<'_>,
+    lab: &Lab,
+    target: Option<&TargetKind>,
+    scene: &mut CheckContext<'_>,
+) {
+    let Some(TargetKind::Folder { name, .. }) = target else { return };
+    let Some([folder, ..]) = scene.catalog.targets.get(name).map(|manifest| manifest.private.as_slice()) else {
+        return;
+    };
+    let (expected, hint) = if lab.hosts.is_empty() {
+        ("without hosts it would write to this machine's", "add [lab] with `hosts = 1`, or more")
+    } else if lab.hosts.iter().any(|host| host.ssh.is_some()) {
+        ("a real machine has no folders to spare", "make all hosts virtual: `hosts = 3`, for example")
+    } else {
+        return;
+    };
+    let lab = root.section("lab").filter(|lab| lab.has("ssh"));
+    let target = root.section("target");
+    let Some(place) = lab.map(|lab| lab.place("ssh")).or(target.map(|target| target.place("use"))) else { return };
+    let what = format!("`{name}` needs a {folder} of each host's own, which only virtual hosts have");
+    scene.problems.push(Problem::new(place, what).expected(expected).hint(hint));
 }
 
 /// `[[lab.port]]`: what packets from and to a port of the target have of every link.

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::duration::show;
 use crate::keys::{self, section};
 use crate::plan::check_context::{CheckContext, PortNames};
+use crate::plan::load_group;
 use crate::plan::operation::{self, CYCLE, MIX, Scope, Step};
 use crate::problem::Problem;
 use crate::section::Section;
@@ -23,7 +24,10 @@ section! {
     /// `[load]`, with every default filled in. Durations are seconds.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
     pub struct Load = LOAD {
-        agents = required: COUNT => u32,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        => name: Option<String> = |load| load.text("name").map(ToOwned::to_owned),
+            "What a group is called; none where the load has no groups";
+        agents = (unless group): COUNT => u32,
             "Virtual users", ["vus", "users", "clients", "connections", "concurrency", "workers"];
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         from: TEXTS => Vec<IpAddr>,
@@ -91,21 +95,81 @@ section! {
         cycle: Tables(CYCLE), "The operations, in this order, again and again", ["steps", "operations"];
         mix: Tables(MIX), "The operations, at random by `weight`; each is a cycle of its own", ["weighted"];
         feed: Tables(FEED) => feeds: Vec<Feed> = |load| load.sections("feed").iter().map(Feed::read).collect(),
-            "CSV files that values come from", ["feeds", "data"];
+            "Files that values come from", ["feeds", "data"];
         #[serde(default, skip_serializing_if = "Option::is_none")]
         script: Text => Option<String>,
             "A file of functions in Luau for {lua.NAME} and { lua = \"NAME\" }, relative to the experiment";
+        /// Its own agents and ramp are theirs together then, and it has no steps.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        => groups: Vec<Load> = |_| Vec::new(), "Populations, each as the load that it would be alone";
     }
 }
 
 section! {
-    /// `[[load.feed]]`: rows of a CSV file with a header line; `{feed.NAME.COLUMN}` in templates.
+    /// `[[load.feed]]`: records of a file; `{feed.NAME.COLUMN}` in templates.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
     pub struct Feed = FEED {
         name = required: Name => String, "Its name in templates: {feed.NAME.COLUMN}";
-        file = required: Text => String, "A CSV file with a header line, relative to the experiment";
+        file = required: Text => String,
+            "CSV with a header line, or JSON lines (.json, .jsonl, .ndjson); also packed: .gz, .zst, .bz2; relative to \
+             the experiment";
         order = "sequential": Choice(&["sequential", "random"])
-            => random: bool = |feed| feed.text("order") == Some("random"), "Which row each cycle takes";
+            => random: bool = |feed| feed.text("order") == Some("random"), "Which record each cycle takes";
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        stream = "false": Boolean => bool,
+            "Read ahead while the load runs, and never held in memory whole; false: read whole before the load";
+        #[serde(default = "one", skip_serializing_if = "is_one")]
+        batch = "1": Whole { min: 1, max: 1_000_000 } => u32,
+            "A stream of JSON lines: so many records at a time, {feed.NAME.lines}", ["bulk_size", "bulk"];
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        before: Text => Option<String>,
+            "A stream of JSON lines: this line stands before each record in {feed.NAME.lines}", ["action"];
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        at_end = "again": Choice(&["again", "stop"]) => ends: bool = |feed| feed.text("at_end") == Some("stop"),
+            "What follows a stream's last record: the first again, or the end of all agents that need one";
+    }
+}
+
+fn one() -> u32 {
+    1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+fn is_one(number: &u32) -> bool {
+    *number == 1
+}
+
+/// How the records of a feed are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FeedFormat {
+    /// CSV with a header line.
+    Csv,
+    /// An object of JSON in each line.
+    JsonLines,
+}
+
+/// How the file of a feed is packed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FeedPacking {
+    /// Not at all.
+    Plain,
+    /// By gzip.
+    Gzip,
+    /// By zstd.
+    Zstd,
+    /// By bzip2.
+    Bzip2,
+}
+
+impl Feed {
+    /// How it is written and packed, by the endings of its file's name; CSV where they say nothing.
+    #[must_use]
+    pub fn format(&self) -> (FeedFormat, FeedPacking) {
+        let packings = [(".gz", FeedPacking::Gzip), (".zst", FeedPacking::Zstd), (".bz2", FeedPacking::Bzip2)];
+        let packed = packings.into_iter().find_map(|(end, packing)| Some((self.file.strip_suffix(end)?, packing)));
+        let (file, packing) = packed.unwrap_or((&self.file, FeedPacking::Plain));
+        let is_json = [".json", ".jsonl", ".ndjson"].iter().any(|end| file.ends_with(end));
+        (if is_json { FeedFormat::JsonLines } else { FeedFormat::Csv }, packing)
     }
 }
 
@@ -237,12 +301,17 @@ pub enum Retry {
 /// Reads the section. What is wrong is reported, and stands as 0 in the load, which is not used then.
 pub(super) fn read(section: &Section<'_>, scene: &mut CheckContext<'_>) -> Load {
     check_from(section, scene);
+    check_failover(section, scene);
+    check_feeds(section, scene);
+    if section.has("group") { load_group::read(section, scene) } else { read_population(section, scene) }
+}
+
+/// A load without groups, or one of them as the load that it would be alone.
+pub(super) fn read_population(section: &Section<'_>, scene: &mut CheckContext<'_>) -> Load {
     times(section, scene);
     check_count(section, scene);
     check_order(section, scene);
-    check_failover(section, scene);
     check_overflow(section, scene);
-    check_feeds(section, scene);
     let steps = match order(section) {
         StepOrder::Cycle => cycle(section, scene),
         StepOrder::Mix => mix(section, scene),
@@ -279,6 +348,41 @@ impl std::fmt::Display for LoadConflict {
 }
 
 impl Load {
+    /// Its groups, or else itself.
+    #[must_use]
+    pub fn populations(&self) -> &[Self] {
+        if self.groups.is_empty() { std::slice::from_ref(self) } else { &self.groups }
+    }
+
+    /// The operations of all populations.
+    pub fn all_steps(&self) -> impl Iterator<Item = &Step> {
+        self.populations().iter().flat_map(|population| &population.steps)
+    }
+
+    /// Whether it is over when so many cycles are done.
+    #[must_use]
+    pub fn is_counted(&self) -> bool {
+        self.populations().iter().any(|population| population.count.is_some())
+    }
+
+    /// Whether there is an open loop in it: operations that start on a schedule.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.populations().iter().any(|population| population.rate.is_some())
+    }
+
+    /// Whether operations start at moments that a schedule or a pause gives, and not when the one before has ended.
+    #[must_use]
+    pub fn is_paced(&self) -> bool {
+        self.is_open() || self.populations().iter().any(|population| population.think_s > 0.0)
+    }
+
+    /// Whether an offered rate is to change.
+    #[must_use]
+    pub fn changes_rate(&self) -> bool {
+        self.populations().iter().filter_map(|population| population.rate.as_ref()).any(|rate| rate.per_s().is_none())
+    }
+
     /// Those that are in it: none, if it is that of a plan.
     pub fn conflicts(&self) -> impl Iterator<Item = LoadConflict> {
         let Connections { keep_alive, pipeline } = self.connections;
@@ -371,29 +475,32 @@ fn order(section: &Section<'_>) -> StepOrder {
 }
 
 fn check_order(section: &Section<'_>, scene: &mut CheckContext<'_>) {
-    const HINT: &str =
-        "[[load.cycle]] for operations in a fixed order, [[load.mix]] for operations at random by `weight`";
+    let path = load_group::path(section);
+    let whose = if path == "load" { "load" } else { "group" };
+    let hint = format!(
+        "[[{path}.cycle]] for operations in a fixed order, [[{path}.mix]] for operations at random by `weight`"
+    );
     let filled = |key: &str| section.node(key).and_then(Node::list).is_none_or(|list| !list.is_empty());
     match (section.has("cycle"), section.has("mix")) {
         (true, true) => scene.problems.push(
             Problem::new(section.place("mix"), "`cycle` and `mix` exclude each other")
                 .expected("at random")
                 .related(section.place("cycle"), "in a fixed order")
-                .hint(HINT),
+                .hint(hint),
         ),
         (false, false) => scene.problems.push(
-            Problem::absent(section.place, "the load has no operations")
+            Problem::absent(section.place, format!("the {whose} has no operations"))
                 .expected("neither `cycle` nor `mix`")
-                .hint(HINT),
+                .hint(hint),
         ),
-        (true, false) if !filled("cycle") => scene.problems.push(empty(section, "cycle").hint(HINT)),
-        (false, true) if !filled("mix") => scene.problems.push(empty(section, "mix").hint(HINT)),
+        (true, false) if !filled("cycle") => scene.problems.push(empty(section, path, "cycle").hint(hint)),
+        (false, true) if !filled("mix") => scene.problems.push(empty(section, path, "mix").hint(hint)),
         _ => {}
     }
 }
 
-fn empty(section: &Section<'_>, key: &str) -> Problem {
-    Problem::absent(section.place(key), format!("`load.{key}` is empty")).expected("no operations")
+fn empty(section: &Section<'_>, path: &str, key: &str) -> Problem {
+    Problem::absent(section.place(key), format!("`{path}.{key}` is empty")).expected("no operations")
 }
 
 fn cycle(section: &Section<'_>, scene: &mut CheckContext<'_>) -> Vec<Step> {
@@ -433,11 +540,38 @@ fn read_retry(section: &Section<'_>) -> Retry {
 fn check_feeds(section: &Section<'_>, scene: &mut CheckContext<'_>) {
     let feeds = section.sections("feed");
     for (index, feed) in feeds.iter().enumerate() {
+        check_stream(feed, scene);
         if let Some(name) = feed.text("name")
             && feeds[..index].iter().any(|earlier| earlier.text("name") == Some(name))
         {
             let what = format!("two feeds are called `{name}`");
             scene.problems.push(Problem::new(feed.place("name"), what).expected("the second"));
+        }
+    }
+}
+
+/// Keys of a feed that is read ahead, and of one of JSON lines.
+fn check_stream(section: &Section<'_>, scene: &mut CheckContext<'_>) {
+    let feed = Feed::read(section);
+    let is_json = feed.format().0 == FeedFormat::JsonLines;
+    if feed.stream && feed.random {
+        scene.problems.push(
+            Problem::new(section.place("order"), "a stream has no random order")
+                .expected("any record at any time")
+                .related(section.place("stream"), "read from the beginning to the end")
+                .hint("remove one of the two: without `stream` all records are held in memory"),
+        );
+    }
+    for key in ["batch", "before", "at_end"].into_iter().filter(|key| section.has(key)) {
+        if !feed.stream {
+            let problem = Problem::new(section.place(key), format!("`{key}` belongs to a stream"));
+            scene.problems.push(problem.expected("this feed is read whole").hint("add stream = true, or remove it"));
+        } else if key != "at_end" && !is_json {
+            let problem = Problem::new(section.place(key), format!("`{key}` belongs to JSON lines"));
+            let problem = problem.expected("of which there are none here").related(section.place("file"), "CSV");
+            scene.problems.push(
+                problem.hint("such a file's name ends in .json, .jsonl or .ndjson, and perhaps .gz, .zst or .bz2"),
+            );
         }
     }
 }
@@ -507,7 +641,8 @@ pub enum Overflow {
 /// Whether a swept path is an offered rate: nobody in it hinders another, as agents do.
 #[must_use]
 pub fn is_offered(path: &str) -> bool {
-    path == "load.rate" || path.starts_with("load.rate.")
+    let (_, key) = load_group::named(path).unwrap_or_default();
+    key == "rate" || key.starts_with("rate.")
 }
 
 impl Rate {

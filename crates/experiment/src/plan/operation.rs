@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::catalog::{Effect, Field, Operation};
 use crate::keys::{self, Key, section};
+use crate::manifest::TargetOperation;
 use crate::pattern;
 use crate::plan::check_context::CheckContext;
 use crate::pointer::{self, Pointer};
@@ -49,9 +50,33 @@ section! {
         ) => audit: bool = |step| step.boolean("audit") || read_audit(step).is_some(),
             "Each operation goes to history.jsonl, and its key is read back after the run";
         #[serde(default, skip_serializing_if = "Option::is_none")]
+        units: Either(
+            &[Whole { min: 1, max: 1_000_000_000 }, Text],
+            "a number such as 500, or where the answer tells it: \"answer.FIELD/JSON/POINTER\"",
+        ) => Option<UnitAmount>,
+            "Units of work that an `ok` operation does, such as documents: so many, or as many as a number or the length \
+             of an array in its answer says", ["documents", "docs", "records"];
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        parts: Text => Option<String>,
+            "The status of each part of an `ok` answer: \"answer.FIELD/JSON/POINTER\" in which `*` is any name or \
+             number; what is not from 200 to 299 has failed, and did no units", ["items"];
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         => audit_as: Option<AuditAs> = read_audit,
             "What an audited operation does, where its protocol does not know";
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        => program: Option<MemberProgram> = |_| None,
+            "The program on the member's host that it is, where the target names one so";
     }
+}
+
+/// A program that the target names as an operation.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemberProgram {
+    /// The program and its arguments, with placeholders: `{ARGUMENT}`, and what else stands for something on the member's host.
+    pub run: Vec<String>,
+    /// What it reads, likewise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stdin: Option<String>,
 }
 
 /// `[[prepare]]`: operations done once before each trial, not measured.
@@ -68,11 +93,11 @@ section! {
 }
 
 section! {
-    const CYCLE { ..OPERATION: call, name, with, expect, keep, every, audit; }
+    const CYCLE { ..OPERATION: call, name, with, expect, keep, every, units, parts, audit; }
 }
 
 section! {
-    const MIX { ..OPERATION: call, name, with, expect, keep, weight, audit; }
+    const MIX { ..OPERATION: call, name, with, expect, keep, weight, units, parts, audit; }
 }
 
 section! {
@@ -132,12 +157,13 @@ pub(super) fn read(section: &Section<'_>, scope: &Scope<'_>, scene: &mut CheckCo
     // Of a mix and of the preparation, too, each is done every time and as often as the others.
     let step = Step::read(&Section { keys: OPERATION, ..*section });
     let every = step.every;
-    let operation = find(section, scene);
-    if let Some(operation) = operation {
-        arguments(section, operation, scene);
-        check_fields(section, operation, scene);
-        check_captures(section, operation, scene);
-        check_audit(section, operation, scene);
+    let called = find(section, scene);
+    if let Some(called) = called {
+        arguments(section, called, scene);
+        check_fields(section, called, scene);
+        check_captures(section, called, scene);
+        check_audit(section, called, scene);
+        check_units(section, called, scene);
     }
     for entry in section.entries("with") {
         template(&entry.node, every, scope, scene);
@@ -150,7 +176,33 @@ pub(super) fn read(section: &Section<'_>, scope: &Scope<'_>, scene: &mut CheckCo
         check_kept(&entry, scene);
     }
     check_audit_keys(section, every, scope, scene);
-    step
+    let program = called.and_then(|called| called.own);
+    let program = program.map(|own| MemberProgram { run: own.run.clone(), stdin: own.stdin.clone() });
+    Step { program, ..step }
+}
+
+/// An operation of the protocol, or a program that the target names, which is answered as the protocol's only operation is.
+#[derive(Clone, Copy)]
+struct CalledOperation<'a> {
+    operation: &'static Operation,
+    own: Option<&'a TargetOperation>,
+}
+
+impl<'a> CalledOperation<'a> {
+    fn name(self) -> &'a str {
+        self.own.map_or(self.operation.name, |own| &own.name)
+    }
+
+    fn takes(self, argument: &str) -> bool {
+        self.own.map_or_else(|| has_field(self.operation.takes, argument), |own| own.takes.contains_key(argument))
+    }
+
+    fn nearest(self, argument: &str) -> Option<String> {
+        match self.own {
+            Some(own) => nearest_hint(argument, own.takes.keys().map(String::as_str)),
+            None => nearest_hint(argument, names(self.operation.takes)),
+        }
+    }
 }
 
 /// The values of a table with free keys; what is of a wrong type is left out.
@@ -158,27 +210,32 @@ fn values<T>(section: &Section<'_>, key: &str, read: impl Fn(&Node) -> Option<T>
     section.entries(key).into_iter().filter_map(|entry| Some((entry.key, read(&entry.node)?))).collect()
 }
 
-fn find(section: &Section<'_>, scene: &mut CheckContext<'_>) -> Option<&'static Operation> {
+fn find<'a>(section: &Section<'_>, scene: &mut CheckContext<'a>) -> Option<CalledOperation<'a>> {
     let (call, protocol) = (section.text("call")?, scene.protocol?);
+    let own = scene.operations.iter().find(|own| own.name == call);
+    if let Some((own, operation)) = own.zip(protocol.operations.first()) {
+        return Some(CalledOperation { operation, own: Some(own) });
+    }
     let found = protocol.operations.iter().find(|operation| operation.name == call);
     if found.is_none() {
-        let hint = nearest_hint(call, protocol.operations.iter().map(|operation| operation.name));
+        let known = protocol.operations.iter().map(|operation| operation.name);
+        let hint = nearest_hint(call, known.chain(scene.operations.iter().map(|own| own.name.as_str())));
         let what = format!("the protocol `{}` has no operation `{call}`", protocol.name);
         scene.problems.push(Problem::absent(section.place("call"), what).expected("unknown operation").maybe(hint));
     }
-    found
+    found.map(|operation| CalledOperation { operation, own: None })
 }
 
 /// Whether a field of that name exists.
 fn has_field(fields: &[Field], name: &str) -> bool {
-    fields.iter().any(|field| is_named(field, name))
+    fields.iter().any(|field| is_named(field.name, name))
 }
 
 /// Whether the field goes by that name; `header.*` takes any suffix.
-fn is_named(field: &Field, name: &str) -> bool {
-    match field.name.strip_suffix('*') {
+fn is_named(field: &str, name: &str) -> bool {
+    match field.strip_suffix('*') {
         Some(prefix) => name.len() > prefix.len() && name.starts_with(prefix),
-        None => field.name == name,
+        None => field == name,
     }
 }
 
@@ -187,34 +244,50 @@ fn names(fields: &'static [Field]) -> impl Iterator<Item = &'static str> {
     fields.iter().map(|field| field.name)
 }
 
-fn arguments(section: &Section<'_>, operation: &'static Operation, scene: &mut CheckContext<'_>) {
+fn arguments(section: &Section<'_>, called: CalledOperation<'_>, scene: &mut CheckContext<'_>) {
     let given = section.entries("with");
     let heading = if section.has("with") { section.place("with") } else { section.place("call") };
-    let fields: Vec<&Field> = operation.takes.iter().collect();
-    arguments_of(&format!("`{}`", operation.name), &fields, &given, heading, &mut scene.problems);
+    let known: Vec<NamedArgument<'_>> = match called.own {
+        Some(own) => own.takes.iter().map(|(name, help)| NamedArgument { name, help, required: true }).collect(),
+        None => called.operation.takes.iter().map(NamedArgument::from).collect(),
+    };
+    arguments_of(&format!("`{}`", called.name()), &known, &given, heading, &mut scene.problems);
+}
+
+/// What an operation or a fault may be given.
+pub(super) struct NamedArgument<'a> {
+    name: &'a str,
+    help: &'a str,
+    required: bool,
+}
+
+impl<'a> From<&'a Field> for NamedArgument<'a> {
+    fn from(field: &'a Field) -> Self {
+        Self { name: field.name, help: field.help, required: field.required }
+    }
 }
 
 /// Arguments that `what` does not know, and required ones that are not given.
 pub(super) fn arguments_of(
     what: &str,
-    fields: &[&'static Field],
+    fields: &[NamedArgument<'_>],
     given: &[TableEntry],
     heading: &TextSpan,
     problems: &mut Vec<Problem>,
 ) {
     let known: Vec<&str> = fields.iter().map(|field| field.name).filter(|name| *name != "*").collect();
     let mut meant = Vec::new();
-    for entry in given.iter().filter(|entry| !fields.iter().any(|field| is_named(field, &entry.key))) {
+    for entry in given.iter().filter(|entry| !fields.iter().any(|field| is_named(field.name, &entry.key))) {
         meant.extend(nearest_name(&entry.key, known.iter().copied()));
         let hint = nearest_hint(&entry.key, known.iter().copied()).unwrap_or_else(|| "it takes nothing".to_owned());
         let problem = Problem::absent(&entry.key_place, format!("{what} takes no `{}`", entry.key));
         problems.push(problem.expected("unknown argument").hint(hint));
     }
     // An argument that is misspelt is not said to be missing as well.
-    let is_missing = |field: &&&Field| {
+    let is_missing = |field: &&NamedArgument<'_>| {
         field.required && !meant.contains(&field.name) && given.iter().all(|entry| entry.key != field.name)
     };
-    let missing: Vec<&&Field> = fields.iter().filter(is_missing).collect();
+    let missing: Vec<&NamedArgument<'_>> = fields.iter().filter(is_missing).collect();
     if !missing.is_empty() {
         let names: Vec<String> = missing.iter().map(|field| format!("`{}`", field.name)).collect();
         let names = join_words(&names, "and");
@@ -266,13 +339,11 @@ fn template(node: &Node, every: u32, scope: &Scope<'_>, scene: &mut CheckContext
             },
             TemplatePart::Feed { feed, .. } if !scene.feeds.contains(feed) => {
                 let what = format!("there is no feed `{feed}`");
-                Some(
-                    Problem::absent(&placeholder(node, &format!("feed.{feed}")), what)
-                        .expected("unknown feed")
-                        .hint(nearest_hint(feed, scene.feeds.iter().map(String::as_str)).unwrap_or_else(|| {
-                            "a feed is a CSV file: [[load.feed]] with `name` and `file`".to_owned()
-                        })),
-                )
+                Some(Problem::absent(&placeholder(node, &format!("feed.{feed}")), what).expected("unknown feed").hint(
+                    nearest_hint(feed, scene.feeds.iter().map(String::as_str)).unwrap_or_else(|| {
+                        "a feed is a file of records: [[load.feed]] with `name` and `file`".to_owned()
+                    }),
+                ))
             }
             TemplatePart::Script(name) if !scene.has_script => {
                 Some(no_script(&placeholder(node, &format!("lua.{name}"))))
@@ -387,6 +458,16 @@ impl From<String> for SlotContent {
     }
 }
 
+/// How many units of work an operation does.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum UnitAmount {
+    /// So many.
+    Fixed(u64),
+    /// As many as a number in its answer says, or an array there has elements: `answer.FIELD/JSON/POINTER`.
+    Told(String),
+}
+
 /// Reads a value of `expect`; `None` for what is of a wrong type, which has been reported.
 fn expected(node: &Node) -> Option<Expected> {
     let Some(table) = node.table() else { return node.as_written().map(Expected::Text) };
@@ -406,10 +487,11 @@ fn kept(node: &Node) -> Option<SlotContent> {
 }
 
 /// Holds the fields that a step expects something of against those that the answer has.
-fn check_fields(section: &Section<'_>, operation: &'static Operation, scene: &mut CheckContext<'_>) {
+fn check_fields(section: &Section<'_>, called: CalledOperation<'_>, scene: &mut CheckContext<'_>) {
     let comparisons = keys::find(section.keys, "expect").map(|key| key.kind.below()).unwrap_or_default();
-    let wrong =
-        |entry: &TableEntry| not_a_comparison(entry, comparisons, operation).or_else(|| not_a_field(entry, operation));
+    let wrong = |entry: &TableEntry| {
+        not_a_comparison(entry, comparisons, called.operation).or_else(|| not_a_field(entry, called))
+    };
     scene.problems.extend(section.entries("expect").iter().filter_map(wrong));
 }
 
@@ -435,10 +517,11 @@ fn not_a_comparison(entry: &TableEntry, comparisons: &'static [Key], operation: 
     })
 }
 
-fn not_a_field(entry: &TableEntry, operation: &'static Operation) -> Option<Problem> {
+fn not_a_field(entry: &TableEntry, called: CalledOperation<'_>) -> Option<Problem> {
     let (field, place) = pointer::split(&entry.key);
+    let operation = called.operation;
     if !has_field(operation.answers, field) {
-        let what = format!("the answer to `{}` has no `{field}`", operation.name);
+        let what = format!("the answer to `{}` has no `{field}`", called.name());
         let by_dots = field.split_once('.').filter(|(first, _)| has_field(operation.answers, first));
         let hint = match by_dots {
             Some((first, rest)) => {
@@ -514,27 +597,27 @@ fn check_kept(entry: &TableEntry, scene: &mut CheckContext<'_>) {
 }
 
 /// Holds what a step keeps against the fields that its request and its answer have.
-fn check_captures(section: &Section<'_>, operation: &'static Operation, scene: &mut CheckContext<'_>) {
+fn check_captures(section: &Section<'_>, called: CalledOperation<'_>, scene: &mut CheckContext<'_>) {
     let wrong = |entry: &TableEntry| {
         let node = entry.node.table().map_or(Some(&entry.node), |part| part.get("from"));
-        not_a_part(node?, section, operation)
+        not_a_part(node?, section, called)
     };
     scene.problems.extend(section.entries("keep").iter().filter_map(wrong));
 }
 
 /// What is wrong with `request.FIELD`, `answer.FIELD` or `answer.FIELD/JSON/POINTER`.
-fn not_a_part(node: &Node, section: &Section<'_>, operation: &'static Operation) -> Option<Problem> {
+fn not_a_part(node: &Node, section: &Section<'_>, called: CalledOperation<'_>) -> Option<Problem> {
     const FORM: &str = "write \"request.FIELD\" or \"answer.FIELD\"";
     let text = node.text()?;
     match text.split_once('.') {
-        Some(("request", field)) => not_a_request_part(node, field, section, operation),
+        Some(("request", field)) => not_a_request_part(node, field, section, called),
         Some(("answer", field)) => {
             let (field, place) = pointer::split(field);
             let end = "answer.".len() + field.len();
-            if !has_field(operation.answers, field) {
-                let what = format!("the answer to `{}` has no `{field}`", operation.name);
+            if !has_field(called.operation.answers, field) {
+                let what = format!("the answer to `{}` has no `{field}`", called.name());
                 let problem = Problem::absent(&node.inside("answer.".len()..end), what).expected("unknown field");
-                return Some(problem.maybe(nearest_hint(field, names(operation.answers))));
+                return Some(problem.maybe(nearest_hint(field, names(called.operation.answers))));
             }
             let error = Pointer::parse(place?).err()?;
             let at = node.inside(end + error.at.start..end + error.at.end);
@@ -544,21 +627,14 @@ fn not_a_part(node: &Node, section: &Section<'_>, operation: &'static Operation)
     }
 }
 
-fn not_a_request_part(
-    node: &Node,
-    field: &str,
-    section: &Section<'_>,
-    operation: &'static Operation,
-) -> Option<Problem> {
+fn not_a_request_part(node: &Node, field: &str, section: &Section<'_>, called: CalledOperation<'_>) -> Option<Problem> {
     let place = node.inside("request.".len().."request.".len() + field.len());
-    if !has_field(operation.takes, field) {
+    if !called.takes(field) {
         let problem =
-            Problem::absent(&place, format!("`{}` takes no `{field}`", operation.name)).expected("unknown argument");
+            Problem::absent(&place, format!("`{}` takes no `{field}`", called.name())).expected("unknown argument");
         return Some(match pointer::split(field) {
-            (first, Some(_)) if has_field(operation.takes, first) => {
-                problem.hint("a place in it can be told of an answer only")
-            }
-            _ => problem.maybe(nearest_hint(field, names(operation.takes))),
+            (first, Some(_)) if called.takes(first) => problem.hint("a place in it can be told of an answer only"),
+            _ => problem.maybe(called.nearest(field)),
         });
     }
     section.entries("with").iter().all(|with| with.key != field).then(|| {
@@ -566,6 +642,39 @@ fn not_a_request_part(
             .expected("nothing to keep")
             .hint(format!("give `{field}` in this step's `with`"))
     })
+}
+
+/// Holds what counts the units of an operation against the fields of its answer.
+fn check_units(section: &Section<'_>, called: CalledOperation<'_>, scene: &mut CheckContext<'_>) {
+    for key in ["units", "parts"] {
+        let Some((node, text)) = section.node(key).and_then(|node| Some((node, node.text()?))) else { continue };
+        let place = text.find('/').map(|at| &text[at..]).unwrap_or_default();
+        let has_any = place.split('/').any(|step| step == "*");
+        let about = |what: String, why: &str, hint: &str| {
+            Some(Problem::new(&node.place, what).expected(why.to_owned()).hint(hint.to_owned()))
+        };
+        scene.problems.extend(if !text.starts_with("answer.") {
+            about(
+                format!("`{key}` is told by the answer"),
+                "a place in the answer",
+                "write \"answer.FIELD/JSON/POINTER\", such as \"answer.body/items\"",
+            )
+        } else if key == "parts" && !has_any {
+            about(
+                "this names one place, and an answer has several parts".to_owned(),
+                "`*` is missing",
+                "write `*` for any name or number: \"answer.body/items/*/*/status\"",
+            )
+        } else if key == "units" && has_any {
+            about(
+                "the number of units stands in one place".to_owned(),
+                "`*` means many",
+                "leave it out: the length of an array is counted; the status of each part belongs in `parts`",
+            )
+        } else {
+            not_a_part(node, section, called)
+        });
+    }
 }
 
 /// `audit = { … }`: what an operation does to a key.
@@ -626,16 +735,17 @@ fn reproducible(entry: &TableEntry, scene: &mut CheckContext<'_>) {
 }
 
 /// Holds `audit` against what the protocol knows of the operation.
-fn check_audit(section: &Section<'_>, operation: &'static Operation, scene: &mut CheckContext<'_>) {
+fn check_audit(section: &Section<'_>, called: CalledOperation<'_>, scene: &mut CheckContext<'_>) {
+    let operation = called.operation;
     match section.section("audit") {
-        Some(audit) if operation.effect == Effect::None => audited_value(&audit, section, operation, scene),
+        Some(audit) if operation.effect == Effect::None => audited_value(&audit, section, called, scene),
         Some(_) => {
             let what = format!("what `{}` does to which key is known", operation.name);
             let problem = Problem::new(section.place("audit"), what).expected("nothing is left to say");
             scene.problems.push(problem.hint("write audit = true"));
         }
         None if section.boolean("audit") && operation.effect == Effect::None => {
-            let what = format!("`{}` cannot be audited", operation.name);
+            let what = format!("`{}` cannot be audited", called.name());
             let knows_keys = scene
                 .protocol
                 .is_some_and(|protocol| protocol.operations.iter().any(|operation| operation.effect != Effect::None));
@@ -659,7 +769,7 @@ fn check_audit(section: &Section<'_>, operation: &'static Operation, scene: &mut
 fn audited_value(
     audit: &Section<'_>,
     section: &Section<'_>,
-    operation: &'static Operation,
+    called: CalledOperation<'_>,
     scene: &mut CheckContext<'_>,
 ) {
     let Some(effect) = audit.get("effect") else { return };
@@ -690,6 +800,6 @@ fn audited_value(
             Problem::new(&node.place, what).expected(format!("a field of the {}", &wanted[..wanted.len() - 1]));
         Some(problem.hint(format!("write \"{wanted}FIELD\"")))
     } else {
-        not_a_part(node, section, operation)
+        not_a_part(node, section, called)
     });
 }

@@ -96,7 +96,8 @@ fn resolve(
         find
     });
     // A search makes its trials as it goes.
-    let trials = if find.is_some() { Vec::new() } else { number(&settings, &parts, repeats, file_seed) };
+    let trials =
+        if find.is_some() { Vec::new() } else { number(&settings, &parts, repeats, stop.is_some(), file_seed) };
     Some(Plan {
         format: FORMAT,
         title: root.text("title").map_or_else(|| stem(&source.name), ToOwned::to_owned),
@@ -149,16 +150,20 @@ fn names<'a>(
     (settings, parts): (&'a [TrialSetting], &[Option<TrialTemplate>]),
     catalog: &'a Catalog,
 ) -> MetricNames<'a> {
+    let groups = |setting: &'a TrialSetting| setting.tree.table("load").and_then(|load| load.get("group"));
     let lists = |setting: &'a TrialSetting| {
-        let load = setting.tree.table("load");
-        ["cycle", "mix"].into_iter().filter_map(move |key| load?.get(key)).collect::<Vec<_>>()
+        let of_groups = groups(setting).and_then(Node::list).unwrap_or_default().iter().filter_map(Node::table);
+        let populations = setting.tree.table("load").into_iter().chain(of_groups);
+        populations.flat_map(|load| ["cycle", "mix"].into_iter().filter_map(|key| load.get(key))).collect::<Vec<_>>()
     };
     MetricNames {
         catalog,
         variants: layers.variants.iter().map(|variant| variant.name.as_str()).collect(),
         sweeps: &layers.sweeps,
         faults: names_in(settings.iter().filter_map(|setting| setting.tree.get("fault")), &["name"]),
+        steps: names_in(settings.iter().filter_map(|setting| setting.tree.get("step")), &["name"]),
         operations: names_in(settings.iter().flat_map(lists), &["name", "call"]),
+        groups: names_in(settings.iter().filter_map(groups), &["name"]),
         kept: kept(settings, parts, catalog),
         conditions: root.section("find").map(|find| find::conditions(&find, parts)),
     }
@@ -192,11 +197,39 @@ fn names_in<'a>(lists: impl Iterator<Item = &'a Node>, keys: &[&str]) -> Option<
     Some(names.into_iter().collect())
 }
 
-/// Every setting once, then the next repeat: A B A B, never A A B B.
-fn number(settings: &[TrialSetting], parts: &[TrialTemplate], repeats: u32, file_seed: u64) -> Vec<Trial> {
+/// The places of the settings in a repeat. What is repeated is compared, and what is always played behind another would look worse on a
+/// machine that gets slower: at each point the seed decides on the order of the variants, without variants on that of the points, and each
+/// second repeat has the order of the one before backwards, so that a steady change falls out. Where a stop rule asks what came before, the
+/// points stay in the file's order.
+fn order(settings: &[TrialSetting], repeat: u32, repeats: u32, is_stopped: bool, file_seed: u64) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..settings.len()).collect();
+    let has_variants = settings.iter().any(|setting| setting.variant.is_some());
+    if repeats == 1 || (is_stopped && !has_variants) {
+        return order;
+    }
+    let point = |place: usize| settings.iter().position(|other| has_variants && other.point == settings[place].point);
+    let pair = (repeat - 1) / 2;
+    order.sort_by_cached_key(|place| {
+        let drawn = trial::seed_of_fault(file_seed, &format!("order {pair} {place}"));
+        (point(*place), if repeat.is_multiple_of(2) { !drawn } else { drawn })
+    });
+    order
+}
+
+/// Every setting once, then the next repeat: never A A B B.
+fn number(
+    settings: &[TrialSetting],
+    parts: &[TrialTemplate],
+    repeats: u32,
+    is_stopped: bool,
+    file_seed: u64,
+) -> Vec<Trial> {
     let count = settings.len() * repeats as usize;
     let digits = count.to_string().len().max(3);
-    let rounds = (1..=repeats).flat_map(|repeat| settings.iter().zip(parts).map(move |pair| (repeat, pair)));
+    let rounds = (1..=repeats).flat_map(|repeat| {
+        let order = order(settings, repeat, repeats, is_stopped, file_seed);
+        order.into_iter().filter_map(move |place| Some((repeat, (settings.get(place)?, parts.get(place)?))))
+    });
     rounds
         .enumerate()
         .map(|(index, (repeat, (setting, parts)))| {
@@ -213,7 +246,7 @@ fn number(settings: &[TrialSetting], parts: &[TrialTemplate], repeats: u32, file
                 load: parts.load.clone(),
                 faults: trial::seeded_faults(&parts.faults, seed),
                 surviving: None,
-                steps: parts.steps.clone(),
+                steps: trial::seeded_steps(&parts.steps, seed),
             }
         })
         .collect()

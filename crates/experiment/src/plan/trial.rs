@@ -45,8 +45,17 @@ pub struct Trial {
     /// In a search: the condition under which the limits have to hold, one of [`Find::surviving`](super::Find::surviving).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub surviving: Option<String>,
-    /// `[[step]]`: an exercise instead of load and faults.
+    /// `[[step]]`: an exercise, beside the load or without one.
     pub steps: Vec<Exercise>,
+}
+
+impl Trial {
+    /// What is broken, by the clock or by a step.
+    #[must_use]
+    pub fn all_faults(&self) -> Vec<Fault> {
+        let of_steps = self.steps.iter().flat_map(|step| &step.does);
+        self.faults.iter().chain(of_steps).cloned().collect()
+    }
 }
 
 /// A trial without what tells its repeats apart.
@@ -65,7 +74,9 @@ pub(super) fn read(tree: &TomlTable, file: &TextSpan, catalog: &Catalog) -> (Opt
     let mut scene = CheckContext {
         catalog,
         protocol: None,
+        operations: &[],
         ports: PortNames::Unknown,
+        tiers: Vec::new(),
         feeds: Vec::new(),
         has_script: false,
         problems: Vec::new(),
@@ -76,15 +87,22 @@ pub(super) fn read(tree: &TomlTable, file: &TextSpan, catalog: &Catalog) -> (Opt
     let target = root.section("target").and_then(|section| target::read(&section, &mut scene));
     let kind = target.as_ref().map(|target| &target.kind);
     scene.ports = PortNames::of(kind, catalog);
-    let lab = root.section("lab").map_or_else(Lab::default, |section| lab::read(&section, kind, &mut scene));
+    if let Some(TargetKind::Folder { name, .. }) = kind {
+        scene.operations = catalog.targets.get(name).map_or(&[], |manifest| &manifest.operations);
+    }
+    let mut lab = root.section("lab").map_or_else(Lab::default, |section| lab::read(&section, kind, &mut scene));
+    lab::private_only_virtual(&root, &lab, kind, &mut scene);
+    lab::add_tiers(&root, kind, &mut lab, &mut scene);
+    scene.tiers.clone_from(&lab.tiers);
     scene.feeds = load::feed_names(&root);
     scene.has_script = root.section("load").is_some_and(|load| load.has("script"));
     let prepare = read_preparation(&root, &mut scene);
     let load = root.section("load").map(|section| load::read(&section, &mut scene));
+    needs_service(&root, kind, &mut scene);
     let end = root.section("load").and_then(|section| Some((section.number("time")?, section.place("time").clone())));
     let victims = fault::Victims::of(&lab, kind, catalog);
     let faults = fault::read(&root, &victims, end.as_ref(), &mut scene);
-    let steps = exercise::read(&root, &mut scene);
+    let steps = exercise::read(&root, &victims, &mut scene);
     if ["load", "fault", "step"].iter().all(|section| !has_something(tree, section)) {
         scene.problems.push(
             Problem::absent(file, "nothing happens in this experiment")
@@ -96,6 +114,23 @@ pub(super) fn read(tree: &TomlTable, file: &TextSpan, catalog: &Catalog) -> (Opt
     // Last, because the file's own times are what problems speak of.
     parts.iter_mut().for_each(dilate);
     (parts, scene.problems)
+}
+
+/// Clients of a protocol go to the service of the target.
+fn needs_service(root: &Section<'_>, kind: Option<&TargetKind>, scene: &mut CheckContext<'_>) {
+    let Some(TargetKind::Folder { name, .. }) = kind else { return };
+    let lacks = scene.catalog.targets.get(name).is_some_and(|manifest| manifest.about.service.is_empty());
+    if !lacks || scene.protocol.is_none_or(|protocol| protocol.name == "command") {
+        return;
+    }
+    for section in ["load", "prepare"] {
+        if let Some(entry) = root.table.entry(section) {
+            let problem =
+                Problem::new(&entry.key_place, format!("the target `{name}` has no service that clients go to"));
+            let hint = "its target.toml has no `service`; it can be used with steps, and with the protocol `command`";
+            scene.problems.push(problem.expected("nowhere to go").hint(hint));
+        }
+    }
 }
 
 /// Whether the section is there, and is not an empty list.
@@ -135,6 +170,8 @@ fn dilate(parts: &mut TrialTemplate) {
     }
     for step in &mut parts.steps {
         step.within_s /= speed;
+        step.at_s = step.at_s.map(|at_s| at_s / speed);
+        step.does.iter_mut().for_each(|fault| slow_fault(fault, speed));
     }
 }
 
@@ -160,6 +197,7 @@ fn slow_load(load: &mut Load, speed: f64) {
     if let Some(rate) = &mut load.rate {
         rate.slow(speed);
     }
+    load.groups.iter_mut().for_each(|group| slow_load(group, speed));
 }
 
 fn slow_fault(fault: &mut Fault, speed: f64) {
@@ -194,6 +232,16 @@ pub(crate) fn seed_of_fault(trial_seed: u64, name: &str) -> u64 {
 pub(crate) fn seeded_faults(faults: &[Fault], trial_seed: u64) -> Vec<Fault> {
     let own = |fault: &Fault| if fault.seed == 0 { seed_of_fault(trial_seed, &fault.name) } else { fault.seed };
     faults.iter().map(|fault| Fault { seed: own(fault), ..fault.clone() }).collect()
+}
+
+/// Steps whose actions have seeds. All of a step have the same, so that `one` is the same one in each of them.
+pub(crate) fn seeded_steps(steps: &[Exercise], trial_seed: u64) -> Vec<Exercise> {
+    let seeded = |step: &Exercise| {
+        let seed = seed_of_fault(trial_seed, &step.name);
+        let own = |fault: &Fault| Fault { seed: if fault.seed == 0 { seed } else { fault.seed }, ..fault.clone() };
+        Exercise { does: step.does.iter().map(own).collect(), ..step.clone() }
+    };
+    steps.iter().map(seeded).collect()
 }
 
 fn mix_text(state: u64, text: &str) -> u64 {

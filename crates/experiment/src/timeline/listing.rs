@@ -12,6 +12,7 @@ use crate::plan::{
     RateStage, Reconnects, Requirement, Retry, StepOrder, TargetKind, Trial, Warmup,
 };
 use crate::quantity::show_bits_per_s;
+use crate::tier::{Tier, only_storage};
 
 /// As many trials as are listed one by one.
 const LISTED: usize = 12;
@@ -29,6 +30,9 @@ pub(super) fn trials(plan: &Plan) -> String {
     }
     for variant in &plan.variants {
         text.push_str(&wrapped("variant", &format!("{variant}: {}", own(plan, variant))));
+    }
+    for note in only_storage(plan) {
+        text.push_str(&wrapped("", &note.replace('`', "")));
     }
     for path in &plan.swept {
         text.push_str(&wrapped("sweep", &format!("{path} = {}", values(plan, path).join(", "))));
@@ -335,14 +339,20 @@ fn traits_of(trial: &Trial) -> Vec<ListingLine> {
         })
         .collect();
     let load = trial.load.as_ref();
-    vec![
+    let mut traits = vec![
         ("lab", vec![lab(&trial.lab)]),
+        ("", trial_tiers(trial)),
         ("", vec![trial.lab.ports.iter().map(port).collect::<Vec<_>>().join(", ")]),
         ("", vec![dilation(&trial.lab)]),
         ("before", vec![before.join(", ")]),
         ("load", load.map_or_else(|| vec![String::new(); 5], clients)),
         ("", vec![load.map_or_else(String::new, operations)]),
-    ]
+    ];
+    for group in load.iter().flat_map(|load| &load.groups) {
+        let name = group.name.clone().unwrap_or_default();
+        traits.extend([("group", [vec![name], pace(group)].concat()), ("", vec![operations(group)])]);
+    }
+    traits
 }
 
 fn lab(lab: &Lab) -> String {
@@ -356,6 +366,21 @@ fn lab(lab: &Lab) -> String {
         1 => format!("1 host{roles}{profiles}{real}"),
         count => format!("{count} hosts{roles}{profiles}{real}"),
     }
+}
+
+/// What of the target is on which tier of storage.
+fn trial_tiers(trial: &Trial) -> Vec<String> {
+    let limit =
+        |name: &str, figure: Option<f64>| figure.map(|figure| format!("{} {name}/s", thousands(figure.round() as u64)));
+    let tier = |tier: &Tier| {
+        let limits = [limit("reads", tier.limits.read_iops), limit("writes", tier.limits.write_iops)];
+        let limits: Vec<String> = limits.into_iter().flatten().collect();
+        let path = tier.path.clone();
+        let more: Vec<String> = path.into_iter().chain((!limits.is_empty()).then(|| limits.join(" and "))).collect();
+        let brackets = if more.is_empty() { String::new() } else { format!(" ({})", more.join(" and ")) };
+        format!("{} on {}{brackets}", crate::problem::join_words(&tier.folders, "and"), tier.name)
+    };
+    vec![trial.lab.tiers.iter().map(tier).collect::<Vec<_>>().join(", ")]
 }
 
 /// What a port has of the links, at the lab's own speed.
@@ -397,8 +422,28 @@ fn dilation(lab: &Lab) -> String {
 }
 
 fn clients(load: &Load) -> Vec<String> {
-    let agents =
-        if load.agents == 1 { "1 agent".to_owned() } else { format!("{} agents", thousands(load.agents.into())) };
+    let mut words = match load.groups.len() {
+        0 => pace(load),
+        1 => vec![agents(load), "in 1 group".to_owned()],
+        groups => vec![agents(load), format!("in {groups} groups")],
+    };
+    let Reconnects { delay_s, spread_pct, failover } = load.reconnects;
+    if delay_s > 0.0 {
+        let spread = if spread_pct > 0.0 { format!(" ± {spread_pct} %") } else { String::new() };
+        words.push(format!("reconnecting {}{spread} after a cut", show(delay_s)));
+    }
+    if failover == Failover::Next {
+        words.push("to the next member when theirs is gone".to_owned());
+    }
+    words
+}
+
+fn agents(load: &Load) -> String {
+    if load.agents == 1 { "1 agent".to_owned() } else { format!("{} agents", thousands(load.agents.into())) }
+}
+
+/// Who they are, and when their operations start.
+fn pace(load: &Load) -> Vec<String> {
     let pace = match &load.rate {
         Some(rate) => open_loop(rate),
         None if load.think_s > 0.0 && load.think_spread_pct > 0.0 => {
@@ -414,16 +459,7 @@ fn clients(load: &Load) -> Vec<String> {
     };
     let backlog = load.backlog.map_or_else(String::new, bound);
     let count = load.count.map_or_else(String::new, |count| format!("{} cycles at most", thousands(count)));
-    let mut words = vec![agents, pace, count, backlog, format!("timeout {}", show(load.timeout_s)), retry];
-    let Reconnects { delay_s, spread_pct, failover } = load.reconnects;
-    if delay_s > 0.0 {
-        let spread = if spread_pct > 0.0 { format!(" ± {spread_pct} %") } else { String::new() };
-        words.push(format!("reconnecting {}{spread} after a cut", show(delay_s)));
-    }
-    if failover == Failover::Next {
-        words.push("to the next member when theirs is gone".to_owned());
-    }
-    words
+    vec![agents(load), pace, count, backlog, format!("timeout {}", show(load.timeout_s)), retry]
 }
 
 fn open_loop(rate: &Rate) -> String {

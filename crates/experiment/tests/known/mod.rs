@@ -162,6 +162,26 @@ static CALL: Fault = Fault {
     check: None,
 };
 
+static SLOW_DISK: Fault = Fault {
+    name: "slow_disk",
+    help: "make a host's disk slow",
+    takes: &[may("write_iops", "writes/s"), may("tier", "the tier of storage")],
+    label: "slow disk",
+    colour: "#9a5a10",
+    heals: Heals::AfterFor,
+    check: None,
+};
+
+static SQUEEZE: Fault = Fault {
+    name: "squeeze",
+    help: "leave a host less CPU",
+    takes: &[must("cpu", "what is left")],
+    label: "squeeze",
+    colour: "#7c5c10",
+    heals: Heals::AfterFor,
+    check: None,
+};
+
 static SLOW_LINK: Fault = Fault {
     name: "slow_link",
     help: "make a host's link slow",
@@ -187,6 +207,16 @@ static SLOW_LINK: Fault = Fault {
     }),
 };
 
+static PARTITION: Fault = Fault {
+    name: "partition",
+    help: "cut members off from the others",
+    takes: &[],
+    label: "partition",
+    colour: "#b45309",
+    heals: Heals::AfterFor,
+    check: None,
+};
+
 static SLOW_PORT: Fault = Fault {
     name: "slow_port",
     help: "make a port of the target slow",
@@ -206,9 +236,12 @@ fn metrics() -> Vec<String> {
         "attempts",
         "throughput.operations_per_s",
         "throughput.cycles_per_s",
+        "throughput.median_units_per_s",
         "throughput.before_first_fault_per_s",
         "operations.*.throughput_per_s",
         "faults.*.outage.failed",
+        "steps.*.failed",
+        "steps.*.time_s",
         "faults.*.outage.back_to_baseline_s",
         "faults.*.outage.first_ok_s",
         "faults.*.outage.memory_released_bytes",
@@ -268,7 +301,7 @@ pub fn files(folder: &Path) -> Vec<PathBuf> {
 pub fn catalog() -> Catalog {
     let mut catalog = Catalog {
         protocols: vec![&COMMAND, &HTTP, &VSNS],
-        faults: vec![&CALL, &HOST_CRASH, &KILL, &SLOW_LINK, &SLOW_PORT],
+        faults: vec![&CALL, &HOST_CRASH, &KILL, &PARTITION, &SLOW_DISK, &SLOW_LINK, &SLOW_PORT],
         metrics: metrics(),
         ..Catalog::default()
     };
@@ -278,6 +311,13 @@ pub fn catalog() -> Catalog {
             manifest::parse(name, &source).unwrap_or_else(|problems| panic!("{name}: {}", problems.render(false)));
         catalog.targets.insert(name.to_owned(), manifest);
     }
+    // These came after the golden files.
+    let crew = source(&here().join("tests/known/targets/crew/target.toml"));
+    let crew = manifest::parse("crew", &crew).unwrap_or_else(|problems| panic!("{}", problems.render(false)));
+    catalog.targets.insert(crew.name.clone(), crew);
+    let store = manifest::parse("store", &source(&here().join("tests/known/store.toml")));
+    let store = store.unwrap_or_else(|problems| panic!("{}", problems.render(false)));
+    catalog.targets.insert("store".to_owned(), store);
     for path in files(&here().join("golden/profiles")) {
         let name = path.file_stem().unwrap().to_string_lossy().into_owned();
         let profile =
@@ -292,9 +332,11 @@ pub fn catalog_of_today() -> Catalog {
     let (mut catalog, root) = (catalog(), here().join("../.."));
     catalog.metrics.push("emulated.latency_us.p99".to_owned());
     catalog.metrics.push("agents_without_cycle".to_owned());
+    catalog.protocols.push(&LINES);
+    catalog.faults.push(&SQUEEZE);
     catalog.metrics.push("emulated.latency_us.p50".to_owned());
     catalog.metrics.extend(["max", "mean", "last", "increase", "per_s"].map(|figure| format!("metrics.*.{figure}")));
-    for name in ["docket", "vsns"] {
+    for name in ["docket", "elasticsearch", "opensearch", "pacemaker", "vsns"] {
         let manifest = manifest::parse(name, &source(&root.join("targets").join(name).join("target.toml")));
         catalog
             .targets

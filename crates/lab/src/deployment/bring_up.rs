@@ -14,16 +14,20 @@ use std::time::{Duration, Instant};
 use experiment::manifest::{self, Manifest};
 use experiment::plan::{self, TargetKind};
 use experiment::profile::Disk;
+use experiment::tier::Tier;
+use linux::account::Account;
 use linux::procfs;
 use record::events::{HostFigures, What};
-use runner::Injection;
+use runner::{Injection, MARK};
 use runner::{plain_text, ports, probes};
 use rustix::process::Signal;
 
 use super::injection::ActiveFaults;
 use super::layout::{LayoutInput, ProcessSlot, Service};
-use super::{Deployment, HostEvent, Hosts, NotUp, presences, told, watched};
+use super::{Deployment, HostEvent, Hosts, NotUp, exercise, presences, told, watched};
+use crate::deployment::HostTask;
 use crate::deployment_spec::DeploymentSpec;
+use crate::hooks::{Hook, variable};
 use crate::host::{Host, HostKind, in_parallel, on_each_host};
 use crate::host_process::{HostProcess, ProcessExit, Start};
 use crate::hosts;
@@ -32,6 +36,7 @@ use crate::process_log::LogWatcher;
 use crate::readiness::{self, ReadinessCheck, ReadinessWait, UrlParts};
 use crate::sampling::COMMAND_ROLE;
 use crate::session::RunnerSession;
+use crate::tiers::{self, user_of};
 use crate::{Caller, Error, targets};
 
 /// Seconds that such a target is given to stop.
@@ -53,6 +58,8 @@ const UNHINDERED_DISK: Disk = Disk {
 const GLANCE: Duration = Duration::from_millis(20);
 
 pub fn up(build: &DeploymentSpec<'_>, caller: Arc<dyn Caller>, stop: &AtomicBool) -> Result<Deployment, NotUp> {
+    tiers::check(build.manifest, build.trial)
+        .map_err(|error| NotUp { error: Box::new(error), observed: Vec::new() })?;
     let lab = match &build.trial.target.kind {
         // It is wherever it is: hosts would stand idle.
         TargetKind::Running { .. } => Ok((Vec::new(), ClientPlacement::default())),
@@ -202,8 +209,10 @@ fn started(
             arguments: vec!["-c".into(), command.into()],
             environment: Vec::new(),
             folder: None,
+            user: None,
             log: build.logs.join(format!("{host}.{COMMAND_ROLE}.log")),
             ears: LogWatcher::default(),
+            programs: Vec::new(),
         },
         check,
         ready_within_s: within_s,
@@ -218,6 +227,16 @@ fn started(
         last: None,
         end_expected: false,
     }
+}
+
+/// The program that tells whether a process is ready, if one does.
+fn readiness_program(post: &ProcessSlot, host: &dyn Host, run: &str) -> Option<HostTask> {
+    let ReadinessCheck::Run(hook) = &post.check else { return None };
+    let mut hook = Hook::clone(hook);
+    hook.environment.insert(MARK.to_owned(), run.into());
+    let pid = post.process.as_ref().map(|process| process.pid().to_string()).unwrap_or_default();
+    hook.environment.insert(variable("PLIMSOLL_PID_", &post.start.role), pid.into());
+    Some(HostTask::of_hook(host, hook))
 }
 
 impl Deployment {
@@ -254,7 +273,7 @@ impl Deployment {
         with: &BTreeMap<String, String>,
     ) -> Result<(), Error> {
         let service = Service::of(manifest)?;
-        let parameters = &targets::parameters(manifest, with)?;
+        let parameters = &targets::parameters_at(build.trial.lab.speed, manifest, with)?;
         let hosts = &look_around(build, manifest, parameters, &mut self.hosts)?;
         let ports = &choose_ports(manifest, parameters, service, hosts, &self.hosts)?;
         let laid_out = LayoutInput {
@@ -272,7 +291,12 @@ impl Deployment {
         self.hook_hosts = laid_out.hook_hosts;
         self.watched.sources.set_endpoints(laid_out.endpoints);
         self.services = self.posts.iter().filter_map(|post| post.service.clone()).collect();
+        if self.services.is_empty() {
+            // As where programs are all that clients run.
+            self.services.push(String::new());
+        }
         self.hooks.clone_from(&manifest.hooks);
+        self.hooks.extend(exercise::hook_names(manifest));
         Ok(())
     }
 
@@ -286,17 +310,30 @@ impl Deployment {
     }
 
     /// [`Deployment::start`], on cores and disks that are not slow yet where the lab says so.
-    fn start_in(&mut self, lab: &plan::Lab, caller: &dyn Caller, stop: &AtomicBool) -> Result<(), Error> {
+    pub(super) fn start_in(&mut self, lab: &plan::Lab, caller: &dyn Caller, stop: &AtomicBool) -> Result<(), Error> {
         if !(lab.quick_start && lab.is_virtual()) {
             return self.start(caller, stop);
         }
         let cores = |host: &plan::Host| (host.name.clone(), Injection::Cpu { of_profile: UNHINDERED });
-        let disk = |host: &plan::Host| (host.name.clone(), Injection::Disk { disk: UNHINDERED_DISK });
+        let fast = |tier: Option<&str>| Injection::Disk { disk: UNHINDERED_DISK, tier: tier.map(str::to_owned) };
+        let disk = |host: &plan::Host| (host.name.clone(), fast(None));
         let has_slow_disk =
             |host: &&plan::Host| lab.profile_of(host).is_some_and(|profile| profile.disk.is_throttled());
         self.inject(QUICK_CORES, &lab.hosts.iter().map(cores).collect::<Vec<_>>())?;
         self.inject(QUICK_DISKS, &lab.hosts.iter().filter(has_slow_disk).map(disk).collect::<Vec<_>>())?;
+        let slow: Vec<&Tier> = lab.tiers.iter().filter(|tier| tier.limits.is_throttled()).collect();
+        let tier_key = |tier: &Tier| format!("{QUICK_DISKS}, {}", tier.name);
+        for tier in &slow {
+            let on = |host: &&plan::Host| {
+                tiers::on_host(lab, host.role.as_deref()).any(|(other, _)| other.name == tier.name)
+            };
+            let hosts = lab.hosts.iter().filter(on).map(|host| (host.name.clone(), fast(Some(&tier.name))));
+            self.inject(&tier_key(tier), &hosts.collect::<Vec<_>>())?;
+        }
         self.start(caller, stop)?;
+        for tier in &slow {
+            self.heal(&tier_key(tier))?;
+        }
         self.heal(QUICK_DISKS)?;
         self.heal(QUICK_CORES)
     }
@@ -354,20 +391,22 @@ impl Deployment {
     /// Waits for all posts of a role at once; when one has failed, the others are not waited for any longer.
     fn await_ready(&mut self, role: Range<usize>, caller: &dyn Caller, stop: &AtomicBool) -> Result<(), Error> {
         let hosts: Vec<&str> = self.hosts.iter().map(|host| host.name()).collect();
+        let run = self.ledger.id().to_owned();
         let posts = self.posts[role].iter_mut().map(|post| {
             let role = &post.start.role;
             let name = if hosts.len() > 1 { format!("{role} on {}", hosts[post.host]) } else { role.clone() };
-            (name, post)
+            (name, readiness_program(post, self.hosts[post.host].as_ref(), &run), post)
         });
-        let posts: Vec<(String, &mut ProcessSlot)> = posts.collect();
-        let places: Vec<usize> = posts.iter().map(|(_, post)| post.host).collect();
+        let posts: Vec<(String, Option<HostTask>, &mut ProcessSlot)> = posts.collect();
+        let places: Vec<usize> = posts.iter().map(|(.., post)| post.host).collect();
         let failed = AtomicBool::new(false);
         let must_stop = || stop.load(Ordering::SeqCst) || failed.load(Ordering::SeqCst);
         let ready = self.ground.inside(|| {
-            in_parallel(posts, |(name, post)| {
+            in_parallel(posts, |(name, program, post)| {
                 let waiting = ReadinessWait {
                     role: &name,
                     check: &post.check,
+                    program: program.as_ref(),
                     within_s: post.ready_within_s,
                     may_detach: post.may_detach,
                 };
@@ -413,7 +452,7 @@ pub struct DiscoveredHost {
     pub target: PathBuf,
     /// This program there.
     pub plimsoll: PathBuf,
-    /// Role to the private folder of its process.
+    /// Role to the private folder of its process, and `role.folder` to each of those that are on a tier of storage.
     pub folders: BTreeMap<String, PathBuf>,
     /// Its cores, if that is known.
     pub cores: Option<u32>,
@@ -457,13 +496,42 @@ fn look_around(
             cores,
             memory_mb,
         };
-        let here = manifest.processes.iter().filter(|process| surveyed.runs(&process.role));
-        let folders = here.map(|process| Ok((process.role.clone(), host.folder(&process.role)?)));
-        surveyed.folders = folders.collect::<Result<_, Error>>()?;
+        let here: Vec<_> = manifest.processes.iter().filter(|process| surveyed.runs(&process.role)).collect();
+        for process in here {
+            let user = user_of(process, parameters);
+            surveyed.folders.insert(process.role.clone(), owned(host, host.folder(&process.role)?, user.as_deref())?);
+            for name in process.folders.keys().map(|name| format!("{}.{name}", process.role)) {
+                let tier = build.trial.lab.tiers.iter().find(|tier| tier.folders.contains(&name));
+                let tier = tier.ok_or_else(|| Error::Manifest(format!("the plan has no tier for `{name}`")))?;
+                let folder = owned(host, host.tier_folder(tier, &name)?, user.as_deref())?;
+                surveyed.folders.insert(name, folder);
+            }
+            if let (HostKind::ThisMachine, Some(user)) = (host.kind(), &user) {
+                reaches(&process.role, user, &surveyed.target)?;
+            }
+        }
         Ok(surveyed)
     })
     .into_iter()
     .collect()
+}
+
+/// A folder, given to the user whose process is in it.
+fn owned(host: &dyn Host, folder: PathBuf, user: Option<&str>) -> Result<PathBuf, Error> {
+    user.map_or(Ok(()), |user| host.give(&folder, user)).map(|()| folder)
+}
+
+/// Whether a user of this machine can get to the target's folder.
+fn reaches(role: &str, user: &str, target: &Path) -> Result<(), Error> {
+    let Ok(Some(account)) = Account::to_become(user) else { return Ok(()) };
+    let Some(closed) = account.is_kept_from(&target.join("target.toml")) else { return Ok(()) };
+    Err(Error::Needs {
+        what: format!("`{role}`, which runs as the user `{user}`,"),
+        needs: format!("a way to {}, and {} is closed to it", target.display(), closed.display()),
+        instead: "copy the target to a folder that all may read, and name that in PLIMSOLL_TARGETS; on a virtual host \
+                  ([lab] hosts = 1) it is reached wherever it is"
+            .to_owned(),
+    })
 }
 
 fn check_role(manifest: &Manifest, role: Option<&str>, host: &dyn Host) -> Result<(), Error> {
@@ -527,10 +595,10 @@ fn choose_ports(
 ) -> Result<PortNumbers, Error> {
     let names: Vec<(String, String)> = manifest.processes.iter().flat_map(names).collect();
     let fixed = match parameters.get("port").filter(|port| !matches!(port.as_str(), "" | "0" | "auto")) {
-        Some(port) => {
+        Some(port) if !service.role.is_empty() => {
             Some(port.parse().map_err(|_| Error::Manifest(format!("parameter port: `{port}` is not a port")))?)
         }
-        None => None,
+        _ => None,
     };
     let Some((first, others)) = hosts.split_first() else { return Ok(PortNumbers::new()) };
     let others = || others.iter().map(AsRef::as_ref).zip(surveyed.iter().skip(1));
@@ -645,7 +713,7 @@ impl Deployment {
     }
 
     /// Kills what is left of all of them.
-    fn end_posts(&mut self, posts: Range<usize>) {
+    pub(super) fn end_posts(&mut self, posts: Range<usize>) {
         for index in posts.clone() {
             self.note_end(index);
             let Some(post) = self.posts.get_mut(index) else { return };

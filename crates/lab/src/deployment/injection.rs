@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use experiment::plan;
 use experiment::profile::{Disk, Link};
+use experiment::tier::TierMedium;
 use record::events::{HostFigures, What};
 use runner::{Injection, ProgramSpec};
 use rustix::process::Signal;
@@ -30,10 +31,12 @@ pub(super) struct ActiveFaults {
     ports: PortNumbers,
     /// What the profile of each host says of its disk, by host.
     disks: BTreeMap<String, Disk>,
+    /// What tiers of storage may do that are volumes of their own, by name, at the lab's speed.
+    tiers: BTreeMap<String, Disk>,
     /// Posts that each occurrence of a fault hit: name, number.
     hit: BTreeMap<(String, u32), Vec<usize>>,
-    /// Posts that stand still, each with the occurrence that holds it.
-    paused: Vec<(String, usize)>,
+    /// What stands still, each with the occurrence that holds it.
+    paused: Vec<(String, PausedProcess)>,
     /// What is injected on hosts, in the order in which it was.
     injected: Vec<ActiveInjection>,
     /// Hosts on which an occurrence ran a command.
@@ -44,6 +47,13 @@ pub(super) struct ActiveFaults {
     restarts: Vec<Restart>,
 }
 
+/// A post's process with its group, or a program of its tree, that stands still.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct PausedProcess {
+    post: usize,
+    program: Option<String>,
+}
+
 impl ActiveFaults {
     /// Nothing, in this lab.
     pub fn of(lab: &plan::Lab) -> Self {
@@ -52,7 +62,9 @@ impl ActiveFaults {
             Some((host.name.clone(), profile.disk.clone()))
         });
         let speed = if lab.speed > 0.0 { lab.speed } else { 1.0 };
-        Self { speed, disks: disks.collect(), ..Self::default() }
+        let tiers = lab.tiers.iter().filter(|tier| tier.medium == TierMedium::Volume);
+        let tiers = tiers.map(|tier| (tier.name.clone(), tier.limits_at(speed)));
+        Self { speed, disks: disks.collect(), tiers: tiers.collect(), ..Self::default() }
     }
 }
 
@@ -108,6 +120,11 @@ impl Deployment {
         })
     }
 
+    /// What a tier of storage may do, at the lab's speed, if it is one that is a volume of its own.
+    pub(crate) fn tier_limits(&self, name: &str) -> Option<Disk> {
+        self.broken.tiers.get(name).cloned()
+    }
+
     /// The addresses of every host, in order: one on each of its networks.
     pub(crate) fn addresses(&self) -> Result<Vec<Vec<Ipv4Addr>>, Error> {
         let of = |host: &dyn Host| host.addresses().iter().map(|address| ipv4(host.name(), address)).collect();
@@ -154,7 +171,7 @@ impl Deployment {
         found.ok_or_else(|| Error::Fault(format!("{host} has no process `{}`", role.unwrap_or("of a member"))))
     }
 
-    fn host_index(&self, host: &str) -> Result<usize, Error> {
+    pub(super) fn host_index(&self, host: &str) -> Result<usize, Error> {
         let known = || Error::NoVictim { on: host.to_owned(), known: self.host_names() };
         self.hosts.iter().position(|one| one.name() == host).ok_or_else(known)
     }
@@ -268,12 +285,7 @@ impl Deployment {
         }
         host.boot()?;
         self.host_up(index);
-        let mut failed = None;
-        for injected in self.broken.injected.iter().filter(|injected| injected.host == index) {
-            if let Err(error) = self.hosts[index].inject(&injected.key, &injected.control) {
-                failed.get_or_insert(error);
-            }
-        }
+        let mut failed = self.inject_again(index).err();
         for post in 0..self.posts.len() {
             if self.posts[post].host == index
                 && self.posts[post].process.is_none()
@@ -283,6 +295,33 @@ impl Deployment {
             }
         }
         failed.map_or(Ok(()), Err)
+    }
+
+    /// Injects what was injected on a host before it went down.
+    pub(super) fn inject_again(&self, index: usize) -> Result<(), Error> {
+        let mut failed = None;
+        for injected in self.broken.injected.iter().filter(|injected| injected.host == index) {
+            if let Err(error) = self.hosts[index].inject(&injected.key, &injected.control) {
+                failed.get_or_insert(error);
+            }
+        }
+        failed.map_or(Ok(()), Err)
+    }
+
+    /// Nothing is broken any more: not what the lab itself has slowed. To heal what is forgotten is harmless.
+    pub(super) fn forget_faults(&mut self) {
+        let lab = |injected: &ActiveInjection| !injected.key.contains('#');
+        let keys: Vec<String> =
+            self.broken.injected.iter().rev().filter(|one| !lab(one)).map(|one| one.key.clone()).collect();
+        for key in keys {
+            let _ = self.heal(&key);
+        }
+        self.broken.restarts.clear();
+        self.broken.crashed.clear();
+        self.broken.hit.clear();
+        for (_, paused) in std::mem::take(&mut self.broken.paused) {
+            self.go_on(&paused);
+        }
     }
 
     /// Runs a program on a host to its end.
@@ -316,8 +355,8 @@ impl Deployment {
         for key in keys {
             let _ = self.heal(&key);
         }
-        for (_, index) in std::mem::take(&mut self.broken.paused) {
-            self.go_on(index);
+        for (_, paused) in std::mem::take(&mut self.broken.paused) {
+            self.go_on(&paused);
         }
     }
 }
@@ -396,6 +435,23 @@ impl Deployment {
         Ok(())
     }
 
+    /// Signals a program in the tree of a post's process; if that is the process itself its end is meant, if `ends`. An error if it
+    /// does not run.
+    pub(crate) fn signal_program(
+        &mut self,
+        index: usize,
+        program: &str,
+        signal: Signal,
+        ends: bool,
+    ) -> Result<(), Error> {
+        self.note_end(index);
+        let post = self.posts.get_mut(index).ok_or_else(does_not_run)?;
+        let process = post.process.as_mut().ok_or_else(does_not_run)?;
+        let signalled = process.signal_program(program, signal)?;
+        post.end_expected |= ends && signalled.contains(&process.pid());
+        Ok(())
+    }
+
     /// Remembers whom an occurrence of a fault hit, for its healing.
     pub(crate) fn remember_hit(&mut self, fault: &str, number: u32, posts: Vec<usize>) {
         self.broken.hit.insert((fault.to_owned(), number), posts);
@@ -425,12 +481,17 @@ impl Deployment {
         self.start_post(index)
     }
 
-    /// Stops a post's process and all of its group where they stand. An error if it does not run.
-    pub(crate) fn pause(&mut self, index: usize, key: &str) -> Result<(), Error> {
-        self.note_end(index);
-        let process = self.posts.get_mut(index).and_then(|post| post.process.as_mut()).ok_or_else(does_not_run)?;
-        process.signal_group(Signal::STOP);
-        self.broken.paused.push((key.to_owned(), index));
+    /// Stops a post's process and all of its group, or a program of its tree, where they stand. An error if it does not run.
+    pub(crate) fn pause(&mut self, index: usize, program: Option<&str>, key: &str) -> Result<(), Error> {
+        if let Some(program) = program {
+            self.signal_program(index, program, Signal::STOP, false)?;
+        } else {
+            self.note_end(index);
+            let process = self.posts.get_mut(index).and_then(|post| post.process.as_mut()).ok_or_else(does_not_run)?;
+            process.signal_group(Signal::STOP);
+        }
+        let paused = PausedProcess { post: index, program: program.map(str::to_owned) };
+        self.broken.paused.push((key.to_owned(), paused));
         Ok(())
     }
 
@@ -439,15 +500,23 @@ impl Deployment {
         let (own, others): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.broken.paused).into_iter().partition(|(holder, _)| holder == key);
         self.broken.paused = others;
-        for (_, index) in own {
-            if !self.broken.paused.iter().any(|(_, held)| *held == index) {
-                self.go_on(index);
+        for (_, paused) in own {
+            let holds = |held: &PausedProcess| {
+                held.post == paused.post && (held.program == paused.program || held.program.is_none())
+            };
+            if !self.broken.paused.iter().any(|(_, held)| holds(held)) {
+                self.go_on(&paused);
             }
         }
     }
 
-    fn go_on(&mut self, index: usize) {
-        let Some(post) = self.posts.get_mut(index) else { return };
+    fn go_on(&mut self, paused: &PausedProcess) {
+        let Some(post) = self.posts.get_mut(paused.post) else { return };
+        if let (Some(program), Some(process)) = (&paused.program, &mut post.process) {
+            // One that has ended meanwhile need not go on.
+            let _ = process.signal_program(program, Signal::CONT);
+            return;
+        }
         // Of one that has ended, others of its group may still stand.
         for process in [&mut post.process, &mut post.last].into_iter().flatten() {
             process.signal_group(Signal::CONT);
@@ -508,6 +577,7 @@ mod tests {
     use fixture::until;
     use record::events::What;
     use runner::Injection;
+    use rustix::process::Signal;
 
     use crate::deployment::Deployment;
     use crate::fakes::FakeDeployment;
@@ -593,13 +663,30 @@ mod tests {
     fn two_that_hold_a_process_let_it_go_together() {
         let mut stage = FakeDeployment::of(1);
         let post = stage.deployment.post_of("n1", None).unwrap();
-        stage.deployment.pause(post, "a#1").unwrap();
-        stage.deployment.pause(post, "b#1").unwrap();
+        stage.deployment.pause(post, None, "a#1").unwrap();
+        stage.deployment.pause(post, None, "b#1").unwrap();
         stage.deployment.unpause("a#1");
         assert_eq!(stage.done(), ["n1 server group signal 19", "n1 server group signal 19"]);
         stage.deployment.unpause("b#1");
         stage.deployment.unpause("b#1");
         assert_eq!(stage.done(), ["n1 server group signal 18"]);
+    }
+
+    #[test]
+    fn a_program_of_a_process_stands_still_by_itself() {
+        let mut stage = FakeDeployment::of(1);
+        let post = stage.deployment.post_of("n1", None).unwrap();
+        stage.deployment.pause(post, Some("worker"), "a#1").unwrap();
+        stage.deployment.pause(post, None, "b#1").unwrap();
+        stage.deployment.unpause("a#1");
+        stage.deployment.unpause("b#1");
+        stage.deployment.signal_program(post, "worker", Signal::KILL, true).unwrap();
+        let error = stage.deployment.pause(post, Some("missing"), "c#1").unwrap_err();
+        assert_eq!(error.to_string(), "no `missing` runs");
+        let expected =
+            ["worker signal 19", "group signal 19", "group signal 18", "worker signal 9", "missing signal 19"];
+        assert_eq!(stage.done(), expected.map(|line| format!("n1 server {line}")));
+        assert!(!stage.deployment.posts[post].end_expected, "it is not the process itself");
     }
 
     #[test]
@@ -637,7 +724,7 @@ mod tests {
     fn everything_is_mended_before_the_end() {
         let mut stage = FakeDeployment::of(2);
         let post = stage.deployment.post_of("n1", None).unwrap();
-        stage.deployment.pause(post, "a#1").unwrap();
+        stage.deployment.pause(post, None, "a#1").unwrap();
         stage.deployment.inject("b#1", &[("n2".to_owned(), Injection::Freeze)]).unwrap();
         stage.done();
         stage.deployment.stop().unwrap();

@@ -8,14 +8,16 @@ use std::path::{Path, PathBuf};
 use experiment::manifest::{self, Manifest, Metrics, ReadyCheck};
 use rustix::process::Signal;
 
+use super::ASK_PATIENCE;
 use super::bring_up::{DiscoveredHost, PortNumbers};
 use crate::Error;
-use crate::hooks::variable;
+use crate::hooks::{ANSWER_BYTES, Hook, variable};
 use crate::host_process::{HostProcess, Start};
 use crate::process_log::LogWatcher;
 use crate::readiness::ReadinessCheck;
 use crate::scrape::Endpoint;
 use crate::targets::PlaceholderValues;
+use crate::tiers::user_of;
 
 /// A process of the target and all that is needed to start it again.
 pub struct ProcessSlot {
@@ -58,6 +60,8 @@ pub struct HookHost {
     pub folder: PathBuf,
     /// `PLIMSOLL_…`
     pub environment: BTreeMap<String, OsString>,
+    /// What the placeholders of the member's process stand for.
+    pub values: BTreeMap<String, String>,
 }
 
 /// Every post of a target folder, and where its hooks are run.
@@ -82,7 +86,7 @@ pub fn stop_signal(name: &str) -> Option<Signal> {
     })
 }
 
-/// `[about] service = "role.port"`.
+/// `[about] service = "role.port"`; both are empty where nobody goes to a port of it.
 #[derive(Clone, Copy)]
 pub struct Service<'a> {
     pub role: &'a str,
@@ -92,6 +96,13 @@ pub struct Service<'a> {
 impl<'a> Service<'a> {
     pub fn of(manifest: &'a Manifest) -> Result<Self, Error> {
         let service = &manifest.about.service;
+        if !manifest.operations.is_empty() && manifest.processes.iter().any(|process| process.role == *service) {
+            // Clients run programs there.
+            return Ok(Self { role: service, port: "" });
+        }
+        if service.is_empty() {
+            return Ok(Self { role: "", port: "" });
+        }
         let found = service.split_once('.').filter(|(role, port)| {
             let mut processes = manifest.processes.iter();
             processes.any(|process| process.role == *role && process.ports.iter().any(|name| name == port))
@@ -141,7 +152,7 @@ impl LayoutInput<'_> {
     /// Works out the posts.
     pub fn lay_out(&self) -> Result<DeploymentLayout, Error> {
         for (who, role) in [("clients go to", self.service.role), ("its members run", self.members())] {
-            if !self.hosts.iter().any(|host| host.runs(role)) {
+            if !role.is_empty() && !self.hosts.iter().any(|host| host.runs(role)) {
                 return Err(Error::Manifest(format!("{who} `{role}`, and no host of the lab has this role")));
             }
         }
@@ -156,6 +167,7 @@ impl LayoutInput<'_> {
             host: index,
             folder: host.target.clone(),
             environment: OnHost { basis: self, host, index }.hook_environment(),
+            values: OnHost { basis: self, host, index }.member_values(),
         });
         let endpoints = members.filter_map(|(index, host)| OnHost { basis: self, host, index }.endpoint().transpose());
         Ok(DeploymentLayout {
@@ -172,6 +184,9 @@ impl LayoutInput<'_> {
 
     /// Where clients go on this host.
     fn address(&self, host: &DiscoveredHost) -> String {
+        if self.service.port.is_empty() {
+            return host.address.clone();
+        }
         self.address_of(self.service.role, host).unwrap_or_else(|| format!("{}:0", host.address))
     }
 
@@ -229,8 +244,10 @@ impl OnHost<'_> {
                 arguments,
                 environment: environment.collect::<Result<_, Error>>()?,
                 folder: self.host.folders.get(&process.role).cloned(),
+                user: user_of(process, self.basis.parameters),
                 log: self.basis.logs.join(format!("{}.{}.log", self.host.name, process.role)),
                 ears: LogWatcher::of(&self.basis.manifest.log),
+                programs: process.programs.clone(),
             },
             check: self.check(process, &values)?,
             ready_within_s: process.ready.within_s * self.basis.slowdown,
@@ -296,6 +313,11 @@ impl OnHost<'_> {
         if let Some(folder) = host.folders.get(role).filter(|_| process.data) {
             set("data", folder.display().to_string());
         }
+        for name in process.folders.keys() {
+            if let Some(folder) = host.folders.get(&format!("{role}.{name}")) {
+                set(&format!("folder.{name}"), folder.display().to_string());
+            }
+        }
         for other in &basis.manifest.processes {
             if let Some(first) = basis.that_run(&other.role).next() {
                 set(&format!("host.{}", other.role), first.address.clone());
@@ -336,7 +358,43 @@ impl OnHost<'_> {
                 ReadinessCheck::Tcp(format!("{}:{}", self.host.address, values.fill(&format!("{{port.{port}}}"))?))
             }
             ReadyCheck::Http(url) => ReadinessCheck::Http(self.fill(values, url)?),
+            ReadyCheck::Run(run) => ReadinessCheck::Run(Box::new(self.ready_hook(process, values, run)?)),
         })
+    }
+
+    /// The program that tells whether a process is ready: of the target's folder, as a hook is.
+    fn ready_hook(
+        &self,
+        process: &manifest::Process,
+        values: &PlaceholderValues,
+        run: &[String],
+    ) -> Result<Hook, Error> {
+        let words: Vec<String> = run.iter().map(|text| self.fill(values, text)).collect::<Result<_, _>>()?;
+        let [program, arguments @ ..] = words.as_slice() else {
+            return Err(Error::Manifest(format!("`{}` has nothing to run that tells when it is ready", process.role)));
+        };
+        let is_own = program.contains('/');
+        let mut environment = self.hook_environment();
+        if let Some(folder) = self.host.folders.get(&process.role).filter(|_| process.data) {
+            environment.insert("PLIMSOLL_DATA".to_owned(), folder.clone().into());
+        }
+        Ok(Hook {
+            name: "ready".to_owned(),
+            folder: self.host.target.clone(),
+            path: if is_own { self.host.target.join(program) } else { program.into() },
+            arguments: arguments.to_vec(),
+            environment,
+            within: ASK_PATIENCE.mul_f64(self.basis.slowdown),
+            answer_bytes: ANSWER_BYTES,
+            in_foreground: false,
+        })
+    }
+
+    /// What the placeholders of the member's process stand for.
+    fn member_values(&self) -> BTreeMap<String, String> {
+        let mut processes = self.basis.manifest.processes.iter();
+        let member = processes.find(|process| process.role == self.basis.members());
+        member.map(|process| self.values(process).values).unwrap_or_default()
     }
 
     fn hook_environment(&self) -> BTreeMap<String, OsString> {
@@ -361,6 +419,12 @@ impl OnHost<'_> {
         }
         if let Some(data) = self.data_folder() {
             environment.insert("PLIMSOLL_DATA".to_owned(), data.into());
+        }
+        let member = basis.manifest.processes.iter().find(|process| process.role == role);
+        for name in member.iter().flat_map(|process| process.folders.keys()) {
+            if let Some(folder) = self.host.folders.get(&format!("{role}.{name}")) {
+                environment.insert(variable("PLIMSOLL_FOLDER_", name), folder.into());
+            }
         }
         environment
     }

@@ -154,6 +154,7 @@ fn a_fixed_port_is_used_and_a_taken_one_refused_with_its_holder() {
         takes: Takes::Integer { min: None, max: None },
         default: default.to_string(),
         help: String::new(),
+        lab_time: false,
     };
     manifest.parameters.insert("port".to_owned(), port(free));
     let deployment = bench.up(&manifest).unwrap();
@@ -256,7 +257,7 @@ fn hooks_are_asked_with_the_documented_environment() {
     );
     let mut manifest = manifest(vec![server("server")]);
     manifest.hooks.insert("inspect".to_owned(), "hooks/inspect".to_owned());
-    let delay = Parameter { takes: Takes::Duration, default: "50ms".to_owned(), help: String::new() };
+    let delay = Parameter { takes: Takes::Duration, default: "50ms".to_owned(), help: String::new(), lab_time: false };
     manifest.parameters.insert("the-delay".to_owned(), delay);
     let deployment = bench.up(&manifest).unwrap();
     let says = deployment.inspect().unwrap();

@@ -54,6 +54,19 @@ fn inject(fault: &plan::Fault, number: u32, deployment: &mut Deployment) -> Resu
     Ok(ActiveFault { on: hosts })
 }
 
+/// What a step runs on which host, and does not wait for: the fault's command. It remembers where, for the healing.
+pub(crate) fn commands(
+    fault: &plan::Fault,
+    number: u32,
+    deployment: &mut Deployment,
+) -> Result<Vec<(String, ProgramSpec)>, Error> {
+    let hosts = choose_any_hosts(fault, number, deployment)?;
+    for host in &hosts {
+        deployment.remember_commanded(&key(fault, number), host);
+    }
+    Ok(hosts.into_iter().map(|host| (host.clone(), program(fault, "run", &host))).collect())
+}
+
 fn heal(fault: &plan::Fault, number: u32, deployment: &mut Deployment) -> Result<(), Error> {
     let mut failed = None;
     for host in deployment.take_commanded(&key(fault, number)) {
@@ -66,19 +79,21 @@ fn heal(fault: &plan::Fault, number: u32, deployment: &mut Deployment) -> Result
     failed.map_or(Ok(()), Err)
 }
 
-/// Runs one of the commands on a host.
-fn run(fault: &plan::Fault, which: &str, host: &str, deployment: &Deployment) -> Result<(), Error> {
-    let command = argument(fault, which).unwrap_or_default();
-    // Not scaled by the lab's speed: it bounds a program of this machine, and means nothing else.
-    let within_s = read(within_s(&fault.with))?;
-    let program = ProgramSpec {
+fn program(fault: &plan::Fault, which: &str, host: &str) -> ProgramSpec {
+    ProgramSpec {
         role: fault.name.clone(),
-        command: vec!["sh".to_owned(), "-c".to_owned(), command],
+        command: vec!["sh".to_owned(), "-c".to_owned(), argument(fault, which).unwrap_or_default()],
         environment: BTreeMap::from([("PLIMSOLL_HOST".to_owned(), host.to_owned())]),
         ..ProgramSpec::default()
-    };
+    }
+}
+
+/// Runs one of the commands on a host.
+fn run(fault: &plan::Fault, which: &str, host: &str, deployment: &Deployment) -> Result<(), Error> {
+    // Not scaled by the lab's speed: it bounds a program of this machine, and means nothing else.
+    let within_s = read(within_s(&fault.with))?;
     let within = Duration::try_from_secs_f64(within_s).unwrap_or_default();
-    let output = deployment.run_on(host, &program, within)?;
+    let output = deployment.run_on(host, &program(fault, which, host), within)?;
     if output.ended == ProcessExit::Exit(0) {
         return Ok(());
     }

@@ -3,29 +3,39 @@
 use std::collections::BTreeMap;
 
 use experiment::catalog::{self, ArgumentProblem, Field, Heals};
+use experiment::plan;
 use runner::Injection;
 use serde_json::Value;
 
-use super::{Arguments, FaultKind, heal_state, inject_state};
+use super::{ActiveFault, Arguments, FaultKind, choose_hosts, heal_state, inject_states, read, tier_of};
+use crate::{Deployment, Error};
 
 /// The table's entry.
 pub static KIND: FaultKind = FaultKind {
     info: &catalog::Fault {
         name: "full_disk",
         help: "fill the file system with a host's data",
-        takes: &[Field { name: "leave", help: "how much stays free; 0B without it", required: false }],
+        takes: &[Field { name: "leave", help: "how much stays free; 0B without it", required: false }, super::TIER],
         label: "full disk",
         colour: "#999900",
         heals: Heals::AfterFor,
-        check: Some(|with| control(with, 1.0).err().unwrap_or_default()),
+        check: Some(|with| control(with, None).err().unwrap_or_default()),
     },
-    inject: |fault, number, deployment| inject_state(fault, number, deployment, control),
+    inject,
     heal: heal_state,
 };
 
 /// A size is the same at any speed of the lab.
-fn control(with: &BTreeMap<String, Value>, _speed: f64) -> Result<Injection, Vec<ArgumentProblem>> {
+fn control(with: &BTreeMap<String, Value>, tier: Option<String>) -> Result<Injection, Vec<ArgumentProblem>> {
     let mut arguments = Arguments::new(with);
     let leave_bytes = arguments.bytes("leave").unwrap_or(0);
-    arguments.finish(Injection::FullDisk { leave_bytes })
+    arguments.tier();
+    arguments.finish(Injection::FullDisk { leave_bytes, tier })
+}
+
+fn inject(fault: &plan::Fault, number: u32, deployment: &mut Deployment) -> Result<ActiveFault, Error> {
+    let hosts = choose_hosts(fault, number, deployment)?;
+    let control = read(control(&fault.with, tier_of(&fault.with, deployment)?))?;
+    inject_states(fault, number, deployment, hosts.iter().map(|host| (host.clone(), control.clone())).collect())?;
+    Ok(ActiveFault { on: hosts })
 }

@@ -8,7 +8,7 @@ use experiment::plan;
 use rustix::process::Signal;
 use serde_json::Value;
 
-use super::{ActiveFault, Arguments, FaultKind, argument, choose_running, read, refused};
+use super::{ActiveFault, Arguments, FaultKind, PROGRAM, argument, choose_running, on_host, read, refused};
 use crate::deployment::stop_signal;
 use crate::{Deployment, Error};
 
@@ -16,7 +16,8 @@ use crate::{Deployment, Error};
 pub static KIND: FaultKind = FaultKind {
     info: &catalog::Fault {
         name: "kill",
-        help: "kill a member's process; with `for`, start it again after that time",
+        help: "kill a member's process; with `for`, start it again after that time. A `program` in its tree is started \
+               again by what watches over it, or not at all",
         takes: &[
             Field {
                 name: "signal",
@@ -24,6 +25,7 @@ pub static KIND: FaultKind = FaultKind {
                 required: false,
             },
             Field { name: "process", help: "role of the process; the members' without it", required: false },
+            PROGRAM,
         ],
         label: "kill",
         colour: "#dc2626",
@@ -63,10 +65,16 @@ fn inject(fault: &plan::Fault, number: u32, deployment: &mut Deployment) -> Resu
     let role = argument(fault, "process");
     let victims = choose_running(fault, number, deployment, role.as_deref())?;
     read(checked(&fault.with))?;
+    let program = argument(fault, "program");
     let signal = argument(fault, "signal").and_then(|name| signal(&name)).unwrap_or(Signal::KILL);
     let mut hit = Vec::new();
     for host in &victims {
         let post = deployment.post_of(host, role.as_deref()).map_err(refused)?;
+        if let Some(program) = &program {
+            let killed = deployment.signal_program(post, program, signal, ends(signal));
+            killed.map_err(|error| refused(on_host(host, error)))?;
+            continue;
+        }
         deployment.signal(post, signal, ends(signal)).map_err(refused)?;
         hit.push(post);
         deployment.remember_hit(&fault.name, number, hit.clone());

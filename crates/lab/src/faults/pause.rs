@@ -4,7 +4,7 @@
 use experiment::catalog::{self, Field, Heals};
 use experiment::plan;
 
-use super::{ActiveFault, FaultKind, argument, choose_running, key, refused};
+use super::{ActiveFault, FaultKind, PROGRAM, argument, choose_running, key, on_host, refused};
 use crate::{Deployment, Error};
 
 /// The table's entry.
@@ -12,7 +12,10 @@ pub static KIND: FaultKind = FaultKind {
     info: &catalog::Fault {
         name: "pause",
         help: "stop a member's process group where it stands (SIGSTOP); `host_freeze` stops everything of a host",
-        takes: &[Field { name: "process", help: "role of the process; the members' without it", required: false }],
+        takes: &[
+            Field { name: "process", help: "role of the process; the members' without it", required: false },
+            PROGRAM,
+        ],
         label: "pause",
         colour: "#00a382",
         heals: Heals::AfterFor,
@@ -27,10 +30,13 @@ pub static KIND: FaultKind = FaultKind {
 
 fn inject(fault: &plan::Fault, number: u32, deployment: &mut Deployment) -> Result<ActiveFault, Error> {
     let role = argument(fault, "process");
+    let program = argument(fault, "program");
     let hosts = choose_running(fault, number, deployment, role.as_deref())?;
     for host in &hosts {
-        let paused =
-            deployment.post_of(host, role.as_deref()).and_then(|post| deployment.pause(post, &key(fault, number)));
+        let paused = deployment.post_of(host, role.as_deref()).and_then(|post| {
+            let paused = deployment.pause(post, program.as_deref(), &key(fault, number));
+            paused.map_err(|error| on_host(host, error))
+        });
         if let Err(error) = paused {
             deployment.unpause(&key(fault, number));
             return Err(refused(error));

@@ -27,6 +27,7 @@ pub static KIND: FaultKind = FaultKind {
                 help: "instead of the others: the part of what it did, as its profile says or as was measured",
                 required: false,
             },
+            super::TIER,
         ],
         label: "slow disk",
         colour: "#9a5a10",
@@ -59,6 +60,7 @@ fn slower(with: &BTreeMap<String, Value>) -> Result<DiskSlowdown, Vec<ArgumentPr
     };
     let factor = arguments.number("factor", 0.0, 1.0);
     let figures = FIGURES.iter().any(|name| with.contains_key(*name));
+    arguments.tier();
     match (with.contains_key("factor"), figures) {
         (true, true) => arguments.refuse(Some("factor"), "`factor` and figures exclude each other", "give one of them"),
         (false, false) => arguments.refuse(None, "nothing says how slow", "give `write_iops`, … or `factor`"),
@@ -79,13 +81,21 @@ fn times(disk: &Disk, factor: f64) -> Disk {
     }
 }
 
-/// What the disk of a host did: its profile's limits, else what was measured at lab-up.
-fn so_far(host: &str, deployment: &Deployment) -> Result<Disk, Error> {
-    if let Some(disk) = deployment.profiled_disk(host).filter(Disk::is_throttled) {
+/// What the disk of a host did, or a tier of it: its profile's limits or the tier's, else what was measured at lab-up.
+fn so_far(host: &str, tier: Option<&str>, deployment: &Deployment) -> Result<Disk, Error> {
+    let limits = match tier {
+        Some(tier) => deployment.tier_limits(tier),
+        None => deployment.profiled_disk(host),
+    };
+    if let Some(disk) = limits.filter(Disk::is_throttled) {
         return Ok(disk);
     }
     let figures = deployment.storage_of(host)?;
-    let (read_iops, write_iops) = (figures.storage_read_per_s, figures.storage_write_per_s);
+    let of_tier = tier.and_then(|tier| figures.tiers.get(tier));
+    let (read_iops, write_iops) = match tier {
+        Some(_) => (of_tier.and_then(|tier| tier.read_per_s), of_tier.and_then(|tier| tier.write_per_s)),
+        None => (figures.storage_read_per_s, figures.storage_write_per_s),
+    };
     let measured = Disk { read_iops, write_iops, ..Disk::default() };
     if measured.is_throttled() {
         return Ok(measured);
@@ -99,13 +109,14 @@ fn so_far(host: &str, deployment: &Deployment) -> Result<Disk, Error> {
 fn inject(fault: &plan::Fault, number: u32, deployment: &mut Deployment) -> Result<ActiveFault, Error> {
     let hosts = choose_hosts(fault, number, deployment)?;
     let slower = read(slower(&fault.with))?;
+    let tier = super::tier_of(&fault.with, deployment)?;
     let mut controls = Vec::new();
     for host in &hosts {
         let disk = match &slower {
             DiskSlowdown::To(disk) => times(disk, deployment.speed()),
-            DiskSlowdown::By(factor) => times(&so_far(host, deployment)?, *factor),
+            DiskSlowdown::By(factor) => times(&so_far(host, tier.as_deref(), deployment)?, *factor),
         };
-        controls.push((host.clone(), Injection::Disk { disk }));
+        controls.push((host.clone(), Injection::Disk { disk, tier: tier.clone() }));
     }
     inject_states(fault, number, deployment, controls)?;
     Ok(ActiveFault { on: hosts })

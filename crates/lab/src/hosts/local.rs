@@ -1,17 +1,18 @@
 //! The host that is this machine: processes as they are, on 127.0.0.1, without any limit.
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use std::{fs, io};
 
+use experiment::tier::{Tier, TierMedium};
+use linux::account::{Account, let_pass};
 use linux::{ProcessGroup, pipe_inode};
 use record::events::HostFigures;
-use runner::MARK;
-use runner::ports;
-use runner::{Injection, ProgramSpec};
+use runner::{FOLDER_PREFIX, Injection, MARK, ProgramSpec, ports, programs};
 use rustix::process::{Signal, kill_process, kill_process_group};
 
 use crate::Error;
@@ -20,19 +21,53 @@ use crate::host_process::{HostProcess, ProcessExit, ProgramOutput, Start};
 use crate::process_log::ProcessLog;
 use crate::registry::RegistryWriter;
 use crate::session::RunnerSession;
+use crate::tiers::{SHARED_MEMORY, no_user};
 
 pub(super) fn make(name: &str, ledger: Arc<RegistryWriter>) -> Box<dyn Host> {
-    Box::new(Local { name: name.to_owned(), ledger })
+    Box::new(Local { name: name.to_owned(), ledger, elsewhere: Mutex::default() })
 }
 
 struct Local {
     name: String,
     ledger: Arc<RegistryWriter>,
+    /// Folders that it made outside of the run's own, which go with it.
+    elsewhere: Mutex<Vec<PathBuf>>,
 }
 
 impl Local {
     fn place(&self, name: &str) -> Result<PathBuf, Error> {
         Ok(self.ledger.scratch()?.join(format!("{}.{name}", self.name)))
+    }
+
+    /// The same on a tier.
+    fn place_on(&self, tier: &Tier, name: &str) -> Result<PathBuf, Error> {
+        let of_its_own = match (tier.medium, &tier.path) {
+            (TierMedium::Memory, _) => SHARED_MEMORY,
+            (TierMedium::Pmem, Some(path)) => path,
+            _ => return self.place(name),
+        };
+        let place = self.ledger.scratch_in(Path::new(of_its_own))?.join(format!("{}.{name}", self.name));
+        self.elsewhere.lock().unwrap_or_else(PoisonError::into_inner).push(place.clone());
+        Ok(place)
+    }
+}
+
+/// An empty folder, closed to other users: those on the way may be open to some.
+fn make_empty(path: &Path) -> Result<(), Error> {
+    let make = || {
+        remove_if_there(path)?;
+        fs::create_dir_all(path)?;
+        fs::set_permissions(path, fs::Permissions::from_mode(0o700))
+    };
+    make().map_err(Error::system(format!("make {}", path.display())))
+}
+
+impl Drop for Local {
+    fn drop(&mut self) {
+        for folder in self.elsewhere.get_mut().unwrap_or_else(PoisonError::into_inner) {
+            // What cannot be removed now goes with the run.
+            let _ = remove_if_there(folder);
+        }
     }
 }
 
@@ -63,12 +98,26 @@ impl Host for Local {
 
     fn folder(&self, name: &str) -> Result<PathBuf, Error> {
         let path = self.place(name)?;
-        let make = || {
-            remove_if_there(&path)?;
-            fs::create_dir_all(&path)
-        };
-        make().map_err(Error::system(format!("make {}", path.display())))?;
+        make_empty(&path)?;
         Ok(path)
+    }
+
+    fn tier_folder(&self, tier: &Tier, name: &str) -> Result<PathBuf, Error> {
+        let path = self.place_on(tier, name)?;
+        make_empty(&path)?;
+        Ok(path)
+    }
+
+    fn give(&self, folder: &Path, user: &str) -> Result<(), Error> {
+        let Some(account) = become_user(&self.name, user)? else { return Ok(()) };
+        let given = account.own(folder).and_then(|()| let_pass(folder, FOLDER_PREFIX));
+        given.map_err(Error::system(format!("give {} to the user `{user}`", folder.display())))?;
+        let Some(closed) = account.is_kept_from(folder) else { return Ok(()) };
+        Err(Error::Needs {
+            what: format!("a process that runs as the user `{user}`"),
+            needs: format!("a way to its folder {}, and {} is closed to it", folder.display(), closed.display()),
+            instead: "set TMPDIR to a folder that all may enter, such as /var/tmp".to_owned(),
+        })
     }
 
     fn remove_folder(&self, name: &str) {
@@ -91,7 +140,8 @@ impl Host for Local {
         if let Some(folder) = &start.folder {
             command.current_dir(folder);
         }
-        let child = linux::spawn(command).map_err(|error| refused(start, error))?;
+        let user = start.user.as_deref().map(|user| become_user(&start.role, user)).transpose()?.flatten();
+        let child = linux::spawn_as(command, &[], user.as_ref()).map_err(|error| refused(start, error))?;
         let group = ProcessGroup::of(child.id(), pipe.into_iter().collect());
         let mut process = LocalProcess { child, group, mark: self.ledger.variable(), ended: None, log };
         if let Err(error) = self.ledger.started(&process.group) {
@@ -115,6 +165,15 @@ impl Host for Local {
 
     fn measure_storage(&self, _within: Duration) -> Result<HostFigures, Error> {
         Ok(HostFigures::default())
+    }
+
+    fn measure_tier(&self, tier: &Tier, within: Duration) -> Result<HostFigures, Error> {
+        let folder = self.place_on(tier, "measure")?;
+        make_empty(&folder)?;
+        let is_memory = tier.medium == TierMedium::Memory;
+        let figures = runner::machine::measure_storage(&folder, is_memory, within.as_secs_f64());
+        remove_if_there(&folder).map_err(Error::system(format!("remove {}", folder.display())))?;
+        Ok(figures)
     }
 
     fn inject(&self, _key: &str, _control: &Injection) -> Result<(), Error> {
@@ -142,6 +201,11 @@ impl Host for Local {
     }
 }
 
+/// Whom to become; `None`: that is who we are.
+fn become_user(role: &str, user: &str) -> Result<Option<Account>, Error> {
+    Account::to_become(user).map_err(|problem| no_user(role, user, problem))
+}
+
 fn remove_if_there(path: &Path) -> io::Result<()> {
     match fs::remove_dir_all(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -154,7 +218,11 @@ fn refused(start: &Start, error: io::Error) -> Error {
     if error.kind() == io::ErrorKind::NotFound {
         return Error::Missing { role: start.role.clone(), program };
     }
-    Error::System { doing: format!("start `{program}` for `{}`", start.role), error }
+    let doing = match &start.user {
+        Some(user) => format!("start `{program}` for `{}` as the user `{user}`", start.role),
+        None => format!("start `{program}` for `{}`", start.role),
+    };
+    Error::System { doing, error }
 }
 
 struct LocalProcess {
@@ -211,6 +279,10 @@ impl HostProcess for LocalProcess {
         }
     }
 
+    fn signal_program(&mut self, program: &str, signal: Signal) -> Result<Vec<u32>, Error> {
+        programs::signal_program(self.pid(), program, signal).map_err(Error::Fault)
+    }
+
     fn last_lines(&mut self) -> Vec<String> {
         let has_ended = self.ended().is_some();
         self.log.last_lines(has_ended)
@@ -248,8 +320,10 @@ mod tests {
             arguments: vec!["-c".into(), script.into()],
             environment: vec![("MINE".into(), "yes".into())],
             folder: Some(bench.folder.to_path_buf()),
+            user: None,
             log: bench.folder.join("logs/n1.server.log"),
             ears: Default::default(),
+            programs: Vec::new(),
         };
         make("n1", bench.registry.ledger()).start(&start).unwrap()
     }

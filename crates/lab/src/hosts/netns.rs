@@ -15,14 +15,16 @@ use std::time::Duration;
 
 use experiment::plan;
 use experiment::profile::Disk;
+use experiment::tier::TierMedium;
 use linux::cgroup::{self, Device};
 use linux::mount::{self, Attached};
 use linux::{ProcessGroup, procfs};
 use record::events::HostFigures;
 use runner::MARK;
 use runner::plain_text;
+use runner::probes::memory_bytes;
 use runner::shim::{FOLDER, PROGRAM};
-use runner::{Bind, Envelope, Isolation, Order, Setup, VERSION, Wiring, make_top};
+use runner::{Bind, Envelope, Isolation, Order, Setup, TierMount, VERSION, Wiring, make_top};
 use rustix::process::Signal;
 
 pub use needs::{LinkSupport, what_links_can_be};
@@ -33,6 +35,7 @@ use crate::host::{Host, HostBackend, HostKind, ManagedHost, all_or_none, in_para
 use crate::placement::{ClientPlacement, Placement};
 use crate::registry::RegistryWriter;
 use crate::session::RunnerSession;
+use crate::tiers;
 use wiring::{Cables, Switch};
 
 /// Where a host's private folders are inside.
@@ -98,6 +101,15 @@ fn lost(machines: &mut [VirtualHost]) -> Option<Error> {
     Some(Error::HostLost { host: lost.clone(), reason: "its runner ended while it was being made".to_owned() })
 }
 
+/// A copy of this program in the run's private folder, made from what the kernel keeps of it.
+fn kept_program(scratch: &Path) -> Result<PathBuf, Error> {
+    let kept = scratch.join("plimsoll");
+    if !kept.exists() {
+        fs::copy("/proc/self/exe", &kept).map_err(Error::system("keep a copy of this program, which was replaced"))?;
+    }
+    Ok(kept)
+}
+
 /// What all hosts of a lab are made from.
 struct NetnsLayout<'a> {
     build: &'a DeploymentSpec<'a>,
@@ -115,20 +127,17 @@ struct NetnsLayout<'a> {
 impl<'a> NetnsLayout<'a> {
     fn of(build: &'a DeploymentSpec<'a>, cables: &Cables, ledger: &RegistryWriter) -> Result<Self, Error> {
         let find = |path: &Path| path.canonicalize().map_err(Error::system(format!("find {}", path.display())));
+        let scratch = find(&ledger.scratch()?)?;
+        let running = std::env::current_exe().map_err(Error::system("find this program"))?;
         let plimsoll = match build.plimsoll.canonicalize() {
+            // An update has replaced it since the run began: what is there now may be another version, or half of one.
+            _ if !running.exists() => kept_program(&scratch)?,
             Ok(path) => path,
             // Named as it was called, and found in PATH.
-            Err(_) => std::env::current_exe().map_err(Error::system("find this program"))?,
+            Err(_) => running,
         };
         let target = build.folder.filter(|folder| !folder.as_os_str().is_empty()).map(find).transpose()?;
-        Ok(Self {
-            build,
-            plimsoll,
-            target,
-            scratch: find(&ledger.scratch()?)?,
-            hosts_file: cables.hosts_file(),
-            wirings: cables.wirings(),
-        })
+        Ok(Self { build, plimsoll, target, scratch, hosts_file: cables.hosts_file(), wirings: cables.wirings() })
     }
 
     /// Makes what a host needs outside of it, and says what it is to be.
@@ -148,15 +157,20 @@ impl<'a> NetnsLayout<'a> {
         } else {
             None
         };
+        let mut binds = self.binds(&folder, volume.is_none());
+        let storage = self.tiers(index, envelope, &folder, ledger)?;
+        binds.extend(storage.binds);
         let isolation = Isolation {
             is_switch: false,
             hosts_file: self.hosts_file.clone(),
-            binds: self.binds(&folder, volume.is_none()),
+            binds,
             volume: volume.as_ref().map(|volume| runner::VolumeSpec {
                 file: volume.file().to_path_buf(),
                 device: volume.device().to_path_buf(),
                 at: PathBuf::from(DATA),
             }),
+            private: self.build.manifest.iter().flat_map(|manifest| &manifest.private).map(PathBuf::from).collect(),
+            tiers: storage.mounts,
         };
         let setup = Setup {
             version: VERSION.to_owned(),
@@ -176,12 +190,50 @@ impl<'a> NetnsLayout<'a> {
             target: self.target.clone(),
             folder,
             volume,
+            tier_volumes: storage.volumes,
+            elsewhere: storage.elsewhere,
             switch: Arc::clone(switch),
             ledger: Arc::clone(ledger),
             at_once: Arc::clone(&self.build.at_once),
             shim: None,
             session: None,
         })
+    }
+
+    /// The tiers that folders of a host's processes are on, but for its disk.
+    fn tiers(
+        &self,
+        index: usize,
+        envelope: &Envelope,
+        folder: &Path,
+        ledger: &RegistryWriter,
+    ) -> Result<TierStorage, Error> {
+        let lab = &self.build.trial.lab;
+        let host = lab.hosts.get(index);
+        let name = host.map(|host| host.name.as_str()).unwrap_or_default();
+        let users = tiers::users(self.build.manifest, self.build.trial)?;
+        let mut storage = TierStorage::default();
+        for (tier, folders) in tiers::on_host(lab, host.and_then(|host| host.role.as_deref())) {
+            let mut mount = tiers::mount_of(tier, &folders, &users, memory_of(envelope));
+            match (tier.medium, &tier.path) {
+                (TierMedium::Disk, _) => continue,
+                (TierMedium::Volume, _) => {
+                    let limits = envelope.tiers.get(&tier.name).unwrap_or(&tier.limits);
+                    let volume = LoopVolume::make(&folder.join(format!("tier-{}", tier.name)), limits, ledger)?;
+                    mount.device = Some(volume.device().to_path_buf());
+                    storage.volumes.push(volume);
+                }
+                (TierMedium::Pmem, Some(path)) => {
+                    let from = ledger.scratch_in(Path::new(path))?.join(name);
+                    make_folder(&from, 0o755)?;
+                    storage.binds.push(Bind { from: from.clone(), to: mount.at.clone(), writable: true });
+                    storage.elsewhere.push(from);
+                }
+                (TierMedium::Memory | TierMedium::Pmem, _) => {}
+            }
+            storage.mounts.push(mount);
+        }
+        Ok(storage)
     }
 
     fn binds(&self, folder: &Path, data: bool) -> Vec<Bind> {
@@ -191,6 +243,22 @@ impl<'a> NetnsLayout<'a> {
         binds.extend(self.target.clone().map(|target| bind(target, TARGET, false)));
         binds
     }
+}
+
+/// What the tiers of a host are made of.
+#[derive(Debug, Default)]
+struct TierStorage {
+    mounts: Vec<TierMount>,
+    binds: Vec<Bind>,
+    volumes: Vec<LoopVolume>,
+    /// Folders on other file systems of the machine.
+    elsewhere: Vec<PathBuf>,
+}
+
+/// What a file system in memory may take where nothing else is said: half of the host's, as Linux gives it half of a machine's.
+fn memory_of(envelope: &Envelope) -> Option<u64> {
+    let machine = || memory_bytes(&procfs::text(Path::new("/proc/meminfo"))?, "MemTotal:");
+    envelope.memory_bytes.or_else(machine).map(|bytes| bytes / 2)
 }
 
 /// Made by a mode of its own, whatever this program was started with.
@@ -336,6 +404,10 @@ struct VirtualHost {
     /// Its private folder on the machine.
     pub folder: PathBuf,
     pub volume: Option<LoopVolume>,
+    /// Those of its tiers of storage.
+    pub tier_volumes: Vec<LoopVolume>,
+    /// Its folders on other file systems of the machine.
+    pub elsewhere: Vec<PathBuf>,
     pub switch: Arc<Switch>,
     pub ledger: Arc<RegistryWriter>,
     /// The user wants an end at once.
@@ -389,6 +461,11 @@ impl HostBackend for VirtualHost {
         Err(Error::Host { host: self.setup.host.clone(), reason })
     }
 
+    fn tier(&self, name: &str) -> Option<PathBuf> {
+        let mut tiers = self.setup.isolation.iter().flat_map(|isolation| &isolation.tiers);
+        tiers.find(|tier| tier.name == name).map(|tier| tier.at.clone())
+    }
+
     fn boot(&mut self) -> Result<Arc<RunnerSession>, Error> {
         if let Some(session) = self.session.take() {
             return Ok(session);
@@ -423,7 +500,10 @@ impl HostBackend for VirtualHost {
             let _ = shim.end();
         }
         self.volume = None;
-        let _ = fs::remove_dir_all(&self.folder);
+        self.tier_volumes.clear();
+        for folder in self.elsewhere.iter().chain([&self.folder]) {
+            let _ = fs::remove_dir_all(folder);
+        }
     }
 }
 

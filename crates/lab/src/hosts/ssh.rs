@@ -444,8 +444,10 @@ mod tests {
             arguments: vec!["-c".into(), "echo begun; sleep 1000".into()],
             environment: Vec::new(),
             folder: Some(hosts[0].folder("data").unwrap()),
+            user: None,
             log: bench.folder.join("log"),
             ears: Default::default(),
+            programs: Vec::new(),
         };
         let mut process = hosts[0].start(&start).unwrap();
         until("it writes", || fs::read_to_string(&start.log).is_ok_and(|log| log == "begun\n"));

@@ -54,8 +54,10 @@ fn own() {
         arguments: vec!["-c".into(), script.into()],
         environment: Vec::new(),
         folder: None,
+        user: None,
         log: folder.join("log"),
         ears: Default::default(),
+        programs: Vec::new(),
     };
     let process = hosts[0].start(&start).unwrap();
     fs::write(folder.join("scratch"), scratch.display().to_string()).unwrap();
@@ -112,8 +114,10 @@ fn two_live_runs_do_not_touch_each_other() {
             arguments: vec!["1000".into()],
             environment: Vec::new(),
             folder: None,
+            user: None,
             log: folder.join("log"),
             ears: Default::default(),
+            programs: Vec::new(),
         };
         hosts[0].start(&start).unwrap()
     };
@@ -435,8 +439,10 @@ fn number_went_to_somebody_else_meanwhile() {
         arguments: Vec::new(),
         environment: Vec::new(),
         folder: None,
+        user: None,
         log: folder.join("log"),
         ears: Default::default(),
+        programs: Vec::new(),
     };
     let mut process = crate::hosts::local(&registry).start(&start).unwrap();
     until("it has ended", || process.ended().is_some());

@@ -51,8 +51,10 @@ impl Host {
             arguments: vec!["-c".into(), script.into()],
             environment: vec![("MINE".into(), "yes".into())],
             folder: Some(self.folder.to_path_buf()),
+            user: None,
             log: self.log(role),
             ears: Default::default(),
+            programs: Vec::new(),
         };
         self.session.start(&start).unwrap()
     }
@@ -219,8 +221,10 @@ fn dropped_it_ends_everything() {
         arguments: vec!["60".into()],
         environment: Vec::new(),
         folder: None,
+        user: None,
         log: host.log("server"),
         ears: Default::default(),
+        programs: Vec::new(),
     };
     let pid = host.session.start(&start).map(|process| (process.pid(), std::mem::forget(process))).unwrap().0;
     // The process forgotten above holds the session, so its input is closed by hand.
@@ -279,8 +283,10 @@ fn its_processes_are_dead_when_the_runner_is() {
         arguments: Vec::new(),
         environment: Vec::new(),
         folder: None,
+        user: None,
         log: folder.join("log"),
         ears: ears.clone(),
+        programs: Vec::new(),
     };
     let mut process = session.start(&start).unwrap();
     assert_eq!((process.pid(), process.ended()), (99, None));

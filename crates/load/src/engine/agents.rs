@@ -5,6 +5,7 @@
 //! be done. Nothing here knows a socket or reads a clock, so that any course of events can be
 //! played with plain numbers.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use experiment::plan::StepOrder;
@@ -12,6 +13,7 @@ use fastrand::Rng;
 use record::events::Outcome;
 use record::rows::AgentCycles;
 
+use super::agent_group::{AgentGroup, GroupId};
 use super::control::LoadControl;
 use super::ids::{AgentId, ConnId, StepId, indexed_by};
 use super::script::{CompiledStep, Script};
@@ -19,26 +21,26 @@ use super::thread_stats::ThreadStats;
 use super::timer_wheel::Wheel;
 use crate::protocols::{AttemptCause, Protocol, RequestContext};
 use crate::schedules::NS_PER_S;
-use crate::values::{FeedRows, OperationValues, ValueSource, mix};
+use crate::values::feeds::{FeedRows, TakenRecord};
+use crate::values::{OperationValues, ValueSource, mix};
 use crate::{Error, LoadPurpose};
 
 pub mod answers;
 mod backlog;
+mod feeding;
 mod reconnects;
 
 pub use reconnects::NextConnect;
 
 use answers::{AnswerClass, CaptureMemory};
 use backlog::Queue;
+use feeding::{FeedTurn, Feeding};
 use reconnects::ConnectionRoute;
 
 /// How often a thread looks at its orders, and measures how late it does when nothing else is due.
 pub const HEARTBEAT_NS: u64 = 10_000_000;
 /// After a stall, time to take the answers that came in it before they are given up.
 const REPRIEVE_NS: u64 = 1_000_000;
-/// Makes the values of a preparation differ from those of the load.
-const PREPARE_SEED: u64 = 0x7072_6570_6172_6521;
-
 /// "Not yet", for a moment.
 pub const NEVER: u64 = u64::MAX;
 
@@ -49,6 +51,8 @@ pub enum AgentWork {
     Unborn,
     /// Between two operations.
     Pause,
+    /// A cycle is to begin, and a record for it has not been read yet.
+    FeedPause,
     /// An operation is open, and an attempt of it goes on.
     Attempt,
     /// An operation is open, between two attempts.
@@ -70,6 +74,10 @@ pub struct AgentService {
 pub struct Agent {
     /// From 1, over all threads.
     pub number: u32,
+    /// Whose steps and pace it has.
+    pub group: GroupId,
+    /// Its place in the group, from 0, over all threads: by that it has its part of the schedule.
+    pub place_in_group: u32,
     /// Where it goes.
     pub place: AgentService,
     /// Which of the thread's connections it goes by. It never changes.
@@ -94,6 +102,8 @@ pub struct Agent {
     pub request_id: u32,
     /// Slots filled in this cycle, a bit each.
     pub kept: u32,
+    /// Feeds that are streams and of which its cycle lacks a record, a bit each.
+    pub needs: u64,
     /// Its cycle, from 1.
     pub cycle: u64,
     /// Full cycles that it finished.
@@ -108,6 +118,8 @@ pub struct Agent {
     pub intended_ns: u64,
     /// In an open loop: all that is due before this moment has been counted as open.
     pub counted_ns: u64,
+    /// When a timer last woke it for an operation. What it had to do before then began late by the thread's doing.
+    pub woken_ns: u64,
     /// When the last attempt was sent; [`NEVER`] if it was not.
     pub sent_ns: u64,
     /// When the attempt times out.
@@ -118,10 +130,12 @@ indexed_by!(AgentId, [Agent], Agent);
 indexed_by!(AgentId, Vec<Agent>, Agent);
 
 impl Agent {
-    /// A new agent.
+    /// A new agent of the first group.
     pub fn new(number: u32, seed: u64, place: AgentService, connection: ConnId) -> Self {
         Self {
             number,
+            group: GroupId::at(0),
+            place_in_group: number - 1,
             place,
             connection,
             behind: AgentId::NONE,
@@ -134,6 +148,7 @@ impl Agent {
             tries: 0,
             request_id: 0,
             kept: 0,
+            needs: 0,
             cycle: 0,
             finished_cycles: 0,
             last_cycle_ns: 0,
@@ -141,6 +156,7 @@ impl Agent {
             random: Rng::with_seed(mix(seed ^ mix(u64::from(number)))),
             intended_ns: 0,
             counted_ns: 0,
+            woken_ns: 0,
             sent_ns: NEVER,
             deadline_ns: NEVER,
         }
@@ -217,13 +233,11 @@ pub struct Agents<P: Protocol> {
     routes: Vec<ConnectionRoute>,
     /// Slots of all agents, one agent's after the other's.
     slots: Vec<Vec<u8>>,
-    /// Feed rows of all agents, likewise.
-    rows: Vec<u32>,
-    /// The next row of each feed.
-    next_rows: Vec<u32>,
+    /// What agents have taken of feeds.
+    feeding: Feeding,
     wheel: Wheel,
-    /// What waits for its agent, where that is bounded.
-    queue: Option<Queue>,
+    /// Of each group what waits for its agent, where that is bounded.
+    queues: Vec<Option<Queue>>,
     /// Agents that are not done.
     running: usize,
     /// No operation starts from here on.
@@ -237,24 +251,26 @@ pub struct Agents<P: Protocol> {
 impl<P: Protocol> Agents<P> {
     /// The agents of thread `thread`.
     pub fn new(script: &Arc<Script<P>>, control: &Arc<LoadControl>, thread: u32) -> Self {
-        let seed = match script.purpose {
-            LoadPurpose::Measure => script.seed,
-            LoadPurpose::Prepare { .. } => mix(script.seed ^ PREPARE_SEED),
-        };
         let routes: Vec<_> = script.places.connections_of(thread).map(ConnectionRoute::to).collect();
         let in_turn = (0..routes.len()).map(ConnId::at).cycle();
-        let new_agent = |(number, connection)| Agent::new(number, seed, script.place_of(number), connection);
+        let new_agent = |(number, connection)| {
+            let group = script.group_of(number);
+            let AgentGroup { before, seed, .. } = script.groups[group];
+            let alone = Agent::new(number - before, seed, script.place_of(number), connection);
+            Agent { number, group, ..alone }
+        };
         let list: Vec<Agent> = script.places.agents_of(thread).zip(in_turn).map(new_agent).collect();
-        let queue = backlog::queue(script, thread, script.places.agents_of(thread));
+        let queues: Vec<Option<Queue>> =
+            script.groups.iter().map(|group| backlog::queue(group, script.threads, thread, &list)).collect();
+        let timers_each = if queues.iter().any(Option::is_some) { 3 } else { 2 };
         Self {
             control: Arc::clone(control),
             slots: vec![Vec::new(); list.len() * script.slots],
-            rows: vec![0; list.len() * script.feeds.len()],
-            next_rows: vec![thread; script.feeds.len()],
-            wheel: Wheel::new(list.len() * if queue.is_some() { 3 } else { 2 } + 1),
-            queue,
+            feeding: Feeding::new(script, thread, list.len()),
+            wheel: Wheel::new(list.len() * timers_each + 1),
+            queues,
             running: list.len(),
-            end_ns: script.schedule.end_ns(),
+            end_ns: script.end_ns,
             captures: CaptureMemory::default(),
             failure: None,
             list,
@@ -321,7 +337,7 @@ impl<P: Protocol> Agents<P> {
     /// Whether an agent of that connection has begun to work and is not done.
     pub fn are_between_attempts(&self, conn: ConnId) -> bool {
         let mut own = self.list.iter().skip(conn.index()).step_by(self.routes.len());
-        own.any(|agent| matches!(agent.work, AgentWork::Pause | AgentWork::RetryPause))
+        own.any(|agent| matches!(agent.work, AgentWork::Pause | AgentWork::FeedPause | AgentWork::RetryPause))
     }
 
     /// Appends the request of the agent's step, which is sent now under that number; whether a
@@ -332,7 +348,7 @@ impl<P: Protocol> Agents<P> {
         agent.request_id = request_id;
         agent.sent_ns = now_ns;
         let step = &self.script.steps[agent.step];
-        let source = source(agent, id, &self.script, &self.slots, &self.rows);
+        let source = source(agent, id, &self.script, &self.slots, &self.feeding.taken);
         let values = OperationValues { source, arguments: &step.arguments };
         P::encode(self.script.request(agent), request_id, &values, out);
         step.asks_script
@@ -361,13 +377,26 @@ impl<P: Protocol> Agents<P> {
     /// The agent's operation that was to start at `intended_ns` begins, or it has nothing more to
     /// do.
     fn begin(&mut self, id: AgentId, intended_ns: u64, at: EventTime, stats: &mut ThreadStats) -> AgentEffect {
-        let started_ns = if self.script.schedule.is_fixed() { intended_ns } else { at.now_ns };
+        let is_fixed = self.script.groups[self.list[id].group].schedule.is_fixed();
+        let started_ns = if is_fixed { intended_ns } else { at.now_ns };
         if started_ns >= self.end_ns || !self.choose_step(id) {
-            self.list[id].work = AgentWork::Done;
-            self.list[id].intended_ns = NEVER;
-            self.running -= 1;
-            return AgentEffect::Wait;
+            return self.retire(id);
         }
+        match self.take_records(id) {
+            FeedTurn::Has => self.begin_operation(id, intended_ns, at, stats),
+            FeedTurn::Waits => self.wait_for_record(id, intended_ns, at, stats),
+            FeedTurn::Ends => self.feed_ended(id, intended_ns),
+        }
+    }
+
+    /// The agent has all that its operation takes.
+    fn begin_operation(
+        &mut self,
+        id: AgentId,
+        intended_ns: u64,
+        at: EventTime,
+        stats: &mut ThreadStats,
+    ) -> AgentEffect {
         let agent = &mut self.list[id];
         agent.draw = agent.random.u64(..);
         agent.intended_ns = intended_ns;
@@ -396,7 +425,7 @@ impl<P: Protocol> Agents<P> {
     /// The agent's attempt times out so long after this moment.
     pub fn set_deadline(&mut self, id: AgentId, now_ns: u64) {
         let agent = &mut self.list[id];
-        agent.deadline_ns = now_ns.saturating_add(self.script.timeout_ns);
+        agent.deadline_ns = now_ns.saturating_add(self.script.groups[agent.group].timeout_ns);
         agent.has_reprieve = false;
         if !agent.is_timer_set {
             agent.is_timer_set = true;
@@ -416,9 +445,11 @@ impl<P: Protocol> Agents<P> {
         let agent = &mut self.list[id];
         agent.is_unsure |= !cause.is_harmless(P::REFUSALS) && P::about_data(cause).is_none();
         stats.attempt(self.script.steps[agent.step].name, cause);
-        if agent.tries < self.script.tries {
+        let group = &self.script.groups[agent.group];
+        if agent.tries < group.tries {
             agent.work = AgentWork::RetryPause;
-            self.set_timer(AgentTimer::Wake(id), at.now_ns.saturating_add(self.script.wait_ns));
+            let due_ns = at.now_ns.saturating_add(group.wait_ns);
+            self.set_timer(AgentTimer::Wake(id), due_ns);
             return AgentEffect::Wait;
         }
         let outcome = if cause == AttemptCause::Timeout { Outcome::Timeout } else { Outcome::Failed };
@@ -463,13 +494,14 @@ impl<P: Protocol> Agents<P> {
             });
         }
         self.advance_step(id, outcome, at.now_ns, stats);
-        if self.queue.is_some() {
+        let agent = &mut self.list[id];
+        if self.queues[agent.group.index()].is_some() {
             return self.take_next(id, at, stats);
         }
-        let agent = &mut self.list[id];
-        let mut next_ns = self.script.schedule.next_ns(agent.number - 1, agent.intended_ns, at.now_ns);
+        let schedule = &self.script.groups[agent.group].schedule;
+        let mut next_ns = schedule.next_ns(agent.place_in_group, agent.intended_ns, at.now_ns);
         // Where the starts are fixed it is the attempt that waits, and the operation is late.
-        if next_ns < at.connect_after_ns && !self.script.schedule.is_fixed() {
+        if next_ns < at.connect_after_ns && !schedule.is_fixed() {
             next_ns = at.connect_after_ns;
         }
         agent.intended_ns = next_ns;
@@ -486,6 +518,9 @@ impl<P: Protocol> Agents<P> {
         let agent = &self.list[id];
         let step = &self.script.steps[agent.step];
         stats.end(step.name, end.outcome, agent.place.service, agent.intended_ns, agent.sent(), now_ns);
+        if self.script.groups[agent.group].is_timed && end.outcome == Outcome::Ok {
+            stats.punctual(step.name, now_ns.saturating_sub(agent.intended_ns.max(agent.woken_ns)));
+        }
         if let Some(audit) = &step.audit {
             stats.history.push(self.history(id, audit, end, now_ns));
         }
@@ -494,17 +529,18 @@ impl<P: Protocol> Agents<P> {
     /// After the end of an operation: to the next step of the cycle, or to its end.
     fn advance_step(&mut self, id: AgentId, outcome: Outcome, now_ns: u64, stats: &mut ThreadStats) {
         let agent = &mut self.list[id];
+        let group = &self.script.groups[agent.group];
         agent.begins_cycle = true;
         let goes_on = match outcome {
             Outcome::Ok => true,
-            Outcome::Wrong => !self.script.wrong_ends_cycle,
+            Outcome::Wrong => !group.wrong_ends_cycle,
             _ => false,
         };
         if !goes_on {
             return;
         }
-        if self.script.order == StepOrder::Cycle
-            && let Some(step) = step_from(&self.script.steps, agent.step.index() + 1, agent.cycle)
+        if group.order == StepOrder::Cycle
+            && let Some(step) = step_from(&self.script.steps, agent.step.index() + 1..group.steps.end, agent.cycle)
         {
             agent.step = step;
             agent.begins_cycle = false;
@@ -520,24 +556,28 @@ impl<P: Protocol> Agents<P> {
         if !self.list[id].begins_cycle {
             return true;
         }
+        let id_of_group = self.list[id].group;
+        let own = self.script.groups[id_of_group].steps.clone();
         // Where every step has an `every` above 1, some cycles have no step at all.
-        let shortest = self.script.steps.iter().map(|step| step.every).min().unwrap_or(1);
+        let shortest = self.script.steps[own.clone()].iter().map(|step| step.every).min().unwrap_or(1);
         for _ in 0..shortest {
             if !self.next_cycle(id) {
                 return false;
             }
             let agent = &mut self.list[id];
-            let step = match self.script.order {
-                StepOrder::Cycle => step_from(&self.script.steps, 0, agent.cycle),
+            let group = &self.script.groups[id_of_group];
+            let step = match group.order {
+                StepOrder::Cycle => step_from(&self.script.steps, own.clone(), agent.cycle),
                 StepOrder::Mix => {
-                    let total = self.script.weights.last().copied().unwrap_or(1);
+                    let total = group.weights.last().copied().unwrap_or(1);
                     let drawn = agent.random.u64(..total);
-                    StepId::at(self.script.weights.partition_point(|sum| *sum <= drawn))
+                    StepId::at(own.start + group.weights.partition_point(|sum| *sum <= drawn))
                 }
             };
             if let Some(step) = step {
                 agent.step = step;
                 agent.begins_cycle = false;
+                agent.needs = self.script.streams_of(agent);
                 return true;
             }
         }
@@ -548,9 +588,14 @@ impl<P: Protocol> Agents<P> {
     /// a load of so many, are taken.
     fn next_cycle(&mut self, id: AgentId) -> bool {
         let agent = &mut self.list[id];
+        let group = &self.script.groups[agent.group];
         match self.script.purpose {
             LoadPurpose::Measure => {
-                if self.script.count.is_some_and(|count| !self.control.take_cycle(count)) {
+                if !group.take_cycle() {
+                    // Groups without a number of cycles go on as long as there are some left to others.
+                    if self.script.groups.iter().all(|group| group.has_done_all() != Some(false)) {
+                        self.control.stop();
+                    }
                     return false;
                 }
                 agent.cycle += 1;
@@ -558,7 +603,7 @@ impl<P: Protocol> Agents<P> {
             LoadPurpose::Prepare { count } => {
                 let next = match agent.cycle {
                     0 => u64::from(agent.number),
-                    cycle => cycle + u64::from(self.script.agents),
+                    cycle => cycle + u64::from(group.agents),
                 };
                 if next > count {
                     return false;
@@ -567,17 +612,7 @@ impl<P: Protocol> Agents<P> {
             }
         }
         agent.kept = 0;
-        for (number, feed) in self.script.feeds.iter().enumerate() {
-            let row = if feed.is_random() {
-                agent.random.u32(..feed.rows())
-            } else {
-                // Dealt out: each thread takes every n-th row, so that none has to ask another.
-                let row = self.next_rows[number];
-                self.next_rows[number] = row.wrapping_add(self.script.threads);
-                row % feed.rows()
-            };
-            self.rows[id.index() * self.script.feeds.len() + number] = row;
-        }
+        self.take_rows(id);
         true
     }
 
@@ -586,9 +621,11 @@ impl<P: Protocol> Agents<P> {
     /// Every agent's first operation, and the heartbeat.
     pub fn set_first_timers(&mut self) {
         for id in self.ids() {
-            let first_ns = self.script.schedule.first_ns(self.list[id].number - 1);
-            self.list[id].intended_ns = first_ns;
-            let timer = if self.queue.is_some() { AgentTimer::Arrival(id) } else { AgentTimer::Wake(id) };
+            let agent = &mut self.list[id];
+            let first_ns = self.script.groups[agent.group].schedule.first_ns(agent.place_in_group);
+            agent.intended_ns = first_ns;
+            let is_queued = self.queues[agent.group.index()].is_some();
+            let timer = if is_queued { AgentTimer::Arrival(id) } else { AgentTimer::Wake(id) };
             self.set_timer(timer, first_ns);
         }
         self.set_timer(AgentTimer::Heartbeat, HEARTBEAT_NS);
@@ -633,9 +670,14 @@ impl<P: Protocol> Agents<P> {
         match self.list[id].work {
             AgentWork::Unborn => {
                 stats.agents += u32::from(at.now_ns < self.end_ns);
+                self.list[id].woken_ns = at.now_ns;
                 self.begin(id, due_ns, at, stats)
             }
-            AgentWork::Pause => self.begin(id, due_ns, at, stats),
+            AgentWork::Pause => {
+                self.list[id].woken_ns = at.now_ns;
+                self.begin(id, due_ns, at, stats)
+            }
+            AgentWork::FeedPause => self.look_for_record(id, at, stats),
             AgentWork::RetryPause => self.attempt(id, at),
             AgentWork::Attempt | AgentWork::Done => AgentEffect::Wait,
         }
@@ -694,7 +736,7 @@ fn source<'a, P: Protocol>(
     id: AgentId,
     script: &'a Script<P>,
     slots: &'a [Vec<u8>],
-    rows: &'a [u32],
+    records: &'a [TakenRecord],
 ) -> ValueSource<'a> {
     let feeds: &'a [FeedRows] = &script.feeds;
     ValueSource {
@@ -704,14 +746,13 @@ fn source<'a, P: Protocol>(
         slots: &slots[id.index() * script.slots..][..script.slots],
         kept: agent.kept,
         feeds,
-        rows: &rows[id.index() * feeds.len()..][..feeds.len()],
+        records: &records[id.index() * feeds.len()..][..feeds.len()],
     }
 }
 
-/// The first step from `from` on that this cycle does.
-fn step_from(steps: &[CompiledStep], from: usize, cycle: u64) -> Option<StepId> {
-    let place = steps.iter().enumerate().skip(from).find(|(_, step)| cycle.is_multiple_of(step.every))?.0;
-    StepId::at(place)
+/// The first of those steps that this cycle does.
+fn step_from(steps: &[CompiledStep], mut places: Range<usize>, cycle: u64) -> Option<StepId> {
+    places.find(|place| cycle.is_multiple_of(steps[*place].every)).and_then(StepId::at)
 }
 
 #[cfg(test)]

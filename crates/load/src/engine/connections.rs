@@ -24,7 +24,7 @@ use super::limits::{SourceAddresses, use_for};
 use super::pipelines::BufferPool;
 use super::script::Script;
 use crate::Error;
-use crate::program_worker::{DeathSignal, spawn_program_worker};
+use crate::program_worker::{DeathSignal, ProgramHost, spawn_program_worker};
 use crate::protocols::{AttemptCause, Progress, Protocol};
 use crate::ring::{Completion, Ring, RingToken, WakePolicy};
 use crate::schedules::NS_PER_S;
@@ -314,6 +314,8 @@ pub struct ConnectionSet<P: Protocol> {
     is_pipelined: bool,
     /// What ties programs to this process.
     tether: Option<DeathSignal>,
+    /// Where the services' own programs are run.
+    hosts: Arc<[ProgramHost]>,
     /// Those who run programs behind a connection.
     program_workers: Vec<JoinHandle<()>>,
     /// What ends the load early.
@@ -347,6 +349,7 @@ impl<P: Protocol> ConnectionSet<P> {
             numbers: (script.places.number_of(thread, ConnId::new(0)), script.threads.max(1)),
             is_pipelined: script.places.is_pipelined(),
             tether: script.tether,
+            hosts: Arc::clone(&script.hosts),
             program_workers: Vec::new(),
             failure: None,
         })
@@ -476,9 +479,10 @@ impl<P: Protocol> ConnectionSet<P> {
 
     /// A new program worker for the connection: the load's end of their socket.
     fn spawn_program(&mut self, conn: ConnId) -> Result<OwnedFd, AttemptCause> {
-        let service = &self.services[self.list[conn.index()].service as usize];
+        let number = self.list[conn.index()].service as usize;
+        let (service, host) = (&self.services[number], self.hosts.get(number).cloned());
         let failed = |error: io::Error| connect_cause(Errno::from_io_error(&error).unwrap_or(Errno::IO));
-        let (socket, worker) = spawn_program_worker(self.tether, service.authority()).map_err(failed)?;
+        let (socket, worker) = spawn_program_worker(self.tether, service.authority(), host).map_err(failed)?;
         // Those whose agents have hung up need not be waited for.
         self.program_workers.retain(|worker| !worker.is_finished());
         self.program_workers.push(worker);

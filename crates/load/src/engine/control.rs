@@ -1,6 +1,6 @@
 //! What the threads of a load are told while it runs, and what only one of them is to say.
 
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
 use crate::answer_budget::BUDGET_BYTES;
 
@@ -15,8 +15,7 @@ pub struct LoadControl {
     is_flooded: AtomicBool,
     has_noticed_redirects: AtomicBool,
     has_noticed_budget: AtomicBool,
-    /// Cycles that agents have begun, where their number is bounded.
-    begun: AtomicU64,
+    has_noticed_untold: AtomicBool,
 }
 
 impl LoadControl {
@@ -28,11 +27,6 @@ impl LoadControl {
         self.orders.fetch_max(ABORT, Ordering::Relaxed);
     }
 
-    /// Whether one of so many cycles is left; it is taken. Only bounded loads ask, and pay for what their threads share.
-    pub fn take_cycle(&self, count: u64) -> bool {
-        self.begun.fetch_add(1, Ordering::Relaxed) < count
-    }
-
     /// Stops because more is due than may wait.
     pub fn flood(&self) {
         self.is_flooded.store(true, Ordering::Relaxed);
@@ -42,6 +36,11 @@ impl LoadControl {
     /// Whether nobody has told of redirects yet; from now on somebody has.
     pub fn is_first_redirect(&self) -> bool {
         !self.has_noticed_redirects.swap(true, Ordering::Relaxed)
+    }
+
+    /// Whether nobody has told yet of answers that do not say what was done; from now on somebody has.
+    pub fn is_first_untold(&self) -> bool {
+        !self.has_noticed_untold.swap(true, Ordering::Relaxed)
     }
 
     /// What a reader must know of the budget of answers, where nobody has told it yet.

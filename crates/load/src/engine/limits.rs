@@ -25,7 +25,7 @@ const DEFAULT_PORTS: (u32, u32) = (32768, 60999);
 pub fn check<P: Protocol>(script: &Script<P>) -> Result<(), Error> {
     let connections = script.places.connections;
     let each = if P::RUNS_PROGRAMS { OF_PROGRAM } else { 1 };
-    files(script.agents, u64::from(connections) * each + u64::from(script.threads) + OTHERS)
+    files(script.places.agents, u64::from(connections) * each + u64::from(script.threads) + OTHERS)
 }
 
 fn files(agents: u32, needed: u64) -> Result<(), Error> {

@@ -8,23 +8,40 @@ use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess,
 use serde_json::value::RawValue;
 
 /// A compiled pointer.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CompiledPointer(Box<[PointerStep]>);
 
-#[derive(Debug, Clone)]
-struct PointerStep {
+/// A step of a pointer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PointerStep {
     /// In an object.
     name: Box<str>,
     /// In an array.
     index: Option<usize>,
 }
 
+impl PointerStep {
+    /// The step to the member, or the element, of that name.
+    pub fn named(name: String) -> Self {
+        Self { index: experiment::pointer::index(&name), name: name.into() }
+    }
+
+    /// The element that it leads to, if it is an array's.
+    pub fn index(&self) -> Option<usize> {
+        self.index
+    }
+
+    /// Finds the member that it leads to.
+    pub fn member(&self) -> MemberMatcher<'_> {
+        MemberMatcher(&self.name)
+    }
+}
+
 impl CompiledPointer {
     /// Compiles `/items/0/id`.
     pub fn compile(text: &str) -> Result<Self, String> {
         let parsed = experiment::pointer::Pointer::parse(text).map_err(|error| format!("`{text}`: {error}"))?;
-        let step = |name: String| PointerStep { index: experiment::pointer::index(&name), name: name.into() };
-        Ok(Self(parsed.steps.into_iter().map(step).collect()))
+        Ok(Self(parsed.steps.into_iter().map(PointerStep::named).collect()))
     }
 
     /// What stands there: of a text what it says, of everything else how it is written. `None` if nothing does, or if `json` is not
@@ -80,7 +97,7 @@ impl<'json> Visitor<'json> for PointerRest<'_, 'json> {
 
     fn visit_map<A: MapAccess<'json>>(self, mut members: A) -> Result<(), A::Error> {
         let Some((step, rest)) = self.steps.split_first() else { return Ok(()) };
-        while let Some(is_it) = members.next_key_seed(MemberMatcher(&step.name))? {
+        while let Some(is_it) = members.next_key_seed(step.member())? {
             if is_it {
                 members.next_value_seed(PointerRest { steps: rest, found: &mut *self.found })?;
             } else {
@@ -133,7 +150,7 @@ impl<'json> Visitor<'json> for PointerRest<'_, 'json> {
 }
 
 /// Whether a member is the one of that name.
-struct MemberMatcher<'p>(&'p str);
+pub struct MemberMatcher<'p>(&'p str);
 
 impl<'json> DeserializeSeed<'json> for MemberMatcher<'_> {
     type Value = bool;

@@ -7,20 +7,26 @@ use std::sync::Arc;
 
 use experiment::plan::{self, Expected, Load, Rate, SlotContent, StepOrder};
 
+use super::agent_group::{AgentGroup, GroupId};
 use super::agents::answers::{self, Audit};
 use super::agents::{Agent, AgentService};
 use super::expectation::{self, CaptureSlot, Expectation, OperationPart, WantedFields};
 use super::ids::{ConnId, StepId, indexed_by};
+use super::units::UnitCounter;
+use crate::feed_stream::FeedQueue;
+use crate::program_worker::{DeathSignal, ProgramHost};
 use crate::protocols::{Call, Protocol};
-use crate::schedules::closed::Closed;
-use crate::schedules::{self, NS_PER_S, Schedule, constant, poisson};
+use crate::schedules::{NS_PER_S, constant, poisson};
 use crate::tls::{TlsPeers, TlsTrust};
+use crate::values::feeds::FeedRows;
 use crate::values::lua::Program;
-use crate::values::{Argument, CompiledTemplate, FeedRows, TemplateNames};
+use crate::values::{Argument, CompiledTemplate, TemplateNames};
 use crate::{Error, LoadOrder, LoadPurpose};
 
 /// Slots that agents may fill.
 const SLOTS: usize = 32;
+/// Feeds that a load may have.
+const FEEDS: usize = 64;
 /// Streams of random numbers: arguments count from 0, expectations from here.
 const EXPECTATIONS: u64 = 1000;
 
@@ -33,32 +39,20 @@ pub struct Script<P: Protocol> {
     requests: Vec<P::Request>,
     /// Names that operations are counted under.
     pub names: Arc<[String]>,
-    /// How agents go through the steps.
-    pub order: StepOrder,
-    /// Whether a wrong answer ends its cycle.
-    pub wrong_ends_cycle: bool,
-    /// Sums of the weights, for a mix.
-    pub weights: Vec<u64>,
+    /// The populations, by the numbers of their agents.
+    pub groups: Vec<AgentGroup>,
     /// Slots of an agent.
     pub slots: usize,
     /// Files that values come from.
     pub feeds: Vec<FeedRows>,
+    /// Those of them that are streams and of which some step uses something, a bit each.
+    streams: u64,
     /// The script that values come from, if there is one.
     pub program: Option<Arc<Program>>,
-    /// Agents in all.
-    pub agents: u32,
-    /// Cycles of all agents, if they are bounded.
-    pub count: Option<u64>,
-    /// When operations start.
-    pub schedule: Box<dyn Schedule>,
-    /// Bounds the operations that are due and have not begun.
-    pub backlog: Option<plan::Backlog>,
-    /// How often an operation is attempted at most, and the pause between.
-    pub tries: u32,
-    /// Pause between attempts.
-    pub wait_ns: u64,
-    /// Of each attempt.
-    pub timeout_ns: u64,
+    /// No operation is intended at or after this moment.
+    pub end_ns: u64,
+    /// Whether the starts of any group are fixed beforehand.
+    pub is_paced: bool,
     /// Pause after a failed connect.
     pub reconnect_ns: u64,
     /// When and where agents connect when they have lost their connection.
@@ -67,8 +61,6 @@ pub struct Script<P: Protocol> {
     pub drain_ns: u64,
     /// What for.
     pub purpose: LoadPurpose,
-    /// Every random choice follows from it.
-    pub seed: u64,
     /// Threads.
     pub threads: u32,
     /// Who goes where.
@@ -84,7 +76,9 @@ pub struct Script<P: Protocol> {
     /// Where to connect to, and what is said first there.
     pub services: Arc<[P]>,
     /// What ties programs to this process.
-    pub tether: Option<crate::program_worker::DeathSignal>,
+    pub tether: Option<DeathSignal>,
+    /// Where the services' own programs are run, one for each; none where they have none.
+    pub hosts: Arc<[ProgramHost]>,
 }
 
 /// A compiled step.
@@ -107,6 +101,10 @@ pub struct CompiledStep {
     pub every: u64,
     /// What of it goes to the history, if anything.
     pub audit: Option<Audit>,
+    /// Feeds that are streams and of which it uses something, a bit each.
+    pub streams: u64,
+    /// What counts its units, if it has any.
+    pub units: Option<Box<UnitCounter>>,
 }
 
 indexed_by!(StepId, Vec<CompiledStep>, CompiledStep);
@@ -119,61 +117,56 @@ impl<P: Protocol> Script<P> {
     pub fn compile(orders: &LoadOrder) -> Result<Self, Error> {
         let load = &orders.load;
         check_settings(orders)?;
+        if load.feeds.len() > FEEDS {
+            return Err(Error::Setting(format!("a load has at most {FEEDS} feeds; this one has {}", load.feeds.len())));
+        }
         let open =
             |service: &String| P::open(service).map_err(|reason| Error::Service { service: service.clone(), reason });
         let services: Vec<P> = orders.services.iter().map(open).collect::<Result<_, _>>()?;
         let peers = peers(orders, &services)?;
         let feeds = load.feeds.iter().map(|feed| FeedRows::read(feed, &orders.files)).collect::<Result<Vec<_>, _>>()?;
-        let mut names: Vec<String> = load.steps.iter().map(|step| step.name.clone()).collect();
+        let mut names: Vec<String> = load.all_steps().map(|step| step.name.clone()).collect();
         names.sort_unstable();
         names.dedup();
         let slots = slots(load)?;
         let program = load.script.as_ref().map(|file| Program::read(file, &orders.files, &slots)).transpose()?;
-        let compiler = ScriptCompiler {
-            services: &services,
-            load,
-            names: &names,
-            slots,
-            feeds: &feeds,
-            program: program.as_ref(),
-        };
-        let compiled = (0..load.steps.len()).map(|number| compiler.step(number)).collect::<Result<Vec<_>, _>>()?;
-        let slots = compiler.slots.len();
+        let (mut compiled, mut groups, mut before) = (Vec::new(), Vec::new(), 0);
+        for population in load.populations() {
+            let first = compiled.len();
+            let compiler = ScriptCompiler {
+                services: &services,
+                hosts: &orders.hosts,
+                load: population,
+                first,
+                closes: !load.connections.keep_alive,
+                names: &names,
+                slots: &slots,
+                feeds: &feeds,
+                program: program.as_ref(),
+            };
+            for number in 0..population.steps.len() {
+                compiled.push(compiler.step(number)?);
+            }
+            groups.push(AgentGroup::compile(population, (before, first..compiled.len()), &feeds, orders)?);
+            before += population.agents;
+        }
         let (steps, by_step): (Vec<CompiledStep>, Vec<Vec<P::Request>>) = compiled.into_iter().unzip();
-        let (tries, wait_s) = match load.retry {
-            plan::Retry::FailFast => (1, 0.0),
-            plan::Retry::Wait { wait_s } => (u32::MAX, wait_s),
-            plan::Retry::Tries { tries, wait_s } => (tries.max(1), wait_s),
-        };
         let places = Places::of(load, services.len());
-        let (ramp_ns, think_ns) = (ns(load.ramp_s), ns(load.think_s));
-        let end_ns = match orders.purpose {
-            LoadPurpose::Measure => ns(load.time_s),
-            LoadPurpose::Prepare { .. } => u64::MAX,
-        };
-        let closed = Closed { agents: load.agents, ramp_ns, think_ns, spread_pct: load.think_spread_pct, end_ns };
         Ok(Self {
+            streams: steps.iter().fold(0, |streams, step| streams | step.streams),
             steps,
             requests: by_service(by_step),
             names: names.into(),
-            order: load.order,
-            wrong_ends_cycle: load.when_failed == plan::WhenFailed::NextCycle,
-            weights: sums(load),
-            slots,
+            slots: slots.len(),
             feeds,
             program,
-            agents: load.agents,
-            count: load.count,
-            schedule: schedules::of(load, closed, orders.seed, &orders.files)?,
-            backlog: load.backlog,
-            tries,
-            wait_ns: ns(wait_s),
-            timeout_ns: ns(load.timeout_s),
+            end_ns: groups.iter().map(|group| group.schedule.end_ns()).max().unwrap_or(0),
+            is_paced: groups.iter().any(|group| group.schedule.is_fixed()),
+            groups,
             reconnect_ns: ns(load.reconnect_s),
             reconnects: load.reconnects,
             drain_ns: ns(load.drain_s),
             purpose: orders.purpose,
-            seed: orders.seed,
             threads: places.threads,
             places,
             slot_ns: ns(orders.slot_s).max(1),
@@ -182,7 +175,13 @@ impl<P: Protocol> Script<P> {
             peers,
             services: services.into(),
             tether: orders.tether,
+            hosts: orders.hosts.clone().into(),
         })
+    }
+
+    /// The group of agent `number` (from 1).
+    pub fn group_of(&self, number: u32) -> GroupId {
+        GroupId::at(self.groups.partition_point(|group| group.before < number).saturating_sub(1))
     }
 
     /// Where agent `number` (from 1) goes at first.
@@ -195,6 +194,26 @@ impl<P: Protocol> Script<P> {
         AgentService { service, requests: service * u32::try_from(self.steps.len()).unwrap_or(0) }
     }
 
+    /// The streams of which a cycle that begins with the agent's step needs a record, a bit each.
+    pub fn streams_of(&self, agent: &Agent) -> u64 {
+        let group = &self.groups[agent.group];
+        match group.order {
+            _ if self.streams == 0 => 0,
+            StepOrder::Mix => self.steps[agent.step].streams,
+            StepOrder::Cycle => {
+                let own = self.steps[group.steps.clone()].iter();
+                let done = own.filter(|step| agent.cycle.is_multiple_of(step.every));
+                done.fold(0, |streams, step| streams | step.streams)
+            }
+        }
+    }
+
+    /// The streams that some step uses something of.
+    pub fn streams(&self) -> impl Iterator<Item = &Arc<FeedQueue>> {
+        let feeds = self.feeds.iter().zip(0..).filter(|(_, number)| self.streams >> number & 1 == 1);
+        feeds.filter_map(|(feed, _)| feed.stream())
+    }
+
     /// The request of the agent's step.
     #[inline]
     pub fn request(&self, agent: &Agent) -> &P::Request {
@@ -202,18 +221,9 @@ impl<P: Protocol> Script<P> {
     }
 }
 
-fn sums(load: &Load) -> Vec<u64> {
-    let mut sum = 0;
-    let add = |step: &plan::Step| {
-        sum += u64::from(step.weight.max(1));
-        sum
-    };
-    load.steps.iter().map(add).collect()
-}
-
 /// Every slot that a step keeps something in.
 fn slots(load: &Load) -> Result<Vec<String>, Error> {
-    let mut slots: Vec<String> = load.steps.iter().flat_map(|step| step.keep.keys().cloned()).collect();
+    let mut slots: Vec<String> = load.all_steps().flat_map(|step| step.keep.keys().cloned()).collect();
     slots.sort_unstable();
     slots.dedup();
     if slots.len() > SLOTS {
@@ -222,11 +232,18 @@ fn slots(load: &Load) -> Result<Vec<String>, Error> {
     Ok(slots)
 }
 
+/// Compiles the steps of a population.
 struct ScriptCompiler<'a, P> {
     services: &'a [P],
+    /// Where programs of the services are run.
+    hosts: &'a [ProgramHost],
     load: &'a Load,
+    /// Number of its first step among those of all.
+    first: usize,
+    /// Whether each operation makes its own connection.
+    closes: bool,
     names: &'a [String],
-    slots: Vec<String>,
+    slots: &'a [String],
     feeds: &'a [FeedRows],
     program: Option<&'a Arc<Program>>,
 }
@@ -238,11 +255,12 @@ impl<P: Protocol> ScriptCompiler<'_, P> {
     }
 
     fn compile(&self, number: usize, step: &plan::Step) -> Result<(CompiledStep, Vec<P::Request>), String> {
-        let operation = P::INFO
-            .operations
-            .iter()
-            .find(|operation| operation.name == step.call)
-            .ok_or_else(|| format!("`{}` has no operation `{}`", P::INFO.name, step.call))?;
+        let mut known = P::INFO.operations.iter();
+        let operation = match step.program {
+            Some(_) if P::RUNS_PROGRAMS => known.next(),
+            _ => known.find(|operation| operation.name == step.call),
+        };
+        let operation = operation.ok_or_else(|| format!("`{}` has no operation `{}`", P::INFO.name, step.call))?;
         let arguments = self.arguments(number, step)?;
         let mut wants = WantedFields::default();
         let expects = self.expects(number, step, &arguments, &mut wants)?;
@@ -254,9 +272,17 @@ impl<P: Protocol> ScriptCompiler<'_, P> {
             None if step.audit => Some(answers::known_audit(operation, &arguments, &mut wants)?),
             None => None,
         };
-        let closes = !self.load.connections.keep_alive;
-        let call = Call { number, operation, arguments: &arguments, wants: &wants.0, closes };
-        let requests = self.services.iter().map(|service| service.compile(&call)).collect::<Result<_, _>>()?;
+        let units = UnitCounter::compile(step, &mut wants)?.map(Box::new);
+        let (number, closes) = (self.first + number, self.closes);
+        let compile = |(index, service): (usize, &P)| {
+            let program = match (&step.program, self.hosts.get(index)) {
+                (Some(program), Some(host)) => Some((program, &host.values)),
+                (Some(_), None) => return Err("there is no host of the target to run it on".to_owned()),
+                (None, _) => None,
+            };
+            service.compile(&Call { number, operation, arguments: &arguments, wants: &wants.0, program, closes })
+        };
+        let requests = self.services.iter().enumerate().map(compile).collect::<Result<_, _>>()?;
         let is_status = |expectation: &Expectation| {
             let field = &expectation.field;
             // What the status must not be does not make a failure an answer.
@@ -267,9 +293,25 @@ impl<P: Protocol> ScriptCompiler<'_, P> {
         let every = u64::from(step.every.max(1));
         let asks_script = arguments.iter().any(|argument| argument.template.asks_script());
         // What a script gave may have to be written again.
-        let is_costly =
-            asks_script || expects.iter().any(Expectation::is_costly) || keeps.iter().any(CaptureSlot::is_costly);
-        Ok((CompiledStep { name, arguments, expects, status, keeps, is_costly, asks_script, every, audit }, requests))
+        let is_costly = asks_script
+            || expects.iter().any(Expectation::is_costly)
+            || keeps.iter().any(CaptureSlot::is_costly)
+            || units.as_ref().is_some_and(|units| units.is_costly());
+        let streams = self.take_streams();
+        let compiled = CompiledStep {
+            name,
+            arguments,
+            expects,
+            status,
+            keeps,
+            is_costly,
+            asks_script,
+            every,
+            audit,
+            streams,
+            units,
+        };
+        Ok((compiled, requests))
     }
 
     fn arguments(&self, number: usize, step: &plan::Step) -> Result<Vec<Argument>, String> {
@@ -302,7 +344,7 @@ impl<P: Protocol> ScriptCompiler<'_, P> {
             }
         }
         let own_slots: Vec<&str> = own.keys().copied().collect();
-        let names = TemplateNames { slots: &self.slots, feeds: self.feeds, program: self.program, own };
+        let names = TemplateNames { slots: self.slots, feeds: self.feeds, program: self.program, own };
         let mut stream = EXPECTATIONS;
         let mut template = |text: &str| {
             check_slots(text, &kept, &own_slots)?;
@@ -339,8 +381,14 @@ impl<P: Protocol> ScriptCompiler<'_, P> {
         CompiledTemplate::compile(text, stream, &self.names_of_values())
     }
 
+    /// The streams that the templates compiled since the last call use, a bit each.
+    fn take_streams(&self) -> u64 {
+        let used = self.feeds.iter().map(|feed| feed.take_use() && feed.stream().is_some());
+        used.zip(0..).fold(0, |streams, (is_used, number)| streams | u64::from(is_used) << number)
+    }
+
     fn names_of_values(&self) -> TemplateNames<'_> {
-        TemplateNames { slots: &self.slots, feeds: self.feeds, program: self.program, own: BTreeMap::new() }
+        TemplateNames { slots: self.slots, feeds: self.feeds, program: self.program, own: BTreeMap::new() }
     }
 
     /// Slots that are filled when step `number` begins. A mix has no earlier steps.
@@ -376,26 +424,34 @@ fn check_settings(orders: &LoadOrder) -> Result<(), Error> {
     if orders.services.is_empty() {
         return Err(Error::Setting("a load needs a service to go to".to_owned()));
     }
+    let agents = load.populations().iter().map(|group| u64::from(group.agents)).sum::<u64>();
+    if agents != u64::from(load.agents) || (!load.groups.is_empty() && load.connections.pipeline > 1) {
+        return Err(Error::Setting("agents of a load are those of its groups, which share no connections".to_owned()));
+    }
+    if load.connections.pipeline == 0 {
+        return Err(Error::Setting("`pipeline` is at least 1".to_owned()));
+    }
+    load.populations().iter().try_for_each(|population| check_population(population, orders))
+}
+
+fn check_population(load: &Load, orders: &LoadOrder) -> Result<(), Error> {
     if load.agents == 0 || load.steps.is_empty() {
         return Err(Error::Setting("a load needs at least one agent and one step".to_owned()));
     }
-    let delay_s = load.reconnects.delay_s;
+    let whole = &orders.load;
     let times = [
         load.ramp_s,
-        load.time_s,
+        whole.time_s,
         load.timeout_s,
-        load.drain_s,
+        whole.drain_s,
         load.think_s,
-        load.reconnect_s,
-        delay_s,
+        whole.reconnect_s,
+        whole.reconnects.delay_s,
         orders.slot_s,
     ];
     if !times.iter().all(|time_s| time_s.is_finite() && *time_s >= 0.0) || load.timeout_s <= 0.0 || orders.slot_s <= 0.0
     {
         return Err(Error::Setting("a time of the load is negative, or `timeout` is 0".to_owned()));
-    }
-    if load.connections.pipeline == 0 {
-        return Err(Error::Setting("`pipeline` is at least 1".to_owned()));
     }
     if let Some(conflict) = load.conflicts().next() {
         return Err(Error::Setting(conflict.to_string()));

@@ -11,7 +11,9 @@ use record::rows::{AgentCycles, GeneratorSecond};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::run_delay::RunDelay;
-use crate::interval::{AttemptCount, HistogramSet, SlotCounts, ThreadInterval};
+use super::units::StatusCounts;
+use crate::feed_stream::{FeedQueue, ReadSoFar};
+use crate::interval::{AttemptCount, HistogramSet, SlotCounts, ThreadInterval, UnitCount};
 use crate::protocols::{AttemptCause, Refusal};
 use crate::schedules::{Due, NS_PER_S};
 
@@ -73,6 +75,8 @@ pub struct ThreadStats {
     /// Of each slot one for each service.
     slots: Vec<SlotCounts>,
     attempts: Vec<Vec<(AttemptCause, u64)>>,
+    /// Of each operation.
+    units: Vec<(u64, StatusCounts)>,
     lateness: Option<Histogram<u64>>,
     cpu_ns: u64,
     run_delay: RunDelay,
@@ -90,6 +94,8 @@ pub struct ThreadStats {
     connects: u64,
     connect_failures: u64,
     received_bytes: u64,
+    /// Of a load that reads feeds ahead.
+    feeds: Option<FeedWatch>,
     /// Agents that have started.
     pub agents: u32,
     /// Lines for `history.jsonl`.
@@ -110,6 +116,7 @@ impl ThreadStats {
         let recycled = sync_channel(HISTOGRAM_SETS);
         let histograms = HistogramSet::new(&identity.names, Some(recycled.0.clone()));
         let attempts = identity.names.iter().map(|_| Vec::with_capacity(RESULTS)).collect();
+        let units = identity.names.iter().map(|_| Default::default()).collect();
         let mut stats = Self {
             identity,
             sink,
@@ -120,6 +127,7 @@ impl ThreadStats {
             first_slot: 0,
             slots: Vec::new(),
             attempts,
+            units,
             lateness: Histogram::new_with_bounds(1, LATENESS_MAX_NS, 2).ok(),
             cpu_ns: 0,
             run_delay: RunDelay::default(),
@@ -133,6 +141,7 @@ impl ThreadStats {
             connects: 0,
             connect_failures: 0,
             received_bytes: 0,
+            feeds: None,
             agents: 0,
             history: Vec::new(),
             notices: Vec::new(),
@@ -142,6 +151,32 @@ impl ThreadStats {
         };
         stats.slots = stats.empty_slots();
         stats
+    }
+
+    /// Feeds are read ahead for this thread; what their readers do is counted by one thread alone.
+    pub fn watch_feeds(&mut self, readers: Vec<Arc<FeedQueue>>) {
+        self.feeds = Some(FeedWatch { readers, ..FeedWatch::default() });
+    }
+
+    /// An agent begins to wait for a record.
+    pub fn wait_for_feed(&mut self, now_ns: u64) {
+        let since_ns = signed(now_ns) - signed(self.start_ns);
+        let feeds = self.feeds.get_or_insert_default();
+        feeds.waiting += 1;
+        feeds.waited_ns -= since_ns;
+    }
+
+    /// It has one, or will get none.
+    pub fn stop_waiting_for_feed(&mut self, now_ns: u64) {
+        let since_ns = signed(now_ns) - signed(self.start_ns);
+        let feeds = self.feeds.get_or_insert_default();
+        feeds.waiting = feeds.waiting.saturating_sub(1);
+        feeds.waited_ns += since_ns;
+    }
+
+    /// Agents that wait for a record.
+    pub fn waiting_for_feed(&self) -> u64 {
+        self.feeds.as_ref().map_or(0, |feeds| feeds.waiting)
     }
 
     /// What the calling thread did so far does not count.
@@ -198,6 +233,11 @@ impl ThreadStats {
         self.totals.outcomes[Outcome::Unfinished as usize] += due.count;
     }
 
+    /// An operation ends `ok` that a timer started: without the generator's own lateness it would have taken so long.
+    pub fn punctual(&mut self, operation: usize, long_ns: u64) {
+        self.histograms.record(operation, Outcome::Ok, Time::Punctual, long_ns);
+    }
+
     /// An operation at that service ends; `sent_ns` is when its last attempt was sent, if it was.
     pub fn end(
         &mut self,
@@ -242,6 +282,13 @@ impl ThreadStats {
             Some((_, count)) => *count += 1,
             None => counts.push((cause, 1)),
         }
+    }
+
+    /// An operation has done so many units, of which these are the parts.
+    pub fn count_units(&mut self, operation: usize, units: u64, parts: &StatusCounts) {
+        let (sum, statuses) = &mut self.units[operation];
+        *sum = sum.saturating_add(units);
+        statuses.add(parts);
     }
 
     /// A cycle was done in full.
@@ -299,6 +346,7 @@ impl ThreadStats {
         let start_ns = self.start_ns;
         let generator = self.generator(end_ns, spent);
         let attempts = self.take_attempts();
+        let units = self.take_units();
         self.start_ns = end_ns;
         self.boundary_ns = (end_ns / NS_PER_S + 1) * NS_PER_S;
         let first_slot = std::mem::replace(&mut self.first_slot, end_ns / self.identity.slot_ns);
@@ -317,6 +365,7 @@ impl ThreadStats {
             first_slot,
             slots,
             attempts,
+            units,
             generator,
             history: std::mem::take(&mut self.history),
             notices: std::mem::take(&mut self.notices),
@@ -345,6 +394,7 @@ impl ThreadStats {
         let open_ns = std::mem::take(&mut self.open_ns) + self.open * signed(length_ns);
         let per_length = |value: f64| if length_ns == 0 { 0.0 } else { value / length_ns as f64 };
         let late = |value_ns: u64| value_ns as f64 / 1e3;
+        let feed = self.feeds.as_mut().map(|feeds| feeds.take(length_ns)).unwrap_or_default();
         let fired = self.lateness.as_ref().filter(|lateness| !lateness.is_empty());
         let second = GeneratorSecond {
             at_s: seconds(end_ns),
@@ -364,6 +414,10 @@ impl ThreadStats {
             dropped: std::mem::take(&mut self.dropped),
             due: Some(std::mem::take(&mut self.due)),
             received_bytes: Some(std::mem::take(&mut self.received_bytes)),
+            feed_wait_s: feed.wait_s,
+            feed_bytes: feed.read.map(|read| read.bytes),
+            feed_records: feed.read.map(|read| read.records),
+            feed_read_pct: feed.read.map(|read| per_length(read.waited_ns as f64 * 100.0)),
         };
         if let Some(lateness) = &mut self.lateness {
             lateness.reset();
@@ -383,11 +437,57 @@ impl ThreadStats {
         counts
     }
 
+    fn take_units(&mut self) -> Vec<UnitCount> {
+        let mut counts = Vec::new();
+        for (name, (units, statuses)) in self.identity.names.iter().zip(&mut self.units) {
+            let done = Some((String::new(), std::mem::take(units))).filter(|(_, count)| *count > 0);
+            counts.extend(done.into_iter().chain(statuses.take()).map(|(status, count)| UnitCount {
+                operation: name.clone(),
+                status,
+                count,
+            }));
+        }
+        counts
+    }
+
     /// Slots from the interval's start to the whole second that ends it.
     fn empty_slots(&self) -> Vec<SlotCounts> {
         let last = (self.boundary_ns - 1) / self.identity.slot_ns;
         let count = usize::try_from(last - self.first_slot + 1).unwrap_or(1);
         vec![SlotCounts::default(); count * self.identity.services as usize]
+    }
+}
+
+/// The feeds that are read ahead, and who waits for them.
+#[derive(Debug, Default)]
+struct FeedWatch {
+    /// Of one thread; the others have none.
+    readers: Vec<Arc<FeedQueue>>,
+    read: ReadSoFar,
+    /// Agents that wait.
+    waiting: u64,
+    /// Agents × nanoseconds; those that wait now count as if they did so until the interval's end.
+    waited_ns: i64,
+}
+
+/// What became of feeds in an interval.
+#[derive(Debug, Default)]
+struct FeedSecond {
+    wait_s: Option<f64>,
+    read: Option<ReadSoFar>,
+}
+
+impl FeedWatch {
+    /// The interval ends, which was so long.
+    fn take(&mut self, length_ns: u64) -> FeedSecond {
+        let still_ns = signed(self.waiting.saturating_mul(length_ns));
+        let waited_ns = std::mem::take(&mut self.waited_ns) + still_ns;
+        let all = self.readers.iter().map(|reader| reader.so_far()).fold(ReadSoFar::default(), ReadSoFar::and);
+        let before = std::mem::replace(&mut self.read, all);
+        FeedSecond {
+            wait_s: Some(seconds(waited_ns.unsigned_abs())),
+            read: (!self.readers.is_empty()).then(|| all.since(before)),
+        }
     }
 }
 

@@ -82,6 +82,10 @@ impl<P: Protocol> Worker<P> {
         };
         let mut stats = ThreadStats::new(identity, sink);
         stats.notices.extend((number == 0).then(|| paths.sources.notice()).flatten());
+        if script.streams().next().is_some() {
+            let readers = script.streams().filter(|_| number == 0);
+            stats.watch_feeds(readers.map(Arc::clone).collect());
+        }
         let clock = LoadClock { origin: clock.origin() };
         let connections = ConnectionSet::new(&script, paths, number, clock)?;
         Ok(Self {
@@ -90,7 +94,7 @@ impl<P: Protocol> Worker<P> {
             agents: Agents::new(&script, &control, number),
             stats,
             spin: SpinBudget::default(),
-            drain_end_ns: script.schedule.end_ns().saturating_add(script.drain_ns),
+            drain_end_ns: script.end_ns.saturating_add(script.drain_ns),
             has_counted_all: false,
             noticed: Noticed::default(),
             connections,
@@ -111,9 +115,9 @@ impl<P: Protocol> Worker<P> {
         self.open_ring();
         self.wait_for_zero()?;
         self.agents.set_first_timers();
-        // Each thread has the same schedule.
-        let notice = if self.agents.has_first() { self.script.schedule.notice() } else { None };
-        self.stats.notices.extend(notice);
+        // Each thread has the same schedules.
+        let groups = self.script.groups.iter().filter(|_| self.agents.has_first());
+        self.stats.notices.extend(groups.filter_map(|group| group.schedule.notice()));
         let looped = if self.control.is_aborted() { Ok(()) } else { self.run_loop() };
         let now_ns = self.now();
         self.agents.leave_unfinished(now_ns, &mut self.stats);
@@ -657,9 +661,11 @@ impl<P: Protocol> Worker<P> {
 impl<P: Protocol> Worker<P> {
     /// Waits for events, at most so long.
     fn wait(&mut self, reported: &mut Reported, left_ns: u64) -> Result<(), Error> {
-        let is_paced = self.script.schedule.is_fixed();
-        let policy =
-            if is_paced { WakePolicy::NONE } else { gathering(self.stats.open_now(), self.connections.count()) };
+        let policy = if self.script.is_paced {
+            WakePolicy::NONE
+        } else {
+            gathering(self.stats.open_now(), self.connections.count())
+        };
         self.connections.wait(reported, left_ns, policy)
     }
 
@@ -671,7 +677,7 @@ impl<P: Protocol> Worker<P> {
         let left_ns = next_ns.saturating_sub(now_ns);
         // Only for a deadline: the wheel may merely say that there is none before. And only where
         // operations wait for moments, which it is worth to meet.
-        let is_deadline = next_ns == soonest_ns && is_exact && self.script.schedule.is_fixed();
+        let is_deadline = next_ns == soonest_ns && is_exact && self.script.is_paced;
         if left_ns == 0 || !is_deadline || !self.spin.is_enough(now_ns) {
             return self.wait(reported, left_ns);
         }

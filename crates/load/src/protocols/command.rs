@@ -2,6 +2,8 @@
 //! process, which runs the program (see `crate::program_worker`), and what came of it comes back. Here is only how
 //! both are written down.
 
+use std::collections::BTreeMap;
+
 use experiment::catalog::{self, Effect, Field, Operation};
 
 use super::{AboutData, Answer, AttemptCause, Call, Progress, Protocol, Refusal, RequestContext};
@@ -63,9 +65,25 @@ pub struct Command {
 /// A compiled step.
 #[derive(Debug)]
 pub struct Request {
-    words: TemplateWords,
-    stdin: Option<usize>,
+    run: RunTemplate,
     wants: Box<[Want]>,
+}
+
+/// What is run.
+#[derive(Debug)]
+enum RunTemplate {
+    /// What the experiment says, beside the clients; the input is an argument.
+    Here { words: TemplateWords, stdin: Option<usize> },
+    /// What the target names, on the member's host.
+    OnMember { words: Box<[Box<[WordPart]>]>, stdin: Option<Box<[WordPart]>> },
+}
+
+/// A part of a word that the target gives.
+#[derive(Debug, PartialEq, Eq)]
+enum WordPart {
+    Text(Box<[u8]>),
+    /// The argument at this place.
+    Argument(usize),
 }
 
 /// A field of an answer.
@@ -99,6 +117,12 @@ impl Protocol for Command {
     }
 
     fn compile(&self, call: &Call<'_>) -> Result<Request, String> {
+        let wants = call.wants.iter().map(|want| Want::named(want)).collect::<Result<_, _>>()?;
+        if let Some((program, values)) = call.program {
+            let words = program.run.iter().map(|word| parts(word, call, values)).collect::<Result<_, _>>()?;
+            let stdin = program.stdin.as_ref().map(|text| parts(text, call, values)).transpose()?;
+            return Ok(Request { run: RunTemplate::OnMember { words, stdin }, wants });
+        }
         call.check()?;
         let place = call.argument("command").ok_or("`run` needs a `command`")?;
         let words =
@@ -108,8 +132,7 @@ impl Protocol for Command {
                 "`command` is empty; write a program and its arguments, such as \"psql -c 'select 1'\"".to_owned()
             );
         }
-        let wants = call.wants.iter().map(|want| Want::named(want)).collect::<Result<_, _>>()?;
-        Ok(Request { words, stdin: call.argument("stdin"), wants })
+        Ok(Request { run: RunTemplate::Here { words, stdin: call.argument("stdin") }, wants })
     }
 
     /// Nobody knows.
@@ -122,15 +145,22 @@ impl Protocol for Command {
     }
 
     fn encode(request: &Request, _id: u32, values: &OperationValues<'_>, out: &mut Vec<u8>) {
-        measured(out, |out| {
-            let count = u32::try_from(request.words.count()).unwrap_or(u32::MAX);
-            out.extend_from_slice(&count.to_be_bytes());
-            let mut saying = request.words.say(&values.source);
-            for _ in 0..count {
-                measured(out, |out| saying.next_into(out));
+        measured(out, |out| match &request.run {
+            RunTemplate::Here { words, stdin } => {
+                let count = begin_order(false, words.count(), out);
+                let mut saying = words.say(&values.source);
+                for _ in 0..count {
+                    measured(out, |out| saying.next_into(out));
+                }
+                if let Some(place) = stdin {
+                    measured(out, |out| values.write(*place, out));
+                }
             }
-            if let Some(place) = request.stdin {
-                measured(out, |out| values.write(place, out));
+            RunTemplate::OnMember { words, stdin } => {
+                begin_order(true, words.len(), out);
+                for parts in words.iter().chain(stdin) {
+                    measured(out, |out| parts.iter().for_each(|part| part.write(values, out)));
+                }
             }
         });
     }
@@ -179,6 +209,51 @@ impl Protocol for Command {
     }
 }
 
+/// A word of the target's, in which `{NAME}` is an argument or stands for something on the member's host.
+fn parts(word: &str, call: &Call<'_>, values: &BTreeMap<String, String>) -> Result<Box<[WordPart]>, String> {
+    let (mut parts, mut text, mut rest) = (Vec::new(), String::new(), word);
+    while let Some(at) = rest.find(['{', '}']) {
+        let (before, brace) = (&rest[..at], &rest[at..=at]);
+        text.push_str(before);
+        rest = &rest[at + 1..];
+        if let Some(after) = rest.strip_prefix(brace) {
+            text.push_str(brace);
+            rest = after;
+            continue;
+        }
+        let found = rest.split_once('}').filter(|_| brace == "{");
+        let (name, after) = found.ok_or_else(|| format!("`{word}` has a brace without a partner"))?;
+        rest = after;
+        if let Some(place) = call.argument(name) {
+            parts.push(WordPart::Text(std::mem::take(&mut text).into_bytes().into()));
+            parts.push(WordPart::Argument(place));
+        } else {
+            text.push_str(values.get(name).ok_or_else(|| format!("{{{name}}} in `{word}` stands for nothing"))?);
+        }
+    }
+    text.push_str(rest);
+    parts.push(WordPart::Text(text.into_bytes().into()));
+    parts.retain(|part| !matches!(part, WordPart::Text(text) if text.is_empty()));
+    Ok(parts.into())
+}
+
+impl WordPart {
+    fn write(&self, values: &OperationValues<'_>, out: &mut Vec<u8>) {
+        match self {
+            Self::Text(text) => out.extend_from_slice(text),
+            Self::Argument(place) => values.write(*place, out),
+        }
+    }
+}
+
+/// Appends where the program is run and how many words it has.
+fn begin_order(on_member: bool, count: usize, out: &mut Vec<u8>) -> u32 {
+    let count = u32::try_from(count).unwrap_or(u32::MAX);
+    out.push(u8::from(on_member));
+    out.extend_from_slice(&count.to_be_bytes());
+    count
+}
+
 fn status(how: ProgramExit, scratch: &mut Vec<u8>) -> &[u8] {
     let code = match how {
         ProgramExit::Exited(code) => code,
@@ -218,6 +293,8 @@ const HEAD: usize = 1 + 4 + 1 + LENGTH;
 /// A program to be run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProgramRun<'a> {
+    /// Whether it is run on the member's host.
+    pub on_member: bool,
     /// The program and its arguments.
     pub words: Vec<&'a [u8]>,
     /// What it is to read.
@@ -266,8 +343,9 @@ fn take_measured<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
 }
 
 impl<'a> ProgramRun<'a> {
-    /// Reads what stands in an order's frame: how many words, the words, and what is to be read, if that is said.
-    pub fn read(mut frame: &'a [u8]) -> Option<Self> {
+    /// Reads what stands in an order's frame: where, how many words, the words, and what is to be read, if that is said.
+    pub fn read(frame: &'a [u8]) -> Option<Self> {
+        let (place, mut frame) = frame.split_first()?;
         let (count, rest) = frame.split_first_chunk::<LENGTH>()?;
         frame = rest;
         let count = u32::from_be_bytes(*count);
@@ -276,7 +354,7 @@ impl<'a> ProgramRun<'a> {
             return None;
         }
         let stdin = if frame.is_empty() { None } else { Some(take_measured(&mut frame)?) };
-        frame.is_empty().then_some(Self { words, stdin })
+        (frame.is_empty() && *place <= 1).then_some(Self { on_member: *place == 1, words, stdin })
     }
 }
 
@@ -342,7 +420,7 @@ mod tests {
     #[test]
     fn orders_byte_for_byte() {
         let plain = encode(&compiled(&[("command", "true")]), 1);
-        assert_eq!(plain, b"\0\0\0\x0c\0\0\0\x01\0\0\0\x04true");
+        assert_eq!(plain, b"\0\0\0\x0d\0\0\0\0\x01\0\0\0\x04true");
         let table = [
             (&[("command", "echo 'a b' {agent}")][..], &["echo", "a b", "3"][..], None),
             (&[("command", "cat"), ("stdin", "{seq}\n")], &["cat"], Some("12\n")),
@@ -353,10 +431,38 @@ mod tests {
             let bytes = encode(&compiled(with), 1);
             let mut rest = bytes.as_slice();
             let order = ProgramRun::read(take_measured(&mut rest).unwrap()).unwrap();
-            assert!(rest.is_empty());
+            assert!(rest.is_empty() && !order.on_member);
             assert_eq!(order.words, words.iter().map(|word| word.as_bytes()).collect::<Vec<_>>());
             assert_eq!(order.stdin, stdin.map(str::as_bytes));
         }
+    }
+
+    #[test]
+    fn programs_that_the_target_names() {
+        let names = crate::values::tests::names;
+        let argument = |(name, text): (&str, &str)| crate::values::Argument {
+            name: name.to_owned(),
+            template: crate::values::CompiledTemplate::compile(text, 0, &names()).unwrap(),
+        };
+        let arguments = [("key", "k-{agent} '"), ("value", "{seq}")].map(argument);
+        let values = BTreeMap::from([("name", "n1"), ("target", "/t")].map(|(a, b)| (a.to_owned(), b.to_owned())));
+        let encoded = |run: &[&str], stdin: Option<&str>| {
+            let run = run.iter().map(|word| (*word).to_owned()).collect();
+            let program = experiment::plan::MemberProgram { run, stdin: stdin.map(str::to_owned) };
+            let (operation, program) = (&INFO.operations[0], Some((&program, &values)));
+            let call = Call { number: 0, operation, arguments: &arguments, wants: &[], program, closes: false };
+            let request = Command::open("").unwrap().compile(&call)?;
+            let source = crate::values::tests::source(3, 12);
+            let mut out = Vec::new();
+            Command::encode(&request, 1, &OperationValues { source, arguments: &arguments }, &mut out);
+            Ok::<_, String>(out)
+        };
+        let bytes = encoded(&["{target}/set", "{key}={value}", "{{x}} on {name}", ""], Some("<{value}>")).unwrap();
+        let order = ProgramRun::read(&bytes[4..]).unwrap();
+        let words: [&[u8]; 4] = [b"/t/set", b"k-3 '=12", b"{x} on n1", b""];
+        assert_eq!((order.on_member, order.words.as_slice(), order.stdin), (true, &words[..], Some(&b"<12>"[..])));
+        assert_eq!(encoded(&["{other}"], None).unwrap_err(), "{other} in `{other}` stands for nothing");
+        assert_eq!(encoded(&["{key"], None).unwrap_err(), "`{key` has a brace without a partner");
     }
 
     #[test]

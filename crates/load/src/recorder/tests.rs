@@ -54,6 +54,7 @@ fn interval(clock: Clock, thread: u32, start_s: f64, end_s: f64, latencies_ns: &
         first_slot: (start_s / 0.3) as u64,
         slots,
         attempts: vec![AttemptCount { operation: "save".into(), result: "ok".into(), count: count as u64 }],
+        units: Vec::new(),
         generator: GeneratorSecond {
             at_s: end_s,
             interval_s: end_s - start_s,

@@ -68,7 +68,7 @@ fn orders_that_make_no_sense() {
         (of_load(|load| load.steps[0].audit = true), "cannot be audited"),
         (
             of_load(|load| {
-                load.feeds = vec![Feed { name: "f".into(), file: "no-such-file.csv".into(), random: false }]
+                load.feeds = vec![Feed { name: "f".into(), file: "no-such-file.csv".into(), ..Feed::default() }]
             }),
             "no-such-file.csv",
         ),

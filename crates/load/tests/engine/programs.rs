@@ -1,10 +1,12 @@
 //! Programs under the engine: what becomes of each kind of end, and that a load leaves none behind.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use experiment::plan::Step;
+use experiment::plan::{MemberProgram, Step};
 use load::LoadOrder;
 use load::client::{CallError, Client};
+use load::program_worker::{ProgramHost, ProgramResult, ProgramRunner};
 use record::events::Outcome;
 
 use crate::setting::{Came, load, orders, pairs, play, step};
@@ -91,4 +93,71 @@ fn all_go(pids: &str) {
 fn there_are_no_single_calls() {
     let refused = Client::connect("command", "", Duration::from_secs(1)).err().unwrap();
     assert!(matches!(refused, CallError::Invalid(_)));
+}
+
+/// Says what it was to run; what is called `wait` goes on until it need not.
+#[derive(Debug, Default)]
+struct Member {
+    given_up: std::sync::atomic::AtomicBool,
+}
+
+impl ProgramRunner for Member {
+    fn run(
+        &self,
+        command: Vec<String>,
+        input: &str,
+        goes_on: &dyn Fn() -> bool,
+    ) -> Result<ProgramResult, Option<String>> {
+        match command[0].as_str() {
+            "wait" => {
+                while goes_on() {
+                    std::thread::yield_now();
+                }
+                self.given_up.store(true, std::sync::atomic::Ordering::SeqCst);
+                Err(None)
+            }
+            "missing" => Err(Some("n1 is down".to_owned())),
+            _ => {
+                Ok(ProgramResult { how: 0, stdout: format!("{} < {input}", command.join("|")), stderr: String::new() })
+            }
+        }
+    }
+}
+
+fn on_member(runner: Option<Arc<dyn ProgramRunner>>, run: &[&str], step: Step) -> LoadOrder {
+    let run = run.iter().map(|word| (*word).to_owned()).collect();
+    let program = Some(MemberProgram { run, stdin: Some("{name}".to_owned()) });
+    let host = ProgramHost {
+        values: [("name".to_owned(), "n1".to_owned())].into(),
+        folder: "/".into(),
+        environment: [("PLIMSOLL_NAME".to_owned(), "n1".into())].into(),
+        runner,
+    };
+    LoadOrder { hosts: vec![host], ..programs(0.3, 1.0, vec![Step { program, ..step }]) }
+}
+
+#[test]
+fn what_the_target_names_is_run_by_the_members_runner() {
+    let member: Arc<Member> = Arc::default();
+    let said = Step { expect: pairs(&["stdout=set|k 1|n1 < n1"]), ..step("set", &["key=k 1"]) };
+    assert!(ok(&play(on_member(Some(member.clone()), &["set", "{key}", "{name}"], said))));
+    let came = play(on_member(Some(member.clone()), &["missing"], step("set", &[])));
+    assert_eq!((came.attempts("answer: not started"), came.summary.ok), (came.summary.failed, 0));
+    let mut orders = on_member(Some(member.clone()), &["wait"], step("set", &[]));
+    orders.load.timeout_s = 0.05;
+    let came = play(orders);
+    assert!(
+        came.summary.timeout > 0 && came.summary.ok == 0 && member.given_up.load(std::sync::atomic::Ordering::SeqCst)
+    );
+}
+
+#[test]
+fn without_a_runner_it_is_run_here_with_what_it_is_told() {
+    let said = Step { expect: pairs(&["stdout=n1 / n1 k"]), ..step("set", &["key=k"]) };
+    let run = ["sh", "-c", "echo $PLIMSOLL_NAME $(pwd) $(cat) $0", "{key}"];
+    assert!(ok(&play(on_member(None, &run, said))));
+    let orders = on_member(None, &["{nobody}"], step("set", &[]));
+    assert!(load::check(&orders).unwrap_err().to_string().contains("{nobody} in `{nobody}` stands for nothing"));
+    let orders = LoadOrder { hosts: Vec::new(), ..on_member(None, &["true"], step("set", &[])) };
+    assert!(load::check(&orders).unwrap_err().to_string().contains("no host of the target"));
 }

@@ -117,6 +117,7 @@ pub fn orders(service: &str, load: Load) -> LoadOrder {
         files: std::env::temp_dir(),
         slot_s: 0.001,
         tether: None,
+        hosts: Vec::new(),
         // Everything is played twice: `make test` sets this the second time.
         without_ring: std::env::var_os("WITHOUT_RING").is_some(),
     }

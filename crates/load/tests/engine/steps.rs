@@ -126,7 +126,12 @@ fn feeds_in_order_and_at_random() {
     let path = std::env::temp_dir().join(format!("plimsoll-steps-{}.csv", std::process::id()));
     let rows: String = (0..1000).map(|row| format!("r{row}\n")).collect();
     std::fs::write(&path, format!("name\n{rows}")).unwrap();
-    let feed = |name: &str, random| Feed { name: name.into(), file: path.to_string_lossy().into_owned(), random };
+    let feed = |name: &str, random| Feed {
+        name: name.into(),
+        file: path.to_string_lossy().into_owned(),
+        random,
+        ..Feed::default()
+    };
     let (server, keys) = witness();
     let steps = vec![step("save", &["key={feed.next.name}", "value=v"]), step("load", &["key={feed.any.name}"])];
     let mut load = load(3, 0.1, steps);

@@ -29,9 +29,6 @@ pub fn check(arguments: &cli::Check) -> Result<Exit, Failure> {
         if let Some(heavy) = conduct::heavy(&plan, Path::new(cli::OUT)) {
             output::text(&format!("\nTake care: {heavy}.\n"))?;
         }
-        if let Err(not_yet) = conduct::can_play(&plan) {
-            output::text(&format!("\nThe file is right, but {not_yet}\n"))?;
-        }
     }
     Ok(Exit::Well)
 }

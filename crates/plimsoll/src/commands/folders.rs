@@ -12,6 +12,7 @@ use record::folder::RunFolder;
 use record::results::Results;
 use report::ListedRun;
 
+use crate::commands::turns;
 use crate::exit::{Exit, Failure};
 use crate::{cli, output};
 
@@ -131,7 +132,9 @@ pub fn open(arguments: &cli::Folder) -> Result<Exit, Failure> {
 /// Compares, writes what was asked for, prints.
 pub fn compare(arguments: &cli::Compare) -> Result<Exit, Failure> {
     let gate_pct = arguments.gate.as_deref().map(percent).transpose()?;
-    let folders: Vec<&Path> = arguments.folders.iter().map(AsRef::as_ref).collect();
+    let played = if arguments.play { turns::play(arguments)? } else { Some(arguments.folders.clone()) };
+    let Some(folders) = played else { return Ok(Exit::Interrupted) };
+    let folders: Vec<&Path> = folders.iter().map(AsRef::as_ref).collect();
     let options = analysis::CompareOptions { metrics: arguments.metrics.clone(), gate_pct };
     let compared = analysis::compare(&folders, &options)?;
     if let Some(path) = &arguments.written.junit {

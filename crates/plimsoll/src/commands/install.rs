@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use experiment::plan::{self, Plan, TargetKind};
+use experiment::manifest::Needs;
+use experiment::plan::{self, Plan, TargetKind, Trial};
 
 use crate::catalog::{self, TargetCatalog};
 use crate::cli;
@@ -69,7 +70,7 @@ impl Installation {
 /// installed. Whether real hosts have what they need is asked there.
 pub fn installations(known: &TargetCatalog, plan: &Plan) -> Vec<Installation> {
     let here = plan.possible().iter().filter(|trial| trial.lab.hosts.is_empty() || trial.lab.is_virtual());
-    let installation = |trial: &plan::Trial| match &trial.target.kind {
+    let installation = |trial: &Trial| match &trial.target.kind {
         TargetKind::Folder { name, with } => Some(Installation::of(known, name, with)),
         TargetKind::Running { .. } | TargetKind::Started { .. } => None,
     };
@@ -138,6 +139,28 @@ pub fn ensure(known: &TargetCatalog, plan: &Plan) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+/// Refuses a plan whose targets need settings, users or file systems that this machine has not.
+pub fn settings(known: &TargetCatalog, plan: &Plan) -> Result<(), Failure> {
+    for (target, needs) in needs(known, plan) {
+        lab::needs::ensure(&target, &needs)?;
+    }
+    for trial in plan.possible() {
+        let TargetKind::Folder { name, .. } = &trial.target.kind else { continue };
+        lab::check_storage(known.target(name).map(|target| &target.manifest), trial)?;
+    }
+    Ok(())
+}
+
+/// What the plan's targets need of this machine, each once. Machines that are reached over ssh are as they are.
+pub fn needs(known: &TargetCatalog, plan: &Plan) -> BTreeMap<String, Needs> {
+    let here = plan.possible().iter().filter(|trial| trial.lab.hosts.iter().all(|host| host.ssh.is_none()));
+    let of = |trial: &Trial| match &trial.target.kind {
+        TargetKind::Folder { name, .. } => Some((name.clone(), known.target(name)?.manifest.needs.clone())),
+        TargetKind::Running { .. } | TargetKind::Started { .. } => None,
+    };
+    here.filter_map(of).filter(|(_, needs)| !needs.is_empty()).collect()
 }
 
 /// What is missing on this machine, a line each, of what several need once.

@@ -70,6 +70,13 @@ fn about_target(target: &FoundTarget) -> Vec<String> {
         lines.push(format!("\n  {name} = {} ({})", parameter.default, takes(&parameter.takes)));
         lines.push(format!("      {}", parameter.help));
     }
+    for operation in &target.manifest.operations {
+        let takes: Vec<&str> = operation.takes.keys().map(String::as_str).collect();
+        let with = if takes.is_empty() { String::new() } else { format!(" (with {})", takes.join(", ")) };
+        lines.push(format!("\n  call = \"{}\"{with}", operation.name));
+        lines.extend((!operation.help.is_empty()).then(|| format!("      {}", operation.help)));
+        lines.extend(operation.takes.iter().map(|(name, help)| format!("      {name}: {help}")));
+    }
     lines
 }
 

@@ -66,7 +66,7 @@ fn asked(file: &Path, sets: &[String]) -> Result<TrialDemand, Failure> {
     let known = catalog::known(Some(file))?;
     let plan = experiments::plan(&experiments::source(file)?, sets, &known)?;
     let missing = install::missing(&known, &install::installations(&known, &plan))?;
-    Ok(TrialDemand::of(&plan, missing))
+    Ok(TrialDemand::of(&plan, missing, install::needs(&known, &plan)))
 }
 
 /// Shows each change and, as root, makes it.

@@ -93,10 +93,9 @@ impl PreparedRun {
         &self.plan
     }
 
-    /// Whether this version and this machine can play it, and what it needs is installed: before there is a folder that nothing
+    /// Whether this machine can play it, and what it needs is installed: before there is a folder that nothing
     /// would ever be in.
     pub fn can_be_played(&self, known: &TargetCatalog, install: bool) -> Result<(), Failure> {
-        conduct::can_play(&self.plan)?;
         for name in target_names(self.plan.possible()) {
             known.trusted_target(name)?;
         }
@@ -104,7 +103,8 @@ impl PreparedRun {
             install::for_plan(known, &self.plan)?;
         }
         lab::hosts::can_make(self.plan.possible())?;
-        install::ensure(known, &self.plan)
+        install::ensure(known, &self.plan)?;
+        install::settings(known, &self.plan)
     }
 
     /// Its folder; a new one gets everything that is known before the first trial.

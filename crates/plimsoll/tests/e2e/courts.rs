@@ -132,7 +132,8 @@ fn without_balancer() -> Stage {
 #[test]
 fn with_failover_clerks_of_a_member_that_dies_go_on_at_the_next() {
     let Some(_turn) = machine::turn() else { return };
-    for failover in ["none", "next"] {
+    // Those who stay must outlast the member's restart, which takes seconds on a busy machine.
+    for (failover, time) in [("none", "20s"), ("next", "7s")] {
         let stage = without_balancer();
         let file = stage.file(
             "court.toml",
@@ -140,7 +141,7 @@ fn with_failover_clerks_of_a_member_that_dies_go_on_at_the_next() {
                 "title = \"court\"\nasks = \"who goes on?\"\n[target]\nuse = \"docket\"\n\
                  with = {{ write = \"async_dirty\", read = \"async_dirty\", copies = \"ram\" }}\n\
                  [lab]\nmeasure_storage = false\nhost = [{{ name = \"m\", count = 3 }}]\n\
-                 [load]\nagents = 6\ntime = \"7s\"\ntimeout = \"3s\"\nwarmup = \"0s\"\nthink = \"5ms\"\n\
+                 [load]\nagents = 6\ntime = \"{time}\"\ntimeout = \"3s\"\nwarmup = \"0s\"\nthink = \"5ms\"\n\
                  failover = \"{failover}\"\n[[load.cycle]]\nname = \"file\"\ncall = \"post\"\n\
                  with = {{ path = \"/cases/kept-{{agent}}-{{seq}}\", body = '{{{{\"party\":\"{{agent}}\"}}}}' }}\n\
                  expect = {{ status = \"201\" }}\n\
@@ -171,8 +172,8 @@ fn with_failover_clerks_of_a_member_that_dies_go_on_at_the_next() {
             assert!(refused <= 2, "each goes on at once: {}", trial["attempt_results"]);
         }
         // Whoever has stayed is served again.
-        let back = history.iter().rfind(of_dead).unwrap();
-        assert_eq!(back.outcome, Outcome::Ok, "{failover}: {}", trial["outcomes"]);
+        let is_served = |line: &HistoryEntry| line.at_s > healed_s && line.outcome == Outcome::Ok;
+        assert!(history.iter().filter(of_dead).any(is_served), "{failover}: {}", trial["outcomes"]);
         assert_eq!(stage.leftovers(), [""; 0]);
     }
 }

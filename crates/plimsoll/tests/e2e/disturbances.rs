@@ -11,7 +11,7 @@ use crate::machine;
 use crate::stage::{Stage, children, json, number, root, until};
 
 /// What any other load of this machine may bring about.
-const MACHINES: [&str; 9] = [
+const MACHINES: [&str; 10] = [
     "few_operations",
     "generator_cpu",
     "generator_lateness",
@@ -19,6 +19,8 @@ const MACHINES: [&str; 9] = [
     "generator_stall",
     "generator_throttled",
     "littles_law",
+    // Others beside it come and go.
+    "no_steady_state",
     "steal",
     "strangers",
 ];

@@ -62,7 +62,8 @@ fn a_sweep_with_repeats_is_interleaved() {
     let results = stage.run(&[&file, "--set", "load.time=1500ms"]).exits(0).json();
     let trials = results["trials"].as_array().unwrap();
     let points: Vec<_> = trials.iter().map(|trial| trial["point"]["load.agents"].as_u64().unwrap()).collect();
-    assert_eq!(points, [1, 2, 1, 2]);
+    // Each repeat in an order that is drawn, and each second one is the one before backwards.
+    assert!(points == [1, 2, 2, 1] || points == [2, 1, 1, 2], "{points:?}");
 }
 
 /// At most 20 operations/s for each agent of `quick`, and 2.5 of `slow`, which never makes 100 in all.
@@ -104,16 +105,16 @@ fn a_sweep_goes_no_higher_once_its_condition_is_met_and_a_resumed_one_neither() 
     assert!(told.contains(words) && told.contains("Takes at most about"), "{told}");
     let played = stage.run(&[&file, "--plain"]).exits(0);
     let words =
-        "trial 5 of 12 · quick · agents=32: not played: stopped at 16, because throughput.operations_per_s was ";
+        "trial 6 of 12 · quick · agents=32: not played: stopped at 16, because throughput.operations_per_s was ";
     assert!(played.stderr.contains(words), "{}", played.stderr);
     let is_stopped = |results: &Value| {
         assert!(results["partial"].is_null(), "{}", results["partial"]);
         assert_eq!((number(results, "/planned_trials"), results["sweep_stops"].as_array().unwrap().len()), (12.0, 1));
         let stop = &results["sweep_stops"][0];
         assert_eq!((&stop["variant"], &stop["point"]["load.agents"]), (&"quick".into(), &16.into()));
-        assert_eq!((&stop["trial"], &stop["not_played"]), (&"003".into(), &serde_json::json!(["005", "011"])));
+        assert_eq!((&stop["trial"], &stop["not_played"]), (&"003".into(), &serde_json::json!(["006", "011"])));
         let ids: Vec<_> = results["trials"].as_array().unwrap().iter().map(|trial| trial["id"].clone()).collect();
-        assert_eq!(ids, ["001", "002", "003", "004", "006", "007", "008", "009", "010", "012"]);
+        assert_eq!(ids, ["001", "002", "003", "004", "005", "007", "008", "009", "010", "012"]);
         let reasons = results["verdict"]["reasons"].to_string();
         assert!(!reasons.contains("no records, although"), "{reasons}");
     };

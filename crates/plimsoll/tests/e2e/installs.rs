@@ -174,6 +174,19 @@ fn packages_of_balancers_and_prolog_are_named_where_parameters_ask_for_them() {
     assert_eq!(packages("vsns", &[]), set(&["erlang-base", "erlang-mnesia", "make"]));
 }
 
+#[test]
+fn packages_of_search_servers_are_what_fetches_starts_and_reads_them() {
+    let search = |target: &str, home: &str| {
+        let mut all = packages(target, &[("HOME", home)]);
+        // Perhaps there: it is told by a file.
+        all.remove("ca-certificates");
+        all
+    };
+    assert_eq!(search("elasticsearch", ""), set(&["curl", "jq", "openjdk-17-jre-headless", "unzip"]));
+    assert_eq!(search("opensearch", ""), set(&["curl", "jq", "openjdk-17-jre-headless"]));
+    assert_eq!(search("elasticsearch", "/opt/elasticsearch"), set(&["jq", "openjdk-17-jre-headless"]));
+}
+
 /// In Debian's erlang-base.
 const BASE: [&str; 4] = ["compiler", "kernel", "sasl", "stdlib"];
 

@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::PathBuf;
 use std::process::Command;
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -145,6 +146,22 @@ pub fn played(command: &mut Command, stage: &Stage) -> Played {
         .output()
         .unwrap();
     Played::from(played)
+}
+
+/// As an update or a build does it.
+#[test]
+fn a_program_that_is_replaced_while_it_runs_goes_on_making_hosts() {
+    let Some(_turn) = machine::turn() else { return };
+    let (mut stage, file) = stage("hosts = 2", "");
+    let program = stage.path().join("plimsoll");
+    stage.within("cp \"$1\" \"$0\" && shift && exec \"$0\" \"$@\"", &program);
+    let mut running = stage.start_run(&[&file, "--set", "repeat=2"]);
+    running.wait_for_load(Duration::ZERO);
+    fs::remove_file(&program).unwrap();
+    fs::write(&program, "half of another version").unwrap();
+    let results = running.wait().exits(0).json();
+    assert_eq!(results["trials"].as_array().unwrap().len(), 2);
+    assert_eq!(stage.leftovers(), [""; 0]);
 }
 
 /// A copy of the program and what it needs where another user can read it. Gone when dropped.

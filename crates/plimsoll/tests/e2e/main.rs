@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod accidents;
+mod agent_groups;
 mod agents;
 mod article;
 mod bad_files;
@@ -13,6 +14,7 @@ mod corruptions;
 mod costs;
 mod courts;
 mod crashes;
+mod crews;
 mod dead_outputs;
 mod disturbances;
 mod doctor;
@@ -45,8 +47,11 @@ mod same_shape;
 mod scripts;
 mod searches;
 mod secrets;
+mod slow_feeds;
 mod slow_generators;
 mod stage;
 mod starts;
+mod steps;
 mod stores;
+mod tiers;
 mod words;

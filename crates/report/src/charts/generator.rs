@@ -52,7 +52,21 @@ pub fn draw(view: &TrialView) -> Vec<Chart> {
             line("agents started", Ink::Five, LineStyle::Dashed, agents),
         ]),
     );
-    let panels: Vec<Panel> = [busy, late, flight].into_iter().filter(Panel::has_values).collect();
+    // Feeds that are read ahead, if there are any.
+    let feed_bytes = of(|threads| {
+        threads
+            .iter()
+            .filter_map(|thread| Some(thread.feed_bytes? as f64 / thread.interval_s.max(0.01)))
+            .reduce(f64::max)
+    });
+    let feed_waits = of(|threads| {
+        threads.iter().filter_map(|thread| Some(thread.feed_wait_s? / thread.interval_s.max(0.01))).reduce(|a, b| a + b)
+    });
+    let feed_lines = vec![line("read of the feed", Ink::Two, LineStyle::Solid, feed_bytes)];
+    let feed = Panel::linear("feed", PanelUnit::BytesPerSecond, 60.0, lines_with_values(feed_lines));
+    let wait_lines = vec![line("agents", Ink::Failed, LineStyle::Solid, feed_waits)];
+    let waits = Panel::linear("agents that waited for the feed", PanelUnit::Plain, 40.0, lines_with_values(wait_lines));
+    let panels: Vec<Panel> = [busy, late, flight, feed, waits].into_iter().filter(Panel::has_values).collect();
     if panels.is_empty() { Vec::new() } else { vec![view.chart("generator", "Load generator", NOTE, panels)] }
 }
 

@@ -10,6 +10,9 @@ use crate::drawing::path::{thinned, thinned_together};
 /// Hosts of a lab that have charts of their own, at most.
 const DETAILED: usize = 4;
 
+/// The signal of which the first host has a chart in a lab of any size.
+const LOAD_AVERAGE: &str = "load_average";
+
 /// Height of a lane.
 const LANE: f64 = 30.0;
 
@@ -68,15 +71,17 @@ const SIGNALS: [HostSignal; 6] = [
         ],
     },
     HostSignal {
-        id: "load_average",
+        id: LOAD_AVERAGE,
         title: "Load average",
         notes: [
-            "Threads that run or want to, and those that wait for a disk, damped over 1, 5 and 15 minutes.",
-            "Over 1 minute.",
+            "Threads that run or want to, and those that wait for a disk, damped over 1, 5 and 15 minutes. Run delay: time in \
+             which threads could run and did not, all added up; on virtual hosts that wait for each other's CPUs it is a part of \
+             the load.",
+            "Over 1, 5 and 15 minutes.",
         ],
         at_least_to: [None; 2],
         is_over_second: false,
-        panels: &[("threads", Plain, 90.0, OfHost(LOAD))],
+        panels: &[("threads", Plain, 90.0, OfHost(LOAD)), (RUN_DELAY, Percent, 60.0, OfHost(DELAYED))],
     },
     HostSignal {
         id: "memory",
@@ -128,9 +133,11 @@ const CPU: &[SignalLine] = &[
 ];
 const LOAD: &[SignalLine] = &[
     ("1 min", Ink::One, Solid, DrawnIn::Both, |row| row.load1),
-    ("5 min", Ink::Two, Dashed, DrawnIn::Chart, |row| row.load5),
-    ("15 min", Ink::Three, Dotted, DrawnIn::Chart, |row| row.load15),
+    ("5 min", Ink::Two, Dashed, DrawnIn::Both, |row| row.load5),
+    ("15 min", Ink::Three, Dotted, DrawnIn::Both, |row| row.load15),
 ];
+const RUN_DELAY: &str = "run delay, % of the second";
+const DELAYED: &[SignalLine] = &[(RUN_DELAY, Ink::Steal, Solid, DrawnIn::Chart, |row| row.run_delay_pct)];
 const MEMORY: &[SignalLine] =
     &[("used", Ink::Five, Solid, DrawnIn::Both, |row| row.memory_used_bytes.map(|bytes| bytes as f64))];
 const DISK: &[SignalLine] = &[
@@ -197,13 +204,14 @@ fn of_lab<'a>(view: &TrialView<'a>) -> Vec<&'a str> {
 }
 
 /// For each signal a chart for each host; the title names the host where there are several. Of a large lab only the machine that makes
-/// the load has them: its hosts are seen in their lanes.
+/// the load has them, and the first host one of its load averages: the others are seen in their lanes.
 pub fn each(view: &TrialView) -> Vec<Chart> {
-    let mut hosts = view.hosts();
+    let (hosts, of_lab) = (view.hosts(), of_lab(view));
     let several = hosts.len() > 1;
-    if of_lab(view).len() > DETAILED {
-        hosts.retain(|host| *host == THIS_MACHINE);
-    }
+    let is_drawn = |signal: &HostSignal, host: &str| {
+        let is_first = || signal.id == LOAD_AVERAGE && of_lab.first() == Some(&host);
+        of_lab.len() <= DETAILED || host == THIS_MACHINE || is_first()
+    };
     let of = |signal: &HostSignal, host: &str| {
         let name = if host == THIS_MACHINE { "this machine" } else { host };
         let title = if several { format!("{} of {name}", signal.title) } else { signal.title.to_owned() };
@@ -212,7 +220,8 @@ pub fn each(view: &TrialView) -> Vec<Chart> {
         panels.retain(Panel::has_values);
         view.chart(signal.id, &title, signal.notes[0], panels)
     };
-    let charts = SIGNALS.iter().flat_map(|signal| hosts.iter().map(move |host| of(signal, host)));
+    let drawn = SIGNALS.iter().flat_map(|signal| hosts.iter().map(move |host| (signal, *host)));
+    let charts = drawn.filter(|(signal, host)| is_drawn(signal, host)).map(|(signal, host)| of(signal, host));
     charts.filter(Chart::has_values).collect()
 }
 

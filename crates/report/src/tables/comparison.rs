@@ -2,6 +2,7 @@
 
 use analysis::answer::differing;
 use analysis::groups::{FigureOf, Group, counted, groups, longest, outages, retried};
+use experiment::tier::only_storage;
 use record::results::{Comparison, Trial, Trust};
 use text::{Tone, numbers};
 
@@ -36,6 +37,14 @@ const MEASURES: &[ComparedMetric] = &[
     metric("calls/s", "ok operations per second, after warm-up", numbers::number, |trial| {
         trial.throughput.operations_per_s
     })
+    .brief()
+    .drawn(),
+    metric(
+        "units/s",
+        "units of work per second, after warm-up: the median over the seconds",
+        numbers::number,
+        |trial| trial.throughput.median_units_per_s,
+    )
     .brief()
     .drawn(),
     metric("p50", "median latency of ok operations, from the intended start to the answer", numbers::micros, |trial| {
@@ -212,7 +221,11 @@ const HEADING: usize = 16;
 
 pub fn differences(input: &ReportInput) -> Option<Table> {
     let comparisons: Vec<&Comparison> = input.results.comparisons.iter().collect();
-    (!comparisons.is_empty()).then(|| differences_of(&comparisons))
+    let mut table = (!comparisons.is_empty()).then(|| differences_of(&comparisons))?;
+    for note in only_storage(input.plan) {
+        table.note.push_str(&format!(" {}.", note.replace('`', "")));
+    }
+    Some(table)
 }
 
 /// The comparisons as rows.
@@ -284,12 +297,19 @@ fn figures(one: &Comparison) -> Vec<Cell> {
 fn note(comparisons: &[&Comparison]) -> String {
     let pairs = comparisons.iter().map(|one| one.pairs).max().unwrap_or(0);
     let how = match pairs {
-        0 => "Trials of separate runs (Welch's t): what drifted on the machine between them is not in the intervals."
+        0 => "Separate runs (Welch's t; a run is one observation): what drifted on the machine between them is not in the intervals."
             .to_owned(),
         1 => "One trial of each: nothing is tested, and differences may be chance. Set repeat = 3 or more.".to_owned(),
-        pairs => format!("Up to {pairs} pairs of trials played in turn (paired t of logarithms)."),
+        pairs => format!("Up to {pairs} pairs of trials played in turn (one model of all of them, on logarithms)."),
     };
-    format!("{how} Intervals (95 %) and p are corrected for all comparisons (Holm). Void trials are left out.")
+    let mut allowed_for: Vec<String> = comparisons.iter().flat_map(|one| one.adjusted_for.clone()).collect();
+    allowed_for.sort();
+    allowed_for.dedup();
+    let others = match allowed_for.as_slice() {
+        [] => String::new(),
+        some => format!(" CPU taken by others is allowed for: {}.", text::listed(some, "and")),
+    };
+    format!("{how}{others} Intervals (95 %) and p are corrected for all comparisons (Holm). Void trials are left out.")
 }
 
 /// How the verdicts are spread over the rows: `13 of 72 differ`.

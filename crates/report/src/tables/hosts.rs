@@ -2,7 +2,7 @@
 
 use analysis::groups::{Group, groups};
 use record::environment::{Cache, Environment, Interface};
-use record::events::HostFigures;
+use record::events::{HostFigures, TierFigures};
 use record::results::{Host, Machine, Trial};
 use text::{Tone, distinct, numbers};
 
@@ -49,6 +49,52 @@ pub fn lab(input: &ReportInput) -> Option<Table> {
     Some(Table::new("Lab", note, columns).by_group(&groups, rows)?.folded_beyond(MANY))
 }
 
+/// Heading, meaning, and the text where it is known.
+type TierFigure = (&'static str, &'static str, fn(&TierFigures) -> Option<String>);
+
+const TIER_FIGURES: [TierFigure; 5] = [
+    ("reads, limit", "", |is| is.limit_read_per_s.map(per_s)),
+    ("writes, limit", "", |is| is.limit_write_per_s.map(per_s)),
+    ("reads", "4 KiB at random, measured before the load", |is| is.read_per_s.map(per_s)),
+    ("synced writes", "4 KiB at random, measured before the load", |is| is.write_per_s.map(per_s)),
+    ("sync", "mean, measured before the load", |is| is.sync_us.map(numbers::micros)),
+];
+
+/// What the target's folders were on, and what that did.
+pub fn tiers(input: &ReportInput) -> Option<Table> {
+    let groups = groups(input.results, input.plan);
+    let all = || {
+        let hosts = input.results.trials.iter().flat_map(|trial| &trial.hosts);
+        hosts.filter_map(|host| host.figures.as_ref()).flat_map(|is| is.tiers.values())
+    };
+    let shown: Vec<&TierFigure> =
+        TIER_FIGURES.iter().filter(|figure| all().any(|tier| (figure.2)(tier).is_some())).collect();
+    let mut columns = ["host", "tier", "on", "folders"].map(Column::text).to_vec();
+    columns.extend(shown.iter().map(|figure| Column::numeric(figure.0, figure.1)));
+    let cells = |host: &Host, name: &String, tier: &TierFigures| {
+        let mut cells =
+            [&host.name, name, &tier.on, &tier.folders.join(", ")].map(|value| Cell::new(value.as_str())).to_vec();
+        cells.extend(shown.iter().map(|figure| text((figure.2)(tier).as_ref())));
+        cells
+    };
+    let rows = |group: &Group| {
+        // Repeats have the same; storage is measured in the first of them.
+        let first = group.trials.first();
+        let hosts = first.iter().flat_map(|trial| &trial.hosts);
+        let of_host = |host: &Host| {
+            let tiers = host.figures.iter().flat_map(|is| &is.tiers);
+            tiers.map(|(name, tier)| cells(host, name, tier)).collect::<Vec<_>>()
+        };
+        hosts.flat_map(of_host).collect()
+    };
+    let mut notes: Vec<String> = distinct(all().filter_map(|tier| tier.source.as_deref()))
+        .into_iter()
+        .map(|source| format!("Limits: {source}."))
+        .collect();
+    notes.extend(all().find_map(|tier| tier.unmeasured.as_ref()).map(|why| format!("Not all was measured: {why}.")));
+    Some(Table::new("Storage tiers", notes.join(" "), columns).by_group(&groups, rows)?.folded_beyond(MANY))
+}
+
 fn text(value: Option<&String>) -> Cell {
     Cell::new(value.map_or(numbers::NONE, String::as_str))
 }
@@ -89,7 +135,7 @@ fn lab_note<'a>(input: &ReportInput, mut unmeasured: impl Iterator<Item = &'a st
 /// Heading, meaning, value and how it is written.
 type LoadFigure = (&'static str, &'static str, fn(&Trial, &Host) -> Option<f64>, fn(f64) -> String);
 
-const LOAD_FIGURES: [LoadFigure; 16] = [
+const LOAD_FIGURES: [LoadFigure; 17] = [
     ("CPU", "mean, of all cores", |_, host| host.cpu_pct, numbers::percent),
     ("CPU of target", "mean of the target's processes, of all cores", |_, host| host.target_cpu_pct, numbers::percent),
     (
@@ -115,6 +161,7 @@ const LOAD_FIGURES: [LoadFigure; 16] = [
     ("throttled", "by a quota", |_, host| host.throttled_pct, numbers::percent),
     ("run delay", "runnable but not running", |_, host| host.run_delay_pct, numbers::percent),
     ("load 1 min", "highest", |_, host| host.load1_max, numbers::number),
+    ("load 5 min", "highest", |_, host| host.load5_max, numbers::number),
     ("load 15 min", "highest", |_, host| host.load15_max, numbers::number),
     ("resident", "largest, of the target's processes", |_, host| host.rss_max_bytes.map(|b| b as f64), numbers::bytes),
     ("out of memory", "processes killed", |_, host| host.oom_kills.map(|k| k as f64), numbers::number),

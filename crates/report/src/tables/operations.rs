@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use analysis::groups::{FigureOf, Group, groups, operations};
-use record::results::{Operation, Quantiles, Trial};
+use record::results::{AnswerParts, GroupFigures, Operation, Quantiles, Trial};
 use text::{Tone, distinct, numbers};
 
 use super::{Cell, Column, Table};
@@ -140,13 +140,79 @@ const OPERATION_COLUMNS: [(&str, &str); 14] = [
     ("service max", "from the send to the answer"),
 ];
 
+/// Columns of a group of agents; latency is that of `ok` ones.
+const GROUP_COLUMNS: [(&str, &str, bool); 9] = [
+    ("agents", "", true),
+    ("asked/s", "operations per second that were asked for; none in a closed loop", false),
+    ("ok/s", "after warm-up", true),
+    ("ok", "over the whole load", false),
+    ("failed", "failed or timed out, of the operations that ended", true),
+    ("p50", "latency of ok ones", true),
+    ("p99", "latency of ok ones", true),
+    ("max", "latency of ok ones", false),
+    ("service p99", "from the send to the answer", false),
+];
+
+/// The groups of the load's agents.
+pub fn agent_groups(input: &ReportInput) -> Option<Table> {
+    let groups = groups(input.results, input.plan);
+    let column =
+        |(head, explained, brief): &(&str, &str, bool)| Column { brief: *brief, ..Column::numeric(head, explained) };
+    let columns = [Column::text("group")].into_iter().chain(GROUP_COLUMNS.iter().map(column)).collect();
+    let rows = |group: &Group| {
+        let names = distinct(group.trials.iter().flat_map(|trial| trial.groups.keys()));
+        names.into_iter().map(|name| [vec![Cell::new(name)], group_figures(group, name)].concat()).collect()
+    };
+    let repeats = if groups.iter().any(|group| group.trials.len() > 1) { "Medians over the repeats." } else { "" };
+    let table = Table::new("Groups of agents", repeats, columns);
+    Some(table.by_group(&groups, rows)?.folded_beyond(MANY_OPERATIONS))
+}
+
+fn group_figures(group: &Group, name: &str) -> Vec<Cell> {
+    let median = |value: &dyn Fn(&GroupFigures) -> Option<f64>, write: fn(f64) -> String| {
+        Cell::of(group.spread(|trial: &Trial| value(trial.groups.get(name)?)), |spread| write(spread.median))
+    };
+    let failed = median(&|figures| figures.failed_pct, numbers::percent);
+    let is_bad = group.counting().any(|trial| trial.groups.get(name).is_some_and(|own| own.failed_pct > Some(0.0)));
+    vec![
+        median(&|figures| Some(f64::from(figures.agents)), numbers::median_count),
+        median(&|figures| figures.offered_per_s, numbers::number),
+        median(&|figures| figures.throughput_per_s, numbers::number),
+        median(&|figures| Some(figures.outcomes.ok as f64), numbers::median_count),
+        if is_bad { failed.toned(Tone::Bad) } else { failed },
+        median(&|figures| figures.latency_us?.p50, numbers::micros),
+        median(&|figures| figures.latency_us?.p99, numbers::micros),
+        median(&|figures| figures.latency_us?.max, numbers::micros),
+        median(&|figures| figures.service_us?.p99, numbers::micros),
+    ]
+}
+
+/// Columns of an operation that counts units of work.
+const UNIT_COLUMNS: [(&str, &str); 5] = [
+    ("units/s", "units of work, after warm-up"),
+    ("units/s, median", "over the seconds after warm-up"),
+    ("units", "over the whole load"),
+    ("parts rejected", "parts of ok answers with status 429: too much"),
+    ("parts failed", "parts of ok answers with another status than 200 to 299"),
+];
+
 pub fn each_operation(input: &ReportInput) -> Option<Table> {
     let groups = groups(input.results, input.plan);
     let mut columns = vec![Column::text("operation")];
     columns.extend(Column::numerics(&OPERATION_COLUMNS));
+    let has_units = input.results.trials.iter().any(|trial| trial.units.is_some());
+    if has_units {
+        columns.extend(Column::numerics(&UNIT_COLUMNS));
+    }
     let rows = |group: &Group| {
         let names = distinct(group.trials.iter().flat_map(|trial| trial.operations.keys()));
-        names.into_iter().map(|name| [vec![Cell::new(name)], figures(group, name)].concat()).collect()
+        let of = |name: &String| group.trials.iter().find_map(|trial| trial.operations.get(name)?.group.clone());
+        let head = |name: &String| Cell::new(name).with(of(name).unwrap_or_default());
+        let cells = |name: &String| {
+            let units = if has_units { unit_figures(group, name) } else { Vec::new() };
+            [vec![head(name)], figures(group, name), units].concat()
+        };
+        names.into_iter().map(cells).collect()
     };
     let repeats = if groups.iter().any(|group| group.trials.len() > 1) { " Medians over the repeats." } else { "" };
     let note = format!(
@@ -156,11 +222,33 @@ pub fn each_operation(input: &ReportInput) -> Option<Table> {
     Some(Table::new("Operations", note, columns).by_group(&groups, rows)?.folded_beyond(MANY_OPERATIONS))
 }
 
-fn figures(group: &Group, name: &str) -> Vec<Cell> {
-    let median = |value: &dyn Fn(&Operation) -> Option<f64>, write: fn(f64) -> String| {
-        let spread = group.spread(|trial: &Trial| value(trial.operations.get(name)?));
-        Cell::of(spread, |spread| write(spread.median))
+fn median_cell(group: &Group, name: &str, value: &dyn Fn(&Operation) -> Option<f64>, write: fn(f64) -> String) -> Cell {
+    let spread = group.spread(|trial: &Trial| value(trial.operations.get(name)?));
+    Cell::of(spread, |spread| write(spread.median))
+}
+
+fn unit_figures(group: &Group, name: &str) -> Vec<Cell> {
+    let median = |value: fn(&Operation) -> Option<f64>, write| median_cell(group, name, &value, write);
+    let parts = |count: fn(&AnswerParts) -> u64| {
+        let cell = median_cell(
+            group,
+            name,
+            &move |operation| Some(count(operation.parts.as_ref()?) as f64),
+            numbers::median_count,
+        );
+        if cell.text != "0" && cell.text != numbers::NONE { cell.toned(Tone::Bad) } else { cell }
     };
+    vec![
+        median(|operation| operation.units_per_s, numbers::number),
+        median(|operation| operation.median_units_per_s, numbers::number),
+        median(|operation| operation.units.map(|units| units as f64), numbers::median_count),
+        parts(|parts| parts.rejected),
+        parts(|parts| parts.failed),
+    ]
+}
+
+fn figures(group: &Group, name: &str) -> Vec<Cell> {
+    let median = |value: &dyn Fn(&Operation) -> Option<f64>, write| median_cell(group, name, value, write);
     let count = |value: fn(&Operation) -> u64, loss: bool| {
         let cell = median(&|operation| Some(value(operation) as f64), numbers::median_count);
         if loss && cell.text != "0" { cell.toned(Tone::Bad) } else { cell }

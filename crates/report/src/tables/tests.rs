@@ -37,11 +37,16 @@ fn every_row_has_a_cell_for_each_column() {
     results.trials[0].said = vec![record::results::Said::default()];
     results.trials[0].members =
         vec![MemberFigures { disturbances: vec![example::disturbance()], ..MemberFigures::default() }];
+    results.trials[0].groups.insert("readers".to_owned(), record::results::GroupFigures::default());
+    results.trials[0].steps = vec![record::results::PlayedStep::default()];
+    results.trials[0].hosts[0].programs = vec![record::results::HostProgram::default()];
     results.trials[0].agents_without_cycle = Some(2);
     results.trials[0].outcomes.timeout = 3;
     results.trials[0].metrics.insert("queue_length".to_owned(), TargetMetric::default());
     results.outages = vec![example::distribution(Some("wait"), &results.trials[0].point, 6)];
     results.trials.iter_mut().flat_map(|trial| &mut trial.hosts).for_each(|host| host.kind = Some("netns".to_owned()));
+    let tiers = [("sata".to_owned(), record::events::TierFigures::default())].into();
+    results.trials[0].hosts[0].figures.get_or_insert_default().tiers = tiers;
     results.scaling = vec![record::results::Scaling::default(); 2];
     results.crossings = vec![record::results::Crossing::default()];
     results.costs = example::costs();
@@ -75,6 +80,25 @@ fn what_members_said_stands_in_their_own_words() {
     assert_eq!((texts("host"), texts("line")), (vec!["n1", "n2"], vec!["waits for tables", "inconsistent_database"]));
     assert_eq!(texts("times"), ["1,480", "1,480"]);
     assert_eq!(column(&table, "line").iter().map(|cell| cell.tone).collect::<Vec<_>>(), [Tone::Plain, Tone::Bad]);
+}
+
+#[test]
+fn a_program_that_is_gone_at_the_end_is_marked() {
+    let plan = example::plan(&[], &[], 1);
+    let mut results = example::results(&plan);
+    assert_eq!(table(programs::programs, &results, &plan), None);
+    let program = |name: &str, last| record::results::HostProgram {
+        name: name.to_owned(),
+        process: "node".to_owned(),
+        processes_last: Some(last),
+        replaced: Some(1),
+        ..Default::default()
+    };
+    results.trials[0].hosts[0].programs = vec![program("attrd", 0), program("based", 1)];
+    let table = table(programs::programs, &results, &plan).unwrap();
+    let tones: Vec<_> = column(&table, "processes").iter().map(|cell| (cell.text.as_str(), cell.tone)).collect();
+    assert_eq!(tones, [("0", Tone::Bad), ("1", Tone::Plain)]);
+    assert_eq!(column(&table, "PSS")[0].text, numbers::NONE);
 }
 
 #[test]

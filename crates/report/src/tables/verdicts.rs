@@ -32,7 +32,7 @@ const FIGURES: &[VerdictColumn] = &[
     },
     VerdictColumn {
         head: "lost writes",
-        explained: "acknowledged writes that were gone, or changed, after the run; where members were asked, on all of them",
+        explained: "keys whose acknowledged write was gone, or changed, after the run; where members were asked, on all of them",
         is_known: |_| true,
         cell: |group, _| count(group, |trial| trial.consistency.lost_writes, true),
     },

@@ -3,7 +3,7 @@
 
 use analysis::answer;
 use analysis::groups::{operations, planned};
-use experiment::plan::Plan;
+use experiment::plan::{Load, Plan};
 use hdrhistogram::Histogram;
 use record::results::{Generator, Quantiles, Results, Trial};
 use text::{capital, hanging, numbers, visible};
@@ -27,7 +27,7 @@ const FIGURE: usize = 9;
 pub fn at_a_glance(results: &Results, plan: &Plan, latency_ns: Option<&Histogram<u64>>, colour: bool) -> String {
     let mut parts = vec![hanging(&answer::beside_the_verdict(results, plan), "  ", "  ", WIDTH)];
     if let Some(trial) = results.trials.first().filter(|trial| operations(trial) + trial.outcomes.unfinished > 0) {
-        let at_rate = planned(plan, &trial.id).and_then(|trial| trial.load.as_ref()?.rate.as_ref()).is_some();
+        let at_rate = planned(plan, &trial.id).and_then(|trial| trial.load.as_ref()).is_some_and(Load::is_open);
         parts.push(requests(trial) + &answers(trial) + &outcomes(trial) + &causes(trial) + &redirects(trial));
         parts.push(latencies(trial, at_rate));
         parts.extend(latency_ns.map(distribution));
@@ -135,6 +135,11 @@ fn latencies(trial: &Trial, at_rate: bool) -> String {
             let end = |end: usize| ends.map(|ends| ends.map_or_else(String::new, |ends| numbers::micros(ends[end])));
             table.push_str(&(set("95 % from", &end(0)) + &set("to", &end(1))));
         }
+        if head == "latency"
+            && let Some(all) = &trial.latency_of_all_us
+        {
+            table.push_str(&set("of all", &figures_of_all(all)));
+        }
     }
     if at_rate && let Some(service) = &trial.service_us {
         table.push_str(&set("service", &figures(service)));
@@ -155,6 +160,18 @@ const FROM_WHEN_DUE: &str =
 fn figures(times: &Quantiles) -> [String; 6] {
     let told = |quantile: Option<f64>| quantile.map_or_else(|| "too few".to_owned(), numbers::micros);
     [times.p50, times.p75, times.p90, times.p99, times.p999, times.max].map(told)
+}
+
+/// The same where some operations had an error or no answer, which no time can stand for.
+fn figures_of_all(times: &Quantiles) -> [String; 6] {
+    let told = |(quantile, q): (Option<f64>, f64)| match quantile {
+        Some(us) => numbers::micros(us),
+        None if times.count < Quantiles::samples_for(q) => "too few".to_owned(),
+        None => "never".to_owned(),
+    };
+    let quantiles = [times.p50, times.p75, times.p90, times.p99, times.p999, None];
+    let shares = [0.5, 0.75, 0.9, 0.99, 0.999, 0.5];
+    std::array::from_fn(|place| told((quantiles[place], shares[place])))
 }
 
 fn distribution(latency_ns: &Histogram<u64>) -> String {

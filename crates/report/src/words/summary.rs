@@ -11,7 +11,7 @@ use text::{Tone, hanging, numbers, visible, without_controls, wrapped};
 
 use super::meaning;
 use crate::ReportInput;
-use crate::tables::{Cell, Column, Table, TableOf, comparison, outages, sweeps, verdicts};
+use crate::tables::{Cell, Column, Table, TableOf, comparison, operations, outages, steps, sweeps, verdicts};
 
 /// Columns of the terminal that are used at most.
 const WIDTH: usize = 100;
@@ -26,10 +26,12 @@ const TABLES: &[SummaryTable] = &[
     (sweeps::safe_loads, usize::MAX, rows),
     (sweeps::stops, LONG, rows),
     (sweeps::search, usize::MAX, rows),
+    (operations::agent_groups, LONG, rows),
     (comparison::differences, LONG, |_, results| comparison::count(&results.comparisons)),
     (sweeps::scaling, usize::MAX, rows),
     (sweeps::crossings, sweeps::MANY_CROSSINGS, rows),
     (sweeps::cost, usize::MAX, rows),
+    (steps::steps, 4 * LONG, |many, _| format!("{many} of them")),
     (outages::outages, LONG, |many, _| format!("{many} of them")),
     (outages::members, LONG, |many, _| format!("{many} of them")),
     (outages::disturbances, LONG, |many, _| format!("{many} of them")),
@@ -63,6 +65,7 @@ pub fn summary(results: &Results, plan: &Plan, colour: bool) -> String {
         });
     }
     parts.push(failed_attempts(results));
+    parts.push(failed_parts(results));
     parts.push(redirects(results));
     parts.retain(|part| !part.is_empty());
     visible(&parts.join("\n")).into_owned()
@@ -76,6 +79,20 @@ fn failed_attempts(results: &Results) -> String {
     } else {
         hanging(&format!("attempts that were not ok: {told}"), "", "  ", WIDTH)
     }
+}
+
+/// `parts of ok answers that were not ok: status 429 (571), 400 (3), of 20,000`.
+fn failed_parts(results: &Results) -> String {
+    let parts = || results.trials.iter().filter_map(|trial| trial.parts.as_ref());
+    let statuses = parts().flat_map(|parts| &parts.by_status);
+    let not_ok: u64 = parts().map(|parts| parts.rejected + parts.failed).sum();
+    let all = not_ok + parts().map(|parts| parts.ok).sum::<u64>();
+    if not_ok == 0 {
+        return String::new();
+    }
+    let told = causes(statuses.filter(|(status, _)| status.len() != 3 || !status.starts_with('2')));
+    let text = format!("parts of ok answers that were not ok, by status: {told}; of {}", numbers::count(all));
+    hanging(&text, "", "  ", WIDTH)
 }
 
 /// Why attempts were not `ok`, what happened most first. An operation that is tried again is several attempts.

@@ -2,6 +2,7 @@
 //! that is not ours alone, the way that orders come is spared, and what would hit everybody
 //! there for good is refused.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{ErrorKind, Write as _};
 use std::net::IpAddr;
@@ -27,6 +28,8 @@ pub(super) struct KernelControls {
     /// Where its data is, and whether that is on a file system of its own.
     data: PathBuf,
     has_volume: bool,
+    /// Where its tiers of storage are, those on volumes of their own.
+    tiers: BTreeMap<String, PathBuf>,
     /// Made by us, and nobody else's.
     is_isolated: bool,
     connection: Option<ControlConnection>,
@@ -65,6 +68,13 @@ impl KernelControls {
             groups,
             data: volume.map_or_else(|| setup.folder.clone(), |volume| volume.at.clone()),
             has_volume: volume.is_some(),
+            tiers: setup
+                .isolation
+                .iter()
+                .flat_map(|isolation| &isolation.tiers)
+                .filter(|tier| tier.device.is_some())
+                .map(|tier| (tier.name.clone(), tier.at.clone()))
+                .collect(),
             is_isolated: setup.isolation.is_some(),
             owner: match setup.isolation {
                 Some(_) => ALONE.clone(),
@@ -248,6 +258,20 @@ impl HostControls for KernelControls {
             return Err(cannot(reason.to_owned()));
         }
         fill_disk(&self.data, leave_bytes)
+    }
+
+    fn tiers(&self, tiers: &BTreeMap<String, Disk>) -> Result<(), OrderRefusal> {
+        tiers.iter().try_for_each(|(name, disk)| self.groups.set_tier(name, disk))
+    }
+
+    fn fill_tiers(&self, leave_bytes: &BTreeMap<String, u64>) -> Result<(), OrderRefusal> {
+        if let Some(unknown) = leave_bytes.keys().find(|name| !self.tiers.contains_key(*name)) {
+            return Err(cannot(format!("the tier `{unknown}` has no volume of its own on this host")));
+        }
+        self.tiers.iter().try_for_each(|(name, folder)| match leave_bytes.get(name) {
+            Some(leave_bytes) => fill_disk(folder, *leave_bytes),
+            None => empty_disk(folder),
+        })
     }
 
     fn clock(&self, offset_s: f64) -> Result<(), OrderRefusal> {
@@ -611,7 +635,7 @@ mod tests {
                     controls.heal("it").unwrap();
                 }
                 let disk = Disk { write_iops: Some(10.0), ..Disk::default() };
-                let refused = reason(controls.inject("it", &Injection::Disk { disk }));
+                let refused = reason(controls.inject("it", &Injection::Disk { disk, tier: None }));
                 assert!(refused.contains("volume of its own"), "{refused}");
             }
         };

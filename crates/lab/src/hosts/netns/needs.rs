@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use experiment::plan;
-use experiment::profile::Link;
+use experiment::profile::{Disk, Link};
 use experiment::quantity::show_bytes;
 use linux::cgroup::{self, Controller, Hierarchies};
 use linux::network::{LinkLimits, NetworkError, PortLink, inject};
@@ -107,7 +107,9 @@ const VOLUMES: HostTool = HostTool {
     program: "mkfs.ext4",
     package: "e2fsprogs",
     needed_for: "a disk of a host's own",
-    without: Some("profiles without [disk] work without, and so do all faults but slow_disk and full_disk"),
+    without: Some(
+        "profiles without [disk] work without, the tiers disk, memory and pmem, and all faults but slow_disk and full_disk",
+    ),
 };
 /// Without it, what a disk does is not measured, and the records say so.
 const DISK_METER: HostTool = HostTool { program: "fio", package: "fio", needed_for: "what a disk does", without: None };
@@ -121,7 +123,7 @@ fn tools(trial: &plan::Trial, envelopes: &[Envelope]) -> Vec<HostTool> {
         (HOSTS, true),
         (LINKS, limited || slows_ports(trial) || has_fault(trial, &SHAPING)),
         (FILTERS, loses_packets(trial, envelopes) || has_fault(trial, &CUTTING)),
-        (VOLUMES, envelopes.iter().any(|envelope| needs_volume(trial, envelope))),
+        (VOLUMES, envelopes.iter().any(|envelope| needs_volume(trial, envelope) || !envelope.tiers.is_empty())),
         (DISK_METER, trial.lab.measure_storage),
     ];
     asked.into_iter().filter(|(_, is_asked)| *is_asked).map(|(tool, _)| tool).collect()
@@ -272,6 +274,7 @@ fn controllers(envelopes: &[Envelope]) -> Result<(), Error> {
         (any(|envelope| !envelope.cpus.is_empty()), Controller::Cpuset, "a choice of CPUs (lab.generator_cpus)"),
         (any(|envelope| envelope.memory_bytes.is_some()), Controller::Memory, "a profile's memory"),
         (any(|envelope| envelope.disk.is_throttled()), Controller::Block, "a profile's disk with limits"),
+        (any(|envelope| envelope.tiers.values().any(Disk::is_throttled)), Controller::Block, "a tier with limits"),
     ];
     let there = Hierarchies::detect();
     for (_, controller, needed_for) in needed.into_iter().filter(|(is_needed, ..)| *is_needed) {
@@ -298,7 +301,9 @@ pub fn notices(trial: &plan::Trial, placement: &Placement, scratch: &Path) -> Ve
         notices.push(text.to_owned());
     }
     let disks = placement.envelopes.iter().filter(|envelope| needs_volume(trial, envelope));
-    let asked = disks.map(|envelope| envelope.disk.size_bytes.unwrap_or(SIZE_BYTES).min(EXPECTED_BYTES));
+    let tiers = placement.envelopes.iter().flat_map(|envelope| envelope.tiers.values());
+    let asked = disks.map(|envelope| &envelope.disk).chain(tiers);
+    let asked = asked.map(|disk| disk.size_bytes.unwrap_or(SIZE_BYTES).min(EXPECTED_BYTES));
     let asked = asked.fold(0, u64::saturating_add);
     if let Some(free) = free_bytes(scratch).filter(|free| *free < asked) {
         notices.push(format!(

@@ -106,8 +106,10 @@ fn start_speaker(host: &dyn Host, bench: &Bench) -> Box<dyn crate::host_process:
         arguments: vec!["-c".into(), script.into()],
         environment: Vec::new(),
         folder: None,
+        user: None,
         log: bench.folder.join(format!("{}.log", host.name())),
         ears: Default::default(),
+        programs: Vec::new(),
     };
     host.start(&start).unwrap()
 }
@@ -288,8 +290,10 @@ fn links_asked_and_got() {
                     arguments: vec!["-c".into(), SINK.into()],
                     environment: Vec::new(),
                     folder: None,
+                    user: None,
                     log: bench.folder.join(format!("sink{from}.log")),
                     ears: Default::default(),
+                    programs: Vec::new(),
                 };
                 let mut sink = hosts[to].start(&start).unwrap();
                 run(&*hosts[from], &["python3", "-c", SOURCE, if to == 0 { "n1" } else { "n2" }]);

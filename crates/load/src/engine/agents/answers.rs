@@ -11,6 +11,7 @@ use crate::answer_budget::{BudgetShare, FREE_BYTES};
 use crate::engine::expectation::{self, CaptureSlot, CompiledField, ExtractedFields, OperationPart, WantedFields};
 use crate::engine::ids::AgentId;
 use crate::engine::thread_stats::ThreadStats;
+use crate::engine::units::StatusCounts;
 use crate::protocols::{AboutData, AttemptCause, Protocol};
 use crate::schedules::NS_PER_S;
 use crate::values::{Argument, CompiledTemplate};
@@ -45,6 +46,8 @@ pub struct CaptureMemory {
     found: ExtractedFields,
     /// For a rendered value.
     value: Vec<u8>,
+    /// For the parts of an answer.
+    parts: StatusCounts,
     /// What slots hold.
     held: BudgetShare,
     /// Bytes that long values have taken in slots.
@@ -62,8 +65,11 @@ impl<P: Protocol> Agents<P> {
         now_ns: u64,
         stats: &mut ThreadStats,
     ) -> AnswerClass {
-        let class = self.check_answer(id, answer);
+        let mut class = self.check_answer(id, answer);
         let step = self.list[id].step;
+        if class == AnswerClass::Ok && self.script.steps[step].units.is_some() {
+            class = self.count_units(id, answer, stats);
+        }
         let name = self.script.steps[step].name;
         let (outcome, cause) = match class {
             AnswerClass::Ok => {
@@ -77,7 +83,8 @@ impl<P: Protocol> Agents<P> {
             AnswerClass::Failed => return class,
             AnswerClass::Undecidable => {
                 // Another try would be answered the same.
-                self.list[id].tries = self.script.tries;
+                let agent = &mut self.list[id];
+                agent.tries = self.script.groups[agent.group].tries;
                 return class;
             }
         };
@@ -102,6 +109,31 @@ impl<P: Protocol> Agents<P> {
     /// bytes.
     pub fn is_answer_costly(&self, id: AgentId) -> bool {
         self.script.steps[self.list[id].step].is_costly
+    }
+
+    /// Counts what the agent's operation did, which is `ok` so far. An answer that does not tell what it is to tell is no more
+    /// right than one that lacks what is expected of it.
+    fn count_units(&mut self, id: AgentId, answer: &DecodedAnswer<'_, P>, stats: &mut ThreadStats) -> AnswerClass {
+        let agent = &self.list[id];
+        let step = &self.script.steps[agent.step];
+        let Some(counter) = &step.units else { return AnswerClass::Ok };
+        let (request, parts) = (self.script.request(agent), &mut self.captures.parts);
+        match counter.count::<P>(request, answer.decoder, answer.input, &mut self.captures.found, parts) {
+            Some(units) => {
+                stats.count_units(step.name, units, parts);
+                AnswerClass::Ok
+            }
+            None => {
+                if self.control.is_first_untold() {
+                    let name = &self.script.names[step.name];
+                    stats.notices.push(format!(
+                        "`{name}` is answered without what `units` and `parts` are to be counted from, or that is cut off: such \
+                         operations are `wrong`, and did no units"
+                    ));
+                }
+                AnswerClass::Wrong
+            }
+        }
     }
 
     /// Tells of an answer that is only a redirect, which nobody expected; `ok` as it is.
@@ -132,7 +164,7 @@ impl<P: Protocol> Agents<P> {
             return if result == AttemptCause::Ok { AnswerClass::Ok } else { AnswerClass::Failed };
         }
         let request = self.script.request(agent);
-        let source = source(agent, id, &self.script, &self.slots, &self.rows);
+        let source = source(agent, id, &self.script, &self.slots, &self.feeding.taken);
         let mut holds = |number: usize| {
             let expectation = &step.expects[number];
             if !expectation.check.is_filled(&source) {
@@ -163,7 +195,7 @@ impl<P: Protocol> Agents<P> {
         self.captures.value.clear();
         match what {
             OperationPart::Argument(place) => {
-                let source = source(agent, id, &self.script, &self.slots, &self.rows);
+                let source = source(agent, id, &self.script, &self.slots, &self.feeding.taken);
                 step.arguments[*place].template.write(&source, &mut self.captures.value);
             }
             OperationPart::Answer(field) => {
@@ -254,7 +286,7 @@ impl<P: Protocol> Agents<P> {
     pub(super) fn history(&self, id: AgentId, audit: &Audit, end: OperationEnd, now_ns: u64) -> HistoryEntry {
         let agent = &self.list[id];
         let step = &self.script.steps[agent.step];
-        let source = source(agent, id, &self.script, &self.slots, &self.rows);
+        let source = source(agent, id, &self.script, &self.slots, &self.feeding.taken);
         let text = |template: &CompiledTemplate| {
             let mut value = Vec::new();
             template.write(&source, &mut value);

@@ -4,9 +4,9 @@
 use experiment::plan::{Backlog, Overflow};
 use record::events::Outcome;
 
-use super::{AgentEffect, AgentTimer, AgentWork, Agents, EventTime, OperationEnd};
+use super::{Agent, AgentEffect, AgentTimer, AgentWork, Agents, EventTime, NEVER, OperationEnd};
+use crate::engine::agent_group::AgentGroup;
 use crate::engine::ids::AgentId;
-use crate::engine::script::Script;
 use crate::engine::thread_stats::ThreadStats;
 use crate::protocols::Protocol;
 use crate::schedules::Due;
@@ -15,13 +15,19 @@ use crate::schedules::Due;
 /// asked for.
 const WORTH_COUNTING_NS: u64 = 1_000_000;
 
-/// The queue of thread `thread`, whose agents have these numbers; none where what waits has no
-/// bound. Each thread has an equal part of the room, so that none has to ask another.
-pub fn queue<P: Protocol>(script: &Script<P>, thread: u32, numbers: impl Iterator<Item = u32>) -> Option<Queue> {
-    let Backlog { most, overflow } = script.backlog.filter(|_| script.schedule.is_fixed())?;
-    let part = most / script.threads + u32::from(thread < most % script.threads);
-    let arrivals = numbers.map(|number| script.schedule.first_ns(number - 1));
-    Some(Queue::new(part as usize, overflow, arrivals))
+/// The group's queue in a thread that has these agents; none where what waits has no bound. Each thread that has
+/// agents of the group has an equal part of the room, so that none has to ask another.
+pub fn queue(group: &AgentGroup, threads: u32, thread: u32, agents: &[Agent]) -> Option<Queue> {
+    let backlog = group.backlog.filter(|_| group.schedule.is_fixed())?;
+    let parts = threads.min(group.agents).max(1);
+    // The group's first agent is in the thread after that of the last agent before it.
+    let place = (thread + threads - group.before % threads) % threads;
+    let part = backlog.most / parts + u32::from(place < backlog.most % parts);
+    let arrivals = agents.iter().map(|agent| {
+        let is_own = (group.before + 1..=group.before + group.agents).contains(&agent.number);
+        if is_own { group.schedule.first_ns(agent.place_in_group) } else { NEVER }
+    });
+    Some(Queue::new(part as usize, backlog, arrivals))
 }
 
 impl<P: Protocol> Agents<P> {
@@ -29,11 +35,11 @@ impl<P: Protocol> Agents<P> {
     /// when it became due.
     pub(super) fn count_open(&mut self, id: AgentId, stats: &mut ThreadStats) {
         let agent = &mut self.list[id];
-        if self.queue.is_some() || agent.intended_ns < agent.counted_ns {
+        if self.queues[agent.group.index()].is_some() || agent.intended_ns < agent.counted_ns {
             return;
         }
         stats.begin(agent.intended_ns);
-        if self.script.schedule.is_fixed() {
+        if self.script.groups[agent.group].schedule.is_fixed() {
             agent.counted_ns = agent.intended_ns.saturating_add(1);
         }
     }
@@ -43,11 +49,12 @@ impl<P: Protocol> Agents<P> {
     /// of the generator each operation counts that it delayed.
     pub(super) fn count_late(&self, id: AgentId, due_ns: u64, now: u64, stats: &mut ThreadStats) {
         let agent = &self.list[id];
-        if now - due_ns < WORTH_COUNTING_NS || !self.script.schedule.is_fixed() || agent.has_operation() {
+        let schedule = &self.script.groups[agent.group].schedule;
+        if now - due_ns < WORTH_COUNTING_NS || !schedule.is_fixed() || agent.has_operation() {
             return;
         }
         let until_ns = now.min(self.end_ns());
-        self.script.schedule.due(agent.number - 1, due_ns.saturating_add(1), until_ns, &mut |due| {
+        schedule.due(agent.place_in_group, due_ns.saturating_add(1), until_ns, &mut |due| {
             for place in 0..due.count {
                 stats.late(now.saturating_sub(due.at_ns(place)));
             }
@@ -58,23 +65,21 @@ impl<P: Protocol> Agents<P> {
     /// where nothing bounds it.
     pub fn count_due(&mut self, until_ns: u64, stats: &mut ThreadStats) {
         let until_ns = until_ns.min(self.end_ns());
-        let schedule = &self.script.schedule;
-        if !schedule.is_fixed() {
+        if !self.script.is_paced {
             return;
         }
         for agent in &mut self.list {
-            let counted_ns = agent.counted_ns;
-            if counted_ns >= until_ns {
+            let (counted_ns, place) = (agent.counted_ns, agent.place_in_group);
+            let schedule = &self.script.groups[agent.group].schedule;
+            if counted_ns >= until_ns || !schedule.is_fixed() {
                 continue;
             }
             agent.counted_ns = until_ns;
             let is_waiting = agent.has_operation() || agent.intended_ns < until_ns;
-            match self.queue {
+            match self.queues[agent.group.index()] {
                 // Each is counted as open when it finds room.
-                Some(_) => {
-                    schedule.due(agent.number - 1, counted_ns, until_ns, &mut |due| stats.fall_due(due.count));
-                }
-                None if is_waiting => schedule.due(agent.number - 1, counted_ns, until_ns, &mut |due| stats.due(&due)),
+                Some(_) => schedule.due(place, counted_ns, until_ns, &mut |due| stats.fall_due(due.count)),
+                None if is_waiting => schedule.due(place, counted_ns, until_ns, &mut |due| stats.due(&due)),
                 // Nothing of it is due yet.
                 None => {}
             }
@@ -85,18 +90,20 @@ impl<P: Protocol> Agents<P> {
     /// room.
     pub(super) fn arrived(&mut self, id: AgentId, at: EventTime, stats: &mut ThreadStats) -> AgentEffect {
         let (now, end_ns) = (at.now_ns, self.end_ns());
-        let Some(queue) = &mut self.queue else { return AgentEffect::Wait };
+        let agent = &self.list[id];
+        let Some(queue) = &mut self.queues[agent.group.index()] else { return AgentEffect::Wait };
         let start_ns = queue.arrives_ns(id);
         if start_ns >= end_ns {
             return AgentEffect::Wait;
         }
-        let next_ns = self.script.schedule.next_ns(self.list[id].number - 1, start_ns, now);
+        let next_ns = self.script.groups[agent.group].schedule.next_ns(agent.place_in_group, start_ns, now);
         queue.expect(id, next_ns);
         self.set_timer(AgentTimer::Arrival(id), next_ns);
         let is_unborn = self.list[id].work == AgentWork::Unborn;
         if is_unborn || self.list[id].work == AgentWork::Pause {
             stats.late(now - start_ns);
             self.count_late(id, start_ns, now, stats);
+            self.list[id].woken_ns = now;
             stats.agents += u32::from(is_unborn);
             stats.open(start_ns);
             self.begin(id, start_ns, at, stats)
@@ -107,20 +114,22 @@ impl<P: Protocol> Agents<P> {
     }
 
     fn wait_or_drop(&mut self, id: AgentId, start_ns: u64, stats: &mut ThreadStats) {
-        let Some(queue) = &mut self.queue else { return };
+        let Some(queue) = &mut self.queues[self.list[id].group.index()] else { return };
         if queue.push(id, start_ns) {
             stats.open(start_ns);
             return;
         }
         stats.drop_starts(1);
-        if queue.overflow == Overflow::Stop {
+        queue.dropped += 1;
+        if queue.bound.overflow == Overflow::Stop {
             self.control.flood();
         }
     }
 
     /// The agent is free, and what waits is bounded: it begins what has waited longest for it.
     pub(super) fn take_next(&mut self, id: AgentId, at: EventTime, stats: &mut ThreadStats) -> AgentEffect {
-        match self.queue.as_mut().and_then(|queue| queue.pop(id)) {
+        let queue = &mut self.queues[self.list[id].group.index()];
+        match queue.as_mut().and_then(|queue| queue.pop(id)) {
             Some(start_ns) => self.begin(id, start_ns, at, stats),
             None => {
                 self.list[id].work = AgentWork::Pause;
@@ -143,7 +152,7 @@ impl<P: Protocol> Agents<P> {
                 let applied = (!agent.is_unsure && agent.sent().is_none()).then_some(false);
                 self.record_end(id, OperationEnd { outcome: Outcome::Unfinished, read: None, applied }, now, stats);
             }
-            never_began += match self.queue {
+            never_began += match self.queues[self.list[id].group.index()] {
                 Some(_) => self.leave_queue(id, until_ns, now, stats),
                 None => self.leave_due(id, is_open, until_ns, now, stats),
             };
@@ -164,7 +173,8 @@ impl<P: Protocol> Agents<P> {
         let from_ns = agent.intended_ns.saturating_add(u64::from(is_open));
         let name = self.script.steps[agent.step].name;
         let mut count = 0;
-        self.script.schedule.due(agent.number - 1, from_ns, until_ns, &mut |due| {
+        let schedule = &self.script.groups[agent.group].schedule;
+        schedule.due(agent.place_in_group, from_ns, until_ns, &mut |due| {
             stats.leave(name, &due, now);
             count += due.count;
         });
@@ -174,11 +184,11 @@ impl<P: Protocol> Agents<P> {
     /// What waits for the agent, and what its timer did not come to; how many never begin. After a
     /// stop the rest of the schedule is dropped.
     fn leave_queue(&mut self, id: AgentId, until_ns: u64, now: u64, stats: &mut ThreadStats) -> u64 {
-        let agent = self.list[id].number - 1;
+        let (group, place) = (self.list[id].group, self.list[id].place_in_group);
         let mut starts = Vec::new();
-        if let Some(queue) = &self.queue {
-            self.script.schedule.due(agent, queue.arrives_ns(id), until_ns, &mut |due| {
-                starts.extend((0..due.count).map(|place| due.at_ns(place)));
+        if let Some(queue) = &self.queues[group.index()] {
+            self.script.groups[group].schedule.due(place, queue.arrives_ns(id), until_ns, &mut |due| {
+                starts.extend((0..due.count).map(|number| due.at_ns(number)));
             });
         }
         for start_ns in starts {
@@ -186,31 +196,37 @@ impl<P: Protocol> Agents<P> {
         }
         let name = self.script.steps[self.list[id].step].name;
         let mut count = 0;
-        while let Some(start_ns) = self.queue.as_mut().and_then(|queue| queue.pop(id)) {
+        while let Some(start_ns) = self.queues[group.index()].as_mut().and_then(|queue| queue.pop(id)) {
             stats.leave(name, &Due::one(start_ns), now);
             count += 1;
         }
         if self.control.is_flooded() {
-            let (from_ns, until_ns) = (self.end_ns(), self.script.schedule.end_ns());
-            self.script.schedule.due(agent, from_ns, until_ns, &mut |due| stats.drop_starts(due.count));
+            let (from_ns, schedule) = (self.end_ns(), &self.script.groups[group].schedule);
+            let mut dropped = 0;
+            schedule.due(place, from_ns, schedule.end_ns(), &mut |due| dropped += due.count);
+            stats.drop_starts(dropped);
+            self.queues[group.index()].iter_mut().for_each(|queue| queue.dropped += dropped);
         }
         count
     }
 
     fn notice_dropped(&self, stats: &mut ThreadStats) {
-        let dropped = stats.totals.dropped;
-        let Some(Backlog { most, overflow }) = self.script.backlog.filter(|_| dropped > 0) else { return };
         let at_s = self.end_ns() as f64 / 1e9;
-        stats.notices.push(match overflow {
-            Overflow::Drop => format!(
-                "{dropped} operations were due and were dropped: {most} others waited already, as many as `backlog` lets wait. \
-                 They are in no latency"
-            ),
-            Overflow::Stop => format!(
-                "the load was stopped at {at_s:.1} s: more than {most} operations were due and could not begin. {dropped} were \
-                 due then or later, and were dropped; they are in no latency"
-            ),
-        });
+        for Queue { bound: Backlog { most, overflow }, dropped, .. } in self.queues.iter().flatten() {
+            if *dropped == 0 {
+                continue;
+            }
+            stats.notices.push(match overflow {
+                Overflow::Drop => format!(
+                    "{dropped} operations were due and were dropped: {most} others waited already, as many as `backlog` lets \
+                     wait. They are in no latency"
+                ),
+                Overflow::Stop => format!(
+                    "the load was stopped at {at_s:.1} s: more than {most} operations were due and could not begin. \
+                     {dropped} were due then or later, and were dropped; they are in no latency"
+                ),
+            });
+        }
     }
 }
 
@@ -223,8 +239,10 @@ const NONE: u32 = u32::MAX;
 /// What waits, of one thread's agents.
 #[derive(Debug)]
 pub struct Queue {
-    /// What happens to an operation that finds no room.
-    pub overflow: Overflow,
+    /// What may wait in all threads, and what happens to an operation that finds no room.
+    bound: Backlog,
+    /// Operations that found none.
+    dropped: u64,
     /// Operations that may wait.
     most: usize,
     /// Operations that wait.
@@ -253,9 +271,9 @@ struct AgentQueue {
 
 impl Queue {
     /// Room for so many operations; `arrivals` is when each agent's first becomes due.
-    pub fn new(most: usize, overflow: Overflow, arrivals: impl Iterator<Item = u64>) -> Self {
+    pub fn new(most: usize, bound: Backlog, arrivals: impl Iterator<Item = u64>) -> Self {
         let lines = arrivals.map(|arrives_ns| AgentQueue { arrives_ns, first: NONE, last: NONE }).collect();
-        Self { overflow, most, waiting: 0, places: Vec::new(), free: NONE, lines }
+        Self { bound, dropped: 0, most, waiting: 0, places: Vec::new(), free: NONE, lines }
     }
 
     /// When the agent's next operation becomes due.
@@ -317,7 +335,8 @@ mod tests {
     proptest! {
         #[test]
         fn agrees_with_plain_queues(most in 0_usize..12, steps in prop::collection::vec((0_usize..5, 0_u32..3), 1..200)) {
-            let mut queue = Queue::new(most, Overflow::Drop, (0..5).map(|_| 0));
+            let bound = Backlog { most: most as u32, overflow: Overflow::Drop };
+            let mut queue = Queue::new(most, bound, (0..5).map(|_| 0));
             let mut plain = vec![VecDeque::new(); 5];
             for (number, (agent, what)) in steps.into_iter().enumerate() {
                 if what == 0 {

@@ -10,8 +10,11 @@ use record::clock::Clock;
 use super::*;
 use crate::engine::agents::answers::DecodedAnswer;
 use crate::engine::thread_stats::ThreadIdentity;
+use crate::feed_stream::FeedQueue;
+use crate::feed_stream::tests::{end_feed, feed_record};
 use crate::protocols::Progress;
 use crate::protocols::vsns::Vsns;
+use crate::values::feeds::tests::{Scratch, feed};
 use crate::{LoadOrder, ThreadInterval};
 
 const MS: u64 = 1_000_000;
@@ -42,6 +45,7 @@ pub fn orders(protocol: &str, service: &str, load: Load) -> LoadOrder {
         files: ".".into(),
         slot_s: 0.1,
         tether: None,
+        hosts: Vec::new(),
         without_ring: true,
     }
 }
@@ -50,6 +54,8 @@ pub fn orders(protocol: &str, service: &str, load: Load) -> LoadOrder {
 pub fn load(agents: u32) -> Load {
     let key = ("key", "{seq}");
     Load {
+        name: None,
+        groups: Vec::new(),
         agents,
         from: Vec::new(),
         ramp_s: 0.0,
@@ -84,7 +90,7 @@ struct Played {
     agents: Agents<Vsns>,
     stats: ThreadStats,
     connect_after_ns: u64,
-    _intervals: Receiver<ThreadInterval>,
+    intervals: Receiver<ThreadInterval>,
 }
 
 const FIRST: usize = 0;
@@ -112,7 +118,7 @@ impl Played {
         let (sink, intervals) = sync_channel(64);
         let mut agents = Agents::new(&script, &Arc::default(), 0);
         agents.set_first_timers();
-        Self { agents, stats: ThreadStats::new(identity, sink), connect_after_ns: 0, _intervals: intervals }
+        Self { agents, stats: ThreadStats::new(identity, sink), connect_after_ns: 0, intervals }
     }
 
     fn time(&self, now_ms: u64) -> EventTime {
@@ -431,4 +437,73 @@ fn pauses_before_a_connect_are_drawn_from_the_seed_around_what_was_asked() {
     assert!([first, second].iter().all(|pause| (50..=150).contains(pause)) && first != second, "{first} {second}");
     assert!((500..=1_500).contains(&delay) && delay != 1_000, "{delay}");
     assert_eq!(drawn(50.0), ([first, second], delay));
+}
+
+/// An agent that saves what comes from a stream, which the test itself fills, and pings in every other cycle.
+fn streaming(name: &str, load: Load) -> (Played, Arc<FeedQueue>) {
+    let scratch = Scratch::new(name);
+    let file = scratch.0.join("docs.json");
+    std::fs::write(&file, "{\"id\": 1}\n").unwrap();
+    let save = step("save", &[("key", "{feed.docs.id}"), ("value", "{feed.docs.line}")], &[]);
+    let steps = vec![Step { every: 2, ..step("ping", &[], &[]) }, save];
+    let feeds = vec![experiment::plan::Feed { stream: true, ..feed(file.to_str().unwrap()) }];
+    let mut played = Played::new(Load { steps, feeds, ..load });
+    played.stats.watch_feeds(Vec::new());
+    let stream = Arc::clone(played.agents.script.feeds[0].stream().unwrap());
+    (played, stream)
+}
+
+#[test]
+fn an_agent_waits_for_its_record_and_that_is_no_latency() {
+    let (mut played, stream) = streaming("waits", load(1));
+    assert_eq!((played.at(0), played.at(200)), (vec![], vec![]));
+    assert_eq!((played.stats.open_now(), played.stats.waiting_for_feed()), (0, 1));
+    feed_record(&stream, "{\"id\": 17}\n");
+    assert_eq!(played.at(300), [SEND]);
+    assert_eq!((played.stats.open_now(), played.stats.waiting_for_feed()), (1, 0));
+    let sent = String::from_utf8_lossy(&played.sent(FIRST, 300)).into_owned();
+    assert!(sent.contains("17") && sent.contains("{\"id\": 17}"), "{sent}");
+    feed_record(&stream, "{\"id\": 18}\n");
+    assert_eq!(played.answer(FIRST, OK, b"", 310), SEND, "there is one");
+    assert_eq!(played.exchange(OK, b"", 320), SEND);
+    assert_eq!(played.exchange(OK, b"", 330), AgentEffect::Wait, "and the third cycle has none");
+    end_feed(&stream, Ok(()));
+    assert_eq!(played.at(430), []);
+    assert!(played.agents.are_done() && !played.agents.control.is_stopped());
+    assert_eq!((played.ended(Outcome::Ok), played.stats.totals.cycles), (3, 2));
+    played.stats.finish(500 * MS);
+    let row = played.intervals.try_recv().unwrap().generator;
+    assert_eq!((row.feed_wait_s, row.latency_sum_s, row.feed_bytes), (Some(0.4), 0.03, None));
+}
+
+#[test]
+fn at_a_rate_the_wait_for_a_record_is_latency_and_its_end_the_end_of_the_load() {
+    let (mut played, stream) = streaming("due", Load { rate: Some(Rate::Constant(10.0)), ..load(1) });
+    assert_eq!(played.at(0), []);
+    (1..=2).for_each(|id| feed_record(&stream, &format!("{{\"id\": {id}}}\n")));
+    assert_eq!(played.at(150), [SEND]);
+    played.sent(FIRST, 150);
+    assert_eq!(played.answer(FIRST, OK, b"", 160), SEND, "the ping was due at 100");
+    assert_eq!(played.exchange(OK, b"", 170), AgentEffect::Wait);
+    assert_eq!(played.at(200), [SEND], "the record was taken with the cycle");
+    assert_eq!(played.exchange(OK, b"", 210), AgentEffect::Wait);
+    assert_eq!((played.at(300), played.stats.waiting_for_feed()), (vec![], 1));
+    end_feed(&stream, Ok(()));
+    assert_eq!(played.at(310), []);
+    assert!(played.agents.are_done() && played.agents.control.is_stopped());
+    played.agents.end_at(310 * MS);
+    played.agents.leave_unfinished(350 * MS, &mut played.stats);
+    assert_eq!((played.ended(Outcome::Unfinished), played.stats.open_now()), (1, 0), "it was due and never began");
+    played.stats.finish(350 * MS);
+    let row = played.intervals.try_recv().unwrap().generator;
+    assert_eq!((row.feed_wait_s, row.latency_sum_s), (Some(0.16), 0.24));
+}
+
+#[test]
+fn a_feed_that_is_broken_ends_the_load() {
+    let (mut played, stream) = streaming("broken", load(1));
+    end_feed(&stream, Err("it ends in mid-line".to_owned()));
+    assert_eq!(played.at(0), []);
+    let said = played.agents.failure.as_ref().unwrap().to_string();
+    assert_eq!(said, "feed `docs`: it ends in mid-line");
 }

@@ -1,0 +1,145 @@
+//! The steps of an exercise, from the events of a trial: how long each took, what came of it, and what its audits say.
+
+use std::collections::BTreeMap;
+
+use record::events::{Event, StepResult, What};
+use record::results::{PlayedStep, Results, StepAudit};
+use text::{code, listed, numbers};
+
+/// Every step that began, in order.
+pub(crate) fn played(events: &[Event]) -> Vec<PlayedStep> {
+    let mut steps: Vec<PlayedStep> = Vec::new();
+    for event in events {
+        // Each name is played once.
+        let step = match &event.what {
+            What::StepBegun { step } => {
+                steps.push(PlayedStep { name: step.clone(), at_s: event.at_s, failed: 1, ..PlayedStep::default() });
+                continue;
+            }
+            What::StepEnded { step, .. } | What::StepAudited { step, .. } | What::TargetRebuilt { after: step } => step,
+            _ => continue,
+        };
+        let Some(played) = steps.iter_mut().rfind(|played| played.name == *step) else { continue };
+        match &event.what {
+            What::StepEnded { result, done_s, why, .. } => ended(played, event.at_s, *result, *done_s, why.clone()),
+            What::StepAudited { audit, host, failed, .. } => audited(played, audit, host, failed.as_ref()),
+            What::TargetRebuilt { .. } => played.rebuilt_s = Some(event.at_s),
+            _ => {}
+        }
+    }
+    steps
+}
+
+fn ended(step: &mut PlayedStep, at_s: f64, result: StepResult, done_s: Option<f64>, why: Option<String>) {
+    step.result = result;
+    step.failed = u64::from(result != StepResult::Ok);
+    step.time_s = (result == StepResult::Ok).then_some(at_s - step.at_s);
+    step.done_s = done_s;
+    step.ended_s = Some(at_s);
+    step.why = why;
+}
+
+fn audited(step: &mut PlayedStep, audit: &str, host: &str, failed: Option<&String>) {
+    let index = step.audits.iter().position(|known| known.name == audit).unwrap_or_else(|| {
+        step.audits.push(StepAudit { name: audit.to_owned(), ..StepAudit::default() });
+        step.audits.len() - 1
+    });
+    let of = &mut step.audits[index];
+    of.members += 1;
+    let Some(why) = failed else { return };
+    of.failed += 1;
+    of.reasons.push(format!("{host}: {why}"));
+    step.failed = 1;
+    if step.result == StepResult::Ok {
+        step.result = StepResult::AuditFailed;
+        step.why = Some(format!("audit `{audit}`: {host}: {why}"));
+    }
+}
+
+/// How many steps were good, and which were not. `None` without steps.
+pub(crate) fn sentence(results: &Results) -> Option<String> {
+    let steps: Vec<&PlayedStep> = results.trials.iter().flat_map(|trial| &trial.steps).collect();
+    let bad = steps.iter().filter(|step| step.failed > 0);
+    let mut named: BTreeMap<&str, (&'static str, u64)> = BTreeMap::new();
+    for step in bad.clone() {
+        named.entry(&step.name).or_insert((step.result.words(), 0)).1 += 1;
+    }
+    let told = |(name, (result, times)): (&&str, &(&str, u64))| match times {
+        1 => format!("{} {result}", code(name)),
+        times => format!("{} {result} {times} times", code(name)),
+    };
+    let bad_ones: Vec<String> = named.iter().map(told).collect();
+    let count = |count: usize| numbers::count(count as u64);
+    match (steps.len(), bad.count()) {
+        (0, _) => None,
+        (1, 0) => Some("The step was ok.".to_owned()),
+        (all, 0) => Some(format!("All {} steps were ok.", count(all))),
+        (all, bad) => {
+            let of = format!("{} of {} steps were ok", count(all - bad), count(all));
+            Some(format!("{of}: {}.", listed(&bad_ones, "and")))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use record::results::Trial;
+
+    use super::*;
+
+    fn events() -> Vec<Event> {
+        let begun = |at_s, step: &str| Event { at_s, what: What::StepBegun { step: step.to_owned() } };
+        let ended = |at_s, step: &str, result, done_s, why: Option<&str>| {
+            let (step, why) = (step.to_owned(), why.map(str::to_owned));
+            Event { at_s, what: What::StepEnded { step, result, done_s, why } }
+        };
+        let audited = |at_s, step: &str, host: &str, failed: Option<&str>| {
+            let (step, audit, host) = (step.to_owned(), "one-leader".to_owned(), host.to_owned());
+            Event { at_s, what: What::StepAudited { step, audit, host, failed: failed.map(str::to_owned) } }
+        };
+        vec![
+            begun(0.5, "flip"),
+            ended(3.0, "flip", StepResult::Ok, Some(1.0), None),
+            audited(3.1, "flip", "n1", None),
+            audited(3.1, "flip", "n2", Some("two leaders")),
+            Event { at_s: 5.0, what: What::TargetRebuilt { after: "flip".to_owned() } },
+            begun(5.0, "split"),
+            ended(15.0, "split", StepResult::TimedOut, None, Some("not done within 10 s")),
+            begun(15.0, "cut"),
+        ]
+    }
+
+    #[test]
+    fn steps_are_put_together_from_events() {
+        let steps = played(&events());
+        let shape: Vec<_> = steps
+            .iter()
+            .map(|step| (step.name.as_str(), step.result, step.failed, step.time_s, step.rebuilt_s))
+            .collect();
+        let expected = [
+            ("flip", StepResult::AuditFailed, 1, Some(2.5), Some(5.0)),
+            ("split", StepResult::TimedOut, 1, None, None),
+            ("cut", StepResult::Unfinished, 1, None, None),
+        ];
+        assert_eq!(shape, expected);
+        assert_eq!(steps[0].why.as_deref(), Some("audit `one-leader`: n2: two leaders"));
+        let [audit] = steps[0].audits.as_slice() else { panic!("{:?}", steps[0].audits) };
+        assert_eq!(
+            (audit.members, audit.failed, audit.reasons.as_slice()),
+            (2, 1, &["n2: two leaders".to_owned()][..])
+        );
+        assert_eq!(steps[1].why.as_deref(), Some("not done within 10 s"));
+    }
+
+    #[test]
+    fn the_answer_says_which_were_bad() {
+        let of = |events: &[Event]| {
+            let trial = Trial { steps: played(events), ..Trial::default() };
+            sentence(&Results { trials: vec![trial], ..Results::default() })
+        };
+        assert_eq!(of(&[]), None);
+        assert_eq!(of(&events()[..2]).unwrap(), "The step was ok.");
+        let all = "0 of 3 steps were ok: `cut` unfinished, `flip` audit failed and `split` timed out.";
+        assert_eq!(of(&events()).unwrap(), all);
+    }
+}

@@ -1,0 +1,147 @@
+//! The groups of a load's agents: each by its operations, which belong to one group each, and by its agents' numbers.
+
+use std::collections::BTreeSet;
+
+use experiment::plan::{self, Load};
+use record::results::{GroupFigures, Trial};
+use record::rows::Attempts;
+
+use crate::evidence::Evidence;
+use crate::operations::{LoadLog, OperationTotals, agents_without_cycle, failed_pct};
+
+/// The groups of a load with their operations; none of a load without groups.
+pub(crate) fn by_operation(load: &Load) -> Vec<(String, Vec<String>)> {
+    let names = |group: &Load| group.steps.iter().map(|step| step.name.clone()).collect::<BTreeSet<_>>();
+    load.groups.iter().filter_map(|group| Some((group.name.clone()?, names(group).into_iter().collect()))).collect()
+}
+
+/// Throughput of those that make the load of a swept path: of a group, where it is a group's.
+pub(crate) fn throughput_over(trial: &Trial, over: &str) -> Option<f64> {
+    match plan::group_of(over) {
+        Some(name) => trial.groups.get(name)?.throughput_per_s,
+        None => trial.throughput.operations_per_s,
+    }
+}
+
+/// Adds the figures of each group, and to each operation whose it is.
+pub(crate) fn add(trial: &mut Trial, load: &Load, evidence: &Evidence) {
+    let mut before = 0;
+    for (group, (name, operations)) in load.groups.iter().zip(by_operation(load)) {
+        for operation in &operations {
+            trial.operations.entry(operation.clone()).and_modify(|known| known.group = Some(name.clone()));
+        }
+        let rates = operations.iter().filter_map(|name| trial.operations.get(name)?.throughput_per_s);
+        let throughput_per_s = trial.measured_s.map(|_| rates.sum());
+        let agents = before + 1..=before + group.agents;
+        before += group.agents;
+        let cycles: Option<Vec<_>> = evidence
+            .agent_cycles
+            .as_ref()
+            .map(|rows| rows.iter().filter(|row| agents.contains(&row.agent)).cloned().collect());
+        let figures = figures(&evidence.load, &evidence.attempts, &operations);
+        trial.groups.insert(
+            name,
+            GroupFigures {
+                agents: group.agents,
+                offered_per_s: group.rate.as_ref().and_then(plan::Rate::per_s),
+                throughput_per_s,
+                cycles: cycles.as_ref().map(|rows| rows.iter().map(|row| row.cycles).sum()),
+                agents_without_cycle: agents_without_cycle(cycles.as_deref(), f64::NEG_INFINITY),
+                ..figures
+            },
+        );
+    }
+}
+
+/// What the records say of these operations together.
+fn figures(log: &LoadLog, attempts: &[Attempts], operations: &[String]) -> GroupFigures {
+    let all = OperationTotals::of_all(operations.iter().filter_map(|name| log.totals.get(name)));
+    let measured = OperationTotals::of_all(operations.iter().filter_map(|name| log.measured().get(name)));
+    let outcomes = all.outcomes();
+    GroupFigures {
+        outcomes,
+        failed_pct: failed_pct(&outcomes),
+        attempts: attempts.iter().filter(|row| operations.contains(&row.operation)).map(|row| row.count).sum(),
+        latency_us: measured.latency_us(),
+        service_us: measured.service_us(),
+        by_outcome: all.by_outcome(),
+        ..GroupFigures::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use experiment::plan::{Rate, Step};
+    use hdrhistogram::Histogram;
+    use record::hlog::Interval;
+    use record::results::Outcomes;
+    use record::rows::AgentCycles;
+
+    use super::*;
+    use crate::operations::operations;
+    use crate::synthetic;
+
+    fn group(name: &str, agents: u32, rate: Option<f64>, steps: &[&str]) -> Load {
+        let step = |name: &&str| Step { name: (*name).to_owned(), ..Step::default() };
+        Load {
+            name: Some(name.to_owned()),
+            rate: rate.map(Rate::Constant),
+            steps: steps.iter().map(step).collect(),
+            ..synthetic::load(agents, 2.0)
+        }
+    }
+
+    fn log(tags: &[(&str, u64, u64)]) -> LoadLog {
+        let mut log = LoadLog::default();
+        for (tag, us, count) in tags {
+            let mut histogram = Histogram::new_with_bounds(1, 3_600_000_000_000, 3).unwrap();
+            histogram.record_n(us * 1_000, *count).unwrap();
+            log.add(&(&Interval { tag: (*tag).to_owned(), start_s: 0.0, length_s: 2.0, histogram }).into());
+        }
+        log
+    }
+
+    #[test]
+    fn each_group_is_its_operations_and_its_agents() {
+        let groups = vec![group("writers", 2, None, &["save", "load"]), group("readers", 3, Some(50.0), &["look"])];
+        let load = Load { groups, ..synthetic::load(5, 2.0) };
+        let load_log = log(&[
+            ("save/ok/latency", 100, 300),
+            ("load/ok/latency", 300, 100),
+            ("load/failed/latency", 5, 100),
+            ("look/ok/latency", 9_000, 50),
+        ]);
+        let row = |agent, cycles| AgentCycles { agent, cycles, last_cycle_s: (cycles > 0).then_some(1.0) };
+        let evidence = Evidence {
+            load: load_log,
+            attempts: vec![Attempts { at_s: 1.0, operation: "look".into(), result: "ok".into(), count: 51 }],
+            agent_cycles: Some(vec![row(1, 7), row(2, 8), row(3, 9), row(4, 0), row(5, 1)]),
+            ..Evidence::default()
+        };
+        let mut trial = Trial {
+            measured_s: Some([0.0, 2.0]),
+            operations: operations(&evidence.load, &evidence.attempts, Some((0.0, 2.0))),
+            ..Trial::default()
+        };
+        add(&mut trial, &load, &evidence);
+        assert_eq!(trial.operations["load"].group.as_deref(), Some("writers"));
+        let (writers, readers) = (&trial.groups["writers"], &trial.groups["readers"]);
+        assert_eq!((writers.agents, writers.cycles, writers.agents_without_cycle), (2, Some(15), Some(0)));
+        assert_eq!((readers.agents, readers.cycles, readers.agents_without_cycle), (3, Some(10), Some(1)));
+        assert_eq!((writers.throughput_per_s, readers.throughput_per_s), (Some(200.0), Some(25.0)));
+        assert_eq!((writers.offered_per_s, readers.offered_per_s), (None, Some(50.0)));
+        assert_eq!(writers.outcomes, Outcomes { ok: 400, failed: 100, ..Outcomes::default() });
+        assert_eq!((writers.failed_pct, readers.attempts), (Some(20.0), 51));
+        let p50 = |figures: &GroupFigures| figures.latency_us.unwrap().p50.unwrap().round();
+        assert_eq!((p50(writers), p50(readers).div_euclid(100.0)), (100.0, 90.0));
+        assert_eq!(throughput_over(&trial, "load.group.readers.rate"), Some(25.0));
+        assert_eq!(throughput_over(&trial, "load.agents"), None);
+    }
+
+    #[test]
+    fn a_load_without_groups_has_none() {
+        let mut trial = Trial::default();
+        add(&mut trial, &synthetic::load(5, 2.0), &Evidence::default());
+        assert_eq!(trial, Trial::default());
+    }
+}

@@ -1,0 +1,257 @@
+//! Persistent memory as `ndctl` and `ipmctl` tell of it, and the commands that make file systems of
+//! it. Pure: somebody else runs the programs.
+
+use serde_json::{Deserializer, Value};
+
+/// What of it a machine has.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct PersistentMemory {
+    /// Regions: modules that are interleaved, as one.
+    pub regions: Vec<NvdimmRegion>,
+    /// Namespaces: what is a device.
+    pub namespaces: Vec<NvdimmNamespace>,
+    /// Modules, by their names.
+    pub modules: Vec<String>,
+    /// Whether `ipmctl` manages any.
+    pub is_managed: bool,
+}
+
+/// A region.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct NvdimmRegion {
+    /// `region0`.
+    pub name: String,
+    /// How large it is.
+    pub size_bytes: u64,
+    /// How much of it no namespace has.
+    pub available_bytes: u64,
+}
+
+/// A namespace.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct NvdimmNamespace {
+    /// `namespace0.0`.
+    pub name: String,
+    /// `fsdax`, `devdax`, `sector`, `raw`.
+    pub mode: String,
+    /// How large it is.
+    pub size_bytes: u64,
+    /// `pmem0`, if it is a block device.
+    pub device: Option<String>,
+}
+
+impl PersistentMemory {
+    /// From what `ndctl list -RND` and `ipmctl show -dimm` print. The first changes its shape with what there is: nothing, an
+    /// object, a list, objects one after the other, each level inside the one above or beside it.
+    #[must_use]
+    pub fn parse(ndctl: &str, ipmctl: &str) -> Self {
+        let mut found = Self { is_managed: has_modules(ipmctl), ..Self::default() };
+        for value in Deserializer::from_str(ndctl).into_iter::<Value>().map_while(Result::ok) {
+            found.add(&value);
+        }
+        found
+    }
+
+    /// Whether there is any.
+    #[must_use]
+    pub fn is_there(&self) -> bool {
+        self.is_managed || !self.regions.is_empty() || !self.namespaces.is_empty() || !self.modules.is_empty()
+    }
+
+    fn add(&mut self, value: &Value) {
+        match value {
+            Value::Array(values) => values.iter().for_each(|value| self.add(value)),
+            Value::Object(fields) => {
+                let name = fields.get("dev").and_then(Value::as_str).unwrap_or_default();
+                let text = |key: &str| fields.get(key).and_then(Value::as_str).map(str::to_owned);
+                let size = |key: &str| fields.get(key).and_then(bytes).unwrap_or(0);
+                if name.starts_with("region") {
+                    let (size_bytes, available_bytes) = (size("size"), size("available_size"));
+                    self.regions.push(NvdimmRegion { name: name.to_owned(), size_bytes, available_bytes });
+                } else if name.starts_with("namespace") {
+                    self.namespaces.push(NvdimmNamespace {
+                        name: name.to_owned(),
+                        mode: text("mode").unwrap_or_default(),
+                        size_bytes: size("size"),
+                        device: text("blockdev"),
+                    });
+                } else if name.starts_with("nmem") {
+                    self.modules.push(name.to_owned());
+                }
+                fields.values().filter(|value| value.is_array() || value.is_object()).for_each(|value| self.add(value));
+            }
+            _ => {}
+        }
+    }
+
+    /// The ways in which it can be set up, each with the commands that do it, in order. Each destroys what is on the modules.
+    #[must_use]
+    pub fn ways(&self) -> Vec<(&'static str, Vec<String>)> {
+        let after_restart = || {
+            let regions = self.regions.iter().map(|region| region.name.as_str());
+            file_systems(regions)
+        };
+        if self.is_managed {
+            let direct = |goal: &str| {
+                let mut commands = vec![format!("ipmctl create -goal {goal}"), "systemctl reboot".to_owned()];
+                commands.extend(after_restart());
+                commands
+            };
+            return vec![
+                ("App Direct, all of it", direct("PersistentMemoryType=AppDirect")),
+                ("App Direct, half of it", direct("MemoryMode=50 PersistentMemoryType=AppDirect")),
+                (
+                    "memory mode, all of it: the modules are the memory, and nothing persists",
+                    vec!["ipmctl create -goal MemoryMode=100".to_owned(), "systemctl reboot".to_owned()],
+                ),
+            ];
+        }
+        if !self.has_room() {
+            return Vec::new();
+        }
+        let mut labels = vec!["ndctl disable-region all".to_owned()];
+        labels.extend(self.modules.iter().map(|module| format!("ndctl init-labels --force {module}")));
+        labels.push("ndctl enable-region all".to_owned());
+        let whole = labels.iter().cloned().chain(after_restart()).collect();
+        let half = self.regions.iter().map(half).chain(mounts(self.regions.len()));
+        vec![
+            ("App Direct, all of it", whole),
+            ("App Direct, half of it, the rest left free", labels.into_iter().chain(half).collect()),
+        ]
+    }
+
+    /// Whether there is a region that nothing has been made of.
+    #[must_use]
+    pub fn has_room(&self) -> bool {
+        self.regions.iter().any(|region| region.available_bytes > 0)
+    }
+}
+
+/// A namespace of all of each region, and a file system on each.
+fn file_systems<'a>(regions: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let mut commands: Vec<String> =
+        regions.map(|region| format!("ndctl create-namespace --mode=fsdax --region={region}")).collect();
+    if commands.is_empty() {
+        commands.push("ndctl create-namespace --mode=fsdax".to_owned());
+    }
+    let count = commands.len();
+    commands.extend(mounts(count));
+    commands
+}
+
+/// Of whole steps of 16 MiB, which a namespace is made of.
+fn half(region: &NvdimmRegion) -> String {
+    const STEP: u64 = 16 << 20;
+    let bytes = (region.size_bytes / 2) / STEP * STEP;
+    format!("ndctl create-namespace --mode=fsdax --region={} --size={bytes}", region.name)
+}
+
+fn mounts(count: usize) -> Vec<String> {
+    let of_one = |number: usize| {
+        [
+            format!("mkfs.ext4 -b 4096 /dev/pmem{number}"),
+            format!("mkdir -p /mnt/pmem{number}"),
+            format!("mount -o dax /dev/pmem{number} /mnt/pmem{number}"),
+        ]
+    };
+    (0..count).flat_map(of_one).collect()
+}
+
+/// Whether `ipmctl show -dimm` lists a module: a row of its table begins with a handle in hexadecimal.
+fn has_modules(ipmctl: &str) -> bool {
+    ipmctl.lines().any(|line| line.trim_start_matches([' ', '|']).starts_with("0x"))
+}
+
+/// A size: a number, a number in quotes, or for a person: `"254.00 MiB (266.34 MB)"`.
+fn bytes(value: &Value) -> Option<u64> {
+    if let Some(number) = value.as_u64() {
+        return Some(number);
+    }
+    let text = value.as_str()?.split('(').next()?.trim();
+    if let Ok(number) = text.parse() {
+        return Some(number);
+    }
+    let (number, unit) = text.split_once(' ')?;
+    let factor = ["KiB", "MiB", "GiB", "TiB"].iter().position(|known| *known == unit)?;
+    let factor = f64::from(1024_u32).powi(i32::try_from(factor).ok()? + 1);
+    Some((number.parse::<f64>().ok()? * factor).round() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn region(size_bytes: u64, available_bytes: u64) -> NvdimmRegion {
+        NvdimmRegion { name: "region0".to_owned(), size_bytes, available_bytes }
+    }
+
+    #[test]
+    fn every_shape_of_the_list_is_read() {
+        let namespace = NvdimmNamespace {
+            name: "namespace0.0".to_owned(),
+            mode: "fsdax".to_owned(),
+            size_bytes: 264_241_152,
+            device: Some("pmem0".to_owned()),
+        };
+        let one = r#"{"dev":"namespace0.0","mode":"fsdax","size":264241152,"blockdev":"pmem0"}"#;
+        for said in [
+            one.to_owned(),
+            format!("[{one}]"),
+            format!(r#"{{"provider":"e820","dev":"ndbus0","namespaces":[{one}]}} {{"dev":"ndbus1"}}"#),
+            format!(r#"[{{"dev":"ndbus0","regions":[{{"dev":"regionless","namespaces":[{one}]}}]}}]"#),
+            one.replace("264241152", "\"252.00 MiB (264.24 MB)\""),
+            one.replace("264241152", "\"264241152\""),
+        ] {
+            assert_eq!(PersistentMemory::parse(&said, "").namespaces, std::slice::from_ref(&namespace), "{said}");
+        }
+        let beside = format!(
+            r#"{{"dimms":[{{"dev":"nmem0","id":"8680-57341200"}}],"regions":[{{"dev":"region0","size":"270532608","available_size":0,"type":"pmem","namespaces":[{one}]}}]}}"#
+        );
+        let found = PersistentMemory::parse(&beside, "");
+        assert_eq!((found.regions, found.modules), (vec![region(270_532_608, 0)], vec!["nmem0".to_owned()]));
+        for nothing in ["", "\n", "null", "not JSON"] {
+            assert!(!PersistentMemory::parse(nothing, "").is_there());
+        }
+    }
+
+    #[test]
+    fn what_is_free_can_be_made_file_systems_of() {
+        let said = r#"[{"dev":"region0","size":4294967296,"available_size":4294967296,"type":"pmem"},{"dev":"nmem0"}]"#;
+        let ways = PersistentMemory::parse(said, "").ways();
+        assert_eq!(
+            ways[0].1,
+            [
+                "ndctl disable-region all",
+                "ndctl init-labels --force nmem0",
+                "ndctl enable-region all",
+                "ndctl create-namespace --mode=fsdax --region=region0",
+                "mkfs.ext4 -b 4096 /dev/pmem0",
+                "mkdir -p /mnt/pmem0",
+                "mount -o dax /dev/pmem0 /mnt/pmem0",
+            ]
+        );
+        assert_eq!(ways[1].1[3], "ndctl create-namespace --mode=fsdax --region=region0 --size=2147483648");
+        assert!(
+            PersistentMemory::parse(&said.replace("\"available_size\":4294967296", "\"available_size\":0"), "")
+                .ways()
+                .is_empty()
+        );
+    }
+
+    #[test]
+    fn modules_that_ipmctl_manages_can_be_memory_too() {
+        let table = " DimmID | Capacity    | LockState\n==================\n 0x0001 | 126.375 GiB | Disabled\n";
+        let ways = PersistentMemory::parse("", table).ways();
+        let firsts: Vec<&str> = ways.iter().map(|(_, commands)| commands[0].as_str()).collect();
+        assert_eq!(
+            firsts,
+            [
+                "ipmctl create -goal PersistentMemoryType=AppDirect",
+                "ipmctl create -goal MemoryMode=50 PersistentMemoryType=AppDirect",
+                "ipmctl create -goal MemoryMode=100",
+            ]
+        );
+        assert!(ways[0].1.iter().any(|command| command == "mount -o dax /dev/pmem0 /mnt/pmem0"));
+        assert!(!PersistentMemory::parse("", "No DIMMs in the system.").is_there());
+    }
+}

@@ -1,0 +1,159 @@
+//! `[[load.group]]`: several populations of agents in one load, each with its own cycle or mix and its own pace. A group is read as
+//! the load that it would be alone, so that whatever holds of a load holds of it.
+
+use crate::keys::{self, Key, section};
+use crate::plan::check_context::CheckContext;
+use crate::plan::load::{self, LOAD, Load};
+use crate::problem::Problem;
+use crate::section::Section;
+use crate::tree::TomlTable;
+
+section! {
+    const GROUP {
+        name = required: Name, "What it is called in results, and in paths such as load.group.NAME.agents";
+        ..LOAD: agents = required, cycle, mix, rate, backlog, overflow, count, ramp, timeout, think, think_spread_pct,
+            retry, when_failed;
+    }
+}
+
+section! {
+    const GROUPS {
+        group: Tables(GROUP),
+            "Several populations in one load, each with its own agents, cycle or mix, and pace; what a group does not say \
+             of `ramp`, `timeout`, `think`, `retry` and `when_failed` is as the load says",
+            ["groups", "population", "scenarios"];
+    }
+}
+
+/// All keys of `[load]`.
+pub(crate) const LOAD_WITH_GROUPS: &[Key] = &keys::joined::<{ LOAD.len() + GROUPS.len() }>(LOAD, GROUPS);
+
+/// What only a group says where there are any: each has its own, or none.
+const OWN: [&str; 7] = ["agents", "cycle", "mix", "rate", "backlog", "overflow", "count"];
+
+/// `load.group` of a group that is read as a load, else `load`.
+pub(super) fn path(section: &Section<'_>) -> &'static str {
+    if section.table.get("name").is_some() { "load.group" } else { "load" }
+}
+
+/// The group that a path into a load speaks of, if it is one's, and the rest: `rate` of `load.rate` and of
+/// `load.group.readers.rate`.
+pub(crate) fn named(path: &str) -> Option<(Option<&str>, &str)> {
+    let rest = path.strip_prefix("load.")?;
+    match rest.strip_prefix("group.") {
+        Some(rest) => rest.split_once('.').map(|(name, key)| (Some(name), key)),
+        None => Some((None, rest)),
+    }
+}
+
+/// The group that a path is of, such as `load.group.readers.agents`.
+#[must_use]
+pub fn group_of(path: &str) -> Option<&str> {
+    named(path)?.0
+}
+
+/// A load with groups.
+pub(super) fn read(section: &Section<'_>, scene: &mut CheckContext<'_>) -> Load {
+    let sections = section.sections("group");
+    check_alone(section, scene);
+    check_names(&sections, scene);
+    let read = |group: &Section<'_>| {
+        let alone = alone(section.table, group.table);
+        load::read_population(&Section { table: &alone, keys: LOAD, place: group.place }, scene)
+    };
+    let groups: Vec<Load> = sections.iter().map(read).collect();
+    check_operations(&sections, &groups, scene);
+    let mut load = Load { groups, rate: None, backlog: None, count: None, ..Load::read(section) };
+    load.add_up_groups();
+    load
+}
+
+/// The load that a group would be alone.
+fn alone(load: &TomlTable, group: &TomlTable) -> TomlTable {
+    let shared = load.entries.iter().filter(|entry| {
+        let key = entry.key.as_str();
+        key != "group" && !OWN.contains(&key) && group.get(key).is_none()
+    });
+    TomlTable { entries: shared.chain(&group.entries).cloned().collect() }
+}
+
+impl Load {
+    /// Gives a load with groups what they come to: their agents, and the longest ramp.
+    pub(crate) fn add_up_groups(&mut self) {
+        if !self.groups.is_empty() {
+            self.agents = self.groups.iter().map(|group| group.agents).fold(0, u32::saturating_add);
+            self.ramp_s = self.groups.iter().map(|group| group.ramp_s).fold(0.0, f64::max);
+        }
+    }
+
+    /// The group of that name, or the load itself where none is named and there are none.
+    #[must_use]
+    pub fn population(&self, name: Option<&str>) -> Option<&Self> {
+        self.populations().iter().find(|population| population.name.as_deref() == name)
+    }
+
+    /// The same, to be changed.
+    pub(crate) fn population_mut(&mut self, name: Option<&str>) -> Option<&mut Self> {
+        if self.groups.is_empty() {
+            return (self.name.as_deref() == name).then_some(self);
+        }
+        self.groups.iter_mut().find(|group| group.name.as_deref() == name)
+    }
+}
+
+/// What does not go with groups.
+fn check_alone(section: &Section<'_>, scene: &mut CheckContext<'_>) {
+    let place = section.place("group");
+    if section.sections("group").is_empty() {
+        let problem = Problem::absent(place, "`load.group` is empty").expected("no group");
+        scene.problems.push(problem.hint("add [[load.group]] with `name`, `agents` and a [[load.group.cycle]]"));
+    }
+    for key in OWN.into_iter().filter(|key| section.has(key)) {
+        scene.problems.push(
+            Problem::new(section.place(key), format!("`{key}` and `group` exclude each other"))
+                .expected("of the whole load")
+                .related(place, "each group has its own")
+                .hint(format!("move `{key}` into the groups")),
+        );
+    }
+    // A slow operation of one group would hold up the others' behind it, which says nothing of a target.
+    if section.number("pipeline").is_some_and(|depth| depth > 1.0) {
+        scene.problems.push(
+            Problem::new(section.place("pipeline"), "`pipeline` and `group` exclude each other")
+                .expected("agents of several groups would share connections")
+                .related(place, "the groups")
+                .hint("remove one of the two"),
+        );
+    }
+}
+
+fn check_names(sections: &[Section<'_>], scene: &mut CheckContext<'_>) {
+    for (index, group) in sections.iter().enumerate() {
+        if let Some(name) = group.text("name")
+            && let Some(first) = sections[..index].iter().find(|earlier| earlier.text("name") == Some(name))
+        {
+            let problem = Problem::new(group.place("name"), format!("two groups are called `{name}`"));
+            scene.problems.push(problem.expected("the second").related(first.place("name"), "the first"));
+        }
+    }
+}
+
+/// Records tell operations by their names, and groups by their operations.
+fn check_operations(sections: &[Section<'_>], groups: &[Load], scene: &mut CheckContext<'_>) {
+    for (index, (section, group)) in sections.iter().zip(groups).enumerate() {
+        for step in ["cycle", "mix"].into_iter().flat_map(|key| section.sections(key)) {
+            let Some(name) = step.text("name").or(step.text("call")) else { continue };
+            let uses = |other: &&Load| other.steps.iter().any(|known| known.name == name);
+            let Some(other) = groups[..index].iter().find(uses) else { continue };
+            // Twice in the same group is the same operation.
+            let (own, others) = (group.name.as_deref().unwrap_or("?"), other.name.as_deref().unwrap_or("?"));
+            let key = if step.has("name") { "name" } else { "call" };
+            let problem = Problem::new(step.place(key), format!("the group `{others}` has an operation `{name}`, too"));
+            scene.problems.push(
+                problem
+                    .expected("a second one of this name")
+                    .hint(format!("results tell groups by their operations: name = \"{own}-{name}\"")),
+            );
+        }
+    }
+}

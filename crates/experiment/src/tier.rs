@@ -1,0 +1,439 @@
+//! Tiers of storage: what the folders of a target's processes are on. Those that everybody has, how
+//! `[lab.tier.NAME]` changes them or makes one more, and which of them a trial's folders are on.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::keys::section;
+use crate::manifest::{Manifest, Process, Takes};
+use crate::plan::{self, Plan, TargetKind, Trial};
+use crate::problem::{Problem, join_words, nearest_hint};
+use crate::profile::{DISK, Disk};
+use crate::section::Section;
+use crate::tree::TextSpan;
+
+section! {
+    const TIER {
+        path: Text, "The mount point of a DAX file system on this machine; for `pmem`, which needs it", ["mount"];
+        dax = "true": Boolean, "Whether what is mounted there has to bypass the page cache; for `pmem`";
+        ..DISK: size, read_iops, write_iops, read_rate, write_rate;
+        source: Text, "Where these figures come from";
+    }
+}
+
+/// What a tier is made of.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TierMedium {
+    /// Where the host keeps its data anyway.
+    #[default]
+    Disk,
+    /// A file system of its own on a loop device, with limits.
+    Volume,
+    /// A file system in memory.
+    Memory,
+    /// A DAX file system on persistent memory.
+    Pmem,
+}
+
+/// A tier that folders of a trial's target are on, the same on every host.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Tier {
+    /// Its name.
+    pub name: String,
+    /// What it is made of.
+    pub medium: TierMedium,
+    /// Its size and its limits, not yet slowed by `lab.speed`.
+    #[serde(default, skip_serializing_if = "is_unlimited")]
+    pub limits: Disk,
+    /// Where its limits come from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+    /// Where its file system is mounted on this machine, of persistent memory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// Whether that has to bypass the page cache.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub dax: bool,
+    /// Parameters of the target that say which folders are on it, and nothing else.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parameters: Vec<String>,
+    /// What is on it, each as `role.folder`.
+    pub folders: Vec<String>,
+}
+
+fn is_unlimited(limits: &Disk) -> bool {
+    *limits == Disk::default()
+}
+
+/// The tier that every folder can be on.
+pub const DISK_TIER: &str = "disk";
+const MEMORY: &str = "memory";
+const PMEM: &str = "pmem";
+
+/// A device of a data sheet.
+struct CitedDevice {
+    name: &'static str,
+    read_iops: f64,
+    write_iops: f64,
+    read_bytes_per_s: f64,
+    write_bytes_per_s: f64,
+    source: &'static str,
+}
+
+const CITED: [CitedDevice; 2] = [
+    CitedDevice {
+        name: "sata",
+        read_iops: 72_000.0,
+        write_iops: 33_000.0,
+        read_bytes_per_s: 500e6,
+        write_bytes_per_s: 490e6,
+        source: "Intel SSD DC S4500, product specification: up to, random 4 KB at queue depth 32",
+    },
+    CitedDevice {
+        name: "nvme",
+        read_iops: 645_000.0,
+        write_iops: 62_500.0,
+        read_bytes_per_s: 3.2e9,
+        write_bytes_per_s: 1.8e9,
+        source: "Intel SSD DC P4500 4 TB, in Lenovo's product guide: up to, 4 KB blocks",
+    },
+];
+
+/// The names that need no `[lab.tier.NAME]`.
+pub const NAMES: [&str; 5] = [DISK_TIER, MEMORY, "nvme", PMEM, "sata"];
+
+impl Tier {
+    /// A tier of this name as it is if nothing is said of it.
+    fn named(name: &str) -> Self {
+        let cited = CITED.iter().find(|device| device.name == name);
+        let medium = match name {
+            DISK_TIER => TierMedium::Disk,
+            MEMORY => TierMedium::Memory,
+            PMEM => TierMedium::Pmem,
+            _ => TierMedium::Volume,
+        };
+        let limits = cited.map_or_else(Disk::default, |device| Disk {
+            size_bytes: None,
+            read_iops: Some(device.read_iops),
+            write_iops: Some(device.write_iops),
+            read_bytes_per_s: Some(device.read_bytes_per_s),
+            write_bytes_per_s: Some(device.write_bytes_per_s),
+        });
+        let source = cited.map(|device| device.source.to_owned());
+        let dax = medium == TierMedium::Pmem;
+        Self { name: name.to_owned(), medium, limits, source, dax, ..Self::default() }
+    }
+
+    /// The same with what `[lab.tier.NAME]` says of it. A limit that is given takes the place of all that are cited, for they are
+    /// of one device.
+    fn with(self, section: &Section<'_>) -> Self {
+        let given = Disk::read(section);
+        let size_bytes = given.size_bytes.or(self.limits.size_bytes);
+        let source = section.text("source").map(str::to_owned);
+        let (limits, source) =
+            if given.is_throttled() { (given, source) } else { (self.limits, source.or(self.source)) };
+        let path = section.text("path").map(str::to_owned);
+        let dax = self.dax && section.boolean("dax");
+        Self { limits: Disk { size_bytes, ..limits }, source, path, dax, ..self }
+    }
+
+    /// What is asked of it, at a lab of this speed.
+    #[must_use]
+    pub fn limits_at(&self, speed: f64) -> Disk {
+        let scaled = |figure: Option<f64>| figure.map(|figure| figure * speed);
+        Disk {
+            size_bytes: self.limits.size_bytes,
+            read_iops: scaled(self.limits.read_iops),
+            write_iops: scaled(self.limits.write_iops),
+            read_bytes_per_s: scaled(self.limits.read_bytes_per_s),
+            write_bytes_per_s: scaled(self.limits.write_bytes_per_s),
+        }
+    }
+}
+
+/// A folder of a process on its tier.
+#[derive(Debug)]
+pub(crate) struct PlacedFolder {
+    /// As `role.folder`.
+    folder: String,
+    /// The tier's name.
+    tier: String,
+    /// The parameter that says so, if it says nothing else.
+    parameter: Option<String>,
+}
+
+/// The folders of a target's processes, each on its tier with these parameters.
+pub(crate) fn folders_of(manifest: &Manifest, with: &BTreeMap<String, String>) -> Vec<PlacedFolder> {
+    let of_process = |process: &Process| {
+        let folder = |(name, tier): (&String, &String)| PlacedFolder {
+            folder: format!("{}.{name}", process.role),
+            tier: parameter(tier).and_then(|parameter| with.get(parameter)).unwrap_or(tier).clone(),
+            parameter: parameter(tier).filter(|name| !is_told(manifest, name)).map(str::to_owned),
+        };
+        process.folders.iter().map(folder).collect::<Vec<_>>()
+    };
+    manifest.processes.iter().flat_map(of_process).collect()
+}
+
+/// Whether a parameter is told to a process, too.
+fn is_told(manifest: &Manifest, parameter: &str) -> bool {
+    let text_of = |process: &Process| serde_json::to_string(&Process { folders: BTreeMap::new(), ..process.clone() });
+    let placeholder = format!("{{{parameter}}}");
+    let texts = manifest.processes.iter().filter_map(|process| text_of(process).ok());
+    texts.chain([manifest.about.protocol.clone()]).any(|text| text.contains(&placeholder))
+}
+
+/// The parameter that decides, of a text such as `{data_tier}`.
+fn parameter(tier: &str) -> Option<&str> {
+    tier.strip_prefix('{')?.strip_suffix('}')
+}
+
+/// What is wrong with the tier of a folder in `target.toml`.
+pub(crate) fn refuse_in_manifest(tier: &str, manifest: &Manifest, place: &TextSpan) -> Option<Problem> {
+    let known = || join_words(&NAMES.map(|name| format!("`{name}`")), "or");
+    let Some(name) = parameter(tier) else {
+        let problem = || Problem::absent(place, format!("there is no tier `{tier}`")).expected("unknown tier");
+        let hint = format!("{}; a parameter can decide: \"{{data_tier}}\"", known());
+        return (!NAMES.contains(&tier)).then(|| problem().hint(hint));
+    };
+    let Some(parameter) = manifest.parameters.get(name) else {
+        let problem = Problem::absent(place, format!("there is no parameter `{name}`")).expected("unknown parameter");
+        return Some(problem.maybe(nearest_hint(name, manifest.parameters.keys().map(String::as_str))));
+    };
+    let values = match &parameter.takes {
+        Takes::Choice { of } => of.clone(),
+        _ => vec![parameter.default.clone()],
+    };
+    let unknown = values.iter().find(|value| !NAMES.contains(&value.as_str()))?;
+    let problem = Problem::absent(place, format!("`{name}` may be `{unknown}`, and there is no such tier"));
+    Some(problem.expected("unknown tier").hint(format!("there are {}", known())))
+}
+
+/// Which variants differ from the first in nothing but where folders are, a sentence each without its stop.
+#[must_use]
+pub fn only_storage(plan: &Plan) -> Vec<String> {
+    let of = |variant: &String| plan.possible().iter().find(|trial| trial.variant.as_ref() == Some(variant));
+    let Some((first, others)) = plan.variants.split_first() else { return Vec::new() };
+    let differ = |other: &String| {
+        let moved = only_difference(of(first)?, of(other)?)?;
+        Some(format!("`{first}` and `{other}` differ in nothing but where folders are: {moved}"))
+    };
+    others.iter().filter_map(differ).collect()
+}
+
+/// Of two trials that differ in nothing but where folders are: what is where. `None` if they differ in more, or in nothing.
+fn only_difference(a: &Trial, b: &Trial) -> Option<String> {
+    let tiers = || a.lab.tiers.iter().chain(&b.lab.tiers);
+    let bare = |trial: &Trial| {
+        let mut bare =
+            Trial { id: String::new(), variant: None, repeat: 0, seed: 0, faults: Vec::new(), ..trial.clone() };
+        bare.lab.tiers = Vec::new();
+        if let TargetKind::Folder { with, .. } = &mut bare.target.kind {
+            with.retain(|name, _| !tiers().any(|tier| tier.parameters.contains(name)));
+        }
+        bare
+    };
+    // Each occurrence of a fault has a seed of the trial's.
+    let faults =
+        |trial: &Trial| trial.faults.iter().map(|fault| plan::Fault { seed: 0, ..fault.clone() }).collect::<Vec<_>>();
+    if bare(a) != bare(b) || faults(a) != faults(b) {
+        return None;
+    }
+    let of = |trial: &Trial, folder: &str| {
+        trial.lab.tiers.iter().find(|tier| tier.folders.iter().any(|on| on == folder)).cloned()
+    };
+    let mut moved: Vec<String> = Vec::new();
+    for folder in a.lab.tiers.iter().flat_map(|tier| &tier.folders) {
+        let (Some(from), Some(to)) = (of(a, folder), of(b, folder)) else { return None };
+        if from.name != to.name {
+            moved.push(format!("`{folder}` on {} or {}", from.name, to.name));
+        } else if (&from.limits, &from.path) != (&to.limits, &to.path) {
+            moved.push(format!("`{folder}` on {} of other limits", from.name));
+        }
+    }
+    (!moved.is_empty()).then(|| join_words(&moved, "and"))
+}
+
+/// What hosts a trial has, as far as tiers go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TierHosts {
+    /// This machine itself.
+    ThisMachine,
+    /// Made on it.
+    Virtual,
+    /// Reached over ssh.
+    Remote,
+}
+
+/// The tiers that these folders are on, by name, with what `[lab]` says of them. `lab` is that section, if there is one, and
+/// `target` where the parameters stand.
+pub(crate) fn of_trial(
+    folders: Vec<PlacedFolder>,
+    lab: Option<&Section<'_>>,
+    target: &Section<'_>,
+    hosts: TierHosts,
+    problems: &mut Vec<Problem>,
+) -> Vec<Tier> {
+    let entries = lab.map(|lab| lab.entries("tier")).unwrap_or_default();
+    let mut tiers: BTreeMap<String, Tier> = BTreeMap::new();
+    for PlacedFolder { folder, tier: name, parameter } in folders {
+        let entry = entries.iter().find(|entry| entry.key == name);
+        let table = entry.and_then(|entry| Some((entry, entry.node.table()?)));
+        let section = table.map(|(entry, table)| Section { table, keys: TIER, place: &entry.node.place });
+        if !NAMES.contains(&name.as_str()) && section.is_none() {
+            let known = NAMES.iter().copied().chain(entries.iter().map(|entry| entry.key.as_str()));
+            let hint = nearest_hint(&name, known);
+            let problem =
+                Problem::absent(target.place("with"), format!("`{folder}` is on the tier `{name}`, and there is none"));
+            let own = format!("add [lab.tier.{name}] with its limits, or take one of {}", NAMES.join(", "));
+            problems.push(problem.expected("unknown tier").hint(hint.unwrap_or(own)));
+            continue;
+        }
+        let tier = tiers.entry(name.clone()).or_insert_with(|| {
+            let tier = Tier::named(&name);
+            section.as_ref().map_or(tier.clone(), |section| tier.with(section))
+        });
+        tier.folders.push(folder);
+        tier.parameters.extend(parameter);
+        tier.parameters.dedup();
+    }
+    let tiers: Vec<Tier> = tiers.into_values().collect();
+    for tier in &tiers {
+        let place = entries.iter().find(|entry| entry.key == tier.name).map(|entry| &entry.node.place);
+        problems.extend(refuse_on(tier, hosts, place.unwrap_or_else(|| target.place("with"))));
+    }
+    tiers
+}
+
+/// Why these hosts cannot have a tier.
+fn refuse_on(tier: &Tier, hosts: TierHosts, place: &TextSpan) -> Option<Problem> {
+    let name = &tier.name;
+    let on = join_words(&tier.folders.iter().map(|folder| format!("`{folder}`")).collect::<Vec<_>>(), "and");
+    let problem =
+        |what: String, expected: &str, hint: String| Some(Problem::new(place, what).expected(expected).hint(hint));
+    match (tier.medium, hosts) {
+        (TierMedium::Volume, TierHosts::ThisMachine) => problem(
+            format!("{on}: without hosts no disk can be limited, and so there is no tier `{name}`"),
+            "only virtual hosts can have it",
+            "add `hosts = 1` to [lab], or take `disk`, `memory` or `pmem`".to_owned(),
+        ),
+        (TierMedium::Volume | TierMedium::Memory | TierMedium::Pmem, TierHosts::Remote) => problem(
+            format!("{on}: hosts that are reached over ssh have no tier `{name}`"),
+            "the machines are taken as they are",
+            "take `disk`, which is the machine's own".to_owned(),
+        ),
+        (TierMedium::Pmem, _) if tier.path.is_none() => problem(
+            format!("{on}: nothing says where persistent memory is mounted"),
+            "no `path`",
+            "add [lab.tier.pmem] with path = \"/mnt/pmem0\"; `plimsoll doctor` says what this machine has".to_owned(),
+        ),
+        (TierMedium::Memory, TierHosts::ThisMachine) if tier.limits.size_bytes.is_some() => problem(
+            "without hosts the tier `memory` is this machine's /dev/shm, which has a size".to_owned(),
+            "cannot be set",
+            "remove `size`, or add `hosts = 1`".to_owned(),
+        ),
+        _ => None,
+    }
+}
+
+/// Whether `[lab.tier.NAME]` says what such a tier can have.
+pub(crate) fn check(lab: &Section<'_>, problems: &mut Vec<Problem>) {
+    for entry in lab.entries("tier") {
+        let Some(table) = entry.node.table() else { continue };
+        let section = Section { table, keys: TIER, place: &entry.node.place };
+        let medium = Tier::named(&entry.key).medium;
+        let takes: &[&str] = match medium {
+            TierMedium::Disk => &[],
+            TierMedium::Memory => &["size"],
+            TierMedium::Pmem => &["path", "dax"],
+            TierMedium::Volume => &["size", "read_iops", "write_iops", "read_rate", "write_rate", "source"],
+        };
+        for key in TIER.iter().map(|key| key.name).filter(|key| section.has(key) && !takes.contains(key)) {
+            let problem = Problem::new(section.place(key), format!("the tier `{}` has no `{key}`", entry.key));
+            let hint = match medium {
+                TierMedium::Disk => {
+                    "it is what the host's profile says; `sata`, `nvme` or a name of your own can be limited".to_owned()
+                }
+                _ => format!(
+                    "it takes {}",
+                    join_words(&takes.iter().map(|key| format!("`{key}`")).collect::<Vec<_>>(), "and")
+                ),
+            };
+            problems.push(problem.expected("has no meaning here").hint(hint));
+        }
+        if section.text("path").is_some_and(|path| !path.starts_with('/')) {
+            let problem = Problem::new(section.place("path"), "this is not the place of a file system");
+            problems.push(problem.expected("does not begin with `/`").hint("path = \"/mnt/pmem0\""));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_cited_device_has_a_source_and_a_name_that_is_known() {
+        for device in &CITED {
+            let tier = Tier::named(device.name);
+            assert_eq!(tier.medium, TierMedium::Volume);
+            assert!(NAMES.contains(&device.name) && tier.limits.is_throttled() && tier.source.is_some());
+        }
+        assert!(NAMES.is_sorted());
+        assert_eq!(Tier::named("disk").limits, Disk::default());
+    }
+
+    /// A trial of a store whose data is on one tier and whose logs are on another.
+    fn trial(variant: &str, data: &str, logs: &str) -> Trial {
+        let tier = |name: &str, folder: &str, parameter: &str| Tier {
+            parameters: vec![parameter.to_owned()],
+            folders: vec![folder.to_owned()],
+            ..Tier::named(name)
+        };
+        let mut trial = Trial { variant: Some(variant.to_owned()), ..Trial::default() };
+        let with =
+            BTreeMap::from([("data_tier".to_owned(), data.to_owned()), ("logs_tier".to_owned(), logs.to_owned())]);
+        trial.target.kind = TargetKind::Folder { name: "store".to_owned(), with };
+        trial.lab.tiers = vec![tier(data, "node.data", "data_tier"), tier(logs, "node.logs", "logs_tier")];
+        trial
+    }
+
+    #[test]
+    fn variants_that_differ_in_paths_only_are_told_from_others() {
+        let plan = |trials: Vec<Trial>| {
+            let variants = trials.iter().filter_map(|trial| trial.variant.clone()).collect();
+            only_storage(&Plan { variants, trials, ..Plan::default() })
+        };
+        let (slow, data, all) =
+            (trial("slow", "disk", "disk"), trial("data", "nvme", "disk"), trial("all", "nvme", "nvme"));
+        assert_eq!(
+            plan(vec![slow.clone(), data.clone(), all.clone()]),
+            [
+                "`slow` and `data` differ in nothing but where folders are: `node.data` on disk or nvme",
+                "`slow` and `all` differ in nothing but where folders are: `node.data` on disk or nvme and `node.logs` on disk or nvme",
+            ]
+        );
+        let mut other = data.clone();
+        other.lab.speed = 0.5;
+        let mut told = vec![slow.clone(), data.clone()];
+        // The parameters say something else as well, and so they count.
+        told.iter_mut().flat_map(|trial| &mut trial.lab.tiers).for_each(|tier| tier.parameters.clear());
+        assert!(plan(vec![slow.clone(), other]).is_empty() && plan(told).is_empty());
+        assert!(plan(vec![slow.clone(), Trial { variant: Some("same".to_owned()), ..slow }]).is_empty());
+        let mut slower = Trial { variant: Some("slower".to_owned()), ..data.clone() };
+        slower.lab.tiers[0].limits.write_iops = Some(500.0);
+        let expected =
+            "`data` and `slower` differ in nothing but where folders are: `node.data` on nvme of other limits";
+        assert_eq!(plan(vec![data, slower]), [expected]);
+    }
+
+    #[test]
+    fn a_slow_lab_slows_a_tier_and_leaves_its_size() {
+        let limits = Disk { size_bytes: Some(1 << 30), write_iops: Some(500.0), ..Disk::default() };
+        let tier = Tier { limits, ..Tier::named("sata") };
+        let slow = Disk { size_bytes: Some(1 << 30), write_iops: Some(125.0), ..Disk::default() };
+        assert_eq!(tier.limits_at(0.25), slow);
+    }
+}

@@ -1,0 +1,188 @@
+//! What targets need of this machine beyond programs: settings of its kernel, and limits that their
+//! processes inherit from this program.
+
+use std::path::Path;
+
+use experiment::manifest::Needs;
+use experiment::quantity::show_bytes;
+use runner::environment::{RecordedRoot, limit};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use crate::Error;
+
+/// Something that a target needs and this machine has not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnmetNeed {
+    /// What there is and what is needed, in words.
+    pub what: String,
+    /// The kernel's setting and the value that it has to get.
+    pub sysctl: Option<(String, u64)>,
+    /// What to do.
+    pub remedy: String,
+}
+
+/// A limit of processes.
+struct NeededLimit {
+    /// As limits.conf(5) calls it.
+    name: &'static str,
+    /// In `/proc/self/limits`.
+    line: &'static str,
+    /// Option of `ulimit`.
+    option: &'static str,
+    resource: Resource,
+    needed: Option<u64>,
+    in_bytes: bool,
+}
+
+fn limits(needs: &Needs) -> [NeededLimit; 3] {
+    [
+        NeededLimit {
+            name: "nofile",
+            line: "Max open files",
+            option: "-n",
+            resource: Resource::Nofile,
+            needed: needs.nofile,
+            in_bytes: false,
+        },
+        NeededLimit {
+            name: "memlock",
+            line: "Max locked memory",
+            option: "-l",
+            resource: Resource::Memlock,
+            needed: needs.memlock_bytes,
+            in_bytes: true,
+        },
+        NeededLimit {
+            name: "nproc",
+            line: "Max processes",
+            option: "-u",
+            resource: Resource::Nproc,
+            needed: needs.nproc,
+            in_bytes: false,
+        },
+    ]
+}
+
+impl NeededLimit {
+    fn show(&self, value: u64) -> String {
+        match value {
+            u64::MAX => "unlimited".to_owned(),
+            bytes if self.in_bytes => show_bytes(bytes),
+            count => count.to_string(),
+        }
+    }
+
+    /// As `ulimit` takes it.
+    fn for_ulimit(&self, value: u64) -> String {
+        if self.in_bytes && value != u64::MAX { value.div_ceil(1024).to_string() } else { self.show(value) }
+    }
+}
+
+/// What of it this machine has not, by the files below `root`. `may_raise`: limits do not count, for this program can raise its
+/// own and with them its target's.
+#[must_use]
+pub fn unmet(root: &RecordedRoot, target: &str, needs: &Needs, may_raise: bool) -> Vec<UnmetNeed> {
+    let sysctl = |(name, needed): (&String, &u64)| {
+        let is: Option<u64> = root.number(&format!("proc/sys/{}", name.replace('.', "/")));
+        (is? < *needed).then(|| UnmetNeed {
+            what: format!("{name} is {}, and `{target}` needs {needed} at least", is.unwrap_or_default()),
+            sysctl: Some((name.clone(), *needed)),
+            remedy: format!("sysctl -w {name}={needed}"),
+        })
+    };
+    let text = root.text("proc/self/limits");
+    let of_limit = |limit_of: &NeededLimit| {
+        let (needed, text) = (limit_of.needed?, text.as_ref()?);
+        // The soft limit is what a process has, and it may raise that up to the hard one.
+        let hard = limit(text, limit_of.line).1.unwrap_or(u64::MAX);
+        (hard < needed && !may_raise).then(|| UnmetNeed {
+            what: format!(
+                "the limit {} is {}, and `{target}` needs {}",
+                limit_of.name,
+                limit_of.show(hard),
+                limit_of.show(needed)
+            ),
+            sysctl: None,
+            remedy: format!(
+                "run it as root; or ulimit {0} {1} after `* hard {2} {1}` in /etc/security/limits.conf",
+                limit_of.option,
+                limit_of.for_ulimit(needed),
+                limit_of.name
+            ),
+        })
+    };
+    needs.sysctl.iter().filter_map(sysctl).chain(limits(needs).iter().filter_map(of_limit)).collect()
+}
+
+/// Raises this program's own limits to what a target needs, as far as it may; then looks at what is missing.
+///
+/// # Errors
+/// [`Error::Unmet`].
+pub fn ensure(target: &str, needs: &Needs) -> Result<(), Error> {
+    for limit in limits(needs) {
+        let Some(needed) = limit.needed else { continue };
+        let now = getrlimit(limit.resource);
+        let wanted = (needed != u64::MAX).then_some(needed);
+        let is_enough = |bound: Option<u64>| bound.is_none_or(|bound| bound >= needed);
+        if !is_enough(now.current) {
+            let maximum = if is_enough(now.maximum) { now.maximum } else { wanted };
+            // What could not be raised is seen below.
+            let _ = setrlimit(limit.resource, Rlimit { current: wanted, maximum });
+        }
+    }
+    let unmet = unmet(&RecordedRoot::at(Path::new("/")), target, needs, false);
+    if unmet.is_empty() {
+        return Ok(());
+    }
+    let remedies: Vec<String> = unmet.iter().map(|one| one.remedy.clone()).collect();
+    let can_fix = unmet.iter().any(|one| one.sysctl.is_some());
+    let whats = unmet.into_iter().map(|one| one.what).collect();
+    Err(Error::Unmet { whats, remedies, can_fix })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use fixture::TestDir;
+
+    use super::*;
+
+    #[test]
+    fn what_is_too_small_is_said_with_its_remedy() {
+        let tree = TestDir::new();
+        tree.write("proc/sys/vm/max_map_count", "65530\n");
+        tree.write(
+            "proc/self/limits",
+            "Max processes             100                  unlimited            processes \n\
+             Max open files            1024                 4096                 files     \n\
+             Max locked memory         8388608              8388608              bytes     \n",
+        );
+        let needs = Needs {
+            sysctl: BTreeMap::from([("vm.max_map_count".to_owned(), 262_144), ("vm.unknown".to_owned(), 1)]),
+            nofile: Some(65_535),
+            memlock_bytes: Some(u64::MAX),
+            nproc: Some(4096),
+        };
+        let root = RecordedRoot::at(&tree);
+        let found = unmet(&root, "search", &needs, false);
+        let told: Vec<(&str, &str)> = found.iter().map(|one| (one.what.as_str(), one.remedy.as_str())).collect();
+        assert_eq!(
+            told,
+            [
+                ("vm.max_map_count is 65530, and `search` needs 262144 at least", "sysctl -w vm.max_map_count=262144"),
+                (
+                    "the limit nofile is 4096, and `search` needs 65535",
+                    "run it as root; or ulimit -n 65535 after `* hard nofile 65535` in /etc/security/limits.conf"
+                ),
+                (
+                    "the limit memlock is 8MiB, and `search` needs unlimited",
+                    "run it as root; or ulimit -l unlimited after `* hard memlock unlimited` in /etc/security/limits.conf"
+                ),
+            ]
+        );
+        assert_eq!(unmet(&root, "search", &needs, true).len(), 1, "root raises limits, and not settings");
+        tree.write("proc/sys/vm/max_map_count", "262144\n");
+        assert!(unmet(&root, "search", &needs, true).is_empty());
+    }
+}

@@ -1,0 +1,166 @@
+//! What of a host's storage the folders of processes are on, and whose they are: worked out from the
+//! plan, and held against this machine before anything is made.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use experiment::manifest::{Manifest, Process};
+use experiment::plan::{self, TargetKind};
+use experiment::tier::{Tier, TierMedium};
+use linux::account::{Account, AccountProblem};
+use linux::procfs;
+use runner::environment::{MountPoint, holding};
+use runner::{TierFolder, TierMount};
+
+use crate::{Error, targets};
+
+/// Where the tiers of a virtual host are mounted inside.
+pub const TIERS: &str = "/run/plimsoll/tiers";
+/// The file system in memory that every user of a machine may write to.
+pub const SHARED_MEMORY: &str = "/dev/shm";
+
+/// The user that a process runs as, if its description names one.
+pub fn user_of(process: &Process, parameters: &BTreeMap<String, String>) -> Option<String> {
+    let mut user = process.user.clone()?;
+    for (name, value) in parameters {
+        user = user.replace(&format!("{{{name}}}"), value);
+    }
+    Some(user).filter(|user| !user.is_empty())
+}
+
+/// The users that the processes of a trial's target run as, by role.
+///
+/// # Errors
+/// If the target's parameters do not fit its description.
+pub fn users(manifest: Option<&Manifest>, trial: &plan::Trial) -> Result<BTreeMap<String, String>, Error> {
+    let (Some(manifest), TargetKind::Folder { with, .. }) = (manifest, &trial.target.kind) else {
+        return Ok(BTreeMap::new());
+    };
+    let parameters = targets::parameters(manifest, with)?;
+    let user = |process: &Process| Some((process.role.clone(), user_of(process, &parameters)?));
+    Ok(manifest.processes.iter().filter_map(user).collect())
+}
+
+/// The role and the name of a folder that is written `role.folder`.
+fn parts(folder: &str) -> (&str, &str) {
+    folder.split_once('.').unwrap_or((folder, ""))
+}
+
+/// The tiers that folders of a host with this role are on, each with those folders: role, name, and both as one name.
+pub fn on_host<'a>(
+    lab: &'a plan::Lab,
+    role: Option<&'a str>,
+) -> impl Iterator<Item = (&'a Tier, Vec<(&'a str, &'a str, &'a str)>)> + 'a {
+    let here = move |tier: &'a Tier| {
+        let folders = tier.folders.iter().map(|folder| (parts(folder).0, parts(folder).1, folder.as_str()));
+        (tier, folders.filter(|(of, ..)| role.is_none_or(|role| role == *of)).collect::<Vec<_>>())
+    };
+    lab.tiers.iter().map(here).filter(|(_, folders)| !folders.is_empty())
+}
+
+/// A tier as a virtual host is told of it, without the device that it may be on.
+pub fn mount_of(
+    tier: &Tier,
+    folders: &[(&str, &str, &str)],
+    users: &BTreeMap<String, String>,
+    memory_bytes: Option<u64>,
+) -> TierMount {
+    let folder =
+        |(role, _, name): &(&str, &str, &str)| TierFolder { name: (*name).to_owned(), user: users.get(*role).cloned() };
+    TierMount {
+        name: tier.name.clone(),
+        at: Path::new(TIERS).join(&tier.name),
+        device: None,
+        memory_bytes: (tier.medium == TierMedium::Memory).then(|| tier.limits.size_bytes.or(memory_bytes)).flatten(),
+        folders: folders.iter().map(folder).collect(),
+    }
+}
+
+/// Whether this machine has what the tiers of a trial are made of, and its users.
+///
+/// # Errors
+/// What is missing, with what helps.
+pub fn check(manifest: Option<&Manifest>, trial: &plan::Trial) -> Result<(), Error> {
+    if trial.lab.hosts.iter().any(|host| host.ssh.is_some()) {
+        return Ok(());
+    }
+    for (role, user) in users(manifest, trial)? {
+        Account::to_become(&user).map_err(|problem| no_user(&role, &user, problem))?;
+    }
+    let mounts = procfs::text(Path::new("/proc/self/mountinfo")).unwrap_or_default();
+    let pmem = trial.lab.tiers.iter().filter(|tier| tier.medium == TierMedium::Pmem);
+    for (path, dax) in pmem.filter_map(|tier| Some((tier.path.as_ref()?, tier.dax))) {
+        is_direct(path, dax, holding(&mounts, Path::new(path)).as_ref())?;
+    }
+    Ok(())
+}
+
+/// Why nothing can be run as a user.
+pub fn no_user(role: &str, user: &str, problem: AccountProblem) -> Error {
+    match problem {
+        AccountProblem::Unknown => Error::NoUser { role: role.to_owned(), user: user.to_owned() },
+        AccountProblem::NotRoot => Error::Needs {
+            what: format!("`{role}`, which runs as the user `{user}`,"),
+            needs: "root".to_owned(),
+            instead: format!("run it as root, or as `{user}` itself"),
+        },
+    }
+}
+
+/// Whether what is mounted there bypasses the page cache.
+fn is_direct(path: &str, dax: bool, mount: Option<&MountPoint>) -> Result<(), Error> {
+    let needs = |needs: String, instead: &str| {
+        let what = "the tier `pmem`".to_owned();
+        Err(Error::Needs { what, needs, instead: instead.to_owned() })
+    };
+    if !Path::new(path).is_dir() {
+        return needs(format!("a folder {path}, and there is none"), "say in [lab.tier.pmem] where it is mounted");
+    }
+    let Some(mount) = mount.filter(|_| dax) else { return Ok(()) };
+    if mount.options.split(',').any(|option| matches!(option, "dax" | "dax=always")) {
+        return Ok(());
+    }
+    needs(
+        format!(
+            "a file system that is mounted with dax, and {path} is on {} ({}) without",
+            mount.device, mount.file_system
+        ),
+        "mount -o dax (ext4 with blocks of 4096 bytes, or xfs); `plimsoll doctor` says what this machine has; with \
+         dax = false in [lab.tier.pmem] any file system is taken, and a page cache may be in between",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mount(options: &str) -> MountPoint {
+        let (device, file_system) = ("/dev/pmem0".to_owned(), "ext4".to_owned());
+        MountPoint { device, file_system, number: "259:0".to_owned(), options: options.to_owned() }
+    }
+
+    #[test]
+    fn persistent_memory_is_taken_with_dax_alone() {
+        for options in ["rw,relatime,dax", "rw,dax=always"] {
+            assert!(is_direct("/", true, Some(&mount(options))).is_ok(), "{options}");
+        }
+        for options in ["rw,relatime", "rw,dax=never", "rw,dax=inode"] {
+            let error = is_direct("/", true, Some(&mount(options))).unwrap_err();
+            let words =
+                "the tier `pmem` needs a file system that is mounted with dax, and / is on /dev/pmem0 (ext4) without";
+            assert_eq!(error.to_string(), words);
+            assert!(is_direct("/", false, Some(&mount(options))).is_ok());
+        }
+        let error = is_direct("/no/such/folder", false, None).unwrap_err();
+        assert_eq!(error.to_string(), "the tier `pmem` needs a folder /no/such/folder, and there is none");
+    }
+
+    #[test]
+    fn a_user_may_be_a_parameter() {
+        let process = |user: &str| Process { user: Some(user.to_owned()), ..Process::default() };
+        let parameters = BTreeMap::from([("as".to_owned(), "nobody".to_owned()), ("none".to_owned(), String::new())]);
+        assert_eq!(user_of(&process("{as}"), &parameters).as_deref(), Some("nobody"));
+        assert_eq!(user_of(&process("{none}"), &parameters), None);
+        assert_eq!(user_of(&Process::default(), &parameters), None);
+    }
+}

@@ -1,0 +1,197 @@
+//! The machine's users, as /etc/passwd and /etc/group have them: what a process has to become to run
+//! as one of them.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown, lchown};
+use std::path::Path;
+use std::process::Command;
+
+use rustix::process::{Gid, Uid, geteuid};
+
+/// A user of this machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Account {
+    /// Its name.
+    pub name: String,
+    /// Its number.
+    pub uid: u32,
+    /// Its first group.
+    pub gid: u32,
+    /// The other groups that it is in.
+    pub groups: Vec<u32>,
+    /// Its home.
+    pub home: String,
+}
+
+/// Why nothing can be run as a user.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AccountProblem {
+    /// There is none of this name.
+    Unknown,
+    /// It is not this user, and only root may become another.
+    NotRoot,
+}
+
+impl Account {
+    /// The user of that name whom this program may become; `None`: that is who it runs as.
+    ///
+    /// # Errors
+    /// If there is none, or this program may not become it.
+    pub fn to_become(name: &str) -> Result<Option<Self>, AccountProblem> {
+        let text = |path: &str| fs::read_to_string(path).unwrap_or_default();
+        let found = Self::parse(name, &text("/etc/passwd"), &text("/etc/group")).ok_or(AccountProblem::Unknown)?;
+        let us = geteuid();
+        match us.as_raw() == found.uid {
+            true => Ok(None),
+            false if us.is_root() => Ok(Some(found)),
+            false => Err(AccountProblem::NotRoot),
+        }
+    }
+
+    fn parse(name: &str, passwd: &str, group: &str) -> Option<Self> {
+        let fields = |line: &str| line.split(':').map(str::to_owned).collect::<Vec<_>>();
+        let user = passwd.lines().map(fields).find(|fields| fields.len() >= 7 && fields[0] == name)?;
+        let is_in = |fields: &Vec<String>| fields.len() >= 4 && fields[3].split(',').any(|member| member == name);
+        let groups = group.lines().map(fields).filter(is_in).filter_map(|fields| fields[2].parse().ok());
+        let gid = user[3].parse().ok()?;
+        Some(Self {
+            name: name.to_owned(),
+            uid: user[2].parse().ok()?,
+            gid,
+            groups: groups.filter(|other| *other != gid).collect(),
+            home: user[5].clone(),
+        })
+    }
+
+    /// Tells a program who it is, as a login does.
+    pub fn introduce(&self, command: &mut Command) {
+        command.env("HOME", &self.home).env("USER", &self.name).env("LOGNAME", &self.name);
+    }
+
+    /// Gives it a folder with all that is in it.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn own(&self, folder: &Path) -> io::Result<()> {
+        chown(folder, Some(self.uid), Some(self.gid))?;
+        for entry in fs::read_dir(folder)? {
+            let entry = entry?;
+            if entry.file_type()?.is_dir() {
+                self.own(&entry.path())?;
+            } else {
+                lchown(entry.path(), Some(self.uid), Some(self.gid))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The first folder on the way to `path` that it cannot pass, if there is one; by mode bits, which are all that most
+    /// file systems go by.
+    #[must_use]
+    pub fn is_kept_from(&self, path: &Path) -> Option<std::path::PathBuf> {
+        let way: Vec<&Path> = path.ancestors().skip(1).collect();
+        let passes = |folder: &Path| {
+            let Ok(found) = fs::metadata(folder) else { return true };
+            let bit = match () {
+                () if found.uid() == self.uid => 0o100,
+                () if found.gid() == self.gid || self.groups.contains(&found.gid()) => 0o010,
+                () => 0o001,
+            };
+            found.mode() & bit != 0
+        };
+        way.into_iter()
+            .rev()
+            .filter(|folder| !folder.as_os_str().is_empty())
+            .find(|folder| !passes(folder))
+            .map(Path::to_path_buf)
+    }
+}
+
+/// Lets others pass the folders of ours on the way to `path`, from the one whose name begins with `from`: they can enter them
+/// and not list them.
+///
+/// # Errors
+/// What the system says.
+pub fn let_pass(path: &Path, from: &str) -> io::Result<()> {
+    let begins =
+        |folder: &&Path| folder.file_name().is_some_and(|name: &OsStr| name.as_bytes().starts_with(from.as_bytes()));
+    let way: Vec<&Path> = path.ancestors().skip(1).collect();
+    let Some(first) = way.iter().position(begins) else { return Ok(()) };
+    for folder in &way[..=first] {
+        let mode = fs::metadata(folder)?.permissions().mode();
+        if mode & 0o001 == 0 {
+            fs::set_permissions(folder, fs::Permissions::from_mode((mode | 0o001) & 0o7777))?;
+        }
+    }
+    Ok(())
+}
+
+/// The numbers of a user, as the kernel takes them between fork and exec.
+#[derive(Debug, Clone)]
+pub(crate) struct Credentials {
+    uid: Uid,
+    gid: Gid,
+    groups: Vec<Gid>,
+}
+
+impl From<&Account> for Credentials {
+    fn from(account: &Account) -> Self {
+        Self {
+            uid: Uid::from_raw(account.uid),
+            gid: Gid::from_raw(account.gid),
+            groups: account.groups.iter().map(|group| Gid::from_raw(*group)).collect(),
+        }
+    }
+}
+
+impl Credentials {
+    /// System calls only: for the child, between fork and exec, where there is one thread.
+    pub(crate) fn become_it(&self) -> io::Result<()> {
+        rustix::thread::set_thread_groups(&self.groups)?;
+        rustix::thread::set_thread_gid(self.gid)?;
+        Ok(rustix::thread::set_thread_uid(self.uid)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PASSWD: &str = "root:x:0:0:root:/root:/bin/bash\nsearch:x:117:120:,,,:/var/lib/search:/bin/false\nodd:x\n";
+    const GROUP: &str = "root:x:0:\nsearch:x:120:\nssl-cert:x:101:postgres,search\nadm:x:4:other\n";
+
+    #[test]
+    fn a_user_is_who_the_files_say() {
+        let expected = Account {
+            name: "search".to_owned(),
+            uid: 117,
+            gid: 120,
+            groups: vec![101],
+            home: "/var/lib/search".to_owned(),
+        };
+        assert_eq!(Account::parse("search", PASSWD, GROUP), Some(expected));
+        assert_eq!(Account::parse("sear", PASSWD, GROUP), None);
+        assert_eq!(Account::parse("odd", PASSWD, GROUP), None);
+        assert_eq!(Account::to_become("no-such-user"), Err(AccountProblem::Unknown));
+    }
+
+    #[test]
+    fn who_is_kept_out_is_told_where() {
+        let folder = fixture::TestDir::new();
+        fs::create_dir_all(folder.join("plimsoll-run-1/data/x")).unwrap();
+        fs::set_permissions(folder.join("plimsoll-run-1"), fs::Permissions::from_mode(0o700)).unwrap();
+        let stranger = Account { name: "x".into(), uid: 54_321, gid: 54_321, groups: Vec::new(), home: String::new() };
+        let path = folder.join("plimsoll-run-1/data/x");
+        let outer = stranger.is_kept_from(&folder.join("x"));
+        if outer.is_none() {
+            assert_eq!(stranger.is_kept_from(&path), Some(folder.join("plimsoll-run-1")));
+        }
+        let_pass(&path, "plimsoll-run-").unwrap();
+        assert_eq!(stranger.is_kept_from(&path), outer);
+        let mode = fs::metadata(folder.join("plimsoll-run-1")).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o701);
+    }
+}

@@ -1,0 +1,182 @@
+//! The populations of a load, compiled: what the agents of each do, how often, and when. A load without groups is one of them.
+
+use std::ops::Range;
+use std::path::Path;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use experiment::plan::{self, Load, StepOrder};
+use experiment::template::{Template, TemplatePart};
+use serde_json::Value;
+
+use super::ids::indexed_by;
+use super::script::ns;
+use crate::schedules::closed::Closed;
+use crate::schedules::{self, Schedule};
+use crate::values::feeds::FeedRows;
+use crate::values::mix;
+use crate::{Error, LoadOrder, LoadPurpose};
+
+/// Makes the values of a preparation differ from those of the load.
+const PREPARE_SEED: u64 = 0x7072_6570_6172_6521;
+
+/// A group of agents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GroupId(u16);
+
+impl GroupId {
+    /// The group at that place. There are fewer groups than numbers for them.
+    pub const fn at(index: usize) -> Self {
+        Self(index as u16)
+    }
+
+    /// Its place.
+    #[inline]
+    pub fn index(self) -> usize {
+        usize::from(self.0)
+    }
+}
+
+/// Agents that do the same.
+pub struct AgentGroup {
+    /// Agents of the groups before it: its own have the numbers from the next one on.
+    pub before: u32,
+    /// How many they are.
+    pub agents: u32,
+    /// Its steps, among those of all groups.
+    pub steps: Range<usize>,
+    /// How agents go through them.
+    pub order: StepOrder,
+    /// Whether a wrong answer ends its cycle.
+    pub wrong_ends_cycle: bool,
+    /// Sums of the weights, for a mix.
+    pub weights: Vec<u64>,
+    /// Whether its cycles take a row of each feed.
+    pub takes: Vec<bool>,
+    /// When operations start. Its agents count from 0.
+    pub schedule: Box<dyn Schedule>,
+    /// Whether a timer starts them, and not the end of the one before.
+    pub is_timed: bool,
+    /// Bounds the operations that are due and have not begun.
+    pub backlog: Option<plan::Backlog>,
+    /// How often an operation is attempted at most, …
+    pub tries: u32,
+    /// … and the pause between two attempts.
+    pub wait_ns: u64,
+    /// Of each attempt.
+    pub timeout_ns: u64,
+    /// Every random choice of its agents follows from it.
+    pub seed: u64,
+    count: Option<CycleBound>,
+}
+
+indexed_by!(GroupId, Vec<AgentGroup>, AgentGroup);
+
+/// A bound on the cycles of all agents of a group; what the threads share of it.
+struct CycleBound {
+    most: u64,
+    begun: AtomicU64,
+    /// Agents that have not found all cycles taken.
+    working: AtomicU32,
+}
+
+impl AgentGroup {
+    /// The group whose agents come after so many others, and whose steps are these.
+    ///
+    /// # Errors
+    /// If a recorded schedule cannot be read.
+    pub fn compile(
+        load: &Load,
+        (before, steps): (u32, Range<usize>),
+        feeds: &[FeedRows],
+        orders: &LoadOrder,
+    ) -> Result<Self, Error> {
+        let (tries, wait_s) = match load.retry {
+            plan::Retry::FailFast => (1, 0.0),
+            plan::Retry::Wait { wait_s } => (u32::MAX, wait_s),
+            plan::Retry::Tries { tries, wait_s } => (tries.max(1), wait_s),
+        };
+        let end_ns = match orders.purpose {
+            LoadPurpose::Measure => ns(orders.load.time_s),
+            LoadPurpose::Prepare { .. } => u64::MAX,
+        };
+        let (ramp_ns, think_ns) = (ns(load.ramp_s), ns(load.think_s));
+        let closed = Closed { agents: load.agents, ramp_ns, think_ns, spread_pct: load.think_spread_pct, end_ns };
+        // What one group draws does not depend on the others.
+        let name = load.name.as_deref().unwrap_or_default();
+        let seed = name.bytes().fold(orders.seed, |seed, byte| mix(seed ^ mix(u64::from(byte))));
+        let used = used_feeds(load);
+        Ok(Self {
+            before,
+            agents: load.agents,
+            steps,
+            order: load.order,
+            wrong_ends_cycle: load.when_failed == plan::WhenFailed::NextCycle,
+            weights: sums(load),
+            takes: feeds
+                .iter()
+                .map(|feed| load.name.is_none() || used.iter().any(|name| name == feed.name()))
+                .collect(),
+            is_timed: load.is_paced(),
+            schedule: schedules::of(load, closed, seed, Path::new(&orders.files))?,
+            backlog: load.backlog,
+            tries,
+            wait_ns: ns(wait_s),
+            timeout_ns: ns(load.timeout_s),
+            seed: match orders.purpose {
+                LoadPurpose::Measure => seed,
+                LoadPurpose::Prepare { .. } => mix(seed ^ PREPARE_SEED),
+            },
+            count: load.count.map(|most| CycleBound {
+                most,
+                begun: AtomicU64::new(0),
+                working: AtomicU32::new(load.agents),
+            }),
+        })
+    }
+
+    /// Whether an agent may begin a cycle, which is taken. Only where they are bounded threads ask each other.
+    pub fn take_cycle(&self) -> bool {
+        let Some(bound) = &self.count else { return true };
+        let is_left = bound.begun.fetch_add(1, Ordering::Relaxed) < bound.most;
+        if !is_left {
+            bound.working.fetch_sub(1, Ordering::SeqCst);
+        }
+        is_left
+    }
+
+    /// Whether its cycles are bounded, and all of them done; `None` without a bound.
+    pub fn has_done_all(&self) -> Option<bool> {
+        self.count.as_ref().map(|bound| bound.working.load(Ordering::SeqCst) == 0)
+    }
+}
+
+fn sums(load: &Load) -> Vec<u64> {
+    let mut sum = 0;
+    let add = |step: &plan::Step| {
+        sum += u64::from(step.weight.max(1));
+        sum
+    };
+    load.steps.iter().map(add).collect()
+}
+
+/// The feeds that any template of the steps names.
+fn used_feeds(load: &Load) -> Vec<String> {
+    let mut used = Vec::new();
+    load.steps.iter().filter_map(|step| serde_json::to_value(step).ok()).for_each(|step| name_feeds(&step, &mut used));
+    used
+}
+
+fn name_feeds(value: &Value, used: &mut Vec<String>) {
+    match value {
+        Value::String(text) => {
+            let parts = Template::parse(text).map(|template| template.parts).unwrap_or_default();
+            used.extend(parts.into_iter().filter_map(|part| match part {
+                TemplatePart::Feed { feed, .. } => Some(feed),
+                _ => None,
+            }));
+        }
+        Value::Array(list) => list.iter().for_each(|value| name_feeds(value, used)),
+        Value::Object(fields) => fields.values().for_each(|value| name_feeds(value, used)),
+        _ => {}
+    }
+}

@@ -1,0 +1,403 @@
+//! Feeds that are read ahead while the load runs: for each a thread, which reads and unpacks its file into blocks of records,
+//! and a queue that bounds them. A thread of the engine takes a block at a time, so that it locks nothing for a record.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use experiment::plan;
+use rustix::fs::Advice;
+
+use crate::values::feeds::{RecordReader, TakenRecord};
+
+/// A block is handed over when it holds so many bytes, or earlier if somebody waits.
+const BLOCK_BYTES: usize = 256 * 1024;
+/// Blocks that are read ahead.
+const BLOCKS: usize = 16;
+/// A block that has grown larger is not kept for the next records.
+const LARGE_BYTES: usize = 4 * 1024 * 1024;
+
+/// Records that were read together.
+#[derive(Debug, Default)]
+pub struct RecordBlock {
+    text: Vec<u8>,
+    /// Where each cell ends in `text`.
+    ends: Vec<usize>,
+    /// How many cells there are up to the end of each record.
+    records: Vec<usize>,
+    /// Records that have been taken.
+    taken: usize,
+}
+
+impl RecordBlock {
+    /// Takes the next record; false if there is none left.
+    pub fn take(&mut self, into: &mut TakenRecord) -> bool {
+        let Some(&last) = self.records.get(self.taken) else { return false };
+        let first = self.taken.checked_sub(1).map_or(0, |before| self.records[before]);
+        let start = first.checked_sub(1).map_or(0, |before| self.ends[before]);
+        into.text.clear();
+        into.text.extend_from_slice(&self.text[start..last.checked_sub(1).map_or(start, |end| self.ends[end])]);
+        into.ends.clear();
+        into.ends.extend(self.ends[first..last].iter().map(|end| end - start));
+        self.taken += 1;
+        true
+    }
+
+    fn clear(&mut self) {
+        if self.text.capacity() > LARGE_BYTES {
+            *self = Self::default();
+        }
+        self.text.clear();
+        self.ends.clear();
+        self.records.clear();
+        self.taken = 0;
+    }
+}
+
+/// What becomes of somebody who asks for records.
+#[derive(Debug, PartialEq, Eq)]
+pub enum NextBlock {
+    /// There are some.
+    Ready,
+    /// They have not been read yet.
+    Later,
+    /// There are none left.
+    Ended,
+    /// They cannot be read, and why.
+    Broken(String),
+}
+
+/// What the reader of a feed has done so far.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ReadSoFar {
+    /// Bytes of the file.
+    pub bytes: u64,
+    /// Records.
+    pub records: u64,
+    /// Time for which it waited for the disk, nanoseconds.
+    pub waited_ns: u64,
+}
+
+impl ReadSoFar {
+    /// Both together.
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            bytes: self.bytes + other.bytes,
+            records: self.records + other.records,
+            waited_ns: self.waited_ns + other.waited_ns,
+        }
+    }
+
+    /// What has come since it was so much.
+    pub fn since(self, before: Self) -> Self {
+        Self {
+            bytes: self.bytes - before.bytes,
+            records: self.records - before.records,
+            // The end of a wait may be seen before it is added.
+            waited_ns: self.waited_ns.saturating_sub(before.waited_ns),
+        }
+    }
+}
+
+/// A feed that is read ahead.
+#[derive(Debug)]
+pub struct FeedQueue {
+    feed: plan::Feed,
+    path: PathBuf,
+    /// Whether somebody found nothing since the last block.
+    is_hungry: AtomicBool,
+    bytes: AtomicU64,
+    records: AtomicU64,
+    waited_ns: AtomicU64,
+    /// When it began to wait, nanoseconds since `origin`; 0 while it does not.
+    waits_since_ns: AtomicU64,
+    origin: Instant,
+    state: Mutex<QueueState>,
+    has_room: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct QueueState {
+    ready: VecDeque<RecordBlock>,
+    /// Blocks to be used again.
+    empty: Vec<RecordBlock>,
+    /// How it ended.
+    ended: Option<Result<(), String>>,
+    /// Nobody asks any more.
+    is_closed: bool,
+}
+
+impl FeedQueue {
+    /// Of the feed in that file; nothing is read yet.
+    pub fn new(feed: plan::Feed, path: PathBuf) -> Self {
+        Self {
+            feed,
+            path,
+            is_hungry: AtomicBool::new(false),
+            bytes: AtomicU64::new(0),
+            records: AtomicU64::new(0),
+            waited_ns: AtomicU64::new(0),
+            waits_since_ns: AtomicU64::new(0),
+            origin: Instant::now(),
+            state: Mutex::default(),
+            has_room: Condvar::new(),
+        }
+    }
+
+    /// Name of the feed.
+    pub fn name(&self) -> &str {
+        &self.feed.name
+    }
+
+    /// What has been read so far.
+    pub fn so_far(&self) -> ReadSoFar {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        // A slow disk may keep it waiting for seconds, which are not to be told only at their end.
+        let still_ns = match read(&self.waits_since_ns) {
+            0 => 0,
+            since_ns => self.now_ns().saturating_sub(since_ns),
+        };
+        let waited_ns = read(&self.waited_ns) + still_ns;
+        ReadSoFar { bytes: read(&self.bytes), records: read(&self.records), waited_ns }
+    }
+
+    fn now_ns(&self) -> u64 {
+        u64::try_from(self.origin.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    /// Exchanges a block of which all is taken for the next one.
+    pub fn next_block(&self, block: &mut RecordBlock) -> NextBlock {
+        let mut state = self.lock();
+        if let Some(next) = state.ready.pop_front() {
+            let mut used = std::mem::replace(block, next);
+            used.clear();
+            state.empty.push(used);
+            self.has_room.notify_one();
+            return NextBlock::Ready;
+        }
+        match &state.ended {
+            None => {
+                self.is_hungry.store(true, Ordering::Relaxed);
+                NextBlock::Later
+            }
+            Some(Ok(())) => NextBlock::Ended,
+            Some(Err(reason)) => NextBlock::Broken(reason.clone()),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, QueueState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Puts a block in, and gives an empty one for it; false if nobody asks any more.
+    fn put(&self, block: &mut RecordBlock) -> bool {
+        let mut state = self.lock();
+        while state.ready.len() >= BLOCKS && !state.is_closed {
+            state = self.has_room.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        if !block.records.is_empty() {
+            let empty = state.empty.pop().unwrap_or_default();
+            state.ready.push_back(std::mem::replace(block, empty));
+            self.is_hungry.store(false, Ordering::Relaxed);
+        }
+        !state.is_closed
+    }
+
+    fn read_ahead(self: &Arc<Self>) {
+        let ended = self.read_file();
+        self.lock().ended = Some(ended);
+    }
+
+    /// From the beginning to the end, again and again if it is asked for.
+    fn read_file(self: &Arc<Self>) -> Result<(), String> {
+        let mut block = RecordBlock::default();
+        loop {
+            let file = MeteredFile::open(Arc::clone(self)).map_err(|error| error.to_string())?;
+            let mut reader = RecordReader::of(&self.feed, file).map_err(|error| error.to_string())?;
+            let mut is_empty = true;
+            loop {
+                let read = reader.next(&mut block.text, &mut block.ends);
+                // What comes before the fault is sound.
+                let count = read.inspect_err(|_| {
+                    self.put(&mut block);
+                })?;
+                if count == 0 {
+                    break;
+                }
+                is_empty = false;
+                block.records.push(block.ends.len());
+                self.records.fetch_add(count, Ordering::Relaxed);
+                let is_due = block.text.len() >= BLOCK_BYTES || self.is_hungry.load(Ordering::Relaxed);
+                if is_due && !self.put(&mut block) {
+                    return Ok(());
+                }
+            }
+            if is_empty {
+                return Err("it has no record any more".to_owned());
+            }
+            if self.feed.ends {
+                self.put(&mut block);
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// The file of a feed: how much is read of it, and how long that takes.
+struct MeteredFile {
+    file: File,
+    queue: Arc<FeedQueue>,
+}
+
+impl MeteredFile {
+    fn open(queue: Arc<FeedQueue>) -> io::Result<Self> {
+        let file = File::open(&queue.path)?;
+        // A kernel that takes no advice reads ahead less.
+        let _ = rustix::fs::fadvise(&file, 0, None, Advice::Sequential);
+        Ok(Self { file, queue })
+    }
+}
+
+impl Read for MeteredFile {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let begun_ns = self.queue.now_ns().max(1);
+        self.queue.waits_since_ns.store(begun_ns, Ordering::Relaxed);
+        let read = self.file.read(buffer)?;
+        let waited_ns = self.queue.now_ns() - begun_ns;
+        self.queue.waits_since_ns.store(0, Ordering::Relaxed);
+        self.queue.waited_ns.fetch_add(waited_ns, Ordering::Relaxed);
+        self.queue.bytes.fetch_add(read as u64, Ordering::Relaxed);
+        Ok(read)
+    }
+}
+
+/// The readers of a load's feeds. They end when it is dropped.
+#[derive(Debug, Default)]
+pub struct FeedReaders(Vec<Arc<FeedQueue>>);
+
+impl FeedReaders {
+    /// Begins to read these.
+    ///
+    /// # Errors
+    /// If a thread cannot be started.
+    pub fn start(queues: impl Iterator<Item = Arc<FeedQueue>>) -> io::Result<Self> {
+        let mut readers = Self::default();
+        for queue in queues {
+            let reader = Arc::clone(&queue);
+            readers.0.push(queue);
+            std::thread::Builder::new().name("feed".to_owned()).spawn(move || reader.read_ahead())?;
+        }
+        Ok(readers)
+    }
+}
+
+impl Drop for FeedReaders {
+    fn drop(&mut self) {
+        for queue in &self.0 {
+            queue.lock().is_closed = true;
+            queue.has_room.notify_all();
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::values::feeds::tests::{Scratch, feed};
+
+    /// A block of one record, of one cell.
+    fn block(text: &str) -> RecordBlock {
+        let text = text.as_bytes().to_vec();
+        RecordBlock { ends: vec![text.len()], records: vec![1], taken: 0, text }
+    }
+
+    /// Puts a record in as the reader does.
+    pub fn feed_record(queue: &FeedQueue, text: &str) {
+        assert!(queue.put(&mut block(text)));
+    }
+
+    /// Ends it as the reader does.
+    pub fn end_feed(queue: &FeedQueue, how: Result<(), String>) {
+        queue.lock().ended = Some(how);
+    }
+
+    /// Everything that comes, until it is not `Later` for a long time.
+    fn taken(queue: &FeedQueue, most: usize) -> (Vec<String>, NextBlock) {
+        let (mut block, mut record, mut all) = (RecordBlock::default(), TakenRecord::default(), Vec::new());
+        loop {
+            match queue.next_block(&mut block) {
+                NextBlock::Ready => {}
+                NextBlock::Later => {
+                    std::thread::yield_now();
+                    continue;
+                }
+                end => return (all, end),
+            }
+            while block.take(&mut record) {
+                let cells = record.ends.len();
+                all.push(format!("{}/{cells}", String::from_utf8_lossy(&record.text)));
+                if all.len() >= most {
+                    return (all, NextBlock::Ready);
+                }
+            }
+        }
+    }
+
+    fn queue(scratch: &Scratch, feed: plan::Feed) -> Arc<FeedQueue> {
+        Arc::new(FeedQueue::new(plan::Feed { stream: true, ..feed.clone() }, scratch.0.join(&feed.file)))
+    }
+
+    #[test]
+    fn a_file_is_read_to_its_end_or_again() {
+        let scratch = Scratch::new("ahead");
+        let rows: String = (0..5_000).map(|row| format!("{row},{:x<200}\n", row)).collect();
+        fs::write(scratch.0.join("r.csv"), format!("a,b\n{rows}")).unwrap();
+        let once = queue(&scratch, plan::Feed { ends: true, ..feed("r.csv") });
+        let readers = FeedReaders::start([Arc::clone(&once)].into_iter()).unwrap();
+        let (all, end) = taken(&once, usize::MAX);
+        assert_eq!((all.len(), end), (5_000, NextBlock::Ended));
+        assert!(all[4_999].starts_with("49994999xxx") && all[4_999].ends_with("/2"), "{}", all[4_999]);
+        let so_far = once.so_far();
+        assert_eq!((so_far.records, so_far.bytes), (5_000, rows.len() as u64 + 4));
+        drop(readers);
+        let again = queue(&scratch, feed("r.csv"));
+        let readers = FeedReaders::start([Arc::clone(&again)].into_iter()).unwrap();
+        let (all, end) = taken(&again, 12_000);
+        assert_eq!((&all[0], end), (&all[5_000], NextBlock::Ready));
+        drop(readers);
+    }
+
+    #[test]
+    fn what_is_read_ahead_is_bounded_and_a_reader_ends_with_its_load() {
+        let scratch = Scratch::new("bounded");
+        fs::write(scratch.0.join("d.json"), "{\"a\": 1}\n".repeat(10_000)).unwrap();
+        let queue = queue(&scratch, feed("d.json"));
+        let readers = FeedReaders::start([Arc::clone(&queue)].into_iter()).unwrap();
+        while queue.lock().ready.len() < BLOCKS {
+            std::thread::yield_now();
+        }
+        let held: usize = queue.lock().ready.iter().map(|block| block.text.len()).sum();
+        assert!(held < BLOCKS * (BLOCK_BYTES + 100), "{held}");
+        drop(readers);
+        while Arc::strong_count(&queue) > 1 {
+            std::thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn a_fault_comes_after_what_was_sound() {
+        let scratch = Scratch::new("fault");
+        fs::write(scratch.0.join("d.json"), "{\"a\": 1}\n{\"a\": 2}\n{\"a\": ").unwrap();
+        let queue = queue(&scratch, feed("d.json"));
+        let _readers = FeedReaders::start([Arc::clone(&queue)].into_iter()).unwrap();
+        let (all, end) = taken(&queue, usize::MAX);
+        assert_eq!(all.len(), 2);
+        assert_eq!(end, NextBlock::Broken("it ends in mid-line: line 3 is no whole JSON".to_owned()));
+    }
+}

@@ -1,0 +1,140 @@
+//! A load whose own feed lies on a slow disk: the result is void, and says that it was the disk. And one that counts documents.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::stage::{Stage, number};
+
+const THROTTLE: &str = "/sys/fs/cgroup/blkio/blkio.throttle.read_bps_device";
+
+/// A file system in a file, of which this machine reads no more than so many bytes per second; gone when dropped.
+struct SlowDisk {
+    at: PathBuf,
+    /// `7:3`.
+    device: String,
+}
+
+impl SlowDisk {
+    /// With this file on it. `None`, and why on standard error, where this user can make none.
+    #[expect(clippy::print_stderr, reason = "a test that is skipped says why")]
+    fn new(stage: &Stage, name: &str, content: &[u8], bytes_per_s: u32) -> Option<Self> {
+        let (image, at) = (stage.path().join("disk.img"), stage.path().join("disk"));
+        fs::create_dir(&at).unwrap();
+        let ran = |program: &str, words: &[&Path]| {
+            Command::new(program).args(words).output().is_ok_and(|output| output.status.success())
+        };
+        let size = Path::new("64M");
+        let can = crate::local_attacks::is_root()
+            && Path::new(THROTTLE).exists()
+            && ran("truncate", &[Path::new("-s"), size, &image])
+            && ran("mkfs.ext4", &[Path::new("-q"), &image]);
+        let mount = || ran("mount", &[Path::new("-o"), Path::new("loop"), &image, &at]);
+        if !can || !mount() {
+            eprintln!(
+                "NOT TESTED: a slow disk takes root, mkfs.ext4, loop devices and the blkio controller of version 1"
+            );
+            return None;
+        }
+        fs::write(at.join(name), content).unwrap();
+        // What was written is in memory until the disk is taken away.
+        assert!(ran("umount", &[&at]) && mount());
+        let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
+        let own = mounts.lines().find(|line| line.split(' ').nth(4) == at.to_str()).unwrap();
+        let device = own.split(' ').nth(2).unwrap().to_owned();
+        let disk = Self { at, device };
+        disk.limit(bytes_per_s);
+        Some(disk)
+    }
+
+    /// 0: not at all.
+    fn limit(&self, bytes_per_s: u32) {
+        fs::write(THROTTLE, format!("{} {bytes_per_s}", self.device)).unwrap();
+    }
+}
+
+impl Drop for SlowDisk {
+    fn drop(&mut self) {
+        self.limit(0);
+        let _ = Command::new("umount").arg("--lazy").arg(&self.at).status();
+    }
+}
+
+fn experiment(file: &str, more: &str) -> String {
+    format!(
+        r#"
+title = "Fed"
+asks  = "How many documents per second?"
+
+[target]
+use = "echo"
+
+[load]
+agents = 4
+time   = "8s"
+warmup = "0s"
+{more}
+
+[[load.feed]]
+name   = "docs"
+file   = "{file}"
+stream = true
+
+[[load.cycle]]
+call  = "get"
+with  = {{ path = "/{{feed.docs.id}}" }}
+units = 10
+"#
+    )
+}
+
+fn documents(count: u32) -> Vec<u8> {
+    (0..count).flat_map(|id| format!("{{\"id\": {id}, \"text\": \"{:x<1000}\"}}\n", id).into_bytes()).collect()
+}
+
+#[test]
+fn a_load_that_waits_for_the_disk_of_its_feed_is_void() {
+    let Some(_turn) = crate::machine::turn_alone() else { return };
+    let stage = Stage::new();
+    let Some(disk) = SlowDisk::new(&stage, "docs.json", &documents(20_000), 1_000_000) else { return };
+    let file = stage.file("slow.toml", experiment(disk.at.join("docs.json").to_str().unwrap(), ""));
+    let results = stage.run(&[&file]).exits(0).json();
+    let trial = &results["trials"][0];
+    assert_eq!(trial["verdict"]["is"], "void");
+    assert!(trial["verdict"]["rules"].as_array().unwrap().iter().any(|rule| rule == "slow_feed"), "{trial:#}");
+    assert!(trial["verdict"]["reasons"].to_string().contains("its disk gave"), "{trial:#}");
+    assert_eq!(trial["generator"]["limit"], "disk");
+    assert!(number(trial, "/generator/feed/wait_pct") > 30.0 && number(trial, "/generator/feed/read_pct") > 50.0);
+    drop(disk);
+    assert_eq!(stage.leftovers(), [""; 0]);
+}
+
+#[test]
+fn documents_are_counted_and_a_feed_that_keeps_up_is_no_reason() {
+    let stage = Stage::new();
+    stage.file("docs.json", documents(1_000));
+    let file = stage.file("fed.toml", experiment("docs.json", "think = \"5ms\""));
+    let results = stage.run(&[&file]).json();
+    let trial = &results["trials"][0];
+    assert!(!trial["verdict"]["rules"].as_array().unwrap().iter().any(|rule| rule == "slow_feed"), "{trial:#}");
+    let (units, ok) = (number(trial, "/units"), number(trial, "/outcomes/ok"));
+    assert_eq!(units, 10.0 * ok);
+    assert!(
+        number(trial, "/throughput/median_units_per_s") > 0.0 && number(trial, "/generator/feed/records_per_s") > 0.0
+    );
+    let page = fs::read_to_string(stage.run_folder().join("report.html")).unwrap();
+    assert!(page.contains("Units of work"));
+}
+
+#[test]
+fn a_feed_that_ends_in_mid_line_is_told_and_so_is_one_that_is_missing() {
+    let stage = Stage::new();
+    let mut cut = documents(1_000);
+    cut.truncate(cut.len() - 30);
+    stage.file("cut.json", &cut);
+    let file = stage.file("cut.toml", experiment("cut.json", ""));
+    let played = stage.run(&[&file]).says(&["feed `docs`", "it ends in mid-line: line 1000"]);
+    assert_ne!(played.code, 0);
+    let file = stage.file("none.toml", experiment("none.json.gz", ""));
+    assert_ne!(stage.run(&[&file]).says(&["feed `docs`", "none.json.gz", "No such file"]).code, 0);
+}

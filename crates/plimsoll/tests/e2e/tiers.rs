@@ -1,0 +1,201 @@
+//! Folders of a process on tiers of storage, and processes that run as another user: on this machine and on virtual hosts, and
+//! nothing of them is left.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use record::folder::RunFolder;
+use serde_json::Value;
+
+use crate::machine;
+use crate::stage::{Stage, number, root, until};
+
+const LOAD: &str = "[load]\nagents = 2\ntime = \"4s\"\ntimeout = \"700ms\"\nthink = \"20ms\"\nwarmup = \"0s\"\n\
+                    [[load.cycle]]\ncall = \"get\"\nwith = { path = \"/\" }\n";
+
+fn experiment(with: &str, lab: &str, more: &str) -> String {
+    format!(
+        "title = \"tiers\"\nasks = \"Where is what?\"\n[target]\nuse = \"shelf\"\nwith = {{ {with} }}\n{lab}\n{LOAD}{more}"
+    )
+}
+
+fn events(run: &Path) -> String {
+    fs::read_to_string(RunFolder::at(run).trial("001").events()).unwrap()
+}
+
+/// What the hook `inspect` said, before the load and after it.
+fn inspected(run: &Path) -> Vec<Value> {
+    let events = events(run);
+    let events = events.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    events.filter(|event| event["event"] == "inspected").map(|event| event["says"].clone()).collect()
+}
+
+/// The tests' target in a folder that every user may enter, gone when dropped.
+struct OpenFolder(PathBuf);
+
+impl OpenFolder {
+    fn new(name: &str) -> Self {
+        let folder = PathBuf::from(format!("/var/tmp/plimsoll-test-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir(&folder).unwrap();
+        Self(folder)
+    }
+
+    fn path(&self) -> &str {
+        self.0.to_str().unwrap()
+    }
+}
+
+impl Drop for OpenFolder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn is_root() -> bool {
+    Command::new("id").arg("-u").output().unwrap().stdout == b"0\n"
+}
+
+fn of_runs(folder: &str) -> Vec<String> {
+    let names = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    names.filter(|name| name.starts_with("plimsoll-run-")).collect()
+}
+
+#[test]
+fn on_this_machine_a_folder_is_in_memory_or_where_persistent_memory_is_said_to_be() {
+    let stage = Stage::new().with_shelves();
+    let pmem = stage.path().join("pmem");
+    fs::create_dir(&pmem).unwrap();
+    let lab = |dax: &str| format!("[lab.tier.pmem]\npath = {:?}\n{dax}\n", pmem.display().to_string());
+    let with = "data_tier = \"memory\", logs_tier = \"pmem\"";
+    let strict = stage.file("strict.toml", experiment(with, &lab(""), ""));
+    stage
+        .run(&[&strict])
+        .exits(3)
+        .says(&["the tier `pmem` needs a file system that is mounted with dax", "dax = false"]);
+
+    let file = stage.file("tiers.toml", experiment(with, &lab("dax = false"), ""));
+    let played = stage.run(&[&file]).exits(0);
+    let run = stage.run_folder();
+    let said = inspected(&run);
+    assert_eq!(said[0]["data_on"], "tmpfs", "{said:?}");
+    assert_ne!(said[0]["logs_on"], "tmpfs", "{said:?}");
+    let tiers = &played.json()["trials"][0]["hosts"][0]["figures"]["tiers"];
+    assert_eq!(tiers["memory"]["folders"], serde_json::json!(["node.data"]), "{tiers}");
+    assert_eq!(tiers["pmem"]["on"], pmem.display().to_string());
+    assert!(number(tiers, "/memory/write_per_s") > 0.0 || tiers["memory"]["unmeasured"].is_string(), "{tiers}");
+    assert!(fs::read_dir(&pmem).unwrap().next().is_none(), "its folder is gone");
+    let report = fs::read_to_string(run.join("report.html")).unwrap();
+    assert!(report.contains("Storage tiers") && report.contains("node.data"));
+    assert_eq!(stage.leftovers(), [""; 0]);
+}
+
+#[test]
+fn variants_that_differ_in_nothing_but_paths_are_called_that() {
+    let variants = "[[variant]]\nname = \"slow\"\n[[variant]]\nname = \"fast\"\n[variant.target]\nwith = { data_tier = \"memory\" }\n";
+    let stage = Stage::new().with_shelves();
+    let file = stage.file("variants.toml", experiment("", "", variants));
+    let listed = stage.play(&["check", &file]).exits(0).stdout;
+    assert!(listed.contains("differ in nothing but where folders are: node.data on disk or memory"), "{listed}");
+    let other = "[variant.load]\nagents = 3\n";
+    let file = stage.file("others.toml", experiment("", "", &format!("{variants}{other}")));
+    assert!(!stage.play(&["check", &file]).exits(0).stdout.contains("nothing but"));
+}
+
+#[test]
+fn a_process_runs_as_the_user_that_its_target_names() {
+    if !is_root() {
+        eprintln!("skipped: only root can run a process as another user");
+        return;
+    }
+    let (open, stage) = (OpenFolder::new("shelf"), Stage::new().with_shelves());
+    let nobody = stage.file("nobody.toml", experiment("user = \"nobody\", data_tier = \"memory\"", "", ""));
+    let targets = root().join("crates/plimsoll/tests/targets");
+    let copied = Command::new("cp").arg("-r").arg(targets.join("shelf")).arg(open.path()).status().unwrap();
+    assert!(copied.success());
+    let runs = stage.path().join("runs");
+    let words = ["run", &nobody, "--json", "--accept", "--out", runs.to_str().unwrap()];
+    let mut stage = stage;
+    stage.set("PLIMSOLL_TARGETS", open.path());
+    stage.play_with(("TMPDIR", "/var/tmp"), &words).exits(0);
+    assert_eq!(inspected(&stage.run_folder())[0]["owner"], "nobody");
+    fs::remove_dir_all(&runs).unwrap();
+
+    let ghost = stage.file("ghost.toml", experiment("user = \"no-such-user\"", "", ""));
+    let refused = stage.run(&[&ghost]).exits(3);
+    refused.says(&["`node` is to run as the user `no-such-user`, and there is none", "useradd --system"]);
+    assert_eq!(stage.leftovers(), [""; 0]);
+}
+
+#[test]
+fn settings_that_a_target_needs_are_asked_for_before_a_run() {
+    let (open, mut stage) = (OpenFolder::new("needs"), Stage::new());
+    let targets = root().join("crates/plimsoll/tests/targets");
+    assert!(Command::new("cp").arg("-r").arg(targets.join("shelf")).arg(open.path()).status().unwrap().success());
+    let manifest = open.0.join("shelf/target.toml");
+    let text = fs::read_to_string(&manifest).unwrap();
+    fs::write(&manifest, text.replace("\"vm.max_map_count\" = 1000", "\"vm.max_map_count\" = 4000000000")).unwrap();
+    stage.set("PLIMSOLL_TARGETS", open.path());
+    let file = stage.file("needs.toml", experiment("", "", ""));
+    let told = ["vm.max_map_count is", "`shelf` needs 4000000000 at least", "sysctl -w vm.max_map_count=4000000000"];
+    stage.run(&[&file]).exits(3).says(&told);
+    let found = stage.play(&["doctor", &file]).exits(0).stdout;
+    assert!(found.contains("its settings") && found.contains(told[2]), "{found}");
+    assert_eq!(stage.leftovers(), [""; 0]);
+}
+
+const LAB: &str = "[lab]\nhosts = 2\n[lab.tier.sata]\nsize = \"64MiB\"\nwrite_iops = 300\n";
+const TIERS: &str = "user = \"nobody\", data_tier = \"sata\", logs_tier = \"memory\"";
+
+#[test]
+fn a_crash_leaves_a_volume_and_takes_what_is_in_memory() {
+    let Some(_turn) = machine::turn() else { return };
+    let before = machine::inventory();
+    let stage = Stage::new().with_shelves();
+    let faults = "[[fault]]\nname = \"crash\"\nkind = \"host_crash\"\non = \"n1\"\nat = \"500ms\"\nfor = \"500ms\"\n\
+                  [[fault]]\nname = \"slow\"\nkind = \"slow_disk\"\non = \"n2\"\nat = \"1s\"\nfor = \"1s\"\nwith = { write_iops = 20, tier = \"sata\" }\n\
+                  [[fault]]\nname = \"full\"\nkind = \"full_disk\"\non = \"n2\"\nat = \"2500ms\"\nfor = \"500ms\"\nwith = { tier = \"sata\" }\n";
+    let file = stage.file("tiers.toml", experiment(TIERS, LAB, faults));
+    let results = stage.run(&[&file]).exits(0).json();
+    let run = stage.run_folder();
+    let events = events(&run);
+    assert!(!events.contains("fault_failed"), "{events}");
+    let said = inspected(&run);
+    let last = said.last().unwrap();
+    assert_eq!((number(last, "/data_starts"), number(last, "/logs_starts")), (2.0, 1.0), "{said:?}");
+    assert_eq!((&last["logs_on"], &last["owner"]), (&"tmpfs".into(), &"nobody".into()), "{said:?}");
+    let tiers = &results["trials"][0]["hosts"][1]["figures"]["tiers"];
+    assert_eq!((&tiers["sata"]["on"], number(tiers, "/sata/limit_write_per_s")), (&"loop device".into(), 300.0));
+    let measured = number(tiers, "/sata/write_per_s");
+    assert!(measured < 500.0, "a limit of 300 lets {measured} writes a second pass");
+    assert_eq!(stage.leftovers(), [""; 0]);
+    assert_eq!(machine::added_since(&before), [""; 0]);
+}
+
+#[test]
+fn after_a_kill_clean_removes_what_was_on_tiers() {
+    let Some(_turn) = machine::turn_alone() else { return };
+    let before = machine::inventory();
+    let stage = Stage::new().with_shelves();
+    let pmem = stage.path().join("pmem");
+    fs::create_dir(&pmem).unwrap();
+    let lab = format!("{LAB}[lab.tier.pmem]\npath = {:?}\ndax = false\n", pmem.display().to_string());
+    let on_hosts = experiment("data_tier = \"sata\", logs_tier = \"pmem\"", &lab, "");
+    let here = experiment("data_tier = \"memory\"", "", "");
+    for text in [on_hosts, here] {
+        let file = stage.file("killed.toml", text.replace("time = \"4s\"", "time = \"1m\""));
+        let mut playing = stage.start_run(&[&file, "--set", "lab.measure_storage=false"]);
+        playing.wait_for_load(Duration::ZERO);
+        playing.signal("KILL");
+        playing.wait();
+        let cleaned = stage.play(&["clean"]).exits(0);
+        until("the folder is gone", || fs::read_dir(&pmem).unwrap().next().is_none());
+        assert_eq!(stage.leftovers(), [""; 0], "{}", cleaned.stdout);
+        fs::remove_dir_all(stage.runs()).unwrap();
+    }
+    assert_eq!(machine::added_since(&before), [""; 0]);
+    let left: Vec<String> = of_runs("/dev/shm");
+    assert!(left.is_empty(), "{left:?}");
+}

@@ -1,0 +1,117 @@
+//! Table of the steps of an exercise: what came of each, how long it took, and what its audits say.
+
+use record::events::StepResult;
+use record::results::{PlayedStep, StepAudit, Trial};
+use text::{Tone, numbers};
+
+use super::{Cell, Column, Table};
+use crate::ReportInput;
+
+const COLUMNS: [(&str, &str); 3] = [
+    ("begun", "when the step began, since load start"),
+    ("done after", "from the step's beginning until all was done and only its condition was waited for"),
+    ("time", "from the step's beginning until its condition held"),
+];
+
+pub fn steps(input: &ReportInput) -> Option<Table> {
+    let mut columns = vec![Column::text("step"), Column::text("result")];
+    columns.extend(Column::numerics(&COLUMNS));
+    columns.iter_mut().for_each(|column| column.brief |= column.head == "time");
+    columns.push(Column::text("audits"));
+    let rows = |trial: &Trial| trial.steps.iter().map(row).collect();
+    let rebuilt = input.results.trials.iter().flat_map(|trial| &trial.steps).any(|step| step.rebuilt_s.is_some());
+    let note = if rebuilt {
+        "After a step that was bad the target was started anew, with nothing in it, before the next one."
+    } else {
+        ""
+    };
+    Some(Table::new("Steps", note, columns).by_trial(input, rows)?.explained())
+}
+
+fn row(step: &PlayedStep) -> Vec<Cell> {
+    let tone = if step.failed == 0 { Tone::Good } else { Tone::Bad };
+    vec![
+        Cell::new(step.name.clone()),
+        Cell::new(step.result.words()).with(why(step)).toned(tone),
+        Cell::new(numbers::moment(step.at_s)),
+        Cell::of(step.done_s, numbers::seconds),
+        Cell::of(step.time_s, numbers::seconds),
+        audits(&step.audits),
+    ]
+}
+
+fn why(step: &PlayedStep) -> String {
+    // Those of audits stand beside it.
+    let why = step.why.clone().filter(|_| step.result != StepResult::AuditFailed).unwrap_or_default();
+    match (step.rebuilt_s, why.is_empty()) {
+        (None, _) => why,
+        (Some(_), true) => "target started anew".to_owned(),
+        (Some(_), false) => format!("{why}; target started anew"),
+    }
+}
+
+fn audits(audits: &[StepAudit]) -> Cell {
+    let bad: Vec<&StepAudit> = audits.iter().filter(|audit| audit.failed > 0).collect();
+    if audits.is_empty() {
+        return Cell::new(numbers::NONE);
+    }
+    if bad.is_empty() {
+        return Cell::new(format!("{} passed", audits.len())).toned(Tone::Good);
+    }
+    let named: Vec<&str> = bad.iter().map(|audit| audit.name.as_str()).collect();
+    let reasons: Vec<&str> = bad.iter().flat_map(|audit| &audit.reasons).map(String::as_str).collect();
+    Cell::new(format!("{} of {} failed: {}", bad.len(), audits.len(), named.join(", ")))
+        .with(reasons.join("; "))
+        .toned(Tone::Bad)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::example;
+
+    fn audit(name: &str, reasons: &[&str]) -> StepAudit {
+        let reasons: Vec<String> = reasons.iter().map(|reason| (*reason).to_owned()).collect();
+        StepAudit { name: name.to_owned(), members: 3, failed: reasons.len() as u64, reasons }
+    }
+
+    #[test]
+    fn a_row_for_each_step_with_its_result_and_its_audits() {
+        let plan = example::plan(&[], &[], 1);
+        let mut results = example::results(&plan);
+        results.trials.truncate(1);
+        let table = |results: &record::results::Results| {
+            steps(&ReportInput { results, plan: &plan, environment: None, folder: String::new(), trials: Vec::new() })
+        };
+        assert_eq!(table(&results), None);
+        let flip = PlayedStep {
+            name: "flip".to_owned(),
+            result: StepResult::Ok,
+            time_s: Some(2.5),
+            audits: vec![audit("leader", &[]), audit("cib", &[])],
+            ..PlayedStep::default()
+        };
+        let split = PlayedStep {
+            name: "split".to_owned(),
+            result: StepResult::TimedOut,
+            failed: 1,
+            why: Some("`whole` did not hold within 60 s: n2: 1 of 3 nodes".to_owned()),
+            rebuilt_s: Some(80.0),
+            audits: vec![audit("leader", &["n1: two"]), audit("cib", &[])],
+            ..PlayedStep::default()
+        };
+        results.trials[0].steps = vec![flip, split];
+        let table = table(&results).unwrap();
+        let said = |row: usize, cell: usize| {
+            let cell = &table.rows[row].cells[cell];
+            [cell.text.as_str(), cell.small.as_str()]
+        };
+        assert_eq!([said(0, 0)[0], said(0, 1)[0], said(0, 4)[0], said(0, 5)[0]], ["flip", "ok", "2.5 s", "2 passed"]);
+        assert_eq!(
+            said(1, 1),
+            ["timed out", "`whole` did not hold within 60 s: n2: 1 of 3 nodes; target started anew"]
+        );
+        assert_eq!(said(1, 5), ["1 of 2 failed: leader", "n1: two"]);
+        assert!(table.note.contains("started anew"));
+    }
+}

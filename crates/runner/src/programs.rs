@@ -1,0 +1,60 @@
+//! Programs in the tree of a process of the target: found by the names of their files, and signalled.
+
+use std::collections::{BTreeSet, HashMap};
+use std::path::Path;
+
+use linux::procfs::{self, Stat};
+use rustix::process::Signal;
+
+use crate::process_tree::tree_of;
+
+/// Signals every process of a program in the tree of the process with this pid, which was started here; gives their pids.
+///
+/// # Errors
+/// In words, if none of it runs there.
+pub fn signal_program(root: u32, program: &str, signal: Signal) -> Result<Vec<u32>, String> {
+    let all: HashMap<u32, Stat> = procfs::alive().into_iter().map(|stat| (stat.pid, stat)).collect();
+    let tree: Vec<&Stat> = tree_of(root, &all).into_iter().filter_map(|pid| all.get(&pid)).collect();
+    let is_meant = |stat: &&&Stat| procfs::runs_program(Path::new("/proc"), stat, program);
+    let hit: Vec<u32> =
+        tree.iter().filter(is_meant).filter(|stat| linux::signal(stat, signal)).map(|stat| stat.pid).collect();
+    if hit.is_empty() {
+        let names: BTreeSet<&str> = tree.iter().map(|stat| stat.name.as_str()).collect();
+        let names: Vec<String> = names.into_iter().map(|name| format!("`{name}`")).collect();
+        let there = if names.is_empty() { "nothing".to_owned() } else { names.join(", ") };
+        return Err(format!("no `{program}` runs in its tree of processes, where there is {there}"));
+    }
+    Ok(hit)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Command, Stdio};
+
+    use fixture::{TestDir, is_alive, until};
+
+    use super::*;
+
+    #[test]
+    fn a_program_of_the_tree_is_signalled_and_nothing_else() {
+        let folder = TestDir::new();
+        // Longer than what the kernel keeps of a name.
+        let worker = folder.script("a-worker-of-the-tree", "sleep 1000 & wait");
+        let script = format!("{0} & {0} & sleep 1000 & wait", worker.display());
+        let mut command = Command::new("sh");
+        command.args(["-c", &script]).stdout(Stdio::null());
+        let mut root = linux::spawn(command).unwrap();
+        let mut hit = Vec::new();
+        until("both are there", || {
+            hit = signal_program(root.id(), "a-worker-of-the-tree", Signal::CONT).unwrap_or_default();
+            hit.len() == 2
+        });
+        let unknown = signal_program(root.id(), "a-worker", Signal::KILL).unwrap_err();
+        assert!(unknown.contains("no `a-worker` runs") && unknown.contains("`a-worker-of-the`, `sh`"), "{unknown}");
+        assert_eq!(signal_program(root.id(), "a-worker-of-the-tree", Signal::KILL).unwrap().len(), 2);
+        hit.into_iter().for_each(|pid| until("it goes", || !is_alive(pid)));
+        assert!(is_alive(root.id()));
+        rustix::process::kill_process_group(linux::pid(root.id()).unwrap(), Signal::KILL).unwrap();
+        root.wait().unwrap();
+    }
+}

@@ -1,0 +1,161 @@
+//! Who works in a tree of processes: when one that had been there for a while is gone and another
+//! of the same name under the same parent has come, it was replaced.
+
+use std::collections::HashMap;
+
+use linux::procfs::{self, Stat};
+use record::rows::Sample;
+
+/// A process that was not there at so many readings had not settled: a program that is started for each request comes and goes.
+const SETTLED: u32 = 2;
+/// For so many readings after one is gone another counts as its replacement.
+const PATIENCE: u32 = 10;
+
+/// What was seen of a tree.
+#[derive(Debug, Default)]
+pub struct RestartDetector {
+    /// Pid to what it is.
+    there: HashMap<u32, TrackedProcess>,
+    /// Who had settled and went, and at how many readings nobody had taken its place.
+    gone: Vec<(TrackedProcess, u32)>,
+    /// Names of those that were replaced, as of the last reading.
+    replaced: Vec<String>,
+    readings: u64,
+}
+
+#[derive(Debug, Clone)]
+struct TrackedProcess {
+    name: String,
+    parent: u32,
+    started_ticks: u64,
+    /// Readings that saw it.
+    readings: u32,
+}
+
+impl TrackedProcess {
+    fn replaces(&self, other: &Self) -> bool {
+        (self.name.as_str(), self.parent) == (other.name.as_str(), other.parent)
+    }
+}
+
+impl RestartDetector {
+    /// Looks at the tree again, and says how many were replaced since the last time; nothing at the first.
+    pub fn read(&mut self, pids: &[u32], all: &HashMap<u32, Stat>, row: &mut Sample) {
+        let mut before = std::mem::take(&mut self.there);
+        let mut came = Vec::new();
+        for stat in pids.iter().filter_map(|pid| all.get(pid)) {
+            // A pid alone is no name.
+            let known = before.remove(&stat.pid).filter(|worker| worker.started_ticks == stat.started_ticks);
+            let mut worker = known.unwrap_or_else(|| TrackedProcess {
+                name: stat.name.clone(),
+                parent: stat.parent,
+                started_ticks: stat.started_ticks,
+                readings: 0,
+            });
+            if worker.readings == 0 {
+                came.push(worker.clone());
+            }
+            worker.readings += 1;
+            self.there.insert(stat.pid, worker);
+        }
+        self.gone.retain_mut(|(_, readings)| {
+            *readings += 1;
+            *readings <= PATIENCE
+        });
+        // Whose parent is gone as well was not replaced by it.
+        let settled = before.into_values().filter(|worker| worker.readings >= SETTLED);
+        self.gone.extend(settled.filter(|worker| self.there.contains_key(&worker.parent)).map(|worker| (worker, 0)));
+        came.retain(|worker| self.is_replacement(worker));
+        self.readings += 1;
+        row.processes_replaced = (self.readings > 1).then_some(came.len() as u64);
+        self.replaced = came.into_iter().map(|worker| worker.name).collect();
+    }
+
+    /// How many of these run this program; nothing at the first reading.
+    pub fn replaced(&self, program: &str) -> Option<u64> {
+        let is_meant = |name: &&String| procfs::is_called(name, program);
+        (self.readings > 1).then(|| self.replaced.iter().filter(is_meant).count() as u64)
+    }
+
+    fn is_replacement(&mut self, worker: &TrackedProcess) -> bool {
+        let place = self.gone.iter().position(|(gone, _)| worker.replaces(gone));
+        place.map(|place| self.gone.swap_remove(place)).is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Processes as pid, parent and name; the pid tells the start as well. Returns how many were replaced.
+    fn look(staff: &mut RestartDetector, processes: &[(u32, u32, &str)]) -> Option<u64> {
+        let stat = |pid: u32, parent: u32, name: &str| {
+            Stat::parse(&format!("{pid} ({name}) S {parent} 1 1 0 -1 0 1 0 0 0 0 0 0 0 20 0 2 0 1{pid} 1000 7 0"))
+                .unwrap()
+        };
+        let all: HashMap<u32, Stat> =
+            processes.iter().map(|(pid, parent, name)| (*pid, stat(*pid, *parent, name))).collect();
+        let pids: Vec<u32> = all.keys().copied().collect();
+        let mut row = Sample::default();
+        staff.read(&pids, &all, &mut row);
+        row.processes_replaced
+    }
+
+    const MASTER: (u32, u32, &str) = (10, 1, "master");
+
+    #[test]
+    fn a_worker_that_its_master_starts_again_was_replaced() {
+        let mut staff = RestartDetector::default();
+        assert_eq!(look(&mut staff, &[MASTER, (11, 10, "worker"), (12, 10, "worker")]), None, "no base yet");
+        assert_eq!(look(&mut staff, &[MASTER, (11, 10, "worker"), (12, 10, "worker")]), Some(0));
+        assert_eq!(look(&mut staff, &[MASTER, (12, 10, "worker"), (20, 10, "worker")]), Some(1));
+        assert_eq!(look(&mut staff, &[MASTER, (12, 10, "worker"), (20, 10, "worker")]), Some(0), "once");
+    }
+
+    #[test]
+    fn a_master_may_take_its_time() {
+        let mut staff = RestartDetector::default();
+        look(&mut staff, &[MASTER, (11, 10, "worker")]);
+        look(&mut staff, &[MASTER, (11, 10, "worker")]);
+        for _ in 0..3 {
+            assert_eq!(look(&mut staff, &[MASTER]), Some(0));
+        }
+        assert_eq!(look(&mut staff, &[MASTER, (20, 10, "worker")]), Some(1));
+    }
+
+    #[test]
+    fn what_comes_and_goes_for_each_request_is_not_replaced() {
+        let mut staff = RestartDetector::default();
+        look(&mut staff, &[MASTER]);
+        for pid in 20..30 {
+            assert_eq!(look(&mut staff, &[MASTER, (pid, 10, "cgi")]), Some(0));
+        }
+    }
+
+    #[test]
+    fn a_worker_more_or_of_another_name_or_parent_replaces_nobody() {
+        let mut staff = RestartDetector::default();
+        look(&mut staff, &[MASTER, (11, 10, "worker")]);
+        look(&mut staff, &[MASTER, (11, 10, "worker")]);
+        assert_eq!(look(&mut staff, &[MASTER, (11, 10, "worker"), (12, 10, "worker")]), Some(0));
+        assert_eq!(look(&mut staff, &[MASTER, (12, 10, "worker"), (13, 12, "worker"), (14, 10, "logger")]), Some(0));
+    }
+
+    #[test]
+    fn a_target_that_was_restarted_as_a_whole_is_not_its_own_workers_doing() {
+        let mut staff = RestartDetector::default();
+        look(&mut staff, &[MASTER, (11, 10, "worker")]);
+        look(&mut staff, &[MASTER, (11, 10, "worker")]);
+        assert_eq!(look(&mut staff, &[(30, 1, "master"), (31, 30, "worker")]), Some(0));
+    }
+
+    #[test]
+    fn replacements_are_counted_by_program() {
+        let mut staff = RestartDetector::default();
+        look(&mut staff, &[MASTER, (11, 10, "worker"), (12, 10, "logger")]);
+        assert_eq!((staff.replaced("worker"), staff.replaced("")), (None, None), "no base yet");
+        look(&mut staff, &[MASTER, (11, 10, "worker"), (12, 10, "logger")]);
+        look(&mut staff, &[MASTER, (20, 10, "worker"), (12, 10, "logger")]);
+        assert_eq!((staff.replaced("worker"), staff.replaced("logger")), (Some(1), Some(0)));
+    }
+}
