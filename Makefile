@@ -2,6 +2,7 @@
 # needs it. Where that takes root and you are not, the command is printed and nothing is done.
 
 EXPERIMENT ?= experiments/03-name-service-crash.toml
+TARGET      = $(shell sed -n 's/^use *= *"\(.*\)"/\1/p' $(EXPERIMENT) | head -n 1)
 SET        ?=
 TIME       ?= 600
 TARGETS    ?=
@@ -13,7 +14,7 @@ WHOLE = --workspace --features plimsoll/scripts --locked
 
 # What need.sh installs for these two.
 LINT_NEEDS = rust compiler c++ erlang-checks shellcheck
-TEST_NEEDS = rust compiler c++ erlang-tests docket python lab ssh redis nginx curl
+TEST_NEEDS = rust compiler c++ erlang-tests docket python lab ssh target:redis nginx curl
 
 # Tests send signals, which `nohup` and a shell's `&` have all below them ignore.
 SIGNALS = env --default-signal=HUP,INT,QUIT
@@ -43,7 +44,9 @@ help:
 
 run:
 	@scripts/need.sh rust compiler
-	@cargo build --quiet --release --locked --package plimsoll
+	@# What the target needs is fetched while the compiler works. Elsewhere than as root, `run --install` tells what is missing.
+	@[ "$$(id -u)" != 0 ] || scripts/need.sh "target:$(TARGET)" & packages=$$!; \
+		cargo build --quiet --release --locked --package plimsoll; built=$$?; wait $$packages; exit $$built
 	@target/release/plimsoll run $(EXPERIMENT) --install $(SET)
 
 check:

@@ -81,7 +81,8 @@ for need in "$@"; do
             header eunit erlang-dev
             target docket
             ;;
-        redis) target redis ;;
+        # Empty: an experiment whose target is not one of ours.
+        target:*) [ ! -x "$(dirname "$0")/../targets/${need#target:}/hooks/install" ] || target "${need#target:}" ;;
         python) python3 -c 'import ensurepip, venv' 2>/dev/null || missing+=(python3-venv) ;;
         make) program make make ;;
         curl) program curl curl ;;

@@ -6,7 +6,7 @@ mod side_by_side;
 pub mod sweeps;
 
 use experiment::plan::Plan;
-use record::results::{Disturbance, DisturbanceKind, Emulated, Outage, Results, Trial, Trust, counting};
+use record::results::{Disturbance, DisturbanceKind, Emulated, Outage, Results, Trial, Trust, Verdict, counting};
 use text::{code, numbers, stopped};
 
 use crate::exercise;
@@ -17,7 +17,7 @@ use crate::groups::{FigureOf, Group, counted, groups, longest, operations, outag
 pub fn answer(results: &Results, plan: &Plan) -> String {
     let mut sentences = Vec::new();
     if results.verdict.is == Trust::Void {
-        sentences.push(unusable(&results.verdict.reasons));
+        sentences.push(unusable(&results.verdict));
     }
     if let Some(partial) = &results.partial {
         sentences.push(stopped(&format!("This is a partial result: {partial}")));
@@ -31,8 +31,8 @@ pub fn answer(results: &Results, plan: &Plan) -> String {
 pub fn beside_the_verdict(results: &Results, plan: &Plan) -> String {
     let mut sentences = Vec::new();
     if results.verdict.is == Trust::Void {
-        sentences.push(match results.verdict.reasons.len() {
-            0 => unusable(&[]),
+        sentences.push(match results.verdict.decisive() {
+            0 => unusable(&Verdict::default()),
             1 => "This result must not be used, for the reason below.".to_owned(),
             some => format!("This result must not be used, for {some} reasons below."),
         });
@@ -103,8 +103,9 @@ fn emulation(results: &Results) -> Option<String> {
 }
 
 /// That a void result must not be used, with the first reason; all of them stand beside the verdict.
-fn unusable(reasons: &[String]) -> String {
-    match reasons {
+fn unusable(verdict: &Verdict) -> String {
+    // What is worse comes first.
+    match verdict.reasons.get(..verdict.decisive()).unwrap_or_default() {
         [] => "This result must not be used.".to_owned(),
         [only] => stopped(&format!("This result must not be used: {only}")),
         [first, others @ ..] => format!(

@@ -126,6 +126,7 @@ pub(crate) fn verdict(findings: &[RuleFinding]) -> Verdict {
         is: sorted.first().map_or(Trust::Valid, |finding| finding.trust),
         remedies: sorted.iter().map(|finding| remedy(finding.rule).to_owned()).collect(),
         rules: sorted.iter().map(|finding| finding.rule.to_owned()).collect(),
+        severities: sorted.iter().map(|finding| finding.trust).collect(),
         reasons: sorted.into_iter().map(|finding| finding.reason.clone()).collect(),
     }
 }

@@ -767,6 +767,22 @@ pub struct Verdict {
     pub remedies: Vec<String>,
     /// The names of the rules, in the same order.
     pub rules: Vec<String>,
+    /// What each makes of the result by itself, in the same order: what is worse comes first. Empty in records of before 0.2.
+    pub severities: Vec<Trust>,
+}
+
+impl Verdict {
+    /// Whether the result is void, and this reason alone would only make it suspect.
+    #[must_use]
+    pub fn is_minor(&self, reason: usize) -> bool {
+        self.severities.get(reason).is_some_and(|severity| *severity < self.is)
+    }
+
+    /// How many reasons make it what it is.
+    #[must_use]
+    pub fn decisive(&self) -> usize {
+        (0..self.reasons.len()).filter(|reason| !self.is_minor(*reason)).count()
+    }
 }
 
 /// The generator's own health.

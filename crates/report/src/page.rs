@@ -175,6 +175,8 @@ struct TrialCharts {
 pub struct Reason {
     what: String,
     remedy: String,
+    /// Whether it weighs less than the verdict.
+    is_minor: bool,
 }
 
 #[derive(Serialize)]
@@ -234,7 +236,8 @@ pub fn filled(input: &ReportInput, templates: &Templates) -> Result<Page, Error>
 pub fn reasons(verdict: &Verdict) -> Vec<Reason> {
     let remedy = |index: usize| verdict.remedies.get(index).map_or_else(String::new, |remedy| text::stopped(remedy));
     let what = |reason: &String| text::stopped(&text::capital(reason));
-    verdict.reasons.iter().enumerate().map(|(index, it)| Reason { what: what(it), remedy: remedy(index) }).collect()
+    let reason = |(index, it)| Reason { what: what(it), remedy: remedy(index), is_minor: verdict.is_minor(index) };
+    verdict.reasons.iter().enumerate().map(reason).collect()
 }
 
 /// Names between backquotes become code; everything is escaped.

@@ -182,8 +182,8 @@ fn packages_of_search_servers_are_what_fetches_starts_and_reads_them() {
         all.remove("ca-certificates");
         all
     };
-    assert_eq!(search("elasticsearch", ""), set(&["curl", "jq", "openjdk-17-jre-headless", "unzip"]));
-    assert_eq!(search("opensearch", ""), set(&["curl", "jq", "openjdk-17-jre-headless"]));
+    assert_eq!(search("elasticsearch", ""), set(&["jq", "maven", "openjdk-17-jre-headless", "unzip"]));
+    assert_eq!(search("opensearch", ""), set(&["jq", "maven", "openjdk-17-jre-headless"]));
     assert_eq!(search("elasticsearch", "/opt/elasticsearch"), set(&["jq", "openjdk-17-jre-headless"]));
 }
 

@@ -381,8 +381,27 @@ mod tests {
             ],
             remedies: vec!["Give the generator more `load.threads` or cores of its own, or lower the load".to_owned()],
             rules: vec!["generator_cpu".to_owned()],
+            severities: vec![Trust::Void],
         };
         insta::assert_snapshot!(glance(&plan, &results, None));
+    }
+
+    #[test]
+    fn what_only_weakens_a_void_result_is_told_apart() {
+        let (plan, mut results) = one();
+        results.verdict = Verdict {
+            is: Trust::Void,
+            reasons: ["other processes used 53 % of the CPU", "only 4 s were measured"].map(str::to_owned).to_vec(),
+            severities: vec![Trust::Void, Trust::Suspect],
+            ..Verdict::default()
+        };
+        let text = glance(&plan, &results, None);
+        assert!(text.contains("for the reason below"), "{text}");
+        let [others, minor, short] = ["53 %", "of less weight", "only 4 s"].map(|words| text.find(words).unwrap());
+        assert!(others < minor && minor < short, "{text}");
+        results.verdict.is = Trust::Suspect;
+        results.verdict.severities = vec![Trust::Suspect; 2];
+        assert!(!glance(&plan, &results, None).contains("of less weight"));
     }
 
     #[test]

@@ -149,6 +149,9 @@ pub(super) fn verdict(results: &Results, colour: bool, width: usize) -> String {
     let word = toned(word, if colour { tone } else { Tone::Plain });
     let mut text = format!("{word}: {}\n", meaning(results));
     for (index, reason) in results.verdict.reasons.iter().enumerate() {
+        if index > 0 && index == results.verdict.decisive() {
+            text.push_str("of less weight; by themselves they make a result suspect, not void:\n");
+        }
         text.push_str(&hanging(reason, "  - ", "    ", width));
         if let Some(remedy) = results.verdict.remedies.get(index) {
             text.push_str(&hanging(remedy, "    -> ", "       ", width));
