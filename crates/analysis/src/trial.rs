@@ -54,7 +54,10 @@ pub(crate) fn judged(
         load_groups::add(&mut trial, load, evidence);
     }
     let is_open = planned.load.as_ref().is_some_and(plan::Load::is_open);
-    trial.generator.feed = window.and_then(|window| generator::feed_figures(&evidence.generator, &window, is_open));
+    // Where nothing ended there is no measured part, and waiting for the feed may be why.
+    let fed_s = window.as_ref().map(|window| (window.from_s, window.until_s));
+    let fed_s = fed_s.or(planned.load.as_ref().map(|load| (0.0, load.time_s)));
+    trial.generator.feed = fed_s.and_then(|fed_s| generator::feed_figures(&evidence.generator, fed_s, is_open));
     let measured_s = trial.measured_s.map(|[from_s, until_s]| (from_s, until_s));
     units::add(&mut trial, planned.load.as_ref(), &evidence.units, measured_s);
     if let Some(window) = &window {
