@@ -126,7 +126,7 @@ fn measured(
         attempt_results: attempt_results(&evidence.attempts),
         latency_us: after_warmup.latency_us(),
         latency_of_all_us: after_warmup.of_all_us(),
-        punctual_latency_us: after_warmup.punctual_us(),
+        punctual_latency_us: OperationTotals::punctual_of(evidence.load.measured().values()),
         latency_intervals_us: evidence.load.batches.intervals_us(),
         service_us: after_warmup.service_us(),
         by_outcome: all.by_outcome(),
