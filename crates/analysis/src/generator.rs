@@ -155,12 +155,14 @@ pub(crate) fn received_bytes_per_s(rows: &[GeneratorSecond], window: (f64, f64))
 
 /// What feeds that are read ahead did over the measured part; `None` without one. In an open loop a wait is part of a latency, and
 /// is held against those; else it is time in which agents did nothing.
-pub(crate) fn feed_figures(rows: &[GeneratorSecond], window: &LoadWindow, is_open: bool) -> Option<FeedFigures> {
+pub(crate) fn feed_figures(
+    rows: &[GeneratorSecond],
+    (from_s, until_s): (f64, f64),
+    is_open: bool,
+) -> Option<FeedFigures> {
     let inside: Vec<&GeneratorSecond> = rows
         .iter()
-        .filter(|row| {
-            row.at_s - row.interval_s >= window.from_s - SAME_SECOND_S && row.at_s <= window.until_s + SAME_SECOND_S
-        })
+        .filter(|row| row.at_s - row.interval_s >= from_s - SAME_SECOND_S && row.at_s <= until_s + SAME_SECOND_S)
         .filter(|row| row.feed_wait_s.is_some())
         .collect();
     let sum = |value: fn(&GeneratorSecond) -> Option<f64>| inside.iter().filter_map(|row| value(row)).sum::<f64>();
@@ -303,7 +305,7 @@ mod tests {
     #[test]
     fn who_waits_for_a_feed_is_not_lost_and_is_counted_over_the_measured_part() {
         let mut rows = seconds(20);
-        assert_eq!(feed_figures(&rows, &WINDOW, false), None);
+        assert_eq!(feed_figures(&rows, (0.0, 20.0), false), None);
         for row in &mut rows {
             (row.in_flight_mean, row.latency_sum_s, row.feed_wait_s) = (4.0, 4.0, Some(1.0));
             if row.thread == 0 {
@@ -312,9 +314,8 @@ mod tests {
         }
         let health = generator(&evidence(rows.clone()), Some(&WINDOW), 0.0, Some(10));
         assert_eq!(health.littles_law_error_pct, Some(0.0));
-        let half = LoadWindow { from_s: 10.0, ..WINDOW };
         rows.iter_mut().filter(|row| row.at_s <= 10.0).for_each(|row| row.feed_wait_s = Some(5.0));
-        let figures = |is_open| feed_figures(&rows, &half, is_open).unwrap();
+        let figures = |is_open| feed_figures(&rows, (10.0, 20.0), is_open).unwrap();
         let expected = FeedFigures {
             bytes_per_s: Some(2e6),
             records_per_s: Some(500.0),

@@ -192,6 +192,18 @@ impl OperationTotals {
         self.times.get(&(Outcome::Ok, Time::Punctual))?.as_ref().and_then(quantiles_us)
     }
 
+    /// The same of all of these: what no timer starts is never late, so that its latency counts as it is. `None` where none is started by
+    /// one.
+    pub fn punctual_of<'a>(each: impl Iterator<Item = &'a Self> + Clone) -> Option<Quantiles> {
+        let of = |totals: &'a Self, time| totals.times.get(&(Outcome::Ok, time)).and_then(Option::as_ref);
+        each.clone().find_map(|totals| of(totals, Time::Punctual))?;
+        let mut all = Self::default();
+        for own in each.filter_map(|totals| of(totals, Time::Punctual).or_else(|| of(totals, Time::Latency))) {
+            all.add((Outcome::Ok, Time::Punctual), own);
+        }
+        all.punctual_us()
+    }
+
     /// Latency of all: what failed, timed out or is unfinished took longer than everything else. `None` where nothing did.
     pub fn of_all_us(&self) -> Option<Quantiles> {
         let outcomes = self.outcomes();
@@ -304,6 +316,18 @@ mod tests {
         assert!((all.unfinished_s() - 6.0).abs() < 0.01);
         assert_eq!(failed_pct(&all.outcomes()), Some(100.0 * 33.0 / 1_043.0));
         assert_eq!(failed_pct(&Outcomes::default()), None);
+    }
+
+    #[test]
+    fn slow_operations_that_no_timer_starts_do_not_look_late_beside_quick_ones_that_one_does() {
+        let mut all =
+            vec![interval("bulk/ok/latency", 0.0, [400_000; 600]), interval("get/ok/latency", 0.0, [1_000; 400])];
+        let punctual = |all: &[Interval]| OperationTotals::punctual_of(log(all).measured().values());
+        assert_eq!(punctual(&all), None, "no timer starts any");
+        all.push(interval("get/ok/punctual", 0.0, [900; 400]));
+        let found = punctual(&all).unwrap();
+        assert_eq!(found.count, 1_000);
+        assert!((found.p50.unwrap() - 400_000.0).abs() < 400.0, "{found:?}");
     }
 
     #[test]

@@ -54,7 +54,10 @@ pub(crate) fn judged(
         load_groups::add(&mut trial, load, evidence);
     }
     let is_open = planned.load.as_ref().is_some_and(plan::Load::is_open);
-    trial.generator.feed = window.and_then(|window| generator::feed_figures(&evidence.generator, &window, is_open));
+    // Where nothing ended there is no measured part, and waiting for the feed may be why.
+    let fed_s = window.as_ref().map(|window| (window.from_s, window.until_s));
+    let fed_s = fed_s.or(planned.load.as_ref().map(|load| (0.0, load.time_s)));
+    trial.generator.feed = fed_s.and_then(|fed_s| generator::feed_figures(&evidence.generator, fed_s, is_open));
     let measured_s = trial.measured_s.map(|[from_s, until_s]| (from_s, until_s));
     units::add(&mut trial, planned.load.as_ref(), &evidence.units, measured_s);
     if let Some(window) = &window {
@@ -123,7 +126,7 @@ fn measured(
         attempt_results: attempt_results(&evidence.attempts),
         latency_us: after_warmup.latency_us(),
         latency_of_all_us: after_warmup.of_all_us(),
-        punctual_latency_us: after_warmup.punctual_us(),
+        punctual_latency_us: OperationTotals::punctual_of(evidence.load.measured().values()),
         latency_intervals_us: evidence.load.batches.intervals_us(),
         service_us: after_warmup.service_us(),
         by_outcome: all.by_outcome(),

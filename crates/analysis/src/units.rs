@@ -24,7 +24,7 @@ struct WorkDone<'a> {
 
 /// Adds to a trial what its operations did; nothing where none counts units.
 pub(crate) fn add(trial: &mut Trial, load: Option<&Load>, rows: &[UnitSecond], measured_s: Option<(f64, f64)>) {
-    let counting = load.map(|load| load.steps.as_slice()).unwrap_or_default().iter();
+    let counting = load.into_iter().flat_map(Load::all_steps);
     let mut by_operation: BTreeMap<&str, WorkDone<'_>> = BTreeMap::new();
     for step in counting.filter(|step| step.units.is_some() || step.parts.is_some()) {
         by_operation.entry(&step.name).or_default().has_parts |= step.parts.is_some();
@@ -149,6 +149,16 @@ mod tests {
         assert!((parts.not_ok_pct.unwrap() - 100.0 * 25.0 / 9_525.0).abs() < 1e-9);
         assert_eq!(trial.parts.as_ref(), Some(parts), "`get` has none");
         assert_eq!((trial.operations["get"].median_units_per_s, &trial.operations["get"].parts), (Some(0.0), &None));
+    }
+
+    #[test]
+    fn units_of_groups_are_counted_too() {
+        let groups = vec![Load { name: Some("producers".to_owned()), ..load() }, Load::default()];
+        let mut trial = Trial::default();
+        let rows = [row(1.0, "bulk", "", 500), row(2.0, "bulk", "", 700), row(2.0, "get", "", 1)];
+        add(&mut trial, Some(&Load { groups, ..Load::default() }), &rows, Some((0.0, 2.0)));
+        assert_eq!((trial.units, trial.throughput.median_units_per_s), (Some(1_201), Some(600.5)));
+        assert_eq!(trial.operations["bulk"].units, Some(1_200));
     }
 
     #[test]

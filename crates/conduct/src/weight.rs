@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use experiment::plan::{Load, Plan, Trial};
+use experiment::plan::{Load, Plan, Trial, UnitAmount};
 
 /// Bytes of a row of `outcomes.csv`.
 const OUTCOME: f64 = 24.0;
@@ -77,7 +77,13 @@ fn audited_of(load: &Load) -> f64 {
     let per_s = per_s.unwrap_or(PER_AGENT * f64::from(load.agents));
     let share = |step: &experiment::plan::Step| f64::from(step.weight.max(1)) / f64::from(step.every.max(1));
     let all: f64 = load.steps.iter().map(share).sum();
-    let audited: f64 = load.steps.iter().filter(|step| step.audit).map(share).sum();
+    // A request with many keys has a line for each; how many they are is only known where its units are a number.
+    let lines = |step: &experiment::plan::Step| match (&step.audit_as, &step.units) {
+        (Some(audit), Some(UnitAmount::Fixed(units))) if audit.keys.is_some() => *units as f64,
+        _ => 1.0,
+    };
+    let audited = load.steps.iter().filter(|step| step.audit);
+    let audited: f64 = audited.map(|step| share(step) * lines(step)).sum();
     if audited > 0.0 { per_s * load.time_s * audited / all } else { 0.0 }
 }
 

@@ -158,6 +158,9 @@ section! {
             => memlock_bytes: Option<u64> = memlock,
             "Memory that one may lock", ["locked_memory"];
         nproc: COUNT => Option<u64>, "Processes and threads that its user may have", ["processes", "threads"];
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        advised = "false": Boolean => bool,
+            "Whether it copes without: then `run` says what is missing, and goes on";
     }
 }
 

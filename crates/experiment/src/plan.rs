@@ -27,8 +27,8 @@ pub use find::{Find, NOTHING_LOST, ONE_MEMBER_DOWN};
 pub use gates::{Claim, MetricRange, Requirement};
 pub use lab::{Host, Lab, Network, Port};
 pub use load::{
-    Backlog, Connections, Failover, Feed, FeedFormat, FeedPacking, Load, LoadConflict, Overflow, Rate, RateStage,
-    Reconnects, Retry, StepOrder, Warmup, WhenFailed, is_offered,
+    Backlog, Connections, Failover, Feed, FeedFormat, FeedLimits, FeedPacking, Load, LoadConflict, Overflow, Rate,
+    RateStage, Reconnects, Retry, StepOrder, Warmup, WhenFailed, is_offered,
 };
 pub use load_group::group_of;
 pub use metric::{LawParameter, MetricExpression, MetricFunction, MetricPath, MetricTerm};

@@ -276,9 +276,9 @@ impl SectionWalk<'_> {
             };
             told.push((same_type, is_exact, problems));
         }
-        told.retain(|(same_type, ..)| *same_type);
+        told.retain(|(same_type, is_exact, _)| *same_type && *is_exact);
         match told.pop() {
-            Some((_, is_exact, problems)) if told.is_empty() && is_exact => self.problems.extend(problems),
+            Some((.., problems)) if told.is_empty() => self.problems.extend(problems),
             _ => self.problems.push(wrong_type(path, kind, node)),
         }
     }

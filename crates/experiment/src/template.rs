@@ -20,6 +20,8 @@ pub enum TemplatePart {
     Agent(Arithmetic),
     /// `{seq}`: the agent's cycle, from 1; in `[[prepare]]` the repetition, from 1.
     Seq(Arithmetic),
+    /// `{copy}`: the number of the agent's copy of the load, from 1; see `load.copies`.
+    Copy(Arithmetic),
     /// `{bytes:100}`: so many printable bytes, different each time.
     Bytes(u32),
     /// `{uniform:1..1000}`: a whole number, each equally likely, both ends included.
@@ -92,7 +94,7 @@ pub struct TemplateError {
 }
 
 /// The words that start a placeholder; a slot cannot have such a name.
-pub const WORDS: &[&str] = &["agent", "bytes", "env", "feed", "seq", "uniform", "zipf"];
+pub const WORDS: &[&str] = &["agent", "bytes", "copy", "env", "feed", "seq", "uniform", "zipf"];
 
 /// The largest `{bytes:N}`: a megabyte is already an unusual value, and this many is certainly a slip.
 pub const BYTES_MAX: u32 = 16 * 1024 * 1024;
@@ -172,6 +174,7 @@ impl fmt::Display for TemplatePart {
             Self::Text(text) => out.write_str(&text.replace('{', "{{").replace('}', "}}")),
             Self::Agent(arithmetic) => write!(out, "{{agent{arithmetic}}}"),
             Self::Seq(arithmetic) => write!(out, "{{seq{arithmetic}}}"),
+            Self::Copy(arithmetic) => write!(out, "{{copy{arithmetic}}}"),
             Self::Bytes(count) => write!(out, "{{bytes:{count}}}"),
             Self::Uniform { from, to } => write!(out, "{{uniform:{from}..{to}}}"),
             Self::Zipf { from, to, exponent } => write!(out, "{{zipf:{from}..{to}:{exponent}}}"),
@@ -306,13 +309,14 @@ pub(crate) fn is_function_name(name: &str) -> bool {
         && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
-/// `agent` or `seq`, perhaps with arithmetic, or else a slot.
+/// `agent`, `seq` or `copy`, perhaps with arithmetic, or else a slot.
 fn counter(word: Word<'_>) -> Result<TemplatePart, TemplateError> {
     let name_length = word.text.find(['+', '-', '%']).unwrap_or(word.text.len());
     let (name, operation) = word.text.split_at(name_length);
     let part: fn(Arithmetic) -> TemplatePart = match name {
         "agent" => TemplatePart::Agent,
         "seq" => TemplatePart::Seq,
+        "copy" => TemplatePart::Copy,
         _ => return slot(word, operation),
     };
     if operation.is_empty() {
@@ -335,7 +339,9 @@ fn slot(word: Word<'_>, operation: &str) -> Result<TemplatePart, TemplateError> 
         return Ok(TemplatePart::Slot(word.text.to_owned()));
     }
     if !operation.is_empty() {
-        return Err(word.wrong("arithmetic works on `agent` and `seq` only", "write {seq+1}, {seq-20} or {seq%100}"));
+        return Err(
+            word.wrong("arithmetic works on `agent`, `seq` and `copy` only", "write {seq+1}, {seq-20} or {seq%100}")
+        );
     }
     if ["agent", "seq"].iter().any(|counter| word.text.starts_with(counter)) {
         return Err(
@@ -383,6 +389,7 @@ mod tests {
             parts("{seq-20}{agent+1}"),
             [TemplatePart::Seq(Arithmetic::Minus(20)), TemplatePart::Agent(Arithmetic::Plus(1))]
         );
+        assert_eq!(parts("{copy%2}"), [TemplatePart::Copy(Arithmetic::Modulo(2))]);
         assert_eq!(parts("{bytes:100}"), [TemplatePart::Bytes(100)]);
         assert_eq!(parts("{uniform:1..9}"), [TemplatePart::Uniform { from: 1, to: 9 }]);
         assert_eq!(parts("{zipf:1..9}"), [TemplatePart::Zipf { from: 1, to: 9, exponent: 1.0 }]);

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::keys::section;
 use crate::manifest::{Manifest, Process, Takes};
-use crate::plan::{self, Plan, TargetKind, Trial};
+use crate::plan::{self, FeedLimits, Plan, TargetKind, Trial};
 use crate::problem::{Problem, join_words, nearest_hint};
 use crate::profile::{DISK, Disk};
 use crate::section::Section;
@@ -230,6 +230,13 @@ fn only_difference(a: &Trial, b: &Trial) -> Option<String> {
         let mut bare =
             Trial { id: String::new(), variant: None, repeat: 0, seed: 0, faults: Vec::new(), ..trial.clone() };
         bare.lab.tiers = Vec::new();
+        for load in bare
+            .load
+            .iter_mut()
+            .flat_map(|load| load.groups.iter_mut().map(|group| &mut group.feeds).chain([&mut load.feeds]))
+        {
+            load.iter_mut().for_each(|feed| (feed.tier, feed.limits) = (None, FeedLimits::default()));
+        }
         if let TargetKind::Folder { with, .. } = &mut bare.target.kind {
             with.retain(|name, _| !tiers().any(|tier| tier.parameters.contains(name)));
         }
@@ -251,6 +258,13 @@ fn only_difference(a: &Trial, b: &Trial) -> Option<String> {
             moved.push(format!("`{folder}` on {} or {}", from.name, to.name));
         } else if (&from.limits, &from.path) != (&to.limits, &to.path) {
             moved.push(format!("`{folder}` on {} of other limits", from.name));
+        }
+    }
+    let feeds = |trial: &'_ Trial| trial.load.iter().flat_map(|load| load.feeds.clone()).collect::<Vec<_>>();
+    for (from, to) in feeds(a).into_iter().zip(feeds(b)) {
+        let tier = |feed: &plan::Feed| feed.tier.clone().unwrap_or_else(|| DISK_TIER.to_owned());
+        if tier(&from) != tier(&to) {
+            moved.push(format!("the feed `{}` as from {} or {}", from.name, tier(&from), tier(&to)));
         }
     }
     (!moved.is_empty()).then(|| join_words(&moved, "and"))
@@ -305,6 +319,28 @@ pub(crate) fn of_trial(
         problems.extend(refuse_on(tier, hosts, place.unwrap_or_else(|| target.place("with"))));
     }
     tiers
+}
+
+/// What reading a feed on that tier is held to: nothing where the tier has no limits. `tier` is where its name stands.
+pub(crate) fn of_feed(
+    name: &str,
+    lab: Option<&Section<'_>>,
+    tier: &TextSpan,
+    problems: &mut Vec<Problem>,
+) -> Option<Tier> {
+    let entries = lab.map(|lab| lab.entries("tier")).unwrap_or_default();
+    let table = entries.iter().find(|entry| entry.key == name).and_then(|entry| Some((entry, entry.node.table()?)));
+    if !NAMES.contains(&name) && table.is_none() {
+        let known = NAMES.iter().copied().chain(entries.iter().map(|entry| entry.key.as_str()));
+        let hint = nearest_hint(name, known);
+        let own = format!("add [lab.tier.{name}] with its limits, or take one of {}", NAMES.join(", "));
+        let problem = Problem::absent(tier, format!("there is no tier `{name}`")).expected("unknown tier");
+        problems.push(problem.hint(hint.unwrap_or(own)));
+        return None;
+    }
+    let section = table.map(|(entry, table)| Section { table, keys: TIER, place: &entry.node.place });
+    let named = Tier::named(name);
+    Some(section.map_or(named.clone(), |section| named.with(&section)))
 }
 
 /// Why these hosts cannot have a tier.

@@ -62,6 +62,16 @@ fn agents(load: &Load) -> (u32, Vec<u32>) {
 }
 
 #[test]
+fn copies_multiply_the_agents_of_every_group_and_can_be_swept() {
+    let plan = plan("[sweep]\n\"load.copies\" = [1, 3]\n", &[]);
+    let all: Vec<(u32, Vec<u32>)> = plan.trials.iter().map(|trial| agents(trial.load.as_ref().unwrap())).collect();
+    assert_eq!(all, [(12, vec![8, 4]), (36, vec![24, 12])]);
+    let load = plan.trials[1].load.as_ref().unwrap();
+    assert!(load.copies == 3 && load.groups.iter().all(|group| group.copies == 3));
+    assert!(serde_json::to_string(plan.trials[0].load.as_ref().unwrap()).is_ok_and(|json| !json.contains("copies")));
+}
+
+#[test]
 fn a_group_is_the_load_that_it_would_be_alone() {
     let plan = plan("", &[]);
     let load = load(&plan);

@@ -282,7 +282,7 @@ audit = { effect = "remove", key = 7 }
 #[test]
 fn what_is_told_of_an_audit_is_in_the_plan_and_can_be_set() {
     let told = |effect, space: &str, key: &str, value: Option<&str>| {
-        Some(AuditAs { effect, space: space.into(), key: key.into(), value: value.map(Into::into) })
+        Some(AuditAs { effect, space: space.into(), key: key.into(), keys: None, value: value.map(Into::into) })
     };
     let plan = read(CASES, &[]).unwrap();
     let trial = &plan.trials[0];

@@ -114,11 +114,12 @@ pub fn unmet(root: &RecordedRoot, target: &str, needs: &Needs, may_raise: bool) 
     needs.sysctl.iter().filter_map(sysctl).chain(limits(needs).iter().filter_map(of_limit)).collect()
 }
 
-/// Raises this program's own limits to what a target needs, as far as it may; then looks at what is missing.
+/// Raises this program's own limits to what a target needs, as far as it may; then looks at what is missing. What a target can do
+/// without is given back.
 ///
 /// # Errors
 /// [`Error::Unmet`].
-pub fn ensure(target: &str, needs: &Needs) -> Result<(), Error> {
+pub fn ensure(target: &str, needs: &Needs) -> Result<Vec<UnmetNeed>, Error> {
     for limit in limits(needs) {
         let Some(needed) = limit.needed else { continue };
         let now = getrlimit(limit.resource);
@@ -131,8 +132,8 @@ pub fn ensure(target: &str, needs: &Needs) -> Result<(), Error> {
         }
     }
     let unmet = unmet(&RecordedRoot::at(Path::new("/")), target, needs, false);
-    if unmet.is_empty() {
-        return Ok(());
+    if unmet.is_empty() || needs.advised {
+        return Ok(unmet);
     }
     let remedies: Vec<String> = unmet.iter().map(|one| one.remedy.clone()).collect();
     let can_fix = unmet.iter().any(|one| one.sysctl.is_some());
@@ -149,6 +150,15 @@ mod tests {
     use super::*;
 
     #[test]
+    fn what_is_advised_is_told_and_refuses_nothing() {
+        let sysctl = BTreeMap::from([("kernel.pid_max".to_owned(), u64::MAX / 2)]);
+        let needs = Needs { sysctl, ..Needs::default() };
+        assert!(matches!(ensure("search", &needs), Err(Error::Unmet { can_fix: true, .. })));
+        let told = ensure("search", &Needs { advised: true, ..needs }).unwrap();
+        assert!(told.len() == 1 && told[0].what.starts_with("kernel.pid_max is "), "{told:?}");
+    }
+
+    #[test]
     fn what_is_too_small_is_said_with_its_remedy() {
         let tree = TestDir::new();
         tree.write("proc/sys/vm/max_map_count", "65530\n");
@@ -163,6 +173,7 @@ mod tests {
             nofile: Some(65_535),
             memlock_bytes: Some(u64::MAX),
             nproc: Some(4096),
+            advised: false,
         };
         let root = RecordedRoot::at(&tree);
         let found = unmet(&root, "search", &needs, false);

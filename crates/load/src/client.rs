@@ -166,7 +166,7 @@ impl<P: Protocol> ProtocolClient for ClientExchange<P> {
         // Each call compiles its own request, so what was remembered of the last one's answer is of no use.
         self.memory = P::Memory::default();
         self.last_id = self.last_id.wrapping_add(1).max(1);
-        let source = ValueSource { agent: 0, seq: 0, draw: 0, slots: &[], kept: 0, feeds: &[], records: &[] };
+        let source = ValueSource { agent: 0, seq: 0, copy: 1, draw: 0, slots: &[], kept: 0, feeds: &[], records: &[] };
         let mut bytes = Vec::new();
         P::encode(&request, self.last_id, &OperationValues { source, arguments: &arguments }, &mut bytes);
         let mut pipe = match self.pipe.take().and_then(ClientConnection::if_silent) {

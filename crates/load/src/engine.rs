@@ -34,6 +34,7 @@ use crate::{Error, LoadOrder, ThreadInterval};
 
 mod agent_group;
 mod agents;
+mod bulk_keys;
 mod connections;
 mod control;
 pub mod expectation;

@@ -7,7 +7,7 @@ use std::io::{self, Read};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use experiment::plan;
 use rustix::fs::Advice;
@@ -18,6 +18,8 @@ use crate::values::feeds::{RecordReader, TakenRecord};
 const BLOCK_BYTES: usize = 256 * 1024;
 /// Blocks that are read ahead.
 const BLOCKS: usize = 16;
+/// While a slow device is waited for, it is looked so often whether anybody still asks.
+const GLANCE: Duration = Duration::from_millis(20);
 /// A block that has grown larger is not kept for the next records.
 const LARGE_BYTES: usize = 4 * 1024 * 1024;
 
@@ -251,6 +253,10 @@ impl FeedQueue {
 struct MeteredFile {
     file: File,
     queue: Arc<FeedQueue>,
+    /// When it was last asked.
+    begun: Instant,
+    /// When the device that it is on can give more, if it has limits and has given any.
+    gives_from: Option<Instant>,
 }
 
 impl MeteredFile {
@@ -258,15 +264,39 @@ impl MeteredFile {
         let file = File::open(&queue.path)?;
         // A kernel that takes no advice reads ahead less.
         let _ = rustix::fs::fadvise(&file, 0, None, Advice::Sequential);
-        Ok(Self { file, queue })
+        Ok(Self { file, queue, begun: Instant::now(), gives_from: None })
+    }
+}
+
+impl MeteredFile {
+    /// Until the device that the feed is read as slowly as would have given so much. One that nobody asked for a while gives no more
+    /// for that.
+    #[expect(clippy::disallowed_methods, reason = "a device that is played is waited for")]
+    fn wait_for_device(&mut self, bytes: usize) {
+        let limits = &self.queue.feed.limits;
+        if limits.is_none() {
+            return;
+        }
+        let takes = Duration::from_secs_f64(limits.time_s(bytes));
+        let begun = self.gives_from.unwrap_or_else(Instant::now).max(self.begun);
+        let until = begun + takes;
+        self.gives_from = Some(until);
+        while let Some(left) = until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) {
+            if self.queue.lock().is_closed {
+                return;
+            }
+            std::thread::sleep(left.min(GLANCE));
+        }
     }
 }
 
 impl Read for MeteredFile {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.begun = Instant::now();
         let begun_ns = self.queue.now_ns().max(1);
         self.queue.waits_since_ns.store(begun_ns, Ordering::Relaxed);
         let read = self.file.read(buffer)?;
+        self.wait_for_device(read);
         let waited_ns = self.queue.now_ns() - begun_ns;
         self.queue.waits_since_ns.store(0, Ordering::Relaxed);
         self.queue.waited_ns.fetch_add(waited_ns, Ordering::Relaxed);
@@ -399,5 +429,27 @@ pub(crate) mod tests {
         let (all, end) = taken(&queue, usize::MAX);
         assert_eq!(all.len(), 2);
         assert_eq!(end, NextBlock::Broken("it ends in mid-line: line 3 is no whole JSON".to_owned()));
+    }
+
+    #[test]
+    fn a_feed_on_a_slow_tier_is_read_no_faster_than_that_and_the_wait_is_told() {
+        let scratch = Scratch::new("tier");
+        fs::write(scratch.0.join("d.json"), "{\"a\": 1}\n".repeat(40_000)).unwrap();
+        let limits = plan::FeedLimits { read_bytes_per_s: Some(1e6), read_iops: None };
+        let slow = queue(&scratch, plan::Feed { ends: true, limits, ..feed("d.json") });
+        let begun = Instant::now();
+        let _readers = FeedReaders::start([Arc::clone(&slow)].into_iter()).unwrap();
+        let (all, end) = taken(&slow, usize::MAX);
+        assert_eq!((all.len(), end), (40_000, NextBlock::Ended));
+        assert!(begun.elapsed() >= Duration::from_millis(360), "360 kB at 1 MB/s");
+        assert!(slow.so_far().waited_ns >= 350_000_000, "{:?}", slow.so_far());
+    }
+
+    #[test]
+    fn what_a_device_takes_is_the_longer_of_its_rate_and_its_reads() {
+        let limits = |read_bytes_per_s, read_iops| plan::FeedLimits { read_bytes_per_s, read_iops };
+        assert_eq!(limits(None, None).time_s(1 << 20), 0.0);
+        assert_eq!(limits(Some(1_048_576.0), Some(100.0)).time_s(1 << 20), 1.0);
+        assert_eq!(limits(Some(1e9), Some(4.0)).time_s(1 << 20), 2.0);
     }
 }

@@ -168,7 +168,7 @@ fn compile(text: &str) -> Result<CompiledTemplate, String> {
 }
 
 const SOURCE: ValueSource<'static> =
-    ValueSource { agent: 3, seq: 12, draw: 99, slots: &[], kept: 0, feeds: &[], records: &[] };
+    ValueSource { agent: 3, seq: 12, copy: 1, draw: 99, slots: &[], kept: 0, feeds: &[], records: &[] };
 
 /// Compiles a template, without slots and feeds, and writes it.
 ///

@@ -26,6 +26,8 @@ pub struct ValueSource<'a> {
     pub agent: u64,
     /// Its cycle, from 1.
     pub seq: u64,
+    /// The number of its copy of the load, from 1.
+    pub copy: u64,
     /// The operation's random number.
     pub draw: u64,
     /// What the agent kept, by slot.
@@ -52,6 +54,7 @@ enum TemplatePiece {
     Env(Box<[u8]>),
     Agent(Arithmetic),
     Seq(Arithmetic),
+    Copy(Arithmetic),
     Bytes(u32),
     Uniform { from: u64, to: u64 },
     Zipf(Zipf),
@@ -173,6 +176,7 @@ impl TemplatePiece {
             TemplatePart::Text(text) => Self::Text(text.into_bytes().into()),
             TemplatePart::Agent(arithmetic) => Self::Agent(arithmetic),
             TemplatePart::Seq(arithmetic) => Self::Seq(arithmetic),
+            TemplatePart::Copy(arithmetic) => Self::Copy(arithmetic),
             TemplatePart::Bytes(count) => Self::Bytes(count),
             TemplatePart::Uniform { from, to } => Self::Uniform { from, to },
             TemplatePart::Zipf { from, to, exponent } => Self::Zipf(Zipf::new(from, to, exponent)),
@@ -197,6 +201,7 @@ impl TemplatePiece {
             Self::Text(text) | Self::Env(text) => out.extend_from_slice(text),
             Self::Agent(arithmetic) => write_decimal(arithmetic.apply(source.agent), out),
             Self::Seq(arithmetic) => write_decimal(arithmetic.apply(source.seq), out),
+            Self::Copy(arithmetic) => write_decimal(arithmetic.apply(source.copy), out),
             Self::Bytes(count) => write(*count as usize, random, out),
             Self::Uniform { from, to } => write_decimal(random.u64(*from..=*to), out),
             Self::Zipf(zipf) => write_decimal(zipf.draw(random), out),
@@ -366,7 +371,7 @@ pub(crate) mod tests {
 
     /// A source without slots or feeds.
     pub fn source(agent: u64, seq: u64) -> ValueSource<'static> {
-        ValueSource { agent, seq, draw: 99, slots: &[], kept: 0, feeds: &[], records: &[] }
+        ValueSource { agent, seq, copy: 1, draw: 99, slots: &[], kept: 0, feeds: &[], records: &[] }
     }
 
     fn written(template: &CompiledTemplate, source: &ValueSource<'_>) -> String {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use analysis::groups::{curve_name, operations, short};
 use experiment::plan::{group_of, is_offered};
-use record::results::{Crossing, Lead, Results, Scaling, ScalingPoint, Trial, Usl, counting};
+use record::results::{Crossing, Lead, Quantiles, Results, Scaling, ScalingPoint, Trial, Usl, counting};
 use serde_json::Value;
 use text::{distinct, numbers, of_json};
 
@@ -25,7 +25,7 @@ const ONE_EACH: f64 = 0.95;
 pub type SweepChart = fn(&CurveSheet) -> Option<Chart>;
 
 /// In page order.
-pub const CHARTS: &[SweepChart] = &[scaling, by_value, per_unit, units, by_group, not_ok, cost];
+pub const CHARTS: &[SweepChart] = &[scaling, by_value, per_unit, units, service, by_group, not_ok, cost];
 
 /// All charts of a run's sweeps, those of each sheet in the order of the list; none without one.
 pub fn of_run(kinds: &[SweepChart], results: &Results) -> Vec<Chart> {
@@ -470,6 +470,20 @@ pub fn units(sheet: &CurveSheet) -> Option<Chart> {
     panel.has_values().then(|| sheet.chart("units", &title, note, vec![panel], Vec::new()))
 }
 
+/// Service times over a load or choice: how long an answer takes once it is asked for, of all operations together.
+pub fn service(sheet: &CurveSheet) -> Option<Chart> {
+    let quantiles: [(&str, fn(&Quantiles) -> Option<f64>); 4] =
+        [("p50", |of| of.p50), ("p90", |of| of.p90), ("p99", |of| of.p99), ("max", |of| of.max)];
+    let panel = |(name, quantile): (&str, fn(&Quantiles) -> Option<f64>)| {
+        let lines = sheet.of_trials(|trial, _| quantile(trial.service_us.as_ref()?));
+        Panel::linear(&format!("service time, {name}"), PanelUnit::Micros, HEIGHT, lines)
+    };
+    let panels: Vec<Panel> = quantiles.into_iter().map(panel).filter(Panel::has_values).collect();
+    let note = "From the sending of a request to its answer, of all operations that were ok. Dots are the repeats, lines go through their means.";
+    let title = format!("Service time over {}", short(sheet.over));
+    (!panels.is_empty()).then(|| sheet.chart("service", &title, note, panels, Vec::new()))
+}
+
 const HEIGHT: f64 = 110.0;
 
 /// Operations that were not ok, over a load or choice.
@@ -661,6 +675,21 @@ mod tests {
         let not_ok: Vec<&str> = charts[2].panels.iter().map(|panel| panel.label.as_str()).collect();
         assert_eq!(not_ok, ["timeouts, of the operations"], "nothing failed, nothing was wrong");
         assert_eq!(line(&charts[2].panels[0])[2..], [(4.0, Some(0.0)), (8.0, Some(3.0))]);
+    }
+
+    #[test]
+    fn service_times_have_a_panel_for_each_quantile_that_is_known() {
+        let mut results = modes(2, &["100mbit"]);
+        for trial in &mut results.trials {
+            let agents = trial.point["load.agents"].as_f64();
+            let us = |factor: f64| agents.map(|agents| factor * agents);
+            trial.service_us = Some(Quantiles { p50: us(10.0), p90: us(20.0), max: us(90.0), ..Quantiles::default() });
+        }
+        let charts = of_run(CHARTS, &results);
+        let chart = charts.iter().find(|chart| chart.title == "Service time over agents").unwrap();
+        let labels: Vec<&str> = chart.panels.iter().map(|panel| panel.label.as_str()).collect();
+        assert_eq!(labels, ["service time, p50", "service time, p90", "service time, max"], "too few samples for p99");
+        assert_eq!(chart.panels[1].lines[2].points[..2], [(1.0, Some(20.0)), (2.0, Some(40.0))]);
     }
 
     #[test]

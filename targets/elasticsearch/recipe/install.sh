@@ -5,7 +5,7 @@
 # The parameters `home` and `java` name what is there already.
 #   install check      says nothing and exits 0 if all is there; else one line per thing to do, and exits 1
 #   install packages   names the missing Debian packages, which `plimsoll install` installs
-#   install apply      fetches the server
+#   install apply      fetches the server, and makes what the experiments index: corpus-2020.json, the lines of 400,000 documents
 
 # shellcheck disable=SC2154 # those three
 
@@ -16,6 +16,7 @@ recipe=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
 . "$recipe/maven.sh"
 
 home=${PLIMSOLL_WITH_HOME:-}
+corpus=$target/_build/corpus-2020.json
 missing=()
 
 if [ -n "$home" ]; then
@@ -59,8 +60,15 @@ fetch() {
     rm -rf "$part"
 }
 
+# There only when it is whole.
+make_corpus() {
+    mkdir -p "$target/_build"
+    "$recipe/corpus" 400000 2020 >"$corpus.$$" && mv "$corpus.$$" "$corpus"
+}
+
 case ${1:-} in
 check)
+    [ -e "$corpus" ] || todo+=("make the documents that experiments index ($target/hooks/install apply)")
     [ ${#todo[@]} -eq 0 ] || { printf '%s\n' "${todo[@]}"; exit 1; }
     ;;
 packages) printf '%s\n' ${missing[@]+"${missing[@]}"} ;;
@@ -70,6 +78,7 @@ apply)
         exit 1
     fi
     [ -n "$home" ] || fetch || exit 1
+    [ -e "$corpus" ] || make_corpus || exit 1
     ;;
 *)
     echo "usage: install check|packages|apply" >&2

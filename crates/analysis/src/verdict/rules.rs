@@ -3,7 +3,7 @@
 
 mod records;
 
-use experiment::plan::When;
+use experiment::plan::{self, When};
 use record::events::{Ending, What};
 use record::results::{DisturbanceKind, Host, Quantiles, Steady};
 use record::rows::GeneratorSecond;
@@ -523,7 +523,7 @@ fn generator_cpu(facts: &RuleInput<'_>) -> Evaluation {
 
 /// Whether operations start when a timer says so, and not when the one before has ended.
 fn is_paced(facts: &RuleInput<'_>) -> bool {
-    facts.planned.load.as_ref().is_some_and(experiment::plan::Load::is_paced)
+    facts.planned.load.as_ref().is_some_and(plan::Load::is_paced)
 }
 
 fn generator_lateness(facts: &RuleInput<'_>) -> Evaluation {
@@ -689,7 +689,7 @@ fn no_baseline(facts: &RuleInput<'_>) -> Evaluation {
 fn slow_feed(facts: &RuleInput<'_>) -> Evaluation {
     let feed = facts.trial.generator.feed?;
     let pct = feed.wait_pct?;
-    let of = match facts.planned.load.as_ref().is_some_and(experiment::plan::Load::is_open) {
+    let of = match facts.planned.load.as_ref().is_some_and(plan::Load::is_open) {
         true => "of the latency was waiting for the load's own feed",
         false => "of the agents' time was waiting for the load's own feed",
     };
@@ -699,13 +699,23 @@ fn slow_feed(facts: &RuleInput<'_>) -> Evaluation {
             numbers::by_metric("bytes_per_s", bytes_per_s)
         ),
         (Some(bytes_per_s), Some(read_pct)) => format!(
-            ": its disk gave {}, and the reader waited for it {:.0} % of the time",
+            ": {} gave {}, and the reader waited for it {:.0} % of the time",
+            feed_device(facts.planned),
             numbers::by_metric("bytes_per_s", bytes_per_s),
             read_pct
         ),
         _ => String::new(),
     };
     Some((pct, format!("{pct:.0} % {of}{read}")))
+}
+
+/// What a feed came from: its disk, or a tier that it was read as slowly as.
+fn feed_device(planned: &plan::Trial) -> String {
+    let mut feeds = planned.load.iter().flat_map(|load| &load.feeds);
+    match feeds.find_map(|feed| feed.tier.as_ref().filter(|_| !feed.limits.is_none())) {
+        Some(tier) => format!("the tier `{tier}`, as slowly as which it was read,"),
+        None => "its disk".to_owned(),
+    }
 }
 
 fn stall_in_outage(facts: &RuleInput<'_>) -> Evaluation {

@@ -12,6 +12,7 @@ use crate::plan::load_group;
 use crate::plan::operation::{self, CYCLE, MIX, Scope, Step};
 use crate::problem::Problem;
 use crate::section::Section;
+use crate::tier;
 use crate::tree::{Node, TomlTable, TomlValue};
 
 /// Names of the feeds, for the templates of all sections.
@@ -29,6 +30,10 @@ section! {
             "What a group is called; none where the load has no groups";
         agents = (unless group): COUNT => u32,
             "Virtual users", ["vus", "users", "clients", "connections", "concurrency", "workers"];
+        #[serde(default = "one", skip_serializing_if = "is_one")]
+        copies = "1": COUNT => u32,
+            "How many times the whole load is played side by side: there are so many times its agents, or those of each \
+             group, and {copy} is the number of an agent's own, from 1", ["races"];
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         from: TEXTS => Vec<IpAddr>,
             "Local addresses that agents connect from in turn, [\"10.0.0.5\", …]; left out: the kernel's choice, and \
@@ -127,6 +132,11 @@ section! {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         at_end = "again": Choice(&["again", "stop"]) => ends: bool = |feed| feed.text("at_end") == Some("stop"),
             "What follows a stream's last record: the first again, or the end of all agents that need one";
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tier: Text => Option<String>,
+            "A stream: the tier of storage that it is read as slowly as; left out: as fast as its disk is";
+        #[serde(default, skip_serializing_if = "FeedLimits::is_none")]
+        => limits: FeedLimits = |_| FeedLimits::default(), "What that tier's device gives at most";
     }
 }
 
@@ -137,6 +147,58 @@ fn one() -> u32 {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
 fn is_one(number: &u32) -> bool {
     *number == 1
+}
+
+/// What reading a feed is held to.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct FeedLimits {
+    /// Reads per second, of up to 128 KiB each, as the kernel reads ahead.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_iops: Option<f64>,
+    /// Bytes per second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_bytes_per_s: Option<f64>,
+}
+
+impl FeedLimits {
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// How long so many bytes take, read one after the other, seconds.
+    #[must_use]
+    pub fn time_s(&self, bytes: usize) -> f64 {
+        let by_rate = self.read_bytes_per_s.map_or(0.0, |per_s| bytes as f64 / per_s);
+        by_rate.max(self.read_iops.map_or(0.0, |per_s| bytes as f64 / READ_AHEAD_BYTES / per_s))
+    }
+
+    /// In a lab of this speed.
+    pub(super) fn slow(&mut self, speed: f64) {
+        for limit in [&mut self.read_iops, &mut self.read_bytes_per_s].into_iter().flatten() {
+            *limit *= speed;
+        }
+    }
+}
+
+/// What the kernel reads ahead at once of a file that is read from its beginning to its end.
+const READ_AHEAD_BYTES: f64 = 131_072.0;
+
+/// Holds the feeds of a load to what their tiers give.
+pub(super) fn limit_feeds(root: &Section<'_>, load: &mut Load, scene: &mut CheckContext<'_>) {
+    let Some(section) = root.section("load") else { return };
+    let lab = root.section("lab");
+    for (feed, section) in load.feeds.iter_mut().zip(section.sections("feed")) {
+        let Some(name) = &feed.tier else { continue };
+        let tier = tier::of_feed(name, lab.as_ref(), section.place("tier"), &mut scene.problems);
+        feed.limits = tier.map_or_else(FeedLimits::default, |tier| FeedLimits {
+            read_iops: tier.limits.read_iops,
+            read_bytes_per_s: tier.limits.read_bytes_per_s,
+        });
+    }
+    let Load { feeds, groups, .. } = load;
+    groups.iter_mut().for_each(|group| group.feeds.clone_from(feeds));
 }
 
 /// How the records of a feed are written.
@@ -318,6 +380,7 @@ pub(super) fn read_population(section: &Section<'_>, scene: &mut CheckContext<'_
     };
     let rate = read_rate(section, scene).or(section.has("rate").then_some(Rate::Constant(0.0)));
     let load = Load { rate, steps, ..Load::read(section) };
+    let load = Load { agents: load.agents.saturating_mul(load.copies), ..load };
     for conflict in load.conflicts() {
         let problem =
             Problem::new(section.place(conflict.key), conflict.what).expected(conflict.why).hint(conflict.hint);
@@ -562,11 +625,11 @@ fn check_stream(section: &Section<'_>, scene: &mut CheckContext<'_>) {
                 .hint("remove one of the two: without `stream` all records are held in memory"),
         );
     }
-    for key in ["batch", "before", "at_end"].into_iter().filter(|key| section.has(key)) {
+    for key in ["batch", "before", "at_end", "tier"].into_iter().filter(|key| section.has(key)) {
         if !feed.stream {
             let problem = Problem::new(section.place(key), format!("`{key}` belongs to a stream"));
             scene.problems.push(problem.expected("this feed is read whole").hint("add stream = true, or remove it"));
-        } else if key != "at_end" && !is_json {
+        } else if !matches!(key, "at_end" | "tier") && !is_json {
             let problem = Problem::new(section.place(key), format!("`{key}` belongs to JSON lines"));
             let problem = problem.expected("of which there are none here").related(section.place("file"), "CSV");
             scene.problems.push(

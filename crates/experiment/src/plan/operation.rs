@@ -104,8 +104,12 @@ section! {
     const AUDITED {
         effect = required: Choice(&["write", "remove", "read"]),
             "What the operation does to the key", ["does", "kind", "type"];
-        key = required: Template, "The key: a template, without random numbers", ["id", "name"];
-        value: Text, "What a write sends, \"request.FIELD\", or a read is answered, \"answer.FIELD\"";
+        key = (unless keys): Template, "The key: a template, without random numbers", ["id", "name"];
+        keys: Text,
+            "Instead of `key`, the keys of a request that changes many: \"request.FIELD/JSON/POINTER\", in which `*` is any \
+             name or number. The field is JSON lines; each line that has the place names a key, and of a write the line \
+             behind it is the value", ["ids"];
+        value: Text, "What a write sends, \"request.FIELD\", or a read is answered, \"answer.FIELD\"; not with `keys`";
         space: Template, "The space that the key is in: a template; the empty one if left out";
     }
 }
@@ -348,8 +352,8 @@ fn template(node: &Node, every: u32, scope: &Scope<'_>, scene: &mut CheckContext
             TemplatePart::Script(name) if !scene.has_script => {
                 Some(no_script(&placeholder(node, &format!("lua.{name}"))))
             }
-            TemplatePart::Agent(_) if !scope.by_agent => Some(
-                Problem::new(&placeholder(node, "agent"), "no agent does the preparation")
+            TemplatePart::Agent(_) | TemplatePart::Copy(_) if !scope.by_agent => Some(
+                Problem::new(&placeholder(node, word_of(part)), "no agent does the preparation")
                     .expected("there is no agent here")
                     .hint("use {seq}, which counts the repetitions: `count = 200` and \"agent-{seq}\""),
             ),
@@ -357,6 +361,11 @@ fn template(node: &Node, every: u32, scope: &Scope<'_>, scene: &mut CheckContext
         };
         scene.problems.extend(problem);
     }
+}
+
+/// The word of a number that only agents have.
+fn word_of(part: &TemplatePart) -> &'static str {
+    if matches!(part, TemplatePart::Copy(_)) { "copy" } else { "agent" }
 }
 
 /// Where `{word` stands in a template.
@@ -378,7 +387,7 @@ fn unknown_slot(slot: &str, node: &Node, scope: &Scope<'_>) -> Problem {
     let place = placeholder(node, slot);
     let problem =
         Problem::absent(&place, format!("nothing called `{slot}` is kept before this step")).expected("unknown slot");
-    if let Some(near) = nearest_name(slot, scope.slots.keys().map(String::as_str).chain(["agent", "seq"])) {
+    if let Some(near) = nearest_name(slot, scope.slots.keys().map(String::as_str).chain(["agent", "copy", "seq"])) {
         return problem.hint(format!("did you mean {{{near}}}?"));
     }
     match scope.no_slots {
@@ -685,9 +694,13 @@ pub struct AuditAs {
     /// A template; empty without one.
     #[serde(default)]
     pub space: String,
-    /// A template that gives the same text as often as it is filled in.
+    /// A template that gives the same text as often as it is filled in; empty where there are `keys`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub key: String,
-    /// `request.FIELD` of a write, `answer.FIELD` of a read.
+    /// `request.FIELD/JSON/POINTER`: the lines of the request that name a key each.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keys: Option<String>,
+    /// `request.FIELD` of a write, `answer.FIELD` of a read; `None` with `keys`.
     pub value: Option<String>,
 }
 
@@ -707,7 +720,9 @@ pub enum AuditEffect {
 fn read_audit(section: &Section<'_>) -> Option<AuditAs> {
     let audit = section.section("audit")?;
     let space = audit.get("space").unwrap_or_default();
-    Some(AuditAs { effect: audit.get("effect")?, space, key: audit.get("key")?, value: audit.get("value") })
+    let keys: Option<String> = audit.get("keys");
+    let key = if keys.is_some() { String::new() } else { audit.get("key")? };
+    Some(AuditAs { effect: audit.get("effect")?, space, key, keys, value: audit.get("value") })
 }
 
 fn check_audit_keys(section: &Section<'_>, every: u32, scope: &Scope<'_>, scene: &mut CheckContext<'_>) {
@@ -773,6 +788,10 @@ fn audited_value(
     scene: &mut CheckContext<'_>,
 ) {
     let Some(effect) = audit.get("effect") else { return };
+    if let Some(node) = audit.node("keys") {
+        many_keys(audit, node, effect, section, called, scene);
+        return;
+    }
     let (name, wanted, elsewhere) = match effect {
         AuditEffect::Write => ("write", "request.", "answer."),
         AuditEffect::Read => ("read", "answer.", "request."),
@@ -802,4 +821,51 @@ fn audited_value(
     } else {
         not_a_part(node, section, called)
     });
+}
+
+/// The keys of a request that changes many stand in its lines, and so do their values.
+fn many_keys(
+    audit: &Section<'_>,
+    node: &Node,
+    effect: AuditEffect,
+    section: &Section<'_>,
+    called: CalledOperation<'_>,
+    scene: &mut CheckContext<'_>,
+) {
+    for key in ["key", "value"].into_iter().filter(|key| audit.has(key)) {
+        let problem = Problem::new(audit.place(key), format!("`{key}` and `keys` exclude each other"));
+        scene.problems.push(
+            problem
+                .expected("of one key")
+                .related(&node.place, "of many, each with the line behind it as its value")
+                .hint("remove one of the two"),
+        );
+    }
+    if effect == AuditEffect::Read {
+        let problem = Problem::new(audit.place("effect"), "a read of many keys cannot be audited");
+        scene
+            .problems
+            .push(problem.expected("not with `keys`").hint("audit writes and removals; what they left is read back"));
+    }
+    let Some(text) = node.text() else { return };
+    let about = |place: &TextSpan, what: &str, expected: &str| {
+        let hint = "write \"request.FIELD/JSON/POINTER\", such as \"request.body/*/_id\"";
+        Some(Problem::new(place, what).expected(expected.to_owned()).hint(hint))
+    };
+    let problem = match text.strip_prefix("request.") {
+        None => about(&node.place, "the keys of many values are told by the request", "a place in the request"),
+        Some(rest) => match pointer::split(rest) {
+            (_, None | Some("")) => about(&node.place, "this names no place in a line", "where in it is the key?"),
+            (field, Some(place)) => {
+                let end = "request.".len() + field.len();
+                let not_a_pointer = |error: pointer::PointerError| {
+                    let at = node.inside(end + error.at.start..end + error.at.end);
+                    Problem::new(&at, error.what).expected("not a JSON pointer")
+                };
+                not_a_request_part(node, field, section, called)
+                    .or_else(|| Pointer::parse(place).err().map(not_a_pointer))
+            }
+        },
+    };
+    scene.problems.extend(problem);
 }

@@ -97,7 +97,8 @@ pub(super) fn read(tree: &TomlTable, file: &TextSpan, catalog: &Catalog) -> (Opt
     scene.feeds = load::feed_names(&root);
     scene.has_script = root.section("load").is_some_and(|load| load.has("script"));
     let prepare = read_preparation(&root, &mut scene);
-    let load = root.section("load").map(|section| load::read(&section, &mut scene));
+    let mut load = root.section("load").map(|section| load::read(&section, &mut scene));
+    load.iter_mut().for_each(|load| load::limit_feeds(&root, load, &mut scene));
     needs_service(&root, kind, &mut scene);
     let end = root.section("load").and_then(|section| Some((section.number("time")?, section.place("time").clone())));
     let victims = fault::Victims::of(&lab, kind, catalog);
@@ -197,6 +198,7 @@ fn slow_load(load: &mut Load, speed: f64) {
     if let Some(rate) = &mut load.rate {
         rate.slow(speed);
     }
+    load.feeds.iter_mut().for_each(|feed| feed.limits.slow(speed));
     load.groups.iter_mut().for_each(|group| slow_load(group, speed));
 }
 

@@ -42,6 +42,8 @@ pub struct AgentGroup {
     pub before: u32,
     /// How many they are.
     pub agents: u32,
+    /// Among how many copies of the load they are dealt out in turn.
+    pub copies: u32,
     /// Its steps, among those of all groups.
     pub steps: Range<usize>,
     /// How agents go through them.
@@ -108,6 +110,7 @@ impl AgentGroup {
         Ok(Self {
             before,
             agents: load.agents,
+            copies: load.copies.max(1),
             steps,
             order: load.order,
             wrong_ends_cycle: load.when_failed == plan::WhenFailed::NextCycle,
@@ -132,6 +135,12 @@ impl AgentGroup {
                 working: AtomicU32::new(load.agents),
             }),
         })
+    }
+
+    /// The number, from 1, of the copy of the load that the agent at this place is of.
+    #[inline]
+    pub fn copy_of(&self, place_in_group: u32) -> u32 {
+        place_in_group % self.copies + 1
     }
 
     /// Whether an agent may begin a cycle, which is taken. Only where they are bounded threads ask each other.

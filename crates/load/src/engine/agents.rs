@@ -181,6 +181,8 @@ pub struct OperationEnd {
     pub read: Option<String>,
     /// Whether it took effect, if that is known.
     pub applied: Option<bool>,
+    /// The same of each of its parts, where the answer tells of them.
+    pub parts: Option<Vec<Option<bool>>>,
 }
 
 /// When something happens to an agent.
@@ -454,7 +456,7 @@ impl<P: Protocol> Agents<P> {
         }
         let outcome = if cause == AttemptCause::Timeout { Outcome::Timeout } else { Outcome::Failed };
         let applied = (!agent.is_unsure).then_some(false);
-        self.record_end(id, OperationEnd { outcome, read: None, applied }, at.now_ns, stats);
+        self.record_end(id, OperationEnd { outcome, read: None, applied, parts: None }, at.now_ns, stats);
         self.end_operation(id, outcome, cause, at, stats)
     }
 
@@ -522,7 +524,7 @@ impl<P: Protocol> Agents<P> {
             stats.punctual(step.name, now_ns.saturating_sub(agent.intended_ns.max(agent.woken_ns)));
         }
         if let Some(audit) = &step.audit {
-            stats.history.push(self.history(id, audit, end, now_ns));
+            self.tell_history(id, audit, end, now_ns, &mut stats.history);
         }
     }
 
@@ -742,6 +744,7 @@ fn source<'a, P: Protocol>(
     ValueSource {
         agent: u64::from(agent.number),
         seq: agent.cycle,
+        copy: u64::from(script.groups[agent.group].copy_of(agent.place_in_group)),
         draw: agent.draw,
         slots: &slots[id.index() * script.slots..][..script.slots],
         kept: agent.kept,

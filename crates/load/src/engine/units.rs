@@ -52,12 +52,20 @@ pub struct StatusCounts {
     counts: Vec<(Box<str>, u64)>,
     ok: u64,
     all: u64,
+    /// Whether each part of the answer took effect, in their order.
+    fates: Vec<Option<bool>>,
 }
 
 impl StatusCounts {
     fn clear(&mut self) {
         self.counts.iter_mut().for_each(|(_, count)| *count = 0);
         (self.ok, self.all) = (0, 0);
+        self.fates.clear();
+    }
+
+    /// Of the answer that was read last, whether each part took effect, if its status tells.
+    pub fn fates(&self) -> &[Option<bool>] {
+        &self.fates
     }
 
     fn count(&mut self, status: &str, is_ok: bool, many: u64) {
@@ -101,7 +109,20 @@ fn is_ok(status: &str) -> bool {
     status.len() == 3 && status.starts_with('2') && status.bytes().all(|byte| byte.is_ascii_digit())
 }
 
+/// Whether a part of that status took effect. One that the server refused did not; of one that it failed at nobody knows.
+fn fate(status: &str) -> Option<bool> {
+    match is_ok(status) {
+        true => Some(true),
+        false => (status.len() == 3 && status.starts_with('4') && status != "408").then_some(false),
+    }
+}
+
 impl UnitCounter {
+    /// Whether it reads the status of each part.
+    pub fn has_parts(&self) -> bool {
+        self.parts.is_some()
+    }
+
     /// Of the step; none if it counts none.
     pub fn compile(step: &Step, wants: &mut WantedFields) -> Result<Option<Self>, String> {
         let in_answer =
@@ -222,6 +243,7 @@ impl PartsBelow<'_> {
             let is_plain =
                 status.len() <= LONGEST && status.bytes().all(|byte| matches!(byte, b' '..=b'~') && byte != b'"');
             let status = if is_plain && !status.is_empty() { status } else { "not a status" };
+            self.counts.fates.push(fate(status));
             self.counts.count(status, is_ok(status), 1);
         }
     }
@@ -360,6 +382,22 @@ mod tests {
         assert_eq!(counted(json, "/items/*/*/_id"), some(&[("1", 1), ("5", 1)]));
         let odd = some(&[("true", 1), ("null", 1), ("-1", 1), ("not a status", 4), ("x", 2)]);
         assert_eq!(counted(r#"[true, null, -1, 0.5, "x", {}, [], "", "a\nb", "\"", "x"]"#, "/*"), odd);
+    }
+
+    #[test]
+    fn a_part_that_was_refused_did_nothing_and_one_that_failed_may_have() {
+        let parts = CompiledParts::compile("body/items/*/status", &mut WantedFields::default()).unwrap();
+        let mut counts = StatusCounts::default();
+        let answer =
+            r#"{"items": [{"status": 201}, {"status": 429}, {"status": 503}, {"status": 200}, {"status": "x"}]}"#;
+        parts.count(answer.as_bytes(), &mut counts).unwrap();
+        assert_eq!(counts.fates(), [Some(true), Some(false), None, Some(true), None]);
+        assert_eq!(
+            ["400", "404", "409", "408", "500", "299"].map(fate),
+            [Some(false), Some(false), Some(false), None, None, Some(true)]
+        );
+        counts.clear();
+        assert!(counts.fates().is_empty());
     }
 
     #[test]

@@ -137,12 +137,58 @@ fn an_audited_read_may_be_of_a_place() {
         effect: AuditEffect::Read,
         space: String::new(),
         key: "k".into(),
+        keys: None,
         value: Some("answer.body/kvs/0/value".into()),
     };
     let read = Step { audit: true, audit_as: Some(told), ..step("get", &["path=/x"]) };
     let came = play(http(&server, vec![read]));
     assert!(came.summary.ok > 0);
     assert!(came.history().iter().all(|line| line.value.as_deref() == Some("v1")));
+}
+
+/// A bulk of three documents, and which of its keys took effect after this answer.
+fn audited_bulk(
+    effect: AuditEffect,
+    parts: Option<&str>,
+    status: u16,
+    said: &'static str,
+) -> Vec<(String, String, Option<bool>)> {
+    let server = Server::http(move |_| answer(status, said));
+    let key = |place: u8| format!("{{{{\"index\":{{{{\"_id\":\"{{seq}}-{place}\"}}}}}}}}");
+    let document = "{{\"n\":{seq}}}";
+    let lines = match effect {
+        AuditEffect::Remove => [1, 2, 3].map(|place| format!("{}\n", key(place))).concat(),
+        _ => [1, 2, 3].map(|place| format!("{}\n{document}\n", key(place))).concat(),
+    };
+    let told = AuditAs {
+        effect,
+        space: String::new(),
+        key: String::new(),
+        keys: Some("request.body/*/_id".into()),
+        value: None,
+    };
+    let bulk = step("post", &["path=/_bulk", &format!("body={lines}")]);
+    let bulk = Step { audit: true, audit_as: Some(told), parts: parts.map(Into::into), ..bulk };
+    let came = play(http(&server, vec![bulk]));
+    let of_first = came.history().into_iter().filter(|line| line.key.starts_with("1-")).cloned();
+    of_first.take(3).map(|line| (line.key, line.value.unwrap_or_default(), line.applied)).collect()
+}
+
+#[test]
+fn each_key_of_a_bulk_is_audited_with_the_status_of_its_part() {
+    const SAID: &str = r#"{"errors": true, "items": [{"index": {"status": 201}}, {"index": {"status": 429}}, {"index": {"status": 503}}]}"#;
+    let line = |place: u8, applied| (format!("1-{place}"), "{\"n\":1}".to_owned(), applied);
+    let parts = Some("answer.body/items/*/*/status");
+    let (write, yes, no) = (AuditEffect::Write, Some(true), Some(false));
+    assert_eq!(audited_bulk(write, parts, 200, SAID), [line(1, yes), line(2, no), line(3, None)]);
+    // Without parts the answer counts for all of them.
+    assert_eq!(audited_bulk(write, None, 200, SAID), [line(1, yes), line(2, yes), line(3, yes)]);
+    // Parts that are fewer than the keys tell of none, and so does the failure of the whole.
+    let fewer = r#"{"items": [{"index": {"status": 201}}]}"#;
+    assert_eq!(audited_bulk(write, parts, 200, fewer), [line(1, None), line(2, None), line(3, None)]);
+    assert_eq!(audited_bulk(write, parts, 503, SAID), [line(1, None), line(2, None), line(3, None)]);
+    let removed = audited_bulk(AuditEffect::Remove, parts, 200, SAID);
+    assert!(removed.iter().all(|(_, value, _)| value.is_empty()) && removed[0].2 == yes, "{removed:?}");
 }
 
 #[test]

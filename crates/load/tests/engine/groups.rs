@@ -79,6 +79,27 @@ fn agents_have_their_own_steps_and_count_on() {
 }
 
 #[test]
+fn each_copy_of_the_load_has_a_number_that_its_agents_share() {
+    let keys: Arc<Mutex<BTreeMap<u8, BTreeSet<String>>>> = Arc::default();
+    let seen = Arc::clone(&keys);
+    let server = Server::frames(move |request| {
+        let (_, rest) = text(&request.body);
+        let key = String::from_utf8_lossy(text(rest).0).into_owned();
+        seen.lock().unwrap().entry(request.opcode).or_default().insert(key);
+        Reply::Frame(0, if request.opcode == 3 { vec![1] } else { Vec::new() })
+    });
+    // Two writers and one other in each of three copies.
+    let of_three = |group: Load| Load { copies: 3, ..group };
+    let writers = of_three(group("writers", 6, vec![step("save", &["key={agent}:{copy}", "value=v"])]));
+    let others = of_three(group("others", 3, vec![step("load", &["key={agent}:{copy}:{copy%2}"])]));
+    play(orders(&server.service(), of_three(groups(0.3, 2, vec![writers, others]))));
+    let keys = keys.lock().unwrap();
+    let expected = |keys: &[&str]| keys.iter().map(|key| (*key).to_owned()).collect::<BTreeSet<_>>();
+    assert_eq!(keys[&1], expected(&["1:1", "2:2", "3:3", "4:1", "5:2", "6:3"]), "saved");
+    assert_eq!(keys[&2], expected(&["7:1:1", "8:2:0", "9:3:1"]), "loaded");
+}
+
+#[test]
 fn the_load_ends_with_the_groups_that_have_a_number_of_cycles() {
     let server = good();
     for threads in [1, 2] {
@@ -151,6 +172,7 @@ fn a_feed_is_read_by_those_whose_steps_name_it() {
         batch: 1,
         before: None,
         ends: false,
+        ..Feed::default()
     }];
     let mut orders = orders(&server.service(), load);
     orders.files = corpus.parent().unwrap().to_path_buf();

@@ -44,8 +44,23 @@ pub fn source(file: &Path) -> Result<Source, Failure> {
 
 /// Turns a source into a plan, or into all of its problems.
 pub fn plan(source: &Source, sets: &[String], known: &TargetCatalog) -> Result<Plan, Failure> {
-    experiment::read(source, sets, &known.catalog)
-        .map_err(|problems| Failure::Problems(problems.render(output::colour_on_stderr())))
+    let plan = experiment::read(source, sets, &known.catalog)
+        .map_err(|problems| Failure::Problems(problems.render(output::colour_on_stderr())))?;
+    needs_scripts(&plan, cfg!(feature = "scripts"))?;
+    Ok(plan)
+}
+
+/// Refuses a plan with a script if this program cannot play any.
+fn needs_scripts(plan: &Plan, has_scripts: bool) -> Result<(), Failure> {
+    let mut loads = plan.possible().iter().filter_map(|trial| trial.load.as_ref());
+    match loads.find_map(|load| load.script.as_ref()).filter(|_| !has_scripts) {
+        None => Ok(()),
+        Some(script) => Err(Failure::Bad {
+            what: format!("this experiment has a script, {script}, and this plimsoll was built without scripts"),
+            remedy: "`cargo build --release --features scripts` builds one with them, and takes a C++ compiler"
+                .to_owned(),
+        }),
+    }
 }
 
 /// Prints the file.
@@ -76,4 +91,22 @@ pub fn schema(arguments: &cli::Schema) -> Result<Exit, Failure> {
     };
     output::json(&schema)?;
     Ok(Exit::Well)
+}
+
+#[cfg(test)]
+mod tests {
+    use experiment::plan::{Load, Trial};
+
+    use super::*;
+
+    #[test]
+    fn a_build_without_scripts_says_so_before_anything_is_started() {
+        let plan = |script: Option<&str>| {
+            let load = Load { script: script.map(str::to_owned), ..Load::default() };
+            Plan { trials: vec![Trial { load: Some(load), ..Trial::default() }], ..Plan::default() }
+        };
+        assert!(needs_scripts(&plan(None), false).is_ok() && needs_scripts(&plan(Some("s.lua")), true).is_ok());
+        let Err(Failure::Bad { what, remedy }) = needs_scripts(&plan(Some("s.lua")), false) else { panic!("accepted") };
+        assert!(what.contains("s.lua") && remedy.contains("--features scripts"), "{what}");
+    }
 }

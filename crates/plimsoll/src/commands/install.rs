@@ -144,7 +144,9 @@ pub fn ensure(known: &TargetCatalog, plan: &Plan) -> Result<(), Failure> {
 /// Refuses a plan whose targets need settings, users or file systems that this machine has not.
 pub fn settings(known: &TargetCatalog, plan: &Plan) -> Result<(), Failure> {
     for (target, needs) in needs(known, plan) {
-        lab::needs::ensure(&target, &needs)?;
+        for unmet in lab::needs::ensure(&target, &needs)? {
+            output::say(&format!("{}, and does without ({})", unmet.what, unmet.remedy));
+        }
     }
     for trial in plan.possible() {
         let TargetKind::Folder { name, .. } = &trial.target.kind else { continue };

@@ -109,6 +109,42 @@ fn a_load_that_waits_for_the_disk_of_its_feed_is_void() {
     assert_eq!(stage.leftovers(), [""; 0]);
 }
 
+/// A feed that is read as slowly as a tier that gives so much.
+fn on_a_slow_tier(read_rate: &str, more: &str) -> String {
+    let stream = format!("stream = true\ntier   = \"slow\"\n{more}");
+    let tier = format!("\n[lab.tier.slow]\nread_rate = \"{read_rate}\"\n");
+    experiment("docs.json", "").replace("stream = true", &stream) + &tier
+}
+
+#[test]
+fn a_feed_on_a_slow_tier_voids_the_trial_and_the_tier_is_named() {
+    let stage = Stage::new();
+    stage.file("docs.json", documents(20_000));
+    let file = stage.file("tier.toml", on_a_slow_tier("1MB/s", ""));
+    let trial = &stage.run(&[&file]).exits(0).json()["trials"][0];
+    assert_eq!(trial["verdict"]["is"], "void");
+    assert!(
+        trial["verdict"]["reasons"].to_string().contains("the tier `slow`, as slowly as which it was read, gave"),
+        "{trial:#}"
+    );
+    assert_eq!(trial["generator"]["limit"], "disk");
+}
+
+#[test]
+fn a_feed_so_slow_that_no_operation_ended_is_told_as_the_reason() {
+    let stage = Stage::new();
+    stage.file("docs.json", documents(20_000));
+    // A record of 10 MB takes longer than the load, and so none begins.
+    let file = on_a_slow_tier("200kB/s", "batch  = 10000");
+    let file = file.replace("/{feed.docs.id}", "/x\", body = \"{feed.docs.lines}").replace("\"get\"", "\"post\"");
+    let file = stage.file("crawl.toml", file.replace("time   = \"8s\"", "time   = \"4s\""));
+    let trial = &stage.run(&[&file]).json()["trials"][0];
+    assert_eq!((&trial["measured_s"], &trial["outcomes"]["ok"]), (&serde_json::Value::Null, &serde_json::json!(0)));
+    assert!(trial["verdict"]["rules"].as_array().unwrap().iter().any(|rule| rule == "slow_feed"), "{trial:#}");
+    assert_eq!(trial["generator"]["limit"], "disk");
+    assert!(number(trial, "/generator/feed/wait_pct") > 90.0, "{trial:#}");
+}
+
 #[test]
 fn documents_are_counted_and_a_feed_that_keeps_up_is_no_reason() {
     let stage = Stage::new();

@@ -8,6 +8,7 @@ use record::events::{By, HistoryEntry, Outcome};
 use super::{Agents, OperationEnd, source};
 use crate::LoadPurpose;
 use crate::answer_budget::{BudgetShare, FREE_BYTES};
+use crate::engine::bulk_keys::BulkKeys;
 use crate::engine::expectation::{self, CaptureSlot, CompiledField, ExtractedFields, OperationPart, WantedFields};
 use crate::engine::ids::AgentId;
 use crate::engine::thread_stats::ThreadStats;
@@ -90,12 +91,12 @@ impl<P: Protocol> Agents<P> {
         };
         stats.attempt(name, cause);
         let is_audited = self.script.steps[step].audit.is_some();
-        let (read, applied) = match is_audited {
-            true => (self.audited_value(id, answer), self.applied(id, answer.result)),
-            false => (None, None),
+        let (read, applied, parts) = match is_audited {
+            true => (self.audited_value(id, answer), self.applied(id, answer.result), self.applied_parts(id, answer)),
+            false => (None, None, None),
         };
         // What was sent is told before slots that it was made of are filled anew.
-        self.record_end(id, OperationEnd { outcome, read, applied }, now_ns, stats);
+        self.record_end(id, OperationEnd { outcome, read, applied, parts }, now_ns, stats);
         // A refusal that nobody expected leaves what is kept as it was, as it left the data.
         if class == AnswerClass::Ok || answer.result == AttemptCause::Ok {
             for number in 0..self.script.steps[step].keeps.len() {
@@ -246,6 +247,8 @@ pub struct Audit {
     pub key: Option<CompiledTemplate>,
     /// What was written or read.
     pub value: Option<OperationPart>,
+    /// Instead of key and value, those of a request that changes many.
+    pub keys: Option<BulkKeys>,
 }
 
 /// What is known of the operation.
@@ -260,7 +263,7 @@ pub fn known_audit(operation: &Operation, arguments: &[Argument], wants: &mut Wa
         Effect::RemoveAll => ("remove_all", None),
         Effect::None => return Err(format!("`{}` cannot be audited: it does nothing to a key", operation.name)),
     };
-    Ok(Audit { effect, space: text("space"), key: text("key"), value })
+    Ok(Audit { effect, space: text("space"), key: text("key"), value, keys: None })
 }
 
 /// What the step tells of an operation whose protocol does not know; `text` compiles a template of
@@ -271,6 +274,16 @@ pub fn told_audit(
     wants: &mut WantedFields,
     text: impl Fn(&str, u64) -> Result<CompiledTemplate, String>,
 ) -> Result<Audit, String> {
+    let space = text(&told.space, STREAM)?;
+    if let Some(keys) = &told.keys {
+        let is_write = told.effect == AuditEffect::Write;
+        if told.effect == AuditEffect::Read || told.value.is_some() {
+            return Err("many keys are written or removed, and their values stand behind them".into());
+        }
+        let keys = BulkKeys::compile(keys, arguments, is_write)?;
+        let effect = if is_write { "write" } else { "remove" };
+        return Ok(Audit { effect, space: Some(space), key: None, value: None, keys: Some(keys) });
+    }
     let value = told.value.as_deref().map(|what| OperationPart::compile(what, arguments, wants)).transpose()?;
     let effect = match (told.effect, &value) {
         (AuditEffect::Write, Some(OperationPart::Argument(_))) => "write",
@@ -278,12 +291,65 @@ pub fn told_audit(
         (AuditEffect::Remove, None) => "remove",
         _ => return Err("an audited write has a value of its request, a read one of its answer, a removal none".into()),
     };
-    Ok(Audit { effect, space: Some(text(&told.space, STREAM)?), key: Some(text(&told.key, STREAM + 1)?), value })
+    Ok(Audit { effect, space: Some(space), key: Some(text(&told.key, STREAM + 1)?), value, keys: None })
 }
 
 impl<P: Protocol> Agents<P> {
-    /// The line of the agent's operation, which is audited so.
-    pub(super) fn history(&self, id: AgentId, audit: &Audit, end: OperationEnd, now_ns: u64) -> HistoryEntry {
+    /// Tells what the agent's operation did, which is audited so: a line for each of its keys.
+    pub(super) fn tell_history(
+        &self,
+        id: AgentId,
+        audit: &Audit,
+        end: OperationEnd,
+        now_ns: u64,
+        history: &mut Vec<HistoryEntry>,
+    ) {
+        let Some(keys) = &audit.keys else {
+            history.push(self.history(id, audit, end, now_ns));
+            return;
+        };
+        let agent = &self.list[id];
+        let source = source(agent, id, &self.script, &self.slots, &self.feeding.taken);
+        let mut body = Vec::new();
+        self.script.steps[agent.step].arguments[keys.argument].template.write(&source, &mut body);
+        let items = keys.of(&body);
+        // Parts that are not as many as the keys tell of none of them.
+        let told = end.parts.as_ref().map(|parts| if parts.len() == items.len() { parts.as_slice() } else { &[] });
+        let (outcome, applied) = (end.outcome, end.applied);
+        let whole = self.history(id, audit, OperationEnd { read: None, parts: None, ..end }, now_ns);
+        for (number, item) in items.into_iter().enumerate() {
+            let own = match told {
+                None => applied,
+                Some(parts) => parts.get(number).copied().flatten().filter(|applied| *applied || !agent.is_unsure),
+            };
+            // An acknowledgement of the whole is none of a part that failed.
+            let outcome = match (outcome, own) {
+                (_, Some(true)) => Outcome::Ok,
+                (Outcome::Ok | Outcome::Wrong, _) => Outcome::Failed,
+                _ => outcome,
+            };
+            history.push(HistoryEntry { key: item.key, value: item.value, outcome, applied: own, ..whole.clone() });
+        }
+    }
+
+    /// Whether each part of a request with many keys took effect, by its status in the answer: what the client did wrong did not, and of
+    /// what the server failed at nobody knows. `None` where the step tells of no parts, or the answer of none.
+    fn applied_parts(&mut self, id: AgentId, answer: &DecodedAnswer<'_, P>) -> Option<Vec<Option<bool>>> {
+        let agent = &self.list[id];
+        let step = &self.script.steps[agent.step];
+        step.audit.as_ref()?.keys.as_ref()?;
+        let counter = step.units.as_ref().filter(|counter| counter.has_parts())?;
+        if answer.result != AttemptCause::Ok {
+            return None;
+        }
+        let (request, parts) = (self.script.request(agent), &mut self.captures.parts);
+        let is_told =
+            counter.count::<P>(request, answer.decoder, answer.input, &mut self.captures.found, parts).is_some();
+        Some(if is_told { self.captures.parts.fates().to_vec() } else { Vec::new() })
+    }
+
+    /// The line of the agent's operation on one key.
+    fn history(&self, id: AgentId, audit: &Audit, end: OperationEnd, now_ns: u64) -> HistoryEntry {
         let agent = &self.list[id];
         let step = &self.script.steps[agent.step];
         let source = source(agent, id, &self.script, &self.slots, &self.feeding.taken);

@@ -150,7 +150,12 @@ impl<P: Protocol> Agents<P> {
             if is_open {
                 let agent = &self.list[id];
                 let applied = (!agent.is_unsure && agent.sent().is_none()).then_some(false);
-                self.record_end(id, OperationEnd { outcome: Outcome::Unfinished, read: None, applied }, now, stats);
+                self.record_end(
+                    id,
+                    OperationEnd { outcome: Outcome::Unfinished, read: None, applied, parts: None },
+                    now,
+                    stats,
+                );
             }
             never_began += match self.queues[self.list[id].group.index()] {
                 Some(_) => self.leave_queue(id, until_ns, now, stats),

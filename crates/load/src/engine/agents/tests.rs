@@ -56,6 +56,7 @@ pub fn load(agents: u32) -> Load {
     Load {
         name: None,
         groups: Vec::new(),
+        copies: 1,
         agents,
         from: Vec::new(),
         ramp_s: 0.0,
