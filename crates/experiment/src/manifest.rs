@@ -158,6 +158,11 @@ section! {
             => memlock_bytes: Option<u64> = memlock,
             "Memory that one may lock", ["locked_memory"];
         nproc: COUNT => Option<u64>, "Processes and threads that its user may have", ["processes", "threads"];
+        member_memory: SIZE => member_memory_bytes: Option<u64>,
+            "Memory that a member takes with nothing to do: a lab of more than this machine has memory for is refused",
+            ["memory"];
+        members_per_cpu: COUNT => Option<u64>,
+            "Members that a CPU can carry: a lab of more than this machine has CPUs for is refused", ["per_cpu"];
     }
 }
 
