@@ -305,7 +305,7 @@ fn too_many_members(lab: &plan::Lab, cpus: usize) -> Option<String> {
     (members > most).then(|| {
         let cpus =
             if cpus == 1 { "the 1 CPU that they have".to_owned() } else { format!("the {cpus} CPUs that they have") };
-        format!("{cpus} can carry {most} members of `{}`, {per_cpu} each, and the lab has {members}", demand.target)
+        format!("the lab has {members} members of `{}`, and {cpus} can carry {most}, {per_cpu} each", demand.target)
     })
 }
 
@@ -585,7 +585,7 @@ mod tests {
         let memory =
             "each member of `ring` takes 2GiB of memory, 9 of them 18GiB, and 16GiB is available, enough for 8";
         assert_eq!(refused(&members(9, None), &room(4)), (memory.to_owned(), None));
-        let cpus = "the 2 CPUs that they have can carry 6 members of `ring`, 3 each, and the lab has 7";
+        let cpus = "the lab has 7 members of `ring`, and the 2 CPUs that they have can carry 6, 3 each";
         assert_eq!(refused(&members(7, None), &room(2)), (cpus.to_owned(), None));
         // Where a profile limits the memory, that is what counts.
         let limited = Profile { cores: None, core_speed: None, memory_bytes: Some(GIB), ..pi() };
