@@ -126,17 +126,13 @@ mod tests {
             time_s,
             ..PlayedStep::default()
         };
-        let input = |results| ReportInput {
-            results,
-            plan: &plan,
-            environment: None,
-            folder: String::new(),
-            trials: Vec::new(),
+        let side_by_side = |results: &record::results::Results| {
+            across(&ReportInput { results, plan: &plan, environment: None, folder: String::new(), trials: Vec::new() })
         };
-        assert_eq!(across(&input(&results)), None, "no steps");
+        assert_eq!(side_by_side(&results), None, "no steps");
         results.trials[0].steps = vec![step(0, Some(2.5))];
         results.trials[1].steps = vec![step(1, None)];
-        let table = across(&input(&results)).unwrap();
+        let table = side_by_side(&results).unwrap();
         let row: Vec<&str> = table.rows[0].cells.iter().map(|cell| cell.text.as_str()).collect();
         assert_eq!(row, ["flip", "2.5 s", "timed out"]);
         assert_eq!(

@@ -391,6 +391,16 @@ fn a_figure_that_one_case_alone_has_is_not_said_of_all() {
 }
 
 #[test]
+fn an_exercise_without_a_load_is_judged() {
+    let (plan, mut results) = one();
+    results.trials[0] = record::results::Trial { id: results.trials[0].id.clone(), ..Default::default() };
+    assert!(summary(&results, &plan, false).contains("not judged"));
+    let step = record::results::PlayedStep { ended_s: Some(3.0), ..Default::default() };
+    results.trials[0].steps = vec![step];
+    assert!(!summary(&results, &plan, false).contains("not judged"));
+}
+
+#[test]
 fn an_exercise_without_a_load_has_no_clients_that_felt_anything() {
     let (mut plan, mut results) = one_crash();
     assert!(summary(&results, &plan, false).contains("Effect of each fault on clients"));
