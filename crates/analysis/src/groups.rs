@@ -203,9 +203,9 @@ pub fn retried(trial: &Trial) -> Option<u64> {
     (all > 0).then(|| trial.attempts.saturating_sub(all))
 }
 
-/// Whether any operation of the run ended.
+/// Whether any operation of the run ended, or any step of an exercise.
 pub fn is_measured(results: &Results) -> bool {
-    results.trials.iter().any(|trial| operations(trial) > 0)
+    results.trials.iter().any(|trial| operations(trial) > 0 || trial.steps.iter().any(|step| step.ended_s.is_some()))
 }
 
 /// A count of outcomes; `None` if no operation ended, so that nothing was counted.

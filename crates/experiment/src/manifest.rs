@@ -161,6 +161,11 @@ section! {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         advised = "false": Boolean => bool,
             "Whether it copes without: then `run` says what is missing, and goes on";
+        member_memory: SIZE => member_memory_bytes: Option<u64>,
+            "Memory that a member takes with nothing to do: a lab of more than this machine has memory for is refused",
+            ["memory"];
+        members_per_cpu: COUNT => Option<u64>,
+            "Members that a CPU can carry: a lab of more than this machine has CPUs for is refused", ["per_cpu"];
     }
 }
 

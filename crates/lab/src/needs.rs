@@ -173,7 +173,7 @@ mod tests {
             nofile: Some(65_535),
             memlock_bytes: Some(u64::MAX),
             nproc: Some(4096),
-            advised: false,
+            ..Needs::default()
         };
         let root = RecordedRoot::at(&tree);
         let found = unmet(&root, "search", &needs, false);

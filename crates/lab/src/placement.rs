@@ -224,11 +224,12 @@ fn fits(lab: &plan::Lab, room: &MachineCapacity, cpus: usize) -> Result<(), Erro
     let slowest = claims.iter().map(|claim| claim.core_speed).fold(f64::INFINITY, f64::min);
     let largest = rounded_down((usable / asked).min(1.0 / fastest));
     let mut wrong = too_much_cpu(lab.speed, &claims, asked, cpus, usable);
-    let memory = too_much_memory(lab, room);
+    let memory = too_much_memory(lab, room).or_else(|| too_hungry(lab, room));
     let slower_helps = memory.is_none() && !wrong.is_empty() && slowest * largest + ROUNDING >= SMALLEST_SHARE;
     let smallest = rounded_up(SMALLEST_SHARE / slowest);
     wrong.extend(too_small(lab.speed, &claims, (smallest <= largest).then_some(smallest)));
     wrong.extend(memory);
+    wrong.extend(too_many_members(lab, cpus));
     if wrong.is_empty() {
         return Ok(());
     }
@@ -274,6 +275,37 @@ fn too_much_memory(lab: &plan::Lab, room: &MachineCapacity) -> Option<String> {
     (asked > room.memory_bytes).then(|| {
         let (asked, there) = (show_bytes(asked), show_bytes(room.memory_bytes));
         format!("the hosts have {asked} of memory in all, and {there} is available")
+    })
+}
+
+/// Members whose hosts have no limit of their own, and all take more than there is.
+fn too_hungry(lab: &plan::Lab, room: &MachineCapacity) -> Option<String> {
+    let demand = lab.members.as_ref()?;
+    let each = demand.memory_bytes?;
+    let has_limit = |host: &plan::Host| lab.profile_of(host).is_some_and(|profile| profile.memory_bytes.is_some());
+    let unlimited =
+        lab.hosts.iter().filter(|host| demand.hosts.contains(&host.name) && !has_limit(host)).count() as u64;
+    let asked = each.saturating_mul(unlimited);
+    (asked > room.memory_bytes).then(|| {
+        format!(
+            "each member of `{}` takes {} of memory, {unlimited} of them {}, and {} is available, enough for {}",
+            demand.target,
+            show_bytes(each),
+            show_bytes(asked),
+            show_bytes(room.memory_bytes),
+            room.memory_bytes / each
+        )
+    })
+}
+
+fn too_many_members(lab: &plan::Lab, cpus: usize) -> Option<String> {
+    let demand = lab.members.as_ref()?;
+    let (per_cpu, members) = (demand.per_cpu?, demand.hosts.len() as u64);
+    let most = per_cpu.saturating_mul(cpus as u64);
+    (members > most).then(|| {
+        let cpus =
+            if cpus == 1 { "the 1 CPU that they have".to_owned() } else { format!("the {cpus} CPUs that they have") };
+        format!("the lab has {members} members of `{}`, and {cpus} can carry {most}, {per_cpu} each", demand.target)
     })
 }
 
@@ -366,7 +398,7 @@ impl ClientPlacement {
 
 #[cfg(test)]
 mod tests {
-    use experiment::plan::{Host, Lab, Network};
+    use experiment::plan::{Host, Lab, MemberDemand, Network};
 
     use super::*;
 
@@ -539,6 +571,25 @@ mod tests {
         assert!(place(&lab(2, Some(hungry.clone())), &room(2)).is_ok());
         let (what, speed) = refused(&lab(3, Some(hungry)), &room(2));
         assert_eq!((what.as_str(), speed), ("the hosts have 18GiB of memory in all, and 16GiB is available", None));
+    }
+
+    #[test]
+    fn more_members_than_memory_or_cpus_allow_are_refused_with_the_figures() {
+        let members = |count: usize, profile: Option<Profile>| {
+            let lab = lab(count, profile);
+            let hosts = lab.hosts.iter().map(|host| host.name.clone()).collect();
+            let demand = MemberDemand { target: "ring".into(), hosts, memory_bytes: Some(2 * GIB), per_cpu: Some(3) };
+            Lab { members: Some(demand), ..lab }
+        };
+        assert!(place(&members(8, None), &room(4)).is_ok());
+        let memory =
+            "each member of `ring` takes 2GiB of memory, 9 of them 18GiB, and 16GiB is available, enough for 8";
+        assert_eq!(refused(&members(9, None), &room(4)), (memory.to_owned(), None));
+        let cpus = "the lab has 7 members of `ring`, and the 2 CPUs that they have can carry 6, 3 each";
+        assert_eq!(refused(&members(7, None), &room(2)), (cpus.to_owned(), None));
+        // Where a profile limits the memory, that is what counts.
+        let limited = Profile { cores: None, core_speed: None, memory_bytes: Some(GIB), ..pi() };
+        assert!(place(&members(9, Some(limited)), &room(4)).is_ok());
     }
 
     #[test]

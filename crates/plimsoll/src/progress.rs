@@ -144,6 +144,8 @@ struct ProgressPrinter {
     up: usize,
     /// Host and text of what was quoted already: a member that is in trouble says so again and again.
     quoted: BTreeSet<(String, String)>,
+    /// Actions of the target that are under way. They are written down as faults, and nothing is healed when they end.
+    actions: BTreeSet<String>,
     /// Whether what happens to a host is a fault's doing: neither the start nor the end of the trial.
     is_loading: bool,
     /// What the trial has done.
@@ -181,7 +183,8 @@ impl ProgressPrinter {
                 ))
             }
             ProgressEvent::Happened { at_s, what } => {
-                let words = self.host(what).or_else(|| self.said(what)).or_else(|| happening(what))?;
+                let words = self.host(what).or_else(|| self.said(what));
+                let words = words.or_else(|| self.action(what)).or_else(|| happening(what))?;
                 Some(at_s.map_or_else(|| format!("            {words}"), |at_s| format!("  {at_s:>6.1} s  {words}")))
             }
             ProgressEvent::TrialEnds { how: Ending::Done, .. } => {
@@ -238,6 +241,18 @@ impl ProgressPrinter {
 }
 
 impl ProgressPrinter {
+    /// An action begins or ends.
+    fn action(&mut self, what: &What) -> Option<String> {
+        match what {
+            What::FaultBegun { fault, kind, on, .. } if kind == "action" => {
+                self.actions.insert(fault.clone());
+                Some(format!("action {fault} on {on}"))
+            }
+            What::FaultHealed { fault, .. } if self.actions.remove(fault) => Some(format!("action {fault} ended")),
+            _ => None,
+        }
+    }
+
     /// What a member said that the target calls alarming, the first time.
     fn said(&mut self, what: &What) -> Option<String> {
         let What::Log { host, line, text, alarming: true, .. } = what else { return None };
@@ -304,5 +319,34 @@ fn happening(what: &What) -> Option<String> {
         What::Notice { text } => Some(text.clone()),
         What::CpuShares { not_judged: Some(why), .. } => Some(format!("other processes were not judged: {why}")),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_action_ends_and_is_not_healed() {
+        let mut printer = ProgressPrinter::default();
+        let begun = |fault: &str, kind: &str| What::FaultBegun {
+            fault: fault.to_owned(),
+            number: 1,
+            kind: kind.to_owned(),
+            on: "n1".to_owned(),
+        };
+        let healed = |fault: &str| What::FaultHealed { fault: fault.to_owned(), number: 1 };
+        let mut told = |what: &What| printer.line(&ProgressEvent::Happened { at_s: Some(1.0), what });
+        let lines =
+            [begun("Flip", "action"), healed("Flip"), begun("cut", "partition"), healed("cut")].map(|what| told(&what));
+        assert_eq!(
+            lines.map(|line| line.unwrap_or_default().trim().to_owned()),
+            [
+                "1.0 s  action Flip on n1",
+                "1.0 s  action Flip ended",
+                "1.0 s  fault cut: partition on n1",
+                "1.0 s  fault cut healed"
+            ]
+        );
     }
 }

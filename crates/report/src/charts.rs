@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 
 use record::events::{Ending, What};
 use record::results::{DisturbanceKind, Fault, Steady, Trial};
-use record::rows::Sample;
+use record::rows::{Sample, THIS_MACHINE};
 use text::numbers;
 
 use crate::drawing;
@@ -158,7 +158,7 @@ impl TrialView<'_> {
         })
     }
 
-    /// Hosts in the samples, in the order of their first row.
+    /// Hosts in the samples: this machine, then those of the lab in its order. Which of them was read first is chance.
     pub fn hosts(&self) -> Vec<&str> {
         let mut hosts: Vec<&str> = Vec::new();
         for sample in &self.series.samples {
@@ -166,6 +166,8 @@ impl TrialView<'_> {
                 hosts.push(&sample.host);
             }
         }
+        let place = |host: &&str| self.trial.hosts.iter().position(|of_lab| of_lab.name == *host);
+        hosts.sort_by_key(|host| (*host != THIS_MACHINE, place(host)));
         hosts
     }
 
@@ -434,6 +436,14 @@ mod tests {
             series.samples.extend(of_host.cloned().map(|row| Sample { host: name.clone(), ..row }));
         }
         (trial, series)
+    }
+
+    #[test]
+    fn hosts_are_in_the_order_of_the_lab_whichever_was_read_first() {
+        let (trial, mut series) = lab(3);
+        series.samples.reverse();
+        let view = TrialView { trial: &trial, series: &series, points: 1_500 };
+        assert_eq!(view.hosts(), [THIS_MACHINE, "n1", "n2", "n3"]);
     }
 
     #[test]

@@ -53,6 +53,7 @@ const PAGE: &[Part] = &[
     Part::Table(comparison::comparison),
     Part::Bars(run_charts::comparison),
     Part::Table(operations::agent_groups),
+    Part::Table(steps::across),
     Part::Table(steps::steps),
     Part::Table(outages::outages),
     Part::Table(outages::members),

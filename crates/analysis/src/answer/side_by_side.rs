@@ -96,7 +96,8 @@ fn speed(groups: &[Group]) -> Option<String> {
 /// `p99 ran from 1.1 ms (‹a›) to 2.3 ms (‹b›)`: medians, by the values of the first dimension.
 fn range(groups: &[Group], what: &str, value: FigureOf, write: fn(f64) -> String) -> Option<String> {
     let mut medians: Vec<(String, f64)> = Vec::new();
-    for name in values_of(groups, 0) {
+    let all = values_of(groups, 0);
+    for name in all.clone() {
         let of_name = groups.iter().filter(|group| group.labels.first().is_some_and(|label| label.1 == name));
         let values: Vec<f64> = of_name.filter_map(|group| Some(group.spread(value)?.median)).collect();
         medians.extend(MedianRange::of(values).map(|spread| (name.clone(), spread.median)));
@@ -104,10 +105,13 @@ fn range(groups: &[Group], what: &str, value: FigureOf, write: fn(f64) -> String
     let (low, least) = medians.iter().min_by(|a, b| a.1.total_cmp(&b.1))?;
     let (high, most) = medians.iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
     let (least, most) = (write(*least), write(*most));
+    let named = |name: &String| names(dimension(groups, 0), std::slice::from_ref(name));
+    if medians.len() == 1 && all.len() > 1 {
+        return Some(format!("{what} was {least} with {}, and is not known of the others", named(low)));
+    }
     if least == most {
         return Some(format!("{what} was {least} throughout"));
     }
-    let named = |name: &String| names(dimension(groups, 0), std::slice::from_ref(name));
     Some(format!("{what} ran from {least} with {} to {most} with {}", named(low), named(high)))
 }
 

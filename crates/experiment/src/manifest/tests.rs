@@ -76,6 +76,8 @@ fn needs_are_read_in_base_units() {
     assert_eq!(needs.sysctl["vm.max_map_count"], 262_144);
     assert_eq!((needs.nofile, needs.memlock_bytes, needs.nproc), (Some(65_535), Some(64 << 20), None));
     assert_eq!(read(&text("memlock = \"unlimited\"")).unwrap().needs.memlock_bytes, Some(u64::MAX));
+    let members = read(&text("member_memory = \"160MiB\"\nmembers_per_cpu = 16")).unwrap().needs;
+    assert_eq!((members.member_memory_bytes, members.members_per_cpu), (Some(160 << 20), Some(16)));
     assert!(read(SMALL).unwrap().needs.is_empty());
     for (needs, told) in [
         ("sysctl = { max_map_count = 1 }", "`max_map_count` is not a setting of the kernel"),

@@ -47,6 +47,9 @@ section! {
         #[serde(skip_serializing_if = "Vec::is_empty")]
         => balancers: Vec<String> = |_| Vec::new(),
             "Hosts that are no members and pass the load on to them: clients go there, by the target's `service`";
+        #[serde(skip_serializing_if = "Option::is_none")]
+        => members: Option<MemberDemand>,
+            "What members of the target take of this machine, where the target says so";
         generator_cpus: Whole { min: 0, max: 1024 } => Option<u32>,
             "CPUs of this machine that only the clients use; 0: they share all with the hosts; left out: half of them",
             ["client_cpus"];
@@ -108,6 +111,19 @@ pub struct Network {
     pub link: Link,
 }
 
+/// What the members of a target take of this machine, by `[needs]` of its `target.toml`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct MemberDemand {
+    /// The target.
+    pub target: String,
+    /// The virtual hosts that are members.
+    pub hosts: Vec<String>,
+    /// Bytes that each takes with nothing to do.
+    pub memory_bytes: Option<u64>,
+    /// How many a CPU can carry.
+    pub per_cpu: Option<u64>,
+}
+
 impl Lab {
     /// The profile of a host.
     #[must_use]
@@ -157,7 +173,7 @@ pub(super) fn read(section: &Section<'_>, target: Option<&TargetKind>, scene: &m
     let hosts = hosts(section, &networks, scene);
     let profiles = profiles(section, &hosts, scene);
     let has_disk = profiles.iter().any(|profile| profile.disk != profile::Disk::default());
-    let lab = Lab {
+    let mut lab = Lab {
         balancers: balancers(&hosts, target, scene),
         hosts,
         profiles,
@@ -166,6 +182,7 @@ pub(super) fn read(section: &Section<'_>, target: Option<&TargetKind>, scene: &m
         measure_storage: section.get("measure_storage").unwrap_or(has_disk),
         ..Lab::read(section)
     };
+    lab.members = member_demand(&lab, target, scene);
     only_virtual(section, &lab, scene);
     ports_only_virtual(section, &lab, scene);
     only_ours(section, &lab, target, scene);
@@ -198,6 +215,17 @@ fn balancers(hosts: &[Host], target: Option<&TargetKind>, scene: &CheckContext<'
     let (service, members) = (manifest.about.service_role(), manifest.about.members.as_str());
     let balances = |host: &&Host| service != members && host.role.as_deref() == Some(service);
     hosts.iter().filter(balances).map(|host| host.name.clone()).collect()
+}
+
+/// What the target says that each of its members takes.
+fn member_demand(lab: &Lab, target: Option<&TargetKind>, scene: &CheckContext<'_>) -> Option<MemberDemand> {
+    let Some(TargetKind::Folder { name, .. }) = target else { return None };
+    let manifest = scene.catalog.targets.get(name)?;
+    let (memory_bytes, per_cpu) = (manifest.needs.member_memory_bytes, manifest.needs.members_per_cpu);
+    let members = lab.that_run(&manifest.about.members).filter(|host| host.ssh.is_none());
+    let hosts: Vec<String> = members.map(|host| host.name.clone()).collect();
+    let says = !hosts.is_empty() && (memory_bytes.is_some() || per_cpu.is_some());
+    says.then(|| MemberDemand { target: name.clone(), hosts, memory_bytes, per_cpu })
 }
 
 fn hosts(section: &Section<'_>, networks: &[Network], scene: &mut CheckContext<'_>) -> Vec<Host> {

@@ -1,5 +1,7 @@
 //! Chart: what ended at each member, a lane for each. The sum over all members hides that one of them is down.
 
+use record::rows::OutcomeSlot;
+
 use super::outcomes::{Bins, bin_s};
 use super::{TrialView, lines_with_values};
 use crate::drawing::chart::{Chart, ChartLine, Ink, LineStyle, Panel, PanelUnit};
@@ -11,7 +13,9 @@ const LANE: f64 = 40.0;
 
 /// Draws it.
 pub fn draw(view: &TrialView) -> Vec<Chart> {
-    if view.series.members.is_empty() {
+    let any = |slot: &OutcomeSlot| slot.ok + slot.failed + slot.timeout + slot.wrong > 0;
+    // Of an exercise without a load nothing ended at any member.
+    if !view.series.members.iter().flat_map(|member| &member.outcomes).any(any) {
         return Vec::new();
     }
     let line = |name: &str, ink, shape, points: Vec<DataPoint>| ChartLine {
@@ -41,7 +45,6 @@ pub fn draw(view: &TrialView) -> Vec<Chart> {
 #[cfg(test)]
 mod tests {
     use record::results::Trial;
-    use record::rows::OutcomeSlot;
 
     use super::*;
     use crate::series::TrialSeries;
@@ -65,6 +68,8 @@ mod tests {
         let mut series = TrialSeries { outcomes, ..TrialSeries::default() };
         let trial = Trial::default();
         assert_eq!(draw(&TrialView { trial: &trial, series: &series, points: 100 }), []);
+        series.members = vec![member("n1", &[]), member("n2", &[(0, 0)])];
+        assert_eq!(draw(&TrialView { trial: &trial, series: &series, points: 100 }), [], "an exercise without a load");
         series.members = vec![member("n1", &[(10, 0), (10, 0), (20, 0)]), member("n2", &[(10, 0), (0, 3), (10, 0)])];
         let charts = draw(&TrialView { trial: &trial, series: &series, points: 100 });
         let lanes = &charts[0].panels;

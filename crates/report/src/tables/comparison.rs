@@ -83,6 +83,20 @@ const MEASURES: &[ComparedMetric] = &[
     })
     .loss()
     .only_if_any(),
+    number_of("bad steps", "steps of the exercise that did not end well, their audits included", |trial| {
+        let bad: u64 = trial.steps.iter().map(|step| step.failed).sum();
+        (!trial.steps.is_empty()).then_some(bad as f64)
+    })
+    .loss()
+    .brief(),
+    metric(
+        "load 1 min",
+        "highest load average over one minute of the lab's first host, in an exercise",
+        numbers::number,
+        |trial| trial.hosts.iter().find(|host| !trial.steps.is_empty() && host.kind.is_some())?.load1_max,
+    )
+    .brief()
+    .drawn(),
     metric("no service", "longest time in which nothing succeeded", numbers::seconds, |trial| {
         longest(trial, |outage| outage.total_s)
     }),

@@ -40,6 +40,10 @@ const OUTAGE_COLUMNS: [(&str, &str); 12] = [
 const BRIEF: [&str; 6] = ["failed", "wrong", "first failure", "first ok", "no service", "recovered after"];
 
 pub fn outages(input: &ReportInput) -> Option<Table> {
+    // An exercise without a load has no clients that could feel anything.
+    if input.plan.possible().iter().all(|trial| trial.load.is_none()) {
+        return None;
+    }
     let mut columns = vec![Column::text("fault")];
     columns.extend(Column::numerics(&OUTAGE_COLUMNS));
     columns.iter_mut().for_each(|column| column.brief |= BRIEF.contains(&column.head.as_str()));

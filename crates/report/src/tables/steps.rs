@@ -1,10 +1,11 @@
-//! Table of the steps of an exercise: what came of each, how long it took, and what its audits say.
+//! Tables of the steps of an exercise: what came of each, how long it took, and what its audits say; and their times side by side.
 
+use analysis::groups::{Group, MedianRange, groups};
 use record::events::StepResult;
 use record::results::{PlayedStep, StepAudit, Trial};
 use text::{Tone, numbers};
 
-use super::{Cell, Column, Table};
+use super::{Cell, Column, Row, Table};
 use crate::ReportInput;
 
 const COLUMNS: [(&str, &str); 3] = [
@@ -25,7 +26,46 @@ pub fn steps(input: &ReportInput) -> Option<Table> {
     } else {
         ""
     };
-    Some(Table::new("Steps", note, columns).by_trial(input, rows)?.explained())
+    Some(Table::new("Steps", note, columns).by_trial(input, rows)?.folded_beyond(MANY).explained())
+}
+
+/// Rows beyond which the table is folded on the page: the times side by side stand above it then.
+const MANY: usize = 40;
+/// Sides beyond which their times are not put side by side.
+const SIDES: usize = 8;
+
+/// The time of each step under each condition.
+pub fn across(input: &ReportInput) -> Option<Table> {
+    let groups = groups(input.results, input.plan);
+    let mut names: Vec<&str> = Vec::new();
+    for step in input.results.trials.iter().flat_map(|trial| &trial.steps) {
+        if !names.contains(&step.name.as_str()) {
+            names.push(&step.name);
+        }
+    }
+    if names.is_empty() || !(2..=SIDES).contains(&groups.len()) {
+        return None;
+    }
+    let mut columns = vec![Column::text("step")];
+    columns.extend(groups.iter().map(|group| Column::numeric(&group.name(), "").brief()));
+    let note = "Medians over the repeats of how long each step took, until its condition held; the range below. Void trials are left out.";
+    let cells = |name: &&str| {
+        let times = groups.iter().map(|group| time_of(group, name));
+        Row { cells: std::iter::once(Cell::new((*name).to_owned())).chain(times).collect(), begins: false }
+    };
+    let rows = names.iter().map(cells).collect();
+    Some(Table { rows, ..Table::new("Time of each step", note, columns) })
+}
+
+fn time_of(group: &Group<'_>, name: &str) -> Cell {
+    let played = group.counting().flat_map(|trial| &trial.steps).filter(|step| step.name == name);
+    let (good, bad): (Vec<&PlayedStep>, Vec<&PlayedStep>) = played.partition(|step| step.failed == 0);
+    let of_good = Cell::spread(MedianRange::of(good.iter().filter_map(|step| step.time_s).collect()), numbers::seconds);
+    match (bad.as_slice(), good.len()) {
+        ([], _) => of_good,
+        ([only], 0) => Cell::new(only.result.words()).toned(Tone::Bad),
+        (bad, good) => of_good.with(format!("{} of {} bad", bad.len(), bad.len() + good)).toned(Tone::Bad),
+    }
 }
 
 fn row(step: &PlayedStep) -> Vec<Cell> {
@@ -73,6 +113,32 @@ mod tests {
     fn audit(name: &str, reasons: &[&str]) -> StepAudit {
         let reasons: Vec<String> = reasons.iter().map(|reason| (*reason).to_owned()).collect();
         StepAudit { name: name.to_owned(), members: 3, failed: reasons.len() as u64, reasons }
+    }
+
+    #[test]
+    fn times_of_steps_stand_side_by_side_where_there_are_several_conditions() {
+        let plan = example::plan(&["plain", "other"], &[], 1);
+        let mut results = example::results(&plan);
+        let step = |failed, time_s| PlayedStep {
+            name: "flip".to_owned(),
+            result: if failed == 0 { StepResult::Ok } else { StepResult::TimedOut },
+            failed,
+            time_s,
+            ..PlayedStep::default()
+        };
+        let side_by_side = |results: &record::results::Results| {
+            across(&ReportInput { results, plan: &plan, environment: None, folder: String::new(), trials: Vec::new() })
+        };
+        assert_eq!(side_by_side(&results), None, "no steps");
+        results.trials[0].steps = vec![step(0, Some(2.5))];
+        results.trials[1].steps = vec![step(1, None)];
+        let table = side_by_side(&results).unwrap();
+        let row: Vec<&str> = table.rows[0].cells.iter().map(|cell| cell.text.as_str()).collect();
+        assert_eq!(row, ["flip", "2.5 s", "timed out"]);
+        assert_eq!(
+            table.columns.iter().map(|column| column.head.as_str()).collect::<Vec<_>>(),
+            ["step", "plain", "other"]
+        );
     }
 
     #[test]

@@ -31,6 +31,7 @@ const TABLES: &[SummaryTable] = &[
     (sweeps::scaling, usize::MAX, rows),
     (sweeps::crossings, sweeps::MANY_CROSSINGS, rows),
     (sweeps::cost, usize::MAX, rows),
+    (steps::across, 4 * LONG, |many, _| format!("{many} of them")),
     (steps::steps, 4 * LONG, |many, _| format!("{many} of them")),
     (outages::outages, LONG, |many, _| format!("{many} of them")),
     (outages::members, LONG, |many, _| format!("{many} of them")),

@@ -377,3 +377,34 @@ fn what_members_differ_on_is_said() {
     results.trials.iter_mut().for_each(|trial| trial.consistency.diverged_keys = Some(0));
     assert!(!answer(&results, &plan).contains("differed"));
 }
+
+#[test]
+fn a_figure_that_one_case_alone_has_is_not_said_of_all() {
+    let plan = example::plan(&["a", "b", "c"], &[], 1);
+    let mut results = example::results(&plan);
+    for trial in &mut results.trials[1..] {
+        trial.latency_us = trial.latency_us.map(|latency| record::results::Quantiles { p99: None, ..latency });
+    }
+    let said = answer(&results, &plan);
+    assert!(said.contains("latency at p99 was 6.87 ms with `a`, and is not known of the others"), "{said}");
+    assert!(!said.contains("p99 was 6.87 ms throughout"), "{said}");
+}
+
+#[test]
+fn an_exercise_without_a_load_is_judged() {
+    let (plan, mut results) = one();
+    results.trials[0] = record::results::Trial { id: results.trials[0].id.clone(), ..Default::default() };
+    assert!(summary(&results, &plan, false).contains("not judged"));
+    let step = record::results::PlayedStep { ended_s: Some(3.0), ..Default::default() };
+    results.trials[0].steps = vec![step];
+    assert!(!summary(&results, &plan, false).contains("not judged"));
+}
+
+#[test]
+fn an_exercise_without_a_load_has_no_clients_that_felt_anything() {
+    let (mut plan, mut results) = one_crash();
+    assert!(summary(&results, &plan, false).contains("Effect of each fault on clients"));
+    plan.trials[0].load = None;
+    results.trials[0].faults.iter_mut().for_each(|fault| fault.outage = None);
+    assert!(!summary(&results, &plan, false).contains("Effect of each fault on clients"));
+}
