@@ -213,7 +213,12 @@ def measure(stage, given):
     bench_page.write("Search", lines, given)
 
 
+def more(parser):
+    parser.add_argument("--rally", default="esrally", help="Rally's program")
+    parser.add_argument("--documents", type=int, default=DOCUMENTS)
+
+
 if __name__ == "__main__":
-    given = arguments(__doc__, seconds=0, turns=3, options={"--rally": "esrally", "--documents": DOCUMENTS})
+    given = arguments(__doc__, seconds=0, turns=3, more=more)
     given.quick |= given.documents < DOCUMENTS
     bench(measure, given)

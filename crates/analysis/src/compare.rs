@@ -137,7 +137,10 @@ fn of_sides(sides: &[Runs], options: &CompareOptions) -> Result<Vec<GatedCompari
         .map(|side| comparisons::ComparisonSide { name: side.name.clone(), trials: played(side) })
         .collect();
     let found = comparisons::between(&as_sides, options);
-    if let Some(side) = sides.iter().skip(1).find(|side| !found.iter().any(|found| found.comparison.b == side.name)) {
+    let lacks = |side: &&Runs| !found.iter().any(|found| found.comparison.b == side.name);
+    // Of a side that is void throughout that is said, and it is no mistake of whoever asks.
+    let can_be = |side: &&Runs| !is_void_throughout(&sides[0]) && !is_void_throughout(side);
+    if let Some(side) = sides.iter().skip(1).find(|side| lacks(side) && can_be(side)) {
         return Err(Error::Incomparable {
             what: format!("{} and {} have no common point with usable trials", sides[0].name, side.name),
             hint: "compare runs of one experiment, or of experiments with the same variants and swept values"
@@ -145,6 +148,12 @@ fn of_sides(sides: &[Runs], options: &CompareOptions) -> Result<Vec<GatedCompari
         });
     }
     Ok(found)
+}
+
+/// Whether it has trials, and none that counts.
+fn is_void_throughout(side: &Runs) -> bool {
+    let side = summed(side);
+    side.trials > 0 && side.void == side.trials
 }
 
 fn all_surroundings(sides: &[Runs]) -> Vec<Surrounding> {
@@ -196,6 +205,15 @@ fn warnings(
     }
     for side in sides.iter().map(summed).filter(|side| side.void > 0) {
         warnings.push(format!("{}: {} of {} trials are void and left out", side.name, side.void, side.trials));
+    }
+    if let Some(side) = sides.iter().find(|side| sides.len() > 1 && is_void_throughout(side)) {
+        let reasons = side.runs.iter().flat_map(|run| &run.results.trials).flat_map(|trial| &trial.verdict.rules);
+        let rules: Vec<String> = text::distinct(reasons.cloned()).iter().map(|rule| text::code(rule)).collect();
+        warnings.push(format!(
+            "{}: no trial can be used ({}), so nothing is compared with it; `plimsoll show` of a run says what to do about that",
+            side.name,
+            text::listed(&rules, "and")
+        ));
     }
     if sides.len() > 1 && comparisons.iter().any(|judged| judged.comparison.p.is_none() && is_measured(judged)) {
         warnings.push(

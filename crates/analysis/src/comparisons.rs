@@ -266,7 +266,13 @@ enum Units<'a> {
     Apart(Vec<ObservationUnit<'a>>, Vec<ObservationUnit<'a>>),
 }
 
-impl ObservationUnit<'_> {
+impl<'a> ObservationUnit<'a> {
+    /// Without its void trials; `None` if no other is left.
+    pub fn usable(&self) -> Option<Self> {
+        let trials: Vec<&'a Trial> = self.0.iter().filter(|trial| trial.counts()).copied().collect();
+        (!trials.is_empty()).then_some(Self(trials))
+    }
+
     /// A figure of it: the mean over its trials, the geometric one where a ratio will be taken. `None` if one of them lacks it.
     pub fn value(&self, figure: &TrialFigure) -> Option<f64> {
         let values: Vec<f64> = self.0.iter().map(|trial| figure.value(trial)).collect::<Option<_>>()?;
@@ -393,7 +399,7 @@ fn couples_between<'a>(sides: &[ComparisonSide<'a>]) -> Vec<ComparedPair<'a>> {
     let mut couples = Vec::new();
     let Some((a, others)) = sides.split_first() else { return couples };
     let points = |side: &ComparisonSide<'a>| {
-        by_point(&usable(&side.trials), |trial| {
+        by_point(&side.trials, |trial| {
             let variant = trial.variant.clone().map(|name| ("variant".to_owned(), Value::String(name)));
             trial.point.clone().into_iter().chain(variant).collect()
         })
@@ -403,17 +409,54 @@ fn couples_between<'a>(sides: &[ComparisonSide<'a>]) -> Vec<ComparedPair<'a>> {
         let of_b = points(b);
         for (at, trials) in &of_a {
             if let Some((_, other)) = of_b.iter().find(|(other, _)| other == at) {
-                let units = in_turn(trials, other).unwrap_or_else(|| Units::Apart(by_run(trials), by_run(other)));
+                let Some((units, together)) = units_between(trials, other) else { continue };
                 let (a, b, over) = (a.name.clone(), b.name.clone(), "run".to_owned());
-                couples.push(ComparedPair { over, a, b, at: at.clone(), units, group: None, together: Vec::new() });
+                let group = (!together.is_empty()).then_some(1);
+                couples.push(ComparedPair { over, a, b, at: at.clone(), units, group, together });
             }
         }
     }
     couples
 }
 
+/// What is compared of two sides, and, if what others took of the machine can be allowed for, all of it with rounds and sides.
+type BetweenSides<'a> = (Units<'a>, Vec<(usize, usize, &'a Trial)>);
+
+/// `None` if nothing can be used. Whether runs took turns is seen from all of them: one that is void must not bring the others out of step.
+fn units_between<'a>(a: &[PlayedTrial<'a>], b: &[PlayedTrial<'a>]) -> Option<BetweenSides<'a>> {
+    if let Some(pairs) = in_turn(a, b) {
+        let together: Vec<(usize, usize, &Trial)> =
+            pairs.iter().enumerate().filter_map(|(round, pair)| in_round(round, pair)).flatten().collect();
+        if is_allowed_for(&together) {
+            let is_in = |pair: &(ObservationUnit<'_>, ObservationUnit<'_>)| in_round(0, pair).is_some();
+            return Some((Units::Paired(pairs.into_iter().filter(is_in).collect()), together));
+        }
+        let usable: Vec<_> = pairs.iter().filter_map(|(a, b)| Some((a.usable()?, b.usable()?))).collect();
+        if usable.len() > 1 {
+            return Some((Units::Paired(usable), Vec::new()));
+        }
+    }
+    let (a, b) = (usable(a), usable(b));
+    let units = in_turn(&a, &b).map_or_else(|| Units::Apart(by_run(&a), by_run(&b)), Units::Paired);
+    (!a.is_empty() && !b.is_empty()).then_some((units, Vec::new()))
+}
+
+/// Both of a pair, if they are a trial each and nothing but what others took can have voided them.
+fn in_round<'a>(
+    round: usize,
+    (a, b): &(ObservationUnit<'a>, ObservationUnit<'a>),
+) -> Option<[(usize, usize, &'a Trial); 2]> {
+    match (a.0.as_slice(), b.0.as_slice()) {
+        ([a], [b]) if is_comparable(a) && is_comparable(b) => Some([(round, 0, *a), (round, 1, *b)]),
+        _ => None,
+    }
+}
+
 /// Runs that were played in turn, paired in the order in which they began; `None` if they were not, or only once.
-fn in_turn<'a>(a: &[PlayedTrial<'a>], b: &[PlayedTrial<'a>]) -> Option<Units<'a>> {
+fn in_turn<'a>(
+    a: &[PlayedTrial<'a>],
+    b: &[PlayedTrial<'a>],
+) -> Option<Vec<(ObservationUnit<'a>, ObservationUnit<'a>)>> {
     let mut begun: Vec<(f64, bool, ObservationUnit<'a>)> = runs(a, true)?;
     begun.extend(runs(b, false)?);
     begun.sort_by(|one, other| one.0.total_cmp(&other.0));
@@ -425,7 +468,7 @@ fn in_turn<'a>(a: &[PlayedTrial<'a>], b: &[PlayedTrial<'a>]) -> Option<Units<'a>
             _ => return None,
         }
     }
-    (pairs.len() > 1).then_some(Units::Paired(pairs))
+    (pairs.len() > 1).then_some(pairs)
 }
 
 /// The runs of a side with the time at which each began; `None` if that is not known of all.

@@ -33,6 +33,7 @@ mod sweep_stops;
 mod synthetic;
 mod target_metrics;
 mod trial;
+pub mod truths;
 mod units;
 mod verdict;
 mod versions;

@@ -11,6 +11,7 @@ pub(crate) mod level_shift;
 pub(crate) mod outage;
 pub(crate) mod quantile_batches;
 pub(crate) mod quantiles;
+pub(crate) mod queue;
 pub(crate) mod shares;
 pub(crate) mod significance;
 pub(crate) mod slow_phases;

@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 use rustix::event::epoll::EventFlags;
 use rustix::io::Errno;
 
+use crate::Options;
 use crate::connection::{Connection, ConnectionPhase, ConnectionToken, Received, empty};
 use crate::protocols::{Codec, NextAction};
 use crate::server::now_ns;
@@ -43,6 +44,7 @@ struct PendingAnswers {
 pub(crate) struct ConnectionServer<C> {
     codec: C,
     delay_ns: u64,
+    work: u64,
     workers: Workers,
     unsent_limit_bytes: usize,
     /// Whether answers are errors now.
@@ -60,12 +62,13 @@ pub(crate) struct ConnectionServer<C> {
 
 impl<C: Codec> ConnectionServer<C> {
     /// Nothing held.
-    pub fn new(codec: C, delay_ns: u64, workers: u32, unsent_limit_bytes: usize) -> Self {
+    pub fn new(codec: C, delay_ns: u64, options: &Options) -> Self {
         Self {
             codec,
             delay_ns,
-            workers: Workers::new(workers, delay_ns),
-            unsent_limit_bytes,
+            work: options.work,
+            workers: Workers::new(options.workers, delay_ns),
+            unsent_limit_bytes: options.unsent_limit_bytes,
             failing: false,
             errors: 0,
             received: vec![0; RECEIVE_BYTES],
@@ -243,7 +246,10 @@ impl<C: Codec> ConnectionServer<C> {
             let before = self.answers.len();
             let step = self.codec.advance(&mut connection.memory, &input[used..], self.failing, &mut self.answers);
             used += step.consumed;
-            self.answered += u32::from(self.answers.len() > before);
+            if self.answers.len() > before {
+                self.answered += 1;
+                toil(self.work);
+            }
             self.errors += u64::from(self.failing && matches!(step.then, NextAction::Next | NextAction::Close));
             match step.then {
                 NextAction::Next => continue,
@@ -299,6 +305,17 @@ impl<C: Codec> ConnectionServer<C> {
         }
         Ok(ConnectionFate::Again)
     }
+}
+
+/// So many rounds of arithmetic, each of which needs the one before (G. Marsaglia, "Xorshift RNGs", 2003).
+fn toil(rounds: u64) {
+    let mut state = 0x9E37_79B9_7F4A_7C15_u64;
+    for _ in 0..rounds {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+    }
+    std::hint::black_box(state);
 }
 
 /// Workers that each take so long for a request. Those that find none free wait in the order in which they came, so `workers / delay`

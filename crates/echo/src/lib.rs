@@ -15,7 +15,7 @@ mod protocols;
 mod server;
 
 pub use options::{Options, ServedProtocol};
-pub use server::{Errors, Listener};
+pub use server::{Errors, Listener, ServerBook, Stall};
 
 /// Opens the port; clients may connect from now on and are answered once [`Listener::serve`] runs.
 ///
@@ -26,13 +26,13 @@ pub fn bind(options: &Options) -> Result<Listener, Error> {
     Listener::bind(options)
 }
 
-/// Opens the port and answers until `stop` is true, which is noticed within 50 ms. Says when it answered with errors, as it was
-/// told to.
+/// Opens the port and answers until `stop` is true, which is noticed within 50 ms. Says when it answered with errors or
+/// not at all, as it was told to.
 ///
 /// # Errors
 ///
 /// Those of [`bind`] and of [`Listener::serve`].
-pub fn serve(options: &Options, stop: &AtomicBool) -> Result<Vec<Errors>, Error> {
+pub fn serve(options: &Options, stop: &AtomicBool) -> Result<ServerBook, Error> {
     bind(options)?.serve(options, stop)
 }
 
@@ -85,7 +85,7 @@ mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::time::Duration;
 
-    use super::{Error, Errors, Options, bind, serve};
+    use super::{Error, Options, ServerBook, bind, serve};
 
     /// Sets the flag even when the test fails, so that the server's thread ends.
     struct Stop<'a>(&'a AtomicBool);
@@ -97,7 +97,7 @@ mod tests {
     }
 
     /// Runs `test` against a server with these options.
-    pub(crate) fn with_server(options: &Options, test: impl FnOnce(SocketAddr)) -> Vec<Errors> {
+    pub(crate) fn with_server(options: &Options, test: impl FnOnce(SocketAddr)) -> ServerBook {
         let stop = AtomicBool::new(false);
         let listener = bind(options).unwrap();
         let address = listener.address();
@@ -163,6 +163,7 @@ mod tests {
             (Options { stall_s: 2.0, stall_every_s: 1.0, ..good.clone() }, "stall_s"),
             (Options { errors_for_s: 1.0, errors_every_s: 0.5, ..good.clone() }, "errors_for_s"),
             (Options { errors_every_s: 1e300, ..good.clone() }, "errors_every_s"),
+            (Options { work: u64::MAX, ..good.clone() }, "work"),
             (Options { error_status: 200, ..good.clone() }, "error_status"),
             (Options { error_status: 600, ..good.clone() }, "error_status"),
             (Options { body_bytes: (16 << 20) + 1, ..good.clone() }, "body_bytes"),

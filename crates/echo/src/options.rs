@@ -8,6 +8,9 @@ use crate::Error;
 /// Bytes of the longest body an answer may have.
 const BODY_LIMIT_BYTES: usize = 16 << 20;
 
+/// Most rounds of arithmetic: some seconds for each request.
+const WORK_LIMIT: u64 = 10_000_000_000;
+
 /// Most workers.
 const WORKERS_LIMIT: u32 = 1_000_000;
 
@@ -31,6 +34,8 @@ pub struct Options {
     pub delay_s: f64,
     /// So many requests are served at a time, each for `delay_s`; others wait for their turn. 0: all at once.
     pub workers: u32,
+    /// Rounds of arithmetic for each request, some nanosecond each: CPU time that the answer costs. 0: none.
+    pub work: u64,
     /// Seconds for which the whole server does nothing; 0: never.
     pub stall_s: f64,
     /// Seconds from the first accepted connection to the first stall, and from each stall's beginning to the next one's.
@@ -59,6 +64,7 @@ impl Default for Options {
             protocol: ServedProtocol::Http,
             delay_s: 0.0,
             workers: 0,
+            work: 0,
             stall_s: 0.0,
             stall_every_s: 0.0,
             errors_for_s: 0.0,
@@ -88,6 +94,9 @@ impl Options {
         if self.workers > WORKERS_LIMIT || (self.workers > 0 && timing.delay_ns == 0) {
             let must_be = "at most 1000000, and with a delay: without one, nobody is ever busy";
             return Err(Error::Option { name: "workers", must_be });
+        }
+        if self.work > WORK_LIMIT {
+            return Err(Error::Option { name: "work", must_be: "at most 10000000000" });
         }
         if !(400..=599).contains(&self.error_status) {
             return Err(Error::Option { name: "error_status", must_be: "from 400 to 599" });

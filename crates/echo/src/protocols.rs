@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 use std::sync::atomic::AtomicBool;
 
-use crate::{Error, Errors, Listener, Options, ServedProtocol, server};
+use crate::{Error, Listener, Options, ServedProtocol, ServerBook, server};
 
 mod http;
 mod vsns;
@@ -14,7 +14,7 @@ const KINDS: &[ServerKind] = &[ServerKind::of::<http::HttpCodec>(), ServerKind::
 /// The server, compiled for one protocol.
 pub(crate) struct ServerKind {
     protocol: ServedProtocol,
-    serve: fn(Listener, &Options, &AtomicBool) -> Result<Vec<Errors>, Error>,
+    serve: fn(Listener, &Options, &AtomicBool) -> Result<ServerBook, Error>,
 }
 
 impl ServerKind {
@@ -23,7 +23,7 @@ impl ServerKind {
     }
 
     /// Serves until `stop`.
-    pub fn serve(&self, listener: Listener, options: &Options, stop: &AtomicBool) -> Result<Vec<Errors>, Error> {
+    pub fn serve(&self, listener: Listener, options: &Options, stop: &AtomicBool) -> Result<ServerBook, Error> {
         (self.serve)(listener, options, stop)
     }
 }

@@ -32,7 +32,7 @@ const LISTENER: ConnectionToken = u64::MAX;
 const TIMER: ConnectionToken = u64::MAX - 1;
 
 /// Serves until `stop`.
-pub(crate) fn run<C: Codec>(listener: Listener, options: &Options, stop: &AtomicBool) -> Result<Vec<Errors>, Error> {
+pub(crate) fn run<C: Codec>(listener: Listener, options: &Options, stop: &AtomicBool) -> Result<ServerBook, Error> {
     allow_open_files();
     Server::<C>::new(listener, options)?.run(stop)
 }
@@ -46,6 +46,24 @@ pub struct Errors {
     pub last_unix_s: f64,
     /// How many there were.
     pub answers: u64,
+}
+
+/// A time in which it did nothing, as it was told to.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Stall {
+    /// When it began, Unix time in seconds.
+    pub first_unix_s: f64,
+    /// When it was over.
+    pub last_unix_s: f64,
+}
+
+/// What a server has noted of its own faults.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ServerBook {
+    /// Its spells of errors.
+    pub errors: Vec<Errors>,
+    /// Its stalls.
+    pub stalls: Vec<Stall>,
 }
 
 /// More spells than this are not kept.
@@ -62,7 +80,7 @@ struct Server<C: Codec> {
     first_ns: Option<u64>,
     desk: ConnectionServer<C>,
     /// The spells of errors so far, and whether the last one goes on.
-    spells: Vec<Errors>,
+    book: ServerBook,
     in_spell: bool,
     slots: Slots<C::Memory>,
     /// Whether connections could not be accepted for want of files or memory: no event says when they can be.
@@ -92,8 +110,8 @@ impl<C: Codec> Server<C> {
             timer_ns: 0,
             timing,
             first_ns: None,
-            desk: ConnectionServer::new(C::new(options), timing.delay_ns, options.workers, options.unsent_limit_bytes),
-            spells: Vec::new(),
+            desk: ConnectionServer::new(C::new(options), timing.delay_ns, options),
+            book: ServerBook::default(),
             in_spell: false,
             slots: Slots::new(),
             accept_again: false,
@@ -102,7 +120,7 @@ impl<C: Codec> Server<C> {
         })
     }
 
-    fn run(mut self, stop: &AtomicBool) -> Result<Vec<Errors>, Error> {
+    fn run(mut self, stop: &AtomicBool) -> Result<ServerBook, Error> {
         let mut events: Vec<Event> = Vec::with_capacity(EVENTS);
         while !stop.load(Ordering::Relaxed) {
             self.set_timer()?;
@@ -125,7 +143,7 @@ impl<C: Codec> Server<C> {
             self.catch_up();
             self.note_errors(self.desk.errors - errors);
         }
-        Ok(self.spells)
+        Ok(self.book)
     }
 
     /// Does nothing while a stall lasts; sees whether answers are errors now.
@@ -135,7 +153,11 @@ impl<C: Codec> Server<C> {
             while let Some(end_ns) = stalls.end_ns(now_ns().saturating_sub(first_ns))
                 && !stop.load(Ordering::Relaxed)
             {
+                let first_unix_s = unix_s();
                 wait_until(first_ns.saturating_add(end_ns), stop);
+                if self.book.stalls.len() < SPELLS {
+                    self.book.stalls.push(Stall { first_unix_s, last_unix_s: unix_s() });
+                }
             }
         }
         if let Some(errors) = self.timing.errors {
@@ -151,13 +173,13 @@ impl<C: Codec> Server<C> {
         }
         let now_s = unix_s();
         if !self.in_spell {
-            if self.spells.len() >= SPELLS {
+            if self.book.errors.len() >= SPELLS {
                 return;
             }
-            self.spells.push(Errors { first_unix_s: now_s, last_unix_s: now_s, answers: 0 });
+            self.book.errors.push(Errors { first_unix_s: now_s, last_unix_s: now_s, answers: 0 });
             self.in_spell = true;
         }
-        if let Some(spell) = self.spells.last_mut() {
+        if let Some(spell) = self.book.errors.last_mut() {
             spell.last_unix_s = now_s;
             spell.answers += answers;
         }
@@ -288,12 +310,12 @@ impl Listener {
     }
 
     /// Answers until `stop` is true, which is noticed within 50 ms; then every connection is closed. Raises this
-    /// process's limit on open files as far as it may. Says when it answered with errors, as it was told to.
+    /// process's limit on open files as far as it may. Says when it answered with errors or not at all, as it was told to.
     ///
     /// # Errors
     ///
     /// [`Error::Option`] for an impossible option, [`Error::System`].
-    pub fn serve(self, options: &Options, stop: &AtomicBool) -> Result<Vec<Errors>, Error> {
+    pub fn serve(self, options: &Options, stop: &AtomicBool) -> Result<ServerBook, Error> {
         options.check()?;
         protocols::kind(options.protocol).serve(self, options, stop)
     }

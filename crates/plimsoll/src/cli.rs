@@ -2,12 +2,17 @@
 
 use std::path::PathBuf;
 
+use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::commands::selfcheck;
 
 /// Where run folders go.
 pub const OUT: &str = "runs";
 /// Where those go that are played in turn.
 const TURNS: &str = "runs/turns";
+/// Where those go that a machine is checked by.
+const CHECKS: &str = "runs/selfcheck";
 
 const EXIT_CODES: &str = "Exit codes:
   0    done
@@ -35,6 +40,14 @@ differ: nothing is tested. docs/compare.md tells how to read the outcome.
 Exit codes: 0 done, 2 bad arguments, 5 the gate fails, 6 a side is void, 7 the gate is inconclusive:
 neither a regression nor its absence is shown. --metric names the figures that matter, and fewer
 figures need fewer repeats.";
+
+const CHECKING: &str =
+    "A built-in server does what is known beforehand: it serves so many a second, stands still or fails for so long,
+works a tenth more. What is planted follows from the clock (--seed repeats it). Each truth is held against what
+`plimsoll run` makes of it: right; marked, where it is off and the trial's verdict had said that it cannot be
+trusted; or wrong. docs/selfcheck.md tells what to do then.
+
+Exit codes: 0 all right, 5 something is wrong, 6 nothing is, but something is marked, 130 interrupted.";
 
 /// Finds how much load a clustered service safely carries, and what happens when part of it sinks.
 #[derive(Debug, Parser)]
@@ -69,6 +82,9 @@ pub enum Command {
     Open(Folder),
     /// Check this machine for what would distort a measurement, and suggest what to do
     Doctor(Doctor),
+    /// Hold this machine, and Plimsoll on it, against known truths, in about three minutes
+    #[command(after_long_help = CHECKING)]
+    Selfcheck(Selfcheck),
     /// Print a commented experiment file to start from
     New(New),
     /// List the targets, or tell about one
@@ -259,6 +275,37 @@ pub struct Doctor {
 }
 
 #[derive(Debug, Args)]
+pub struct Selfcheck {
+    /// Where the runs and the page `selfcheck.html` go
+    #[arg(long, value_name = "DIR", default_value = CHECKS)]
+    pub out: PathBuf,
+    /// Play ten rounds, with more parts: about half an hour
+    #[arg(long)]
+    pub long: bool,
+    /// Play this part alone; may be repeated
+    #[arg(long = "part", value_name = "NAME", value_parser = PossibleValuesParser::new(selfcheck::names()))]
+    pub parts: Vec<String>,
+    /// Plant what was planted with this seed; left out: it follows from the clock
+    #[arg(long, value_name = "NUMBER")]
+    pub seed: Option<u64>,
+    /// Write the table as Markdown into this file
+    #[arg(long, value_name = "FILE")]
+    pub markdown: Option<PathBuf>,
+    /// Print selfcheck.json instead of the table
+    #[arg(long)]
+    pub json: bool,
+    /// Plain progress lines, also on a terminal
+    #[arg(long)]
+    pub plain: bool,
+    /// Factor of all lengths, for tests
+    #[arg(long, default_value_t = 1.0, hide = true)]
+    pub scale: f64,
+    /// Hold what is measured against truths that are wrong, for tests
+    #[arg(long, hide = true)]
+    pub misinformed: bool,
+}
+
+#[derive(Debug, Args)]
 pub struct New {
     /// A URL of something that already runs, or the name of a target; left out: the echo target
     pub target: Option<String>,
@@ -337,6 +384,9 @@ pub struct Echo {
     /// Requests served at a time, each for the delay; 0: all at once
     #[arg(long, default_value_t = 0)]
     pub workers: u32,
+    /// Rounds of arithmetic for each request, some nanosecond each
+    #[arg(long, default_value_t = 0)]
+    pub work: u64,
     /// Seconds of each stall
     #[arg(long, default_value_t = 0.0)]
     pub stall: f64,

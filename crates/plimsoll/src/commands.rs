@@ -8,4 +8,5 @@ pub mod lists;
 pub mod machine;
 pub mod program;
 pub mod run;
+pub mod selfcheck;
 pub mod turns;

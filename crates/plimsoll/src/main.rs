@@ -40,6 +40,7 @@ fn play() -> ExitCode {
         Command::Contents(arguments) => commands::folders::contents(&arguments),
         Command::Open(arguments) => commands::folders::open(&arguments),
         Command::Doctor(arguments) => commands::machine::doctor(&arguments),
+        Command::Selfcheck(arguments) => commands::selfcheck::run(&arguments),
         Command::New(arguments) => commands::experiments::new(&arguments),
         Command::Targets(arguments) => commands::lists::targets(&arguments),
         Command::Profiles(arguments) => commands::lists::profiles(&arguments),

@@ -15,6 +15,7 @@ pub mod private;
 pub mod replicas;
 pub mod results;
 pub mod rows;
+pub mod selfcheck;
 mod table;
 
 pub use checked_file::{ReadError, Records};

@@ -10,6 +10,14 @@ use crate::words::summary::set;
 
 /// The outcome in one sentence.
 fn outcome(compared: &Compared) -> String {
+    if compared.comparisons.is_empty() {
+        return match compared.gate_pct {
+            None => "Nothing could be compared.".to_owned(),
+            Some(gate) => {
+                format!("The gate of {} is inconclusive: nothing could be compared.", numbers::percent(gate))
+            }
+        };
+    }
     let all = match compared.comparisons.len() {
         1 => "one comparison".to_owned(),
         all => format!("{all} comparisons"),

@@ -8,6 +8,7 @@ mod drawing;
 mod example;
 mod page;
 mod run_charts;
+pub mod selfcheck;
 mod series;
 pub mod summaries;
 mod sweep_charts;

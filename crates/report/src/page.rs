@@ -22,14 +22,15 @@ use crate::tables::{
 };
 use crate::{Error, ReportInput, run_charts, sweep_charts, words};
 
-const TEMPLATES: [(&str, &str); 5] = [
+const TEMPLATES: [(&str, &str); 6] = [
     ("chart.html", include_str!("page/chart.html")),
     ("contents.html", include_str!("page/contents.html")),
     ("page.html", include_str!("page/page.html")),
+    ("selfcheck.html", include_str!("page/selfcheck.html")),
     ("table.html", include_str!("page/table.html")),
     ("trials.html", include_str!("page/trials.html")),
 ];
-const STYLE: &str = include_str!("page/style.css");
+pub(crate) const STYLE: &str = include_str!("page/style.css");
 const SCRIPT: &str = include_str!("page/page.js");
 
 /// A part of the page.
@@ -99,7 +100,7 @@ pub fn page(input: &ReportInput) -> Result<String, Error> {
 pub struct Templates(minijinja::Environment<'static>);
 
 impl Templates {
-    fn new() -> Result<Self, Error> {
+    pub fn new() -> Result<Self, Error> {
         let mut environment = minijinja::Environment::new();
         environment.set_auto_escape_callback(|_| AutoEscape::Html);
         environment.set_formatter(|out, state, value| match value.as_str() {

@@ -193,6 +193,43 @@ fn what_others_took_is_allowed_for_and_voids_no_comparison() {
     assert_eq!(of(&found, "throughput.operations_per_s").pairs, 5, "it is void for something else, too");
 }
 
+/// The same of runs that were played in turn: eight pairs beside a neighbour who comes and goes.
+#[test]
+fn what_others_took_is_allowed_for_between_runs_in_turn() {
+    let mut random = Rng::with_seed(4);
+    let mut side = |ratio: f64, pairs: usize| -> Vec<Trial> {
+        let one = |_| {
+            let steal: f64 = if random.f64() < 0.4 { 25.0 * random.f64() } else { 0.5 };
+            let rate = 1_000.0 * ratio * (0.005 * normal(&mut random) - 0.02 * steal).exp();
+            let mut one = trial("", 1, rate);
+            one.machine.steal_pct = Some(steal);
+            if steal >= 10.0 {
+                one.verdict = Verdict { is: Trust::Void, rules: vec!["steal".to_owned()], ..Verdict::default() };
+            }
+            one
+        };
+        (0..pairs).map(one).collect()
+    };
+    let begun = |from: f64, pairs: usize| (0..pairs).map(|run| from + 20.0 * run as f64).collect::<Vec<f64>>();
+    let (a, same, more) = (side(1.0, 8), side(1.0, 8), side(0.9, 8));
+    assert!(a.iter().chain(&more).filter(|trial| !trial.counts()).count() > 2);
+    let of_a = side_of("a", &a, &begun(0.0, 8));
+    let found = between(&[of_a.clone(), side_of("more", &more, &begun(10.0, 8))], RATE);
+    assert_eq!((found[0].pairs, found[0].adjusted_for.as_slice()), (8, &["steal".to_owned()][..]), "{found:#?}");
+    assert!(found[0].significant && (found[0].ratio.unwrap() - 0.9).abs() < 0.02, "{found:#?}");
+    assert!(!between(&[of_a, side_of("same", &same, &begun(10.0, 8))], RATE)[0].significant);
+    // Of five pairs too little would be left to judge by: what is void is left out.
+    let (a, b) = (side(1.0, 5), side(0.9, 5));
+    let found = between(&[side_of("a", &a, &begun(0.0, 5)), side_of("b", &b, &begun(10.0, 5))], RATE);
+    assert!(found.iter().all(|found| found.adjusted_for.is_empty()), "{found:#?}");
+    let counting = |trials: &[Trial]| trials.iter().filter(|trial| trial.counts()).count() as u32;
+    assert!(found.iter().all(|found| found.trials[0] <= counting(&a) && found.trials[1] <= counting(&b)), "{found:#?}");
+}
+
+fn side_of<'a>(name: &str, trials: &'a [Trial], begun: &[f64]) -> ComparisonSide<'a> {
+    side(name, trials, begun, 1)
+}
+
 fn at(trial: Trial, point: &[(&str, Value)]) -> Trial {
     Trial { point: point.iter().map(|(path, value)| ((*path).to_owned(), value.clone())).collect(), ..trial }
 }
@@ -343,6 +380,23 @@ fn runs_in_turn_are_pairs() {
     // The last has no partner.
     let sides = [side("a", &a, &[0.0, 30.0, 40.0, 70.0], 1), side("b", &b, &[10.0, 20.0, 50.0], 1)];
     assert_eq!(between(&sides, &[])[0].pairs, 3);
+}
+
+/// Found with `compare --play` beside a process that comes and goes: one void run brought all pairs behind it out of step.
+#[test]
+fn a_void_run_takes_its_own_pair_away_and_no_other() {
+    let (mut a, b) = (trials(&A), trials(&A.map(|rate| rate * 1.05 + rate.sqrt() / 100.0)));
+    a[1].verdict.is = Trust::Void;
+    // A B B A A B B A.
+    let sides = [side("a", &a, &[0.0, 30.0, 40.0, 70.0], 1), side("b", &b, &[10.0, 20.0, 50.0, 60.0], 1)];
+    let found = between(&sides, &[]);
+    assert_eq!((found[0].pairs, found[0].trials, found[0].significant), (3, [3, 3], true), "{found:#?}");
+    // Of two pairs one is left, which is no test.
+    a[0].verdict.is = Trust::Void;
+    a[2].verdict.is = Trust::Void;
+    let sides = [side("a", &a, &[0.0, 30.0, 40.0, 70.0], 1), side("b", &b, &[10.0, 20.0, 50.0, 60.0], 1)];
+    let found = between(&sides, &[]);
+    assert_eq!((found[0].pairs, found[0].p), (0, None), "{found:#?}");
 }
 
 #[test]

@@ -6,11 +6,18 @@
 //! rounds that are 12 degrees of freedom instead of the 4 of two groups' pairs. What a neighbour took of the CPU explains much of how trials
 //! differ on a shared machine, and what is explained is no chance.
 //!
-//! Where two groups differ by more from round to round than all together make likely, they are judged by their pairs alone: one group
-//! that spreads more than the others must not borrow their small spread.
+//! Where the differences of two groups spread more from round to round than the rest of the table does, they are judged by their pairs alone:
+//! one group that spreads more than the others must not borrow their small spread. That the two spreads are of one kind is what a
+//! preliminary F test at the level of a quarter decides (A. E. Paull, "On a preliminary test for pooling mean squares in the analysis of
+//! variance", Annals of Mathematical Statistics 21, 1950; the level: T. A. Bancroft, "Analysis and inference for incompletely specified models
+//! involving the use of preliminary test(s) of significance", Biometrics 20, 1964). At that level the two together keep theirs where all spread
+//! alike, and nearly so where one does not: the tests below say by how much.
+//!
+//! What drifts steadily falls out by the order, not by the model: each second round is played backwards, so that a trend adds to the
+//! spread of the differences and not to their mean (D. R. Cox, "Some systematic experimental designs", Biometrika 38, 1951).
 
 use super::significance::{Difference, StandardError, of_error, paired};
-use super::student::chi_squared_quantile;
+use super::student::chance_of_f;
 
 /// What the machine was like: each of these may explain a part of a value.
 pub(crate) const COVARIATES: usize = 2;
@@ -34,8 +41,8 @@ const FREEDOM: usize = 4;
 /// A covariate that spreads by less, in its unit (percent of the machine), explains nothing.
 const SPREAD: f64 = 0.5;
 
-/// Share of pairs' spreads that are within what the common one makes likely, if there is a common one.
-const LIKELY: f64 = 0.8;
+/// The level of the preliminary test.
+const PRELIMINARY: f64 = 0.25;
 
 /// Which of the covariates explain the values: those that were measured everywhere, differ, and leave enough to judge by. Values are not
 /// looked at, so that this choice is no search for a result.
@@ -71,14 +78,20 @@ pub(crate) fn difference(observed: &[Observed], group: usize, covariates: &[usiz
     }
     let Some((own, fit)) = by_pairs.error.zip(fit(observed, group, covariates)) else { return Some(by_pairs) };
     if covariates.is_empty() {
-        let freedom = pairs.len() as f64 - 1.0;
-        let own_variance = own.of_mean.powi(2) * pairs.len() as f64;
-        let most = chi_squared_quantile(LIKELY, freedom)? / freedom * 2.0 * fit.variance;
-        if own_variance > most {
+        // Of a single value, as the model has it.
+        let own_variance = own.of_mean.powi(2) * pairs.len() as f64 / 2.0;
+        if spreads_more([own_variance, own.freedom], [fit.variance, fit.freedom]) {
             return Some(by_pairs);
         }
     }
     Some(of_error(fit.estimate, StandardError { of_mean: fit.error, freedom: fit.freedom }))
+}
+
+/// Whether a variance is larger than what is left of another, of which it is a part, each with its degrees of freedom.
+fn spreads_more([own, freedom]: [f64; 2], [all, of_all]: [f64; 2]) -> bool {
+    let left = of_all - freedom;
+    let rest = (all * of_all - own * freedom) / left;
+    left > 0.0 && rest.is_finite() && (rest <= 0.0 || chance_of_f(own / rest, freedom, left) < PRELIMINARY)
 }
 
 /// Values of group 0 and of another one, of the rounds that have both.
@@ -180,24 +193,42 @@ mod tests {
         trend: f64,
         /// What a percent of steal costs, as a share.
         steal: f64,
+        /// Whether each second round is played backwards.
+        is_mirrored: bool,
+        /// How much more the last group spreads, in units of the noise.
+        wilder: f64,
     }
 
-    const QUIET: Machine = Machine { groups: 2, rounds: 5, noise: 0.01, memory: 0.0, trend: 0.0, steal: 0.0 };
+    const QUIET: Machine = Machine {
+        groups: 2,
+        rounds: 5,
+        noise: 0.01,
+        memory: 0.0,
+        trend: 0.0,
+        steal: 0.0,
+        is_mirrored: true,
+        wilder: 0.0,
+    };
 
     impl Machine {
-        /// Values of groups that differ by so much each, played in an order that is shuffled in each round.
+        /// Values of groups that differ by so much each, played as a plan has it: in an order that is shuffled, and each second round backwards.
         fn played(&self, by: f64, random: &mut Rng) -> Vec<Observed> {
             let (mut state, mut number) = (normal(random), 0.0);
             let mut observed = Vec::new();
             let mut neighbour = 0.0;
+            let mut order: Vec<usize> = (0..self.groups).collect();
             for round in 0..self.rounds {
-                let mut order: Vec<usize> = (0..self.groups).collect();
-                random.shuffle(&mut order);
-                for group in order {
+                if round % 2 == 1 && self.is_mirrored {
+                    order.reverse();
+                } else {
+                    random.shuffle(&mut order);
+                }
+                for &group in &order {
                     state = self.memory * state + (1.0 - self.memory * self.memory).sqrt() * normal(random);
                     number += 1.0;
                     neighbour = if random.f64() < 0.3 { 20.0 * random.f64() } else { 0.5 * neighbour };
-                    let off = self.noise * (state + self.trend * number) - self.steal * neighbour;
+                    let wild = if group + 1 == self.groups { self.wilder * normal(random) } else { 0.0 };
+                    let off = self.noise * (state + wild + self.trend * number) - self.steal * neighbour;
                     let beside = [Some(if self.steal > 0.0 { neighbour } else { 0.0 }), None];
                     observed.push(Observed { round, group, value: by * group as f64 + off, beside });
                 }
@@ -228,24 +259,84 @@ mod tests {
                     let machine = Machine { groups, rounds, noise, memory, steal, ..QUIET };
                     let seed = (groups * 1_000 + rounds * 10) as u64;
                     let (holds, _) = machine.shares(0.1, 600, seed);
-                    // Three standard errors of a share of 95 % of 600 are 2.7 points.
+                    // Three standard errors of a share of 95 % of 600 are 2.7 points. Where a neighbour comes and goes and too few trials are left
+                    // to allow for him, what he takes is noise of a long tail, and intervals are wider than they need be.
+                    let most = if steal > 0.0 && rounds == 3 { 1.0 } else { 0.985 };
                     let what =
                         format!("{groups} groups, {rounds} rounds, noise {noise}, memory {memory}, steal {steal}");
-                    assert!((0.92..=0.985).contains(&holds), "{what}: {holds}");
+                    assert!((0.92..=most).contains(&holds), "{what}: {holds}");
                 }
             }
         }
     }
 
+    /// Three standard errors of a share of 5 % of so many.
+    fn by_chance(plays: u32) -> f64 {
+        3.0 * (0.05 * 0.95 / f64::from(plays)).sqrt()
+    }
+
     #[test]
-    fn the_same_thing_is_seldom_flagged_whatever_the_trend() {
-        for (groups, rounds) in [(2, 5), (4, 5), (2, 10), (2, 20)] {
-            for trend in [0.0, 0.5, 1.0] {
+    fn the_same_thing_is_flagged_in_at_most_one_of_twenty_whatever_the_trend() {
+        const PLAYS: u32 = 4_000;
+        for (groups, rounds) in [(2, 4), (2, 5), (3, 3), (4, 5), (2, 10), (4, 10), (2, 20)] {
+            for trend in [0.0, 0.5, 1.0, 3.0] {
                 let machine = Machine { groups, rounds, trend, ..QUIET };
-                let (_, flagged) = machine.shares(0.0, 600, 7);
-                assert!(flagged <= 0.075, "{groups} groups, {rounds} rounds, trend {trend}: {flagged}");
+                let (_, flagged) = machine.shares(0.0, PLAYS, 7);
+                // With a trend it is less, since the trend spreads the differences, and the order keeps it out of their mean.
+                let most = if trend == 0.0 { 0.05 + by_chance(PLAYS) } else { 0.05 };
+                assert!(flagged <= most, "{groups} groups, {rounds} rounds, trend {trend}: {flagged}");
             }
         }
+    }
+
+    /// As runs are that somebody shuffles by hand: trends that are no larger than the noise do no harm then, either.
+    #[test]
+    fn shuffled_rounds_keep_the_level_where_the_trend_is_no_larger_than_the_noise() {
+        const PLAYS: u32 = 4_000;
+        for (groups, rounds) in [(2, 5), (4, 5), (2, 10)] {
+            for trend in [0.5, 1.0] {
+                let machine = Machine { groups, rounds, trend, is_mirrored: false, ..QUIET };
+                let (_, flagged) = machine.shares(0.0, PLAYS, 7);
+                assert!(
+                    flagged <= 0.05 + by_chance(PLAYS),
+                    "{groups} groups, {rounds} rounds, trend {trend}: {flagged}"
+                );
+            }
+        }
+    }
+
+    /// The canary: that order is what trends fall out by. What is always played behind another is worse by the trend.
+    #[test]
+    fn without_a_changing_order_a_trend_is_taken_for_a_difference() {
+        let mut random = Rng::with_seed(4);
+        let mut flagged = 0;
+        for _ in 0..500 {
+            let value = |number: usize, random: &mut Rng| 0.01 * (normal(random) + number as f64);
+            let observed: Vec<Observed> = (0..20)
+                .map(|number| Observed {
+                    round: number / 2,
+                    group: number % 2,
+                    value: value(number, &mut random),
+                    beside: [None; COVARIATES],
+                })
+                .collect();
+            flagged += u32::from(difference(&observed, 1, &[]).unwrap().p < 0.05);
+        }
+        assert!(flagged > 200, "{flagged} of 500");
+    }
+
+    /// A difference of 10 % amid noise of 3 %, at the level that six comparisons leave each.
+    #[test]
+    fn ten_percent_are_found_by_all_groups_together_more_often_than_by_pairs() {
+        let machine = Machine { groups: 4, noise: 0.028, ..QUIET };
+        let mut random = Rng::with_seed(9);
+        let (mut together, mut by_pairs) = (0, 0);
+        for _ in 0..2_000 {
+            let observed: Vec<Observed> = machine.played(-0.1 / 3.0, &mut random);
+            together += u32::from(difference(&observed, 3, &[]).unwrap().p < 0.05 / 6.0);
+            by_pairs += u32::from(paired(&pairs(&observed, 3)).unwrap().p < 0.05 / 6.0);
+        }
+        assert!(together >= 1_600 && together > by_pairs + 100, "{together} and {by_pairs} of 2,000");
     }
 
     /// As on the machine on which it was tried: steal of some percent that comes and goes costs twice its share.
@@ -274,18 +365,18 @@ mod tests {
         }
     }
 
+    /// What the preliminary test does not see is borrowed: the level is 5 % for one that spreads as all do, and at most 8 % for one that spreads
+    /// thrice or six times as much, where the common spread alone would flag 11 to 18 %.
     #[test]
     fn a_group_that_spreads_more_does_not_borrow_the_others_spread() {
-        let mut random = Rng::with_seed(3);
-        let mut flagged = 0;
-        for _ in 0..1_000 {
-            let mut observed = Machine { groups: 4, ..QUIET }.played(0.0, &mut random);
-            for one in observed.iter_mut().filter(|one| one.group == 3) {
-                one.value += 0.05 * normal(&mut random);
+        const PLAYS: u32 = 4_000;
+        for (groups, rounds) in [(4, 5), (3, 5), (4, 10)] {
+            for wilder in [2.0, 5.0] {
+                let machine = Machine { groups, rounds, wilder, ..QUIET };
+                let (_, flagged) = machine.shares(0.0, PLAYS, 3);
+                assert!(flagged <= 0.08, "{groups} groups, {rounds} rounds, {wilder} times wilder: {flagged}");
             }
-            flagged += u32::from(difference(&observed, 3, &[]).unwrap().p < 0.05);
         }
-        assert!(flagged <= 110, "{flagged} of 1,000");
     }
 
     #[test]

@@ -7,6 +7,7 @@
 //! 1940). It is beyond ±c exactly where V < |Z + λ| / c, so the power is one integral over Z.
 
 use statrs::distribution::{ContinuousCDF as _, StudentsT};
+use statrs::function::beta::beta_reg;
 use statrs::function::erf::erfc;
 use statrs::function::gamma::gamma_lr;
 
@@ -51,6 +52,16 @@ pub(crate) fn chi_squared_quantile(share: f64, freedom: f64) -> Option<f64> {
     bisect(freedom, |value| chi_squared(value, freedom) - share)
 }
 
+/// The chance of a ratio of two estimates of one variance that is larger than this, by their degrees of freedom (R. A. Fisher 1924; by the
+/// regularised incomplete beta function).
+pub(crate) fn chance_of_f(ratio: f64, above: f64, below: f64) -> f64 {
+    if ratio > 0.0 {
+        beta_reg(below / 2.0, above / 2.0, (below / (below + above * ratio)).clamp(0.0, 1.0))
+    } else {
+        1.0
+    }
+}
+
 fn chi_squared(value: f64, freedom: f64) -> f64 {
     if value > 0.0 { gamma_lr(freedom / 2.0, value / 2.0) } else { 0.0 }
 }
@@ -91,6 +102,18 @@ mod tests {
             let now = power(get("shift"), get("critical"), get("freedom"));
             assert!((now - get("power")).abs() < 2e-5, "{now} and not {case}");
         }
+    }
+
+    /// From tables: of t as the root, and of F at 5 and 25 %.
+    #[test]
+    fn chances_of_f_are_those_of_tables() {
+        for (ratio, above, below, chance) in
+            [(2.776_445_f64.powi(2), 1.0, 4.0, 0.05), (3.837_853, 4.0, 8.0, 0.05), (1.664_2, 4.0, 8.0, 0.25)]
+        {
+            let now = chance_of_f(ratio, above, below);
+            assert!((now - chance).abs() < 1e-4, "{now} and not {chance}");
+        }
+        assert_eq!((chance_of_f(0.0, 4.0, 8.0), chance_of_f(f64::INFINITY, 4.0, 8.0)), (1.0, 0.0));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::net::{Shutdown, TcpStream};
 use std::time::{Duration, Instant};
 
 use crate::tests::{connect, read, read_to_end, with_server};
-use crate::{Options, ServedProtocol};
+use crate::{Options, ServedProtocol, Stall};
 
 const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 14\r\n\r\nHello, world!\n";
@@ -262,7 +262,7 @@ fn errors_begin_when_they_are_told_to() {
 fn its_errors_are_counted() {
     let options = Options { errors_for_s: 0.05, errors_every_s: 0.2, ..Options::default() };
     let mut seen = Vec::new();
-    let counted = with_server(&options, |address| {
+    let book = with_server(&options, |address| {
         let (began, mut was_ok) = (Instant::now(), true);
         while seen.len() < 3 || !was_ok {
             assert!(began.elapsed() < Duration::from_secs(20), "too few spells: {seen:?}");
@@ -278,11 +278,30 @@ fn its_errors_are_counted() {
             was_ok = is_ok;
         }
     });
+    let counted = book.errors;
+    assert_eq!(book.stalls, []);
     // A client that is held up may take two spells for one, so it is the sum that has to agree.
     assert_eq!(counted.iter().map(|errors| errors.answers).sum::<u64>(), seen.iter().sum());
     assert!(counted.len() >= seen.len());
     assert!(counted.iter().all(|errors| errors.first_unix_s <= errors.last_unix_s && errors.first_unix_s > 1e9));
     assert!(counted.windows(2).all(|pair| pair[0].last_unix_s < pair[1].first_unix_s));
+}
+
+#[test]
+fn its_stalls_are_noted() {
+    let options = Options { stall_s: 0.05, stall_every_s: 0.1, work: 10, ..Options::default() };
+    let book = with_server(&options, |address| {
+        let (mut stream, began) = (connect(address), Instant::now());
+        let (mut buffer, mut answers) = ([0; 1000], 0);
+        while began.elapsed() < Duration::from_millis(300) || answers < 10 {
+            stream.write_all(GET).unwrap();
+            answers += u32::from(stream.read(&mut buffer).unwrap() > 0);
+        }
+    });
+    assert!(!book.stalls.is_empty() && book.errors.is_empty(), "{book:?}");
+    let lasted = |stall: &Stall| stall.last_unix_s - stall.first_unix_s;
+    assert!(book.stalls.iter().all(|stall| stall.first_unix_s > 1e9 && lasted(stall) > 0.0), "{book:?}");
+    assert!(book.stalls.windows(2).all(|pair| pair[0].last_unix_s < pair[1].first_unix_s), "{book:?}");
 }
 
 #[test]

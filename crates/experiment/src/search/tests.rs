@@ -128,17 +128,17 @@ fn trials_that_are_only_unsure_near_the_edge_are_held_too() {
         complete += u32::from(line.end == Some(End::Narrow));
     }
     assert!(held >= 90, "{held} of 100 hold it");
-    assert!(complete >= 50, "{complete} of 100 are complete");
+    // That trials may differ by up to 16 % has its price: it took the place of 8 %, with which two thirds were complete.
+    assert!(complete >= 40, "{complete} of 100 are complete");
 }
 
-/// Trials that differ by a little or by much, and by what the trial before was off, too. Where they differ by more than any spread that the
-/// search knows, or are off for long, intervals hold the truth less often than they say.
+/// Trials that differ by a little or by much, and by what the trial before was off, too.
 #[test]
 fn noise_and_memory_are_allowed_for() {
-    for (noise, memory, least) in [(0.01, 0.0, 47), (0.05, 0.0, 45), (0.1, 0.0, 36), (0.03, 0.7, 45), (0.05, 0.9, 34)] {
+    for (noise, memory) in [(0.01, 0.0), (0.03, 0.0), (0.05, 0.0), (0.1, 0.0), (0.03, 0.7), (0.05, 0.9)] {
         let mut random = Rng::with_seed(13);
         let mut held = 0;
-        for _ in 0..50 {
+        for _ in 0..100 {
             let edge = 1000.0 * 2_f64.powf(random.f64() * 4.0 - 2.0);
             let mut fresh = Rng::with_seed(random.u64(..));
             let mut normal = move || (0..12).map(|_| fresh.f64()).sum::<f64>() - 6.0;
@@ -150,7 +150,7 @@ fn noise_and_memory_are_allowed_for() {
             };
             held += u32::from(holds_the_truth(&played(&rates(1000.0), says).1, edge));
         }
-        assert!(held >= least, "noise {noise}, memory {memory}: {held} of 50");
+        assert!(held >= 90, "noise {noise}, memory {memory}: {held} of 100");
     }
 }
 

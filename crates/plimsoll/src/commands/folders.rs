@@ -157,11 +157,18 @@ fn outcome(compared: &Compared, arguments: &cli::Compare) -> Exit {
         Exit::Void
     } else if compared.gated(Gated::Fails).next().is_some() {
         Exit::Violated
-    } else if compared.gated(Gated::CannotTell).next().is_some() && !arguments.allow_inconclusive {
+    } else if (compared.gated(Gated::CannotTell).next().is_some() || is_undecided(compared))
+        && !arguments.allow_inconclusive
+    {
         Exit::Inconclusive
     } else {
         Exit::Well
     }
+}
+
+/// Whether there is a gate and nothing to hold against it.
+fn is_undecided(compared: &Compared) -> bool {
+    compared.gate_pct.is_some() && compared.comparisons.is_empty()
 }
 
 /// `5%`, `2.5 %` or `5`.

@@ -12,7 +12,7 @@ use crate::cli::{self, Cli, EchoProtocol};
 use crate::exit::{Exit, Failure};
 use crate::output;
 
-/// Serves until it is told to stop; then says when it answered with errors, a line of JSON for each spell, so that what clients felt can be
+/// Serves until it is told to stop; then says when it answered with errors or not at all, a line of JSON for each spell, so that what clients felt can be
 /// held against it.
 pub fn echo(arguments: &cli::Echo) -> Result<Exit, Failure> {
     let protocol = match arguments.protocol {
@@ -24,6 +24,7 @@ pub fn echo(arguments: &cli::Echo) -> Result<Exit, Failure> {
         protocol,
         delay_s: arguments.delay,
         workers: arguments.workers,
+        work: arguments.work,
         stall_s: arguments.stall,
         stall_every_s: arguments.stall_every,
         errors_for_s: arguments.errors_for,
@@ -37,11 +38,15 @@ pub fn echo(arguments: &cli::Echo) -> Result<Exit, Failure> {
         signal_hook::flag::register(signal, Arc::clone(&stop))
             .map_err(|error| Failure::File { what: "cannot listen for signals".to_owned(), error })?;
     }
-    for errors in echo::serve(&options, &stop)? {
-        let echo::Errors { first_unix_s, last_unix_s, answers } = errors;
+    let book = echo::serve(&options, &stop)?;
+    for echo::Errors { first_unix_s, last_unix_s, answers } in book.errors {
         let line = serde_json::json!({
             "errors": answers, "first_unix_s": first_unix_s, "last_unix_s": last_unix_s,
         });
+        output::text(&format!("{line}\n"))?;
+    }
+    for echo::Stall { first_unix_s, last_unix_s } in book.stalls {
+        let line = serde_json::json!({ "stall": 1, "first_unix_s": first_unix_s, "last_unix_s": last_unix_s });
         output::text(&format!("{line}\n"))?;
     }
     Ok(Exit::Well)

@@ -161,6 +161,29 @@ fn a_void_side_ends_with_its_own_code() {
     stage.play(&[&words[..], &["--accept"]].concat()).exits(5);
 }
 
+/// Found on a busy machine, where all runs of `compare --play` were void: it was told to compare runs of one experiment.
+#[test]
+fn a_side_that_is_void_throughout_is_no_bad_argument() {
+    let stage = Stage::new();
+    let (base, other) = (runs(&stage, "base", 1.0, 0.0), runs(&stage, "other", 1.2, 30.0));
+    for (run, trial) in (0..4).flat_map(|run| ["001", "002"].map(|trial| (run, trial))) {
+        let samples = other.join(format!("run-{run}/trials/{trial}/samples.csv"));
+        rewrite(&samples, "cpu_strangers_pct", |_| "90".to_owned());
+    }
+    let [base, other] = [&base, &other].map(|path| path.to_str().unwrap());
+    let words = ["compare", base, other, "--metric", "generator.cpu_pct"];
+    let played = stage.play(&words).exits(6);
+    for said in ["8 of 8 trials are void and left out", "no trial can be used (strangers", "Nothing could be compared."]
+    {
+        let text = played.stdout.split_whitespace().collect::<Vec<_>>().join(" ").replace('`', "");
+        assert!(text.contains(said), "no {said} in\n{}", played.stdout);
+    }
+    stage.play(&[&words[..], &["--accept"]].concat()).exits(0);
+    // A gate that nothing was held against does not hold.
+    stage.play(&[&words[..], &["--accept", "--gate", "5%"]].concat()).exits(7);
+    stage.play(&[&words[..], &["--accept", "--gate", "5%", "--allow-inconclusive"]].concat()).exits(0);
+}
+
 #[test]
 fn what_cannot_be_compared_is_a_bad_argument() {
     let stage = Stage::new();

@@ -47,6 +47,7 @@ mod same_shape;
 mod scripts;
 mod searches;
 mod secrets;
+mod selfchecks;
 mod slow_feeds;
 mod slow_generators;
 mod stage;

@@ -1,0 +1,407 @@
+//! Results held against what is known beforehand: queues whose times are arithmetic, outages that the server itself has noted, the same beside the
+//! same, and work that is a tenth more.
+
+use record::results::{Comparison, Disturbance, DisturbanceKind, Results, Trial, Trust};
+use record::selfcheck::{HeldTruth, SmallestDifference, TruthOutcome, TruthUnit};
+
+use crate::stats::quantiles::median;
+use crate::stats::queue;
+
+/// What carrying bytes by loopback and waking threads may add, seconds.
+const CARRIED_S: f64 = 0.001;
+/// By how much a time may be off, seconds.
+const OFF_S: f64 = 0.010;
+/// By how much a rate may be off, as a share.
+const RATE_OFF: f64 = 0.01;
+/// A disturbance that begins within so long of what was planted is that, seconds.
+const NEAR_S: f64 = 0.5;
+/// Of what was asked often and is left to chance, so much may not be right.
+const BY_CHANCE: f64 = 0.1;
+
+/// What a server has noted of a time in which it did not serve.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PlantedOutage {
+    /// From when, seconds since load start.
+    pub from_s: f64,
+    /// Until when; of errors the last one.
+    pub until_s: f64,
+    /// How many errors it answered; `None` of a stall.
+    pub errors: Option<u64>,
+}
+
+/// A server with one worker and more agents than it can serve: each waits for all others.
+#[must_use]
+pub fn full_queue(trial: &Trial, agents: u32, service_s: f64) -> Vec<HeldTruth> {
+    let ask = Asker { of: "a full queue", trust: trial.verdict.is };
+    let per_s = 1.0 / service_s;
+    let turn_s = f64::from(agents) * service_s;
+    let latency = trial.latency_us.unwrap_or_default();
+    vec![
+        ask.held("throughput", TruthUnit::PerS, [per_s; 2], [RATE_OFF * per_s; 2], trial.throughput.operations_per_s),
+        ask.held("median latency", TruthUnit::S, [turn_s; 2], [CARRIED_S; 2], latency.p50.map(seconds)),
+    ]
+}
+
+/// A server with one worker whose requests come at random and take equally long each. How long they wait is left to chance: what is true is
+/// what nearly every load of this length shows.
+#[must_use]
+pub fn random_queue(trial: &Trial, rate_per_s: f64, service_s: f64) -> Vec<HeldTruth> {
+    let ask = Asker { of: "a queue at random", trust: trial.verdict.is };
+    let Some(measured) = trial.measured_s else {
+        return vec![ask.held("measured", TruthUnit::Count, [1.0; 2], [0.0; 2], None)];
+    };
+    let range = queue::fixed_service(rate_per_s, service_s, measured);
+    let latency = trial.latency_us.unwrap_or_default();
+    let lasted_s = measured[1] - measured[0];
+    let per_s = range.served.map(|served| served / lasted_s);
+    let time = |asked: &str, truth: [f64; 2], value: Option<f64>| {
+        ask.held(asked, TruthUnit::S, truth, [0.1 * CARRIED_S, CARRIED_S], value.map(seconds))
+    };
+    vec![
+        ask.held("throughput", TruthUnit::PerS, per_s, [0.0; 2], trial.throughput.operations_per_s),
+        time("mean latency", range.mean_s, latency.mean),
+        time("median latency", range.p50_s, latency.p50),
+        time("p99 latency", range.p99_s, latency.p99),
+    ]
+}
+
+/// Outages that a server has noted, of which each is a disturbance, and nothing else is. `gap_s`: from one operation to the next.
+#[must_use]
+pub fn outages(of: &str, trial: &Trial, planted: &[PlantedOutage], gap_s: f64) -> Vec<HeldTruth> {
+    let ask = Asker { of, trust: trial.verdict.is };
+    let found: Vec<&Disturbance> =
+        trial.disturbances.iter().filter(|found| found.kind == DisturbanceKind::Outage).collect();
+    let count = planted.len() as f64;
+    let mut held = vec![ask.held("outages", TruthUnit::Count, [count; 2], [0.0; 2], Some(found.len() as f64))];
+    for one in planted {
+        let near = |found: &&&Disturbance| (found.at_s - one.from_s).abs() < NEAR_S;
+        let distance = |found: &&&Disturbance| (found.at_s - one.from_s).abs();
+        let near = found.iter().filter(near).min_by(|a, b| distance(a).total_cmp(&distance(b)));
+        let began_s = near.map(|found| found.at_s);
+        let back_s = near.and_then(|found| Some(found.at_s + found.outage.first_ok_s?));
+        held.push(ask.held("when it began", TruthUnit::S, [one.from_s; 2], [OFF_S + gap_s, OFF_S], began_s));
+        held.push(ask.held(
+            "when the first answer came",
+            TruthUnit::S,
+            [one.until_s; 2],
+            [OFF_S, OFF_S + gap_s],
+            back_s,
+        ));
+    }
+    if let Some(errors) = planted.iter().map(|one| one.errors).sum::<Option<u64>>().filter(|_| !planted.is_empty()) {
+        let failed = Some(trial.outcomes.failed as f64);
+        held.push(ask.held("operations that failed", TruthUnit::Count, [errors as f64; 2], [0.0; 2], failed));
+    }
+    held
+}
+
+/// An undisturbed load is valid, and has no disturbance.
+#[must_use]
+pub fn undisturbed(trial: &Trial) -> Vec<HeldTruth> {
+    let ask = Asker { of: "an undisturbed open loop", trust: Trust::Valid };
+    let is_valid = f64::from(u8::from(trial.verdict.is == Trust::Valid));
+    let found = trial.disturbances.len() as f64;
+    let valid = ask.held("valid", TruthUnit::Count, [1.0; 2], [0.0; 2], Some(is_valid));
+    let calm = ask.held("disturbances", TruthUnit::Count, [0.0; 2], [0.0; 2], Some(found));
+    vec![HeldTruth { by_chance: true, ..valid }, HeldTruth { by_chance: true, ..calm }]
+}
+
+const THROUGHPUT: &str = "throughput.operations_per_s";
+
+/// What a request costs a server beside its work, at most, as a share of that: the planted difference is smaller by it.
+const BESIDE_WORK: f64 = 0.15;
+
+/// Variants of which `same` does what the first one does, and `more` so many percent more work.
+#[must_use]
+pub fn differences(results: &Results, same: &str, more: &str, more_pct: f64) -> Vec<HeldTruth> {
+    let ask = Asker { of: "comparisons", trust: results.verdict.is };
+    let of = |b: &str| -> Vec<&Comparison> { results.comparisons.iter().filter(|one| one.b == b).collect() };
+    let beside_itself = of(same);
+    let flagged = beside_itself.iter().filter(|one| one.significant).count() as f64;
+    let known = (!beside_itself.is_empty()).then_some(flagged);
+    let found = of(more).into_iter().find(|one| one.metric == THROUGHPUT);
+    let is_found = found.map(|one| f64::from(u8::from(one.significant && one.better.as_deref() == Some(&one.a))));
+    let more = more_pct / 100.0;
+    let least = 100.0 * ((1.0 + BESIDE_WORK) / (1.0 + more + BESIDE_WORK) - 1.0);
+    let most = 100.0 * (1.0 / (1.0 + more) - 1.0);
+    // Half the width of the interval: what is true lies in it.
+    let reach = found.and_then(|one| one.ci95).map_or(0.0, |[low, high]| 50.0 * (high - low));
+    let seen = found.and_then(|one| one.ratio).map(|ratio| 100.0 * (ratio - 1.0));
+    let held = vec![
+        ask.held("the same beside itself: figures said to differ", TruthUnit::Count, [0.0; 2], [0.0; 2], known),
+        ask.held(&format!("{more_pct} % more work: found"), TruthUnit::Count, [1.0; 2], [0.0; 2], is_found),
+        ask.held(&format!("{more_pct} % more work: throughput"), TruthUnit::Pct, [most, least], [reach; 2], seen),
+    ];
+    held.into_iter().map(|one| HeldTruth { by_chance: true, ..one }).collect()
+}
+
+/// A search for a capacity that is known: the interval holds it.
+#[must_use]
+pub fn capacity(results: &Results, truth_per_s: f64) -> Vec<HeldTruth> {
+    let ask = Asker { of: "a search for a known capacity", trust: results.verdict.is };
+    let line = results.safe_load.as_ref();
+    // How far the ends of the interval are from what was found.
+    let ends = line.and_then(|line| Some((line.value?, line.ci95[0]?, line.ci95[1]?)));
+    let reach = ends.map_or([0.0; 2], |(value, low, high)| [high - value, value - low]);
+    let value = line.and_then(|line| line.value);
+    let held =
+        ask.held("highest rate, with its interval", TruthUnit::PerS, [truth_per_s; 2], [reach[1], reach[0]], value);
+    // A value that lies above the truth is held by its lower end.
+    let inside = ends.map(|(_, low, high)| low <= truth_per_s && truth_per_s <= high);
+    let held = if ends.is_some() { ask.decided(held, inside == Some(true)) } else { held };
+    vec![HeldTruth { by_chance: true, ..held }]
+}
+
+/// The smallest differences that comparisons of the same with itself say they could have shown: the median over the runs.
+#[must_use]
+pub fn smallest(runs: &[&Results], same: &str) -> Vec<SmallestDifference> {
+    let pairs = || runs.iter().flat_map(|run| &run.comparisons).filter(|one| one.b == same && one.ratio.is_some());
+    let metrics = text::distinct(pairs().map(|one| one.metric.clone()));
+    let of = |metric: String| {
+        let pcts: Vec<f64> = pairs().filter(|one| one.metric == metric).filter_map(|one| one.detectable_pct).collect();
+        Some(SmallestDifference { pct: median(&pcts)?, metric })
+    };
+    metrics.into_iter().filter_map(of).collect()
+}
+
+/// The same question of several rounds, or of several outages of one, is one row: how often the answer was right, and the worst.
+#[must_use]
+pub fn folded(held: Vec<HeldTruth>) -> Vec<HeldTruth> {
+    let mut rows: Vec<HeldTruth> = Vec::new();
+    for one in held {
+        match rows.iter_mut().find(|row| row.of == one.of && row.asked == one.asked) {
+            Some(row) => fold(row, one),
+            None => rows.push(one),
+        }
+    }
+    rows.iter_mut().for_each(judge);
+    rows
+}
+
+fn fold(row: &mut HeldTruth, one: HeldTruth) {
+    let counts = |one: &HeldTruth| (one.times, one.right, one.marked);
+    let ((times, right, marked), (more, more_right, more_marked)) = (counts(row), counts(&one));
+    let trust = row.trust.max(one.trust);
+    let is_worse = (one.came, off(&one)) > (row.came, off(row));
+    if is_worse {
+        *row = one;
+    }
+    (row.times, row.right, row.marked) = (times + more, right + more_right, marked + more_marked);
+    row.trust = trust;
+}
+
+/// How far off the truth, where that is a number.
+fn off(one: &HeldTruth) -> f64 {
+    let Some(measured) = one.measured else { return f64::INFINITY };
+    (one.truth[0] - measured).max(measured - one.truth[1]).max(0.0)
+}
+
+/// Of several times: all right, or all but what chance explains.
+fn judge(row: &mut HeldTruth) {
+    let wrong = row.times - row.right - row.marked;
+    let may_be = if row.by_chance && row.times > 1 { (BY_CHANCE * f64::from(row.times)).ceil() as u32 } else { 0 };
+    row.came = if wrong + row.marked <= may_be {
+        TruthOutcome::Right
+    } else if wrong <= may_be {
+        TruthOutcome::Marked
+    } else {
+        TruthOutcome::Wrong
+    };
+}
+
+fn seconds(us: f64) -> f64 {
+    us / 1e6
+}
+
+/// Of a part, and how far its trial can be trusted.
+struct Asker<'a> {
+    of: &'a str,
+    trust: Trust,
+}
+
+impl Asker<'_> {
+    /// Holds a figure against a truth; `allowed` is how far below and above it may be.
+    fn held(
+        &self,
+        asked: &str,
+        unit: TruthUnit,
+        truth: [f64; 2],
+        allowed: [f64; 2],
+        measured: Option<f64>,
+    ) -> HeldTruth {
+        let is_right = measured.is_some_and(|value| value >= truth[0] - allowed[0] && value <= truth[1] + allowed[1]);
+        let one = HeldTruth {
+            of: self.of.to_owned(),
+            asked: asked.to_owned(),
+            unit,
+            truth,
+            allowed,
+            measured,
+            times: 1,
+            trust: self.trust,
+            ..HeldTruth::default()
+        };
+        self.decided(one, is_right)
+    }
+
+    fn decided(&self, one: HeldTruth, is_right: bool) -> HeldTruth {
+        let is_marked = !is_right && self.trust != Trust::Valid;
+        let came = match (is_right, is_marked) {
+            (true, _) => TruthOutcome::Right,
+            (false, true) => TruthOutcome::Marked,
+            (false, false) => TruthOutcome::Wrong,
+        };
+        HeldTruth { right: u32::from(is_right), marked: u32::from(is_marked), came, ..one }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use record::results::{Outage, Outcomes, Quantiles, SafeLoad, Throughput, Verdict};
+
+    use super::*;
+
+    fn trial(per_s: f64, p50_us: f64) -> Trial {
+        Trial {
+            throughput: Throughput { operations_per_s: Some(per_s), ..Throughput::default() },
+            latency_us: Some(Quantiles {
+                p50: Some(p50_us),
+                mean: Some(p50_us),
+                p99: Some(9.0 * p50_us),
+                ..Quantiles::default()
+            }),
+            measured_s: Some([1.0, 20.0]),
+            ..Trial::default()
+        }
+    }
+
+    fn came(held: &[HeldTruth]) -> Vec<TruthOutcome> {
+        held.iter().map(|one| one.came).collect()
+    }
+
+    use TruthOutcome::{Marked, Right, Wrong};
+
+    #[test]
+    fn a_full_queue_is_agents_by_service() {
+        assert_eq!(came(&full_queue(&trial(199.5, 40_100.0), 8, 0.005)), [Right, Right]);
+        assert_eq!(came(&full_queue(&trial(190.0, 42_000.0), 8, 0.005)), [Wrong, Wrong]);
+        let mut suspect = trial(190.0, 40_000.0);
+        suspect.verdict = Verdict { is: Trust::Suspect, ..Verdict::default() };
+        assert_eq!(came(&full_queue(&suspect, 8, 0.005)), [Marked, Right]);
+        assert_eq!(
+            came(&full_queue(&Trial::default(), 8, 0.005)),
+            [Wrong, Wrong],
+            "what was not measured is not right"
+        );
+    }
+
+    #[test]
+    fn a_queue_at_random_is_what_its_length_leaves_possible() {
+        // rho 0.7: mean 4 ms × (1 + 0.7 / 0.6) = 8.67 ms, p50 7 ms.
+        let of = |mean_us: f64, p50_us: f64, p99_us: f64| {
+            let mut one = trial(175.0, p50_us);
+            one.latency_us =
+                Some(Quantiles { mean: Some(mean_us), p50: Some(p50_us), p99: Some(p99_us), ..Quantiles::default() });
+            came(&random_queue(&one, 175.0, 0.004))
+        };
+        assert_eq!(of(8_700.0, 7_000.0, 30_000.0), [Right; 4]);
+        assert_eq!(of(4_000.0, 3_900.0, 100_000.0), [Right, Wrong, Wrong, Wrong]);
+        let mut nothing = trial(175.0, 1.0);
+        nothing.measured_s = None;
+        assert_eq!(came(&random_queue(&nothing, 175.0, 0.004)), [Wrong]);
+    }
+
+    fn disturbance(at_s: f64, first_ok_s: f64) -> Disturbance {
+        Disturbance {
+            at_s,
+            outage: Outage { first_ok_s: Some(first_ok_s), ..Outage::default() },
+            ..Disturbance::default()
+        }
+    }
+
+    #[test]
+    fn outages_are_held_by_when_they_were_and_how_many_failed() {
+        let planted = [
+            PlantedOutage { from_s: 4.0, until_s: 4.3, errors: Some(60) },
+            PlantedOutage { from_s: 9.0, until_s: 9.3, errors: Some(60) },
+        ];
+        let mut one = trial(400.0, 100.0);
+        one.outcomes = Outcomes { failed: 120, ..Outcomes::default() };
+        one.disturbances = vec![disturbance(3.998, 0.305), disturbance(9.001, 0.3)];
+        let held = outages("errors", &one, &planted, 0.0025);
+        assert_eq!(came(&held), [Right; 6]);
+        assert_eq!(came(&folded(held)), [Right; 4], "two outages are asked the same");
+        one.disturbances[1].at_s = 9.02;
+        one.outcomes.failed = 121;
+        let held = outages("errors", &one, &planted, 0.0025);
+        assert_eq!(came(&held), [Right, Right, Right, Wrong, Wrong, Wrong]);
+        let rows = folded(held);
+        assert_eq!((rows[1].measured, rows[1].times, rows[1].right), (Some(9.02), 2, 1), "the worst is shown");
+        one.disturbances.clear();
+        let missed = outages("stalls", &one, &planted[..1], 0.0025);
+        assert_eq!(came(&missed), [Wrong, Wrong, Wrong, Wrong]);
+        // A slow time is none.
+        one.disturbances = vec![Disturbance { kind: DisturbanceKind::Slow, ..disturbance(4.0, 0.3) }];
+        assert_eq!(came(&outages("stalls", &one, &planted[..1], 0.0025))[0], Wrong);
+    }
+
+    fn comparison(b: &str, ratio: f64, significant: bool) -> Comparison {
+        Comparison {
+            a: "one".to_owned(),
+            b: b.to_owned(),
+            metric: THROUGHPUT.to_owned(),
+            ratio: Some(ratio),
+            ci95: Some([ratio - 0.01, ratio + 0.01]),
+            detectable_pct: Some(3.0),
+            significant,
+            better: significant.then(|| if ratio < 1.0 { "one" } else { b }.to_owned()),
+            ..Comparison::default()
+        }
+    }
+
+    #[test]
+    fn the_same_is_not_flagged_and_more_work_is_found() {
+        let with = |same: Comparison, more: Comparison| Results { comparisons: vec![same, more], ..Results::default() };
+        let good = with(comparison("same", 1.0, false), comparison("more", 0.915, true));
+        assert_eq!(came(&differences(&good, "same", "more", 10.0)), [Right; 3]);
+        let bad = with(comparison("same", 1.1, true), comparison("more", 0.99, false));
+        assert_eq!(came(&differences(&bad, "same", "more", 10.0)), [Wrong; 3]);
+        let faster = with(comparison("same", 1.0, false), comparison("more", 1.1, true));
+        assert_eq!(came(&differences(&faster, "same", "more", 10.0)), [Right, Wrong, Wrong]);
+        assert_eq!(came(&differences(&Results::default(), "same", "more", 10.0)), [Wrong; 3]);
+        assert_eq!(smallest(&[&good, &bad], "same"), [SmallestDifference { metric: THROUGHPUT.to_owned(), pct: 3.0 }]);
+    }
+
+    #[test]
+    fn of_ten_rounds_one_may_be_left_to_chance_and_no_more() {
+        let with =
+            |flagged: bool| Results { comparisons: vec![comparison("same", 1.0, flagged)], ..Results::default() };
+        let rounds = |flagged: usize| -> Vec<HeldTruth> {
+            let all = (0..10).flat_map(|round| differences(&with(round < flagged), "same", "more", 10.0));
+            folded(all.filter(|one| one.asked.starts_with("the same")).collect())
+        };
+        assert_eq!((came(&rounds(1)), rounds(1)[0].right), (vec![Right], 9));
+        assert_eq!(came(&rounds(2)), [Wrong]);
+    }
+
+    #[test]
+    fn a_search_is_held_by_its_interval() {
+        let found = |ci95| {
+            let line = SafeLoad { value: Some(1_000.0), ci95, ..SafeLoad::default() };
+            came(&capacity(&Results { safe_load: Some(line), ..Results::default() }, 1_010.0))
+        };
+        assert_eq!(found([Some(970.0), Some(1_020.0)]), [Right]);
+        assert_eq!(found([Some(970.0), Some(1_005.0)]), [Wrong]);
+        assert_eq!(found([Some(970.0), None]), [Wrong]);
+        assert_eq!(came(&capacity(&Results::default(), 1_010.0)), [Wrong]);
+    }
+
+    #[test]
+    fn an_undisturbed_load_is_valid() {
+        assert_eq!(came(&undisturbed(&trial(1.0, 1.0))), [Right, Right]);
+        let mut one = trial(1.0, 1.0);
+        one.verdict.is = Trust::Suspect;
+        one.disturbances = vec![disturbance(1.0, 1.0)];
+        assert_eq!(came(&undisturbed(&one)), [Wrong, Wrong]);
+    }
+}

@@ -1,0 +1,157 @@
+//! `plimsoll selfcheck`: this machine, and the program on it, held against what is known beforehand. Its experiments are played on the road of
+//! `plimsoll run`, and what came of them is read from the same results; there is no other way of measuring here.
+
+use std::path::Path;
+use std::time::UNIX_EPOCH;
+
+use conduct::Interrupts;
+use experiment::secrets::Secrets;
+use experiment::source::Source;
+use fastrand::Rng;
+use parts::{PARTS, PlannedPart};
+use record::environment::Environment;
+use record::events::Ending;
+use record::folder::RunFolder;
+use record::results::Results;
+use record::selfcheck::{FORMAT, HeldTruth, SelfCheck, TruthOutcome};
+
+use crate::catalog::{self, TargetCatalog};
+use crate::commands::run::{self, PreparedRun};
+use crate::commands::{experiments, folders};
+use crate::exit::{Exit, Failure};
+use crate::{cli, output, progress, signals};
+
+mod parts;
+
+/// How often each part is played in the long form.
+const ROUNDS: u32 = 10;
+/// The files beside the runs.
+const PAGE: &str = "selfcheck.html";
+const RESULTS: &str = "selfcheck.json";
+
+/// Plays every part, and says what came of it.
+pub fn run(arguments: &cli::Selfcheck) -> Result<Exit, Failure> {
+    run::clean_up();
+    let known = catalog::known(None)?;
+    let interrupts = signals::interrupts()?;
+    let begun_s = unix_s();
+    let seed = arguments.seed.unwrap_or(begun_s as u64);
+    let mut checking = Checking { arguments, known: &known, interrupts: &interrupts, played: Vec::new() };
+    let mut random = Rng::with_seed(seed);
+    let rounds = if arguments.long { ROUNDS } else { 1 };
+    let wanted = || PARTS.iter().filter(|part| arguments.wants(part.name, part.is_long));
+    let count = rounds as usize * wanted().count();
+    let mut held = Vec::new();
+    for part in (0..rounds).flat_map(|_| wanted()) {
+        output::say(&format!("{} of {count}: {}", checking.played.len() + 1, part.name));
+        let planned = (part.plan)(&mut random, arguments.scale);
+        match checking.play(&planned)? {
+            Some(truths) => held.extend(truths),
+            None => return Ok(Exit::Interrupted),
+        }
+    }
+    let checked = SelfCheck {
+        format: FORMAT,
+        plimsoll: env!("CARGO_PKG_VERSION").to_owned(),
+        machine: checking.machine(),
+        unix_s: begun_s,
+        took_s: unix_s() - begun_s,
+        seed,
+        rounds,
+        truths: analysis::truths::folded(held),
+        smallest: analysis::truths::smallest(&checking.results(), parts::SAME),
+        runs: checking.played.iter().map(|(folder, _)| name(folder)).collect(),
+    };
+    tell(arguments, &checked)?;
+    Ok(match checked {
+        _ if checked.count(TruthOutcome::Wrong) > 0 => Exit::Violated,
+        _ if checked.count(TruthOutcome::Marked) > 0 => Exit::Void,
+        _ => Exit::Well,
+    })
+}
+
+/// What the parts are called.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    PARTS.iter().map(|part| part.name)
+}
+
+impl cli::Selfcheck {
+    fn wants(&self, name: &str, is_long: bool) -> bool {
+        if self.parts.is_empty() { self.long || !is_long } else { self.parts.iter().any(|part| part == name) }
+    }
+}
+
+/// Writes the page and what it is made of, and prints it.
+fn tell(arguments: &cli::Selfcheck, checked: &SelfCheck) -> Result<(), Failure> {
+    let page = arguments.out.join(PAGE);
+    let written = |path: &Path| {
+        let what = format!("cannot write {}", path.display());
+        |error| Failure::File { what, error }
+    };
+    record::checked_file::write_whole(&page, report::selfcheck::page(checked)?.as_bytes()).map_err(written(&page))?;
+    let results = arguments.out.join(RESULTS);
+    record::checked_file::write_json(&results, checked).map_err(written(&results))?;
+    if let Some(path) = &arguments.markdown {
+        std::fs::write(path, report::selfcheck::markdown(checked)).map_err(written(path))?;
+    }
+    if arguments.json {
+        return output::json(checked);
+    }
+    let text = report::selfcheck::text(checked, output::colour_on_stdout());
+    output::text(&format!("{text}\n{}\n", page.display()))
+}
+
+/// What was played so far, and with what.
+struct Checking<'a> {
+    arguments: &'a cli::Selfcheck,
+    known: &'a TargetCatalog,
+    interrupts: &'a Interrupts,
+    played: Vec<(RunFolder, Results)>,
+}
+
+impl Checking<'_> {
+    /// Plays a part, and holds what came of it against what was planted. `None`: it was interrupted.
+    fn play(&mut self, planned: &PlannedPart) -> Result<Option<Vec<HeldTruth>>, Failure> {
+        let source = Source { name: "plimsoll selfcheck".to_owned(), text: planned.experiment.clone() };
+        let plan = experiments::plan(&source, &[], self.known)?;
+        let begun = PreparedRun::of(plan, source.text, Secrets::default(), std::path::PathBuf::new());
+        begun.can_be_played(self.known, false)?;
+        let folder = begun.open(&self.arguments.out, self.known)?;
+        let audience = progress::audience(self.arguments.plain);
+        let (ending, analyzed) = begun.play(&folder, self.known, audience, self.interrupts)?;
+        if ending == Ending::Interrupted {
+            return Ok(None);
+        }
+        let truths = (planned.hold)(&folder, &analyzed.results, self.arguments.misinformed)?;
+        self.played.push((folder, analyzed.results));
+        Ok(Some(truths))
+    }
+
+    fn results(&self) -> Vec<&Results> {
+        self.played.iter().map(|(_, results)| results).collect()
+    }
+
+    /// `2 × AMD EPYC, Linux 6.18`, as the first run's record has it.
+    fn machine(&self) -> String {
+        let environment = self.played.first().and_then(|(folder, _)| folder.read_environment().ok().flatten());
+        let Environment { cpu, kernel, .. } = environment.unwrap_or_default();
+        let model = cpu.model.unwrap_or_else(|| "unknown processor".to_owned());
+        let cores = cpu.cores.map_or_else(String::new, |cores| format!("{cores} × "));
+        format!("{cores}{model}, Linux {}", kernel.as_deref().unwrap_or("unknown"))
+    }
+}
+
+fn name(folder: &RunFolder) -> String {
+    folder.path().file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+fn unix_s() -> f64 {
+    record::clock::calendar().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64()
+}
+
+/// What a run's plan says, for parts that look at it again.
+fn planned_load_s(folder: &RunFolder) -> Result<f64, Failure> {
+    let plan = folders::read_plan(folder)?;
+    let load = plan.trials.first().and_then(|trial| trial.load.as_ref());
+    Ok(load.map_or(0.0, |load| load.time_s))
+}

@@ -1,0 +1,292 @@
+//! The parts of the self-check: what each plants, as an experiment on the built-in server, and how what came of it is held against that.
+
+use analysis::truths::{self, PlantedOutage};
+use fastrand::Rng;
+use record::events::What;
+use record::folder::RunFolder;
+use record::results::{Results, Trial};
+use record::selfcheck::HeldTruth;
+use serde_json::Value;
+
+use super::planned_load_s;
+use crate::exit::Failure;
+
+/// A part.
+pub struct CheckPart {
+    /// What it is called.
+    pub name: &'static str,
+    /// Whether only the long form plays it.
+    pub is_long: bool,
+    /// Draws what is planted; loads are longer by this factor.
+    pub plan: fn(&mut Rng, f64) -> PlannedPart,
+}
+
+/// How results are held against what was planted. `true`: with planted truths that are wrong, which must be noticed.
+type Holder = Box<dyn Fn(&RunFolder, &Results, bool) -> Result<Vec<HeldTruth>, Failure>>;
+
+/// What is planted this time.
+pub struct PlannedPart {
+    /// As a file would say it.
+    pub experiment: String,
+    /// What holds the results against it.
+    pub hold: Holder,
+}
+
+/// Every part, in the order in which they are played.
+pub const PARTS: &[CheckPart] = &[
+    CheckPart { name: "full-queue", is_long: false, plan: full_queue },
+    CheckPart { name: "random-queue", is_long: false, plan: random_queue },
+    CheckPart { name: "short-stalls", is_long: false, plan: |random, scale| stalls(random, scale, SHORT_STALLS) },
+    CheckPart { name: "long-stalls", is_long: false, plan: |random, scale| stalls(random, scale, LONG_STALLS) },
+    CheckPart { name: "errors", is_long: false, plan: errors },
+    CheckPart { name: "comparisons", is_long: false, plan: comparisons },
+    CheckPart { name: "open-loops", is_long: true, plan: open_loops },
+    CheckPart { name: "searches", is_long: true, plan: searches },
+];
+
+/// By how much a planted truth is off where it is told wrongly, as a share.
+const MISINFORMED: f64 = 1.2;
+
+/// A factor that turns what is true into what is not, if that is wanted.
+fn told(misinformed: bool) -> f64 {
+    if misinformed { MISINFORMED } else { 1.0 }
+}
+
+/// An experiment of these lines on the built-in server.
+fn experiment(title: &str, seed: u64, target: &str, load: &str) -> String {
+    format!(
+        "title = \"{title}\"\nasks  = \"Is it measured as it is known to be?\"\nseed  = {seed}\n{target}\n[load]\n{load}\n\
+         [[load.cycle]]\ncall = \"get\"\nwith = {{ path = \"/\" }}\n"
+    )
+}
+
+fn echo(with: &str) -> String {
+    format!("[target]\nuse  = \"echo\"\nwith = {{ {with} }}")
+}
+
+fn seed(random: &mut Rng) -> u64 {
+    random.u64(1..1_000_000)
+}
+
+fn ms(s: f64) -> String {
+    format!("{}ms", (s * 1e3).round())
+}
+
+fn first(results: &Results) -> Trial {
+    results.trials.first().cloned().unwrap_or_default()
+}
+
+fn full_queue(random: &mut Rng, scale: f64) -> PlannedPart {
+    let (agents, service_ms) = (random.u32(6..12), random.u32(4..8));
+    let service_s = f64::from(service_ms) / 1e3;
+    let target = echo(&format!("delay = \"{service_ms}ms\", workers = 1"));
+    let load = format!("agents = {agents}\nthreads = 1\ntime = \"{}\"\nwarmup = \"{}\"", ms(9.0 * scale), ms(scale));
+    PlannedPart {
+        experiment: experiment("A full queue", seed(random), &target, &load),
+        hold: Box::new(move |_, results, misinformed| {
+            Ok(truths::full_queue(&first(results), agents, service_s * told(misinformed)))
+        }),
+    }
+}
+
+fn random_queue(random: &mut Rng, scale: f64) -> PlannedPart {
+    let service_s = 0.004;
+    let rate = f64::from(random.u32(125..185));
+    let target = echo("delay = \"4ms\", workers = 1");
+    let load = format!(
+        "agents = 200\nthreads = 1\nrate = {{ poisson = {rate} }}\ntime = \"{}\"\nwarmup = \"{}\"",
+        ms(22.0 * scale),
+        ms(scale)
+    );
+    PlannedPart {
+        experiment: experiment("A queue at random", seed(random), &target, &load),
+        hold: Box::new(move |_, results, misinformed| {
+            Ok(truths::random_queue(&first(results), rate / told(misinformed), service_s))
+        }),
+    }
+}
+
+/// What stalls are called, how long the shortest and the longest is, from one to the next, and of the load, seconds.
+struct StallLengths {
+    name: &'static str,
+    between_s: [f64; 2],
+    every_s: f64,
+    load_s: f64,
+}
+
+/// Two in a load: the first begins a period after the check that the server is ready.
+const SHORT_STALLS: StallLengths =
+    StallLengths { name: "short stalls", between_s: [0.26, 0.4], every_s: 5.0, load_s: 12.0 };
+/// One in a load.
+const LONG_STALLS: StallLengths =
+    StallLengths { name: "long stalls", between_s: [0.8, 1.6], every_s: 7.0, load_s: 12.0 };
+
+/// Operations a second of loads in which something is planted.
+const RATE_PER_S: f64 = 400.0;
+
+fn drawn(random: &mut Rng, [from_s, to_s]: [f64; 2]) -> f64 {
+    from_s + (to_s - from_s) * random.f64()
+}
+
+fn at_a_rate(load_s: f64, scale: f64) -> String {
+    format!(
+        "agents = 800\nthreads = 1\nrate = {RATE_PER_S}\ntime = \"{}\"\nwarmup = \"{}\"",
+        ms(load_s * scale),
+        ms(scale)
+    )
+}
+
+fn stalls(random: &mut Rng, scale: f64, lengths: StallLengths) -> PlannedPart {
+    let stall_s = drawn(random, lengths.between_s) * scale;
+    let target = echo(&format!("stall = \"{}\", stall_every = \"{}\"", ms(stall_s), ms(lengths.every_s * scale)));
+    let title = text::capital(lengths.name);
+    PlannedPart {
+        experiment: experiment(&title, seed(random), &target, &at_a_rate(lengths.load_s, scale)),
+        hold: Box::new(move |folder, results, misinformed| {
+            let noted = noted(folder, misinformed)?;
+            Ok(truths::outages(lengths.name, &first(results), &noted, 1.0 / RATE_PER_S))
+        }),
+    }
+}
+
+fn errors(random: &mut Rng, scale: f64) -> PlannedPart {
+    let errors_s = drawn(random, [0.8, 2.0]) * scale;
+    let target = echo(&format!("errors_for = \"{}\", errors_every = \"{}\"", ms(errors_s), ms(7.0 * scale)));
+    PlannedPart {
+        experiment: experiment("Errors for a while", seed(random), &target, &at_a_rate(12.0, scale)),
+        hold: Box::new(|folder, results, misinformed| {
+            let noted = noted(folder, misinformed)?;
+            Ok(truths::outages("errors for a while", &first(results), &noted, 1.0 / RATE_PER_S))
+        }),
+    }
+}
+
+/// The server's log, in the first trial.
+const LOG: &str = "n1.server.log";
+
+/// What the server has noted of itself while the load lasted, on the load's clock.
+fn noted(folder: &RunFolder, misinformed: bool) -> Result<Vec<PlantedOutage>, Failure> {
+    let trial = folder.trial("001");
+    let events = record::lines::read_events(&trial.events()).map_err(|error| Failure::Analysis(error.into()))?;
+    let zero_s = events.items.iter().find_map(|event| match event.what {
+        What::Clock { unix_s } => Some(unix_s),
+        _ => None,
+    });
+    let path = trial.logs().join(LOG);
+    let log = std::fs::read_to_string(&path)
+        .map_err(|error| Failure::File { what: format!("cannot read {}", path.display()), error })?;
+    let (zero_s, until_s) = (zero_s.unwrap_or(0.0), planned_load_s(folder)?);
+    let told = told(misinformed);
+    let of_line = |line: &str| {
+        let line: Value = serde_json::from_str(line).ok()?;
+        let at = |key: &str| Some((line.get(key)?.as_f64()? - zero_s) * told);
+        let errors = line.get("errors").and_then(Value::as_u64).map(|errors| (errors as f64 * told).round() as u64);
+        Some(PlantedOutage { from_s: at("first_unix_s")?, until_s: at("last_unix_s")?, errors })
+    };
+    let noted = log.lines().filter_map(of_line).filter(|one| one.until_s > 0.0 && one.from_s < until_s * told);
+    Ok(noted.collect())
+}
+
+/// The variants: one, the same again, and one that works more.
+const ONE: &str = "one";
+/// The same again.
+pub const SAME: &str = "same";
+const MORE: &str = "more";
+/// By so much, percent.
+const MORE_PCT: f64 = 10.0;
+/// Rounds of arithmetic for a request: some tenths of a millisecond.
+const WORK: f64 = 300_000.0;
+
+fn comparisons(random: &mut Rng, scale: f64) -> PlannedPart {
+    let variant = |name: &str, work: f64| {
+        format!("[[variant]]\nname = \"{name}\"\ntarget = {{ with = {{ work = {work:.0} }} }}\n")
+    };
+    let target = format!(
+        "repeat = 5\n[target]\nuse = \"echo\"\n{}{}{}",
+        variant(ONE, WORK),
+        variant(SAME, WORK),
+        variant(MORE, WORK * (1.0 + MORE_PCT / 100.0))
+    );
+    let load = format!("agents = 4\nthreads = 1\ntime = \"{}\"\nwarmup = \"{}\"", ms(6.0 * scale), ms(scale));
+    PlannedPart {
+        experiment: experiment("The same, and a tenth more work", seed(random), &target, &load),
+        hold: Box::new(|_, results, misinformed| {
+            let (same, more) = if misinformed { (MORE, SAME) } else { (SAME, MORE) };
+            Ok(truths::differences(results, same, more, MORE_PCT))
+        }),
+    }
+}
+
+fn open_loops(random: &mut Rng, scale: f64) -> PlannedPart {
+    let load = at_a_rate(15.0, scale).replace("agents = 800", "agents = 64");
+    let target = format!("repeat = 2\n{}", echo("delay = \"1ms\""));
+    PlannedPart {
+        experiment: experiment("Undisturbed", seed(random), &target, &load),
+        hold: Box::new(|_, results, _| Ok(results.trials.iter().flat_map(truths::undisturbed).collect())),
+    }
+}
+
+fn searches(random: &mut Rng, scale: f64) -> PlannedPart {
+    let (workers, delay_us) = (random.u32(2..7), random.u32(3..7) * 500);
+    let capacity = f64::from(workers) / (f64::from(delay_us) * 1e-6);
+    let begin = capacity * drawn(random, [0.3, 0.9]);
+    let target = echo(&format!("delay = \"{delay_us}us\", workers = {workers}"));
+    let load = format!(
+        "agents = 64\nrate = {begin:.0}\nthreads = 1\ntime = \"{}\"\nwarmup = \"{}\"\ndrain = \"500ms\"",
+        ms(1.5 * scale),
+        ms(0.3 * scale)
+    );
+    let limit_us = 3 * delay_us + 5_000;
+    let find = format!(
+        "[find]\nhighest = \"load.rate\"\nstarts = \"even\"\nprecision_pct = 5\n\
+         while = [{{ metric = \"latency_us.p90\", below = {limit_us} }}]\n"
+    );
+    PlannedPart {
+        experiment: experiment("A known capacity", seed(random), &target, &load) + &find,
+        hold: Box::new(move |_, results, misinformed| Ok(truths::capacity(results, capacity * told(misinformed)))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use experiment::source::Source;
+
+    use super::*;
+    use crate::catalog;
+    use crate::commands::experiments;
+
+    #[test]
+    fn every_part_is_an_experiment_whatever_is_drawn() {
+        let known = catalog::known(None).unwrap();
+        for (part, seed) in PARTS.iter().flat_map(|part| (0..5).map(move |seed| (part, seed))) {
+            for scale in [1.0, 0.2] {
+                let planned = (part.plan)(&mut Rng::with_seed(seed), scale);
+                let source = Source { name: part.name.to_owned(), text: planned.experiment };
+                let plan = experiments::plan(&source, &[], &known);
+                assert!(plan.is_ok(), "{}: {}", part.name, plan.unwrap_err());
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_planted_follows_from_the_seed() {
+        for part in PARTS {
+            let drawn = |seed: u64| (part.plan)(&mut Rng::with_seed(seed), 1.0).experiment;
+            assert_eq!(drawn(7), drawn(7), "{}", part.name);
+            assert_ne!(drawn(7), drawn(8), "{}", part.name);
+        }
+    }
+
+    #[test]
+    fn the_short_form_takes_about_three_minutes() {
+        let known = catalog::known(None).unwrap();
+        let load_s = |part: &CheckPart| {
+            let planned = (part.plan)(&mut Rng::with_seed(1), 1.0);
+            let source = Source { name: part.name.to_owned(), text: planned.experiment };
+            let plan = experiments::plan(&source, &[], &known).unwrap();
+            plan.trials.iter().filter_map(|trial| trial.load.as_ref()).map(|load| load.time_s).sum::<f64>()
+        };
+        let all_s: f64 = PARTS.iter().filter(|part| !part.is_long).map(load_s).sum();
+        assert!((120.0..170.0).contains(&all_s), "{all_s}");
+    }
+}

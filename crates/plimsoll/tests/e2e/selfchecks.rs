@@ -1,0 +1,87 @@
+//! `plimsoll selfcheck` with short loads: what it says has the shape that it should, counts are exact, and truths that are wrong are noticed. What
+//! a busy machine comes to otherwise is not for a test to say.
+
+use serde_json::Value;
+
+use crate::stage::{Played, Stage, json};
+
+/// Plays parts with loads of a few seconds.
+fn checked(stage: &Stage, words: &[&str]) -> Played {
+    let out = stage.runs();
+    stage.play(&[&["selfcheck", "--out", out.to_str().unwrap(), "--plain", "--seed", "3"], words].concat())
+}
+
+fn truths(stage: &Stage) -> Vec<Value> {
+    json(&stage.runs().join("selfcheck.json"))["truths"].as_array().unwrap().clone()
+}
+
+fn came(truths: &[Value], what: &str) -> usize {
+    truths.iter().filter(|one| one["came"] == what).count()
+}
+
+/// The exit code that these truths ask for.
+fn code(truths: &[Value]) -> i32 {
+    match (came(truths, "wrong"), came(truths, "marked")) {
+        (0, 0) => 0,
+        (0, _) => 6,
+        _ => 5,
+    }
+}
+
+fn asked<'a>(truths: &'a [Value], asked: &str) -> &'a Value {
+    truths.iter().find(|one| one["asked"] == asked).unwrap_or_else(|| panic!("no {asked} in {truths:#?}"))
+}
+
+#[test]
+fn errors_are_counted_exactly_and_the_page_says_so() {
+    let stage = Stage::new();
+    let table = stage.path().join("table.md");
+    let played = checked(&stage, &["--part", "errors", "--scale", "0.4", "--markdown", table.to_str().unwrap()]);
+    let truths = truths(&stage);
+    assert_eq!(played.code, code(&truths), "{}\n{}", played.stdout, played.stderr);
+    let failed = asked(&truths, "operations that failed");
+    assert_eq!((failed["came"].as_str(), failed["measured"].as_f64()), (Some("right"), failed["truth"][0].as_f64()));
+    assert!(failed["measured"].as_f64().unwrap() > 50.0, "errors were planted: {failed}");
+    let page = std::fs::read_to_string(stage.runs().join("selfcheck.html")).unwrap();
+    let table = std::fs::read_to_string(table).unwrap();
+    for text in [&page, &table, &played.stdout] {
+        assert!(text.contains("operations that failed") && text.contains("errors for a while"), "{text}");
+    }
+    let run = json(&stage.runs().join("selfcheck.json"))["runs"][0].as_str().unwrap().to_owned();
+    assert!(stage.runs().join(&run).join("report.html").is_file() && page.contains(&run));
+}
+
+#[test]
+fn wrong_truths_are_noticed() {
+    let stage = Stage::new();
+    let parts = ["--part", "errors", "--part", "full-queue", "--scale", "0.4"];
+    let played = checked(&stage, &[&parts[..], &["--misinformed", "--json"]].concat());
+    let truths = truths(&stage);
+    assert_eq!(played.json()["truths"].as_array(), Some(&truths));
+    let code = code(&truths);
+    assert!(code == 5 || code == 6, "{truths:#?}");
+    assert_eq!(played.code, code, "{}", played.stderr);
+    // A trial that is valid is wrong, one that is not is marked.
+    for one in ["operations that failed", "throughput", "median latency"].map(|one| asked(&truths, one)) {
+        let expected = if one["trust"] == "valid" { "wrong" } else { "marked" };
+        assert_eq!(one["came"], expected, "{one}");
+    }
+}
+
+#[test]
+fn every_part_has_its_truths() {
+    let stage = Stage::new();
+    let played = checked(&stage, &["--scale", "0.2"]);
+    let truths = truths(&stage);
+    assert_eq!(played.code, code(&truths), "{}", played.stderr);
+    let of: Vec<&str> = truths.iter().map(|one| one["of"].as_str().unwrap()).collect();
+    for part in
+        ["a full queue", "a queue at random", "short stalls", "long stalls", "errors for a while", "comparisons"]
+    {
+        assert!(of.contains(&part), "{part}: {of:?}");
+    }
+    let smallest = json(&stage.runs().join("selfcheck.json"))["smallest"].as_array().unwrap().len();
+    assert!(smallest > 0, "five pairs were compared: {}", played.stdout);
+    assert_eq!(truths.iter().map(|one| one["times"].as_u64().unwrap()).min(), Some(1));
+    assert!(stage.leftovers().is_empty(), "{:?}", stage.leftovers());
+}

@@ -1,0 +1,288 @@
+//! What `plimsoll selfcheck` found, for a terminal, for a repository, and as a page.
+
+use record::results::Trust;
+use record::selfcheck::{HeldTruth, SelfCheck, TruthOutcome, TruthUnit};
+use serde::Serialize;
+use text::{Tone, numbers, wrapped};
+
+use crate::Error;
+use crate::compared::cell_escaped;
+use crate::page::{STYLE, Templates};
+use crate::tables::{Cell, Column, Row, Table, trust_word};
+use crate::words::summary::set;
+
+/// Columns of the terminal that are used at most.
+const WIDTH: usize = 110;
+
+/// The outcome in a sentence.
+fn answer(checked: &SelfCheck) -> String {
+    let all = checked.truths.len();
+    let [right, marked, wrong] =
+        [TruthOutcome::Right, TruthOutcome::Marked, TruthOutcome::Wrong].map(|came| checked.count(came));
+    let sentence = |count: usize, one: &str, several: &str| match count {
+        0 => String::new(),
+        1 => format!(" 1 {one}."),
+        count => format!(" {count} {several}."),
+    };
+    format!(
+        "{right} of {all} known truths were measured right on this machine.{}{}",
+        sentence(
+            marked,
+            "was not, and the verdict had said that something was in the way",
+            "were not, and the verdicts had said that something was in the way"
+        ),
+        sentence(wrong, "was wrong, and nothing had said so", "were wrong, and nothing had said so"),
+    )
+}
+
+/// `Nine of ten comparisons of five repeats show a change of so much here: calls/s 2.1 %, p99 latency 9 %.`
+fn smallest(checked: &SelfCheck) -> String {
+    let figures: Vec<String> = checked
+        .smallest
+        .iter()
+        .map(|one| format!("{} {}", analysis::answer::differing::figure(&one.metric), numbers::percent(one.pct)))
+        .collect();
+    if figures.is_empty() {
+        return "How small a change this machine shows is not known: no comparison was made.".to_owned();
+    }
+    format!(
+        "Nine of ten comparisons of five repeats like these show a change of this size on this machine: {}.",
+        text::listed(&figures, "and")
+    )
+}
+
+/// What the page is of.
+fn made(checked: &SelfCheck) -> String {
+    format!(
+        "{}; Plimsoll {}, {}, in {}; seed {}.",
+        checked.machine,
+        checked.plimsoll,
+        numbers::utc(checked.unix_s),
+        numbers::seconds(checked.took_s.round()),
+        checked.seed
+    )
+}
+
+fn figure(unit: TruthUnit, value: f64) -> String {
+    match unit {
+        TruthUnit::Count => numbers::grouped(&format!("{value:.0}")),
+        TruthUnit::PerS => numbers::rate(value),
+        // Moments are told to the millisecond.
+        TruthUnit::S if value.abs() >= 1.0 => numbers::moment(value),
+        TruthUnit::S => numbers::seconds(value),
+        TruthUnit::Pct => numbers::change(value),
+    }
+}
+
+fn truth(one: &HeldTruth) -> String {
+    let [low, high] = one.truth.map(|end| figure(one.unit, end));
+    if low == high { low } else { numbers::from_to(&low, &high) }
+}
+
+/// How far off; empty where it is not.
+fn error(one: &HeldTruth) -> String {
+    let Some(value) = one.measured else { return numbers::NONE.to_owned() };
+    let off = if value < one.truth[0] { value - one.truth[0] } else { (value - one.truth[1]).max(0.0) };
+    if off == 0.0 {
+        return "0".to_owned();
+    }
+    let sign = if off < 0.0 { "−" } else { "+" };
+    match one.unit {
+        TruthUnit::S => format!("{sign}{}", numbers::seconds(off.abs())),
+        TruthUnit::Pct => format!("{sign}{} points", numbers::number(off.abs())),
+        TruthUnit::Count => format!("{sign}{:.0}", off.abs()),
+        TruthUnit::PerS => numbers::change(100.0 * off / one.truth[0].abs().max(f64::MIN_POSITIVE)),
+    }
+}
+
+fn word(came: TruthOutcome) -> (&'static str, Tone) {
+    match came {
+        TruthOutcome::Right => ("right", Tone::Good),
+        TruthOutcome::Marked => ("marked", Tone::Doubtful),
+        TruthOutcome::Wrong => ("wrong", Tone::Bad),
+    }
+}
+
+const TERMS: [(&str, &str); 4] = [
+    (
+        "truth",
+        "What is so by arithmetic, or by what the server itself has noted; a range where chance has a part in it.",
+    ),
+    ("measured", "By the whole road that every run takes. Of several rounds, the one that is farthest from the truth."),
+    (
+        "marked",
+        "Off the truth, but the trial's verdict was suspect or void: the machine was in the way, and Plimsoll said so.",
+    ),
+    ("wrong", "Off the truth, and nothing had said so. Such a figure of yours could be wrong, too."),
+];
+
+fn table(checked: &SelfCheck) -> Table {
+    let columns = vec![
+        Column::text("part"),
+        Column::text("asked"),
+        Column::numeric("truth", "").brief(),
+        Column::numeric("measured", "").brief(),
+        Column::numeric("off by", "").brief(),
+        Column::text("verdict"),
+        Column::text(""),
+    ];
+    let mut last = "";
+    let rows = checked.truths.iter().map(|one| {
+        let begins = one.of != last;
+        last = &one.of;
+        let (said, tone) = word(one.came);
+        let said = if one.times > 1 { format!("{said}, {} of {}", one.right, one.times) } else { said.to_owned() };
+        let trust = match one.trust {
+            Trust::Valid => Cell::new(trust_word(Trust::Valid)),
+            other => Cell::new(trust_word(other)).toned(Tone::Doubtful),
+        };
+        let cells = vec![
+            Cell::new(if begins { one.of.as_str() } else { "" }),
+            Cell::new(one.asked.as_str()),
+            Cell::new(truth(one)),
+            Cell::of(one.measured, |value| figure(one.unit, value)),
+            Cell::new(error(one)),
+            trust,
+            Cell::new(said).toned(tone),
+        ];
+        Row { cells, begins: begins && one.of != checked.truths[0].of }
+    });
+    let rows = rows.collect();
+    Table { rows, ..Table::new("Known truths", "", columns) }.with_terms(&TERMS)
+}
+
+/// All of it, ending in a newline; with the terminal's colours if `colour`.
+#[must_use]
+pub fn text(checked: &SelfCheck, colour: bool) -> String {
+    let paragraph = |text: String| wrapped(&text, WIDTH).join("\n") + "\n";
+    let parts = [
+        set(&table(checked), WIDTH, colour),
+        paragraph(answer(checked)),
+        paragraph(smallest(checked)),
+        paragraph(made(checked)),
+    ];
+    text::visible(&parts.join("\n")).into_owned()
+}
+
+/// All of it as a file of a repository, ending in a newline.
+#[must_use]
+pub fn markdown(checked: &SelfCheck) -> String {
+    let mut text = format!("{}\n\n{}\n\n", answer(checked), smallest(checked));
+    text.push_str("| part | asked | truth | measured | off by | verdict | |\n|---|---|---:|---:|---:|---|---|\n");
+    for row in table(checked).rows {
+        let cells: Vec<String> = row.cells.iter().map(|cell| cell_escaped(&cell.text)).collect();
+        text.push_str(&format!("| {} |\n", cells.join(" | ")));
+    }
+    text.push_str(&format!("\n{}\n", made(checked)));
+    text
+}
+
+#[derive(Serialize)]
+struct TruthPage<'a> {
+    style: &'static str,
+    title: &'a str,
+    outcome: &'static str,
+    answer: String,
+    smallest: String,
+    made: String,
+    table: String,
+    runs: &'a [String],
+}
+
+/// The page.
+///
+/// # Errors
+/// If a template cannot be filled, which is a fault of ours.
+pub fn page(checked: &SelfCheck) -> Result<String, Error> {
+    let templates = Templates::new()?;
+    let outcome = match checked.truths.iter().map(|one| one.came).max() {
+        Some(TruthOutcome::Right) => "valid",
+        Some(TruthOutcome::Wrong) => "void",
+        Some(TruthOutcome::Marked) | None => "suspect",
+    };
+    let filled = TruthPage {
+        style: STYLE,
+        title: "What this machine can show",
+        outcome,
+        answer: answer(checked),
+        smallest: smallest(checked),
+        made: made(checked),
+        table: templates.fill("table.html", &table(checked))?,
+        runs: &checked.runs,
+    };
+    templates.fill("selfcheck.html", &filled)
+}
+
+#[cfg(test)]
+mod tests {
+    use record::selfcheck::SmallestDifference;
+
+    use super::*;
+
+    fn checked() -> SelfCheck {
+        let one = |of: &str, asked: &str, unit, truth, measured, came| HeldTruth {
+            of: of.to_owned(),
+            asked: asked.to_owned(),
+            unit,
+            truth,
+            measured,
+            times: 1,
+            right: u32::from(came == TruthOutcome::Right),
+            came,
+            ..HeldTruth::default()
+        };
+        let stall = HeldTruth {
+            times: 3,
+            right: 2,
+            trust: Trust::Suspect,
+            ..one("stalls", "when it began", TruthUnit::S, [9.412; 2], Some(9.43), TruthOutcome::Marked)
+        };
+        SelfCheck {
+            format: record::selfcheck::FORMAT,
+            plimsoll: "0.1.0".to_owned(),
+            machine: "2 × a <CPU>".to_owned(),
+            unix_s: 1_800_000_000.0,
+            took_s: 183.2,
+            seed: 7,
+            rounds: 1,
+            truths: vec![
+                one("a full queue", "throughput", TruthUnit::PerS, [200.0; 2], Some(199.6), TruthOutcome::Right),
+                one("a full queue", "median latency", TruthUnit::S, [0.04; 2], Some(0.0401), TruthOutcome::Right),
+                stall,
+                one("comparisons", "10 % more | work", TruthUnit::Pct, [-9.1, -8.2], None, TruthOutcome::Wrong),
+            ],
+            smallest: vec![SmallestDifference { metric: "throughput.operations_per_s".to_owned(), pct: 2.31 }],
+            runs: vec!["2026-run".to_owned()],
+        }
+    }
+
+    #[test]
+    fn the_text_says_each_truth_and_what_came_of_it() {
+        insta::assert_snapshot!(text(&checked(), false));
+    }
+
+    #[test]
+    fn the_page_is_balanced_links_the_runs_and_has_the_same_table() {
+        let page = page(&checked()).unwrap();
+        crate::tests::assert_balanced(&page);
+        for said in
+            ["2 × a &lt;CPU&gt;", "href=\"2026-run/report.html\"", "wrong", "marked, 2 of 3", "9.412 s", "2.31 %"]
+        {
+            assert!(page.contains(said), "{said} in {page}");
+        }
+        for outside in ["http://", "https://", "src=", "@import", "url("] {
+            assert!(!page.contains(outside), "{outside}");
+        }
+    }
+
+    #[test]
+    fn the_table_of_a_repository_is_one() {
+        let text = markdown(&checked());
+        let bars: Vec<usize> = text
+            .lines()
+            .filter(|line| line.starts_with('|'))
+            .map(|line| line.replace("\\|", "").matches('|').count())
+            .collect();
+        assert!(bars.len() == 6 && bars.iter().all(|count| *count == 8), "{text}");
+    }
+}
