@@ -254,14 +254,12 @@ def tool(name):
     return shutil.which(name, path=path)
 
 
-def arguments(about, seconds, turns=None, options=None):
+def arguments(about, seconds, turns=None):
     """The options that all benches have. `quick` is set where less is measured than the page is made from."""
     parser = argparse.ArgumentParser(description=about, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
     parser.add_argument("--seconds", type=float, default=seconds, help="of each measurement")
     if turns:
         parser.add_argument("--turns", type=int, default=turns, help="of each, interleaved")
-    for option, default in (options or {}).items():
-        parser.add_argument(option, type=type(default), default=default)
     parser.add_argument("--plimsoll", type=pathlib.Path, help="this binary instead of one built to be shipped")
     given = parser.parse_args()
     given.quick = given.seconds < seconds or (turns is not None and given.turns < turns)
