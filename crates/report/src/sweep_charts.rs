@@ -470,11 +470,14 @@ pub fn units(sheet: &CurveSheet) -> Option<Chart> {
     panel.has_values().then(|| sheet.chart("units", &title, note, vec![panel], Vec::new()))
 }
 
+/// One of the quantiles.
+type QuantileOf = fn(&Quantiles) -> Option<f64>;
+
 /// Service times over a load or choice: how long an answer takes once it is asked for, of all operations together.
 pub fn service(sheet: &CurveSheet) -> Option<Chart> {
-    let quantiles: [(&str, fn(&Quantiles) -> Option<f64>); 4] =
+    let quantiles: [(&str, QuantileOf); 4] =
         [("p50", |of| of.p50), ("p90", |of| of.p90), ("p99", |of| of.p99), ("max", |of| of.max)];
-    let panel = |(name, quantile): (&str, fn(&Quantiles) -> Option<f64>)| {
+    let panel = |(name, quantile): (&str, QuantileOf)| {
         let lines = sheet.of_trials(|trial, _| quantile(trial.service_us.as_ref()?));
         Panel::linear(&format!("service time, {name}"), PanelUnit::Micros, HEIGHT, lines)
     };

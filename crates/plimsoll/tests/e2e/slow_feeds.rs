@@ -121,7 +121,8 @@ fn a_feed_on_a_slow_tier_voids_the_trial_and_the_tier_is_named() {
     let stage = Stage::new();
     stage.file("docs.json", documents(20_000));
     let file = stage.file("tier.toml", on_a_slow_tier("1MB/s", ""));
-    let trial = &stage.run(&[&file]).exits(0).json()["trials"][0];
+    let results = stage.run(&[&file]).exits(0).json();
+    let trial = &results["trials"][0];
     assert_eq!(trial["verdict"]["is"], "void");
     assert!(
         trial["verdict"]["reasons"].to_string().contains("the tier `slow`, as slowly as which it was read, gave"),
@@ -138,7 +139,8 @@ fn a_feed_so_slow_that_no_operation_ended_is_told_as_the_reason() {
     let file = on_a_slow_tier("200kB/s", "batch  = 10000");
     let file = file.replace("/{feed.docs.id}", "/x\", body = \"{feed.docs.lines}").replace("\"get\"", "\"post\"");
     let file = stage.file("crawl.toml", file.replace("time   = \"8s\"", "time   = \"4s\""));
-    let trial = &stage.run(&[&file]).json()["trials"][0];
+    let results = stage.run(&[&file]).json();
+    let trial = &results["trials"][0];
     assert_eq!((&trial["measured_s"], &trial["outcomes"]["ok"]), (&serde_json::Value::Null, &serde_json::json!(0)));
     assert!(trial["verdict"]["rules"].as_array().unwrap().iter().any(|rule| rule == "slow_feed"), "{trial:#}");
     assert_eq!(trial["generator"]["limit"], "disk");
