@@ -79,9 +79,7 @@ lint: clippy
 	scripts/deny.sh
 	$(MAKE) --no-print-directory -C targets/vsns check
 	$(MAKE) --no-print-directory -C targets/docket check
-	shellcheck --exclude SC2016 scripts/*.sh .ci/run targets/*/hooks/* targets/docket/bin/* targets/redis/bin/* \
-		targets/elasticsearch/recipe/* targets/elasticsearch/test/* targets/opensearch/assembled/bin/* \
-		targets/pacemaker/bin/board targets/pacemaker/sbin/*
+	git grep --files-with-matches --extended-regexp '^#!.*[/ ](ba|da)?sh$$' | xargs shellcheck --exclude SC2016
 
 gate:
 	@scripts/need.sh rust compiler
