@@ -79,7 +79,8 @@ lint: clippy
 	scripts/deny.sh
 	$(MAKE) --no-print-directory -C targets/vsns check
 	$(MAKE) --no-print-directory -C targets/docket check
-	git grep --files-with-matches --extended-regexp '^#!.*[/ ](ba|da)?sh$$' | xargs shellcheck --exclude SC2016
+	grep --recursive --files-with-matches --extended-regexp --binary-files=without-match --exclude-dir=_build --exclude='*.rs' \
+		'^#!.*[/ ](ba|da)?sh$$' .ci scripts targets crates/plimsoll/tests | xargs shellcheck --exclude SC2016
 
 gate:
 	@scripts/need.sh rust compiler
