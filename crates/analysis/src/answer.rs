@@ -74,6 +74,7 @@ fn findings(results: &Results, plan: &Plan) -> Vec<String> {
             sentences.extend(sweeps::cost_sentence(results));
         }
     }
+    sentences.extend(sweeps::demanded_hosts(&results.demanded_hosts));
     sentences.extend(exercise::sentence(results));
     sentences.extend(disturbances(results));
     sentences.extend(slow_times(results));

@@ -580,6 +580,7 @@ mod tests {
             requirements: Vec::new(),
             claims: Vec::new(),
             find: None,
+            demand: None,
         }
     }
 

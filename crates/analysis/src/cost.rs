@@ -292,7 +292,7 @@ impl From<&TrialGroup<'_>> for PointCost {
 }
 
 /// The 95 % interval of each group's mean: Student's, with the spread of all points of its variant together.
-fn intervals(groups: &[TrialGroup<'_>], value: impl Fn(&Trial) -> Option<f64>) -> Vec<Option<[f64; 2]>> {
+pub(crate) fn intervals(groups: &[TrialGroup<'_>], value: impl Fn(&Trial) -> Option<f64>) -> Vec<Option<[f64; 2]>> {
     let of_group =
         |group: &TrialGroup<'_>| -> Vec<f64> { group.trials.iter().filter_map(|trial| value(trial)).collect() };
     let interval = |group: &TrialGroup<'_>| {

@@ -17,7 +17,7 @@ use crate::safe_load::{self, SearchTrial};
 use crate::trial::judged;
 use crate::verdict::{RuleFinding, RunContext, lost_trial, of_used, run_verdict};
 use crate::versions::EarlierVersions;
-use crate::{Error, claims, comparisons, cost, faults, plausibility, scaling};
+use crate::{Error, claims, comparisons, cost, demand, faults, plausibility, scaling};
 
 /// Results of a run, and what of the records that they were made of is drawn.
 #[derive(Debug, Clone)]
@@ -83,7 +83,6 @@ pub fn analyze_to_draw(folder: &RunFolder) -> Result<AnalyzedRun, Error> {
         claims: plan.claims.iter().map(|claim| claims::claim(claim, &trials, &safe_loads)).collect(),
         requirements: plan.requirements.iter().map(|gate| claims::requirement(gate, &trials, &safe_loads)).collect(),
         safe_load: safe_load::lowest(&safe_loads),
-        safe_loads,
         // Trials of a search differ in what it makes of them.
         comparisons: if plan.find.is_some() { Vec::new() } else { comparisons::within(&plan, &trials) },
         scaling: scaling::scaling(&trials, &plan.swept),
@@ -91,6 +90,8 @@ pub fn analyze_to_draw(folder: &RunFolder) -> Result<AnalyzedRun, Error> {
         outages: faults::distributions(&trials),
         // Nor has a search points whose repeats could be put together.
         costs: if plan.find.is_some() { Vec::new() } else { cost::points(&trials) },
+        demanded_hosts: demand::hosts(&plan, &trials, &safe_loads),
+        safe_loads,
         // Of a search each trial has a load of its own, and the last ones are beyond the edge.
         consistencies: if plan.find.is_some() { Vec::new() } else { pooled(&trials) },
         title: plan.title.clone(),
@@ -183,6 +184,7 @@ mod tests {
                 requirements: Vec::new(),
                 claims: Vec::new(),
                 find: None,
+                demand: None,
             };
             write_json(&folder.plan(), &plan).unwrap();
             Self(folder)

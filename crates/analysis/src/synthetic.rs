@@ -67,6 +67,7 @@ pub(crate) fn plan() -> Plan {
         requirements: Vec::new(),
         claims: Vec::new(),
         find: None,
+        demand: None,
     }
 }
 

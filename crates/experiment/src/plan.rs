@@ -5,6 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 mod check_context;
+mod demand;
 mod exercise;
 mod fault;
 pub(crate) mod file_keys;
@@ -20,6 +21,7 @@ mod stop_rule;
 pub(crate) mod target;
 pub(crate) mod trial;
 
+pub use demand::Demand;
 pub use exercise::Exercise;
 pub use fault::{Fault, Victim, When};
 pub(crate) use file_keys::EXPERIMENT;
@@ -67,6 +69,9 @@ pub struct Plan {
     pub claims: Vec<Claim>,
     /// `[find]`, if the experiment searches instead of sweeping.
     pub find: Option<Find>,
+    /// `[demand]`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub demand: Option<Demand>,
 }
 
 impl Plan {

@@ -62,6 +62,9 @@ pub struct Results {
     pub outages: Vec<OutageDistribution>,
     /// What a unit of work costs, for each variant at each point; empty where no trial says it.
     pub costs: Vec<PointCost>,
+    /// How many hosts each variant takes to carry `[demand]`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub demanded_hosts: Vec<DemandedHosts>,
     /// What the consistency checks found at each variant and point, over all repeats.
     pub consistencies: Vec<PooledConsistency>,
 }
@@ -740,6 +743,34 @@ pub struct PointCost {
     pub cheapest: bool,
     /// Why a figure is null.
     pub lacks: Option<String>,
+}
+
+/// How many hosts of a variant carry what is demanded, if each carries as much as those that were measured did.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct DemandedHosts {
+    /// Variant; empty without variants.
+    pub variant: String,
+    /// Swept path to value, where it carried most; empty for a search.
+    pub at: BTreeMap<String, Value>,
+    /// What is demanded.
+    pub metric: String,
+    /// How much of it, in its unit.
+    pub at_least: f64,
+    /// Hosts that carried it in the run, without balancers; 1 without a lab.
+    pub measured_hosts: u32,
+    /// What each of them carried: mean over the repeats, or its part of the safe load.
+    pub per_host: Option<f64>,
+    /// 95 % interval of it; an end is null where it is not known.
+    pub per_host_ci95: [Option<f64>; 2],
+    /// Hosts that carry what is demanded; null where nothing was carried.
+    pub hosts: Option<u64>,
+    /// By the ends of the interval.
+    pub hosts_ci95: [Option<u64>; 2],
+    /// What so many hosts cost to buy, by their profiles; null where one has no price.
+    pub price: Option<f64>,
+    /// ISO 4217.
+    pub currency: Option<String>,
 }
 
 /// Whether a result can be trusted.

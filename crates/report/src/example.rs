@@ -8,9 +8,9 @@ use experiment::plan::{self, Load, Plan, Target, TargetKind};
 use record::environment::Environment;
 use record::events::{Ending, Event, What};
 use record::results::{
-    Claim, Comparison, Consistency, CostWithWarmup, Disturbance, Fault, Generator, Holds, Host, Operation, Outage,
-    OutageDistribution, Outcomes, PointCost, Quantiles, Requirement, Results, Spread, Throughput, Trial, Trust,
-    Verdict, WithWarmup,
+    Claim, Comparison, Consistency, CostWithWarmup, DemandedHosts, Disturbance, Fault, Generator, Holds, Host,
+    Operation, Outage, OutageDistribution, Outcomes, PointCost, Quantiles, Requirement, Results, Spread, Throughput,
+    Trial, Trust, Verdict, WithWarmup,
 };
 use record::rows::{GeneratorSecond, OutcomeSlot, Sample};
 use serde_json::{Value, json};
@@ -50,6 +50,7 @@ pub fn plan(variants: &[&str], swept: &[(&str, &[&str])], repeats: u32) -> Plan 
         requirements: Vec::new(),
         claims: Vec::new(),
         find: None,
+        demand: None,
     }
 }
 
@@ -387,6 +388,24 @@ pub fn distribution(variant: Option<&str>, point: &BTreeMap<String, Value>, coun
         figures: BTreeMap::from([("back_to_baseline_s".to_owned(), spread)]),
         members: BTreeMap::new(),
     }
+}
+
+/// How many hosts two variants take, of which one has a price.
+pub fn demanded_hosts() -> Vec<DemandedHosts> {
+    let hosts = |variant: &str, per_host: f64, hosts: u64, price: Option<f64>| DemandedHosts {
+        variant: variant.to_owned(),
+        at: [("load.agents".to_owned(), serde_json::json!(8))].into(),
+        metric: "throughput.operations_per_s".to_owned(),
+        at_least: 20_000.0,
+        measured_hosts: 2,
+        per_host: Some(per_host),
+        per_host_ci95: [Some(0.9 * per_host), Some(1.1 * per_host)],
+        hosts: Some(hosts),
+        hosts_ci95: [Some(hosts - 3), Some(hosts + 3)],
+        price,
+        currency: price.map(|_| "EUR".to_owned()),
+    };
+    vec![hosts("sata", 525.0, 39, Some(1_950.0)), hosts("fast", 1_050.0, 20, None)]
 }
 
 /// What two variants cost at two loads each; the second is the peak of both.

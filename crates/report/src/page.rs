@@ -18,7 +18,8 @@ use crate::drawing::render::{self, Drawn};
 use crate::drawing::{escaped, json_in_script};
 use crate::sweep_charts::SweepChart;
 use crate::tables::{
-    TableOf, comparison, hosts, operations, outages, programs, steps, sweeps, target_metrics, trust_word, verdicts,
+    TableOf, comparison, demand, hosts, operations, outages, programs, steps, sweeps, target_metrics, trust_word,
+    verdicts,
 };
 use crate::{Error, ReportInput, run_charts, sweep_charts, words};
 
@@ -66,6 +67,7 @@ const PAGE: &[Part] = &[
     Part::Table(sweeps::scaling),
     Part::Table(sweeps::crossings),
     Part::Table(sweeps::cost),
+    Part::Table(demand::hosts),
     Part::Table(operations::outcomes),
     Part::Table(outages::recovery),
     Part::Charts(run_charts::recoveries),

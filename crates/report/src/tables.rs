@@ -1,6 +1,7 @@
 //! The tables of the page and of the terminal, as plain cells, in files by theme.
 
 pub mod comparison;
+pub mod demand;
 pub mod hosts;
 pub mod operations;
 pub mod outages;

@@ -39,6 +39,7 @@ fn record(out: &Path, seconds: u32) -> (RunFolder, Plan) {
         requirements: Vec::new(),
         claims: Vec::new(),
         find: None,
+        demand: None,
     };
     let folder = RunFolder::create(out, &plan.title, record::clock::calendar()).unwrap();
     record::checked_file::write_json(&folder.plan(), &plan).unwrap();

@@ -1,7 +1,7 @@
 //! The findings of swept and searched loads: where throughput levels off and who overtakes whom, what is carried under each
 //! condition, and what a cycle costs.
 
-use record::results::{Crossing, Lead, PointCost, Results, SafeLoad, Scaling};
+use record::results::{Crossing, DemandedHosts, Lead, PointCost, Results, SafeLoad, Scaling};
 use text::{capital, code, listed, numbers, stopped};
 
 use crate::groups::{curve_name, short};
@@ -201,6 +201,25 @@ pub fn cost_line(results: &Results) -> Option<String> {
     let more = if more > 0 { format!("; {more} more in the report") } else { String::new() };
     let named = peaks.iter().take(NAMED).cloned().collect::<Vec<_>>().join("; ");
     (!peaks.is_empty()).then(|| format!("Cost at the peak, modelled: {named}{more}."))
+}
+
+/// How many hosts carry what is demanded: `20,000/s take 5 hosts (4 to 6) with fast and 9 (8 to 11) with sata.`
+pub fn demanded_hosts(rows: &[DemandedHosts]) -> Option<String> {
+    let first = rows.first()?;
+    let words = |row: &DemandedHosts| {
+        let hosts = row.hosts?;
+        let range = interval(Some(row.hosts_ci95.map(|end| end.map(|hosts| hosts as f64))));
+        let range = if range.is_empty() { range } else { format!(" ({range})") };
+        let noun = if hosts == 1 { "host" } else { "hosts" };
+        let mut at = row.at.clone();
+        at.retain(|path, _| !path.starts_with("load."));
+        let who =
+            if rows.len() > 1 { format!(" with {}", code(&curve_name(&row.variant, &at))) } else { String::new() };
+        Some(format!("{} {noun}{range}{who}", numbers::count(hosts)))
+    };
+    let known: Vec<String> = rows.iter().filter_map(words).take(NAMED).collect();
+    let demand = numbers::by_metric(&first.metric, first.at_least);
+    (!known.is_empty()).then(|| format!("To carry {demand} takes {}.", listed(&known, "and")))
 }
 
 /// The lowest value that was tried, if the limits did not even hold there.

@@ -37,6 +37,7 @@ pub(super) fn plan(variants: &[&str], swept: &[&str]) -> Plan {
         requirements: Vec::new(),
         claims: Vec::new(),
         find: None,
+        demand: None,
     }
 }
 

@@ -104,6 +104,7 @@ pub fn plan() -> Plan {
             claim("the service carries 13,000 calls/s before the crash", before, range(Some(13_000.0), None)),
         ],
         find: None,
+        demand: None,
     }
 }
 

@@ -1,6 +1,7 @@
 //! The keys of an experiment file, at its outermost level.
 
 use crate::keys::section;
+use crate::plan::demand::DEMAND;
 use crate::plan::exercise::STEP;
 use crate::plan::fault::FAULT;
 use crate::plan::find::FIND;
@@ -32,6 +33,8 @@ section! {
             "A gate: if it does not hold, `plimsoll run` exits with 5",
             ["threshold", "thresholds", "requirement", "expect"];
         claim: Tables(CLAIM), "What a source says, held against this run", ["claims"];
+        demand: Table(DEMAND),
+            "What has to be carried: the results say how many hosts each variant takes for it", ["capacity"];
     }
 }
 

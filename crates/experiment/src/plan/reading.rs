@@ -9,7 +9,7 @@ use crate::plan::file_keys::EXPERIMENT;
 use crate::plan::gates::{self, MetricNames};
 use crate::plan::target::TargetKind;
 use crate::plan::trial::{self, Trial, TrialTemplate};
-use crate::plan::{FORMAT, Plan, find, stop_rule};
+use crate::plan::{FORMAT, Plan, demand, find, stop_rule};
 use crate::problem::{Problem, Problems};
 use crate::secrets;
 use crate::section::{Mode, Section, SectionWalk};
@@ -89,6 +89,7 @@ fn resolve(
         problems,
     );
     let find = find::read(&root, &parts, &names, problems);
+    let demand = demand::read(&root, find.as_ref(), &names, problems);
     let parts = parts.into_iter().collect::<Option<Vec<TrialTemplate>>>()?;
     let file_seed = root.get("seed").unwrap_or(1);
     let find = find.map(|mut find| {
@@ -109,6 +110,7 @@ fn resolve(
         requirements,
         claims,
         find,
+        demand,
     })
 }
 

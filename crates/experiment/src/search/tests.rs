@@ -34,6 +34,7 @@ fn plan(highest: &str, templates: Vec<Trial>) -> Plan {
         trials: Vec::new(),
         requirements: Vec::new(),
         claims: Vec::new(),
+        demand: None,
         find: Some(Find {
             highest: highest.into(),
             starts: "even".into(),

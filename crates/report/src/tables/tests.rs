@@ -50,6 +50,7 @@ fn every_row_has_a_cell_for_each_column() {
     results.scaling = vec![record::results::Scaling::default(); 2];
     results.crossings = vec![record::results::Crossing::default()];
     results.costs = example::costs();
+    results.demanded_hosts = example::demanded_hosts();
     let steps = vec![record::results::SearchStep::default()];
     results.sweep_stops = vec![record::events::SweepStop::default()];
     results.safe_loads = vec![SafeLoad { steps, ..Default::default() }];
@@ -59,6 +60,22 @@ fn every_row_has_a_cell_for_each_column() {
         let table = table.unwrap_or_else(|| panic!("table {index} of the page"));
         assert!(table.rows.iter().all(|row| row.cells.len() == table.columns.len()), "{}", table.title);
     }
+}
+
+#[test]
+fn hosts_for_a_demand_stand_beside_what_one_carries_and_a_price_only_where_there_is_one() {
+    let plan = example::plan(&[], &[], 1);
+    let mut results = example::results(&plan);
+    assert_eq!(table(demand::hosts, &results, &plan), None);
+    results.demanded_hosts = example::demanded_hosts();
+    let shown = table(demand::hosts, &results, &plan).unwrap();
+    assert!(shown.note.contains("For 20,000/s of throughput.operations_per_s"), "{}", shown.note);
+    let texts = |row: usize| shown.rows[row].cells.iter().map(|cell| cell.text.clone()).collect::<Vec<_>>();
+    assert_eq!(texts(0), ["sata", "agents 8", "525/s", "2", "39", "EUR 1,950"]);
+    assert_eq!(texts(1), ["fast", "agents 8", "1,050/s", "2", "20", numbers::NONE]);
+    assert_eq!(shown.rows[0].cells[4].small, "36–42");
+    results.demanded_hosts[0].price = None;
+    assert_eq!(table(demand::hosts, &results, &plan).unwrap().columns.len(), 5);
 }
 
 #[test]

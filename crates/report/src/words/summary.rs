@@ -11,7 +11,7 @@ use text::{Tone, hanging, numbers, visible, without_controls, wrapped};
 
 use super::meaning;
 use crate::ReportInput;
-use crate::tables::{Cell, Column, Table, TableOf, comparison, operations, outages, steps, sweeps, verdicts};
+use crate::tables::{Cell, Column, Table, TableOf, comparison, demand, operations, outages, steps, sweeps, verdicts};
 
 /// Columns of the terminal that are used at most.
 const WIDTH: usize = 100;
@@ -31,6 +31,7 @@ const TABLES: &[SummaryTable] = &[
     (sweeps::scaling, usize::MAX, rows),
     (sweeps::crossings, sweeps::MANY_CROSSINGS, rows),
     (sweeps::cost, usize::MAX, rows),
+    (demand::hosts, LONG, rows),
     (steps::across, 4 * LONG, |many, _| format!("{many} of them")),
     (steps::steps, 4 * LONG, |many, _| format!("{many} of them")),
     (outages::outages, LONG, |many, _| format!("{many} of them")),

@@ -1,0 +1,249 @@
+//! `[demand]`: how many hosts of each variant carry what is demanded, if each carries as much as those of the run did.
+//!
+//! Of a sweep the point counts at which a variant's trials carried most; of a search its safe load, under the worst condition. Hosts are taken to
+//! add up in a straight line, which is the best case: a cluster of more members agrees more (`docs/scaling.md`).
+
+use std::collections::BTreeMap;
+
+use experiment::plan::{Demand, Plan, Trial as PlannedTrial};
+use record::results::{DemandedHosts, SafeLoad, Trial, counting};
+use serde_json::Value;
+
+use crate::cost::intervals;
+use crate::groups::{TrialGroup, repeats};
+use crate::metrics;
+use crate::stats::quantiles::mean;
+
+/// Swept paths under it are loads: the same hosts, used more or less.
+const LOAD: &str = "load.";
+
+/// For each variant at each point but for the load, in the order of the trials; empty without `[demand]`.
+pub(crate) fn hosts(plan: &Plan, trials: &[Trial], safe_loads: &[SafeLoad]) -> Vec<DemandedHosts> {
+    let Some(demand) = &plan.demand else { return Vec::new() };
+    let carried = if plan.find.is_some() { found(safe_loads) } else { swept(demand, trials) };
+    carried
+        .into_iter()
+        .map(|carried| {
+            let planned = plan.possible().iter().find(|planned| carried.is_of(planned));
+            carried.against(demand, planned)
+        })
+        .collect()
+}
+
+/// What all hosts of a variant carried together.
+struct Carried {
+    variant: Option<String>,
+    at: BTreeMap<String, Value>,
+    value: Option<f64>,
+    ci95: [Option<f64>; 2],
+}
+
+/// The point of each curve at which most was carried; of equals the first.
+fn swept(demand: &Demand, trials: &[Trial]) -> Vec<Carried> {
+    let value = |trial: &Trial| demand.metric.path().and_then(|path| mean(&metrics::metric(trial, path)));
+    let groups: Vec<TrialGroup<'_>> = repeats(counting(trials));
+    let intervals = intervals(&groups, value);
+    let mut best: Vec<Carried> = Vec::new();
+    for (group, interval) in groups.iter().zip(intervals) {
+        let values: Vec<f64> = group.trials.iter().filter_map(|trial| value(trial)).collect();
+        let carried = Carried {
+            variant: group.variant.map(ToOwned::to_owned),
+            at: group.point.clone(),
+            value: mean(&values),
+            ci95: interval.map_or([None; 2], |ends| ends.map(Some)),
+        };
+        match best.iter_mut().find(|known| known.curve() == carried.curve()) {
+            Some(known) if carried.value > known.value => *known = carried,
+            Some(_) => {}
+            None => best.push(carried),
+        }
+    }
+    best
+}
+
+/// The lowest safe load of each variant.
+fn found(safe_loads: &[SafeLoad]) -> Vec<Carried> {
+    let mut lowest: Vec<Carried> = Vec::new();
+    for line in safe_loads {
+        let carried =
+            Carried { variant: line.variant.clone(), at: BTreeMap::new(), value: line.value, ci95: line.ci95 };
+        match lowest.iter_mut().find(|known| known.variant == carried.variant) {
+            Some(known) if carried.value < known.value => *known = carried,
+            Some(_) => {}
+            None => lowest.push(carried),
+        }
+    }
+    lowest
+}
+
+impl Carried {
+    fn curve(&self) -> (&Option<String>, Vec<(&String, &Value)>) {
+        (&self.variant, self.at.iter().filter(|(path, _)| !path.starts_with(LOAD)).collect())
+    }
+
+    fn is_of(&self, planned: &PlannedTrial) -> bool {
+        planned.variant == self.variant && self.at.iter().all(|(path, value)| planned.point.get(path) == Some(value))
+    }
+
+    /// `planned`: one of the trials that carried it.
+    fn against(self, demand: &Demand, planned: Option<&PlannedTrial>) -> DemandedHosts {
+        let measured_hosts = planned.map_or(1, members);
+        let per_host = |all: f64| all / f64::from(measured_hosts);
+        let needed = |per_host: Option<f64>| {
+            let hosts = (demand.at_least / per_host.filter(|carried| *carried > 0.0)?).ceil();
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "above 0, and cut off where it is beyond u64"
+            )]
+            Some(hosts as u64)
+        };
+        let [low, high] = self.ci95.map(|end| end.map(per_host));
+        let value = self.value.map(per_host);
+        let hosts = needed(value);
+        let price = planned.and_then(price_of_a_host);
+        DemandedHosts {
+            variant: self.variant.unwrap_or_default(),
+            at: self.at,
+            metric: demand.metric.to_string(),
+            at_least: demand.at_least,
+            measured_hosts,
+            per_host: value,
+            per_host_ci95: [low, high],
+            hosts,
+            // The less each carries, the more are needed.
+            hosts_ci95: [needed(high), needed(low)],
+            price: hosts.zip(price.as_ref()).map(|(hosts, (amount, _))| hosts as f64 * amount),
+            currency: price.map(|(_, currency)| currency),
+        }
+    }
+}
+
+/// Hosts of the lab that carry the load; 1 where there is no lab.
+fn members(planned: &PlannedTrial) -> u32 {
+    let of_lab = planned.lab.hosts.iter().filter(|host| !planned.lab.balancers.contains(&host.name)).count();
+    u32::try_from(of_lab.max(1)).unwrap_or(u32::MAX)
+}
+
+/// The mean over the hosts that carry the load; `None` where one has no price, or in several currencies.
+fn price_of_a_host(planned: &PlannedTrial) -> Option<(f64, String)> {
+    let lab = &planned.lab;
+    let hosts = lab.hosts.iter().filter(|host| !lab.balancers.contains(&host.name));
+    let prices = hosts.map(|host| lab.profile_of(host)?.price.as_ref()).collect::<Option<Vec<_>>>()?;
+    let currency = prices.first()?.currency.clone();
+    let amounts: Vec<f64> =
+        prices.iter().filter(|price| price.currency == currency).map(|price| price.amount).collect();
+    (amounts.len() == prices.len()).then(|| mean(&amounts)).flatten().map(|amount| (amount, currency))
+}
+
+#[cfg(test)]
+mod tests {
+    use experiment::plan::{Host, Lab, MetricExpression};
+    use experiment::profile::{Price, Profile};
+    use record::results::{Throughput, Verdict};
+    use serde_json::json;
+
+    use super::*;
+
+    fn plan(hosts: u32, price: Option<f64>) -> Plan {
+        let profile = Profile {
+            name: "small".to_owned(),
+            price: price.map(|amount| Price { amount, currency: "EUR".to_owned(), ..Price::default() }),
+            ..Profile::default()
+        };
+        let host =
+            |number: u32| Host { name: format!("n{number}"), profile: Some("small".to_owned()), ..Host::default() };
+        let lab = Lab {
+            hosts: (1..=hosts).map(host).collect(),
+            profiles: vec![profile],
+            balancers: vec!["n1".to_owned()],
+            ..Lab::default()
+        };
+        let trial = |variant: &str, agents: u32| PlannedTrial {
+            variant: Some(variant.to_owned()),
+            point: at(agents),
+            lab: lab.clone(),
+            ..PlannedTrial::default()
+        };
+        Plan {
+            trials: ["sata", "fast"].into_iter().flat_map(|name| [trial(name, 1), trial(name, 8)]).collect(),
+            demand: Some(Demand { metric: "throughput.operations_per_s".parse_metric(), at_least: 10_000.0 }),
+            ..Plan::default()
+        }
+    }
+
+    /// How a metric is written.
+    trait ParseMetric {
+        fn parse_metric(&self) -> MetricExpression;
+    }
+
+    impl ParseMetric for str {
+        fn parse_metric(&self) -> MetricExpression {
+            serde_json::from_value(json!(self)).unwrap()
+        }
+    }
+
+    fn at(agents: u32) -> BTreeMap<String, Value> {
+        BTreeMap::from([("load.agents".to_owned(), json!(agents))])
+    }
+
+    fn trial(variant: &str, agents: u32, per_s: f64) -> Trial {
+        Trial {
+            variant: Some(variant.to_owned()),
+            point: at(agents),
+            throughput: Throughput { operations_per_s: Some(per_s), ..Throughput::default() },
+            verdict: Verdict::default(),
+            ..Trial::default()
+        }
+    }
+
+    #[test]
+    fn the_point_that_carries_most_says_how_many_hosts_are_needed_and_a_balancer_carries_nothing() {
+        let trials = [
+            trial("sata", 1, 400.0),
+            trial("sata", 8, 1_040.0),
+            trial("sata", 8, 1_050.0),
+            trial("sata", 8, 1_050.0),
+            trial("sata", 8, 1_060.0),
+            trial("fast", 1, 2_000.0),
+            trial("fast", 1, 2_200.0),
+            trial("fast", 8, 1_900.0),
+        ];
+        let found = hosts(&plan(3, Some(50.0)), &trials, &[]);
+        let [sata, fast] = found.as_slice() else { panic!("{found:?}") };
+        assert_eq!(
+            (sata.at.clone(), sata.measured_hosts, sata.per_host, sata.hosts),
+            (at(8), 2, Some(525.0), Some(20))
+        );
+        assert_eq!((fast.at.clone(), fast.per_host, fast.hosts), (at(1), Some(1_050.0), Some(10)));
+        assert_eq!((fast.price, fast.currency.as_deref()), (Some(500.0), Some("EUR")));
+        let [least, most] = sata.hosts_ci95.map(Option::unwrap);
+        assert_eq!((least, most), (19, 20));
+        let [low, high] = sata.per_host_ci95.map(Option::unwrap);
+        assert_eq!((least, most), ((10_000.0 / high).ceil() as u64, (10_000.0 / low).ceil() as u64));
+    }
+
+    #[test]
+    fn a_search_says_it_by_its_lowest_safe_load_and_without_prices_there_is_no_money() {
+        let line = |surviving: &str, value: f64, low: Option<f64>| SafeLoad {
+            variant: Some("sata".to_owned()),
+            value: Some(value),
+            ci95: [low, Some(value * 1.1)],
+            surviving: surviving.to_owned(),
+            ..SafeLoad::default()
+        };
+        let searched = Plan { find: Some(experiment::plan::Find::default()), ..plan(2, None) };
+        let lines = [line("nothing lost", 3_000.0, Some(2_900.0)), line("one member down", 2_500.0, None)];
+        let found = hosts(&searched, &[], &lines);
+        assert_eq!(found.len(), 1);
+        assert_eq!((found[0].per_host, found[0].hosts, found[0].hosts_ci95), (Some(2_500.0), Some(4), [Some(4), None]));
+        assert_eq!((found[0].price, found[0].measured_hosts), (None, 1));
+    }
+
+    #[test]
+    fn what_carried_nothing_needs_no_number_of_hosts_and_without_a_demand_nothing_is_said() {
+        let idle = hosts(&plan(2, None), &[trial("sata", 1, 0.0)], &[]);
+        assert_eq!((idle[0].hosts, idle[0].hosts_ci95), (None, [None, None]));
+        assert_eq!(hosts(&Plan { demand: None, ..plan(2, None) }, &[trial("sata", 1, 5.0)], &[]), []);
+    }
+}
