@@ -109,7 +109,7 @@ impl TrialView<'_> {
         if let Some(steady) = self.trial.steady.as_ref().filter(|steady| steady.from_s > 0.0) {
             let label = warmup_label(steady);
             // First, so that a fault's label gives way to it and not the other way round.
-            chart.marks.insert(0, Mark { at: steady.from_s, until: None, label, colours: None });
+            chart.marks.insert(0, Mark { at: steady.from_s, since: None, until: None, label, colours: None });
         }
         chart
     }
@@ -129,6 +129,7 @@ impl TrialView<'_> {
             let back = fault.outage.as_ref().and_then(|outage| outage.back_to_baseline_s).map(|back| fault.at_s + back);
             Mark {
                 at: fault.at_s,
+                since: None,
                 until: [fault.healed_s, back].into_iter().flatten().reduce(f64::max),
                 label: fault_label(fault),
                 colours: Some(drawing::legible(&fault.colour)),
@@ -144,7 +145,7 @@ impl TrialView<'_> {
                 0 => (step.name.clone(), "#3c7d5a"),
                 _ => (format!("{}: {}", step.name, step.result.words()), "#a8483f"),
             };
-            Mark { at: step.at_s, until: step.ended_s, label, colours: Some(drawing::legible(colour)) }
+            Mark { at: step.at_s, since: None, until: step.ended_s, label, colours: Some(drawing::legible(colour)) }
         })
     }
 
@@ -152,6 +153,7 @@ impl TrialView<'_> {
     fn disturbed(&self) -> impl Iterator<Item = Mark> {
         self.trial.disturbances.iter().take(DISTURBANCES).map(|one| Mark {
             at: one.at_s,
+            since: None,
             until: one.outage.back_to_baseline_s.or(one.outage.last_failure_s).map(|until| one.at_s + until),
             label: if one.kind == DisturbanceKind::Slow { "slow" } else { "disturbance" }.to_owned(),
             colours: None,
@@ -246,6 +248,13 @@ pub fn notices(series: &TrialSeries) -> Vec<(String, String)> {
     };
     let said = series.events.iter().filter_map(|event| Some((numbers::moment(event.at_s), words(&event.what)?)));
     said.take(NOTICES).collect()
+}
+
+/// Tells intervals that are about as long as the others from the rest of a second in which a load ended: what is taken of a few
+/// milliseconds is no figure of a second.
+pub fn whole(lengths_s: impl Iterator<Item = f64>) -> impl Fn(f64) -> bool {
+    let longest_s = lengths_s.fold(0.0, f64::max);
+    move |length_s| length_s >= 0.5 * longest_s
 }
 
 /// Lines that have at least one value.

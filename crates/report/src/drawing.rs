@@ -241,7 +241,7 @@ mod tests {
                 names: Vec::new(),
             },
             panels: vec![Panel::linear("<u>", PanelUnit::Count, 60.0, vec![line, other])],
-            marks: vec![Mark { at: 1.0, until: Some(1.5), label: "<m>".to_owned(), colours: None }],
+            marks: vec![Mark { at: 1.0, since: None, until: Some(1.5), label: "<m>".to_owned(), colours: None }],
             measured: Some([0.5, 2.0]),
         };
         let drawn = drawn(&chart);
@@ -253,6 +253,38 @@ mod tests {
         assert_eq!(lines[0]["y"].to_string(), "[1,null,1235]");
         assert_eq!(lines[0]["s"].to_string(), "[0,1]");
         assert!(lines[1].get("s").is_none() && lines[1].get("x").is_none());
+    }
+
+    #[test]
+    fn the_label_of_a_fault_is_not_hidden_by_that_of_the_warm_up() {
+        let mark = |at: f64, label: &str| Mark { at, since: None, until: None, label: label.to_owned(), colours: None };
+        let line = ChartLine {
+            name: "ok".to_owned(),
+            ink: Ink::Ok,
+            shape: LineStyle::Solid,
+            points: vec![(0.0, Some(1.0)), (30.0, Some(2.0))],
+        };
+        let chart = |marks: Vec<Mark>| Chart {
+            id: "x".to_owned(),
+            title: String::new(),
+            note: String::new(),
+            x: AxisRange {
+                from: 0.0,
+                to: 30.0,
+                spacing: Spacing::Linear,
+                unit: "s".to_owned(),
+                signed: false,
+                names: Vec::new(),
+            },
+            panels: vec![Panel::linear("", PanelUnit::Count, 60.0, vec![line.clone()])],
+            marks,
+            measured: None,
+        };
+        let both = drawn(&chart(vec![mark(14.0, "warm-up until 14 s (MSER-5)"), mark(15.0, "oops (crash on n1)")]));
+        assert!(both.svg.contains("warm-up until 14 s") && both.svg.contains("oops (crash on n1)"));
+        let height = |svg: &str| svg.split('"').nth(1).unwrap().split(' ').nth(3).unwrap().parse::<f64>().unwrap();
+        let one = drawn(&chart(vec![mark(15.0, "oops (crash on n1)")]));
+        assert_eq!(height(&both.svg) - height(&one.svg), 18.0, "each has a row of its own");
     }
 
     #[test]

@@ -327,12 +327,17 @@ pub fn scaling(sheet: &CurveSheet) -> Option<Chart> {
         (true, true) => "; the fitted laws stand in the table",
         (true, false) => "; the dashed curve is the Universal Scalability Law fitted to them",
     };
-    let note = format!(
-        "Dots are the repeats, lines go through their means{law}. At the knee the line of the lightest loads reaches the plateau: \
-         more load brings little but waiting."
-    );
+    let has_dots = panel.lines.iter().any(|line| line.shape == LineStyle::Dots);
+    let measured =
+        if has_dots { "Dots are the repeats, lines go through their means" } else { "A point for each load" };
+    let marks = marks(sheet);
+    let knee = match marks.iter().any(|mark| mark.label.starts_with("knee")) {
+        true => " At the knee the line of the lightest loads reaches the plateau: more load brings little but waiting.",
+        false => "",
+    };
+    let note = format!("{measured}{law}.{knee}");
     let title = format!("Throughput over {}", sheet.over);
-    panel.has_values().then(|| sheet.chart("scaling", &title, &note, vec![panel], marks(sheet)))
+    panel.has_values().then(|| sheet.chart("scaling", &title, &note, vec![panel], marks))
 }
 
 fn law_name(sheet: &CurveSheet, name: &str) -> String {
@@ -359,7 +364,7 @@ fn law(usl: &Usl, scaling: &Scaling, spacing: Spacing) -> Vec<DataPoint> {
 
 /// Knees and crossings, by rising load.
 fn marks(sheet: &CurveSheet) -> Vec<Mark> {
-    let shown = |text: String, at: f64| Mark { at, until: None, label: text, colours: None };
+    let shown = |text: String, at: f64| Mark { at, since: None, until: None, label: text, colours: None };
     let mut marks = Vec::new();
     if sheet.curves.len() <= MARKED {
         for curve in &sheet.curves {
@@ -575,6 +580,15 @@ mod tests {
         let drawn = render::drawn(chart);
         assert!(drawn.svg.contains("class=\"line i-1 dots\"") && drawn.svg.contains("peak: 8.5/s"));
         assert!(["1", "2", "4", "8", "16 agents"].iter().all(|tick| drawn.svg.contains(&format!(">{tick}</text>"))));
+    }
+
+    #[test]
+    fn a_caption_names_no_curve_that_is_not_drawn() {
+        let note = |scaling: Scaling| of_run(CHARTS, &results(vec![scaling])).remove(0).note;
+        let full = note(curve("", &[], &DOUBLING, 2));
+        assert!(full.contains("dashed curve") && full.contains("knee") && full.contains("Dots"), "{full}");
+        let bare = note(Scaling { usl: None, knee: None, ..curve("", &[], &DOUBLING, 1) });
+        assert_eq!(bare, "A point for each load.");
     }
 
     #[test]

@@ -44,9 +44,8 @@ pub fn drawn(chart: &Chart) -> Drawn {
     let mut top = TITLE;
     let title = format!("<text class=\"title\" x=\"0\" y=\"15\">{}</text>", escaped(&chart.title));
     let marks_at = top;
-    if !chart.marks.is_empty() {
-        top += MARKS;
-    }
+    let rows = label_rows(&chart.marks, &x);
+    top += MARKS * rows.iter().flatten().max().map_or(0.0, |row| (row + 1) as f64);
     let mut plots = Vec::new();
     for panel in &chart.panels {
         let (markup, height) = legend(panel, LEFT, RIGHT, top);
@@ -59,7 +58,7 @@ pub fn drawn(chart: &Chart) -> Drawn {
     }
     let bottom = top - BETWEEN;
     // Marks lie below the lines, so that a bar at the moment of a fault is seen.
-    body = title + &marks(&chart.marks, &x, marks_at, &plots) + &body;
+    body = title + &marks(&chart.marks, &rows, &x, marks_at, &plots) + &body;
     body.push_str(&axis_below(chart, &x, bottom));
     let first = plots.first().map_or(TITLE, |plot| plot.0);
     body.push_str(&format!("<path class=\"cross\" d=\"M0 {}V{}\"/>", place(first), place(bottom)));
@@ -242,11 +241,27 @@ fn rectangle(class: &str, [left, right]: [f64; 2], [top, bottom]: [f64; 2]) -> S
     )
 }
 
-/// Faults: a line through all panels, the shade of what they did, and a label where there is room for it.
-pub fn marks(marks: &[Mark], x: &Axis, labels_at: f64, panels: &[(f64, f64)]) -> String {
+/// Rows of labels at most; with more, a chart would be all labels.
+const LABEL_ROWS: usize = 4;
+
+/// In which row each mark's label has room; `None` where it has none, or the mark is not on the axis.
+fn label_rows(marks: &[Mark], x: &Axis) -> Vec<Option<usize>> {
+    let mut taken: Vec<Vec<(f64, f64)>> = vec![Vec::new(); LABEL_ROWS];
+    let row = |mark: &Mark| {
+        let at = x.place(mark.at).filter(|_| (x.from..=x.to).contains(&mark.at))?;
+        let (_, begins, ends) = label(mark, at, x.end, 0.0);
+        let is_free = |row: &Vec<(f64, f64)>| row.iter().all(|(from, to)| ends + GAP < *from || *to + GAP < begins);
+        let row = taken.iter().position(is_free)?;
+        taken[row].push((begins, ends));
+        Some(row)
+    };
+    marks.iter().map(row).collect()
+}
+
+/// Faults: a line through all panels, the shade of what they did, and a label in the first row that has room for it.
+pub fn marks(marks: &[Mark], rows: &[Option<usize>], x: &Axis, labels_at: f64, panels: &[(f64, f64)]) -> String {
     let mut markup = String::new();
-    let mut free_from = 0.0;
-    for mark in marks.iter().filter(|mark| (x.from..=x.to).contains(&mark.at)) {
+    for (mark, row) in marks.iter().zip(rows).filter(|(mark, _)| (x.from..=x.to).contains(&mark.at)) {
         let Some(at) = x.place(mark.at) else { continue };
         markup.push_str(&match &mark.colours {
             Some((light, dark)) => format!("<g class=\"mark own\" style=\"--l:{light};--d:{dark}\">"),
@@ -255,15 +270,12 @@ pub fn marks(marks: &[Mark], x: &Axis, labels_at: f64, panels: &[(f64, f64)]) ->
         let until = mark.until.and_then(|until| x.place(until)).map(|until| until.max(at + 1.0));
         let mut line = String::new();
         for &(top, bottom) in panels {
-            markup.extend(until.map(|until| rectangle("shade", [at, until], [top, bottom])));
+            let since = mark.since.and_then(|since| x.place(since)).unwrap_or(at);
+            markup.extend(until.map(|until| rectangle("shade", [since, until], [top, bottom])));
             line.push_str(&format!("M{} {}V{}", place(at), place(top), place(bottom)));
         }
         markup.push_str(&format!("<path d=\"{line}\"/>"));
-        let (label, begins, ends) = label(mark, at, x.end, labels_at);
-        if begins >= free_from {
-            markup.push_str(&label);
-            free_from = ends + 16.0;
-        }
+        markup.extend(row.map(|row| label(mark, at, x.end, labels_at + MARKS * row as f64).0));
         markup.push_str("</g>");
     }
     markup
@@ -314,11 +326,12 @@ fn legend(panel: &Panel, left: f64, right: f64, top: f64) -> (String, f64) {
 
 /// Class, pattern and name of what is in the panel. A single line needs no swatch: the label says it.
 fn entries(panel: &Panel) -> Vec<(String, Option<LineStyle>, String)> {
-    // Dots are of the line of their colour.
-    let named = panel.lines.iter().filter(|line| line.shape != LineStyle::Dots);
+    // Dots are of the line of their colour, if there are lines.
+    let only_dots = panel.lines.iter().all(|line| line.shape == LineStyle::Dots);
+    let named = panel.lines.iter().filter(|line| only_dots || line.shape != LineStyle::Dots);
     let lines = named.map(|line| (line.ink.class().to_owned(), Some(line.shape), line.name.clone()));
     let levels = panel.levels.iter().map(|(name, _)| ("level".to_owned(), None, name.clone()));
-    if panel.lines.len() == 1 { levels.collect() } else { lines.chain(levels).collect() }
+    if panel.lines.len() == 1 && !only_dots { levels.collect() } else { lines.chain(levels).collect() }
 }
 
 fn swatch_markup(class: &str, shape: Option<LineStyle>, x: f64, y: f64) -> String {
