@@ -1,11 +1,13 @@
 //! The charts of a trial, all on the trial's clock.
 
+mod distribution;
 mod generator;
 mod groups;
 mod hosts;
 mod latency;
 mod members;
 mod metrics;
+mod operations;
 mod outcomes;
 mod units;
 mod zoom;
@@ -42,21 +44,22 @@ pub struct TrialView<'a> {
     pub points: usize,
 }
 
-/// In page order.
-pub const CHARTS: &[TrialChart] = &[
-    outcomes::draw,
-    members::draw,
-    zoom::draw,
-    latency::draw,
-    groups::draw,
-    units::draw,
-    hosts::lanes,
-    hosts::each,
-    metrics::draw,
-    generator::draw,
+/// In page order: what clients saw, side by side; and what it took, small.
+pub const CHARTS: [&[TrialChart]; 2] = [
+    &[
+        outcomes::draw,
+        latency::draw,
+        distribution::draw,
+        zoom::draw,
+        members::draw,
+        groups::draw,
+        operations::draw,
+        units::draw,
+    ],
+    &[hosts::lanes, hosts::each, metrics::draw, generator::draw],
 ];
 
-/// Charts of a trial, in the order of the list.
+/// Charts of a trial, in the order of the list. A list that has ids of its own needs no other.
 pub fn of_trial(kinds: &[TrialChart], view: &TrialView) -> Vec<Chart> {
     let charts = kinds.iter().flat_map(|draw| draw(view)).collect();
     numbered(&format!("t{}-", view.trial.id), charts)
@@ -308,11 +311,13 @@ mod tests {
     #[test]
     fn all_charts_of_a_trial_in_page_order() {
         let (trial, series) = crash();
-        let charts = of_trial(CHARTS, &TrialView { trial: &trial, series: &series, points: 1_500 });
+        let charts = of_trial(&CHARTS.concat(), &TrialView { trial: &trial, series: &series, points: 1_500 });
         let expected = [
             "Operations by outcome",
-            "Around the fault, in steps of 5 ms",
             "Latency",
+            "Latency distribution",
+            "Latency by percentile",
+            "Around the fault, in steps of 5 ms",
             "CPU",
             "Load average",
             "Memory",
@@ -328,7 +333,7 @@ mod tests {
     fn no_records_no_charts() {
         let trial = Trial::default();
         assert_eq!(
-            of_trial(CHARTS, &TrialView { trial: &trial, series: &TrialSeries::default(), points: 100 }),
+            of_trial(&CHARTS.concat(), &TrialView { trial: &trial, series: &TrialSeries::default(), points: 100 }),
             Vec::new()
         );
     }
@@ -366,7 +371,7 @@ mod tests {
     fn the_end_of_the_warm_up_is_marked_where_figures_are_cut_there() {
         let (mut trial, series) = crash();
         let marks = |trial: &Trial| {
-            let charts = of_trial(CHARTS, &TrialView { trial, series: &series, points: 1_500 });
+            let charts = of_trial(&CHARTS.concat(), &TrialView { trial, series: &series, points: 1_500 });
             let of = |title: &str| charts.iter().find(|chart| chart.title == title).unwrap().marks.clone();
             [of("Operations by outcome"), of("Latency"), of("CPU")].map(|marks| marks[0].label.clone())
         };

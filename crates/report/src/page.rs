@@ -2,8 +2,6 @@
 
 pub mod contents;
 
-use std::collections::BTreeMap;
-
 use analysis::groups::{self, Group, MedianRange, counted, longest, trial_name};
 use minijinja::value::{Serde, Value};
 use minijinja::{AutoEscape, UndefinedBehavior};
@@ -41,48 +39,90 @@ enum Part {
     /// Charts over what was swept.
     Sweep(&'static [SweepChart]),
     Bars(fn(&ReportInput) -> Option<BarRows>),
-    /// Every trial with its charts.
-    Trials(&'static [TrialChart]),
+    /// Every trial with its charts: large ones, and small ones.
+    Trials([&'static [TrialChart]; 2]),
 }
 
+/// A stretch of the page that its navigation leads to.
+struct PageSection {
+    id: &'static str,
+    name: &'static str,
+    parts: &'static [Part],
+}
+
+/// The charts of trials: what a run of one trial begins with.
+const TRIALS: &str = "trials";
+
 /// The page from top to bottom, below the answer and the key figures.
-const PAGE: &[Part] = &[
-    Part::Charts(run_charts::searches),
-    Part::Sweep(sweep_charts::CHARTS),
-    Part::Table(sweeps::safe_loads),
-    Part::Table(sweeps::stops),
-    Part::Table(comparison::comparison),
-    Part::Bars(run_charts::comparison),
-    Part::Table(operations::agent_groups),
-    Part::Table(steps::across),
-    Part::Table(steps::steps),
-    Part::Table(outages::outages),
-    Part::Table(outages::members),
-    Part::Table(operations::attempts),
-    Part::Table(verdicts::consistency),
-    Part::Table(verdicts::claims),
-    Part::Table(verdicts::requirements),
-    Part::Table(comparison::differences),
-    Part::Table(sweeps::scaling),
-    Part::Table(sweeps::crossings),
-    Part::Table(sweeps::cost),
-    Part::Table(operations::outcomes),
-    Part::Table(outages::recovery),
-    Part::Charts(run_charts::recoveries),
-    Part::Table(outages::disturbances),
-    Part::Table(outages::said),
-    Part::Trials(charts::CHARTS),
-    Part::Table(hosts::lab),
-    Part::Table(hosts::tiers),
-    Part::Table(operations::each_operation),
-    Part::Table(hosts::hosts),
-    Part::Table(programs::programs),
-    Part::Table(target_metrics::metrics),
-    Part::Table(hosts::environment),
-    Part::Table(hosts::generator),
-    Part::Table(verdicts::trials),
-    Part::Table(sweeps::search),
-    Part::Table(operations::warmup),
+const PAGE: &[PageSection] = &[
+    PageSection {
+        id: "load",
+        name: "Load",
+        parts: &[
+            Part::Charts(run_charts::searches),
+            Part::Sweep(sweep_charts::CHARTS),
+            Part::Table(sweeps::safe_loads),
+            Part::Table(sweeps::stops),
+            Part::Table(comparison::comparison),
+            Part::Bars(run_charts::comparison),
+            Part::Table(comparison::differences),
+            Part::Table(sweeps::scaling),
+            Part::Table(sweeps::crossings),
+            Part::Table(sweeps::cost),
+        ],
+    },
+    PageSection { id: TRIALS, name: "Charts", parts: &[Part::Trials(charts::CHARTS)] },
+    PageSection {
+        id: "faults",
+        name: "Faults",
+        parts: &[
+            Part::Table(steps::across),
+            Part::Table(steps::steps),
+            Part::Table(outages::outages),
+            Part::Table(outages::members),
+            Part::Table(outages::recovery),
+            Part::Charts(run_charts::recoveries),
+            Part::Table(outages::disturbances),
+            Part::Table(outages::said),
+        ],
+    },
+    PageSection {
+        id: "operations",
+        name: "Operations",
+        parts: &[
+            Part::Table(operations::agent_groups),
+            Part::Table(operations::each_operation),
+            Part::Table(operations::attempts),
+            Part::Table(operations::outcomes),
+        ],
+    },
+    PageSection {
+        id: "checks",
+        name: "Checks",
+        parts: &[
+            Part::Table(verdicts::consistency),
+            Part::Table(verdicts::claims),
+            Part::Table(verdicts::requirements),
+        ],
+    },
+    PageSection {
+        id: "environment",
+        name: "Environment",
+        parts: &[
+            Part::Table(hosts::lab),
+            Part::Table(hosts::tiers),
+            Part::Table(hosts::hosts),
+            Part::Table(programs::programs),
+            Part::Table(target_metrics::metrics),
+            Part::Table(hosts::environment),
+            Part::Table(hosts::generator),
+        ],
+    },
+    PageSection {
+        id: "data",
+        name: "Data",
+        parts: &[Part::Table(verdicts::trials), Part::Table(sweeps::search), Part::Table(operations::warmup)],
+    },
 ];
 
 /// The whole page.
@@ -149,8 +189,9 @@ pub struct Page {
     reasons: Vec<Reason>,
     partial: Option<String>,
     figures: Vec<HeadlineFigure>,
-    /// The parts of [`PAGE`], filled already.
-    parts: Vec<String>,
+    requirements: Vec<RequirementChip>,
+    /// Those of [`PAGE`] that have anything.
+    sections: Vec<FilledSection>,
     data: String,
     started: Option<String>,
     trial_count: usize,
@@ -159,6 +200,22 @@ pub struct Page {
     torn: Vec<String>,
     format: u32,
     plimsoll: Option<String>,
+}
+
+/// A section, filled already.
+#[derive(Serialize)]
+struct FilledSection {
+    id: &'static str,
+    name: &'static str,
+    parts: Vec<String>,
+}
+
+/// A requirement, and whether it is met.
+#[derive(Serialize)]
+struct RequirementChip {
+    word: String,
+    is_met: bool,
+    says: String,
 }
 
 /// The charts of a trial, filled already.
@@ -170,6 +227,20 @@ struct TrialCharts {
     reasons: Vec<Reason>,
     notices: Vec<(String, String)>,
     charts: Vec<String>,
+    small: Vec<String>,
+}
+
+/// A row of the matrix that trials are picked from: the repeats of a case.
+#[derive(Serialize)]
+struct TrialRow {
+    name: String,
+    trials: Vec<(String, &'static str)>,
+}
+
+#[derive(Serialize)]
+struct TrialsFigures {
+    trials: Vec<TrialCharts>,
+    matrix: Vec<TrialRow>,
 }
 
 /// What speaks against a result, and what can be done about it.
@@ -194,23 +265,19 @@ struct PageFigures<'a> {
 pub fn filled(input: &ReportInput, templates: &Templates) -> Result<Page, Error> {
     let results = input.results;
     let mut filled = FilledCharts { templates, data: serde_json::Map::new() };
-    let mut parts = Vec::new();
-    for part in PAGE {
-        match part {
-            Part::Table(of) => {
-                parts.extend(of(input).map(|table| templates.fill("table.html", &table)).transpose()?);
-            }
-            Part::Charts(of) => parts.extend(filled.block(&of(input))?),
-            Part::Sweep(kinds) => parts.extend(filled.block(&sweep_charts::of_run(kinds, results))?),
-            Part::Bars(of) => {
-                let drawn = of(input).map(|bars| bar_rows::drawn(&bars));
-                parts.extend(drawn.map(|drawn| filled.chart(&drawn, false)).transpose()?.map(as_block));
-            }
-            Part::Trials(kinds) => parts.push(filled.trials(kinds, input)?),
+    let mut sections = Vec::new();
+    for section in PAGE {
+        let parts = section.parts.iter().map(|part| filled.part(part, input)).collect::<Result<Vec<_>, _>>()?;
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        if !parts.is_empty() {
+            sections.push(FilledSection { id: section.id, name: section.name, parts });
         }
     }
-    let answer =
-        if results.answer.is_empty() { analysis::answer::answer(results, input.plan) } else { results.answer.clone() };
+    if results.trials.len() == 1 {
+        sections.sort_by_key(|section| section.id != TRIALS);
+    }
+    // The verdict stands beside it, with its reasons.
+    let answer = analysis::answer::beside_the_verdict(results, input.plan);
     let started = input.trials.iter().filter_map(crate::TrialSeries::start_unix_s).reduce(f64::min);
     Ok(Page {
         style: STYLE,
@@ -223,7 +290,8 @@ pub fn filled(input: &ReportInput, templates: &Templates) -> Result<Page, Error>
         reasons: reasons(&results.verdict),
         partial: results.partial.as_deref().map(text::stopped),
         figures: key_figures(input),
-        parts,
+        requirements: requirement_chips(input),
+        sections,
         data: json_in_script(&serde_json::Value::Object(filled.data).to_string()),
         started: started.map(numbers::utc),
         trial_count: results.trials.len(),
@@ -263,6 +331,22 @@ struct FilledCharts<'a> {
 }
 
 impl FilledCharts<'_> {
+    /// A part; `None` where the run has nothing for it.
+    fn part(&mut self, part: &Part, input: &ReportInput) -> Result<Option<String>, Error> {
+        match part {
+            Part::Table(of) => of(input).map(|table| self.templates.fill("table.html", &table)).transpose(),
+            Part::Charts(of) => self.block(&of(input)),
+            Part::Sweep(kinds) => self.block(&sweep_charts::of_run(kinds, input.results)),
+            Part::Bars(of) => {
+                let drawn = of(input).map(|bars| bar_rows::drawn(&bars));
+                let drawn = drawn.map(|drawn| self.chart(&drawn, false)).transpose()?;
+                Ok(drawn.map(|drawn| format!("<section class=\"block bars\">\n{drawn}\n</section>")))
+            }
+            Part::Trials(_) if input.trials.is_empty() => Ok(None),
+            Part::Trials(kinds) => self.trials(kinds, input).map(Some),
+        }
+    }
+
     fn chart(&mut self, drawn: &Drawn, hover: bool) -> Result<String, Error> {
         self.data.insert(drawn.id.clone(), drawn.data.clone());
         let figure = PageFigures { id: &drawn.id, title: &drawn.title, note: &drawn.note, svg: &drawn.svg, hover };
@@ -277,7 +361,7 @@ impl FilledCharts<'_> {
         Ok(Some(self.charts(charts)?).filter(|charts| !charts.is_empty()).map(|charts| as_block(charts.join("\n"))))
     }
 
-    fn trials(&mut self, kinds: &[TrialChart], input: &ReportInput) -> Result<String, Error> {
+    fn trials(&mut self, kinds: &[&[TrialChart]; 2], input: &ReportInput) -> Result<String, Error> {
         let (most, least) = POINTS_OF_LINE;
         let of_hosts = |series| {
             let view = TrialView { trial: &Trial::default(), series, points: 0 };
@@ -288,21 +372,57 @@ impl FilledCharts<'_> {
         let mut trials = Vec::new();
         for series in &input.trials {
             let Some(trial) = input.results.trials.iter().find(|trial| trial.id == series.trial) else { continue };
+            let view = TrialView { trial, series, points };
+            let [charts, small] = kinds.map(|kinds| charts::of_trial(kinds, &view));
             trials.push(TrialCharts {
                 id: trial.id.clone(),
                 name: trial_name(trial, input.results, input.plan),
                 verdict: trust_word(trial.verdict.is),
-                reasons: reasons(&trial.verdict),
+                // Those of an only trial are the run's.
+                reasons: if input.results.trials.len() > 1 { reasons(&trial.verdict) } else { Vec::new() },
                 notices: charts::notices(series),
-                charts: self.charts(&charts::of_trial(kinds, &TrialView { trial, series, points }))?,
+                charts: self.charts(&charts)?,
+                small: self.charts(&small)?,
             });
         }
-        self.templates.fill("trials.html", &BTreeMap::from([("trials", trials)]))
+        self.templates.fill("trials.html", &TrialsFigures { matrix: matrix(&trials, input), trials })
     }
 }
 
 fn as_block(charts: String) -> String {
-    format!("<section class=\"block\">\n{charts}\n</section>")
+    format!("<section class=\"block grid\">\n{charts}\n</section>")
+}
+
+/// The trials that have charts, a row for each case; none where there is one trial.
+fn matrix(drawn: &[TrialCharts], input: &ReportInput) -> Vec<TrialRow> {
+    if drawn.len() < 2 {
+        return Vec::new();
+    }
+    let groups = groups::groups(input.results, input.plan);
+    let rows = groups.iter().map(|group| {
+        let has_charts = |trial: &&&Trial| drawn.iter().any(|drawn| drawn.id == trial.id);
+        let trials = group.trials.iter().filter(has_charts);
+        TrialRow {
+            name: group.name(),
+            trials: trials.map(|trial| (trial.id.clone(), trust_word(trial.verdict.is))).collect(),
+        }
+    });
+    rows.filter(|row| !row.trials.is_empty()).collect()
+}
+
+/// The requirements beside the verdict, in the words of their table.
+fn requirement_chips(input: &ReportInput) -> Vec<RequirementChip> {
+    let rows = verdicts::requirements(input).map(|table| table.rows).unwrap_or_default();
+    let chip = |row: &crate::tables::Row| {
+        let [metric, asked, value, word] = row.cells.as_slice() else { return None };
+        let of = if metric.small.is_empty() { String::new() } else { format!(" ({})", metric.small) };
+        Some(RequirementChip {
+            word: word.text.clone(),
+            is_met: word.tone == Tone::Good,
+            says: format!("{}{of} {}: {}", metric.text, asked.text, value.text),
+        })
+    };
+    rows.iter().filter_map(chip).collect()
 }
 
 fn torn(input: &ReportInput) -> Vec<String> {
@@ -523,7 +643,9 @@ fn of_several(groups: &[Group]) -> Vec<HeadlineFigure> {
 /// Every table of the page, in its order.
 #[cfg(test)]
 pub fn tables(input: &ReportInput) -> impl Iterator<Item = Option<crate::tables::Table>> {
-    PAGE.iter().filter_map(move |part| if let Part::Table(of) = part { Some(of(input)) } else { None })
+    PAGE.iter()
+        .flat_map(|section| section.parts)
+        .filter_map(move |part| if let Part::Table(of) = part { Some(of(input)) } else { None })
 }
 
 #[cfg(test)]

@@ -25,7 +25,7 @@ const ONE_EACH: f64 = 0.95;
 pub type SweepChart = fn(&CurveSheet) -> Option<Chart>;
 
 /// In page order.
-pub const CHARTS: &[SweepChart] = &[scaling, by_value, per_unit, units, service, by_group, not_ok, cost];
+pub const CHARTS: &[SweepChart] = &[scaling, latency, by_value, per_unit, units, service, by_group, not_ok, cost];
 
 /// All charts of a run's sweeps, those of each sheet in the order of the list; none without one.
 pub fn of_run(kinds: &[SweepChart], results: &Results) -> Vec<Chart> {
@@ -314,7 +314,7 @@ pub fn scaling(sheet: &CurveSheet) -> Option<Chart> {
         lines.push(ChartLine { name: law_name(sheet, &curve.name), ink, shape: LineStyle::Dashed, points });
     }
     let whose = group_of(sheet.over).map_or_else(String::new, |group| format!(" of {group}"));
-    let mut panel = Panel::linear(&format!("ok operations per second{whose}"), PanelUnit::PerSecond, 300.0, lines);
+    let mut panel = Panel::linear(&format!("ok operations per second{whose}"), PanelUnit::PerSecond, 220.0, lines);
     if sheet.curves.len() <= MARKED {
         for curve in &sheet.curves {
             let Some(peak) = curve.scaling.and_then(|scaling| scaling.peak_per_s) else { continue };
@@ -477,6 +477,26 @@ pub fn units(sheet: &CurveSheet) -> Option<Chart> {
 
 /// One of the quantiles.
 type QuantileOf = fn(&Quantiles) -> Option<f64>;
+
+/// Latency over a load or choice, beside throughput: where it bends upwards, more load brings waiting. Of all that was due, from when
+/// it was due.
+pub fn latency(sheet: &CurveSheet) -> Option<Chart> {
+    let quantiles: [(&str, QuantileOf); 2] = [("p50", |of| of.p50), ("p99", |of| of.p99)];
+    let panel = |(name, quantile): (&str, QuantileOf)| {
+        let lines = sheet.of_trials(|trial, _| quantile(trial.latency_us.as_ref()?));
+        let mut panel = Panel::linear(&format!("{name}, log scale"), PanelUnit::Micros, LATENCY_HEIGHT, lines);
+        panel.spacing = Spacing::Log;
+        panel
+    };
+    let panels: Vec<Panel> = quantiles.into_iter().map(panel).filter(Panel::has_values).collect();
+    let knees = marks(sheet).into_iter().filter(|mark| mark.label.starts_with("knee")).collect();
+    let note = "Intended start to answer, of the ok operations of each trial. A quantile that too few operations tell has no point.";
+    let title = format!("Latency over {}", sheet.over);
+    (!panels.is_empty()).then(|| sheet.chart("latency", &title, note, panels, knees))
+}
+
+/// Two of them are as high as the panel of throughput.
+const LATENCY_HEIGHT: f64 = 96.0;
 
 /// Service times over a load or choice: how long an answer takes once it is asked for, of all operations together.
 pub fn service(sheet: &CurveSheet) -> Option<Chart> {
@@ -707,6 +727,22 @@ mod tests {
         let labels: Vec<&str> = chart.panels.iter().map(|panel| panel.label.as_str()).collect();
         assert_eq!(labels, ["service time, p50", "service time, p90", "service time, max"], "too few samples for p99");
         assert_eq!(chart.panels[1].lines[2].points[..2], [(1.0, Some(20.0)), (2.0, Some(40.0))]);
+    }
+
+    #[test]
+    fn latency_is_drawn_over_the_load_with_the_knee() {
+        let mut results = modes(1, &["100mbit"]);
+        for trial in &mut results.trials {
+            let us = trial.point["load.agents"].as_f64().map(|agents| agents * agents * 100.0);
+            trial.latency_us = Some(Quantiles { p50: us, ..Quantiles::default() });
+        }
+        let charts = of_run(CHARTS, &results);
+        assert_eq!(charts[1].title, "Latency over load.agents", "beside throughput");
+        let panels = &charts[1].panels;
+        assert_eq!(panels.len(), 1, "no p99 was told");
+        assert_eq!(panels[0].lines[2].points[3], (8.0, Some(6_400.0)));
+        assert_eq!(charts[1].marks.len(), 1);
+        assert!(charts[1].marks[0].label.starts_with("knee"));
     }
 
     #[test]

@@ -28,7 +28,7 @@ pub fn draw(view: &TrialView) -> Vec<Chart> {
     if lines.is_empty() {
         return Vec::new();
     }
-    let mut panel = Panel::linear("intended start to answer, log scale", PanelUnit::Micros, 170.0, lines);
+    let mut panel = Panel::linear("intended start to answer, log scale", PanelUnit::Micros, 190.0, lines);
     panel.spacing = Spacing::Log;
     let note = "Of the ok operations that ended in each second. Failures are left out: they are often fast, and would make latency \
                 look better.";

@@ -9,6 +9,8 @@ pub enum Spacing {
     Log,
     /// The same, with ticks at the powers of two: for loads that were doubled.
     Doubling,
+    /// The same for 1 / (1 - q) of a quantile q, so that each further nine has as much room as the one before.
+    Nines,
 }
 
 /// A range of values and the paper it is laid on.
@@ -31,8 +33,10 @@ impl Axis {
     pub fn place(&self, value: f64) -> Option<f64> {
         let share = match self.spacing {
             Spacing::Linear => (value - self.from) / (self.to - self.from),
-            Spacing::Log | Spacing::Doubling if value > 0.0 => (value / self.from).ln() / (self.to / self.from).ln(),
-            Spacing::Log | Spacing::Doubling => return None,
+            Spacing::Log | Spacing::Doubling | Spacing::Nines if value > 0.0 => {
+                (value / self.from).ln() / (self.to / self.from).ln()
+            }
+            Spacing::Log | Spacing::Doubling | Spacing::Nines => return None,
         };
         share.is_finite().then(|| self.start + share.clamp(0.0, 1.0) * (self.end - self.start))
     }
@@ -77,6 +81,13 @@ pub fn doubling_ticks(from: f64, to: f64, count: usize) -> Vec<f64> {
     let (first, last) = ((from.log2() - 1e-9).ceil() as i32, (to.log2() + 1e-9).floor() as i32);
     let every = ((last - first + 1).max(1) as usize).div_ceil(count.max(1));
     (first..=last).step_by(every).map(|power| 2_f64.powi(power)).collect()
+}
+
+/// 0 %, 50 %, 90 %, 99 % … as 1 / (1 - q).
+pub fn nines_ticks(from: f64, to: f64) -> Vec<f64> {
+    let ticks = [1.0, 2.0, 10.0, 100.0, 1e3, 1e4, 1e5, 1e6, 1e7].into_iter();
+    // Between many nines the half has no room.
+    ticks.filter(|tick| (from..=to).contains(tick) && (*tick != 2.0 || to < 1e4)).collect()
 }
 
 /// The end of an axis from 0 that holds `largest` and ends on a tick.

@@ -279,7 +279,7 @@ pub fn environment(input: &ReportInput) -> Option<Table> {
         note.push_str(&format!(" Not known: {}.", unknown.join(", ")));
     }
     let columns = ["what", "here"].map(Column::text).to_vec();
-    Some(Table { rows, ..Table::new("Environment", note, columns) })
+    Some(Table { rows, folded: true, ..Table::new("Environment", note, columns) })
 }
 
 /// A name, what is known of it, and what is small beside that.
