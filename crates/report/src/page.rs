@@ -243,7 +243,7 @@ struct TrialsFigures {
     matrix: Vec<TrialRow>,
 }
 
-/// What speaks against a result, and what can be done about it.
+/// What speaks against a result, and what can be done about it, as markup.
 #[derive(Serialize)]
 pub struct Reason {
     what: String,
@@ -305,7 +305,8 @@ pub fn filled(input: &ReportInput, templates: &Templates) -> Result<Page, Error>
 
 pub fn reasons(verdict: &Verdict) -> Vec<Reason> {
     let remedy = |index: usize| verdict.remedies.get(index).map_or_else(String::new, |remedy| text::stopped(remedy));
-    let what = |reason: &String| text::stopped(&text::capital(reason));
+    let remedy = |index: usize| with_code(&remedy(index));
+    let what = |reason: &String| with_code(&text::stopped(&text::capital(reason)));
     let reason = |(index, it)| Reason { what: what(it), remedy: remedy(index), is_minor: verdict.is_minor(index) };
     verdict.reasons.iter().enumerate().map(reason).collect()
 }

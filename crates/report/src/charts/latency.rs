@@ -10,9 +10,11 @@ use crate::drawing::path::thinned;
 /// Draws it.
 pub fn draw(view: &TrialView) -> Vec<Chart> {
     let is_whole = super::whole(view.series.latency.iter().map(|second| second.length_s));
+    let slowest_us = view.series.latency.iter().filter_map(|second| second.max_us).reduce(f64::max);
     let line = |name: &str, ink, shape, value: fn(&LatencySecond) -> Option<f64>| {
-        // Quantiles of the last few milliseconds are those of a few stragglers; the largest stays the largest.
-        let is_drawn = |second: &&LatencySecond| name == "max" || is_whole(second.length_s);
+        // Quantiles of the last few milliseconds are those of a few stragglers; the largest of all stays the largest.
+        let is_drawn =
+            |second: &&LatencySecond| is_whole(second.length_s) || (name == "max" && second.max_us >= slowest_us);
         let seconds = view.series.latency.iter().filter(is_drawn);
         let points = seconds.map(|second| (second.at_s + second.length_s / 2.0, value(second)));
         // The end is that of the outcomes; the last interval may reach beyond it.
@@ -28,9 +30,9 @@ pub fn draw(view: &TrialView) -> Vec<Chart> {
     if lines.is_empty() {
         return Vec::new();
     }
-    let mut panel = Panel::linear("intended start to answer, log scale", PanelUnit::Micros, 190.0, lines);
+    let mut panel = Panel::linear("log scale", PanelUnit::Micros, 190.0, lines);
     panel.spacing = Spacing::Log;
-    let note = "Of the ok operations that ended in each second. Failures are left out: they are often fast, and would make latency \
+    let note = "From the intended start to the answer, of the ok operations that ended in each second. Failures are left out: they are often fast, and would make latency \
                 look better.";
     vec![view.chart_with_warmup("latency", "Latency", note, vec![panel])]
 }
@@ -65,5 +67,12 @@ mod tests {
         };
         assert_eq!(last("p50"), (9.5, Some(400.0)));
         assert_eq!(last("max").1, Some(9_000.0), "the slowest is not left out");
+        let quick = |max_us| {
+            let mut series = series.clone();
+            series.latency.last_mut().unwrap().max_us = Some(max_us);
+            draw(&TrialView { trial: &trial, series: &series, points: 100 }).remove(0)
+        };
+        let lines = &quick(100.0).panels[0].lines;
+        assert_eq!(lines.iter().find(|line| line.name == "max").unwrap().points.len(), 10, "nor does it dip");
     }
 }
