@@ -44,18 +44,10 @@ pub struct TrialView<'a> {
     pub points: usize,
 }
 
-/// In page order: what clients saw, side by side; and what it took, small.
-pub const CHARTS: [&[TrialChart]; 2] = [
-    &[
-        outcomes::draw,
-        latency::draw,
-        distribution::draw,
-        zoom::draw,
-        members::draw,
-        groups::draw,
-        operations::draw,
-        units::draw,
-    ],
+/// In page order: what clients saw, side by side; more of it; and what it took, small.
+pub const CHARTS: [&[TrialChart]; 3] = [
+    &[outcomes::draw, latency::draw],
+    &[distribution::draw, zoom::draw, members::draw, groups::draw, operations::draw, units::draw],
     &[hosts::lanes, hosts::each, metrics::draw, generator::draw],
 ];
 

@@ -16,7 +16,8 @@ use crate::drawing::render::{self, Drawn};
 use crate::drawing::{escaped, json_in_script};
 use crate::sweep_charts::SweepChart;
 use crate::tables::{
-    TableOf, comparison, hosts, operations, outages, programs, steps, sweeps, target_metrics, trust_word, verdicts,
+    Table, TableOf, comparison, hosts, operations, outages, programs, steps, sweeps, target_metrics, trust_word,
+    verdicts,
 };
 use crate::{Error, ReportInput, run_charts, sweep_charts, words};
 
@@ -39,8 +40,8 @@ enum Part {
     /// Charts over what was swept.
     Sweep(&'static [SweepChart]),
     Bars(fn(&ReportInput) -> Option<BarRows>),
-    /// Every trial with its charts: large ones, and small ones.
-    Trials([&'static [TrialChart]; 2]),
+    /// Every trial with its charts: the two of the first screen, others, and small ones.
+    Trials([&'static [TrialChart]; 3]),
 }
 
 /// A stretch of the page that its navigation leads to.
@@ -48,6 +49,8 @@ struct PageSection {
     id: &'static str,
     name: &'static str,
     parts: &'static [Part],
+    /// Whether its tables are not the first thing a reader wants.
+    is_folded: bool,
 }
 
 /// The charts of trials: what a run of one trial begins with.
@@ -70,8 +73,9 @@ const PAGE: &[PageSection] = &[
             Part::Table(sweeps::crossings),
             Part::Table(sweeps::cost),
         ],
+        is_folded: false,
     },
-    PageSection { id: TRIALS, name: "Charts", parts: &[Part::Trials(charts::CHARTS)] },
+    PageSection { id: TRIALS, name: "Charts", parts: &[Part::Trials(charts::CHARTS)], is_folded: false },
     PageSection {
         id: "faults",
         name: "Faults",
@@ -85,6 +89,7 @@ const PAGE: &[PageSection] = &[
             Part::Table(outages::disturbances),
             Part::Table(outages::said),
         ],
+        is_folded: false,
     },
     PageSection {
         id: "operations",
@@ -95,6 +100,7 @@ const PAGE: &[PageSection] = &[
             Part::Table(operations::attempts),
             Part::Table(operations::outcomes),
         ],
+        is_folded: false,
     },
     PageSection {
         id: "checks",
@@ -104,6 +110,7 @@ const PAGE: &[PageSection] = &[
             Part::Table(verdicts::claims),
             Part::Table(verdicts::requirements),
         ],
+        is_folded: false,
     },
     PageSection {
         id: "environment",
@@ -117,11 +124,13 @@ const PAGE: &[PageSection] = &[
             Part::Table(hosts::environment),
             Part::Table(hosts::generator),
         ],
+        is_folded: true,
     },
     PageSection {
         id: "data",
         name: "Data",
         parts: &[Part::Table(verdicts::trials), Part::Table(sweeps::search), Part::Table(operations::warmup)],
+        is_folded: true,
     },
 ];
 
@@ -226,6 +235,7 @@ struct TrialCharts {
     verdict: &'static str,
     reasons: Vec<Reason>,
     notices: Vec<(String, String)>,
+    first: Vec<String>,
     charts: Vec<String>,
     small: Vec<String>,
 }
@@ -267,7 +277,11 @@ pub fn filled(input: &ReportInput, templates: &Templates) -> Result<Page, Error>
     let mut filled = FilledCharts { templates, data: serde_json::Map::new() };
     let mut sections = Vec::new();
     for section in PAGE {
-        let parts = section.parts.iter().map(|part| filled.part(part, input)).collect::<Result<Vec<_>, _>>()?;
+        let parts = section
+            .parts
+            .iter()
+            .map(|part| filled.part(part, section.is_folded, input))
+            .collect::<Result<Vec<_>, _>>()?;
         let parts: Vec<String> = parts.into_iter().flatten().collect();
         if !parts.is_empty() {
             sections.push(FilledSection { id: section.id, name: section.name, parts });
@@ -333,9 +347,12 @@ struct FilledCharts<'a> {
 
 impl FilledCharts<'_> {
     /// A part; `None` where the run has nothing for it.
-    fn part(&mut self, part: &Part, input: &ReportInput) -> Result<Option<String>, Error> {
+    fn part(&mut self, part: &Part, is_folded: bool, input: &ReportInput) -> Result<Option<String>, Error> {
         match part {
-            Part::Table(of) => of(input).map(|table| self.templates.fill("table.html", &table)).transpose(),
+            Part::Table(of) => {
+                let table = of(input).map(|table| Table { folded: table.folded || is_folded, ..table });
+                table.map(|table| self.templates.fill("table.html", &table)).transpose()
+            }
             Part::Charts(of) => self.block(&of(input)),
             Part::Sweep(kinds) => self.block(&sweep_charts::of_run(kinds, input.results)),
             Part::Bars(of) => {
@@ -362,7 +379,7 @@ impl FilledCharts<'_> {
         Ok(Some(self.charts(charts)?).filter(|charts| !charts.is_empty()).map(|charts| as_block(charts.join("\n"))))
     }
 
-    fn trials(&mut self, kinds: &[&[TrialChart]; 2], input: &ReportInput) -> Result<String, Error> {
+    fn trials(&mut self, kinds: &[&[TrialChart]; 3], input: &ReportInput) -> Result<String, Error> {
         let (most, least) = POINTS_OF_LINE;
         let of_hosts = |series| {
             let view = TrialView { trial: &Trial::default(), series, points: 0 };
@@ -374,7 +391,7 @@ impl FilledCharts<'_> {
         for series in &input.trials {
             let Some(trial) = input.results.trials.iter().find(|trial| trial.id == series.trial) else { continue };
             let view = TrialView { trial, series, points };
-            let [charts, small] = kinds.map(|kinds| charts::of_trial(kinds, &view));
+            let [first, charts, small] = kinds.map(|kinds| charts::of_trial(kinds, &view));
             trials.push(TrialCharts {
                 id: trial.id.clone(),
                 name: trial_name(trial, input.results, input.plan),
@@ -382,6 +399,7 @@ impl FilledCharts<'_> {
                 // Those of an only trial are the run's.
                 reasons: if input.results.trials.len() > 1 { reasons(&trial.verdict) } else { Vec::new() },
                 notices: charts::notices(series),
+                first: self.charts(&first)?,
                 charts: self.charts(&charts)?,
                 small: self.charts(&small)?,
             });

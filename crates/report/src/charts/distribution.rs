@@ -15,6 +15,8 @@ const BARS: usize = 48;
 const FINEST: f64 = 1.02;
 /// Points of the line by percentile, for each factor of ten of what is beyond it.
 const POINTS: u32 = 24;
+/// One in so many are few.
+const FEW: u64 = 1_000;
 const US_PER_MS: f64 = 1e3;
 
 /// Draws both; nothing where nothing was `ok`.
@@ -41,7 +43,9 @@ fn at_rank(buckets: &LatencyDistribution, rank: u64) -> Option<f64> {
 
 /// Bars of equal factors: latencies spread over several powers of ten.
 fn histogram(view: &TrialView, buckets: &LatencyDistribution, count: u64) -> Chart {
-    let ends = [buckets.first(), buckets.last()].map(|end| end.map_or(1.0, |(us, _)| us.max(1e-3)));
+    // The few that were quickest stand in the first bar: they would take half of the axis.
+    let ends = [at_rank(buckets, count.div_ceil(FEW)), buckets.last().map(|(us, _)| *us)];
+    let ends = ends.map(|us| us.unwrap_or(1.0).max(1e-3));
     let (from, to) = log_range(ends[0], ends[1]);
     let step = (to / from).powf(1.0 / BARS as f64).max(FINEST);
     let bars = ((to / from).ln() / step.ln()).ceil().max(1.0) as usize;
@@ -89,7 +93,8 @@ fn histogram(view: &TrialView, buckets: &LatencyDistribution, count: u64) -> Cha
 fn percentiles(buckets: &LatencyDistribution, count: u64) -> Chart {
     // 1 / (1 - q): 10 is p90, 100 is p99.
     let known = |beyond: f64| count >= Quantiles::samples_for(1.0 - 1.0 / beyond);
-    let steps = (0..).map(|step| 10_f64.powf(f64::from(step) / f64::from(POINTS)));
+    // From the tenth on: what was quickest of all would stretch the upright axis.
+    let steps = (1..).map(|step| 10_f64.powf(f64::from(step) / f64::from(POINTS)));
     let beyond: Vec<f64> = steps.take_while(|beyond| *beyond < 1e7 && known(*beyond)).collect();
     let latency = |beyond: f64| {
         let rank = (count as f64 * (1.0 - 1.0 / beyond)).ceil().max(1.0) as u64;

@@ -339,6 +339,8 @@
     state.shown = document.querySelector('.trial').dataset.trial;
     pick();
   }
+  // Below a small chart a note has one line; the rest of it shows where it is pointed at, or the chart has the focus.
+  document.querySelectorAll('.small .about').forEach((note) => { note.title = note.textContent; });
   document.querySelectorAll('.with-script').forEach((note) => { note.hidden = false; });
 
   // Tables: a click on a heading sorts by its column; figures by their size, whatever their unit.
@@ -351,7 +353,7 @@
   };
   document.querySelectorAll('.table table').forEach((table) => {
     const body = table.tBodies[0];
-    if (body.rows.length < 3) return;
+    if (!table.tHead || body.rows.length < 3) return;
     const first = [...body.rows];
     const words = (row, index) => (row.cells[index].firstChild ? row.cells[index].firstChild.textContent : '');
     [...table.tHead.rows[0].cells].forEach((head, index, heads) => {
