@@ -202,8 +202,12 @@ def used(browser):
           const one = all.find((one) => one.querySelector('.entry') && !JSON.parse(document.getElementById('data').textContent)[one.id].names);
           if (!one) return null;
           one.scrollIntoView({ block: 'center' });
-          const box = one.querySelector('.plot').getBoundingClientRect();
-          return { id: one.id, x: box.x, y: box.y + box.height / 2, width: box.width }; })()"""
+          const chart = JSON.parse(document.getElementById('data').textContent)[one.id];
+          const box = one.querySelector('.sheet > svg').getBoundingClientRect();
+          const panel = chart.panels.find((panel) => panel); const scale = box.width / chart.width;
+          const [low, high] = panel.y.slice(2);
+          return { id: one.id, x: box.x + chart.left * box.width, y: box.y + scale * (low + high) / 2,
+            width: (chart.right - chart.left) * box.width }; })()"""
     )
     if chart:
         one = f"document.getElementById({json.dumps(chart['id'])})"

@@ -47,8 +47,8 @@ pub struct TrialView<'a> {
 /// In page order: what clients saw, side by side; more of it; and what it took, small.
 pub const CHARTS: [&[TrialChart]; 3] = [
     &[outcomes::draw, latency::draw],
-    &[distribution::draw, zoom::draw, members::draw, groups::draw, operations::draw, units::draw],
-    &[hosts::lanes, hosts::each, metrics::draw, generator::draw],
+    &[distribution::draw, zoom::draw, members::draw, groups::draw, operations::draw, units::draw, generator::draw],
+    &[hosts::lanes, hosts::each, metrics::draw],
 ];
 
 /// Charts of a trial, in the order of the list. A list that has ids of its own needs no other.
@@ -310,13 +310,13 @@ mod tests {
             "Latency distribution",
             "Latency by percentile",
             "Around the fault, in steps of 5 ms",
+            "Load generator",
             "CPU",
             "Load average",
             "Memory",
             "Disk",
             "Network",
             "Pressure",
-            "Load generator",
         ];
         assert_eq!(titles(&charts), expected);
     }

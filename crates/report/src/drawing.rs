@@ -102,7 +102,7 @@ fn luminance(colour: [u8; 3]) -> f64 {
 #[cfg(test)]
 mod tests {
 
-    use super::axis::{Axis, Spacing, ceiling, linear_ticks, log_range, log_ticks};
+    use super::axis::{Axis, Spacing, ceiling, linear_ticks, log_range, log_ticks, nines_ticks};
     use super::chart::{AxisRange, Chart, ChartLine, Ink, LineStyle, Mark, Panel, PanelUnit};
     use super::legible;
     use super::path::{self, DataPoint, thinned, thinned_together};
@@ -137,6 +137,11 @@ mod tests {
         assert!(close(&linear_ticks(3.0, 3.0, 5), &[3.0]));
         assert!(close(&log_ticks(200.0, 20_000.0, 9), &[200.0, 500.0, 1e3, 2e3, 5e3, 1e4, 2e4]));
         assert!(close(&log_ticks(1.0, 1e6, 4), &[1.0, 100.0, 1e4, 1e6]));
+        assert!(
+            close(&log_ticks(211.0, 470.0, 6), &[250.0, 300.0, 350.0, 400.0, 450.0]),
+            "a narrow range has ticks, too"
+        );
+        assert!(close(&nines_ticks(1.0, 500.0), &[1.0, 2.0, 10.0, 100.0]));
     }
 
     #[test]

@@ -93,19 +93,12 @@ const PAGE: &[PageSection] = &[
     },
     PageSection {
         id: "operations",
-        name: "Operations",
+        name: "Operations and checks",
         parts: &[
             Part::Table(operations::agent_groups),
             Part::Table(operations::each_operation),
-            Part::Table(operations::attempts),
             Part::Table(operations::outcomes),
-        ],
-        is_folded: false,
-    },
-    PageSection {
-        id: "checks",
-        name: "Checks",
-        parts: &[
+            Part::Table(operations::attempts),
             Part::Table(verdicts::consistency),
             Part::Table(verdicts::claims),
             Part::Table(verdicts::requirements),
@@ -412,6 +405,15 @@ fn as_block(charts: String) -> String {
     format!("<section class=\"block grid\">\n{charts}\n</section>")
 }
 
+/// `wait, agents 64`: a value that is a number says little without its name.
+fn case(group: &Group) -> String {
+    let is_number = |value: &str| value.starts_with(|first: char| first.is_ascii_digit());
+    let label = |(name, value): &(String, String)| {
+        if is_number(value) { format!("{name} {value}") } else { value.clone() }
+    };
+    group.labels.iter().map(label).collect::<Vec<_>>().join(", ")
+}
+
 /// The trials that have charts, a row for each case; none where there is one trial.
 fn matrix(drawn: &[TrialCharts], input: &ReportInput) -> Vec<TrialRow> {
     if drawn.len() < 2 {
@@ -422,7 +424,7 @@ fn matrix(drawn: &[TrialCharts], input: &ReportInput) -> Vec<TrialRow> {
         let has_charts = |trial: &&&Trial| drawn.iter().any(|drawn| drawn.id == trial.id);
         let trials = group.trials.iter().filter(has_charts);
         TrialRow {
-            name: group.name(),
+            name: case(group),
             trials: trials.map(|trial| (trial.id.clone(), trust_word(trial.verdict.is))).collect(),
         }
     });
@@ -636,7 +638,7 @@ fn of_several(groups: &[Group]) -> Vec<HeadlineFigure> {
         let medians = groups.iter().filter_map(|group| Some((group, group.spread(value)?.median)));
         let better = |a: f64, b: f64| if largest { a > b } else { a < b };
         let (group, best) = medians.reduce(|best, next| if better(next.1, best.1) { next } else { best })?;
-        Some(figure(name, write(best), unit, group.name(), Tone::Plain))
+        Some(figure(name, write(best), unit, case(group), Tone::Plain))
     };
     let failed: groups::FigureOf = |trial| counted(trial, |t| t.outcomes.failed + t.outcomes.timeout);
     let with_losses = |name: &str, value: groups::FigureOf| {

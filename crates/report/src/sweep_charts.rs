@@ -281,6 +281,14 @@ impl CurveSheet<'_> {
         lines
     }
 
+    /// Lines named after what they show, where there is one curve and nothing to tell it from.
+    fn named(&self, what: &str, mut lines: Vec<ChartLine>) -> Vec<ChartLine> {
+        if let [curve] = self.curves.as_slice() {
+            lines.iter_mut().for_each(|line| line.name = line.name.replacen(&curve.name, what, 1));
+        }
+        lines
+    }
+
     /// The colour and the pattern of the n-th curve; its dots share the colour.
     fn pen(&self, index: usize) -> (Ink, LineStyle) {
         if self.has_patterns() {
@@ -483,7 +491,7 @@ type QuantileOf = fn(&Quantiles) -> Option<f64>;
 pub fn latency(sheet: &CurveSheet) -> Option<Chart> {
     let quantiles: [(&str, QuantileOf); 2] = [("p50", |of| of.p50), ("p99", |of| of.p99)];
     let panel = |(name, quantile): (&str, QuantileOf)| {
-        let lines = sheet.of_trials(|trial, _| quantile(trial.latency_us.as_ref()?));
+        let lines = sheet.named(name, sheet.of_trials(|trial, _| quantile(trial.latency_us.as_ref()?)));
         let mut panel = Panel::linear(&format!("{name}, log scale"), PanelUnit::Micros, LATENCY_HEIGHT, lines);
         panel.spacing = Spacing::Log;
         panel
@@ -503,7 +511,7 @@ pub fn service(sheet: &CurveSheet) -> Option<Chart> {
     let quantiles: [(&str, QuantileOf); 4] =
         [("p50", |of| of.p50), ("p90", |of| of.p90), ("p99", |of| of.p99), ("max", |of| of.max)];
     let panel = |(name, quantile): (&str, QuantileOf)| {
-        let lines = sheet.of_trials(|trial, _| quantile(trial.service_us.as_ref()?));
+        let lines = sheet.named(name, sheet.of_trials(|trial, _| quantile(trial.service_us.as_ref()?)));
         Panel::linear(&format!("service time, {name}"), PanelUnit::Micros, HEIGHT, lines)
     };
     let panels: Vec<Panel> = quantiles.into_iter().map(panel).filter(Panel::has_values).collect();
@@ -740,6 +748,8 @@ mod tests {
         assert_eq!(charts[1].title, "Latency over load.agents", "beside throughput");
         let panels = &charts[1].panels;
         assert_eq!(panels.len(), 1, "no p99 was told");
+        let names: Vec<&str> = panels[0].lines.iter().map(|line| line.name.as_str()).collect();
+        assert_eq!(names, ["p50 #1", "p50 #2", "p50"], "it is no throughput");
         assert_eq!(panels[0].lines[2].points[3], (8.0, Some(6_400.0)));
         assert_eq!(charts[1].marks.len(), 1);
         assert!(charts[1].marks[0].label.starts_with("knee"));

@@ -60,7 +60,8 @@ fn step(range: f64, count: usize) -> f64 {
     factor.unwrap_or(10.0) * power
 }
 
-/// Powers of ten within `from..=to`, with 2 and 5 times them where that leaves at most `count` ticks.
+/// Powers of ten within `from..=to`, with 2 and 5 times them where that leaves at most `count` ticks; equal steps where the range is
+/// so narrow that there would be next to none.
 pub fn log_ticks(from: f64, to: f64, count: usize) -> Vec<f64> {
     let (first, last) = (from.log10().floor() as i32, to.log10().ceil() as i32);
     let within = |factors: &[f64]| -> Vec<f64> {
@@ -68,6 +69,9 @@ pub fn log_ticks(from: f64, to: f64, count: usize) -> Vec<f64> {
         all.filter(|tick| (from * (1.0 - 1e-9)..=to * (1.0 + 1e-9)).contains(tick)).collect()
     };
     let fine = within(&[1.0, 2.0, 5.0]);
+    if fine.len() < 3 {
+        return linear_ticks(from, to, count);
+    }
     if fine.len() <= count {
         return fine;
     }
