@@ -141,6 +141,7 @@ mod tests {
             close(&log_ticks(211.0, 470.0, 6), &[250.0, 300.0, 350.0, 400.0, 450.0]),
             "a narrow range has ticks, too"
         );
+        assert!(close(&log_ticks(2.0, 50.0, 4), &[2.0, 10.0, 50.0]), "one alone tells no scale");
         assert!(close(&nines_ticks(1.0, 500.0), &[1.0, 2.0, 10.0, 100.0]));
     }
 
@@ -290,6 +291,27 @@ mod tests {
         let height = |svg: &str| svg.split('"').nth(1).unwrap().split(' ').nth(3).unwrap().parse::<f64>().unwrap();
         let one = drawn(&chart(vec![mark(15.0, "oops (crash on n1)")]));
         assert_eq!(height(&both.svg) - height(&one.svg), 18.0, "each has a row of its own");
+    }
+
+    #[test]
+    fn a_single_line_says_whose_it_is_unless_the_label_does() {
+        let svg = |label: &str, name: &str| {
+            let points = vec![(0.0, Some(1.0)), (1.0, Some(2.0))];
+            let line = ChartLine { name: name.to_owned(), ink: Ink::One, shape: LineStyle::Solid, points };
+            let x = AxisRange {
+                from: 0.0,
+                to: 1.0,
+                spacing: Spacing::Linear,
+                unit: "s".to_owned(),
+                signed: false,
+                names: Vec::new(),
+            };
+            let panels = vec![Panel::linear(label, PanelUnit::Bytes, 60.0, vec![line])];
+            let (id, title, note) = (String::new(), String::new(), String::new());
+            drawn(&Chart { id, title, note, x, panels, marks: Vec::new(), measured: None }).svg
+        };
+        assert!(svg("resident, by process", "generator").contains(">generator</text>"));
+        assert!(!svg("ok operations per second", "ok").contains(">ok</text>"));
     }
 
     #[test]

@@ -16,7 +16,7 @@ use crate::drawing::render::{self, Drawn};
 use crate::drawing::{escaped, json_in_script};
 use crate::sweep_charts::SweepChart;
 use crate::tables::{
-    Table, TableOf, comparison, hosts, operations, outages, programs, steps, sweeps, target_metrics, trust_word,
+    Row, Table, TableOf, comparison, hosts, operations, outages, programs, steps, sweeps, target_metrics, trust_word,
     verdicts,
 };
 use crate::{Error, ReportInput, run_charts, sweep_charts, words};
@@ -434,7 +434,7 @@ fn matrix(drawn: &[TrialCharts], input: &ReportInput) -> Vec<TrialRow> {
 /// The requirements beside the verdict, in the words of their table.
 fn requirement_chips(input: &ReportInput) -> Vec<RequirementChip> {
     let rows = verdicts::requirements(input).map(|table| table.rows).unwrap_or_default();
-    let chip = |row: &crate::tables::Row| {
+    let chip = |row: &Row| {
         let [metric, asked, value, word] = row.cells.as_slice() else { return None };
         let of = if metric.small.is_empty() { String::new() } else { format!(" ({})", metric.small) };
         Some(RequirementChip {
@@ -663,7 +663,7 @@ fn of_several(groups: &[Group]) -> Vec<HeadlineFigure> {
 
 /// Every table of the page, in its order.
 #[cfg(test)]
-pub fn tables(input: &ReportInput) -> impl Iterator<Item = Option<crate::tables::Table>> {
+pub fn tables(input: &ReportInput) -> impl Iterator<Item = Option<Table>> {
     PAGE.iter()
         .flat_map(|section| section.parts)
         .filter_map(move |part| if let Part::Table(of) = part { Some(of(input)) } else { None })

@@ -76,6 +76,9 @@ pub fn log_ticks(from: f64, to: f64, count: usize) -> Vec<f64> {
         return fine;
     }
     let tens = within(&[1.0]);
+    if tens.len() < 2 {
+        return fine.into_iter().step_by(2).collect();
+    }
     let every = tens.len().div_ceil(count.max(1));
     tens.into_iter().step_by(every.max(1)).collect()
 }

@@ -402,10 +402,11 @@ struct LegendEntry {
     line: Option<usize>,
 }
 
-/// What is in the panel. A single line needs no swatch: the label says it.
+/// What is in the panel. A single line that the label names needs no entry.
 fn entries(panel: &Panel) -> Vec<LegendEntry> {
     // Dots are of the line of their colour, if there are lines.
     let only_dots = panel.lines.iter().all(|line| line.shape == LineStyle::Dots);
+    let is_named = matches!(panel.lines.as_slice(), [line] if panel.label.contains(&line.name));
     let named = panel.lines.iter().enumerate().filter(|(_, line)| only_dots || line.shape != LineStyle::Dots);
     let lines = named.map(|(index, line)| LegendEntry {
         class: line.ink.class().to_owned(),
@@ -419,7 +420,7 @@ fn entries(panel: &Panel) -> Vec<LegendEntry> {
         name: name.clone(),
         line: None,
     });
-    if panel.lines.len() == 1 && !only_dots { levels.collect() } else { lines.chain(levels).collect() }
+    if is_named && !only_dots { levels.collect() } else { lines.chain(levels).collect() }
 }
 
 fn swatch_markup(class: &str, shape: Option<LineStyle>, x: f64, y: f64) -> String {
