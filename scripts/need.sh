@@ -105,6 +105,7 @@ for need in "$@"; do
             else missing+=(hey)
             fi
             ;;
+        chromium) program chromium chromium ;;
         nginx) [ -x /usr/sbin/nginx ] || program nginx nginx-light ;;
         *) echo "need.sh: unknown need: $need" >&2; exit 2 ;;
     esac

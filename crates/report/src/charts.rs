@@ -1,11 +1,13 @@
 //! The charts of a trial, all on the trial's clock.
 
+mod distribution;
 mod generator;
 mod groups;
 mod hosts;
 mod latency;
 mod members;
 mod metrics;
+mod operations;
 mod outcomes;
 mod units;
 mod zoom;
@@ -42,21 +44,14 @@ pub struct TrialView<'a> {
     pub points: usize,
 }
 
-/// In page order.
-pub const CHARTS: &[TrialChart] = &[
-    outcomes::draw,
-    members::draw,
-    zoom::draw,
-    latency::draw,
-    groups::draw,
-    units::draw,
-    hosts::lanes,
-    hosts::each,
-    metrics::draw,
-    generator::draw,
+/// In page order: what clients saw, side by side; more of it; and what it took, small.
+pub const CHARTS: [&[TrialChart]; 3] = [
+    &[outcomes::draw, latency::draw],
+    &[distribution::draw, zoom::draw, members::draw, groups::draw, operations::draw, units::draw, generator::draw],
+    &[hosts::lanes, hosts::each, metrics::draw],
 ];
 
-/// Charts of a trial, in the order of the list.
+/// Charts of a trial, in the order of the list. A list that has ids of its own needs no other.
 pub fn of_trial(kinds: &[TrialChart], view: &TrialView) -> Vec<Chart> {
     let charts = kinds.iter().flat_map(|draw| draw(view)).collect();
     numbered(&format!("t{}-", view.trial.id), charts)
@@ -109,7 +104,7 @@ impl TrialView<'_> {
         if let Some(steady) = self.trial.steady.as_ref().filter(|steady| steady.from_s > 0.0) {
             let label = warmup_label(steady);
             // First, so that a fault's label gives way to it and not the other way round.
-            chart.marks.insert(0, Mark { at: steady.from_s, until: None, label, colours: None });
+            chart.marks.insert(0, Mark { at: steady.from_s, since: None, until: None, label, colours: None });
         }
         chart
     }
@@ -129,6 +124,7 @@ impl TrialView<'_> {
             let back = fault.outage.as_ref().and_then(|outage| outage.back_to_baseline_s).map(|back| fault.at_s + back);
             Mark {
                 at: fault.at_s,
+                since: None,
                 until: [fault.healed_s, back].into_iter().flatten().reduce(f64::max),
                 label: fault_label(fault),
                 colours: Some(drawing::legible(&fault.colour)),
@@ -144,7 +140,7 @@ impl TrialView<'_> {
                 0 => (step.name.clone(), "#3c7d5a"),
                 _ => (format!("{}: {}", step.name, step.result.words()), "#a8483f"),
             };
-            Mark { at: step.at_s, until: step.ended_s, label, colours: Some(drawing::legible(colour)) }
+            Mark { at: step.at_s, since: None, until: step.ended_s, label, colours: Some(drawing::legible(colour)) }
         })
     }
 
@@ -152,6 +148,7 @@ impl TrialView<'_> {
     fn disturbed(&self) -> impl Iterator<Item = Mark> {
         self.trial.disturbances.iter().take(DISTURBANCES).map(|one| Mark {
             at: one.at_s,
+            since: None,
             until: one.outage.back_to_baseline_s.or(one.outage.last_failure_s).map(|until| one.at_s + until),
             label: if one.kind == DisturbanceKind::Slow { "slow" } else { "disturbance" }.to_owned(),
             colours: None,
@@ -248,6 +245,13 @@ pub fn notices(series: &TrialSeries) -> Vec<(String, String)> {
     said.take(NOTICES).collect()
 }
 
+/// Tells intervals that are about as long as the others from the rest of a second in which a load ended: what is taken of a few
+/// milliseconds is no figure of a second.
+pub fn whole(lengths_s: impl Iterator<Item = f64>) -> impl Fn(f64) -> bool {
+    let longest_s = lengths_s.fold(0.0, f64::max);
+    move |length_s| length_s >= 0.5 * longest_s
+}
+
 /// Lines that have at least one value.
 pub fn lines_with_values(lines: Vec<ChartLine>) -> Vec<ChartLine> {
     lines.into_iter().filter(|line| line.points.iter().any(|point| point.1.is_some())).collect()
@@ -299,18 +303,20 @@ mod tests {
     #[test]
     fn all_charts_of_a_trial_in_page_order() {
         let (trial, series) = crash();
-        let charts = of_trial(CHARTS, &TrialView { trial: &trial, series: &series, points: 1_500 });
+        let charts = of_trial(&CHARTS.concat(), &TrialView { trial: &trial, series: &series, points: 1_500 });
         let expected = [
             "Operations by outcome",
-            "Around the fault, in steps of 5 ms",
             "Latency",
+            "Latency distribution",
+            "Latency by percentile",
+            "Around the fault, in steps of 5 ms",
+            "Load generator",
             "CPU",
             "Load average",
             "Memory",
             "Disk",
             "Network",
             "Pressure",
-            "Load generator",
         ];
         assert_eq!(titles(&charts), expected);
     }
@@ -319,7 +325,7 @@ mod tests {
     fn no_records_no_charts() {
         let trial = Trial::default();
         assert_eq!(
-            of_trial(CHARTS, &TrialView { trial: &trial, series: &TrialSeries::default(), points: 100 }),
+            of_trial(&CHARTS.concat(), &TrialView { trial: &trial, series: &TrialSeries::default(), points: 100 }),
             Vec::new()
         );
     }
@@ -357,7 +363,7 @@ mod tests {
     fn the_end_of_the_warm_up_is_marked_where_figures_are_cut_there() {
         let (mut trial, series) = crash();
         let marks = |trial: &Trial| {
-            let charts = of_trial(CHARTS, &TrialView { trial, series: &series, points: 1_500 });
+            let charts = of_trial(&CHARTS.concat(), &TrialView { trial, series: &series, points: 1_500 });
             let of = |title: &str| charts.iter().find(|chart| chart.title == title).unwrap().marks.clone();
             [of("Operations by outcome"), of("Latency"), of("CPU")].map(|marks| marks[0].label.clone())
         };

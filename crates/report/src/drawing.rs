@@ -102,7 +102,7 @@ fn luminance(colour: [u8; 3]) -> f64 {
 #[cfg(test)]
 mod tests {
 
-    use super::axis::{Axis, Spacing, ceiling, linear_ticks, log_range, log_ticks};
+    use super::axis::{Axis, Spacing, ceiling, linear_ticks, log_range, log_ticks, nines_ticks};
     use super::chart::{AxisRange, Chart, ChartLine, Ink, LineStyle, Mark, Panel, PanelUnit};
     use super::legible;
     use super::path::{self, DataPoint, thinned, thinned_together};
@@ -137,6 +137,12 @@ mod tests {
         assert!(close(&linear_ticks(3.0, 3.0, 5), &[3.0]));
         assert!(close(&log_ticks(200.0, 20_000.0, 9), &[200.0, 500.0, 1e3, 2e3, 5e3, 1e4, 2e4]));
         assert!(close(&log_ticks(1.0, 1e6, 4), &[1.0, 100.0, 1e4, 1e6]));
+        assert!(
+            close(&log_ticks(211.0, 470.0, 6), &[250.0, 300.0, 350.0, 400.0, 450.0]),
+            "a narrow range has ticks, too"
+        );
+        assert!(close(&log_ticks(2.0, 50.0, 4), &[2.0, 10.0, 50.0]), "one alone tells no scale");
+        assert!(close(&nines_ticks(1.0, 500.0), &[1.0, 2.0, 10.0, 100.0]));
     }
 
     #[test]
@@ -241,7 +247,7 @@ mod tests {
                 names: Vec::new(),
             },
             panels: vec![Panel::linear("<u>", PanelUnit::Count, 60.0, vec![line, other])],
-            marks: vec![Mark { at: 1.0, until: Some(1.5), label: "<m>".to_owned(), colours: None }],
+            marks: vec![Mark { at: 1.0, since: None, until: Some(1.5), label: "<m>".to_owned(), colours: None }],
             measured: Some([0.5, 2.0]),
         };
         let drawn = drawn(&chart);
@@ -253,6 +259,59 @@ mod tests {
         assert_eq!(lines[0]["y"].to_string(), "[1,null,1235]");
         assert_eq!(lines[0]["s"].to_string(), "[0,1]");
         assert!(lines[1].get("s").is_none() && lines[1].get("x").is_none());
+    }
+
+    #[test]
+    fn the_label_of_a_fault_is_not_hidden_by_that_of_the_warm_up() {
+        let mark = |at: f64, label: &str| Mark { at, since: None, until: None, label: label.to_owned(), colours: None };
+        let line = ChartLine {
+            name: "ok".to_owned(),
+            ink: Ink::Ok,
+            shape: LineStyle::Solid,
+            points: vec![(0.0, Some(1.0)), (30.0, Some(2.0))],
+        };
+        let chart = |marks: Vec<Mark>| Chart {
+            id: "x".to_owned(),
+            title: String::new(),
+            note: String::new(),
+            x: AxisRange {
+                from: 0.0,
+                to: 30.0,
+                spacing: Spacing::Linear,
+                unit: "s".to_owned(),
+                signed: false,
+                names: Vec::new(),
+            },
+            panels: vec![Panel::linear("", PanelUnit::Count, 60.0, vec![line.clone()])],
+            marks,
+            measured: None,
+        };
+        let both = drawn(&chart(vec![mark(14.0, "warm-up until 14 s (MSER-5)"), mark(15.0, "oops (crash on n1)")]));
+        assert!(both.svg.contains("warm-up until 14 s") && both.svg.contains("oops (crash on n1)"));
+        let height = |svg: &str| svg.split('"').nth(1).unwrap().split(' ').nth(3).unwrap().parse::<f64>().unwrap();
+        let one = drawn(&chart(vec![mark(15.0, "oops (crash on n1)")]));
+        assert_eq!(height(&both.svg) - height(&one.svg), 18.0, "each has a row of its own");
+    }
+
+    #[test]
+    fn a_single_line_says_whose_it_is_unless_the_label_does() {
+        let svg = |label: &str, name: &str| {
+            let points = vec![(0.0, Some(1.0)), (1.0, Some(2.0))];
+            let line = ChartLine { name: name.to_owned(), ink: Ink::One, shape: LineStyle::Solid, points };
+            let x = AxisRange {
+                from: 0.0,
+                to: 1.0,
+                spacing: Spacing::Linear,
+                unit: "s".to_owned(),
+                signed: false,
+                names: Vec::new(),
+            };
+            let panels = vec![Panel::linear(label, PanelUnit::Bytes, 60.0, vec![line])];
+            let (id, title, note) = (String::new(), String::new(), String::new());
+            drawn(&Chart { id, title, note, x, panels, marks: Vec::new(), measured: None }).svg
+        };
+        assert!(svg("resident, by process", "generator").contains(">generator</text>"));
+        assert!(!svg("ok operations per second", "ok").contains(">ok</text>"));
     }
 
     #[test]

@@ -23,7 +23,7 @@ use record::results::Results;
 
 pub use page::contents::{ListedRun, contents};
 pub use page::page;
-pub use series::{MemberSeries, TrialSeries};
+pub use series::{CountSeries, LatencyDistribution, MemberSeries, TrialSeries};
 
 /// Why there is no page.
 #[derive(Debug, thiserror::Error)]
@@ -151,13 +151,17 @@ mod tests {
             "<h1>A name server crashes at full load</h1>",
             "How many calls fail",
             "made 99 of 1,834,666 calls fail over 12 ms",
-            "badge valid",
+            "class=\"verdict\"",
             "p99 latency",
+            "<h2>Charts</h2>",
+            "Operations by outcome</text>",
+            "Latency</text>",
+            "Latency distribution</text>",
+            "Around the fault, in steps of 5 ms</text>",
             "Effect of each fault on clients",
+            "<h2>Operations",
             "Attempts by result",
             "Consistency",
-            "Charts of each trial",
-            "<h2>Operations",
             "<h2>Environment",
             "<h2>Load generator",
             "To run it again",

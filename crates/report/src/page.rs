@@ -2,8 +2,6 @@
 
 pub mod contents;
 
-use std::collections::BTreeMap;
-
 use analysis::groups::{self, Group, MedianRange, counted, longest, trial_name};
 use minijinja::value::{Serde, Value};
 use minijinja::{AutoEscape, UndefinedBehavior};
@@ -18,8 +16,8 @@ use crate::drawing::render::{self, Drawn};
 use crate::drawing::{escaped, json_in_script};
 use crate::sweep_charts::SweepChart;
 use crate::tables::{
-    TableOf, comparison, demand, hosts, operations, outages, programs, steps, sweeps, target_metrics, trust_word,
-    verdicts,
+    Row, Table, TableOf, comparison, demand, hosts, operations, outages, programs, steps, sweeps, target_metrics,
+    trust_word, verdicts,
 };
 use crate::{Error, ReportInput, run_charts, sweep_charts, words};
 
@@ -42,49 +40,92 @@ enum Part {
     /// Charts over what was swept.
     Sweep(&'static [SweepChart]),
     Bars(fn(&ReportInput) -> Option<BarRows>),
-    /// Every trial with its charts.
-    Trials(&'static [TrialChart]),
+    /// Every trial with its charts: the two of the first screen, others, and small ones.
+    Trials([&'static [TrialChart]; 3]),
 }
 
+/// A stretch of the page that its navigation leads to.
+struct PageSection {
+    id: &'static str,
+    name: &'static str,
+    parts: &'static [Part],
+    /// Whether its tables are not the first thing a reader wants.
+    is_folded: bool,
+}
+
+/// The charts of trials: what a run of one trial begins with.
+const TRIALS: &str = "trials";
+
 /// The page from top to bottom, below the answer and the key figures.
-const PAGE: &[Part] = &[
-    Part::Charts(run_charts::searches),
-    Part::Sweep(sweep_charts::CHARTS),
-    Part::Table(sweeps::safe_loads),
-    Part::Table(sweeps::stops),
-    Part::Table(comparison::comparison),
-    Part::Bars(run_charts::comparison),
-    Part::Table(operations::agent_groups),
-    Part::Table(steps::across),
-    Part::Table(steps::steps),
-    Part::Table(outages::outages),
-    Part::Table(outages::members),
-    Part::Table(operations::attempts),
-    Part::Table(verdicts::consistency),
-    Part::Table(verdicts::claims),
-    Part::Table(verdicts::requirements),
-    Part::Table(comparison::differences),
-    Part::Table(sweeps::scaling),
-    Part::Table(sweeps::crossings),
-    Part::Table(sweeps::cost),
-    Part::Table(demand::hosts),
-    Part::Table(operations::outcomes),
-    Part::Table(outages::recovery),
-    Part::Charts(run_charts::recoveries),
-    Part::Table(outages::disturbances),
-    Part::Table(outages::said),
-    Part::Trials(charts::CHARTS),
-    Part::Table(hosts::lab),
-    Part::Table(hosts::tiers),
-    Part::Table(operations::each_operation),
-    Part::Table(hosts::hosts),
-    Part::Table(programs::programs),
-    Part::Table(target_metrics::metrics),
-    Part::Table(hosts::environment),
-    Part::Table(hosts::generator),
-    Part::Table(verdicts::trials),
-    Part::Table(sweeps::search),
-    Part::Table(operations::warmup),
+const PAGE: &[PageSection] = &[
+    PageSection {
+        id: "load",
+        name: "Load",
+        parts: &[
+            Part::Charts(run_charts::searches),
+            Part::Sweep(sweep_charts::CHARTS),
+            Part::Table(sweeps::safe_loads),
+            Part::Table(sweeps::stops),
+            Part::Table(comparison::comparison),
+            Part::Bars(run_charts::comparison),
+            Part::Table(comparison::differences),
+            Part::Table(sweeps::scaling),
+            Part::Table(sweeps::crossings),
+            Part::Table(sweeps::cost),
+            Part::Table(demand::hosts),
+        ],
+        is_folded: false,
+    },
+    PageSection { id: TRIALS, name: "Charts", parts: &[Part::Trials(charts::CHARTS)], is_folded: false },
+    PageSection {
+        id: "faults",
+        name: "Faults",
+        parts: &[
+            Part::Table(steps::across),
+            Part::Table(steps::steps),
+            Part::Table(outages::outages),
+            Part::Table(outages::members),
+            Part::Table(outages::recovery),
+            Part::Charts(run_charts::recoveries),
+            Part::Table(outages::disturbances),
+            Part::Table(outages::said),
+        ],
+        is_folded: false,
+    },
+    PageSection {
+        id: "operations",
+        name: "Operations and checks",
+        parts: &[
+            Part::Table(operations::agent_groups),
+            Part::Table(operations::each_operation),
+            Part::Table(operations::outcomes),
+            Part::Table(operations::attempts),
+            Part::Table(verdicts::consistency),
+            Part::Table(verdicts::claims),
+            Part::Table(verdicts::requirements),
+        ],
+        is_folded: false,
+    },
+    PageSection {
+        id: "environment",
+        name: "Environment",
+        parts: &[
+            Part::Table(hosts::lab),
+            Part::Table(hosts::tiers),
+            Part::Table(hosts::hosts),
+            Part::Table(programs::programs),
+            Part::Table(target_metrics::metrics),
+            Part::Table(hosts::environment),
+            Part::Table(hosts::generator),
+        ],
+        is_folded: true,
+    },
+    PageSection {
+        id: "data",
+        name: "Data",
+        parts: &[Part::Table(verdicts::trials), Part::Table(sweeps::search), Part::Table(operations::warmup)],
+        is_folded: true,
+    },
 ];
 
 /// The whole page.
@@ -151,8 +192,9 @@ pub struct Page {
     reasons: Vec<Reason>,
     partial: Option<String>,
     figures: Vec<HeadlineFigure>,
-    /// The parts of [`PAGE`], filled already.
-    parts: Vec<String>,
+    requirements: Vec<RequirementChip>,
+    /// Those of [`PAGE`] that have anything.
+    sections: Vec<FilledSection>,
     data: String,
     started: Option<String>,
     trial_count: usize,
@@ -163,6 +205,22 @@ pub struct Page {
     plimsoll: Option<String>,
 }
 
+/// A section, filled already.
+#[derive(Serialize)]
+struct FilledSection {
+    id: &'static str,
+    name: &'static str,
+    parts: Vec<String>,
+}
+
+/// A requirement, and whether it is met.
+#[derive(Serialize)]
+struct RequirementChip {
+    word: String,
+    is_met: bool,
+    says: String,
+}
+
 /// The charts of a trial, filled already.
 #[derive(Serialize)]
 struct TrialCharts {
@@ -171,10 +229,25 @@ struct TrialCharts {
     verdict: &'static str,
     reasons: Vec<Reason>,
     notices: Vec<(String, String)>,
+    first: Vec<String>,
     charts: Vec<String>,
+    small: Vec<String>,
 }
 
-/// What speaks against a result, and what can be done about it.
+/// A row of the matrix that trials are picked from: the repeats of a case.
+#[derive(Serialize)]
+struct TrialRow {
+    name: String,
+    trials: Vec<(String, &'static str)>,
+}
+
+#[derive(Serialize)]
+struct TrialsFigures {
+    trials: Vec<TrialCharts>,
+    matrix: Vec<TrialRow>,
+}
+
+/// What speaks against a result, and what can be done about it, as markup.
 #[derive(Serialize)]
 pub struct Reason {
     what: String,
@@ -196,23 +269,23 @@ struct PageFigures<'a> {
 pub fn filled(input: &ReportInput, templates: &Templates) -> Result<Page, Error> {
     let results = input.results;
     let mut filled = FilledCharts { templates, data: serde_json::Map::new() };
-    let mut parts = Vec::new();
-    for part in PAGE {
-        match part {
-            Part::Table(of) => {
-                parts.extend(of(input).map(|table| templates.fill("table.html", &table)).transpose()?);
-            }
-            Part::Charts(of) => parts.extend(filled.block(&of(input))?),
-            Part::Sweep(kinds) => parts.extend(filled.block(&sweep_charts::of_run(kinds, results))?),
-            Part::Bars(of) => {
-                let drawn = of(input).map(|bars| bar_rows::drawn(&bars));
-                parts.extend(drawn.map(|drawn| filled.chart(&drawn, false)).transpose()?.map(as_block));
-            }
-            Part::Trials(kinds) => parts.push(filled.trials(kinds, input)?),
+    let mut sections = Vec::new();
+    for section in PAGE {
+        let parts = section
+            .parts
+            .iter()
+            .map(|part| filled.part(part, section.is_folded, input))
+            .collect::<Result<Vec<_>, _>>()?;
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        if !parts.is_empty() {
+            sections.push(FilledSection { id: section.id, name: section.name, parts });
         }
     }
-    let answer =
-        if results.answer.is_empty() { analysis::answer::answer(results, input.plan) } else { results.answer.clone() };
+    if results.trials.len() == 1 {
+        sections.sort_by_key(|section| section.id != TRIALS);
+    }
+    // The verdict stands beside it, with its reasons.
+    let answer = analysis::answer::beside_the_verdict(results, input.plan);
     let started = input.trials.iter().filter_map(crate::TrialSeries::start_unix_s).reduce(f64::min);
     Ok(Page {
         style: STYLE,
@@ -225,7 +298,8 @@ pub fn filled(input: &ReportInput, templates: &Templates) -> Result<Page, Error>
         reasons: reasons(&results.verdict),
         partial: results.partial.as_deref().map(text::stopped),
         figures: key_figures(input),
-        parts,
+        requirements: requirement_chips(input),
+        sections,
         data: json_in_script(&serde_json::Value::Object(filled.data).to_string()),
         started: started.map(numbers::utc),
         trial_count: results.trials.len(),
@@ -239,7 +313,8 @@ pub fn filled(input: &ReportInput, templates: &Templates) -> Result<Page, Error>
 
 pub fn reasons(verdict: &Verdict) -> Vec<Reason> {
     let remedy = |index: usize| verdict.remedies.get(index).map_or_else(String::new, |remedy| text::stopped(remedy));
-    let what = |reason: &String| text::stopped(&text::capital(reason));
+    let remedy = |index: usize| with_code(&remedy(index));
+    let what = |reason: &String| with_code(&text::stopped(&text::capital(reason)));
     let reason = |(index, it)| Reason { what: what(it), remedy: remedy(index), is_minor: verdict.is_minor(index) };
     verdict.reasons.iter().enumerate().map(reason).collect()
 }
@@ -265,6 +340,25 @@ struct FilledCharts<'a> {
 }
 
 impl FilledCharts<'_> {
+    /// A part; `None` where the run has nothing for it.
+    fn part(&mut self, part: &Part, is_folded: bool, input: &ReportInput) -> Result<Option<String>, Error> {
+        match part {
+            Part::Table(of) => {
+                let table = of(input).map(|table| Table { folded: table.folded || is_folded, ..table });
+                table.map(|table| self.templates.fill("table.html", &table)).transpose()
+            }
+            Part::Charts(of) => self.block(&of(input)),
+            Part::Sweep(kinds) => self.block(&sweep_charts::of_run(kinds, input.results)),
+            Part::Bars(of) => {
+                let drawn = of(input).map(|bars| bar_rows::drawn(&bars));
+                let drawn = drawn.map(|drawn| self.chart(&drawn, false)).transpose()?;
+                Ok(drawn.map(|drawn| format!("<section class=\"block bars\">\n{drawn}\n</section>")))
+            }
+            Part::Trials(_) if input.trials.is_empty() => Ok(None),
+            Part::Trials(kinds) => self.trials(kinds, input).map(Some),
+        }
+    }
+
     fn chart(&mut self, drawn: &Drawn, hover: bool) -> Result<String, Error> {
         self.data.insert(drawn.id.clone(), drawn.data.clone());
         let figure = PageFigures { id: &drawn.id, title: &drawn.title, note: &drawn.note, svg: &drawn.svg, hover };
@@ -279,7 +373,7 @@ impl FilledCharts<'_> {
         Ok(Some(self.charts(charts)?).filter(|charts| !charts.is_empty()).map(|charts| as_block(charts.join("\n"))))
     }
 
-    fn trials(&mut self, kinds: &[TrialChart], input: &ReportInput) -> Result<String, Error> {
+    fn trials(&mut self, kinds: &[&[TrialChart]; 3], input: &ReportInput) -> Result<String, Error> {
         let (most, least) = POINTS_OF_LINE;
         let of_hosts = |series| {
             let view = TrialView { trial: &Trial::default(), series, points: 0 };
@@ -290,21 +384,67 @@ impl FilledCharts<'_> {
         let mut trials = Vec::new();
         for series in &input.trials {
             let Some(trial) = input.results.trials.iter().find(|trial| trial.id == series.trial) else { continue };
+            let view = TrialView { trial, series, points };
+            let [first, charts, small] = kinds.map(|kinds| charts::of_trial(kinds, &view));
             trials.push(TrialCharts {
                 id: trial.id.clone(),
                 name: trial_name(trial, input.results, input.plan),
                 verdict: trust_word(trial.verdict.is),
-                reasons: reasons(&trial.verdict),
+                // Those of an only trial are the run's.
+                reasons: if input.results.trials.len() > 1 { reasons(&trial.verdict) } else { Vec::new() },
                 notices: charts::notices(series),
-                charts: self.charts(&charts::of_trial(kinds, &TrialView { trial, series, points }))?,
+                first: self.charts(&first)?,
+                charts: self.charts(&charts)?,
+                small: self.charts(&small)?,
             });
         }
-        self.templates.fill("trials.html", &BTreeMap::from([("trials", trials)]))
+        self.templates.fill("trials.html", &TrialsFigures { matrix: matrix(&trials, input), trials })
     }
 }
 
 fn as_block(charts: String) -> String {
-    format!("<section class=\"block\">\n{charts}\n</section>")
+    format!("<section class=\"block grid\">\n{charts}\n</section>")
+}
+
+/// `wait, agents 64`: a value that is a number says little without its name.
+fn case(group: &Group) -> String {
+    let is_number = |value: &str| value.starts_with(|first: char| first.is_ascii_digit());
+    let label = |(name, value): &(String, String)| {
+        if is_number(value) { format!("{name} {value}") } else { value.clone() }
+    };
+    group.labels.iter().map(label).collect::<Vec<_>>().join(", ")
+}
+
+/// The trials that have charts, a row for each case; none where there is one trial.
+fn matrix(drawn: &[TrialCharts], input: &ReportInput) -> Vec<TrialRow> {
+    if drawn.len() < 2 {
+        return Vec::new();
+    }
+    let groups = groups::groups(input.results, input.plan);
+    let rows = groups.iter().map(|group| {
+        let has_charts = |trial: &&&Trial| drawn.iter().any(|drawn| drawn.id == trial.id);
+        let trials = group.trials.iter().filter(has_charts);
+        TrialRow {
+            name: case(group),
+            trials: trials.map(|trial| (trial.id.clone(), trust_word(trial.verdict.is))).collect(),
+        }
+    });
+    rows.filter(|row| !row.trials.is_empty()).collect()
+}
+
+/// The requirements beside the verdict, in the words of their table.
+fn requirement_chips(input: &ReportInput) -> Vec<RequirementChip> {
+    let rows = verdicts::requirements(input).map(|table| table.rows).unwrap_or_default();
+    let chip = |row: &Row| {
+        let [metric, asked, value, word] = row.cells.as_slice() else { return None };
+        let of = if metric.small.is_empty() { String::new() } else { format!(" ({})", metric.small) };
+        Some(RequirementChip {
+            word: word.text.clone(),
+            is_met: word.tone == Tone::Good,
+            says: format!("{}{of} {}: {}", metric.text, asked.text, value.text),
+        })
+    };
+    rows.iter().filter_map(chip).collect()
 }
 
 fn torn(input: &ReportInput) -> Vec<String> {
@@ -499,7 +639,7 @@ fn of_several(groups: &[Group]) -> Vec<HeadlineFigure> {
         let medians = groups.iter().filter_map(|group| Some((group, group.spread(value)?.median)));
         let better = |a: f64, b: f64| if largest { a > b } else { a < b };
         let (group, best) = medians.reduce(|best, next| if better(next.1, best.1) { next } else { best })?;
-        Some(figure(name, write(best), unit, group.name(), Tone::Plain))
+        Some(figure(name, write(best), unit, case(group), Tone::Plain))
     };
     let failed: groups::FigureOf = |trial| counted(trial, |t| t.outcomes.failed + t.outcomes.timeout);
     let with_losses = |name: &str, value: groups::FigureOf| {
@@ -524,8 +664,10 @@ fn of_several(groups: &[Group]) -> Vec<HeadlineFigure> {
 
 /// Every table of the page, in its order.
 #[cfg(test)]
-pub fn tables(input: &ReportInput) -> impl Iterator<Item = Option<crate::tables::Table>> {
-    PAGE.iter().filter_map(move |part| if let Part::Table(of) = part { Some(of(input)) } else { None })
+pub fn tables(input: &ReportInput) -> impl Iterator<Item = Option<Table>> {
+    PAGE.iter()
+        .flat_map(|section| section.parts)
+        .filter_map(move |part| if let Part::Table(of) = part { Some(of(input)) } else { None })
 }
 
 #[cfg(test)]

@@ -159,12 +159,12 @@ fn search_chart(find: &Find, line: &SafeLoad) -> Chart {
     }
 }
 
-/// The interval; an end that was not met is that of the chart.
+/// The edge, or the begin of its interval where it has no value, and the interval; an end that was not met is that of the chart.
 fn mark(line: &SafeLoad, end: f64) -> Option<Mark> {
-    let at = line.ci95[0].or(line.value)?;
+    let at = line.value.or(line.ci95[0])?;
     let label =
         line.value.map_or_else(String::new, |value| format!("{} {}", short(&line.over), numbers::number(value)));
-    Some(Mark { at, until: Some(line.ci95[1].unwrap_or(end)), label, colours: None })
+    Some(Mark { at, since: line.ci95[0], until: Some(line.ci95[1].unwrap_or(end)), label, colours: None })
 }
 
 fn panel(limit: &Requirement, line: &SafeLoad) -> Panel {
@@ -220,6 +220,34 @@ mod tests {
 
     use super::*;
     use crate::example;
+
+    #[test]
+    fn the_line_of_a_search_stands_at_its_value_and_not_at_the_begin_of_its_interval() {
+        let mut line = SafeLoad {
+            over: "load.rate".to_owned(),
+            value: Some(306.0),
+            ci95: [Some(211.0), Some(427.0)],
+            ..SafeLoad::default()
+        };
+        let found = mark(&line, 600.0).unwrap();
+        assert_eq!((found.at, found.since, found.until), (306.0, Some(211.0), Some(427.0)));
+        assert_eq!(found.label, "rate 306");
+        line.value = None;
+        let found = mark(&line, 600.0).unwrap();
+        assert_eq!((found.at, found.label.as_str()), (211.0, ""), "no value, no claim of one");
+        // Dots that are of no line are named.
+        let step = |value: f64, held| SearchStep {
+            value,
+            held: Some(held),
+            figures: [("latency_us.p90".to_owned(), value)].into(),
+            ..SearchStep::default()
+        };
+        line.steps = vec![step(200.0, true), step(400.0, false)];
+        let limits = serde_json::json!([{ "metric": "latency_us.p90", "range": {}, "filter": {} }]);
+        let find: Find = serde_json::from_value(serde_json::json!({ "limits": limits })).unwrap();
+        let svg = crate::drawing::render::drawn(&search_chart(&find, &line)).svg;
+        assert!(svg.contains(">held</text>") && svg.contains(">broke</text>"));
+    }
 
     #[test]
     fn each_occurrence_is_a_step_and_what_was_never_back_none() {

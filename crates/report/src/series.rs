@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use analysis::{LatencySecond, LatencySeries};
 use record::events::{Event, What};
 use record::folder::TrialFolder;
-use record::rows::{self, GeneratorSecond, Metric, MetricKind, OutcomeSlot, Sample, UnitSecond};
+use record::rows::{self, Attempts, GeneratorSecond, Metric, MetricKind, OutcomeSlot, Sample, UnitSecond};
 
 use crate::Error;
 use crate::drawing::path::{DataPoint, thinned};
@@ -33,6 +33,12 @@ pub struct TrialSeries {
     pub latency: Vec<LatencySecond>,
     /// The same of each group of agents; empty where the load has no groups.
     pub groups: Vec<(String, Vec<LatencySecond>)>,
+    /// How the latencies of all `ok` operations are distributed.
+    pub distribution: LatencyDistribution,
+    /// Attempts each second, by operation.
+    pub by_operation: Vec<CountSeries>,
+    /// The same by result, such as a status of HTTP.
+    pub by_result: Vec<CountSeries>,
     /// Hosts and processes.
     pub samples: Vec<Sample>,
     /// What the target told of itself, by metric and host.
@@ -44,6 +50,15 @@ pub struct TrialSeries {
     /// Names of the record files whose last line was cut off.
     pub torn: Vec<&'static str>,
 }
+
+/// Latencies in buckets, lowest first: the highest of each, microseconds, and how many there are.
+pub type LatencyDistribution = Vec<(f64, u64)>;
+
+/// How many attempts of a kind ended in each second since load start, up to the last in which one did.
+pub type CountSeries = (String, Vec<u64>);
+
+/// Seconds of which attempts are counted, at most: over ten days.
+const COUNTED_S: usize = 1_000_000;
 
 /// What ended at a member.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -110,6 +125,11 @@ pub fn read_series(trial: &TrialFolder, latency: &LatencySeries) -> Result<Trial
     let fine_outcomes = rows::read::<OutcomeSlot>(&trial.fine_outcomes())?;
     let (members, members_torn) = read_members(trial)?;
     let units = rows::read::<UnitSecond>(&trial.units())?;
+    let (mut by_operation, mut by_result) = (BTreeMap::new(), BTreeMap::new());
+    let attempts_torn = rows::visit(&trial.attempts(), |row: Attempts| {
+        count_in(&mut by_operation, &row.operation, &row);
+        count_in(&mut by_result, &row.result, &row);
+    })?;
     let generator = rows::read::<GeneratorSecond>(&trial.generator())?;
     let ends_s = [outcomes.items.last().map(|slot| slot.at_s), generator.items.last().map(|second| second.at_s)];
     let mut samples = Samples::of(ends_s.into_iter().flatten().fold(0.0, f64::max));
@@ -123,6 +143,7 @@ pub fn read_series(trial: &TrialFolder, latency: &LatencySeries) -> Result<Trial
         (fine_outcomes.torn, "outcomes-fine.csv"),
         (members_torn, "outcomes.csv of a member"),
         (units.torn, "units.csv"),
+        (attempts_torn, "attempts.csv"),
         (samples_torn, "samples.csv"),
         (metrics_torn, "metrics.csv"),
         (generator.torn, "generator.csv"),
@@ -136,12 +157,27 @@ pub fn read_series(trial: &TrialFolder, latency: &LatencySeries) -> Result<Trial
         units: units.items,
         latency: latency.seconds.clone(),
         groups: latency.groups.clone(),
+        distribution: latency.all_ns.buckets.iter().map(|of| (of.highest as f64 / 1e3, of.count)).collect(),
+        by_operation: by_operation.into_iter().collect(),
+        by_result: by_result.into_iter().collect(),
         samples: samples.ended(),
         metrics: metrics.ended(),
         generator: generator.items,
         events: events.items,
         torn: torn.into_iter().filter(|(torn, _)| *torn).map(|(_, name)| name).collect(),
     })
+}
+
+/// Adds the attempts of a row, by the second that it is of: the last one may be shorter and ends within its second.
+fn count_in(counts: &mut BTreeMap<String, Vec<u64>>, name: &str, row: &Attempts) {
+    if !counts.contains_key(name) {
+        counts.insert(name.to_owned(), Vec::new());
+    }
+    let second = (row.at_s - 0.05).max(0.0) as usize;
+    if let Some(of_name) = counts.get_mut(name).filter(|_| second < COUNTED_S) {
+        of_name.resize(of_name.len().max(second + 1), 0);
+        of_name[second] += row.count;
+    }
 }
 
 /// Those of each member, and whether one was cut off.

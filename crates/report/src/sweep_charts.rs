@@ -25,7 +25,7 @@ const ONE_EACH: f64 = 0.95;
 pub type SweepChart = fn(&CurveSheet) -> Option<Chart>;
 
 /// In page order.
-pub const CHARTS: &[SweepChart] = &[scaling, by_value, per_unit, units, service, by_group, not_ok, cost];
+pub const CHARTS: &[SweepChart] = &[scaling, latency, by_value, per_unit, units, service, by_group, not_ok, cost];
 
 /// All charts of a run's sweeps, those of each sheet in the order of the list; none without one.
 pub fn of_run(kinds: &[SweepChart], results: &Results) -> Vec<Chart> {
@@ -281,6 +281,14 @@ impl CurveSheet<'_> {
         lines
     }
 
+    /// Lines named after what they show, where there is one curve and nothing to tell it from.
+    fn named(&self, what: &str, mut lines: Vec<ChartLine>) -> Vec<ChartLine> {
+        if let [curve] = self.curves.as_slice() {
+            lines.iter_mut().for_each(|line| line.name = line.name.replacen(&curve.name, what, 1));
+        }
+        lines
+    }
+
     /// The colour and the pattern of the n-th curve; its dots share the colour.
     fn pen(&self, index: usize) -> (Ink, LineStyle) {
         if self.has_patterns() {
@@ -314,7 +322,7 @@ pub fn scaling(sheet: &CurveSheet) -> Option<Chart> {
         lines.push(ChartLine { name: law_name(sheet, &curve.name), ink, shape: LineStyle::Dashed, points });
     }
     let whose = group_of(sheet.over).map_or_else(String::new, |group| format!(" of {group}"));
-    let mut panel = Panel::linear(&format!("ok operations per second{whose}"), PanelUnit::PerSecond, 300.0, lines);
+    let mut panel = Panel::linear(&format!("ok operations per second{whose}"), PanelUnit::PerSecond, 220.0, lines);
     if sheet.curves.len() <= MARKED {
         for curve in &sheet.curves {
             let Some(peak) = curve.scaling.and_then(|scaling| scaling.peak_per_s) else { continue };
@@ -327,12 +335,17 @@ pub fn scaling(sheet: &CurveSheet) -> Option<Chart> {
         (true, true) => "; the fitted laws stand in the table",
         (true, false) => "; the dashed curve is the Universal Scalability Law fitted to them",
     };
-    let note = format!(
-        "Dots are the repeats, lines go through their means{law}. At the knee the line of the lightest loads reaches the plateau: \
-         more load brings little but waiting."
-    );
+    let has_dots = panel.lines.iter().any(|line| line.shape == LineStyle::Dots);
+    let measured =
+        if has_dots { "Dots are the repeats, lines go through their means" } else { "A point for each load" };
+    let marks = marks(sheet);
+    let knee = match marks.iter().any(|mark| mark.label.starts_with("knee")) {
+        true => " At the knee the line of the lightest loads reaches the plateau: more load brings little but waiting.",
+        false => "",
+    };
+    let note = format!("{measured}{law}.{knee}");
     let title = format!("Throughput over {}", sheet.over);
-    panel.has_values().then(|| sheet.chart("scaling", &title, &note, vec![panel], marks(sheet)))
+    panel.has_values().then(|| sheet.chart("scaling", &title, &note, vec![panel], marks))
 }
 
 fn law_name(sheet: &CurveSheet, name: &str) -> String {
@@ -359,7 +372,7 @@ fn law(usl: &Usl, scaling: &Scaling, spacing: Spacing) -> Vec<DataPoint> {
 
 /// Knees and crossings, by rising load.
 fn marks(sheet: &CurveSheet) -> Vec<Mark> {
-    let shown = |text: String, at: f64| Mark { at, until: None, label: text, colours: None };
+    let shown = |text: String, at: f64| Mark { at, since: None, until: None, label: text, colours: None };
     let mut marks = Vec::new();
     if sheet.curves.len() <= MARKED {
         for curve in &sheet.curves {
@@ -473,12 +486,32 @@ pub fn units(sheet: &CurveSheet) -> Option<Chart> {
 /// One of the quantiles.
 type QuantileOf = fn(&Quantiles) -> Option<f64>;
 
+/// Latency over a load or choice, beside throughput: where it bends upwards, more load brings waiting. Of all that was due, from when
+/// it was due.
+pub fn latency(sheet: &CurveSheet) -> Option<Chart> {
+    let quantiles: [(&str, QuantileOf); 2] = [("p50", |of| of.p50), ("p99", |of| of.p99)];
+    let panel = |(name, quantile): (&str, QuantileOf)| {
+        let lines = sheet.named(name, sheet.of_trials(|trial, _| quantile(trial.latency_us.as_ref()?)));
+        let mut panel = Panel::linear(&format!("{name}, log scale"), PanelUnit::Micros, LATENCY_HEIGHT, lines);
+        panel.spacing = Spacing::Log;
+        panel
+    };
+    let panels: Vec<Panel> = quantiles.into_iter().map(panel).filter(Panel::has_values).collect();
+    let knees = marks(sheet).into_iter().filter(|mark| mark.label.starts_with("knee")).collect();
+    let note = "Intended start to answer, of the ok operations of each trial. A quantile that too few operations tell has no point.";
+    let title = format!("Latency over {}", sheet.over);
+    (!panels.is_empty()).then(|| sheet.chart("latency", &title, note, panels, knees))
+}
+
+/// Two of them are as high as the panel of throughput.
+const LATENCY_HEIGHT: f64 = 96.0;
+
 /// Service times over a load or choice: how long an answer takes once it is asked for, of all operations together.
 pub fn service(sheet: &CurveSheet) -> Option<Chart> {
     let quantiles: [(&str, QuantileOf); 4] =
         [("p50", |of| of.p50), ("p90", |of| of.p90), ("p99", |of| of.p99), ("max", |of| of.max)];
     let panel = |(name, quantile): (&str, QuantileOf)| {
-        let lines = sheet.of_trials(|trial, _| quantile(trial.service_us.as_ref()?));
+        let lines = sheet.named(name, sheet.of_trials(|trial, _| quantile(trial.service_us.as_ref()?)));
         Panel::linear(&format!("service time, {name}"), PanelUnit::Micros, HEIGHT, lines)
     };
     let panels: Vec<Panel> = quantiles.into_iter().map(panel).filter(Panel::has_values).collect();
@@ -575,6 +608,15 @@ mod tests {
         let drawn = render::drawn(chart);
         assert!(drawn.svg.contains("class=\"line i-1 dots\"") && drawn.svg.contains("peak: 8.5/s"));
         assert!(["1", "2", "4", "8", "16 agents"].iter().all(|tick| drawn.svg.contains(&format!(">{tick}</text>"))));
+    }
+
+    #[test]
+    fn a_caption_names_no_curve_that_is_not_drawn() {
+        let note = |scaling: Scaling| of_run(CHARTS, &results(vec![scaling])).remove(0).note;
+        let full = note(curve("", &[], &DOUBLING, 2));
+        assert!(full.contains("dashed curve") && full.contains("knee") && full.contains("Dots"), "{full}");
+        let bare = note(Scaling { usl: None, knee: None, ..curve("", &[], &DOUBLING, 1) });
+        assert_eq!(bare, "A point for each load.");
     }
 
     #[test]
@@ -693,6 +735,24 @@ mod tests {
         let labels: Vec<&str> = chart.panels.iter().map(|panel| panel.label.as_str()).collect();
         assert_eq!(labels, ["service time, p50", "service time, p90", "service time, max"], "too few samples for p99");
         assert_eq!(chart.panels[1].lines[2].points[..2], [(1.0, Some(20.0)), (2.0, Some(40.0))]);
+    }
+
+    #[test]
+    fn latency_is_drawn_over_the_load_with_the_knee() {
+        let mut results = modes(1, &["100mbit"]);
+        for trial in &mut results.trials {
+            let us = trial.point["load.agents"].as_f64().map(|agents| agents * agents * 100.0);
+            trial.latency_us = Some(Quantiles { p50: us, ..Quantiles::default() });
+        }
+        let charts = of_run(CHARTS, &results);
+        assert_eq!(charts[1].title, "Latency over load.agents", "beside throughput");
+        let panels = &charts[1].panels;
+        assert_eq!(panels.len(), 1, "no p99 was told");
+        let names: Vec<&str> = panels[0].lines.iter().map(|line| line.name.as_str()).collect();
+        assert_eq!(names, ["p50 #1", "p50 #2", "p50"], "it is no throughput");
+        assert_eq!(panels[0].lines[2].points[3], (8.0, Some(6_400.0)));
+        assert_eq!(charts[1].marks.len(), 1);
+        assert!(charts[1].marks[0].label.starts_with("knee"));
     }
 
     #[test]

@@ -70,12 +70,52 @@ pub fn draw(view: &TrialView) -> Vec<Chart> {
     if panels.is_empty() { Vec::new() } else { vec![view.chart("generator", "Load generator", NOTE, panels)] }
 }
 
-/// The rows of all threads for each interval, at its middle.
+/// The rows of all threads for each interval, at its middle. A load ends some milliseconds after a whole second: that rest rounds to
+/// the same second, and would be added to it.
 fn by_second(rows: &[GeneratorSecond]) -> Vec<(f64, Vec<&GeneratorSecond>)> {
     let mut seconds: BTreeMap<i64, Vec<&GeneratorSecond>> = BTreeMap::new();
-    for row in rows {
-        seconds.entry(row.at_s.round() as i64).or_default().push(row);
+    let is_whole = super::whole(rows.iter().map(|row| row.interval_s));
+    for row in rows.iter().filter(|row| is_whole(row.interval_s)) {
+        let second = seconds.entry(row.at_s.round() as i64).or_default();
+        if second.iter().all(|of_second| of_second.thread != row.thread) {
+            second.push(row);
+        }
     }
     let middle = |threads: &[&GeneratorSecond]| threads.first().map_or(0.0, |row| row.at_s - row.interval_s / 2.0);
     seconds.into_values().map(|threads| (middle(&threads), threads)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use record::results::Trial;
+
+    use super::*;
+    use crate::series::TrialSeries;
+
+    #[test]
+    fn agents_do_not_double_in_the_last_second() {
+        let row = |at_s: f64, interval_s: f64, thread| GeneratorSecond {
+            at_s,
+            interval_s,
+            thread,
+            agents: 4,
+            cpu_pct: if interval_s < 0.5 { 900.0 } else { 20.0 },
+            in_flight_mean: 4.0,
+            ..GeneratorSecond::default()
+        };
+        let mut rows = Vec::new();
+        for thread in 0..2 {
+            rows.extend((1..=10).map(|second| row(f64::from(second), 1.0, thread)));
+            rows.push(row(10.0076, 0.0076, thread));
+        }
+        let series = TrialSeries { generator: rows, ..TrialSeries::default() };
+        let trial = Trial::default();
+        let charts = draw(&TrialView { trial: &trial, series: &series, points: 100 });
+        let lines = charts[0].panels.iter().flat_map(|panel| &panel.lines);
+        let agents = lines.clone().find(|line| line.name == "agents started").unwrap();
+        assert_eq!(agents.points.len(), 10);
+        assert!(agents.points.iter().all(|point| point.1 == Some(8.0)), "{:?}", agents.points);
+        let busiest = lines.clone().find(|line| line.name == "busiest thread").unwrap();
+        assert!(busiest.points.iter().all(|point| point.1 == Some(20.0)), "a share of 8 ms says nothing");
+    }
 }

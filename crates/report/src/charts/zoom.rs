@@ -70,6 +70,7 @@ fn zoom(view: &TrialView, fault: &Fault) -> Chart {
     let back = outage.back_to_baseline_s;
     let mark = Mark {
         at: 0.0,
+        since: None,
         until: back.or(fault.healed_s.map(|healed| healed - fault.at_s)).map(|until| until.min(after)),
         label: fault_label(fault),
         colours: Some(drawing::legible(&fault.colour)),

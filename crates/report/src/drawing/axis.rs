@@ -9,6 +9,8 @@ pub enum Spacing {
     Log,
     /// The same, with ticks at the powers of two: for loads that were doubled.
     Doubling,
+    /// The same for 1 / (1 - q) of a quantile q, so that each further nine has as much room as the one before.
+    Nines,
 }
 
 /// A range of values and the paper it is laid on.
@@ -31,8 +33,10 @@ impl Axis {
     pub fn place(&self, value: f64) -> Option<f64> {
         let share = match self.spacing {
             Spacing::Linear => (value - self.from) / (self.to - self.from),
-            Spacing::Log | Spacing::Doubling if value > 0.0 => (value / self.from).ln() / (self.to / self.from).ln(),
-            Spacing::Log | Spacing::Doubling => return None,
+            Spacing::Log | Spacing::Doubling | Spacing::Nines if value > 0.0 => {
+                (value / self.from).ln() / (self.to / self.from).ln()
+            }
+            Spacing::Log | Spacing::Doubling | Spacing::Nines => return None,
         };
         share.is_finite().then(|| self.start + share.clamp(0.0, 1.0) * (self.end - self.start))
     }
@@ -56,7 +60,8 @@ fn step(range: f64, count: usize) -> f64 {
     factor.unwrap_or(10.0) * power
 }
 
-/// Powers of ten within `from..=to`, with 2 and 5 times them where that leaves at most `count` ticks.
+/// Powers of ten within `from..=to`, with 2 and 5 times them where that leaves at most `count` ticks; equal steps where the range is
+/// so narrow that there would be next to none.
 pub fn log_ticks(from: f64, to: f64, count: usize) -> Vec<f64> {
     let (first, last) = (from.log10().floor() as i32, to.log10().ceil() as i32);
     let within = |factors: &[f64]| -> Vec<f64> {
@@ -64,10 +69,16 @@ pub fn log_ticks(from: f64, to: f64, count: usize) -> Vec<f64> {
         all.filter(|tick| (from * (1.0 - 1e-9)..=to * (1.0 + 1e-9)).contains(tick)).collect()
     };
     let fine = within(&[1.0, 2.0, 5.0]);
+    if fine.len() < 3 {
+        return linear_ticks(from, to, count);
+    }
     if fine.len() <= count {
         return fine;
     }
     let tens = within(&[1.0]);
+    if tens.len() < 2 {
+        return fine.into_iter().step_by(2).collect();
+    }
     let every = tens.len().div_ceil(count.max(1));
     tens.into_iter().step_by(every.max(1)).collect()
 }
@@ -77,6 +88,13 @@ pub fn doubling_ticks(from: f64, to: f64, count: usize) -> Vec<f64> {
     let (first, last) = ((from.log2() - 1e-9).ceil() as i32, (to.log2() + 1e-9).floor() as i32);
     let every = ((last - first + 1).max(1) as usize).div_ceil(count.max(1));
     (first..=last).step_by(every).map(|power| 2_f64.powi(power)).collect()
+}
+
+/// 0 %, 50 %, 90 %, 99 % … as 1 / (1 - q).
+pub fn nines_ticks(from: f64, to: f64) -> Vec<f64> {
+    let ticks = [1.0, 2.0, 10.0, 100.0, 1e3, 1e4, 1e5, 1e6, 1e7].into_iter();
+    // Between many nines the half has no room.
+    ticks.filter(|tick| (from..=to).contains(tick) && (*tick != 2.0 || to < 1e4)).collect()
 }
 
 /// The end of an axis from 0 that holds `largest` and ends on a tick.

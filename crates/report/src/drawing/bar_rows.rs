@@ -2,9 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::render::{Drawn, WIDTH};
+use super::render::Drawn;
 use super::{escaped, place};
 
+/// Width of the sheet in its own units.
+const WIDTH: f64 = 960.0;
 const ROW: f64 = 20.0;
 const BLOCK: f64 = 8.0;
 const HEAD: f64 = 50.0;

@@ -103,6 +103,8 @@ pub enum LineStyle {
 pub struct Mark {
     /// When it began.
     pub at: f64,
+    /// From when on its effect is shaded, where that is not `at`.
+    pub since: Option<f64>,
     /// Until when its effect is shaded; `None`: nothing is shaded.
     pub until: Option<f64>,
     /// In words.

@@ -4,15 +4,15 @@
 use serde_json::{Value, json};
 use text::numbers;
 
-use super::axis::{Axis, Spacing, ceiling, doubling_ticks, linear_ticks, log_range, log_ticks};
+use super::axis::{Axis, Spacing, ceiling, doubling_ticks, linear_ticks, log_range, log_ticks, nines_ticks};
 use super::chart::{Chart, ChartLine, LineStyle, Mark, Panel, PanelUnit};
 use super::path::{self, DataPoint, SCALE};
 use super::{escaped, place};
 
-/// Width of a chart in its own units; the page scales it.
-pub const WIDTH: f64 = 960.0;
+/// Width of a chart in its own units; the page scales it. It is that of half a wide page, and not too wide for a phone.
+pub const WIDTH: f64 = 560.0;
 /// Where the axes stand.
-const LEFT: f64 = 74.0;
+const LEFT: f64 = 66.0;
 /// Where they end.
 const RIGHT: f64 = WIDTH - 14.0;
 const TITLE: f64 = 24.0;
@@ -44,22 +44,31 @@ pub fn drawn(chart: &Chart) -> Drawn {
     let mut top = TITLE;
     let title = format!("<text class=\"title\" x=\"0\" y=\"15\">{}</text>", escaped(&chart.title));
     let marks_at = top;
-    if !chart.marks.is_empty() {
-        top += MARKS;
-    }
-    let mut plots = Vec::new();
-    for panel in &chart.panels {
-        let (markup, height) = legend(panel, LEFT, RIGHT, top);
+    let rows = label_rows(&chart.marks, &x);
+    top += MARKS * rows.iter().flatten().max().map_or(0.0, |row| (row + 1) as f64);
+    let (mut plots, mut paper, mut first_line) = (Vec::new(), String::new(), 0);
+    for (number, panel) in chart.panels.iter().enumerate() {
+        let (markup, height) = legend(panel, first_line, LEFT, RIGHT, top);
         body.push_str(&markup);
         top += height;
         let bottom = top + panel.height;
-        plots.push((top, bottom));
-        body.push_str(&draw_panel(panel, chart, &x, top, bottom));
+        let drawn = draw_panel(panel, number, first_line, chart, &x, top, bottom);
+        body.push_str(&drawn.texts);
+        paper.push_str(&drawn.paper);
+        plots.push((top, bottom, drawn.upright));
+        first_line += panel.lines.len();
         top = bottom + BETWEEN;
     }
     let bottom = top - BETWEEN;
-    // Marks lie below the lines, so that a bar at the moment of a fault is seen.
-    body = title + &marks(&chart.marks, &x, marks_at, &plots) + &body;
+    let sides: Vec<(f64, f64)> = plots.iter().map(|(top, bottom, _)| (*top, *bottom)).collect();
+    let (lines, labels) = marks(&chart.marks, &rows, &x, marks_at, &sides);
+    // What a zoom stretches is a sheet of its own. Marks lie below the lines, so that a bar at the moment of a fault is seen.
+    let (left, width, height) = (place(LEFT), place(RIGHT - LEFT), place(bottom));
+    let plot = format!(
+        "<svg class=\"plot\" x=\"{left}\" y=\"0\" width=\"{width}\" height=\"{height}\" viewBox=\"{left} 0 {width} {height}\" \
+         preserveAspectRatio=\"none\">{lines}{paper}</svg>"
+    );
+    body = title + &labels + &body + &plot;
     body.push_str(&axis_below(chart, &x, bottom));
     let first = plots.first().map_or(TITLE, |plot| plot.0);
     body.push_str(&format!("<path class=\"cross\" d=\"M0 {}V{}\"/>", place(first), place(bottom)));
@@ -70,29 +79,68 @@ pub fn drawn(chart: &Chart) -> Drawn {
         place(height),
         escaped(&spoken(chart))
     );
-    Drawn { id: chart.id.clone(), title: chart.title.clone(), note: chart.note.clone(), svg, data: values_of(chart) }
+    let mut data = values_of(chart);
+    let upright = chart.panels.iter().zip(&plots).map(|(panel, (_, _, axis))| axis_data(panel, axis.as_ref()));
+    data["panels"] = upright.collect();
+    Drawn { id: chart.id.clone(), title: chart.title.clone(), note: chart.note.clone(), svg, data }
 }
 
-fn draw_panel(panel: &Panel, chart: &Chart, x: &Axis, top: f64, bottom: f64) -> String {
+/// A panel: what a zoom stretches, what it leaves alone, and its upright axis if it has one.
+struct DrawnPanel {
+    paper: String,
+    texts: String,
+    upright: Option<Axis>,
+}
+
+fn draw_panel(
+    panel: &Panel,
+    number: usize,
+    first_line: usize,
+    chart: &Chart,
+    x: &Axis,
+    top: f64,
+    bottom: f64,
+) -> DrawnPanel {
+    let base = format!("<path class=\"base\" d=\"M{} {}H{}\"/>", place(LEFT), place(bottom), place(RIGHT));
     if !panel.has_values() {
         let (at, middle) = (place(LEFT + 8.0), place((top + bottom) / 2.0 + 4.0));
-        let frame = format!("<path class=\"base\" d=\"M{} {}H{}\"/>", place(LEFT), place(bottom), place(RIGHT));
-        return format!("{frame}<text class=\"remark\" x=\"{at}\" y=\"{middle}\">{}</text>", escaped(&panel.remark));
+        let remark = format!("<text class=\"remark\" x=\"{at}\" y=\"{middle}\">{}</text>", escaped(&panel.remark));
+        return DrawnPanel { paper: base, texts: remark, upright: None };
     }
     let (y, ticks) = upright(panel, top, bottom);
-    let mut markup = veil(chart, x, top, bottom) + &grid(panel.unit, &y, &ticks);
-    markup.push_str(&format!("<g transform=\"{}\">", SCALE));
+    let (grid, texts) = grid(panel.unit, number, &y, &ticks);
+    let mut paper = veil(chart, x, top, bottom) + &grid;
+    // The script moves a panel onto another axis, and hides a line with what belongs to it.
+    paper.push_str(&format!("<g data-panel=\"{number}\"><g transform=\"{SCALE}\">"));
     let mut before: Option<Vec<DataPoint>> = None;
-    for line in &panel.lines {
-        markup.push_str(&draw_line(line, x, &y, &mut before));
+    for (index, line) in panel.lines.iter().enumerate() {
+        let of = first_line + whose(&panel.lines, index);
+        paper.push_str(&format!("<g data-line=\"{of}\">{}</g>", draw_line(line, x, &y, &mut before)));
     }
-    markup.push_str("</g>");
+    paper.push_str("</g>");
     for (_, value) in &panel.levels {
         if let Some(at) = y.place(*value) {
-            markup.push_str(&format!("<path class=\"level\" d=\"M{} {}H{}\"/>", place(LEFT), place(at), place(RIGHT)));
+            paper.push_str(&format!("<path class=\"level\" d=\"M{} {}H{}\"/>", place(LEFT), place(at), place(RIGHT)));
         }
     }
-    markup + &format!("<path class=\"base\" d=\"M{} {}H{}\"/>", place(LEFT), place(bottom), place(RIGHT))
+    DrawnPanel { paper: paper + "</g>" + &base, texts, upright: Some(y) }
+}
+
+/// The line that a line belongs to: dots of repeats to that of their means, any other to itself.
+fn whose(lines: &[ChartLine], index: usize) -> usize {
+    let line = &lines[index];
+    let mean = |other: &ChartLine| other.shape != LineStyle::Dots && other.ink == line.ink;
+    match line.shape {
+        LineStyle::Dots => lines[index..].iter().position(mean).map_or(index, |further| index + further),
+        _ => index,
+    }
+}
+
+/// An upright axis, for the script: its unit, whether it is logarithmic, its ends and their places.
+fn axis_data(panel: &Panel, axis: Option<&Axis>) -> Value {
+    let Some(axis) = axis else { return Value::Null };
+    let is_log = axis.spacing != Spacing::Linear;
+    json!({"n": panel.label, "u": panel.unit.name(), "log": is_log, "y": [axis.from, axis.to, axis.start, axis.end]})
 }
 
 /// The upright axis of a panel and its ticks.
@@ -110,7 +158,7 @@ pub fn upright(panel: &Panel, top: f64, bottom: f64) -> (Axis, Vec<f64>) {
             let from = if least < 0.0 { -ceiling(-least, count) } else { 0.0 };
             (from, to, linear_ticks(from, to, count))
         }
-        Spacing::Log | Spacing::Doubling => {
+        Spacing::Log | Spacing::Doubling | Spacing::Nines => {
             let positive = || values.iter().copied().filter(|value| *value > 0.0);
             let least = positive().reduce(f64::min).unwrap_or(1.0);
             let (from, to) = log_range(least, positive().reduce(f64::max).unwrap_or(1.0));
@@ -180,7 +228,7 @@ fn spoken(chart: &Chart) -> String {
 const LABEL_CHARACTER: f64 = 7.5;
 
 /// Level lines, and what they stand for on the left.
-pub fn grid(unit: PanelUnit, y: &Axis, ticks: &[f64]) -> String {
+fn grid(unit: PanelUnit, panel: usize, y: &Axis, ticks: &[f64]) -> (String, String) {
     let (mut lines, mut texts) = (String::new(), String::new());
     for &tick in ticks {
         let Some(at) = y.place(tick) else { continue };
@@ -188,7 +236,8 @@ pub fn grid(unit: PanelUnit, y: &Axis, ticks: &[f64]) -> String {
         let (x, baseline) = (place(LEFT - 7.0), place(at + 4.0));
         texts.push_str(&format!("<text x=\"{x}\" y=\"{baseline}\">{}</text>", escaped(&unit.tick(tick))));
     }
-    format!("<path class=\"grid\" d=\"{lines}\"/><g class=\"ticks y\">{texts}</g>")
+    let lines = format!("<path class=\"grid\" data-grid=\"{panel}\" d=\"{lines}\"/>");
+    (lines, format!("<g class=\"ticks y\" data-ticks=\"{panel}\">{texts}</g>"))
 }
 
 /// The axis below all panels.
@@ -196,9 +245,10 @@ fn axis_below(chart: &Chart, x: &Axis, bottom: f64) -> String {
     let names = &chart.x.names;
     let ticks = match chart.x.spacing {
         _ if !names.is_empty() => (0..names.len()).map(|index| index as f64).collect(),
-        Spacing::Linear => linear_ticks(chart.x.from, chart.x.to, 10),
-        Spacing::Log => log_ticks(chart.x.from, chart.x.to, 10),
-        Spacing::Doubling => doubling_ticks(chart.x.from, chart.x.to, 12),
+        Spacing::Linear => linear_ticks(chart.x.from, chart.x.to, 8),
+        Spacing::Log => log_ticks(chart.x.from, chart.x.to, 8),
+        Spacing::Nines => nines_ticks(chart.x.from, chart.x.to),
+        Spacing::Doubling => doubling_ticks(chart.x.from, chart.x.to, 9),
     };
     let (mut lines, mut texts) = (String::new(), String::new());
     for (index, &tick) in ticks.iter().enumerate() {
@@ -212,11 +262,22 @@ fn axis_below(chart: &Chart, x: &Axis, bottom: f64) -> String {
             "<text{class} x=\"{}\" y=\"{}\">{sign}{}{}</text>",
             place(at),
             place(bottom + 18.0),
-            names.get(index).map_or_else(|| numbers::number(tick), |name| escaped(name)),
+            names.get(index).map_or_else(|| x_tick(chart.x.spacing, tick), |name| escaped(name)),
             escaped(&unit)
         ));
     }
     format!("<path class=\"grid\" d=\"{lines}\"/><g class=\"ticks x\">{texts}</g>")
+}
+
+fn x_tick(spacing: Spacing, tick: f64) -> String {
+    // 99.99 would be rounded to 100.
+    if spacing == Spacing::Nines { rounded(100.0 - 100.0 / tick) } else { numbers::number(tick) }
+}
+
+/// To the last digit that a quantile of millions has.
+fn rounded(pct: f64) -> String {
+    let text = format!("{pct:.5}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 /// What lies outside the measured stretch is veiled: it is in no rate.
@@ -242,31 +303,48 @@ fn rectangle(class: &str, [left, right]: [f64; 2], [top, bottom]: [f64; 2]) -> S
     )
 }
 
-/// Faults: a line through all panels, the shade of what they did, and a label where there is room for it.
-pub fn marks(marks: &[Mark], x: &Axis, labels_at: f64, panels: &[(f64, f64)]) -> String {
-    let mut markup = String::new();
-    let mut free_from = 0.0;
-    for mark in marks.iter().filter(|mark| (x.from..=x.to).contains(&mark.at)) {
+/// Rows of labels at most; with more, a chart would be all labels.
+const LABEL_ROWS: usize = 4;
+
+/// In which row each mark's label has room; `None` where it has none, or the mark is not on the axis.
+fn label_rows(marks: &[Mark], x: &Axis) -> Vec<Option<usize>> {
+    let mut taken: Vec<Vec<(f64, f64)>> = vec![Vec::new(); LABEL_ROWS];
+    let row = |mark: &Mark| {
+        let at = x.place(mark.at).filter(|_| (x.from..=x.to).contains(&mark.at))?;
+        let (_, begins, ends) = label(mark, at, x.end, 0.0);
+        let is_free = |row: &Vec<(f64, f64)>| row.iter().all(|(from, to)| ends + GAP < *from || *to + GAP < begins);
+        let row = taken.iter().position(is_free)?;
+        taken[row].push((begins, ends));
+        Some(row)
+    };
+    marks.iter().map(row).collect()
+}
+
+/// Faults: a line through all panels, the shade of what they did, and a label in the first row that has room for it.
+/// The lines, and apart from them the labels.
+fn marks(marks: &[Mark], rows: &[Option<usize>], x: &Axis, labels_at: f64, panels: &[(f64, f64)]) -> (String, String) {
+    let (mut lines, mut labels) = (String::new(), String::new());
+    for (mark, row) in marks.iter().zip(rows).filter(|(mark, _)| (x.from..=x.to).contains(&mark.at)) {
         let Some(at) = x.place(mark.at) else { continue };
-        markup.push_str(&match &mark.colours {
-            Some((light, dark)) => format!("<g class=\"mark own\" style=\"--l:{light};--d:{dark}\">"),
-            None => "<g class=\"mark\">".to_owned(),
-        });
+        let begin = match &mark.colours {
+            Some((light, dark)) => format!("<g class=\"mark own\" style=\"--l:{light};--d:{dark}\""),
+            None => "<g class=\"mark\"".to_owned(),
+        };
+        lines.push_str(&format!("{begin}>"));
         let until = mark.until.and_then(|until| x.place(until)).map(|until| until.max(at + 1.0));
         let mut line = String::new();
         for &(top, bottom) in panels {
-            markup.extend(until.map(|until| rectangle("shade", [at, until], [top, bottom])));
+            let since = mark.since.and_then(|since| x.place(since)).unwrap_or(at);
+            lines.extend(until.map(|until| rectangle("shade", [since, until], [top, bottom])));
             line.push_str(&format!("M{} {}V{}", place(at), place(top), place(bottom)));
         }
-        markup.push_str(&format!("<path d=\"{line}\"/>"));
-        let (label, begins, ends) = label(mark, at, x.end, labels_at);
-        if begins >= free_from {
-            markup.push_str(&label);
-            free_from = ends + 16.0;
+        lines.push_str(&format!("<path d=\"{line}\"/></g>"));
+        if let Some(row) = row {
+            let label = label(mark, at, x.end, labels_at + MARKS * *row as f64).0;
+            labels.push_str(&format!("{begin} data-x=\"{}\">{label}</g>", place(at)));
         }
-        markup.push_str("</g>");
     }
-    markup
+    (lines, labels)
 }
 
 /// The flag and words of a mark, and where they begin and end; left of the mark if they do not fit right of it.
@@ -280,7 +358,7 @@ fn label(mark: &Mark, at: f64, end: f64, top: f64) -> (String, f64, f64) {
 }
 
 /// Room a character takes at most: the page enlarges the text of charts on narrow screens.
-const LEGEND_CHARACTER: f64 = 7.7;
+const LEGEND_CHARACTER: f64 = 7.4;
 const SWATCH: f64 = 22.0;
 const GAP: f64 = 18.0;
 
@@ -288,7 +366,7 @@ const GAP: f64 = 18.0;
 const LEGEND_ROW: f64 = 20.0;
 
 /// Markup and height of the legend of a panel, from `top` down, within `left..right`.
-fn legend(panel: &Panel, left: f64, right: f64, top: f64) -> (String, f64) {
+fn legend(panel: &Panel, first_line: usize, left: f64, right: f64, top: f64) -> (String, f64) {
     let mut baseline = top + 14.0;
     let mut markup = format!(
         "<text class=\"unit\" x=\"{}\" y=\"{}\">{}</text>",
@@ -298,27 +376,51 @@ fn legend(panel: &Panel, left: f64, right: f64, top: f64) -> (String, f64) {
     );
     let entries = entries(panel);
     let mut x = left + text_width(&panel.label) + GAP + 4.0;
-    for (class, swatch, name) in entries {
+    for LegendEntry { class, swatch, name, line } in entries {
         let needed = SWATCH + text_width(&name);
         if x + needed > right {
             x = left;
             baseline += LEGEND_ROW;
         }
-        markup.push_str(&swatch_markup(&class, swatch, x, baseline - 4.0));
-        let text = x + SWATCH;
-        markup.push_str(&format!("<text x=\"{}\" y=\"{}\">{}</text>", place(text), place(baseline), escaped(&name)));
+        let (swatch, text) = (swatch_markup(&class, swatch, x, baseline - 4.0), place(x + SWATCH));
+        let text = format!("<text x=\"{text}\" y=\"{}\">{}</text>", place(baseline), escaped(&name));
+        markup.push_str(&match line {
+            Some(line) => format!("<g class=\"entry\" data-line=\"{}\">{swatch}{text}</g>", first_line + line),
+            None => swatch + &text,
+        });
         x += needed + GAP;
     }
     (markup, baseline - top - 14.0 + LEGEND_ROW)
 }
 
-/// Class, pattern and name of what is in the panel. A single line needs no swatch: the label says it.
-fn entries(panel: &Panel) -> Vec<(String, Option<LineStyle>, String)> {
-    // Dots are of the line of their colour.
-    let named = panel.lines.iter().filter(|line| line.shape != LineStyle::Dots);
-    let lines = named.map(|line| (line.ink.class().to_owned(), Some(line.shape), line.name.clone()));
-    let levels = panel.levels.iter().map(|(name, _)| ("level".to_owned(), None, name.clone()));
-    if panel.lines.len() == 1 { levels.collect() } else { lines.chain(levels).collect() }
+/// What a legend names.
+struct LegendEntry {
+    class: String,
+    swatch: Option<LineStyle>,
+    name: String,
+    /// The line it switches, by its place in the panel.
+    line: Option<usize>,
+}
+
+/// What is in the panel. A single line that the label names needs no entry.
+fn entries(panel: &Panel) -> Vec<LegendEntry> {
+    // Dots are of the line of their colour, if there are lines.
+    let only_dots = panel.lines.iter().all(|line| line.shape == LineStyle::Dots);
+    let is_named = matches!(panel.lines.as_slice(), [line] if panel.label.contains(&line.name));
+    let named = panel.lines.iter().enumerate().filter(|(_, line)| only_dots || line.shape != LineStyle::Dots);
+    let lines = named.map(|(index, line)| LegendEntry {
+        class: line.ink.class().to_owned(),
+        swatch: Some(line.shape),
+        name: line.name.clone(),
+        line: Some(index),
+    });
+    let levels = panel.levels.iter().map(|(name, _)| LegendEntry {
+        class: "level".to_owned(),
+        swatch: None,
+        name: name.clone(),
+        line: None,
+    });
+    if is_named && !only_dots { levels.collect() } else { lines.chain(levels).collect() }
 }
 
 fn swatch_markup(class: &str, shape: Option<LineStyle>, x: f64, y: f64) -> String {
@@ -383,6 +485,9 @@ pub fn values_of(chart: &Chart) -> Value {
         "left": LEFT / WIDTH, "right": RIGHT / WIDTH, "from": chart.x.from, "to": chart.x.to, "width": WIDTH,
         "log": chart.x.spacing != Spacing::Linear, "unit": chart.x.unit, "lines": lines,
     });
+    if chart.x.spacing == Spacing::Nines {
+        data["nines"] = json!(true);
+    }
     if !chart.x.names.is_empty() {
         data["names"] = json!(chart.x.names);
     }

@@ -279,7 +279,7 @@ pub fn environment(input: &ReportInput) -> Option<Table> {
         note.push_str(&format!(" Not known: {}.", unknown.join(", ")));
     }
     let columns = ["what", "here"].map(Column::text).to_vec();
-    Some(Table { rows, ..Table::new("Environment", note, columns) })
+    Some(Table { rows, folded: true, ..Table::new("Environment", note, columns) })
 }
 
 /// A name, what is known of it, and what is small beside that.
@@ -376,7 +376,9 @@ fn interface(interface: &Interface) -> Option<String> {
 
 fn disk(environment: &Environment) -> NameCell {
     let disk = &environment.disk;
-    let kind = disk.rotational.map(|rotates| if rotates { "rotates" } else { "does not rotate" }.to_owned());
+    // What a virtual disk says of its plates is a default of its driver.
+    let rotational = disk.rotational.filter(|_| !disk.device.as_deref().is_some_and(is_virtual_disk));
+    let kind = rotational.map(|rotates| if rotates { "rotates" } else { "does not rotate" }.to_owned());
     let parts = vec![
         disk.device.clone(),
         disk.file_system.clone(),
@@ -388,6 +390,14 @@ fn disk(environment: &Environment) -> NameCell {
         disk.mount_options.as_ref().map(|options| format!("mounted {options}")),
         disk.scheduler.as_ref().map(|scheduler| format!("scheduler {scheduler}")),
     ])
+}
+
+/// Whether it is one of virtio (`vda`) or Xen (`xvda`).
+fn is_virtual_disk(device: &str) -> bool {
+    let name = device.rsplit('/').next().unwrap_or(device);
+    ["vd", "xvd"].iter().any(|driver| {
+        name.strip_prefix(driver).is_some_and(|letter| letter.starts_with(|first: char| first.is_ascii_lowercase()))
+    })
 }
 
 fn system(environment: &Environment) -> Vec<NameCell> {

@@ -464,3 +464,24 @@ fn energy_stands_beside_the_warm_up_where_it_is_known() {
     let [after, with] = &warmup.rows[0].cells[index..index + 2] else { panic!("{warmup:?}") };
     assert_eq!((after.text.as_str(), with.text.as_str(), with.small.as_str()), ("200 mJ", "250 mJ", "+25 %"));
 }
+
+#[test]
+fn a_virtual_disk_is_not_said_to_rotate() {
+    let (plan, results) = one_crash();
+    let said = |device: &str| {
+        let mut environment = example::environment();
+        environment.disk.device = Some(device.to_owned());
+        environment.disk.rotational = Some(true);
+        let input = ReportInput {
+            results: &results,
+            plan: &plan,
+            environment: Some(environment),
+            folder: String::new(),
+            trials: Vec::new(),
+        };
+        let table = hosts::environment(&input).unwrap();
+        let row = table.rows.iter().find(|row| row.cells[0].text == "disk of the run folder").unwrap();
+        row.cells[1].text.contains("rotates")
+    };
+    assert_eq!(["vda", "/dev/vdb1", "xvda", "sda", "nvme0n1"].map(said), [false, false, false, true, true]);
+}

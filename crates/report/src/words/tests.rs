@@ -212,7 +212,8 @@ fn a_search_has_its_tables_and_its_chart() {
         ReportInput { results: &results, plan: &plan, environment: None, folder: String::new(), trials: Vec::new() };
     let charts = crate::run_charts::searches(&input);
     assert_eq!((charts.len(), charts[0].panels[0].lines.len()), (1, 3));
-    assert_eq!((charts[0].marks[0].at, charts[0].marks[0].until), (11_900.0, Some(12_700.0)));
+    let mark = &charts[0].marks[0];
+    assert_eq!((mark.at, mark.since, mark.until), (12_300.0, Some(11_900.0), Some(12_700.0)));
     assert!(crate::page(&input).unwrap().contains("search-1"));
 }
 

@@ -1,0 +1,166 @@
+//! Charts: how the latencies of a trial's `ok` operations are distributed, as a histogram and by percentile.
+
+use record::results::Quantiles;
+use text::numbers;
+
+use super::TrialView;
+use crate::drawing::axis::{Spacing, log_range};
+use crate::drawing::chart::{AxisRange, Chart, ChartLine, Ink, LineStyle, Mark, Panel, PanelUnit};
+use crate::drawing::path::DataPoint;
+use crate::series::LatencyDistribution;
+
+/// Bars of the histogram, at most.
+const BARS: usize = 48;
+/// A bar is at least so many times as long as the one before: finer than that buckets are not.
+const FINEST: f64 = 1.02;
+/// Points of the line by percentile, for each factor of ten of what is beyond it.
+const POINTS: u32 = 24;
+/// One in so many are few.
+const FEW: u64 = 1_000;
+const US_PER_MS: f64 = 1e3;
+
+/// Draws both; nothing where nothing was `ok`.
+pub fn draw(view: &TrialView) -> Vec<Chart> {
+    let buckets = &view.series.distribution;
+    let count: u64 = buckets.iter().map(|bucket| bucket.1).sum();
+    if count < 2 {
+        return Vec::new();
+    }
+    [histogram(view, buckets, count), percentiles(buckets, count)].into_iter().filter(Chart::has_values).collect()
+}
+
+/// The latency that `rank` of the operations do not exceed.
+fn at_rank(buckets: &LatencyDistribution, rank: u64) -> Option<f64> {
+    let mut seen = 0;
+    buckets
+        .iter()
+        .find(|(_, count)| {
+            seen += count;
+            seen >= rank
+        })
+        .map(|(us, _)| *us)
+}
+
+/// Bars of equal factors: latencies spread over several powers of ten.
+fn histogram(view: &TrialView, buckets: &LatencyDistribution, count: u64) -> Chart {
+    // The few that were quickest stand in the first bar: they would take half of the axis.
+    let ends = [at_rank(buckets, count.div_ceil(FEW)), buckets.last().map(|(us, _)| *us)];
+    let ends = ends.map(|us| us.unwrap_or(1.0).max(1e-3));
+    let (from, to) = log_range(ends[0], ends[1]);
+    let step = (to / from).powf(1.0 / BARS as f64).max(FINEST);
+    let bars = ((to / from).ln() / step.ln()).ceil().max(1.0) as usize;
+    let mut sums = vec![0_u64; bars];
+    for (us, count) in buckets {
+        let bar = ((us.max(from) / from).ln() / step.ln()) as usize;
+        sums[bar.min(bars - 1)] += count;
+    }
+    // A stair: upright where a bar begins, level along it.
+    let mut points: Vec<DataPoint> = Vec::new();
+    for (bar, sum) in sums.iter().enumerate() {
+        let share = Some(100.0 * *sum as f64 / count as f64);
+        let edge = |index: usize| (from * step.powf(index as f64)).min(to) / US_PER_MS;
+        points.extend([(edge(bar), share), (edge(bar + 1), share)]);
+    }
+    let line = ChartLine { name: "operations".to_owned(), ink: Ink::Ok, shape: LineStyle::Filled, points };
+    let quantile = |name: &str, us: Option<f64>| {
+        us.map(|us| Mark {
+            at: us / US_PER_MS,
+            since: None,
+            until: None,
+            label: format!("{name} {}", numbers::micros(us)),
+            colours: None,
+        })
+    };
+    let of = view.trial.latency_us.as_ref();
+    let marks = [("p50", of.and_then(|of| of.p50)), ("p99", of.and_then(|of| of.p99))];
+    Chart {
+        id: "histogram".to_owned(),
+        title: "Latency distribution".to_owned(),
+        note: "Of all ok operations, the warm-up included; the marks are those of the measured part.".to_owned(),
+        x: axis(from / US_PER_MS, to / US_PER_MS, Spacing::Log, "ms"),
+        panels: vec![Panel::linear(
+            "share of ok operations, log scale of latency",
+            PanelUnit::Percent,
+            150.0,
+            vec![line],
+        )],
+        marks: marks.into_iter().filter_map(|(name, us)| quantile(name, us)).collect(),
+        measured: None,
+    }
+}
+
+/// Up to the last quantile that so many operations tell.
+fn percentiles(buckets: &LatencyDistribution, count: u64) -> Chart {
+    // 1 / (1 - q): 10 is p90, 100 is p99.
+    let known = |beyond: f64| count >= Quantiles::samples_for(1.0 - 1.0 / beyond);
+    // From the tenth on: what was quickest of all would stretch the upright axis.
+    let steps = (1..).map(|step| 10_f64.powf(f64::from(step) / f64::from(POINTS)));
+    let beyond: Vec<f64> = steps.take_while(|beyond| *beyond < 1e7 && known(*beyond)).collect();
+    let latency = |beyond: f64| {
+        let rank = (count as f64 * (1.0 - 1.0 / beyond)).ceil().max(1.0) as u64;
+        (beyond, at_rank(buckets, rank))
+    };
+    let points: Vec<DataPoint> = beyond.iter().map(|beyond| latency(*beyond)).collect();
+    let to = beyond.last().copied().unwrap_or(1.0).max(2.0);
+    let line = ChartLine { name: "latency".to_owned(), ink: Ink::Three, shape: LineStyle::Solid, points };
+    let mut panel =
+        Panel::linear("latency that this share does not exceed, log scale", PanelUnit::Micros, 150.0, vec![line]);
+    panel.spacing = Spacing::Log;
+    panel.levels = buckets.last().map(|(us, _)| (format!("max: {}", numbers::micros(*us)), *us)).into_iter().collect();
+    Chart {
+        id: "percentiles".to_owned(),
+        title: "Latency by percentile".to_owned(),
+        note: format!(
+            "Of {} ok operations; it ends where they are too few to tell the next one.",
+            numbers::count(count)
+        ),
+        x: axis(1.0, to, Spacing::Nines, "%"),
+        panels: vec![panel],
+        marks: Vec::new(),
+        measured: None,
+    }
+}
+
+fn axis(from: f64, to: f64, spacing: Spacing, unit: &str) -> AxisRange {
+    AxisRange { from, to, spacing, unit: unit.to_owned(), signed: false, names: Vec::new() }
+}
+
+#[cfg(test)]
+mod tests {
+    use record::results::Trial;
+
+    use super::*;
+    use crate::series::TrialSeries;
+
+    fn charts(distribution: LatencyDistribution) -> Vec<Chart> {
+        let series = TrialSeries { distribution, ..TrialSeries::default() };
+        let trial =
+            Trial { latency_us: Some(Quantiles { p50: Some(500.0), ..Quantiles::default() }), ..Trial::default() };
+        draw(&TrialView { trial: &trial, series: &series, points: 100 })
+    }
+
+    #[test]
+    fn bars_hold_all_operations_and_marks_are_those_of_the_results() {
+        let charts = charts(vec![(400.0, 600), (900.0, 399), (50_000.0, 1)]);
+        let points = &charts[0].panels[0].lines[0].points;
+        let all: f64 = points.iter().step_by(2).filter_map(|point| point.1).sum();
+        assert!((all - 100.0).abs() < 1e-9, "{all}");
+        let highest = points.iter().max_by(|a, b| a.1.unwrap_or(0.0).total_cmp(&b.1.unwrap_or(0.0))).unwrap();
+        assert!((0.36..=0.46).contains(&highest.0), "a bar around 0.4 ms: {highest:?}");
+        let marks: Vec<&str> = charts[0].marks.iter().map(|mark| mark.label.as_str()).collect();
+        assert_eq!(marks, ["p50 500 µs"], "a quantile that is not known is not marked");
+    }
+
+    #[test]
+    fn the_line_by_percentile_ends_where_operations_are_too_few() {
+        let of = |count: u64| charts(vec![(400.0, count / 2), (900.0, count - count / 2)]).remove(1);
+        let few = of(100);
+        assert!(few.x.to < 100.0, "100 operations have no p99: {}", few.x.to);
+        let many = of(100_000);
+        assert!((1_000.0..100_000.0).contains(&many.x.to), "{}", many.x.to);
+        let points = &many.panels[0].lines[0].points;
+        let at = |beyond: f64| points.iter().find(|point| point.0 >= beyond).unwrap().1;
+        assert_eq!((at(1.5), at(9.9)), (Some(400.0), Some(900.0)));
+        assert!(charts(vec![(1.0, 1)]).is_empty(), "one operation has no distribution");
+    }
+}

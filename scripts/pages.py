@@ -1,0 +1,306 @@
+#!/usr/bin/env python3
+"""Opens report pages in Chromium and does with them what a reader does, at a desk and on a phone, in light and in dark.
+
+    scripts/pages.py [--pictures FOLDER] PAGE.html …
+
+Each page: no error in the console, nothing wider than the window, a pointer shows values, dragging zooms all charts of a trial,
+names switch lines, headings sort, a trial is laid over another, and a saved CSV holds what the page does. Exits with 1 if
+anything does not hold. Needs Chromium and Python's standard library.
+"""
+
+import argparse
+import base64
+import csv
+import io
+import json
+import os
+import pathlib
+import shutil
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+
+SIZES = {1400: 900, 420: 860}
+
+
+class Browser:
+    """A tab of Chromium, by its DevTools protocol over a WebSocket (RFC 6455)."""
+
+    def __init__(self):
+        program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+        if program is None:
+            sys.exit("pages: no Chromium: apt-get install chromium")
+        self.profile = tempfile.mkdtemp(prefix="plimsoll-pages-")
+        options = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--remote-debugging-port=0"]
+        self.process = subprocess.Popen(
+            [program, *options, f"--user-data-dir={self.profile}", "about:blank"],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        port = self.port()
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/json/list", timeout=30) as answer:
+            path = next(tab for tab in json.load(answer) if tab["type"] == "page")["webSocketDebuggerUrl"]
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=60)
+        key = base64.b64encode(os.urandom(16)).decode()
+        path = path.split(str(port), 1)[1]
+        self.socket.sendall(
+            f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+            f"Sec-WebSocket-Key: {key}\r\nSec-WebSocket-Version: 13\r\n\r\n".encode()
+        )
+        self.bytes = self.socket.makefile("rb")
+        while self.bytes.readline().strip():
+            pass
+        self.number = 0
+        self.events = []
+        for domain in ("Page", "Runtime", "Log"):
+            self.ask(f"{domain}.enable")
+
+    def port(self):
+        file = pathlib.Path(self.profile) / "DevToolsActivePort"
+        until = time.monotonic() + 60
+        while time.monotonic() < until:
+            lines = file.read_text().split() if file.exists() else []
+            if len(lines) > 1:
+                return int(lines[0])
+            if self.process.poll() is not None:
+                break
+            time.sleep(0.05)
+        sys.exit("pages: Chromium does not start")
+
+    def send(self, text):
+        data = text.encode()
+        size = len(data)
+        head = bytes([0x81, 0x80 | size]) if size < 126 else (
+            bytes([0x81, 0xFE]) + struct.pack(">H", size) if size < 65536 else bytes([0x81, 0xFF]) + struct.pack(">Q", size)
+        )
+        # A mask of zeros is a mask.
+        self.socket.sendall(head + bytes(4) + data)
+
+    def receive(self):
+        message = b""
+        while True:
+            first, second = self.bytes.read(2)
+            size = second & 0x7F
+            if size == 126:
+                (size,) = struct.unpack(">H", self.bytes.read(2))
+            elif size == 127:
+                (size,) = struct.unpack(">Q", self.bytes.read(8))
+            message += self.bytes.read(size)
+            if first & 0x80:
+                return json.loads(message)
+
+    def ask(self, method, **parameters):
+        self.number += 1
+        self.send(json.dumps({"id": self.number, "method": method, "params": parameters}))
+        while True:
+            message = self.receive()
+            if message.get("id") == self.number:
+                if "error" in message:
+                    raise RuntimeError(f"{method}: {message['error']['message']}")
+                return message["result"]
+            self.events.append(message)
+
+    def run(self, script):
+        """What a script evaluates to; a promise is waited for."""
+        found = self.ask("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
+        if "exceptionDetails" in found:
+            raise RuntimeError(found["exceptionDetails"].get("exception", {}).get("description", script))
+        return found["result"].get("value")
+
+    def open(self, page, width, dark):
+        self.events.clear()
+        self.ask("Emulation.setDeviceMetricsOverride", width=width, height=SIZES[width], deviceScaleFactor=1, mobile=False)
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        self.ask("Emulation.setEmulatedMedia", features=[scheme])
+        self.ask("Page.navigate", url=page.resolve().as_uri())
+        until = time.monotonic() + 60
+        while self.run("document.readyState") != "complete" or self.run("location.href") == "about:blank":
+            if time.monotonic() > until:
+                raise RuntimeError("the page does not load")
+            time.sleep(0.02)
+
+    def errors(self):
+        self.run("0")
+        words = []
+        for event in self.events:
+            if event.get("method") == "Runtime.exceptionThrown":
+                words.append(event["params"]["exceptionDetails"].get("exception", {}).get("description", "an exception"))
+            if event.get("method") == "Log.entryAdded" and event["params"]["entry"]["level"] == "error":
+                words.append(event["params"]["entry"]["text"])
+        return words
+
+    def pointer(self, kind, x, y, **more):
+        self.ask("Input.dispatchMouseEvent", type=kind, x=x, y=y, **more)
+
+    def picture(self, file):
+        whole = self.run("[document.documentElement.clientWidth, document.documentElement.scrollHeight]")
+        clip = {"x": 0, "y": 0, "width": whole[0], "height": min(whole[1], 16_000), "scale": 1}
+        shot = self.ask("Page.captureScreenshot", clip=clip, captureBeyondViewport=True)
+        file.write_bytes(base64.b64decode(shot["data"]))
+
+    def close(self):
+        self.socket.close()
+        self.process.terminate()
+        self.process.wait()
+        shutil.rmtree(self.profile, ignore_errors=True)
+
+
+def moments(lines):
+    """The moments of each line, as the page's data packs them."""
+    found, before = [], []
+    for line in lines:
+        if "x" in line:
+            before = line["x"]
+        if "s" in line:
+            steps, before = 0, []
+            for index in range(len(line["y"])):
+                steps += line["d"][index] if "d" in line else min(index, 1)
+                before.append(line["s"][0] + steps * line["s"][1])
+        found.append(before)
+    return found
+
+
+def saved_is_drawn(browser, figure):
+    """Whether the CSV that a chart saves has each of its values, and no other."""
+    text = browser.run(
+        """(async () => {
+          let blob; const real = URL.createObjectURL;
+          URL.createObjectURL = (given) => { blob = given; return real(given); };
+          HTMLAnchorElement.prototype.click = () => {};
+          document.getElementById(%s).querySelector('[data-save=csv]').dispatchEvent(new MouseEvent('click', { cancelable: true }));
+          return blob.text();
+        })()"""
+        % json.dumps(figure)
+    )
+    chart = browser.run(f"JSON.parse(document.getElementById('data').textContent)[{json.dumps(figure)}]")
+    rows = list(csv.reader(io.StringIO(text)))
+    wanted = {}
+    for index, (line, at) in enumerate(zip(chart["lines"], moments(chart["lines"]))):
+        for moment, value in zip(at, line["y"]):
+            if value is not None:
+                place = chart["names"][int(moment)] if "names" in chart else round(moment, 6)
+                wanted[(place, index)] = value
+    got = {}
+    for row in rows[1:]:
+        place = row[0] if "names" in chart else round(float(row[0]), 6)
+        for index, value in enumerate(row[1:]):
+            if value:
+                got[(place, index)] = float(value)
+    return len(rows[0]) == len(chart["lines"]) + 1 and got == wanted
+
+
+def used(browser):
+    """What does not work of what a reader does; each check is a question to the page."""
+    wrong = []
+    hold = lambda ok, words: ok or wrong.append(words)
+    chart = browser.run(
+        """(() => { const all = [...document.querySelectorAll('figure[data-hover]')].filter((one) => one.offsetParent !== null);
+          const one = all.find((one) => one.querySelector('.entry') && !JSON.parse(document.getElementById('data').textContent)[one.id].names);
+          if (!one) return null;
+          one.scrollIntoView({ block: 'center' });
+          const chart = JSON.parse(document.getElementById('data').textContent)[one.id];
+          const box = one.querySelector('.sheet > svg').getBoundingClientRect();
+          const panel = chart.panels.find((panel) => panel); const scale = box.width / chart.width;
+          const [low, high] = panel.y.slice(2);
+          return { id: one.id, x: box.x + chart.left * box.width, y: box.y + scale * (low + high) / 2,
+            width: (chart.right - chart.left) * box.width }; })()"""
+    )
+    if chart:
+        one = f"document.getElementById({json.dumps(chart['id'])})"
+        x, y, width = chart["x"], chart["y"], chart["width"]
+        browser.pointer("mouseMoved", x + width / 2, y)
+        hold(browser.run(f"!{one}.querySelector('.readout').hidden"), "a pointer shows no values")
+        ticks = browser.run(f"{one}.querySelector('.ticks.x').textContent")
+        browser.pointer("mousePressed", x + width * 0.3, y, button="left", buttons=1, clickCount=1)
+        for share in (0.4, 0.5, 0.6):
+            browser.pointer("mouseMoved", x + width * share, y, button="left", buttons=1)
+        browser.pointer("mouseReleased", x + width * 0.6, y, button="left", clickCount=1)
+        hold(browser.run(f"{one}.classList.contains('zoomed')"), "dragging does not zoom")
+        hold(browser.run(f"{one}.querySelector('.ticks.x').textContent") != ticks, "a zoom leaves the ticks as they were")
+        share = browser.run(f"(() => {{ const b = {one}.querySelector('.plot').viewBox.baseVal, w = {one}.querySelector('.plot').getAttribute('width'); return b.width / w; }})()")
+        hold(0.2 < share < 0.4, f"a zoom onto 30 % shows {share}")
+        browser.run(f"{one}.querySelector('.whole').click()")
+        hold(browser.run(f"!{one}.classList.contains('zoomed')"), "a zoom does not go back")
+        hold(browser.run(f"{one}.querySelector('.ticks.x').textContent") == ticks, "the ticks do not come back")
+        hidden = browser.run(
+            f"""(() => {{ const entry = {one}.querySelector('.entry');
+              entry.dispatchEvent(new MouseEvent('click', {{ bubbles: true }}));
+              const line = {one}.querySelector(`.plot [data-line="${{entry.dataset.line}}"]`);
+              const off = getComputedStyle(line).display;
+              entry.dispatchEvent(new MouseEvent('click', {{ bubbles: true }}));
+              return off + ' ' + getComputedStyle(line).display; }})()"""
+        )
+        hold(hidden.startswith("none ") and not hidden.endswith("none"), f"a name does not switch its line: {hidden}")
+    sorted_too = browser.run(
+        """(() => { const head = [...document.querySelectorAll('th.sortable')].find((one) => one.classList.contains('n'));
+          if (!head) return true;
+          const body = head.closest("table").tBodies[0]; const rows = () => [...body.rows].map((row) => row.textContent).join(); const before = rows();
+          head.click(); const up = head.getAttribute('aria-sort'); head.click(); const down = head.getAttribute('aria-sort'); head.click();
+          return up === 'ascending' && down === 'descending' && rows() === before; })()"""
+    )
+    hold(sorted_too, "a heading does not sort")
+    laid = browser.run(
+        """(() => { const picks = [...document.querySelectorAll('.picker [data-pick]')];
+          if (picks.length < 2) return true;
+          picks[1].click(); const shown = [...document.querySelectorAll('.trial')].filter((one) => one.offsetParent !== null);
+          if (shown.length !== 1 || shown[0].dataset.trial !== picks[1].dataset.pick) return false;
+          document.querySelector('.overlay').click(); picks[0].click();
+          const ghosts = shown[0].querySelectorAll('.ghost').length;
+          document.querySelector('.overlay').click();
+          const none = shown[0].querySelectorAll('.ghost').length;
+          picks[0].click();
+          return ghosts > 2 && none === 0; })()"""
+    )
+    hold(laid, "trials are not picked and laid over each other")
+    for figure in browser.run("[...document.querySelectorAll('figure[data-hover]')].slice(0, 12).map((one) => one.id)"):
+        hold(saved_is_drawn(browser, figure), f"the CSV of {figure} is not what is drawn")
+    return wrong
+
+
+def looked_at(browser, page, pictures):
+    """What is wrong with a page; tells how long and how heavy it is."""
+    wrong, heights = [], {}
+    for width in SIZES:
+        for dark in (False, True):
+            browser.open(page, width, dark)
+            heights[width] = browser.run("document.documentElement.scrollHeight")
+            wide = browser.run("document.documentElement.scrollWidth")
+            if wide > width:
+                out = browser.run(
+                    f"[...document.querySelectorAll('body *')].filter((one) => one.getBoundingClientRect().right > {width} + 1 "
+                    "&& !one.closest('.scroll, svg, .bar, pre')).slice(0, 3).map((one) => one.tagName + '.' + one.className).join(', ')"
+                )
+                wrong.append(f"at {width} px it is {wide} px wide: {out}")
+            if pictures:
+                browser.picture(pictures / f"{page.stem}-{width}-{'dark' if dark else 'light'}.png")
+            if not dark:
+                wrong += [f"at {width} px {words}" for words in used(browser)]
+            wrong += [f"at {width} px the console says: {words}" for words in browser.errors()]
+    kb = page.stat().st_size / 1000
+    print(f"{page}: {heights[1400]} px long at 1400, {heights[420]} px at 420; {kb:.0f} kB; {'WRONG' if wrong else 'ok'}")
+    for words in wrong:
+        print(f"  {words}")
+    return not wrong
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("pages", nargs="+", type=pathlib.Path, metavar="PAGE.html")
+    parser.add_argument("--pictures", type=pathlib.Path, help="where pictures of the whole pages go")
+    given = parser.parse_args()
+    if given.pictures:
+        given.pictures.mkdir(parents=True, exist_ok=True)
+    browser = Browser()
+    try:
+        right = [looked_at(browser, page, given.pictures) for page in given.pages]
+    finally:
+        browser.close()
+    sys.exit(0 if all(right) else 1)
+
+
+if __name__ == "__main__":
+    main()
