@@ -31,6 +31,7 @@ const COMPARING: &str = "Examples:
   plimsoll compare base/ candidate/ --gate 5% --junit plimsoll.xml --markdown summary.md
   plimsoll compare runs/2026-11-20T10-31-05-variants
   plimsoll compare --play before.toml after.toml --turns 8 --out runs/upgrade --gate 5%
+  plimsoll compare --play before.toml after.toml --gate 5% --until-decided --at-most 40
 
 A folder of run folders is one side: its runs are repeats. Runs of two sides that were played in
 turn (base, candidate, base, candidate, …) are compared in pairs, so that what drifts on the
@@ -39,7 +40,7 @@ differ: nothing is tested. docs/compare.md tells how to read the outcome.
 
 Exit codes: 0 done, 2 bad arguments, 5 the gate fails, 6 a side is void, 7 the gate is inconclusive:
 neither a regression nor its absence is shown. --metric names the figures that matter, and fewer
-figures need fewer repeats.";
+figures need fewer repeats; --play --until-decided plays as many as it takes.";
 
 const CHECKING: &str =
     "A built-in server does what is known beforehand: it serves so many a second, stands still or fails for so long,
@@ -191,6 +192,12 @@ pub struct Compare {
     /// How often each is played
     #[arg(long, value_name = "COUNT", default_value_t = 5, requires = "play", value_parser = clap::value_parser!(u32).range(2..=1_000))]
     pub turns: u32,
+    /// With --gate: play on while the gate is inconclusive, and look again after twice as many turns
+    #[arg(long, requires_all = ["play", "gate"])]
+    pub until_decided: bool,
+    /// With --until-decided: how often each is played at most
+    #[arg(long, value_name = "COUNT", default_value_t = 40, requires = "until_decided", value_parser = clap::value_parser!(u32).range(2..=1_000))]
+    pub at_most: u32,
     /// Where the folders `base` and `candidate` with the runs go; runs that are there already count as well
     #[arg(long, value_name = "DIR", default_value = TURNS, requires = "play")]
     pub out: PathBuf,
@@ -206,7 +213,7 @@ pub struct Compare {
     /// Print the comparisons as JSON instead of the table
     #[arg(long)]
     pub json: bool,
-    /// Do not exit 6 where a side is void; its void trials stay left out
+    /// Use void trials as well, which is noted in the output, and do not exit 6 for them
     #[arg(long)]
     pub accept: bool,
     /// Do not exit 7 where the gate is inconclusive
@@ -222,6 +229,9 @@ pub struct History {
     /// A figure to follow, such as latency_us.p99; left out: throughput, latency and the return after a fault
     #[arg(long = "metric", value_name = "PATH")]
     pub metrics: Vec<String>,
+    /// Use void trials as well; the output marks the runs that have any
+    #[arg(long)]
+    pub accept: bool,
     /// Print JSON instead of tables
     #[arg(long)]
     pub json: bool,
