@@ -24,7 +24,7 @@ export RUST_TEST_THREADS ?= 4
 # Where rustup puts cargo, for shells that do not know it yet.
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
-.PHONY: help run check test needs clippy lint gate bench siege fuzz docs article-pi
+.PHONY: help run check test needs clippy lint gate bench siege fuzz docs dist article-pi
 
 help:
 	@echo 'make run    install what is missing, play $(EXPERIMENT), say where the report is'
@@ -40,6 +40,7 @@ help:
 	@echo 'make article-pi   the Pi article in short form: experiments 07 to 13, 22 and 23, and one page that links their reports'
 	@echo 'make siege  kills, corrupted records, attackers, hostile servers and hosts, fuzzers, a soak of SOAK=1800 seconds and a day of'
 	@echo '            records; writes bench/RELIABILITY.md (two hours); some parts: make siege PARTS="kills soak"'
+	@echo 'make dist   a tarball and a Debian package of the program, with completions and manual pages, in target/dist-packages'
 	@echo 'make docs   regenerate docs/reference from the tables in the code'
 
 run:
@@ -108,6 +109,10 @@ siege:
 
 docs:
 	PLIMSOLL_WRITE_REFERENCE=1 cargo test --quiet $(WHOLE) --test reference the_reference_is
+
+dist:
+	@scripts/need.sh rust compiler c++
+	@scripts/dist.sh
 
 article-pi:
 	@scripts/need.sh rust compiler lab

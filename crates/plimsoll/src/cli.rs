@@ -86,6 +86,8 @@ pub enum Command {
     /// Hold this machine, and Plimsoll on it, against known truths, in about three minutes
     #[command(after_long_help = CHECKING)]
     Selfcheck(Selfcheck),
+    /// List the experiments that are built in, or print one
+    Experiments(Named),
     /// Print a commented experiment file to start from
     New(New),
     /// List the targets, or tell about one
@@ -106,8 +108,8 @@ pub enum Command {
     Schema(Schema),
     /// Print a completion script for a shell
     Completions(Completions),
-    /// Print the manual page
-    Man,
+    /// Print the manual page, or write those of all commands
+    Man(Man),
     /// The built-in echo target
     #[command(hide = true)]
     Echo(Echo),
@@ -118,7 +120,7 @@ pub enum Command {
 
 #[derive(Debug, Args)]
 pub struct Run {
-    /// The experiment file
+    /// The experiment file, or the name of a built-in experiment
     #[arg(required_unless_present = "resume")]
     pub file: Option<PathBuf>,
     /// Where run folders go
@@ -159,7 +161,7 @@ pub struct WrittenSummaries {
 
 #[derive(Debug, Args)]
 pub struct Check {
-    /// The experiment file
+    /// The experiment file, or the name of a built-in experiment
     pub file: PathBuf,
     /// Override a value of the file, such as load.time=30s
     #[arg(long = "set", value_name = "PATH=VALUE")]
@@ -378,6 +380,13 @@ pub enum SchemaOf {
 pub struct Completions {
     /// For this shell
     pub shell: clap_complete::Shell,
+}
+
+#[derive(Debug, Args)]
+pub struct Man {
+    /// Write a page for each command into this directory instead, as a package holds them
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

@@ -6,6 +6,7 @@ mod commands;
 mod exit;
 mod live_stats;
 mod output;
+mod packed;
 mod placement_text;
 mod progress;
 mod signals;
@@ -41,6 +42,7 @@ fn play() -> ExitCode {
         Command::Open(arguments) => commands::folders::open(&arguments),
         Command::Doctor(arguments) => commands::machine::doctor(&arguments),
         Command::Selfcheck(arguments) => commands::selfcheck::run(&arguments),
+        Command::Experiments(arguments) => commands::lists::experiments(&arguments),
         Command::New(arguments) => commands::experiments::new(&arguments),
         Command::Targets(arguments) => commands::lists::targets(&arguments),
         Command::Profiles(arguments) => commands::lists::profiles(&arguments),
@@ -51,7 +53,7 @@ fn play() -> ExitCode {
         Command::Clean => commands::machine::clean(),
         Command::Schema(arguments) => commands::experiments::schema(&arguments),
         Command::Completions(arguments) => commands::program::completions(&arguments),
-        Command::Man => commands::program::man(),
+        Command::Man(arguments) => commands::program::man(&arguments),
         Command::Echo(arguments) => commands::program::echo(&arguments),
         Command::Runner(arguments) => return commands::program::runner(&arguments),
     };

@@ -39,6 +39,8 @@ mod other_labs;
 mod outages;
 mod over_ssh;
 mod own_servers;
+mod packages;
+mod packed;
 mod programs;
 mod remote_machines;
 mod replicas;
