@@ -50,6 +50,17 @@ trusted; or wrong. docs/selfcheck.md tells what to do then.
 
 Exit codes: 0 all right, 5 something is wrong, 6 nothing is, but something is marked, 130 interrupted.";
 
+const EXPORTING: &str = "Examples:
+  plimsoll export runs/2026-11-20T10-31-05-first-run --csv > seconds.csv
+  plimsoll export runs/ --csv --trials --out trials.csv
+  duckdb -c \"SELECT at_s, sum(value) FROM 'seconds.csv' WHERE figure = 'operations' GROUP BY 1 ORDER BY 1\"
+  plimsoll export runs/nightly --openmetrics --out nightly.om
+  promtool tsdb create-blocks-from openmetrics nightly.om /var/lib/prometheus
+
+Figures are named as the columns of a run folder's files (docs/formats.md), units at the end. Each row has the trial's
+verdict, and void trials are exported, too. In OpenMetrics, what is counted each second is a counter that is 0 at load
+start, and swept values are labels such as point_load_agents.";
+
 /// Finds how much load a clustered service safely carries, and what happens when part of it sinks.
 #[derive(Debug, Parser)]
 #[command(name = "plimsoll", version, after_long_help = EXIT_CODES, disable_help_subcommand = true)]
@@ -79,6 +90,9 @@ pub enum Command {
     History(History),
     /// Write one page that lists several runs and links their reports
     Contents(Contents),
+    /// Write the figures of runs for other programs: CSV, or OpenMetrics for Prometheus
+    #[command(after_long_help = EXPORTING)]
+    Export(Export),
     /// Open a run's report in the browser
     Open(Folder),
     /// Check this machine for what would distort a measurement, and suggest what to do
@@ -250,6 +264,26 @@ pub struct Contents {
     /// Its title
     #[arg(long, value_name = "TEXT", default_value = "Runs")]
     pub title: String,
+}
+
+#[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("format").required(true).args(["csv", "openmetrics"]))]
+pub struct Export {
+    /// Run folders, or folders that hold several
+    #[arg(required = true, value_name = "DIR")]
+    pub folders: Vec<PathBuf>,
+    /// Write CSV: a row for each figure and second
+    #[arg(long)]
+    pub csv: bool,
+    /// With --csv: a row for each trial instead, with a column for each figure of analysis.json
+    #[arg(long, conflicts_with = "openmetrics")]
+    pub trials: bool,
+    /// Write the figures of each second in the text format of OpenMetrics, with their times
+    #[arg(long)]
+    pub openmetrics: bool,
+    /// Write into this file instead of to standard output
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

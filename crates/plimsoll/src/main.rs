@@ -39,6 +39,7 @@ fn play() -> ExitCode {
         Command::Compare(arguments) => commands::folders::compare(&arguments),
         Command::History(arguments) => commands::folders::history(&arguments),
         Command::Contents(arguments) => commands::folders::contents(&arguments),
+        Command::Export(arguments) => commands::export::run(&arguments),
         Command::Open(arguments) => commands::folders::open(&arguments),
         Command::Doctor(arguments) => commands::machine::doctor(&arguments),
         Command::Selfcheck(arguments) => commands::selfcheck::run(&arguments),

@@ -19,6 +19,7 @@ mod dead_outputs;
 mod disturbances;
 mod doctor;
 mod documents;
+mod exports;
 mod faults_felt;
 mod faults_over_ssh;
 mod first_runs;
