@@ -487,7 +487,7 @@ pub const EXAMPLES: &str = "Examples:
   plimsoll hit http://localhost:8080/ --print > hit.toml && plimsoll run hit.toml
 
 Every request counts: nothing is cut off as a warm-up unless --warmup says so. A status of 400 or more is
-failed, an answer that contradicts --expect is wrong; redirects are not followed. Latency counts from when a
+failed, an answer that contradicts --expect is wrong; redirects are not followed under load. Latency counts from when a
 request was due, which with --rate is the schedule's time, however late it was sent. docs/coming-from.md
 translates the options of wrk, hey, oha, k6, ab and vegeta.";
 
@@ -544,9 +544,21 @@ pub struct Hit {
     /// https: accept any certificate
     #[arg(short = 'k', long)]
     pub insecure: bool,
+    /// https: the client's own certificate, a PEM file, for a server that asks for one
+    #[arg(long, value_name = "FILE")]
+    pub cert: Option<PathBuf>,
+    /// https: the private key of --cert, a PEM file; left out: it is in the same file
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    pub key: Option<PathBuf>,
     /// https: the server name to send (SNI) and to verify, if it is not the URL's host
     #[arg(long, value_name = "NAME")]
     pub server_name: Option<String>,
+    /// Follow redirects once, before the load, and hit the URL that they lead to; under load none is followed
+    #[arg(short = 'L', long, conflicts_with = "templates")]
+    pub location: bool,
+    /// Send the requests for an http URL to this forward proxy, such as http://localhost:3128
+    #[arg(short = 'x', long, value_name = "URL", conflicts_with = "location")]
+    pub proxy: Option<String>,
     /// Of each request [default: 10s]
     #[arg(long, value_name = "DURATION")]
     pub timeout: Option<String>,
