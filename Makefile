@@ -24,7 +24,7 @@ export RUST_TEST_THREADS ?= 4
 # Where rustup puts cargo, for shells that do not know it yet.
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
-.PHONY: help run check test needs clippy lint gate bench siege fuzz docs pages article-pi
+.PHONY: help run check test needs clippy lint gate bench siege fuzz docs pages dist article-pi
 
 help:
 	@echo 'make run    install what is missing, play $(EXPERIMENT), say where the report is'
@@ -41,6 +41,7 @@ help:
 	@echo 'make siege  kills, corrupted records, attackers, hostile servers and hosts, fuzzers, a soak of SOAK=1800 seconds and a day of'
 	@echo '            records; writes bench/RELIABILITY.md (two hours); some parts: make siege PARTS="kills soak"'
 	@echo 'make pages  opens report pages in Chromium and does with them what a reader does; pictures of them are in target/pages'
+	@echo 'make dist   a tarball and a Debian package of the program, with completions and manual pages, in target/dist-packages'
 	@echo 'make docs   regenerate docs/reference from the tables in the code'
 
 run:
@@ -114,6 +115,10 @@ pages:
 	mkdir -p target/pages
 	PAGES=$(CURDIR)/target/pages cargo test --quiet --locked --package report --lib -- --ignored look
 	scripts/pages.py --pictures target/pages target/pages/*.html
+
+dist:
+	@scripts/need.sh rust compiler c++
+	@scripts/dist.sh
 
 article-pi:
 	@scripts/need.sh rust compiler lab

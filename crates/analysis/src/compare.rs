@@ -8,7 +8,7 @@ use experiment::plan::{self, Plan};
 use record::compared::{Compared, FORMAT, Gated, GatedComparison, Side, Surrounding};
 use record::environment::Environment;
 use record::folder::RunFolder;
-use record::results::{Results, Trial};
+use record::results::{Results, Trial, Trust};
 use serde_json::Value;
 
 use crate::answer::differing;
@@ -24,6 +24,9 @@ struct ComparedRun {
     environment: Option<Environment>,
     /// When each trial's load began, by the calendar.
     started_unix_s: Vec<Option<f64>>,
+    /// Its void trials, and how many of them are taken all the same.
+    void: u32,
+    accepted: u32,
 }
 
 /// The runs of a side, with its name.
@@ -37,7 +40,8 @@ struct Runs {
 /// # Errors
 /// If there is nothing to compare, or a record is broken elsewhere than at its end.
 pub fn compare(folders: &[&Path], options: &CompareOptions) -> Result<Compared, Error> {
-    let mut sides = folders.iter().map(|folder| read_side(folder)).collect::<Result<Vec<Runs>, Error>>()?;
+    let mut sides =
+        folders.iter().map(|folder| read_side(folder, options.accepts_void)).collect::<Result<Vec<Runs>, Error>>()?;
     tell_apart(&mut sides);
     known(&options.metrics, &sides)?;
     let comparisons = match sides.as_slice() {
@@ -55,9 +59,10 @@ pub fn compare(folders: &[&Path], options: &CompareOptions) -> Result<Compared, 
     })
 }
 
-fn read_side(path: &Path) -> Result<Runs, Error> {
+fn read_side(path: &Path, accepts_void: bool) -> Result<Runs, Error> {
     let folders = found(path, "give a folder that `plimsoll run` made, or one that holds several of them")?;
-    let runs = folders.iter().map(read_run).collect::<Result<Vec<ComparedRun>, Error>>()?;
+    let runs =
+        folders.iter().map(|folder| read_run(folder, accepts_void)).collect::<Result<Vec<ComparedRun>, Error>>()?;
     let side = Runs { name: path.display().to_string(), runs };
     let Some((first, others)) = side.runs.split_first() else { return Ok(side) };
     for (other, folder) in others.iter().zip(&folders[1..]) {
@@ -88,11 +93,19 @@ fn tell_apart(sides: &mut [Runs]) {
     }
 }
 
-fn read_run(folder: &RunFolder) -> Result<ComparedRun, Error> {
-    let results = analyze(folder)?;
+fn read_run(folder: &RunFolder, accepts_void: bool) -> Result<ComparedRun, Error> {
+    let mut results = analyze(folder)?;
+    let void = results.trials.iter().filter(|trial| !trial.counts()).count() as u32;
+    let accepted = if accepts_void { accept(&mut results) } else { 0 };
     let started_unix_s =
         results.trials.iter().map(|trial| started_unix_s(folder, &trial.id)).collect::<Result<Vec<_>, _>>()?;
-    Ok(ComparedRun { plan: plan_of(folder)?, environment: folder.read_environment()?, results, started_unix_s })
+    let (plan, environment) = (plan_of(folder)?, folder.read_environment()?);
+    Ok(ComparedRun { plan, environment, results, started_unix_s, void, accepted })
+}
+
+/// Has void trials count, and says how many. The run's own verdict stays.
+pub(crate) fn accept(results: &mut Results) -> u32 {
+    results.trials.iter_mut().map(|trial| u32::from(trial.accept())).sum()
 }
 
 fn known(metrics: &[String], sides: &[Runs]) -> Result<(), Error> {
@@ -153,7 +166,7 @@ fn of_sides(sides: &[Runs], options: &CompareOptions) -> Result<Vec<GatedCompari
 /// Whether it has trials, and none that counts.
 fn is_void_throughout(side: &Runs) -> bool {
     let side = summed(side);
-    side.trials > 0 && side.void == side.trials
+    side.trials > 0 && side.void - side.accepted == side.trials
 }
 
 fn all_surroundings(sides: &[Runs]) -> Vec<Surrounding> {
@@ -178,7 +191,8 @@ fn summed(side: &Runs) -> Side {
         title: side.runs.first().map(|run| run.results.title.clone()).unwrap_or_default(),
         runs: side.runs.len() as u32,
         trials: trials.len() as u32,
-        void: trials.iter().filter(|trial| !trial.counts()).count() as u32,
+        void: side.runs.iter().map(|run| run.void).sum(),
+        accepted: side.runs.iter().map(|run| run.accepted).sum(),
         verdict: side.runs.iter().map(|run| run.results.verdict.is).max().unwrap_or_default(),
     }
 }
@@ -203,16 +217,24 @@ fn warnings(
             }
         }
     }
-    for side in sides.iter().map(summed).filter(|side| side.void > 0) {
-        warnings.push(format!("{}: {} of {} trials are void and left out", side.name, side.void, side.trials));
+    for (runs, side) in sides.iter().map(|runs| (runs, summed(runs))).filter(|(_, side)| side.void > 0) {
+        let (name, void, all) = (&side.name, side.void, side.trials);
+        warnings.push(if side.accepted == 0 {
+            format!("{name}: {void} of {all} trials are void and left out")
+        } else {
+            format!(
+                "{name}: {void} of {all} trials are void ({}) and used all the same (--accept): a difference may be the \
+                 disturbance's",
+                rules_of(runs)
+            )
+        });
     }
     if let Some(side) = sides.iter().find(|side| sides.len() > 1 && is_void_throughout(side)) {
-        let reasons = side.runs.iter().flat_map(|run| &run.results.trials).flat_map(|trial| &trial.verdict.rules);
-        let rules: Vec<String> = text::distinct(reasons.cloned()).iter().map(|rule| text::code(rule)).collect();
         warnings.push(format!(
-            "{}: no trial can be used ({}), so nothing is compared with it; `plimsoll show` of a run says what to do about that",
+            "{}: no trial can be used ({}), so nothing is compared with it; `plimsoll show` of a run says what to do about that, \
+             and --accept compares void trials all the same",
             side.name,
-            text::listed(&rules, "and")
+            rules_of(side)
         ));
     }
     if sides.len() > 1 && comparisons.iter().any(|judged| judged.comparison.p.is_none() && is_measured(judged)) {
@@ -240,7 +262,23 @@ fn warnings(
             .map(|metric| format!("{metric}: some trials do not have it and are left out of its comparison")),
     );
     warnings.extend(options.gate_pct.and_then(|gate| inconclusive(comparisons, gate)));
+    warnings.extend(options.looks_before.map(|before| {
+        format!(
+            "this is look {} at runs that are played until the gate decides: p and intervals are corrected for that, so that all \
+             looks together find a difference that is none in at most 5 % of cases",
+            before + 1
+        )
+    }));
     warnings
+}
+
+/// What made trials of a side void.
+fn rules_of(side: &Runs) -> String {
+    let verdicts = side.runs.iter().flat_map(|run| &run.results.trials).map(|trial| &trial.verdict);
+    let reasons = verdicts.flat_map(|verdict| verdict.rules.iter().zip(&verdict.severities));
+    let reasons = reasons.filter(|(_, severity)| **severity == Trust::Void).map(|(rule, _)| rule);
+    let rules: Vec<String> = text::distinct(reasons.cloned()).iter().map(|rule| text::code(rule)).collect();
+    text::listed(&rules, "and")
 }
 
 /// Whether both sides have the figure.
@@ -516,7 +554,8 @@ mod tests {
             (vec![a.as_path()], "failed_pct", "two folders"),
             (vec![a.as_path(), a.as_path()], "latency_us.p98", "latency_us.p98"),
         ] {
-            let why = refused(&folders, &CompareOptions { metrics: vec![metric.to_owned()], gate_pct: None });
+            let why =
+                refused(&folders, &CompareOptions { metrics: vec![metric.to_owned()], ..CompareOptions::default() });
             assert!(why.contains(word), "{why}");
         }
         let other = scratch.copy("other");

@@ -34,36 +34,48 @@ pub struct CompareOptions {
     pub metrics: Vec<String>,
     /// How much worse is too much, percent; `None` without a gate.
     pub gate_pct: Option<f64>,
+    /// Whether void trials are taken like others.
+    pub accepts_void: bool,
+    /// Of runs that go on until a gate decides: how often they were looked at before this.
+    pub looks_before: Option<u32>,
+}
+
+impl CompareOptions {
+    /// Chance of calling something a difference that is none which this comparison may have. Whoever looks again and again, and
+    /// stops as soon as something shows, would find something at last: so each look has half the chance of the one before, and all
+    /// of them together have no more than a single one.
+    fn level(&self) -> f64 {
+        self.looks_before.map_or(LEVEL, |before| LEVEL * 0.5_f64.powi(1 + before.min(64) as i32))
+    }
 }
 
 /// Each variant beside the first, at each point; without variants, each value of a swept choice beside its first.
 pub(crate) fn within(plan: &Plan, trials: &[Trial]) -> Vec<Comparison> {
     let played: Vec<PlayedTrial> =
         trials.iter().map(|trial| PlayedTrial { trial, run: 0, started_unix_s: None }).collect();
-    let compared = compared(&couples_within(&plan.variants, &plan.swept, &played), &[]);
+    let compared = compared(&couples_within(&plan.variants, &plan.swept, &played), &CompareOptions::default());
     compared.into_iter().map(|one| one.comparison).collect()
 }
 
 /// The same of runs of one experiment, their repeats taken together.
 pub(crate) fn within_runs(plan: &Plan, played: &[PlayedTrial<'_>], options: &CompareOptions) -> Vec<GatedComparison> {
-    judged(compared(&couples_within(&plan.variants, &plan.swept, played), &options.metrics), options.gate_pct)
+    judged(compared(&couples_within(&plan.variants, &plan.swept, played), options), options.gate_pct)
 }
 
 /// Every side beside the first, at each variant and point that both have.
 pub(crate) fn between(sides: &[ComparisonSide<'_>], options: &CompareOptions) -> Vec<GatedComparison> {
-    judged(compared(&couples_between(sides), &options.metrics), options.gate_pct)
+    judged(compared(&couples_between(sides), options), options.gate_pct)
 }
 
-/// `metrics` instead of the usual ones, unless it is empty.
-fn compared(couples: &[ComparedPair<'_>], metrics: &[String]) -> Vec<WeighedComparison> {
-    let figures: Vec<TrialFigure> = if metrics.is_empty() {
+fn compared(couples: &[ComparedPair<'_>], options: &CompareOptions) -> Vec<WeighedComparison> {
+    let figures: Vec<TrialFigure> = if options.metrics.is_empty() {
         usual(couples.iter().flat_map(ComparedPair::trials))
     } else {
-        metrics.iter().map(|path| TrialFigure::of(path)).collect()
+        options.metrics.iter().map(|path| TrialFigure::of(path)).collect()
     };
     let of_couple = |couple| figures.iter().filter_map(move |figure| weighed(couple, figure));
     let mut weighed: Vec<WeighedComparison> = couples.iter().flat_map(of_couple).collect();
-    correct(&mut weighed);
+    correct(&mut weighed, options.level());
     weighed
 }
 
@@ -160,18 +172,19 @@ fn flat(values: Vec<Option<f64>>) -> Vec<f64> {
     values.into_iter().flatten().collect()
 }
 
-/// Corrects the chances for their number, and draws the conclusions that hang on it.
-fn correct(weighed: &mut [WeighedComparison]) {
+/// Corrects the chances for their number and, where this is one look of several, for that; and draws the conclusions that hang on it.
+fn correct(weighed: &mut [WeighedComparison], family_level: f64) {
     let counts =
         |weighed: &&mut WeighedComparison| weighed.difference.is_some_and(|difference| !difference.nothing_to_show);
     let family: Vec<&mut WeighedComparison> = weighed.iter_mut().filter(counts).collect();
     let chances: Vec<f64> = family.iter().filter_map(|weighed| weighed.comparison.p).collect();
-    let level = LEVEL / chances.len().max(1) as f64;
+    let level = family_level / chances.len().max(1) as f64;
     let mut known: Vec<(f64, Option<f64>)> = Vec::new();
-    let corrected = significance::holm(&chances).into_iter().zip(significance::holm_levels(&chances, LEVEL));
+    let corrected = significance::holm(&chances).into_iter().zip(significance::holm_levels(&chances, family_level));
     for (one, (adjusted, decided_at)) in family.into_iter().zip(corrected) {
         let (comparison, Some(difference)) = (&mut one.comparison, one.difference) else { continue };
         one.level = level;
+        let adjusted = (adjusted * LEVEL / family_level).min(1.0);
         comparison.p_adjusted = Some(adjusted);
         comparison.significant = adjusted < LEVEL;
         if comparison.significant {

@@ -10,7 +10,7 @@ use record::metric_history::{Changed, CourseRun, FORMAT, FigureChange, FigureSer
 use record::results::{Results, Trial};
 use serde_json::Value;
 
-use crate::compare::is_ever_changing;
+use crate::compare::{accept, is_ever_changing};
 use crate::metrics::metric;
 use crate::run::{found, started_unix_s};
 use crate::stats::change_points::{ChangePoint, change_points};
@@ -31,35 +31,39 @@ struct HistoryRun {
     folder: String,
     start_unix_s: Option<f64>,
     results: Results,
+    /// Void trials that are taken all the same.
+    accepted: u32,
     environment: Option<Environment>,
 }
 
 /// Variant and point; the point as text, because a JSON value has no order.
 type GroupKey = (Option<String>, String);
 
-/// The course of `metrics` (the usual ones if empty) over the runs in these folders, each a run folder or a folder of such.
+/// The course of `metrics` (the usual ones if empty) over the runs in these folders, each a run folder or a folder of such; of
+/// void trials only if they are accepted.
 ///
 /// # Errors
 /// If there is no run, they are of different experiments, no trial has a metric that was asked for, or a record is broken elsewhere
 /// than at its end.
-pub fn history(folders: &[&Path], metrics: &[String]) -> Result<MetricHistory, Error> {
+pub fn history(folders: &[&Path], metrics: &[String], accepts_void: bool) -> Result<MetricHistory, Error> {
     let mut runs: Vec<HistoryRun> = Vec::new();
     for folder in folders {
-        runs.extend(read_runs(folder)?);
+        runs.extend(read_runs(folder, accepts_void)?);
     }
     course(runs, metrics)
 }
 
-fn read_runs(path: &Path) -> Result<Vec<HistoryRun>, Error> {
+fn read_runs(path: &Path, accepts_void: bool) -> Result<Vec<HistoryRun>, Error> {
     let folders = found(path, "give folders that `plimsoll run` made, or one that holds several of them")?;
-    folders.iter().map(read_run).collect()
+    folders.iter().map(|folder| read_run(folder, accepts_void)).collect()
 }
 
-fn read_run(folder: &RunFolder) -> Result<HistoryRun, Error> {
-    let results = match folder.read_results()? {
+fn read_run(folder: &RunFolder, accepts_void: bool) -> Result<HistoryRun, Error> {
+    let mut results = match folder.read_results()? {
         Some(results) => results,
         None => analyze(folder)?,
     };
+    let accepted = if accepts_void { accept(&mut results) } else { 0 };
     let mut start_unix_s: Option<f64> = None;
     for trial in &results.trials {
         let clock = started_unix_s(folder, &trial.id)?;
@@ -69,6 +73,7 @@ fn read_run(folder: &RunFolder) -> Result<HistoryRun, Error> {
         folder: folder.path().display().to_string(),
         start_unix_s,
         results,
+        accepted,
         environment: folder.read_environment()?,
     })
 }
@@ -93,7 +98,8 @@ fn course(mut runs: Vec<HistoryRun>, metrics: &[String]) -> Result<MetricHistory
         if found.is_empty() && !metrics.is_empty() {
             return Err(Error::Incomparable {
                 what: format!("no usable trial has a figure `{path}`"),
-                hint: "a metric is a path inside a trial of analysis.json, such as latency_us.p99 or failed_pct"
+                hint: "a metric is a path inside a trial of analysis.json, such as latency_us.p99 or failed_pct; void trials are not \
+                       used without --accept"
                     .to_owned(),
             });
         }
@@ -104,7 +110,8 @@ fn course(mut runs: Vec<HistoryRun>, metrics: &[String]) -> Result<MetricHistory
         folder: run.folder.clone(),
         start_unix_s: run.start_unix_s,
         trials: count(run, |_| true),
-        void: count(run, |trial| !trial.counts()),
+        void: run.accepted + count(run, |trial| !trial.counts()),
+        accepted: run.accepted,
         changed: if index == 0 { Vec::new() } else { changed(&environments[index - 1], &environments[index]) },
     });
     Ok(MetricHistory { format: FORMAT, title, runs: listed.collect(), series })
@@ -254,6 +261,7 @@ mod tests {
                 trials: rates.iter().enumerate().map(trial).collect(),
                 ..Results::default()
             },
+            accepted: 0,
             environment: Some(Environment { kernel: Some(kernel.into()), ..Environment::default() }),
         }
     }

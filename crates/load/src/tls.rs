@@ -2,15 +2,15 @@
 //! comes into what was meant.
 
 use std::io::{self, Read as _, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use experiment::plan;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{Resumption, WebPkiServerVerifier, verify_server_name};
 use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
-use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::pki_types::pem::{self, PemObject as _};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::{
     CertificateError, ClientConfig, ClientConnection, DigitallySignedStruct, Error, RootCertStore, SignatureScheme,
@@ -37,17 +37,45 @@ impl TlsTrust {
         let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
             .with_safe_default_protocol_versions()
             .map_err(|error| error.to_string())?;
-        let mut config = if self.tls.insecure {
+        let builder = if self.tls.insecure {
             let anybody = Arc::new(AnyCertificate(provider));
-            builder.dangerous().with_custom_certificate_verifier(anybody).with_no_client_auth()
+            builder.dangerous().with_custom_certificate_verifier(anybody)
         } else if let Some(ca) = &self.tls.ca {
             let named = Arc::new(self.named(ca, provider)?);
-            builder.dangerous().with_custom_certificate_verifier(named).with_no_client_auth()
+            builder.dangerous().with_custom_certificate_verifier(named)
         } else {
-            builder.with_root_certificates(roots_of_this_machine()?).with_no_client_auth()
+            builder.with_root_certificates(roots_of_this_machine()?)
+        };
+        let mut config = match &self.tls.cert {
+            None => builder.with_no_client_auth(),
+            Some(cert) => {
+                let (chain, key) = self.identity(cert)?;
+                let refused = |error: Error| format!("`{cert}`: it cannot be used with its key: {error}");
+                builder.with_client_auth_cert(chain, key).map_err(refused)?
+            }
         };
         config.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
         Ok(config)
+    }
+
+    /// The client's own certificate, with those in between, and its key.
+    fn identity(&self, cert: &str) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), String> {
+        let path = self.files.join(cert);
+        let wrong = |path: &Path, reason: String| format!("`{}`: {reason}", path.display());
+        let chain = CertificateDer::pem_file_iter(&path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+        let chain = chain.map_err(|error| wrong(&path, error.to_string()))?;
+        if chain.is_empty() {
+            return Err(wrong(&path, "there is no certificate in it".to_owned()));
+        }
+        let path = self.files.join(self.tls.key.as_deref().unwrap_or(cert));
+        let key = PrivateKeyDer::from_pem_file(&path).map_err(|error| match error {
+            pem::Error::NoItemsFound if self.tls.key.is_none() => {
+                wrong(&path, "there is no private key in it: name the file that has it with `tls.key`".to_owned())
+            }
+            pem::Error::NoItemsFound => wrong(&path, "there is no private key in it, or it is encrypted".to_owned()),
+            error => wrong(&path, error.to_string()),
+        })?;
+        Ok((chain, key))
     }
 
     /// Whom a file vouches for.
@@ -407,7 +435,7 @@ mod tests {
             assert!(error.contains("plimsoll-tls-"), "{error}");
         }
         std::fs::remove_file(&file).unwrap();
-        let tls = plan::Tls { insecure: true, server_name: Some("a b".into()), ca: None };
+        let tls = plan::Tls { insecure: true, server_name: Some("a b".into()), ..plan::Tls::default() };
         let error = TlsPeers::of(&TlsTrust { tls, files: PathBuf::new() }, &[], &[Some("host")]).unwrap_err();
         assert!(error.contains("`a b`"), "{error}");
     }

@@ -11,6 +11,7 @@ use lab::profiles::ProfileFile;
 use lab::targets::UntrustedTarget;
 
 use crate::exit::Failure;
+use crate::packed;
 
 /// A target folder with its manifest.
 pub struct FoundTarget {
@@ -18,6 +19,8 @@ pub struct FoundTarget {
     pub manifest: Manifest,
     /// Where the folder is.
     pub path: PathBuf,
+    /// Whether it travels in the program and has to be written out first.
+    is_packed: bool,
 }
 
 /// Every target found, and the catalog.
@@ -53,6 +56,9 @@ impl TargetCatalog {
             what: format!("no target `{name}`"),
             remedy: "`plimsoll targets` lists them".to_owned(),
         })?;
+        if target.is_packed {
+            packed::write_out()?;
+        }
         lab::targets::check(&target.path).map_err(|error| refused(&UntrustedTarget::from(&error)))?;
         Ok(target)
     }
@@ -77,6 +83,13 @@ pub fn profiles(experiment: Option<&Path>) -> Result<BTreeMap<String, Profile>, 
     lab::profiles::all(experiment).into_iter().map(read).collect()
 }
 
+fn target(name: &str, path: PathBuf, text: String, is_packed: bool) -> Result<FoundTarget, Failure> {
+    let source = Source { name: path.join("target.toml").display().to_string(), text };
+    let manifest = manifest::parse(name, &source)
+        .map_err(|problems| Failure::Problems(problems.render(crate::output::colour_on_stderr())))?;
+    Ok(FoundTarget { manifest, path, is_packed })
+}
+
 /// Looks for targets and profiles, also beside this experiment file, and reads every table.
 ///
 /// # Errors
@@ -85,12 +98,18 @@ pub fn known(experiment: Option<&Path>) -> Result<TargetCatalog, Failure> {
     let found = lab::targets::all(experiment);
     let mut targets = Vec::new();
     for folder in found.targets {
-        let source =
-            Source { name: folder.path.join("target.toml").display().to_string(), text: folder.source.clone() };
-        let manifest = manifest::parse(&folder.name, &source)
-            .map_err(|problems| Failure::Problems(problems.render(crate::output::colour_on_stderr())))?;
-        targets.push(FoundTarget { manifest, path: folder.path });
+        targets.push(target(&folder.name, folder.path, folder.source, false)?);
     }
+    // What is found in a folder comes first, be it that it may not be run.
+    let is_found = |name: &str, targets: &[FoundTarget]| {
+        targets.iter().any(|target| target.manifest.name == name) || found.refused.contains_key(name)
+    };
+    for packed in packed::targets() {
+        if !is_found(packed.name, &targets) {
+            targets.push(target(packed.name, packed.path, packed.manifest, true)?);
+        }
+    }
+    targets.sort_by(|a, b| a.manifest.name.cmp(&b.manifest.name));
     let catalog = Catalog {
         targets: targets.iter().map(|target| (target.manifest.name.clone(), target.manifest.clone())).collect(),
         refused_targets: found

@@ -31,6 +31,7 @@ const COMPARING: &str = "Examples:
   plimsoll compare base/ candidate/ --gate 5% --junit plimsoll.xml --markdown summary.md
   plimsoll compare runs/2026-11-20T10-31-05-variants
   plimsoll compare --play before.toml after.toml --turns 8 --out runs/upgrade --gate 5%
+  plimsoll compare --play before.toml after.toml --gate 5% --until-decided --at-most 40
 
 A folder of run folders is one side: its runs are repeats. Runs of two sides that were played in
 turn (base, candidate, base, candidate, …) are compared in pairs, so that what drifts on the
@@ -39,7 +40,7 @@ differ: nothing is tested. docs/compare.md tells how to read the outcome.
 
 Exit codes: 0 done, 2 bad arguments, 5 the gate fails, 6 a side is void, 7 the gate is inconclusive:
 neither a regression nor its absence is shown. --metric names the figures that matter, and fewer
-figures need fewer repeats.";
+figures need fewer repeats; --play --until-decided plays as many as it takes.";
 
 const CHECKING: &str =
     "A built-in server does what is known beforehand: it serves so many a second, stands still or fails for so long,
@@ -48,6 +49,17 @@ works a tenth more. What is planted follows from the clock (--seed repeats it). 
 trusted; or wrong. docs/selfcheck.md tells what to do then.
 
 Exit codes: 0 all right, 5 something is wrong, 6 nothing is, but something is marked, 130 interrupted.";
+
+const EXPORTING: &str = "Examples:
+  plimsoll export runs/2026-11-20T10-31-05-first-run --csv > seconds.csv
+  plimsoll export runs/ --csv --trials --out trials.csv
+  duckdb -c \"SELECT at_s, sum(value) FROM 'seconds.csv' WHERE figure = 'operations' GROUP BY 1 ORDER BY 1\"
+  plimsoll export runs/nightly --openmetrics --out nightly.om
+  promtool tsdb create-blocks-from openmetrics nightly.om /var/lib/prometheus
+
+Figures are named as the columns of a run folder's files (docs/formats.md), units at the end. Each row has the trial's
+verdict, and void trials are exported, too. In OpenMetrics, what is counted each second is a counter that is 0 at load
+start, and swept values are labels such as point_load_agents.";
 
 /// Finds how much load a clustered service safely carries, and what happens when part of it sinks.
 #[derive(Debug, Parser)]
@@ -78,6 +90,9 @@ pub enum Command {
     History(History),
     /// Write one page that lists several runs and links their reports
     Contents(Contents),
+    /// Write the figures of runs for other programs: CSV, or OpenMetrics for Prometheus
+    #[command(after_long_help = EXPORTING)]
+    Export(Export),
     /// Open a run's report in the browser
     Open(Folder),
     /// Check this machine for what would distort a measurement, and suggest what to do
@@ -85,6 +100,8 @@ pub enum Command {
     /// Hold this machine, and Plimsoll on it, against known truths, in about three minutes
     #[command(after_long_help = CHECKING)]
     Selfcheck(Selfcheck),
+    /// List the experiments that are built in, or print one
+    Experiments(Named),
     /// Print a commented experiment file to start from
     New(New),
     /// List the targets, or tell about one
@@ -105,8 +122,8 @@ pub enum Command {
     Schema(Schema),
     /// Print a completion script for a shell
     Completions(Completions),
-    /// Print the manual page
-    Man,
+    /// Print the manual page, or write those of all commands
+    Man(Man),
     /// The built-in echo target
     #[command(hide = true)]
     Echo(Echo),
@@ -117,7 +134,7 @@ pub enum Command {
 
 #[derive(Debug, Args)]
 pub struct Run {
-    /// The experiment file
+    /// The experiment file, or the name of a built-in experiment
     #[arg(required_unless_present = "resume")]
     pub file: Option<PathBuf>,
     /// Where run folders go
@@ -158,7 +175,7 @@ pub struct WrittenSummaries {
 
 #[derive(Debug, Args)]
 pub struct Check {
-    /// The experiment file
+    /// The experiment file, or the name of a built-in experiment
     pub file: PathBuf,
     /// Override a value of the file, such as load.time=30s
     #[arg(long = "set", value_name = "PATH=VALUE")]
@@ -191,6 +208,12 @@ pub struct Compare {
     /// How often each is played
     #[arg(long, value_name = "COUNT", default_value_t = 5, requires = "play", value_parser = clap::value_parser!(u32).range(2..=1_000))]
     pub turns: u32,
+    /// With --gate: play on while the gate is inconclusive, and look again after twice as many turns
+    #[arg(long, requires_all = ["play", "gate"])]
+    pub until_decided: bool,
+    /// With --until-decided: how often each is played at most
+    #[arg(long, value_name = "COUNT", default_value_t = 40, requires = "until_decided", value_parser = clap::value_parser!(u32).range(2..=1_000))]
+    pub at_most: u32,
     /// Where the folders `base` and `candidate` with the runs go; runs that are there already count as well
     #[arg(long, value_name = "DIR", default_value = TURNS, requires = "play")]
     pub out: PathBuf,
@@ -206,7 +229,7 @@ pub struct Compare {
     /// Print the comparisons as JSON instead of the table
     #[arg(long)]
     pub json: bool,
-    /// Do not exit 6 where a side is void; its void trials stay left out
+    /// Use void trials as well, which is noted in the output, and do not exit 6 for them
     #[arg(long)]
     pub accept: bool,
     /// Do not exit 7 where the gate is inconclusive
@@ -222,6 +245,9 @@ pub struct History {
     /// A figure to follow, such as latency_us.p99; left out: throughput, latency and the return after a fault
     #[arg(long = "metric", value_name = "PATH")]
     pub metrics: Vec<String>,
+    /// Use void trials as well; the output marks the runs that have any
+    #[arg(long)]
+    pub accept: bool,
     /// Print JSON instead of tables
     #[arg(long)]
     pub json: bool,
@@ -238,6 +264,26 @@ pub struct Contents {
     /// Its title
     #[arg(long, value_name = "TEXT", default_value = "Runs")]
     pub title: String,
+}
+
+#[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("format").required(true).args(["csv", "openmetrics"]))]
+pub struct Export {
+    /// Run folders, or folders that hold several
+    #[arg(required = true, value_name = "DIR")]
+    pub folders: Vec<PathBuf>,
+    /// Write CSV: a row for each figure and second
+    #[arg(long)]
+    pub csv: bool,
+    /// With --csv: a row for each trial instead, with a column for each figure of analysis.json
+    #[arg(long, conflicts_with = "openmetrics")]
+    pub trials: bool,
+    /// Write the figures of each second in the text format of OpenMetrics, with their times
+    #[arg(long)]
+    pub openmetrics: bool,
+    /// Write into this file instead of to standard output
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -371,6 +417,13 @@ pub struct Completions {
 }
 
 #[derive(Debug, Args)]
+pub struct Man {
+    /// Write a page for each command into this directory instead, as a package holds them
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
 pub struct Echo {
     /// Address and port
     #[arg(long)]
@@ -434,7 +487,7 @@ pub const EXAMPLES: &str = "Examples:
   plimsoll hit http://localhost:8080/ --print > hit.toml && plimsoll run hit.toml
 
 Every request counts: nothing is cut off as a warm-up unless --warmup says so. A status of 400 or more is
-failed, an answer that contradicts --expect is wrong; redirects are not followed. Latency counts from when a
+failed, an answer that contradicts --expect is wrong; redirects are not followed under load. Latency counts from when a
 request was due, which with --rate is the schedule's time, however late it was sent. docs/coming-from.md
 translates the options of wrk, hey, oha, k6, ab and vegeta.";
 
@@ -491,9 +544,21 @@ pub struct Hit {
     /// https: accept any certificate
     #[arg(short = 'k', long)]
     pub insecure: bool,
+    /// https: the client's own certificate, a PEM file, for a server that asks for one
+    #[arg(long, value_name = "FILE")]
+    pub cert: Option<PathBuf>,
+    /// https: the private key of --cert, a PEM file; left out: it is in the same file
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    pub key: Option<PathBuf>,
     /// https: the server name to send (SNI) and to verify, if it is not the URL's host
     #[arg(long, value_name = "NAME")]
     pub server_name: Option<String>,
+    /// Follow redirects once, before the load, and hit the URL that they lead to; under load none is followed
+    #[arg(short = 'L', long, conflicts_with = "templates")]
+    pub location: bool,
+    /// Send the requests for an http URL to this forward proxy, such as http://localhost:3128
+    #[arg(short = 'x', long, value_name = "URL", conflicts_with = "location")]
+    pub proxy: Option<String>,
     /// Of each request [default: 10s]
     #[arg(long, value_name = "DURATION")]
     pub timeout: Option<String>,

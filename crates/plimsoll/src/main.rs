@@ -6,6 +6,7 @@ mod commands;
 mod exit;
 mod live_stats;
 mod output;
+mod packed;
 mod placement_text;
 mod progress;
 mod signals;
@@ -38,9 +39,11 @@ fn play() -> ExitCode {
         Command::Compare(arguments) => commands::folders::compare(&arguments),
         Command::History(arguments) => commands::folders::history(&arguments),
         Command::Contents(arguments) => commands::folders::contents(&arguments),
+        Command::Export(arguments) => commands::export::run(&arguments),
         Command::Open(arguments) => commands::folders::open(&arguments),
         Command::Doctor(arguments) => commands::machine::doctor(&arguments),
         Command::Selfcheck(arguments) => commands::selfcheck::run(&arguments),
+        Command::Experiments(arguments) => commands::lists::experiments(&arguments),
         Command::New(arguments) => commands::experiments::new(&arguments),
         Command::Targets(arguments) => commands::lists::targets(&arguments),
         Command::Profiles(arguments) => commands::lists::profiles(&arguments),
@@ -51,7 +54,7 @@ fn play() -> ExitCode {
         Command::Clean => commands::machine::clean(),
         Command::Schema(arguments) => commands::experiments::schema(&arguments),
         Command::Completions(arguments) => commands::program::completions(&arguments),
-        Command::Man => commands::program::man(),
+        Command::Man(arguments) => commands::program::man(&arguments),
         Command::Echo(arguments) => commands::program::echo(&arguments),
         Command::Runner(arguments) => return commands::program::runner(&arguments),
     };

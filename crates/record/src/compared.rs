@@ -38,8 +38,10 @@ pub struct Side {
     pub runs: u32,
     /// Trials with records.
     pub trials: u32,
-    /// Trials that are void and left out.
+    /// Trials that are void; they are left out, unless they were accepted.
     pub void: u32,
+    /// Void trials that are taken all the same, as `--accept` asks.
+    pub accepted: u32,
     /// The worst verdict of its runs.
     pub verdict: Trust,
 }

@@ -35,8 +35,10 @@ pub struct CourseRun {
     pub start_unix_s: Option<f64>,
     /// Trials with records.
     pub trials: u32,
-    /// Trials that are void and left out.
+    /// Trials that are void; they are left out, unless they were accepted.
     pub void: u32,
+    /// Void trials that are taken all the same, as `--accept` asks.
+    pub accepted: u32,
     /// In what its environment differs from that of the run before; empty for the first.
     pub changed: Vec<Changed>,
 }

@@ -212,6 +212,15 @@ impl Trial {
     pub fn counts(&self) -> bool {
         self.verdict.is != Trust::Void
     }
+
+    /// Has its figures count, also if it is void: suspect is what it is then. Whether it was void.
+    pub fn accept(&mut self) -> bool {
+        let was_void = !self.counts();
+        if was_void {
+            self.verdict.is = Trust::Suspect;
+        }
+        was_void
+    }
 }
 
 /// The trials of a run whose figures count. Where none does, all of them, so that what was measured can be shown; the verdict says that

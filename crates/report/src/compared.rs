@@ -90,7 +90,12 @@ pub fn text(compared: &Compared, colour: bool) -> String {
     let mut parts = vec![sides(compared), surroundings(compared, colour)];
     parts.extend((!comparisons.is_empty()).then(|| {
         let table = comparison::differences_of(&comparisons);
-        format!("{}{}", set(&table, WIDTH, colour), lines(&table.note, "  "))
+        let note = if compared.sides.iter().any(|side| side.accepted > 0) {
+            table.note.replace("Void trials are left out", "Void trials are used as well")
+        } else {
+            table.note.clone()
+        };
+        format!("{}{}", set(&table, WIDTH, colour), lines(&note, "  "))
     }));
     let warnings: String = compared.warnings.iter().map(|warning| lines(&format!("note: {warning}"), "  ")).collect();
     parts.push(warnings);

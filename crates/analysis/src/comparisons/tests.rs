@@ -25,6 +25,44 @@ pub(super) fn trial(variant: &str, repeat: u32, per_s: f64) -> Trial {
     }
 }
 
+#[test]
+fn all_looks_together_have_no_more_chance_than_one() {
+    let level = |looks_before| CompareOptions { looks_before, ..CompareOptions::default() }.level();
+    assert_eq!(level(None), LEVEL);
+    let all: f64 = (0..100).map(|before| level(Some(before))).sum();
+    assert!(all <= LEVEL && level(Some(0)) == LEVEL / 2.0, "{all}");
+}
+
+/// The same runs, looked at for the first and for the third time: intervals widen, p grows, and what was shown by a hair is not.
+#[test]
+fn a_later_look_is_stricter() {
+    let trials: Vec<Trial> = (1..=5)
+        .flat_map(|repeat| {
+            let drift = 1.0 + 0.02 * f64::from(repeat * 7 % 5);
+            [
+                trial("a", repeat, 1_000.0 * drift),
+                trial("b", repeat, 985.0 * drift * (1.0 + 0.004 * f64::from(repeat % 3))),
+            ]
+        })
+        .collect();
+    let played: Vec<PlayedTrial<'_>> =
+        trials.iter().map(|trial| PlayedTrial { trial, run: 0, started_unix_s: None }).collect();
+    let at = |looks_before| {
+        let metrics = vec![OPERATIONS.to_owned()];
+        let options = CompareOptions { metrics, gate_pct: Some(5.0), looks_before, ..CompareOptions::default() };
+        within_runs(&plan(&["a", "b"], &[]), &played, &options).remove(0).comparison
+    };
+    let (only, first, third) = (at(None), at(Some(0)), at(Some(2)));
+    let width = |one: &Comparison| one.ci95_adjusted.map(|[low, high]| high - low).unwrap();
+    assert!(width(&only) < width(&first) && width(&first) < width(&third));
+    let p = |one: &Comparison| one.p_adjusted.unwrap();
+    assert!((p(&first) - 2.0 * p(&only)).abs() < 1e-12 && (p(&third) - 8.0 * p(&only)).abs() < 1e-12);
+    for one in [only, first, third] {
+        let [low, high] = one.ci95_adjusted.unwrap();
+        assert_eq!(one.significant, !(low..=high).contains(&1.0), "interval and decision agree: {one:?}");
+    }
+}
+
 pub(super) fn plan(variants: &[&str], swept: &[&str]) -> Plan {
     Plan {
         format: 1,
@@ -42,7 +80,8 @@ pub(super) fn plan(variants: &[&str], swept: &[&str]) -> Plan {
 }
 
 fn options(metrics: &[&str], gate_pct: Option<f64>) -> CompareOptions {
-    CompareOptions { metrics: metrics.iter().map(|metric| (*metric).to_owned()).collect(), gate_pct }
+    let metrics = metrics.iter().map(|metric| (*metric).to_owned()).collect();
+    CompareOptions { metrics, gate_pct, ..CompareOptions::default() }
 }
 
 fn between(sides: &[ComparisonSide<'_>], metrics: &[&str]) -> Vec<Comparison> {

@@ -95,6 +95,13 @@ section! {
         #[serde(skip_serializing_if = "Option::is_none")]
         server_name: Text => Option<String>,
             "The name that is asked for and must be in the certificate; left out: the URL's", ["sni"];
+        #[serde(skip_serializing_if = "Option::is_none")]
+        cert: Text => Option<String>,
+            "A PEM file with the client's own certificate, and the ones in between, for a server that asks for it",
+            ["client_cert", "certificate"];
+        #[serde(skip_serializing_if = "Option::is_none")]
+        key: Text => Option<String>,
+            "A PEM file with the key of `cert`; left out: it is in the same file", ["client_key", "private_key"];
     }
 }
 
@@ -136,6 +143,13 @@ fn read_tls(section: &Section<'_>, scene: &mut CheckContext<'_>) -> Tls {
                 .expected("any certificate is taken")
                 .related(tls.place("ca"), "only what these vouch for is taken")
                 .hint("remove `insecure`: a certificate that this file vouches for is checked as it should be"),
+        );
+    }
+    if tls.has("key") && !tls.has("cert") {
+        scene.problems.push(
+            Problem::new(tls.place("key"), "a key without a certificate")
+                .expected("`cert`, whose key this is")
+                .hint("add `cert = \"client.pem\"`, or remove `key`"),
         );
     }
     Tls::read(&tls)

@@ -8,7 +8,11 @@ use crate::answer_budget::BudgetShare;
 use crate::values::layout::{LayoutBuilder, LengthWidth, RequestLayout};
 use crate::values::{OperationValues, write_decimal};
 
-const PATH: Field = Field { name: "path", help: "path and query, from the first `/`", required: true };
+const PATH: Field = Field {
+    name: "path",
+    help: "path and query, from the first `/`; for a forward proxy, a whole http:// URL",
+    required: true,
+};
 const BODY: Field = Field { name: "body", help: "the request's body", required: false };
 const HEADER: Field = Field { name: "header.*", help: "a header, such as header.accept", required: false };
 const STATUS: Field = Field { name: "status", help: "the status code, such as 200", required: false };
@@ -437,9 +441,9 @@ fn layout(place: &HttpAddress, call: &Call<'_>) -> Result<RequestLayout, String>
     builder.bytes(call.operation.name.to_ascii_uppercase().as_bytes()).bytes(b" ").bytes(place.base.as_bytes());
     check_text("path", call, path, |byte| byte > b' ' && byte != 0x7f)?;
     if let Some(text) = call.arguments[path].template.as_constant()
-        && !text.starts_with(b"/")
+        && !(text.starts_with(b"/") || place.base.is_empty() && text.starts_with(b"http://"))
     {
-        return Err("`path` begins with `/`".to_owned());
+        return Err("`path` begins with `/`, or is a whole http:// URL for a forward proxy".to_owned());
     }
     builder.value(call.arguments, path).bytes(b" HTTP/1.1\r\n");
     if call.argument("header.host").or(call.argument("header.Host")).is_none() {

@@ -253,6 +253,46 @@ fn nobody_is_trusted_by_a_file_that_is_not_there() {
 }
 
 #[test]
+fn a_server_that_asks_for_it_is_shown_the_clients_certificate() {
+    let (authority, clients) = (Authority::new(), Authority::new());
+    let folder = std::env::temp_dir().join(format!("plimsoll-client-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let file = |name: &str, text: &str| {
+        std::fs::write(folder.join(name), text).unwrap();
+        Some(folder.join(name).display().to_string())
+    };
+    let (cert, key) = clients.identity();
+    let apart = Tls { cert: file("cert.pem", &cert), key: file("key.pem", &key), ..authority.trusted() };
+    let both = Tls { cert: file("both.pem", &format!("{key}{cert}")), ..authority.trusted() };
+    let strangers = authority.identity();
+    let stranger = Tls { cert: file("other.pem", &format!("{}{}", strangers.0, strangers.1)), ..authority.trusted() };
+    for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
+        let server = Secret::serve(authority.vouch_and_ask(LOCAL, &clients, &[version]), always(HELLO));
+        for tls in [apart.clone(), both.clone()] {
+            let came = get_from(&server, tls);
+            assert!(came.summary.ok > 0 && came.summary.failed == 0, "{:?} {:?}", came.summary, came.notices());
+        }
+        for tls in [authority.trusted(), stranger.clone()] {
+            let came = get_from(&server, tls);
+            assert!(came.summary.ok == 0 && came.summary.failed + came.summary.timeout > 0, "{:?}", came.summary);
+            let told = &came.intervals[0].attempts;
+            assert!(told.iter().all(|attempt| attempt.result.starts_with("tls: ")), "{told:?}");
+        }
+    }
+    for (tls, words) in [
+        (Tls { cert: apart.cert.clone(), ..authority.trusted() }, "no private key in it: name the file"),
+        (Tls { key: apart.cert.clone(), ..apart.clone() }, "no private key in it, or it is encrypted"),
+        (Tls { cert: apart.key.clone(), key: apart.key.clone(), ..authority.trusted() }, "no certificate in it"),
+        (Tls { key: both.cert.clone(), cert: stranger.cert, ..authority.trusted() }, "cannot be used with its key"),
+    ] {
+        let refused = try_play(by_tls("https://127.0.0.1:1/", tls, load(1, 0.1, vec![get()]))).err();
+        let refused = refused.unwrap_or_else(|| panic!("played: {words}")).to_string();
+        assert!(refused.contains(words), "{refused}");
+    }
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
 fn the_client_for_single_calls() {
     const PATIENCE: Duration = Duration::from_secs(5);
     let authority = Authority::new();

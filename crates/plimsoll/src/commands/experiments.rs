@@ -11,12 +11,13 @@ use experiment::source::Source;
 use crate::catalog::{self, TargetCatalog};
 use crate::cli::{self, SchemaOf};
 use crate::exit::{Exit, Failure};
-use crate::{output, placement_text};
+use crate::{output, packed, placement_text};
 
 /// Checks a file and prints what `run` would do.
 pub fn check(arguments: &cli::Check) -> Result<Exit, Failure> {
-    let known = catalog::known(Some(&arguments.file))?;
-    let source = source(&arguments.file)?;
+    let file = packed::experiment(&arguments.file)?;
+    let known = catalog::known(Some(&file))?;
+    let source = source(&file)?;
     let secrets = Secrets::of(&source, &arguments.sets);
     output::hide(&secrets);
     let plan = plan(&source, &arguments.sets, &known)?;
@@ -37,7 +38,8 @@ pub fn check(arguments: &cli::Check) -> Result<Exit, Failure> {
 pub fn source(file: &Path) -> Result<Source, Failure> {
     let text = std::fs::read_to_string(file).map_err(|error| Failure::Bad {
         what: format!("cannot read {}: {error}", file.display()),
-        remedy: "give an experiment file; `plimsoll new` prints one to start from".to_owned(),
+        remedy: "give an experiment file; `plimsoll new` prints one to start from, `plimsoll experiments` lists those that are built in"
+            .to_owned(),
     })?;
     Ok(Source { name: file.display().to_string(), text })
 }

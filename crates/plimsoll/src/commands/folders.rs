@@ -132,11 +132,15 @@ pub fn open(arguments: &cli::Folder) -> Result<Exit, Failure> {
 /// Compares, writes what was asked for, prints.
 pub fn compare(arguments: &cli::Compare) -> Result<Exit, Failure> {
     let gate_pct = arguments.gate.as_deref().map(percent).transpose()?;
-    let played = if arguments.play { turns::play(arguments)? } else { Some(arguments.folders.clone()) };
-    let Some(folders) = played else { return Ok(Exit::Interrupted) };
-    let folders: Vec<&Path> = folders.iter().map(AsRef::as_ref).collect();
-    let options = analysis::CompareOptions { metrics: arguments.metrics.clone(), gate_pct };
-    let compared = analysis::compare(&folders, &options)?;
+    let (metrics, accepts_void) = (arguments.metrics.clone(), arguments.accept);
+    let options = analysis::CompareOptions { metrics, gate_pct, accepts_void, looks_before: None };
+    let compared = if arguments.play {
+        let Some(compared) = turns::compare(arguments, &options)? else { return Ok(Exit::Interrupted) };
+        compared
+    } else {
+        let folders: Vec<&Path> = arguments.folders.iter().map(AsRef::as_ref).collect();
+        analysis::compare(&folders, &options)?
+    };
     if let Some(path) = &arguments.written.junit {
         write(path, &report::compared::junit(&compared))?;
     }
@@ -157,18 +161,16 @@ fn outcome(compared: &Compared, arguments: &cli::Compare) -> Exit {
         Exit::Void
     } else if compared.gated(Gated::Fails).next().is_some() {
         Exit::Violated
-    } else if (compared.gated(Gated::CannotTell).next().is_some() || is_undecided(compared))
-        && !arguments.allow_inconclusive
-    {
+    } else if is_inconclusive(compared) && !arguments.allow_inconclusive {
         Exit::Inconclusive
     } else {
         Exit::Well
     }
 }
 
-/// Whether there is a gate and nothing to hold against it.
-fn is_undecided(compared: &Compared) -> bool {
-    compared.gate_pct.is_some() && compared.comparisons.is_empty()
+/// Whether there is a gate, and it cannot tell or has nothing to be held against.
+pub fn is_inconclusive(compared: &Compared) -> bool {
+    compared.gated(Gated::CannotTell).next().is_some() || compared.gate_pct.is_some() && compared.comparisons.is_empty()
 }
 
 /// `5%`, `2.5 %` or `5`.
@@ -191,7 +193,7 @@ fn write(path: &Path, text: &str) -> Result<(), Failure> {
 /// Prints the course of each figure.
 pub fn history(arguments: &cli::History) -> Result<Exit, Failure> {
     let folders: Vec<&Path> = arguments.folders.iter().map(PathBuf::as_path).collect();
-    let course = analysis::history(&folders, &arguments.metrics)?;
+    let course = analysis::history(&folders, &arguments.metrics, arguments.accept)?;
     if arguments.json {
         output::json(&course)?;
     } else {

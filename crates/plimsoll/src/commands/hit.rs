@@ -24,6 +24,7 @@ mod debug;
 mod elsewhere;
 mod live;
 mod options;
+mod redirects;
 
 pub use elsewhere::said as said_of_options;
 
@@ -33,7 +34,11 @@ const SOURCE: &str = "plimsoll hit --print";
 /// Hits, and says what came of it.
 pub fn run(words: &cli::Hit) -> Result<Exit, Failure> {
     let known = catalog::known(None)?;
-    let asked = options::read(words, spoken(&known)?).map_err(|wrong| refused(&wrong))?;
+    let http = spoken(&known)?;
+    let mut asked = options::read(words, http).map_err(|wrong| refused(&wrong))?;
+    if words.location {
+        asked.place = redirects::followed(&asked, http)?;
+    }
     let text = options::experiment(&asked);
     let source = Source { name: SOURCE.to_owned(), text: text.clone() };
     let secrets = Secrets::of(&source, &[]);
@@ -97,7 +102,8 @@ fn what(asked: &HitOptions) -> String {
         Some(count) => format!("{} requests, {} at most", numbers::count(count), asked.time),
         None => asked.time.clone(),
     };
-    format!("{agents} on {method} {}{}{rate}{connections}, {until}", place.service, place.path)
+    let url = place.shown();
+    format!("{agents} on {method} {url}{rate}{connections}, {until}")
 }
 
 /// Prints the results, and where there is more.
@@ -154,8 +160,11 @@ fn about_secrets(secrets: &Secrets) -> Option<String> {
 }
 
 /// Results of attempts that another line may not have, as `attempts.csv` names them, and what to write there.
-const FAILURES: [(&str, &str, &str); 2] = [
+const FAILURES: [(&str, &str, &str); 4] = [
     ("tls: bad certificate", "--cacert ca.pem", "trusts the CAs in this file; -k disables the check"),
+    ("tls: refused by the target", "--cert client.pem", "if the server wants a certificate of the client"),
+    // By TLS 1.3 the server says so when the client has already begun to speak.
+    ("tls: broken", "--cert client.pem", "if the server wants a certificate of the client"),
     ("tls: handshake failed", "http://…", "if the server speaks no TLS at this port"),
 ];
 /// What a server does that is asked in the clear and expects TLS.
@@ -169,8 +178,7 @@ fn against_failures(trial: &Trial, words: &cli::Hit) -> Vec<(String, &'static st
     let by_tls = may_be_tls.then(|| ("https://…".to_owned(), "if the server speaks TLS at this port"));
     let debug = (trial.outcomes.ok == 0).then(|| ("--debug".to_owned(), "sends one request and prints its answer"));
     let redirected = trial.attempt_results.keys().any(|result| result.starts_with("redirect "));
-    let address =
-        redirected.then(|| ("another URL".to_owned(), "that of the redirects' destination: none is followed"));
+    let address = redirected.then(|| ("--location".to_owned(), "hits the URL that the redirects lead to"));
     let happened = happened.map(|(_, option, why)| ((*option).to_owned(), *why));
     happened.chain(by_tls).chain(address).chain(debug).collect()
 }
@@ -195,12 +203,14 @@ fn further(results: &Results, trial: &Trial, words: &cli::Hit) -> Vec<(String, &
 }
 
 /// What is said of a file, and how one line says it.
-const IN_OPTIONS: [(&str, &str); 10] = [
+const IN_OPTIONS: [(&str, &str); 12] = [
     ("`load.agents`", "`--agents`"),
     ("`load.rate`", "`--rate`"),
     ("`load.threads`", "`--threads`"),
     ("`load.time`", "`--time`"),
     ("`tls.ca`", "`--cacert`"),
+    ("`tls.cert`", "`--cert`"),
+    ("`tls.key`", "`--key`"),
     ("`tls.insecure`", "`--insecure`"),
     ("`tls.server_name`", "`--server-name`"),
     ("without `keep_alive`", "with `--no-keep-alive`"),
@@ -311,7 +321,7 @@ mod tests {
     const URL: &str = "http://127.0.0.1:8080/";
 
     /// A file with a certificate in it, as far as this is looked at.
-    const CA: &str = "src/commands/hit.rs"; // -----BEGIN CERTIFICATE-----
+    const CA: &str = "src/commands/hit.rs"; // -----BEGIN CERTIFICATE----- -----BEGIN PRIVATE KEY-----
 
     #[test]
     fn options_become_experiments() {
@@ -364,6 +374,8 @@ mod tests {
             &[URL, "--pipeline", "16", "--expect", "body/items/0/id=7", "--expect", "body/a b.c={x}"],
             &["https://h", "-k", "--server-name", "shop.example"],
             &["https://h:8443/", "--cacert", CA],
+            &["https://h:8443/", "--cert", CA, "--key", CA],
+            &["http://h/a?b", "--proxy", "localhost:3128"],
             &["http://h/{seq}", "--templates", "-H", "Authorization: Bearer {env:TOKEN}", "-d", "{bytes:100}"],
         ];
         let told: Vec<String> =

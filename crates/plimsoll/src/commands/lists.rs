@@ -9,7 +9,7 @@ use experiment::quantity::{show_bits_per_s, show_bytes, show_bytes_per_s};
 use crate::catalog::{self, FoundTarget};
 use crate::cli;
 use crate::exit::{Exit, Failure};
-use crate::output;
+use crate::{output, packed};
 
 /// Lists the targets, or tells about one.
 pub fn targets(arguments: &cli::Named) -> Result<Exit, Failure> {
@@ -24,6 +24,25 @@ pub fn targets(arguments: &cli::Named) -> Result<Exit, Failure> {
         }
     }
     print(&lines)
+}
+
+/// Lists the built-in experiments, or prints one.
+pub fn experiments(arguments: &cli::Named) -> Result<Exit, Failure> {
+    let all = packed::experiments();
+    let Some(name) = &arguments.name else {
+        let titles: Vec<(&str, String)> = all.iter().map(|one| (one.name, title(&one.text))).collect();
+        return print(&columns(titles.iter().map(|(name, title)| (*name, title.as_str()))));
+    };
+    let wanted = name.strip_suffix(".toml").unwrap_or(name);
+    let found = all.into_iter().find(|one| one.name == wanted).ok_or_else(|| unknown("experiment", name))?;
+    output::text(&found.text)?;
+    Ok(Exit::Well)
+}
+
+/// The title of an experiment file of ours.
+fn title(text: &str) -> String {
+    let line = text.lines().find_map(|line| line.strip_prefix("title")?.trim_start().strip_prefix('='));
+    line.unwrap_or_default().trim().trim_matches('"').to_owned()
 }
 
 /// Lists the profiles, or tells about one.

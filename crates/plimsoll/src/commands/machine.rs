@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::commands::{experiments, install};
 use crate::exit::{Exit, Failure};
-use crate::{catalog, cli, output};
+use crate::{catalog, cli, output, packed};
 
 /// What `--json` prints.
 #[derive(Serialize)]
@@ -63,8 +63,9 @@ fn measured(arguments: &cli::Doctor) -> Measured {
 }
 
 fn asked(file: &Path, sets: &[String]) -> Result<TrialDemand, Failure> {
-    let known = catalog::known(Some(file))?;
-    let plan = experiments::plan(&experiments::source(file)?, sets, &known)?;
+    let file = packed::experiment(file)?;
+    let known = catalog::known(Some(&file))?;
+    let plan = experiments::plan(&experiments::source(&file)?, sets, &known)?;
     let missing = install::missing(&known, &install::installations(&known, &plan))?;
     Ok(TrialDemand::of(&plan, missing, install::needs(&known, &plan)))
 }

@@ -65,8 +65,14 @@ pub fn completions(arguments: &cli::Completions) -> Result<Exit, Failure> {
     Ok(Exit::Well)
 }
 
-/// Prints the page.
-pub fn man() -> Result<Exit, Failure> {
+/// Prints the page, or writes one for each command.
+pub fn man(arguments: &cli::Man) -> Result<Exit, Failure> {
+    if let Some(folder) = &arguments.out {
+        let written =
+            || std::fs::create_dir_all(folder).and_then(|()| clap_mangen::generate_to(Cli::command(), folder));
+        written().map_err(|error| Failure::File { what: format!("cannot write into {}", folder.display()), error })?;
+        return Ok(Exit::Well);
+    }
     let mut page = Vec::new();
     clap_mangen::Man::new(Cli::command())
         .render(&mut page)

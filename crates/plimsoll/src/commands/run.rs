@@ -17,7 +17,7 @@ use crate::catalog::{self, TargetCatalog};
 use crate::cli;
 use crate::commands::{experiments, folders, install};
 use crate::exit::{Exit, Failure};
-use crate::{output, progress, signals};
+use crate::{output, packed, progress, signals};
 
 /// Plays an experiment and reports.
 pub fn run(arguments: &cli::Run) -> Result<Exit, Failure> {
@@ -157,7 +157,8 @@ impl PreparedRun {
 }
 
 fn begin(arguments: &cli::Run) -> Result<(PreparedRun, TargetCatalog), Failure> {
-    let file = arguments.file.as_deref().unwrap_or(Path::new(""));
+    let file = packed::experiment(arguments.file.as_deref().unwrap_or(Path::new("")))?;
+    let file = file.as_path();
     let source = experiments::source(file)?;
     let secrets = Secrets::of(&source, &arguments.sets);
     output::hide(&secrets);

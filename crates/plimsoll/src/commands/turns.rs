@@ -1,9 +1,15 @@
-//! `plimsoll compare --play`: two experiments played in turn, so that what drifts on the machine falls out of their difference.
+//! `plimsoll compare --play`: two experiments played in turn, so that what drifts on the machine falls out of their difference. With
+//! `--until-decided` they are played on while the gate cannot tell.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use analysis::CompareOptions;
+use record::compared::{Compared, Gated};
+use record::folder::RunFolder;
+
 use crate::cli;
+use crate::commands::folders::is_inconclusive;
 use crate::exit::Failure;
 use crate::output;
 
@@ -13,8 +19,49 @@ const SIDES: [&str; 2] = ["base", "candidate"];
 /// Exit code of a run that was interrupted.
 const INTERRUPTED: i32 = 130;
 
-/// Plays both and says in which folders their runs are; `None` if it was interrupted.
-pub fn play(arguments: &cli::Compare) -> Result<Option<Vec<PathBuf>>, Failure> {
+/// The two experiments, and where their runs go.
+struct PlayedInTurn<'a> {
+    files: [&'a Path; 2],
+    folders: [PathBuf; 2],
+}
+
+/// Plays both and compares their runs; `None` if it was interrupted.
+pub fn compare(arguments: &cli::Compare, options: &CompareOptions) -> Result<Option<Compared>, Failure> {
+    let turns = PlayedInTurn { files: files(arguments)?, folders: SIDES.map(|side| arguments.out.join(side)) };
+    if !arguments.until_decided {
+        let was_played = turns.play(0..arguments.turns, arguments.turns)?;
+        return if was_played { turns.compared(options).map(Some) } else { Ok(None) };
+    }
+    if arguments.at_most < arguments.turns {
+        return Err(Failure::Bad {
+            what: format!(
+                "--at-most {}: fewer than the {} turns of the first look",
+                arguments.at_most, arguments.turns
+            ),
+            remedy: "raise --at-most, or lower --turns, after which the gate is looked at first".to_owned(),
+        });
+    }
+    let looks = looks(arguments.turns, arguments.at_most);
+    let mut played = turns.turns_played()?;
+    for (number, upto) in looks.iter().enumerate() {
+        let is_last = number + 1 == looks.len();
+        if *upto < played && !is_last {
+            continue;
+        }
+        if !turns.play(played..*upto, arguments.at_most)? {
+            return Ok(None);
+        }
+        played = played.max(*upto);
+        let compared = turns.compared(&CompareOptions { looks_before: Some(number as u32), ..options.clone() })?;
+        if is_last || !is_open(&compared) {
+            return Ok(Some(compared));
+        }
+        output::say(&said(&compared, played, looks[number + 1]));
+    }
+    Ok(None)
+}
+
+fn files(arguments: &cli::Compare) -> Result<[&Path; 2], Failure> {
     let [base, candidate] = arguments.folders.as_slice() else {
         return Err(Failure::Bad {
             what: format!("--play: expected two experiment files, found {}", arguments.folders.len()),
@@ -29,18 +76,66 @@ pub fn play(arguments: &cli::Compare) -> Result<Option<Vec<PathBuf>>, Failure> {
             });
         }
     }
-    let folders = SIDES.map(|side| arguments.out.join(side));
-    for turn in 0..arguments.turns {
-        // A B B A: a steady change falls out of the pairs, too.
-        let order = if turn % 2 == 0 { [0, 1] } else { [1, 0] };
-        for side in order {
-            output::say(&format!("turn {} of {}: {}", turn + 1, arguments.turns, SIDES[side]));
-            if !played([base, candidate][side], &folders[side])? {
-                return Ok(None);
+    Ok([base, candidate])
+}
+
+/// After how many turns the gate is looked at: each time after twice as many, and at the end.
+fn looks(first: u32, at_most: u32) -> Vec<u32> {
+    let doubled = std::iter::successors(Some(first), |turns| turns.checked_mul(2));
+    doubled.take_while(|turns| *turns < at_most).chain([at_most]).collect()
+}
+
+/// Whether more turns could change what the gate says. One figure that fails decides.
+fn is_open(compared: &Compared) -> bool {
+    compared.gated(Gated::Fails).next().is_none() && is_inconclusive(compared)
+}
+
+/// What is said before it goes on.
+fn said(compared: &Compared, played: u32, next: u32) -> String {
+    let unsure: Vec<_> = compared.gated(Gated::CannotTell).collect();
+    let needed = unsure.iter().map(|judged| judged.repeats_needed).collect::<Option<Vec<u32>>>();
+    let needed = needed.and_then(|needed| needed.into_iter().max());
+    let needed = needed.map_or_else(String::new, |turns| format!(" (about {turns} turns would decide)"));
+    let (figures, all) = (unsure.len(), compared.comparisons.len());
+    format!(
+        "after {played} turns the gate is inconclusive in {figures} of {all} comparisons{needed}: going on to {next}"
+    )
+}
+
+impl PlayedInTurn<'_> {
+    /// Plays these turns of so many; whether none was interrupted.
+    fn play(&self, turns: std::ops::Range<u32>, of: u32) -> Result<bool, Failure> {
+        for turn in turns {
+            // A B B A: a steady change falls out of the pairs, too.
+            let order = if turn % 2 == 0 { [0, 1] } else { [1, 0] };
+            for side in order {
+                output::say(&format!("turn {} of {of}: {}", turn + 1, SIDES[side]));
+                if !played(self.files[side], &self.folders[side])? {
+                    return Ok(false);
+                }
             }
         }
+        Ok(true)
     }
-    Ok(Some(folders.to_vec()))
+
+    /// Turns of which both runs are there, from an earlier time.
+    fn turns_played(&self) -> Result<u32, Failure> {
+        let mut fewest = u32::MAX;
+        for folder in &self.folders {
+            let runs = if folder.exists() {
+                let failed = |error| Failure::File { what: format!("cannot read {}", folder.display()), error };
+                RunFolder::found_at(folder).map_err(failed)?.len()
+            } else {
+                0
+            };
+            fewest = fewest.min(u32::try_from(runs).unwrap_or(u32::MAX));
+        }
+        Ok(fewest)
+    }
+
+    fn compared(&self, options: &CompareOptions) -> Result<Compared, Failure> {
+        Ok(analysis::compare(&self.folders.each_ref().map(PathBuf::as_path), options)?)
+    }
 }
 
 /// Plays one by the program itself, as a process of its own: each run begins alike. Whether it was not interrupted; a void run or a violated
@@ -59,5 +154,47 @@ fn played(file: &Path, out: &Path) -> Result<bool, Failure> {
             what: format!("{} could not be played (exit code {code})", file.display()),
             remedy: "what is printed above says why; `plimsoll check` checks the file".to_owned(),
         }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use record::compared::GatedComparison;
+
+    use super::*;
+
+    #[test]
+    fn looks_are_taken_after_twice_as_many_turns_each() {
+        assert_eq!(looks(5, 40), [5, 10, 20, 40]);
+        assert_eq!(looks(5, 30), [5, 10, 20, 30]);
+        assert_eq!(looks(5, 5), [5]);
+        assert_eq!(looks(2, 3), [2, 3]);
+    }
+
+    #[test]
+    fn one_that_fails_decides_and_one_that_cannot_tell_goes_on() {
+        let compared = |gates: &[Gated]| {
+            let one = |gate: &Gated| GatedComparison {
+                gate: Some(*gate),
+                repeats_needed: Some(17),
+                ..GatedComparison::default()
+            };
+            Compared { gate_pct: Some(5.0), comparisons: gates.iter().map(one).collect(), ..Compared::default() }
+        };
+        use Gated::{CannotTell, Fails, Passes};
+        for (gates, open) in [
+            (&[][..], true),
+            (&[Passes], false),
+            (&[Passes, CannotTell], true),
+            (&[CannotTell, Fails], false),
+            (&[Fails, Passes], false),
+        ] {
+            assert_eq!(is_open(&compared(gates)), open, "{gates:?}");
+        }
+        let words = said(&compared(&[Passes, CannotTell]), 5, 10);
+        assert_eq!(
+            words,
+            "after 5 turns the gate is inconclusive in 1 of 2 comparisons (about 17 turns would decide): going on to 10"
+        );
     }
 }

@@ -158,7 +158,20 @@ fn a_void_side_ends_with_its_own_code() {
     let words = ["compare", base, other, "--metric", "generator.cpu_pct", "--gate", "5%"];
     let played = stage.play(&words).exits(6);
     assert!(played.stdout.contains("2 of 8 trials are void and left out"), "{}", played.stdout);
-    stage.play(&[&words[..], &["--accept"]].concat()).exits(5);
+    // With them, the two are compared by all of their runs, and the output says so.
+    let played = stage.play(&[&words[..], &["--accept"]].concat()).exits(5);
+    let said = played.stdout.split_whitespace().collect::<Vec<_>>().join(" ").replace('`', "");
+    for words in [
+        "2 of 8 trials are void (strangers)",
+        "used all the same (--accept)",
+        "4 pairs",
+        "Void trials are used as well",
+    ] {
+        assert!(said.contains(words), "no {words} in\n{}", played.stdout);
+    }
+    let json = stage.play(&[&words[..], &["--accept", "--json"]].concat()).exits(5).json();
+    assert_eq!((&json["sides"][1]["void"], &json["sides"][1]["accepted"]), (&2.into(), &2.into()));
+    assert_eq!(json["sides"][1]["verdict"], "void", "the verdict stays");
 }
 
 /// Found on a busy machine, where all runs of `compare --play` were void: it was told to compare runs of one experiment.
@@ -178,10 +191,50 @@ fn a_side_that_is_void_throughout_is_no_bad_argument() {
         let text = played.stdout.split_whitespace().collect::<Vec<_>>().join(" ").replace('`', "");
         assert!(text.contains(said), "no {said} in\n{}", played.stdout);
     }
-    stage.play(&[&words[..], &["--accept"]].concat()).exits(0);
-    // A gate that nothing was held against does not hold.
-    stage.play(&[&words[..], &["--accept", "--gate", "5%"]].concat()).exits(7);
-    stage.play(&[&words[..], &["--accept", "--gate", "5%", "--allow-inconclusive"]].concat()).exits(0);
+    // Accepted, they are compared: 20 % more, on runs that take turns.
+    let played = stage.play(&[&words[..], &["--accept"]].concat()).exits(0);
+    assert!(played.stdout.contains("20 % higher") && played.stdout.contains("--accept"), "{}", played.stdout);
+    stage.play(&[&words[..], &["--accept", "--gate", "5%"]].concat()).exits(5);
+}
+
+/// Two experiments on the echo server, of which one is slower by `delay`, with a step of this name.
+fn experiment(stage: &Stage, name: &str, delay: &str, step: &str) -> String {
+    let text = format!(
+        "title = \"turns\"\nasks = \"?\"\n[target]\nuse = \"echo\"\nwith = {{ delay = \"{delay}\" }}\n[load]\nagents = 2\n\
+         time = \"1s\"\nwarmup = \"0s\"\n[[load.cycle]]\nname = \"{step}\"\ncall = \"get\"\nwith = {{ path = \"/\" }}\n"
+    );
+    stage.file(&format!("{name}.toml"), text)
+}
+
+#[test]
+fn turns_are_played_until_the_gate_decides() {
+    let stage = Stage::new();
+    let (base, slower) = (experiment(&stage, "base", "5ms", "get"), experiment(&stage, "slower", "100ms", "get"));
+    let out = stage.path().join("decided");
+    let words = |base: &str, other: &str, out: &Path, more: &[&str]| -> Vec<String> {
+        let words = ["compare", "--play", base, other, "--until-decided", "--gate", "5%", "--accept", "--out"];
+        let words = words.iter().copied().chain([out.to_str().unwrap()]).chain(more.iter().copied());
+        words.map(str::to_owned).collect()
+    };
+    let play = |words: Vec<String>| stage.play(&words.iter().map(String::as_str).collect::<Vec<_>>());
+    // Twenty times as slow: three turns are enough.
+    let more = ["--turns", "3", "--at-most", "24", "--metric", "latency_us.p50"];
+    let played = play(words(&base, &slower, &out, &more)).exits(5);
+    assert_eq!(fs::read_dir(out.join("candidate")).unwrap().count(), 3, "{}", played.stderr);
+    let said = played.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains("this is look 1 at runs") && said.contains("The gate of 5 % fails"), "{}", played.stdout);
+    // A figure that only one of them has is never decided.
+    let (other, out) = (experiment(&stage, "other", "5ms", "fetch"), stage.path().join("open"));
+    let more = ["--turns", "2", "--at-most", "3", "--metric", "operations.get.latency_us.p50"];
+    let played = play(words(&base, &other, &out, &more)).exits(7);
+    played.says(&["turn 2 of 3: base", "after 2 turns the gate is inconclusive", "going on to 3"]);
+    // What was played counts: nothing is left to play, and the last look is taken again.
+    let again = play(words(&base, &other, &out, &[&more[..], &["--allow-inconclusive"]].concat())).exits(0);
+    assert!(!again.stderr.contains("turn "), "{}", again.stderr);
+    let few = ["--turns", "5", "--at-most", "3"];
+    play(words(&base, &other, &out, &few)).exits(2).says(&["--at-most 3", "fewer than the 5 turns"]);
+    stage.play(&["compare", &base, &other, "--until-decided"]).exits(2).says(&["--play", "--gate"]);
+    assert_eq!(stage.leftovers(), [""; 0]);
 }
 
 #[test]

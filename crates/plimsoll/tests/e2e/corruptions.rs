@@ -258,7 +258,7 @@ fn read(command: &str, intact: &Path, damaged: &Path) -> Result<Option<Trust>, S
             Ok(None)
         }
         "history" => {
-            let course = analysis::history(&[damaged], &[]).map_err(|error| words(&error))?;
+            let course = analysis::history(&[damaged], &[], false).map_err(|error| words(&error))?;
             drop(report::words::course(&course, false));
             Ok(None)
         }

@@ -67,6 +67,30 @@ fn a_change_is_found_with_the_kernel_that_came_with_it() {
 }
 
 #[test]
+fn void_runs_are_left_out_unless_they_are_accepted() {
+    let stage = Stage::new();
+    let nights = stage.path().join("nights");
+    for day in 1..=3 {
+        made(&nights, day, 1.0, "6.1.0-18-amd64", "A name server crashes");
+    }
+    let void = nights.join("2026-12-02T03-00-00-nightly/analysis.json");
+    let mut results = read(&void);
+    for trial in results["trials"].as_array_mut().unwrap() {
+        trial["verdict"]["is"] = json!("void");
+    }
+    fs::write(&void, results.to_string()).unwrap();
+    let words = ["history", nights.to_str().unwrap(), "--metric", "throughput.operations_per_s"];
+    let without = stage.play(&[&words[..], &["--json"]].concat()).exits(0).json();
+    assert!(without["series"][0]["values"][1].is_null() && without["runs"][1]["accepted"] == 0, "{without:#}");
+    let with = stage.play(&[&words[..], &["--json", "--accept"]].concat()).exits(0).json();
+    assert!(with["series"][0]["values"][1].is_number(), "{with:#}");
+    assert_eq!(with["runs"][1]["accepted"], with["runs"][1]["void"]);
+    let printed = stage.play(&[&words[..], &["--accept"]].concat()).exits(0);
+    let line = printed.stdout.lines().find(|line| line.contains("2026-12-02")).unwrap();
+    assert!(line.contains("void"), "{line}");
+}
+
+#[test]
 fn runs_of_different_experiments_and_unknown_figures_are_errors_that_say_so() {
     let stage = Stage::new();
     let nights = nights(&stage);

@@ -309,3 +309,65 @@ fn programs_that_are_operations_are_no_other_processes() {
 fn is_root() -> bool {
     Command::new("id").arg("-u").output().unwrap().stdout == b"0\n"
 }
+
+/// A server that leads from `/old` over `/older` to `/new`, in circles from `/round`, and from `/away` to another host.
+const REDIRECTING: &str = "import http.server, sys
+PLACES = {'/old': 'older?x=1', '/older?x=1': '/new', '/round': '/round', '/away': 'http://other.invalid/'}
+class Answer(http.server.BaseHTTPRequestHandler):
+    protocol_version = 'HTTP/1.1'
+    def do_GET(self):
+        to = PLACES.get(self.path)
+        self.send_response(302 if to else 200 if self.path == '/new' else 404)
+        if to: self.send_header('location', to)
+        self.send_header('content-length', '0'); self.end_headers()
+    def log_message(self, *words): pass
+http.server.ThreadingHTTPServer(('127.0.0.1', int(sys.argv[1])), Answer).serve_forever()
+";
+
+#[test]
+fn redirects_are_followed_once_before_the_load_where_that_is_asked() {
+    let stage = Stage::new();
+    let port = free_port();
+    let _server = Server::listening(&stage, &["python3", "-c", REDIRECTING, &port.to_string()], port);
+    let hit = |path: &str, more: &[&str]| {
+        let url = format!("http://127.0.0.1:{port}{path}");
+        stage.play(&[&["hit", &url, "-n", "20", "-c", "2", "--accept"], more].concat())
+    };
+    let results = hit("/old", &["-L", "--json", "--expect", "status=200"]).exits(0);
+    results.says(&["redirected to", "/older?x=1", "/new"]);
+    let results = hit("/old", &["-L", "--json", "--expect", "status=200"]).exits(0).json();
+    assert_eq!(number(&results, "/trials/0/outcomes/ok"), 20.0);
+    let counted = hit("/old", &[]).exits(0).stdout;
+    assert!(counted.contains("redirect 302") || counted.contains("302"), "{counted}");
+    assert!(counted.contains("--location"), "the option is told: {counted}");
+    hit("/round", &["-L"]).exits(2).says(&["more than 10 redirects"]);
+    hit("/away", &["-L", "-H", "Authorization: Bearer x"]).exits(2).says(&["another host", "-H"]);
+    hit("/away", &["-L"]).exits(4).says(&["other.invalid", "DNS"]);
+    hit("/old", &["-L", "-d", "x"]).exits(2).says(&["--location with the method POST"]);
+}
+
+/// Answers requests that have a whole URL and its host, as forward proxies get them.
+const PROXY: &str = "import http.server, sys
+class Answer(http.server.BaseHTTPRequestHandler):
+    protocol_version = 'HTTP/1.1'
+    def do_GET(self):
+        is_right = self.path == 'http://shop.invalid:81/a?b' and self.headers['host'] == 'shop.invalid:81'
+        self.send_response(200 if is_right else 400); self.send_header('content-length', '0'); self.end_headers()
+    def log_message(self, *words): pass
+http.server.ThreadingHTTPServer(('127.0.0.1', int(sys.argv[1])), Answer).serve_forever()
+";
+
+#[test]
+fn a_forward_proxy_is_sent_whole_urls() {
+    let stage = Stage::new();
+    let port = free_port();
+    let _server = Server::listening(&stage, &["python3", "-c", PROXY, &port.to_string()], port);
+    let proxy = format!("http://127.0.0.1:{port}");
+    let hit = |url: &str, more: &[&str]| {
+        stage.play(&[&["hit", url, "--proxy", &proxy, "-n", "20", "-c", "2", "--accept"], more].concat())
+    };
+    let results = hit("http://shop.invalid:81/a?b", &["--json"]).exits(0).json();
+    assert_eq!(number(&results, "/trials/0/outcomes/ok"), 20.0);
+    hit("http://shop.invalid:81/a?b", &[]).exits(0).says(&["GET http://shop.invalid:81/a?b through http://127.0.0.1"]);
+    hit("https://shop.invalid/", &[]).exits(2).says(&["CONNECT", "only http URLs"]);
+}

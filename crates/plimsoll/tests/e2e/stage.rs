@@ -148,6 +148,7 @@ impl Stage {
             // A registry and scratch folders of its own: what the test finds there, this command has left there.
             .env("XDG_RUNTIME_DIR", self.folder.join("registry"))
             .env("TMPDIR", self.folder.join("scratch"))
+            .env("PLIMSOLL_DATA", self.folder.join("data"))
             .envs(self.variables.iter().map(|(name, path)| (name, path)))
             .stdin(Stdio::null());
         command

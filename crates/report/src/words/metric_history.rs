@@ -17,7 +17,9 @@ pub fn course(course: &MetricHistory, colour: bool) -> String {
     let mut parts = vec![heading(course)];
     parts.extend(course.series.iter().map(|series| section(course, series, colour)));
     if course.series.is_empty() {
-        parts.push("no usable trial has any of the figures\n".to_owned());
+        let void: u32 = course.runs.iter().map(|run| run.void - run.accepted).sum();
+        let hint = if void > 0 { "; --accept uses void trials as well" } else { "" };
+        parts.push(format!("no usable trial has any of the figures{hint}\n"));
     }
     text::visible(&parts.join("\n")).into_owned()
 }
@@ -44,6 +46,8 @@ fn section(course: &MetricHistory, series: &FigureSeries, colour: bool) -> Strin
         let change = series.changes.iter().find(|change| change.run as usize == index);
         let value = Cell::of(*value, |value| numbers::by_metric(&series.metric, value));
         let said = change.map_or_else(|| also(run), |change| said(&series.metric, change));
+        let parts = [accepted(run), said].into_iter().filter(|part| !part.is_empty());
+        let said = parts.collect::<Vec<_>>().join("; ");
         // Whether more is better, a path does not tell.
         let tone = if change.is_some() { Tone::Doubtful } else { Tone::Muted };
         Row { cells: vec![Cell::new(name(run)), value, Cell::new(said).toned(tone)], begins: change.is_some() }
@@ -71,6 +75,14 @@ fn said(metric: &str, change: &FigureChange) -> String {
         None => format!("{levels}; no change of the environment is known"),
         Some(changed) => format!("{levels}; changed since the run before: {changed}"),
     }
+}
+
+/// That void trials of a run are among those that its median is of.
+fn accepted(run: &CourseRun) -> String {
+    if run.accepted == 0 {
+        return String::new();
+    }
+    format!("{} of {} trials void, used all the same", run.accepted, run.trials)
 }
 
 /// What else is new in a run whose figure has not changed.

@@ -40,7 +40,7 @@ pub fn once(asked: &HitOptions, plan: &Plan) -> Result<Exit, Failure> {
 }
 
 /// What the request is made of: the texts as they were typed.
-fn values(asked: &HitOptions) -> BTreeMap<String, String> {
+pub fn values(asked: &HitOptions) -> BTreeMap<String, String> {
     let plain = |template: &str| template.replace("{{", "{").replace("}}", "}");
     let headers = asked.headers.iter().map(|(name, value)| (format!("header.{name}"), plain(value)));
     let body = asked.body.iter().map(|body| ("body".to_owned(), plain(body)));
@@ -70,12 +70,14 @@ fn told(exchanged: &ExchangedBytes) -> String {
 }
 
 /// What to look at where there is no answer.
-fn remedy(service: &str, why: &str) -> &'static str {
+pub fn remedy(service: &str, why: &str) -> &'static str {
     let is_tls = service.starts_with("https:");
     if why.contains("lookup address") {
         lab::UNKNOWN_NAME
     } else if is_tls && why.contains("bad certificate") {
         "trust its CA with --cacert ca.pem, or skip the check with -k"
+    } else if is_tls && ["refused by the target", "tls: broken"].iter().any(|how| why.contains(how)) {
+        "if the server wants a certificate of the client, give it with --cert client.pem"
     } else if is_tls && why.contains("tls:") {
         "if the server speaks no TLS at this port, write http://"
     } else if !is_tls && (why.contains("closed") || why.contains("reset") || why.contains("bad answer")) {
@@ -109,6 +111,7 @@ mod tests {
             ("http://h", "cannot connect to h: failed to lookup address information", "DNS"),
             ("https://h", "cannot connect to h: tls: bad certificate", "--cacert"),
             ("https://h", "cannot connect to h: tls: handshake failed", "http://"),
+            ("https://h", "cannot connect to h: tls: refused by the target", "--cert"),
             ("http://h", "the connection was closed before the answer", "https://"),
             ("http://h", "cannot connect to h: Connection refused", "start the server"),
         ] {

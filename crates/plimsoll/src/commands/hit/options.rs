@@ -1,7 +1,7 @@
 //! The options of `plimsoll hit`, read and checked, everything that is wrong with them at once; and the experiment that they are, as a
 //! file has it: the way from one line to a file.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use experiment::catalog::{Field, Operation, Protocol};
 use experiment::duration;
@@ -83,7 +83,7 @@ pub fn read(words: &cli::Hit, protocol: &Protocol) -> Result<HitOptions, Vec<Opt
     let body = words.body.as_deref().and_then(|body| self::body(body).map_err(|refused| wrong.push(refused)).ok());
     wrong.extend(duration_as_body(words));
     let operation = operation(words, protocol).map_err(|refused| wrong.push(refused)).ok();
-    let headers = headers(&words.headers, &mut wrong);
+    let mut headers = headers(&words.headers, &mut wrong);
     let expects = expects(&words.expects, operation, &mut wrong);
     let connections = read_connections(words, place.as_ref(), &mut wrong);
     let time = time(words, &mut wrong);
@@ -97,6 +97,10 @@ pub fn read(words: &cli::Hit, protocol: &Protocol) -> Result<HitOptions, Vec<Opt
     if let Some(page) = &words.report {
         wrong.extend(unwritable(page));
     }
+    let place = place.map(|place| match &words.proxy {
+        None => place,
+        Some(proxy) => through(proxy, place, &mut headers, &mut wrong),
+    });
     let (Some(place), Some(operation)) = (place, operation) else { return Err(wrong) };
     if !wrong.is_empty() {
         return Err(wrong);
@@ -127,7 +131,7 @@ pub fn read(words: &cli::Hit, protocol: &Protocol) -> Result<HitOptions, Vec<Opt
 }
 
 /// The template that is this text: braces are braces.
-fn literal(text: &str) -> String {
+pub fn literal(text: &str) -> String {
     text.replace('{', "{{").replace('}', "}}")
 }
 
@@ -336,8 +340,16 @@ fn unwritable(page: &Path) -> Option<OptionProblem> {
 pub struct HitTarget {
     /// Scheme, host and port: `http://localhost:8080`.
     pub service: String,
-    /// Path and query, at least `/`.
+    /// Path and query, at least `/`; by a forward proxy, the whole URL.
     pub path: String,
+}
+
+impl HitTarget {
+    /// What is hit, for people.
+    pub fn shown(&self) -> String {
+        let Self { service, path } = self;
+        if path.starts_with('/') { format!("{service}{path}") } else { format!("{path} through {service}") }
+    }
 }
 
 /// What nobody names is spoken in this.
@@ -354,7 +366,7 @@ fn without_login(url: &str) -> String {
 ///
 /// # Errors
 /// What is wrong with it.
-fn place(url: &str, schemes: &[&str]) -> Result<HitTarget, OptionProblem> {
+pub fn place(url: &str, schemes: &[&str]) -> Result<HitTarget, OptionProblem> {
     let bad = |why: &str, remedy: &str| OptionProblem::new(format!("{}: {why}", without_login(url)), remedy);
     const FORM: &str = "write a URL such as http://localhost:8080/path";
     if url.chars().any(|character| character.is_whitespace() || character.is_control()) {
@@ -389,6 +401,41 @@ fn place(url: &str, schemes: &[&str]) -> Result<HitTarget, OptionProblem> {
     Ok(HitTarget { service: format!("{scheme}://{authority}"), path: format!("{slash}{rest}") })
 }
 
+/// The same place by a forward proxy, which is sent whole URLs (RFC 9112, 3.2.2).
+fn through(
+    proxy: &str,
+    place: HitTarget,
+    headers: &mut Vec<(String, String)>,
+    wrong: &mut Vec<OptionProblem>,
+) -> HitTarget {
+    let Some(authority) = place.service.strip_prefix("http://") else {
+        wrong.push(OptionProblem::new(
+            format!("--proxy {proxy}: requests to {} would go through a tunnel (CONNECT)", place.service),
+            "only http URLs are sent through a proxy",
+        ));
+        return place;
+    };
+    match self::place(proxy, &["http"]) {
+        Ok(by) if by.path == "/" => {
+            if !headers.iter().any(|(name, _)| name == "host") {
+                headers.push(("host".to_owned(), authority.to_owned()));
+            }
+            HitTarget { path: format!("{}{}", place.service, place.path), service: by.service }
+        }
+        Ok(_) => {
+            wrong.push(OptionProblem::new(
+                format!("--proxy {}: a proxy has a host and a port, and no path", without_login(proxy)),
+                "write --proxy http://localhost:3128",
+            ));
+            place
+        }
+        Err(refused) => {
+            wrong.push(OptionProblem::new(format!("--proxy {}", refused.what), "write --proxy http://localhost:3128"));
+            place
+        }
+    }
+}
+
 /// How agents are connected.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ConnectionOptions {
@@ -409,6 +456,10 @@ pub struct TlsOptions {
     pub is_insecure: bool,
     /// A name that is not the URL's.
     pub server_name: Option<String>,
+    /// A PEM file with the client's own certificate.
+    pub cert: Option<String>,
+    /// A PEM file with its key, if that is another.
+    pub key: Option<String>,
 }
 
 /// Reads them; `place` is where requests go, if that is known.
@@ -428,9 +479,12 @@ fn read_tls(words: &cli::Hit, place: Option<&HitTarget>, wrong: &mut Vec<OptionP
         (words.cacert.is_some(), "--cacert"),
         (words.insecure, "--insecure"),
         (words.server_name.is_some(), "--server-name"),
+        (words.cert.is_some(), "--cert"),
     ];
     let given: Vec<&str> = given.iter().filter(|(is_given, _)| *is_given).map(|(_, option)| *option).collect();
-    if let Some(place) = place.filter(|place| !given.is_empty() && !place.service.starts_with("https:")) {
+    // A redirect may lead to https.
+    let is_clear = |place: &&HitTarget| !words.location && !place.service.starts_with("https:");
+    if let Some(place) = place.filter(|place| !given.is_empty() && is_clear(place)) {
         wrong.push(OptionProblem::new(
             format!("{} without https: nothing is encrypted on the way to {}", given.join(" and "), place.service),
             "write a URL such as https://localhost:8443/, or leave that out",
@@ -442,23 +496,58 @@ fn read_tls(words: &cli::Hit, place: Option<&HitTarget>, wrong: &mut Vec<OptionP
             "leave --insecure out",
         ));
     }
-    let ca = words.cacert.as_deref().and_then(|file| certificates(file).map_err(|refused| wrong.push(refused)).ok());
-    TlsOptions { ca, is_insecure: words.insecure, server_name: words.server_name.clone() }
+    let mut file = |option: &str, file: &Option<PathBuf>, wanted: PemKind| {
+        pem_file(option, file.as_deref()?, wanted).map_err(|refused| wrong.push(refused)).ok()
+    };
+    let ca = file("--cacert", &words.cacert, CERTIFICATE);
+    let cert = file("--cert", &words.cert, CERTIFICATE);
+    let key = match (&words.cert, &words.key) {
+        (_, Some(_)) => file("--key", &words.key, KEY),
+        // As curl has it, both may be in one file.
+        (Some(_), None) if cert.is_some() => {
+            file("--cert", &words.cert, PemKind { hint: "name the file that has it with --key", ..KEY });
+            None
+        }
+        _ => None,
+    };
+    TlsOptions { ca, is_insecure: words.insecure, server_name: words.server_name.clone(), cert, key }
 }
 
-/// What begins a certificate in PEM (RFC 7468, 5.1).
-const CERTIFICATE: &[u8] = b"-----BEGIN CERTIFICATE-----";
+/// What has to be in a PEM file (RFC 7468, 5.1).
+#[derive(Debug, Clone, Copy)]
+struct PemKind {
+    what: &'static str,
+    /// What ends the line that begins it.
+    label: &'static [u8],
+    hint: &'static str,
+}
 
-/// A file as an experiment names it, if there is a certificate in it.
-fn certificates(file: &Path) -> Result<String, OptionProblem> {
-    let option = format!("--cacert {}", file.display());
+const CERTIFICATE: PemKind = PemKind {
+    what: "certificate",
+    label: b"BEGIN CERTIFICATE-----",
+    hint: "give a PEM file: it has lines that say BEGIN CERTIFICATE",
+};
+const KEY: PemKind = PemKind {
+    what: "private key that is not encrypted",
+    label: b"PRIVATE KEY-----",
+    hint: "give a PEM file: it has a line that says BEGIN PRIVATE KEY",
+};
+const ENCRYPTED: &[u8] = b"BEGIN ENCRYPTED PRIVATE KEY-----";
+
+/// A file as an experiment names it, if that is in it.
+fn pem_file(option: &str, file: &Path, wanted: PemKind) -> Result<String, OptionProblem> {
+    let option = format!("{option} {}", file.display());
     let read = std::fs::read(file)
         .map_err(|error| OptionProblem::new(format!("{option}: cannot read it: {error}"), "give a PEM file"))?;
-    if !read.windows(CERTIFICATE.len()).any(|window| window == CERTIFICATE) {
+    let has = |label: &[u8]| read.windows(label.len()).any(|window| window == label);
+    if has(ENCRYPTED) && wanted.label == KEY.label {
         return Err(OptionProblem::new(
-            format!("{option}: there is no certificate in it"),
-            "give a PEM file: it has lines that say BEGIN CERTIFICATE",
+            format!("{option}: its private key is encrypted"),
+            "decrypt it: openssl pkey -in FILE -out KEY",
         ));
+    }
+    if !has(wanted.label) {
+        return Err(OptionProblem::new(format!("{option}: there is no {} in it", wanted.what), wanted.hint));
     }
     let path = file.to_str().map(str::to_owned);
     path.ok_or_else(|| {
@@ -469,7 +558,7 @@ fn certificates(file: &Path) -> Result<String, OptionProblem> {
 /// Writes the file.
 #[must_use]
 pub fn experiment(asked: &HitOptions) -> String {
-    let title = format!("{} {}{}", asked.method.to_ascii_uppercase(), asked.place.service, asked.place.path);
+    let title = format!("{} {}", asked.method.to_ascii_uppercase(), asked.place.shown());
     let mut head = vec![
         ("title", text::toml_string(&title)),
         ("asks", text::toml_string("How many requests per second, and how fast are they answered?")),
@@ -525,7 +614,10 @@ fn tls_text(tls: &TlsOptions) -> Option<String> {
     let ca = tls.ca.as_ref().map(|file| format!("ca = {}", text::toml_string(file)));
     let insecure = tls.is_insecure.then(|| "insecure = true".to_owned());
     let server_name = tls.server_name.as_ref().map(|name| format!("server_name = {}", text::toml_string(name)));
-    let said: Vec<String> = [ca, insecure, server_name].into_iter().flatten().collect();
+    let named =
+        |name: &str, file: &Option<String>| file.as_ref().map(|file| format!("{name} = {}", text::toml_string(file)));
+    let (cert, key) = (named("cert", &tls.cert), named("key", &tls.key));
+    let said: Vec<String> = [ca, insecure, server_name, cert, key].into_iter().flatten().collect();
     (!said.is_empty()).then(|| format!("{{ {} }}", said.join(", ")))
 }
 

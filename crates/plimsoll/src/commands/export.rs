@@ -1,0 +1,109 @@
+//! `plimsoll export`: the figures of runs for other programs, as CSV or as OpenMetrics; of each second, or a row for each trial.
+
+use std::fs::File;
+use std::io::{BufWriter, Write as _};
+use std::path::{Path, PathBuf};
+
+use analysis::LatencySeries;
+use record::folder::RunFolder;
+use record::results::Trial;
+use seconds::FigureSecond;
+
+use crate::exit::{Exit, Failure};
+use crate::{cli, output};
+
+mod csv_table;
+mod openmetrics;
+mod seconds;
+
+/// A trial of a run that is exported.
+struct ExportedTrial<'a> {
+    /// Name of the run folder.
+    run: String,
+    folder: &'a RunFolder,
+    trial: &'a Trial,
+    latency: &'a LatencySeries,
+}
+
+/// Writes the figures.
+pub fn run(arguments: &cli::Export) -> Result<Exit, Failure> {
+    let mut out = Destination::of(arguments.out.as_deref())?;
+    let mut table = csv_table::CsvTable::default();
+    let mut families = openmetrics::MetricFamilies::default();
+    let mut folders: Vec<RunFolder> = Vec::new();
+    for path in &arguments.folders {
+        folders.extend(found(path)?);
+    }
+    if arguments.csv && !arguments.trials {
+        out.write(&csv_table::header_of_seconds()?)?;
+    }
+    for folder in &folders {
+        let run = analysis::analyze_to_draw(folder)?;
+        for (trial, latency) in run.results.trials.iter().zip(&run.latencies) {
+            let name = folder.path().canonicalize().unwrap_or_else(|_| folder.path().to_path_buf());
+            let name = name.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+            let exported = ExportedTrial { run: name, folder, trial, latency };
+            if arguments.trials {
+                table.add(&exported)?;
+                continue;
+            }
+            let all = seconds::of(&exported)?;
+            if arguments.csv {
+                out.write(&csv_table::rows_of_seconds(&exported, &all)?)?;
+            } else {
+                families.add(&exported, &all)?;
+            }
+        }
+    }
+    if arguments.trials {
+        out.write(&table.text()?)?;
+    } else if arguments.openmetrics {
+        out.write(&families.text())?;
+    }
+    out.end()?;
+    Ok(Exit::Well)
+}
+
+fn found(path: &Path) -> Result<Vec<RunFolder>, Failure> {
+    let bad = |why: String| Failure::Bad {
+        what: format!("{} {why}", path.display()),
+        remedy: "give a folder that `plimsoll run` made, or one that holds several of them".to_owned(),
+    };
+    let folders = RunFolder::found_at(path).map_err(|error| bad(format!("cannot be read: {error}")))?;
+    if folders.is_empty() {
+        return Err(bad("is not a run folder and holds none: there is no plan.json".to_owned()));
+    }
+    Ok(folders)
+}
+
+/// Where it goes.
+enum Destination {
+    Output,
+    File(PathBuf, BufWriter<File>),
+}
+
+impl Destination {
+    fn of(path: Option<&Path>) -> Result<Self, Failure> {
+        let Some(path) = path else { return Ok(Self::Output) };
+        let file = File::create(path).map_err(|error| cannot_write(path, error))?;
+        Ok(Self::File(path.to_path_buf(), BufWriter::new(file)))
+    }
+
+    fn write(&mut self, text: &str) -> Result<(), Failure> {
+        match self {
+            Self::Output => output::text(text),
+            Self::File(path, file) => file.write_all(text.as_bytes()).map_err(|error| cannot_write(path, error)),
+        }
+    }
+
+    fn end(self) -> Result<(), Failure> {
+        match self {
+            Self::Output => Ok(()),
+            Self::File(path, mut file) => file.flush().map_err(|error| cannot_write(&path, error)),
+        }
+    }
+}
+
+fn cannot_write(path: &Path, error: std::io::Error) -> Failure {
+    Failure::File { what: format!("cannot write {}", path.display()), error }
+}

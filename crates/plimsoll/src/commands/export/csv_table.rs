@@ -1,0 +1,159 @@
+//! The figures as CSV: a row for each figure and second, or a row for each trial with a column for each figure.
+
+use std::collections::BTreeMap;
+
+use record::results::{Trial, Trust};
+use serde_json::Value;
+
+use super::seconds::{LABELS, began_unix_s};
+use super::{ExportedTrial, FigureSecond};
+use crate::exit::Failure;
+
+/// Columns that tell which trial a row is of.
+const TRIAL: [&str; 6] = ["run", "trial", "variant", "point", "repeat", "verdict"];
+
+/// The first line where each second has its rows.
+pub fn header_of_seconds() -> Result<String, Failure> {
+    let columns = TRIAL.into_iter().chain(["at_s", "unix_s", "figure"]).chain(LABELS);
+    lines([columns.chain(["labels", "value"]).map(str::to_owned).collect()])
+}
+
+/// A trial's rows.
+pub fn rows_of_seconds(trial: &ExportedTrial<'_>, seconds: &[FigureSecond]) -> Result<String, Failure> {
+    let began = began_unix_s(trial)?;
+    let which = which(trial);
+    lines(seconds.iter().map(|one| {
+        let label = |name: &str| one.labels.iter().find(|(label, _)| *label == name).map(|(_, value)| value.clone());
+        let unix_s = began.map_or_else(String::new, |began| format!("{:.3}", began + one.at_s));
+        let mut row: Vec<String> = which.to_vec();
+        row.extend([one.at_s.to_string(), unix_s, one.name.clone()]);
+        row.extend(LABELS.iter().map(|name| label(name).unwrap_or_default()));
+        row.extend([one.own_labels.clone(), one.value.to_string()]);
+        row
+    }))
+}
+
+/// A row for each trial.
+#[derive(Debug, Default)]
+pub struct CsvTable {
+    /// Every figure that any trial has, in the order of the first that has it.
+    columns: Vec<String>,
+    rows: Vec<([String; 6], BTreeMap<String, f64>)>,
+}
+
+impl CsvTable {
+    /// Adds a trial.
+    pub fn add(&mut self, trial: &ExportedTrial<'_>) -> Result<(), Failure> {
+        let mut figures = Vec::new();
+        let value = serde_json::to_value(trial.trial).map_err(|error| Failure::Ours(error.to_string()))?;
+        flatten(&value, "", &mut figures);
+        for (path, _) in &figures {
+            if !self.columns.contains(path) {
+                self.columns.push(path.clone());
+            }
+        }
+        self.rows.push((which(trial), figures.into_iter().collect()));
+        Ok(())
+    }
+
+    /// All of it.
+    pub fn text(&self) -> Result<String, Failure> {
+        let header = TRIAL.into_iter().map(str::to_owned).chain(self.columns.iter().cloned()).collect();
+        let row = |(which, figures): &([String; 6], BTreeMap<String, f64>)| {
+            let figure = |path: &String| figures.get(path).map_or_else(String::new, f64::to_string);
+            which.iter().cloned().chain(self.columns.iter().map(figure)).collect()
+        };
+        lines(std::iter::once(header).chain(self.rows.iter().map(row)))
+    }
+}
+
+fn which(trial: &ExportedTrial<'_>) -> [String; 6] {
+    let of = trial.trial;
+    let variant = of.variant.clone().unwrap_or_default();
+    [trial.run.clone(), of.id.clone(), variant, point(of), of.repeat.to_string(), verdict(of).to_owned()]
+}
+
+/// `load.agents=64 load.rate=100`.
+fn point(trial: &Trial) -> String {
+    let one = |(path, value): (&String, &Value)| format!("{path}={}", text::of_json(value));
+    trial.point.iter().map(one).collect::<Vec<_>>().join(" ")
+}
+
+/// As the results say it.
+pub fn verdict(trial: &Trial) -> &'static str {
+    match trial.verdict.is {
+        Trust::Valid => "valid",
+        Trust::Suspect => "suspect",
+        Trust::Void => "void",
+    }
+}
+
+/// Fields that tell which trial it is.
+const NO_FIGURES: [&str; 2] = ["point", "repeat"];
+
+/// Every number with its path, as metrics are named: elements of a list by their names, or by their places from 0.
+fn flatten(value: &Value, path: &str, figures: &mut Vec<(String, f64)>) {
+    let joined = |step: &str| if path.is_empty() { step.to_owned() } else { format!("{path}.{step}") };
+    match value {
+        Value::Number(number) => figures.extend(number.as_f64().map(|number| (path.to_owned(), number))),
+        Value::Object(fields) => {
+            for (name, field) in fields {
+                if !(path.is_empty() && NO_FIGURES.contains(&name.as_str())) {
+                    flatten(field, &joined(name), figures);
+                }
+            }
+        }
+        Value::Array(elements) => {
+            let name = |element: &Value| element.get("name").and_then(Value::as_str).map(str::to_owned);
+            for (index, element) in elements.iter().enumerate() {
+                let named = name(element);
+                let is_first = elements[..index].iter().all(|other| name(other) != named);
+                let step = named.filter(|_| is_first).unwrap_or_else(|| index.to_string());
+                flatten(element, &joined(&step), figures);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn lines(rows: impl IntoIterator<Item = Vec<String>>) -> Result<String, Failure> {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    for row in rows {
+        writer.write_record(&row).map_err(|error| Failure::Ours(error.to_string()))?;
+    }
+    let bytes = writer.into_inner().map_err(|error| Failure::Ours(error.to_string()))?;
+    String::from_utf8(bytes).map_err(|error| Failure::Ours(error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_those_of_metrics() {
+        let value = serde_json::json!({
+            "point": { "load.agents": 8 }, "repeat": 1, "id": "001", "failed_pct": null,
+            "latency_us": { "p50": 5.0 }, "measured_s": [1.0, 2.0],
+            "faults": [{ "name": "oops", "number": 1 }, { "name": "oops", "number": 2 }],
+        });
+        let mut figures = Vec::new();
+        flatten(&value, "", &mut figures);
+        let found: Vec<(&str, f64)> = figures.iter().map(|(path, value)| (path.as_str(), *value)).collect();
+        assert_eq!(
+            found,
+            [
+                ("latency_us.p50", 5.0),
+                ("measured_s.0", 1.0),
+                ("measured_s.1", 2.0),
+                ("faults.oops.number", 1.0),
+                ("faults.1.number", 2.0)
+            ]
+        );
+    }
+
+    #[test]
+    fn what_a_cell_holds_does_not_break_the_row() {
+        let text = lines([vec!["a,b".to_owned(), "say \"x\"\nand".to_owned()]]).unwrap_or_default();
+        assert_eq!(text, "\"a,b\",\"say \"\"x\"\"\nand\"\n");
+    }
+}

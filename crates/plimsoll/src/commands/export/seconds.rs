@@ -1,0 +1,241 @@
+//! Every figure of a trial that was recorded each second, with its name, what it is of, and when.
+
+use std::collections::BTreeMap;
+
+use analysis::LatencySecond;
+use record::ReadError;
+use record::events::What;
+use record::rows::{
+    self, Attempts, GeneratorSecond, Metric, MetricKind, OutcomeSlot, ProgramSample, Sample, UnitSecond,
+};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::ExportedTrial;
+use crate::exit::Failure;
+
+/// What a figure can be of, in the order in which it is told.
+pub const LABELS: [&str; 10] =
+    ["operation", "result", "outcome", "status", "group", "host", "process", "program", "thread", "quantile"];
+
+/// A figure at a time.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FigureSecond {
+    /// End of the second, seconds since load start.
+    pub at_s: f64,
+    /// Its name, with its unit at the end.
+    pub name: String,
+    /// What it is of, by [`LABELS`].
+    pub labels: Vec<(&'static str, String)>,
+    /// Labels of the target's own, as it gave them: `code="200"`; empty of everything else.
+    pub own_labels: String,
+    /// Its value.
+    pub value: f64,
+    /// What it is.
+    pub kind: FigureKind,
+}
+
+/// What a figure is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FigureKind {
+    /// It rises and falls.
+    Gauge,
+    /// How many in this second.
+    Count,
+    /// How many since its process started.
+    Counter,
+}
+
+/// Columns that count what happened in a second; all others tell how something is.
+const COUNTS: [&str; 18] = [
+    "connect_failures",
+    "connects",
+    "count",
+    "cycles",
+    "disk_read_bytes",
+    "disk_write_bytes",
+    "dropped",
+    "due",
+    "feed_bytes",
+    "feed_records",
+    "feed_wait_s",
+    "latency_sum_s",
+    "net_rx_bytes",
+    "net_tx_bytes",
+    "oom_kills",
+    "operations",
+    "processes_replaced",
+    "received_bytes",
+];
+/// Columns that say when.
+const TIMES: [&str; 2] = ["at_s", "interval_s"];
+
+/// When the load began, by the calendar; `None` if it never did.
+pub fn began_unix_s(trial: &ExportedTrial<'_>) -> Result<Option<f64>, Failure> {
+    let folder = trial.folder.trial(&trial.trial.id);
+    let events = record::lines::read_events(&folder.events()).map_err(analysis::Error::Read)?.items;
+    Ok(events.iter().find_map(|event| match event.what {
+        What::Clock { unix_s } => Some(unix_s),
+        _ => None,
+    }))
+}
+
+/// Every figure of a trial, of which a name and its labels are in time order.
+pub fn of(trial: &ExportedTrial<'_>) -> Result<Vec<FigureSecond>, Failure> {
+    let folder = trial.folder.trial(&trial.trial.id);
+    let mut found = Vec::new();
+    let mut read = || -> Result<(), ReadError> {
+        outcomes(&rows::read::<OutcomeSlot>(&folder.outcomes())?.items, &mut found);
+        rows::visit(&folder.attempts(), |row: Attempts| columns("attempts", &row, &mut found))?;
+        rows::visit(&folder.units(), |row: UnitSecond| columns("units", &row, &mut found))?;
+        rows::visit(&folder.generator(), |row: GeneratorSecond| columns("generator", &row, &mut found))?;
+        rows::visit(&folder.samples(), |row: Sample| {
+            columns(if row.process.is_empty() { "host" } else { "process" }, &row, &mut found);
+        })?;
+        rows::visit(&folder.programs(), |row: ProgramSample| columns("program", &row, &mut found))?;
+        rows::visit(&folder.metrics(), |row: Metric| found.push(of_target(&row)))?;
+        Ok(())
+    };
+    read().map_err(analysis::Error::Read)?;
+    latency(None, &trial.latency.seconds, &mut found);
+    for (group, seconds) in &trial.latency.groups {
+        latency(Some(group), seconds, &mut found);
+    }
+    Ok(found)
+}
+
+/// Every number of a row; what it is of stands in its texts and in the number of its thread.
+fn columns<T: Serialize>(prefix: &str, row: &T, found: &mut Vec<FigureSecond>) {
+    let Ok(Value::Object(row)) = serde_json::to_value(row) else { return };
+    let at_s = row.get("at_s").and_then(Value::as_f64).unwrap_or_default();
+    let label = |name: &'static str| match row.get(name) {
+        Some(Value::String(text)) if !text.is_empty() => Some((name, text.clone())),
+        Some(Value::Number(number)) if name == "thread" => Some((name, number.to_string())),
+        _ => None,
+    };
+    let labels: Vec<(&'static str, String)> = LABELS.into_iter().filter_map(label).collect();
+    for (column, value) in &row {
+        let is_label = labels.iter().any(|(label, _)| label == column);
+        let Some(value) = value.as_f64().filter(|_| !is_label && !TIMES.contains(&column.as_str())) else { continue };
+        let is_count = COUNTS.contains(&column.as_str());
+        found.push(FigureSecond {
+            at_s,
+            name: if column == "count" { prefix.to_owned() } else { format!("{prefix}_{column}") },
+            labels: labels.clone(),
+            own_labels: String::new(),
+            value,
+            kind: if is_count { FigureKind::Count } else { FigureKind::Gauge },
+        });
+    }
+}
+
+/// Operations that ended in each second, by outcome.
+fn outcomes(slots: &[OutcomeSlot], found: &mut Vec<FigureSecond>) {
+    let mut seconds: BTreeMap<i64, [u64; 4]> = BTreeMap::new();
+    for slot in slots {
+        // A slot that begins a hair before a second is one of it.
+        let counts = seconds.entry((slot.at_s + slot.slot_s / 2.0).floor() as i64).or_default();
+        for (sum, count) in counts.iter_mut().zip([slot.ok, slot.failed, slot.timeout, slot.wrong]) {
+            *sum += u64::from(count);
+        }
+    }
+    for (second, counts) in seconds {
+        for (outcome, count) in ["ok", "failed", "timeout", "wrong"].into_iter().zip(counts) {
+            found.push(FigureSecond {
+                at_s: (second + 1) as f64,
+                name: "operations".to_owned(),
+                labels: vec![("outcome", outcome.to_owned())],
+                own_labels: String::new(),
+                value: count as f64,
+                kind: FigureKind::Count,
+            });
+        }
+    }
+}
+
+/// Latency of the `ok` operations of each second; a quantile that too few of them support is left out.
+fn latency(group: Option<&str>, seconds: &[LatencySecond], found: &mut Vec<FigureSecond>) {
+    for second in seconds {
+        let quantiles = [("0.5", second.p50_us), ("0.9", second.p90_us), ("0.99", second.p99_us), ("1", second.max_us)];
+        for (quantile, value) in quantiles.into_iter().filter_map(|(name, value)| Some((name, value?))) {
+            let group = group.map(|group| ("group", group.to_owned()));
+            found.push(FigureSecond {
+                at_s: second.at_s + second.length_s,
+                name: "latency_us".to_owned(),
+                labels: group.into_iter().chain([("quantile", quantile.to_owned())]).collect(),
+                own_labels: String::new(),
+                value,
+                kind: FigureKind::Gauge,
+            });
+        }
+    }
+}
+
+/// A figure of the target's own.
+fn of_target(row: &Metric) -> FigureSecond {
+    let (name, labels) = row.parts();
+    let counter = row.kind() == MetricKind::Counter;
+    FigureSecond {
+        at_s: row.at_s,
+        name: format!("target_{name}"),
+        labels: vec![("host", row.host.clone())],
+        own_labels: labels.trim_start_matches('{').trim_end_matches('}').to_owned(),
+        value: row.value,
+        kind: if counter { FigureKind::Counter } else { FigureKind::Gauge },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn values(found: &[FigureSecond]) -> Vec<(&str, f64, f64)> {
+        found.iter().map(|one| (one.name.as_str(), one.at_s, one.value)).collect()
+    }
+
+    #[test]
+    fn slots_are_added_up_by_second() {
+        let slot = |at_s, ok, failed| OutcomeSlot { at_s, slot_s: 0.01, ok, failed, ..OutcomeSlot::default() };
+        let mut found = Vec::new();
+        outcomes(&[slot(0.5, 3, 0), slot(0.9899999, 4, 1), slot(0.9999999, 5, 0), slot(7.0, 1, 0)], &mut found);
+        found.retain(|one| one.value > 0.0);
+        let operations = "operations";
+        assert_eq!(
+            values(&found),
+            [(operations, 1.0, 7.0), (operations, 1.0, 1.0), (operations, 2.0, 5.0), (operations, 8.0, 1.0)]
+        );
+    }
+
+    #[test]
+    fn columns_are_figures_and_texts_tell_what_they_are_of() {
+        let mut found = Vec::new();
+        let row = Attempts { at_s: 2.0, operation: "get".into(), result: "status 503".into(), count: 7 };
+        columns("attempts", &row, &mut found);
+        assert_eq!(values(&found), [("attempts", 2.0, 7.0)]);
+        assert_eq!(found[0].labels, [("operation", "get".to_owned()), ("result", "status 503".to_owned())]);
+        assert_eq!(found[0].kind, FigureKind::Count);
+        found.clear();
+        let row = Sample { at_s: 3.0, host: "n1".into(), rss_bytes: Some(9), ..Sample::default() };
+        columns("host", &row, &mut found);
+        assert_eq!(values(&found), [("host_rss_bytes", 3.0, 9.0)], "what was not measured has no row");
+        found.clear();
+        columns("generator", &GeneratorSecond { thread: 1, operations: 5, ..GeneratorSecond::default() }, &mut found);
+        assert!(found.iter().all(|one| one.labels == [("thread", "1".to_owned())]));
+        assert!(!found.iter().any(|one| one.name.ends_with("thread") || one.name.ends_with("interval_s")));
+    }
+
+    #[test]
+    fn every_count_is_a_column() {
+        let (mut found, sample) = (Vec::new(), serde_json::to_value(Sample::default()).unwrap());
+        for value in [
+            sample,
+            serde_json::to_value(GeneratorSecond::default()).unwrap(),
+            serde_json::to_value(Attempts::default()).unwrap(),
+        ] {
+            found.extend(value.as_object().unwrap().keys().cloned());
+        }
+        for count in COUNTS {
+            assert!(found.iter().any(|column| column == count), "{count}");
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! `plimsoll hit --location`: redirects followed before the load, one request each, to the URL that is hit. Under load none is
+//! followed: two requests would be reported as one.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use experiment::catalog::Protocol;
+use experiment::{duration, plan};
+use load::TlsTrust;
+use load::client::Client;
+
+use super::debug;
+use super::options::{self, HitOptions, HitTarget};
+use crate::exit::Failure;
+use crate::output;
+
+/// Redirects that are followed at most, as by other clients.
+const MOST: usize = 10;
+/// Statuses that say where else to go (RFC 9110, 15.4).
+const ELSEWHERE: [&str; 5] = ["301", "302", "303", "307", "308"];
+/// How long an answer may take, if nobody says.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Where the redirects of a URL lead to.
+pub fn followed(asked: &HitOptions, protocol: &Protocol) -> Result<HitTarget, Failure> {
+    if !matches!(asked.method.as_str(), "get" | "head") {
+        return Err(Failure::Bad {
+            what: format!("--location with the method {}: that would be sent to find out", asked.method.to_uppercase()),
+            remedy: "hit the URL that the redirects lead to".to_owned(),
+        });
+    }
+    let mut asked = asked.clone();
+    for _ in 0..MOST {
+        let Some(location) = location(&asked, protocol)? else { return Ok(asked.place) };
+        let from = &asked.place;
+        let url = resolved(from, &location);
+        let place = options::place(&url, protocol.schemes).map_err(|wrong| Failure::Bad {
+            what: format!("--location: {}{} leads to {}", from.service, from.path, wrong.what),
+            remedy: wrong.remedy,
+        })?;
+        if host(&place.service) != host(&from.service) && !asked.headers.is_empty() {
+            return Err(Failure::Bad {
+                what: format!(
+                    "--location: {} leads to another host, {}, which is not sent the headers of -H",
+                    from.service, place.service
+                ),
+                remedy: "hit that URL, with the headers that it is to have".to_owned(),
+            });
+        }
+        output::say(&format!("redirected to {}{}", place.service, place.path));
+        asked.place = HitTarget { path: options::literal(&place.path), ..place };
+    }
+    Err(Failure::Bad {
+        what: format!(
+            "--location: more than {MOST} redirects, the last to {}{}",
+            asked.place.service, asked.place.path
+        ),
+        remedy: "hit one of these URLs without --location, or mend the server".to_owned(),
+    })
+}
+
+/// Where the answer to one request says to go; `None` if it is no redirect.
+fn location(asked: &HitOptions, protocol: &Protocol) -> Result<Option<String>, Failure> {
+    let service = &asked.place.service;
+    let unanswered = |error: &load::client::CallError| Failure::Unanswered {
+        what: format!("no answer from {service}: {error}"),
+        remedy: debug::remedy(service, &error.to_string()).to_owned(),
+    };
+    let tls = &asked.connections.tls;
+    let tls = plan::Tls {
+        ca: tls.ca.clone(),
+        insecure: tls.is_insecure,
+        server_name: tls.server_name.clone(),
+        cert: tls.cert.clone(),
+        key: tls.key.clone(),
+    };
+    let trust = TlsTrust { tls, files: PathBuf::new() };
+    let timeout = asked.timeout.as_deref().and_then(|text| duration::parse_s(text).ok());
+    let timeout = timeout.map_or(PATIENCE, Duration::from_secs_f64);
+    let mut client =
+        Client::connect_trusting(protocol.name, service, &trust, timeout).map_err(|error| unanswered(&error))?;
+    let answer = client.call(&asked.method, &debug::values(asked)).map_err(|error| unanswered(&error))?;
+    if !ELSEWHERE.contains(&answer.status.as_str()) {
+        return Ok(None);
+    }
+    Ok(header(&client.exchanged().received, "location"))
+}
+
+/// A header of an answer.
+fn header(received: &[u8], name: &str) -> Option<String> {
+    let head = received.windows(4).position(|bytes| bytes == b"\r\n\r\n").map_or(received, |end| &received[..end]);
+    let text = String::from_utf8_lossy(head);
+    text.lines().skip(1).find_map(|line| {
+        let (found, value) = line.split_once(':')?;
+        found.trim().eq_ignore_ascii_case(name).then(|| value.trim().to_owned())
+    })
+}
+
+/// The URL that is meant by a location at a place (RFC 3986, 5.2, without `..`, which servers write out).
+fn resolved(from: &HitTarget, location: &str) -> String {
+    let (scheme, _) = from.service.split_once("://").unwrap_or(("http", ""));
+    if location.contains("://") {
+        location.to_owned()
+    } else if location.starts_with("//") {
+        format!("{scheme}:{location}")
+    } else if location.starts_with('/') {
+        format!("{}{location}", from.service)
+    } else {
+        let path = from.path.split('?').next().unwrap_or_default();
+        let path = if location.starts_with('?') { path } else { &path[..path.rfind('/').map_or(0, |at| at + 1)] };
+        format!("{}{path}{location}", from.service)
+    }
+}
+
+/// The host of a service, without scheme and port.
+fn host(service: &str) -> &str {
+    let authority = service.split_once("://").map_or(service, |(_, authority)| authority);
+    authority.rfind(']').map_or_else(|| authority.split(':').next().unwrap_or_default(), |end| &authority[..=end])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn locations_are_resolved_against_where_they_were_given() {
+        let from = HitTarget { service: "http://h:8080".into(), path: "/a/b?c=d".into() };
+        for (location, url) in [
+            ("https://other/x", "https://other/x"),
+            ("//other/x", "http://other/x"),
+            ("/x", "http://h:8080/x"),
+            ("x?y", "http://h:8080/a/x?y"),
+            ("?z", "http://h:8080/a/b?z"),
+        ] {
+            assert_eq!(resolved(&from, location), url);
+        }
+    }
+
+    #[test]
+    fn a_header_is_found_whatever_its_case() {
+        let answer = b"HTTP/1.1 301 Moved\r\nlOcation:  /there \r\n\r\nLocation: /body";
+        assert_eq!(header(answer, "location").as_deref(), Some("/there"));
+        assert_eq!(header(b"HTTP/1.1 301 Moved\r\n\r\nLocation: /body", "location"), None);
+        assert_eq!((host("http://h:1"), host("https://[::1]:2"), host("http://h")), ("h", "[::1]", "h"));
+    }
+}

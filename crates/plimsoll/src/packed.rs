@@ -1,0 +1,241 @@
+//! The targets and experiments that travel inside the program: what there is, and how it is written out before any of it is used.
+//!
+//! They are code, and their programs have to be files. So they go, all at once, into a folder of the caller's own that only root and
+//! the caller can write to, as a target's folder has to be; its name changes with their content, so that none is ever replaced
+//! under a run.
+
+use std::ffi::OsStr;
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+use std::{env, fs, io};
+
+use rustix::process::geteuid;
+
+use crate::exit::Failure;
+use crate::output;
+
+/// A file of the checkout that the program was built from.
+struct PackedFile {
+    /// Below the checkout, such as `targets/redis/target.toml`.
+    path: &'static str,
+    is_program: bool,
+    content: &'static [u8],
+}
+
+include!(concat!(env!("OUT_DIR"), "/packed.rs"));
+
+/// The variable that names another folder to write into.
+const VARIABLE: &str = "PLIMSOLL_DATA";
+/// Where root's are: virtual hosts' unprivileged users read them, too.
+const OF_ROOT: &str = "/var/lib/plimsoll";
+/// Below the folder of a user's data.
+const OF_USER: &str = "plimsoll";
+
+const EXPERIMENTS: &str = "experiments";
+const TARGETS: &str = "targets";
+const MANIFEST: &str = "target.toml";
+
+/// An experiment that is packed.
+pub struct PackedExperiment {
+    /// The file's name without `.toml`.
+    pub name: &'static str,
+    /// The file.
+    pub text: String,
+}
+
+/// A target that is packed.
+pub struct PackedTarget {
+    /// The folder's name.
+    pub name: &'static str,
+    /// Where its folder is, once it is [written out](write_out).
+    pub path: PathBuf,
+    /// Text of its `target.toml`.
+    pub manifest: String,
+}
+
+/// All targets, if there is a place to write them to.
+pub fn targets() -> Vec<PackedTarget> {
+    let Some(home) = home() else { return Vec::new() };
+    let target = |file: &PackedFile| {
+        let name = file.path.strip_prefix(TARGETS)?.strip_prefix('/')?.strip_suffix(MANIFEST)?.strip_suffix('/')?;
+        let path = home.join(MARK).join(TARGETS).join(name);
+        Some(PackedTarget { name, path, manifest: text(file) })
+    };
+    FILES.iter().filter_map(target).collect()
+}
+
+/// All experiments, by name.
+pub fn experiments() -> Vec<PackedExperiment> {
+    let experiment = |file: &PackedFile| {
+        let name = file.path.strip_prefix(EXPERIMENTS)?.strip_prefix('/')?.strip_suffix(".toml")?;
+        Some(PackedExperiment { name, text: text(file) })
+    };
+    FILES.iter().filter_map(experiment).collect()
+}
+
+fn text(file: &PackedFile) -> String {
+    String::from_utf8_lossy(file.content).into_owned()
+}
+
+/// The experiment file that is meant: the one at this path; where there is none, the packed one of that name, written out.
+///
+/// # Errors
+/// If it cannot be written out.
+pub fn experiment(path: &Path) -> Result<PathBuf, Failure> {
+    let is_ours =
+        path.parent().is_some_and(|parent| [OsStr::new(""), OsStr::new(EXPERIMENTS)].contains(&parent.as_os_str()));
+    let name = path.file_name().and_then(OsStr::to_str).map(|name| name.strip_suffix(".toml").unwrap_or(name));
+    let found = experiments().into_iter().find(|packed| Some(packed.name) == name);
+    let Some(packed) = found.filter(|_| is_ours && !path.exists()) else { return Ok(path.to_path_buf()) };
+    let file = write_out()?.join(EXPERIMENTS).join(format!("{}.toml", packed.name));
+    output::say(&format!("{} is built in: {}", packed.name, file.display()));
+    Ok(file)
+}
+
+/// Where all of them are written to; `None` where a user has no home.
+fn home() -> Option<PathBuf> {
+    let absolute = |name: &str| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    if let Some(named) = absolute(VARIABLE) {
+        return Some(named);
+    }
+    if geteuid().is_root() {
+        return Some(PathBuf::from(OF_ROOT));
+    }
+    let data = absolute("XDG_DATA_HOME").or_else(|| absolute("HOME").map(|home| home.join(".local/share")));
+    data.map(|data| data.join(OF_USER))
+}
+
+/// Writes all of them, if nobody has yet, and says into which folder.
+///
+/// # Errors
+/// If that folder cannot be written, or others can write to it.
+pub fn write_out() -> Result<PathBuf, Failure> {
+    let home = home().ok_or_else(|| Failure::Bad {
+        what: "there is no folder for the built-in targets and experiments: HOME is not set".to_owned(),
+        remedy: format!("set {VARIABLE} to a folder that only you can write to"),
+    })?;
+    write_into(&home)
+}
+
+fn write_into(home: &Path) -> Result<PathBuf, Failure> {
+    let failed = |error: io::Error| Failure::Bad {
+        what: format!("cannot write the built-in targets and experiments into {}: {error}", home.display()),
+        remedy: format!("make room for them there, or set {VARIABLE} to a folder that only you can write to"),
+    };
+    make_folder(home).map_err(failed)?;
+    // What is in a folder to which others can write is theirs as well.
+    let home = lab::trusted::folder(home)?;
+    let place = home.join(MARK);
+    if !place.exists() {
+        // Whole or not at all, whoever else does the same.
+        let scratch = home.join(format!(".{MARK}.{}", std::process::id()));
+        let written = write_files(&scratch).and_then(|()| fs::rename(&scratch, &place));
+        if let Err(error) = written {
+            let _ = fs::remove_dir_all(&scratch);
+            if !place.exists() {
+                return Err(failed(error));
+            }
+        }
+    }
+    Ok(place)
+}
+
+fn write_files(folder: &Path) -> io::Result<()> {
+    for file in FILES {
+        let path = folder.join(file.path);
+        path.parent().map_or(Ok(()), make_folder)?;
+        fs::write(&path, file.content)?;
+        fs::set_permissions(&path, fs::Permissions::from_mode(if file.is_program { 0o755 } else { 0o644 }))?;
+    }
+    Ok(())
+}
+
+/// Makes a folder and those above it: readable for all, whatever the umask, and writable for the caller.
+fn make_folder(folder: &Path) -> io::Result<()> {
+    if folder.is_dir() {
+        return Ok(());
+    }
+    folder.parent().map_or(Ok(()), make_folder)?;
+    match fs::DirBuilder::new().mode(0o755).create(folder) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(error),
+        Ok(()) => fs::set_permissions(folder, fs::Permissions::from_mode(0o755)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A folder that is gone with the test.
+    struct Scratch(PathBuf);
+
+    impl Scratch {
+        fn new(name: &str) -> Self {
+            let path = env::temp_dir().join(format!("plimsoll-packed-{name}-{}", std::process::id()));
+            fs::create_dir_all(&path).unwrap();
+            Self(path)
+        }
+    }
+
+    impl Drop for Scratch {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn every_target_and_experiment_of_the_checkout_is_packed() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        for entry in fs::read_dir(root.join(EXPERIMENTS)).unwrap().map(Result::unwrap) {
+            let name = entry.file_name().into_string().unwrap();
+            let packed = experiments().into_iter().find(|packed| format!("{}.toml", packed.name) == name);
+            assert_eq!(packed.unwrap().text, fs::read_to_string(entry.path()).unwrap(), "{name}");
+        }
+        let targets: Vec<&str> = targets().iter().map(|target| target.name).collect();
+        for name in ["docket", "echo", "elasticsearch", "opensearch", "pacemaker", "redis", "vsns"] {
+            assert!(targets.contains(&name), "{targets:?}");
+        }
+        assert!(!targets.contains(&"_template"));
+        for file in FILES {
+            assert!(!["_build", "ebin", "__pycache__"].iter().any(|left| file.path.contains(left)), "{}", file.path);
+        }
+    }
+
+    #[test]
+    fn they_are_written_once_as_they_were_and_can_be_trusted() {
+        let scratch = Scratch::new("written");
+        let home = scratch.0.join("data/plimsoll");
+        let place = write_into(&home).unwrap_or_else(|failure| panic!("{failure}"));
+        for file in FILES {
+            let path = place.join(file.path);
+            assert_eq!(fs::read(&path).unwrap(), file.content, "{}", file.path);
+            let mode = fs::metadata(&path).unwrap().permissions().mode() & 0o777;
+            assert_eq!(mode, if file.is_program { 0o755 } else { 0o644 }, "{}", file.path);
+        }
+        assert!(place.join("targets/vsns/hooks/install").exists());
+        lab::targets::check(&place.join(TARGETS)).unwrap();
+        fs::write(place.join("targets/vsns/mine"), "built").unwrap();
+        assert_eq!(write_into(&home).ok(), Some(place.clone()));
+        assert!(place.join("targets/vsns/mine").exists(), "what was built there stays");
+        assert_eq!(fs::read_dir(&home).unwrap().count(), 1, "nothing else is left");
+    }
+
+    #[test]
+    fn a_folder_that_others_can_write_to_is_refused() {
+        let scratch = Scratch::new("shared");
+        let home = scratch.0.join("shared");
+        fs::create_dir(&home).unwrap();
+        fs::set_permissions(&home, fs::Permissions::from_mode(0o777)).unwrap();
+        let Err(failure) = write_into(&home) else { panic!("it was written to") };
+        assert!(failure.to_string().contains("shared"), "{failure}");
+        assert_eq!(fs::read_dir(&home).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_file_that_is_there_comes_before_a_packed_one_and_other_paths_are_none() {
+        let is_as_given = |path: &str| experiment(Path::new(path)).is_ok_and(|found| found == Path::new(path));
+        assert!(is_as_given("../../experiments/01-first-run.toml"));
+        assert!(is_as_given("elsewhere/01-first-run.toml") && is_as_given("no-such-experiment"));
+    }
+}

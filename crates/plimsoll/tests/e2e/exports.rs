@@ -1,0 +1,110 @@
+//! `plimsoll export` of the golden run, and of a load on the echo server: what other programs read is what was recorded.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use crate::hits::echo;
+use crate::stage::{Stage, json, number, root};
+
+const GOLDEN: &str = "crates/record/golden/2026-11-20T10-31-05-a-name-server-crashes";
+
+/// Rows of a table without cells in quotes, by column.
+fn rows(text: &str) -> Vec<BTreeMap<&str, &str>> {
+    let mut lines = text.lines();
+    let columns: Vec<&str> = lines.next().unwrap().split(',').collect();
+    lines.map(|line| columns.iter().copied().zip(line.split(',')).collect()).collect()
+}
+
+#[test]
+fn each_second_has_what_was_recorded_in_it() {
+    let stage = Stage::new();
+    let golden = root().join(GOLDEN);
+    let csv = stage.play(&["export", golden.to_str().unwrap(), "--csv"]).exits(0).stdout;
+    let rows = rows(&csv);
+    let attempts = fs::read_to_string(golden.join("trials/001/attempts.csv")).unwrap();
+    for line in attempts.lines().skip(1) {
+        let cells: Vec<&str> = line.split(',').collect();
+        let [at_s, operation, result, count] = cells[..] else { panic!("{line}") };
+        let is_it = |row: &&BTreeMap<&str, &str>| {
+            row["trial"] == "001"
+                && row["figure"] == "attempts"
+                && (row["operation"], row["result"]) == (operation, result)
+                && row["at_s"].parse::<f64>() == at_s.parse()
+        };
+        let found = rows.iter().find(is_it).unwrap_or_else(|| panic!("no {line}"));
+        assert_eq!(found["value"], count, "{line}");
+        assert!(found["unix_s"].starts_with("17951"), "{found:?}");
+    }
+    let out = stage.path().join("seconds.csv");
+    let words = ["export", golden.to_str().unwrap(), "--csv", "--out", out.to_str().unwrap()];
+    assert!(stage.play(&words).exits(0).stdout.is_empty());
+    assert_eq!(fs::read_to_string(&out).unwrap(), csv);
+}
+
+#[test]
+fn each_trial_has_the_figures_of_its_results() {
+    let stage = Stage::new();
+    let golden = root().join(GOLDEN);
+    let csv = stage.play(&["export", golden.to_str().unwrap(), "--csv", "--trials"]).exits(0).stdout;
+    let results = json(&golden.join("analysis.json"));
+    let trials = results["trials"].as_array().unwrap();
+    let rows = rows(&csv);
+    assert_eq!(rows.len(), trials.len());
+    for (row, trial) in rows.iter().zip(trials) {
+        assert_eq!(row["verdict"], trial["verdict"]["is"]);
+        for (column, pointer) in
+            [("outcomes.ok", "/outcomes/ok"), ("throughput.operations_per_s", "/throughput/operations_per_s")]
+        {
+            assert_eq!(row[column].parse::<f64>().unwrap(), number(trial, pointer), "{column}");
+        }
+    }
+}
+
+/// A parser of the format, as far as it goes here: families in one piece, times that rise, and the end.
+#[test]
+fn openmetrics_are_whole_and_count_what_was_done() {
+    let stage = Stage::new();
+    let (server, url) = echo(&stage, &[]);
+    let runs = stage.path().join("runs");
+    let hit = ["hit", &url, "-n", "500", "-c", "4", "--json", "--accept", "--out", runs.to_str().unwrap()];
+    stage.play(&hit).exits(0);
+    drop(server);
+    let text = stage.play(&["export", runs.to_str().unwrap(), "--openmetrics"]).exits(0).stdout;
+    assert!(text.ends_with("# EOF\n") && text.matches("# EOF").count() == 1, "{text}");
+    let mut families: Vec<&str> = Vec::new();
+    let mut last: BTreeMap<&str, (f64, f64)> = BTreeMap::new();
+    for line in text.lines() {
+        if let Some(family) = line.strip_prefix("# TYPE ") {
+            let name = family.split(' ').next().unwrap();
+            assert!(!families.contains(&name), "{name} twice");
+            families.push(name);
+        } else if !line.starts_with('#') {
+            let (series, rest) = line.rsplit_once("} ").unwrap();
+            assert!(series.starts_with(families.last().unwrap()), "{line}");
+            let (value, at) = rest.split_once(' ').unwrap();
+            let (value, at): (f64, f64) = (value.parse().unwrap(), at.parse().unwrap());
+            assert!(last.get(series).is_none_or(|(before, _)| *before < at), "{line}");
+            last.insert(series, (at, value));
+        }
+    }
+    let ok = last
+        .iter()
+        .find(|(series, _)| series.starts_with("plimsoll_operations_total") && series.contains("outcome=\"ok\""));
+    assert_eq!(ok.map(|(_, (_, value))| *value), Some(500.0), "{text}");
+    assert_eq!(stage.leftovers(), [""; 0]);
+}
+
+#[test]
+fn what_is_asked_for_must_be_said_and_be_there() {
+    let stage = Stage::new();
+    let golden = root().join(GOLDEN);
+    let golden = golden.to_str().unwrap();
+    stage.play(&["export", golden]).exits(2).says(&["--csv", "--openmetrics"]);
+    stage.play(&["export", golden, "--csv", "--openmetrics"]).exits(2).says(&["cannot be used with"]);
+    stage.play(&["export", golden, "--openmetrics", "--trials"]).exits(2).says(&["--csv"]);
+    let empty = stage.path().join("registry");
+    stage.play(&["export", empty.to_str().unwrap(), "--csv"]).exits(2).says(&["not a run folder", "plimsoll run"]);
+    let nowhere = stage.path().join("no/such/file");
+    let words = ["export", golden, "--csv", "--out", nowhere.to_str().unwrap()];
+    stage.play(&words).exits(1).says(&["cannot write", "no/such/file"]);
+}

@@ -1,0 +1,73 @@
+//! `make dist`: the tarball and the Debian package, made of the program that is tested, and used where there is no checkout.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::stage::{Stage, root};
+
+fn run(command: &mut Command) -> String {
+    let output = command.stdin(Stdio::null()).output().unwrap();
+    assert!(output.status.success(), "{command:?}\n{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// What is below a folder, without what packers leave to chance.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut open = vec![folder.to_path_buf()];
+    while let Some(folder) = open.pop() {
+        for path in fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()) {
+            if path.is_dir() { open.push(path) } else { found.push(path) }
+        }
+    }
+    found.sort();
+    found.into_iter().map(|path| path.strip_prefix(folder).unwrap().to_path_buf()).collect()
+}
+
+#[test]
+fn what_is_handed_out_is_whole_and_runs_without_the_checkout() {
+    let stage = Stage::new();
+    let (out, opened) = (stage.path().join("out"), stage.path().join("opened"));
+    let built = Path::new(env!("CARGO_BIN_EXE_plimsoll")).parent().unwrap();
+    let told = run(Command::new(root().join("scripts/dist.sh")).arg(&out).env("BUILT", built));
+    let packages: Vec<&str> = told.lines().collect();
+    let [tarball, deb] = packages[..] else { panic!("{told}") };
+    fs::create_dir(&opened).unwrap();
+    run(Command::new("tar")
+        .args(["--extract", "--strip-components", "1", "--directory"])
+        .arg(&opened)
+        .arg("--file")
+        .arg(tarball));
+    let from_tarball = files(&opened);
+    let of_deb = stage.path().join("deb");
+    run(Command::new("dpkg-deb").args(["--extract", deb]).arg(&of_deb));
+    let mut from_deb = files(&of_deb.join("usr"));
+    from_deb.retain(|path| !path.ends_with("copyright"));
+    assert_eq!(from_deb, from_tarball, "they hold the same");
+    for file in [
+        "bin/plimsoll",
+        "bin/plimsoll-runner",
+        "share/bash-completion/completions/plimsoll",
+        "share/zsh/vendor-completions/_plimsoll",
+        "share/fish/vendor_completions.d/plimsoll.fish",
+        "share/man/man1/plimsoll.1.gz",
+        "share/man/man1/plimsoll-hit.1.gz",
+        "share/doc/plimsoll/README.md",
+        "share/doc/plimsoll/docs/formats.md",
+        "share/doc/plimsoll/targets/README.md",
+    ] {
+        assert!(from_deb.contains(&PathBuf::from(file)), "no {file} in {from_deb:#?}");
+    }
+    let field = |name: &str| run(Command::new("dpkg-deb").args(["--field", deb, name]));
+    assert_eq!(field("Version").trim(), env!("CARGO_PKG_VERSION"));
+    assert!(field("Depends").contains("libc6"), "{}", field("Depends"));
+
+    let mut command = Command::new(of_deb.join("usr/bin/plimsoll"));
+    command.args(["run", "01-first-run", "--accept", "--set", "load.time=300ms", "--set", "load.warmup=0s", "--plain"]);
+    command.current_dir(&opened).env("PLIMSOLL_DATA", stage.path().join("data"));
+    command.env("XDG_RUNTIME_DIR", stage.path().join("registry")).env("TMPDIR", stage.path().join("scratch"));
+    let played = run(&mut command);
+    assert!(played.contains("First run"), "{played}");
+    assert_eq!(stage.leftovers(), [""; 0]);
+}
