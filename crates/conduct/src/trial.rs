@@ -434,6 +434,7 @@ impl TrialShell<'_> {
             tether: Some(linux::ends_with_us),
             hosts: self.program_hosts(),
             without_ring: false,
+            slice: None,
         }
     }
 

@@ -21,6 +21,7 @@ pub const ALLOWED: &[(&str, &[&str])] = &[
     ("echo", &[]),
     ("experiment", &["text"]),
     ("fixture", &[]),
+    ("fleet", &["experiment", "load", "record"]),
     ("fuzzing", &["experiment", "load", "record", "runner"]),
     ("lab", &["experiment", "linux", "record", "runner", "text"]),
     ("linux", &["experiment", "text"]),
