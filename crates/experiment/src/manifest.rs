@@ -161,7 +161,7 @@ section! {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         advised = "false": Boolean => bool,
             "Whether it copes without: then `run` says what is missing, and goes on";
-        member_memory: SIZE => member_memory_bytes: Option<u64>,
+        member_memory: SIZE => member_memory_bytes: Option<u64> = member_memory,
             "Memory that a member takes with nothing to do: a lab of more than this machine has memory for is refused",
             ["memory"];
         members_per_cpu: COUNT => Option<u64>,
@@ -180,6 +180,11 @@ impl Needs {
 fn sysctls(needs: &Section<'_>) -> BTreeMap<String, u64> {
     let number = |entry: TableEntry| Some((entry.key.clone(), entry.node.json().as_u64()?));
     needs.entries("sysctl").into_iter().filter_map(number).collect()
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "above 0, and at most 10^18")]
+fn member_memory(needs: &Section<'_>) -> Option<u64> {
+    Quantity::Size.parse(needs.text("member_memory")?).ok().map(|bytes| bytes as u64)
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "above 0, and at most 10^18")]

@@ -579,7 +579,7 @@ mod tests {
             let lab = lab(count, profile);
             let hosts = lab.hosts.iter().map(|host| host.name.clone()).collect();
             let demand = MemberDemand { target: "ring".into(), hosts, memory_bytes: Some(2 * GIB), per_cpu: Some(3) };
-            Lab { members: Some(demand), ..lab }
+            Lab { members: Some(demand), generator_cpus: Some(0), ..lab }
         };
         assert!(place(&members(8, None), &room(4)).is_ok());
         let memory =

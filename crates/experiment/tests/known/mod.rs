@@ -337,6 +337,7 @@ pub fn catalog_of_today() -> Catalog {
     catalog.faults.push(&SQUEEZE);
     catalog.metrics.push("emulated.latency_us.p50".to_owned());
     catalog.metrics.extend(["max", "mean", "last", "increase", "per_s"].map(|figure| format!("metrics.*.{figure}")));
+    catalog.metrics.push("metrics.*.hosts.*.increase".to_owned());
     for name in ["docket", "elasticsearch", "opensearch", "pacemaker", "vsns"] {
         let manifest = manifest::parse(name, &source(&root.join("targets").join(name).join("target.toml")));
         catalog

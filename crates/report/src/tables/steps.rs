@@ -43,18 +43,31 @@ pub fn across(input: &ReportInput) -> Option<Table> {
             names.push(&step.name);
         }
     }
-    if names.is_empty() || !(2..=SIDES).contains(&groups.len()) {
+    if names.is_empty() || groups.len() < 2 || groups.len().min(names.len()) > SIDES {
         return None;
     }
-    let mut columns = vec![Column::text("step")];
-    columns.extend(groups.iter().map(|group| Column::numeric(&group.name(), "").brief()));
     let note = "Medians over the repeats of how long each step took, until its condition held; the range below. Void trials are left out.";
-    let cells = |name: &&str| {
-        let times = groups.iter().map(|group| time_of(group, name));
-        Row { cells: std::iter::once(Cell::new((*name).to_owned())).chain(times).collect(), begins: false }
+    // The fewer are the columns.
+    let (heads, first, rows): (Vec<String>, &str, Vec<Vec<Cell>>) = if groups.len() <= SIDES {
+        let row = |name: &&str| groups.iter().map(|group| time_of(group, name)).collect();
+        (groups.iter().map(Group::name).collect(), "step", names.iter().map(row).collect())
+    } else {
+        let row = |group: &Group<'_>| names.iter().map(|name| time_of(group, name)).collect();
+        (names.iter().map(|name| (*name).to_owned()).collect(), "", groups.iter().map(row).collect())
     };
-    let rows = names.iter().map(cells).collect();
-    Some(Table { rows, ..Table::new("Time of each step", note, columns) })
+    let of_rows: Vec<String> = if groups.len() <= SIDES {
+        names.iter().map(|name| (*name).to_owned()).collect()
+    } else {
+        groups.iter().map(Group::name).collect()
+    };
+    let columns =
+        std::iter::once(Column::text(first)).chain(heads.iter().map(|head| Column::numeric(head, "").brief()));
+    let row = |(name, cells): (String, Vec<Cell>)| Row {
+        cells: std::iter::once(Cell::new(name)).chain(cells).collect(),
+        begins: false,
+    };
+    let rows = of_rows.into_iter().zip(rows).map(row).collect();
+    Some(Table { rows, ..Table::new("Time of each step", note, columns.collect()) }.folded_beyond(MANY))
 }
 
 fn time_of(group: &Group<'_>, name: &str) -> Cell {
