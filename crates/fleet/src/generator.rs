@@ -60,13 +60,21 @@ pub fn serve(
     // Not joined: it may wait in a read for ever.
     named("generator-read", move || read_orders(input, &orders_in, &pongs.0, &pongs.1))?;
     let mut generator = Generator { outbox, acknowledged, part: Part::None, tether };
-    let ended = generator.obey(&orders);
+    let ended = generator.obey(&orders, &|| writer.is_finished());
     drop(generator);
     // The reader may hold the outbox until its input ends: what has been said by then is on its way all the same.
     if ended.is_ok() && writer.is_finished() {
         return writer.join().unwrap_or(Ok(())).map_err(GeneratorError::Stream);
     }
     ended
+}
+
+/// Serves on the standard input and output of this process; programs that a load runs end with it.
+///
+/// # Errors
+/// As [`serve`].
+pub fn serve_standard_streams() -> Result<(), GeneratorError> {
+    serve(io::BufReader::new(io::stdin()), io::stdout(), Some(linux::ends_with_us))
 }
 
 /// The monotonic clock, nanoseconds.
@@ -113,8 +121,17 @@ struct Generator {
 }
 
 impl Generator {
-    fn obey(&mut self, orders: &Receiver<Result<GeneratorOrder, GeneratorError>>) -> Result<(), GeneratorError> {
+    /// Until it is told to end, or `is_mute`: what nobody hears is not worth a load.
+    fn obey(
+        &mut self,
+        orders: &Receiver<Result<GeneratorOrder, GeneratorError>>,
+        is_mute: &dyn Fn() -> bool,
+    ) -> Result<(), GeneratorError> {
         loop {
+            if is_mute() {
+                self.abort();
+                return Ok(());
+            }
             match orders.recv_timeout(GLANCE) {
                 Ok(Ok(GeneratorOrder::End)) => {
                     self.abort();
@@ -218,7 +235,11 @@ impl Generator {
     }
 }
 
-fn named<T: Send + 'static>(name: &str, body: impl FnOnce() -> T + Send + 'static) -> io::Result<JoinHandle<T>> {
+/// A thread of this name.
+pub(crate) fn named<T: Send + 'static>(
+    name: &str,
+    body: impl FnOnce() -> T + Send + 'static,
+) -> io::Result<JoinHandle<T>> {
     std::thread::Builder::new().name(name.to_owned()).spawn(body)
 }
 

@@ -1,6 +1,7 @@
 //! Load from several processes: what a generator is told and says, the generator itself, and how its clock is compared with another.
 
 pub mod clock_offset;
+pub mod engines;
 pub mod generator;
 pub mod messages;
 pub mod roll_call;

@@ -12,7 +12,7 @@ use load::{LoadSlice, Summary, ThreadInterval, WireInterval};
 use record::clock::Clock;
 
 use crate::clock_offset::{ClockComparison, ClockExchange, ClockOffset};
-use crate::generator::monotonic_ns;
+use crate::generator::{monotonic_ns, named};
 use crate::messages::{GeneratorMessage, GeneratorOrder, GeneratorSetup};
 use crate::roll_call::{LossCause, LostGenerator, RollCall, SILENCE_S};
 
@@ -70,6 +70,9 @@ pub enum SessionError {
     /// Whoever was to take the records is gone.
     #[error("nobody takes the load's records any more")]
     RecorderGone,
+    /// Nobody wants it any more.
+    #[error("given up")]
+    GivenUp,
     /// A bug of ours.
     #[error("a thread of the fleet panicked; this is a bug")]
     Panicked,
@@ -119,11 +122,16 @@ impl FleetSession {
     }
 
     /// Has each generator set up its part, and compares clocks with each; nothing is sent to the service yet. The slice of `setup` is left
-    /// to this.
+    /// to this. It is left off where `given_up` says so.
     ///
     /// # Errors
     /// The first refusal, or the first that says nothing.
-    pub fn set_up(&mut self, setup: &GeneratorSetup, threads_each: u32) -> Result<(), SessionError> {
+    pub fn set_up(
+        &mut self,
+        setup: &GeneratorSetup,
+        threads_each: u32,
+        given_up: &dyn Fn() -> bool,
+    ) -> Result<(), SessionError> {
         let count = u32::try_from(self.members.len()).unwrap_or(u32::MAX);
         for (number, slice) in LoadSlice::deal(count, threads_each).enumerate() {
             self.tell(number, &GeneratorOrder::Setup(Box::new(GeneratorSetup { slice, ..setup.clone() })));
@@ -131,8 +139,15 @@ impl FleetSession {
         let mut ready = vec![false; self.members.len()];
         let until = Instant::now() + SETUP;
         while let Some(missing) = ready.iter().position(|is_ready| !is_ready) {
-            let heard = self.heard.recv_timeout(until.saturating_duration_since(Instant::now()));
-            let Ok(heard) = heard else { return Err(self.wrong(missing, "it does not answer")) };
+            if given_up() {
+                return Err(SessionError::GivenUp);
+            }
+            let Ok(heard) = self.heard.recv_timeout(GLANCE) else {
+                if Instant::now() < until {
+                    continue;
+                }
+                return Err(self.wrong(missing, "it does not answer"));
+            };
             match heard.message {
                 Some((GeneratorMessage::Ready { .. }, _)) => ready[heard.generator] = true,
                 Some((GeneratorMessage::Refused { reason }, _)) => return Err(self.wrong(heard.generator, &reason)),
@@ -213,6 +228,11 @@ impl FleetSession {
         Ok(RunningFleet { wish, thread: named("fleet", move || play.play().map(|()| (play.summary, play.session)))? })
     }
 
+    /// Lets all go: they end.
+    pub fn dismiss(mut self) {
+        self.tell_all(&GeneratorOrder::End);
+    }
+
     fn tell(&mut self, generator: usize, order: &GeneratorOrder) {
         // A generator that hears nothing any more says nothing any more: that is where it shows.
         if let Ok(line) = serde_json::to_string(order) {
@@ -287,13 +307,21 @@ impl FleetPlay {
 
     fn listen(&mut self) -> Result<(), SessionError> {
         while !self.calls.is_over() {
-            match self.session.heard.recv_timeout(GLANCE) {
-                Ok(heard) => self.take(heard)?,
-                Err(RecvTimeoutError::Timeout) => {}
+            let now_s = match self.session.heard.recv_timeout(GLANCE) {
+                Ok(heard) => {
+                    // Who waits in the queue behind it was not silent: the recorder may have taken its time.
+                    let came_s = self.came_s(&heard);
+                    self.take(heard, came_s)?;
+                    came_s
+                }
+                Err(RecvTimeoutError::Timeout) => self.clock.at_s(),
                 // All have gone, and each has told so before.
-                Err(RecvTimeoutError::Disconnected) => std::thread::park_timeout(GLANCE),
-            }
-            if let Some(lost) = self.calls.lost(self.clock.at_s()) {
+                Err(RecvTimeoutError::Disconnected) => {
+                    std::thread::park_timeout(GLANCE);
+                    self.clock.at_s()
+                }
+            };
+            if let Some(lost) = self.calls.lost(now_s) {
                 return Err(self.lost(lost));
             }
             self.pass_on_wish();
@@ -313,14 +341,20 @@ impl FleetPlay {
         }
     }
 
-    fn take(&mut self, heard: Heard) -> Result<(), SessionError> {
-        let (generator, now_s) = (heard.generator, self.clock.at_s());
+    /// When it came, seconds since load start.
+    fn came_s(&self, heard: &Heard) -> f64 {
+        let age_ns = monotonic_ns().saturating_sub(heard.at_ns);
+        self.clock.at_s() - Duration::from_nanos(age_ns).as_secs_f64()
+    }
+
+    fn take(&mut self, heard: Heard, now_s: f64) -> Result<(), SessionError> {
+        let generator = heard.generator;
         self.session.take_pong(&heard);
         match heard.message {
             None => self.calls.stream_ended(generator),
             Some((GeneratorMessage::Interval { number, of }, line)) => {
                 self.session.members[generator].crc.update(&line);
-                return self.take_interval(generator, number, *of);
+                return self.take_interval(generator, now_s, number, *of);
             }
             Some((GeneratorMessage::Summary { came, intervals, crc }, _)) => {
                 let own = std::mem::replace(&mut self.session.members[generator].crc, crc32fast::Hasher::new());
@@ -337,15 +371,21 @@ impl FleetPlay {
         Ok(())
     }
 
-    fn take_interval(&mut self, generator: usize, number: u64, of: WireInterval) -> Result<(), SessionError> {
+    fn take_interval(
+        &mut self,
+        generator: usize,
+        now_s: f64,
+        number: u64,
+        of: WireInterval,
+    ) -> Result<(), SessionError> {
         let first = u64::from(self.threads_each) * generator as u64;
         // A thread of another generator has no place among its own.
         let thread = u64::from(of.thread).checked_sub(first).map_or(usize::MAX, |thread| thread as usize);
         let place = (thread, of.start_s.max(0.0) as u64, of.is_last);
         let interval = of.into_interval(self.clock, &self.operations);
         let interval = interval.map_err(|error| self.session.wrong(generator, &error.to_string()))?;
-        self.calls.take(generator, self.clock.at_s(), number, place);
-        if self.calls.lost(self.clock.at_s()).is_none() {
+        self.calls.take(generator, now_s, number, place);
+        if self.calls.lost(now_s).is_none() {
             self.sink.send(interval).map_err(|_| SessionError::RecorderGone)?;
             self.session.tell(generator, &GeneratorOrder::Ack { through: number });
         }
@@ -373,10 +413,6 @@ fn add(sum: &mut Summary, came: &Summary) {
     sum.attempts += attempts;
     sum.cycles += cycles;
     sum.dropped += dropped;
-}
-
-fn named<T: Send + 'static>(name: &str, body: impl FnOnce() -> T + Send + 'static) -> io::Result<JoinHandle<T>> {
-    std::thread::Builder::new().name(name.to_owned()).spawn(body)
 }
 
 fn read_messages(generator: usize, mut messages: Box<dyn BufRead + Send>, told: &Sender<Heard>) {

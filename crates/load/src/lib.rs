@@ -25,6 +25,7 @@ mod tls;
 mod values;
 mod wire;
 
+pub use engine::script::operation_names;
 pub use engine::{RunningLoad, Summary};
 pub use error::Error;
 pub use interval::{AttemptCount, HistogramSet, SlotCounts, ThreadInterval, UnitCount};

@@ -53,6 +53,7 @@ fn play() -> ExitCode {
         Command::Completions(arguments) => commands::program::completions(&arguments),
         Command::Man => commands::program::man(),
         Command::Echo(arguments) => commands::program::echo(&arguments),
+        Command::Generator => commands::program::generator(),
         Command::Runner(arguments) => return commands::program::runner(&arguments),
     };
     exit::code(done)

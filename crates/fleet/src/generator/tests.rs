@@ -22,12 +22,13 @@ fn server() -> String {
             line.clear();
         }
     };
-    std::thread::spawn(move || {
+    let serve_it = move || {
         for stream in listener.incoming() {
             let stream = stream.unwrap();
-            std::thread::spawn(move || answer(stream));
+            named("test-answer", move || answer(stream)).unwrap();
         }
-    });
+    };
+    named("test-server", serve_it).unwrap();
     address
 }
 
@@ -66,7 +67,7 @@ struct Conductor {
 impl Conductor {
     fn raise() -> Self {
         let ((input, orders), (messages, output)) = (pipe().unwrap(), pipe().unwrap());
-        let generator = std::thread::spawn(move || serve(BufReader::new(input), output, None));
+        let generator = named("test-generator", move || serve(BufReader::new(input), output, None)).unwrap();
         Self { orders: Some(orders), messages: BufReader::new(messages), generator: Some(generator) }
     }
 
@@ -152,7 +153,7 @@ fn a_fleet_of_three_does_what_one_does() {
             let own = intervals.iter().filter(|interval| interval.thread == thread);
             let seconds: Vec<f64> = own.clone().map(|interval| interval.start_s).collect();
             assert_eq!(seconds[..2], [0.0, 1.0], "a second each, in order");
-            assert!(own.clone().last().unwrap().is_last);
+            assert!(own.clone().next_back().unwrap().is_last);
         }
         let clock = Clock::starting_in(Duration::ZERO);
         let names: Arc<[String]> = vec!["send".to_owned()].into();

@@ -22,12 +22,13 @@ fn server() -> String {
             line.clear();
         }
     };
-    std::thread::spawn(move || {
+    let serve_it = move || {
         for stream in listener.incoming() {
             let stream = stream.unwrap();
-            std::thread::spawn(move || answer(stream));
+            named("test-answer", move || answer(stream)).unwrap();
         }
-    });
+    };
+    named("test-server", serve_it).unwrap();
     address
 }
 
@@ -59,13 +60,16 @@ fn setup(service: &str, time_s: f64) -> GeneratorSetup {
 /// A generator whose other end is played by this.
 fn stream(name: &str, body: impl FnOnce(PipeReader, PipeWriter) + Send + 'static) -> GeneratorStream {
     let ((input, orders), (messages, output)) = (pipe().unwrap(), pipe().unwrap());
-    std::thread::spawn(move || body(input, output));
+    named("test-generator", move || body(input, output)).unwrap();
     GeneratorStream { name: name.to_owned(), orders: Box::new(orders), messages: Box::new(BufReader::new(messages)) }
 }
 
 fn true_one(name: &str) -> GeneratorStream {
     stream(name, |input, output| serve(BufReader::new(input), output, None).unwrap())
 }
+
+/// What becomes of a generator.
+type Fate = fn(&mut PipeWriter, &mut dyn BufRead);
 
 /// One that answers as it should until the load begins, and then does this.
 fn false_one(name: &str, then: impl FnOnce(&mut PipeWriter, &mut dyn BufRead) + Send + 'static) -> GeneratorStream {
@@ -105,7 +109,7 @@ fn three_generators_are_one_load_time_and_again() {
     let service = server();
     let mut session = FleetSession::begin(["g1", "g2", "g3"].map(true_one).into()).unwrap();
     for each in [1, 2] {
-        session.set_up(&setup(&service, 2.0), each).unwrap();
+        session.set_up(&setup(&service, 2.0), each, &|| false).unwrap();
         for (name, offset) in session.offsets() {
             let offset = offset.unwrap();
             assert!(offset.offset_ns.unsigned_abs() <= u128::from(offset.bound_ns), "{name} has this very clock");
@@ -121,14 +125,14 @@ fn three_generators_are_one_load_time_and_again() {
 #[test]
 fn a_refusal_names_the_generator_and_the_remedy() {
     let mut session = FleetSession::begin(["g1", "g2"].map(true_one).into()).unwrap();
-    let refused = session.set_up(&setup("127.0.0.1:1", 2.0), 50).unwrap_err().to_string();
+    let refused = session.set_up(&setup("127.0.0.1:1", 2.0), 50, &|| false).unwrap_err().to_string();
     assert!(refused.starts_with("generator g") && refused.contains("use fewer generators"), "{refused}");
 }
 
 #[test]
 fn one_that_is_lost_ends_all() {
     let service = server();
-    let fates: [(&str, fn(&mut PipeWriter, &mut dyn BufRead)); 3] = [
+    let fates: [(&str, Fate); 3] = [
         ("its stream ended", |_, _| {}),
         ("nothing came of it for 3 s", |_, input| drop(io::copy(input, &mut io::sink()))),
         ("its stream ended", |output, _| output.write_all(b"{\"says\":\"inter").unwrap()),
@@ -137,7 +141,7 @@ fn one_that_is_lost_ends_all() {
         let streams = vec![true_one("g1"), false_one("g2", fate), true_one("g3")];
         let mut session = FleetSession::begin(streams).unwrap();
         // A day: that this ends shows that the others are ended.
-        session.set_up(&setup(&service, 86_400.0), 1).unwrap();
+        session.set_up(&setup(&service, 86_400.0), 1, &|| false).unwrap();
         let (ended, _) = play(session, 1);
         match ended.err().unwrap() {
             SessionError::Lost { name, reason: told, .. } => assert_eq!((name.as_str(), told), ("g2", reason)),
@@ -154,7 +158,7 @@ fn a_generator_that_loses_an_interval_is_found_out() {
         drop(io::copy(input, &mut io::sink()));
     })];
     let mut session = FleetSession::begin(streams).unwrap();
-    session.set_up(&setup("127.0.0.1:1", 1.0), 1).unwrap();
+    session.set_up(&setup("127.0.0.1:1", 1.0), 1, &|| false).unwrap();
     let (ended, _) = play(session, 1);
     let told = ended.err().unwrap().to_string();
     assert!(told.contains("g1 was lost") && told.contains("not whole"), "{told}");

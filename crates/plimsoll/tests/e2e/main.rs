@@ -22,6 +22,7 @@ mod documents;
 mod faults_felt;
 mod faults_over_ssh;
 mod first_runs;
+mod fleets;
 mod histories;
 mod hits;
 mod hits_by_tls;
