@@ -217,6 +217,23 @@ fn a_generator_outlives_its_input_by_nothing() {
 }
 
 #[test]
+fn a_generator_that_nobody_hears_any_more_ends() {
+    let service = server();
+    let mut conductor = Conductor::raise();
+    let long = setup(&service, LoadSlice { threads: 1, first: 0, count: 1 }, 50.0);
+    let long = GeneratorSetup { load: Load { time_s: 86_400.0, ..long.load.clone() }, ..long };
+    conductor.tell(&GeneratorOrder::Setup(Box::new(long)));
+    assert!(matches!(conductor.hear(), GeneratorMessage::Ready { .. }));
+    conductor.tell(&GeneratorOrder::Begin { at_ns: soon_ns() });
+    let Conductor { orders, messages, generator } = conductor;
+    drop(messages);
+    // Its input stays open, and a load that went on would take a day.
+    let ended = generator.unwrap().join().unwrap();
+    assert!(matches!(ended, Err(GeneratorError::Stream(_))), "{ended:?}");
+    drop(orders);
+}
+
+#[test]
 fn a_load_that_is_stopped_ends_with_a_summary() {
     let service = server();
     let mut conductor = Conductor::raise();
