@@ -3,6 +3,7 @@
 
 pub mod conductor;
 pub mod exercise;
+mod load_makers;
 mod playing;
 pub mod progress;
 mod read_back;
@@ -25,6 +26,12 @@ pub enum Error {
     /// The load could not be started, or `[[prepare]]` failed.
     #[error(transparent)]
     Load(#[from] load::Error),
+    /// The generators could not make the load together.
+    #[error(transparent)]
+    Fleet(#[from] fleet::session::SessionError),
+    /// A generator could not be started.
+    #[error(transparent)]
+    Placement(#[from] fleet::engines::PlacementError),
     /// A record could not be written.
     #[error("cannot write the records: {0}")]
     Record(#[source] std::io::Error),

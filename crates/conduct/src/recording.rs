@@ -51,6 +51,8 @@ pub struct RecordedLoad<'a> {
     pub keys: SampledKeys,
     /// Its length.
     pub load_s: f64,
+    /// Whether a second that not all threads have handed over is left out at its end.
+    pub whole_seconds_only: bool,
 }
 
 /// Where the live parts send what they measured.
@@ -80,6 +82,9 @@ impl Recording {
         let mut recorder = Recorder::create(folder, clock, load_s)?;
         recorder.record_members(folder, load.members, load_s)?;
         recorder.audit_only(load.keys);
+        if load.whole_seconds_only {
+            recorder.keep_whole_seconds_only();
+        }
         recorder.history(before)?;
         let rows = rows::CsvWriter::create(&folder.samples()).map_err(Error::Record)?;
         let (intervals, from_load) = sync_channel(PENDING);

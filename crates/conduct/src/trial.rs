@@ -9,13 +9,14 @@ use std::time::{Duration, Instant};
 use experiment::catalog::Heals;
 use experiment::manifest::Manifest;
 use experiment::plan;
+use fleet::session::SessionError;
 use lab::registry::Registry;
 use lab::sampling::Probes;
 use lab::{Caller, Deployment, DeploymentSpec, HostTask, NotUp};
 use load::client::{CallError, Client, ClientAnswer};
 use load::program_worker::{ProgramHost, ProgramResult, ProgramRunner};
 use load::recorder::SampledKeys;
-use load::{LoadOrder, LoadPurpose, RunningLoad, ThreadInterval, TlsTrust};
+use load::{LoadOrder, LoadPurpose, ThreadInterval, TlsTrust};
 use record::clock::Clock;
 use record::events::{Ending, HistoryEntry, What};
 use record::folder::TrialFolder;
@@ -23,6 +24,7 @@ use record::folder::TrialFolder;
 use crate::Error;
 use crate::conductor::{Action, Conductor, Input};
 use crate::exercise::PlannedStep;
+use crate::load_makers::{BadEnd, PlayedLoad, ReadyFleet};
 use crate::playing::Run;
 use crate::progress::{Interrupts, Observer, ProgressEvent};
 use crate::read_back::{ReadBackResult, read_back, read_replicas};
@@ -95,7 +97,7 @@ struct TrialShell<'a> {
     is_ending: bool,
     clock: Option<Clock>,
     site: Option<Deployment>,
-    load: Option<RunningLoad>,
+    load: Option<PlayedLoad>,
     probes: Option<Probes>,
     recording: Option<Recording>,
     /// Programs of the step at hand.
@@ -248,7 +250,7 @@ impl TrialShell<'_> {
                 return Input::Ending(reason);
             }
             self.watch_site();
-            if self.load.as_ref().is_some_and(RunningLoad::is_finished) {
+            if self.load.as_ref().is_some_and(PlayedLoad::is_finished) {
                 return self.end_load();
             }
             if let Some(input) = self.look_at_recording() {
@@ -310,9 +312,14 @@ impl TrialShell<'_> {
         self.tasks = None;
         if let Some(load) = self.load.take() {
             load.abort();
-            let ended = load.join();
-            if let Err(error) = ended {
-                self.error.get_or_insert(error.into());
+            match load.join() {
+                Ok(()) => {}
+                Err(BadEnd::Lost { generator, heard_s, reason }) => {
+                    self.note(Instant::now(), What::GeneratorLost { generator, heard_s, reason });
+                }
+                Err(BadEnd::Error(error)) => {
+                    self.error.get_or_insert(error);
+                }
             }
         }
         if let Err(error) = self.close_records() {
@@ -434,6 +441,7 @@ impl TrialShell<'_> {
             tether: Some(linux::ends_with_us),
             hosts: self.program_hosts(),
             without_ring: false,
+            slice: None,
         }
     }
 
@@ -468,7 +476,8 @@ impl TrialShell<'_> {
 
     fn begin_load(&mut self) -> Result<(), Error> {
         self.inspect("before_load");
-        let clock = Clock::starting_in(LEAD);
+        let fleet = self.raise_fleet()?;
+        let clock = Clock::starting_in(fleet.as_ref().map_or(LEAD, ReadyFleet::lead));
         self.clock = Some(clock);
         self.diary.start_clock(clock).map_err(Error::Record)?;
         let load_s = self.trial.load.as_ref().map_or(0.0, |load| load.time_s);
@@ -483,21 +492,33 @@ impl TrialShell<'_> {
         }
         let keys = SampledKeys::of(one_in, self.trial.seed);
         let members = self.site.as_ref().map(|site| site.members_but(&self.down)).unwrap_or_default();
-        let load = RecordedLoad { members: &members, keys, load_s };
+        let whole_seconds_only = fleet.is_some();
+        let load = RecordedLoad { members: &members, keys, load_s, whole_seconds_only };
         let (recording, sinks) = Recording::begin(&self.folder, clock, &before, &load, self.heard_in.clone())?;
         self.recording = Some(recording);
         let watched = self.site.as_ref().map(Deployment::watched).unwrap_or_default();
         let probes = self.probes.insert(Probes::start(watched.clone(), clock, sinks.samples)?);
         inside(self.site.as_ref(), || Ok(probes.scrape(&watched, clock, &sinks.metrics)?))?;
-        match &self.trial.load {
-            Some(load) => {
+        match (fleet, &self.trial.load) {
+            (Some(fleet), _) => self.load = Some(fleet.start(clock, sinks.intervals)?),
+            (None, Some(load)) => {
                 let orders = self.orders(load.clone(), LoadPurpose::Measure);
-                let start = || Ok(load::start(orders, clock, sinks.intervals)?);
+                let start = || Ok(PlayedLoad::Here(load::start(orders, clock, sinks.intervals)?));
                 self.load = Some(inside(self.site.as_ref(), start)?);
             }
-            None => self.no_load = Some(sinks.intervals),
+            (None, None) => self.no_load = Some(sinks.intervals),
         }
         Ok(())
+    }
+
+    /// The generators, where clients are, if others than this process make the load.
+    fn raise_fleet(&self) -> Result<Option<ReadyFleet>, Error> {
+        let Some((fleet, load)) = self.trial.fleet.as_ref().zip(self.trial.load.as_ref()) else { return Ok(None) };
+        let orders = self.orders(load.clone(), LoadPurpose::Measure);
+        let (interrupts, answered, plimsoll) = (self.interrupts, self.answered, &self.run.plimsoll);
+        let given_up = || interrupts.asked() > answered;
+        let raise = || ReadyFleet::raise(fleet, orders, plimsoll, &given_up);
+        inside(self.site.as_ref(), raise).map(Some)
     }
 
     fn end_load(&mut self) -> Input {
@@ -505,8 +526,13 @@ impl TrialShell<'_> {
         let summary = load.join();
         self.inspect("after_load");
         match summary {
-            Ok(_) => Input::LoadEnded,
-            Err(error) => self.broke(Some(error)),
+            Ok(()) => Input::LoadEnded,
+            Err(BadEnd::Lost { generator, heard_s, reason }) => {
+                let told = format!("generator {generator} was lost at {heard_s:.1} s: {reason}");
+                self.note(Instant::now(), What::GeneratorLost { generator, heard_s, reason });
+                Input::Broke(told)
+            }
+            Err(BadEnd::Error(error)) => self.broke(Some(error)),
         }
     }
 
@@ -525,13 +551,17 @@ impl TrialShell<'_> {
         // The recording's threads end only when all who give them something have.
         let engine = self.load.take().and_then(|load| {
             load.abort();
-            load.join().err()
+            match load.join() {
+                Err(BadEnd::Error(error)) => Some(error),
+                // The recording is what ended the trial.
+                Ok(()) | Err(BadEnd::Lost { .. }) => None,
+            }
         });
         self.broke(engine)
     }
 
     /// Ends the recording too, and says what ended the trial.
-    fn broke(&mut self, engine: Option<load::Error>) -> Input {
+    fn broke(&mut self, engine: Option<Error>) -> Input {
         let error = cause(engine, self.close_records().err());
         let reason = error.to_string();
         self.error.get_or_insert(error);
@@ -563,13 +593,17 @@ impl TrialShell<'_> {
 
 /// What ended a trial whose engine or recording ended early. An engine that only found that nobody takes its records says nothing
 /// of why; any other error of its own is the cause, whichever of the two was seen to end first.
-fn cause(engine: Option<load::Error>, recording: Option<Error>) -> Error {
+fn cause(engine: Option<Error>, recording: Option<Error>) -> Error {
     match (engine, recording) {
-        (Some(error), None) => error.into(),
-        (Some(error), Some(_)) if !matches!(error, load::Error::RecorderGone) => error.into(),
+        (Some(error), None) => error,
+        (Some(error), Some(_)) if !is_only_recorder_gone(&error) => error,
         (_, Some(error)) => error,
         (None, None) => Error::Broken("recording ended before the trial".to_owned()),
     }
+}
+
+fn is_only_recorder_gone(error: &Error) -> bool {
+    matches!(error, Error::Load(load::Error::RecorderGone) | Error::Fleet(SessionError::RecorderGone))
 }
 
 /// Does something where the clients are.
@@ -856,7 +890,7 @@ mod tests {
     fn an_engines_own_error_outranks_that_the_recording_ended() {
         let script = || load::Error::Script { script: "s.lua".to_owned(), reason: "s.lua:1: boom".to_owned() };
         let full = || Error::Record(std::io::Error::from(std::io::ErrorKind::StorageFull));
-        let cause = |engine, recording| cause(engine, recording).to_string();
+        let cause = |engine: Option<load::Error>, recording| cause(engine.map(Error::from), recording).to_string();
         // The order in which the two were seen to end changes nothing: both are known by then.
         assert_eq!(cause(Some(script()), None), "script `s.lua`: s.lua:1: boom");
         assert_eq!(cause(Some(script()), Some(full())), "script `s.lua`: s.lua:1: boom");

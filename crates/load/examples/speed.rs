@@ -49,6 +49,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         tether: None,
         hosts: Vec::new(),
         without_ring: std::env::var_os("WITHOUT_RING").is_some(),
+        slice: None,
     };
     let (sink, intervals) = sync_channel(16);
     let running = load::start(orders, Clock::starting_in(Duration::from_millis(10)), sink)?;

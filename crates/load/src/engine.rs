@@ -27,6 +27,7 @@ use std::time::Duration;
 
 use experiment::plan::Failover;
 use record::clock::Clock;
+use serde::{Deserialize, Serialize};
 
 use crate::feed_stream::FeedReaders;
 use crate::protocols::Protocol;
@@ -86,7 +87,7 @@ pub fn start<P: Protocol>(
     let readers =
         readers.map_err(|source| Error::System { doing: "cannot start a thread that reads a feed", source })?;
     let mut threads = Vec::new();
-    for number in 0..script.threads {
+    for number in script.mine.clone() {
         let paths = ConnectPaths { addresses: Arc::clone(&addresses), sources: Arc::clone(&sources) };
         let worker = Worker::new(Arc::clone(&script), Arc::clone(&control), paths, number, clock, sink.clone());
         let spawned = worker.and_then(|worker| {
@@ -115,10 +116,13 @@ fn sources_of<P: Protocol>(
     if P::RUNS_PROGRAMS {
         return Ok(SourceAddresses::default());
     }
+    let connections = script.places.connections_in(script.mine.clone());
     let each = match script.reconnects.failover {
-        Failover::None => script.places.connections.div_ceil(script.places.services.max(1)),
+        // The threads of a slice may have more of one service than of another.
+        Failover::None if orders.slice.is_some() => script.most_to_a_service(),
+        Failover::None => connections.div_ceil(script.places.services.max(1)),
         // All may come to one.
-        Failover::Next => script.places.connections,
+        Failover::Next => connections,
     };
     SourceAddresses::of(&orders.load.from, services, each, limits::ports())
 }
@@ -164,7 +168,7 @@ pub fn resolve(authority: &str) -> Result<SocketAddr, Error> {
 }
 
 /// What a load came to.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Summary {
     /// Operations that ended `ok`.
     pub ok: u64,

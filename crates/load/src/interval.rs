@@ -6,7 +6,7 @@ use std::sync::mpsc::SyncSender;
 use hdrhistogram::Histogram;
 use record::clock::Clock;
 use record::events::{HistoryEntry, Outcome};
-use record::hlog::Time;
+use record::hlog::{Tag, Time};
 use record::rows::{AgentCycles, GeneratorSecond};
 
 use crate::schedules::Due;
@@ -129,6 +129,21 @@ impl HistogramSet {
             *cell = Histogram::new_with_bounds(1, LONGEST_NS, DIGITS).ok().map(Box::new);
         }
         cell.as_deref_mut()
+    }
+
+    /// Puts a histogram into its empty place; `false` if there is no such place, it is taken, or the histogram has not the bounds that all
+    /// have here.
+    pub(crate) fn insert(&mut self, tag: &Tag, histogram: Histogram<u64>) -> bool {
+        let Some(operation) = self.names.iter().position(|name| *name == tag.operation) else { return false };
+        let bounds = (histogram.low(), histogram.high(), histogram.sigfig());
+        let is_ours = bounds == (1, LONGEST_NS, DIGITS);
+        let empty = self.cell(operation, tag.outcome, tag.time).filter(|cell| is_ours && cell.is_none());
+        empty.map(|cell| *cell = Some(Box::new(histogram))).is_some()
+    }
+
+    /// Names of its operations.
+    pub(crate) fn names(&self) -> &Arc<[String]> {
+        &self.names
     }
 
     /// Counts operations that were due and had not begun by `end_ns`, as open for so long; at most as many steps as there are

@@ -20,13 +20,18 @@ pub mod protocols;
 pub mod recorder;
 mod ring;
 mod schedules;
+mod slice;
 mod tls;
 mod values;
+mod wire;
 
+pub use engine::script::operation_names;
 pub use engine::{RunningLoad, Summary};
 pub use error::Error;
 pub use interval::{AttemptCount, HistogramSet, SlotCounts, ThreadInterval, UnitCount};
+pub use slice::LoadSlice;
 pub use tls::TlsTrust;
+pub use wire::{WireError, WireInterval};
 
 /// A load to be put on a service.
 #[derive(Debug, Clone)]
@@ -55,6 +60,8 @@ pub struct LoadOrder {
     pub hosts: Vec<program_worker::ProgramHost>,
     /// Whether bytes go by a system call each also where the kernel has an io_uring for them.
     pub without_ring: bool,
+    /// Which of the load's threads are started here; `None`: all.
+    pub slice: Option<LoadSlice>,
 }
 
 /// What a load is for.

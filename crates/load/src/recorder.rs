@@ -41,6 +41,7 @@ pub struct Recorder {
     slot_s: f64,
     /// For each thread: all seconds before this one are here.
     through: Vec<u64>,
+    whole_seconds_only: bool,
 }
 
 struct Paths {
@@ -133,6 +134,7 @@ impl Recorder {
             pending: BTreeMap::new(),
             slot_s: 1.0,
             through: Vec::new(),
+            whole_seconds_only: false,
         })
     }
 
@@ -154,6 +156,11 @@ impl Recorder {
     /// From here on only these keys are audited.
     pub fn audit_only(&mut self, keys: SampledKeys) {
         self.keys = keys;
+    }
+
+    /// Where the load ends badly, the records end with the last second that all threads have handed over.
+    pub fn keep_whole_seconds_only(&mut self) {
+        self.whole_seconds_only = true;
     }
 
     /// Writes history lines of audited keys as they are, such as those of the preparation.
@@ -203,7 +210,8 @@ impl Recorder {
     /// # Errors
     /// If a file cannot be written.
     pub fn finish(mut self) -> Result<(), Error> {
-        self.write_before(u64::MAX)?;
+        let complete = self.through.iter().copied().min().unwrap_or(0);
+        self.write_before(if self.whole_seconds_only { complete } else { u64::MAX })?;
         self.write_agents().map_err(disk(&self.paths.agents))
     }
 

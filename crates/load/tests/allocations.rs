@@ -101,6 +101,7 @@ fn count(load: Load) -> (u64, usize) {
         tether: None,
         hosts: Vec::new(),
         without_ring: std::env::var_os("WITHOUT_RING").is_some(),
+        slice: None,
     };
     let (sink, intervals) = sync_channel(16);
     let running = load::start(orders, Clock::starting_in(Duration::from_millis(1)), sink).unwrap();

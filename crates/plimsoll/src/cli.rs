@@ -124,6 +124,9 @@ pub enum Command {
     Completions(Completions),
     /// Print the manual page, or write those of all commands
     Man(Man),
+    /// Play a part of a load, as it is told on standard input (`[fleet]` starts these)
+    #[command(hide = true)]
+    Generator,
     /// The built-in echo target
     #[command(hide = true)]
     Echo(Echo),
@@ -568,6 +571,9 @@ pub struct Hit {
     /// Generator threads [default: one for every two cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub threads: Option<u32>,
+    /// Make the load in N processes; agents and rate are those of all [default: this one]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000), conflicts_with = "threads")]
+    pub generators: Option<u32>,
     /// Seed of all random values [default: 1]
     #[arg(long, value_name = "N")]
     pub seed: Option<u32>,

@@ -109,6 +109,10 @@ fn conduct_code(error: &conduct::Error) -> u8 {
     match error {
         conduct::Error::Lab(error) => lab_code(error),
         conduct::Error::Load(error) => load_code(error),
+        // What a generator refuses is of the load or of its machine.
+        conduct::Error::Placement(fleet::engines::PlacementError::Start { .. })
+        | conduct::Error::Fleet(fleet::session::SessionError::Generator { .. }) => 2,
+        conduct::Error::Placement(_) | conduct::Error::Fleet(_) => 1,
         conduct::Error::Record(_) | conduct::Error::Broken(_) | conduct::Error::Panicked(_) => 1,
     }
 }

@@ -137,6 +137,15 @@ pub enum What {
         /// Why, as far as is known.
         reason: String,
     },
+    /// A generator of a fleet was lost, and with it the load.
+    GeneratorLost {
+        /// What it is called.
+        generator: String,
+        /// When it was last heard, seconds since load start.
+        heard_s: f64,
+        /// How that was seen.
+        reason: String,
+    },
     /// A line of a target's log that its `[log]` calls notable.
     Log {
         /// Host.

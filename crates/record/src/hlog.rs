@@ -330,6 +330,25 @@ impl HistogramCounts {
     }
 }
 
+/// A histogram as it stands in such a log, compressed and in base64: for those who hand one over before it is written.
+///
+/// # Errors
+/// If it has more than fits in that form.
+pub fn payload(histogram: &Histogram<u64>) -> Result<String, String> {
+    let mut bytes = Vec::new();
+    V2DeflateSerializer::new().serialize(histogram, &mut bytes).map_err(|error| error.to_string())?;
+    Ok(BASE64.encode(bytes))
+}
+
+/// The histogram of such a text, in every count that which was handed over.
+///
+/// # Errors
+/// What is wrong with the text.
+pub fn histogram_of(payload: &str) -> Result<Histogram<u64>, String> {
+    let bytes = BASE64.decode(payload).map_err(|error| error.to_string())?;
+    PayloadDecoder::new().histogram(&bytes, &mut Deserializer::new())
+}
+
 /// Reads payloads one after the other, with the same memory.
 #[derive(Debug)]
 struct PayloadDecoder {

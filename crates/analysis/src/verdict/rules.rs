@@ -149,6 +149,16 @@ pub(crate) const RULES: &[Rule] = &[
         weigh: generator_lateness,
     },
     Rule {
+        name: "generator_lost",
+        looks_at: "whether a generator of a fleet was lost",
+        unit: "",
+        threshold: VOID_IF_SO,
+        why: "From then on the load was not the one that was asked for, so all of it was ended; the records end with the last second that all \
+              generators had handed over.",
+        remedy: "Find out what became of the generator: memory, its machine, the way to it; `plimsoll run --resume` plays the trial again",
+        weigh: generator_lost,
+    },
+    Rule {
         name: "generator_preempted",
         looks_at: "time in which an engine thread could run and another process ran instead: its run delay, times the \
                    share of other processes (neither target nor Plimsoll) in what else ran on its CPUs",
@@ -893,6 +903,14 @@ fn alarming_log(facts: &RuleInput<'_>) -> Evaluation {
         _ => format!(", and {} more such line{}", count - 1, if count == 2 { "" } else { "s" }),
     };
     Some((count as f64, format!("{} said at {:.1} s: \"{}\"{more}", first.host, first.at_s, first.line.trim())))
+}
+
+fn generator_lost(facts: &RuleInput<'_>) -> Evaluation {
+    let (name, heard_s, reason) = facts.evidence.events.iter().find_map(|event| match &event.what {
+        What::GeneratorLost { generator, heard_s, reason } => Some((generator, heard_s, reason)),
+        _ => None,
+    })?;
+    Some((1.0, format!("generator {name} was lost at {heard_s:.1} s: {reason}")))
 }
 
 fn lost_host(facts: &RuleInput<'_>) -> Evaluation {

@@ -286,6 +286,9 @@ const SPOILT: &[(&str, Trust, Spoil)] = &[
     ("generator_lateness", Suspect, |case| case.late(1_000.0)),
     ("generator_lateness", Suspect, |case| case.late(49_000.0)),
     ("generator_lateness", Void, |case| case.late(50_000.0)),
+    ("generator_lost", Void, |case| {
+        case.event(What::GeneratorLost { generator: "g2".into(), heard_s: 2.1, reason: "its stream ended".into() });
+    }),
     ("generator_preempted", Suspect, |case| case.trial.generator.preempted_pct = Some(5.0)),
     ("generator_preempted", Void, |case| case.trial.generator.preempted_pct = Some(25.0)),
     ("generator_stall", Suspect, |case| case.stall(5.0, 50_000.0)),

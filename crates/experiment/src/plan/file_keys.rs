@@ -5,6 +5,7 @@ use crate::plan::demand::DEMAND;
 use crate::plan::exercise::STEP;
 use crate::plan::fault::FAULT;
 use crate::plan::find::FIND;
+use crate::plan::fleet::FLEET;
 use crate::plan::gates::{CLAIM, REQUIRE};
 use crate::plan::lab::LAB;
 use crate::plan::load_group::LOAD_WITH_GROUPS;
@@ -22,7 +23,7 @@ section! {
         secret: TEXTS,
             "Values that no record may have, each by the end of its path: header.x-token, body, target.with.key",
             ["secrets", "redact", "hide"];
-        ..SETTING: target = required, lab, prepare, load, fault, step;
+        ..SETTING: target = required, lab, prepare, load, fleet, fault, step;
         sweep: PathsBeside(SWEEP, &Paths(&List(&Any))),
             "Dotted paths of this file, each with a list of values; trials are the product of all lists",
             ["matrix", "parameters"];
@@ -47,7 +48,7 @@ section! {
 section! {
     const VARIANT {
         name = required: Text, "Its name, in results and in `where`";
-        ..SETTING: target, lab, prepare, load, fault, step;
+        ..SETTING: target, lab, prepare, load, fleet, fault, step;
     }
 }
 
@@ -58,6 +59,8 @@ section! {
         prepare: Tables(PREPARE),
             "Operations before each trial, in order; not measured, and all must succeed", ["setup", "before"];
         load: Table(LOAD_WITH_GROUPS), "What clients do; left out: none", ["workload", "options"];
+        fleet: Table(FLEET),
+            "Processes that make the load together; left out: this one makes it", ["distributed", "generators"];
         fault: Tables(FAULT), "Something that is broken at a time, and healed", ["faults", "chaos", "nemesis"];
         step: Tables(STEP), "Of an exercise, in order: do something, wait for a condition, check", ["steps", "test"];
     }

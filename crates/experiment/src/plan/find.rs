@@ -171,6 +171,7 @@ pub(super) fn templates(
             lab: parts.lab.clone(),
             prepare: parts.prepare.clone(),
             load: parts.load.clone(),
+            fleet: parts.fleet.clone(),
             faults: faults(condition, parts, catalog, file_seed),
             surviving: Some(condition.clone()),
             steps: if condition.is_empty() { parts.steps.clone() } else { Vec::new() },

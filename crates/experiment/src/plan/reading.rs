@@ -246,6 +246,7 @@ fn number(
                 lab: parts.lab.clone(),
                 prepare: parts.prepare.clone(),
                 load: parts.load.clone(),
+                fleet: parts.fleet.clone(),
                 faults: trial::seeded_faults(&parts.faults, seed),
                 surviving: None,
                 steps: trial::seeded_steps(&parts.steps, seed),

@@ -11,6 +11,7 @@ use crate::plan::check_context::{CheckContext, PortNames};
 use crate::plan::exercise::{self, Exercise};
 use crate::plan::fault::{self, Fault, When};
 use crate::plan::file_keys::EXPERIMENT;
+use crate::plan::fleet::{self, Fleet};
 use crate::plan::lab::{self, Lab};
 use crate::plan::load::{self, Load, Retry, Warmup};
 use crate::plan::operation::{self, Prepare, Scope};
@@ -40,6 +41,9 @@ pub struct Trial {
     pub prepare: Vec<Prepare>,
     /// The load, if any.
     pub load: Option<Load>,
+    /// Who makes the load, if not the conductor's own process.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fleet: Option<Fleet>,
     /// What is broken, and when.
     pub faults: Vec<Fault>,
     /// In a search: the condition under which the limits have to hold, one of [`Find::surviving`](super::Find::surviving).
@@ -65,6 +69,7 @@ pub(super) struct TrialTemplate {
     pub lab: Lab,
     pub prepare: Vec<Prepare>,
     pub load: Option<Load>,
+    pub fleet: Option<Fleet>,
     pub faults: Vec<Fault>,
     pub steps: Vec<Exercise>,
 }
@@ -99,6 +104,7 @@ pub(super) fn read(tree: &TomlTable, file: &TextSpan, catalog: &Catalog) -> (Opt
     let prepare = read_preparation(&root, &mut scene);
     let mut load = root.section("load").map(|section| load::read(&section, &mut scene));
     load.iter_mut().for_each(|load| load::limit_feeds(&root, load, &mut scene));
+    let fleet = fleet::read(&root, &mut scene);
     needs_service(&root, kind, &mut scene);
     let end = root.section("load").and_then(|section| Some((section.number("time")?, section.place("time").clone())));
     let victims = fault::Victims::of(&lab, kind, catalog);
@@ -111,7 +117,7 @@ pub(super) fn read(tree: &TomlTable, file: &TextSpan, catalog: &Catalog) -> (Opt
                 .hint("add [load] with `agents`, `time` and a [[load.cycle]]; `plimsoll new URL` writes a whole file"),
         );
     }
-    let mut parts = target.map(|target| TrialTemplate { target, lab, prepare, load, faults, steps });
+    let mut parts = target.map(|target| TrialTemplate { target, lab, prepare, load, fleet, faults, steps });
     // Last, because the file's own times are what problems speak of.
     parts.iter_mut().for_each(dilate);
     (parts, scene.problems)

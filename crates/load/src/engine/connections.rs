@@ -308,7 +308,7 @@ pub struct ConnectionSet<P: Protocol> {
     paths: ConnectPaths,
     /// The services that are spoken to by TLS, if any are.
     peers: Option<TlsPeers>,
-    /// The number of each, over all threads: the first, and from one to the next.
+    /// The number of each, over all threads of this process: the first, and from one to the next.
     numbers: (u32, u32),
     /// Whether agents share them.
     is_pipelined: bool,
@@ -346,7 +346,7 @@ impl<P: Protocol> ConnectionSet<P> {
             services: Arc::clone(&script.services),
             paths,
             peers: script.peers.as_ref().map(TlsPeers::for_a_thread),
-            numbers: (script.places.number_of(thread, ConnId::new(0)), script.threads.max(1)),
+            numbers: (thread.saturating_sub(script.mine.start), script.mine.len().max(1) as u32),
             is_pipelined: script.places.is_pipelined(),
             tether: script.tether,
             hosts: Arc::clone(&script.hosts),

@@ -23,9 +23,9 @@ const DEFAULT_PORTS: (u32, u32) = (32768, 60999);
 
 /// Checks that there may be so many connections, with so many threads.
 pub fn check<P: Protocol>(script: &Script<P>) -> Result<(), Error> {
-    let connections = script.places.connections;
+    let connections = script.places.connections_in(script.mine.clone());
     let each = if P::RUNS_PROGRAMS { OF_PROGRAM } else { 1 };
-    files(script.places.agents, u64::from(connections) * each + u64::from(script.threads) + OTHERS)
+    files(script.places.agents, u64::from(connections) * each + script.mine.len() as u64 + OTHERS)
 }
 
 fn files(agents: u32, needed: u64) -> Result<(), Error> {
@@ -88,7 +88,7 @@ impl SourceAddresses {
         Ok(sources)
     }
 
-    /// The address that connection `number` (from 0, over all threads) comes from; `None`: the kernel chooses.
+    /// The address that connection `number` (from 0, over all threads of this process) comes from; `None`: the kernel chooses.
     pub fn of_connection(&self, number: u32, service: u32) -> Option<SocketAddr> {
         let several = self.by_service.get(service as usize)?;
         // Connections are dealt to the services in turn, and those of a service to its addresses.

@@ -2,7 +2,7 @@
 //! goes where, all resolved to numbers. Read-only while the load runs.
 
 use std::collections::BTreeMap;
-use std::ops::RangeInclusive;
+use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
 
 use experiment::plan::{self, Expected, Load, Rate, SlotContent, StepOrder};
@@ -11,7 +11,7 @@ use super::agent_group::{AgentGroup, GroupId};
 use super::agents::answers::{self, Audit};
 use super::agents::{Agent, AgentService};
 use super::expectation::{self, CaptureSlot, Expectation, OperationPart, WantedFields};
-use super::ids::{ConnId, StepId, indexed_by};
+use super::ids::{StepId, indexed_by};
 use super::units::UnitCounter;
 use crate::feed_stream::FeedQueue;
 use crate::program_worker::{DeathSignal, ProgramHost};
@@ -61,8 +61,10 @@ pub struct Script<P: Protocol> {
     pub drain_ns: u64,
     /// What for.
     pub purpose: LoadPurpose,
-    /// Threads.
+    /// Threads of the whole load.
     pub threads: u32,
+    /// Numbers of those that are started here.
+    pub mine: Range<u32>,
     /// Who goes where.
     pub places: Places,
     /// Length of an outcome slot.
@@ -125,9 +127,7 @@ impl<P: Protocol> Script<P> {
         let services: Vec<P> = orders.services.iter().map(open).collect::<Result<_, _>>()?;
         let peers = peers(orders, &services)?;
         let feeds = load.feeds.iter().map(|feed| FeedRows::read(feed, &orders.files)).collect::<Result<Vec<_>, _>>()?;
-        let mut names: Vec<String> = load.all_steps().map(|step| step.name.clone()).collect();
-        names.sort_unstable();
-        names.dedup();
+        let names = operation_names(load);
         let slots = slots(load)?;
         let program = load.script.as_ref().map(|file| Program::read(file, &orders.files, &slots)).transpose()?;
         let (mut compiled, mut groups, mut before) = (Vec::new(), Vec::new(), 0);
@@ -152,6 +152,7 @@ impl<P: Protocol> Script<P> {
         }
         let (steps, by_step): (Vec<CompiledStep>, Vec<Vec<P::Request>>) = compiled.into_iter().unzip();
         let places = Places::of(load, services.len());
+        let places = orders.slice.map_or(Ok(places), |slice| slice.places(orders, places))?;
         Ok(Self {
             streams: steps.iter().fold(0, |streams, step| streams | step.streams),
             steps,
@@ -168,6 +169,7 @@ impl<P: Protocol> Script<P> {
             drain_ns: ns(load.drain_s),
             purpose: orders.purpose,
             threads: places.threads,
+            mine: orders.slice.map_or(0..places.threads, |slice| slice.mine()),
             places,
             slot_ns: ns(orders.slot_s).max(1),
             keep_alive: load.connections.keep_alive,
@@ -177,6 +179,15 @@ impl<P: Protocol> Script<P> {
             tether: orders.tether,
             hosts: orders.hosts.clone().into(),
         })
+    }
+
+    /// Connections that the threads started here have to one service, at most.
+    pub fn most_to_a_service(&self) -> u32 {
+        let mut of_services = vec![0; self.places.services as usize];
+        for service in self.mine.clone().flat_map(|thread| self.places.connections_of(thread)) {
+            of_services[service as usize] += 1;
+        }
+        of_services.into_iter().max().unwrap_or(0)
     }
 
     /// The group of agent `number` (from 1).
@@ -540,9 +551,9 @@ impl Places {
         (1..=self.agents).filter(move |number| self.connection_of(*number) % self.threads.max(1) == thread)
     }
 
-    /// The number, over all threads, of a thread's connection.
-    pub fn number_of(&self, thread: u32, connection: ConnId) -> u32 {
-        thread + connection.number() * self.threads.max(1)
+    /// Connections of these threads together.
+    pub fn connections_in(&self, threads: Range<u32>) -> u32 {
+        threads.map(|thread| self.connections.saturating_sub(thread).div_ceil(self.threads.max(1))).sum()
     }
 
     /// The service of each connection of a thread. The thread's agents take them in turn: its first
@@ -552,6 +563,14 @@ impl Places {
             .step_by(self.threads.max(1) as usize)
             .map(move |number| number % self.services.max(1))
     }
+}
+
+/// Names of all operations, in the order in which they are counted.
+pub fn operation_names(load: &Load) -> Vec<String> {
+    let mut names: Vec<String> = load.all_steps().map(|step| step.name.clone()).collect();
+    names.sort_unstable();
+    names.dedup();
+    names
 }
 
 /// From each step's requests, one for each service, to each service's requests, one for each step.

@@ -41,6 +41,8 @@ pub struct Worker<P: Protocol> {
     drain_end_ns: u64,
     /// Whether everything that was due before the end counts as open.
     has_counted_all: bool,
+    /// Whether it is the first thread of this process.
+    is_first_here: bool,
     /// What has been told.
     noticed: Noticed,
 }
@@ -81,7 +83,7 @@ impl<P: Protocol> Worker<P> {
             refusals: P::REFUSALS,
         };
         let mut stats = ThreadStats::new(identity, sink);
-        stats.notices.extend((number == 0).then(|| paths.sources.notice()).flatten());
+        stats.notices.extend((number == script.mine.start).then(|| paths.sources.notice()).flatten());
         if script.streams().next().is_some() {
             let readers = script.streams().filter(|_| number == 0);
             stats.watch_feeds(readers.map(Arc::clone).collect());
@@ -96,6 +98,7 @@ impl<P: Protocol> Worker<P> {
             spin: SpinBudget::default(),
             drain_end_ns: script.end_ns.saturating_add(script.drain_ns),
             has_counted_all: false,
+            is_first_here: number == script.mine.start,
             noticed: Noticed::default(),
             connections,
             control,
@@ -140,7 +143,7 @@ impl<P: Protocol> Worker<P> {
             return;
         }
         if let Err(error) = self.connections.open_ring()
-            && self.agents.has_first()
+            && self.is_first_here
         {
             self.stats.notices.push(format!(
                 "this system has no io_uring for us ({error}), so every request costs system calls of its own: up to a sixth more of \

@@ -100,6 +100,28 @@ fn threads_are_merged_by_second() {
 }
 
 #[test]
+fn records_of_a_lost_load_end_with_the_last_second_that_all_handed_over() {
+    let played = |name: &str, whole: bool| {
+        let scratch = Scratch::new(name);
+        let (folder, clock) = (scratch.folder(), Clock::new(Instant::now(), 0.0));
+        let mut recorder = Recorder::create(&folder, clock, 10.0).unwrap();
+        if whole {
+            recorder.keep_whole_seconds_only();
+        }
+        recorder.take(interval(clock, 0, 0.0, 1.0, &[1000])).unwrap();
+        recorder.take(interval(clock, 1, 0.0, 1.0, &[1000])).unwrap();
+        recorder.take(interval(clock, 0, 1.0, 2.0, &[1000])).unwrap();
+        recorder.finish().unwrap();
+        let generator: Vec<GeneratorSecond> = rows::read(&folder.generator()).unwrap().items;
+        let slots: Vec<OutcomeSlot> = rows::read(&folder.outcomes()).unwrap().items;
+        let logged = hlog::read(&folder.load_hlog()).unwrap().intervals.len();
+        (logged, generator.len(), slots.iter().map(|slot| slot.ok).sum::<u32>())
+    };
+    assert_eq!(played("lost", true), (1, 2, 2));
+    assert_eq!(played("ended", false), (2, 3, 3));
+}
+
+#[test]
 fn what_ends_at_each_of_several_members_is_recorded_apart() {
     let count = |ok, failed| SlotCounts { ok, failed, ..SlotCounts::default() };
     let played = |members: &[&str]| {

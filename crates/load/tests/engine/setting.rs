@@ -120,6 +120,7 @@ pub fn orders(service: &str, load: Load) -> LoadOrder {
         hosts: Vec::new(),
         // Everything is played twice: `make test` sets this the second time.
         without_ring: std::env::var_os("WITHOUT_RING").is_some(),
+        slice: None,
     }
 }
 

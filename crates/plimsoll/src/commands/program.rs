@@ -57,6 +57,15 @@ pub fn runner(arguments: &cli::Runner) -> ExitCode {
     ExitCode::from(runner::serve_standard_streams(arguments.inside))
 }
 
+/// Plays its part of a load until its input ends.
+pub fn generator() -> Result<Exit, Failure> {
+    let served = fleet::generator::serve_standard_streams();
+    served.map(|()| Exit::Well).map_err(|error| Failure::Bad {
+        what: format!("this generator cannot go on: {error}"),
+        remedy: "it is started by `plimsoll run` where an experiment has [fleet], and not by hand".to_owned(),
+    })
+}
+
 /// Prints the script.
 pub fn completions(arguments: &cli::Completions) -> Result<Exit, Failure> {
     let mut script = Vec::new();

@@ -23,6 +23,7 @@ mod exports;
 mod faults_felt;
 mod faults_over_ssh;
 mod first_runs;
+mod fleets;
 mod histories;
 mod hits;
 mod hits_by_tls;

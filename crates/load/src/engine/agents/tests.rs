@@ -47,6 +47,7 @@ pub fn orders(protocol: &str, service: &str, load: Load) -> LoadOrder {
         tether: None,
         hosts: Vec::new(),
         without_ring: true,
+        slice: None,
     }
 }
 

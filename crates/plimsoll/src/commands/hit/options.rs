@@ -40,6 +40,8 @@ pub struct HitOptions {
     pub rate: Option<RequestRate>,
     /// Generator threads, if not the usual number.
     pub threads: Option<u32>,
+    /// Processes that make the load together, if not this one does.
+    pub generators: Option<u32>,
     /// Where randomness comes from, if not the usual one.
     pub seed: Option<u32>,
 }
@@ -88,6 +90,7 @@ pub fn read(words: &cli::Hit, protocol: &Protocol) -> Result<HitOptions, Vec<Opt
     let connections = read_connections(words, place.as_ref(), &mut wrong);
     let time = time(words, &mut wrong);
     at_random(words, &mut wrong);
+    divided(words, &mut wrong);
     if words.warmup != "auto" {
         check_duration("--warmup", &words.warmup, true, &mut wrong);
     }
@@ -126,6 +129,7 @@ pub fn read(words: &cli::Hit, protocol: &Protocol) -> Result<HitOptions, Vec<Opt
         timeout: words.timeout.clone(),
         rate: words.rate.map(|per_s| RequestRate { per_s, is_poisson: words.poisson }),
         threads: words.threads,
+        generators: words.generators,
         seed: words.seed,
     })
 }
@@ -267,6 +271,24 @@ fn at_random(words: &cli::Hit, wrong: &mut Vec<OptionProblem>) {
         wrong.push(OptionProblem::new(
             format!("-n {requests} with --poisson: how many come is random, too"),
             "write --time; it will be so many on average",
+        ));
+    }
+}
+
+/// What several processes cannot share: requests that are counted, and connections of which there are fewer than processes.
+fn divided(words: &cli::Hit, wrong: &mut Vec<OptionProblem>) {
+    let Some(generators) = words.generators else { return };
+    if let (Some(requests), None) = (words.requests, words.rate) {
+        wrong.push(OptionProblem::new(
+            format!("-n {requests} with --generators {generators}: they do not ask each other how many there were"),
+            "write --time, or add --rate, with which so many are due",
+        ));
+    }
+    let connections = words.agents.div_ceil(words.pipeline.unwrap_or(1));
+    if generators > connections {
+        wrong.push(OptionProblem::new(
+            format!("--generators {generators}: each needs a connection of its own, and there are {connections}"),
+            format!("write --generators {connections}, or more agents with -c"),
         ));
     }
 }
@@ -578,6 +600,7 @@ pub fn experiment(asked: &HitOptions) -> String {
     let mut target = vec![("url", text::toml_string(&asked.place.service))];
     target.extend(tls_text(&asked.connections.tls).map(|tls| ("tls", tls)));
     let headers = asked.headers.iter().map(|(name, value)| (format!("header.{name}"), value.clone()));
+    let fleet = asked.generators.map(|generators| format!("\n[fleet]\ngenerators = {generators}\n"));
     let with: Vec<(String, String)> = std::iter::once(("path".to_owned(), asked.place.path.clone()))
         .chain(headers)
         .chain(asked.body.clone().map(|body| ("body".to_owned(), body)))
@@ -595,6 +618,7 @@ pub fn experiment(asked: &HitOptions) -> String {
         lines(&load),
         "\n[[load.cycle]]\n".to_owned(),
         lines(&step),
+        fleet.unwrap_or_default(),
     ]
     .concat()
 }

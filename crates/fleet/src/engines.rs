@@ -1,0 +1,261 @@
+//! Placing generators: processes of this machine, or whatever a command of the user's leads to. What is raised is a stream to each.
+
+use std::io::{self, BufReader, Read};
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use experiment::plan::{Fleet, FleetEngine};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+
+use crate::generator::named;
+use crate::session::GeneratorStream;
+
+/// Time for generators to end when they are told to.
+const GRACE: Duration = Duration::from_secs(5);
+/// How often is looked whether they have.
+const GLANCE: Duration = Duration::from_millis(5);
+/// Time for what an ended generator wrote to its standard error to arrive.
+const LAST_WORDS: Duration = Duration::from_millis(500);
+/// The end of its standard error that is kept, bytes.
+const KEPT: usize = 4096;
+
+/// Why generators could not be placed.
+#[derive(Debug, thiserror::Error)]
+pub enum PlacementError {
+    /// A program could not be started.
+    #[error(
+        "generator {name} could not be started: {program}: {error}; `[fleet] start` has to name a program that is there"
+    )]
+    Start {
+        /// What the generator is called.
+        name: String,
+        /// What was to be started.
+        program: String,
+        /// Why not.
+        error: io::Error,
+    },
+    /// A thread of this process could not be started.
+    #[error("cannot start a thread for the fleet: {0}")]
+    System(#[from] io::Error),
+}
+
+/// The processes that lead to generators. Whoever drops this ends them at once.
+pub struct PlacedGenerators {
+    /// Sends whether they are given time, and then has them ended.
+    release: Option<Sender<bool>>,
+    holder: Option<JoinHandle<()>>,
+    last_words: Vec<(String, Receiver<String>)>,
+}
+
+type Raised = (Vec<GeneratorStream>, Vec<(String, Receiver<String>)>);
+
+impl PlacedGenerators {
+    /// Starts all generators of a fleet where the calling thread is; `plimsoll` is this program.
+    ///
+    /// # Errors
+    /// The first that could not be started; the others are ended again.
+    pub fn raise(fleet: &Fleet, plimsoll: &Path) -> Result<(Self, Vec<GeneratorStream>), PlacementError> {
+        let commands: Vec<(String, Command)> =
+            (1..=fleet.generators).map(|number| (format!("g{number}"), command(fleet, plimsoll, number))).collect();
+        let (release, released) = channel();
+        let (told, raised) = channel();
+        // The kernel ends processes with the thread that started them, so one thread holds them.
+        let holder = named("fleet-hold", move || hold(commands, &told, &released))?;
+        let mut placed = Self { release: Some(release), holder: Some(holder), last_words: Vec::new() };
+        let (streams, last_words) = raised.recv().unwrap_or_else(|_| Err(io::Error::other("it panicked").into()))?;
+        placed.last_words = last_words;
+        Ok((placed, streams))
+    }
+
+    /// Waits until those end that were told to, and ends the others.
+    pub fn end(mut self) {
+        self.let_go(true);
+    }
+
+    /// Ends all at once; what that generator wrote last to its standard error, if it wrote anything.
+    #[must_use]
+    pub fn end_at_once(mut self, name: &str) -> Option<String> {
+        self.let_go(false);
+        let (_, last_words) = self.last_words.iter().find(|(of, _)| of == name)?;
+        last_words.recv_timeout(LAST_WORDS).ok().filter(|text| !text.is_empty())
+    }
+
+    fn let_go(&mut self, has_time: bool) {
+        if let Some(release) = self.release.take() {
+            // The holder may have panicked; its processes ended with it.
+            let _ = release.send(has_time);
+        }
+        if let Some(holder) = self.holder.take() {
+            // As above.
+            let _ = holder.join();
+        }
+    }
+}
+
+impl Drop for PlacedGenerators {
+    fn drop(&mut self) {
+        self.let_go(false);
+    }
+}
+
+/// What leads to the generator of that number.
+fn command(fleet: &Fleet, plimsoll: &Path, number: u32) -> Command {
+    let mut command = match fleet.by {
+        FleetEngine::Local => {
+            let mut command = Command::new(plimsoll);
+            command.arg("generator");
+            command
+        }
+        FleetEngine::Command => {
+            let plimsoll = plimsoll.to_string_lossy();
+            let filled = |word: &String| word.replace("{number}", &number.to_string()).replace("{plimsoll}", &plimsoll);
+            let mut words = fleet.start.iter().map(filled);
+            let mut command = Command::new(words.next().unwrap_or_default());
+            command.args(words);
+            command
+        }
+    };
+    // A group of its own: an interruption at the terminal is the conductor's to hear.
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+    linux::ends_with_us(&mut command);
+    command
+}
+
+/// Starts processes, and keeps them until it is told to end them.
+fn hold(commands: Vec<(String, Command)>, told: &Sender<Result<Raised, PlacementError>>, released: &Receiver<bool>) {
+    let mut children = Vec::new();
+    let raised = start(commands, &mut children);
+    let is_raised = raised.is_ok();
+    // Whoever asked may have gone; then `released` has ended too.
+    let _ = told.send(raised);
+    let has_time = is_raised && released.recv().unwrap_or(false);
+    if has_time {
+        let until = Instant::now() + GRACE;
+        while Instant::now() < until && children.iter().any(is_running) {
+            std::thread::park_timeout(GLANCE);
+        }
+    }
+    for child in &mut children {
+        end(child);
+    }
+}
+
+fn start(commands: Vec<(String, Command)>, children: &mut Vec<Child>) -> Result<Raised, PlacementError> {
+    let (mut streams, mut last_words) = (Vec::new(), Vec::new());
+    for (name, mut command) in commands {
+        let program = command.get_program().to_string_lossy().into_owned();
+        let started = command.spawn();
+        let mut child = started.map_err(|error| PlacementError::Start { name: name.clone(), program, error })?;
+        let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        children.push(child);
+        let (Some(orders), Some(messages), Some(errors)) = pipes else { continue };
+        let (told, heard) = channel();
+        named("fleet-errors", move || {
+            // Nobody may want to know.
+            let _ = told.send(last_of(errors));
+        })?;
+        last_words.push((name.clone(), heard));
+        streams.push(GeneratorStream { name, orders: Box::new(orders), messages: Box::new(BufReader::new(messages)) });
+    }
+    Ok((streams, last_words))
+}
+
+fn pid(child: &Child) -> Option<Pid> {
+    i32::try_from(child.id()).ok().and_then(Pid::from_raw)
+}
+
+/// Whether it has not ended. One that has is not waited for here: its number stays its own.
+fn is_running(child: &Child) -> bool {
+    let how = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    pid(child).is_some_and(|pid| matches!(waitid(WaitId::Pid(pid), how), Ok(None)))
+}
+
+/// The group first, while its number cannot have gone to another: a child that was not waited for holds it.
+fn end(child: &mut Child) {
+    if let Some(group) = pid(child) {
+        // An error: none of them is left.
+        let _ = kill_process_group(group, Signal::KILL);
+    }
+    // As above.
+    let _ = child.wait();
+}
+
+/// The end of what comes, as text.
+fn last_of(mut errors: impl Read) -> String {
+    let (mut kept, mut piece) = (Vec::new(), [0; KEPT]);
+    while let Ok(read @ 1..) = errors.read(&mut piece) {
+        kept.extend_from_slice(&piece[..read]);
+        kept.drain(..kept.len().saturating_sub(KEPT));
+    }
+    String::from_utf8_lossy(&kept).trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+    use std::io::{BufRead as _, Write as _};
+
+    use super::*;
+
+    fn by_command(generators: u32, start: &[&str]) -> Fleet {
+        let start = start.iter().map(|word| (*word).to_owned()).collect();
+        Fleet { generators, threads: 1, by: FleetEngine::Command, start }
+    }
+
+    fn is_there(pid: &str) -> bool {
+        Path::new("/proc").join(pid.trim()).exists()
+    }
+
+    #[test]
+    fn a_command_knows_the_number_of_its_generator_and_this_program() {
+        let fleet = by_command(2, &["sh", "-c", "echo {number} {plimsoll}; cat"]);
+        let (placed, streams) = PlacedGenerators::raise(&fleet, Path::new("/p")).unwrap();
+        let said = streams.into_iter().map(|mut stream| {
+            let mut line = String::new();
+            stream.messages.read_line(&mut line).unwrap();
+            (stream.name, line)
+        });
+        let said: Vec<_> = said.collect();
+        placed.end();
+        assert_eq!(said, [("g1".to_owned(), "1 /p\n".to_owned()), ("g2".to_owned(), "2 /p\n".to_owned())]);
+    }
+
+    #[test]
+    fn who_does_not_end_is_ended_with_all_that_it_started() {
+        // Deaf to the end of its input, as is what it has started.
+        let fleet = by_command(1, &["sh", "-c", "sleep 1000 & echo $! $$; wait"]);
+        let (placed, mut streams) = PlacedGenerators::raise(&fleet, Path::new("/p")).unwrap();
+        let mut pids = String::new();
+        streams[0].messages.read_line(&mut pids).unwrap();
+        assert!(pids.split(' ').all(is_there), "{pids}");
+        drop(placed);
+        // Of the grandchild somebody else is the parent by now, who may take its time.
+        let mut rest = String::new();
+        streams[0].messages.read_to_string(&mut rest).unwrap();
+        assert_eq!(rest, "", "the pipe ends when all who held it have");
+        assert!(!is_there(pids.split(' ').next_back().unwrap()));
+    }
+
+    #[test]
+    fn what_a_generator_wrote_last_is_known() {
+        let fleet = by_command(2, &["sh", "-c", "echo no route to {number} >&2"]);
+        let (placed, mut streams) = PlacedGenerators::raise(&fleet, Path::new("/p")).unwrap();
+        let mut nothing = String::new();
+        streams[1].messages.read_line(&mut nothing).unwrap();
+        // Nobody reads it any more.
+        let _ = streams[1].orders.write_all(b"x");
+        assert_eq!(placed.end_at_once("g2").as_deref(), Some("no route to 2"));
+    }
+
+    #[test]
+    fn a_program_that_is_not_there_is_named() {
+        let fleet = by_command(1, &["/there/is/none"]);
+        let error = PlacedGenerators::raise(&fleet, Path::new("/p")).err().unwrap().to_string();
+        assert!(error.contains("g1") && error.contains("/there/is/none") && error.contains("[fleet] start"), "{error}");
+    }
+}

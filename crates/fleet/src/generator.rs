@@ -1,0 +1,371 @@
+//! The generator: plays its part of a load as it is told over a stream, and hands over what it measures over the same.
+//!
+//! Three threads beside the engine's, so that none waits for another: one reads orders and answers pings, one turns intervals into lines, one
+//! writes. What cannot be written yet is kept: the engine never waits for the stream.
+
+use std::io::{self, BufRead, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel, sync_channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use load::program_worker::DeathSignal;
+use load::{LoadOrder, LoadPurpose, RunningLoad, Summary, ThreadInterval, WireInterval};
+use record::clock::Clock;
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::messages::{GeneratorMessage, GeneratorOrder, GeneratorSetup, VERSION};
+
+/// How often is looked whether the load is over.
+const GLANCE: Duration = Duration::from_millis(10);
+/// The longest line that is read.
+const LONGEST_LINE: u64 = 64 << 20;
+/// Intervals of the engine that wait to be turned into lines.
+const PENDING: usize = 64;
+/// So many intervals without an acknowledgement are worth a notice.
+const WINDOW: u64 = 64;
+
+/// Why a generator ended before it was told to.
+#[derive(Debug, thiserror::Error)]
+pub enum GeneratorError {
+    /// The stream broke.
+    #[error("the stream to the conductor: {0}")]
+    Stream(#[from] io::Error),
+    /// What came is no order.
+    #[error("line {line} is no order: {reason}")]
+    Order {
+        /// Number of the line, from 1.
+        line: u64,
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+/// Does what it is told, until that is `end` or the input is at its end; what still runs then is aborted. `tether` ties programs that are
+/// run to this process, where the protocol runs some.
+///
+/// # Errors
+/// If the stream breaks or carries something else than orders.
+pub fn serve(
+    input: impl BufRead + Send + 'static,
+    output: impl Write + Send + 'static,
+    tether: Option<DeathSignal>,
+) -> Result<(), GeneratorError> {
+    let (outbox, lines) = channel();
+    let writer = named("generator-write", move || write_lines(output, &lines))?;
+    let (orders_in, orders) = channel();
+    let acknowledged = Arc::new(AtomicU64::new(0));
+    let pongs = (outbox.clone(), Arc::clone(&acknowledged));
+    // Not joined: it may wait in a read for ever.
+    named("generator-read", move || read_orders(input, &orders_in, &pongs.0, &pongs.1))?;
+    let mut generator = Generator { outbox, acknowledged, part: Part::None, tether };
+    let ended = generator.obey(&orders, &|| writer.is_finished());
+    drop(generator);
+    // The reader may hold the outbox until its input ends: what has been said by then is on its way all the same.
+    if ended.is_ok() && writer.is_finished() {
+        return writer.join().unwrap_or(Ok(())).map_err(GeneratorError::Stream);
+    }
+    ended
+}
+
+/// Serves on the standard input and output of this process; programs that a load runs end with it.
+///
+/// # Errors
+/// As [`serve`].
+pub fn serve_standard_streams() -> Result<(), GeneratorError> {
+    serve(io::BufReader::new(io::stdin()), io::stdout(), Some(linux::ends_with_us))
+}
+
+/// The monotonic clock, nanoseconds.
+#[must_use]
+pub fn monotonic_ns() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    let (s, ns) = (u64::try_from(now.tv_sec).unwrap_or(0), u64::try_from(now.tv_nsec).unwrap_or(0));
+    s * 1_000_000_000 + ns
+}
+
+/// What is to be written.
+enum Outgoing {
+    Line(String),
+    /// An answer that tells when it was written.
+    Pong {
+        t0_ns: u64,
+        t1_ns: u64,
+    },
+    /// Nothing, but whoever asks is told when all before it is written.
+    Flushed(Sender<()>),
+}
+
+/// What a generator has of a load.
+enum Part {
+    None,
+    Ready(Box<LoadOrder>),
+    Running { load: RunningLoad, intervals: JoinHandle<HandedOver> },
+}
+
+/// What was handed over of a load.
+#[derive(Default)]
+struct HandedOver {
+    count: u64,
+    crc: crc32fast::Hasher,
+    /// Why not all of it.
+    failed: Option<String>,
+}
+
+struct Generator {
+    outbox: Sender<Outgoing>,
+    acknowledged: Arc<AtomicU64>,
+    part: Part,
+    tether: Option<DeathSignal>,
+}
+
+impl Generator {
+    /// Until it is told to end, or `is_mute`: what nobody hears is not worth a load.
+    fn obey(
+        &mut self,
+        orders: &Receiver<Result<GeneratorOrder, GeneratorError>>,
+        is_mute: &dyn Fn() -> bool,
+    ) -> Result<(), GeneratorError> {
+        loop {
+            if is_mute() {
+                self.abort();
+                return Ok(());
+            }
+            match orders.recv_timeout(GLANCE) {
+                Ok(Ok(GeneratorOrder::End)) => {
+                    self.abort();
+                    self.flush();
+                    return Ok(());
+                }
+                Ok(Ok(order)) => self.carry_out(order),
+                Ok(Err(error)) => {
+                    self.abort();
+                    return Err(error);
+                }
+                Err(RecvTimeoutError::Disconnected) => {
+                    self.abort();
+                    return Ok(());
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            self.look_at_load();
+        }
+    }
+
+    fn carry_out(&mut self, order: GeneratorOrder) {
+        match (order, std::mem::replace(&mut self.part, Part::None)) {
+            (GeneratorOrder::Setup(setup), Part::None | Part::Ready(_)) => match prepared(*setup, self.tether) {
+                Ok(orders) => {
+                    self.part = Part::Ready(Box::new(orders));
+                    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+                    self.say(&GeneratorMessage::Ready { version: VERSION, cores });
+                }
+                Err(reason) => self.say(&GeneratorMessage::Refused { reason }),
+            },
+            (GeneratorOrder::Begin { at_ns }, Part::Ready(orders)) => match self.begin(*orders, at_ns) {
+                Ok(running) => self.part = running,
+                Err(reason) => self.say(&GeneratorMessage::Failed { reason }),
+            },
+            (GeneratorOrder::Stop, Part::Running { load, intervals }) => {
+                load.stop();
+                self.part = Part::Running { load, intervals };
+            }
+            (GeneratorOrder::Abort, Part::Running { load, intervals }) => {
+                load.abort();
+                self.part = Part::Running { load, intervals };
+            }
+            // A load that is over has nothing that could be stopped, and one that has not begun is forgotten.
+            (GeneratorOrder::Stop | GeneratorOrder::Abort, _) => {}
+            (GeneratorOrder::Setup(_) | GeneratorOrder::Begin { .. }, part) => {
+                self.part = part;
+                self.say(&GeneratorMessage::Refused {
+                    reason: "not now: first `setup`, then `begin`, then its end".into(),
+                });
+            }
+            // The reader sees to these.
+            (GeneratorOrder::Ping { .. } | GeneratorOrder::Ack { .. } | GeneratorOrder::End, part) => self.part = part,
+        }
+    }
+
+    fn begin(&self, orders: LoadOrder, at_ns: u64) -> Result<Part, String> {
+        let Some(left_ns) = at_ns.checked_sub(monotonic_ns()) else {
+            return Err("told to begin when the moment was past".to_owned());
+        };
+        let clock = Clock::starting_in(Duration::from_nanos(left_ns));
+        let (sink, intervals) = sync_channel(PENDING);
+        self.acknowledged.store(0, Ordering::Relaxed);
+        let (outbox, acknowledged) = (self.outbox.clone(), Arc::clone(&self.acknowledged));
+        let intervals = named("generator-intervals", move || hand_over(&intervals, &outbox, &acknowledged));
+        let intervals = intervals.map_err(|error| error.to_string())?;
+        let load = load::start(orders, clock, sink).map_err(|error| error.to_string())?;
+        Ok(Part::Running { load, intervals })
+    }
+
+    /// Says the last word on a load that is over.
+    fn look_at_load(&mut self) {
+        if !matches!(&self.part, Part::Running { load, .. } if load.is_finished()) {
+            return;
+        }
+        if let Part::Running { load, intervals } = std::mem::replace(&mut self.part, Part::None) {
+            let came = load.join().map_err(|error| error.to_string());
+            let handed = intervals.join().map_err(|_| "the thread that hands over intervals panicked".to_owned());
+            self.say(&last_word(came, handed));
+        }
+    }
+
+    fn abort(&mut self) {
+        // Dropping a load aborts it and waits for its threads.
+        self.part = Part::None;
+    }
+
+    fn say(&self, message: &GeneratorMessage) {
+        // The writer is gone only when the stream is, and then the input ends as well.
+        if let Ok(line) = line(message) {
+            let _ = self.outbox.send(Outgoing::Line(line));
+        }
+    }
+
+    fn flush(&self) {
+        let (told, written) = channel();
+        if self.outbox.send(Outgoing::Flushed(told)).is_ok() {
+            // An error: the stream is gone, and nobody hears it any more.
+            let _ = written.recv();
+        }
+    }
+}
+
+/// A thread of this name.
+pub(crate) fn named<T: Send + 'static>(
+    name: &str,
+    body: impl FnOnce() -> T + Send + 'static,
+) -> io::Result<JoinHandle<T>> {
+    std::thread::Builder::new().name(name.to_owned()).spawn(body)
+}
+
+/// The orders of a part that can be played here.
+fn prepared(setup: GeneratorSetup, tether: Option<DeathSignal>) -> Result<LoadOrder, String> {
+    if setup.version != VERSION {
+        return Err(format!(
+            "this generator speaks version {VERSION} of the messages and the conductor version {}: use the same Plimsoll on both",
+            setup.version
+        ));
+    }
+    let orders = LoadOrder {
+        protocol: setup.protocol,
+        services: setup.services,
+        load: setup.load,
+        purpose: LoadPurpose::Measure,
+        seed: setup.seed,
+        tls: setup.tls,
+        files: setup.files,
+        slot_s: setup.slot_s,
+        tether,
+        hosts: Vec::new(),
+        without_ring: false,
+        slice: Some(setup.slice),
+    };
+    load::check(&orders).map_err(|error| error.to_string())?;
+    Ok(orders)
+}
+
+fn last_word(came: Result<Summary, String>, handed: Result<HandedOver, String>) -> GeneratorMessage {
+    match (came, handed) {
+        (Ok(came), Ok(HandedOver { count: intervals, crc, failed: None })) => {
+            GeneratorMessage::Summary { came, intervals, crc: crc.finalize() }
+        }
+        (Err(reason), _) | (_, Err(reason) | Ok(HandedOver { failed: Some(reason), .. })) => {
+            GeneratorMessage::Failed { reason }
+        }
+    }
+}
+
+/// Turns intervals into lines, until the engine has no more.
+fn hand_over(intervals: &Receiver<ThreadInterval>, outbox: &Sender<Outgoing>, acknowledged: &AtomicU64) -> HandedOver {
+    let mut handed = HandedOver::default();
+    let mut has_noticed = false;
+    for mut interval in intervals {
+        let waiting = handed.count.saturating_sub(acknowledged.load(Ordering::Relaxed));
+        if waiting >= WINDOW && !has_noticed {
+            has_noticed = true;
+            interval
+                .notices
+                .push(format!("{waiting} intervals of a generator were not acknowledged yet: the way to it is slow"));
+        }
+        let number = handed.count + 1;
+        let written = WireInterval::of(&interval).map_err(|error| error.to_string());
+        let message = written.map(|of| GeneratorMessage::Interval { number, of: Box::new(of) });
+        match message.and_then(|message| line(&message)) {
+            Ok(line) => {
+                handed.count = number;
+                handed.crc.update(line.as_bytes());
+                // As in `say`.
+                let _ = outbox.send(Outgoing::Line(line));
+            }
+            // The others are of no use without it; that it is missing is said at the end.
+            Err(reason) => handed.failed = handed.failed.or(Some(reason)),
+        }
+    }
+    handed
+}
+
+fn line(message: &GeneratorMessage) -> Result<String, String> {
+    let mut line = serde_json::to_string(message).map_err(|error| error.to_string())?;
+    line.push('\n');
+    Ok(line)
+}
+
+fn write_lines(mut output: impl Write, lines: &Receiver<Outgoing>) -> io::Result<()> {
+    for outgoing in lines {
+        let line = match outgoing {
+            Outgoing::Line(line) => line,
+            Outgoing::Pong { t0_ns, t1_ns } => {
+                let pong = GeneratorMessage::Pong { t0_ns, t1_ns, t2_ns: monotonic_ns() };
+                line(&pong).map_err(io::Error::other)?
+            }
+            Outgoing::Flushed(told) => {
+                // Whoever asked may have gone.
+                let _ = told.send(());
+                continue;
+            }
+        };
+        output.write_all(line.as_bytes())?;
+        output.flush()?;
+    }
+    Ok(())
+}
+
+fn read_orders(
+    mut input: impl BufRead,
+    orders: &Sender<Result<GeneratorOrder, GeneratorError>>,
+    outbox: &Sender<Outgoing>,
+    acknowledged: &AtomicU64,
+) {
+    let mut text = Vec::new();
+    for number in 1.. {
+        text.clear();
+        let read = io::Read::take(&mut input, LONGEST_LINE).read_until(b'\n', &mut text);
+        let t1_ns = monotonic_ns();
+        let order = match read {
+            Ok(0) => return,
+            // A line that was cut off with the stream says nothing.
+            Ok(_) if text.last() != Some(&b'\n') && (text.len() as u64) < LONGEST_LINE => return,
+            Ok(_) => serde_json::from_slice(&text)
+                .map_err(|error| GeneratorError::Order { line: number, reason: error.to_string() }),
+            Err(error) => Err(GeneratorError::Stream(error)),
+        };
+        let is_wrong = order.is_err();
+        // That the other thread has ended shows in its own result.
+        let _ = match order {
+            Ok(GeneratorOrder::Ping { t0_ns }) => outbox.send(Outgoing::Pong { t0_ns, t1_ns }).is_ok(),
+            Ok(GeneratorOrder::Ack { through }) => acknowledged.fetch_max(through, Ordering::Relaxed) > 0,
+            order => orders.send(order).is_ok(),
+        };
+        if is_wrong {
+            return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,267 @@
+//! Generators in this process, each at the end of two pipes, against a server of a few lines.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::collections::BTreeSet;
+use std::io::{BufReader, PipeReader, PipeWriter, pipe};
+use std::net::{TcpListener, TcpStream};
+
+use experiment::plan::{Load, Rate, Step, Warmup};
+use load::{LoadSlice, SlotCounts};
+
+use super::*;
+
+/// Answers each line with one; ends with the process.
+fn server() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let answer = |stream: TcpStream| {
+        stream.set_nodelay(true).unwrap();
+        let mut lines = BufReader::new(stream.try_clone().unwrap());
+        let (mut stream, mut line) = (stream, String::new());
+        while lines.read_line(&mut line).is_ok_and(|read| read > 0) && stream.write_all(b"ok\n").is_ok() {
+            line.clear();
+        }
+    };
+    let serve_it = move || {
+        for stream in listener.incoming() {
+            let stream = stream.unwrap();
+            named("test-answer", move || answer(stream)).unwrap();
+        }
+    };
+    named("test-server", serve_it).unwrap();
+    address
+}
+
+fn setup(service: &str, slice: LoadSlice, rate: f64) -> GeneratorSetup {
+    let with = [("line".to_owned(), "x".into())].into();
+    let step = Step { call: "send".into(), name: "send".into(), with, ..Step::default() };
+    GeneratorSetup {
+        version: VERSION,
+        slice,
+        protocol: "lines".into(),
+        services: vec![service.to_owned()],
+        load: Load {
+            agents: 12,
+            time_s: 2.0,
+            timeout_s: 60.0,
+            drain_s: 60.0,
+            warmup: Warmup::Seconds(0.0),
+            rate: Some(Rate::Constant(rate)),
+            steps: vec![step],
+            ..Load::default()
+        },
+        seed: 7,
+        tls: Default::default(),
+        files: std::env::temp_dir(),
+        slot_s: 0.01,
+    }
+}
+
+/// The conductor's end of a generator.
+struct Conductor {
+    orders: Option<PipeWriter>,
+    messages: BufReader<PipeReader>,
+    generator: Option<JoinHandle<Result<(), GeneratorError>>>,
+}
+
+impl Conductor {
+    fn raise() -> Self {
+        let ((input, orders), (messages, output)) = (pipe().unwrap(), pipe().unwrap());
+        let generator = named("test-generator", move || serve(BufReader::new(input), output, None)).unwrap();
+        Self { orders: Some(orders), messages: BufReader::new(messages), generator: Some(generator) }
+    }
+
+    fn tell(&mut self, order: &GeneratorOrder) {
+        let line = format!("{}\n", serde_json::to_string(order).unwrap());
+        self.orders.as_mut().unwrap().write_all(line.as_bytes()).unwrap();
+    }
+
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.messages.read_line(&mut line).unwrap();
+        line
+    }
+
+    fn hear(&mut self) -> GeneratorMessage {
+        serde_json::from_str(&self.line()).unwrap()
+    }
+
+    /// What it came to, and all of its intervals; that the last word agrees with them.
+    fn hear_all(&mut self) -> (Summary, Vec<WireInterval>) {
+        let (mut intervals, mut crc) = (Vec::new(), crc32fast::Hasher::new());
+        loop {
+            let line = self.line();
+            match serde_json::from_str(&line).unwrap() {
+                GeneratorMessage::Interval { number, of } => {
+                    crc.update(line.as_bytes());
+                    intervals.push(*of);
+                    assert_eq!(number, intervals.len() as u64);
+                    self.tell(&GeneratorOrder::Ack { through: number });
+                }
+                GeneratorMessage::Summary { came, intervals: count, crc: told } => {
+                    assert_eq!((count, told), (intervals.len() as u64, crc.finalize()));
+                    return (came, intervals);
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+
+    /// The stream ends.
+    fn hang_up(&mut self) -> Result<(), GeneratorError> {
+        self.orders = None;
+        self.generator.take().unwrap().join().unwrap()
+    }
+}
+
+fn soon_ns() -> u64 {
+    monotonic_ns() + 300_000_000
+}
+
+/// What so many generators of so many threads each do of 100 operations a second for two seconds.
+fn play(service: &str, generators: u32, each: u32) -> (Summary, Vec<WireInterval>) {
+    let mut fleet: Vec<Conductor> = Vec::new();
+    for slice in LoadSlice::deal(generators, each) {
+        let mut conductor = Conductor::raise();
+        conductor.tell(&GeneratorOrder::Setup(Box::new(setup(service, slice, 100.0))));
+        assert!(matches!(conductor.hear(), GeneratorMessage::Ready { version: VERSION, cores: 1.. }));
+        fleet.push(conductor);
+    }
+    let at_ns = soon_ns();
+    fleet.iter_mut().for_each(|conductor| conductor.tell(&GeneratorOrder::Begin { at_ns }));
+    let (mut sum, mut all) = (Summary::default(), Vec::new());
+    for mut conductor in fleet {
+        let (came, mut intervals) = conductor.hear_all();
+        (sum.ok, sum.failed, sum.attempts) = (sum.ok + came.ok, sum.failed + came.failed, sum.attempts + came.attempts);
+        all.append(&mut intervals);
+        conductor.tell(&GeneratorOrder::End);
+        conductor.generator.take().unwrap().join().unwrap().unwrap();
+    }
+    (sum, all)
+}
+
+#[test]
+fn a_fleet_of_three_does_what_one_does() {
+    let service = server();
+    for (generators, each) in [(1, 1), (3, 1), (3, 2)] {
+        let (came, intervals) = play(&service, generators, each);
+        let due: u64 = intervals.iter().filter_map(|interval| interval.generator.due).sum();
+        assert_eq!((came.ok, came.failed, came.attempts, due), (200, 0, 200, 200), "{generators} × {each}");
+        let threads: BTreeSet<u32> = intervals.iter().map(|interval| interval.thread).collect();
+        assert_eq!(threads, (0..generators * each).collect(), "each thread plays in one of them");
+        for thread in threads {
+            let own = intervals.iter().filter(|interval| interval.thread == thread);
+            let seconds: Vec<f64> = own.clone().map(|interval| interval.start_s).collect();
+            assert_eq!(seconds[..2], [0.0, 1.0], "a second each, in order");
+            assert!(own.clone().next_back().unwrap().is_last);
+        }
+        let clock = Clock::starting_in(Duration::ZERO);
+        let names: Arc<[String]> = vec!["send".to_owned()].into();
+        let slots = intervals.into_iter().flat_map(|interval| interval.into_interval(clock, &names).unwrap().slots);
+        assert_eq!(slots.map(|SlotCounts { ok, .. }| u64::from(ok)).sum::<u64>(), 200);
+    }
+}
+
+#[test]
+fn a_ping_is_answered_with_the_times_of_its_answer() {
+    let mut conductor = Conductor::raise();
+    for _ in 0..20 {
+        let t0 = monotonic_ns();
+        conductor.tell(&GeneratorOrder::Ping { t0_ns: t0 });
+        let GeneratorMessage::Pong { t0_ns, t1_ns, t2_ns } = conductor.hear() else { panic!("no pong") };
+        assert!(t0_ns == t0 && t0 <= t1_ns && t1_ns <= t2_ns && t2_ns <= monotonic_ns());
+    }
+    conductor.hang_up().unwrap();
+}
+
+#[test]
+fn what_it_cannot_do_is_refused_with_the_reason() {
+    let mut conductor = Conductor::raise();
+    let mut refusal = |order: GeneratorOrder| {
+        conductor.tell(&order);
+        match conductor.hear() {
+            GeneratorMessage::Refused { reason } | GeneratorMessage::Failed { reason } => reason,
+            other => panic!("{other:?}"),
+        }
+    };
+    let slice = LoadSlice { threads: 2, first: 0, count: 1 };
+    let good = setup("127.0.0.1:1", slice, 10.0);
+    let told = |setup: GeneratorSetup| GeneratorOrder::Setup(Box::new(setup));
+    assert!(refusal(GeneratorOrder::Begin { at_ns: 0 }).contains("first `setup`"));
+    let newer = GeneratorSetup { version: VERSION + 1, ..good.clone() };
+    assert!(refusal(told(newer)).contains("use the same Plimsoll on both"));
+    let many = GeneratorSetup { slice: LoadSlice { threads: 13, ..slice }, ..good.clone() };
+    assert!(refusal(told(many)).contains("use fewer generators"));
+    let unknown = GeneratorSetup { protocol: "gopher".into(), ..good.clone() };
+    assert!(refusal(told(unknown)).contains("gopher"));
+    // A refusal is not the end: it is asked again, and then too late to begin.
+    conductor.tell(&told(good));
+    assert!(matches!(conductor.hear(), GeneratorMessage::Ready { .. }));
+    conductor.tell(&GeneratorOrder::Begin { at_ns: 1 });
+    assert!(matches!(conductor.hear(), GeneratorMessage::Failed { reason } if reason.contains("was past")));
+    conductor.hang_up().unwrap();
+}
+
+#[test]
+fn a_generator_outlives_its_input_by_nothing() {
+    let service = server();
+    let mut conductor = Conductor::raise();
+    let long = setup(&service, LoadSlice { threads: 1, first: 0, count: 1 }, 50.0);
+    let long = GeneratorSetup { load: Load { time_s: 86_400.0, ..long.load.clone() }, ..long };
+    conductor.tell(&GeneratorOrder::Setup(Box::new(long)));
+    assert!(matches!(conductor.hear(), GeneratorMessage::Ready { .. }));
+    conductor.tell(&GeneratorOrder::Begin { at_ns: soon_ns() });
+    assert!(matches!(conductor.hear(), GeneratorMessage::Interval { number: 1, .. }));
+    // Joined: a load that went on would take a day.
+    conductor.hang_up().unwrap();
+}
+
+#[test]
+fn a_generator_that_nobody_hears_any_more_ends() {
+    let service = server();
+    let mut conductor = Conductor::raise();
+    let long = setup(&service, LoadSlice { threads: 1, first: 0, count: 1 }, 50.0);
+    let long = GeneratorSetup { load: Load { time_s: 86_400.0, ..long.load.clone() }, ..long };
+    conductor.tell(&GeneratorOrder::Setup(Box::new(long)));
+    assert!(matches!(conductor.hear(), GeneratorMessage::Ready { .. }));
+    conductor.tell(&GeneratorOrder::Begin { at_ns: soon_ns() });
+    let Conductor { orders, messages, generator } = conductor;
+    drop(messages);
+    // Its input stays open, and a load that went on would take a day.
+    let ended = generator.unwrap().join().unwrap();
+    assert!(matches!(ended, Err(GeneratorError::Stream(_))), "{ended:?}");
+    drop(orders);
+}
+
+#[test]
+fn a_load_that_is_stopped_ends_with_a_summary() {
+    let service = server();
+    let mut conductor = Conductor::raise();
+    let long = setup(&service, LoadSlice { threads: 1, first: 0, count: 1 }, 50.0);
+    let long = GeneratorSetup { load: Load { time_s: 86_400.0, ..long.load.clone() }, ..long };
+    for order in [GeneratorOrder::Stop, GeneratorOrder::Abort] {
+        // The same generator plays one load after the other.
+        conductor.tell(&GeneratorOrder::Setup(Box::new(long.clone())));
+        assert!(matches!(conductor.hear(), GeneratorMessage::Ready { .. }));
+        conductor.tell(&GeneratorOrder::Begin { at_ns: soon_ns() });
+        conductor.tell(&order);
+        let (came, intervals) = conductor.hear_all();
+        assert_eq!((came.failed, came.timeout), (0, 0));
+        assert!(intervals.last().unwrap().is_last);
+    }
+    conductor.hang_up().unwrap();
+}
+
+#[test]
+fn what_is_no_order_ends_it() {
+    for (text, line) in [("hello\n", 1), ("{\"tells\":\"stop\"}\n{\"tells\":\"dance\"}\n", 2)] {
+        let mut conductor = Conductor::raise();
+        conductor.orders.as_mut().unwrap().write_all(text.as_bytes()).unwrap();
+        let ended = conductor.generator.take().unwrap().join().unwrap();
+        assert!(matches!(ended, Err(GeneratorError::Order { line: at, .. }) if at == line), "{ended:?}");
+    }
+    // What is cut off with the stream is no order, and no error.
+    let mut conductor = Conductor::raise();
+    conductor.orders.as_mut().unwrap().write_all(b"{\"tells\":\"sto").unwrap();
+    conductor.hang_up().unwrap();
+}

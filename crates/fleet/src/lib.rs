@@ -1,0 +1,8 @@
+//! Load from several processes: what a generator is told and says, the generator itself, and how its clock is compared with another.
+
+pub mod clock_offset;
+pub mod engines;
+pub mod generator;
+pub mod messages;
+pub mod roll_call;
+pub mod session;

@@ -1,0 +1,112 @@
+//! What a generator is told and what it says: a line of JSON each, over standard input and output or whatever else carries lines.
+//!
+//! A generator says nothing until it is spoken to, and ends when it is told to or when its input does.
+
+use std::path::PathBuf;
+
+use experiment::plan::{Load, Tls};
+use load::{LoadSlice, Summary, WireInterval};
+use serde::{Deserialize, Serialize};
+
+/// Version of these messages. Both ends have to have the same.
+pub const VERSION: u32 = 1;
+
+/// What a generator is told.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "tells", rename_all = "snake_case")]
+pub enum GeneratorOrder {
+    /// What its part of the load is. It answers `ready` or `refused`. A generator that has played one may be told another.
+    Setup(Box<GeneratorSetup>),
+    /// It answers `pong` at once.
+    Ping {
+        /// The asker's clock.
+        t0_ns: u64,
+    },
+    /// Zero of the load's clock.
+    Begin {
+        /// On the generator's own monotonic clock, nanoseconds.
+        at_ns: u64,
+    },
+    /// All intervals up to and with this one have come.
+    Ack {
+        /// Number of the interval.
+        through: u64,
+    },
+    /// No new operations; open ones are given the load's drain.
+    Stop,
+    /// The load ends now.
+    Abort,
+    /// The generator ends.
+    End,
+}
+
+/// A generator's part of a load.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct GeneratorSetup {
+    /// Version of the messages.
+    pub version: u32,
+    /// The threads of the load that it plays.
+    pub slice: LoadSlice,
+    /// Name of the protocol.
+    pub protocol: String,
+    /// Where: those of the whole load, in their order.
+    pub services: Vec<String>,
+    /// The whole load: agents and rates are those of all generators together.
+    pub load: Load,
+    /// Every random choice of the whole load follows from it.
+    pub seed: u64,
+    /// Whom to trust, where the services are spoken to by TLS.
+    pub tls: Tls,
+    /// The folder, on the generator's machine, that the paths of feeds and certificates are relative to.
+    pub files: PathBuf,
+    /// Length of an outcome slot, seconds.
+    pub slot_s: f64,
+}
+
+/// What a generator says.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "says", rename_all = "snake_case")]
+pub enum GeneratorMessage {
+    /// It can play its part, and waits for `begin`.
+    Ready {
+        /// Version of the messages.
+        version: u32,
+        /// Cores that it may use.
+        cores: usize,
+    },
+    /// It cannot, or not what it was told when it was told; nothing was sent to the service.
+    Refused {
+        /// Why, with the remedy.
+        reason: String,
+    },
+    /// The answer to `ping`, times in nanoseconds.
+    Pong {
+        /// As it came.
+        t0_ns: u64,
+        /// The generator's clock when the ping was read, …
+        t1_ns: u64,
+        /// … and when this was written.
+        t2_ns: u64,
+    },
+    /// A second of one of its threads, also where nothing happened in it.
+    Interval {
+        /// Number over all of this generator's threads, from 1.
+        number: u64,
+        /// What was counted.
+        of: Box<WireInterval>,
+    },
+    /// The last word on a load that was played to its end: what came to less is not whole.
+    Summary {
+        /// What its part came to.
+        came: Summary,
+        /// Intervals that it handed over.
+        intervals: u64,
+        /// CRC-32 of their lines, line ends included.
+        crc: u32,
+    },
+    /// The last word on a load that ended badly.
+    Failed {
+        /// Why.
+        reason: String,
+    },
+}

@@ -1,0 +1,227 @@
+//! Who of a fleet is still there, and up to which second the records of all are complete. Pure: it is told what came and when.
+//!
+//! A generator is lost when its stream ends before its last word, or when nothing came of it for [`SILENCE_S`]. What the others measured from
+//! then on is of a load that nobody asked for, so the first loss ends the trial.
+
+/// A generator hands something over each second, also where nothing happened: after so long without a word it is lost.
+pub const SILENCE_S: f64 = 3.0;
+
+/// Why a generator is lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LossCause {
+    /// Its stream ended before its last word.
+    StreamEnded,
+    /// Nothing came of it for too long.
+    Silent,
+    /// What it said cannot be, or is not whole.
+    Incoherent,
+}
+
+/// A generator that is lost.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LostGenerator {
+    /// Its number, from 0.
+    pub generator: usize,
+    /// The last moment at which it was heard, seconds since load start.
+    pub heard_s: f64,
+    /// Why.
+    pub cause: LossCause,
+}
+
+/// The generators of a load that runs.
+#[derive(Debug)]
+pub struct RollCall {
+    members: Vec<Member>,
+    lost: Option<LostGenerator>,
+}
+
+#[derive(Debug, Clone)]
+struct Member {
+    heard_s: f64,
+    /// Number of its last interval.
+    number: u64,
+    /// For each of its threads: all seconds before this one are here.
+    through: Vec<u64>,
+    has_ended: bool,
+}
+
+impl RollCall {
+    /// So many generators with so many threads each, of a load that starts at 0.
+    #[must_use]
+    pub fn new(generators: usize, threads_each: usize) -> Self {
+        let member = Member { heard_s: 0.0, number: 0, through: vec![0; threads_each], has_ended: false };
+        Self { members: vec![member; generators], lost: None }
+    }
+
+    /// Something came of a generator.
+    pub fn heard(&mut self, generator: usize, now_s: f64) {
+        if let Some(member) = self.members.get_mut(generator) {
+            member.heard_s = member.heard_s.max(now_s);
+        }
+    }
+
+    /// An interval came: its number, its thread among the generator's own, the second that it began with, and whether the thread ends with it.
+    /// Each number comes once, and each thread's seconds come in order.
+    pub fn take(&mut self, generator: usize, now_s: f64, number: u64, (thread, second, is_last): (usize, u64, bool)) {
+        self.heard(generator, now_s);
+        let Some(member) = self.members.get_mut(generator) else { return };
+        let is_next = number == member.number + 1 && !member.has_ended;
+        match member.through.get_mut(thread) {
+            Some(through) if is_next && *through == second => {
+                *through = if is_last { u64::MAX } else { second + 1 };
+                member.number = number;
+            }
+            _ => self.lose(generator, LossCause::Incoherent),
+        }
+    }
+
+    /// A generator's last word, with the number of intervals that it handed over; whether its sum was right.
+    pub fn last_word(&mut self, generator: usize, now_s: f64, intervals: u64, is_sum_right: bool) {
+        self.heard(generator, now_s);
+        let Some(member) = self.members.get_mut(generator) else { return };
+        let is_whole = member.number == intervals && member.through.iter().all(|through| *through == u64::MAX);
+        if is_whole && is_sum_right {
+            member.has_ended = true;
+        } else {
+            self.lose(generator, LossCause::Incoherent);
+        }
+    }
+
+    /// A generator's stream ended.
+    pub fn stream_ended(&mut self, generator: usize) {
+        if self.members.get(generator).is_some_and(|member| !member.has_ended) {
+            self.lose(generator, LossCause::StreamEnded);
+        }
+    }
+
+    /// The first that was lost, by now.
+    pub fn lost(&mut self, now_s: f64) -> Option<LostGenerator> {
+        let silent = |member: &Member| !member.has_ended && now_s - member.heard_s > SILENCE_S;
+        if let Some(generator) = self.members.iter().position(silent) {
+            self.lose(generator, LossCause::Silent);
+        }
+        self.lost
+    }
+
+    /// Whether all have said their last word.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.members.iter().all(|member| member.has_ended)
+    }
+
+    /// All seconds before this one are here of all threads of all generators; all that ended have no more.
+    #[must_use]
+    pub fn complete(&self) -> u64 {
+        self.members.iter().flat_map(|member| &member.through).copied().min().unwrap_or(0)
+    }
+
+    fn lose(&mut self, generator: usize, cause: LossCause) {
+        let heard_s = self.members.get(generator).map_or(0.0, |member| member.heard_s);
+        self.lost.get_or_insert(LostGenerator { generator, heard_s, cause });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+    use super::*;
+
+    fn cause(calls: &mut RollCall, now_s: f64) -> Option<(usize, LossCause)> {
+        calls.lost(now_s).map(|lost| (lost.generator, lost.cause))
+    }
+
+    /// Two generators with two threads each, of which everything has come up to this second.
+    fn until(second: u64) -> RollCall {
+        let mut calls = RollCall::new(2, 2);
+        for at in 0..second {
+            for generator in 0..2 {
+                calls.take(generator, (at + 1) as f64, at * 2 + 1, (1, at, false));
+                calls.take(generator, (at + 1) as f64, at * 2 + 2, (0, at, false));
+            }
+        }
+        assert_eq!(cause(&mut calls, second as f64), None);
+        calls
+    }
+
+    #[test]
+    fn records_are_complete_up_to_the_slowest_thread() {
+        let mut calls = until(3);
+        assert_eq!(calls.complete(), 3);
+        calls.take(0, 4.0, 7, (0, 3, false));
+        calls.take(0, 4.0, 8, (1, 3, false));
+        calls.take(1, 4.0, 7, (1, 3, false));
+        assert_eq!(calls.complete(), 3, "the last thread is still out");
+        calls.take(1, 4.0, 8, (0, 3, true));
+        assert_eq!(calls.complete(), 4);
+        assert!(!calls.is_over());
+    }
+
+    #[test]
+    fn all_are_there_to_the_end() {
+        let mut calls = until(2);
+        for generator in 0..2 {
+            calls.take(generator, 3.0, 5, (0, 2, true));
+            calls.take(generator, 3.0, 6, (1, 2, true));
+            calls.last_word(generator, 3.0, 6, true);
+            calls.stream_ended(generator);
+        }
+        assert!(calls.is_over());
+        assert_eq!(cause(&mut calls, 1e9), None, "who has said all may be silent");
+    }
+
+    #[test]
+    fn a_stream_that_ends_early_is_a_loss() {
+        let mut calls = until(2);
+        calls.stream_ended(1);
+        let lost = calls.lost(2.1).unwrap();
+        assert_eq!(lost, LostGenerator { generator: 1, heard_s: 2.0, cause: LossCause::StreamEnded });
+        calls.stream_ended(0);
+        assert_eq!(calls.lost(9.0), Some(lost), "the first loss is the one that is told");
+    }
+
+    #[test]
+    fn silence_is_a_loss_and_a_pong_is_a_word() {
+        let mut calls = until(2);
+        calls.heard(0, 4.5);
+        calls.heard(1, 2.5);
+        assert_eq!(cause(&mut calls, 5.5), None);
+        assert_eq!(cause(&mut calls, 5.6), Some((1, LossCause::Silent)));
+    }
+
+    #[test]
+    fn a_generator_that_never_says_anything_is_lost() {
+        let mut calls = RollCall::new(3, 1);
+        calls.heard(0, 2.0);
+        calls.heard(2, 2.0);
+        assert_eq!(cause(&mut calls, 3.1), Some((1, LossCause::Silent)));
+    }
+
+    #[test]
+    fn what_is_missing_or_comes_twice_is_a_loss() {
+        for (what, number, part) in [
+            ("an interval left out", 6, (0, 2, false)),
+            ("one twice", 4, (0, 2, false)),
+            ("a second left out", 5, (0, 3, false)),
+            ("a second twice", 5, (0, 1, false)),
+            ("a thread of another", 5, (2, 2, false)),
+        ] {
+            let mut calls = until(2);
+            calls.take(1, 3.0, number, part);
+            assert_eq!(cause(&mut calls, 3.0), Some((1, LossCause::Incoherent)), "{what}");
+        }
+    }
+
+    #[test]
+    fn a_last_word_that_is_not_whole_is_a_loss() {
+        for (what, intervals, is_sum_right, ends) in
+            [("fewer came", 7, true, true), ("a wrong sum", 6, false, true), ("a thread goes on", 6, true, false)]
+        {
+            let mut calls = until(2);
+            calls.take(0, 3.0, 5, (0, 2, true));
+            calls.take(0, 3.0, 6, (1, 2, ends));
+            calls.last_word(0, 3.0, intervals, is_sum_right);
+            assert_eq!(cause(&mut calls, 3.0), Some((0, LossCause::Incoherent)), "{what}");
+        }
+    }
+}

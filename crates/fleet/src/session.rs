@@ -1,0 +1,434 @@
+//! The conductor's end of a fleet: has every generator set up, compares clocks, has all begin at one moment, hands their intervals on as if
+//! they came from threads of this process, and ends all when one is lost.
+
+use std::io::{self, BufRead, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use load::{LoadSlice, Summary, ThreadInterval, WireInterval};
+use record::clock::Clock;
+
+use crate::clock_offset::{ClockComparison, ClockExchange, ClockOffset};
+use crate::generator::{monotonic_ns, named};
+use crate::messages::{GeneratorMessage, GeneratorOrder, GeneratorSetup};
+use crate::roll_call::{LossCause, LostGenerator, RollCall, SILENCE_S};
+
+/// Exchanges with each generator before a load begins.
+const PINGS: usize = 40;
+/// How often clocks are compared while it runs.
+const PING_EACH: Duration = Duration::from_millis(500);
+/// Time for a generator to read its feeds and compile its part.
+const SETUP: Duration = Duration::from_secs(60);
+/// What the beginning takes beside the way to the generators.
+const LEAD_NS: u64 = 200_000_000;
+/// How often the roll is called.
+const GLANCE: Duration = Duration::from_millis(50);
+/// The longest line that is read.
+const LONGEST_LINE: u64 = 256 << 20;
+
+const GO_ON: u8 = 0;
+const STOP: u8 = 1;
+const ABORT: u8 = 2;
+
+/// A generator, as an engine gives it.
+pub struct GeneratorStream {
+    /// What it is called.
+    pub name: String,
+    /// Where it is told.
+    pub orders: Box<dyn Write + Send>,
+    /// What it says.
+    pub messages: Box<dyn BufRead + Send>,
+}
+
+/// Why a fleet does not play, or no longer.
+#[derive(Debug, thiserror::Error)]
+pub enum SessionError {
+    /// One of them cannot play its part, or its part ended badly.
+    #[error("generator {name}: {reason}")]
+    Generator {
+        /// What it is called.
+        name: String,
+        /// Why, with the remedy where there is one.
+        reason: String,
+    },
+    /// One of them is lost.
+    #[error("generator {name} was lost at {at_s:.1} s: {reason}")]
+    Lost {
+        /// What it is called.
+        name: String,
+        /// When it was last heard, seconds since load start.
+        at_s: f64,
+        /// In which way.
+        reason: &'static str,
+    },
+    /// A thread of this process could not be started.
+    #[error("cannot start a thread for the fleet: {0}")]
+    System(#[from] io::Error),
+    /// Whoever was to take the records is gone.
+    #[error("nobody takes the load's records any more")]
+    RecorderGone,
+    /// Nobody wants it any more.
+    #[error("given up")]
+    GivenUp,
+    /// A bug of ours.
+    #[error("a thread of the fleet panicked; this is a bug")]
+    Panicked,
+}
+
+/// Generators that wait for a load.
+pub struct FleetSession {
+    members: Vec<SessionMember>,
+    heard: Receiver<Heard>,
+}
+
+struct SessionMember {
+    name: String,
+    orders: Box<dyn Write + Send>,
+    clock: ClockComparison,
+    crc: crc32fast::Hasher,
+}
+
+/// What came of a generator.
+struct Heard {
+    generator: usize,
+    at_ns: u64,
+    /// With its line; `None`: the stream ended, or carries something else than messages.
+    message: Option<(GeneratorMessage, Vec<u8>)>,
+}
+
+impl FleetSession {
+    /// Takes the generators over.
+    ///
+    /// # Errors
+    /// If a thread cannot be started.
+    pub fn begin(streams: Vec<GeneratorStream>) -> Result<Self, SessionError> {
+        let (told, heard) = channel();
+        let mut members = Vec::new();
+        for (generator, stream) in streams.into_iter().enumerate() {
+            let GeneratorStream { name, orders, messages } = stream;
+            let told = told.clone();
+            named("fleet-read", move || read_messages(generator, messages, &told))?;
+            members.push(SessionMember {
+                name,
+                orders,
+                clock: ClockComparison::default(),
+                crc: crc32fast::Hasher::new(),
+            });
+        }
+        Ok(Self { members, heard })
+    }
+
+    /// Has each generator set up its part, and compares clocks with each; nothing is sent to the service yet. The slice of `setup` is left
+    /// to this. It is left off where `given_up` says so.
+    ///
+    /// # Errors
+    /// The first refusal, or the first that says nothing.
+    pub fn set_up(
+        &mut self,
+        setup: &GeneratorSetup,
+        threads_each: u32,
+        given_up: &dyn Fn() -> bool,
+    ) -> Result<(), SessionError> {
+        let count = u32::try_from(self.members.len()).unwrap_or(u32::MAX);
+        for (number, slice) in LoadSlice::deal(count, threads_each).enumerate() {
+            self.tell(number, &GeneratorOrder::Setup(Box::new(GeneratorSetup { slice, ..setup.clone() })));
+        }
+        let mut ready = vec![false; self.members.len()];
+        let until = Instant::now() + SETUP;
+        while let Some(missing) = ready.iter().position(|is_ready| !is_ready) {
+            if given_up() {
+                return Err(SessionError::GivenUp);
+            }
+            let Ok(heard) = self.heard.recv_timeout(GLANCE) else {
+                if Instant::now() < until {
+                    continue;
+                }
+                return Err(self.wrong(missing, "it does not answer"));
+            };
+            match heard.message {
+                Some((GeneratorMessage::Ready { .. }, _)) => ready[heard.generator] = true,
+                Some((GeneratorMessage::Refused { reason }, _)) => return Err(self.wrong(heard.generator, &reason)),
+                Some(_) => {}
+                None => return Err(self.wrong(heard.generator, "it ended, or says what is no message")),
+            }
+        }
+        (0..self.members.len()).try_for_each(|generator| self.compare_clock(generator))
+    }
+
+    fn compare_clock(&mut self, generator: usize) -> Result<(), SessionError> {
+        for _ in 0..PINGS {
+            self.tell(generator, &GeneratorOrder::Ping { t0_ns: monotonic_ns() });
+            let heard = self.heard.recv_timeout(Duration::from_secs_f64(SILENCE_S));
+            let Ok(heard) = heard else { return Err(self.wrong(generator, "it does not answer")) };
+            if heard.message.is_none() {
+                return Err(self.wrong(heard.generator, "it ended, or says what is no message"));
+            }
+            self.take_pong(&heard);
+        }
+        Ok(())
+    }
+
+    fn take_pong(&mut self, heard: &Heard) {
+        if let Some((GeneratorMessage::Pong { t0_ns, t1_ns, t2_ns }, _)) = heard.message {
+            let exchange = ClockExchange { t0_ns, t1_ns, t2_ns, t3_ns: heard.at_ns };
+            self.members[heard.generator].clock.take(exchange);
+        }
+    }
+
+    /// How far in the future a load has to begin at least.
+    #[must_use]
+    pub fn lead(&self) -> Duration {
+        let longest_ns = self.members.iter().map(|member| member.clock.longest_ns()).max().unwrap_or(0);
+        Duration::from_nanos(2 * longest_ns + LEAD_NS)
+    }
+
+    /// Where the clock of each generator is now; nothing before they have been set up.
+    #[must_use]
+    pub fn offsets(&self) -> Vec<(&str, Option<ClockOffset>)> {
+        let now_ns = monotonic_ns();
+        self.members.iter().map(|member| (member.name.as_str(), member.clock.at(now_ns))).collect()
+    }
+
+    /// Has all begin at the clock's zero, and hands their intervals to `sink` until the load is over or one is lost.
+    ///
+    /// # Errors
+    /// If a thread cannot be started, or zero is no moment of a generator's clock.
+    pub fn start(
+        mut self,
+        clock: Clock,
+        threads_each: u32,
+        operations: Arc<[String]>,
+        sink: SyncSender<ThreadInterval>,
+    ) -> Result<RunningFleet, SessionError> {
+        let left = clock.origin().saturating_duration_since(Instant::now());
+        let zero_ns = monotonic_ns() + u64::try_from(left.as_nanos()).unwrap_or(u64::MAX);
+        for generator in 0..self.members.len() {
+            let offset = self.members[generator].clock.at(zero_ns);
+            let at_ns = offset.and_then(|offset| offset.there_ns(zero_ns));
+            let at_ns = at_ns.ok_or_else(|| self.wrong(generator, "its clock was not compared"))?;
+            self.tell(generator, &GeneratorOrder::Begin { at_ns });
+        }
+        let wish = Arc::new(AtomicU8::new(GO_ON));
+        let calls = RollCall::new(self.members.len(), threads_each as usize);
+        let mut play = FleetPlay {
+            session: self,
+            calls,
+            clock,
+            threads_each,
+            operations,
+            sink,
+            wish: Arc::clone(&wish),
+            obeyed: GO_ON,
+            summary: Summary::default(),
+            pinged: Instant::now(),
+        };
+        Ok(RunningFleet { wish, thread: named("fleet", move || play.play().map(|()| (play.summary, play.session)))? })
+    }
+
+    /// Lets all go: they end.
+    pub fn dismiss(mut self) {
+        self.tell_all(&GeneratorOrder::End);
+    }
+
+    fn tell(&mut self, generator: usize, order: &GeneratorOrder) {
+        // A generator that hears nothing any more says nothing any more: that is where it shows.
+        if let Ok(line) = serde_json::to_string(order) {
+            let orders = &mut self.members[generator].orders;
+            let _ = writeln!(orders, "{line}").and_then(|()| orders.flush());
+        }
+    }
+
+    fn tell_all(&mut self, order: &GeneratorOrder) {
+        (0..self.members.len()).for_each(|generator| self.tell(generator, order));
+    }
+
+    fn wrong(&self, generator: usize, reason: &str) -> SessionError {
+        SessionError::Generator { name: self.members[generator].name.clone(), reason: reason.to_owned() }
+    }
+}
+
+/// A fleet that plays.
+pub struct RunningFleet {
+    wish: Arc<AtomicU8>,
+    thread: JoinHandle<Result<(Summary, FleetSession), SessionError>>,
+}
+
+impl RunningFleet {
+    /// No new operations from now on; open ones are given the load's drain.
+    pub fn stop(&self) {
+        self.wish.fetch_max(STOP, Ordering::Relaxed);
+    }
+
+    /// Ends now; what is open is unfinished.
+    pub fn abort(&self) {
+        self.wish.fetch_max(ABORT, Ordering::Relaxed);
+    }
+
+    /// Whether it is over, well or badly.
+    #[must_use]
+    pub fn is_finished(&self) -> bool {
+        self.thread.is_finished()
+    }
+
+    /// Waits for the end: what the load came to, and the generators, which wait for another.
+    ///
+    /// # Errors
+    /// What ended it early. The generators are gone then.
+    pub fn join(self) -> Result<(Summary, FleetSession), SessionError> {
+        self.thread.join().unwrap_or(Err(SessionError::Panicked))
+    }
+}
+
+struct FleetPlay {
+    session: FleetSession,
+    calls: RollCall,
+    clock: Clock,
+    threads_each: u32,
+    operations: Arc<[String]>,
+    sink: SyncSender<ThreadInterval>,
+    wish: Arc<AtomicU8>,
+    obeyed: u8,
+    summary: Summary,
+    pinged: Instant,
+}
+
+impl FleetPlay {
+    fn play(&mut self) -> Result<(), SessionError> {
+        let played = self.listen();
+        if played.is_err() {
+            self.session.tell_all(&GeneratorOrder::Abort);
+            self.session.tell_all(&GeneratorOrder::End);
+        }
+        played
+    }
+
+    fn listen(&mut self) -> Result<(), SessionError> {
+        while !self.calls.is_over() {
+            let now_s = match self.session.heard.recv_timeout(GLANCE) {
+                Ok(heard) => {
+                    // Who waits in the queue behind it was not silent: the recorder may have taken its time.
+                    let came_s = self.came_s(&heard);
+                    self.take(heard, came_s)?;
+                    came_s
+                }
+                Err(RecvTimeoutError::Timeout) => self.clock.at_s(),
+                // All have gone, and each has told so before.
+                Err(RecvTimeoutError::Disconnected) => {
+                    std::thread::park_timeout(GLANCE);
+                    self.clock.at_s()
+                }
+            };
+            if let Some(lost) = self.calls.lost(now_s) {
+                return Err(self.lost(lost));
+            }
+            self.pass_on_wish();
+            if self.pinged.elapsed() >= PING_EACH {
+                self.pinged = Instant::now();
+                self.session.tell_all(&GeneratorOrder::Ping { t0_ns: monotonic_ns() });
+            }
+        }
+        Ok(())
+    }
+
+    fn pass_on_wish(&mut self) {
+        let wish = self.wish.load(Ordering::Relaxed);
+        if wish > self.obeyed {
+            self.obeyed = wish;
+            self.session.tell_all(if wish == STOP { &GeneratorOrder::Stop } else { &GeneratorOrder::Abort });
+        }
+    }
+
+    /// When it came, seconds since load start.
+    fn came_s(&self, heard: &Heard) -> f64 {
+        let age_ns = monotonic_ns().saturating_sub(heard.at_ns);
+        self.clock.at_s() - Duration::from_nanos(age_ns).as_secs_f64()
+    }
+
+    fn take(&mut self, heard: Heard, now_s: f64) -> Result<(), SessionError> {
+        let generator = heard.generator;
+        self.session.take_pong(&heard);
+        match heard.message {
+            None => self.calls.stream_ended(generator),
+            Some((GeneratorMessage::Interval { number, of }, line)) => {
+                self.session.members[generator].crc.update(&line);
+                return self.take_interval(generator, now_s, number, *of);
+            }
+            Some((GeneratorMessage::Summary { came, intervals, crc }, _)) => {
+                let own = std::mem::replace(&mut self.session.members[generator].crc, crc32fast::Hasher::new());
+                self.calls.last_word(generator, now_s, intervals, own.finalize() == crc);
+                add(&mut self.summary, &came);
+            }
+            Some((GeneratorMessage::Refused { reason } | GeneratorMessage::Failed { reason }, _)) => {
+                return Err(self.session.wrong(generator, &reason));
+            }
+            Some((GeneratorMessage::Pong { .. } | GeneratorMessage::Ready { .. }, _)) => {
+                self.calls.heard(generator, now_s);
+            }
+        }
+        Ok(())
+    }
+
+    fn take_interval(
+        &mut self,
+        generator: usize,
+        now_s: f64,
+        number: u64,
+        of: WireInterval,
+    ) -> Result<(), SessionError> {
+        let first = u64::from(self.threads_each) * generator as u64;
+        // A thread of another generator has no place among its own.
+        let thread = u64::from(of.thread).checked_sub(first).map_or(usize::MAX, |thread| thread as usize);
+        let place = (thread, of.start_s.max(0.0) as u64, of.is_last);
+        let interval = of.into_interval(self.clock, &self.operations);
+        let interval = interval.map_err(|error| self.session.wrong(generator, &error.to_string()))?;
+        self.calls.take(generator, now_s, number, place);
+        if self.calls.lost(now_s).is_none() {
+            self.sink.send(interval).map_err(|_| SessionError::RecorderGone)?;
+            self.session.tell(generator, &GeneratorOrder::Ack { through: number });
+        }
+        Ok(())
+    }
+
+    fn lost(&self, lost: LostGenerator) -> SessionError {
+        let name = self.session.members[lost.generator].name.clone();
+        let reason = match lost.cause {
+            LossCause::StreamEnded => "its stream ended",
+            LossCause::Silent => "nothing came of it for 3 s",
+            LossCause::Incoherent => "what came of it is not whole",
+        };
+        SessionError::Lost { name, at_s: lost.heard_s, reason }
+    }
+}
+
+fn add(sum: &mut Summary, came: &Summary) {
+    let Summary { ok, failed, timeout, wrong, unfinished, attempts, cycles, dropped } = came;
+    sum.ok += ok;
+    sum.failed += failed;
+    sum.timeout += timeout;
+    sum.wrong += wrong;
+    sum.unfinished += unfinished;
+    sum.attempts += attempts;
+    sum.cycles += cycles;
+    sum.dropped += dropped;
+}
+
+fn read_messages(generator: usize, mut messages: Box<dyn BufRead + Send>, told: &Sender<Heard>) {
+    loop {
+        let mut line = Vec::new();
+        let read = io::Read::take(&mut messages, LONGEST_LINE).read_until(b'\n', &mut line);
+        let at_ns = monotonic_ns();
+        let is_whole = read.is_ok() && line.last() == Some(&b'\n');
+        let message = if is_whole { serde_json::from_slice(&line).ok() } else { None };
+        let is_end = message.is_none();
+        let message = message.map(|message| (message, line));
+        if told.send(Heard { generator, at_ns, message }).is_err() || is_end {
+            return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

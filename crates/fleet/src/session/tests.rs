@@ -1,0 +1,165 @@
+//! A fleet in this process: what it comes to together, and what happens when one of it is lost.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::io::{BufReader, PipeReader, PipeWriter, pipe};
+use std::net::{TcpListener, TcpStream};
+use std::sync::mpsc::sync_channel;
+
+use experiment::plan::{Load, Rate, Step, Warmup};
+
+use super::*;
+use crate::generator::serve;
+use crate::messages::VERSION;
+
+/// Answers each line with one; ends with the process.
+fn server() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let answer = |stream: TcpStream| {
+        let mut lines = BufReader::new(stream.try_clone().unwrap());
+        let (mut stream, mut line) = (stream, String::new());
+        while lines.read_line(&mut line).is_ok_and(|read| read > 0) && stream.write_all(b"ok\n").is_ok() {
+            line.clear();
+        }
+    };
+    let serve_it = move || {
+        for stream in listener.incoming() {
+            let stream = stream.unwrap();
+            named("test-answer", move || answer(stream)).unwrap();
+        }
+    };
+    named("test-server", serve_it).unwrap();
+    address
+}
+
+fn setup(service: &str, time_s: f64) -> GeneratorSetup {
+    let with = [("line".to_owned(), "x".into())].into();
+    let step = Step { call: "send".into(), name: "send".into(), with, ..Step::default() };
+    GeneratorSetup {
+        version: VERSION,
+        slice: LoadSlice { threads: 0, first: 0, count: 0 },
+        protocol: "lines".into(),
+        services: vec![service.to_owned()],
+        load: Load {
+            agents: 12,
+            time_s,
+            timeout_s: 60.0,
+            drain_s: 60.0,
+            warmup: Warmup::Seconds(0.0),
+            rate: Some(Rate::Constant(90.0)),
+            steps: vec![step],
+            ..Load::default()
+        },
+        seed: 7,
+        tls: Default::default(),
+        files: std::env::temp_dir(),
+        slot_s: 0.01,
+    }
+}
+
+/// A generator whose other end is played by this.
+fn stream(name: &str, body: impl FnOnce(PipeReader, PipeWriter) + Send + 'static) -> GeneratorStream {
+    let ((input, orders), (messages, output)) = (pipe().unwrap(), pipe().unwrap());
+    named("test-generator", move || body(input, output)).unwrap();
+    GeneratorStream { name: name.to_owned(), orders: Box::new(orders), messages: Box::new(BufReader::new(messages)) }
+}
+
+fn true_one(name: &str) -> GeneratorStream {
+    stream(name, |input, output| serve(BufReader::new(input), output, None).unwrap())
+}
+
+/// What becomes of a generator.
+type Fate = fn(&mut PipeWriter, &mut dyn BufRead);
+
+/// One that answers as it should until the load begins, and then does this.
+fn false_one(name: &str, then: impl FnOnce(&mut PipeWriter, &mut dyn BufRead) + Send + 'static) -> GeneratorStream {
+    stream(name, move |input, mut output| {
+        let mut input = BufReader::new(input);
+        loop {
+            let mut line = String::new();
+            input.read_line(&mut line).unwrap();
+            let answer = match serde_json::from_str(&line).unwrap() {
+                GeneratorOrder::Setup(_) => GeneratorMessage::Ready { version: VERSION, cores: 1 },
+                GeneratorOrder::Ping { t0_ns } => {
+                    GeneratorMessage::Pong { t0_ns, t1_ns: monotonic_ns(), t2_ns: monotonic_ns() }
+                }
+                _ => return then(&mut output, &mut input),
+            };
+            writeln!(output, "{}", serde_json::to_string(&answer).unwrap()).unwrap();
+        }
+    })
+}
+
+type Played = (Result<(Summary, FleetSession), SessionError>, Vec<ThreadInterval>);
+
+fn play(session: FleetSession, each: u32) -> Played {
+    let (sink, intervals) = sync_channel(10_000);
+    let clock = Clock::starting_in(session.lead());
+    let running = session.start(clock, each, vec!["send".to_owned()].into(), sink).unwrap();
+    let ended = running.join();
+    (ended, intervals.iter().collect())
+}
+
+fn ok(intervals: &[ThreadInterval]) -> u64 {
+    intervals.iter().flat_map(|interval| &interval.slots).map(|slot| u64::from(slot.ok)).sum()
+}
+
+#[test]
+fn three_generators_are_one_load_time_and_again() {
+    let service = server();
+    let mut session = FleetSession::begin(["g1", "g2", "g3"].map(true_one).into()).unwrap();
+    for each in [1, 2] {
+        session.set_up(&setup(&service, 2.0), each, &|| false).unwrap();
+        for (name, offset) in session.offsets() {
+            let offset = offset.unwrap();
+            assert!(offset.offset_ns.unsigned_abs() <= u128::from(offset.bound_ns), "{name} has this very clock");
+        }
+        let (ended, intervals) = play(session, each);
+        let (summary, back) = ended.unwrap();
+        assert_eq!((summary.ok, summary.attempts, ok(&intervals)), (180, 180, 180));
+        assert_eq!(intervals.iter().filter(|interval| interval.is_last).count(), 3 * each as usize);
+        session = back;
+    }
+}
+
+#[test]
+fn a_refusal_names_the_generator_and_the_remedy() {
+    let mut session = FleetSession::begin(["g1", "g2"].map(true_one).into()).unwrap();
+    let refused = session.set_up(&setup("127.0.0.1:1", 2.0), 50, &|| false).unwrap_err().to_string();
+    assert!(refused.starts_with("generator g") && refused.contains("use fewer generators"), "{refused}");
+}
+
+#[test]
+fn one_that_is_lost_ends_all() {
+    let service = server();
+    let fates: [(&str, Fate); 3] = [
+        ("its stream ended", |_, _| {}),
+        ("nothing came of it for 3 s", |_, input| drop(io::copy(input, &mut io::sink()))),
+        ("its stream ended", |output, _| output.write_all(b"{\"says\":\"inter").unwrap()),
+    ];
+    for (reason, fate) in fates {
+        let streams = vec![true_one("g1"), false_one("g2", fate), true_one("g3")];
+        let mut session = FleetSession::begin(streams).unwrap();
+        // A day: that this ends shows that the others are ended.
+        session.set_up(&setup(&service, 86_400.0), 1, &|| false).unwrap();
+        let (ended, _) = play(session, 1);
+        match ended.err().unwrap() {
+            SessionError::Lost { name, reason: told, .. } => assert_eq!((name.as_str(), told), ("g2", reason)),
+            other => panic!("{other}"),
+        }
+    }
+}
+
+#[test]
+fn a_generator_that_loses_an_interval_is_found_out() {
+    let streams = vec![false_one("g1", |output, input| {
+        let last_word = GeneratorMessage::Summary { came: Summary::default(), intervals: 1, crc: 0 };
+        writeln!(output, "{}", serde_json::to_string(&last_word).unwrap()).unwrap();
+        drop(io::copy(input, &mut io::sink()));
+    })];
+    let mut session = FleetSession::begin(streams).unwrap();
+    session.set_up(&setup("127.0.0.1:1", 1.0), 1, &|| false).unwrap();
+    let (ended, _) = play(session, 1);
+    let told = ended.err().unwrap().to_string();
+    assert!(told.contains("g1 was lost") && told.contains("not whole"), "{told}");
+}

@@ -1,0 +1,74 @@
+//! A part of a load: some of its threads. Agents, connections, rows of feeds, seeds and every start of the schedule follow from the numbers
+//! of thread and agent alone, so that a load whose threads are spread over several processes is start by start the load of one.
+
+use std::ops::Range;
+
+use serde::{Deserialize, Serialize};
+
+use crate::engine::script::Places;
+use crate::{Error, LoadOrder, LoadPurpose};
+
+/// Some of a load's threads, those that one process has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LoadSlice {
+    /// Threads of the whole load, in all processes.
+    pub threads: u32,
+    /// The first of this process.
+    pub first: u32,
+    /// How many it has.
+    pub count: u32,
+}
+
+impl LoadSlice {
+    /// The slices of so many processes with so many threads each.
+    pub fn deal(processes: u32, each: u32) -> impl Iterator<Item = Self> {
+        let threads = processes.saturating_mul(each);
+        (0..processes).map(move |number| Self { threads, first: number.saturating_mul(each), count: each })
+    }
+
+    /// Their numbers.
+    #[must_use]
+    pub fn mine(&self) -> Range<u32> {
+        self.first..self.first.saturating_add(self.count)
+    }
+
+    /// The places of the whole, with this many threads.
+    ///
+    /// # Errors
+    /// Where the load cannot be divided so, or not at all.
+    pub(crate) fn places(&self, orders: &LoadOrder, places: Places) -> Result<Places, Error> {
+        let refused = |reason: String| Err(Error::Setting(reason));
+        let (first, end) = (self.first, self.mine().end);
+        if self.count == 0 || end > self.threads {
+            return refused(format!("threads {first} to {end} of {} are no part of a load", self.threads));
+        }
+        if self.threads > places.connections {
+            return refused(format!(
+                "the load has {} connections, and the fleet {} threads, of which each needs one: use fewer generators, fewer threads of \
+                 each, or more agents",
+                places.connections, self.threads
+            ));
+        }
+        if orders.purpose != LoadPurpose::Measure {
+            return refused("a preparation is played by one process".to_owned());
+        }
+        if orders.load.populations().iter().any(|population| population.count.is_some()) {
+            return refused(
+                "`count` bounds the cycles of all agents together, and generators do not ask each other: leave it out, or play the load \
+                 without a fleet"
+                    .to_owned(),
+            );
+        }
+        if let Some(feed) = orders.load.feeds.iter().find(|feed| feed.stream) {
+            return refused(format!(
+                "feed `{}` is read ahead, and its records are dealt out by one process: leave `stream` out, or play the load without a \
+                 fleet",
+                feed.name
+            ));
+        }
+        Ok(Places { threads: self.threads, ..places })
+    }
+}
+
+#[cfg(test)]
+mod tests;

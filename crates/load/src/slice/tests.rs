@@ -1,0 +1,143 @@
+//! The slices of a load are, start by start, the load of one big machine.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::collections::BTreeMap;
+
+use experiment::plan::{Connections, Load, Rate, RateStage, Step};
+use proptest::prelude::*;
+
+use super::*;
+use crate::engine::script::Script;
+use crate::protocols::lines::Lines;
+
+fn orders(load: Load, services: u32, seed: u64, slice: Option<LoadSlice>) -> LoadOrder {
+    LoadOrder {
+        protocol: "lines".into(),
+        services: (0..services).map(|number| format!("127.0.0.1:{}", 1000 + number)).collect(),
+        load,
+        purpose: LoadPurpose::Measure,
+        seed,
+        tls: Default::default(),
+        files: std::env::temp_dir(),
+        slot_s: 0.01,
+        tether: None,
+        hosts: Vec::new(),
+        without_ring: true,
+        slice,
+    }
+}
+
+fn load(agents: u32, pipeline: u32, rate: Option<Rate>) -> Load {
+    let step = Step {
+        call: "send".into(),
+        name: "send".into(),
+        with: [("line".to_owned(), "x".into())].into(),
+        ..Step::default()
+    };
+    Load {
+        agents,
+        time_s: 3.0,
+        timeout_s: 1.0,
+        rate,
+        connections: Connections { keep_alive: true, pipeline },
+        steps: vec![step],
+        ..Load::default()
+    }
+}
+
+fn rate() -> impl Strategy<Value = Option<Rate>> {
+    let stages = |(from, to): (f64, f64)| {
+        Some(Rate::Stages(vec![RateStage { from, to, over_s: 1.0 }, RateStage { from: to, to: from, over_s: 2.0 }]))
+    };
+    prop_oneof![
+        Just(None),
+        (1.0..500.0).prop_map(|per_s| Some(Rate::Constant(per_s))),
+        (1.0..500.0).prop_map(|poisson| Some(Rate::Poisson { poisson })),
+        ((1.0..300.0), (1.0..300.0)).prop_map(stages),
+    ]
+}
+
+/// What an agent does: its service, its connection's thread and place there, its first start and all others.
+type Part = (u32, u32, usize, u64, Vec<u64>);
+
+/// Of each agent of the threads that a process with these orders starts.
+fn played(orders: &LoadOrder) -> BTreeMap<u32, Part> {
+    let script = Script::<Lines>::compile(orders).unwrap();
+    let mut parts = BTreeMap::new();
+    for thread in script.mine.clone() {
+        let connections = script.places.connections_of(thread).count();
+        for (place, number) in script.places.agents_of(thread).enumerate() {
+            let group = &script.groups[script.group_of(number)];
+            let index = number - 1 - group.before;
+            let mut starts = Vec::new();
+            group.schedule.due(index, 0, group.schedule.end_ns(), &mut |due| {
+                starts.extend((0..due.count).map(|place| due.at_ns(place)));
+            });
+            let first_ns = group.schedule.first_ns(index);
+            let part = (script.places.service_of(number), thread, place % connections, first_ns, starts);
+            assert_eq!(parts.insert(number, part), None, "agent {number} is there twice");
+        }
+    }
+    parts
+}
+
+proptest! {
+    #[test]
+    fn the_union_of_the_slices_is_the_schedule_of_one(
+        agents in 1_u32..120,
+        pipeline in prop_oneof![Just(1_u32), 2_u32..20],
+        services in 1_u32..4,
+        generators in 1_u32..9,
+        each in 1_u32..5,
+        rate in rate(),
+        seed in any::<u64>(),
+    ) {
+        let load = load(agents, pipeline, rate);
+        let threads = generators * each;
+        let slices: Vec<LoadSlice> = LoadSlice::deal(generators, each).collect();
+        let of_slice = |slice: &LoadSlice| orders(load.clone(), services, seed, Some(*slice));
+        if load.connections.of(agents, services) < threads {
+            let refused = Script::<Lines>::compile(&of_slice(&slices[0])).err().unwrap().to_string();
+            prop_assert!(refused.contains("use fewer generators"), "{}", refused);
+            return Ok(());
+        }
+        let mut union = BTreeMap::new();
+        for slice in &slices {
+            for (number, part) in played(&of_slice(slice)) {
+                prop_assert_eq!(union.insert(number, part), None, "agent {} is in two slices", number);
+            }
+        }
+        let whole = played(&orders(Load { threads: Some(threads), ..load.clone() }, services, seed, None));
+        prop_assert_eq!(whole.len(), agents as usize);
+        prop_assert_eq!(&union, &whole);
+        // And with however many threads: who starts when depends on the agent alone.
+        let starts = |parts: BTreeMap<u32, Part>| -> Vec<_> {
+            parts.into_iter().map(|(number, (service, .., first_ns, starts))| (number, service, first_ns, starts)).collect()
+        };
+        let one = played(&orders(Load { threads: Some(1), ..load.clone() }, services, seed, None));
+        prop_assert_eq!(starts(union), starts(one));
+    }
+}
+
+#[test]
+fn what_cannot_be_divided_is_refused_with_the_remedy() {
+    let slice = LoadSlice { threads: 4, first: 0, count: 2 };
+    let refused = |orders: LoadOrder| Script::<Lines>::compile(&orders).err().map(|error| error.to_string());
+    let good = orders(load(8, 1, None), 1, 1, Some(slice));
+    assert_eq!(refused(good.clone()), None);
+    let counted = Load { count: Some(5), ..good.load.clone() };
+    assert!(refused(LoadOrder { load: counted, ..good.clone() }).unwrap().contains("leave it out"));
+    let prepares = LoadOrder { purpose: LoadPurpose::Prepare { count: 3 }, ..good.clone() };
+    assert!(refused(prepares).unwrap().contains("preparation"));
+    for bad in [
+        LoadSlice { count: 0, ..slice },
+        LoadSlice { first: 3, ..slice },
+        LoadSlice { first: u32::MAX, ..slice },
+        LoadSlice { threads: 0, first: 0, count: 0 },
+    ] {
+        assert!(
+            refused(LoadOrder { slice: Some(bad), ..good.clone() }).unwrap().contains("no part of a load"),
+            "{bad:?}"
+        );
+    }
+}

@@ -1,0 +1,209 @@
+//! What several processes hand over as text adds up, bit for bit, to what one would have recorded of all raw values.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use experiment::plan::{Load, Step};
+use record::events::{By, Outcome};
+use record::folder::TrialFolder;
+use record::hlog::Time;
+
+use super::*;
+use crate::engine::script::operation_names;
+use crate::recorder::Recorder;
+
+const SLOT_S: f64 = 0.01;
+const SERVICES: u32 = 2;
+
+/// A trial folder that goes away with the test.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("plimsoll-wire-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    fn read(&self, name: &str) -> String {
+        std::fs::read_to_string(self.0.join(name)).unwrap()
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        std::fs::remove_dir_all(&self.0).unwrap();
+    }
+}
+
+fn operations() -> Arc<[String]> {
+    let step = |name: &str| Step { name: name.to_owned(), ..Step::default() };
+    operation_names(&Load { steps: vec![step("save"), step("find"), step("save")], ..Load::default() }).into()
+}
+
+/// An empty interval of a thread.
+fn interval(clock: Clock, (thread, threads): (u32, u32), second: u64, is_last: bool) -> ThreadInterval {
+    ThreadInterval {
+        clock,
+        thread,
+        threads,
+        is_last,
+        start_s: second as f64,
+        end_s: (second + 1) as f64,
+        slot_s: SLOT_S,
+        services: SERVICES,
+        first_slot: second * 100,
+        slots: vec![SlotCounts::default(); 100 * SERVICES as usize],
+        attempts: Vec::new(),
+        units: Vec::new(),
+        generator: GeneratorSecond::default(),
+        history: Vec::new(),
+        notices: Vec::new(),
+        agent_cycles: Vec::new(),
+        sheet: HistogramSet::new(&operations(), None),
+    }
+}
+
+/// Counts an operation that ended.
+fn count(interval: &mut ThreadInterval, random: &mut fastrand::Rng) {
+    let operation = random.usize(..2);
+    let outcome = Outcome::ALL[random.usize(..4)];
+    // From nanoseconds to more than the longest that is told apart, as many of each magnitude.
+    let latency_ns = 1_u64 << random.u32(..43) | random.u64(..1 << 20);
+    interval.sheet.record(operation, outcome, Time::Latency, latency_ns);
+    interval.sheet.record(operation, outcome, Time::Service, latency_ns / 2);
+    let slots = interval.slots.len();
+    let slot = &mut interval.slots[random.usize(..slots)];
+    match outcome {
+        Outcome::Ok => slot.ok += 1,
+        Outcome::Failed => slot.failed += 1,
+        Outcome::Timeout => slot.timeout += 1,
+        _ => slot.wrong += 1,
+    }
+    let (operation, result) = (operations()[operation].clone(), outcome.name().to_owned());
+    match interval.attempts.iter_mut().find(|known| known.operation == operation && known.result == result) {
+        Some(known) => known.count += 1,
+        None => interval.attempts.push(AttemptCount { operation, result, count: 1 }),
+    }
+}
+
+/// The interval as it comes out at the other end.
+fn carried(interval: &ThreadInterval) -> ThreadInterval {
+    let line = serde_json::to_string(&WireInterval::of(interval).unwrap()).unwrap();
+    assert!(!line.contains('\n'));
+    let wire: WireInterval = serde_json::from_str(&line).unwrap();
+    wire.into_interval(interval.clock, &operations()).unwrap()
+}
+
+/// So many generators of two threads each count so many operations in all, over three seconds; one thread counts all of them again.
+fn merged_equals_all_raw_values(name: &str, generators: u32, operations_each: u64) {
+    const SECONDS: u64 = 3;
+    let (fleet, alone) = (Scratch::new(&format!("{name}-fleet")), Scratch::new(&format!("{name}-alone")));
+    let clock = Clock::new(Instant::now(), 1_000_000.0);
+    let recorder = |scratch: &Scratch| {
+        let folder = TrialFolder::at(&scratch.0);
+        let mut recorder = Recorder::create(&folder, clock, SECONDS as f64).unwrap();
+        recorder.record_members(&folder, &["n1".to_owned(), "n2".to_owned()], SECONDS as f64).unwrap();
+        recorder
+    };
+    let (mut of_fleet, mut of_one) = (recorder(&fleet), recorder(&alone));
+    let threads = generators * 2;
+    for second in 0..SECONDS {
+        let is_last = second + 1 == SECONDS;
+        let mut all = interval(clock, (0, 1), second, is_last);
+        // They do not come in the order of their numbers.
+        for thread in (0..threads).rev() {
+            let mut own = interval(clock, (thread, threads), second, is_last);
+            let seed = second << 32 | u64::from(thread);
+            let (mut random, mut again) = (fastrand::Rng::with_seed(seed), fastrand::Rng::with_seed(seed));
+            for _ in 0..operations_each / SECONDS / 2 {
+                count(&mut own, &mut random);
+                count(&mut all, &mut again);
+            }
+            of_fleet.take(carried(&own)).unwrap();
+        }
+        of_one.take(all).unwrap();
+    }
+    of_fleet.finish().unwrap();
+    of_one.finish().unwrap();
+    for file in ["load.hlog", "outcomes.csv", "attempts.csv"] {
+        let (of_fleet, of_one) = (fleet.read(file), alone.read(file));
+        assert!(of_one.lines().count() > 5, "{file} has something in it");
+        assert!(of_fleet == of_one, "{file} differs");
+    }
+    for member in ["n1", "n2"] {
+        let outcomes =
+            |scratch: &Scratch| std::fs::read_to_string(TrialFolder::at(&scratch.0).member(member).outcomes()).unwrap();
+        assert!(outcomes(&fleet) == outcomes(&alone), "{member} differs");
+    }
+}
+
+#[test]
+fn what_a_fleet_hands_over_is_bit_for_bit_what_one_would_record() {
+    for generators in [1, 2, 3, 7] {
+        merged_equals_all_raw_values(&format!("some-{generators}"), generators, 6_000);
+    }
+}
+
+#[test]
+#[ignore = "minutes: four generators of ten million operations each"]
+fn forty_million_operations_are_merged_bit_for_bit() {
+    merged_equals_all_raw_values("many", 4, 10_000_000);
+}
+
+#[test]
+fn an_interval_is_carried_whole() {
+    let clock = Clock::new(Instant::now(), 1_000_000.0);
+    let mut sent = interval(clock, (3, 6), 7, true);
+    count(&mut sent, &mut fastrand::Rng::with_seed(1));
+    sent.units = vec![UnitCount { operation: "save".into(), status: "429".into(), count: u64::MAX }];
+    sent.notices = vec!["a line\nand \"another\"".to_owned()];
+    sent.agent_cycles = vec![AgentCycles { agent: 4, cycles: 9, last_cycle_s: Some(7.5) }];
+    sent.generator =
+        GeneratorSecond { at_s: 8.0, thread: 3, late_us_p99: Some(12.5), due: Some(3), ..Default::default() };
+    sent.history = vec![HistoryEntry {
+        at_s: 7.25,
+        by: By::Load,
+        agent: Some(4),
+        effect: "write".into(),
+        space: String::new(),
+        key: "k".into(),
+        value: Some("ä\u{0}".into()),
+        outcome: Outcome::Timeout,
+        applied: None,
+    }];
+    let came = carried(&sent);
+    assert_eq!(WireInterval::of(&came), WireInterval::of(&sent));
+    assert_eq!((came.thread, came.threads, came.is_last), (3, 6, true));
+    assert_eq!((came.slots, came.units, came.history), (sent.slots, sent.units, sent.history));
+    assert_eq!((came.notices, came.agent_cycles, came.generator), (sent.notices, sent.agent_cycles, sent.generator));
+}
+
+#[test]
+fn what_cannot_be_is_refused() {
+    let clock = Clock::new(Instant::now(), 1_000_000.0);
+    let mut sent = interval(clock, (0, 1), 0, false);
+    count(&mut sent, &mut fastrand::Rng::with_seed(1));
+    let good = WireInterval::of(&sent).unwrap();
+    let twice = || good.histograms.iter().chain(&good.histograms).cloned().collect();
+    let changed = |payload: &str| vec![(good.histograms[0].0.clone(), payload.to_owned())];
+    let mut other = hdrhistogram::Histogram::<u64>::new_with_bounds(1, 1000, 2).unwrap();
+    other.record(5).unwrap();
+    for (what, bad) in [
+        ("thread", WireInterval { thread: 1, ..good.clone() }),
+        ("backwards", WireInterval { start_s: 2.0, end_s: 1.0, ..good.clone() }),
+        ("before zero", WireInterval { start_s: -1.0, ..good.clone() }),
+        ("slots", WireInterval { slot_count: usize::MAX, ..good.clone() }),
+        ("a slot outside", WireInterval { slots: vec![(200, [1; 4])], ..good.clone() }),
+        ("other operations", WireInterval { operations: vec!["save".into()], ..good.clone() }),
+        ("twice", WireInterval { histograms: twice(), ..good.clone() }),
+        ("no tag", WireInterval { histograms: vec![("save".into(), good.histograms[0].1.clone())], ..good.clone() }),
+        ("no base64", WireInterval { histograms: changed("%"), ..good.clone() }),
+        ("cut off", WireInterval { histograms: changed(&good.histograms[0].1[..20]), ..good.clone() }),
+        ("other bounds", WireInterval { histograms: changed(&hlog::payload(&other).unwrap()), ..good.clone() }),
+    ] {
+        assert!(bad.into_interval(clock, &operations()).is_err(), "{what}");
+    }
+    good.into_interval(clock, &operations()).unwrap();
+}

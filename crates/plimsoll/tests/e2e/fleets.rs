@@ -1,0 +1,205 @@
+//! Load from several processes: what it comes to together, and that a generator that is lost makes the trial void, wherever its stream leads.
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::stage::{Played, Playing, Stage, json, number};
+
+/// An open loop on the echo target, made by three generators.
+fn experiment(stage: &Stage, fleet: &str) -> String {
+    let text = format!(
+        r#"
+title = "A fleet"
+asks  = "Does the load come together?"
+
+[target]
+use = "echo"
+
+[load]
+agents = 12
+rate   = 90
+time   = "4s"
+warmup = "0s"
+drain  = "60s"
+timeout = "60s"
+
+[[load.cycle]]
+call = "get"
+with = {{ path = "/{{seq}}" }}
+
+[fleet]
+generators = 3
+{fleet}"#
+    );
+    stage.file("fleet.toml", text)
+}
+
+/// Threads that have rows in the records, and the last moment of each.
+fn threads(run: &Path) -> Vec<(String, f64)> {
+    let text = std::fs::read_to_string(run.join("trials/001/generator.csv")).unwrap();
+    let mut lines = text.lines();
+    let head: Vec<&str> = lines.next().unwrap().split(',').collect();
+    let column = |name: &str| head.iter().position(|column| *column == name).unwrap();
+    let (at, thread) = (column("at_s"), column("thread"));
+    let mut last = std::collections::BTreeMap::new();
+    for line in lines {
+        let cells: Vec<&str> = line.split(',').collect();
+        last.insert(cells[thread].to_owned(), cells[at].parse().unwrap());
+    }
+    last.into_iter().collect()
+}
+
+/// All 360 operations that the schedule has came, of three threads.
+fn is_whole(results: &Value, run: &Path) {
+    let outcomes = ["ok", "failed", "timeout", "wrong", "unfinished"];
+    let all: f64 = outcomes.iter().map(|name| number(results, &format!("/trials/0/outcomes/{name}"))).sum();
+    assert!((all - 360.0).abs() < 0.5, "{results:#}");
+    assert_eq!(threads(run).into_iter().map(|(thread, _)| thread).collect::<Vec<_>>(), ["0", "1", "2"]);
+}
+
+/// Pids of the processes of this stage that are generators themselves.
+fn generators(of: &Playing) -> Vec<u32> {
+    let mut all = crate::stage::children(of.pid());
+    let mut place = 0;
+    while let Some(pid) = all.get(place) {
+        all.extend(crate::stage::children(*pid));
+        place += 1;
+    }
+    let is_one = |pid: &u32| {
+        let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let words: Vec<&[u8]> = words.split(|byte| *byte == 0).collect();
+        words.len() == 3 && words[0].ends_with(b"plimsoll") && words[1] == b"generator"
+    };
+    all.into_iter().filter(is_one).collect()
+}
+
+fn signal(name: &str, pid: u32) {
+    assert!(Command::new("kill").args([&format!("-{name}"), &pid.to_string()]).status().unwrap().success());
+}
+
+/// The trial is void, and says who was lost and how.
+fn is_void(stage: &Stage, played: &Played, reason: &str) {
+    let run = stage.run_folder();
+    let results = json(&run.join("analysis.json"));
+    let verdict = results["verdict"].to_string();
+    assert_eq!(results["verdict"]["is"], "void", "{verdict}\n{}", played.stderr);
+    assert!(verdict.contains("was lost at") && verdict.contains(reason), "{verdict}");
+    let events = std::fs::read_to_string(run.join("trials/001/events.jsonl")).unwrap();
+    assert!(events.contains("generator_lost"), "{events}");
+    // The others' records end with the same second.
+    let last: Vec<f64> = threads(&run).into_iter().map(|(_, last_s)| last_s).collect();
+    assert!(last.len() == 3 && last.iter().all(|last_s| (last_s - last[0]).abs() < 0.5), "{last:?}");
+    assert!(last[0].fract().abs() < 0.01, "{last:?}");
+    assert_eq!(stage.leftovers(), [""; 0]);
+}
+
+const BY_COMMAND: &str = "by = \"command\"\nstart = [\"sh\", \"-c\", \"exec {plimsoll} generator\", \"g{number}\"]\n";
+
+#[test]
+fn three_generators_make_the_load_of_one() {
+    for fleet in ["", BY_COMMAND] {
+        let stage = Stage::new();
+        let results = stage.run(&[&experiment(&stage, fleet)]).exits(0).json();
+        is_whole(&results, &stage.run_folder());
+        assert_eq!(stage.leftovers(), [""; 0]);
+    }
+}
+
+#[test]
+fn a_hit_by_generators_is_a_hit() {
+    let stage = Stage::new();
+    let printed = stage.play(&["hit", "http://127.0.0.1:1/", "--generators", "3", "--print"]).exits(0);
+    assert!(printed.stdout.contains("[fleet]\ngenerators = 3\n"), "{}", printed.stdout);
+    stage
+        .play(&["hit", "http://127.0.0.1:1/", "--generators", "3", "-n", "10"])
+        .exits(2)
+        .says(&["--generators 3", "--rate"]);
+    stage
+        .play(&["hit", "http://127.0.0.1:1/", "--generators", "3", "-c", "2"])
+        .exits(2)
+        .says(&["write --generators 2"]);
+}
+
+#[test]
+fn a_generator_that_is_killed_makes_the_trial_void() {
+    for fleet in ["", BY_COMMAND] {
+        let stage = Stage::new();
+        let mut playing = stage.start_run(&[&experiment(&stage, fleet), "--set", "load.time=10m"]);
+        playing.wait_for_records();
+        let pids = generators(&playing);
+        assert_eq!(pids.len(), 3);
+        signal("KILL", pids[1]);
+        let played = playing.wait();
+        is_void(&stage, &played, "its stream ended");
+    }
+}
+
+#[test]
+fn a_generator_that_stands_still_makes_the_trial_void() {
+    let stage = Stage::new();
+    let mut playing = stage.start_run(&[&experiment(&stage, ""), "--set", "load.time=10m"]);
+    playing.wait_for_records();
+    let pids = generators(&playing);
+    assert_eq!(pids.len(), 3);
+    signal("STOP", pids[2]);
+    let played = playing.wait();
+    is_void(&stage, &played, "nothing came of it for 3 s");
+}
+
+#[test]
+fn a_stream_that_is_cut_in_the_middle_of_a_line_makes_the_trial_void() {
+    let stage = Stage::new();
+    // So many bytes of the second generator come through: its answers to the setup and to the pings, and some of its intervals.
+    let fleet = "by = \"command\"\nstart = [\"sh\", \"-c\", \
+                 \"if [ {number} = 2 ]; then {plimsoll} generator | dd bs=1 count=10001 status=none; else exec {plimsoll} generator; fi\"]\n";
+    let played = stage.start_run(&[&experiment(&stage, fleet), "--set", "load.time=10m"]).wait();
+    is_void(&stage, &played, "its stream ended");
+    let events = std::fs::read_to_string(stage.run_folder().join("trials/001/events.jsonl")).unwrap();
+    assert!(events.contains(r#""generator":"g2""#), "{events}");
+}
+
+#[test]
+fn nothing_of_a_fleet_outlives_its_conductor() {
+    for by in ["INT", "KILL"] {
+        let stage = Stage::new();
+        let mut playing = stage.start_run(&[&experiment(&stage, ""), "--set", "load.time=10m"]);
+        playing.wait_for_records();
+        let pids = generators(&playing);
+        assert_eq!(pids.len(), 3);
+        // Who stands still does not hear that its input ends.
+        if by == "KILL" {
+            signal("STOP", pids[0]);
+        }
+        playing.signal(by);
+        playing.wait();
+        let is_gone = |pid: &u32| !Path::new(&format!("/proc/{pid}")).exists();
+        crate::stage::until("all generators are gone", || pids.iter().all(is_gone));
+        stage.play(&["clean"]).exits(0);
+        assert_eq!(stage.leftovers(), [""; 0]);
+    }
+}
+
+#[test]
+fn a_fleet_that_cannot_be_is_refused_with_place_and_remedy() {
+    let stage = Stage::new();
+    for (fleet, sets, words) in [
+        ("by = \"command\"\n", &[][..], &["start", "[\"ssh\""][..]),
+        ("start = [\"true\"]\n", &[], &["by = \"command\""]),
+        ("", &["--set", "load.threads=2"], &["threads", "[fleet]"]),
+        ("", &["--set", "load.count=10"], &["count", "without [fleet]"]),
+    ] {
+        let file = experiment(&stage, fleet);
+        stage.play(&[&["check", &file], sets].concat()).exits(2).says(words);
+    }
+    let none = experiment(&stage, "by = \"command\"\nstart = [\"/there/is/none\"]\n");
+    stage.run(&[&none]).exits(2).says(&["g1", "/there/is/none", "[fleet] start"]);
+    let stage = Stage::new();
+    let deaf = experiment(&stage, "by = \"command\"\nstart = [\"sh\", \"-c\", \"echo no route to {number} >&2\"]\n");
+    stage.run(&[&deaf]).exits(2).says(&["generator g", "no route to"]);
+    assert_eq!(stage.leftovers(), [""; 0]);
+    let stage = Stage::new();
+    let many = experiment(&stage, "threads = 5\n");
+    stage.run(&[&many]).exits(2).says(&["fewer generators"]);
+}
