@@ -226,6 +226,11 @@ def used(browser):
         browser.run(f"{one}.querySelector('.whole').click()")
         hold(browser.run(f"!{one}.classList.contains('zoomed')"), "a zoom does not go back")
         hold(browser.run(f"{one}.querySelector('.ticks.x').textContent") == ticks, "the ticks do not come back")
+        for clicks in (1, 2):
+            for kind in ("mousePressed", "mouseReleased"):
+                browser.pointer(kind, x + width / 2, y, button="left", clickCount=clicks)
+        hold(browser.run(f"{one}.classList.contains('zoomed')"), "two clicks do not zoom")
+        browser.run(f"{one}.querySelector('.whole').click()")
         hidden = browser.run(
             f"""(() => {{ const entry = {one}.querySelector('.entry');
               entry.dispatchEvent(new MouseEvent('click', {{ bubbles: true }}));

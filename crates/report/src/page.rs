@@ -172,9 +172,9 @@ fn broken(template: &'static str, error: &minijinja::Error) -> Error {
 }
 
 /// Points of all lines of a page together; some 12 bytes each.
-const POINTS: usize = 120_000;
+const POINTS: usize = 105_000;
 /// Points of a line, at most and at least.
-const POINTS_OF_LINE: (usize, usize) = (1_500, 100);
+const POINTS_OF_LINE: (usize, usize) = (1_500, 80);
 /// Lines that a trial's charts have, roughly, and each host of a lab beside the first.
 const LINES: usize = 35;
 const LINES_OF_HOST: usize = 11;
@@ -379,7 +379,9 @@ impl FilledCharts<'_> {
             let view = TrialView { trial: &Trial::default(), series, points: 0 };
             LINES_OF_HOST * view.hosts().len().saturating_sub(1)
         };
-        let lines: usize = input.trials.iter().map(|series| LINES + of_hosts(series) + series.metrics.len()).sum();
+        let of_operations = |series: &crate::TrialSeries| series.by_operation.len() + series.by_result.len();
+        let of_trial = |series| LINES + of_hosts(series) + of_operations(series) + series.metrics.len();
+        let lines: usize = input.trials.iter().map(of_trial).sum();
         let points = (POINTS / lines.max(1)).clamp(least, most);
         let mut trials = Vec::new();
         for series in &input.trials {

@@ -196,7 +196,11 @@
       if (area) zoomAll(figure, [from, shareAt(event)].sort((a, b) => a - b).map((share) => momentAt(chart, share)));
       drop();
     });
-    svg.addEventListener('dblclick', () => zoomAll(figure, null));
+    // A finger has no drag to spare: that scrolls, or reads values.
+    svg.addEventListener('dblclick', (event) => {
+      if (event.target.closest('.entry')) return;
+      if (chart.zoom) zoomAll(figure, null); else zoomBy(figure, momentAt(chart, shareAt(event)), 0.25);
+    });
     figure.querySelector('.whole').addEventListener('click', () => zoomAll(figure, null));
     figure.querySelectorAll('.entry').forEach((entry) => {
       const of = figure.querySelectorAll(`[data-line="${entry.dataset.line}"]`);
