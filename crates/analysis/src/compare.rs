@@ -250,17 +250,7 @@ fn warnings(
                 .to_owned(),
         );
     }
-    let lacking = comparisons.iter().map(|judged| &judged.comparison);
-    let lacking = lacking.filter(|found| found.without.iter().any(|count| *count > 0)).map(|found| &found.metric);
-    let mut lacking: Vec<&String> = lacking.collect();
-    lacking.dedup();
-    lacking.sort();
-    lacking.dedup();
-    warnings.extend(
-        lacking
-            .into_iter()
-            .map(|metric| format!("{metric}: some trials do not have it and are left out of its comparison")),
-    );
+    warnings.extend(lacking(comparisons));
     warnings.extend(options.gate_pct.and_then(|gate| inconclusive(comparisons, gate)));
     warnings.extend(options.looks_before.map(|before| {
         format!(
@@ -270,6 +260,15 @@ fn warnings(
         )
     }));
     warnings
+}
+
+/// Metrics that some trials do not have.
+fn lacking(comparisons: &[GatedComparison]) -> Vec<String> {
+    let lacking = comparisons.iter().map(|judged| &judged.comparison);
+    let lacking = lacking.filter(|found| found.without.iter().any(|count| *count > 0)).map(|found| &found.metric);
+    let lacking: BTreeSet<&String> = lacking.collect();
+    let words = |metric| format!("{metric}: some trials do not have it and are left out of its comparison");
+    lacking.into_iter().map(words).collect()
 }
 
 /// What made trials of a side void.

@@ -148,7 +148,7 @@ mod tests {
     fn plan(hosts: u32, price: Option<f64>) -> Plan {
         let profile = Profile {
             name: "small".to_owned(),
-            price: price.map(|amount| Price { amount, currency: "EUR".to_owned(), ..Price::default() }),
+            price: price.map(|amount| Price { amount, currency: "EUR".to_owned() }),
             ..Profile::default()
         };
         let host =

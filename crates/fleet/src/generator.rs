@@ -59,7 +59,7 @@ pub fn serve(
     let pongs = (outbox.clone(), Arc::clone(&acknowledged));
     // Not joined: it may wait in a read for ever.
     named("generator-read", move || read_orders(input, &orders_in, &pongs.0, &pongs.1))?;
-    let mut generator = Generator { outbox, acknowledged, part: Part::None, tether };
+    let mut generator = ServedGenerator { outbox, acknowledged, part: LoadState::None, tether };
     let ended = generator.obey(&orders, &|| writer.is_finished());
     drop(generator);
     // The reader may hold the outbox until its input ends: what has been said by then is on its way all the same.
@@ -98,7 +98,7 @@ enum Outgoing {
 }
 
 /// What a generator has of a load.
-enum Part {
+enum LoadState {
     None,
     Ready(Box<LoadOrder>),
     Running { load: RunningLoad, intervals: JoinHandle<HandedOver> },
@@ -113,14 +113,14 @@ struct HandedOver {
     failed: Option<String>,
 }
 
-struct Generator {
+struct ServedGenerator {
     outbox: Sender<Outgoing>,
     acknowledged: Arc<AtomicU64>,
-    part: Part,
+    part: LoadState,
     tether: Option<DeathSignal>,
 }
 
-impl Generator {
+impl ServedGenerator {
     /// Until it is told to end, or `is_mute`: what nobody hears is not worth a load.
     fn obey(
         &mut self,
@@ -154,26 +154,28 @@ impl Generator {
     }
 
     fn carry_out(&mut self, order: GeneratorOrder) {
-        match (order, std::mem::replace(&mut self.part, Part::None)) {
-            (GeneratorOrder::Setup(setup), Part::None | Part::Ready(_)) => match prepared(*setup, self.tether) {
-                Ok(orders) => {
-                    self.part = Part::Ready(Box::new(orders));
-                    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-                    self.say(&GeneratorMessage::Ready { version: VERSION, cores });
+        match (order, std::mem::replace(&mut self.part, LoadState::None)) {
+            (GeneratorOrder::Setup(setup), LoadState::None | LoadState::Ready(_)) => {
+                match prepared(*setup, self.tether) {
+                    Ok(orders) => {
+                        self.part = LoadState::Ready(Box::new(orders));
+                        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+                        self.say(&GeneratorMessage::Ready { version: VERSION, cores });
+                    }
+                    Err(reason) => self.say(&GeneratorMessage::Refused { reason }),
                 }
-                Err(reason) => self.say(&GeneratorMessage::Refused { reason }),
-            },
-            (GeneratorOrder::Begin { at_ns }, Part::Ready(orders)) => match self.begin(*orders, at_ns) {
+            }
+            (GeneratorOrder::Begin { at_ns }, LoadState::Ready(orders)) => match self.begin(*orders, at_ns) {
                 Ok(running) => self.part = running,
                 Err(reason) => self.say(&GeneratorMessage::Failed { reason }),
             },
-            (GeneratorOrder::Stop, Part::Running { load, intervals }) => {
+            (GeneratorOrder::Stop, LoadState::Running { load, intervals }) => {
                 load.stop();
-                self.part = Part::Running { load, intervals };
+                self.part = LoadState::Running { load, intervals };
             }
-            (GeneratorOrder::Abort, Part::Running { load, intervals }) => {
+            (GeneratorOrder::Abort, LoadState::Running { load, intervals }) => {
                 load.abort();
-                self.part = Part::Running { load, intervals };
+                self.part = LoadState::Running { load, intervals };
             }
             // A load that is over has nothing that could be stopped, and one that has not begun is forgotten.
             (GeneratorOrder::Stop | GeneratorOrder::Abort, _) => {}
@@ -188,7 +190,7 @@ impl Generator {
         }
     }
 
-    fn begin(&self, orders: LoadOrder, at_ns: u64) -> Result<Part, String> {
+    fn begin(&self, orders: LoadOrder, at_ns: u64) -> Result<LoadState, String> {
         let Some(left_ns) = at_ns.checked_sub(monotonic_ns()) else {
             return Err("told to begin when the moment was past".to_owned());
         };
@@ -199,15 +201,15 @@ impl Generator {
         let intervals = named("generator-intervals", move || hand_over(&intervals, &outbox, &acknowledged));
         let intervals = intervals.map_err(|error| error.to_string())?;
         let load = load::start(orders, clock, sink).map_err(|error| error.to_string())?;
-        Ok(Part::Running { load, intervals })
+        Ok(LoadState::Running { load, intervals })
     }
 
     /// Says the last word on a load that is over.
     fn look_at_load(&mut self) {
-        if !matches!(&self.part, Part::Running { load, .. } if load.is_finished()) {
+        if !matches!(&self.part, LoadState::Running { load, .. } if load.is_finished()) {
             return;
         }
-        if let Part::Running { load, intervals } = std::mem::replace(&mut self.part, Part::None) {
+        if let LoadState::Running { load, intervals } = std::mem::replace(&mut self.part, LoadState::None) {
             let came = load.join().map_err(|error| error.to_string());
             let handed = intervals.join().map_err(|_| "the thread that hands over intervals panicked".to_owned());
             self.say(&last_word(came, handed));
@@ -216,7 +218,7 @@ impl Generator {
 
     fn abort(&mut self) {
         // Dropping a load aborts it and waits for its threads.
-        self.part = Part::None;
+        self.part = LoadState::None;
     }
 
     fn say(&self, message: &GeneratorMessage) {

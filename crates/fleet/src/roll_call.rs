@@ -31,12 +31,12 @@ pub struct LostGenerator {
 /// The generators of a load that runs.
 #[derive(Debug)]
 pub struct RollCall {
-    members: Vec<Member>,
+    members: Vec<RollCallEntry>,
     lost: Option<LostGenerator>,
 }
 
 #[derive(Debug, Clone)]
-struct Member {
+struct RollCallEntry {
     heard_s: f64,
     /// Number of its last interval.
     number: u64,
@@ -49,7 +49,7 @@ impl RollCall {
     /// So many generators with so many threads each, of a load that starts at 0.
     #[must_use]
     pub fn new(generators: usize, threads_each: usize) -> Self {
-        let member = Member { heard_s: 0.0, number: 0, through: vec![0; threads_each], has_ended: false };
+        let member = RollCallEntry { heard_s: 0.0, number: 0, through: vec![0; threads_each], has_ended: false };
         Self { members: vec![member; generators], lost: None }
     }
 
@@ -96,7 +96,7 @@ impl RollCall {
 
     /// The first that was lost, by now.
     pub fn lost(&mut self, now_s: f64) -> Option<LostGenerator> {
-        let silent = |member: &Member| !member.has_ended && now_s - member.heard_s > SILENCE_S;
+        let silent = |member: &RollCallEntry| !member.has_ended && now_s - member.heard_s > SILENCE_S;
         if let Some(generator) = self.members.iter().position(silent) {
             self.lose(generator, LossCause::Silent);
         }

@@ -41,7 +41,7 @@ const RATIONED: &[(&str, &[&str], &[&str])] = &[
     (
         "processes",
         &["process::Command", "Command::new"],
-        &["crates/fixture/", "crates/load/src/program_worker", "xtask/"],
+        &["crates/fixture/", "crates/fleet/src/engines.rs", "crates/load/src/program_worker", "xtask/"],
     ),
     (
         "the environment",
@@ -51,12 +51,12 @@ const RATIONED: &[(&str, &[&str], &[&str])] = &[
     (
         "clocks",
         &["Instant::now", "SystemTime::now", "clock_gettime"],
-        &["crates/fixture/", "crates/record/", "crates/load/", "crates/conduct/", "crates/echo/"],
+        &["crates/fixture/", "crates/record/", "crates/load/", "crates/fleet/", "crates/conduct/", "crates/echo/"],
     ),
     (
         "threads",
         &["std::thread", "thread::spawn"],
-        &["crates/fixture/", "crates/load/", "crates/conduct/", "crates/echo/"],
+        &["crates/fixture/", "crates/load/", "crates/fleet/", "crates/conduct/", "crates/echo/"],
     ),
 ];
 

@@ -27,7 +27,7 @@ struct ExportedTrial<'a> {
 
 /// Writes the figures.
 pub fn run(arguments: &cli::Export) -> Result<Exit, Failure> {
-    let mut out = Destination::of(arguments.out.as_deref())?;
+    let mut out = ExportDestination::of(arguments.out.as_deref())?;
     let mut table = csv_table::CsvTable::default();
     let mut families = openmetrics::MetricFamilies::default();
     let mut folders: Vec<RunFolder> = Vec::new();
@@ -77,12 +77,12 @@ fn found(path: &Path) -> Result<Vec<RunFolder>, Failure> {
 }
 
 /// Where it goes.
-enum Destination {
+enum ExportDestination {
     Output,
     File(PathBuf, BufWriter<File>),
 }
 
-impl Destination {
+impl ExportDestination {
     fn of(path: Option<&Path>) -> Result<Self, Failure> {
         let Some(path) = path else { return Ok(Self::Output) };
         let file = File::create(path).map_err(|error| cannot_write(path, error))?;
