@@ -234,7 +234,13 @@ mod tests {
         let plan = example::plan(&["a", "b", "c", "d", "e"], &[("x", &["1", "2"])], 3);
         let mut results = example::results(&plan);
         results.trials.iter_mut().for_each(example::crash);
-        let page = page(&input(&results, &plan, 180)).unwrap();
+        let mut input = input(&results, &plan, 180);
+        for series in &mut input.trials {
+            let attempts = |name: &str| (name.to_owned(), (0..180).map(|second| 900 + second % 17 * 31).collect());
+            series.by_operation = ["save", "load", "remove"].map(attempts).to_vec();
+            series.by_result = ["ok", "status 503"].map(attempts).to_vec();
+        }
+        let page = page(&input).unwrap();
         assert!(page.len() < 3_000_000, "{} bytes", page.len());
     }
 

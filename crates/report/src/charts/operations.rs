@@ -9,8 +9,14 @@ use crate::series::CountSeries;
 /// Lines of a chart, at most; of more, those that are most.
 const LINES: usize = 8;
 
+/// Where lines have fewer points, many trials share the page: these charts would make it too heavy, and its table of attempts says it.
+const LEAST_POINTS: usize = 110;
+
 /// Draws them.
 pub fn draw(view: &TrialView) -> Vec<Chart> {
+    if view.points < LEAST_POINTS {
+        return Vec::new();
+    }
     let operations =
         ("by-operation", "Attempts by operation", "Attempts that ended, retries included, whatever came of them.");
     let results = ("by-result", "Attempts by result", "Status of the answer, or why there was none.");
@@ -58,7 +64,9 @@ mod tests {
         series.by_operation = vec![of("find", &[10, 10, 10, 1])];
         series.by_result = vec![of("ok", &[3, 0, 9]), of("status 503", &[7, 10])];
         let trial = Trial::default();
-        let charts = draw(&TrialView { trial: &trial, series: &series, points: 100 });
+        let view = |points| TrialView { trial: &trial, series: &series, points };
+        assert_eq!(draw(&view(LEAST_POINTS - 1)).len(), 0, "too many trials");
+        let charts = draw(&view(LEAST_POINTS));
         assert_eq!(charts.len(), 1, "one operation is all operations");
         let lines = &charts[0].panels[0].lines;
         assert_eq!(lines[0].name, "status 503", "the most first");
