@@ -39,7 +39,7 @@ use reconnects::ConnectionRoute;
 
 /// How often a thread looks at its orders, and measures how late it does when nothing else is due.
 pub const HEARTBEAT_NS: u64 = 10_000_000;
-/// After a stall, time to take the answers that came in it before they are given up.
+/// After a stall, time at least to take the answers that came in it before they are given up.
 const REPRIEVE_NS: u64 = 1_000_000;
 /// "Not yet", for a moment.
 pub const NEVER: u64 = u64::MAX;
@@ -694,12 +694,15 @@ impl<P: Protocol> Agents<P> {
         }
         let mut due_ns = agent.deadline_ns;
         if agent.deadline_ns.saturating_add(HEARTBEAT_NS) < now_ns && !agent.has_reprieve {
-            // The thread stood still at the deadline. The answer may be waiting in the socket, so
-            // there is one more look at it: or else it is the generator that is measured. One: a
-            // target may send so much that the thread is always late.
+            // The thread stood still at the deadline. The answer may be waiting in the socket, or the
+            // request still be on this side of it. So the target has once more as long as the thread
+            // overslept, or else it is the generator that is measured. Once: a target may send so
+            // much that the thread is always late.
+            let overslept_ns = now_ns - agent.deadline_ns;
+            let timeout_ns = self.script.groups[agent.group].timeout_ns;
             agent.has_reprieve = true;
             agent.deadline_ns = now_ns;
-            due_ns = now_ns + REPRIEVE_NS;
+            due_ns = now_ns.saturating_add(overslept_ns.min(timeout_ns).max(REPRIEVE_NS));
         } else if agent.deadline_ns <= now_ns {
             return AgentEffect::TimeOut(id);
         }

@@ -216,12 +216,24 @@ fn an_answer_in_time_leaves_the_timeout_without_meaning() {
 }
 
 #[test]
-fn after_a_stall_there_is_one_more_look_for_the_answer() {
+fn after_a_stall_there_is_once_more_as_long_as_it_went_beyond_the_deadline() {
+    for (stalled_until, over) in [(520, 540), (900, 1_300), (2_000, 2_500)] {
+        let mut played = Played::new(load(1));
+        assert_eq!(played.at(0), [SEND]);
+        played.sent(FIRST, 0);
+        assert_eq!(played.at(stalled_until), [], "the thread stood still");
+        assert_eq!(played.at(over - 1), [], "{stalled_until}");
+        assert_eq!(played.at(over), [TIME_OUT], "{stalled_until}");
+    }
+}
+
+#[test]
+fn a_request_that_a_stall_kept_on_this_side_of_the_socket_has_time_to_be_answered() {
     let mut played = Played::new(load(1));
     assert_eq!(played.at(0), [SEND]);
-    played.sent(FIRST, 0);
-    assert_eq!(played.at(2_000), [], "the thread stood still");
-    assert_eq!(played.at(2_001), [TIME_OUT]);
+    assert_eq!(played.at(2_000), [], "the thread stood still before the kernel had it");
+    assert_eq!(played.exchange(OK, b"", 2_300), SEND);
+    assert_eq!((played.ended(Outcome::Ok), played.ended(Outcome::Timeout)), (1, 0));
 }
 
 #[test]
