@@ -42,7 +42,9 @@ pub(crate) fn consistency(
     full_cycles: Option<u64>,
 ) -> Consistency {
     let sent_once = planned.load.as_ref().is_some_and(|load| load.retry == Retry::FailFast);
-    let lost = lost_writes(&evidence.history, &evidence.replicas, sent_once);
+    // What was emptied on purpose says nothing of what the target loses.
+    let is_emptied = evidence.events.iter().any(|event| matches!(event.what, What::TargetRebuilt { .. }));
+    let lost = if is_emptied { None } else { lost_writes(&evidence.history, &evidence.replicas, sent_once) };
     let diverged = divergence(&evidence.replicas);
     let expects = planned.load.as_ref().is_some_and(|load| load.all_steps().any(|step| !step.expect.is_empty()));
     // Each of these has ended a cycle, too.
@@ -546,6 +548,17 @@ mod tests {
         let (effect, value) = (effect.to_owned(), value.map(str::to_owned));
         let key = if effect == "remove_all" { String::new() } else { "k".to_owned() };
         HistoryEntry { at_s, by, agent: Some(1), effect, space: "s".to_owned(), key, value, outcome, applied }
+    }
+
+    #[test]
+    fn what_was_emptied_between_steps_is_not_lost() {
+        let found = |events: Vec<Event>| {
+            let evidence = Evidence { history: history("w+a => _"), events, ..Evidence::default() };
+            consistency(&plan::Trial::default(), &evidence, &Outcomes::default(), None).lost_writes
+        };
+        assert_eq!(found(Vec::new()), Some(1));
+        let rebuilt = Event { at_s: 50.0, what: What::TargetRebuilt { after: "killed".to_owned() } };
+        assert_eq!(found(vec![rebuilt]), None, "the step did it");
     }
 
     fn counts(history: &[HistoryEntry]) -> Option<(u64, u64)> {

@@ -6,11 +6,11 @@ use record::events::{Event, StepResult, What};
 use record::results::{PlayedStep, Results, StepAudit};
 use text::{code, listed, numbers};
 
-/// Every step that began, in order.
+/// Every step that began, in order; one that is played several times each time.
 pub(crate) fn played(events: &[Event]) -> Vec<PlayedStep> {
     let mut steps: Vec<PlayedStep> = Vec::new();
     for event in events {
-        // Each name is played once.
+        // One is played after the other, so that what follows is of the last of that name.
         let step = match &event.what {
             What::StepBegun { step } => {
                 steps.push(PlayedStep { name: step.clone(), at_s: event.at_s, failed: 1, ..PlayedStep::default() });

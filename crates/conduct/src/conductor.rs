@@ -224,7 +224,7 @@ impl Conductor {
                 }
                 effects
             }
-            Input::FaultRefused(occurrence, reason) => self.refused(occurrence, reason),
+            Input::FaultRefused(occurrence, reason) => self.refused(occurrence, reason, now_s),
             Input::FaultHealed(occurrence) => {
                 self.schedule.healed(occurrence, now_s);
                 let mut effects = vec![self.note_healed(occurrence)];
@@ -239,8 +239,8 @@ impl Conductor {
                 effects
             }
             Input::ConditionAsked(answer) => self.steps.asked(answer, now_s),
-            Input::StepAudited(answers) => self.steps.audited(&answers),
-            Input::Rebuilt => self.steps.rebuilt(),
+            Input::StepAudited(answers) => self.steps.audited(&answers, now_s),
+            Input::Rebuilt => self.steps.rebuilt(now_s),
             Input::LoadEnded => {
                 self.load_ended = true;
                 Vec::new()
@@ -287,9 +287,9 @@ impl Conductor {
         Action::Note(What::FaultHealed { fault: self.fault(occurrence).name.clone(), number: occurrence.number })
     }
 
-    fn refused(&mut self, occurrence: Occurrence, reason: String) -> Vec<Action> {
+    fn refused(&mut self, occurrence: Occurrence, reason: String, now_s: f64) -> Vec<Action> {
         if self.steps.owns(occurrence) {
-            return self.steps.refused(occurrence, reason);
+            return self.steps.refused(occurrence, reason, now_s);
         }
         let fault = self.fault(occurrence);
         let (name, standing) = (fault.name.clone(), fault.standing);

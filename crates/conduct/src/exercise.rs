@@ -69,7 +69,11 @@ pub struct StepSequence {
     /// Where what the steps do begins in the trial's schedule of faults.
     first_fault: usize,
     current: usize,
+    /// The how-manieth time the step at hand is played, from 1.
+    number: u32,
     state: StepState,
+    /// When what was before it was through.
+    free_s: f64,
     begun_s: f64,
     done_s: Option<f64>,
     /// Why its condition did not hold when it was asked last.
@@ -85,7 +89,9 @@ impl StepSequence {
             steps,
             first_fault,
             current: 0,
+            number: 1,
             state: StepState::Waiting,
+            free_s: 0.0,
             begun_s: 0.0,
             done_s: None,
             not_yet: None,
@@ -109,6 +115,11 @@ impl StepSequence {
         self.current = self.steps.len();
     }
 
+    /// Whether nothing comes after the step at hand.
+    fn is_last(&self) -> bool {
+        self.current + 1 == self.steps.len() && self.step().is_some_and(|step| self.number >= step.plan.times)
+    }
+
     /// Whether an occurrence is of a step.
     #[must_use]
     pub fn owns(&self, occurrence: Occurrence) -> bool {
@@ -119,6 +130,14 @@ impl StepSequence {
     #[must_use]
     pub fn step(&self) -> Option<&PlannedStep> {
         self.steps.get(self.current)
+    }
+
+    /// When the step at hand may begin.
+    fn due_s(&self) -> f64 {
+        self.step().map_or(0.0, |step| {
+            let after_pause_s = step.plan.pause_s.map_or(0.0, |pause_s| self.free_s + pause_s);
+            step.plan.at_s.unwrap_or(0.0).max(after_pause_s)
+        })
     }
 
     /// Seconds that the step at hand still has.
@@ -133,7 +152,7 @@ impl StepSequence {
         let step = self.step()?;
         let deadline_s = self.begun_s + step.plan.within_s;
         match self.state {
-            StepState::Waiting => Some(step.plan.at_s.unwrap_or(0.0)),
+            StepState::Waiting => Some(self.due_s()),
             StepState::Doing(_) | StepState::Holding(_) | StepState::Asking => Some(deadline_s),
             StepState::Pausing(until_s) => Some(until_s.min(deadline_s)),
             StepState::Auditing | StepState::Rebuilding => None,
@@ -145,9 +164,9 @@ impl StepSequence {
         let Some(step) = self.step() else { return Vec::new() };
         let is_late = now_s >= self.begun_s + step.plan.within_s;
         match self.state {
-            StepState::Waiting if now_s >= step.plan.at_s.unwrap_or(0.0) => self.begin(now_s),
+            StepState::Waiting if now_s >= self.due_s() => self.begin(now_s),
             StepState::Doing(_) | StepState::Holding(_) | StepState::Asking | StepState::Pausing(_) if is_late => {
-                self.time_out()
+                self.time_out(now_s)
             }
             StepState::Pausing(until_s) if now_s >= until_s => {
                 self.state = StepState::Asking;
@@ -175,7 +194,7 @@ impl StepSequence {
         let waits = step.plan.until.is_some();
         self.done_s = Some(now_s - self.begun_s);
         if !waits {
-            return self.end(StepResult::Ok, None);
+            return self.end(StepResult::Ok, None, now_s);
         }
         self.state = StepState::Asking;
         vec![Action::AskCondition]
@@ -183,7 +202,7 @@ impl StepSequence {
 
     fn occurrence(&self, index: usize) -> Occurrence {
         let before: usize = self.steps[..self.current].iter().map(|step| step.plan.does.len()).sum();
-        Occurrence { fault: self.first_fault + before + index, number: 1 }
+        Occurrence { fault: self.first_fault + before + index, number: self.number }
     }
 
     /// Which of the step's things an occurrence is, if it is what is being done or held.
@@ -215,9 +234,9 @@ impl StepSequence {
         match failed {
             Some(why) if now_s >= self.begun_s + step.plan.within_s => {
                 self.not_yet = Some(why);
-                self.time_out()
+                self.time_out(now_s)
             }
-            Some(why) => self.end(StepResult::ActionFailed, Some(why)),
+            Some(why) => self.end(StepResult::ActionFailed, Some(why), now_s),
             None if fault.for_s.is_some() => {
                 self.state = StepState::Holding(index);
                 Vec::new()
@@ -227,9 +246,9 @@ impl StepSequence {
     }
 
     /// It could not be done.
-    pub fn refused(&mut self, occurrence: Occurrence, reason: String) -> Vec<Action> {
+    pub fn refused(&mut self, occurrence: Occurrence, reason: String, now_s: f64) -> Vec<Action> {
         match self.index_of(occurrence) {
-            Some(_) => self.end(StepResult::ActionFailed, Some(reason)),
+            Some(_) => self.end(StepResult::ActionFailed, Some(reason), now_s),
             None => Vec::new(),
         }
     }
@@ -247,8 +266,8 @@ impl StepSequence {
         let Some(step) = self.step().filter(|_| self.state == StepState::Asking) else { return Vec::new() };
         let every_s = step.every_s;
         match answer {
-            ConditionAnswer::Holds => self.end(StepResult::Ok, None),
-            ConditionAnswer::Error(why) => self.end(StepResult::ConditionFailed, Some(why)),
+            ConditionAnswer::Holds => self.end(StepResult::Ok, None, now_s),
+            ConditionAnswer::Error(why) => self.end(StepResult::ConditionFailed, Some(why), now_s),
             ConditionAnswer::NotYet(why) => {
                 self.not_yet = Some(why);
                 self.state = StepState::Pausing(now_s + every_s);
@@ -257,7 +276,7 @@ impl StepSequence {
         }
     }
 
-    fn time_out(&mut self) -> Vec<Action> {
+    fn time_out(&mut self, now_s: f64) -> Vec<Action> {
         let Some(step) = self.step() else { return Vec::new() };
         let (within_s, done) = (step.plan.within_s, self.done_s.is_some());
         let what = match (&step.plan.until, done) {
@@ -265,11 +284,11 @@ impl StepSequence {
             _ => format!("not done within {within_s} s"),
         };
         let why = self.not_yet.take().map_or_else(|| what.clone(), |last| format!("{what}: {last}"));
-        self.end(StepResult::TimedOut, Some(why))
+        self.end(StepResult::TimedOut, Some(why), now_s)
     }
 
     /// What it broke is healed, and the members are audited.
-    fn end(&mut self, result: StepResult, why: Option<String>) -> Vec<Action> {
+    fn end(&mut self, result: StepResult, why: Option<String>, now_s: f64) -> Vec<Action> {
         let Some(step) = self.step() else { return Vec::new() };
         let ended = What::StepEnded { step: step.plan.name.clone(), result, done_s: self.done_s, why };
         let audits = !step.audits.is_empty();
@@ -279,40 +298,44 @@ impl StepSequence {
         if audits {
             effects.push(Action::AuditStep);
         } else {
-            effects.extend(self.audited(&[]));
+            effects.extend(self.audited(&[], now_s));
         }
         effects
     }
 
     /// What the members said; then the next step, on a target that is good.
-    pub fn audited(&mut self, answers: &[AuditAnswer]) -> Vec<Action> {
+    pub fn audited(&mut self, answers: &[AuditAnswer], now_s: f64) -> Vec<Action> {
         let Some(step) = self.step().filter(|_| self.state == StepState::Auditing) else { return Vec::new() };
-        let name = &step.plan.name;
+        let (name, is_last) = (&step.plan.name, self.is_last());
         let note = |answer: &AuditAnswer| {
             let AuditAnswer { audit, host, failed } = answer.clone();
             Action::Note(What::StepAudited { step: name.clone(), audit, host, failed })
         };
         let mut effects: Vec<Action> = answers.iter().map(note).collect();
         self.is_bad |= answers.iter().any(|answer| answer.failed.is_some());
-        if self.is_bad && self.current + 1 < self.steps.len() {
+        if self.is_bad && !is_last {
             self.state = StepState::Rebuilding;
             effects.push(Action::Rebuild);
         } else {
-            self.next();
+            self.next(now_s);
         }
         effects
     }
 
     /// The target has been started anew.
-    pub fn rebuilt(&mut self) -> Vec<Action> {
+    pub fn rebuilt(&mut self, now_s: f64) -> Vec<Action> {
         let Some(step) = self.step().filter(|_| self.state == StepState::Rebuilding) else { return Vec::new() };
         let note = Action::Note(What::TargetRebuilt { after: step.plan.name.clone() });
-        self.next();
+        self.next(now_s);
         vec![note]
     }
 
-    fn next(&mut self) {
-        self.current += 1;
+    /// The same step once more, or the next one.
+    fn next(&mut self, now_s: f64) {
+        let times = self.step().map_or(1, |step| step.plan.times);
+        (self.current, self.number) =
+            if self.number < times { (self.current, self.number + 1) } else { (self.current + 1, 1) };
+        self.free_s = now_s;
         self.state = StepState::Waiting;
     }
 }

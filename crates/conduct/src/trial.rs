@@ -724,7 +724,8 @@ impl TrialShell<'_> {
         let Some(site) = &mut self.site else {
             return Input::FaultRefused(occurrence, "there is no target".to_owned());
         };
-        let started = site.step_tasks(&step, fault, within).map_err(|error| error.to_string()).and_then(|tasks| {
+        let tasks = site.step_tasks(&step, fault, occurrence.number, within).map_err(|error| error.to_string());
+        let started = tasks.and_then(|tasks| {
             let on: Vec<String> = tasks.iter().map(|task| task.host.clone()).collect();
             let running = RunningTasks::start(TaskPurpose::Do(occurrence), tasks);
             running.map(|running| (running, on)).map_err(|error| error.to_string())

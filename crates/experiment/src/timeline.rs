@@ -181,7 +181,9 @@ fn step_line(step: &Exercise) -> String {
     let mut parts: Vec<String> = step.does.iter().map(deed).collect();
     parts.extend(step.until.as_ref().map(|until| format!("until {until}")));
     let at = step.at_s.map(|at_s| format!(", not before {}", show(at_s))).unwrap_or_default();
-    format!("{}: {}, within {}{at}", step.name, parts.join(", "), show(step.within_s))
+    let pause = step.pause_s.map(|pause_s| format!(", {} after what was before", show(pause_s))).unwrap_or_default();
+    let times = if step.times > 1 { format!(", {} times", step.times) } else { String::new() };
+    format!("{}: {}, within {}{at}{pause}{times}", step.name, parts.join(", "), show(step.within_s))
 }
 
 /// Something that a step does.
@@ -236,7 +238,9 @@ fn rounded(total_s: f64) -> String {
 }
 
 fn trial_s(trial: &Trial) -> f64 {
-    let after = |ends_s: f64, step: &Exercise| ends_s.max(step.at_s.unwrap_or(0.0)) + step.within_s;
+    let each_s = |step: &Exercise| step.pause_s.unwrap_or(0.0) + step.within_s;
+    let after =
+        |ends_s: f64, step: &Exercise| ends_s.max(step.at_s.unwrap_or(0.0)) + f64::from(step.times) * each_s(step);
     AROUND_S + load_s(trial).max(trial.steps.iter().fold(0.0, after))
 }
 
@@ -278,7 +282,23 @@ fn moments_within(fault: &Fault, faults: &[Fault], end_s: f64, depth: usize) -> 
 
 #[cfg(test)]
 mod tests {
-    use super::listing;
+    use super::{listing, step_line, trial_s};
+    use crate::plan::{Exercise, Trial};
+
+    #[test]
+    fn a_step_that_is_played_again_takes_its_pauses_too() {
+        let step = Exercise {
+            name: "killed".to_owned(),
+            until: Some("green".to_owned()),
+            within_s: 60.0,
+            pause_s: Some(20.0),
+            times: 5,
+            ..Exercise::default()
+        };
+        assert_eq!(step_line(&step), "killed: until green, within 1m, 20s after what was before, 5 times");
+        let trial = Trial { load: None, faults: Vec::new(), steps: vec![step], ..Trial::default() };
+        assert!((trial_s(&trial) - 403.0).abs() < 1e-9, "{}", trial_s(&trial));
+    }
 
     #[test]
     fn ids_are_run_together() {

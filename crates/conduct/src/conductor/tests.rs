@@ -9,7 +9,7 @@ use experiment::plan;
 use record::events::{Ending, Phase, What};
 
 use super::{Action, Conductor, Input};
-use crate::exercise::{AuditAnswer, ConditionAnswer, PlannedStep};
+use crate::exercise::{AuditAnswer, ConditionAnswer, PlannedStep, StepSequence};
 
 fn trial() -> plan::Trial {
     let step = plan::Step { call: "save".to_owned(), name: "save".to_owned(), audit: true, ..Default::default() };
@@ -318,6 +318,48 @@ fn beside_a_load_a_trial_lasts_until_both_are_through() {
     model.play(None);
     assert_eq!(model.log[12..16], ["rebuild", "Draining", "break last", "last ok"]);
     assert!(model.finished == Some(Ending::Done) && model.broken.is_empty() && !model.up);
+}
+
+#[test]
+fn a_step_is_played_so_many_times_each_after_its_pause() {
+    let mut trial = plan::Trial { faults: Vec::new(), ..trial() };
+    let mut steps = exercise(&mut trial);
+    let first = &mut steps[0].plan;
+    (first.times, first.pause_s) = (3, Some(5.0));
+    steps.truncate(1);
+    intruded(&trial, &steps);
+    let mut sequence = StepSequence::new(steps.clone(), 0);
+    let mut begun = Vec::new();
+    while let Some(now_s) = sequence.next_s() {
+        let Some(&Action::BeginFault(held)) = sequence.tick(now_s).last() else { panic!("at {now_s} s") };
+        begun.push((now_s, held.number));
+        let _ = sequence.begun(held, now_s);
+        let [Action::BeginFault(write)] = sequence.healed(held, now_s + 2.0)[..] else { panic!("at {now_s} s") };
+        assert_eq!((write.fault, write.number), (1, held.number));
+        let _ = sequence.begun(write, now_s + 2.0);
+        let _ = sequence.ran(write, None, now_s + 3.0);
+        let _ = sequence.asked(ConditionAnswer::Holds, now_s + 4.0);
+        let _ = sequence.audited(&[], now_s + 4.5);
+    }
+    assert_eq!(begun, [(5.0, 1), (14.5, 2), (24.0, 3)]);
+    assert!(sequence.is_over());
+    let mut model = Model::with_steps(&trial, steps);
+    model.play(None);
+    let of_both = |line: &&String| line.as_str() == "heal both-1";
+    assert_eq!(model.log.iter().filter(of_both).count(), 3, "{:?}", model.log);
+}
+
+#[test]
+fn a_target_is_built_anew_between_two_times_of_a_bad_step() {
+    let mut trial = plan::Trial { load: None, faults: Vec::new(), ..trial() };
+    let mut steps = exercise(&mut trial);
+    steps.drain(..2);
+    steps.truncate(1);
+    steps[0].plan.times = 2;
+    let mut model = Model::with_steps(&trial, steps);
+    model.play(None);
+    assert_eq!(model.log[3..6], ["stain ok", "rebuild", "stain ok"], "{:?}", model.log);
+    assert_eq!(model.log.iter().filter(|line| *line == "rebuild").count(), 1, "none after the last");
 }
 
 #[test]

@@ -6,6 +6,7 @@ use crate::keys::section;
 use crate::manifest::Manifest;
 use crate::plan::check_context::CheckContext;
 use crate::plan::fault::{self, FAULT, Fault, Victims};
+use crate::plan::load;
 use crate::problem::{Problem, nearest_hint};
 use crate::section::Section;
 use crate::tree::Node;
@@ -25,6 +26,11 @@ section! {
         within = "60s": TIME => within_s: f64, "How long it may take until the condition holds", ["timeout"];
         at: PAUSE => at_s: Option<f64>,
             "Not earlier after load start; left out: at the end of the step before, the first at load start", ["start"];
+        #[serde(default = "load::one", skip_serializing_if = "load::is_one")]
+        times = "1": COUNT => times: u32, "How often it is played, one time after the other", ["repeat", "count"];
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pause: PAUSE => pause_s: Option<f64>,
+            "So long before it, each time: from the end of the step before, or from load start", ["sleep", "delay"];
         audits: TEXTS => audits: Option<Vec<String>>,
             "The target's audits that follow it; left out: all of them", ["audit", "checks"];
     }

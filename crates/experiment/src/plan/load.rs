@@ -140,12 +140,12 @@ section! {
     }
 }
 
-fn one() -> u32 {
+pub(super) fn one() -> u32 {
     1
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
-fn is_one(number: &u32) -> bool {
+pub(super) fn is_one(number: &u32) -> bool {
     *number == 1
 }
 

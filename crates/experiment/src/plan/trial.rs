@@ -178,6 +178,7 @@ fn dilate(parts: &mut TrialTemplate) {
     for step in &mut parts.steps {
         step.within_s /= speed;
         step.at_s = step.at_s.map(|at_s| at_s / speed);
+        step.pause_s = step.pause_s.map(|pause_s| pause_s / speed);
         step.does.iter_mut().for_each(|fault| slow_fault(fault, speed));
     }
 }

@@ -114,13 +114,19 @@ pub(super) fn hook_names(manifest: &Manifest) -> BTreeMap<String, String> {
 }
 
 impl Deployment {
-    /// The programs that do something of a step, and the hosts that they are for. They are given so long.
+    /// The programs that do something of a step, played for the `number`th time, and the hosts that they are for. They are given so long.
     ///
     /// # Errors
     /// Where there is nobody whom it could be done to.
-    pub fn step_tasks(&mut self, step: &str, fault: &plan::Fault, within: Duration) -> Result<Vec<HostTask>, Error> {
-        let Some(action) = &fault.action else { return self.command_tasks(fault, within) };
-        let chosen = faults::choose_members(fault, 1, self)?;
+    pub fn step_tasks(
+        &mut self,
+        step: &str,
+        fault: &plan::Fault,
+        number: u32,
+        within: Duration,
+    ) -> Result<Vec<HostTask>, Error> {
+        let Some(action) = &fault.action else { return self.command_tasks(fault, number, within) };
+        let chosen = faults::choose_members(fault, number, self)?;
         let places = self.hook_hosts.iter().filter(|place| chosen.iter().any(|name| name == self.name_of(place)));
         let tasks: Vec<HostTask> = places
             .filter_map(|place| {
@@ -140,9 +146,9 @@ impl Deployment {
     }
 
     /// The fault `command`, which elsewhere is waited for.
-    fn command_tasks(&mut self, fault: &plan::Fault, within: Duration) -> Result<Vec<HostTask>, Error> {
+    fn command_tasks(&mut self, fault: &plan::Fault, number: u32, within: Duration) -> Result<Vec<HostTask>, Error> {
         let mut tasks = Vec::new();
-        for (host, program) in faults::commands(fault, 1, self)? {
+        for (host, program) in faults::commands(fault, number, self)? {
             let index = self.host_index(&host)?;
             let session = self.hosts[index].session().ok_or(Error::NotAHost)?;
             tasks.push(HostTask { host, program: TaskProgram::Inside(session, program, within) });

@@ -117,11 +117,15 @@ fn steps_go_on_beside_a_load_and_after_it() {
     let load = "[load]\nagents = 1\ntime = \"1500ms\"\nthink = \"50ms\"\nwarmup = \"0s\"\n[[load.cycle]]\ncall = \"run\"\n\
                 with = { command = \"true\" }\n";
     let steps = "[[step]]\nname = \"first\"\nat = \"500ms\"\ndo = { action = \"write\", with = { file = \"file\" } }\n\
-                 until = \"written\"\n[[step]]\nname = \"late\"\nat = \"2s\"\nuntil = \"written\"\n";
+                 until = \"written\"\n[[step]]\nname = \"late\"\nat = \"2s\"\nuntil = \"written\"\n\
+                 [[step]]\nname = \"again\"\ntimes = 2\npause = \"300ms\"\nuntil = \"written\"\n";
     let file = stage.file("beside.toml", format!("{HEAD}{load}{steps}"));
     let results = stage.run(&[&file]).exits(0).json();
     let trial = &results["trials"][0];
-    assert_eq!(steps_of(trial), ["ok", "ok"], "{trial:#}");
+    assert_eq!(steps_of(trial), ["ok", "ok", "ok", "ok"], "{trial:#}");
+    for (before, pointer) in [(1, "/steps/2/at_s"), (2, "/steps/3/at_s")] {
+        assert!(number(trial, pointer) >= number(trial, &format!("/steps/{before}/ended_s")) + 0.25, "{trial:#}");
+    }
     assert!(number(trial, "/outcomes/ok") > 0.0 && number(trial, "/steps/1/at_s") >= 2.0);
     assert!(trial["faults"][0]["outage"].is_object(), "what clients felt of it: {trial:#}");
     assert_eq!(stage.leftovers(), [""; 0]);
