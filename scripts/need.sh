@@ -96,6 +96,16 @@ for need in "$@"; do
             ;;
         # Real machines over ssh, for the tests.
         ssh) program ssh openssh-client; [ -x /usr/sbin/sshd ] || missing+=(openssh-server) ;;
+        # A virtual machine with persistent memory, and what is in it.
+        nvdimm)
+            program qemu-system-x86_64 qemu-system-x86
+            program ndctl ndctl
+            program fio fio
+            program mkfs.ext4 e2fsprogs
+            program busybox busybox-static
+            program cpio cpio
+            program depmod kmod
+            ;;
         wrk) program wrk wrk ;;
         # Peers that Debian has not, or not in each release, are built from their sources into target/tools.
         oha) [ -x "$tools/bin/oha" ] || command -v oha >/dev/null || from_cargo+=(oha) ;;
