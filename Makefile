@@ -24,7 +24,7 @@ export RUST_TEST_THREADS ?= 4
 # Where rustup puts cargo, for shells that do not know it yet.
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
-.PHONY: help run check test needs clippy lint gate bench siege fuzz docs pages nvdimm dist article-pi
+.PHONY: help run check test needs clippy lint gate bench bench-rally siege fuzz docs pages nvdimm dist article-pi
 
 help:
 	@echo 'make run    install what is missing, play $(EXPERIMENT), say where the report is'
@@ -37,6 +37,7 @@ help:
 	@echo 'make fuzz   each fuzz target for TIME=600 seconds, or some: make fuzz TIME=60 TARGETS="http vsns"; short ones are in make test'
 	@echo 'make bench  Plimsoll beside wrk, oha and hey, and held against the truth; 50,000 agents; what hosts get of what is asked; whether'
 	@echo '            differences can be trusted; writes bench/*.md'
+	@echo 'make bench-rally  Elasticsearch loaded by Plimsoll and by Rally in turns, and a stream of 10 GB of documents; writes bench/RESULTS.md (root)'
 	@echo 'make nvdimm persistent memory set up as doctor says, on an emulated NVDIMM in a virtual machine; a minute or two, without root'
 	@echo 'make article-pi   the Pi article in short form: experiments 07 to 13, 22 and 23, and one page that links their reports'
 	@echo 'make siege  kills, corrupted records, attackers, hostile servers and hosts, fuzzers, a soak of SOAK=1800 seconds and a day of'
@@ -99,6 +100,13 @@ bench:
 	scripts/bench-prices.py
 	scripts/bench-lab.py
 	scripts/bench-trust.py
+
+# Apart from the others, since it fetches Elasticsearch and Rally.
+bench-rally:
+	@scripts/need.sh rust compiler c++ python target:elasticsearch
+	@targets/elasticsearch/hooks/install apply
+	@[ -x target/tools/rally/bin/esrally ] || { python3 -m venv target/tools/rally && target/tools/rally/bin/pip install --quiet esrally==2.13.0; }
+	scripts/bench-rally.py
 
 nvdimm:
 	@scripts/need.sh rust compiler nvdimm

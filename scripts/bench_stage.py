@@ -29,12 +29,14 @@ class Failed(Exception):
 
 @dataclasses.dataclass
 class Done:
-    """What a program wrote, and what it and its children used, seconds of user and system time."""
+    """What a program wrote, and what it and its children used: seconds of user and system time, and the most memory that one of them
+    had."""
 
     out: str
     err: str
     cpu_s: float
     begun_unix_s: float
+    peak_bytes: int
 
 
 @dataclasses.dataclass
@@ -177,7 +179,7 @@ class Stage:
         if process.returncode != 0:
             words = " ".join(str(word) for word in words)
             raise Failed(f"{words}\nended with {process.returncode}:\n{err[-2000:]}{out[-2000:]}")
-        return Done(out, err, usage.ru_utime + usage.ru_stime, begun_unix_s)
+        return Done(out, err, usage.ru_utime + usage.ru_stime, begun_unix_s, usage.ru_maxrss * 1024)
 
     def server(self, words, port, **how):
         """Starts a server and makes its first connection."""
