@@ -63,6 +63,7 @@ const PAGE: &[PageSection] = &[
         name: "Load",
         parts: &[
             Part::Charts(run_charts::searches),
+            Part::Charts(run_charts::load_averages),
             Part::Sweep(sweep_charts::CHARTS),
             Part::Table(sweeps::safe_loads),
             Part::Table(sweeps::stops),
@@ -409,7 +410,7 @@ fn as_block(charts: String) -> String {
 }
 
 /// `wait, agents 64`: a value that is a number says little without its name.
-fn case(group: &Group) -> String {
+pub fn case(group: &Group) -> String {
     let is_number = |value: &str| value.starts_with(|first: char| first.is_ascii_digit());
     let label = |(name, value): &(String, String)| {
         if is_number(value) { format!("{name} {value}") } else { value.clone() }
