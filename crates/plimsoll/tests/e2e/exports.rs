@@ -94,6 +94,34 @@ fn openmetrics_are_whole_and_count_what_was_done() {
     assert_eq!(stage.leftovers(), [""; 0]);
 }
 
+/// A panel of a name that nothing writes would stay empty for ever.
+#[test]
+fn the_dashboard_shows_what_is_exported() {
+    let stage = Stage::new();
+    let text = stage.play(&["export", root().join(GOLDEN).to_str().unwrap(), "--openmetrics"]).exits(0).stdout;
+    let dashboard = json(&root().join("docs/grafana/plimsoll.json"));
+    let mut asked = 0;
+    for panel in dashboard["panels"].as_array().unwrap() {
+        for target in panel["targets"].as_array().unwrap() {
+            let query = target["expr"].as_str().unwrap();
+            let (name, rest) = query[query.find("plimsoll_").unwrap()..].split_once('{').unwrap();
+            let sample = text.lines().find(|line| line.strip_prefix(name).is_some_and(|rest| rest.starts_with('{')));
+            let sample = sample.unwrap_or_else(|| panic!("no {name}"));
+            // What is asked of a label is asked of one that there is, or of one that may be empty.
+            for label in rest.split_once('}').unwrap().0.split(", ").filter(|label| !label.ends_with("=\"\"")) {
+                let label = label.split(['=', '~']).next().unwrap();
+                assert!(sample.contains(&format!("{label}=\"")), "{query}: no {label} in {sample}");
+            }
+            let legend = target["legendFormat"].as_str().unwrap();
+            for label in legend.split("{{").skip(1).filter_map(|rest| rest.split("}}").next()) {
+                assert!(sample.contains(&format!("{label}=\"")), "{legend}: no {label} in {sample}");
+            }
+            asked += 1;
+        }
+    }
+    assert!(asked > 10, "{asked}");
+}
+
 #[test]
 fn what_is_asked_for_must_be_said_and_be_there() {
     let stage = Stage::new();
