@@ -44,11 +44,20 @@ pub struct TrialView<'a> {
     pub points: usize,
 }
 
-/// In page order: what clients saw, side by side; more of it; what it took, small; and, folded, what tells why.
-pub const CHARTS: [&[TrialChart]; 4] = [
+/// In page order: what clients saw, side by side; more of it and what it took, small; and, folded, what tells why.
+pub const CHARTS: [&[TrialChart]; 3] = [
     &[outcomes::draw, latency::draw],
-    &[distribution::draw, zoom::draw, members::draw, groups::draw, operations::draw, units::draw],
-    &[hosts::lanes, hosts::used, metrics::draw],
+    &[
+        distribution::draw,
+        zoom::draw,
+        members::draw,
+        groups::draw,
+        operations::draw,
+        units::draw,
+        hosts::lanes,
+        hosts::used,
+        metrics::draw,
+    ],
     &[generator::draw, hosts::waited],
 ];
 

@@ -41,8 +41,8 @@ enum Part {
     /// Charts over what was swept.
     Sweep(&'static [SweepChart]),
     Bars(fn(&ReportInput) -> Option<BarRows>),
-    /// Every trial with its charts: the two of the first screen, others, small ones, and folded ones.
-    Trials([&'static [TrialChart]; 4]),
+    /// Every trial with its charts: the two of the first screen, small ones, and folded ones.
+    Trials([&'static [TrialChart]; 3]),
     /// What lies in the run folder, and how it is run again.
     Files,
 }
@@ -229,7 +229,6 @@ struct TrialCharts {
     reasons: Vec<Reason>,
     notices: Vec<(String, String)>,
     first: Vec<String>,
-    charts: Vec<String>,
     small: Vec<String>,
     folded: Vec<String>,
     /// What the folded ones are.
@@ -388,7 +387,7 @@ impl FilledCharts<'_> {
         Ok(Some(self.charts(charts)?).filter(|charts| !charts.is_empty()).map(|charts| as_block(charts.join("\n"))))
     }
 
-    fn trials(&mut self, kinds: &[&[TrialChart]; 4], input: &ReportInput) -> Result<String, Error> {
+    fn trials(&mut self, kinds: &[&[TrialChart]; 3], input: &ReportInput) -> Result<String, Error> {
         let (most, least) = POINTS_OF_LINE;
         let of_hosts = |series| {
             let view = TrialView { trial: &Trial::default(), series, points: 0 };
@@ -402,7 +401,7 @@ impl FilledCharts<'_> {
         for series in &input.trials {
             let Some(trial) = input.results.trials.iter().find(|trial| trial.id == series.trial) else { continue };
             let view = TrialView { trial, series, points };
-            let [first, charts, small, folded] = kinds.map(|kinds| charts::of_trial(kinds, &view));
+            let [first, small, folded] = kinds.map(|kinds| charts::of_trial(kinds, &view));
             trials.push(TrialCharts {
                 id: trial.id.clone(),
                 name: trial_name(trial, input.results, input.plan),
@@ -411,7 +410,6 @@ impl FilledCharts<'_> {
                 reasons: if input.results.trials.len() > 1 { reasons(&trial.verdict) } else { Vec::new() },
                 notices: charts::notices(series),
                 first: self.charts(&first)?,
-                charts: self.charts(&charts)?,
                 small: self.charts(&small)?,
                 why: text::listed(&folded.iter().map(|chart| chart.title.clone()).collect::<Vec<_>>(), "and"),
                 folded: self.charts(&folded)?,
