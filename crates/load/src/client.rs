@@ -3,11 +3,12 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use crate::TlsTrust;
 use crate::protocols::{Answer as Whole, AttemptCause, Call, Progress, Protocol, RequestContext};
+use crate::service_address::ServiceAddress;
 use crate::tls::{TlsPeers, TlsSession};
 use crate::values::{Argument, CompiledTemplate, OperationValues, ValueSource};
 
@@ -202,7 +203,7 @@ impl<P: Protocol> ClientExchange<P> {
     fn open(&self) -> Result<ClientConnection, CallError> {
         let authority = self.protocol.authority();
         let wrong = |reason: String| CallError::Connect { service: authority.to_owned(), reason };
-        let address = crate::engine::resolve(authority).map_err(|error| wrong(error.to_string()))?;
+        let address = ServiceAddress::resolve(authority).map_err(|error| wrong(error.to_string()))?;
         let session = self.peers.as_ref().and_then(|peers| peers.session(0)).transpose();
         let session = session.map_err(|cause| wrong(cause.text(&[])))?;
         let opened = ClientConnection::open(&address, session, self.timeout).map_err(|error| match error.kind() {
@@ -323,11 +324,9 @@ pub struct ClientConnection {
 
 impl ClientConnection {
     /// Connects, and agrees on keys if there is a session.
-    pub fn open(address: &SocketAddr, session: Option<TlsSession>, timeout: Duration) -> io::Result<Self> {
+    pub fn open(address: &ServiceAddress, session: Option<TlsSession>, timeout: Duration) -> io::Result<Self> {
         let deadline = Instant::now() + timeout;
-        let socket = TcpStream::connect_timeout(address, timeout)?;
-        socket.set_nodelay(true)?;
-        let mut pipe = Self { socket, session: session.map(Box::new) };
+        let mut pipe = Self { socket: address.open(timeout)?, session: session.map(Box::new) };
         pipe.shake(deadline)?;
         Ok(pipe)
     }

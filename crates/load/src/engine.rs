@@ -19,11 +19,10 @@
 //! together, and each is stamped then. A connection and its TLS handshake belong to the latency of
 //! the operations that wait for it, and to no service time.
 
-use std::net::{Ipv4Addr, SocketAddr, TcpStream, ToSocketAddrs};
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 use experiment::plan::Failover;
 use record::clock::Clock;
@@ -31,6 +30,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::feed_stream::FeedReaders;
 use crate::protocols::Protocol;
+use crate::service_address::ServiceAddress;
 use crate::{Error, LoadOrder, ThreadInterval};
 
 mod agent_group;
@@ -58,16 +58,13 @@ use script::Script;
 use thread_stats::ThreadTotals;
 use worker::Worker;
 
-/// How long each of several addresses of a service is tried before the load.
-const PROBE: Duration = Duration::from_secs(1);
-
 /// [`crate::check`] for a protocol.
 pub fn check<P: Protocol>(orders: &LoadOrder) -> Result<(), Error> {
     let script = Script::<P>::compile(orders)?;
     limits::check(&script)?;
     // Where a name leads to is seen at the start.
-    let addresses: Vec<SocketAddr> =
-        script.services.iter().filter_map(|service| service.authority().parse().ok()).collect();
+    let addresses: Vec<ServiceAddress> =
+        script.services.iter().filter_map(|service| ServiceAddress::written(service.authority())).collect();
     sources_of(orders, &script, &addresses).map(drop)
 }
 
@@ -79,7 +76,7 @@ pub fn start<P: Protocol>(
 ) -> Result<RunningLoad, Error> {
     let script = Arc::new(Script::<P>::compile(orders)?);
     limits::check(&script)?;
-    let addresses: Arc<[SocketAddr]> = script.services.iter().map(address_of).collect::<Result<_, _>>()?;
+    let addresses: Arc<[ServiceAddress]> = script.services.iter().map(address_of).collect::<Result<_, _>>()?;
     let sources = Arc::new(sources_of(orders, &script, &addresses)?);
     sources.try_out()?;
     let control = Arc::new(LoadControl::default());
@@ -111,7 +108,7 @@ pub fn start<P: Protocol>(
 fn sources_of<P: Protocol>(
     orders: &LoadOrder,
     script: &Script<P>,
-    services: &[SocketAddr],
+    services: &[ServiceAddress],
 ) -> Result<SourceAddresses, Error> {
     if P::RUNS_PROGRAMS {
         return Ok(SourceAddresses::default());
@@ -150,21 +147,11 @@ impl Drop for Alarm {
 }
 
 /// Where a service's clients connect to; nowhere where programs are run.
-fn address_of<P: Protocol>(service: &P) -> Result<SocketAddr, Error> {
-    if P::RUNS_PROGRAMS { Ok((Ipv4Addr::UNSPECIFIED, 0).into()) } else { resolve(service.authority()) }
-}
-
-/// The address of a service. Of several, the first that accepts a connection: `localhost` may mean
-/// `::1`, where nobody listens.
-pub fn resolve(authority: &str) -> Result<SocketAddr, Error> {
-    let wrong = |reason: String| Error::Service { service: authority.to_owned(), reason };
-    let addresses: Vec<SocketAddr> = authority.to_socket_addrs().map_err(|error| wrong(error.to_string()))?.collect();
-    let Some(first) = addresses.first() else { return Err(wrong("the name has no address".to_owned())) };
-    if addresses.len() == 1 {
-        return Ok(*first);
+fn address_of<P: Protocol>(service: &P) -> Result<ServiceAddress, Error> {
+    if P::RUNS_PROGRAMS {
+        return Ok(ServiceAddress::Network((Ipv4Addr::UNSPECIFIED, 0).into()));
     }
-    let answers = addresses.iter().find(|address| TcpStream::connect_timeout(address, PROBE).is_ok());
-    Ok(*answers.unwrap_or(first))
+    ServiceAddress::resolve(service.authority())
 }
 
 /// What a load came to.

@@ -20,6 +20,7 @@ pub mod protocols;
 pub mod recorder;
 mod ring;
 mod schedules;
+mod service_address;
 mod slice;
 mod tls;
 mod values;

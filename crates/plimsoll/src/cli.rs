@@ -559,6 +559,9 @@ pub struct Hit {
     /// Follow redirects once, before the load, and hit the URL that they lead to; under load none is followed
     #[arg(short = 'L', long, conflicts_with = "templates")]
     pub location: bool,
+    /// Connect to this socket in the file system instead of the URL's host
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["location", "proxy"])]
+    pub unix_socket: Option<String>,
     /// Send the requests for an http URL to this forward proxy, such as http://localhost:3128
     #[arg(short = 'x', long, value_name = "URL", conflicts_with = "location")]
     pub proxy: Option<String>,

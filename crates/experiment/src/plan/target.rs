@@ -10,6 +10,7 @@ use crate::manifest::{Manifest, Parameter, Takes, refusal};
 use crate::plan::check_context::CheckContext;
 use crate::problem::{Problem, join_words, nearest_hint, nearest_name};
 use crate::section::Section;
+use crate::socket_url;
 use crate::template::{Template, TemplatePart};
 use crate::tree::{Node, TextSpan};
 
@@ -402,6 +403,9 @@ pub(crate) fn parse_url(url: &str) -> Result<&str, &'static str> {
     }
     if url.chars().any(|c| c.is_whitespace() || c.is_control()) {
         return Err("there are blanks in it");
+    }
+    if let Some(socket) = socket_url::socket_of(url) {
+        return socket.map(|_| scheme);
     }
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
     let address = authority.rsplit_once('@').map_or(authority, |(_, address)| address);

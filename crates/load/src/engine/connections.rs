@@ -6,7 +6,7 @@
 //! here knows what the bytes mean, who waits for them, or what is counted.
 
 use std::io;
-use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Instant;
@@ -17,7 +17,9 @@ use rustix::event::epoll::{self, EventFlags};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::sockopt::{set_tcp_nodelay, socket_error};
-use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, connect, recv, send, socket_with};
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType, connect, recv, send, socket_with,
+};
 
 use super::ids::ConnId;
 use super::limits::{SourceAddresses, use_for};
@@ -28,6 +30,7 @@ use crate::program_worker::{DeathSignal, ProgramHost, spawn_program_worker};
 use crate::protocols::{AttemptCause, Progress, Protocol};
 use crate::ring::{Completion, Ring, RingToken, WakePolicy};
 use crate::schedules::NS_PER_S;
+use crate::service_address::ServiceAddress;
 use crate::tls::TlsPeers;
 
 mod tls;
@@ -69,7 +72,7 @@ impl LoadClock {
 /// Between where and where connections are made.
 pub struct ConnectPaths {
     /// Of each service.
-    pub addresses: Arc<[SocketAddr]>,
+    pub addresses: Arc<[ServiceAddress]>,
     /// Where connections to it come from.
     pub sources: Arc<SourceAddresses>,
 }
@@ -463,7 +466,10 @@ impl<P: Protocol> ConnectionSet<P> {
     fn dial(&self, conn: ConnId) -> Result<OwnedFd, Errno> {
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         let service = self.list[conn.index()].service;
-        let address = self.paths.addresses[service as usize];
+        let address = match &self.paths.addresses[service as usize] {
+            ServiceAddress::Network(address) => address,
+            ServiceAddress::File(path) => return dial_file(path, flags),
+        };
         let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
         let socket = socket_with(family, SocketType::STREAM, flags, None)?;
         set_tcp_nodelay(&socket, true)?;
@@ -471,7 +477,7 @@ impl<P: Protocol> ConnectionSet<P> {
         if let Some(source) = self.paths.sources.of_connection(first + conn.number() * step, service) {
             use_for(&socket, &source)?;
         }
-        match connect(&socket, &address) {
+        match connect(&socket, address) {
             Ok(()) | Err(Errno::INPROGRESS) => Ok(socket),
             Err(errno) => Err(errno),
         }
@@ -805,6 +811,17 @@ fn write(socket: BorrowedFd<'_>, bytes: &[u8]) -> Result<usize, AttemptCause> {
     }
 }
 
+/// A socket that connects to one in the file system.
+fn dial_file(path: &Path, flags: SocketFlags) -> Result<OwnedFd, Errno> {
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    match connect(&socket, &SocketAddrUnix::new(path)?) {
+        Ok(()) | Err(Errno::INPROGRESS) => Ok(socket),
+        // Its accept queue is full, and nobody tries again in our place (unix(7)).
+        Err(Errno::AGAIN) => Err(Errno::CONNREFUSED),
+        Err(errno) => Err(errno),
+    }
+}
+
 fn connect_cause(errno: Errno) -> AttemptCause {
     match errno {
         Errno::CONNREFUSED => AttemptCause::ConnectRefused,
@@ -828,7 +845,7 @@ fn broken_cause(errno: Errno) -> AttemptCause {
 #[cfg(test)]
 mod tests {
     use std::io::{Read, Write};
-    use std::net::{TcpListener, TcpStream};
+    use std::net::{SocketAddr, TcpListener, TcpStream};
 
     use experiment::plan::Load;
 
@@ -852,7 +869,8 @@ mod tests {
             let load = Load { steps: vec![step("send", &[("line", "hello")], &[])], ..load(1) };
             let orders = LoadOrder { without_ring: !with_ring, ..orders("lines", &address.to_string(), load) };
             let script = Script::<Lines>::compile(&orders).unwrap();
-            let paths = ConnectPaths { addresses: vec![address].into(), sources: Default::default() };
+            let paths =
+                ConnectPaths { addresses: vec![ServiceAddress::Network(address)].into(), sources: Default::default() };
             let clock = LoadClock { origin: Instant::now() };
             let mut connections = ConnectionSet::new(&script, paths, 0, clock).unwrap();
             if with_ring {

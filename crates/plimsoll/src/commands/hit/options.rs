@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use experiment::catalog::{Field, Operation, Protocol};
 use experiment::duration;
 use experiment::pointer::{self, Pointer};
+use experiment::socket_url;
 
 use crate::cli;
 
@@ -100,9 +101,10 @@ pub fn read(words: &cli::Hit, protocol: &Protocol) -> Result<HitOptions, Vec<Opt
     if let Some(page) = &words.report {
         wrong.extend(unwritable(page));
     }
-    let place = place.map(|place| match &words.proxy {
-        None => place,
-        Some(proxy) => through(proxy, place, &mut headers, &mut wrong),
+    let place = place.map(|place| match (&words.unix_socket, &words.proxy) {
+        (Some(socket), _) => by_socket(socket, place, &mut headers, &mut wrong),
+        (None, Some(proxy)) => through(proxy, place, &mut headers, &mut wrong),
+        (None, None) => place,
     });
     let (Some(place), Some(operation)) = (place, operation) else { return Err(wrong) };
     if !wrong.is_empty() {
@@ -398,7 +400,7 @@ pub fn place(url: &str, schemes: &[&str]) -> Result<HitTarget, OptionProblem> {
     let scheme = scheme.to_ascii_lowercase();
     if !schemes.contains(&scheme.as_str()) {
         let known: Vec<String> = schemes.iter().map(|known| format!("{known}://")).collect();
-        let remedy = format!("this takes {}; for others `plimsoll new URL` writes a file", known.join(" and "));
+        let remedy = format!("this takes {}; for others `plimsoll new URL` writes a file", text::listed(&known, "and"));
         return Err(bad("no URL of a web server", &remedy));
     }
     let (authority, rest) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
@@ -456,6 +458,33 @@ fn through(
             place
         }
     }
+}
+
+/// The same place by a socket in the file system; the server is told the URL's host.
+fn by_socket(
+    socket: &str,
+    place: HitTarget,
+    headers: &mut Vec<(String, String)>,
+    wrong: &mut Vec<OptionProblem>,
+) -> HitTarget {
+    let Some(authority) = place.service.strip_prefix("http://") else {
+        let what = format!("--unix-socket {socket}: {} is not spoken to by a socket in the file system", place.service);
+        wrong.push(OptionProblem::new(what, "write http://localhost/ with the path"));
+        return place;
+    };
+    let whole = std::path::absolute(socket).map(|path| path.display().to_string());
+    let service = socket_url::url_of(whole.as_deref().unwrap_or(socket));
+    if let Some(Err(why)) = socket_url::socket_of(&service) {
+        wrong.push(OptionProblem::new(
+            format!("--unix-socket {socket}: {why}"),
+            "name a socket that a server listens on",
+        ));
+        return place;
+    }
+    if !headers.iter().any(|(name, _)| name == "host") {
+        headers.push(("host".to_owned(), authority.to_owned()));
+    }
+    HitTarget { service, path: place.path }
 }
 
 /// How agents are connected.
