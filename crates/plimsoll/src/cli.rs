@@ -53,6 +53,7 @@ Exit codes: 0 all right, 5 something is wrong, 6 nothing is, but something is ma
 const EXPORTING: &str = "Examples:
   plimsoll export runs/2026-11-20T10-31-05-first-run --csv > seconds.csv
   plimsoll export runs/ --csv --trials --out trials.csv
+  plimsoll export runs/ --parquet --out seconds.parquet
   duckdb -c \"SELECT at_s, sum(value) FROM 'seconds.csv' WHERE figure = 'operations' GROUP BY 1 ORDER BY 1\"
   plimsoll export runs/nightly --openmetrics --out nightly.om
   promtool tsdb create-blocks-from openmetrics nightly.om /var/lib/prometheus
@@ -90,7 +91,7 @@ pub enum Command {
     History(History),
     /// Write one page that lists several runs and links their reports
     Contents(Contents),
-    /// Write the figures of runs for other programs: CSV, or OpenMetrics for Prometheus
+    /// Write the figures of runs for other programs: CSV, Parquet, or OpenMetrics for Prometheus
     #[command(after_long_help = EXPORTING)]
     Export(Export),
     /// Open a run's report in the browser
@@ -270,7 +271,7 @@ pub struct Contents {
 }
 
 #[derive(Debug, Args)]
-#[command(group = clap::ArgGroup::new("format").required(true).args(["csv", "openmetrics"]))]
+#[command(group = clap::ArgGroup::new("format").required(true).args(["csv", "parquet", "openmetrics"]))]
 pub struct Export {
     /// Run folders, or folders that hold several
     #[arg(required = true, value_name = "DIR")]
@@ -278,7 +279,10 @@ pub struct Export {
     /// Write CSV: a row for each figure and second
     #[arg(long)]
     pub csv: bool,
-    /// With --csv: a row for each trial instead, with a column for each figure of analysis.json
+    /// Write Parquet: the same rows and columns, with texts and numbers told apart
+    #[arg(long, requires = "out")]
+    pub parquet: bool,
+    /// With --csv or --parquet: a row for each trial instead, with a column for each figure of analysis.json
     #[arg(long, conflicts_with = "openmetrics")]
     pub trials: bool,
     /// Write the figures of each second in the text format of OpenMetrics, with their times

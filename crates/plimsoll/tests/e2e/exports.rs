@@ -122,6 +122,29 @@ fn the_dashboard_shows_what_is_exported() {
     assert!(asked > 10, "{asked}");
 }
 
+/// What is in such a file, the tests of its writer read again; here, that it has all columns of the CSV and the figures' bytes.
+#[test]
+fn parquet_has_the_columns_of_the_csv() {
+    let stage = Stage::new();
+    let (golden, out) = (root().join(GOLDEN), stage.path().join("figures.parquet"));
+    let (golden, out) = (golden.to_str().unwrap(), out.to_str().unwrap());
+    for trials in [&[][..], &["--trials"]] {
+        let csv = stage.play(&[&["export", golden, "--csv"][..], trials].concat()).exits(0).stdout;
+        stage.play(&[&["export", golden, "--parquet", "--out", out][..], trials].concat()).exits(0);
+        let bytes = fs::read(out).unwrap();
+        assert!(bytes.starts_with(b"PAR1") && bytes.ends_with(b"PAR1"));
+        let has = |part: &[u8]| bytes.windows(part.len()).any(|window| window == part);
+        for column in csv.lines().next().unwrap().split(',') {
+            assert!(has(column.as_bytes()), "no column {column}");
+        }
+        for row in rows(&csv).iter().take(3) {
+            let number = if trials.is_empty() { row["value"] } else { row["throughput.operations_per_s"] };
+            assert!(has(&number.parse::<f64>().unwrap().to_le_bytes()), "no {number}");
+        }
+    }
+    stage.play(&["export", golden, "--parquet"]).exits(2).says(&["--out"]);
+}
+
 #[test]
 fn what_is_asked_for_must_be_said_and_be_there() {
     let stage = Stage::new();
