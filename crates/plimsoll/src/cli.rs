@@ -1,5 +1,6 @@
 //! The words of the command line.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
@@ -161,6 +162,9 @@ pub struct Run {
     /// First install what the target and the virtual hosts need
     #[arg(long)]
     pub install: bool,
+    /// Serve figures of the run while it goes on, for Prometheus: GET /metrics at this address, such as 127.0.0.1:9464
+    #[arg(long, value_name = "ADDRESS")]
+    pub serve_metrics: Option<SocketAddr>,
     /// Exit 0 even if the result is void; the verdict stays
     #[arg(long)]
     pub accept: bool,

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
 
 use crate::hits::echo;
-use crate::stage::{Stage, json, number, root};
+use crate::stage::{Stage, json, number, root, until};
 
 const GOLDEN: &str = "crates/record/golden/2026-11-20T10-31-05-a-name-server-crashes";
 
@@ -91,6 +93,43 @@ fn openmetrics_are_whole_and_count_what_was_done() {
         .iter()
         .find(|(series, _)| series.starts_with("plimsoll_operations_total") && series.contains("outcome=\"ok\""));
     assert_eq!(ok.map(|(_, (_, value))| *value), Some(500.0), "{text}");
+    assert_eq!(stage.leftovers(), [""; 0]);
+}
+
+#[test]
+fn prometheus_scrapes_a_run_while_it_goes_on() {
+    let stage = Stage::new();
+    let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let ask = |path: &str| -> Option<String> {
+        let mut stream = TcpStream::connect(address).ok()?;
+        stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n").as_bytes()).ok()?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).ok()?;
+        Some(answer)
+    };
+    let playing = stage.start_run(&[
+        "experiments/01-first-run.toml",
+        "--set",
+        "load.time=20s",
+        "--serve-metrics",
+        &address.to_string(),
+    ]);
+    let mut scraped = String::new();
+    until("operations are told", || {
+        scraped = ask("/metrics").unwrap_or_default();
+        let told =
+            scraped.lines().find(|line| line.starts_with("plimsoll_operations_total{") && line.contains("\"ok\""));
+        told.is_some_and(|line| !line.ends_with(" 0"))
+    });
+    assert!(scraped.starts_with("HTTP/1.1 200 OK\r\n") && scraped.contains("trial=\"001\""), "{scraped}");
+    assert!(scraped.contains("plimsoll_latency_seconds_bucket{") && scraped.contains("le=\"+Inf\""), "{scraped}");
+    assert!(ask("/").unwrap().starts_with("HTTP/1.1 404 "));
+    stage
+        .play(&["run", "experiments/01-first-run.toml", "--serve-metrics", &address.to_string()])
+        .exits(2)
+        .says(&["--serve-metrics"]);
+    playing.signal("INT");
+    playing.wait().exits(130);
     assert_eq!(stage.leftovers(), [""; 0]);
 }
 
