@@ -31,6 +31,7 @@ use serde::{Deserialize, Serialize};
 use crate::feed_stream::FeedReaders;
 use crate::protocols::Protocol;
 use crate::service_address::ServiceAddress;
+use crate::tunnel::TunnelRequest;
 use crate::{Error, LoadOrder, ThreadInterval};
 
 mod agent_group;
@@ -63,8 +64,9 @@ pub fn check<P: Protocol>(orders: &LoadOrder) -> Result<(), Error> {
     let script = Script::<P>::compile(orders)?;
     limits::check(&script)?;
     // Where a name leads to is seen at the start.
-    let addresses: Vec<ServiceAddress> =
-        script.services.iter().filter_map(|service| ServiceAddress::written(service.authority())).collect();
+    let tunnels = tunnels(orders, &script.services)?;
+    let entrances = script.services.iter().zip(&tunnels).map(|(service, tunnel)| entrance(service, tunnel.as_ref()));
+    let addresses: Vec<ServiceAddress> = entrances.filter_map(ServiceAddress::written).collect();
     sources_of(orders, &script, &addresses).map(drop)
 }
 
@@ -76,7 +78,10 @@ pub fn start<P: Protocol>(
 ) -> Result<RunningLoad, Error> {
     let script = Arc::new(Script::<P>::compile(orders)?);
     limits::check(&script)?;
-    let addresses: Arc<[ServiceAddress]> = script.services.iter().map(address_of).collect::<Result<_, _>>()?;
+    let tunnels = tunnels(orders, &script.services)?;
+    let addresses = script.services.iter().zip(&tunnels).map(|(service, tunnel)| address_of(service, tunnel.as_ref()));
+    let addresses: Arc<[ServiceAddress]> = addresses.collect::<Result<_, _>>()?;
+    let tunnels: Arc<[Option<TunnelRequest>]> = tunnels.into();
     let sources = Arc::new(sources_of(orders, &script, &addresses)?);
     sources.try_out()?;
     let control = Arc::new(LoadControl::default());
@@ -85,7 +90,11 @@ pub fn start<P: Protocol>(
         readers.map_err(|source| Error::System { doing: "cannot start a thread that reads a feed", source })?;
     let mut threads = Vec::new();
     for number in script.mine.clone() {
-        let paths = ConnectPaths { addresses: Arc::clone(&addresses), sources: Arc::clone(&sources) };
+        let paths = ConnectPaths {
+            addresses: Arc::clone(&addresses),
+            tunnels: Arc::clone(&tunnels),
+            sources: Arc::clone(&sources),
+        };
         let worker = Worker::new(Arc::clone(&script), Arc::clone(&control), paths, number, clock, sink.clone());
         let spawned = worker.and_then(|worker| {
             let named = std::thread::Builder::new().name(format!("load-{number}"));
@@ -147,11 +156,26 @@ impl Drop for Alarm {
 }
 
 /// Where a service's clients connect to; nowhere where programs are run.
-fn address_of<P: Protocol>(service: &P) -> Result<ServiceAddress, Error> {
+fn address_of<P: Protocol>(service: &P, tunnel: Option<&TunnelRequest>) -> Result<ServiceAddress, Error> {
     if P::RUNS_PROGRAMS {
         return Ok(ServiceAddress::Network((Ipv4Addr::UNSPECIFIED, 0).into()));
     }
-    ServiceAddress::resolve(service.authority())
+    ServiceAddress::resolve(entrance(service, tunnel))
+}
+
+/// What is connected to: the proxy, where a tunnel leads to the service.
+fn entrance<'a, P: Protocol>(service: &'a P, tunnel: Option<&'a TunnelRequest>) -> &'a str {
+    tunnel.map_or(service.authority(), |tunnel| tunnel.proxy.as_str())
+}
+
+/// The tunnels to those services that are spoken to by TLS, where a proxy is named.
+fn tunnels<P: Protocol>(orders: &LoadOrder, services: &[P]) -> Result<Vec<Option<TunnelRequest>>, Error> {
+    let tunnel = |service: &P| {
+        let proxy = orders.tls.proxy.as_deref().filter(|_| service.tls_host().is_some())?;
+        Some(TunnelRequest::of(proxy, service.authority()))
+    };
+    let tunnels = services.iter().map(|service| tunnel(service).transpose());
+    tunnels.collect::<Result<_, _>>().map_err(|reason| Error::Setting(format!("tls.proxy: {reason}")))
 }
 
 /// What a load came to.

@@ -23,6 +23,7 @@ mod schedules;
 mod service_address;
 mod slice;
 mod tls;
+mod tunnel;
 mod values;
 mod wire;
 

@@ -570,7 +570,7 @@ pub struct Hit {
     /// Connect to this socket in the file system instead of the URL's host
     #[arg(long, value_name = "PATH", conflicts_with_all = ["location", "proxy"])]
     pub unix_socket: Option<String>,
-    /// Send the requests for an http URL to this forward proxy, such as http://localhost:3128
+    /// Go through this forward proxy, such as http://localhost:3128; to an https URL by a tunnel (CONNECT)
     #[arg(short = 'x', long, value_name = "URL", conflicts_with = "location")]
     pub proxy: Option<String>,
     /// Of each request [default: 10s]

@@ -32,6 +32,7 @@ use crate::ring::{Completion, Ring, RingToken, WakePolicy};
 use crate::schedules::NS_PER_S;
 use crate::service_address::ServiceAddress;
 use crate::tls::TlsPeers;
+use crate::tunnel::TunnelRequest;
 
 mod tls;
 mod uring;
@@ -73,6 +74,8 @@ impl LoadClock {
 pub struct ConnectPaths {
     /// Of each service.
     pub addresses: Arc<[ServiceAddress]>,
+    /// What is asked of a proxy that the address of a service is, by its number; none where nothing is.
+    pub tunnels: Arc<[Option<TunnelRequest>]>,
     /// Where connections to it come from.
     pub sources: Arc<SourceAddresses>,
 }
@@ -112,6 +115,8 @@ enum SocketState {
     Down,
     /// On its way.
     Connecting(OwnedFd),
+    /// Connected to a proxy, which was asked for a tunnel.
+    Tunnelling(Box<TlsStream>),
     /// Connected, and the two sides agree on keys.
     Handshaking(Box<TlsStream>),
     /// Open in the clear, and the greeting is not answered yet.
@@ -156,7 +161,9 @@ impl Connection {
             SocketState::Connecting(socket)
             | SocketState::Greeting(socket)
             | SocketState::Up(SocketStream::Plain(socket) | SocketStream::Ring(socket)) => Some(socket),
-            SocketState::Handshaking(tls) | SocketState::Up(SocketStream::Tls(tls)) => Some(&tls.socket),
+            SocketState::Tunnelling(tls) | SocketState::Handshaking(tls) | SocketState::Up(SocketStream::Tls(tls)) => {
+                Some(&tls.socket)
+            }
         }
     }
 
@@ -182,7 +189,9 @@ impl Connection {
     /// It is of no use any more. What is greeted or shakes hands yet could not connect.
     fn lost(&self, cause: AttemptCause) -> ConnEvent {
         match self.state {
-            SocketState::Greeting(_) => ConnEvent::ConnectFailed(AttemptCause::ConnectFailed),
+            SocketState::Greeting(_) | SocketState::Tunnelling(_) => {
+                ConnEvent::ConnectFailed(AttemptCause::ConnectFailed)
+            }
             // Before there were keys nothing can have been sent.
             SocketState::Handshaking(_) => ConnEvent::ConnectFailed(AttemptCause::TlsClosed),
             _ => ConnEvent::Closed(cause),
@@ -194,7 +203,9 @@ impl Connection {
         match self.broken {
             // An answer that ends with its connection is not whole.
             Some(cause) => self.lost(cause),
-            None if matches!(self.state, SocketState::Greeting(_)) => self.lost(AttemptCause::Closed),
+            None if matches!(self.state, SocketState::Greeting(_) | SocketState::Tunnelling(_)) => {
+                self.lost(AttemptCause::Closed)
+            }
             None => ConnEvent::Ended,
         }
     }
@@ -402,7 +413,10 @@ impl<P: Protocol> ConnectionSet<P> {
             SocketState::Up(SocketStream::Ring(_)) => SendPath::WithOthers,
             SocketState::Up(_) if self.is_pipelined => SendPath::WithOthers,
             SocketState::Up(_) => SendPath::Now,
-            SocketState::Connecting(_) | SocketState::Handshaking(_) | SocketState::Greeting(_) => SendPath::WhenOpen,
+            SocketState::Connecting(_)
+            | SocketState::Tunnelling(_)
+            | SocketState::Handshaking(_)
+            | SocketState::Greeting(_) => SendPath::WhenOpen,
             SocketState::Down => SendPath::Down,
         }
     }
@@ -440,9 +454,11 @@ impl<P: Protocol> ConnectionSet<P> {
                 return Ok(());
             }
             SocketState::Up(SocketStream::Tls(tls)) => return tls.write_plaintext(bytes),
-            SocketState::Down | SocketState::Connecting(_) | SocketState::Handshaking(_) | SocketState::Greeting(_) => {
-                return Ok(());
-            }
+            SocketState::Down
+            | SocketState::Connecting(_)
+            | SocketState::Tunnelling(_)
+            | SocketState::Handshaking(_)
+            | SocketState::Greeting(_) => return Ok(()),
         };
         if sent < bytes.len() {
             if connection.pending.is_empty() {
@@ -634,7 +650,7 @@ impl<P: Protocol> ConnectionSet<P> {
                 Err(errno) => Some(ConnEvent::ConnectFailed(connect_cause(errno))),
             },
             None => self.greet(source.conn, socket),
-            Some(Ok(session)) => self.start_handshake(source.conn, socket, session),
+            Some(Ok(session)) => self.enter(source.conn, socket, session),
             Some(Err(cause)) => Some(ConnEvent::ConnectFailed(cause)),
         }
     }
@@ -700,10 +716,13 @@ impl<P: Protocol> ConnectionSet<P> {
     fn read(&mut self, source: &mut EventSource, buffers: &mut ReadBuffers) -> Option<ConnEvent> {
         loop {
             let connection = &self.list[source.conn.index()];
-            let (SocketState::Up(SocketStream::Plain(socket)) | SocketState::Greeting(socket)) = &connection.state
-            else {
-                source.stage = SourceStage::Write;
-                return None;
+            let socket = match &connection.state {
+                SocketState::Up(SocketStream::Plain(socket)) | SocketState::Greeting(socket) => socket,
+                SocketState::Tunnelling(tls) => &tls.socket,
+                _ => {
+                    source.stage = SourceStage::Write;
+                    return None;
+                }
             };
             if source.reads == READS {
                 return self.read_later(source);
@@ -720,8 +739,10 @@ impl<P: Protocol> ConnectionSet<P> {
                     if count < buffers.received.len() && !source.is_gone {
                         source.stage = SourceStage::Write;
                     }
-                    if matches!(connection.state, SocketState::Greeting(_)) {
-                        return self.greeted(source.conn, &buffers.received[..count]);
+                    match connection.state {
+                        SocketState::Greeting(_) => return self.greeted(source.conn, &buffers.received[..count]),
+                        SocketState::Tunnelling(_) => return self.tunnelled(source.conn, &buffers.received[..count]),
+                        _ => {}
                     }
                     (buffers.is_plaintext, buffers.length) = (false, count);
                     return Some(ConnEvent::Bytes);
@@ -869,8 +890,11 @@ mod tests {
             let load = Load { steps: vec![step("send", &[("line", "hello")], &[])], ..load(1) };
             let orders = LoadOrder { without_ring: !with_ring, ..orders("lines", &address.to_string(), load) };
             let script = Script::<Lines>::compile(&orders).unwrap();
-            let paths =
-                ConnectPaths { addresses: vec![ServiceAddress::Network(address)].into(), sources: Default::default() };
+            let paths = ConnectPaths {
+                addresses: vec![ServiceAddress::Network(address)].into(),
+                tunnels: vec![None].into(),
+                sources: Default::default(),
+            };
             let clock = LoadClock { origin: Instant::now() };
             let mut connections = ConnectionSet::new(&script, paths, 0, clock).unwrap();
             if with_ring {
