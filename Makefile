@@ -60,7 +60,7 @@ check:
 test:
 	@scripts/need.sh $(TEST_NEEDS)
 	@# The compiler works while the targets' own tests wait for each other.
-	cargo test --quiet --no-run $(WHOLE) & compiler=$$!; for target in vsns docket elasticsearch; do \
+	cargo test --quiet --no-run $(WHOLE) & compiler=$$!; for target in vsns docket elasticsearch pacemaker; do \
 		$(MAKE) --no-print-directory -C targets/$$target test || { wait $$compiler; exit 1; }; done; wait $$compiler
 	$(SIGNALS) cargo test --quiet --no-fail-fast $(WHOLE)
 	WITHOUT_RING=1 $(SIGNALS) cargo test --quiet --no-fail-fast $(WHOLE) --test engine --test allocations

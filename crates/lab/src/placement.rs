@@ -72,6 +72,15 @@ pub struct Placement {
     pub envelopes: Vec<Envelope>,
 }
 
+impl Placement {
+    /// How much the hosts count together where others want CPU time too: 1 is a neighbour. Those who share their CPUs with the clients
+    /// have half of them then, as if each had their own.
+    #[must_use]
+    pub fn weight(&self) -> usize {
+        if self.generator_cpus.is_empty() { 1 } else { self.envelopes.len() }
+    }
+}
+
 /// Whether the machine's score has to be known.
 #[must_use]
 pub fn needs_score(lab: &plan::Lab) -> bool {
@@ -633,5 +642,15 @@ mod tests {
         assert!(placed.generator_cpus.is_empty() && placed.envelopes.iter().all(|envelope| envelope.cpus.is_empty()));
         let asked = place(&Lab { generator_cpus: Some(1), ..lab(2, None) }, &shared).unwrap();
         assert_eq!(asked.generator_cpus, [3]);
+    }
+
+    #[test]
+    fn hosts_that_share_cpus_do_not_starve_the_clients() {
+        // As heavy as 16 neighbours, 16 busy hosts left the clients a seventeenth of the time.
+        let weight = |generator_cpus| {
+            let lab = Lab { generator_cpus: Some(generator_cpus), ..lab(16, None) };
+            place(&lab, &room(2)).unwrap().weight()
+        };
+        assert_eq!([weight(0), weight(1)], [1, 16]);
     }
 }

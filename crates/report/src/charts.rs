@@ -3,7 +3,7 @@
 mod distribution;
 mod generator;
 mod groups;
-mod hosts;
+pub mod hosts;
 mod latency;
 mod members;
 mod metrics;

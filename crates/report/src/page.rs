@@ -66,6 +66,7 @@ const PAGE: &[PageSection] = &[
         name: "Load",
         parts: &[
             Part::Charts(run_charts::searches),
+            Part::Charts(run_charts::load_averages),
             Part::Sweep(sweep_charts::CHARTS),
             Part::Table(sweeps::safe_loads),
             Part::Table(sweeps::stops),

@@ -1,12 +1,14 @@
 //! The charts of a whole run that are not of its sweep: its variants and points beside each other, how long each occurrence of a fault
-//! was felt, and each trial of a search.
+//! was felt, each trial of a search, and the load averages of an exercise.
+
+use std::collections::BTreeMap;
 
 use analysis::groups::{self, Group, label, outages, repeated, short};
 use experiment::plan::{Find, MetricRange as Limits, Requirement};
 use record::results::{OutageDistribution, Results, SafeLoad, SearchStep, Trial, counting};
 use text::{distinct, numbers};
 
-use crate::charts::numbered;
+use crate::charts::{TrialView, hosts, numbered};
 use crate::drawing::axis::Spacing;
 use crate::drawing::bar_rows::{BarColumn, BarRow, BarRows};
 use crate::drawing::chart::{AxisRange, Chart, ChartLine, Ink, LineStyle, Mark, Panel, PanelUnit};
@@ -226,9 +228,45 @@ fn unit(metric: &str) -> PanelUnit {
     }
 }
 
+/// Cases whose load averages stand beside each other, at most.
+const PICTURES: usize = 8;
+/// Points of their lines: they are half as wide as those of a trial, or less.
+const PICTURE_POINTS: usize = 400;
+
+/// The load averages of the first host in an exercise, a picture for each case, all with the same axes: without clients, what the
+/// target asks of a host is the answer. Of repeats the first that counts is drawn.
+pub fn load_averages(input: &ReportInput) -> Vec<Chart> {
+    let groups = groups::groups(input.results, input.plan);
+    let is_exercise = input.results.trials.iter().any(|trial| !trial.steps.is_empty())
+        && input.plan.trials.iter().all(|trial| trial.load.is_none());
+    if !is_exercise || !(2..=PICTURES).contains(&groups.len()) {
+        return Vec::new();
+    }
+    let picture = |group: &Group| {
+        let trial = group.counting().next()?;
+        let series = input.trials.iter().find(|series| series.trial == trial.id)?;
+        let mut chart = hosts::load_averages(&TrialView { trial, series, points: PICTURE_POINTS })?;
+        chart.title = format!("{}, {}", chart.title, group.name());
+        Some(chart)
+    };
+    let mut charts: Vec<Chart> = groups.iter().filter_map(picture).collect();
+    let panels = charts.iter().flat_map(|chart| &chart.panels);
+    let mut highest: BTreeMap<String, f64> = BTreeMap::new();
+    for panel in panels {
+        let highest = highest.entry(panel.label.clone()).or_default();
+        *highest = highest.max(panel.highest());
+    }
+    for panel in charts.iter_mut().flat_map(|chart| &mut chart.panels) {
+        panel.at_least_to = highest.get(&panel.label).copied();
+    }
+    let to = charts.iter().map(|chart| chart.x.to).fold(0.0, f64::max);
+    charts.iter_mut().for_each(|chart| chart.x.to = to);
+    numbered("", charts)
+}
+
 #[cfg(test)]
 mod tests {
-    use record::results::Trust;
+    use record::results::{Host, PlayedStep, Trust};
 
     use super::*;
     use crate::example;
@@ -284,6 +322,42 @@ mod tests {
         let drawn = |ink: Ink| svg.matches(&format!("class=\"area {}\"", ink.class())).count();
         assert!(drawn(slow) > 0 && drawn(slow) == drawn(fast), "{svg}");
         assert_eq!(drawn(Ink::Failed) % 4, 0, "{svg}");
+    }
+
+    #[test]
+    fn the_load_averages_of_an_exercise_stand_beside_each_other_on_one_axis() {
+        let loaded = example::plan(&[], &[("lab.hosts", &["4", "16"])], 2);
+        let mut plan = loaded.clone();
+        plan.trials.iter_mut().for_each(|trial| trial.load = None);
+        let mut results = example::results(&plan);
+        let step = PlayedStep { name: "Flip".to_owned(), at_s: 2.0, ended_s: Some(9.0), ..PlayedStep::default() };
+        let host = Host { name: "n1".to_owned(), kind: Some("netns".to_owned()), ..Host::default() };
+        for trial in &mut results.trials {
+            trial.hosts = vec![host.clone()];
+            trial.steps = vec![step.clone()];
+        }
+        // The second size is busier, and takes longer; the first repeat of the first one does not count.
+        results.trials[0].verdict.is = Trust::Void;
+        let series = |trial: &Trial| {
+            let is_large = trial.point["lab.hosts"] == "16";
+            let mut series = example::series(trial, if is_large { 40 } else { 20 });
+            for sample in &mut series.samples {
+                sample.host = "n1".to_owned();
+                sample.load1 = Some(if is_large { 3.0 } else { 1.0 });
+                [sample.load5, sample.load15] = [Some(0.5); 2];
+            }
+            series
+        };
+        let trials = results.trials.iter().map(series).collect();
+        let mut input =
+            ReportInput { results: &results, plan: &plan, environment: None, folder: String::new(), trials };
+        let charts = load_averages(&input);
+        let seen: Vec<_> = charts.iter().map(|chart| (chart.title.as_str(), chart.marks[0].label.as_str())).collect();
+        assert_eq!(seen, [("Load average of n1, hosts 4", "Flip"), ("Load average of n1, hosts 16", "Flip")]);
+        let axes: Vec<_> = charts.iter().map(|chart| (chart.x.to.round(), chart.panels[0].at_least_to)).collect();
+        assert_eq!(axes, [(40.0, Some(3.0)); 2], "each would have had its own");
+        input.plan = &loaded;
+        assert_eq!(load_averages(&input), [], "with clients, what they saw comes first");
     }
 
     #[test]

@@ -87,15 +87,17 @@ pub fn top_of(run: &str) -> String {
     format!("plimsoll-{run}")
 }
 
-/// Makes the group that holds all of a run, for the lab, before its hosts are made; it counts as much as `hosts` neighbours,
-/// for otherwise all hosts together would weigh as one process. What is missing is said by the hosts that need it.
+/// Makes the group that holds all of a run, for the lab, before its hosts are made; it counts as much as `neighbours`. Alone with
+/// the hosts on its CPUs it counts as much as that many, for otherwise all hosts together would weigh as one process; where the
+/// clients share the CPUs as much as the clients, who are one neighbour, for otherwise they would stand still while the hosts are
+/// busy. What is missing is said by the hosts that need it.
 ///
 /// # Errors
 /// If no group can be made at all.
-pub fn make_top(run: &str, hosts: usize) -> Result<(), CgroupError> {
+pub fn make_top(run: &str, neighbours: usize) -> Result<(), CgroupError> {
     let top = Cgroup::new(&Arc::new(Hierarchies::detect()), top_of(run));
     top.make()?;
-    match top.set_weight(hosts.max(1) as f64) {
+    match top.set_weight(neighbours.max(1) as f64) {
         Err(CgroupError::Missing { .. }) => Ok(()),
         done => done,
     }

@@ -120,7 +120,7 @@ def clean_stop(facts):
     """A node that is stopped has left no shared memory behind."""
     for name, fact in facts.items():
         if not fact["programs"] and fact["shared_memory"]:
-            yield f"{name} is down and has {fact['shared_memory']} of /dev/shm/qb-*"
+            yield f"{name} is down and has {', '.join(fact['shared_memory'])}"
 
 
 AUDITS = {audit.__name__: audit for audit in (one_dc, same_cib, one_place, no_cores, clean_stop)}

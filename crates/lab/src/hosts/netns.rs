@@ -53,7 +53,7 @@ pub(super) fn raise(
     let layout = NetnsLayout::of(build, &cables, ledger)?;
     ledger.grouped()?;
     // Where there are none, the hosts that need them say so.
-    let _ = make_top(ledger.id(), envelopes.len());
+    let _ = make_top(ledger.id(), placement.weight());
     let switch = Arc::new(Switch::make(cables, &layout.plimsoll, &layout.scratch, ledger, &build.at_once)?);
     let hosts: Vec<_> = envelopes.iter().enumerate().collect();
     let mut machines = all_or_none(in_parallel(hosts, |(index, envelope)| {

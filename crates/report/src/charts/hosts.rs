@@ -186,15 +186,9 @@ fn lanes_of(view: &TrialView, signal: &HostSignal, hosts: &[&str]) -> Chart {
     let panels = hosts.iter().map(lane).collect();
     let mut chart = view.chart("lanes", &format!("{} of each host", signal.title), signal.notes[1], panels);
     // Lanes are compared with each other, so they share an axis.
-    let highest = chart.panels.iter().map(top).fold(signal.at_least_to[1].unwrap_or(0.0), f64::max);
+    let highest = chart.panels.iter().map(Panel::highest).fold(signal.at_least_to[1].unwrap_or(0.0), f64::max);
     chart.panels.iter_mut().for_each(|panel| panel.at_least_to = Some(highest));
     chart
-}
-
-/// The highest value, stacked ones taken alone: an axis that is a little low is raised when it is drawn.
-fn top(panel: &Panel) -> f64 {
-    let values = panel.lines.iter().flat_map(|line| line.points.iter().filter_map(|point| point.1));
-    values.fold(0.0, f64::max)
 }
 
 /// The hosts of the lab; none where the target ran on the machine that made the load.
@@ -228,15 +222,27 @@ fn each(view: &TrialView, is_asked: impl Fn(&HostSignal) -> bool) -> Vec<Chart> 
     let of = |signal: &HostSignal, host: &str| {
         let name = if host == THIS_MACHINE { "this machine" } else { host };
         let title = if several { format!("{} of {name}", signal.title) } else { signal.title.to_owned() };
-        let mut panels: Vec<Panel> = signal.panels.iter().map(|panel| panel_of(view, signal, panel, host)).collect();
-        panels[0].at_least_to = signal.at_least_to[0];
-        panels.retain(Panel::has_values);
-        view.chart(signal.id, &title, signal.notes[0], panels)
+        chart_of(view, signal, host, &title)
     };
     let asked = SIGNALS.iter().filter(|signal| is_asked(signal));
     let drawn = asked.flat_map(|signal| hosts.iter().map(move |host| (signal, *host)));
     let charts = drawn.filter(|(signal, host)| is_drawn(signal, host)).map(|(signal, host)| of(signal, host));
     charts.filter(Chart::has_values).collect()
+}
+
+/// The load averages of the first host of the lab.
+pub fn load_averages(view: &TrialView) -> Option<Chart> {
+    let signal = SIGNALS.iter().find(|signal| signal.id == LOAD_AVERAGE)?;
+    let first = *of_lab(view).first()?;
+    let chart = chart_of(view, signal, first, &format!("{} of {first}", signal.title));
+    Some(chart).filter(Chart::has_values)
+}
+
+fn chart_of(view: &TrialView, signal: &HostSignal, host: &str, title: &str) -> Chart {
+    let mut panels: Vec<Panel> = signal.panels.iter().map(|panel| panel_of(view, signal, panel, host)).collect();
+    panels[0].at_least_to = signal.at_least_to[0];
+    panels.retain(Panel::has_values);
+    view.chart(signal.id, title, signal.notes[0], panels)
 }
 
 fn panel_of(

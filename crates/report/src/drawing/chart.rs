@@ -229,6 +229,12 @@ impl Panel {
         }
     }
 
+    /// The highest value, stacked ones taken alone: an axis that is a little low is raised when it is drawn.
+    pub fn highest(&self) -> f64 {
+        let values = self.lines.iter().flat_map(|line| line.points.iter().filter_map(|point| point.1));
+        values.fold(0.0, f64::max)
+    }
+
     /// Whether any of its lines has a value.
     pub fn has_values(&self) -> bool {
         self.lines.iter().any(|line| line.points.iter().any(|point| point.1.is_some()))
