@@ -438,7 +438,7 @@ pub struct Man {
 pub struct Echo {
     /// Address and port
     #[arg(long)]
-    pub listen: std::net::SocketAddr,
+    pub listen: SocketAddr,
     /// What to speak
     #[arg(long, default_value = "http")]
     pub protocol: EchoProtocol,
