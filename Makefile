@@ -125,7 +125,7 @@ docs:
 	PLIMSOLL_WRITE_REFERENCE=1 cargo test --quiet $(WHOLE) --test reference the_reference_is
 
 pages:
-	@scripts/need.sh rust compiler chromium python
+	@scripts/need.sh rust compiler chromium python axe
 	mkdir -p target/pages
 	PAGES=$(CURDIR)/target/pages cargo test --quiet --locked --package report --lib -- --ignored look
 	scripts/pages.py --pictures target/pages target/pages/*.html

@@ -10,6 +10,7 @@ tools=$(cd "$(dirname "$0")/.." && pwd)/target/tools
 missing=()
 from_cargo=()
 from_go=()
+from_npm=()
 
 rust() {
     local found
@@ -116,6 +117,8 @@ for need in "$@"; do
             fi
             ;;
         chromium) program chromium chromium ;;
+        # Without npm pages are opened all the same, and say what was not looked at.
+        axe) [ -e "$tools/axe/node_modules/axe-core/axe.min.js" ] || ! command -v npm >/dev/null || from_npm+=(axe-core@4.10.3) ;;
         nginx) [ -x /usr/sbin/nginx ] || program nginx nginx-light ;;
         *) echo "need.sh: unknown need: $need" >&2; exit 2 ;;
     esac
@@ -129,6 +132,10 @@ done
 for package in ${from_go[@]+"${from_go[@]}"}; do
     echo "building $package into target/tools" >&2
     GOBIN="$tools/bin" go install "$package" || echo "$package cannot be built here" >&2
+done
+for package in ${from_npm[@]+"${from_npm[@]}"}; do
+    echo "fetching $package into target/tools" >&2
+    npm install --silent --no-package-lock --no-fund --no-audit --prefix "$tools/axe" "$package" || echo "$package cannot be fetched here" >&2
 done
 
 [ ${#missing[@]} -eq 0 ] && exit 0

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Opens report pages in Chromium and does with them what a reader does, at a desk and on a phone, in light and in dark.
 
-    scripts/pages.py [--pictures FOLDER] PAGE.html …
+    scripts/pages.py [--pictures FOLDER] [--axe FILE] PAGE.html …
 
 Each page: no error in the console, nothing wider than the window, a pointer shows values, dragging zooms all charts of a trial,
-names switch lines, headings sort, a trial is laid over another, and a saved CSV holds what the page does. Exits with 1 if
+names switch lines, headings sort, a trial is laid over another, and a saved CSV holds what the page does. Where axe-core is
+(`scripts/need.sh axe` fetches it), nothing that it calls serious or critical for whoever cannot see or point. Exits with 1 if
 anything does not hold. Needs Chromium and Python's standard library.
 """
 
@@ -25,6 +26,8 @@ import time
 import urllib.request
 
 SIZES = {1400: 900, 420: 860}
+AXE = pathlib.Path(__file__).parents[1] / "target/tools/axe/node_modules/axe-core/axe.min.js"
+GRAVE = ("serious", "critical")
 
 
 class Browser:
@@ -266,7 +269,18 @@ def used(browser):
     return wrong
 
 
-def looked_at(browser, page, pictures):
+def barriers(browser, axe):
+    """What axe-core finds grave, with all that is folded open."""
+    browser.run("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+    browser.run(axe + "; 0")
+    found = browser.run(
+        "axe.run(document, { resultTypes: ['violations'] }).then((all) => all.violations.map((one) => "
+        "[one.impact, one.id, one.nodes.length, one.nodes[0].target.join(' '), one.help]))"
+    )
+    return [f"{count} of {rule} ({impact}): {words}; the first: {where}" for impact, rule, count, where, words in found if impact in GRAVE]
+
+
+def looked_at(browser, page, pictures, axe):
     """What is wrong with a page; tells how long and how heavy it is."""
     wrong, heights = [], {}
     for width in SIZES:
@@ -284,6 +298,8 @@ def looked_at(browser, page, pictures):
                 browser.picture(pictures / f"{page.stem}-{width}-{'dark' if dark else 'light'}.png")
             if not dark:
                 wrong += [f"at {width} px {words}" for words in used(browser)]
+            if axe:
+                wrong += [f"at {width} px, {'dark' if dark else 'light'}: {words}" for words in barriers(browser, axe)]
             wrong += [f"at {width} px the console says: {words}" for words in browser.errors()]
     kb = page.stat().st_size / 1000
     print(f"{page}: {heights[1400]} px long at 1400, {heights[420]} px at 420; {kb:.0f} kB; {'WRONG' if wrong else 'ok'}")
@@ -296,12 +312,16 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("pages", nargs="+", type=pathlib.Path, metavar="PAGE.html")
     parser.add_argument("--pictures", type=pathlib.Path, help="where pictures of the whole pages go")
+    parser.add_argument("--axe", type=pathlib.Path, default=AXE, help="axe.min.js of axe-core")
     given = parser.parse_args()
+    axe = given.axe.read_text() if given.axe.exists() else ""
+    if not axe:
+        print(f"no {given.axe}: not checked for whoever cannot see or point")
     if given.pictures:
         given.pictures.mkdir(parents=True, exist_ok=True)
     browser = Browser()
     try:
-        right = [looked_at(browser, page, given.pictures) for page in given.pages]
+        right = [looked_at(browser, page, given.pictures, axe) for page in given.pages]
     finally:
         browser.close()
     sys.exit(0 if all(right) else 1)

@@ -10,7 +10,9 @@ use std::collections::BTreeMap;
 use experiment::duration;
 use experiment::plan::{self, MetricExpression, MetricFunction, MetricPath, MetricRange, MetricTerm, Plan};
 use experiment::quantity::Quantity;
+use record::events::Ending;
 use record::results::{Claim, Holds, Quantiles, Requirement, SafeLoad, Trial, Trust, Verdict};
+use record::rows::MetricKind;
 use serde_json::Value;
 use text::numbers::by_metric;
 
@@ -57,12 +59,32 @@ fn as_counting(trial: &Trial) -> Trial {
     Trial { verdict, ..trial.clone() }
 }
 
-/// That the target did not tell its metric in any of the trials.
+/// That the target did not tell its metric in any of the trials, or that it is a gauge, which has no rate.
 fn never_told(asked: &MetricExpression, trials: &[&Trial]) -> Option<String> {
     let path = asked.measured()?;
     let name = path.0.get(1).filter(|_| path.0[0] == "metrics")?;
-    let never = !trials.is_empty() && trials.iter().all(|trial| !trial.metrics.contains_key(name));
-    never.then(|| format!("no host told `{name}`"))
+    let mut told = trials.iter().filter_map(|trial| trial.metrics.get(name));
+    let Some(first) = told.next() else { return (!trials.is_empty()).then(|| format!("no host told `{name}`")) };
+    let figure = path.0.last().filter(|figure| ["increase", "per_s"].contains(&figure.as_str()))?;
+    let is_gauge = std::iter::once(first).chain(told).all(|told| told.kind == MetricKind::Gauge);
+    is_gauge.then(|| format!("`{name}` is a gauge, which has no `{figure}`"))
+}
+
+/// Which of the trials do not have the figure, where some do not: whoever reads one that is in range must know why that is not enough.
+fn lacking(trials: &[&Trial], measured: &[Option<f64>]) -> Option<String> {
+    let without = || trials.iter().zip(measured).filter(|(_, value)| value.is_none()).map(|(trial, _)| trial);
+    let first = without().next()?;
+    let how = match first.ended {
+        Some(Ending::Interrupted) => "was interrupted",
+        Some(Ending::Failed) => "failed",
+        None => "has no end",
+        Some(Ending::Done) => "does not have it",
+    };
+    let more = match without().count() - 1 {
+        0 => String::new(),
+        more => format!(", and {more} more of {}", trials.len()),
+    };
+    Some(format!("trial {} {how}{more}", first.id))
 }
 
 /// Whether all values are in range, or none.
@@ -106,7 +128,8 @@ pub(crate) fn requirement(requirement: &plan::Requirement, trials: &[Trial], saf
         } else {
             let refused = matching.iter().find_map(|trial| refusal(trial, &requirement.metric));
             let unknown = || cost::unknown(&requirement.metric, &matching);
-            refused.or_else(unknown).or_else(|| never_told(&requirement.metric, &matching))
+            let never_told = || never_told(&requirement.metric, &matching);
+            refused.or_else(unknown).or_else(never_told).or_else(|| lacking(&matching, &measured))
         },
     }
 }

@@ -1,6 +1,7 @@
 //! One view of the trials of a run: which are repeats of each other, what tells the others apart, and the median and range of a figure
 //! over the trials that count.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use experiment::plan::{self, Plan};
@@ -38,9 +39,9 @@ pub struct MedianRange {
 }
 
 impl Group<'_> {
-    /// `wait, ets, calls`; empty for the only group of a run.
+    /// `wait, ets, agents 64`; empty for the only group of a run.
     pub fn name(&self) -> String {
-        self.labels.iter().map(|(_, value)| value.as_str()).collect::<Vec<_>>().join(", ")
+        told(&self.labels).join(", ")
     }
 
     /// Median and range over the trials that count and have the value.
@@ -107,7 +108,7 @@ pub(crate) fn repeats<'a>(trials: impl IntoIterator<Item = &'a Trial>) -> Vec<Tr
     groups
 }
 
-/// The trials of a run by variant and point, in the order of the plan, told apart as the plan does.
+/// The trials of a run by variant and point, told apart as the plan does: variants as the file lists them, numbers by their size.
 pub fn groups<'a>(results: &'a Results, plan: &Plan) -> Vec<Group<'a>> {
     let dimensions = dimensions(plan);
     // If none counts, all do.
@@ -118,7 +119,39 @@ pub fn groups<'a>(results: &'a Results, plan: &Plan) -> Vec<Group<'a>> {
         counting: group.trials.iter().copied().filter(counts).collect(),
         trials: group.trials,
     };
-    repeats(&results.trials).into_iter().map(group).collect()
+    in_order(repeats(&results.trials), &dimensions, plan).into_iter().map(group).collect()
+}
+
+/// Not as they were played, which is by chance: texts that the plan does not list stand in the order in which they first come.
+fn in_order<'a>(
+    groups: Vec<TrialGroup<'a>>,
+    dimensions: &[(Option<String>, String)],
+    plan: &Plan,
+) -> Vec<TrialGroup<'a>> {
+    let among = |names: &[String], name: Option<&str>| {
+        names.iter().position(|known| Some(known.as_str()) == name).map_or(f64::INFINITY, |place| place as f64)
+    };
+    let conditions = plan.find.as_ref().map_or(&[][..], |find| &find.surviving);
+    let place = |(path, _): &(Option<String>, String), of: &TrialGroup| match path.as_deref() {
+        None => among(&plan.variants, of.variant),
+        Some(SURVIVING) => among(conditions, of.trials[0].surviving.as_deref()),
+        Some(path) => {
+            let values: Vec<&Value> = groups.iter().filter_map(|group| group.point.get(path)).collect();
+            let first = || values.iter().position(|value| Some(*value) == of.point.get(path)).map(|place| place as f64);
+            let size =
+                of.point.get(path).and_then(Value::as_f64).filter(|_| values.iter().all(|value| value.is_number()));
+            size.or_else(first).unwrap_or(f64::INFINITY)
+        }
+    };
+    let places = |group: &TrialGroup| dimensions.iter().map(|dimension| place(dimension, group)).collect::<Vec<_>>();
+    let places: Vec<Vec<f64>> = groups.iter().map(places).collect();
+    let mut order: Vec<usize> = (0..groups.len()).collect();
+    order.sort_by(|&a, &b| {
+        let differ = |(a, b): (&f64, &f64)| Some(a.total_cmp(b)).filter(|order| order.is_ne());
+        places[a].iter().zip(&places[b]).find_map(differ).unwrap_or(Ordering::Equal)
+    });
+    let mut groups: Vec<Option<TrialGroup>> = groups.into_iter().map(Some).collect();
+    order.into_iter().filter_map(|index| groups[index].take()).collect()
 }
 
 /// What tells trials apart: `variant`, then the swept paths in file order, each with a name as short as is unambiguous.
@@ -164,9 +197,18 @@ pub fn labels(
     dimensions.iter().map(|(path, name)| (name.clone(), value(path))).collect()
 }
 
-/// How one trial is told from the others: `wait, ets, repeat 2`; empty if there is only one.
+/// `wait`, `5mbit`, `agents 64`: a bare number says little without its name.
+fn told(labels: &[(String, String)]) -> Vec<String> {
+    let is_number = |value: &str| value.parse::<f64>().is_ok();
+    let label = |(name, value): &(String, String)| {
+        if is_number(value) { format!("{name} {value}") } else { value.clone() }
+    };
+    labels.iter().filter(|(_, value)| !value.is_empty()).map(label).collect()
+}
+
+/// How one trial is told from the others: `wait, agents 64, repeat 2`; empty if there is only one.
 pub fn trial_name(trial: &Trial, results: &Results, plan: &Plan) -> String {
-    let mut parts: Vec<String> = labels_of(&dimensions(plan), trial).into_iter().map(|(_, value)| value).collect();
+    let mut parts = told(&labels_of(&dimensions(plan), trial));
     let repeated = results.trials.iter().any(|other| other.repeat != trial.repeat);
     if repeated {
         parts.push(format!("repeat {}", trial.repeat));
@@ -223,8 +265,7 @@ pub fn repeated(results: &Results) -> impl Iterator<Item = &OutageDistribution> 
 
 /// What tells it from the same fault elsewhere: variant and point; empty if there is only one.
 pub fn label(of: &OutageDistribution, plan: &Plan) -> String {
-    let labels = labels(&dimensions(plan), of.variant.as_deref(), &of.point);
-    labels.into_iter().map(|(_, value)| value).collect::<Vec<_>>().join(", ")
+    told(&labels(&dimensions(plan), of.variant.as_deref(), &of.point)).join(", ")
 }
 
 /// `pi, hosts 3`: what tells a curve from others; `throughput` where nothing does.

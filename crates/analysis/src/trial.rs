@@ -11,6 +11,7 @@ use crate::evidence::Evidence;
 use crate::load_window::LoadWindow;
 use crate::operations::{OperationTotals, agents_without_cycle, attempt_results, failed_pct, operations};
 use crate::stats::effective_samples::sure;
+use crate::stats::outage::SHORTEST_BASELINE_S;
 use crate::stats::timeline::Timeline;
 use crate::verdict::{self, RuleFinding};
 use crate::{Error, cost, exercise, faults, generator, hosts, load_groups, members, units};
@@ -171,6 +172,7 @@ fn throughput(
         before_first_fault_per_s: window
             .filter(|window| window.first_fault_s.is_some())
             .and_then(LoadWindow::calm)
+            .filter(|(from_s, until_s)| until_s - from_s >= SHORTEST_BASELINE_S)
             .and_then(rate),
         ..Throughput::default()
     }
@@ -275,8 +277,10 @@ mod tests {
     use experiment::plan::Host;
     use record::events::HostFigures;
     use record::results;
+    use record::rows::OutcomeSlot;
 
     use super::*;
+    use crate::synthetic;
 
     fn lab(speed: f64, profile: Option<&str>) -> Lab {
         let host = Host { name: "n1".into(), profile: profile.map(str::to_owned), ..Host::default() };
@@ -293,6 +297,23 @@ mod tests {
             }],
             ..Trial::default()
         }
+    }
+
+    #[test]
+    fn throughput_before_a_fault_takes_a_stretch_that_is_long_enough_to_tell() {
+        let slot =
+            |number: u32| OutcomeSlot { at_s: f64::from(number) / 100.0, slot_s: 0.01, ok: 10, ..Default::default() };
+        let slots: Vec<OutcomeSlot> = (0..2_000).map(slot).collect();
+        let timeline = Timeline::of(&slots).unwrap();
+        let evidence = Evidence { slots, ..Evidence::default() };
+        let planned = synthetic::trial(synthetic::load(10, 20.0));
+        let before = |fault_s: f64| {
+            let window = LoadWindow { from_s: 10.0, until_s: 20.0, first_fault_s: Some(fault_s), steady: None };
+            let found = throughput(&planned, &evidence, Some(&timeline), Some(&window), Some((10.0, 20.0)));
+            found.before_first_fault_per_s.map(f64::round)
+        };
+        assert_eq!(before(12.0), Some(1_000.0));
+        assert_eq!([before(10.0), before(10.003), before(10.4)], [None; 3], "that is no baseline");
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::net::Ipv4Addr;
 
 use experiment::manifest::Needs;
 use experiment::plan::{Failover, Plan, TargetKind, Trial};
+use experiment::socket_url;
 use lab::{UrlParts, hosts};
 
 /// What the trials of an experiment ask for, each figure of the one that asks for most.
@@ -87,14 +88,17 @@ fn addresses(trial: &Trial) -> u64 {
     if failover == Failover::None { services(trial) } else { 1 }
 }
 
-/// Of a name only the usual one is known to lead there.
+/// Of a name only the usual one is known to lead there; a socket in the file system takes no ports at all.
 fn is_on_loopback(trial: &Trial) -> bool {
     match &trial.target.kind {
         TargetKind::Folder { .. } => trial.lab.hosts.is_empty(),
-        TargetKind::Running { url } | TargetKind::Started { url, .. } => UrlParts::parse(url).is_ok_and(|place| {
-            let address = place.host.parse::<Ipv4Addr>();
-            place.host == "localhost" || address.is_ok_and(|address| address.is_loopback())
-        }),
+        TargetKind::Running { url } | TargetKind::Started { url, .. } => {
+            let is_here = |place: UrlParts| {
+                let address = place.host.parse::<Ipv4Addr>();
+                place.host == "localhost" || address.is_ok_and(|address| address.is_loopback())
+            };
+            socket_url::socket_of(url).is_some() || UrlParts::parse(url).is_ok_and(is_here)
+        }
     }
 }
 

@@ -18,6 +18,7 @@ pub mod schema;
 pub mod search;
 pub mod secrets;
 mod section;
+pub mod socket_url;
 pub mod source;
 pub mod template;
 pub mod tier;

@@ -226,6 +226,15 @@ section! {
     }
 }
 
+impl Metrics {
+    /// Whether it is known before the target has answered that this one goes up and down, so that it has no rate: JSON has no types.
+    #[must_use]
+    pub fn is_gauge(&self, name: &str) -> bool {
+        let is_counter = name.ends_with("_total") || self.counters.iter().any(|counter| counter == name);
+        self.kind == MetricsFormat::Json && !is_counter
+    }
+}
+
 /// In which form a target answers for its metrics.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

@@ -3,6 +3,7 @@
 
 mod known;
 
+use experiment::manifest::MetricsFormat;
 use experiment::problem::Problems;
 use experiment::source::Source;
 use known::{catalog, files, here, read, source};
@@ -67,6 +68,33 @@ fn a_metric_that_no_target_keeps_is_told_from_one_that_is_kept() {
     }
     // What the file asks of its own target stays right when `--set` gives another.
     assert_eq!(problems("metrics.other.max", &["target.use=vsns"]), None);
+}
+
+#[test]
+fn the_rate_of_a_gauge_is_refused_before_the_run() {
+    let mut catalog = catalog();
+    catalog.metrics.extend(["max", "per_s", "hosts.*.increase"].map(|figure| format!("metrics.*.{figure}")));
+    let mut problems = |kind: MetricsFormat, metric: &str| {
+        let keep = ["depth", "served", "saves_total"].map(|name| (name.to_owned(), "/x".to_owned())).into();
+        let counters = vec!["served".to_owned()];
+        let metrics = experiment::manifest::Metrics { kind, keep, counters, ..Default::default() };
+        catalog.targets.get_mut("vsns").unwrap().metrics = Some(metrics);
+        let text = format!("{FILE}\n[[require]]\nmetric = \"{metric}\"\nbelow = 1\n");
+        let source = Source { name: "experiment.toml".to_owned(), text };
+        experiment::read(&source, &[], &catalog).err().map(|problems| problems.render(false))
+    };
+    for metric in ["metrics.depth.max", "metrics.served.per_s", "metrics.saves_total.per_s"] {
+        assert_eq!(problems(MetricsFormat::Json, metric), None, "{metric}");
+    }
+    for (metric, what) in [
+        ("metrics.depth.per_s", "`depth` is a gauge, which has no `per_s`"),
+        ("metrics.depth.hosts.n1.increase", "`depth` is a gauge, which has no `increase`"),
+    ] {
+        let told = problems(MetricsFormat::Json, metric).unwrap();
+        assert!(told.contains(what) && told.contains("metrics.depth.max"), "{told}");
+    }
+    // Prometheus' text says what each is, when it is asked.
+    assert_eq!(problems(MetricsFormat::Prometheus, "metrics.depth.per_s"), None);
 }
 
 #[test]

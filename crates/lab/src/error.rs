@@ -62,6 +62,12 @@ pub enum Error {
         /// Who holds it; `None` if that could not be found out.
         holder: Option<PortHolder>,
     },
+    /// Somebody listens on the socket that the experiment's command is to listen on.
+    #[error("somebody listens on the socket {path} already")]
+    SocketTaken {
+        /// The socket.
+        path: String,
+    },
     /// A process ended before it was ready.
     #[error("`{role}` ended before it was ready ({how}){}", quoted(log))]
     DiedAtStart {
@@ -248,6 +254,7 @@ impl Error {
                 format!("end process {pid}, or leave `port` out: then a free one is taken")
             }
             Self::PortTaken { holder: None, .. } => "leave `port` out: then a free one is taken".to_owned(),
+            Self::SocketTaken { .. } => "end who does, or let the command and `url` name another one".to_owned(),
             Self::DiedAtStart { .. } | Self::NotReady { .. } => {
                 "its whole output is in the trial's folder logs/".to_owned()
             }

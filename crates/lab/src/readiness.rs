@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 use std::io::{self, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs as _};
+use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
+
+use experiment::socket_url;
 
 use crate::hooks::Hook;
 use crate::host_process::{HostProcess, ProcessExit};
@@ -102,10 +105,10 @@ fn attempt(check: &ReadinessCheck, caller: &dyn Caller) -> Result<(), String> {
     match check {
         // A connection first: it is refused at once, where a caller would try for longer.
         ReadinessCheck::Call { service, operation } => {
-            connect(&UrlParts::parse(service)?)?;
+            reach(service)?;
             caller.call(service, operation, &BTreeMap::new())
         }
-        ReadinessCheck::Tcp(place) => connect(&UrlParts::parse(place)?).map(drop),
+        ReadinessCheck::Tcp(place) => reach(place),
         ReadinessCheck::Http(url) => get(url, caller),
         // Whoever waits has it run on its host.
         ReadinessCheck::Run(_) => Err("nobody has run it".to_owned()),
@@ -114,11 +117,17 @@ fn attempt(check: &ReadinessCheck, caller: &dyn Caller) -> Result<(), String> {
 
 /// Whether something accepts connections at a URL or `host:port`; in words why not.
 pub fn reach(url: &str) -> Result<(), String> {
+    if let Some(socket) = socket_url::socket_of(url) {
+        return UnixStream::connect(socket?).map(drop).map_err(|error| in_words(&error));
+    }
     connect(&UrlParts::parse(url)?).map(drop)
 }
 
 /// Where the load's clients connect to: of several addresses, to the first that accepts a connection; in words why nowhere.
 pub fn address(url: &str) -> Result<SocketAddr, String> {
+    if let Some(Ok(socket)) = socket_url::socket_of(url) {
+        return Err(format!("the target listens on the socket {socket}"));
+    }
     let place = UrlParts::parse(url)?;
     let found = (place.host.as_str(), place.port).to_socket_addrs().map_err(|error| error.to_string())?;
     let addresses: Vec<SocketAddr> = found.collect();

@@ -369,7 +369,7 @@ fn write_on(mut input: Box<dyn Write + Send>) -> Result<Sender<Vec<u8>>, Error> 
 }
 
 /// What an order was about, for the words of its refusal.
-enum OrderSubject {
+pub(crate) enum OrderSubject {
     /// A program, for this role.
     Role(String),
     /// A fault.
@@ -389,7 +389,8 @@ impl OrderSubject {
         }
     }
 
-    fn error(self, host: &str, why: OrderRefusal) -> Error {
+    /// The refusal as an error.
+    pub fn error(self, host: &str, why: OrderRefusal) -> Error {
         let host = host.to_owned();
         match (why, self) {
             (OrderRefusal::NoProgram { program }, Self::Role(role)) => Error::Missing { role, program },

@@ -3,12 +3,14 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use crate::TlsTrust;
 use crate::protocols::{Answer as Whole, AttemptCause, Call, Progress, Protocol, RequestContext};
+use crate::service_address::ServiceAddress;
 use crate::tls::{TlsPeers, TlsSession};
+use crate::tunnel::{TunnelAnswer, TunnelRequest};
 use crate::values::{Argument, CompiledTemplate, OperationValues, ValueSource};
 
 const BUFFER: usize = 64 * 1024;
@@ -134,9 +136,12 @@ pub fn connect<P: Protocol>(service: &str, trust: &TlsTrust, timeout: Duration) 
     let wrong = |reason| CallError::Connect { service: service.to_owned(), reason };
     let protocol = P::open(service).map_err(wrong)?;
     let peers = TlsPeers::of(trust, P::ALPN, &[protocol.tls_host()]).map_err(wrong)?;
+    let proxy = trust.tls.proxy.as_deref().filter(|_| protocol.tls_host().is_some());
+    let tunnel = proxy.map(|proxy| TunnelRequest::of(proxy, protocol.authority())).transpose().map_err(wrong)?;
     let mut talk = ClientExchange {
         protocol,
         peers,
+        tunnel,
         timeout,
         pipe: None,
         decoder: P::Decoder::default(),
@@ -151,6 +156,8 @@ pub fn connect<P: Protocol>(service: &str, trust: &TlsTrust, timeout: Duration) 
 struct ClientExchange<P: Protocol> {
     protocol: P,
     peers: Option<TlsPeers>,
+    /// The way to the service, where it leads through a proxy.
+    tunnel: Option<TunnelRequest>,
     timeout: Duration,
     pipe: Option<ClientConnection>,
     decoder: P::Decoder,
@@ -200,15 +207,18 @@ fn wants<P: Protocol>(operation: &str) -> Result<Vec<String>, CallError> {
 
 impl<P: Protocol> ClientExchange<P> {
     fn open(&self) -> Result<ClientConnection, CallError> {
-        let authority = self.protocol.authority();
+        let authority = self.tunnel.as_ref().map_or(self.protocol.authority(), |tunnel| tunnel.proxy.as_str());
         let wrong = |reason: String| CallError::Connect { service: authority.to_owned(), reason };
-        let address = crate::engine::resolve(authority).map_err(|error| wrong(error.to_string()))?;
+        let address = ServiceAddress::resolve(authority).map_err(|error| wrong(error.to_string()))?;
         let session = self.peers.as_ref().and_then(|peers| peers.session(0)).transpose();
         let session = session.map_err(|cause| wrong(cause.text(&[])))?;
-        let opened = ClientConnection::open(&address, session, self.timeout).map_err(|error| match error.kind() {
-            ErrorKind::WouldBlock | ErrorKind::TimedOut => wrong(format!("not within {:?}", self.timeout)),
-            _ => wrong(error.to_string()),
-        });
+        let opened =
+            ClientConnection::open(&address, self.tunnel.as_ref(), session, self.timeout).map_err(|error| match error
+                .kind()
+            {
+                ErrorKind::WouldBlock | ErrorKind::TimedOut => wrong(format!("not within {:?}", self.timeout)),
+                _ => wrong(error.to_string()),
+            });
         let mut pipe = opened?;
         self.greet(&mut pipe)?;
         Ok(pipe)
@@ -322,14 +332,35 @@ pub struct ClientConnection {
 }
 
 impl ClientConnection {
-    /// Connects, and agrees on keys if there is a session.
-    pub fn open(address: &SocketAddr, session: Option<TlsSession>, timeout: Duration) -> io::Result<Self> {
+    /// Connects, asks for a tunnel if that is the way, and agrees on keys if there is a session.
+    pub fn open(
+        address: &ServiceAddress,
+        tunnel: Option<&TunnelRequest>,
+        session: Option<TlsSession>,
+        timeout: Duration,
+    ) -> io::Result<Self> {
         let deadline = Instant::now() + timeout;
-        let socket = TcpStream::connect_timeout(address, timeout)?;
-        socket.set_nodelay(true)?;
-        let mut pipe = Self { socket, session: session.map(Box::new) };
+        let mut pipe = Self { socket: address.open(timeout)?, session: None };
+        if let Some(tunnel) = tunnel {
+            pipe.enter(tunnel, deadline)?;
+        }
+        pipe.session = session.map(Box::new);
         pipe.shake(deadline)?;
         Ok(pipe)
+    }
+
+    fn enter(&mut self, tunnel: &TunnelRequest, deadline: Instant) -> io::Result<()> {
+        self.send_clear(&tunnel.bytes, deadline)?;
+        let (mut buffer, mut answer) = ([0; 4096], Vec::new());
+        loop {
+            let has_ended = self.receive(&mut buffer, &mut answer, deadline)?;
+            match TunnelAnswer::of(&answer) {
+                TunnelAnswer::Open => return Ok(()),
+                TunnelAnswer::Refused(why) => return Err(io::Error::other(why)),
+                TunnelAnswer::More if has_ended => return Err(ErrorKind::UnexpectedEof.into()),
+                TunnelAnswer::More => {}
+            }
+        }
     }
 
     fn shake(&mut self, deadline: Instant) -> io::Result<()> {

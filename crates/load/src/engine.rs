@@ -19,11 +19,10 @@
 //! together, and each is stamped then. A connection and its TLS handshake belong to the latency of
 //! the operations that wait for it, and to no service time.
 
-use std::net::{Ipv4Addr, SocketAddr, TcpStream, ToSocketAddrs};
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 use experiment::plan::Failover;
 use record::clock::Clock;
@@ -31,6 +30,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::feed_stream::FeedReaders;
 use crate::protocols::Protocol;
+use crate::service_address::ServiceAddress;
+use crate::tunnel::TunnelRequest;
 use crate::{Error, LoadOrder, ThreadInterval};
 
 mod agent_group;
@@ -58,16 +59,14 @@ use script::Script;
 use thread_stats::ThreadTotals;
 use worker::Worker;
 
-/// How long each of several addresses of a service is tried before the load.
-const PROBE: Duration = Duration::from_secs(1);
-
 /// [`crate::check`] for a protocol.
 pub fn check<P: Protocol>(orders: &LoadOrder) -> Result<(), Error> {
     let script = Script::<P>::compile(orders)?;
     limits::check(&script)?;
     // Where a name leads to is seen at the start.
-    let addresses: Vec<SocketAddr> =
-        script.services.iter().filter_map(|service| service.authority().parse().ok()).collect();
+    let tunnels = tunnels(orders, &script.services)?;
+    let entrances = script.services.iter().zip(&tunnels).map(|(service, tunnel)| entrance(service, tunnel.as_ref()));
+    let addresses: Vec<ServiceAddress> = entrances.filter_map(ServiceAddress::written).collect();
     sources_of(orders, &script, &addresses).map(drop)
 }
 
@@ -79,7 +78,10 @@ pub fn start<P: Protocol>(
 ) -> Result<RunningLoad, Error> {
     let script = Arc::new(Script::<P>::compile(orders)?);
     limits::check(&script)?;
-    let addresses: Arc<[SocketAddr]> = script.services.iter().map(address_of).collect::<Result<_, _>>()?;
+    let tunnels = tunnels(orders, &script.services)?;
+    let addresses = script.services.iter().zip(&tunnels).map(|(service, tunnel)| address_of(service, tunnel.as_ref()));
+    let addresses: Arc<[ServiceAddress]> = addresses.collect::<Result<_, _>>()?;
+    let tunnels: Arc<[Option<TunnelRequest>]> = tunnels.into();
     let sources = Arc::new(sources_of(orders, &script, &addresses)?);
     sources.try_out()?;
     let control = Arc::new(LoadControl::default());
@@ -88,7 +90,11 @@ pub fn start<P: Protocol>(
         readers.map_err(|source| Error::System { doing: "cannot start a thread that reads a feed", source })?;
     let mut threads = Vec::new();
     for number in script.mine.clone() {
-        let paths = ConnectPaths { addresses: Arc::clone(&addresses), sources: Arc::clone(&sources) };
+        let paths = ConnectPaths {
+            addresses: Arc::clone(&addresses),
+            tunnels: Arc::clone(&tunnels),
+            sources: Arc::clone(&sources),
+        };
         let worker = Worker::new(Arc::clone(&script), Arc::clone(&control), paths, number, clock, sink.clone());
         let spawned = worker.and_then(|worker| {
             let named = std::thread::Builder::new().name(format!("load-{number}"));
@@ -111,7 +117,7 @@ pub fn start<P: Protocol>(
 fn sources_of<P: Protocol>(
     orders: &LoadOrder,
     script: &Script<P>,
-    services: &[SocketAddr],
+    services: &[ServiceAddress],
 ) -> Result<SourceAddresses, Error> {
     if P::RUNS_PROGRAMS {
         return Ok(SourceAddresses::default());
@@ -150,21 +156,26 @@ impl Drop for Alarm {
 }
 
 /// Where a service's clients connect to; nowhere where programs are run.
-fn address_of<P: Protocol>(service: &P) -> Result<SocketAddr, Error> {
-    if P::RUNS_PROGRAMS { Ok((Ipv4Addr::UNSPECIFIED, 0).into()) } else { resolve(service.authority()) }
+fn address_of<P: Protocol>(service: &P, tunnel: Option<&TunnelRequest>) -> Result<ServiceAddress, Error> {
+    if P::RUNS_PROGRAMS {
+        return Ok(ServiceAddress::Network((Ipv4Addr::UNSPECIFIED, 0).into()));
+    }
+    ServiceAddress::resolve(entrance(service, tunnel))
 }
 
-/// The address of a service. Of several, the first that accepts a connection: `localhost` may mean
-/// `::1`, where nobody listens.
-pub fn resolve(authority: &str) -> Result<SocketAddr, Error> {
-    let wrong = |reason: String| Error::Service { service: authority.to_owned(), reason };
-    let addresses: Vec<SocketAddr> = authority.to_socket_addrs().map_err(|error| wrong(error.to_string()))?.collect();
-    let Some(first) = addresses.first() else { return Err(wrong("the name has no address".to_owned())) };
-    if addresses.len() == 1 {
-        return Ok(*first);
-    }
-    let answers = addresses.iter().find(|address| TcpStream::connect_timeout(address, PROBE).is_ok());
-    Ok(*answers.unwrap_or(first))
+/// What is connected to: the proxy, where a tunnel leads to the service.
+fn entrance<'a, P: Protocol>(service: &'a P, tunnel: Option<&'a TunnelRequest>) -> &'a str {
+    tunnel.map_or(service.authority(), |tunnel| tunnel.proxy.as_str())
+}
+
+/// The tunnels to those services that are spoken to by TLS, where a proxy is named.
+fn tunnels<P: Protocol>(orders: &LoadOrder, services: &[P]) -> Result<Vec<Option<TunnelRequest>>, Error> {
+    let tunnel = |service: &P| {
+        let proxy = orders.tls.proxy.as_deref().filter(|_| service.tls_host().is_some())?;
+        Some(TunnelRequest::of(proxy, service.authority()))
+    };
+    let tunnels = services.iter().map(|service| tunnel(service).transpose());
+    tunnels.collect::<Result<_, _>>().map_err(|reason| Error::Setting(format!("tls.proxy: {reason}")))
 }
 
 /// What a load came to.

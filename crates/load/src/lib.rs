@@ -20,8 +20,10 @@ pub mod protocols;
 pub mod recorder;
 mod ring;
 mod schedules;
+mod service_address;
 mod slice;
 mod tls;
+mod tunnel;
 mod values;
 mod wire;
 

@@ -1,5 +1,6 @@
 //! The words of the command line.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
@@ -53,6 +54,7 @@ Exit codes: 0 all right, 5 something is wrong, 6 nothing is, but something is ma
 const EXPORTING: &str = "Examples:
   plimsoll export runs/2026-11-20T10-31-05-first-run --csv > seconds.csv
   plimsoll export runs/ --csv --trials --out trials.csv
+  plimsoll export runs/ --parquet --out seconds.parquet
   duckdb -c \"SELECT at_s, sum(value) FROM 'seconds.csv' WHERE figure = 'operations' GROUP BY 1 ORDER BY 1\"
   plimsoll export runs/nightly --openmetrics --out nightly.om
   promtool tsdb create-blocks-from openmetrics nightly.om /var/lib/prometheus
@@ -90,7 +92,7 @@ pub enum Command {
     History(History),
     /// Write one page that lists several runs and links their reports
     Contents(Contents),
-    /// Write the figures of runs for other programs: CSV, or OpenMetrics for Prometheus
+    /// Write the figures of runs for other programs: CSV, Parquet, or OpenMetrics for Prometheus
     #[command(after_long_help = EXPORTING)]
     Export(Export),
     /// Open a run's report in the browser
@@ -160,6 +162,9 @@ pub struct Run {
     /// First install what the target and the virtual hosts need
     #[arg(long)]
     pub install: bool,
+    /// Serve figures of the run while it goes on, for Prometheus: GET /metrics at this address, such as 127.0.0.1:9464
+    #[arg(long, value_name = "ADDRESS")]
+    pub serve_metrics: Option<SocketAddr>,
     /// Exit 0 even if the result is void; the verdict stays
     #[arg(long)]
     pub accept: bool,
@@ -270,7 +275,7 @@ pub struct Contents {
 }
 
 #[derive(Debug, Args)]
-#[command(group = clap::ArgGroup::new("format").required(true).args(["csv", "openmetrics"]))]
+#[command(group = clap::ArgGroup::new("format").required(true).args(["csv", "parquet", "openmetrics"]))]
 pub struct Export {
     /// Run folders, or folders that hold several
     #[arg(required = true, value_name = "DIR")]
@@ -278,7 +283,10 @@ pub struct Export {
     /// Write CSV: a row for each figure and second
     #[arg(long)]
     pub csv: bool,
-    /// With --csv: a row for each trial instead, with a column for each figure of analysis.json
+    /// Write Parquet: the same rows and columns, with texts and numbers told apart
+    #[arg(long, requires = "out")]
+    pub parquet: bool,
+    /// With --csv or --parquet: a row for each trial instead, with a column for each figure of analysis.json
     #[arg(long, conflicts_with = "openmetrics")]
     pub trials: bool,
     /// Write the figures of each second in the text format of OpenMetrics, with their times
@@ -430,7 +438,7 @@ pub struct Man {
 pub struct Echo {
     /// Address and port
     #[arg(long)]
-    pub listen: std::net::SocketAddr,
+    pub listen: SocketAddr,
     /// What to speak
     #[arg(long, default_value = "http")]
     pub protocol: EchoProtocol,
@@ -559,7 +567,10 @@ pub struct Hit {
     /// Follow redirects once, before the load, and hit the URL that they lead to; under load none is followed
     #[arg(short = 'L', long, conflicts_with = "templates")]
     pub location: bool,
-    /// Send the requests for an http URL to this forward proxy, such as http://localhost:3128
+    /// Connect to this socket in the file system instead of the URL's host
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["location", "proxy"])]
+    pub unix_socket: Option<String>,
+    /// Go through this forward proxy, such as http://localhost:3128; to an https URL by a tunnel (CONNECT)
     #[arg(short = 'x', long, value_name = "URL", conflicts_with = "location")]
     pub proxy: Option<String>,
     /// Of each request [default: 10s]

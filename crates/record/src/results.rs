@@ -281,7 +281,7 @@ pub struct Throughput {
     pub effective_samples: Option<f64>,
     /// Full cycles per second.
     pub cycles_per_s: Option<f64>,
-    /// `ok` operations per second before the first fault, after warm-up; null without a fault.
+    /// `ok` operations per second before the first fault, after warm-up; null without a fault, and where less than half a second lies before it.
     pub before_first_fault_per_s: Option<f64>,
     /// Units of work per second, such as documents; left out where no operation counts any.
     #[serde(skip_serializing_if = "Option::is_none")]

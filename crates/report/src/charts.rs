@@ -44,11 +44,21 @@ pub struct TrialView<'a> {
     pub points: usize,
 }
 
-/// In page order: what clients saw, side by side; more of it; and what it took, small.
+/// In page order: what clients saw, side by side; more of it and what it took, small; and, folded, what tells why.
 pub const CHARTS: [&[TrialChart]; 3] = [
     &[outcomes::draw, latency::draw],
-    &[distribution::draw, zoom::draw, members::draw, groups::draw, operations::draw, units::draw, generator::draw],
-    &[hosts::lanes, hosts::each, metrics::draw],
+    &[
+        distribution::draw,
+        zoom::draw,
+        members::draw,
+        groups::draw,
+        operations::draw,
+        units::draw,
+        hosts::lanes,
+        hosts::used,
+        metrics::draw,
+    ],
+    &[generator::draw, hosts::waited],
 ];
 
 /// Charts of a trial, in the order of the list. A list that has ids of its own needs no other.
@@ -297,7 +307,7 @@ mod tests {
     }
 
     fn of_signal(id: &str, view: &TrialView) -> Vec<Chart> {
-        hosts::each(view).into_iter().filter(|chart| chart.id == id).collect()
+        [hosts::used(view), hosts::waited(view)].concat().into_iter().filter(|chart| chart.id == id).collect()
     }
 
     #[test]
@@ -310,12 +320,12 @@ mod tests {
             "Latency distribution",
             "Latency by percentile",
             "Around the fault, in steps of 5 ms",
-            "Load generator",
             "CPU",
-            "Load average",
             "Memory",
             "Disk",
             "Network",
+            "Load generator",
+            "Load average",
             "Pressure",
         ];
         assert_eq!(titles(&charts), expected);

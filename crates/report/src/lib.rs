@@ -171,6 +171,19 @@ mod tests {
     }
 
     #[test]
+    fn a_void_result_is_told_once_that_it_must_not_be_used() {
+        let (plan, mut results) = crash();
+        results.verdict = record::results::Verdict {
+            is: record::results::Trust::Void,
+            reasons: vec!["the clock jumped".to_owned()],
+            ..Default::default()
+        };
+        results.trials[0].verdict = results.verdict.clone();
+        let page = page(&input(&results, &plan, 9)).unwrap();
+        assert_eq!(page.matches("must not be used").count(), 1);
+    }
+
+    #[test]
     fn nothing_of_an_experiment_or_a_target_becomes_markup() {
         const EVIL: &str = "</script><script>alert(1)</script>'\"><img onerror=x>`{{ 7 * 6 }}";
         let evil = || EVIL.to_owned();

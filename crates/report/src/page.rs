@@ -5,7 +5,7 @@ pub mod contents;
 use analysis::groups::{self, Group, MedianRange, counted, longest, trial_name};
 use minijinja::value::{Serde, Value};
 use minijinja::{AutoEscape, UndefinedBehavior};
-use record::results::{Quantiles, SafeLoad, Trial, Verdict};
+use record::results::{Quantiles, SafeLoad, Trial, Trust, Verdict};
 use serde::Serialize;
 use text::{Tone, numbers, visible};
 
@@ -21,9 +21,10 @@ use crate::tables::{
 };
 use crate::{Error, ReportInput, run_charts, sweep_charts, words};
 
-const TEMPLATES: [(&str, &str); 6] = [
+const TEMPLATES: [(&str, &str); 7] = [
     ("chart.html", include_str!("page/chart.html")),
     ("contents.html", include_str!("page/contents.html")),
+    ("files.html", include_str!("page/files.html")),
     ("page.html", include_str!("page/page.html")),
     ("selfcheck.html", include_str!("page/selfcheck.html")),
     ("table.html", include_str!("page/table.html")),
@@ -40,8 +41,10 @@ enum Part {
     /// Charts over what was swept.
     Sweep(&'static [SweepChart]),
     Bars(fn(&ReportInput) -> Option<BarRows>),
-    /// Every trial with its charts: the two of the first screen, others, and small ones.
+    /// Every trial with its charts: the two of the first screen, small ones, and folded ones.
     Trials([&'static [TrialChart]; 3]),
+    /// What lies in the run folder, and how it is run again.
+    Files,
 }
 
 /// A stretch of the page that its navigation leads to.
@@ -109,7 +112,7 @@ const PAGE: &[PageSection] = &[
     },
     PageSection {
         id: "environment",
-        name: "Environment",
+        name: "Environment and data",
         parts: &[
             Part::Table(hosts::lab),
             Part::Table(hosts::tiers),
@@ -118,13 +121,11 @@ const PAGE: &[PageSection] = &[
             Part::Table(target_metrics::metrics),
             Part::Table(hosts::environment),
             Part::Table(hosts::generator),
+            Part::Table(verdicts::trials),
+            Part::Table(sweeps::search),
+            Part::Table(operations::warmup),
+            Part::Files,
         ],
-        is_folded: true,
-    },
-    PageSection {
-        id: "data",
-        name: "Data",
-        parts: &[Part::Table(verdicts::trials), Part::Table(sweeps::search), Part::Table(operations::warmup)],
         is_folded: true,
     },
 ];
@@ -200,8 +201,6 @@ pub struct Page {
     started: Option<String>,
     trial_count: usize,
     folder: String,
-    files: Vec<(&'static str, &'static str)>,
-    torn: Vec<String>,
     format: u32,
     plimsoll: Option<String>,
 }
@@ -231,8 +230,17 @@ struct TrialCharts {
     reasons: Vec<Reason>,
     notices: Vec<(String, String)>,
     first: Vec<String>,
-    charts: Vec<String>,
     small: Vec<String>,
+    folded: Vec<String>,
+    /// What the folded ones are.
+    why: String,
+}
+
+/// The last part of the page.
+#[derive(Serialize)]
+struct FilesFigures {
+    files: Vec<(&'static str, &'static str)>,
+    torn: Vec<String>,
 }
 
 /// A row of the matrix that trials are picked from: the repeats of a case.
@@ -295,7 +303,11 @@ pub fn filled(input: &ReportInput, templates: &Templates) -> Result<Page, Error>
         asks: results.asks.clone(),
         answer: with_code(&answer),
         verdict: words::verdict(results).0,
-        meaning: text::stopped(&text::capital(words::meaning(results))),
+        // Of a void result the answer begins with it.
+        meaning: match results.verdict.is {
+            Trust::Void => String::new(),
+            _ => text::stopped(&text::capital(words::meaning(results))),
+        },
         reasons: reasons(&results.verdict),
         partial: results.partial.as_deref().map(text::stopped),
         figures: key_figures(input),
@@ -305,8 +317,6 @@ pub fn filled(input: &ReportInput, templates: &Templates) -> Result<Page, Error>
         started: started.map(numbers::utc),
         trial_count: results.trials.len(),
         folder: input.folder.clone(),
-        files: FILES.to_vec(),
-        torn: torn(input),
         format: results.format,
         plimsoll: input.environment.as_ref().and_then(|environment| environment.plimsoll.clone()),
     })
@@ -357,6 +367,10 @@ impl FilledCharts<'_> {
             }
             Part::Trials(_) if input.trials.is_empty() => Ok(None),
             Part::Trials(kinds) => self.trials(kinds, input).map(Some),
+            Part::Files => {
+                let files = FilesFigures { files: FILES.to_vec(), torn: torn(input) };
+                self.templates.fill("files.html", &files).map(Some)
+            }
         }
     }
 
@@ -388,7 +402,7 @@ impl FilledCharts<'_> {
         for series in &input.trials {
             let Some(trial) = input.results.trials.iter().find(|trial| trial.id == series.trial) else { continue };
             let view = TrialView { trial, series, points };
-            let [first, charts, small] = kinds.map(|kinds| charts::of_trial(kinds, &view));
+            let [first, small, folded] = kinds.map(|kinds| charts::of_trial(kinds, &view));
             trials.push(TrialCharts {
                 id: trial.id.clone(),
                 name: trial_name(trial, input.results, input.plan),
@@ -397,8 +411,9 @@ impl FilledCharts<'_> {
                 reasons: if input.results.trials.len() > 1 { reasons(&trial.verdict) } else { Vec::new() },
                 notices: charts::notices(series),
                 first: self.charts(&first)?,
-                charts: self.charts(&charts)?,
                 small: self.charts(&small)?,
+                why: text::listed(&folded.iter().map(|chart| chart.title.clone()).collect::<Vec<_>>(), "and"),
+                folded: self.charts(&folded)?,
             });
         }
         self.templates.fill("trials.html", &TrialsFigures { matrix: matrix(&trials, input), trials })
@@ -407,15 +422,6 @@ impl FilledCharts<'_> {
 
 fn as_block(charts: String) -> String {
     format!("<section class=\"block grid\">\n{charts}\n</section>")
-}
-
-/// `wait, agents 64`: a value that is a number says little without its name.
-pub fn case(group: &Group) -> String {
-    let is_number = |value: &str| value.starts_with(|first: char| first.is_ascii_digit());
-    let label = |(name, value): &(String, String)| {
-        if is_number(value) { format!("{name} {value}") } else { value.clone() }
-    };
-    group.labels.iter().map(label).collect::<Vec<_>>().join(", ")
 }
 
 /// The trials that have charts, a row for each case; none where there is one trial.
@@ -428,7 +434,7 @@ fn matrix(drawn: &[TrialCharts], input: &ReportInput) -> Vec<TrialRow> {
         let has_charts = |trial: &&&Trial| drawn.iter().any(|drawn| drawn.id == trial.id);
         let trials = group.trials.iter().filter(has_charts);
         TrialRow {
-            name: case(group),
+            name: group.name(),
             trials: trials.map(|trial| (trial.id.clone(), trust_word(trial.verdict.is))).collect(),
         }
     });
@@ -642,7 +648,7 @@ fn of_several(groups: &[Group]) -> Vec<HeadlineFigure> {
         let medians = groups.iter().filter_map(|group| Some((group, group.spread(value)?.median)));
         let better = |a: f64, b: f64| if largest { a > b } else { a < b };
         let (group, best) = medians.reduce(|best, next| if better(next.1, best.1) { next } else { best })?;
-        Some(figure(name, write(best), unit, case(group), Tone::Plain))
+        Some(figure(name, write(best), unit, group.name(), Tone::Plain))
     };
     let failed: groups::FigureOf = |trial| counted(trial, |t| t.outcomes.failed + t.outcomes.timeout);
     let with_losses = |name: &str, value: groups::FigureOf| {

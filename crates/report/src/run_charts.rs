@@ -5,15 +5,14 @@ use std::collections::BTreeMap;
 
 use analysis::groups::{self, Group, label, outages, repeated, short};
 use experiment::plan::{Find, MetricRange as Limits, Requirement};
-use record::results::{OutageDistribution, Results, SafeLoad, SearchStep, Trial};
-use text::numbers;
+use record::results::{OutageDistribution, Results, SafeLoad, SearchStep, Trial, counting};
+use text::{distinct, numbers};
 
 use crate::charts::{TrialView, hosts, numbered};
 use crate::drawing::axis::Spacing;
-use crate::drawing::bar_rows::{BarColumn, BarRows};
+use crate::drawing::bar_rows::{BarColumn, BarRow, BarRows};
 use crate::drawing::chart::{AxisRange, Chart, ChartLine, Ink, LineStyle, Mark, Panel, PanelUnit};
 use crate::drawing::path::DataPoint;
-use crate::page::case;
 use crate::tables::comparison::{self, ComparedMetric};
 use crate::tables::sweeps::condition;
 use crate::{ReportInput, tables};
@@ -31,7 +30,14 @@ pub fn comparison(input: &ReportInput) -> Option<BarRows> {
         BarColumn { head: measure.head.to_owned(), values, write: measure.write, loss: measure.loss }
     };
     let columns: Vec<BarColumn> = comparison::measured(&groups).filter(|measure| measure.bars).map(column).collect();
-    let rows = groups.iter().enumerate().map(|(index, group)| (group.name(), tables::begins(index, &groups))).collect();
+    // In the order of the curves over a load, whose colours these are.
+    let variants = distinct(counting(&input.results.trials).into_iter().map(|trial| trial.variant.as_deref()));
+    let row = |(index, group): (usize, &Group)| BarRow {
+        name: group.name(),
+        begins: tables::begins(index, &groups),
+        ink: Ink::of_curve(variants.iter().position(|known| *known == variant(group)).unwrap_or(0)),
+    };
+    let rows = groups.iter().enumerate().map(row).collect();
     let note = "Medians; the whiskers run from the smallest to the largest repeat.".to_owned();
     (!columns.is_empty()).then(|| BarRows {
         id: "comparison".to_owned(),
@@ -40,6 +46,11 @@ pub fn comparison(input: &ReportInput) -> Option<BarRows> {
         rows,
         columns,
     })
+}
+
+/// The variant of its trials, if there are any.
+fn variant<'a>(group: &Group<'a>) -> Option<&'a str> {
+    group.trials.first()?.variant.as_deref()
 }
 
 /// Lines in one chart at most; beyond, they could not be told apart.
@@ -235,7 +246,7 @@ pub fn load_averages(input: &ReportInput) -> Vec<Chart> {
         let trial = group.counting().next()?;
         let series = input.trials.iter().find(|series| series.trial == trial.id)?;
         let mut chart = hosts::load_averages(&TrialView { trial, series, points: PICTURE_POINTS })?;
-        chart.title = format!("{}, {}", chart.title, case(group));
+        chart.title = format!("{}, {}", chart.title, group.name());
         Some(chart)
     };
     let mut charts: Vec<Chart> = groups.iter().filter_map(picture).collect();
@@ -286,6 +297,31 @@ mod tests {
         let find: Find = serde_json::from_value(serde_json::json!({ "limits": limits })).unwrap();
         let svg = crate::drawing::render::drawn(&search_chart(&find, &line)).svg;
         assert!(svg.contains(">held</text>") && svg.contains(">broke</text>"));
+    }
+
+    #[test]
+    fn bars_of_two_variants_differ_in_colour_and_those_of_losses_do_not() {
+        let plan = example::plan(&["slow", "fast"], &[("load.agents", &["8", "32"])], 1);
+        let mut results = example::results(&plan);
+        results.trials.iter_mut().for_each(example::crash);
+        let input = ReportInput {
+            results: &results,
+            plan: &plan,
+            environment: None,
+            folder: String::new(),
+            trials: Vec::new(),
+        };
+        let bars = comparison(&input).unwrap();
+        let rows: Vec<(&str, Ink)> = bars.rows.iter().map(|row| (row.name.as_str(), row.ink)).collect();
+        let (slow, fast) = (Ink::of_curve(0), Ink::of_curve(1));
+        assert_eq!(
+            rows,
+            [("slow, agents 8", slow), ("slow, agents 32", slow), ("fast, agents 8", fast), ("fast, agents 32", fast)]
+        );
+        let svg = crate::drawing::bar_rows::drawn(&bars).svg;
+        let drawn = |ink: Ink| svg.matches(&format!("class=\"area {}\"", ink.class())).count();
+        assert!(drawn(slow) > 0 && drawn(slow) == drawn(fast), "{svg}");
+        assert_eq!(drawn(Ink::Failed) % 4, 0, "{svg}");
     }
 
     #[test]

@@ -294,8 +294,7 @@ impl CurveSheet<'_> {
         if self.has_patterns() {
             return Ink::nth(index);
         }
-        let inks = [Ink::One, Ink::Three, Ink::Two, Ink::Four, Ink::Five];
-        (inks[index % inks.len()], LineStyle::Solid)
+        (Ink::of_curve(index), LineStyle::Solid)
     }
 
     /// Whether curves are so many that patterns tell them apart, and not only colours.

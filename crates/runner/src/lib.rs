@@ -14,6 +14,7 @@ pub mod plain_text;
 pub mod ports;
 pub mod probes;
 pub mod process_tree;
+mod program_run;
 pub mod programs;
 mod restart_detector;
 pub mod sample_reader;
@@ -29,4 +30,5 @@ pub use orders::{
     Bind, Envelope, FOLDER_PREFIX, HOST_MARK, Injection, InterfaceSpec, Isolation, MARK, NumberedOrder, Order,
     ProgramSpec, Setup, TierFolder, TierMount, VERSION, VolumeSpec, Wiring, folder_name,
 };
-pub use serve::{KEPT_BYTES, serve, serve_standard_streams};
+pub use program_run::{KEPT_BYTES, ProgramEnd, run_here};
+pub use serve::{serve, serve_standard_streams};

@@ -9,10 +9,9 @@ use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::{Component, Path, PathBuf};
-use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
-use std::sync::mpsc::{Receiver, channel};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use experiment::profile::Disk;
 use linux::account::{Account, AccountProblem, let_pass};
@@ -35,6 +34,7 @@ use crate::orders::{FOLDER_PREFIX, ORDER_BYTES};
 use crate::ports::{self, PortError};
 use crate::probes::memory_bytes;
 use crate::process_tree::Member;
+use crate::program_run::{self, ProgramEnd};
 use crate::programs;
 use crate::shim;
 use crate::stoppable_thread::StoppableThread;
@@ -266,7 +266,7 @@ impl Runner {
             }
             Order::Run { program, input, within_s } => {
                 let (program, groups) = (self.marked(program), self.groups.join_files());
-                run_program(&self.processes, number, &program, input, within_s, &groups)
+                self.processes.run(number, &program, input, within_s, &groups)
             }
             Order::Ports { count } => {
                 let found = ports::free_at(Ipv4Addr::UNSPECIFIED, count);
@@ -370,6 +370,7 @@ fn machines_memory() -> Option<u64> {
 // in which they came.
 
 const CHUNK_BYTES: usize = 16 << 10;
+const YEAR_S: f64 = 31_536_000.0;
 /// Where the kernel gives no handle on a process, its end is looked for so often.
 const GLANCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
 
@@ -430,6 +431,23 @@ impl Processes {
         Ok(())
     }
 
+    /// Runs a program to its end.
+    fn run(
+        &self,
+        number: u64,
+        program: &ProgramSpec,
+        input: String,
+        within_s: f64,
+        groups: &[PathBuf],
+    ) -> Result<OrderReply, OrderRefusal> {
+        let within = Duration::from_secs_f64(within_s.clamp(0.0, YEAR_S));
+        // Without a role: it is none of the target's.
+        let enter = |child, pipes| self.enter(number, program, "", child, pipes);
+        let ran = program_run::run(program, input, within, groups, enter);
+        self.forget(number);
+        ran.map(|ProgramEnd { how, output, errors }| OrderReply::Ran { how, output, errors })
+    }
+
     /// Makes a process known that writes to these pipes, so that it is ended with the others.
     pub fn enter(
         &self,
@@ -439,11 +457,7 @@ impl Processes {
         child: Child,
         pipes: Vec<u64>,
     ) -> Result<Arc<ProcessEntry>, OrderRefusal> {
-        let pid = child.id();
-        let group = ProcessGroup::of(pid, pipes);
-        let marks = program.environment.get(MARK).map(|run| format!("{MARK}={run}")).into_iter().collect();
-        let (role, programs, child) = (role.to_owned(), program.programs.clone(), Mutex::new(Some(child)));
-        let entry = Arc::new(ProcessEntry { role, programs, pid, group, marks, child });
+        let entry = Arc::new(ProcessEntry::of(program, role, child, pipes));
         let mut table = self.table();
         if table.closed {
             drop(table);
@@ -506,6 +520,15 @@ impl Processes {
 }
 
 impl ProcessEntry {
+    /// Of a child that writes to these pipes.
+    pub fn of(program: &ProgramSpec, role: &str, child: Child, pipes: Vec<u64>) -> Self {
+        let pid = child.id();
+        let group = ProcessGroup::of(pid, pipes);
+        let marks = program.environment.get(MARK).map(|run| format!("{MARK}={run}")).into_iter().collect();
+        let (role, programs, child) = (role.to_owned(), program.programs.clone(), Mutex::new(Some(child)));
+        Self { role, programs, pid, group, marks, child }
+    }
+
     fn child(&self) -> MutexGuard<'_, Option<Child>> {
         self.child.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -603,7 +626,7 @@ fn make_tier_folders(tier: &TierMount) -> Result<(), String> {
 }
 
 /// Why it could not be started.
-fn not_started(program: &ProgramSpec, error: &io::Error) -> OrderRefusal {
+pub fn not_started(program: &ProgramSpec, error: &io::Error) -> OrderRefusal {
     let name = program.command.first().cloned().unwrap_or_default();
     if error.kind() == ErrorKind::NotFound {
         return OrderRefusal::NoProgram { program: name };
@@ -713,123 +736,6 @@ fn whole_characters(bytes: &[u8]) -> usize {
     let begins = (longest..bytes.len()).rev().find(|at| bytes[*at] & 0xC0 == 0xC0);
     let is_cut = |at: &usize| std::str::from_utf8(&bytes[*at..]).is_err_and(|error| error.error_len().is_none());
     begins.filter(is_cut).unwrap_or(bytes.len())
-}
-
-// Programs that are run to their end: input given, output kept up to a limit, killed when the
-// time is over.
-
-/// Of standard output and of standard error, each, unless something else is asked for; what is more is left out, and said to be.
-pub const KEPT_BYTES: usize = 8 << 20;
-/// For output that is on its way when the program has ended.
-const PATIENCE: Duration = Duration::from_millis(200);
-const YEAR_S: f64 = 31_536_000.0;
-
-/// Runs it.
-fn run_program(
-    processes: &Processes,
-    number: u64,
-    program: &ProgramSpec,
-    input: String,
-    within_s: f64,
-    groups: &[PathBuf],
-) -> Result<OrderReply, OrderRefusal> {
-    let until = Instant::now() + Duration::from_secs_f64(within_s.clamp(0.0, YEAR_S));
-    let (output, output_in) = pipe()?;
-    let (errors, errors_in) = pipe()?;
-    let pipes = [pipe_inode(&output), pipe_inode(&errors)].into_iter().flatten().collect();
-    let mut command = command(program)?;
-    command.stdin(Stdio::piped()).stdout(output_in).stderr(errors_in);
-    let mut child = linux::spawn_in(command, groups).map_err(|error| not_started(program, &error))?;
-    let stdin = child.stdin.take();
-    // Without a role: it is none of the target's.
-    let entry = processes.enter(number, program, "", child, pipes)?;
-    let keeps_bytes = program.keeps_bytes.unwrap_or(KEPT_BYTES);
-    let gather = || Ok((PipeOutput::from(output, keeps_bytes)?, PipeOutput::from(errors, KEPT_BYTES)?));
-    let gathered = give(stdin, input).and_then(|()| gather());
-    let gathered = gathered.inspect_err(|_| entry.kill());
-    let how = await_end(&entry, until);
-    processes.forget(number);
-    let (output, errors) = gathered.map_err(|error| OrderRefusal::system("start a thread", &error))?;
-    let mut errors = errors.text();
-    let how = how.unwrap_or_else(|| {
-        errors.push_str(&format!("\n[killed: not done within {within_s} s]\n"));
-        entry.kill();
-        entry.wait()
-    });
-    Ok(OrderReply::Ran { how, output: output.text(), errors })
-}
-
-fn pipe() -> Result<(PipeReader, io::PipeWriter), OrderRefusal> {
-    io::pipe().map_err(|error| OrderRefusal::system("make a pipe", &error))
-}
-
-/// How it ended, if it did in time.
-fn await_end(entry: &ProcessEntry, until: Instant) -> Option<i32> {
-    loop {
-        if let Some(how) = entry.ended() {
-            return Some(how);
-        }
-        let left = until.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return None;
-        }
-        linux::await_end(entry.pid, left);
-    }
-}
-
-/// Writes its input. A program that does not read it all is in its right.
-fn give(stdin: Option<ChildStdin>, input: String) -> io::Result<()> {
-    let Some(mut stdin) = stdin.filter(|_| !input.is_empty()) else { return Ok(()) };
-    let write = move || drop(stdin.write_all(input.as_bytes()));
-    std::thread::Builder::new().name("input".to_owned()).spawn(write).map(drop)
-}
-
-/// What comes from a pipe.
-struct PipeOutput {
-    kept: Arc<Mutex<Vec<u8>>>,
-    keeps_bytes: usize,
-    /// Closed by the reader when it is done.
-    done: Receiver<()>,
-}
-
-impl PipeOutput {
-    fn from(mut pipe: PipeReader, keeps_bytes: usize) -> io::Result<Self> {
-        let kept = Arc::new(Mutex::new(Vec::new()));
-        let (until_done, done) = channel::<()>();
-        let shared = Arc::clone(&kept);
-        let read = move || {
-            let mut buffer = [0; 16 << 10];
-            let mut left_out = 0;
-            // What cannot be kept is read all the same, so that nobody is held up.
-            while let Some(count) = pipe.read(&mut buffer).ok().filter(|count| *count > 0) {
-                let mut kept = shared.lock().unwrap_or_else(PoisonError::into_inner);
-                let room = keeps_bytes.saturating_sub(kept.len()).min(count);
-                kept.extend_from_slice(&buffer[..room]);
-                left_out += count - room;
-            }
-            if left_out > 0 {
-                let note = format!("\n[{left_out} bytes left out]\n");
-                shared.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(note.as_bytes());
-            }
-            drop(until_done);
-        };
-        std::thread::Builder::new().name("output".to_owned()).spawn(read)?;
-        Ok(Self { kept, keeps_bytes, done })
-    }
-
-    /// All of it, once the program has ended. What it left running may hold the other end of the pipe for ever.
-    fn text(&self) -> String {
-        let _ = self.done.recv_timeout(PATIENCE);
-        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut text = String::from_utf8_lossy(&kept).into_owned();
-        // What is no text grows when it is made one; whoever asked counts on what was to be kept.
-        if text.len() > kept.len().max(self.keeps_bytes) {
-            let end = (0..=self.keeps_bytes).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
-            text.truncate(end);
-            text.push_str("\n[the rest, which is not text, left out]\n");
-        }
-        text
-    }
 }
 
 // The host's private folders.

@@ -176,7 +176,30 @@ fn a_claim_on_what_the_target_tells_says_where_it_told_nothing() {
     let found = claim(&planned("metrics.depth.max", at_least(5.0)), std::slice::from_ref(&told), &[]);
     assert_eq!((found.holds, found.note.as_str()), (Holds::NotMeasured, "no host told `depth`"));
     let gate = plan::Requirement { metric: "metrics.depth.max".into(), range: at_least(5.0), filter: BTreeMap::new() };
-    assert_eq!(requirement(&gate, &[told], &[]).unmeasured.as_deref(), Some("no host told `depth`"));
+    assert_eq!(
+        requirement(&gate, std::slice::from_ref(&told), &[]).unmeasured.as_deref(),
+        Some("no host told `depth`")
+    );
+    let gate = plan::Requirement { metric: "metrics.queue.per_s".into(), ..gate };
+    let found = requirement(&gate, &[told], &[]).unmeasured;
+    assert_eq!(found.as_deref(), Some("`queue` is a gauge, which has no `per_s`"));
+}
+
+#[test]
+fn a_gate_that_an_interrupted_trial_violates_says_so() {
+    let whole =
+        |id: &str| Trial { id: id.into(), failed_pct: Some(0.0), ended: Some(Ending::Done), ..Trial::default() };
+    let cut_off = Trial { failed_pct: None, ended: Some(Ending::Interrupted), ..whole("002") };
+    let gate = plan::Requirement { metric: "failed_pct".into(), range: below(1.0), filter: BTreeMap::new() };
+    let judged = |trials: &[Trial]| requirement(&gate, trials, &[]);
+    let found = judged(&[whole("001"), cut_off.clone()]);
+    assert_eq!((found.value, found.holds), (Some(0.0), false));
+    assert_eq!(found.unmeasured.as_deref(), Some("trial 002 was interrupted"));
+    let failed = Trial { id: "003".into(), ended: Some(Ending::Failed), ..cut_off.clone() };
+    let found = judged(&[whole("001"), cut_off, failed]);
+    assert_eq!(found.unmeasured.as_deref(), Some("trial 002 was interrupted, and 1 more of 3"));
+    let found = judged(&[whole("001")]);
+    assert_eq!((found.holds, found.unmeasured), (true, None));
 }
 
 #[test]

@@ -277,7 +277,7 @@ fn partial_s(timeline: &Timeline, begin: usize, end: usize) -> f64 {
 pub(crate) const BASELINE_S: f64 = 10.0;
 
 /// Less than this is no baseline.
-const SHORTEST_BASELINE_S: f64 = 0.5;
+pub(crate) const SHORTEST_BASELINE_S: f64 = 0.5;
 
 /// The spread of the baseline is that of windows this long.
 const SPREAD_WINDOW_S: f64 = 0.1;

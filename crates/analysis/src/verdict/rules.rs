@@ -133,7 +133,8 @@ pub(crate) const RULES: &[Rule] = &[
         unit: "% of a core",
         threshold: From { suspect: 90.0, void: 98.0 },
         why: "A generator that saturates its core measures itself: throughput stays flat and latency grows, whatever \
-              the target does.",
+              the target does. In a closed load whose target has a thread without time left (95 %), throughput is the target's all the \
+              same, and the trial is suspect at most.",
         remedy: "Give the generator more `load.threads` or cores of its own, or lower the load",
         weigh: generator_cpu,
     },
@@ -525,9 +526,21 @@ fn failed_connects_until<'a>(facts: &RuleInput<'a>, until_s: f64) -> FailedConne
     }
 }
 
+/// A thread of the target that used so much of its core over the measured part has no time left, percent. By the utilization law
+/// (Denning and Buzen 1978) its throughput is within a twentieth of what it can do, whoever else is busy.
+const TARGET_FULL_PCT: f64 = 95.0;
+/// What is suspect by this rule, and not void, at most.
+const GENERATOR_SUSPECT_PCT: f64 = 97.9;
+
 fn generator_cpu(facts: &RuleInput<'_>) -> Evaluation {
     let pct = facts.trial.generator.cpu_pct?;
     let what = "the generator's busiest thread used";
+    let target_pct = facts.trial.hosts.iter().filter_map(|host| host.busiest_thread_pct).fold(0.0, f64::max);
+    if !is_paced(facts) && target_pct >= TARGET_FULL_PCT {
+        let both = format!("{what} {pct:.0} % of a core, and the target's {target_pct:.0} %");
+        let so = "throughput is the target's, but part of the latency is waiting for the generator";
+        return Some((pct.min(GENERATOR_SUSPECT_PCT), format!("{both}: {so}")));
+    }
     Some((pct, format!("{what} {pct:.0} % of a core: the generator, not the target, may have limited the load")))
 }
 

@@ -133,6 +133,12 @@ impl Case {
         self.trial.hosts = vec![proxy, host("n1", member)];
     }
 
+    /// The generator has no time left, and the target's busiest thread used so much of its core.
+    fn generator_and_target_at_their_limits(&mut self, target_pct: f64) {
+        self.trial.generator.cpu_pct = Some(100.0);
+        self.trial.hosts = vec![record::results::Host { busiest_thread_pct: Some(target_pct), ..Default::default() }];
+    }
+
     /// Agents waited for a record for so much of their time.
     fn waits_for_feed(&mut self, wait_pct: f64) {
         let feed =
@@ -281,6 +287,12 @@ const SPOILT: &[(&str, Trust, Spoil)] = &[
     ("full_disk", Void, |case| case.event(What::Notice { text: "No space left on device".into() })),
     ("generator_cpu", Suspect, |case| case.trial.generator.cpu_pct = Some(90.0)),
     ("generator_cpu", Void, |case| case.trial.generator.cpu_pct = Some(98.0)),
+    ("generator_cpu", Suspect, |case| case.generator_and_target_at_their_limits(95.0)),
+    ("generator_cpu", Void, |case| case.generator_and_target_at_their_limits(94.0)),
+    ("generator_cpu", Void, |case| {
+        case.generator_and_target_at_their_limits(100.0);
+        case.planned.load.as_mut().unwrap().think_s = 0.01;
+    }),
     ("generator_lateness", Suspect, |case| case.trial.generator.lateness_effect_pct = Some(5.0)),
     ("generator_lateness", Void, |case| case.trial.generator.lateness_effect_pct = Some(50.0)),
     ("generator_lateness", Suspect, |case| case.late(1_000.0)),

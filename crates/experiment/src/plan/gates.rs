@@ -130,6 +130,8 @@ pub(super) struct MetricNames<'a> {
     pub groups: Option<Vec<String>>,
     /// Metrics that the targets of all trials tell of themselves; `None` as with faults, and where a target is not known.
     pub kept: Option<Vec<String>>,
+    /// Those of them that are known to be no counters.
+    pub gauges: Vec<String>,
     /// Conditions that are searched; `None` without a search.
     pub conditions: Option<Vec<String>>,
 }
@@ -575,7 +577,7 @@ fn path(text: &str, at: ops::Range<usize>, node: &Node, names: &MetricNames<'_>)
         return Some(problem);
     }
     if names.catalog.metrics.iter().any(|metric| matches(&metric.split('.').collect::<Vec<_>>(), &parts)) {
-        return None;
+        return rate_of_gauge(&parts, at.start, node, names);
     }
     let concrete: Vec<String> = names.catalog.metrics.iter().map(|metric| like(metric, &parts)).collect();
     let problem =
@@ -659,6 +661,23 @@ fn named_part(parts: &[&str], base: usize, node: &Node, names: &MetricNames<'_>)
     let hint = nearest_hint(name, known.iter().map(String::as_str));
     let none = || "a target's own figures are those that `keep` names in [metrics] of its target.toml".to_owned();
     Some(problem.expected("unknown name").maybe(hint.or_else(|| (*list == TOLD).then(none))))
+}
+
+/// Figures of a target that only what never falls has.
+const OF_COUNTERS: [&str; 2] = ["increase", "per_s"];
+
+/// `metrics.queue.per_s` would never be measured: a queue is now longer and now shorter.
+fn rate_of_gauge(parts: &[&str], base: usize, node: &Node, names: &MetricNames<'_>) -> Checked {
+    let [TOLD, name, .., figure] = parts else { return None };
+    if !OF_COUNTERS.contains(figure) || !names.gauges.iter().any(|gauge| gauge == name) {
+        return None;
+    }
+    let start = base + parts[..parts.len() - 1].iter().map(|part| part.len() + 1).sum::<usize>();
+    let place = node.inside(start..start + figure.len());
+    let problem = Problem::new(&place, format!("`{name}` is a gauge, which has no `{figure}`")).expected("of counters");
+    Some(problem.hint(format!(
+        "metrics.{name}.max, mean and last are its figures; if it only rises, name it in `counters` in [metrics] of the target's target.toml"
+    )))
 }
 
 /// Lists whose elements may be picked by name or, without one, all be meant.

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use crate::catalog::Catalog;
+use crate::manifest::Metrics;
 use crate::overlay::{self, Layers, TRIAL_SECTIONS, TRIALS_MAX, TrialSetting};
 use crate::plan::file_keys::EXPERIMENT;
 use crate::plan::gates::{self, MetricNames};
@@ -166,13 +167,19 @@ fn names<'a>(
         steps: names_in(settings.iter().filter_map(|setting| setting.tree.get("step")), &["name"]),
         operations: names_in(settings.iter().flat_map(lists), &["name", "call"]),
         groups: names_in(settings.iter().filter_map(groups), &["name"]),
-        kept: kept(settings, parts, catalog),
+        kept: kept(settings, parts, catalog, |_, _| true),
+        gauges: gauges(settings, parts, catalog).unwrap_or_default(),
         conditions: root.section("find").map(|find| find::conditions(&find, parts)),
     }
 }
 
-/// Metrics that the targets of the trials tell of themselves. `None`: a target is not known, or comes from `--set`.
-fn kept(settings: &[TrialSetting], parts: &[Option<TrialTemplate>], catalog: &Catalog) -> Option<Vec<String>> {
+/// Metrics of this kind that the targets of the trials tell of themselves. `None`: a target is not known, or comes from `--set`.
+fn kept(
+    settings: &[TrialSetting],
+    parts: &[Option<TrialTemplate>],
+    catalog: &Catalog,
+    is_of_kind: impl Fn(&Metrics, &str) -> bool,
+) -> Option<Vec<String>> {
     let mut targets = settings.iter().filter_map(|setting| setting.tree.table("target")?.get("use"));
     if targets.any(|target| target.place.rank > 0) {
         return None;
@@ -181,9 +188,19 @@ fn kept(settings: &[TrialSetting], parts: &[Option<TrialTemplate>], catalog: &Ca
     for parts in parts {
         let TargetKind::Folder { name, .. } = &parts.as_ref()?.target.kind else { continue };
         let metrics = catalog.targets.get(name)?.metrics.iter();
-        names.extend(metrics.flat_map(|metrics| metrics.keep.keys().cloned()));
+        let of_kind = |metrics: &'_ Metrics| {
+            metrics.keep.keys().filter(|name| is_of_kind(metrics, name)).cloned().collect::<Vec<_>>()
+        };
+        names.extend(metrics.flat_map(of_kind));
     }
     Some(names.into_iter().collect())
+}
+
+/// Those of them that are gauges in each target that has them.
+fn gauges(settings: &[TrialSetting], parts: &[Option<TrialTemplate>], catalog: &Catalog) -> Option<Vec<String>> {
+    let others = kept(settings, parts, catalog, |metrics, name| !metrics.is_gauge(name))?;
+    let gauges = kept(settings, parts, catalog, Metrics::is_gauge)?;
+    Some(gauges.into_iter().filter(|gauge| !others.contains(gauge)).collect())
 }
 
 /// The names in lists of tables, each by the first of `keys` that it has. `None`: a list comes from `--set`.

@@ -10,6 +10,7 @@ use crate::manifest::{Manifest, Parameter, Takes, refusal};
 use crate::plan::check_context::CheckContext;
 use crate::problem::{Problem, join_words, nearest_hint, nearest_name};
 use crate::section::Section;
+use crate::socket_url;
 use crate::template::{Template, TemplatePart};
 use crate::tree::{Node, TextSpan};
 
@@ -102,6 +103,9 @@ section! {
         #[serde(skip_serializing_if = "Option::is_none")]
         key: Text => Option<String>,
             "A PEM file with the key of `cert`; left out: it is in the same file", ["client_key", "private_key"];
+        #[serde(skip_serializing_if = "Option::is_none")]
+        proxy: Text => Option<String>,
+            "A forward proxy that opens a tunnel to the target (CONNECT): \"http://host:port\"", ["https_proxy", "tunnel"];
     }
 }
 
@@ -145,6 +149,13 @@ fn read_tls(section: &Section<'_>, scene: &mut CheckContext<'_>) -> Tls {
                 .hint("remove `insecure`: a certificate that this file vouches for is checked as it should be"),
         );
     }
+    if tls.text("proxy").is_some_and(|proxy| !is_proxy(proxy)) {
+        scene.problems.push(
+            Problem::new(tls.place("proxy"), "this is no URL of a forward proxy")
+                .expected("http://host:port")
+                .hint("the proxy itself is spoken to in the clear, and has no path"),
+        );
+    }
     if tls.has("key") && !tls.has("cert") {
         scene.problems.push(
             Problem::new(tls.place("key"), "a key without a certificate")
@@ -153,6 +164,11 @@ fn read_tls(section: &Section<'_>, scene: &mut CheckContext<'_>) -> Tls {
         );
     }
     Tls::read(&tls)
+}
+
+fn is_proxy(url: &str) -> bool {
+    let authority = url.strip_prefix("http://").map(|rest| rest.trim_end_matches('/'));
+    parse_url(url).is_ok() && authority.is_some_and(|authority| !authority.contains(['/', '?', '#', '@']))
 }
 
 /// Whether exactly one of `use`, `url` and `start` + `url` is given, and nothing that belongs to another of them.
@@ -402,6 +418,9 @@ pub(crate) fn parse_url(url: &str) -> Result<&str, &'static str> {
     }
     if url.chars().any(|c| c.is_whitespace() || c.is_control()) {
         return Err("there are blanks in it");
+    }
+    if let Some(socket) = socket_url::socket_of(url) {
+        return socket.map(|_| scheme);
     }
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
     let address = authority.rsplit_once('@').map_or(authority, |(_, address)| address);

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use experiment::manifest::{self, Manifest};
 use experiment::plan::{self, TargetKind};
 use experiment::profile::Disk;
+use experiment::socket_url;
 use experiment::tier::Tier;
 use linux::account::Account;
 use linux::procfs;
@@ -129,6 +130,11 @@ pub fn up_on(
 /// a lab all belongs to the target; and where programs are run they are the target.
 fn address(build: &DeploymentSpec<'_>, deployment: &Deployment) -> Option<Result<SocketAddr, String>> {
     match &build.trial.target.kind {
+        TargetKind::Running { .. } if build.trial.target.tls.proxy.is_some() => {
+            Some(Err("it is reached through a proxy".to_owned()))
+        }
+        // Who listens on a socket in the file system is not looked for: it is taken to be what the command started.
+        TargetKind::Started { url, .. } if socket_url::socket_of(url).is_some() => None,
         TargetKind::Running { url } | TargetKind::Started { url, .. } if !url.is_empty() => {
             (!deployment.watched.sources.is_lab()).then(|| readiness::address(url))
         }
@@ -187,6 +193,9 @@ impl Caller for InClientNetns {
 fn must_be_free(url: &str) -> Result<(), Error> {
     if readiness::reach(url).is_err() {
         return Ok(());
+    }
+    if let Some(Ok(path)) = socket_url::socket_of(url) {
+        return Err(Error::SocketTaken { path });
     }
     let place = UrlParts::parse(url).map_err(|reason| Error::Unreachable { url: url.to_owned(), reason })?;
     Err(Error::PortTaken { port: place.port, holder: ports::holder(place.port) })
@@ -250,7 +259,9 @@ impl Deployment {
             TargetKind::Running { url } => {
                 // Where programs are run there may be nothing to reach.
                 if !url.is_empty() {
-                    readiness::reach(url).map_err(|reason| Error::Unreachable { url: url.clone(), reason })?;
+                    // What is behind a proxy may be seen from there alone.
+                    let reached = build.trial.target.tls.proxy.as_ref().unwrap_or(url);
+                    readiness::reach(reached).map_err(|reason| Error::Unreachable { url: reached.clone(), reason })?;
                 }
                 self.services = vec![url.clone()];
             }

@@ -12,7 +12,7 @@ use experiment::tier::{Tier, TierMedium};
 use linux::account::{Account, let_pass};
 use linux::{ProcessGroup, pipe_inode};
 use record::events::HostFigures;
-use runner::{FOLDER_PREFIX, Injection, MARK, ProgramSpec, ports, programs};
+use runner::{FOLDER_PREFIX, Injection, MARK, ProgramEnd, ProgramSpec, ports, programs};
 use rustix::process::{Signal, kill_process, kill_process_group};
 
 use crate::Error;
@@ -20,7 +20,7 @@ use crate::host::{Host, HostKind};
 use crate::host_process::{HostProcess, ProcessExit, ProgramOutput, Start};
 use crate::process_log::ProcessLog;
 use crate::registry::RegistryWriter;
-use crate::session::RunnerSession;
+use crate::session::{OrderSubject, RunnerSession};
 use crate::tiers::{SHARED_MEMORY, no_user};
 
 pub(super) fn make(name: &str, ledger: Arc<RegistryWriter>) -> Box<dyn Host> {
@@ -159,8 +159,13 @@ impl Host for Local {
         std::env::current_exe().unwrap_or_default()
     }
 
-    fn run(&self, program: &ProgramSpec, _input: &str, _within: Duration) -> Result<ProgramOutput, Error> {
-        Err(Error::NotYet(format!("run {} on this machine", program.role)))
+    fn run(&self, program: &ProgramSpec, input: &str, within: Duration) -> Result<ProgramOutput, Error> {
+        let mut program = program.clone();
+        program.environment.insert(MARK.to_owned(), self.ledger.id().to_owned());
+        let ran = runner::run_here(&program, input.to_owned(), within);
+        let ProgramEnd { how, output, errors } =
+            ran.map_err(|why| OrderSubject::Role(program.role).error(&self.name, why))?;
+        Ok(ProgramOutput { ended: ProcessExit::from_code(how), output, errors })
     }
 
     fn measure_storage(&self, _within: Duration) -> Result<HostFigures, Error> {
@@ -345,6 +350,24 @@ mod tests {
         assert_eq!(lines, ["yes", bench.registry.id(), &folder]);
         drop(process);
         assert_eq!(bench.log("server").lines().count(), 3);
+    }
+
+    /// The fault `command` was void on this machine: "this version cannot do that yet".
+    #[test]
+    fn a_program_is_run_to_its_end_on_this_machine() {
+        let bench = Bench::new();
+        let host = make("n1", bench.registry.ledger());
+        let run = |script: &str, within_s| {
+            let command = ["sh", "-c", script].map(str::to_owned).to_vec();
+            let program = ProgramSpec { role: "break".to_owned(), command, ..ProgramSpec::default() };
+            host.run(&program, "given", Duration::from_secs(within_s)).unwrap()
+        };
+        let ran = run("cat; echo no >&2; echo $PLIMSOLL_RUN; exit 3", 20);
+        assert_eq!((ran.ended, ran.errors.as_str()), (ProcessExit::Exit(3), "no\n"));
+        assert_eq!(ran.output, format!("given{}\n", bench.registry.id()));
+        let ran = run("sleep 1000 & wait", 1);
+        assert_eq!(ran.ended, ProcessExit::Signal(9));
+        assert!(ran.errors.contains("killed: not done within 1 s"), "{}", ran.errors);
     }
 
     #[test]

@@ -6,7 +6,7 @@
 //! here knows what the bytes mean, who waits for them, or what is counted.
 
 use std::io;
-use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Instant;
@@ -17,7 +17,9 @@ use rustix::event::epoll::{self, EventFlags};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::sockopt::{set_tcp_nodelay, socket_error};
-use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, connect, recv, send, socket_with};
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType, connect, recv, send, socket_with,
+};
 
 use super::ids::ConnId;
 use super::limits::{SourceAddresses, use_for};
@@ -28,7 +30,9 @@ use crate::program_worker::{DeathSignal, ProgramHost, spawn_program_worker};
 use crate::protocols::{AttemptCause, Progress, Protocol};
 use crate::ring::{Completion, Ring, RingToken, WakePolicy};
 use crate::schedules::NS_PER_S;
+use crate::service_address::ServiceAddress;
 use crate::tls::TlsPeers;
+use crate::tunnel::TunnelRequest;
 
 mod tls;
 mod uring;
@@ -69,7 +73,9 @@ impl LoadClock {
 /// Between where and where connections are made.
 pub struct ConnectPaths {
     /// Of each service.
-    pub addresses: Arc<[SocketAddr]>,
+    pub addresses: Arc<[ServiceAddress]>,
+    /// What is asked of a proxy that the address of a service is, by its number; none where nothing is.
+    pub tunnels: Arc<[Option<TunnelRequest>]>,
     /// Where connections to it come from.
     pub sources: Arc<SourceAddresses>,
 }
@@ -109,6 +115,8 @@ enum SocketState {
     Down,
     /// On its way.
     Connecting(OwnedFd),
+    /// Connected to a proxy, which was asked for a tunnel.
+    Tunnelling(Box<TlsStream>),
     /// Connected, and the two sides agree on keys.
     Handshaking(Box<TlsStream>),
     /// Open in the clear, and the greeting is not answered yet.
@@ -153,7 +161,9 @@ impl Connection {
             SocketState::Connecting(socket)
             | SocketState::Greeting(socket)
             | SocketState::Up(SocketStream::Plain(socket) | SocketStream::Ring(socket)) => Some(socket),
-            SocketState::Handshaking(tls) | SocketState::Up(SocketStream::Tls(tls)) => Some(&tls.socket),
+            SocketState::Tunnelling(tls) | SocketState::Handshaking(tls) | SocketState::Up(SocketStream::Tls(tls)) => {
+                Some(&tls.socket)
+            }
         }
     }
 
@@ -179,7 +189,9 @@ impl Connection {
     /// It is of no use any more. What is greeted or shakes hands yet could not connect.
     fn lost(&self, cause: AttemptCause) -> ConnEvent {
         match self.state {
-            SocketState::Greeting(_) => ConnEvent::ConnectFailed(AttemptCause::ConnectFailed),
+            SocketState::Greeting(_) | SocketState::Tunnelling(_) => {
+                ConnEvent::ConnectFailed(AttemptCause::ConnectFailed)
+            }
             // Before there were keys nothing can have been sent.
             SocketState::Handshaking(_) => ConnEvent::ConnectFailed(AttemptCause::TlsClosed),
             _ => ConnEvent::Closed(cause),
@@ -191,7 +203,9 @@ impl Connection {
         match self.broken {
             // An answer that ends with its connection is not whole.
             Some(cause) => self.lost(cause),
-            None if matches!(self.state, SocketState::Greeting(_)) => self.lost(AttemptCause::Closed),
+            None if matches!(self.state, SocketState::Greeting(_) | SocketState::Tunnelling(_)) => {
+                self.lost(AttemptCause::Closed)
+            }
             None => ConnEvent::Ended,
         }
     }
@@ -399,7 +413,10 @@ impl<P: Protocol> ConnectionSet<P> {
             SocketState::Up(SocketStream::Ring(_)) => SendPath::WithOthers,
             SocketState::Up(_) if self.is_pipelined => SendPath::WithOthers,
             SocketState::Up(_) => SendPath::Now,
-            SocketState::Connecting(_) | SocketState::Handshaking(_) | SocketState::Greeting(_) => SendPath::WhenOpen,
+            SocketState::Connecting(_)
+            | SocketState::Tunnelling(_)
+            | SocketState::Handshaking(_)
+            | SocketState::Greeting(_) => SendPath::WhenOpen,
             SocketState::Down => SendPath::Down,
         }
     }
@@ -437,9 +454,11 @@ impl<P: Protocol> ConnectionSet<P> {
                 return Ok(());
             }
             SocketState::Up(SocketStream::Tls(tls)) => return tls.write_plaintext(bytes),
-            SocketState::Down | SocketState::Connecting(_) | SocketState::Handshaking(_) | SocketState::Greeting(_) => {
-                return Ok(());
-            }
+            SocketState::Down
+            | SocketState::Connecting(_)
+            | SocketState::Tunnelling(_)
+            | SocketState::Handshaking(_)
+            | SocketState::Greeting(_) => return Ok(()),
         };
         if sent < bytes.len() {
             if connection.pending.is_empty() {
@@ -463,7 +482,10 @@ impl<P: Protocol> ConnectionSet<P> {
     fn dial(&self, conn: ConnId) -> Result<OwnedFd, Errno> {
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         let service = self.list[conn.index()].service;
-        let address = self.paths.addresses[service as usize];
+        let address = match &self.paths.addresses[service as usize] {
+            ServiceAddress::Network(address) => address,
+            ServiceAddress::File(path) => return dial_file(path, flags),
+        };
         let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
         let socket = socket_with(family, SocketType::STREAM, flags, None)?;
         set_tcp_nodelay(&socket, true)?;
@@ -471,7 +493,7 @@ impl<P: Protocol> ConnectionSet<P> {
         if let Some(source) = self.paths.sources.of_connection(first + conn.number() * step, service) {
             use_for(&socket, &source)?;
         }
-        match connect(&socket, &address) {
+        match connect(&socket, address) {
             Ok(()) | Err(Errno::INPROGRESS) => Ok(socket),
             Err(errno) => Err(errno),
         }
@@ -628,7 +650,7 @@ impl<P: Protocol> ConnectionSet<P> {
                 Err(errno) => Some(ConnEvent::ConnectFailed(connect_cause(errno))),
             },
             None => self.greet(source.conn, socket),
-            Some(Ok(session)) => self.start_handshake(source.conn, socket, session),
+            Some(Ok(session)) => self.enter(source.conn, socket, session),
             Some(Err(cause)) => Some(ConnEvent::ConnectFailed(cause)),
         }
     }
@@ -694,10 +716,13 @@ impl<P: Protocol> ConnectionSet<P> {
     fn read(&mut self, source: &mut EventSource, buffers: &mut ReadBuffers) -> Option<ConnEvent> {
         loop {
             let connection = &self.list[source.conn.index()];
-            let (SocketState::Up(SocketStream::Plain(socket)) | SocketState::Greeting(socket)) = &connection.state
-            else {
-                source.stage = SourceStage::Write;
-                return None;
+            let socket = match &connection.state {
+                SocketState::Up(SocketStream::Plain(socket)) | SocketState::Greeting(socket) => socket,
+                SocketState::Tunnelling(tls) => &tls.socket,
+                _ => {
+                    source.stage = SourceStage::Write;
+                    return None;
+                }
             };
             if source.reads == READS {
                 return self.read_later(source);
@@ -714,8 +739,10 @@ impl<P: Protocol> ConnectionSet<P> {
                     if count < buffers.received.len() && !source.is_gone {
                         source.stage = SourceStage::Write;
                     }
-                    if matches!(connection.state, SocketState::Greeting(_)) {
-                        return self.greeted(source.conn, &buffers.received[..count]);
+                    match connection.state {
+                        SocketState::Greeting(_) => return self.greeted(source.conn, &buffers.received[..count]),
+                        SocketState::Tunnelling(_) => return self.tunnelled(source.conn, &buffers.received[..count]),
+                        _ => {}
                     }
                     (buffers.is_plaintext, buffers.length) = (false, count);
                     return Some(ConnEvent::Bytes);
@@ -805,6 +832,17 @@ fn write(socket: BorrowedFd<'_>, bytes: &[u8]) -> Result<usize, AttemptCause> {
     }
 }
 
+/// A socket that connects to one in the file system.
+fn dial_file(path: &Path, flags: SocketFlags) -> Result<OwnedFd, Errno> {
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    match connect(&socket, &SocketAddrUnix::new(path)?) {
+        Ok(()) | Err(Errno::INPROGRESS) => Ok(socket),
+        // Its accept queue is full, and nobody tries again in our place (unix(7)).
+        Err(Errno::AGAIN) => Err(Errno::CONNREFUSED),
+        Err(errno) => Err(errno),
+    }
+}
+
 fn connect_cause(errno: Errno) -> AttemptCause {
     match errno {
         Errno::CONNREFUSED => AttemptCause::ConnectRefused,
@@ -828,7 +866,7 @@ fn broken_cause(errno: Errno) -> AttemptCause {
 #[cfg(test)]
 mod tests {
     use std::io::{Read, Write};
-    use std::net::{TcpListener, TcpStream};
+    use std::net::{SocketAddr, TcpListener, TcpStream};
 
     use experiment::plan::Load;
 
@@ -852,7 +890,11 @@ mod tests {
             let load = Load { steps: vec![step("send", &[("line", "hello")], &[])], ..load(1) };
             let orders = LoadOrder { without_ring: !with_ring, ..orders("lines", &address.to_string(), load) };
             let script = Script::<Lines>::compile(&orders).unwrap();
-            let paths = ConnectPaths { addresses: vec![address].into(), sources: Default::default() };
+            let paths = ConnectPaths {
+                addresses: vec![ServiceAddress::Network(address)].into(),
+                tunnels: vec![None].into(),
+                sources: Default::default(),
+            };
             let clock = LoadClock { origin: Instant::now() };
             let mut connections = ConnectionSet::new(&script, paths, 0, clock).unwrap();
             if with_ring {

@@ -2,6 +2,7 @@
 //! connections of a load before it starts.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::Path;
 
 use nix::sys::socket::setsockopt;
 use nix::sys::socket::sockopt::IpBindAddressNoPort;
@@ -13,6 +14,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use super::script::Script;
 use crate::Error;
 use crate::protocols::Protocol;
+use crate::service_address::ServiceAddress;
 
 /// Descriptors beside the agents' connections: standard streams, record files, probes, the lab's pipes.
 const OTHERS: u64 = 128;
@@ -71,9 +73,18 @@ impl SourceAddresses {
     ///
     /// # Errors
     /// If there are too few local ports, or none of the named addresses can reach a service.
-    pub fn of(from: &[IpAddr], services: &[SocketAddr], connections: u32, ports: u32) -> Result<Self, Error> {
+    pub fn of(from: &[IpAddr], services: &[ServiceAddress], connections: u32, ports: u32) -> Result<Self, Error> {
         let mut sources = Self::default();
         for service in services {
+            let service = match service {
+                ServiceAddress::Network(address) => address,
+                // A socket in the file system takes no port.
+                ServiceAddress::File(_) if from.is_empty() => {
+                    sources.by_service.push(Vec::new());
+                    continue;
+                }
+                ServiceAddress::File(path) => return Err(no_address(from, path)),
+            };
             let several =
                 if from.is_empty() { on_loopback(service, connections, ports) } else { of_kind(from, service)? };
             let room = u64::from(ports) * several.len().max(1) as u64;
@@ -145,6 +156,12 @@ fn on_loopback(service: &SocketAddr, connections: u32, ports: u32) -> Vec<Socket
     (0..count).map(|number| SocketAddr::from((Ipv4Addr::from(FIRST.saturating_add(number)), 0))).collect()
 }
 
+/// Nobody comes to a socket in the file system from an address.
+fn no_address(named: &[IpAddr], path: &Path) -> Error {
+    let address = named.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    Error::From { address, reason: format!("the service listens on the socket {}", path.display()) }
+}
+
 /// Those of the named ones that can reach the service.
 fn of_kind(named: &[IpAddr], service: &SocketAddr) -> Result<Vec<SocketAddr>, Error> {
     let alike = named.iter().filter(|address| address.is_ipv4() == service.is_ipv4());
@@ -162,13 +179,13 @@ fn of_kind(named: &[IpAddr], service: &SocketAddr) -> Result<Vec<SocketAddr>, Er
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
-    use std::net::{IpAddr, SocketAddr};
+    use std::net::IpAddr;
 
-    use super::SourceAddresses;
+    use super::{ServiceAddress, SourceAddresses};
     use crate::Error;
 
-    fn services(texts: &[&str]) -> Vec<SocketAddr> {
-        texts.iter().map(|text| text.parse().unwrap()).collect()
+    fn services(texts: &[&str]) -> Vec<ServiceAddress> {
+        texts.iter().map(|text| ServiceAddress::written(text).unwrap()).collect()
     }
 
     fn named(texts: &[&str]) -> Vec<IpAddr> {
@@ -233,6 +250,15 @@ mod tests {
         assert_eq!(sources.notice(), None, "they were asked for");
         let error = SourceAddresses::of(&named(&["10.0.0.5", "10.0.0.6"]), &two, 51, 25).unwrap_err();
         assert!(matches!(error, Error::Ports { addresses: 2, .. }), "{error}");
+    }
+
+    #[test]
+    fn a_socket_in_the_file_system_takes_no_port_and_no_address() {
+        let here = services(&["unix:/run/app.sock"]);
+        let sources = SourceAddresses::of(&[], &here, 1_000, 100).unwrap();
+        assert_eq!((sources.of_connection(999, 0), sources.notice()), (None, None));
+        let error = SourceAddresses::of(&named(&["10.0.0.5"]), &here, 1, 100).unwrap_err().to_string();
+        assert!(error.contains("10.0.0.5") && error.contains("the socket /run/app.sock"), "{error}");
     }
 
     #[test]

@@ -2,9 +2,11 @@
 //! end. Bodies that nobody asked for are counted and let go; redirects are not followed, cookies not kept.
 
 use experiment::catalog::{self, Effect, Field, Operation};
+use experiment::socket_url;
 
 use super::{AboutData, Answer, AttemptCause, Call, Progress, Protocol, Refusal, RequestContext};
 use crate::answer_budget::BudgetShare;
+use crate::service_address::IN_FILES;
 use crate::values::layout::{LayoutBuilder, LengthWidth, RequestLayout};
 use crate::values::{OperationValues, write_decimal};
 
@@ -32,7 +34,7 @@ const fn operation(name: &'static str, help: &'static str) -> Operation {
 /// The protocol as an experiment sees it.
 pub static INFO: catalog::Protocol = catalog::Protocol {
     name: "http",
-    schemes: &["http", "https"],
+    schemes: &["http", "https", socket_url::SCHEME],
     help: "HTTP/1.1, with keep-alive and TLS",
     operations: &[
         operation("get", "GET"),
@@ -356,7 +358,7 @@ impl Decoder {
 /// Where a service is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HttpAddress {
-    /// What to connect to: `host:port`.
+    /// What to connect to: `host:port`, or the path of a socket after [`IN_FILES`].
     pub authority: String,
     /// Whom its certificate names, where it is spoken to by TLS: without port and brackets.
     pub tls_host: Option<String>,
@@ -367,8 +369,12 @@ pub struct HttpAddress {
 }
 
 impl HttpAddress {
-    /// Reads `host:port`, `http://host[:port][/base]`, `https://…`.
+    /// Reads `host:port`, `http://host[:port][/base]`, `https://…`, `http+unix://…`.
     pub fn parse(service: &str) -> Result<Self, String> {
+        if let Some(path) = socket_url::socket_of(service) {
+            let path: String = path?;
+            return Self::of_socket(service, &path);
+        }
         let (scheme, rest) = service.split_once("://").map_or((None, service), |(scheme, rest)| (Some(scheme), rest));
         let usual_port = match scheme {
             Some("http") => Some(80),
@@ -396,6 +402,16 @@ impl HttpAddress {
         let name = port.map_or(host, |port| &host[..host.len() - port.len() - 1]);
         let tls_host = (scheme == Some("https")).then(|| name.trim_matches(['[', ']']).to_owned());
         Ok(Self { authority, tls_host, host: host.to_owned(), base: base.trim_end_matches('/').to_owned() })
+    }
+
+    /// A socket has no name that a server would know it by, and clients send this one.
+    fn of_socket(service: &str, path: &str) -> Result<Self, String> {
+        let base = service.splitn(4, '/').nth(3).map_or_else(String::new, |base| format!("/{base}"));
+        if base.contains(['?', '#', ' ']) {
+            return Err("write http+unix://%2Fpath%2Fof.sock/path, without query or fragment".to_owned());
+        }
+        let (host, base) = ("localhost".to_owned(), base.trim_end_matches('/').to_owned());
+        Ok(Self { authority: format!("{IN_FILES}{path}"), tls_host: None, host, base })
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::time::Duration;
 
 use experiment::plan::{Connections, Load, Step, Tls};
@@ -105,6 +105,55 @@ fn a_server_can_be_asked_for_by_another_name() {
     assert_all_failed_by(&get_from(&server, authority.trusted()), "tls: bad certificate");
     let named = Tls { server_name: Some("service.example".into()), ..authority.trusted() };
     assert!(get_from(&server, named).summary.ok > 0);
+}
+
+/// A forward proxy: it answers a request for a tunnel with this and, where that opens one, hands on what both sides say.
+fn proxy(to: SocketAddr, answer: &'static str) -> (Secret, String) {
+    let proxy = Secret::raw(move |mut client| {
+        let mut head = Vec::new();
+        let mut byte = [0];
+        while !head.ends_with(b"\r\n\r\n") && client.read(&mut byte).is_ok_and(|count| count == 1) {
+            head.push(byte[0]);
+        }
+        let head = String::from_utf8(head).unwrap();
+        if !head.starts_with(&format!("CONNECT {to} HTTP/1.1\r\nHost: {to}\r\n")) {
+            return;
+        }
+        // In two pieces, as a slow one would.
+        let (first, rest) = answer.split_at(7);
+        let said = [first, rest].into_iter().all(|piece| client.write_all(piece.as_bytes()).is_ok());
+        let Some(target) = TcpStream::connect(to).ok().filter(|_| said && answer.contains(" 200 ")) else { return };
+        let (mut from_target, mut to_client) = (target.try_clone().unwrap(), client.try_clone().unwrap());
+        let back = std::thread::Builder::new().spawn(move || drop(std::io::copy(&mut from_target, &mut to_client)));
+        let _ = std::io::copy(&mut client, &mut &target);
+        let _ = target.shutdown(Shutdown::Both);
+        let _ = back.unwrap().join();
+    });
+    let url = proxy.service().replace("https://", "http://");
+    (proxy, url)
+}
+
+#[test]
+fn a_forward_proxy_opens_tunnels_or_refuses_them() {
+    let authority = Authority::new();
+    let server = Secret::serve(authority.vouch(LOCAL, |_| {}), always(HELLO));
+    let to: SocketAddr = server.service().trim_start_matches("https://").trim_end_matches('/').parse().unwrap();
+    let (_proxy, url) = proxy(to, "HTTP/1.1 200 Connection established\r\nVia: here\r\n\r\n");
+    let through = Tls { proxy: Some(url), ..authority.trusted() };
+    let came = play(by_tls(&server.service(), through.clone(), load(2, 0.5, vec![get()])));
+    assert!(came.summary.ok > 0 && came.summary.failed + came.summary.wrong == 0, "{:?}", came.summary);
+    assert_eq!(connects(&came).1, 0);
+    let trust = TlsTrust { tls: through, ..TlsTrust::default() };
+    let mut client = Client::connect_trusting("http", &server.service(), &trust, Duration::from_secs(5)).unwrap();
+    let answer = client.call("get", &BTreeMap::from([("path".to_owned(), "/".to_owned())])).unwrap();
+    assert_eq!(answer.field("body"), Some(&b"hello"[..]));
+
+    let (_proxy, url) = proxy(to, "HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n");
+    let refused = Tls { proxy: Some(url), ..authority.trusted() };
+    assert_all_failed_by(&get_from(&server, refused.clone()), "connect refused");
+    let trust = TlsTrust { tls: refused, ..TlsTrust::default() };
+    let error = Client::connect_trusting("http", &server.service(), &trust, Duration::from_secs(5)).unwrap_err();
+    assert!(error.to_string().contains("answered `HTTP/1.1 407 Proxy Authentication Required`"), "{error}");
 }
 
 #[test]

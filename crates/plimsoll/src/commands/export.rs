@@ -1,10 +1,12 @@
-//! `plimsoll export`: the figures of runs for other programs, as CSV or as OpenMetrics; of each second, or a row for each trial.
+//! `plimsoll export`: the figures of runs for other programs, as CSV, Parquet or OpenMetrics; of each second, or a row for each trial.
 
 use std::fs::File;
 use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 
 use analysis::LatencySeries;
+pub use openmetrics::label;
+use parquet::ParquetFile;
 use record::folder::RunFolder;
 use record::results::Trial;
 use seconds::FigureSecond;
@@ -14,6 +16,7 @@ use crate::{cli, output};
 
 mod csv_table;
 mod openmetrics;
+mod parquet;
 mod seconds;
 
 /// A trial of a run that is exported.
@@ -29,6 +32,7 @@ struct ExportedTrial<'a> {
 pub fn run(arguments: &cli::Export) -> Result<Exit, Failure> {
     let mut out = ExportDestination::of(arguments.out.as_deref())?;
     let mut table = csv_table::CsvTable::default();
+    let mut seconds_file = ParquetFile::new(csv_table::fields_of_seconds());
     let mut families = openmetrics::MetricFamilies::default();
     let mut folders: Vec<RunFolder> = Vec::new();
     for path in &arguments.folders {
@@ -50,13 +54,21 @@ pub fn run(arguments: &cli::Export) -> Result<Exit, Failure> {
             let all = seconds::of(&exported)?;
             if arguments.csv {
                 out.write(&csv_table::rows_of_seconds(&exported, &all)?)?;
+            } else if arguments.parquet {
+                for part in all.chunks(parquet::ROWS) {
+                    out.write_bytes(&seconds_file.rows(&csv_table::columns_of_seconds(&exported, part)?))?;
+                }
             } else {
                 families.add(&exported, &all)?;
             }
         }
     }
-    if arguments.trials {
+    if arguments.trials && arguments.parquet {
+        out.write_bytes(&table.parquet())?;
+    } else if arguments.trials {
         out.write(&table.text()?)?;
+    } else if arguments.parquet {
+        out.write_bytes(&seconds_file.end())?;
     } else if arguments.openmetrics {
         out.write(&families.text())?;
     }
@@ -93,6 +105,14 @@ impl ExportDestination {
         match self {
             Self::Output => output::text(text),
             Self::File(path, file) => file.write_all(text.as_bytes()).map_err(|error| cannot_write(path, error)),
+        }
+    }
+
+    /// Bytes that are no text go into a file only.
+    fn write_bytes(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+        match self {
+            Self::Output => Err(Failure::Ours("Parquet on standard output".to_owned())),
+            Self::File(path, file) => file.write_all(bytes).map_err(|error| cannot_write(path, error)),
         }
     }
 

@@ -376,6 +376,8 @@ mod tests {
             &["https://h:8443/", "--cacert", CA],
             &["https://h:8443/", "--cert", CA, "--key", CA],
             &["http://h/a?b", "--proxy", "localhost:3128"],
+            &["https://h/a", "-k", "--proxy", "localhost:3128"],
+            &["http://h/a?b", "--unix-socket", "/run/a b.sock"],
             &["http://h/{seq}", "--templates", "-H", "Authorization: Bearer {env:TOKEN}", "-d", "{bytes:100}"],
         ];
         let told: Vec<String> =

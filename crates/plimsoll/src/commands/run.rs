@@ -17,7 +17,7 @@ use crate::catalog::{self, TargetCatalog};
 use crate::cli;
 use crate::commands::{experiments, folders, install};
 use crate::exit::{Exit, Failure};
-use crate::{output, packed, progress, signals};
+use crate::{live_metrics, output, packed, progress, signals};
 
 /// Plays an experiment and reports.
 pub fn run(arguments: &cli::Run) -> Result<Exit, Failure> {
@@ -28,9 +28,14 @@ pub fn run(arguments: &cli::Run) -> Result<Exit, Failure> {
     };
     begun.can_be_played(&known, arguments.install)?;
     let interrupts = signals::interrupts()?;
+    let audience = progress::audience(arguments.plain);
+    let audience = match arguments.serve_metrics {
+        Some(address) => live_metrics::served(address, &begun.plan().title, audience)?,
+        None => audience,
+    };
     let folder = begun.open(&arguments.out, &known)?;
     output::say(&folder.path().display().to_string());
-    let (ending, run) = begun.play(&folder, &known, progress::audience(arguments.plain), &interrupts)?;
+    let (ending, run) = begun.play(&folder, &known, audience, &interrupts)?;
     let printed = folders::write_summaries(&folder, &run.results, &arguments.written)
         .and_then(|()| folders::print_results(&folder, &run.results, arguments.json));
     done(outcome(ending, &run.results, arguments.accept), printed)

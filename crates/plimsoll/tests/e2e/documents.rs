@@ -71,7 +71,7 @@ fn texts(yaml: &Yaml, found: &mut Vec<String>) {
 #[test]
 fn the_recipes_for_builds_are_yaml_and_call_what_there_is() {
     let stage = Stage::new();
-    let text = fs::read_to_string(root().join("docs/ci.md")).unwrap();
+    let text = ["docs/ci.md", "docs/tutorial.md"].map(|page| fs::read_to_string(root().join(page)).unwrap()).concat();
     let mut called = 0;
     for block in blocks(&text, "yaml") {
         let mut lines = Vec::new();
@@ -85,7 +85,7 @@ fn the_recipes_for_builds_are_yaml_and_call_what_there_is() {
             called += 1;
         }
     }
-    assert!(called >= 4, "{called}");
+    assert!(called >= 5, "{called}");
 }
 
 /// The words of a line as a shell would see them, without what it would do with the output.

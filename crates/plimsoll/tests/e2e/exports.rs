@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
 
 use crate::hits::echo;
-use crate::stage::{Stage, json, number, root};
+use crate::stage::{Stage, json, number, root, until};
 
 const GOLDEN: &str = "crates/record/golden/2026-11-20T10-31-05-a-name-server-crashes";
 
@@ -92,6 +94,94 @@ fn openmetrics_are_whole_and_count_what_was_done() {
         .find(|(series, _)| series.starts_with("plimsoll_operations_total") && series.contains("outcome=\"ok\""));
     assert_eq!(ok.map(|(_, (_, value))| *value), Some(500.0), "{text}");
     assert_eq!(stage.leftovers(), [""; 0]);
+}
+
+#[test]
+fn prometheus_scrapes_a_run_while_it_goes_on() {
+    let stage = Stage::new();
+    let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let ask = |path: &str| -> Option<String> {
+        let mut stream = TcpStream::connect(address).ok()?;
+        stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n").as_bytes()).ok()?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).ok()?;
+        Some(answer)
+    };
+    let playing = stage.start_run(&[
+        "experiments/01-first-run.toml",
+        "--set",
+        "load.time=20s",
+        "--serve-metrics",
+        &address.to_string(),
+    ]);
+    let mut scraped = String::new();
+    until("operations are told", || {
+        scraped = ask("/metrics").unwrap_or_default();
+        let told =
+            scraped.lines().find(|line| line.starts_with("plimsoll_operations_total{") && line.contains("\"ok\""));
+        told.is_some_and(|line| !line.ends_with(" 0"))
+    });
+    assert!(scraped.starts_with("HTTP/1.1 200 OK\r\n") && scraped.contains("trial=\"001\""), "{scraped}");
+    assert!(scraped.contains("plimsoll_latency_seconds_bucket{") && scraped.contains("le=\"+Inf\""), "{scraped}");
+    assert!(ask("/").unwrap().starts_with("HTTP/1.1 404 "));
+    stage
+        .play(&["run", "experiments/01-first-run.toml", "--serve-metrics", &address.to_string()])
+        .exits(2)
+        .says(&["--serve-metrics"]);
+    playing.signal("INT");
+    playing.wait().exits(130);
+    assert_eq!(stage.leftovers(), [""; 0]);
+}
+
+/// A panel of a name that nothing writes would stay empty for ever.
+#[test]
+fn the_dashboard_shows_what_is_exported() {
+    let stage = Stage::new();
+    let text = stage.play(&["export", root().join(GOLDEN).to_str().unwrap(), "--openmetrics"]).exits(0).stdout;
+    let dashboard = json(&root().join("docs/grafana/plimsoll.json"));
+    let mut asked = 0;
+    for panel in dashboard["panels"].as_array().unwrap() {
+        for target in panel["targets"].as_array().unwrap() {
+            let query = target["expr"].as_str().unwrap();
+            let (name, rest) = query[query.find("plimsoll_").unwrap()..].split_once('{').unwrap();
+            let sample = text.lines().find(|line| line.strip_prefix(name).is_some_and(|rest| rest.starts_with('{')));
+            let sample = sample.unwrap_or_else(|| panic!("no {name}"));
+            // What is asked of a label is asked of one that there is, or of one that may be empty.
+            for label in rest.split_once('}').unwrap().0.split(", ").filter(|label| !label.ends_with("=\"\"")) {
+                let label = label.split(['=', '~']).next().unwrap();
+                assert!(sample.contains(&format!("{label}=\"")), "{query}: no {label} in {sample}");
+            }
+            let legend = target["legendFormat"].as_str().unwrap();
+            for label in legend.split("{{").skip(1).filter_map(|rest| rest.split("}}").next()) {
+                assert!(sample.contains(&format!("{label}=\"")), "{legend}: no {label} in {sample}");
+            }
+            asked += 1;
+        }
+    }
+    assert!(asked > 10, "{asked}");
+}
+
+/// What is in such a file, the tests of its writer read again; here, that it has all columns of the CSV and the figures' bytes.
+#[test]
+fn parquet_has_the_columns_of_the_csv() {
+    let stage = Stage::new();
+    let (golden, out) = (root().join(GOLDEN), stage.path().join("figures.parquet"));
+    let (golden, out) = (golden.to_str().unwrap(), out.to_str().unwrap());
+    for trials in [&[][..], &["--trials"]] {
+        let csv = stage.play(&[&["export", golden, "--csv"][..], trials].concat()).exits(0).stdout;
+        stage.play(&[&["export", golden, "--parquet", "--out", out][..], trials].concat()).exits(0);
+        let bytes = fs::read(out).unwrap();
+        assert!(bytes.starts_with(b"PAR1") && bytes.ends_with(b"PAR1"));
+        let has = |part: &[u8]| bytes.windows(part.len()).any(|window| window == part);
+        for column in csv.lines().next().unwrap().split(',') {
+            assert!(has(column.as_bytes()), "no column {column}");
+        }
+        for row in rows(&csv).iter().take(3) {
+            let number = if trials.is_empty() { row["value"] } else { row["throughput.operations_per_s"] };
+            assert!(has(&number.parse::<f64>().unwrap().to_le_bytes()), "no {number}");
+        }
+    }
+    stage.play(&["export", golden, "--parquet"]).exits(2).says(&["--out"]);
 }
 
 #[test]

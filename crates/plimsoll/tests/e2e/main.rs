@@ -59,4 +59,5 @@ mod starts;
 mod steps;
 mod stores;
 mod tiers;
+mod tutorial;
 mod words;

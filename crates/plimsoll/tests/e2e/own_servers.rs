@@ -4,6 +4,7 @@
 use std::fs;
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -32,6 +33,18 @@ class Answer(http.server.BaseHTTPRequestHandler):
         self.send_response(200); self.send_header('content-length', '0'); self.end_headers()
     def log_message(self, *words): pass
 http.server.ThreadingHTTPServer(('127.0.0.1', int(sys.argv[1])), Answer).serve_forever()
+";
+
+/// A server on a socket in the file system, which answers with the name that it was asked for by.
+const ON_A_SOCKET: &str = "import http.server, socketserver, sys
+class Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer): request_queue_size, daemon_threads = 64, True
+class Answer(http.server.BaseHTTPRequestHandler):
+    protocol_version, wbufsize = 'HTTP/1.1', -1
+    def do_GET(self):
+        name = self.headers['host'].encode()
+        self.send_response(200); self.send_header('content-length', str(len(name))); self.end_headers(); self.wfile.write(name)
+    def log_message(self, *words): pass
+Server(sys.argv[1], Answer).serve_forever()
 ";
 
 const WORKER: &str = "import sys
@@ -369,5 +382,42 @@ fn a_forward_proxy_is_sent_whole_urls() {
     let results = hit("http://shop.invalid:81/a?b", &["--json"]).exits(0).json();
     assert_eq!(number(&results, "/trials/0/outcomes/ok"), 20.0);
     hit("http://shop.invalid:81/a?b", &[]).exits(0).says(&["GET http://shop.invalid:81/a?b through http://127.0.0.1"]);
-    hit("https://shop.invalid/", &[]).exits(2).says(&["CONNECT", "only http URLs"]);
+    // To https it is a tunnel, which this proxy does not open.
+    let refused = hit("https://shop.invalid/", &[]).exits(0).stdout;
+    assert!(refused.contains("connect refused (20)"), "{refused}");
+    let debugged = stage.play(&["hit", "https://shop.invalid/", "--proxy", &proxy, "--debug"]);
+    debugged.exits(4).says(&["the proxy opened no tunnel", "501"]);
+}
+
+#[test]
+fn a_server_on_a_socket_in_the_file_system_is_hit_and_started() {
+    let stage = Stage::new();
+    let socket = stage.path().join("app.sock");
+    let path = socket.to_str().unwrap();
+    let server = Server::start(&stage, &["python3", "-c", ON_A_SOCKET, path]);
+    until("the server listens", || UnixStream::connect(&socket).is_ok());
+    let hit = ["hit", "http://shop.example/x", "--unix-socket", path];
+    let load = ["-n", "200", "-c", "4", "--expect", "body=shop.example", "--json", "--accept"];
+    let results = stage.play(&[&hit[..], &load].concat()).exits(0).json();
+    let trial = &results["trials"][0];
+    assert_eq!((number(trial, "/outcomes/ok"), number(trial, "/outcomes/wrong")), (200.0, 0.0), "{trial:#}");
+    assert!(trial["machine"]["not_judged"].as_str().unwrap().contains("app.sock"), "{trial:#}");
+    let shown = stage.play(&[&hit[..], &["--debug"]].concat()).exits(0);
+    assert!(shown.stdout.contains("< HTTP/1.1 200 OK\n"), "{}", shown.stdout);
+    drop(server);
+    stage.play(&[&hit[..], &["-t", "1s"]].concat()).exits(4).says(&["connection refused"]);
+
+    fs::remove_file(&socket).unwrap();
+    let script = stage.file("server.py", ON_A_SOCKET);
+    let url = format!("http+unix://{}", path.replace('/', "%2F"));
+    let file = stage.file(
+        "socket.toml",
+        format!(
+            "title = \"t\"\nasks = \"a\"\n[target]\nstart = \"exec python3 {script} {path}\"\nurl = \"{url}\"\n[load]\nagents = 2\n\
+             time = \"1s\"\n[[load.cycle]]\ncall = \"get\"\nwith = {{ path = \"/\" }}\nexpect = {{ body = \"localhost\" }}\n"
+        ),
+    );
+    let results = stage.run(&[&file]).exits(0).json();
+    assert!(number(&results, "/trials/0/outcomes/ok") > 0.0, "{results:#}");
+    assert_eq!(stage.leftovers(), [""; 0]);
 }

@@ -67,7 +67,7 @@ const SIGNALS: [HostSignal; 6] = [
         is_over_second: true,
         panels: &[
             ("% of the host", Percent, 120.0, OfHost(CPU)),
-            ("by process, % of the host", Percent, 80.0, OfProcesses(used)),
+            ("by process, % of the host", Percent, 80.0, OfProcesses(busy)),
         ],
     },
     HostSignal {
@@ -159,7 +159,7 @@ const PRESSURE: &[SignalLine] = &[
     (DELAY, Ink::Five, Solid, DrawnIn::Both, |row| row.io_delay_pct),
 ];
 
-fn used(row: &Sample) -> Option<f64> {
+fn busy(row: &Sample) -> Option<f64> {
     Some(row.cpu_user_pct? + row.cpu_system_pct?)
 }
 
@@ -197,9 +197,22 @@ fn of_lab<'a>(view: &TrialView<'a>) -> Vec<&'a str> {
     hosts.map(|host| host.name.as_str()).collect()
 }
 
-/// For each signal a chart for each host; the title names the host where there are several. Of a large lab only the machine that makes
-/// the load has them, and the first host one of its load averages: the others are seen in their lanes.
-pub fn each(view: &TrialView) -> Vec<Chart> {
+/// Signals that say why something is slow rather than what it takes.
+const WAITED: [&str; 2] = [LOAD_AVERAGE, "pressure"];
+
+/// What each host and its processes used.
+pub fn used(view: &TrialView) -> Vec<Chart> {
+    each(view, |signal| !WAITED.contains(&signal.id))
+}
+
+/// What they waited for.
+pub fn waited(view: &TrialView) -> Vec<Chart> {
+    each(view, |signal| WAITED.contains(&signal.id))
+}
+
+/// For each of these signals a chart for each host; the title names the host where there are several. Of a large lab only the machine
+/// that makes the load has them, and the first host one of its load averages: the others are seen in their lanes.
+fn each(view: &TrialView, is_asked: impl Fn(&HostSignal) -> bool) -> Vec<Chart> {
     let (hosts, of_lab) = (view.hosts(), of_lab(view));
     let several = hosts.len() > 1;
     let is_drawn = |signal: &HostSignal, host: &str| {
@@ -211,7 +224,8 @@ pub fn each(view: &TrialView) -> Vec<Chart> {
         let title = if several { format!("{} of {name}", signal.title) } else { signal.title.to_owned() };
         chart_of(view, signal, host, &title)
     };
-    let drawn = SIGNALS.iter().flat_map(|signal| hosts.iter().map(move |host| (signal, *host)));
+    let asked = SIGNALS.iter().filter(|signal| is_asked(signal));
+    let drawn = asked.flat_map(|signal| hosts.iter().map(move |host| (signal, *host)));
     let charts = drawn.filter(|(signal, host)| is_drawn(signal, host)).map(|(signal, host)| of(signal, host));
     charts.filter(Chart::has_values).collect()
 }

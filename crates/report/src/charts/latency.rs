@@ -32,8 +32,7 @@ pub fn draw(view: &TrialView) -> Vec<Chart> {
     }
     let mut panel = Panel::linear("log scale", PanelUnit::Micros, 190.0, lines);
     panel.spacing = Spacing::Log;
-    let note = "From the intended start to the answer, of the ok operations that ended in each second. Failures are left out: they are often fast, and would make latency \
-                look better.";
+    let note = "From the intended start to the answer, of ok operations: failures are often fast, and would make it look better.";
     vec![view.chart_with_warmup("latency", "Latency", note, vec![panel])]
 }
 

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::chart::Ink;
 use super::render::Drawn;
 use super::{escaped, place};
 
@@ -23,10 +24,20 @@ pub struct BarRows {
     pub title: String,
     /// What a reader has to know; may be empty.
     pub note: String,
-    /// Name of each row, and whether a block of rows begins with it.
-    pub rows: Vec<(String, bool)>,
+    /// The rows.
+    pub rows: Vec<BarRow>,
     /// The columns.
     pub columns: Vec<BarColumn>,
+}
+
+/// One case.
+pub struct BarRow {
+    /// Its name.
+    pub name: String,
+    /// Whether a block of rows begins with it.
+    pub begins: bool,
+    /// The colour of its bars: that of its variant.
+    pub ink: Ink,
 }
 
 /// One figure.
@@ -43,24 +54,25 @@ pub struct BarColumn {
 
 /// Draws it; the whiskers run from the smallest to the largest value.
 pub fn drawn(bars: &BarRows) -> Drawn {
-    let longest = bars.rows.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0) as f64;
+    let longest = bars.rows.iter().map(|row| row.name.chars().count()).max().unwrap_or(0) as f64;
     let left = (longest * CHARACTER + 14.0).clamp(70.0, 330.0);
     let width = (WIDTH - left) / bars.columns.len().max(1) as f64 - GAP;
     let mut tops = Vec::new();
     let mut top = HEAD;
-    for (_, begins) in &bars.rows {
-        top += if *begins { BLOCK } else { 0.0 };
+    for row in &bars.rows {
+        top += if row.begins { BLOCK } else { 0.0 };
         tops.push(top);
         top += ROW;
     }
     let mut body = format!("<text class=\"title\" x=\"0\" y=\"15\">{}</text>", escaped(&bars.title));
-    for ((name, _), top) in bars.rows.iter().zip(&tops) {
+    for (row, top) in bars.rows.iter().zip(&tops) {
         let baseline = place(top + 14.0);
-        body.push_str(&format!("<text x=\"0\" y=\"{baseline}\">{}</text>", escaped(&shortened(name))));
+        body.push_str(&format!("<text x=\"0\" y=\"{baseline}\">{}</text>", escaped(&shortened(&row.name))));
     }
     for (index, column) in bars.columns.iter().enumerate() {
         let x = left + index as f64 * (width + GAP) + GAP;
-        body.push_str(&draw_column(column, x, width, &tops, top));
+        let inks: Vec<Ink> = bars.rows.iter().map(|row| if column.loss { Ink::Failed } else { row.ink }).collect();
+        body.push_str(&draw_column(column, &inks, x, width, &tops, top));
     }
     let svg = format!(
         "<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\">{body}</svg>",
@@ -71,10 +83,9 @@ pub fn drawn(bars: &BarRows) -> Drawn {
     Drawn { id: bars.id.clone(), title: bars.title.clone(), note: bars.note.clone(), svg, data: data(bars) }
 }
 
-fn draw_column(column: &BarColumn, x: f64, width: f64, tops: &[f64], bottom: f64) -> String {
+fn draw_column(column: &BarColumn, inks: &[Ink], x: f64, width: f64, tops: &[f64], bottom: f64) -> String {
     let largest = column.values.iter().flatten().map(|value| value[2]).fold(0.0, f64::max);
     let scale = if largest > 0.0 { (width - VALUE) / largest } else { 0.0 };
-    let ink = if column.loss { "i-failed" } else { "i-ok" };
     let mut body = format!(
         "<text class=\"unit\" x=\"{0}\" y=\"{1}\">{2}</text><path class=\"base\" d=\"M{0} {3}V{4}\"/>",
         place(x),
@@ -83,7 +94,7 @@ fn draw_column(column: &BarColumn, x: f64, width: f64, tops: &[f64], bottom: f64
         place(HEAD - 2.0),
         place(bottom)
     );
-    for (value, top) in column.values.iter().zip(tops) {
+    for ((value, top), ink) in column.values.iter().zip(tops).zip(inks) {
         let Some([median, least, most]) = *value else {
             body.push_str(&text_at(x + 5.0, *top, "remark", text::numbers::NONE));
             continue;
@@ -91,7 +102,8 @@ fn draw_column(column: &BarColumn, x: f64, width: f64, tops: &[f64], bottom: f64
         let length = median * scale;
         if median > 0.0 {
             body.push_str(&format!(
-                "<path class=\"area {ink}\" d=\"M{} {}h{}v12h-{2}z\"/>",
+                "<path class=\"area {}\" d=\"M{} {}h{}v12h-{3}z\"/>",
+                ink.class(),
                 place(x),
                 place(top + 4.0),
                 place(length.max(1.5))
@@ -123,7 +135,7 @@ fn shortened(name: &str) -> String {
 
 /// Rows as they are saved: a line for each case.
 fn data(bars: &BarRows) -> Value {
-    let names: Vec<&str> = bars.rows.iter().map(|(name, _)| name.as_str()).collect();
+    let names: Vec<&str> = bars.rows.iter().map(|row| row.name.as_str()).collect();
     let columns: Vec<Value> = bars
         .columns
         .iter()

@@ -150,6 +150,12 @@ impl Ink {
         }
     }
 
+    /// The colour of the n-th variant or curve, where colour alone tells them apart: in lines over a load, and in bars.
+    pub fn of_curve(index: usize) -> Self {
+        let inks = [Self::One, Self::Three, Self::Two, Self::Four, Self::Five];
+        inks[index % inks.len()]
+    }
+
     /// The colour and the pattern of the n-th of several lines of equal rank; no two of the first fifteen are alike, because 5 and 3
     /// have no common factor.
     pub fn nth(index: usize) -> (Self, LineStyle) {

@@ -74,7 +74,7 @@ pub fn drawn(chart: &Chart) -> Drawn {
     body.push_str(&format!("<path class=\"cross\" d=\"M0 {}V{}\"/>", place(first), place(bottom)));
     let height = bottom + BELOW;
     let svg = format!(
-        "<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\">{body}</svg>",
+        "<svg viewBox=\"0 0 {} {}\" role=\"group\" aria-label=\"{}\">{body}</svg>",
         place(WIDTH),
         place(height),
         escaped(&spoken(chart))

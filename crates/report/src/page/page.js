@@ -344,7 +344,7 @@
     pick();
   }
   // Below a small chart a note has one line; the rest of it shows where it is pointed at, or the chart has the focus.
-  document.querySelectorAll('.small .about, .three .about').forEach((note) => { note.title = note.textContent; });
+  document.querySelectorAll('.small .about').forEach((note) => { note.title = note.textContent; });
   document.querySelectorAll('.with-script').forEach((note) => { note.hidden = false; });
 
   // Tables: a click on a heading sorts by its column; figures by their size, whatever their unit.

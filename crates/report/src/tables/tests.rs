@@ -244,6 +244,9 @@ fn claims_and_requirements_carry_their_units_and_words() {
     let said: Vec<&str> = column(&claims, "this run").iter().map(|cell| cell.text.as_str()).collect();
     assert_eq!(said, ["0", "99", "50 ms", numbers::NONE]);
     assert_eq!(column(&claims, "that is")[2].text, "at least 5 s and at most 20 s");
+    assert_eq!(column(&claims, "metric")[2].text, "faults.oops.outage.back_to_baseline_s");
+    assert!(claims.note.starts_with("By vsns-complex-and-crash, closing thoughts. ") && !claims.folded);
+    assert_eq!(column(&claims, "claim")[2].small, "", "their one source was told");
     let requirements = table(verdicts::requirements, &results, &plan).unwrap();
     let texts: Vec<&str> = requirements.rows[0].cells.iter().map(|cell| cell.text.as_str()).collect();
     assert_eq!(texts, ["faults.oops.outage.back_to_baseline_s", "below 80 ms", "100 ms", "violated"]);

@@ -195,25 +195,30 @@ fn linearizable(group: &Group) -> Cell {
 /// Of the trial that has most.
 fn some(group: &Group, of_what: &str, of: ExamplesOf) -> Option<String> {
     let examples = group.counting().map(of).max_by_key(|examples| examples.len()).filter(|found| !found.is_empty())?;
-    let names: Vec<&str> =
-        group.labels.iter().map(|(_, value)| value.as_str()).filter(|value| !value.is_empty()).collect();
-    let place = if names.is_empty() { String::new() } else { format!(" with {}", names.join(", ")) };
+    let name = group.name();
+    let place = if name.is_empty() { String::new() } else { format!(" with {name}") };
     Some(format!("{of_what}{place}: {}.", examples.join("; ")))
 }
 
 pub fn claims(input: &ReportInput) -> Option<Table> {
     let claims = &input.results.claims;
-    let mut columns = ["claim", "that is", "this run", "holds"].map(Column::text).to_vec();
-    columns[1].brief = false;
+    let mut columns = ["claim", "metric", "that is", "this run", "holds"].map(Column::text).to_vec();
+    columns[1..3].iter_mut().for_each(|column| column.brief = false);
+    // That all are of one source is said once.
+    let source = claims.first().map(|claim| claim.source.as_str());
+    let source = source.filter(|source| !source.is_empty() && claims.iter().all(|claim| claim.source == *source));
     let planned = |claim: &Claim, index: usize| {
         let same = |planned: &&plan::Claim| planned.says == claim.says && *planned.metric == *claim.metric;
         input.plan.claims.get(index).filter(same).or_else(|| input.plan.claims.iter().find(same))
     };
-    let row = |claim: &Claim, index| Row::of(claim_row(claim, planned(claim, index), input.results));
+    let row = |claim: &Claim, index| Row::of(claim_row(claim, planned(claim, index), source, input.results));
     let rows = claims.iter().enumerate().map(|(index, claim)| row(claim, index));
+    let says = source.map_or_else(String::new, |source| format!("By {source}. "));
     let note = "Other hardware gives other numbers. What matters is whether the shape holds. Below a figure stands its range over the \
                 trials, or the 95 % interval of a function such as peak(a).";
-    let table = Table::new("Claims", note, columns).filled(rows.collect())?;
+    let table = Table::new("Claims", says + note, columns).filled(rows.collect())?;
+    // Nothing in it is a finding then.
+    let table = Table { folded: claims.iter().all(|claim| claim.holds == Holds::NotMeasured), ..table };
     let on_void =
         (ON_VOID, "the experiment asks for it: what is claimed is about void trials, which count for nothing else");
     let terms = [
@@ -227,13 +232,15 @@ pub fn claims(input: &ReportInput) -> Option<Table> {
 
 const ON_VOID: &str = "on void trials";
 
-fn claim_row(claim: &Claim, planned: Option<&plan::Claim>, results: &Results) -> Vec<Cell> {
+fn claim_row(claim: &Claim, planned: Option<&plan::Claim>, source: Option<&str>, results: &Results) -> Vec<Cell> {
     let asked = planned.map_or_else(String::new, |planned| asked(&claim.metric, &planned.range, results));
     let filter = planned.map_or_else(String::new, |planned| filter(&planned.filter));
-    let metric = if filter.is_empty() { claim.metric.clone() } else { format!("{}, where {filter}", claim.metric) };
+    let of_its_own = if source.is_some() { String::new() } else { claim.source.clone() };
+    let filter = if filter.is_empty() { filter } else { format!("where {filter}") };
     vec![
-        Cell::new(claim.says.clone()).with(claim.source.clone()),
-        Cell::new(asked).with(metric),
+        Cell::new(claim.says.clone()).with(of_its_own),
+        Cell::new(claim.metric.clone()).with(filter),
+        Cell::new(asked),
         said(claim, results),
         held(claim),
     ]

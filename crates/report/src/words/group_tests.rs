@@ -23,6 +23,23 @@ fn repeats_fall_into_one_group_and_void_ones_do_not_count() {
 }
 
 #[test]
+fn groups_stand_by_the_size_of_what_was_swept_and_not_as_they_were_played() {
+    let plan = example::plan(&["wait", "fail fast"], &[("load.agents", &["a"]), ("target.with.state", &["ets"])], 4);
+    let mut results = example::results(&plan);
+    // The seed has each repeat played in another order.
+    let played = [("fail fast", 64), ("wait", 8), ("wait", 64), ("fail fast", 8)];
+    for (trial, (variant, agents)) in results.trials.iter_mut().zip(played.iter().cycle()) {
+        trial.variant = Some((*variant).to_owned());
+        trial.point.insert("load.agents".to_owned(), (*agents).into());
+    }
+    let names: Vec<String> = groups(&results, &plan).iter().map(Group::name).collect();
+    let wanted =
+        ["wait, agents 8, ets", "wait, agents 64, ets", "fail fast, agents 8, ets", "fail fast, agents 64, ets"];
+    assert_eq!(names, wanted);
+    assert_eq!(trial_name(&results.trials[0], &results, &plan), "fail fast, agents 64, ets, repeat 1");
+}
+
+#[test]
 fn paths_that_end_alike_keep_their_whole_name() {
     let plan = example::plan(&[], &[("load.rate", &["1"]), ("lab.rate", &["2"]), ("load.agents", &["3"])], 1);
     let names: Vec<String> = dimensions(&plan).into_iter().map(|(_, name)| name).collect();

@@ -146,6 +146,16 @@ mod tests {
     }
 
     #[test]
+    fn the_name_of_a_run_is_not_broken() {
+        let mut long = made_up();
+        let name = "2026-11-03T03-00-00-what-a-crash-of-my-own-program-costs-its-callers";
+        long.runs[2].folder = format!("runs/{name}");
+        let text = course(&long, false);
+        assert!(text.contains(&format!("  {name}  ")), "{text}");
+        assert!(text.lines().all(|line| text::width(line) <= WIDTH), "{text}");
+    }
+
+    #[test]
     fn nothing_found_is_said() {
         let mut calm = made_up();
         calm.series[0].changes.clear();

@@ -221,15 +221,18 @@ impl<'a> SettingColumn<'a> {
         self.widths.iter().sum::<usize>() + GAP.len() * self.widths.len().saturating_sub(1) + GAP.len()
     }
 
-    /// Takes room from the widest column of text until the table fits.
+    /// Takes room from the widest column of text until the table fits; from names and other long words only where nothing else gives way.
     fn narrow(&mut self, width: usize) {
-        while self.width() > width {
-            let texts = (0..self.columns.len()).filter(|&index| !self.columns[index].numeric);
-            let Some(widest) = texts.max_by_key(|&index| self.widths[index]).filter(|&i| self.widths[i] > NARROWEST)
-            else {
-                return;
-            };
-            self.widths[widest] -= 1;
+        let word = |text: &String| text.split_whitespace().map(text::width).max().unwrap_or(0);
+        let longest = |index: usize| self.rows.iter().map(|(_, cells)| word(&cells[index].0)).max().unwrap_or(0);
+        let words: Vec<usize> = (0..self.columns.len()).map(|index| longest(index).max(NARROWEST)).collect();
+        for narrowest in [words, vec![NARROWEST; self.columns.len()]] {
+            while self.width() > width {
+                let texts = (0..self.columns.len()).filter(|&index| !self.columns[index].numeric);
+                let can_give = texts.filter(|&index| self.widths[index] > narrowest[index]);
+                let Some(widest) = can_give.max_by_key(|&index| self.widths[index]) else { break };
+                self.widths[widest] -= 1;
+            }
         }
     }
 

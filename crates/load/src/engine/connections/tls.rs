@@ -12,10 +12,12 @@ use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, send, sendmsg
 
 use super::{
     ConnEvent, ConnectionSet, EventSource, READS, ReadBuffers, SocketState, SocketStream, SourceStage, broken_cause,
+    write,
 };
 use crate::engine::ids::ConnId;
 use crate::protocols::{AttemptCause, Protocol};
 use crate::tls::TlsSession;
+use crate::tunnel::TunnelAnswer;
 
 /// A socket and the session on it.
 #[derive(Debug)]
@@ -87,7 +89,41 @@ pub(super) struct SealedBytes {
 }
 
 impl<P: Protocol> ConnectionSet<P> {
-    /// The socket is connected, and the two sides have to agree on keys.
+    /// The socket is connected: to a proxy, which is asked for a tunnel, or to the target.
+    pub(super) fn enter(&mut self, conn: ConnId, socket: OwnedFd, session: TlsSession) -> Option<ConnEvent> {
+        let connection = &mut self.list[conn.index()];
+        let Some(tunnel) = self.paths.tunnels.get(connection.service as usize).and_then(Option::as_ref) else {
+            return self.start_handshake(conn, socket, session);
+        };
+        // A fresh socket takes so little at once.
+        if write(socket.as_fd(), &tunnel.bytes).is_ok_and(|sent| sent == tunnel.bytes.len()) {
+            connection.state = SocketState::Tunnelling(Box::new(TlsStream { socket, session }));
+            return None;
+        }
+        Some(ConnEvent::ConnectFailed(AttemptCause::ConnectFailed))
+    }
+
+    /// Bytes came in answer to the request for a tunnel.
+    pub(super) fn tunnelled(&mut self, conn: ConnId, bytes: &[u8]) -> Option<ConnEvent> {
+        let connection = &mut self.list[conn.index()];
+        connection.pending.extend_from_slice(bytes);
+        match TunnelAnswer::of(&connection.pending) {
+            TunnelAnswer::More => return None,
+            TunnelAnswer::Open => {}
+            // Nothing has reached the target.
+            TunnelAnswer::Refused(_) => return Some(ConnEvent::ConnectFailed(AttemptCause::ConnectRefused)),
+        }
+        connection.pending.clear();
+        match std::mem::replace(&mut connection.state, SocketState::Down) {
+            SocketState::Tunnelling(tls) => {
+                let TlsStream { socket, session } = *tls;
+                self.start_handshake(conn, socket, session)
+            }
+            _ => None,
+        }
+    }
+
+    /// The way to the target is open, and the two sides have to agree on keys.
     pub(super) fn start_handshake(&mut self, conn: ConnId, socket: OwnedFd, session: TlsSession) -> Option<ConnEvent> {
         let connection = &mut self.list[conn.index()];
         let mut tls = Box::new(TlsStream { socket, session });

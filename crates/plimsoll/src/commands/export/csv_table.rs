@@ -1,10 +1,11 @@
-//! The figures as CSV: a row for each figure and second, or a row for each trial with a column for each figure.
+//! The figures as a table, in CSV or Parquet: a row for each figure and second, or a row for each trial with a column for each figure.
 
 use std::collections::BTreeMap;
 
 use record::results::{Trial, Trust};
 use serde_json::Value;
 
+use super::parquet::{ColumnValues, ParquetFile};
 use super::seconds::{LABELS, began_unix_s};
 use super::{ExportedTrial, FigureSecond};
 use crate::exit::Failure;
@@ -14,8 +15,35 @@ const TRIAL: [&str; 6] = ["run", "trial", "variant", "point", "repeat", "verdict
 
 /// The first line where each second has its rows.
 pub fn header_of_seconds() -> Result<String, Failure> {
-    let columns = TRIAL.into_iter().chain(["at_s", "unix_s", "figure"]).chain(LABELS);
-    lines([columns.chain(["labels", "value"]).map(str::to_owned).collect()])
+    lines([fields_of_seconds().into_iter().map(|(name, _)| name).collect()])
+}
+
+/// Columns of numbers where each second has its rows; all others are texts.
+const NUMBERS: [&str; 3] = ["at_s", "unix_s", "value"];
+
+/// The columns where each second has its rows: name, and whether it has texts.
+pub fn fields_of_seconds() -> Vec<(String, bool)> {
+    let columns = TRIAL.into_iter().chain(["at_s", "unix_s", "figure"]).chain(LABELS).chain(["labels", "value"]);
+    columns.map(|name| (name.to_owned(), !NUMBERS.contains(&name))).collect()
+}
+
+/// Rows of a trial by column.
+pub fn columns_of_seconds(trial: &ExportedTrial<'_>, seconds: &[FigureSecond]) -> Result<Vec<ColumnValues>, Failure> {
+    let began = began_unix_s(trial)?;
+    let texts = |of: &dyn Fn(&FigureSecond) -> String| ColumnValues::Texts(seconds.iter().map(of).collect());
+    let numbers = |of: &dyn Fn(&FigureSecond) -> Option<f64>| ColumnValues::Numbers(seconds.iter().map(of).collect());
+    let mut columns: Vec<ColumnValues> = which(trial).iter().map(|text| texts(&|_| text.clone())).collect();
+    columns.push(numbers(&|one| Some(one.at_s)));
+    columns.push(numbers(&|one| began.map(|began| began + one.at_s)));
+    columns.push(texts(&|one| one.name.clone()));
+    for name in LABELS {
+        let label =
+            |one: &FigureSecond| one.labels.iter().find(|(label, _)| *label == name).map(|(_, value)| value.clone());
+        columns.push(texts(&|one| label(one).unwrap_or_default()));
+    }
+    columns.push(texts(&|one| one.own_labels.clone()));
+    columns.push(numbers(&|one| Some(one.value)));
+    Ok(columns)
 }
 
 /// A trial's rows.
@@ -56,7 +84,23 @@ impl CsvTable {
         Ok(())
     }
 
-    /// All of it.
+    /// All of it as Parquet.
+    pub fn parquet(&self) -> Vec<u8> {
+        let texts = TRIAL.iter().map(|name| ((*name).to_owned(), true));
+        let fields = texts.chain(self.columns.iter().map(|path| (path.clone(), false)));
+        let text =
+            |index: usize| ColumnValues::Texts(self.rows.iter().map(|(which, _)| which[index].clone()).collect());
+        let figure = |path: &String| {
+            ColumnValues::Numbers(self.rows.iter().map(|(_, figures)| figures.get(path).copied()).collect())
+        };
+        let columns: Vec<ColumnValues> = (0..TRIAL.len()).map(text).chain(self.columns.iter().map(figure)).collect();
+        let mut file = ParquetFile::new(fields.collect());
+        let mut bytes = if self.rows.is_empty() { Vec::new() } else { file.rows(&columns) };
+        bytes.extend(file.end());
+        bytes
+    }
+
+    /// All of it as CSV.
     pub fn text(&self) -> Result<String, Failure> {
         let header = TRIAL.into_iter().map(str::to_owned).chain(self.columns.iter().cloned()).collect();
         let row = |(which, figures): &([String; 6], BTreeMap<String, f64>)| {

@@ -115,7 +115,8 @@ fn of_trial(trial: &ExportedTrial<'_>) -> String {
     labels
 }
 
-fn label(name: &str, value: &str) -> String {
+/// A label as the text format has it, with a comma behind it.
+pub fn label(name: &str, value: &str) -> String {
     let value = value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
     format!("{}=\"{value}\",", allowed(name))
 }

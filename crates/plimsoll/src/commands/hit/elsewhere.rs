@@ -38,7 +38,6 @@ const ELSEWHERE: &[(&[&str], &str)] = &[
     (&["--no-tui", "--no-progress", "--quiet", "-S"], "--plain writes lines instead of the live view"),
     (&["-v", "--verbose", "--dump"], "--debug sends one request and prints the answer"),
     (&["-E"], "a client certificate is --cert FILE, with --key FILE where its key is in another"),
-    (&["--unix-socket"], "unix sockets are not supported: have the server listen on a port of 127.0.0.1 as well"),
     (&["--resolve", "--connect-to"], "give the address in the URL, with -H 'Host: …' and --server-name for its name"),
     (&["-K", "--keepalive", "--keep-alive"], "connections are kept; --no-keep-alive opens one for each request"),
 ];

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use experiment::catalog::{Field, Operation, Protocol};
 use experiment::duration;
 use experiment::pointer::{self, Pointer};
+use experiment::socket_url;
 
 use crate::cli;
 
@@ -87,7 +88,7 @@ pub fn read(words: &cli::Hit, protocol: &Protocol) -> Result<HitOptions, Vec<Opt
     let operation = operation(words, protocol).map_err(|refused| wrong.push(refused)).ok();
     let mut headers = headers(&words.headers, &mut wrong);
     let expects = expects(&words.expects, operation, &mut wrong);
-    let connections = read_connections(words, place.as_ref(), &mut wrong);
+    let mut connections = read_connections(words, place.as_ref(), &mut wrong);
     let time = time(words, &mut wrong);
     at_random(words, &mut wrong);
     divided(words, &mut wrong);
@@ -100,9 +101,10 @@ pub fn read(words: &cli::Hit, protocol: &Protocol) -> Result<HitOptions, Vec<Opt
     if let Some(page) = &words.report {
         wrong.extend(unwritable(page));
     }
-    let place = place.map(|place| match &words.proxy {
-        None => place,
-        Some(proxy) => through(proxy, place, &mut headers, &mut wrong),
+    let place = place.map(|place| match (&words.unix_socket, &words.proxy) {
+        (Some(socket), _) => by_socket(socket, place, &mut headers, &mut wrong),
+        (None, Some(proxy)) => through(proxy, place, (&mut headers, &mut connections.tls), &mut wrong),
+        (None, None) => place,
     });
     let (Some(place), Some(operation)) = (place, operation) else { return Err(wrong) };
     if !wrong.is_empty() {
@@ -398,7 +400,7 @@ pub fn place(url: &str, schemes: &[&str]) -> Result<HitTarget, OptionProblem> {
     let scheme = scheme.to_ascii_lowercase();
     if !schemes.contains(&scheme.as_str()) {
         let known: Vec<String> = schemes.iter().map(|known| format!("{known}://")).collect();
-        let remedy = format!("this takes {}; for others `plimsoll new URL` writes a file", known.join(" and "));
+        let remedy = format!("this takes {}; for others `plimsoll new URL` writes a file", text::listed(&known, "and"));
         return Err(bad("no URL of a web server", &remedy));
     }
     let (authority, rest) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
@@ -423,39 +425,61 @@ pub fn place(url: &str, schemes: &[&str]) -> Result<HitTarget, OptionProblem> {
     Ok(HitTarget { service: format!("{scheme}://{authority}"), path: format!("{slash}{rest}") })
 }
 
-/// The same place by a forward proxy, which is sent whole URLs (RFC 9112, 3.2.2).
+/// The same place by a forward proxy, which is sent whole URLs (RFC 9112, 3.2.2) or, for https, asked for a tunnel.
 fn through(
     proxy: &str,
+    place: HitTarget,
+    (headers, tls): (&mut Vec<(String, String)>, &mut TlsOptions),
+    wrong: &mut Vec<OptionProblem>,
+) -> HitTarget {
+    const FORM: &str = "write --proxy http://localhost:3128";
+    let by = match self::place(proxy, &["http"]) {
+        Ok(by) if by.path == "/" => by,
+        Ok(_) => {
+            let what = format!("--proxy {}: a proxy has a host and a port, and no path", without_login(proxy));
+            wrong.push(OptionProblem::new(what, FORM));
+            return place;
+        }
+        Err(refused) => {
+            wrong.push(OptionProblem::new(format!("--proxy {}", refused.what), FORM));
+            return place;
+        }
+    };
+    let Some(authority) = place.service.strip_prefix("http://") else {
+        tls.proxy = Some(by.service);
+        return place;
+    };
+    if !headers.iter().any(|(name, _)| name == "host") {
+        headers.push(("host".to_owned(), authority.to_owned()));
+    }
+    HitTarget { path: format!("{}{}", place.service, place.path), service: by.service }
+}
+
+/// The same place by a socket in the file system; the server is told the URL's host.
+fn by_socket(
+    socket: &str,
     place: HitTarget,
     headers: &mut Vec<(String, String)>,
     wrong: &mut Vec<OptionProblem>,
 ) -> HitTarget {
     let Some(authority) = place.service.strip_prefix("http://") else {
-        wrong.push(OptionProblem::new(
-            format!("--proxy {proxy}: requests to {} would go through a tunnel (CONNECT)", place.service),
-            "only http URLs are sent through a proxy",
-        ));
+        let what = format!("--unix-socket {socket}: {} is not spoken to by a socket in the file system", place.service);
+        wrong.push(OptionProblem::new(what, "write http://localhost/ with the path"));
         return place;
     };
-    match self::place(proxy, &["http"]) {
-        Ok(by) if by.path == "/" => {
-            if !headers.iter().any(|(name, _)| name == "host") {
-                headers.push(("host".to_owned(), authority.to_owned()));
-            }
-            HitTarget { path: format!("{}{}", place.service, place.path), service: by.service }
-        }
-        Ok(_) => {
-            wrong.push(OptionProblem::new(
-                format!("--proxy {}: a proxy has a host and a port, and no path", without_login(proxy)),
-                "write --proxy http://localhost:3128",
-            ));
-            place
-        }
-        Err(refused) => {
-            wrong.push(OptionProblem::new(format!("--proxy {}", refused.what), "write --proxy http://localhost:3128"));
-            place
-        }
+    let whole = std::path::absolute(socket).map(|path| path.display().to_string());
+    let service = socket_url::url_of(whole.as_deref().unwrap_or(socket));
+    if let Some(Err(why)) = socket_url::socket_of(&service) {
+        wrong.push(OptionProblem::new(
+            format!("--unix-socket {socket}: {why}"),
+            "name a socket that a server listens on",
+        ));
+        return place;
     }
+    if !headers.iter().any(|(name, _)| name == "host") {
+        headers.push(("host".to_owned(), authority.to_owned()));
+    }
+    HitTarget { service, path: place.path }
 }
 
 /// How agents are connected.
@@ -482,6 +506,8 @@ pub struct TlsOptions {
     pub cert: Option<String>,
     /// A PEM file with its key, if that is another.
     pub key: Option<String>,
+    /// What opens a tunnel to the target.
+    pub proxy: Option<String>,
 }
 
 /// Reads them; `place` is where requests go, if that is known.
@@ -532,7 +558,7 @@ fn read_tls(words: &cli::Hit, place: Option<&HitTarget>, wrong: &mut Vec<OptionP
         }
         _ => None,
     };
-    TlsOptions { ca, is_insecure: words.insecure, server_name: words.server_name.clone(), cert, key }
+    TlsOptions { ca, is_insecure: words.insecure, server_name: words.server_name.clone(), cert, key, proxy: None }
 }
 
 /// What has to be in a PEM file (RFC 7468, 5.1).
@@ -640,8 +666,8 @@ fn tls_text(tls: &TlsOptions) -> Option<String> {
     let server_name = tls.server_name.as_ref().map(|name| format!("server_name = {}", text::toml_string(name)));
     let named =
         |name: &str, file: &Option<String>| file.as_ref().map(|file| format!("{name} = {}", text::toml_string(file)));
-    let (cert, key) = (named("cert", &tls.cert), named("key", &tls.key));
-    let said: Vec<String> = [ca, insecure, server_name, cert, key].into_iter().flatten().collect();
+    let (cert, key, proxy) = (named("cert", &tls.cert), named("key", &tls.key), named("proxy", &tls.proxy));
+    let said: Vec<String> = [ca, insecure, server_name, cert, key, proxy].into_iter().flatten().collect();
     (!said.is_empty()).then(|| format!("{{ {} }}", said.join(", ")))
 }
 

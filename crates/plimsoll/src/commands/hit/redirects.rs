@@ -73,6 +73,7 @@ fn location(asked: &HitOptions, protocol: &Protocol) -> Result<Option<String>, F
         server_name: tls.server_name.clone(),
         cert: tls.cert.clone(),
         key: tls.key.clone(),
+        proxy: tls.proxy.clone(),
     };
     let trust = TlsTrust { tls, files: PathBuf::new() };
     let timeout = asked.timeout.as_deref().and_then(|text| duration::parse_s(text).ok());

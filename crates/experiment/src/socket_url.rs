@@ -1,0 +1,81 @@
+//! URLs of services that listen on a socket in the file system: `http+unix://%2Frun%2Fapp.sock/path`, as other clients write them, too.
+
+use std::fmt::Write as _;
+
+/// Their scheme.
+pub const SCHEME: &str = "http+unix";
+
+/// The longest path that fits into an address (unix(7), `sun_path`).
+const LONGEST: usize = 107;
+
+/// The path of the socket that a URL leads to; `None` if it leads elsewhere.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn socket_of(url: &str) -> Option<Result<String, &'static str>> {
+    let rest = url.strip_prefix(SCHEME)?.strip_prefix("://")?;
+    Some(path_of(rest.split(['/', '?', '#']).next().unwrap_or_default()))
+}
+
+fn path_of(host: &str) -> Result<String, &'static str> {
+    let path = decoded(host).ok_or("after a % come two hexadecimal digits")?;
+    match path.as_str() {
+        path if !path.starts_with('/') => Err("in it a socket has a whole path, its slashes written %2F"),
+        path if path.len() > LONGEST => Err("the path of a socket has at most 107 bytes"),
+        path if path.contains('\0') => Err("the path of a socket has no zero byte"),
+        _ => Ok(path),
+    }
+}
+
+fn decoded(text: &str) -> Option<String> {
+    let mut parts = text.split('%');
+    let mut bytes = parts.next()?.as_bytes().to_vec();
+    for part in parts {
+        let digits = part.get(..2).filter(|digits| digits.bytes().all(|digit| digit.is_ascii_hexdigit()))?;
+        bytes.push(u8::from_str_radix(digits, 16).ok()?);
+        bytes.extend_from_slice(part[2..].as_bytes());
+    }
+    String::from_utf8(bytes).ok()
+}
+
+/// The URL of the socket at this path.
+#[must_use]
+pub fn url_of(path: &str) -> String {
+    let mut url = format!("{SCHEME}://");
+    for byte in path.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            url.push(char::from(byte));
+        } else {
+            // Writing into a String does not fail.
+            let _ = write!(url, "%{byte:02X}");
+        }
+    }
+    url
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_becomes_a_url_and_the_url_the_path() {
+        for path in ["/run/app.sock", "/tmp/a b/%2F:{x}", "/srv/größe"] {
+            let url = url_of(path);
+            assert!(url.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'{'), "{url}");
+            assert_eq!(socket_of(&format!("{url}/items?x=1")), Some(Ok(path.to_owned())), "{url}");
+        }
+        assert_eq!(url_of("/run/app.sock"), "http+unix://%2Frun%2Fapp.sock");
+    }
+
+    #[test]
+    fn what_is_no_socket_is_said() {
+        assert_eq!(socket_of("http://localhost/"), None);
+        let told = |host: &str| socket_of(&format!("{SCHEME}://{host}/x")).unwrap().unwrap_err();
+        assert!(told("app.sock").contains("whole path"));
+        assert!(told("").contains("whole path"));
+        assert!(told("%2Frun%2").contains("two hexadecimal digits"));
+        assert!(told("%2Frun%+1").contains("two hexadecimal digits"));
+        assert!(told("%2Frun%00").contains("zero byte"));
+        assert!(told(&format!("%2F{}", "x".repeat(107))).contains("107 bytes"));
+    }
+}

@@ -1,0 +1,90 @@
+//! The way to an https service through a forward proxy: a tunnel is asked for (CONNECT; RFC 9110, 9.3.6) before the two sides agree on
+//! keys. No I/O is done here.
+
+use crate::protocols::http::HttpAddress;
+
+/// An answer of a proxy that is longer is none.
+const LONGEST: usize = 16 * 1024;
+
+/// A proxy, and the request for a tunnel through it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TunnelRequest {
+    /// `host:port` of the proxy.
+    pub proxy: String,
+    /// What it is sent.
+    pub bytes: Vec<u8>,
+}
+
+/// What a proxy's answer comes to so far.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TunnelAnswer {
+    /// More is to come.
+    More,
+    /// What is sent from now on goes to the service.
+    Open,
+    /// There is no tunnel; why, in words.
+    Refused(String),
+}
+
+impl TunnelRequest {
+    /// A tunnel through this proxy to `host:port`; in words why there can be none.
+    pub fn of(proxy: &str, authority: &str) -> Result<Self, String> {
+        let proxy = HttpAddress::parse(proxy)?.authority;
+        let bytes = format!("CONNECT {authority} HTTP/1.1\r\nHost: {authority}\r\n\r\n").into_bytes();
+        Ok(Self { proxy, bytes })
+    }
+}
+
+impl TunnelAnswer {
+    /// Of what has come by now. Who serves by TLS does not speak first, so nothing comes behind the answer's head.
+    pub fn of(bytes: &[u8]) -> Self {
+        let Some(end) = bytes.windows(4).position(|four| four == b"\r\n\r\n") else {
+            return if bytes.len() > LONGEST { Self::Refused(no_answer(bytes)) } else { Self::More };
+        };
+        let line = bytes.split(|byte| *byte == b'\r').next().unwrap_or_default();
+        let mut words = line.split(|byte| *byte == b' ');
+        let is_http = words.next().is_some_and(|version| version.starts_with(b"HTTP/1."));
+        let is_open = words.next().is_some_and(|status| status.len() == 3 && status.starts_with(b"2"));
+        if is_http && is_open && end + 4 == bytes.len() { Self::Open } else { Self::Refused(no_answer(bytes)) }
+    }
+}
+
+fn no_answer(bytes: &[u8]) -> String {
+    let line = bytes.split(|byte| *byte == b'\r').next().unwrap_or_default();
+    let line = String::from_utf8_lossy(&line[..line.len().min(100)]);
+    format!("the proxy opened no tunnel and answered `{}`", line.escape_debug())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_proxy_is_asked_for_the_services_host_and_port() {
+        let asked = TunnelRequest::of("http://proxy.example:3128", "shop.example:443").unwrap();
+        assert_eq!(asked.proxy, "proxy.example:3128");
+        assert_eq!(asked.bytes, b"CONNECT shop.example:443 HTTP/1.1\r\nHost: shop.example:443\r\n\r\n");
+        assert!(TunnelRequest::of("ftp://proxy.example", "shop.example:443").is_err());
+    }
+
+    #[test]
+    fn only_a_2xx_and_nothing_behind_its_head_opens_a_tunnel() {
+        let head = b"HTTP/1.1 200 Connection established\r\nVia: x\r\n\r\n";
+        for length in 0..head.len() {
+            assert_eq!(TunnelAnswer::of(&head[..length]), TunnelAnswer::More, "{length}");
+        }
+        assert_eq!(TunnelAnswer::of(head), TunnelAnswer::Open);
+        assert_eq!(TunnelAnswer::of(b"HTTP/1.0 204 x\r\n\r\n"), TunnelAnswer::Open);
+        for refused in [
+            &b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n"[..],
+            b"HTTP/1.1 200 OK\r\n\r\nhello",
+            b"SSH-2.0-x\r\n\r\n",
+            b"\r\n\r\n",
+            &[b'x'; LONGEST + 1],
+        ] {
+            assert!(matches!(TunnelAnswer::of(refused), TunnelAnswer::Refused(_)), "{refused:?}");
+        }
+        let TunnelAnswer::Refused(why) = TunnelAnswer::of(b"HTTP/1.1 403 No\x1b[31m\r\n\r\n") else { panic!() };
+        assert_eq!(why, "the proxy opened no tunnel and answered `HTTP/1.1 403 No\\u{1b}[31m`");
+    }
+}

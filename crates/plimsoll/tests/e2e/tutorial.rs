@@ -1,0 +1,107 @@
+//! The tutorial keeps its word: what it says to save is saved and what it says to type is typed, in its order, in one shell.
+
+use std::fs;
+use std::net::TcpListener;
+use std::path::PathBuf;
+
+use serde_json::Value;
+
+use crate::stage::{Stage, json, number, root};
+
+/// Before the page's own lines. What this build on this machine makes of verdicts and latencies does not end the page, and the search
+/// is short; how each command ended is noted.
+const BEFORE: &str = r#"
+real=$1
+trap 'command kill $! 2> /dev/null || true' EXIT
+# The next one listens on the same port.
+kill() {
+    command kill "$@"
+    wait "$@" || true
+}
+plimsoll() {
+    case $1 in
+        run | hit | compare) set -- "$@" --accept ;;
+    esac
+    case $2 in
+        find.toml) set -- "$@" --set find.trials=4 ;;
+    esac
+    code=0
+    "$real" "$@" || code=$?
+    echo "$code $*" >> codes
+    [ "$code" != 5 ] || [ "$2" = fault.toml ] || [ "$1" = compare ] || code=0
+    return $code
+}
+"#;
+
+/// The page as a script: its blocks of `sh`, and the files that it says to save or to add to. A block belongs to the paragraph above it,
+/// which names the file.
+fn script(page: &str) -> String {
+    let mut script = BEFORE.to_owned();
+    let mut lines = page.lines();
+    let mut paragraph = String::new();
+    while let Some(line) = lines.next() {
+        let Some(language) = line.strip_prefix("```") else {
+            let begins = paragraph.ends_with("\n\n");
+            paragraph = if begins { String::new() } else { paragraph } + line + "\n";
+            continue;
+        };
+        let block: Vec<&str> = lines.by_ref().take_while(|line| *line != "```").collect();
+        let block = block.join("\n") + "\n";
+        match language {
+            "sh" => script.push_str(&block),
+            // It is read with the other recipes for builds.
+            "yaml" => {}
+            _ => {
+                let mut names = paragraph.split('`').skip(1).step_by(2).filter(|name| name.contains('.'));
+                let name = names.next().unwrap_or_else(|| panic!("a block without a file below: {paragraph}"));
+                let how = if paragraph.contains("Add to the end of") { ">>" } else { ">" };
+                script.push_str(&format!("cat {how} {name} <<'END OF BLOCK'\n{block}END OF BLOCK\n"));
+            }
+        }
+        paragraph.clear();
+    }
+    script
+}
+
+/// The results of the only run in a folder whose name ends so.
+fn results(stage: &Stage, runs: &str, end: &str) -> Value {
+    let entries = fs::read_dir(stage.path().join(runs)).unwrap().map(|entry| entry.unwrap().path());
+    let found: Vec<PathBuf> = entries.filter(|path| path.display().to_string().ends_with(end)).collect();
+    assert_eq!(found.len(), 1, "{runs}: {found:?}");
+    json(&found[0].join("analysis.json"))
+}
+
+#[test]
+fn the_tutorial_can_be_typed_from_its_first_line_to_its_last() {
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let page = fs::read_to_string(root().join("docs/tutorial.md")).unwrap();
+    let mut stage = Stage::new();
+    stage.file("tutorial.sh", script(&page.replace("8080", &port.to_string()).replace("\"10s\"", "\"4s\"")));
+    let folder = stage.path().to_owned();
+    stage.within("cd \"$0\" && exec timeout 900 sh -e tutorial.sh \"$1\"", &folder);
+    let played = stage.play(&[]).exits(0);
+    let codes = fs::read_to_string(folder.join("codes")).unwrap();
+    assert_eq!(codes.lines().count(), 10, "{codes}");
+    assert!(played.stdout.contains("\"id\": 1}"), "{}", played.stdout);
+
+    let orders = results(&stage, "runs", "-orders");
+    assert!(number(&orders, "/trials/0/operations/look/outcomes/ok") > 0.0);
+    assert_eq!(number(&orders, "/trials/0/outcomes/wrong"), 0.0);
+    let sweep = results(&stage, "runs/sweep", "-orders");
+    assert_eq!(sweep["trials"].as_array().unwrap().len(), 3);
+    assert!(played.stdout.contains("load.agents"), "no row for each trial: {}", played.stdout);
+    let find = results(&stage, "runs/find", "-orders");
+    assert_eq!(find["safe_loads"][0]["over"], "load.rate");
+    let limits = results(&stage, "runs/limits", "-orders");
+    assert_eq!(limits["requirements"].as_array().unwrap().len(), 2);
+    assert!(fs::read_to_string(folder.join("limits.xml")).unwrap().contains("failed_pct"));
+
+    let fault = results(&stage, "runs/fault", "-orders");
+    assert!(number(&fault, "/trials/0/faults/0/outage/failed") > 0.0);
+    assert!(played.stdout.contains("the run says 5"), "{codes}");
+    assert!(!folder.join("no-database").exists(), "the fault was healed");
+    // Five times as slow is never let pass, however few the turns.
+    assert!(["the gate says 5", "the gate says 7"].iter().any(|said| played.stdout.contains(said)), "{codes}");
+    assert!(fs::read_to_string(folder.join("change.md")).unwrap().contains("slower"));
+    assert_eq!(stage.leftovers(), Vec::<String>::new());
+}

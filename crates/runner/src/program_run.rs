@@ -1,0 +1,143 @@
+//! Programs that are run to their end: input given, output kept up to a limit, killed when the time is over.
+
+use std::io::{self, PipeReader, Read as _, Write as _};
+use std::path::PathBuf;
+use std::process::{Child, ChildStdin, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use linux::pipe_inode;
+
+use crate::serve::{ProcessEntry, command, not_started};
+use crate::{OrderRefusal, ProgramSpec};
+
+/// Of standard output and of standard error, each, unless something else is asked for; what is more is left out, and said to be.
+pub const KEPT_BYTES: usize = 8 << 20;
+/// For output that is on its way when the program has ended.
+const PATIENCE: Duration = Duration::from_millis(200);
+
+/// What a program that ran to its end came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProgramEnd {
+    /// Its exit code, or the signal that ended it, negative.
+    pub how: i32,
+    /// What it wrote to standard output.
+    pub output: String,
+    /// What it wrote to standard error.
+    pub errors: String,
+}
+
+/// Runs a program on this machine, as this process's child. What it leaves in the background goes on.
+///
+/// # Errors
+///
+/// If it cannot be started; how it ended is no error.
+pub fn run_here(program: &ProgramSpec, input: String, within: Duration) -> Result<ProgramEnd, OrderRefusal> {
+    run(program, input, within, &[], |child, pipes| Ok(Arc::new(ProcessEntry::of(program, "", child, pipes))))
+}
+
+/// Runs it; `enter` makes it known to whoever would end it.
+pub(crate) fn run(
+    program: &ProgramSpec,
+    input: String,
+    within: Duration,
+    groups: &[PathBuf],
+    enter: impl FnOnce(Child, Vec<u64>) -> Result<Arc<ProcessEntry>, OrderRefusal>,
+) -> Result<ProgramEnd, OrderRefusal> {
+    let until = Instant::now() + within;
+    let (output, output_in) = pipe()?;
+    let (errors, errors_in) = pipe()?;
+    let pipes = [pipe_inode(&output), pipe_inode(&errors)].into_iter().flatten().collect();
+    let mut command = command(program)?;
+    command.stdin(Stdio::piped()).stdout(output_in).stderr(errors_in);
+    let mut child = linux::spawn_in(command, groups).map_err(|error| not_started(program, &error))?;
+    let stdin = child.stdin.take();
+    let entry = enter(child, pipes)?;
+    let keeps_bytes = program.keeps_bytes.unwrap_or(KEPT_BYTES);
+    let gather = || Ok((PipeOutput::from(output, keeps_bytes)?, PipeOutput::from(errors, KEPT_BYTES)?));
+    let gathered = give(stdin, input).and_then(|()| gather());
+    let gathered = gathered.inspect_err(|_| entry.kill());
+    let how = await_end(&entry, until);
+    let (output, errors) = gathered.map_err(|error| OrderRefusal::system("start a thread", &error))?;
+    let mut errors = errors.text();
+    let how = how.unwrap_or_else(|| {
+        errors.push_str(&format!("\n[killed: not done within {} s]\n", within.as_secs_f64()));
+        entry.kill();
+        entry.wait()
+    });
+    Ok(ProgramEnd { how, output: output.text(), errors })
+}
+
+fn pipe() -> Result<(PipeReader, io::PipeWriter), OrderRefusal> {
+    io::pipe().map_err(|error| OrderRefusal::system("make a pipe", &error))
+}
+
+/// How it ended, if it did in time.
+fn await_end(entry: &ProcessEntry, until: Instant) -> Option<i32> {
+    loop {
+        if let Some(how) = entry.ended() {
+            return Some(how);
+        }
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return None;
+        }
+        linux::await_end(entry.pid, left);
+    }
+}
+
+/// Writes its input. A program that does not read it all is in its right.
+fn give(stdin: Option<ChildStdin>, input: String) -> io::Result<()> {
+    let Some(mut stdin) = stdin.filter(|_| !input.is_empty()) else { return Ok(()) };
+    let write = move || drop(stdin.write_all(input.as_bytes()));
+    std::thread::Builder::new().name("input".to_owned()).spawn(write).map(drop)
+}
+
+/// What comes from a pipe.
+struct PipeOutput {
+    kept: Arc<Mutex<Vec<u8>>>,
+    keeps_bytes: usize,
+    /// Closed by the reader when it is done.
+    done: Receiver<()>,
+}
+
+impl PipeOutput {
+    fn from(mut pipe: PipeReader, keeps_bytes: usize) -> io::Result<Self> {
+        let kept = Arc::new(Mutex::new(Vec::new()));
+        let (until_done, done) = channel::<()>();
+        let shared = Arc::clone(&kept);
+        let read = move || {
+            let mut buffer = [0; 16 << 10];
+            let mut left_out = 0;
+            // What cannot be kept is read all the same, so that nobody is held up.
+            while let Some(count) = pipe.read(&mut buffer).ok().filter(|count| *count > 0) {
+                let mut kept = shared.lock().unwrap_or_else(PoisonError::into_inner);
+                let room = keeps_bytes.saturating_sub(kept.len()).min(count);
+                kept.extend_from_slice(&buffer[..room]);
+                left_out += count - room;
+            }
+            if left_out > 0 {
+                let note = format!("\n[{left_out} bytes left out]\n");
+                shared.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(note.as_bytes());
+            }
+            drop(until_done);
+        };
+        std::thread::Builder::new().name("output".to_owned()).spawn(read)?;
+        Ok(Self { kept, keeps_bytes, done })
+    }
+
+    /// All of it, once the program has ended. What it left running may hold the other end of the pipe for ever.
+    fn text(&self) -> String {
+        let _ = self.done.recv_timeout(PATIENCE);
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut text = String::from_utf8_lossy(&kept).into_owned();
+        // What is no text grows when it is made one; whoever asked counts on what was to be kept.
+        if text.len() > kept.len().max(self.keeps_bytes) {
+            let end = (0..=self.keeps_bytes).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+            text.truncate(end);
+            text.push_str("\n[the rest, which is not text, left out]\n");
+        }
+        text
+    }
+}
