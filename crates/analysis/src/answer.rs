@@ -57,7 +57,7 @@ fn findings(results: &Results, plan: &Plan) -> Vec<String> {
             sentences.extend(side_by_side::inconsistencies(groups));
         }
         // An exercise needs no load.
-        [] if exercise::sentence(results).is_some() => {}
+        [] if exercise::sentence(results, plan).is_some() => {}
         [] => sentences.push("Nothing was measured: no operation ended.".to_owned()),
         [group] if group.counting().any(|trial| outages(trial).next().is_some()) => {
             sentences.push(of_crash(group, plan));
@@ -75,7 +75,7 @@ fn findings(results: &Results, plan: &Plan) -> Vec<String> {
         }
     }
     sentences.extend(sweeps::demanded_hosts(&results.demanded_hosts));
-    sentences.extend(exercise::sentence(results));
+    sentences.extend(exercise::sentence(results, plan));
     sentences.extend(disturbances(results));
     sentences.extend(slow_times(results));
     sentences.extend(emulation(results));

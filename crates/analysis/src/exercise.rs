@@ -1,10 +1,13 @@
 //! The steps of an exercise, from the events of a trial: how long each took, what came of it, and what its audits say.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use experiment::plan::Plan;
 use record::events::{Event, StepResult, What};
 use record::results::{PlayedStep, Results, StepAudit};
 use text::{code, listed, numbers};
+
+use crate::groups;
 
 /// Every step that began, in order; one that is played several times each time.
 pub(crate) fn played(events: &[Event]) -> Vec<PlayedStep> {
@@ -56,29 +59,46 @@ fn audited(step: &mut PlayedStep, audit: &str, host: &str, failed: Option<&Strin
     }
 }
 
-/// How many steps were good, and which were not. `None` without steps.
-pub(crate) fn sentence(results: &Results) -> Option<String> {
-    let steps: Vec<&PlayedStep> = results.trials.iter().flat_map(|trial| &trial.steps).collect();
-    let bad = steps.iter().filter(|step| step.failed > 0);
-    let mut named: BTreeMap<&str, (&'static str, u64)> = BTreeMap::new();
-    for step in bad.clone() {
-        named.entry(&step.name).or_insert((step.result.words(), 0)).1 += 1;
+/// How many steps were good, and which were not; of several cases, in which. `None` without steps.
+pub(crate) fn sentence(results: &Results, plan: &Plan) -> Option<String> {
+    let mut named: BTreeMap<&str, BadStep> = BTreeMap::new();
+    let (mut all, mut bad) = (0, 0);
+    for trial in &results.trials {
+        all += trial.steps.len() as u64;
+        for step in trial.steps.iter().filter(|step| step.failed > 0) {
+            bad += 1;
+            let of = named
+                .entry(&step.name)
+                .or_insert_with(|| BadStep { result: step.result.words(), ..BadStep::default() });
+            of.times += 1;
+            of.cases.insert(groups::case_name(trial, plan));
+        }
     }
-    let told = |(name, (result, times)): (&&str, &(&str, u64))| match times {
-        1 => format!("{} {result}", code(name)),
-        times => format!("{} {result} {times} times", code(name)),
+    let told = |(name, of): (&&str, &BadStep)| {
+        let times = if of.times == 1 { String::new() } else { format!(" {} times", of.times) };
+        // Where there is one case it has no name.
+        let cases: Vec<String> = of.cases.iter().filter(|case| !case.is_empty()).map(|case| code(case)).collect();
+        let at = if cases.is_empty() { String::new() } else { format!(" in {}", listed(&cases, "and")) };
+        format!("{} {}{times}{at}", code(name), of.result)
     };
     let bad_ones: Vec<String> = named.iter().map(told).collect();
-    let count = |count: usize| numbers::count(count as u64);
-    match (steps.len(), bad.count()) {
+    match (all, bad) {
         (0, _) => None,
         (1, 0) => Some("The step was ok.".to_owned()),
-        (all, 0) => Some(format!("All {} steps were ok.", count(all))),
+        (all, 0) => Some(format!("All {} steps were ok.", numbers::count(all))),
         (all, bad) => {
-            let of = format!("{} of {} steps were ok", count(all - bad), count(all));
+            let of = format!("{} of {} steps were ok", numbers::count(all - bad), numbers::count(all));
             Some(format!("{of}: {}.", listed(&bad_ones, "and")))
         }
     }
+}
+
+/// A step that was not ok, over all trials.
+#[derive(Default)]
+struct BadStep {
+    result: &'static str,
+    times: u64,
+    cases: BTreeSet<String>,
 }
 
 #[cfg(test)]
@@ -86,6 +106,7 @@ mod tests {
     use record::results::Trial;
 
     use super::*;
+    use crate::synthetic;
 
     fn events() -> Vec<Event> {
         let begun = |at_s, step: &str| Event { at_s, what: What::StepBegun { step: step.to_owned() } };
@@ -135,11 +156,26 @@ mod tests {
     fn the_answer_says_which_were_bad() {
         let of = |events: &[Event]| {
             let trial = Trial { steps: played(events), ..Trial::default() };
-            sentence(&Results { trials: vec![trial], ..Results::default() })
+            sentence(&Results { trials: vec![trial], ..Results::default() }, &synthetic::plan())
         };
         assert_eq!(of(&[]), None);
         assert_eq!(of(&events()[..2]).unwrap(), "The step was ok.");
         let all = "0 of 3 steps were ok: `cut` unfinished, `flip` audit failed and `split` timed out.";
         assert_eq!(of(&events()).unwrap(), all);
+    }
+
+    #[test]
+    fn of_several_cases_the_answer_says_in_which_a_step_was_bad() {
+        let trial = |nodes: u32, events: &[Event]| Trial {
+            point: [("lab.hosts".to_owned(), nodes.into())].into(),
+            steps: played(events),
+            ..Trial::default()
+        };
+        let plan = Plan { swept: vec!["lab.hosts".to_owned()], ..synthetic::plan() };
+        let trials = vec![trial(8, &events()[..2]), trial(13, &events()), trial(16, &events()[..5])];
+        let told = sentence(&Results { trials, ..Results::default() }, &plan).unwrap();
+        let expected = "1 of 5 steps were ok: `cut` unfinished in `hosts 13`, `flip` audit failed 2 times in `hosts 13` and `hosts 16` and \
+                        `split` timed out in `hosts 13`.";
+        assert_eq!(told, expected);
     }
 }

@@ -208,12 +208,21 @@ fn told(labels: &[(String, String)]) -> Vec<String> {
 
 /// How one trial is told from the others: `wait, agents 64, repeat 2`; empty if there is only one.
 pub fn trial_name(trial: &Trial, results: &Results, plan: &Plan) -> String {
-    let mut parts = told(&labels_of(&dimensions(plan), trial));
+    let mut parts = case_parts(trial, plan);
     let repeated = results.trials.iter().any(|other| other.repeat != trial.repeat);
     if repeated {
         parts.push(format!("repeat {}", trial.repeat));
     }
     parts.join(", ")
+}
+
+/// Which case of the plan a trial plays: `wait, agents 64`; empty if there is only one.
+pub(crate) fn case_name(trial: &Trial, plan: &Plan) -> String {
+    case_parts(trial, plan).join(", ")
+}
+
+fn case_parts(trial: &Trial, plan: &Plan) -> Vec<String> {
+    told(&labels_of(&dimensions(plan), trial))
 }
 
 /// A trial as it was planned.
