@@ -2,10 +2,13 @@
 """Whether Plimsoll's answers can be trusted, measured. What it says of itself is `plimsoll selfcheck --long`; here it is held against servers
 written in another language, which note what they have done: every row of the table is right, or marked by the verdict. Then how often an
 undisturbed open loop is valid, how often pairs that were played in turn show a tenth more work, how often they show what is not there,
-and the same while something else takes CPU now and then. Writes sections of bench/TRUST.md.
+the same while something else takes CPU now and then, and whether searches find loads that are known. Writes sections of bench/TRUST.md.
 """
 
+import heapq
 import json
+import math
+import random
 import subprocess
 import sys
 import threading
@@ -16,7 +19,7 @@ from bench_stage import ROOT, Failed, arguments, bench, free_port
 
 PAGE = bench_page.Page(
     ROOT / "bench/TRUST.md",
-    ["Known truths", "Servers in another language", "Open loops", "Pairs", "Pairs beside something that comes and goes"],
+    ["Known truths", "Servers in another language", "Open loops", "Pairs", "Pairs beside something that comes and goes", "Searches on five servers"],
     """# Whether the answers can be trusted, measured
 
 {counts} Each section is written by `scripts/bench-trust.py` and says when; *Known truths* is the table of
@@ -273,6 +276,117 @@ def hog(stage, given):
     ]
 
 
+class Edge:
+    """A service whose highest load is known: by the same service in virtual time, with trials of the same length and starts at random."""
+
+    TRIAL_S, WARMUP_S = 2.0, 0.4
+    # Trials of a load, of which half hold at the edge.
+    TRIALS = 150
+
+    def __init__(self, about, server, limit, served, over):
+        self.about, self.server, self.limit = about, server, limit
+        # Of a random generator and times of arrival: whether the limit holds.
+        self.served = served
+        self.low, self.high = over
+
+    def truth(self):
+        low, high = self.low, self.high
+        while high / low > 1.003:
+            rate = (low * high) ** 0.5
+            held = sum(self.served(chance, arrivals(chance, rate, self.TRIAL_S)) for chance in map(random.Random, range(self.TRIALS)))
+            low, high = (rate, high) if held > self.TRIALS / 2 else (low, rate)
+        return (low * high) ** 0.5
+
+
+def arrivals(chance, rate, until_s):
+    at_s, times = 0.0, []
+    while (at_s := at_s + chance.expovariate(rate)) < until_s:
+        times.append(at_s)
+    return times
+
+
+def queue(workers, service, p99_s):
+    """Whether p99 is below a bound, where so many workers take the service time that is drawn."""
+
+    def hold(chance, times):
+        free_s, latencies = [0.0] * workers, []
+        for at_s in times:
+            done_s = max(heapq.heappop(free_s), at_s) + service(chance)
+            heapq.heappush(free_s, done_s)
+            if at_s >= Edge.WARMUP_S:
+                latencies.append(done_s - at_s)
+        return sorted(latencies)[math.ceil(0.99 * len(latencies)) - 1] < p99_s
+
+    return hold
+
+
+def bucket(rate, burst, share):
+    """Whether fewer than such a share find no token."""
+
+    def hold(_, times):
+        tokens, filled_s, failed = burst, 0.0, 0
+        for at_s in times:
+            tokens, filled_s = min(burst, tokens + rate * (at_s - filled_s)), at_s
+            if tokens >= 1:
+                tokens -= 1
+            else:
+                failed += at_s >= Edge.WARMUP_S
+        return failed < share * sum(at_s >= Edge.WARMUP_S for at_s in times)
+
+    return hold
+
+
+P99 = '{ metric = "latency_us.p99", below = "20ms" }'
+FAILED = '{ metric = "failed_pct", below = 1 }'
+EDGES = [
+    Edge("bucket, 800/s, 20 at once, 1 % may fail", "--bucket 800,20", FAILED, bucket(800, 20, 0.01), (300, 1200)),
+    Edge("knee: four workers of 4 ms", "--service 0.004 --workers 4", P99, queue(4, lambda _: 0.004, 0.020), (300, 1200)),
+    Edge("one worker, 1 ms at random (M/M/1)", "--service 0.001 --workers 1 --exponential", P99,
+         queue(1, lambda chance: chance.expovariate(1000), 0.020), (300, 1200)),
+    Edge("one worker, 1 ms (M/D/1)", "--service 0.001 --workers 1", P99, queue(1, lambda _: 0.001, 0.020), (300, 1200)),
+]
+UNLIMITED = Edge("no limit: 5 ms, 8 agents", "--service 0.005", P99, None, (0, 0))
+
+
+def search(stage, edge, number, agents):
+    """What a search for the edge finds."""
+    load = (f'agents = {agents}\nrate = 300\ntime = "{Edge.TRIAL_S:g}s"\nwarmup = "{Edge.WARMUP_S:g}s"\n[find]\nhighest = "load.rate"\n'
+            f"while = [{edge.limit}]")
+    text = experiment(stage, edge.about, load, f"{edge.server} --seed {number + 1}")
+    return stage.play(f"seed = {number + 1}\n{text}").safe_loads[0]
+
+
+def searches(stage, given):
+    rounds, rows, is_met = given.rounds or 20, [], True
+    for edge in EDGES:
+        truth, held, widths, trials = edge.truth(), 0, [], []
+        for number in range(rounds):
+            found = search(stage, edge, number, 256)
+            low, high = found["ci95"]
+            held += (low is None or low <= truth) and (high is None or truth <= high) and found["value"] is not None
+            widths.append(100 * (high - low) / found["value"] if low and high else float("inf"))
+            trials.append(len(found["steps"]))
+            print(f"{edge.about} {number + 1}: {truth:.0f} in {found['ci95']}? {len(found['steps'])} trials, {found['limited_by']}",
+                  file=sys.stderr, flush=True)
+        is_met = is_met and held >= 0.9 * rounds
+        middle = lambda values: sorted(values)[len(values) // 2]
+        rows.append([edge.about, f"{truth:.0f}", f"**{held}** of {rounds}", f"{middle(widths):.1f} %", middle(trials)])
+    ours = 0
+    for number in range(rounds):
+        found = search(stage, UNLIMITED, number, 8)
+        ours += found["limited_by"].startswith("the generator") and found["ci95"][1] is None
+        print(f"{UNLIMITED.about} {number + 1}: {found['value']} {found['ci95']} {found['limited_by']}", file=sys.stderr, flush=True)
+    is_met = is_met and ours >= 0.9 * rounds
+    rows.append([UNLIMITED.about, "none", f"**{ours}** of {rounds} say that the generator is the limit", "", ""])
+    return [
+        f"Searches with `[find]`, trials of {Edge.TRIAL_S:g} s with starts at random, each with a seed of its own, on servers in Python. The truth is the load at which half of such "
+        "trials hold in virtual time. Wanted: the interval holds it in nine of ten, and where there is no limit it is the generator's: "
+        f"**{'met' if is_met else 'not met'}**",
+        "",
+        *bench_page.table(["server", "truth, 1/s", "interval holds it", "its width, median", "trials, median"], rows),
+    ]
+
+
 def selfcheck(stage, given):
     table = stage.folder / "table.md"
     words = [stage.plimsoll, "selfcheck", "--markdown", table, "--out", stage.folder / "selfcheck", "--plain"]
@@ -290,6 +404,7 @@ PARTS = {
     "open-loops": ("Open loops", open_loops),
     "pairs": ("Pairs", pairs),
     "hog": ("Pairs beside something that comes and goes", hog),
+    "searches": ("Searches on five servers", searches),
 }
 
 

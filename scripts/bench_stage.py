@@ -54,11 +54,12 @@ class Server:
 
 
 class Trial:
-    """The only trial of an experiment that was played."""
+    """The only trial of an experiment that was played, or the first one of a search."""
 
     def __init__(self, run, results, cpu_s):
         self.folder = run / "trials/001"
         self.results = results["trials"][0]
+        self.safe_loads = results.get("safe_loads", [])
         self.whole_cpu_s = cpu_s
 
     def rows(self, name):

@@ -4,6 +4,7 @@ connections off or is slow from one moment to another, and writes what it has do
 Answers are planned in virtual time, so a server that was kept from running loses no capacity. Times count from the first request.
 
 bench_truth_server.py PORT [--service S] [--workers N] [--exponential] [--seed N] [--work ROUNDS] [--background SHARE] [--leak SHARE,OVER]
+                      [--bucket RATE,BURST]                    what finds no token fails
                       [--window KIND,FROM,UNTIL[,HOW]]...      KIND: error (HOW: share), stall, reset, refuse, slow (HOW: seconds more)
 """
 
@@ -40,6 +41,7 @@ class Server:
         self.poll = select.epoll()
         self.connections, self.due, self.number = {}, [], 0
         self.free_s = [0.0] * asked.workers
+        self.tokens, self.filled_s = asked.bucket[1] if asked.bucket else 0.0, None
         self.first_s = None
         self.book = {"requests": 0, "ok": 0, "failed": 0, "windows": {}}
         self.listener = None
@@ -152,7 +154,7 @@ class Server:
         fails = error and self.chance.random() < error.how
         if fails:
             self.note("error", 1)
-        if fails or self.chance.random() < self.asked.background:
+        if fails or self.chance.random() < self.asked.background or not self.token(now_s):
             self.book["failed"] += 1
             self.send(connection, ERROR)
             return
@@ -169,6 +171,18 @@ class Server:
             return
         self.number += 1
         heapq.heappush(self.due, (begins_s + service_s, self.number, connection, ANSWER))
+
+    def token(self, now_s):
+        """Takes one from the bucket; whether there was one. Without a bucket there always is."""
+        if not self.asked.bucket:
+            return True
+        rate, burst = self.asked.bucket
+        self.tokens = min(burst, self.tokens + rate * (now_s - (self.filled_s or now_s)))
+        self.filled_s = now_s
+        if self.tokens < 1:
+            return False
+        self.tokens -= 1
+        return True
 
     def service_s(self):
         service_s = self.asked.service
@@ -200,6 +214,7 @@ def main():
     parser.add_argument("--work", type=int, default=0)
     parser.add_argument("--background", type=float, default=0.0)
     parser.add_argument("--leak", type=lambda text: [float(part) for part in text.split(",")])
+    parser.add_argument("--bucket", type=lambda text: [float(part) for part in text.split(",")])
     parser.add_argument("--window", type=window, action="append", default=[])
     server = Server(parser.parse_args())
 
