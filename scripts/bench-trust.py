@@ -279,7 +279,7 @@ def hog(stage, given):
 class Edge:
     """A service whose highest load is known: by the same service in virtual time, with trials of the same length and starts at random."""
 
-    TRIAL_S, WARMUP_S = 2.0, 0.4
+    TRIAL_S, WARMUP_S = 1.5, 0.3
     # Trials of a load, of which half hold at the edge.
     TRIALS = 150
 
@@ -351,7 +351,7 @@ UNLIMITED = Edge("no limit: 5 ms, 8 agents", "--service 0.005", P99, None, (0, 0
 def search(stage, edge, number, agents):
     """What a search for the edge finds."""
     load = (f'agents = {agents}\nrate = 300\ntime = "{Edge.TRIAL_S:g}s"\nwarmup = "{Edge.WARMUP_S:g}s"\n[find]\nhighest = "load.rate"\n'
-            f"while = [{edge.limit}]")
+            f"while = [{edge.limit}]\nprecision_pct = 10")
     text = experiment(stage, edge.about, load, f"{edge.server} --seed {number + 1}")
     return stage.play(f"seed = {number + 1}\n{text}").safe_loads[0]
 
