@@ -51,6 +51,7 @@ pub(crate) fn generator(
         clock_jump_s: evidence.sampled.clock_jump_s(),
         feed: None,
         limit: String::new(),
+        each: Vec::new(),
     }
 }
 

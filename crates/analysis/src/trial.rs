@@ -14,7 +14,7 @@ use crate::stats::effective_samples::sure;
 use crate::stats::outage::SHORTEST_BASELINE_S;
 use crate::stats::timeline::Timeline;
 use crate::verdict::{self, RuleFinding};
-use crate::{Error, cost, exercise, faults, generator, hosts, load_groups, members, units};
+use crate::{Error, cost, exercise, faults, fleet, generator, hosts, load_groups, members, units};
 
 /// How sure throughput is, is told from bins of this length, seconds.
 const BIN_S: f64 = 0.1;
@@ -63,6 +63,9 @@ pub(crate) fn judged(
     units::add(&mut trial, planned.load.as_ref(), &evidence.units, measured_s);
     if let Some(window) = &window {
         members::add(&mut trial, planned, folder, evidence, window)?;
+    }
+    if let (Some(fleet), Some(window)) = (&planned.fleet, &window) {
+        trial.generator.each = fleet::each(fleet, is_open, &evidence.generator, window);
     }
     trial.steady = steady;
     trial.generator.lateness_effect_pct = trial

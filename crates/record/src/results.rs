@@ -758,6 +758,29 @@ pub struct Generator {
     /// What held it back: `none`, `cpu`, `lateness`, `connections`, `disk`; or `balancer`: a host between clients and members was at
     /// its limit.
     pub limit: String,
+    /// The generators of a fleet, one by one; left out where one process made the load.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub each: Vec<GeneratorFigures>,
+}
+
+/// A generator of a fleet, over the measured part.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct GeneratorFigures {
+    /// What it is called.
+    pub name: String,
+    /// Its busiest thread, percent of one core, the mean over the seconds.
+    pub cpu_pct: Option<f64>,
+    /// How late its timers fired: 99th percentile of its worst second; null where none did.
+    pub late_us_p99: Option<f64>,
+    /// Operations that ended.
+    pub operations: u64,
+    /// … per second.
+    pub operations_per_s: Option<f64>,
+    /// Operations that ended, percent of those that were due in that time; null in a closed loop.
+    pub carried_pct: Option<f64>,
+    /// Their mean latency, microseconds.
+    pub latency_us_mean: Option<f64>,
 }
 
 /// Feeds that are read ahead, over the measured part.

@@ -490,8 +490,11 @@ fn look_around(
 ) -> Result<Vec<DiscoveredHost>, Error> {
     let folder = build.folder.filter(|folder| !folder.as_os_str().is_empty());
     on_each_host(hosts, |index, host| {
-        let role = build.trial.lab.hosts.get(index).and_then(|host| host.role.clone());
-        check_role(manifest, role.as_deref(), host)?;
+        let planned = build.trial.lab.hosts.get(index);
+        let role = planned.and_then(|host| host.role.clone());
+        if !planned.is_some_and(|host| host.is_generator) {
+            check_role(manifest, role.as_deref(), host)?;
+        }
         let target = folder.map(|folder| host.bring(folder)).transpose()?.unwrap_or_default();
         if host.kind() == HostKind::Remote {
             check_installed(manifest, parameters, &target, host)?;

@@ -58,8 +58,11 @@ pub fn runner(arguments: &cli::Runner) -> ExitCode {
 }
 
 /// Plays its part of a load until its input ends.
-pub fn generator() -> Result<Exit, Failure> {
-    let served = fleet::generator::serve_standard_streams();
+pub fn generator(arguments: &cli::Generator) -> Result<Exit, Failure> {
+    let served = match &arguments.socket {
+        Some(socket) => fleet::generator::serve_socket(socket),
+        None => fleet::generator::serve_standard_streams(),
+    };
     served.map(|()| Exit::Well).map_err(|error| Failure::Bad {
         what: format!("this generator cannot go on: {error}"),
         remedy: "it is started by `plimsoll run` where an experiment has [fleet], and not by hand".to_owned(),
