@@ -10,7 +10,11 @@ pub(super) fn generator_lost(facts: &RuleInput<'_>) -> Evaluation {
         What::GeneratorLost { generator, heard_s, reason } => Some((generator, heard_s, reason)),
         _ => None,
     })?;
-    Some((1.0, format!("generator {name} was lost at {heard_s:.1} s: {reason}")))
+    let fleet = facts.planned.fleet.as_ref();
+    let number = fleet.and_then(|fleet| (1..=fleet.generators).find(|number| fleet.name(*number) == *name));
+    let host = fleet.zip(number).and_then(|(fleet, number)| fleet.host(number));
+    let on = host.map_or_else(String::new, |host| format!(" on {host}"));
+    Some((1.0, format!("generator {name}{on} was lost at {heard_s:.1} s: {reason}")))
 }
 
 pub(super) fn lost_host(facts: &RuleInput<'_>) -> Evaluation {
