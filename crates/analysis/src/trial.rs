@@ -39,6 +39,7 @@ pub(crate) fn judged(
     run: verdict::RunContext<'_>,
 ) -> Result<(Trial, Vec<RuleFinding>), Error> {
     let timeline = Timeline::refined(&evidence.slots, &evidence.fine_slots);
+    let timeline = timeline.map(|timeline| timeline.with_clock_error(evidence.clock_error_s()));
     let (window, steady) = planned
         .load
         .as_ref()
@@ -60,6 +61,7 @@ pub(crate) fn judged(
     let fed_s = fed_s.or(planned.load.as_ref().map(|load| (0.0, load.time_s)));
     trial.generator.feed = fed_s.and_then(|fed_s| generator::feed_figures(&evidence.generator, fed_s, is_open));
     let measured_s = trial.measured_s.map(|[from_s, until_s]| (from_s, until_s));
+    trial.generator.fleet = generator::fleet_figures(&evidence.fleet);
     units::add(&mut trial, planned.load.as_ref(), &evidence.units, measured_s);
     if let Some(window) = &window {
         members::add(&mut trial, planned, folder, evidence, window)?;

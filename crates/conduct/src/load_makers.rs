@@ -9,6 +9,7 @@ use fleet::messages::{GeneratorSetup, VERSION};
 use fleet::session::{FleetSession, GeneratorStream, RunningFleet, SessionError};
 use load::{LoadOrder, LoadSlice, RunningLoad, ThreadInterval};
 use record::clock::Clock;
+use record::rows::FleetSecond;
 
 use crate::Error;
 use crate::fleet_placement::PlacedFleet;
@@ -113,7 +114,6 @@ pub struct ReadyFleet {
     session: FleetSession,
     placed: PlacedFleet,
     threads: u32,
-    orders: LoadOrder,
 }
 
 impl ReadyFleet {
@@ -151,7 +151,7 @@ impl ReadyFleet {
         };
         let mut session = FleetSession::begin(streams)?;
         match session.set_up(&setup, fleet.threads, given_up) {
-            Ok(()) => Ok(Self { session, placed, threads: fleet.threads, orders }),
+            Ok(()) => Ok(Self { session, placed, threads: fleet.threads }),
             Err(error) => Err(explained(error, placed).into()),
         }
     }
@@ -166,9 +166,13 @@ impl ReadyFleet {
     ///
     /// # Errors
     /// If that is no moment of a generator's clock.
-    pub fn start(self, clock: Clock, sink: SyncSender<ThreadInterval>) -> Result<PlayedLoad, Error> {
-        let operations = load::operation_names(&self.orders.load);
-        let running = self.session.start(clock, self.threads, operations.into(), sink)?;
+    pub fn start(
+        self,
+        clock: Clock,
+        sink: SyncSender<ThreadInterval>,
+        clocks: SyncSender<FleetSecond>,
+    ) -> Result<PlayedLoad, Error> {
+        let running = self.session.start(clock, self.threads, sink, clocks)?;
         Ok(PlayedLoad::Fleet(running, self.placed))
     }
 }

@@ -501,7 +501,7 @@ impl TrialShell<'_> {
         let probes = self.probes.insert(Probes::start(watched.clone(), clock, sinks.samples)?);
         inside(self.site.as_ref(), || Ok(probes.scrape(&watched, clock, &sinks.metrics)?))?;
         match (fleet, &self.trial.load) {
-            (Some(fleet), _) => self.load = Some(fleet.start(clock, sinks.intervals)?),
+            (Some(fleet), _) => self.load = Some(fleet.start(clock, sinks.intervals, sinks.clocks)?),
             (None, Some(load)) => {
                 let orders = self.orders(load.clone(), LoadPurpose::Measure);
                 let start = || Ok(PlayedLoad::Here(load::start(orders, clock, sinks.intervals)?));

@@ -4,8 +4,6 @@
 //! writes. What cannot be written yet is kept: the engine never waits for the stream.
 
 use std::io::{self, BufRead, Write};
-use std::os::unix::net::UnixStream;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel, sync_channel};
@@ -81,16 +79,18 @@ pub fn serve(
 /// # Errors
 /// As [`serve`].
 pub fn serve_standard_streams() -> Result<(), GeneratorError> {
-    serve(io::BufReader::new(io::stdin()), io::stdout(), Some(linux::ends_with_us))
+    serve_tethered(io::BufReader::new(io::stdin()), io::stdout())
 }
 
-/// Serves on a connection to a socket of this machine; programs that a load runs end with this process.
+/// Serves on any stream; programs that a load runs end with this process.
 ///
 /// # Errors
-/// That nobody listens there; as [`serve`].
-pub fn serve_socket(path: &Path) -> Result<(), GeneratorError> {
-    let stream = UnixStream::connect(path)?;
-    serve(io::BufReader::new(stream.try_clone()?), stream, Some(linux::ends_with_us))
+/// As [`serve`].
+pub fn serve_tethered(
+    input: impl BufRead + Send + 'static,
+    output: impl Write + Send + 'static,
+) -> Result<(), GeneratorError> {
+    serve(input, output, Some(linux::ends_with_us))
 }
 
 /// The monotonic clock, nanoseconds.

@@ -128,7 +128,7 @@ pub enum Command {
     Man(Man),
     /// Play a part of a load, as it is told on standard input (`[fleet]` starts these)
     #[command(hide = true)]
-    Generator(Generator),
+    Generator(GeneratorCommand),
     /// The built-in echo target
     #[command(hide = true)]
     Echo(Echo),
@@ -138,7 +138,7 @@ pub enum Command {
 }
 
 #[derive(Debug, Args)]
-pub struct Generator {
+pub struct GeneratorCommand {
     /// Hear orders on a connection to this socket, and not on standard input
     #[arg(long, value_name = "PATH")]
     pub socket: Option<PathBuf>,

@@ -755,6 +755,9 @@ pub struct Generator {
     /// Feeds that are read ahead, all together; left out where there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub feed: Option<FeedFigures>,
+    /// The generators of a fleet; left out where one process made the load.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fleet: Option<FleetFigures>,
     /// What held it back: `none`, `cpu`, `lateness`, `connections`, `disk`; or `balancer`: a host between clients and members was at
     /// its limit.
     pub limit: String,
@@ -781,6 +784,18 @@ pub struct GeneratorFigures {
     pub carried_pct: Option<f64>,
     /// Their mean latency, microseconds.
     pub latency_us_mean: Option<f64>,
+}
+
+/// The generators of a fleet, by how their clocks were compared.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct FleetFigures {
+    /// How many there were.
+    pub generators: u32,
+    /// They began within this time of each other, microseconds.
+    pub began_within_us: Option<f64>,
+    /// Times in the records of any of them are off by no more than this, microseconds: the largest of the load.
+    pub clock_error_us: Option<f64>,
 }
 
 /// Feeds that are read ahead, over the measured part.

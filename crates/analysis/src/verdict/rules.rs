@@ -194,6 +194,18 @@ pub(crate) const RULES: &[Rule] = &[
         weigh: generator_throttled,
     },
     Rule {
+        name: "generators_apart",
+        looks_at: "how far the times of two generators of a fleet may be apart: within what they began of each other, or by what the times of \
+                   one may be off",
+        unit: "ms",
+        threshold: From { suspect: 10.0, void: 100.0 },
+        why: "Outages are told in slots of a millisecond, and a second's figures hold what happened in it. Both allow for the error of the \
+              clocks, and say less and less the larger it is.",
+        remedy: "Put the generators nearer to this machine: the error is half of the way to them and back, and what the clocks drift apart \
+                 where nothing comes of one for long",
+        weigh: fleet::generators_apart,
+    },
+    Rule {
         name: "generators_uneven",
         looks_at: "how far one generator of a fleet is from the median of the others, in what it carries (500 operations of each at least), in \
                    mean latency (from 1 ms on) or in the lateness of its timers (against the latency, from 1 ms on)",

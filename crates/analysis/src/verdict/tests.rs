@@ -7,8 +7,8 @@ use Trust::{Suspect, Void};
 use record::events::{By, Ending, Event, HistoryEntry, HostFigures, Outcome, Phase, ProcessShare, Versions, What};
 use record::replicas::{Replica, ReplicaContents};
 use record::results::{
-    Disturbance, DisturbanceKind, Emulated, Fault, FeedFigures, Generator, GeneratorFigures, Machine, Outage, Outcomes,
-    Quantiles, Said,
+    Disturbance, DisturbanceKind, Emulated, Fault, FeedFigures, FleetFigures, Generator, GeneratorFigures, Machine,
+    Outage, Outcomes, Quantiles, Said,
 };
 use record::rows::{Attempts, GeneratorSecond, OutcomeSlot, Sample};
 use serde_json::json;
@@ -111,6 +111,12 @@ impl Case {
         let replica = |member: &str, holds| Replica { member: member.to_owned(), holds };
         let failed = Err("hook `audit` failed: exit 7".to_owned());
         self.evidence.replicas = vec![replica("n9", Ok(ReplicaContents::new())), replica(member, failed)];
+    }
+
+    /// Generators whose clocks are known so well, microseconds.
+    fn apart(&mut self, began_within_us: Option<f64>, clock_error_us: f64) {
+        let clock_error_us = Some(clock_error_us);
+        self.trial.generator.fleet = Some(FleetFigures { generators: 2, began_within_us, clock_error_us });
     }
 
     /// Three generators with so many operations each, of which the second is as it is made.
@@ -333,6 +339,9 @@ const SPOILT: &[(&str, Trust, Spoil)] = &[
     }),
     ("generator_throttled", Suspect, |case| case.trial.generator.throttled_pct = Some(0.1)),
     ("generator_throttled", Void, |case| case.trial.generator.throttled_pct = Some(5.0)),
+    ("generators_apart", Suspect, |case| case.apart(Some(10_000.0), 9_000.0)),
+    ("generators_apart", Suspect, |case| case.apart(None, 99_000.0)),
+    ("generators_apart", Void, |case| case.apart(Some(2_000.0), 100_000.0)),
     ("generators_uneven", Suspect, |case| case.fleet(1_000, |uneven| uneven.operations_per_s = Some(75.0))),
     ("generators_uneven", Suspect, |case| case.fleet(1_000, |uneven| uneven.carried_pct = Some(74.0))),
     ("generators_uneven", Suspect, |case| case.fleet(1, |uneven| uneven.latency_us_mean = Some(6_500.0))),

@@ -221,16 +221,6 @@ fn divided(section: &Section<'_>, load: &Section<'_>, scene: &mut CheckContext<'
             let what = "`count` bounds all agents together, and generators do not ask each other";
             refuse(population.place("count"), what, "not with [fleet]", remedy);
         }
-        let steps = ["cycle", "mix"].into_iter().flat_map(|list| population.sections(list));
-        for step in steps.filter(|step| step.boolean("audit") || step.section("audit").is_some()) {
-            let what = "orders of reads and writes cannot be told apart across the clocks of several processes";
-            refuse(
-                step.place("audit"),
-                what,
-                "no audit with [fleet]",
-                "remove `audit`, or play the load without [fleet]",
-            );
-        }
     }
     for feed in load.sections("feed").iter().filter(|feed| feed.boolean("stream")) {
         let what = "a stream is dealt out by one process";

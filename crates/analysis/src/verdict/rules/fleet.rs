@@ -11,7 +11,7 @@ const ENOUGH: u64 = 500;
 const NOTABLE_US: f64 = 1_000.0;
 
 /// What generators are compared by.
-struct Comparison {
+struct GeneratorComparison {
     /// How it is said of the one that stands out.
     words: &'static str,
     value: fn(&GeneratorFigures) -> Option<f64>,
@@ -20,26 +20,26 @@ struct Comparison {
     show: fn(f64) -> String,
 }
 
-const COMPARISONS: &[Comparison] = &[
-    Comparison {
+const COMPARISONS: &[GeneratorComparison] = &[
+    GeneratorComparison {
         words: "carries less of what was due",
         value: |one| one.carried_pct,
         worse_pct: |own, others, all| are_enough(all).then(|| 100.0 * (1.0 - own / others)),
         show: |pct| format!("{pct:.0} %"),
     },
-    Comparison {
+    GeneratorComparison {
         words: "carries less",
         value: |one| one.operations_per_s.filter(|_| one.carried_pct.is_none()),
         worse_pct: |own, others, all| are_enough(all).then(|| 100.0 * (1.0 - own / others)),
         show: |per_s| format!("{} operations/s", numbers::rate(per_s)),
     },
-    Comparison {
+    GeneratorComparison {
         words: "sees longer latencies",
         value: |one| one.latency_us_mean,
         worse_pct: |own, others, _| (own - others >= NOTABLE_US).then(|| 100.0 * (own / others - 1.0)),
         show: milliseconds,
     },
-    Comparison {
+    GeneratorComparison {
         words: "is later with its timers",
         value: |one| one.late_us_p99,
         worse_pct: |own, others, all| {
@@ -64,6 +64,18 @@ fn median(mut values: Vec<f64>) -> Option<f64> {
     let upper = *values.get(values.len() / 2)?;
     let lower = *values.get(values.len().checked_sub(1)? / 2)?;
     Some(f64::midpoint(lower, upper))
+}
+
+pub(super) fn generators_apart(facts: &RuleInput<'_>) -> Evaluation {
+    let fleet = facts.trial.generator.fleet.as_ref()?;
+    let began =
+        |us| format!("the generators began within {} of each other, and nothing nearer is known", milliseconds(us));
+    let clocks =
+        |us| format!("what a generator recorded may be off by {}: so well its clock is known", milliseconds(us));
+    let began = fleet.began_within_us.map(|us| (us, began(us)));
+    let clocks = fleet.clock_error_us.map(|us| (us, clocks(us)));
+    let (us, words) = began.into_iter().chain(clocks).max_by(|(one, _), (other, _)| one.total_cmp(other))?;
+    Some((us / 1e3, words))
 }
 
 pub(super) fn generators_uneven(facts: &RuleInput<'_>) -> Evaluation {
