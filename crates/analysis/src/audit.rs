@@ -12,6 +12,10 @@
 //! acknowledged operation, it is acknowledged by that; else it may be what is there now, but it will not come again. Values that were
 //! written more than once show nothing, nor do reads that find nothing; nor does a read of what a client may have sent several times.
 //!
+//! Where several processes with clocks of their own made the load, each agent's operations are still timed by one clock. Of operations of two
+//! agents on one key that ended within twice the bound of the clocks of each other, nobody knows which was the last: the values of both
+//! stay allowed, and reads of a key that several agents change show nothing. So no clock makes a lost write.
+//!
 //! A key that was not read back by the protocol, as with one that has no such operation, is looked for in what the members told
 //! of all their records. It is lost if none of them holds an allowed value; if some do and others do not, it has diverged,
 //! which is not for this room to say.
@@ -44,7 +48,8 @@ pub(crate) fn consistency(
     let sent_once = planned.load.as_ref().is_some_and(|load| load.retry == Retry::FailFast);
     // What was emptied on purpose says nothing of what the target loses.
     let is_emptied = evidence.events.iter().any(|event| matches!(event.what, What::TargetRebuilt { .. }));
-    let lost = if is_emptied { None } else { lost_writes(&evidence.history, &evidence.replicas, sent_once) };
+    let known = HistoryTerms { sent_once, unordered_s: 2.0 * evidence.clock_error_s() };
+    let lost = if is_emptied { None } else { lost_writes(&evidence.history, &evidence.replicas, known) };
     let diverged = divergence(&evidence.replicas);
     let expects = planned.load.as_ref().is_some_and(|load| load.all_steps().any(|step| !step.expect.is_empty()));
     // Each of these has ended a cycle, too.
@@ -167,6 +172,29 @@ struct LostWrites {
     pub examples: Vec<String>,
 }
 
+/// What is known of a history beside its lines.
+#[derive(Debug, Clone, Copy)]
+struct HistoryTerms {
+    /// No operation has several attempts.
+    sent_once: bool,
+    /// Operations of different agents that ended within this time of each other have no order, seconds; 0: all were timed by one clock.
+    unordered_s: f64,
+}
+
+/// An acknowledged change: what it left, of which agent, and when it ended.
+#[derive(Debug, Clone, Copy)]
+struct AcknowledgedChange<'a> {
+    value: AuditedValue<'a>,
+    agent: Option<u32>,
+    at_s: f64,
+}
+
+impl<'a> AcknowledgedChange<'a> {
+    fn of(line: &'a HistoryEntry, value: AuditedValue<'a>) -> Self {
+        Self { value, agent: line.agent, at_s: line.at_s }
+    }
+}
+
 /// A key's value; `None`: there is none.
 type AuditedValue<'a> = Option<&'a str>;
 
@@ -184,6 +212,10 @@ struct AuditedKey<'a> {
     found: BTreeSet<AuditedValue<'a>>,
     /// How often each value was written.
     written: BTreeMap<AuditedValue<'a>, u32>,
+    /// Acknowledged changes that may have been later than the last, as far as clocks tell; none where there is one clock.
+    recent: Vec<AcknowledgedChange<'a>>,
+    /// The agent that changes it; `Some(None)`: several do.
+    owner: Option<Option<u32>>,
     /// What was read back.
     read_back: Option<AuditedValue<'a>>,
 }
@@ -191,18 +223,20 @@ struct AuditedKey<'a> {
 #[derive(Debug, Default)]
 struct KeySpace<'a> {
     keys: BTreeMap<&'a str, AuditedKey<'a>>,
+    /// Removals of everything, as they may still be later than what follows.
+    emptied: Vec<AcknowledgedChange<'a>>,
     /// A removal of everything, of unknown fate.
     may_be_emptied: bool,
 }
 
-/// Judges a history; `None` if nothing was read back, and no member told what it holds. `sent_once`: no operation has several attempts.
-fn lost_writes(history: &[HistoryEntry], replicas: &[Replica], sent_once: bool) -> Option<LostWrites> {
+/// Judges a history; `None` if nothing was read back, and no member told what it holds.
+fn lost_writes(history: &[HistoryEntry], replicas: &[Replica], known: HistoryTerms) -> Option<LostWrites> {
     let tables: Vec<&ReplicaContents> = replicas.iter().filter_map(|replica| replica.holds.as_ref().ok()).collect();
     let mut ordered: Vec<&HistoryEntry> = history.iter().collect();
     ordered.sort_by(|a, b| (a.by == By::Audit).cmp(&(b.by == By::Audit)).then(a.at_s.total_cmp(&b.at_s)));
     let mut spaces: BTreeMap<&str, KeySpace<'_>> = BTreeMap::new();
     for line in ordered {
-        spaces.entry(&line.space).or_default().play(line, sent_once);
+        spaces.entry(&line.space).or_default().play(line, known);
     }
     let mut found = None;
     for (space_name, space) in &spaces {
@@ -226,7 +260,7 @@ fn lost_writes(history: &[HistoryEntry], replicas: &[Replica], sent_once: bool) 
 }
 
 impl<'a> KeySpace<'a> {
-    fn play(&mut self, line: &'a HistoryEntry, sent_once: bool) {
+    fn play(&mut self, line: &'a HistoryEntry, known: HistoryTerms) {
         if line.by == By::Audit {
             // A read-back of what no operation of the history touched cannot be judged.
             if let (Outcome::Ok, Some(key)) = (line.outcome, self.keys.get_mut(line.key.as_str())) {
@@ -236,12 +270,25 @@ impl<'a> KeySpace<'a> {
         }
         let applied = line.applied.or((line.outcome == Outcome::Ok).then_some(true));
         match line.effect.as_str() {
-            "write" => self.key(line).change(line.value.as_deref(), applied),
-            "remove" => self.key(line).change(None, applied),
+            "write" => {
+                let change = AcknowledgedChange::of(line, line.value.as_deref());
+                self.key(line).change(change, applied, known.unordered_s);
+            }
+            "remove" => {
+                self.key(line).change(AcknowledgedChange::of(line, None), applied, known.unordered_s);
+            }
             "remove_all" if applied.is_none() => self.may_be_emptied = true,
-            "remove_all" => self.keys.values_mut().for_each(|key| key.change(None, applied)),
-            "read" if sent_once && matches!(line.outcome, Outcome::Ok | Outcome::Wrong) => {
-                if let Some(key) = self.keys.get_mut(line.key.as_str()) {
+            "remove_all" => {
+                let change = AcknowledgedChange::of(line, None);
+                self.keys.values_mut().for_each(|key| key.change(change, applied, known.unordered_s));
+                if applied == Some(true) && known.unordered_s > 0.0 {
+                    self.emptied.retain(|earlier| line.at_s - earlier.at_s <= known.unordered_s);
+                    self.emptied.push(change);
+                }
+            }
+            "read" if known.sent_once && matches!(line.outcome, Outcome::Ok | Outcome::Wrong) => {
+                let key = self.keys.get_mut(line.key.as_str());
+                if let Some(key) = key.filter(|key| known.unordered_s == 0.0 || key.owner == Some(line.agent)) {
                     key.read(line.value.as_deref());
                 }
             }
@@ -258,21 +305,30 @@ impl<'a> KeySpace<'a> {
     }
 
     fn key(&mut self, line: &'a HistoryEntry) -> &mut AuditedKey<'a> {
-        self.keys.entry(&line.key).or_default()
+        let emptied = &self.emptied;
+        self.keys.entry(&line.key).or_insert_with(|| AuditedKey { recent: emptied.clone(), ..AuditedKey::default() })
     }
 }
 
 impl<'a> AuditedKey<'a> {
-    fn change(&mut self, value: AuditedValue<'a>, applied: Option<bool>) {
+    fn change(&mut self, change: AcknowledgedChange<'a>, applied: Option<bool>, unordered_s: f64) {
         if applied == Some(false) {
             return;
         }
+        let AcknowledgedChange { value, agent, at_s } = change;
+        self.owner = Some(self.owner.map_or(agent, |owner| owner.filter(|owner| Some(*owner) == agent)));
         self.changes += 1;
         *self.written.entry(value).or_default() += 1;
         match applied {
             Some(_) => {
                 (self.acknowledged, self.acknowledged_at) = (value, self.changes);
                 self.found.clear();
+                if unordered_s > 0.0 {
+                    self.recent.retain(|earlier| at_s - earlier.at_s <= unordered_s);
+                    let others = self.recent.iter().filter(|earlier| earlier.agent != agent);
+                    self.found.extend(others.map(|earlier| earlier.value));
+                    self.recent.push(change);
+                }
             }
             None => drop(self.possible.insert(value, self.changes)),
         }
@@ -562,7 +618,41 @@ mod tests {
     }
 
     fn counts(history: &[HistoryEntry]) -> Option<(u64, u64)> {
-        lost_writes(history, &[], true).map(|found| (found.checked, found.lost))
+        lost_writes(history, &[], ONE_CLOCK).map(|found| (found.checked, found.lost))
+    }
+
+    const ONE_CLOCK: HistoryTerms = HistoryTerms { sent_once: true, unordered_s: 0.0 };
+
+    /// Lines of agents with clocks that may be 1 ms off each.
+    #[test]
+    fn clocks_of_several_processes_make_no_lost_write() {
+        let done = |at_s: f64, agent: u32, effect: &str, value: Option<&str>| HistoryEntry {
+            agent: Some(agent),
+            ..line(at_s, By::Load, effect, value, Outcome::Ok, Some(true))
+        };
+        let lost = |lines: &[HistoryEntry], reads: Option<&str>| {
+            let lines = [lines, &[line(99.0, By::Audit, "read", reads, Outcome::Ok, Some(true))]].concat();
+            let two = HistoryTerms { unordered_s: 0.002, ..ONE_CLOCK };
+            [ONE_CLOCK, two].map(|known| lost_writes(&lines, &[], known).unwrap().lost)
+        };
+        let near = [done(1.0, 1, "write", Some("a")), done(1.0015, 2, "write", Some("b"))];
+        assert_eq!(lost(&near, Some("a")), [1, 0], "the first may have been the last");
+        assert_eq!(lost(&near, Some("b")), [0, 0]);
+        assert_eq!(lost(&near, None), [1, 1]);
+        let far = [done(1.0, 1, "write", Some("a")), done(1.0025, 2, "write", Some("b"))];
+        assert_eq!(lost(&far, Some("a")), [1, 1]);
+        let own = [done(1.0, 1, "write", Some("a")), done(1.0015, 1, "write", Some("b"))];
+        assert_eq!(lost(&own, Some("a")), [1, 1], "an agent has one clock");
+        let emptied = [done(1.0, 2, "remove_all", None), done(1.001, 1, "write", Some("a"))];
+        assert_eq!(lost(&emptied, None), [1, 0], "it may have been emptied after the write");
+        assert_eq!(lost(&emptied, Some("a")), [0, 0]);
+        // That a stranger has read it says nothing of when.
+        let mut stranger = vec![done(1.0, 1, "write", Some("a")), done(1.001, 2, "read", Some("a"))];
+        (stranger[0].outcome, stranger[0].applied) = (Outcome::Timeout, None);
+        stranger.push(done(1.002, 1, "write", Some("b")));
+        assert_eq!(lost(&stranger, Some("a")), [1, 0]);
+        stranger[1].agent = Some(1);
+        assert_eq!(lost(&stranger, Some("a")), [1, 1]);
     }
 
     #[test]
@@ -632,17 +722,18 @@ mod tests {
         for text in lost {
             assert_eq!(counts(&history(text)), Some((1, 1)), "{text}");
         }
-        let resent = lost_writes(&history("w?a r+a w+b => a"), &[], false).unwrap();
+        let resent =
+            lost_writes(&history("w?a r+a w+b => a"), &[], HistoryTerms { sent_once: false, ..ONE_CLOCK }).unwrap();
         assert_eq!((resent.checked, resent.lost), (1, 0), "another attempt of it may come late");
     }
 
     #[test]
     fn what_was_not_read_back_is_not_checked() {
-        assert_eq!(lost_writes(&[], &[], true), None);
-        assert_eq!(lost_writes(&history("w+a => !"), &[], true), None);
+        assert_eq!(lost_writes(&[], &[], ONE_CLOCK), None);
+        assert_eq!(lost_writes(&history("w+a => !"), &[], ONE_CLOCK), None);
         let mut unread = history("w+a => a");
         unread.pop();
-        assert_eq!(lost_writes(&unread, &[], true), None);
+        assert_eq!(lost_writes(&unread, &[], ONE_CLOCK), None);
     }
 
     #[test]
@@ -659,7 +750,7 @@ mod tests {
         }
         lines.extend(third);
         assert_eq!(counts(&lines), Some((3, 1)));
-        assert_eq!(lost_writes(&lines, &[], true).unwrap().examples, ["s/k"]);
+        assert_eq!(lost_writes(&lines, &[], ONE_CLOCK).unwrap().examples, ["s/k"]);
     }
 
     #[test]
@@ -681,7 +772,7 @@ mod tests {
         let judged = |operations: &str, members: &[&str]| {
             let mut lines = history(&format!("{operations} => !"));
             lines.pop();
-            lost_writes(&lines, &divergence::replicas(members), true).map(|found| (found.checked, found.lost))
+            lost_writes(&lines, &divergence::replicas(members), ONE_CLOCK).map(|found| (found.checked, found.lost))
         };
         let kept = [
             ("w+a", &["s/k=a", "s/k=a"][..]),
@@ -714,7 +805,7 @@ mod tests {
     #[test]
     fn what_the_protocol_read_back_counts_before_what_members_told() {
         let replicas = divergence::replicas(&["s/k=a", "s/k=a"]);
-        let found = lost_writes(&history("w+a => _"), &replicas, true).unwrap();
+        let found = lost_writes(&history("w+a => _"), &replicas, ONE_CLOCK).unwrap();
         assert_eq!((found.checked, found.lost), (1, 1));
     }
 
@@ -723,7 +814,7 @@ mod tests {
         let mut lines = history("w+a => !");
         lines.pop();
         lines[0].space.clear();
-        let found = lost_writes(&lines, &divergence::replicas(&["k=b", "k=b"]), true).unwrap();
+        let found = lost_writes(&lines, &divergence::replicas(&["k=b", "k=b"]), ONE_CLOCK).unwrap();
         assert_eq!((found.lost, found.examples), (1, vec!["k".to_owned()]));
     }
 

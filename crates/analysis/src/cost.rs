@@ -32,6 +32,8 @@ const PROFILE: &str = "profile";
 /// Sets the watts of each host, and the trial's cost. `sampled` are all hosts, over this window.
 pub(crate) fn charge(trial: &mut Trial, lab: &Lab, sampled: &Sampled, window: Option<&LoadWindow>) {
     let unknown = |why: &str| Cost { lacks: Some(why.to_owned()), ..Cost::default() };
+    // Who makes the load is no part of what it costs to serve it.
+    let lab = &lab.with_generators_only(false);
     trial.cost = match window {
         None => unknown("Cost is not known: no load was measured."),
         Some(_) if lab.hosts.is_empty() => unknown(

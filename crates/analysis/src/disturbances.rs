@@ -177,8 +177,10 @@ fn unusual(
         let rate = if there < ok_per_slot / 2.0 { there } else { ok_per_slot };
         let failures_beside =
             bad(timeline, begin.saturating_sub(1), end + 1) > usual.most((length + 2) as f64 * slot_s);
-        let is_long = length as f64 * slot_s >= SHORTEST_SILENCE_S;
-        length as f64 > by_chance(rate) && (failures_beside || (!changes && is_long && !recurs(length)))
+        // So long it was at least, whatever the clocks of those who recorded it.
+        let sure = length.saturating_sub(timeline.unsure()) as f64;
+        let is_long = sure * slot_s >= SHORTEST_SILENCE_S;
+        sure > by_chance(rate) && (failures_beside || (!changes && is_long && !recurs(length)))
     };
     all.into_iter().filter(is_unusual).collect()
 }

@@ -12,7 +12,7 @@ use record::lines;
 use record::replicas::{self, Replica};
 use record::results::TargetMetric;
 use record::rows::{
-    self, AgentCycles, Attempts, GeneratorSecond, Metric, OutcomeSlot, ProgramSample, Sample, UnitSecond,
+    self, AgentCycles, Attempts, FleetSecond, GeneratorSecond, Metric, OutcomeSlot, ProgramSample, Sample, UnitSecond,
 };
 
 use crate::latency_series::LatencySeries;
@@ -48,6 +48,8 @@ pub(crate) struct Evidence {
     /// What the target told of itself, likewise.
     pub metrics: BTreeMap<String, TargetMetric>,
     pub generator: Vec<GeneratorSecond>,
+    /// How the clocks of a fleet compared.
+    pub fleet: Vec<FleetSecond>,
     pub events: Vec<Event>,
     pub history: Vec<HistoryEntry>,
     /// What members told they hold.
@@ -96,6 +98,7 @@ impl Evidence {
         })?;
         sound?;
         let generator = rows::read::<GeneratorSecond>(&folder.generator())?;
+        let fleet = rows::read::<FleetSecond>(&folder.fleet())?;
         let events = lines::read_events(&folder.events())?;
         let history = lines::read::<HistoryEntry>(&folder.history())?;
         let replicas = replicas::read(&folder.replicas())?;
@@ -109,6 +112,7 @@ impl Evidence {
             (units.torn, "units.csv"),
             (samples_torn, SAMPLES),
             (generator.torn, "generator.csv"),
+            (fleet.torn, "fleet.csv"),
             (events.torn, "events.jsonl"),
             (history.torn, "history.jsonl"),
             (replicas.torn, "replicas.jsonl"),
@@ -126,6 +130,7 @@ impl Evidence {
             programs: ProgramSums::default(),
             metrics: BTreeMap::new(),
             generator: generator.items,
+            fleet: fleet.items,
             events: events.items,
             history: history.items,
             replicas: replicas.items,
@@ -252,6 +257,11 @@ impl Evidence {
     /// Latency over time, as it is drawn.
     pub fn latency_series(self) -> LatencySeries {
         LatencySeries { torn: self.torn.contains(&LOG), ..self.load.series() }
+    }
+
+    /// How far the times of two generators may be off at most from the trial's clock, seconds; 0 where one process made the load.
+    pub fn clock_error_s(&self) -> f64 {
+        self.fleet.iter().map(|row| row.error_us / 1e6).fold(0.0, f64::max)
     }
 
     /// How the trial ended and why; `None` if its records end in the middle.

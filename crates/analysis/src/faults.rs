@@ -170,6 +170,8 @@ impl<'a> FaultWalk<'a> {
     fn undisturbed_until(&mut self, next_s: Option<f64>) {
         let (Some(from_s), Some(baseline_from_s)) = (self.clear_from_s, self.baseline_from_s) else { return };
         let [until_s, counted_until_s] = self.until_s(next_s);
+        // What a clock put before a fault may be the fault's.
+        let until_s = if next_s.is_some() { until_s - self.timeline.clock_error_s() } else { until_s };
         let stretch =
             FaultlessStretch { from_s, until_s, counted_until_s, timeout_s: self.timeout_s, settled_s: SETTLED_S };
         let (found, settled_s) =
@@ -340,10 +342,16 @@ mod tests {
     }
 
     fn all(evidence: &Evidence, until_s: f64) -> FaultOutcomes {
+        all_by(evidence, until_s, 0.0)
+    }
+
+    /// The same where clocks may be off by so much.
+    fn all_by(evidence: &Evidence, until_s: f64, clock_error_s: f64) -> FaultOutcomes {
         let planned =
             plan::Trial { faults: vec![synthetic::fault("oops", 10.0)], ..synthetic::trial(synthetic::load(10, 40.0)) };
         let window = LoadWindow { from_s: 2.0, until_s, first_fault_s: None, steady: None };
-        happened(&planned, evidence, Timeline::of(&evidence.slots).as_ref(), Some(&window))
+        let timeline = Timeline::of(&evidence.slots).map(|timeline| timeline.with_clock_error(clock_error_s));
+        happened(&planned, evidence, timeline.as_ref(), Some(&window))
     }
 
     fn back_s(fault: &Fault) -> Option<f64> {
@@ -371,6 +379,20 @@ mod tests {
         let all = all(&evidence, 40.0);
         assert_eq!(back_s(&all.faults[0]), Some(0.499_999));
         assert_eq!((all.faults[0].outage.as_ref().unwrap().failed, all.disturbances), (3, vec![]));
+    }
+
+    /// A generator's clock may have put them there.
+    #[test]
+    fn failures_just_before_a_fault_are_its_own_where_clocks_are_so_far_off() {
+        let mut evidence = evidence(&[(10.0, 10.5)], vec![begun(10.0, "oops", 1)]);
+        evidence.slots.iter_mut().find(|slot| (slot.at_s - 9.998).abs() < 1e-9).unwrap().failed = 3;
+        let told = |clock_error_s: f64| {
+            let all = all_by(&evidence, 40.0, clock_error_s);
+            let felt = all.faults[0].outage.clone().unwrap();
+            (felt.failed, felt.first_failure_s, felt.back_to_baseline_s, all.disturbances.len())
+        };
+        assert_eq!(told(0.0), (0, None, Some(0.5), 1));
+        assert_eq!(told(0.002), (3, Some(0.0), Some(0.5), 0));
     }
 
     fn baseline_s(fault: &Fault) -> Option<[f64; 2]> {

@@ -8,8 +8,10 @@
 //! Research 9, 1961; for finite stretches: Little's Law as viewed on its 50th anniversary, Operations Research 59, 2011). So
 //! the whole load with its drain is compared, and not a part of it whose ends would count as errors.
 
-use record::results::{FeedFigures, Generator, Quantiles};
-use record::rows::GeneratorSecond;
+use std::collections::BTreeMap;
+
+use record::results::{FeedFigures, FleetFigures, Generator, Quantiles};
+use record::rows::{FleetSecond, GeneratorSecond};
 
 use crate::evidence::Evidence;
 use crate::load_window::LoadWindow;
@@ -50,8 +52,29 @@ pub(crate) fn generator(
         preempted_pct,
         clock_jump_s: evidence.sampled.clock_jump_s(),
         feed: None,
+        fleet: None,
         limit: String::new(),
+        each: Vec::new(),
     }
+}
+
+/// The generators of a fleet; `None` without the record of one.
+pub(crate) fn fleet_figures(rows: &[FleetSecond]) -> Option<FleetFigures> {
+    let mut firsts: BTreeMap<&str, &FleetSecond> = BTreeMap::new();
+    for row in rows {
+        firsts.entry(&row.generator).or_insert(row);
+    }
+    if firsts.is_empty() {
+        return None;
+    }
+    // One may have begun as much too early as its own clock may be off, and another as much too late.
+    let mut errors_us: Vec<f64> = firsts.values().map(|first| first.error_us).collect();
+    errors_us.sort_by(|one, other| other.total_cmp(one));
+    Some(FleetFigures {
+        generators: u32::try_from(firsts.len()).unwrap_or(u32::MAX),
+        began_within_us: (firsts.len() > 1).then(|| errors_us[..2].iter().sum()),
+        clock_error_us: largest(rows.iter().map(|row| row.error_us)),
+    })
 }
 
 fn busiest_thread_pct(rows: &[GeneratorSecond], until_s: f64) -> Option<f64> {
@@ -253,6 +276,33 @@ struct SecondSums {
 fn littles_law_error_pct(books: SecondSums) -> Option<f64> {
     let apart = (books.in_flight_s - books.latency_s - books.unfinished_s).abs();
     (books.in_flight_s > 0.0).then(|| 100.0 * (apart - books.open_s).max(0.0) / books.in_flight_s)
+}
+
+#[cfg(test)]
+mod fleet_tests {
+    use super::*;
+
+    #[test]
+    fn a_fleet_began_within_its_two_largest_errors() {
+        let row = |at_s: f64, name: &str, error_us: f64| FleetSecond {
+            at_s,
+            generator: name.to_owned(),
+            error_us,
+            ..FleetSecond::default()
+        };
+        assert_eq!(fleet_figures(&[]), None);
+        let one = fleet_figures(&[row(0.0, "g1", 40.0)]).unwrap_or_default();
+        assert_eq!((one.generators, one.began_within_us, one.clock_error_us), (1, None, Some(40.0)));
+        let rows = [
+            row(0.0, "g1", 40.0),
+            row(0.0, "g2", 70.0),
+            row(0.0, "g3", 50.0),
+            row(1.0, "g1", 90.0),
+            row(1.0, "g2", 10.0),
+        ];
+        let three = fleet_figures(&rows).unwrap_or_default();
+        assert_eq!((three.generators, three.began_within_us, three.clock_error_us), (3, Some(120.0), Some(90.0)));
+    }
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ mod disturbances;
 mod evidence;
 mod exercise;
 mod faults;
+mod fleet;
 mod generator;
 pub mod groups;
 mod history;

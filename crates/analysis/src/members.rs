@@ -22,6 +22,7 @@ pub(crate) fn add(
     for name in folder.member_names()? {
         let own = evidence.of_member(planned, &folder.member(&name))?;
         let Some(timeline) = Timeline::refined(&own.slots, &own.fine_slots) else { continue };
+        let timeline = timeline.with_clock_error(evidence.clock_error_s());
         let happened = faults::happened(planned, &own, Some(&timeline), Some(window));
         for (fault, felt) in trial.faults.iter_mut().zip(happened.faults) {
             fault.members.extend(felt.outage.map(|outage| MemberOutage { name: name.clone(), outage }));

@@ -203,6 +203,7 @@ mod tests {
         let lists = [
             "audits",
             "disturbances",
+            "each",
             "faults",
             "hosts",
             "members",

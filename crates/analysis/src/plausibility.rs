@@ -9,7 +9,7 @@ use record::events::{Event, HistoryEntry};
 use record::folder::TrialFolder;
 use record::hlog::Counted;
 use record::rows::{
-    AgentCycles, Attempts, GeneratorSecond, Metric, Moment, OutcomeSlot, ProgramSample, Sample, UnitSecond,
+    AgentCycles, Attempts, FleetSecond, GeneratorSecond, Metric, Moment, OutcomeSlot, ProgramSample, Sample, UnitSecond,
 };
 
 use crate::evidence::Evidence;
@@ -84,6 +84,7 @@ pub(crate) fn records(folder: &TrialFolder, reach: RecordedSpan, evidence: &Evid
     rows(&folder.attempts(), &evidence.attempts, |row| attempts(reach, row))?;
     rows(&folder.units(), &evidence.units, |row| units(reach, row))?;
     rows(&folder.generator(), &evidence.generator, |row| generator(reach, row))?;
+    rows(&folder.fleet(), &evidence.fleet, |row| fleet(reach, row))?;
     rows(&folder.events(), &evidence.events, |Event { at_s, .. }| reach.time("at_s", *at_s))?;
     rows(&folder.history(), &evidence.history, |HistoryEntry { at_s, .. }| reach.time("at_s", *at_s))
 }
@@ -151,6 +152,15 @@ fn units(reach: RecordedSpan, row: &UnitSecond) -> Plausible {
     reach.time("at_s", row.at_s)?;
     reach.length("interval_s", row.interval_s)?;
     count("count", row.count)
+}
+
+fn fleet(reach: RecordedSpan, row: &FleetSecond) -> Plausible {
+    reach.time("at_s", row.at_s)?;
+    if !row.offset_us.is_finite() {
+        return Err(format!("`offset_us` is {}, and a time is a finite number", row.offset_us));
+    }
+    let lengths = [("bound_us", row.bound_us), ("error_us", row.error_us)];
+    lengths.into_iter().try_for_each(|(name, length_us)| reach.length(name, length_us / 1e6))
 }
 
 fn generator(reach: RecordedSpan, row: &GeneratorSecond) -> Plausible {

@@ -14,7 +14,7 @@ use crate::stats::effective_samples::sure;
 use crate::stats::outage::SHORTEST_BASELINE_S;
 use crate::stats::timeline::Timeline;
 use crate::verdict::{self, RuleFinding};
-use crate::{Error, cost, exercise, faults, generator, hosts, load_groups, members, units};
+use crate::{Error, cost, exercise, faults, fleet, generator, hosts, load_groups, members, units};
 
 /// How sure throughput is, is told from bins of this length, seconds.
 const BIN_S: f64 = 0.1;
@@ -39,6 +39,7 @@ pub(crate) fn judged(
     run: verdict::RunContext<'_>,
 ) -> Result<(Trial, Vec<RuleFinding>), Error> {
     let timeline = Timeline::refined(&evidence.slots, &evidence.fine_slots);
+    let timeline = timeline.map(|timeline| timeline.with_clock_error(evidence.clock_error_s()));
     let (window, steady) = planned
         .load
         .as_ref()
@@ -60,9 +61,13 @@ pub(crate) fn judged(
     let fed_s = fed_s.or(planned.load.as_ref().map(|load| (0.0, load.time_s)));
     trial.generator.feed = fed_s.and_then(|fed_s| generator::feed_figures(&evidence.generator, fed_s, is_open));
     let measured_s = trial.measured_s.map(|[from_s, until_s]| (from_s, until_s));
+    trial.generator.fleet = generator::fleet_figures(&evidence.fleet);
     units::add(&mut trial, planned.load.as_ref(), &evidence.units, measured_s);
     if let Some(window) = &window {
         members::add(&mut trial, planned, folder, evidence, window)?;
+    }
+    if let (Some(fleet), Some(window)) = (&planned.fleet, &window) {
+        trial.generator.each = fleet::each(fleet, is_open, &evidence.generator, window);
     }
     trial.steady = steady;
     trial.generator.lateness_effect_pct = trial

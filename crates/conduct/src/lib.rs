@@ -3,6 +3,7 @@
 
 pub mod conductor;
 pub mod exercise;
+mod fleet_placement;
 mod load_makers;
 mod playing;
 pub mod progress;

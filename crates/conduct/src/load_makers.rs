@@ -1,18 +1,18 @@
 //! Who makes a trial's load: the engine's threads in this process, or a fleet of generators. The conductor does not tell them apart but
 //! where one of a fleet is lost.
 
-use std::path::Path;
 use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 
 use experiment::plan::Fleet;
-use fleet::engines::PlacedGenerators;
 use fleet::messages::{GeneratorSetup, VERSION};
-use fleet::session::{FleetSession, RunningFleet, SessionError};
+use fleet::session::{FleetSession, GeneratorStream, RunningFleet, SessionError};
 use load::{LoadOrder, LoadSlice, RunningLoad, ThreadInterval};
 use record::clock::Clock;
+use record::rows::FleetSecond;
 
 use crate::Error;
+use crate::fleet_placement::PlacedFleet;
 
 /// Between the setup of a fleet and its beginning: time for the records to be begun as well.
 const LEAD: Duration = Duration::from_secs(1);
@@ -22,7 +22,7 @@ pub enum PlayedLoad {
     /// In this process.
     Here(RunningLoad),
     /// In generators.
-    Fleet(RunningFleet, PlacedGenerators),
+    Fleet(RunningFleet, PlacedFleet),
 }
 
 /// How a load ended badly.
@@ -86,7 +86,7 @@ impl PlayedLoad {
 }
 
 /// What a fleet's end comes to; its processes are gone then.
-fn bad_end(error: SessionError, placed: PlacedGenerators) -> BadEnd {
+fn bad_end(error: SessionError, placed: PlacedFleet) -> BadEnd {
     match error {
         SessionError::Lost { name, at_s, reason } => {
             let said =
@@ -98,7 +98,7 @@ fn bad_end(error: SessionError, placed: PlacedGenerators) -> BadEnd {
 }
 
 /// The error, with what the generator said of it where nobody reads.
-fn explained(error: SessionError, placed: PlacedGenerators) -> SessionError {
+fn explained(error: SessionError, placed: PlacedFleet) -> SessionError {
     match error {
         SessionError::Generator { name, reason } => {
             let said =
@@ -112,27 +112,32 @@ fn explained(error: SessionError, placed: PlacedGenerators) -> SessionError {
 /// Generators that are set up and wait for the moment to begin.
 pub struct ReadyFleet {
     session: FleetSession,
-    placed: PlacedGenerators,
+    placed: PlacedFleet,
     threads: u32,
-    orders: LoadOrder,
 }
 
 impl ReadyFleet {
-    /// Places the generators where the calling thread is and has them set up their parts of the load.
+    /// Finds what is wrong with the parts of the load and does not depend on a machine: without any of them, and once.
     ///
     /// # Errors
-    /// If one cannot be placed, or cannot play its part.
-    pub fn raise(
-        fleet: &Fleet,
-        orders: LoadOrder,
-        plimsoll: &Path,
-        given_up: &dyn Fn() -> bool,
-    ) -> Result<Self, Error> {
-        // What does not depend on the machine is found without any of them, and once.
+    /// The first part that cannot be played.
+    pub fn check(fleet: &Fleet, orders: &LoadOrder) -> Result<(), Error> {
         for slice in LoadSlice::deal(fleet.generators, fleet.threads) {
             load::check(&LoadOrder { slice: Some(slice), ..orders.clone() })?;
         }
-        let (placed, streams) = PlacedGenerators::raise(fleet, plimsoll)?;
+        Ok(())
+    }
+
+    /// Has the generators set up their parts of the load.
+    ///
+    /// # Errors
+    /// If one cannot play its part.
+    pub fn set_up(
+        fleet: &Fleet,
+        orders: LoadOrder,
+        (placed, streams): (PlacedFleet, Vec<GeneratorStream>),
+        given_up: &dyn Fn() -> bool,
+    ) -> Result<Self, Error> {
         let setup = GeneratorSetup {
             version: VERSION,
             slice: LoadSlice { threads: fleet.all_threads(), first: 0, count: fleet.threads },
@@ -146,7 +151,7 @@ impl ReadyFleet {
         };
         let mut session = FleetSession::begin(streams)?;
         match session.set_up(&setup, fleet.threads, given_up) {
-            Ok(()) => Ok(Self { session, placed, threads: fleet.threads, orders }),
+            Ok(()) => Ok(Self { session, placed, threads: fleet.threads }),
             Err(error) => Err(explained(error, placed).into()),
         }
     }
@@ -161,9 +166,13 @@ impl ReadyFleet {
     ///
     /// # Errors
     /// If that is no moment of a generator's clock.
-    pub fn start(self, clock: Clock, sink: SyncSender<ThreadInterval>) -> Result<PlayedLoad, Error> {
-        let operations = load::operation_names(&self.orders.load);
-        let running = self.session.start(clock, self.threads, operations.into(), sink)?;
+    pub fn start(
+        self,
+        clock: Clock,
+        sink: SyncSender<ThreadInterval>,
+        clocks: SyncSender<FleetSecond>,
+    ) -> Result<PlayedLoad, Error> {
+        let running = self.session.start(clock, self.threads, sink, clocks)?;
         Ok(PlayedLoad::Fleet(running, self.placed))
     }
 }

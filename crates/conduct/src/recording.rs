@@ -14,7 +14,7 @@ use record::clock::Clock;
 use record::events::{Event, HistoryEntry, Outcome, What};
 use record::folder::TrialFolder;
 use record::hlog::Time;
-use record::rows::{Metric, Sample};
+use record::rows::{FleetSecond, Metric, Sample};
 use record::{lines, rows};
 
 use crate::Error;
@@ -33,6 +33,8 @@ pub struct Recording {
     metrics: JoinHandle<Result<(), Error>>,
     /// Likewise: not every target names programs.
     programs: JoinHandle<Result<(), Error>>,
+    /// Likewise: not every load is made by a fleet.
+    fleet: JoinHandle<Result<(), Error>>,
 }
 
 /// What passes through here that others want to hear of.
@@ -63,6 +65,8 @@ pub struct RecordSenders {
     pub samples: SampleSenders,
     /// For what the target says of itself.
     pub metrics: SyncSender<Metric>,
+    /// For how a fleet's clocks compare.
+    pub clocks: SyncSender<FleetSecond>,
 }
 
 impl Recording {
@@ -91,6 +95,7 @@ impl Recording {
         let (samples, from_probes) = sync_channel(PENDING);
         let (metrics, from_target) = sync_channel(PENDING);
         let (programs, of_programs) = sync_channel(PENDING);
+        let (clocks, of_fleet) = sync_channel(PENDING);
         let (closely, moments) = channel();
         let load = named("record-load", move || record_load(recorder, &from_load, &moments, load_s, &heard))?;
         let probes = named("record-samples", move || record_samples(rows, &from_probes))?;
@@ -98,9 +103,11 @@ impl Recording {
         let said = named("record-metrics", move || rows::write_all(&path, from_target).map_err(Error::Record))?;
         let path = folder.programs();
         let ran = named("record-programs", move || rows::write_all(&path, of_programs).map_err(Error::Record))?;
-        let recording = Self { load, closely, probes, metrics: said, programs: ran };
+        let path = folder.fleet();
+        let fleet = named("record-fleet", move || rows::write_all(&path, of_fleet).map_err(Error::Record))?;
+        let recording = Self { load, closely, probes, metrics: said, programs: ran, fleet };
         let samples = SampleSenders { samples, programs };
-        Ok((recording, RecordSenders { intervals, samples, metrics }))
+        Ok((recording, RecordSenders { intervals, samples, metrics, clocks }))
     }
 
     /// A fault begins or ends then, seconds since load start.
@@ -127,7 +134,7 @@ impl Recording {
     /// # Errors
     /// What could not be written.
     pub fn end(self) -> Result<(), Error> {
-        let ended = [self.load, self.probes, self.metrics, self.programs].map(|thread| {
+        let ended = [self.load, self.probes, self.metrics, self.programs, self.fleet].map(|thread| {
             thread.join().unwrap_or_else(|_| Err(Error::Broken("a recording thread panicked".to_owned())))
         });
         ended.into_iter().collect()

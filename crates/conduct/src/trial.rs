@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use experiment::catalog::Heals;
 use experiment::manifest::Manifest;
-use experiment::plan;
+use experiment::plan::{self, FleetEngine};
 use fleet::session::SessionError;
 use lab::registry::Registry;
 use lab::sampling::Probes;
@@ -24,6 +24,7 @@ use record::folder::TrialFolder;
 use crate::Error;
 use crate::conductor::{Action, Conductor, Input};
 use crate::exercise::PlannedStep;
+use crate::fleet_placement::PlacedFleet;
 use crate::load_makers::{BadEnd, PlayedLoad, ReadyFleet};
 use crate::playing::Run;
 use crate::progress::{Interrupts, Observer, ProgressEvent};
@@ -500,7 +501,7 @@ impl TrialShell<'_> {
         let probes = self.probes.insert(Probes::start(watched.clone(), clock, sinks.samples)?);
         inside(self.site.as_ref(), || Ok(probes.scrape(&watched, clock, &sinks.metrics)?))?;
         match (fleet, &self.trial.load) {
-            (Some(fleet), _) => self.load = Some(fleet.start(clock, sinks.intervals)?),
+            (Some(fleet), _) => self.load = Some(fleet.start(clock, sinks.intervals, sinks.clocks)?),
             (None, Some(load)) => {
                 let orders = self.orders(load.clone(), LoadPurpose::Measure);
                 let start = || Ok(PlayedLoad::Here(load::start(orders, clock, sinks.intervals)?));
@@ -511,14 +512,28 @@ impl TrialShell<'_> {
         Ok(())
     }
 
-    /// The generators, where clients are, if others than this process make the load.
-    fn raise_fleet(&self) -> Result<Option<ReadyFleet>, Error> {
+    /// The generators, wherever they are to be, if others than this process make the load.
+    fn raise_fleet(&mut self) -> Result<Option<ReadyFleet>, Error> {
         let Some((fleet, load)) = self.trial.fleet.as_ref().zip(self.trial.load.as_ref()) else { return Ok(None) };
         let orders = self.orders(load.clone(), LoadPurpose::Measure);
         let (interrupts, answered, plimsoll) = (self.interrupts, self.answered, &self.run.plimsoll);
         let given_up = || interrupts.asked() > answered;
-        let raise = || ReadyFleet::raise(fleet, orders, plimsoll, &given_up);
-        inside(self.site.as_ref(), raise).map(Some)
+        inside(self.site.as_ref(), || ReadyFleet::check(fleet, &orders))?;
+        let placed = match fleet.by {
+            FleetEngine::Local | FleetEngine::Command => {
+                inside(self.site.as_ref(), || PlacedFleet::processes(fleet, plimsoll))?
+            }
+            FleetEngine::Virtual => {
+                let logs = self.folder.logs();
+                let site = self.site.as_mut().ok_or_else(|| Error::Broken("there is no lab".to_owned()))?;
+                PlacedFleet::on_hosts(fleet, site, &logs, &given_up)?
+            }
+            FleetEngine::Ssh => {
+                let ends = (interrupts.flag(), &interrupts.at_once());
+                PlacedFleet::over_ssh(fleet, plimsoll, self.registry, ends)?
+            }
+        };
+        ReadyFleet::set_up(fleet, orders, placed, &given_up).map(Some)
     }
 
     fn end_load(&mut self) -> Input {

@@ -27,7 +27,7 @@ pub use exercise::Exercise;
 pub use fault::{Fault, Victim, When};
 pub(crate) use file_keys::EXPERIMENT;
 pub use find::{Find, NOTHING_LOST, ONE_MEMBER_DOWN};
-pub use fleet::{Fleet, FleetEngine};
+pub use fleet::{Fleet, FleetEngine, GENERATOR_ROLE};
 pub use gates::{Claim, MetricRange, Requirement};
 pub use lab::{Host, Lab, MemberDemand, Network, Port};
 pub use load::{

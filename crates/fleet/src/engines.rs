@@ -1,4 +1,5 @@
-//! Placing generators: processes of this machine, or whatever a command of the user's leads to. What is raised is a stream to each.
+//! Placing generators as processes of this machine, or whatever a command of the user's leads to. What is raised is a stream to each, as
+//! it is where the hosts of a lab and machines behind ssh have them.
 
 use std::io::{self, BufReader, Read};
 use std::os::unix::process::CommandExt as _;
@@ -60,7 +61,7 @@ impl PlacedGenerators {
     /// The first that could not be started; the others are ended again.
     pub fn raise(fleet: &Fleet, plimsoll: &Path) -> Result<(Self, Vec<GeneratorStream>), PlacementError> {
         let commands: Vec<(String, Command)> =
-            (1..=fleet.generators).map(|number| (format!("g{number}"), command(fleet, plimsoll, number))).collect();
+            (1..=fleet.generators).map(|number| (fleet.name(number), command(fleet, plimsoll, number))).collect();
         let (release, released) = channel();
         let (told, raised) = channel();
         // The kernel ends processes with the thread that started them, so one thread holds them.
@@ -105,7 +106,8 @@ impl Drop for PlacedGenerators {
 /// What leads to the generator of that number.
 fn command(fleet: &Fleet, plimsoll: &Path, number: u32) -> Command {
     let mut command = match fleet.by {
-        FleetEngine::Local => {
+        // Those on hosts are started there, by whoever has the hosts.
+        FleetEngine::Local | FleetEngine::Ssh | FleetEngine::Virtual => {
             let mut command = Command::new(plimsoll);
             command.arg("generator");
             command
@@ -204,7 +206,7 @@ mod tests {
 
     fn by_command(generators: u32, start: &[&str]) -> Fleet {
         let start = start.iter().map(|word| (*word).to_owned()).collect();
-        Fleet { generators, threads: 1, by: FleetEngine::Command, start }
+        Fleet { generators, by: FleetEngine::Command, start, ..Fleet::default() }
     }
 
     fn is_there(pid: &str) -> bool {

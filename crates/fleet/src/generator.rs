@@ -26,6 +26,10 @@ const PENDING: usize = 64;
 /// So many intervals without an acknowledgement are worth a notice.
 const WINDOW: u64 = 64;
 
+/// A conductor that says nothing for so long, while a load runs, is gone: it pings twice a second. The stream need not end then: an sshd
+/// that has something to send for the generator does not ask whether anybody is there.
+const SILENCE: Duration = Duration::from_secs(20);
+
 /// Why a generator ended before it was told to.
 #[derive(Debug, thiserror::Error)]
 pub enum GeneratorError {
@@ -56,10 +60,11 @@ pub fn serve(
     let writer = named("generator-write", move || write_lines(output, &lines))?;
     let (orders_in, orders) = channel();
     let acknowledged = Arc::new(AtomicU64::new(0));
-    let pongs = (outbox.clone(), Arc::clone(&acknowledged));
+    let heard_ns = Arc::new(AtomicU64::new(monotonic_ns()));
+    let pongs = (outbox.clone(), Arc::clone(&acknowledged), Arc::clone(&heard_ns));
     // Not joined: it may wait in a read for ever.
-    named("generator-read", move || read_orders(input, &orders_in, &pongs.0, &pongs.1))?;
-    let mut generator = ServedGenerator { outbox, acknowledged, part: LoadState::None, tether };
+    named("generator-read", move || read_orders(input, &orders_in, &pongs.0, (&pongs.1, &pongs.2)))?;
+    let mut generator = ServedGenerator { outbox, acknowledged, heard_ns, part: LoadState::None, tether };
     let ended = generator.obey(&orders, &|| writer.is_finished());
     drop(generator);
     // The reader may hold the outbox until its input ends: what has been said by then is on its way all the same.
@@ -74,7 +79,18 @@ pub fn serve(
 /// # Errors
 /// As [`serve`].
 pub fn serve_standard_streams() -> Result<(), GeneratorError> {
-    serve(io::BufReader::new(io::stdin()), io::stdout(), Some(linux::ends_with_us))
+    serve_tethered(io::BufReader::new(io::stdin()), io::stdout())
+}
+
+/// Serves on any stream; programs that a load runs end with this process.
+///
+/// # Errors
+/// As [`serve`].
+pub fn serve_tethered(
+    input: impl BufRead + Send + 'static,
+    output: impl Write + Send + 'static,
+) -> Result<(), GeneratorError> {
+    serve(input, output, Some(linux::ends_with_us))
 }
 
 /// The monotonic clock, nanoseconds.
@@ -116,6 +132,8 @@ struct HandedOver {
 struct ServedGenerator {
     outbox: Sender<Outgoing>,
     acknowledged: Arc<AtomicU64>,
+    /// When the last order came.
+    heard_ns: Arc<AtomicU64>,
     part: LoadState,
     tether: Option<DeathSignal>,
 }
@@ -128,7 +146,7 @@ impl ServedGenerator {
         is_mute: &dyn Fn() -> bool,
     ) -> Result<(), GeneratorError> {
         loop {
-            if is_mute() {
+            if is_mute() || self.is_forsaken() {
                 self.abort();
                 return Ok(());
             }
@@ -151,6 +169,12 @@ impl ServedGenerator {
             }
             self.look_at_load();
         }
+    }
+
+    /// Whether a load runs that nobody has asked after for long.
+    fn is_forsaken(&self) -> bool {
+        let silent_ns = monotonic_ns().saturating_sub(self.heard_ns.load(Ordering::Relaxed));
+        matches!(self.part, LoadState::Running { .. }) && Duration::from_nanos(silent_ns) > SILENCE
     }
 
     fn carry_out(&mut self, order: GeneratorOrder) {
@@ -341,13 +365,14 @@ fn read_orders(
     mut input: impl BufRead,
     orders: &Sender<Result<GeneratorOrder, GeneratorError>>,
     outbox: &Sender<Outgoing>,
-    acknowledged: &AtomicU64,
+    (acknowledged, heard_ns): (&AtomicU64, &AtomicU64),
 ) {
     let mut text = Vec::new();
     for number in 1.. {
         text.clear();
         let read = io::Read::take(&mut input, LONGEST_LINE).read_until(b'\n', &mut text);
         let t1_ns = monotonic_ns();
+        heard_ns.store(t1_ns, Ordering::Relaxed);
         let order = match read {
             Ok(0) => return,
             // A line that was cut off with the stream says nothing.

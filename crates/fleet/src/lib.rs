@@ -4,5 +4,6 @@ pub mod clock_offset;
 pub mod engines;
 pub mod generator;
 pub mod messages;
+mod order_writer;
 pub mod roll_call;
 pub mod session;

@@ -13,6 +13,8 @@ pub enum LossCause {
     StreamEnded,
     /// Nothing came of it for too long.
     Silent,
+    /// What it is told waits on the way to it.
+    Deaf,
     /// What it said cannot be, or is not whole.
     Incoherent,
 }
@@ -91,6 +93,13 @@ impl RollCall {
     pub fn stream_ended(&mut self, generator: usize) {
         if self.members.get(generator).is_some_and(|member| !member.has_ended) {
             self.lose(generator, LossCause::StreamEnded);
+        }
+    }
+
+    /// A generator does not read what it is told, whatever it may still say.
+    pub fn takes_no_orders(&mut self, generator: usize) {
+        if self.members.get(generator).is_some_and(|member| !member.has_ended) {
+            self.lose(generator, LossCause::Deaf);
         }
     }
 
@@ -178,6 +187,20 @@ mod tests {
         assert_eq!(lost, LostGenerator { generator: 1, heard_s: 2.0, cause: LossCause::StreamEnded });
         calls.stream_ended(0);
         assert_eq!(calls.lost(9.0), Some(lost), "the first loss is the one that is told");
+    }
+
+    #[test]
+    fn who_takes_no_orders_is_lost_until_its_last_word() {
+        let mut calls = until(2);
+        for generator in 0..2 {
+            calls.take(generator, 3.0, 5, (0, 2, true));
+            calls.take(generator, 3.0, 6, (1, 2, true));
+        }
+        calls.last_word(0, 3.0, 6, true);
+        calls.takes_no_orders(0);
+        assert_eq!(cause(&mut calls, 3.0), None);
+        calls.takes_no_orders(1);
+        assert_eq!(cause(&mut calls, 3.0), Some((1, LossCause::Deaf)));
     }
 
     #[test]

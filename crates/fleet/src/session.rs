@@ -8,18 +8,26 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use load::{LoadSlice, Summary, ThreadInterval, WireInterval};
+use load::{LoadSlice, Summary, ThreadInterval, WireInterval, WireTerms};
 use record::clock::Clock;
+use record::rows::FleetSecond;
 
 use crate::clock_offset::{ClockComparison, ClockExchange, ClockOffset};
 use crate::generator::{monotonic_ns, named};
 use crate::messages::{GeneratorMessage, GeneratorOrder, GeneratorSetup};
+use crate::order_writer::OrderWriter;
 use crate::roll_call::{LossCause, LostGenerator, RollCall, SILENCE_S};
 
 /// Exchanges with each generator before a load begins.
 const PINGS: usize = 40;
-/// How often clocks are compared while it runs.
-const PING_EACH: Duration = Duration::from_millis(500);
+/// How many generators are asked for their clocks at a time, before a load begins.
+const ASKED_AT_ONCE: usize = 16;
+/// How often clocks are compared while it runs, at most: with each exchange the bound is narrowed to its way again, …
+const PING_EACH: Duration = Duration::from_millis(100);
+/// … and with so many generators that this conductor is not busy with that, but this often at least.
+const PING_EACH_AT_LEAST: Duration = Duration::from_millis(500);
+/// Time between the pings of two generators.
+const BETWEEN_PINGS: Duration = Duration::from_millis(4);
 /// Time for a generator to read its feeds and compile its part.
 const SETUP: Duration = Duration::from_secs(60);
 /// What the beginning takes beside the way to the generators.
@@ -74,6 +82,9 @@ pub enum SessionError {
     #[error("given up")]
     GivenUp,
     /// A bug of ours.
+    #[error("a fleet was to begin before it was set up; this is a bug")]
+    NotSetUp,
+    /// Another.
     #[error("a thread of the fleet panicked; this is a bug")]
     Panicked,
 }
@@ -81,12 +92,14 @@ pub enum SessionError {
 /// Generators that wait for a load.
 pub struct FleetSession {
     members: Vec<SessionMember>,
+    /// What they were set up with.
+    terms: Option<WireTerms>,
     heard: Receiver<Heard>,
 }
 
 struct SessionMember {
     name: String,
-    orders: Box<dyn Write + Send>,
+    orders: OrderWriter,
     clock: ClockComparison,
     crc: crc32fast::Hasher,
 }
@@ -109,7 +122,7 @@ impl FleetSession {
         let mut members = Vec::new();
         for (generator, stream) in streams.into_iter().enumerate() {
             let GeneratorStream { name, orders, messages } = stream;
-            let told = told.clone();
+            let (told, orders) = (told.clone(), OrderWriter::begin(orders)?);
             named("fleet-read", move || read_messages(generator, messages, &told))?;
             members.push(SessionMember {
                 name,
@@ -118,7 +131,7 @@ impl FleetSession {
                 crc: crc32fast::Hasher::new(),
             });
         }
-        Ok(Self { members, heard })
+        Ok(Self { members, terms: None, heard })
     }
 
     /// Has each generator set up its part, and compares clocks with each; nothing is sent to the service yet. The slice of `setup` is left
@@ -133,6 +146,12 @@ impl FleetSession {
         given_up: &dyn Fn() -> bool,
     ) -> Result<(), SessionError> {
         let count = u32::try_from(self.members.len()).unwrap_or(u32::MAX);
+        self.terms = Some(WireTerms {
+            operations: load::operation_names(&setup.load).into(),
+            threads: count.saturating_mul(threads_each),
+            services: u32::try_from(setup.services.len()).unwrap_or(u32::MAX),
+            slot_s: setup.slot_s,
+        });
         for (number, slice) in LoadSlice::deal(count, threads_each).enumerate() {
             self.tell(number, &GeneratorOrder::Setup(Box::new(GeneratorSetup { slice, ..setup.clone() })));
         }
@@ -155,18 +174,31 @@ impl FleetSession {
                 None => return Err(self.wrong(heard.generator, "it ended, or says what is no message")),
             }
         }
-        (0..self.members.len()).try_for_each(|generator| self.compare_clock(generator))
+        let all: Vec<usize> = (0..self.members.len()).collect();
+        all.chunks(ASKED_AT_ONCE).try_for_each(|generators| self.compare_clocks(generators, given_up))
     }
 
-    fn compare_clock(&mut self, generator: usize) -> Result<(), SessionError> {
+    fn compare_clocks(&mut self, generators: &[usize], given_up: &dyn Fn() -> bool) -> Result<(), SessionError> {
         for _ in 0..PINGS {
-            self.tell(generator, &GeneratorOrder::Ping { t0_ns: monotonic_ns() });
-            let heard = self.heard.recv_timeout(Duration::from_secs_f64(SILENCE_S));
-            let Ok(heard) = heard else { return Err(self.wrong(generator, "it does not answer")) };
-            if heard.message.is_none() {
-                return Err(self.wrong(heard.generator, "it ended, or says what is no message"));
+            let mut asked = generators.to_vec();
+            asked.iter().for_each(|generator| self.members[*generator].orders.ping());
+            let until = Instant::now() + Duration::from_secs_f64(SILENCE_S);
+            while let Some(missing) = asked.first().copied() {
+                if given_up() {
+                    return Err(SessionError::GivenUp);
+                }
+                let Ok(heard) = self.heard.recv_timeout(GLANCE) else {
+                    if Instant::now() < until {
+                        continue;
+                    }
+                    return Err(self.wrong(missing, "it does not answer"));
+                };
+                if heard.message.is_none() {
+                    return Err(self.wrong(heard.generator, "it ended, or says what is no message"));
+                }
+                asked.retain(|generator| *generator != heard.generator);
+                self.take_pong(&heard);
             }
-            self.take_pong(&heard);
         }
         Ok(())
     }
@@ -192,7 +224,8 @@ impl FleetSession {
         self.members.iter().map(|member| (member.name.as_str(), member.clock.at(now_ns))).collect()
     }
 
-    /// Has all begin at the clock's zero, and hands their intervals to `sink` until the load is over or one is lost.
+    /// Has all begin at the clock's zero, and hands their intervals to `sink`, and each second how their clocks compare to `clocks`, until
+    /// the load is over or one is lost.
     ///
     /// # Errors
     /// If a thread cannot be started, or zero is no moment of a generator's clock.
@@ -200,30 +233,39 @@ impl FleetSession {
         mut self,
         clock: Clock,
         threads_each: u32,
-        operations: Arc<[String]>,
         sink: SyncSender<ThreadInterval>,
+        clocks: SyncSender<FleetSecond>,
     ) -> Result<RunningFleet, SessionError> {
+        let Some(terms) = self.terms.clone() else { return Err(SessionError::NotSetUp) };
         let left = clock.origin().saturating_duration_since(Instant::now());
         let zero_ns = monotonic_ns() + u64::try_from(left.as_nanos()).unwrap_or(u64::MAX);
+        let mut begun_with_ns = Vec::new();
         for generator in 0..self.members.len() {
             let offset = self.members[generator].clock.at(zero_ns);
-            let at_ns = offset.and_then(|offset| offset.there_ns(zero_ns));
-            let at_ns = at_ns.ok_or_else(|| self.wrong(generator, "its clock was not compared"))?;
+            let offset = offset.and_then(|offset| Some((offset.offset_ns, offset.there_ns(zero_ns)?)));
+            let (offset_ns, at_ns) = offset.ok_or_else(|| self.wrong(generator, "its clock was not compared"))?;
+            begun_with_ns.push(offset_ns);
             self.tell(generator, &GeneratorOrder::Begin { at_ns });
         }
         let wish = Arc::new(AtomicU8::new(GO_ON));
+        let generators = u32::try_from(self.members.len()).unwrap_or(u32::MAX);
+        let ping_each = BETWEEN_PINGS.saturating_mul(generators).clamp(PING_EACH, PING_EACH_AT_LEAST);
         let calls = RollCall::new(self.members.len(), threads_each as usize);
         let mut play = FleetPlay {
             session: self,
             calls,
             clock,
             threads_each,
-            operations,
+            terms,
             sink,
+            clocks,
+            begun_with_ns,
+            next_second: 0,
             wish: Arc::clone(&wish),
             obeyed: GO_ON,
             summary: Summary::default(),
             pinged: Instant::now(),
+            ping_each,
         };
         Ok(RunningFleet { wish, thread: named("fleet", move || play.play().map(|()| (play.summary, play.session)))? })
     }
@@ -234,11 +276,7 @@ impl FleetSession {
     }
 
     fn tell(&mut self, generator: usize, order: &GeneratorOrder) {
-        // A generator that hears nothing any more says nothing any more: that is where it shows.
-        if let Ok(line) = serde_json::to_string(order) {
-            let orders = &mut self.members[generator].orders;
-            let _ = writeln!(orders, "{line}").and_then(|()| orders.flush());
-        }
+        self.members[generator].orders.tell(order);
     }
 
     fn tell_all(&mut self, order: &GeneratorOrder) {
@@ -287,12 +325,18 @@ struct FleetPlay {
     calls: RollCall,
     clock: Clock,
     threads_each: u32,
-    operations: Arc<[String]>,
+    terms: WireTerms,
     sink: SyncSender<ThreadInterval>,
+    clocks: SyncSender<FleetSecond>,
+    /// The offset that each generator's zero was told with.
+    begun_with_ns: Vec<i128>,
+    /// The next whole second at which clocks are written down.
+    next_second: u64,
     wish: Arc<AtomicU8>,
     obeyed: u8,
     summary: Summary,
     pinged: Instant,
+    ping_each: Duration,
 }
 
 impl FleetPlay {
@@ -325,12 +369,45 @@ impl FleetPlay {
                 return Err(self.lost(lost));
             }
             self.pass_on_wish();
-            if self.pinged.elapsed() >= PING_EACH {
+            if self.pinged.elapsed() >= self.ping_each {
                 self.pinged = Instant::now();
-                self.session.tell_all(&GeneratorOrder::Ping { t0_ns: monotonic_ns() });
+                self.ping_all();
             }
+            self.write_clocks();
         }
         Ok(())
+    }
+
+    fn ping_all(&mut self) {
+        for (generator, member) in self.session.members.iter_mut().enumerate() {
+            member.orders.ping();
+            if member.orders.is_stuck() {
+                self.calls.takes_no_orders(generator);
+            }
+        }
+    }
+
+    /// Once a second, from zero on.
+    fn write_clocks(&mut self) {
+        let at_s = self.clock.at_s();
+        if at_s < self.next_second as f64 {
+            return;
+        }
+        self.next_second = at_s as u64 + 1;
+        let now_ns = monotonic_ns();
+        for (member, begun_with_ns) in self.session.members.iter().zip(&self.begun_with_ns) {
+            let Some(ClockOffset { offset_ns, bound_ns }) = member.clock.at(now_ns) else { continue };
+            let moved_ns = (offset_ns - begun_with_ns).unsigned_abs();
+            let row = FleetSecond {
+                at_s,
+                generator: member.name.clone(),
+                offset_us: offset_ns as f64 / 1e3,
+                bound_us: bound_ns as f64 / 1e3,
+                error_us: (moved_ns as f64 + bound_ns as f64) / 1e3,
+            };
+            // Who takes it has ended only with an error of its own.
+            let _ = self.clocks.send(row);
+        }
     }
 
     fn pass_on_wish(&mut self) {
@@ -382,12 +459,12 @@ impl FleetPlay {
         // A thread of another generator has no place among its own.
         let thread = u64::from(of.thread).checked_sub(first).map_or(usize::MAX, |thread| thread as usize);
         let place = (thread, of.start_s.max(0.0) as u64, of.is_last);
-        let interval = of.into_interval(self.clock, &self.operations);
+        let interval = of.into_interval(self.clock, &self.terms);
         let interval = interval.map_err(|error| self.session.wrong(generator, &error.to_string()))?;
         self.calls.take(generator, now_s, number, place);
         if self.calls.lost(now_s).is_none() {
             self.sink.send(interval).map_err(|_| SessionError::RecorderGone)?;
-            self.session.tell(generator, &GeneratorOrder::Ack { through: number });
+            self.session.members[generator].orders.acknowledge(number);
         }
         Ok(())
     }
@@ -397,6 +474,7 @@ impl FleetPlay {
         let reason = match lost.cause {
             LossCause::StreamEnded => "its stream ended",
             LossCause::Silent => "nothing came of it for 3 s",
+            LossCause::Deaf => "it does not take what it is told",
             LossCause::Incoherent => "what came of it is not whole",
         };
         SessionError::Lost { name, at_s: lost.heard_s, reason }
@@ -405,14 +483,14 @@ impl FleetPlay {
 
 fn add(sum: &mut Summary, came: &Summary) {
     let Summary { ok, failed, timeout, wrong, unfinished, attempts, cycles, dropped } = came;
-    sum.ok += ok;
-    sum.failed += failed;
-    sum.timeout += timeout;
-    sum.wrong += wrong;
-    sum.unfinished += unfinished;
-    sum.attempts += attempts;
-    sum.cycles += cycles;
-    sum.dropped += dropped;
+    sum.ok = sum.ok.saturating_add(*ok);
+    sum.failed = sum.failed.saturating_add(*failed);
+    sum.timeout = sum.timeout.saturating_add(*timeout);
+    sum.wrong = sum.wrong.saturating_add(*wrong);
+    sum.unfinished = sum.unfinished.saturating_add(*unfinished);
+    sum.attempts = sum.attempts.saturating_add(*attempts);
+    sum.cycles = sum.cycles.saturating_add(*cycles);
+    sum.dropped = sum.dropped.saturating_add(*dropped);
 }
 
 fn read_messages(generator: usize, mut messages: Box<dyn BufRead + Send>, told: &Sender<Heard>) {

@@ -10,6 +10,7 @@
 mod answers;
 mod expectations;
 mod experiments;
+mod fleets;
 mod hosts;
 pub mod mutation;
 mod records;
@@ -31,10 +32,12 @@ pub static TARGETS: &[FuzzTarget] = &[
     FuzzTarget { name: "command", body: answers::command, mutants: 6000 },
     FuzzTarget { name: "expectation", body: expectations::expectation, mutants: 3000 },
     FuzzTarget { name: "experiment", body: experiments::experiment, mutants: 400 },
+    FuzzTarget { name: "generators", body: fleets::generators, mutants: 4000 },
     FuzzTarget { name: "hosts", body: hosts::hosts, mutants: 6000 },
     FuzzTarget { name: "http", body: answers::http, mutants: 6000 },
     FuzzTarget { name: "lines", body: answers::lines, mutants: 4000 },
     FuzzTarget { name: "manifest", body: experiments::manifest, mutants: 300 },
+    FuzzTarget { name: "orders", body: fleets::orders, mutants: 4000 },
     FuzzTarget { name: "pointer", body: expectations::pointer, mutants: 4000 },
     FuzzTarget { name: "records", body: records::records, mutants: 3000 },
     FuzzTarget { name: "redis", body: answers::redis, mutants: 4000 },

@@ -54,6 +54,11 @@ fn experiment() {
 }
 
 #[test]
+fn generators() {
+    short("generators");
+}
+
+#[test]
 fn hosts() {
     short("hosts");
 }
@@ -96,6 +101,11 @@ fn lines() {
 #[test]
 fn manifest() {
     short("manifest");
+}
+
+#[test]
+fn orders() {
+    short("orders");
 }
 
 #[test]

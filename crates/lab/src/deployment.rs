@@ -3,6 +3,7 @@
 
 mod bring_up;
 mod exercise;
+mod generators;
 mod injection;
 mod layout;
 
@@ -22,6 +23,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 pub use exercise::{HostTask, TaskEnd};
+pub use generators::LabGenerator;
 pub(crate) use layout::stop_signal;
 
 use crate::deployment_spec::DeploymentSpec;

@@ -1,6 +1,7 @@
 //! Where target processes run. A host starts processes, hands out addresses, ports and private
 //! folders; how it does so is its kind's business.
 
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
@@ -108,6 +109,16 @@ pub(crate) trait Host: Send {
 
     /// Its runner, for the probes; `None` where there is none.
     fn session(&self) -> Option<Arc<RunnerSession>>;
+
+    /// A socket that this program listens on, and its path as a process on the host sees it. It is on no network.
+    fn listen(&self, _name: &str) -> Result<(UnixListener, PathBuf), Error> {
+        Err(no_socket(self.name()))
+    }
+}
+
+fn no_socket(host: &str) -> Error {
+    let reason = "this program shares no folder with it, so no generator can be placed on it".to_owned();
+    Error::Host { host: host.to_owned(), reason }
 }
 
 // A host with a runner: whatever the lab wants of it is asked of the runner, and what has to be
@@ -138,6 +149,11 @@ pub(crate) trait HostBackend: Send {
 
     /// Where a tier of storage is on it that is not its disk.
     fn tier(&self, _name: &str) -> Option<PathBuf> {
+        None
+    }
+
+    /// A socket that this program listens on, and its path on it; `None`: there can be none.
+    fn listen(&self, _name: &str) -> Option<Result<(UnixListener, PathBuf), Error>> {
         None
     }
 
@@ -299,6 +315,10 @@ impl Host for ManagedHost {
 
     fn session(&self) -> Option<Arc<RunnerSession>> {
         Some(Arc::clone(&self.session))
+    }
+
+    fn listen(&self, name: &str) -> Result<(UnixListener, PathBuf), Error> {
+        self.machine.listen(name).unwrap_or_else(|| Err(no_socket(&self.name)))
     }
 }
 

@@ -11,6 +11,7 @@ use std::sync::atomic::AtomicBool;
 use experiment::plan::{self, TargetKind};
 
 pub use netns::{LinkSupport, what_links_can_be};
+pub use ssh::{RemoteGeneratorStream, RemoteGenerators};
 
 use crate::Error;
 use crate::deployment_spec::DeploymentSpec;

@@ -29,7 +29,7 @@ pub mod trusted;
 mod untrusted_path;
 
 pub use caller::Caller;
-pub use deployment::{Deployment, HostEvent, HostTask, MemberAnswer, NotUp, TaskEnd};
+pub use deployment::{Deployment, HostEvent, HostTask, LabGenerator, MemberAnswer, NotUp, TaskEnd};
 pub use deployment_spec::DeploymentSpec;
 pub use error::{Error, UNKNOWN_NAME};
 pub use hooks::{Hook, OutputStream};

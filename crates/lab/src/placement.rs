@@ -96,11 +96,18 @@ pub fn place(lab: &plan::Lab, room: &MachineCapacity) -> Result<Placement, Error
         return Ok(Placement { generator_cpus: Vec::new(), envelopes: vec![Envelope::default(); lab.hosts.len()] });
     }
     let (hosts_cpus, generator_cpus) = divide(lab, room)?;
-    fits(lab, room, hosts_cpus.len())?;
+    if generator_cpus.is_empty() {
+        fits(lab, room, hosts_cpus.len())?;
+    } else {
+        // Generators on hosts of their own have the CPUs that the clients would have.
+        fits(&lab.with_generators_only(false), room, hosts_cpus.len())?;
+        fits(&lab.with_generators_only(true), room, generator_cpus.len())?;
+    }
     let cpus = if generator_cpus.is_empty() { Vec::new() } else { hosts_cpus };
-    let envelope = |host: &plan::Host| match host.ssh {
-        Some(_) => Envelope::default(),
-        None => Envelope { cpus: cpus.clone(), ..envelope(lab, host, room) },
+    let envelope = |host: &plan::Host| match (&host.ssh, host.is_generator) {
+        (Some(_), _) => Envelope::default(),
+        (None, true) => Envelope { cpus: generator_cpus.clone(), ..envelope(lab, host, room) },
+        (None, false) => Envelope { cpus: cpus.clone(), ..envelope(lab, host, room) },
     };
     Ok(Placement { envelopes: lab.hosts.iter().map(envelope).collect(), generator_cpus })
 }
@@ -528,6 +535,21 @@ mod tests {
         );
         lab.hosts[0].networks = vec!["other".into()];
         assert_eq!(place(&lab, &room(2)).unwrap().envelopes[0].link, link(1e3, Some(0.001)));
+    }
+
+    #[test]
+    fn generators_have_the_cpus_of_the_clients_and_are_held_against_those() {
+        let mut lab = lab(2, Some(pi()));
+        for number in [1, 2] {
+            let profile = Some(pi().name);
+            lab.hosts.push(Host { name: format!("gen{number}"), profile, is_generator: true, ..Host::default() });
+        }
+        let placed = place(&lab, &room(2)).unwrap();
+        let cpus: Vec<_> = placed.envelopes.iter().map(|envelope| envelope.cpus.clone()).collect();
+        assert_eq!(cpus, [[0], [0], [1], [1]]);
+        lab.hosts.push(Host { is_generator: true, ..lab.hosts[3].clone() });
+        let (what, _) = refused(&lab, &room(2));
+        assert!(what.contains("1.2 of this machine's cores (3 × pi"), "{what}");
     }
 
     #[test]

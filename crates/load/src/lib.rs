@@ -33,7 +33,7 @@ pub use error::Error;
 pub use interval::{AttemptCount, HistogramSet, SlotCounts, ThreadInterval, UnitCount};
 pub use slice::LoadSlice;
 pub use tls::TlsTrust;
-pub use wire::{WireError, WireInterval};
+pub use wire::{WireError, WireInterval, WireTerms};
 
 /// A load to be put on a service.
 #[derive(Debug, Clone)]

@@ -328,10 +328,12 @@ impl PartialSecond {
         self.start_s = interval.start_s;
         self.end_s = self.end_s.max(interval.end_s);
         for attempts in interval.attempts {
-            *self.attempts.entry((attempts.operation, attempts.result)).or_default() += attempts.count;
+            let sum = self.attempts.entry((attempts.operation, attempts.result)).or_default();
+            *sum = sum.saturating_add(attempts.count);
         }
         for units in interval.units {
-            *self.units.entry((units.operation, units.status)).or_default() += units.count;
+            let sum = self.units.entry((units.operation, units.status)).or_default();
+            *sum = sum.saturating_add(units.count);
         }
         let row = interval.generator;
         if row.interval_s >= NOTHING_S || row.operations > 0 || row.connects > 0 || row.dropped > 0 {
@@ -346,10 +348,10 @@ impl PartialSecond {
 
 impl SlotCounts {
     fn add(&mut self, other: &Self) {
-        self.ok += other.ok;
-        self.failed += other.failed;
-        self.timeout += other.timeout;
-        self.wrong += other.wrong;
+        self.ok = self.ok.saturating_add(other.ok);
+        self.failed = self.failed.saturating_add(other.failed);
+        self.timeout = self.timeout.saturating_add(other.timeout);
+        self.wrong = self.wrong.saturating_add(other.wrong);
     }
 }
 

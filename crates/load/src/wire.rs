@@ -14,6 +14,9 @@ use crate::interval::{AttemptCount, HistogramSet, SlotCounts, ThreadInterval, Un
 /// The longest interval that is taken, in slots of all services: an hour of milliseconds at one.
 const MOST_SLOTS: usize = 3_600_000;
 
+/// No load lasts so long, seconds.
+const LONGEST_S: f64 = 1e9;
+
 /// A thread's second, as it is handed over: times count on the sender's clock, whose zero is load start as is that of all others.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WireInterval {
@@ -53,6 +56,19 @@ pub struct WireInterval {
     pub operations: Vec<String>,
     /// What ended, as in `load.hlog`: the tag, and the histogram in the log's encoding.
     pub histograms: Vec<(String, String)>,
+}
+
+/// What all intervals of a load have in common: what comes is held against it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WireTerms {
+    /// Names of the operations, in the order in which they are counted.
+    pub operations: Arc<[String]>,
+    /// Threads of the whole load.
+    pub threads: u32,
+    /// Services that agents go to.
+    pub services: u32,
+    /// Length of an outcome slot, seconds.
+    pub slot_s: f64,
 }
 
 /// What is wrong with an interval that came.
@@ -116,30 +132,32 @@ impl WireInterval {
         })
     }
 
-    /// The interval, on this process's clock, of a load with these operations.
+    /// The interval, on this process's clock, of a load like that.
     ///
     /// # Errors
     /// What is wrong with what came: it is not trusted, and nothing of it counts then.
-    pub fn into_interval(self, clock: Clock, operations: &Arc<[String]>) -> Result<ThreadInterval, WireError> {
-        if *self.operations != **operations {
+    pub fn into_interval(self, clock: Clock, terms: &WireTerms) -> Result<ThreadInterval, WireError> {
+        if *self.operations != *terms.operations {
             return Err(WireError::Operations(self.operations.join(", ")));
         }
-        if self.thread >= self.threads {
+        if self.thread >= self.threads || self.threads != terms.threads {
             return Err(WireError::Impossible("thread"));
         }
-        let is_time = |of_s: f64| of_s.is_finite() && of_s >= 0.0;
+        let is_time = |of_s: f64| (0.0..=LONGEST_S).contains(&of_s);
         if !is_time(self.start_s) || !is_time(self.end_s) || self.end_s < self.start_s {
             return Err(WireError::Impossible("time"));
         }
-        if !is_time(self.slot_s) || self.slot_s == 0.0 || self.services == 0 || self.slot_count > MOST_SLOTS {
-            return Err(WireError::Impossible("number of slots"));
+        let is_ours = (self.slot_s, self.services) == (terms.slot_s, terms.services) && self.services > 0;
+        let has_begun = self.first_slot as f64 * self.slot_s <= self.end_s + self.slot_s;
+        if !is_ours || !has_begun || self.slot_count > MOST_SLOTS {
+            return Err(WireError::Impossible("slots"));
         }
         let mut slots = vec![SlotCounts::default(); self.slot_count];
         for (place, [ok, failed, timeout, wrong]) in self.slots {
             let slot = slots.get_mut(place).ok_or(WireError::Impossible("slot"))?;
             *slot = SlotCounts { ok, failed, timeout, wrong };
         }
-        let mut sheet = HistogramSet::new(operations, None);
+        let mut sheet = HistogramSet::new(&terms.operations, None);
         for (text, payload) in self.histograms {
             let wrong = |reason: &str| WireError::Histogram { tag: text.clone(), reason: reason.to_owned() };
             let tag = Tag::parse(&text).ok_or_else(|| wrong("not a tag"))?;

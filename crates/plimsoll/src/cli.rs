@@ -128,13 +128,20 @@ pub enum Command {
     Man(Man),
     /// Play a part of a load, as it is told on standard input (`[fleet]` starts these)
     #[command(hide = true)]
-    Generator,
+    Generator(GeneratorCommand),
     /// The built-in echo target
     #[command(hide = true)]
     Echo(Echo),
     /// The runner of a host
     #[command(hide = true)]
     Runner(Runner),
+}
+
+#[derive(Debug, Args)]
+pub struct GeneratorCommand {
+    /// Hear orders on a connection to this socket, and not on standard input
+    #[arg(long, value_name = "PATH")]
+    pub socket: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -585,6 +592,9 @@ pub struct Hit {
     /// Make the load in N processes; agents and rate are those of all [default: this one]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000), conflicts_with = "threads")]
     pub generators: Option<u32>,
+    /// Where those are: local, ssh=HOST,HOST,… or command=PROGRAM ARGUMENTS [default: local]
+    #[arg(long, value_name = "PLACE", requires = "generators")]
+    pub by: Option<String>,
     /// Seed of all random values [default: 1]
     #[arg(long, value_name = "N")]
     pub seed: Option<u32>,

@@ -57,7 +57,7 @@ fn play() -> ExitCode {
         Command::Completions(arguments) => commands::program::completions(&arguments),
         Command::Man(arguments) => commands::program::man(&arguments),
         Command::Echo(arguments) => commands::program::echo(&arguments),
-        Command::Generator => commands::program::generator(),
+        Command::Generator(arguments) => commands::program::generator(&arguments),
         Command::Runner(arguments) => return commands::program::runner(&arguments),
     };
     exit::code(done)

@@ -62,6 +62,8 @@ names!(TrialFolder {
     programs = "programs.csv",
     /// A row per generator thread and second.
     generator = "generator.csv",
+    /// A row per generator of a fleet and second: how its clock compares; missing where this process made the load.
+    fleet = "fleet.csv",
     /// A row per agent, written when the load has ended; missing where an older version wrote.
     agents = "agents.csv",
     /// A row per operation, result and second, counting attempts.

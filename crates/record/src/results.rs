@@ -755,9 +755,47 @@ pub struct Generator {
     /// Feeds that are read ahead, all together; left out where there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub feed: Option<FeedFigures>,
+    /// The generators of a fleet; left out where one process made the load.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fleet: Option<FleetFigures>,
     /// What held it back: `none`, `cpu`, `lateness`, `connections`, `disk`; or `balancer`: a host between clients and members was at
     /// its limit.
     pub limit: String,
+    /// The generators of a fleet, one by one; left out where one process made the load.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub each: Vec<GeneratorFigures>,
+}
+
+/// A generator of a fleet, over the measured part.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct GeneratorFigures {
+    /// What it is called.
+    pub name: String,
+    /// Its busiest thread, percent of one core, the mean over the seconds.
+    pub cpu_pct: Option<f64>,
+    /// How late its timers fired: 99th percentile of its worst second; null where none did.
+    pub late_us_p99: Option<f64>,
+    /// Operations that ended.
+    pub operations: u64,
+    /// … per second.
+    pub operations_per_s: Option<f64>,
+    /// Operations that ended, percent of those that were due in that time; null in a closed loop.
+    pub carried_pct: Option<f64>,
+    /// Their mean latency, microseconds.
+    pub latency_us_mean: Option<f64>,
+}
+
+/// The generators of a fleet, by how their clocks were compared.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct FleetFigures {
+    /// How many there were.
+    pub generators: u32,
+    /// They began within this time of each other, microseconds.
+    pub began_within_us: Option<f64>,
+    /// Times in the records of any of them are off by no more than this, microseconds: the largest of the load.
+    pub clock_error_us: Option<f64>,
 }
 
 /// Feeds that are read ahead, over the measured part.

@@ -223,6 +223,23 @@ pub struct GeneratorSecond {
     pub feed_read_pct: Option<f64>,
 }
 
+/// `fleet.csv`: how the clock of a fleet's generator compares with this machine's, once a second.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct FleetSecond {
+    /// When they were compared, seconds since load start.
+    pub at_s: f64,
+    /// What the generator is called.
+    pub generator: String,
+    /// How far its monotonic clock is ahead of this machine's, microseconds.
+    pub offset_us: f64,
+    /// The true offset is no farther from that, microseconds.
+    pub bound_us: f64,
+    /// Times that it recorded are no farther off than this from the trial's clock, microseconds: how far the offset is from the one that it
+    /// began with, and the bound.
+    pub error_us: f64,
+}
+
 /// `agents.csv`: an agent that began to work, as it was when the load had ended.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]

@@ -22,7 +22,7 @@ pub const ALLOWED: &[(&str, &[&str])] = &[
     ("experiment", &["text"]),
     ("fixture", &[]),
     ("fleet", &["experiment", "linux", "load", "record"]),
-    ("fuzzing", &["experiment", "load", "record", "runner"]),
+    ("fuzzing", &["experiment", "fleet", "load", "record", "runner"]),
     ("lab", &["experiment", "linux", "record", "runner", "text"]),
     ("linux", &["experiment", "text"]),
     ("load", &["experiment", "record"]),

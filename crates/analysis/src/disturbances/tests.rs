@@ -56,6 +56,23 @@ fn a_freeze_is_one_from_its_beginning_though_its_timeouts_come_later() {
     }
 }
 
+/// As two generators would record it whose silences of 240 ms came one after the other, by clocks that are 3 ms off.
+#[test]
+fn a_silence_that_clocks_may_have_made_is_none() {
+    let quiet = |until_s: f64| {
+        SyntheticLoad::random(3, 30.0, move |at_s| if (12.0..until_s).contains(&at_s) { 0.0 } else { 4_000.0 })
+    };
+    let found = |made: &SyntheticLoad, clock_error_s: f64| {
+        let (timeline, from_s) = (made.timeline().with_clock_error(clock_error_s), 2.0);
+        let until_s = made.rows.len() as f64 * timeline.slot_s();
+        let usual = NormalLoad::of(&timeline, [from_s, until_s], &[], false);
+        let stretch = FaultlessStretch { from_s, until_s, counted_until_s: until_s, timeout_s: 1.0, settled_s: 1.0 };
+        between(&timeline, &Evidence::default(), &usual, &stretch, from_s).0.len()
+    };
+    assert_eq!((found(&quiet(12.243), 0.0), found(&quiet(12.243), 0.003)), (1, 0));
+    assert_eq!(found(&quiet(12.260), 0.003), 1, "so long it was by any clock");
+}
+
 #[test]
 fn a_silence_that_may_have_been_asked_for_is_none_without_a_failure() {
     let made = SyntheticLoad::random(3, 30.0, |at_s| if (12.0..14.0).contains(&at_s) { 0.0 } else { 4_000.0 });

@@ -16,6 +16,10 @@
 //! two equally long times, either has the longer stall every other time, and what a stall costs shows in its window's
 //! throughput anyway.
 //!
+//! **Clocks**: operations that several processes timed may each be off by the bound of their clocks. What begins so long before a fault may
+//! be its own; a gap counts as shorter by twice the bound, and throughput of a window as higher by what may have ended just beside it: then
+//! no clock makes an outage.
+//!
 //! **Back to baseline**: the first moment after which, for a second and for two windows, throughput stays within the bound, no gap
 //! begins, no more operations go wrong than before the fault, and none of it is slow (see `latency_seconds`); found to the slot by
 //! maximum likelihood. Where the load or the next fault leaves less than two windows after it, windows are halved until two of them fit, at
@@ -112,10 +116,12 @@ pub(crate) fn outage(timeline: &Timeline, latency: &LatencySeconds, times: Fault
 }
 
 fn outage_in(timeline: &Timeline, latency: &LatencySeconds, times: FaultTimes) -> Outage {
-    let begin = timeline.slot_of(times.at_s);
+    let begun_s = times.at_s - timeline.clock_error_s();
+    let begin = timeline.slot_of(begun_s);
     let end = timeline.slot_of(times.until_s).max(begin);
     let counted = timeline.slot_of(times.counted_until_s).max(end);
-    let before = times.baseline_from_s.and_then(|from_s| Baseline::of(timeline, from_s, times));
+    let before =
+        times.baseline_from_s.and_then(|from_s| Baseline::of(timeline, from_s, FaultTimes { at_s: begun_s, ..times }));
     let earlier = || {
         let [from_s, until_s] = times.earlier_baseline_s?;
         Baseline::of(timeline, from_s, FaultTimes { at_s: until_s, ..times })
@@ -235,7 +241,7 @@ fn gaps(timeline: &Timeline, times: FaultTimes, [begin, end]: [usize; 2], baseli
                 (false, false) => baseline.window.max(FAR_LONGER * baseline.longest),
             };
             let by_chance = baseline.gap.max(by_chance_there(timeline, [from, until], end, baseline));
-            until - from > by_chance.max(of_its_own)
+            until - from > by_chance.max(of_its_own) + timeline.unsure()
         })
         .collect()
 }
@@ -362,7 +368,7 @@ impl Baseline {
             ok_per_s,
             spread_per_s: interquartile_range(&timeline.ok_rates(from_s, at_s, SPREAD_WINDOW_S))
                 .map(|range| range / 2.0),
-            bound_per_s: ok_per_s - allowance,
+            bound_per_s: ok_per_s - allowance - beside(timeline, ok_per_s, window_s),
             window: slots(window_s),
             bad_per_slot: failed_per_slot + per_slot(timeline.wrong()),
             failed_per_slot,
@@ -378,8 +384,10 @@ impl Baseline {
 
     /// The bound of throughput over so many slots.
     pub fn bound_per_s_over(&self, timeline: &Timeline, slots: usize) -> f64 {
-        let deviation = self.deviation_per_s(timeline, slots as f64 * timeline.slot_s());
-        self.ok_per_s - (WITHIN * self.ok_per_s).max(DEVIATIONS * deviation)
+        let window_s = slots as f64 * timeline.slot_s();
+        let deviation = self.deviation_per_s(timeline, window_s);
+        let allowance = (WITHIN * self.ok_per_s).max(DEVIATIONS * deviation);
+        self.ok_per_s - allowance - beside(timeline, self.ok_per_s, window_s)
     }
 
     /// Of what failed in these slots, that which would not have without the outage.
@@ -438,6 +446,11 @@ impl Baseline {
         let begins = ends.filter_map(|end| end.checked_sub(stretch).filter(|&begin| begin >= from));
         begins.map(|begin| timeline.ok().between(begin, begin + stretch) as f64).collect()
     }
+}
+
+/// What of a window's throughput clocks may have put into its neighbours.
+fn beside(timeline: &Timeline, ok_per_s: f64, window_s: f64) -> f64 {
+    ok_per_s * (2.0 * timeline.clock_error_s() / window_s).min(1.0)
 }
 
 /// How many operations may go wrong where this many do on average.

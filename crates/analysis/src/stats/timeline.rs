@@ -23,6 +23,8 @@ pub(crate) struct Timeline {
     wrong: CumulativeCounts,
     /// The same in the wide slots alone, if some were recorded in narrow ones.
     whole: Option<Box<Timeline>>,
+    /// How far times of one who recorded may be off, seconds.
+    clock_error_s: f64,
 }
 
 /// Running sums over cells, each of one slot or of several.
@@ -163,7 +165,7 @@ impl Timeline {
             counts[index].iter_mut().zip(kinds).for_each(|(sum, count)| *sum += count);
         }
         let kind = |kind: usize| CumulativeCounts::of(counts.iter().map(|slot| slot[kind]));
-        Some(Self { slot_s, ok: kind(0), failed: kind(1), wrong: kind(2), whole: None })
+        Some(Self { slot_s, ok: kind(0), failed: kind(1), wrong: kind(2), whole: None, clock_error_s: 0.0 })
     }
 
     /// The timeline of `outcomes.csv` and the narrower slots of `outcomes-fine.csv`. A wide slot is replaced by narrow ones where these
@@ -201,7 +203,24 @@ impl Timeline {
             sums.insert(0, 0);
             CumulativeCounts { sums, cells: Some(Rc::clone(&cells)) }
         });
-        Some(Self { slot_s, ok, failed, wrong, whole: Some(Box::new(whole)) })
+        Some(Self { slot_s, ok, failed, wrong, whole: Some(Box::new(whole)), clock_error_s: 0.0 })
+    }
+
+    /// The same, recorded by several whose clocks may each be off by so much.
+    pub fn with_clock_error(self, clock_error_s: f64) -> Self {
+        let whole = self.whole.map(|whole| Box::new(whole.with_clock_error(clock_error_s)));
+        Self { clock_error_s, whole, ..self }
+    }
+
+    /// How far the time of an operation may be off, seconds; 0 where all were timed by one clock.
+    pub fn clock_error_s(&self) -> f64 {
+        self.clock_error_s
+    }
+
+    /// By how many slots a silence of all may have been shorter than it was recorded: where none had a success for so long on its own
+    /// clock, that of one may have begun an error later, and that of another ended an error earlier.
+    pub fn unsure(&self) -> usize {
+        (2.0 * self.clock_error_s / self.slot_s - 1e-6).ceil().clamp(0.0, MOST_SLOTS as f64) as usize
     }
 
     /// The same in wide slots alone, for looking at hours at a time; `None` if all were recorded alike.

@@ -1,6 +1,8 @@
 //! The table of rules, one line of reasoning each, and what they weigh, by whom it is about; what is about the records stands
 //! in `records`. A rule is a pure function of a trial's facts; nothing here reads, and nothing decides what follows.
 
+mod fleet;
+mod losses;
 mod records;
 
 use experiment::plan::{self, When};
@@ -157,7 +159,7 @@ pub(crate) const RULES: &[Rule] = &[
         why: "From then on the load was not the one that was asked for, so all of it was ended; the records end with the last second that all \
               generators had handed over.",
         remedy: "Find out what became of the generator: memory, its machine, the way to it; `plimsoll run --resume` plays the trial again",
-        weigh: generator_lost,
+        weigh: losses::generator_lost,
     },
     Rule {
         name: "generator_preempted",
@@ -192,6 +194,29 @@ pub(crate) const RULES: &[Rule] = &[
         weigh: generator_throttled,
     },
     Rule {
+        name: "generators_apart",
+        looks_at: "how far the times of two generators of a fleet may be apart: within what they began of each other, or by what the times of \
+                   one may be off",
+        unit: "ms",
+        threshold: From { suspect: 10.0, void: 100.0 },
+        why: "Outages are told in slots of a millisecond, and a second's figures hold what happened in it. Both allow for the error of the \
+              clocks, and say less and less the larger it is.",
+        remedy: "Put the generators nearer to this machine: the error is half of the way to them and back, and what the clocks drift apart \
+                 where nothing comes of one for long",
+        weigh: fleet::generators_apart,
+    },
+    Rule {
+        name: "generators_uneven",
+        looks_at: "how far one generator of a fleet is from the median of the others, in what it carries (500 operations of each at least), in \
+                   mean latency (from 1 ms on) or in the lateness of its timers (against the latency, from 1 ms on)",
+        unit: "%",
+        threshold: From { suspect: 25.0, void: NEVER },
+        why: "Generators play equal parts against the same service. What one of them alone sees is about its machine or its way there, \
+              and the figures of all together have it in them.",
+        remedy: "Look at the machine of that generator and at its network: `hosts`, `generator.csv`; or leave it out",
+        weigh: fleet::generators_uneven,
+    },
+    Rule {
         name: "littles_law",
         looks_at: "difference between operations in flight and rate times latency",
         unit: "%",
@@ -208,7 +233,7 @@ pub(crate) const RULES: &[Rule] = &[
         threshold: VOID_IF_SO,
         why: "The target ran on fewer hosts than requested, and not because the target failed.",
         remedy: "Read the notices in events.jsonl for the reason",
-        weigh: lost_host,
+        weigh: losses::lost_host,
     },
     Rule {
         name: "lost_process",
@@ -218,7 +243,7 @@ pub(crate) const RULES: &[Rule] = &[
         why: "From then on the target is not the one that was to be measured. Its death may be the finding; its \
               figures are not those of a target that runs.",
         remedy: "Read its log in the trial's `logs`; if another process killed it, end that process",
-        weigh: lost_process,
+        weigh: losses::lost_process,
     },
     Rule {
         name: "lost_switch",
@@ -227,7 +252,7 @@ pub(crate) const RULES: &[Rule] = &[
         threshold: VOID_IF_SO,
         why: "Hosts can no longer be attached or detached, and nothing maintains the network that carries the load.",
         remedy: "Find out what ended Plimsoll's runner, such as the kernel for lack of memory, and run the trial again",
-        weigh: lost_switch,
+        weigh: losses::lost_switch,
     },
     Rule {
         name: "missing_fault",
@@ -916,44 +941,6 @@ fn alarming_log(facts: &RuleInput<'_>) -> Evaluation {
         _ => format!(", and {} more such line{}", count - 1, if count == 2 { "" } else { "s" }),
     };
     Some((count as f64, format!("{} said at {:.1} s: \"{}\"{more}", first.host, first.at_s, first.line.trim())))
-}
-
-fn generator_lost(facts: &RuleInput<'_>) -> Evaluation {
-    let (name, heard_s, reason) = facts.evidence.events.iter().find_map(|event| match &event.what {
-        What::GeneratorLost { generator, heard_s, reason } => Some((generator, heard_s, reason)),
-        _ => None,
-    })?;
-    Some((1.0, format!("generator {name} was lost at {heard_s:.1} s: {reason}")))
-}
-
-fn lost_host(facts: &RuleInput<'_>) -> Evaluation {
-    let (name, at_s) = facts.evidence.events.iter().find_map(|event| match &event.what {
-        What::HostDown { host, expected: false } => Some((host, event.at_s)),
-        _ => None,
-    })?;
-    Some((1.0, format!("the host {name} was lost at {at_s:.1} s without a fault")))
-}
-
-fn lost_process(facts: &RuleInput<'_>) -> Evaluation {
-    let (name, how, at_s, last) = facts.evidence.events.iter().find_map(|event| match &event.what {
-        What::ProcessDown { host, process, how, expected: false, last_lines } => Some((
-            format!("{host}.{process}"),
-            how,
-            event.at_s,
-            last_lines.iter().rfind(|line| !line.trim().is_empty()),
-        )),
-        _ => None,
-    })?;
-    let last = last.map(|line| format!("; it wrote last: \"{}\"", line.trim())).unwrap_or_default();
-    Some((1.0, format!("the target's process {name} ended at {at_s:.1} s without a fault ({how}){last}")))
-}
-
-fn lost_switch(facts: &RuleInput<'_>) -> Evaluation {
-    let (reason, at_s) = facts.evidence.events.iter().find_map(|event| match &event.what {
-        What::SwitchLost { reason } => Some((reason, event.at_s)),
-        _ => None,
-    })?;
-    Some((1.0, format!("the switch between the hosts was lost at {at_s:.1} s without a fault: {reason}")))
 }
 
 fn no_success(facts: &RuleInput<'_>) -> Evaluation {

@@ -7,7 +7,8 @@ use Trust::{Suspect, Void};
 use record::events::{By, Ending, Event, HistoryEntry, HostFigures, Outcome, Phase, ProcessShare, Versions, What};
 use record::replicas::{Replica, ReplicaContents};
 use record::results::{
-    Disturbance, DisturbanceKind, Emulated, Fault, FeedFigures, Generator, Machine, Outage, Outcomes, Quantiles, Said,
+    Disturbance, DisturbanceKind, Emulated, Fault, FeedFigures, FleetFigures, Generator, GeneratorFigures, Machine,
+    Outage, Outcomes, Quantiles, Said,
 };
 use record::rows::{Attempts, GeneratorSecond, OutcomeSlot, Sample};
 use serde_json::json;
@@ -110,6 +111,31 @@ impl Case {
         let replica = |member: &str, holds| Replica { member: member.to_owned(), holds };
         let failed = Err("hook `audit` failed: exit 7".to_owned());
         self.evidence.replicas = vec![replica("n9", Ok(ReplicaContents::new())), replica(member, failed)];
+    }
+
+    /// Generators whose clocks are known so well, microseconds.
+    fn apart(&mut self, began_within_us: Option<f64>, clock_error_us: f64) {
+        let clock_error_us = Some(clock_error_us);
+        self.trial.generator.fleet = Some(FleetFigures { generators: 2, began_within_us, clock_error_us });
+    }
+
+    /// Three generators with so many operations each, of which the second is as it is made.
+    fn fleet(&mut self, operations: u64, make: impl FnOnce(&mut GeneratorFigures)) {
+        let one = |number: u32| GeneratorFigures {
+            name: format!("g{number}"),
+            operations,
+            operations_per_s: Some(100.0),
+            latency_us_mean: Some(5_000.0),
+            late_us_p99: Some(1_000.0),
+            ..GeneratorFigures::default()
+        };
+        self.trial.generator.each = (1..=3).map(one).collect();
+        make(&mut self.trial.generator.each[1]);
+        if self.trial.generator.each[1].carried_pct.is_some() {
+            for one in &mut self.trial.generator.each {
+                one.carried_pct = one.carried_pct.or(Some(100.0));
+            }
+        }
     }
 
     /// So late, in a load that waits for timers.
@@ -313,6 +339,13 @@ const SPOILT: &[(&str, Trust, Spoil)] = &[
     }),
     ("generator_throttled", Suspect, |case| case.trial.generator.throttled_pct = Some(0.1)),
     ("generator_throttled", Void, |case| case.trial.generator.throttled_pct = Some(5.0)),
+    ("generators_apart", Suspect, |case| case.apart(Some(10_000.0), 9_000.0)),
+    ("generators_apart", Suspect, |case| case.apart(None, 99_000.0)),
+    ("generators_apart", Void, |case| case.apart(Some(2_000.0), 100_000.0)),
+    ("generators_uneven", Suspect, |case| case.fleet(1_000, |uneven| uneven.operations_per_s = Some(75.0))),
+    ("generators_uneven", Suspect, |case| case.fleet(1_000, |uneven| uneven.carried_pct = Some(74.0))),
+    ("generators_uneven", Suspect, |case| case.fleet(1, |uneven| uneven.latency_us_mean = Some(6_500.0))),
+    ("generators_uneven", Suspect, |case| case.fleet(1, |uneven| uneven.late_us_p99 = Some(2_300.0))),
     ("littles_law", Suspect, |case| case.trial.generator.littles_law_error_pct = Some(5.0)),
     ("littles_law", Void, |case| case.trial.generator.littles_law_error_pct = Some(20.0)),
     ("lost_host", Void, |case| case.event(What::HostDown { host: "n1".into(), expected: false })),

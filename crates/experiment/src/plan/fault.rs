@@ -494,7 +494,9 @@ impl<'a> Victims<'a> {
         }
         let asked = given.as_ref().and_then(|entry| entry.node.text());
         let role = asked.or(self.manifest.map(|manifest| manifest.about.members.as_str()));
-        let members = role.map_or_else(|| hosts.clone(), |role| self.that_run(role));
+        let generators = |name: &&str| self.lab.hosts.iter().any(|host| host.is_generator && host.name == **name);
+        let plain = || hosts.iter().copied().filter(|name| !generators(name)).collect();
+        let members = role.map_or_else(plain, |role| self.that_run(role));
         let of_processes = takes("process") || takes("call");
         if let (true, true, Some(role)) = (hosts.contains(&on), of_processes && !members.contains(&on), role) {
             let what = format!("`{on}` runs no `{role}`");

@@ -4,7 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::keys::section;
 use crate::plan::check_context::CheckContext;
-use crate::problem::Problem;
+use crate::plan::lab::{Host, Lab};
+use crate::plan::target::TargetKind;
+use crate::problem::{Problem, nearest_hint};
 use crate::section::Section;
 use crate::tree::TextSpan;
 
@@ -15,13 +17,21 @@ section! {
         generators = required: Whole { min: 1, max: 1000 } => u32,
             "Processes that make the load together; `load.agents` and `load.rate` are those of all", ["processes", "workers", "parallelism"];
         threads = "1": Whole { min: 1, max: 1024 } => u32, "Threads of each generator";
-        by = "local": Choice(&["local", "command"])
+        by = "local": Choice(&["local", "command", "ssh", "virtual"])
             => by: FleetEngine = |fleet| fleet.get("by").unwrap_or_default(),
-            "What starts them: \"local\", this machine; \"command\", whatever `start` says", ["engine", "on"];
+            "Where they are: \"local\", this machine; \"virtual\", hosts of the lab of their own, gen1, gen2, …; \"ssh\", the machines \
+             of `hosts`; \"command\", where `start` leads", ["engine", "on"];
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         start: TEXTS => Vec<String>,
             "With by = \"command\": a program and its arguments that lead to the standard input and output of `plimsoll generator`; \
              {number} is the generator's, from 1, and {plimsoll} this program", ["command", "run"];
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        hosts: TEXTS => Vec<String>,
+            "With by = \"ssh\": the machines, [\"user@10.0.0.21\", …], dealt out to generators in turn; this program is sent there",
+            ["ssh", "machines"];
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        profile: Text => Option<String>,
+            "With by = \"virtual\": what each generator's host is like; `plimsoll profiles` lists them";
     }
 }
 
@@ -34,13 +44,36 @@ pub enum FleetEngine {
     Local,
     /// Whatever a command of the user's leads to.
     Command,
+    /// Machines that are reached over ssh.
+    Ssh,
+    /// Hosts of the lab that are nothing else.
+    Virtual,
 }
+
+/// The role of the lab's hosts that generators are on, and of the process there.
+pub const GENERATOR_ROLE: &str = "load_generator";
 
 impl Fleet {
     /// Threads of all generators.
     #[must_use]
     pub fn all_threads(&self) -> u32 {
         self.generators.saturating_mul(self.threads)
+    }
+
+    /// What the generator of that number is called, from 1.
+    #[must_use]
+    pub fn name(&self, number: u32) -> String {
+        match self.by {
+            FleetEngine::Virtual => format!("gen{number}"),
+            FleetEngine::Local | FleetEngine::Command | FleetEngine::Ssh => format!("g{number}"),
+        }
+    }
+
+    /// The machine that the generator of that number is on, where `hosts` says so.
+    #[must_use]
+    pub fn host(&self, number: u32) -> Option<&str> {
+        let place = (number as usize).checked_sub(1)?.checked_rem(self.hosts.len())?;
+        self.hosts.get(place).map(String::as_str)
     }
 }
 
@@ -63,24 +96,102 @@ pub(super) fn read(root: &Section<'_>, scene: &mut CheckContext<'_>) -> Option<F
     Some(fleet)
 }
 
-/// `start` belongs to `by = "command"`.
+/// `start`, `hosts` and `profile` belong to one engine each.
 fn started(section: &Section<'_>, fleet: &Fleet, scene: &mut CheckContext<'_>) {
+    let own = [
+        ("start", FleetEngine::Command, "command"),
+        ("hosts", FleetEngine::Ssh, "ssh"),
+        ("profile", FleetEngine::Virtual, "virtual"),
+    ];
+    for (key, _, by) in own.into_iter().filter(|(key, engine, _)| section.has(key) && fleet.by != *engine) {
+        let problem = Problem::new(section.place(key), format!("`{key}` belongs to by = \"{by}\""));
+        let problem = problem.expected(format!("not with \"{}\"", section.text("by").unwrap_or("local")));
+        scene.problems.push(problem.hint(format!("add by = \"{by}\", or remove `{key}`")));
+    }
+    if fleet.by == FleetEngine::Command && fleet.start.is_empty() {
+        let problem = Problem::absent(section.place("by"), "nothing says how a generator is started");
+        scene.problems.push(
+            problem
+                .expected("no `start`")
+                .hint("add start = [\"ssh\", \"gen{number}\", \"plimsoll\", \"generator\"], or whatever leads to one"),
+        );
+    }
+    if fleet.by == FleetEngine::Ssh {
+        over_ssh(section, fleet, scene);
+    }
+}
+
+fn over_ssh(section: &Section<'_>, fleet: &Fleet, scene: &mut CheckContext<'_>) {
+    if fleet.hosts.is_empty() {
+        let problem =
+            Problem::absent(section.place("by"), "nothing says where the generators are").expected("no `hosts`");
+        scene.problems.push(problem.hint("add hosts = [\"user@10.0.0.21\", …], as ssh takes them"));
+    } else if fleet.hosts.len() > fleet.generators as usize {
+        let what = format!("{} machines for {} generators", fleet.hosts.len(), fleet.generators);
+        let problem = Problem::new(section.place("hosts"), what).expected("some would do nothing");
+        scene.problems.push(problem.hint(format!("write generators = {}, or leave machines out", fleet.hosts.len())));
+    }
+}
+
+/// Holds the places of the generators against the target's, and adds the hosts that are theirs to the lab.
+pub(super) fn place(
+    root: &Section<'_>,
+    fleet: Option<&Fleet>,
+    target: Option<&TargetKind>,
+    lab: &mut Lab,
+    scene: &mut CheckContext<'_>,
+) {
+    let Some((section, fleet)) = root.section("fleet").zip(fleet) else { return };
+    let is_running = matches!(target, Some(TargetKind::Running { .. }));
+    let mut refuse = |what: &str, expected: &str, remedy: &str| {
+        scene.problems.push(Problem::new(section.place("by"), what).expected(expected).hint(remedy));
+    };
     match fleet.by {
-        FleetEngine::Command if fleet.start.is_empty() => {
-            let problem =
-                Problem::absent(section.place("by"), "nothing says how a generator is started").expected("no `start`");
-            scene.problems.push(
-                problem.hint(
-                    "add start = [\"ssh\", \"gen{number}\", \"plimsoll\", \"generator\"], or whatever leads to one",
-                ),
-            );
-        }
-        FleetEngine::Local if section.has("start") => {
-            let problem = Problem::new(section.place("start"), "`start` belongs to by = \"command\"")
-                .expected("not with \"local\"");
-            scene.problems.push(problem.hint("add by = \"command\", or remove `start`"));
-        }
         FleetEngine::Local | FleetEngine::Command => {}
+        FleetEngine::Ssh if !lab.hosts.is_empty() && lab.is_virtual() && !is_running => refuse(
+            "other machines do not reach the lab's virtual hosts",
+            "not with virtual hosts",
+            "write by = \"virtual\", or put the target on machines of its own with `lab.ssh`",
+        ),
+        FleetEngine::Ssh if lab.hosts.is_empty() && matches!(target, Some(TargetKind::Folder { .. })) => refuse(
+            "the target listens on 127.0.0.1 of this machine, which other machines do not reach",
+            "not with a target on this machine alone",
+            "put the target on a machine with `lab.ssh`, or name one that runs with `target.url`",
+        ),
+        FleetEngine::Ssh => {}
+        FleetEngine::Virtual if is_running => refuse(
+            "the target runs already, and not on the lab's network",
+            "no lab to be in",
+            "write by = \"local\", or have the target started in [lab] with `use` or `start`",
+        ),
+        FleetEngine::Virtual if lab.hosts.is_empty() || lab.hosts.iter().any(|host| host.ssh.is_some()) => refuse(
+            "virtual generators are on the network of virtual hosts, and the target is not",
+            "no virtual hosts",
+            "add [lab] with hosts = 1, or write by = \"local\"",
+        ),
+        FleetEngine::Virtual => add_hosts(&section, fleet, lab, scene),
+    }
+}
+
+fn add_hosts(section: &Section<'_>, fleet: &Fleet, lab: &mut Lab, scene: &mut CheckContext<'_>) {
+    let profile = fleet.profile.as_ref().and_then(|name| scene.catalog.profiles.get(name));
+    if let Some(name) = fleet.profile.as_ref().filter(|_| profile.is_none()) {
+        let hint = nearest_hint(name, scene.catalog.profiles.keys().map(String::as_str));
+        let problem = Problem::absent(section.place("profile"), format!("there is no profile `{name}`"));
+        let problem = problem.expected("unknown profile").hint("`plimsoll profiles` lists them");
+        scene.problems.push(problem.maybe(hint));
+    }
+    if let Some(profile) = profile.filter(|profile| !lab.profiles.contains(profile)) {
+        lab.profiles.push(profile.clone());
+    }
+    for name in (1..=fleet.generators).map(|number| fleet.name(number)) {
+        if lab.hosts.iter().any(|host| host.name == name) {
+            let problem =
+                Problem::new(section.place("by"), format!("a host of the lab is called `{name}`, as a generator's is"));
+            scene.problems.push(problem.expected("the second").hint("give the lab's host another name"));
+        }
+        let role = Some(GENERATOR_ROLE.to_owned());
+        lab.hosts.push(Host { name, role, profile: fleet.profile.clone(), is_generator: true, ..Host::default() });
     }
 }
 
@@ -110,16 +221,6 @@ fn divided(section: &Section<'_>, load: &Section<'_>, scene: &mut CheckContext<'
             let what = "`count` bounds all agents together, and generators do not ask each other";
             refuse(population.place("count"), what, "not with [fleet]", remedy);
         }
-        let steps = ["cycle", "mix"].into_iter().flat_map(|list| population.sections(list));
-        for step in steps.filter(|step| step.boolean("audit") || step.section("audit").is_some()) {
-            let what = "orders of reads and writes cannot be told apart across the clocks of several processes";
-            refuse(
-                step.place("audit"),
-                what,
-                "no audit with [fleet]",
-                "remove `audit`, or play the load without [fleet]",
-            );
-        }
     }
     for feed in load.sections("feed").iter().filter(|feed| feed.boolean("stream")) {
         let what = "a stream is dealt out by one process";
@@ -135,8 +236,17 @@ mod tests {
 
     #[test]
     fn threads_of_all_are_those_of_each_generator() {
-        let fleet = Fleet { generators: 3, threads: 4, by: FleetEngine::Local, start: Vec::new() };
+        let fleet = Fleet { generators: 3, threads: 4, ..Fleet::default() };
         assert_eq!(fleet.all_threads(), 12);
         assert_eq!(Fleet { generators: u32::MAX, ..fleet }.all_threads(), u32::MAX);
+    }
+
+    #[test]
+    fn machines_are_dealt_out_in_turn() {
+        let hosts = vec!["a".to_owned(), "b".to_owned()];
+        let fleet = Fleet { generators: 3, by: FleetEngine::Ssh, hosts, ..Fleet::default() };
+        assert_eq!([1, 2, 3].map(|number| fleet.host(number)), [Some("a"), Some("b"), Some("a")]);
+        assert_eq!((fleet.host(0), Fleet::default().host(1)), (None, None));
+        assert_eq!((fleet.name(2), Fleet { by: FleetEngine::Virtual, ..fleet }.name(2)), ("g2".into(), "gen2".into()));
     }
 }

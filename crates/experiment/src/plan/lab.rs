@@ -81,7 +81,13 @@ section! {
         ssh: Text => Option<String>, "user@address, if it is reached over ssh";
         networks: List(&Name) => Vec<String>, "The networks it is on, by name; left out: the first", ["network"];
         routes = "false": Boolean => bool, "Whether it passes packets on between its networks";
+        #[serde(skip_serializing_if = "is_no")]
+        => is_generator: bool = |_| false, "Whether it is there for a generator of the fleet alone";
     }
+}
+
+fn is_no(is: &bool) -> bool {
+    !is
 }
 
 section! {
@@ -134,7 +140,16 @@ impl Lab {
 
     /// The hosts that run a role of the target: those for it alone, and those that run all roles.
     pub(super) fn that_run(&self, role: &str) -> impl Iterator<Item = &Host> {
-        self.hosts.iter().filter(move |host| host.role.as_deref().is_none_or(|own| own == role))
+        let runs = move |host: &&Host| host.role.as_deref().is_none_or(|own| own == role);
+        self.hosts.iter().filter(|host| !host.is_generator).filter(runs)
+    }
+
+    /// The same lab with those of its hosts alone that are there for a generator, or those alone that are not.
+    #[must_use]
+    pub fn with_generators_only(&self, is_generator: bool) -> Self {
+        let hosts = self.hosts.iter().filter(|host| host.is_generator == is_generator).cloned();
+        let members = self.members.clone().filter(|_| !is_generator);
+        Self { hosts: hosts.collect(), members, ..self.clone() }
     }
 
     /// Whether its hosts are like those of another lab, whatever has which part of their links.

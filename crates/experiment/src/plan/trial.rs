@@ -105,6 +105,7 @@ pub(super) fn read(tree: &TomlTable, file: &TextSpan, catalog: &Catalog) -> (Opt
     let mut load = root.section("load").map(|section| load::read(&section, &mut scene));
     load.iter_mut().for_each(|load| load::limit_feeds(&root, load, &mut scene));
     let fleet = fleet::read(&root, &mut scene);
+    fleet::place(&root, fleet.as_ref(), kind, &mut lab, &mut scene);
     needs_service(&root, kind, &mut scene);
     let end = root.section("load").and_then(|section| Some((section.number("time")?, section.place("time").clone())));
     let victims = fault::Victims::of(&lab, kind, catalog);

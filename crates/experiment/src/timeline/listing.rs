@@ -8,8 +8,8 @@ use text::of_json;
 
 use crate::duration::show;
 use crate::plan::{
-    Backlog, Failover, Find, Lab, Load, MetricRange, NOTHING_LOST, ONE_MEMBER_DOWN, Overflow, Plan, Port, Rate,
-    RateStage, Reconnects, Requirement, Retry, StepOrder, TargetKind, Trial, Warmup,
+    Backlog, Failover, Find, Fleet, FleetEngine, Lab, Load, MetricRange, NOTHING_LOST, ONE_MEMBER_DOWN, Overflow, Plan,
+    Port, Rate, RateStage, Reconnects, Requirement, Retry, StepOrder, TargetKind, Trial, Warmup,
 };
 use crate::quantity::show_bits_per_s;
 use crate::tier::{Tier, only_storage};
@@ -340,19 +340,35 @@ fn traits_of(trial: &Trial) -> Vec<ListingLine> {
         .collect();
     let load = trial.load.as_ref();
     let mut traits = vec![
-        ("lab", vec![lab(&trial.lab)]),
+        ("lab", vec![lab(&trial.lab.with_generators_only(false))]),
         ("", trial_tiers(trial)),
         ("", vec![trial.lab.ports.iter().map(port).collect::<Vec<_>>().join(", ")]),
         ("", vec![dilation(&trial.lab)]),
         ("before", vec![before.join(", ")]),
         ("load", load.map_or_else(|| vec![String::new(); 5], clients)),
         ("", vec![load.map_or_else(String::new, operations)]),
+        ("", vec![trial.fleet.as_ref().map_or_else(String::new, generators)]),
     ];
     for group in load.iter().flat_map(|load| &load.groups) {
         let name = group.name.clone().unwrap_or_default();
         traits.extend([("group", [vec![name], pace(group)].concat()), ("", vec![operations(group)])]);
     }
     traits
+}
+
+/// Who makes the load, and where.
+fn generators(fleet: &Fleet) -> String {
+    let count = match fleet.generators {
+        1 => "by 1 generator".to_owned(),
+        count => format!("by {count} generators"),
+    };
+    let profile = fleet.profile.as_ref().map_or_else(String::new, |profile| format!(" ({profile})"));
+    match fleet.by {
+        FleetEngine::Local => count,
+        FleetEngine::Command => format!("{count}, started by `{}`", fleet.start.join(" ")),
+        FleetEngine::Ssh => format!("{count} over ssh, on {}", crate::problem::join_words(&fleet.hosts, "and")),
+        FleetEngine::Virtual => format!("{count} on hosts of their own{profile}"),
+    }
 }
 
 fn lab(lab: &Lab) -> String {

@@ -6,7 +6,7 @@ use std::io::{BufReader, PipeReader, PipeWriter, pipe};
 use std::net::{TcpListener, TcpStream};
 
 use experiment::plan::{Load, Rate, Step, Warmup};
-use load::{LoadSlice, SlotCounts};
+use load::{LoadSlice, SlotCounts, WireTerms};
 
 use super::*;
 
@@ -156,8 +156,9 @@ fn a_fleet_of_three_does_what_one_does() {
             assert!(own.clone().next_back().unwrap().is_last);
         }
         let clock = Clock::starting_in(Duration::ZERO);
-        let names: Arc<[String]> = vec!["send".to_owned()].into();
-        let slots = intervals.into_iter().flat_map(|interval| interval.into_interval(clock, &names).unwrap().slots);
+        let operations = vec!["send".to_owned()].into();
+        let terms = WireTerms { operations, threads: generators * each, services: 1, slot_s: 0.01 };
+        let slots = intervals.into_iter().flat_map(|interval| interval.into_interval(clock, &terms).unwrap().slots);
         assert_eq!(slots.map(|SlotCounts { ok, .. }| u64::from(ok)).sum::<u64>(), 200);
     }
 }

@@ -95,8 +95,18 @@ type Played = (Result<(Summary, FleetSession), SessionError>, Vec<ThreadInterval
 fn play(session: FleetSession, each: u32) -> Played {
     let (sink, intervals) = sync_channel(10_000);
     let clock = Clock::starting_in(session.lead());
-    let running = session.start(clock, each, vec!["send".to_owned()].into(), sink).unwrap();
+    let (clocks, compared) = sync_channel(10_000);
+    let names = session.offsets().iter().map(|(name, _)| (*name).to_owned()).collect::<Vec<_>>();
+    let running = session.start(clock, each, sink, clocks).unwrap();
     let ended = running.join();
+    let compared: Vec<FleetSecond> = compared.iter().collect();
+    // Of a load that is lost before it begins there may be none.
+    assert!(ended.is_err() || compared.len() >= names.len(), "{compared:?}");
+    assert!(compared.iter().zip(names.iter().cycle()).all(|(row, name)| row.generator == *name), "{compared:?}");
+    for row in compared {
+        // All of them have this very clock.
+        assert!(row.offset_us.abs() <= row.bound_us && row.bound_us <= row.error_us, "{row:?}");
+    }
     (ended, intervals.iter().collect())
 }
 
@@ -148,6 +158,44 @@ fn one_that_is_lost_ends_all() {
             other => panic!("{other}"),
         }
     }
+}
+
+/// Longer than a pipe holds: the conductor used to wait until the generator went on reading, which this one never does.
+#[test]
+fn a_setup_that_nobody_reads_holds_up_nobody() {
+    let (end, ended) = channel::<()>();
+    let deaf = stream("g1", move |input, output| {
+        // Until the test is over.
+        let _ = ended.recv();
+        drop((input, output));
+    });
+    let mut session = FleetSession::begin(vec![deaf]).unwrap();
+    let mut long = setup("127.0.0.1:1", 1.0);
+    long.load.steps[0].with.insert("line".into(), "x".repeat(4 << 20).into());
+    let asked = std::cell::Cell::new(0);
+    let given_up = || asked.replace(asked.get() + 1) > 2;
+    assert!(matches!(session.set_up(&long, 1, &given_up), Err(SessionError::GivenUp)));
+    drop(end);
+}
+
+#[test]
+fn one_that_speaks_and_does_not_listen_is_lost() {
+    let streams = vec![false_one("g1", |output, _| {
+        let pong = GeneratorMessage::Pong { t0_ns: 0, t1_ns: 0, t2_ns: 0 };
+        while writeln!(output, "{}", serde_json::to_string(&pong).unwrap()).is_ok() {
+            std::thread::park_timeout(GLANCE);
+        }
+    })];
+    let mut session = FleetSession::begin(streams).unwrap();
+    let mut long = setup("127.0.0.1:1", 86_400.0);
+    session.set_up(&long, 1, &|| false).unwrap();
+    // From the first order to begin on it reads nothing. Pings alone would take minutes to fill the pipe.
+    session.members[0].orders.tell(&GeneratorOrder::Begin { at_ns: 0 });
+    long.load.steps[0].with.insert("line".into(), "x".repeat(4 << 20).into());
+    session.members[0].orders.tell(&GeneratorOrder::Setup(Box::new(long)));
+    let (ended, _) = play(session, 1);
+    let told = ended.err().unwrap().to_string();
+    assert!(told.contains("g1 was lost") && told.contains("does not take what it is told"), "{told}");
 }
 
 #[test]

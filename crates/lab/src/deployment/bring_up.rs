@@ -82,7 +82,7 @@ pub fn up_on(
 ) -> Result<Deployment, NotUp> {
     let presence = interruptible(&sessions(&hosts), stop, || presences(build, &mut hosts, stop));
     let mut watched = watched(build.registry.id(), &hosts);
-    watched.clients_cpus = ground.cpus().into();
+    watched.clients_cpus = clients_alone(&build.trial.lab, ground.cpus()).into();
     let ground = Arc::new(ground);
     let mut deployment = Deployment {
         hosts,
@@ -140,6 +140,11 @@ fn address(build: &DeploymentSpec<'_>, deployment: &Deployment) -> Option<Result
         }
         _ => None,
     }
+}
+
+/// The CPUs of the clients, if nobody else is on them: the hosts of generators are, and would be taken for strangers.
+fn clients_alone<'a>(lab: &plan::Lab, cpus: &'a [u32]) -> &'a [u32] {
+    if lab.hosts.iter().any(|host| host.is_generator) { &[] } else { cpus }
 }
 
 /// How many times longer than at its own speed a target may take in a lab of this speed.
@@ -490,8 +495,11 @@ fn look_around(
 ) -> Result<Vec<DiscoveredHost>, Error> {
     let folder = build.folder.filter(|folder| !folder.as_os_str().is_empty());
     on_each_host(hosts, |index, host| {
-        let role = build.trial.lab.hosts.get(index).and_then(|host| host.role.clone());
-        check_role(manifest, role.as_deref(), host)?;
+        let planned = build.trial.lab.hosts.get(index);
+        let role = planned.and_then(|host| host.role.clone());
+        if !planned.is_some_and(|host| host.is_generator) {
+            check_role(manifest, role.as_deref(), host)?;
+        }
         let target = folder.map(|folder| host.bring(folder)).transpose()?.unwrap_or_default();
         if host.kind() == HostKind::Remote {
             check_installed(manifest, parameters, &target, host)?;
@@ -777,6 +785,15 @@ mod tests {
 
     use super::*;
     use crate::fakes::runner_thread;
+
+    #[test]
+    fn generators_on_the_clients_cpus_are_no_strangers_there() {
+        let host = |is_generator| plan::Host { is_generator, ..plan::Host::default() };
+        let mut lab = plan::Lab { hosts: vec![host(false)], ..plan::Lab::default() };
+        assert_eq!(clients_alone(&lab, &[1]), [1]);
+        lab.hosts.push(host(true));
+        assert_eq!(clients_alone(&lab, &[1]), [0; 0]);
+    }
 
     #[test]
     fn what_a_host_takes_long_for_is_given_up_when_the_user_wants_an_end() {

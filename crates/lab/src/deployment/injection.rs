@@ -39,6 +39,8 @@ pub(super) struct ActiveFaults {
     paused: Vec<(String, PausedProcess)>,
     /// What is injected on hosts, in the order in which it was.
     injected: Vec<ActiveInjection>,
+    /// Names of the hosts that are there for generators.
+    generators: Vec<String>,
     /// Hosts on which an occurrence ran a command.
     commanded: Vec<(String, String)>,
     /// Hosts that an occurrence crashed.
@@ -64,7 +66,9 @@ impl ActiveFaults {
         let speed = if lab.speed > 0.0 { lab.speed } else { 1.0 };
         let tiers = lab.tiers.iter().filter(|tier| tier.medium == TierMedium::Volume);
         let tiers = tiers.map(|tier| (tier.name.clone(), tier.limits_at(speed)));
-        Self { speed, disks: disks.collect(), tiers: tiers.collect(), ..Self::default() }
+        let generators = lab.hosts.iter().filter(|host| host.is_generator).map(|host| host.name.clone());
+        let generators = generators.collect();
+        Self { speed, disks: disks.collect(), tiers: tiers.collect(), generators, ..Self::default() }
     }
 }
 
@@ -89,6 +93,11 @@ impl Deployment {
     /// Names of the hosts that run a process of this role.
     pub(crate) fn running(&self, role: &str) -> Vec<String> {
         self.hosts_of(|post| post.start.role == role)
+    }
+
+    /// Names of the hosts that are there for generators.
+    pub(crate) fn generator_hosts(&self) -> &[String] {
+        &self.broken.generators
     }
 
     /// Names of all hosts, in order.
@@ -287,8 +296,10 @@ impl Deployment {
         self.host_up(index);
         let mut failed = self.inject_again(index).err();
         for post in 0..self.posts.len() {
+            // A generator is not put into the middle of a load.
             if self.posts[post].host == index
                 && self.posts[post].process.is_none()
+                && self.posts[post].start.role != plan::GENERATOR_ROLE
                 && let Err(error) = self.start_post(post)
             {
                 failed.get_or_insert(error);

@@ -60,7 +60,9 @@ fn inject(fault: &plan::Fault, number: u32, deployment: &mut Deployment) -> Resu
     let side = choose_hosts(fault, number, deployment)?;
     let (shape, majority) = read(shape(&fault.with))?;
     // What is between the clients and the members goes with the clients, unless it is hit itself.
-    let fronts = deployment.fronts();
+    let mut fronts = deployment.fronts();
+    // So do the hosts of generators: they are clients.
+    fronts.extend_from_slice(deployment.generator_hosts());
     let (fronts, parted): (Vec<_>, Vec<_>) = (deployment.host_names().into_iter().zip(deployment.addresses()?))
         .partition(|(name, _)| fronts.contains(name) && !side.contains(name));
     let fronts: Vec<Ipv4Addr> = fronts.into_iter().flat_map(|(_, addresses)| addresses).collect();

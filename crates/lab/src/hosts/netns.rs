@@ -6,7 +6,9 @@ mod wiring;
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read as _, Seek as _, SeekFrom};
+use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -464,6 +466,18 @@ impl HostBackend for VirtualHost {
     fn tier(&self, name: &str) -> Option<PathBuf> {
         let mut tiers = self.setup.isolation.iter().flat_map(|isolation| &isolation.tiers);
         tiers.find(|tier| tier.name == name).map(|tier| tier.at.clone())
+    }
+
+    fn listen(&self, name: &str) -> Option<Result<(UnixListener, PathBuf), Error>> {
+        let folder = self.folder.join("tmp");
+        let bind = || {
+            // The path of a socket may have about a hundred characters only.
+            let held = File::open(&folder)?;
+            let listener = UnixListener::bind(format!("/proc/self/fd/{}/{name}", held.as_raw_fd()))?;
+            listener.set_nonblocking(true)?;
+            Ok((listener, Path::new("/tmp").join(name)))
+        };
+        Some(bind().map_err(Error::system(format!("make a socket in {}", folder.display()))))
     }
 
     fn boot(&mut self) -> Result<Arc<RunnerSession>, Error> {

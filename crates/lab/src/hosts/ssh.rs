@@ -1,11 +1,12 @@
 //! Real machines over the system's ssh, each with a runner that was copied there.
 
 mod client;
+mod generators;
 mod guard;
 
 use std::net::{IpAddr, Ipv4Addr, ToSocketAddrs as _};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -22,6 +23,8 @@ use crate::registry::{Leftover, RegistryWriter};
 use crate::session::RunnerSession;
 use client::{ConnectionRole, SshClient, SshOutput, never};
 use guard::{Guard, LoginLines, no_ssh};
+
+pub use generators::{RemoteGeneratorStream, RemoteGenerators};
 
 /// For connecting, unless the user's configuration of ssh says otherwise.
 const CONNECT_TIMEOUT_S: u32 = 15;
@@ -49,6 +52,15 @@ struct RemoteHost {
     at_once: Arc<AtomicBool>,
     /// Started already and not yet handed out.
     session: Option<Arc<RunnerSession>>,
+}
+
+/// A program that runs there.
+#[derive(Debug)]
+struct CarriedProgram {
+    input: ChildStdin,
+    output: ChildStdout,
+    /// What it writes to its standard error, and ssh to its own.
+    errors: SshOutput,
 }
 
 /// Reaches one host and puts a runner on it.
@@ -135,9 +147,16 @@ impl RemoteHost {
 
     /// Starts the runner there.
     fn start(&mut self, stop: &dyn Fn() -> bool) -> Result<Arc<RunnerSession>, Error> {
+        let program = self.carry("runner", stop)?;
+        let within = self.client.patience(TO_BE_READY);
+        RunnerSession::open(Box::new(program.input), Box::new(program.output), &self.setup, within, &self.at_once)
+    }
+
+    /// Starts the sent program there by one of its commands, over an ssh that ends with it.
+    fn carry(&mut self, command: &str, stop: &dyn Fn() -> bool) -> Result<CarriedProgram, Error> {
         let host = self.name.clone();
         let refused = |reason: String| Error::Host { host: host.clone(), reason };
-        let script = guard::runner_script(&self.guard.facts.folder);
+        let script = guard::program_script(&self.guard.facts.folder, command);
         let (errors, held) = SshOutput::pipe().map_err(Error::system("hear what ssh says"))?;
         let pipes = (Stdio::piped(), Stdio::piped(), Stdio::from(held));
         let mut carrier =
@@ -149,10 +168,10 @@ impl RemoteHost {
         self.carrier = Some(carrier);
         let within = self.client.patience(TO_BE_READY);
         let mut greeting = LoginLines::of(&mut output, within, stop);
-        let silent = |error| refused(format!("cannot hear its runner: {error}"));
+        let silent = |error| refused(format!("cannot hear its {command}: {error}"));
         while let Some(line) = greeting.next_line().map_err(silent)? {
-            if line.strip_prefix(guard::OURS) == Some("runner") {
-                return RunnerSession::open(Box::new(input), Box::new(output), &self.setup, within, &self.at_once);
+            if line.strip_prefix(guard::OURS) == Some(command) {
+                return Ok(CarriedProgram { input, output, errors });
             }
         }
         drop(input);

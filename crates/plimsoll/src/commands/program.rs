@@ -1,11 +1,14 @@
 //! The program itself: the built-in target and the runner of a host, both started by the lab and hidden from the help; a completion
 //! script for the user's shell, and the manual page.
 
+use std::io::BufReader;
+use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use clap::CommandFactory as _;
+use fleet::generator::GeneratorError;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::cli::{self, Cli, EchoProtocol};
@@ -58,8 +61,14 @@ pub fn runner(arguments: &cli::Runner) -> ExitCode {
 }
 
 /// Plays its part of a load until its input ends.
-pub fn generator() -> Result<Exit, Failure> {
-    let served = fleet::generator::serve_standard_streams();
+pub fn generator(arguments: &cli::GeneratorCommand) -> Result<Exit, Failure> {
+    let served = match &arguments.socket {
+        Some(socket) => UnixStream::connect(socket)
+            .and_then(|stream| Ok((BufReader::new(stream.try_clone()?), stream)))
+            .map_err(GeneratorError::from)
+            .and_then(|(input, output)| fleet::generator::serve_tethered(input, output)),
+        None => fleet::generator::serve_standard_streams(),
+    };
     served.map(|()| Exit::Well).map_err(|error| Failure::Bad {
         what: format!("this generator cannot go on: {error}"),
         remedy: "it is started by `plimsoll run` where an experiment has [fleet], and not by hand".to_owned(),

@@ -167,15 +167,15 @@ fn a_folder_that_is_no_run_is_refused() {
     }
 }
 
-/// Plays the first experiment for minutes on a disk of this size, in a mount namespace of its own, with this script in the place of the
+/// Plays an experiment for minutes on a disk of this size, in a mount namespace of its own, with this script in the place of the
 /// run: `$1` is the disk, `$2` the program, `$3` the experiment. `None`, and why on standard error, where no disk can be mounted.
 #[expect(clippy::print_stderr, reason = "a test that is skipped says why")]
-fn on_a_disk_of(size: &str, stage: &Stage, script: &str) -> Option<Output> {
+pub fn on_a_disk_of(size: &str, stage: &Stage, script: &str, experiment: &str) -> Option<Output> {
     let script = format!("mkdir -p \"$1\" && mount -t tmpfs -o size={size} none \"$1\" || exit 77; {script}");
     let output = Command::new("unshare")
         .args(["--map-root-user", "--mount", "sh", "-c", &script, "sh"])
         .arg(stage.path().join("small"))
-        .args([env!("CARGO_BIN_EXE_plimsoll"), FIRST])
+        .args([env!("CARGO_BIN_EXE_plimsoll"), experiment])
         .current_dir(crate::stage::root())
         .env("PLIMSOLL_TEST_STAGE", stage.path())
         .env("XDG_RUNTIME_DIR", stage.path().join("registry"))
@@ -194,7 +194,7 @@ fn on_a_disk_of(size: &str, stage: &Stage, script: &str) -> Option<Output> {
 fn a_full_disk_is_named_and_nothing_is_left() {
     let stage = Stage::new();
     let script = "\"$2\" run \"$3\" --set load.time=3m --out \"$1\" --accept";
-    let Some(output) = on_a_disk_of("64k", &stage, script) else { return };
+    let Some(output) = on_a_disk_of("64k", &stage, script, FIRST) else { return };
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(said.contains("No space left"), "{said}");
@@ -208,7 +208,7 @@ fn a_disk_that_runs_full_ends_the_run_in_good_order() {
     // An eighth of the disk is kept free; this leaves a little more.
     let script = "head -c 21700000 /dev/zero > \"$1/filled\"; \"$2\" run \"$3\" --set load.time=3m --out \"$1\" --accept; \
         code=$?; cat \"$1\"/*/ending.json; ls \"$1\"/*/; exit $code";
-    let Some(output) = on_a_disk_of("24m", &stage, script) else { return };
+    let Some(output) = on_a_disk_of("24m", &stage, script, FIRST) else { return };
     let (said, found) = (String::from_utf8_lossy(&output.stderr), String::from_utf8_lossy(&output.stdout));
     assert_eq!(output.status.code(), Some(130), "{said}{found}");
     assert!(found.contains("interrupted") && found.contains("nearly full") && found.contains("report.html"), "{found}");

@@ -51,6 +51,25 @@ fn threads(run: &Path) -> Vec<(String, f64)> {
     last.into_iter().collect()
 }
 
+/// Of each generator, how its clock compared each second: all have the clock of this machine, and none is said to be farther off.
+fn clocks_are_compared(results: &Value, run: &Path) {
+    let text = std::fs::read_to_string(run.join("trials/001/fleet.csv")).unwrap();
+    let mut lines = text.lines();
+    assert_eq!(lines.next(), Some("at_s,generator,offset_us,bound_us,error_us"));
+    let rows: Vec<Vec<&str>> = lines.map(|line| line.split(',').collect()).collect();
+    for name in ["g1", "g2", "g3"] {
+        let own: Vec<_> = rows.iter().filter(|row| row[1] == name).collect();
+        assert!(own.len() >= 4, "{text}");
+        for row in own {
+            let [offset_us, bound_us, error_us] = [2, 3, 4].map(|column| row[column].parse::<f64>().unwrap());
+            assert!(offset_us.abs() <= bound_us && bound_us <= error_us, "{row:?}");
+        }
+    }
+    assert_eq!(results["trials"][0]["generator"]["fleet"]["generators"], 3);
+    assert!(number(results, "/trials/0/generator/fleet/began_within_us") > 0.0);
+    assert!(number(results, "/trials/0/generator/fleet/clock_error_us") > 0.0);
+}
+
 /// All 360 operations that the schedule has came, of three threads.
 fn is_whole(results: &Value, run: &Path) {
     let outcomes = ["ok", "failed", "timeout", "wrong", "unfinished"];
@@ -103,8 +122,70 @@ fn three_generators_make_the_load_of_one() {
         let stage = Stage::new();
         let results = stage.run(&[&experiment(&stage, fleet)]).exits(0).json();
         is_whole(&results, &stage.run_folder());
+        clocks_are_compared(&results, &stage.run_folder());
+        let run = stage.run_folder();
+        let shown = stage.play(&["show", run.to_str().unwrap()]).exits(0);
+        assert!(shown.stdout.contains("fleet: 3 generators, which began within"), "{}", shown.stdout);
         assert_eq!(stage.leftovers(), [""; 0]);
     }
+}
+
+/// It was refused, as orders of reads and writes would depend on clocks. They do not: an agent has one.
+#[test]
+fn audited_keys_of_a_fleet_are_checked() {
+    let redis = Command::new("redis-server").arg("--version").status();
+    assert!(redis.is_ok_and(|status| status.success()), "needs a Redis server: scripts/need.sh redis");
+    let cycle = r#"
+[[load.cycle]]
+call  = "set"
+with  = { key = "{agent}-{seq}", value = "{bytes:40}/{seq}" }
+audit = true
+"#;
+    let killed = "[[fault]]\nname = \"killed\"\nkind = \"kill\"\non = \"one\"\nat = \"1s\"\nfor = \"500ms\"\n";
+    for (fault, loses) in [("", false), (killed, true)] {
+        let stage = Stage::new();
+        let text = format!(
+            "title = \"t\"\nasks = \"a\"\n[target]\nuse = \"redis\"\n[load]\nagents = 9\nrate = 300\ntime = \"3s\"\n\
+             warmup = \"0s\"\n{cycle}\n[fleet]\ngenerators = 3\n{fault}"
+        );
+        let results = stage.run(&[&stage.file("redis.toml", text)]).exits(0).json();
+        assert!(number(&results, "/trials/0/consistency/checked") > 0.0, "{results:#}");
+        assert_eq!(number(&results, "/trials/0/consistency/lost_writes") > 0.0, loses, "{results:#}");
+        let history = std::fs::read_to_string(stage.run_folder().join("trials/001/history.jsonl")).unwrap();
+        assert!((1..=9).all(|agent| history.contains(&format!("\"agent\":{agent},"))), "of all generators");
+        assert_eq!(stage.leftovers(), [""; 0]);
+    }
+}
+
+/// The records of the conductor do not fit on its disk any more while generators play.
+#[test]
+fn a_full_disk_at_the_conductor_ends_the_fleet() {
+    let stage = Stage::new();
+    let file = experiment(&stage, "");
+    let script = "\"$2\" run \"$3\" --set load.time=10m --set load.rate=2000 --out \"$1\" --accept --set load.agents=60; code=$?; \
+        truncate -s 0 \"$1\"/*/trials/001/outcomes.csv; \"$2\" analyze \"$1\"/* --json; exit $code";
+    let Some(output) = crate::accidents::on_a_disk_of("512k", &stage, script, &file) else { return };
+    let (said, found) = (String::from_utf8_lossy(&output.stderr), String::from_utf8_lossy(&output.stdout));
+    assert_eq!(output.status.code(), Some(1), "{said}{found}");
+    assert!(said.contains("No space left"), "{said}");
+    // The generators are not called lost: it was the disk.
+    assert!(!said.contains("was lost") && !found.contains("generator_lost"), "{said}{found}");
+    assert!(found.contains("\"is\":\"void\"") || found.contains("\"is\": \"void\""), "{found}");
+    assert_eq!(stage.leftovers(), [""; 0]);
+}
+
+/// There is a little room left: the run ends in good order before it is lost.
+#[test]
+fn a_disk_that_runs_full_at_the_conductor_ends_the_fleet_in_good_order() {
+    let stage = Stage::new();
+    let file = experiment(&stage, "");
+    let script = "head -c 21700000 /dev/zero > \"$1/filled\"; \"$2\" run \"$3\" --set load.time=10m --out \"$1\" --accept; \
+        code=$?; cat \"$1\"/*/ending.json; ls \"$1\"/*/; exit $code";
+    let Some(output) = crate::accidents::on_a_disk_of("24m", &stage, script, &file) else { return };
+    let (said, found) = (String::from_utf8_lossy(&output.stderr), String::from_utf8_lossy(&output.stdout));
+    assert_eq!(output.status.code(), Some(130), "{said}{found}");
+    assert!(found.contains("interrupted") && found.contains("nearly full") && found.contains("report.html"), "{found}");
+    assert_eq!(stage.leftovers(), [""; 0]);
 }
 
 #[test]

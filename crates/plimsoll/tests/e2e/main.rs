@@ -24,6 +24,7 @@ mod faults_felt;
 mod faults_over_ssh;
 mod first_runs;
 mod fleets;
+mod fleets_on_hosts;
 mod histories;
 mod hits;
 mod hits_by_tls;

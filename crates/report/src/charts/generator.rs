@@ -1,6 +1,7 @@
 //! Chart: the load generator's own health. If it is the bottleneck, the other charts show it and not the target.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use record::rows::GeneratorSecond;
 
@@ -66,8 +67,37 @@ pub fn draw(view: &TrialView) -> Vec<Chart> {
     let feed = Panel::linear("feed", PanelUnit::BytesPerSecond, 60.0, lines_with_values(feed_lines));
     let wait_lines = vec![line("agents", Ink::Failed, LineStyle::Solid, feed_waits)];
     let waits = Panel::linear("agents that waited for the feed", PanelUnit::Plain, 40.0, lines_with_values(wait_lines));
-    let panels: Vec<Panel> = [busy, late, flight, feed, waits].into_iter().filter(Panel::has_values).collect();
+    let carried = by_generator(view, &seconds);
+    let panels: Vec<Panel> = [carried, busy, late, flight, feed, waits].into_iter().filter(Panel::has_values).collect();
     if panels.is_empty() { Vec::new() } else { vec![view.chart("generator", "Load generator", NOTE, panels)] }
+}
+
+/// More lines are no help.
+const MOST_LINES: usize = 12;
+
+/// What each generator of a fleet carried, and all of them together; empty where one process made the load.
+fn by_generator(view: &TrialView, seconds: &[(f64, Vec<&GeneratorSecond>)]) -> Panel {
+    let each = &view.trial.generator.each;
+    let threads = view.series.generator.iter().map(|row| row.thread + 1).max().unwrap_or(0) as usize;
+    let threads_each = threads.checked_div(each.len()).unwrap_or(0);
+    let carried = |(at_s, rows): &(f64, Vec<&GeneratorSecond>), own: Range<usize>| {
+        let own = rows.iter().filter(|row| own.contains(&(row.thread as usize)));
+        let per_s: f64 = own.map(|row| row.operations as f64 / row.interval_s.max(0.01)).sum();
+        (*at_s, Some(per_s))
+    };
+    let line = |number: usize, name: &str, own: Range<usize>| {
+        let points = seconds.iter().map(|second| carried(second, own.clone())).collect();
+        let (ink, shape) = Ink::nth(number);
+        ChartLine { name: name.to_owned(), ink, shape, points: thinned(&with_gaps(points, view.end_s()), view.points) }
+    };
+    let of_each = each.iter().enumerate().take(MOST_LINES).filter(|_| each.len() > 1 && threads_each > 0);
+    let of_each =
+        of_each.map(|(place, one)| line(place + 1, &one.name, place * threads_each..(place + 1) * threads_each));
+    let mut lines: Vec<ChartLine> = of_each.collect();
+    if !lines.is_empty() {
+        lines.insert(0, line(0, "all together", 0..threads));
+    }
+    Panel::linear("operations, by generator", PanelUnit::PerSecond, 60.0, lines_with_values(lines))
 }
 
 /// The rows of all threads for each interval, at its middle. A load ends some milliseconds after a whole second: that rest rounds to
@@ -87,7 +117,7 @@ fn by_second(rows: &[GeneratorSecond]) -> Vec<(f64, Vec<&GeneratorSecond>)> {
 
 #[cfg(test)]
 mod tests {
-    use record::results::Trial;
+    use record::results::{GeneratorFigures, Trial};
 
     use super::*;
     use crate::series::TrialSeries;
@@ -117,5 +147,28 @@ mod tests {
         assert!(agents.points.iter().all(|point| point.1 == Some(8.0)), "{:?}", agents.points);
         let busiest = lines.clone().find(|line| line.name == "busiest thread").unwrap();
         assert!(busiest.points.iter().all(|point| point.1 == Some(20.0)), "a share of 8 ms says nothing");
+    }
+
+    #[test]
+    fn each_generator_has_a_curve_and_so_have_all_together() {
+        let row = |at_s: f64, thread: u32| {
+            let operations = u64::from(thread + 1) * 100;
+            GeneratorSecond { at_s, interval_s: 1.0, thread, operations, ..GeneratorSecond::default() }
+        };
+        let rows = (1..=10).flat_map(|second| (0..4).map(move |thread| row(f64::from(second), thread)));
+        let series = TrialSeries { generator: rows.collect(), ..TrialSeries::default() };
+        let one = |name: &str| GeneratorFigures { name: name.to_owned(), ..GeneratorFigures::default() };
+        let mut trial = Trial::default();
+        let lines = |trial: &Trial| {
+            let charts = draw(&TrialView { trial, series: &series, points: 100 });
+            let panel = charts[0].panels.iter().find(|panel| panel.label == "operations, by generator");
+            panel.map_or_else(Vec::new, |panel| {
+                panel.lines.iter().map(|line| (line.name.clone(), line.points[0].1)).collect::<Vec<_>>()
+            })
+        };
+        assert_eq!(lines(&trial), []);
+        trial.generator.each = vec![one("gen1"), one("gen2")];
+        let curve = |name: &str, per_s| (name.to_owned(), Some(per_s));
+        assert_eq!(lines(&trial), [curve("all together", 1000.0), curve("gen1", 300.0), curve("gen2", 700.0)]);
     }
 }

@@ -465,6 +465,15 @@ fn known(trial: &Trial) -> bool {
     trial.generator.cpu_pct.is_some() || !trial.generator.limit.is_empty()
 }
 
+/// What is known of the clocks of several generators, at worst.
+fn fleet(group: &Group) -> String {
+    let figures = || group.counting().filter_map(|trial| trial.generator.fleet.as_ref());
+    let Some(generators) = figures().map(|fleet| fleet.generators).max() else { return String::new() };
+    let us = figures().filter_map(|fleet| fleet.clock_error_us).reduce(f64::max);
+    let clocks = us.map_or_else(String::new, |us| format!(", clocks true to {}", numbers::micros(us)));
+    format!("{generators} generators{clocks}")
+}
+
 fn health(group: &Group) -> Vec<Cell> {
     let of = |value: fn(&Trial) -> Option<f64>, write: fn(f64) -> String| Cell::spread(group.spread(value), write);
     let count = |value: fn(&Trial) -> Option<u64>| {
@@ -487,7 +496,7 @@ fn health(group: &Group) -> Vec<Cell> {
         of(|trial| trial.generator.cpu_pct, numbers::percent),
         of(|trial| trial.generator.run_delay_pct, numbers::percent).with(strangers),
         of(|trial| trial.generator.throttled_pct, numbers::percent),
-        of(|trial| trial.generator.late_us_p99, numbers::micros),
+        of(|trial| trial.generator.late_us_p99, numbers::micros).with(fleet(group)),
         of(|trial| trial.generator.littles_law_error_pct, |error| format!("off by {}", numbers::percent(error))),
         count(|trial| trial.generator.connect_failures),
         count(|trial| trial.generator.dropped),

@@ -190,7 +190,8 @@ fn generator(generator: &Generator) -> Option<String> {
         "" | "none" => None,
         limit => Some(format!("limited by {limit}")),
     };
-    let told: Vec<String> = [cpu, late, dropped, limit].into_iter().flatten().collect();
+    let fleet = generator.fleet.as_ref().map(summary::fleet);
+    let told: Vec<String> = [cpu, late, dropped, limit, fleet].into_iter().flatten().collect();
     (!told.is_empty())
         .then(|| hanging(&format!("{}.", capital(&told.join(", "))), "  generator: ", "             ", WIDTH))
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use analysis::answer::answer;
 use analysis::groups::groups;
 use experiment::plan::Plan;
-use record::results::{Results, Trial};
+use record::results::{FleetFigures, Results, Trial};
 use record::rows::is_ok;
 use text::{Tone, hanging, numbers, visible, without_controls, wrapped};
 
@@ -66,11 +66,36 @@ pub fn summary(results: &Results, plan: &Plan, colour: bool) -> String {
             many => format!("{}: {}, on the page\n", table.title, rows(many, results)),
         });
     }
+    parts.push(fleets(results));
     parts.push(failed_attempts(results));
     parts.push(failed_parts(results));
     parts.push(redirects(results));
     parts.retain(|part| !part.is_empty());
     visible(&parts.join("\n")).into_owned()
+}
+
+/// What is known of the clocks of generators, of the worst of all trials.
+fn fleets(results: &Results) -> String {
+    let all = || results.trials.iter().filter_map(|trial| trial.generator.fleet.as_ref());
+    let largest = |of: fn(&FleetFigures) -> Option<f64>| all().filter_map(of).reduce(f64::max);
+    let Some(generators) = all().map(|fleet| fleet.generators).max() else { return String::new() };
+    let worst = FleetFigures {
+        generators,
+        began_within_us: largest(|fleet| fleet.began_within_us),
+        clock_error_us: largest(|fleet| fleet.clock_error_us),
+    };
+    hanging(&format!("fleet: {}", fleet(&worst)), "", "  ", WIDTH)
+}
+
+/// `3 generators, which began within 420 µs of each other; their times are true to 310 µs`.
+pub fn fleet(figures: &FleetFigures) -> String {
+    let generators = match figures.generators {
+        1 => "1 generator".to_owned(),
+        many => format!("{many} generators"),
+    };
+    let began = figures.began_within_us.map(|us| format!(", which began within {} of each other", numbers::micros(us)));
+    let clocks = figures.clock_error_us.map(|us| format!("; their times are true to {}", numbers::micros(us)));
+    [Some(generators), began, clocks].into_iter().flatten().collect()
 }
 
 /// `not ok: status 404 (571 attempts), timeout (3)`.

@@ -307,11 +307,11 @@ fn receive_folder(folder: &str) -> String {
     shell(&format!("cd {folder}/target && tar -xof - && cat >/dev/null"))
 }
 
-/// Becomes the runner; what it says begins after a line of ours.
+/// Becomes the program, by that command of it (`runner`, `generator`); what it says begins after a line of ours.
 #[must_use]
-pub fn runner_script(folder: &str) -> String {
+pub fn program_script(folder: &str, command: &str) -> String {
     shell(&format!(
-        "cd {folder} && {MARK}={folder} && export {MARK} && echo {OURS}runner && exec {folder}/plimsoll runner"
+        "cd {folder} && {MARK}={folder} && export {MARK} && echo {OURS}{command} && exec {folder}/plimsoll {command}"
     ))
 }
 
@@ -605,7 +605,8 @@ mod tests {
         let scripts = [
             guard_script(RUN, "n1"),
             clean_script(RUN, NAME),
-            runner_script("/t/x"),
+            program_script("/t/x", "runner"),
+            program_script("/t/x", "generator"),
             receive_program("/t/x", "cat"),
             receive_folder("/t/x"),
         ];

@@ -43,8 +43,19 @@ pub struct HitOptions {
     pub threads: Option<u32>,
     /// Processes that make the load together, if not this one does.
     pub generators: Option<u32>,
+    /// Where those are, if not here.
+    pub by: Option<GeneratorPlace>,
     /// Where randomness comes from, if not the usual one.
     pub seed: Option<u32>,
+}
+
+/// Where generators are that this machine does not make processes for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum GeneratorPlace {
+    /// On these machines.
+    Ssh(Vec<String>),
+    /// Where this program and its arguments lead.
+    Command(Vec<String>),
 }
 
 /// A schedule of requests.
@@ -92,6 +103,7 @@ pub fn read(words: &cli::Hit, protocol: &Protocol) -> Result<HitOptions, Vec<Opt
     let time = time(words, &mut wrong);
     at_random(words, &mut wrong);
     divided(words, &mut wrong);
+    let by = by(words, &mut wrong);
     if words.warmup != "auto" {
         check_duration("--warmup", &words.warmup, true, &mut wrong);
     }
@@ -132,6 +144,7 @@ pub fn read(words: &cli::Hit, protocol: &Protocol) -> Result<HitOptions, Vec<Opt
         rate: words.rate.map(|per_s| RequestRate { per_s, is_poisson: words.poisson }),
         threads: words.threads,
         generators: words.generators,
+        by,
         seed: words.seed,
     })
 }
@@ -293,6 +306,36 @@ fn divided(words: &cli::Hit, wrong: &mut Vec<OptionProblem>) {
             format!("write --generators {connections}, or more agents with -c"),
         ));
     }
+}
+
+/// `--by`: where generators are.
+fn by(words: &cli::Hit, wrong: &mut Vec<OptionProblem>) -> Option<GeneratorPlace> {
+    let (kind, rest) = words.by.as_ref().map(|by| by.split_once('=').unwrap_or((by, "")))?;
+    let parts = |at: &[char]| rest.split(at).filter(|part| !part.is_empty()).map(str::to_owned).collect::<Vec<_>>();
+    let place = match kind {
+        "local" if rest.is_empty() => return None,
+        "ssh" => GeneratorPlace::Ssh(parts(&[','])),
+        "command" => GeneratorPlace::Command(parts(&[' '])),
+        _ => {
+            wrong.push(OptionProblem::new(
+                format!("--by {kind}: generators are not placed like that"),
+                "write --by local, --by ssh=HOST,HOST,… or --by \"command=PROGRAM ARGUMENTS\"; [fleet] of a file has all ways",
+            ));
+            return None;
+        }
+    };
+    let (GeneratorPlace::Ssh(named) | GeneratorPlace::Command(named)) = &place;
+    if named.is_empty() {
+        let what = format!("--by {kind} names none");
+        wrong.push(OptionProblem::new(what, "write --by ssh=HOST,HOST,… or --by \"command=PROGRAM ARGUMENTS\""));
+    }
+    if let (GeneratorPlace::Ssh(hosts), Some(generators)) = (&place, words.generators)
+        && hosts.len() > generators as usize
+    {
+        let what = format!("--generators {generators} on {} machines: some would do nothing", hosts.len());
+        wrong.push(OptionProblem::new(what, format!("write --generators {}", hosts.len())));
+    }
+    Some(place)
 }
 
 /// `--time`, or how long so many requests take at the rate, or may take without one.
@@ -626,7 +669,8 @@ pub fn experiment(asked: &HitOptions) -> String {
     let mut target = vec![("url", text::toml_string(&asked.place.service))];
     target.extend(tls_text(&asked.connections.tls).map(|tls| ("tls", tls)));
     let headers = asked.headers.iter().map(|(name, value)| (format!("header.{name}"), value.clone()));
-    let fleet = asked.generators.map(|generators| format!("\n[fleet]\ngenerators = {generators}\n"));
+    let by = asked.by.as_ref().map_or_else(String::new, generator_place_text);
+    let fleet = asked.generators.map(|generators| format!("\n[fleet]\ngenerators = {generators}\n{by}"));
     let with: Vec<(String, String)> = std::iter::once(("path".to_owned(), asked.place.path.clone()))
         .chain(headers)
         .chain(asked.body.clone().map(|body| ("body".to_owned(), body)))
@@ -647,6 +691,14 @@ pub fn experiment(asked: &HitOptions) -> String {
         fleet.unwrap_or_default(),
     ]
     .concat()
+}
+
+fn generator_place_text(place: &GeneratorPlace) -> String {
+    let list = |texts: &[String]| texts.iter().map(|text| text::toml_string(text)).collect::<Vec<_>>().join(", ");
+    match place {
+        GeneratorPlace::Ssh(hosts) => format!("by = \"ssh\"\nhosts = [{}]\n", list(hosts)),
+        GeneratorPlace::Command(words) => format!("by = \"command\"\nstart = [{}]\n", list(words)),
+    }
 }
 
 fn rate_text(rate: RequestRate) -> String {

@@ -1,0 +1,95 @@
+//! The generators of a fleet, one by one: what each did and how it fared, from the seconds of its threads.
+
+use experiment::plan::Fleet;
+use record::results::GeneratorFigures;
+use record::rows::GeneratorSecond;
+
+use crate::load_window::LoadWindow;
+use crate::stats::quantiles::largest;
+
+/// Rows of shorter intervals say nothing about a share of time.
+const SHORTEST_S: f64 = 0.5;
+
+/// Over the measured part; in the order of their numbers.
+pub(crate) fn each(
+    fleet: &Fleet,
+    is_open: bool,
+    rows: &[GeneratorSecond],
+    window: &LoadWindow,
+) -> Vec<GeneratorFigures> {
+    let is_inside = |row: &&GeneratorSecond| {
+        let begun_s = row.at_s - row.interval_s;
+        row.interval_s >= SHORTEST_S && begun_s >= window.from_s - SHORTEST_S && row.at_s <= window.until_s + SHORTEST_S
+    };
+    let inside: Vec<&GeneratorSecond> = rows.iter().filter(is_inside).collect();
+    (1..=fleet.generators)
+        .map(|number| {
+            let first = (number - 1).saturating_mul(fleet.threads);
+            let own = first..first.saturating_add(fleet.threads);
+            let own = inside.iter().copied().filter(|row| own.contains(&row.thread)).collect::<Vec<_>>();
+            figures(fleet.name(number), is_open, &own, first..first.saturating_add(fleet.threads))
+        })
+        .collect()
+}
+
+fn figures(name: String, is_open: bool, rows: &[&GeneratorSecond], threads: std::ops::Range<u32>) -> GeneratorFigures {
+    let operations: u64 = rows.iter().map(|row| row.operations).sum();
+    let latency_s: f64 = rows.iter().map(|row| row.latency_sum_s).sum();
+    let due: Option<u64> = rows.iter().map(|row| row.due).sum();
+    let seconds = |thread: u32| rows.iter().filter(move |row| row.thread == thread);
+    let length_s = largest(threads.clone().map(|thread| seconds(thread).map(|row| row.interval_s).sum()));
+    let cpu = |thread: u32| {
+        let length_s: f64 = seconds(thread).map(|row| row.interval_s).sum();
+        (length_s > 0.0).then(|| seconds(thread).map(|row| row.cpu_pct * row.interval_s).sum::<f64>() / length_s)
+    };
+    let has_some = |count: &u64| *count > 0;
+    GeneratorFigures {
+        name,
+        cpu_pct: largest(threads.filter_map(cpu)),
+        late_us_p99: largest(rows.iter().filter_map(|row| row.late_us_p99)),
+        operations,
+        operations_per_s: length_s.filter(|length_s| *length_s > 0.0).map(|length_s| operations as f64 / length_s),
+        carried_pct: due.filter(has_some).filter(|_| is_open).map(|due| 100.0 * operations as f64 / due as f64),
+        latency_us_mean: Some(operations).filter(has_some).map(|operations| 1e6 * latency_s / operations as f64),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+    use super::*;
+
+    fn row(at_s: f64, thread: u32, operations: u64) -> GeneratorSecond {
+        GeneratorSecond {
+            at_s,
+            interval_s: 1.0,
+            thread,
+            operations,
+            due: Some(100),
+            cpu_pct: f64::from(thread) * 10.0,
+            late_us_p99: Some(at_s * 10.0),
+            latency_sum_s: operations as f64 * 0.002,
+            ..GeneratorSecond::default()
+        }
+    }
+
+    #[test]
+    fn each_has_the_seconds_of_its_own_threads_in_the_measured_part() {
+        let fleet = Fleet { generators: 2, threads: 2, ..Fleet::default() };
+        let window = LoadWindow { from_s: 1.0, until_s: 4.0, first_fault_s: None, steady: None };
+        let mut rows = Vec::new();
+        for at_s in (1..=6_u8).map(f64::from) {
+            rows.extend((0..4).map(|thread| row(at_s, thread, if thread < 2 { 100 } else { 80 })));
+        }
+        let of = |is_open| each(&fleet, is_open, &rows, &window);
+        let open = of(true);
+        assert_eq!(open.iter().map(|one| one.name.as_str()).collect::<Vec<_>>(), ["g1", "g2"]);
+        assert_eq!(open.iter().map(|one| one.operations).collect::<Vec<_>>(), [600, 480]);
+        assert_eq!((open[1].operations_per_s, open[1].carried_pct), (Some(160.0), Some(80.0)));
+        assert_eq!((open[0].cpu_pct, open[1].cpu_pct, open[1].late_us_p99), (Some(10.0), Some(30.0), Some(40.0)));
+        assert!((open[1].latency_us_mean.unwrap() - 2000.0).abs() < 1e-6);
+        assert_eq!(of(false)[1].carried_pct, None);
+        assert_eq!(each(&fleet, true, &[], &window)[0], GeneratorFigures { name: "g1".into(), ..Default::default() });
+    }
+}

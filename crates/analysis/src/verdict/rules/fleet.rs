@@ -1,0 +1,102 @@
+//! Rules about the generators of a fleet, held against each other.
+
+use record::results::GeneratorFigures;
+use text::numbers;
+
+use super::{Evaluation, RuleInput};
+
+/// Of fewer operations the count says little of a share.
+const ENOUGH: u64 = 500;
+/// Smaller differences of times are those of any two machines.
+const NOTABLE_US: f64 = 1_000.0;
+
+/// What generators are compared by.
+struct GeneratorComparison {
+    /// How it is said of the one that stands out.
+    words: &'static str,
+    value: fn(&GeneratorFigures) -> Option<f64>,
+    /// By how much the one is worse than the others, percent.
+    worse_pct: fn(f64, f64, &[GeneratorFigures]) -> Option<f64>,
+    show: fn(f64) -> String,
+}
+
+const COMPARISONS: &[GeneratorComparison] = &[
+    GeneratorComparison {
+        words: "carries less of what was due",
+        value: |one| one.carried_pct,
+        worse_pct: |own, others, all| are_enough(all).then(|| 100.0 * (1.0 - own / others)),
+        show: |pct| format!("{pct:.0} %"),
+    },
+    GeneratorComparison {
+        words: "carries less",
+        value: |one| one.operations_per_s.filter(|_| one.carried_pct.is_none()),
+        worse_pct: |own, others, all| are_enough(all).then(|| 100.0 * (1.0 - own / others)),
+        show: |per_s| format!("{} operations/s", numbers::rate(per_s)),
+    },
+    GeneratorComparison {
+        words: "sees longer latencies",
+        value: |one| one.latency_us_mean,
+        worse_pct: |own, others, _| (own - others >= NOTABLE_US).then(|| 100.0 * (own / others - 1.0)),
+        show: milliseconds,
+    },
+    GeneratorComparison {
+        words: "is later with its timers",
+        value: |one| one.late_us_p99,
+        worse_pct: |own, others, all| {
+            let latency_us = median(all.iter().filter_map(|one| one.latency_us_mean).collect())?;
+            (own - others >= NOTABLE_US).then(|| 100.0 * (own - others) / latency_us)
+        },
+        show: milliseconds,
+    },
+];
+
+fn milliseconds(us: f64) -> String {
+    format!("{:.1} ms", us / 1e3)
+}
+
+fn are_enough(all: &[GeneratorFigures]) -> bool {
+    // One that does nothing at all beside others that do is what is looked for.
+    median(all.iter().map(|one| one.operations as f64).collect()).is_some_and(|middle| middle >= ENOUGH as f64)
+}
+
+fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    let upper = *values.get(values.len() / 2)?;
+    let lower = *values.get(values.len().checked_sub(1)? / 2)?;
+    Some(f64::midpoint(lower, upper))
+}
+
+pub(super) fn generators_apart(facts: &RuleInput<'_>) -> Evaluation {
+    let fleet = facts.trial.generator.fleet.as_ref()?;
+    let began =
+        |us| format!("the generators began within {} of each other, and nothing nearer is known", milliseconds(us));
+    let clocks =
+        |us| format!("what a generator recorded may be off by {}: so well its clock is known", milliseconds(us));
+    let began = fleet.began_within_us.map(|us| (us, began(us)));
+    let clocks = fleet.clock_error_us.map(|us| (us, clocks(us)));
+    let (us, words) = began.into_iter().chain(clocks).max_by(|(one, _), (other, _)| one.total_cmp(other))?;
+    Some((us / 1e3, words))
+}
+
+pub(super) fn generators_uneven(facts: &RuleInput<'_>) -> Evaluation {
+    let all = &facts.trial.generator.each;
+    let mut worst: Option<(f64, String)> = None;
+    for comparison in COMPARISONS {
+        for (place, one) in all.iter().enumerate() {
+            let others = all.iter().enumerate().filter(|(other, _)| *other != place);
+            let others = median(others.filter_map(|(_, other)| (comparison.value)(other)).collect());
+            let Some((own, others)) = (comparison.value)(one).zip(others).filter(|(_, others)| *others > 0.0) else {
+                continue;
+            };
+            let Some(pct) = (comparison.worse_pct)(own, others, all) else { continue };
+            if worst.as_ref().is_none_or(|(known, _)| pct > *known) {
+                let (name, words, show) = (&one.name, comparison.words, comparison.show);
+                worst = Some((
+                    pct,
+                    format!("generator {name} {words} than the others: {}, against {}", show(own), show(others)),
+                ));
+            }
+        }
+    }
+    worst
+}

@@ -1,0 +1,323 @@
+//! What a fleet of 10, 100 and 1,000 generators costs its conductor: seconds that a real generator handed over are handed over again by so
+//! many, in a process of their own, and the conductor takes them as in a trial, with the records on disk. By hand, in a release build:
+//! `cargo test --release -p fleet --test growth -- --ignored --nocapture cost_of_a_generator`. It needs some thousand open files.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::io::{BufRead, BufReader, Write, pipe};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+use std::sync::mpsc::sync_channel;
+use std::sync::{Arc, Mutex};
+use std::thread::spawn;
+use std::time::Instant;
+
+use experiment::plan::{Load, Rate, Step, Warmup};
+use fleet::generator::{monotonic_ns, serve};
+use fleet::messages::{GeneratorMessage, GeneratorOrder, GeneratorSetup, VERSION};
+use fleet::session::{FleetSession, GeneratorStream};
+use load::recorder::Recorder;
+use load::{LoadSlice, Summary, WireInterval};
+use record::clock::Clock;
+use record::folder::TrialFolder;
+use rustix::time::{ClockId, clock_gettime};
+
+/// Length of a load, seconds.
+const SECONDS: u64 = 12;
+/// Threads of each generator.
+const THREADS: u32 = 2;
+/// Operations/s of each thread, of two kinds.
+const RATE: f64 = 1_000.0;
+const SLOT_S: f64 = 0.001;
+/// The socket that generators are to be played at; set for the process that plays them.
+const SOCKET: &str = "PLIMSOLL_TEST_GENERATORS";
+
+fn setup(service: &str, threads: u32, time_s: f64) -> GeneratorSetup {
+    let step = |name: &str| Step {
+        call: "send".into(),
+        name: name.into(),
+        with: [("line".to_owned(), "x".into())].into(),
+        ..Step::default()
+    };
+    GeneratorSetup {
+        version: VERSION,
+        slice: LoadSlice { threads, first: 0, count: THREADS },
+        protocol: "lines".into(),
+        services: vec![service.to_owned()],
+        load: Load {
+            agents: threads * 8,
+            time_s,
+            timeout_s: 60.0,
+            drain_s: 60.0,
+            warmup: Warmup::Seconds(0.0),
+            rate: Some(Rate::Constant(RATE * f64::from(threads))),
+            steps: vec![step("save"), step("find")],
+            ..Load::default()
+        },
+        seed: 7,
+        tls: Default::default(),
+        files: std::env::temp_dir(),
+        slot_s: SLOT_S,
+    }
+}
+
+/// Answers each line with one; ends with the process.
+fn server() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let answer = |stream: TcpStream| {
+        let mut lines = BufReader::new(stream.try_clone().unwrap());
+        let (mut stream, mut line) = (stream, String::new());
+        while lines.read_line(&mut line).is_ok_and(|read| read > 0) && stream.write_all(b"ok\n").is_ok() {
+            line.clear();
+        }
+    };
+    spawn(move || listener.incoming().for_each(|stream| drop(spawn(move || answer(stream.unwrap())))));
+    address
+}
+
+fn tell(output: &mut impl Write, message: &impl serde::Serialize) {
+    // Whoever listened may have gone.
+    let _ = writeln!(output, "{}", serde_json::to_string(message).unwrap());
+}
+
+/// A second of each thread of a real generator.
+fn recorded() -> Vec<WireInterval> {
+    let ((input, mut orders), (messages, output)) = (pipe().unwrap(), pipe().unwrap());
+    let generator = spawn(move || serve(BufReader::new(input), output, None));
+    tell(&mut orders, &GeneratorOrder::Setup(Box::new(setup(&server(), THREADS, 3.0))));
+    tell(&mut orders, &GeneratorOrder::Begin { at_ns: monotonic_ns() + 500_000_000 });
+    let mut seconds = Vec::new();
+    for line in BufReader::new(messages).lines() {
+        match serde_json::from_str(&line.unwrap()).unwrap() {
+            GeneratorMessage::Interval { of, .. } if of.start_s == 1.0 => seconds.push(*of),
+            GeneratorMessage::Summary { .. } => break,
+            GeneratorMessage::Refused { reason } | GeneratorMessage::Failed { reason } => panic!("{reason}"),
+            _ => {}
+        }
+    }
+    drop(orders);
+    generator.join().unwrap().unwrap();
+    assert_eq!(seconds.len(), THREADS as usize);
+    seconds
+}
+
+/// A generator that hands over the recorded second again and again.
+fn replay(stream: UnixStream, seconds: &Arc<Vec<WireInterval>>) {
+    let output = Arc::new(Mutex::new(stream.try_clone().unwrap()));
+    let mut slice = LoadSlice { threads: 0, first: 0, count: 0 };
+    for line in BufReader::new(stream).lines() {
+        let Ok(line) = line else { return };
+        let t1_ns = monotonic_ns();
+        match serde_json::from_str(&line).unwrap() {
+            GeneratorOrder::Setup(setup) => {
+                slice = setup.slice;
+                tell(&mut *output.lock().unwrap(), &GeneratorMessage::Ready { version: VERSION, cores: 1 });
+            }
+            GeneratorOrder::Ping { t0_ns } => {
+                let mut output = output.lock().unwrap();
+                tell(&mut *output, &GeneratorMessage::Pong { t0_ns, t1_ns, t2_ns: monotonic_ns() });
+            }
+            GeneratorOrder::Begin { at_ns } => {
+                let (output, seconds) = (Arc::clone(&output), Arc::clone(seconds));
+                spawn(move || replay_load(&output, &seconds, slice, at_ns));
+            }
+            GeneratorOrder::End => return,
+            _ => {}
+        }
+    }
+}
+
+fn replay_load(output: &Mutex<UnixStream>, seconds: &[WireInterval], slice: LoadSlice, at_ns: u64) {
+    let (mut crc, mut number) = (crc32fast::Hasher::new(), 0);
+    for second in 0..SECONDS {
+        let end_ns = at_ns + (second + 1) * 1_000_000_000;
+        while let Some(left_ns @ 1..) = end_ns.checked_sub(monotonic_ns()) {
+            std::thread::park_timeout(std::time::Duration::from_nanos(left_ns));
+        }
+        for (thread, recorded) in slice.mine().zip(seconds) {
+            number += 1;
+            let mut of = recorded.clone();
+            (of.thread, of.threads, of.is_last) = (thread, slice.threads, second + 1 == SECONDS);
+            (of.start_s, of.end_s) = (second as f64, (second + 1) as f64);
+            of.first_slot = second * 1_000;
+            (of.generator.at_s, of.generator.thread) = (of.end_s, thread);
+            let mut line = serde_json::to_string(&GeneratorMessage::Interval { number, of: Box::new(of) }).unwrap();
+            line.push('\n');
+            crc.update(line.as_bytes());
+            let _ = output.lock().unwrap().write_all(line.as_bytes());
+        }
+    }
+    let last_word =
+        GeneratorMessage::Summary { came: Summary::default(), intervals: number, crc: crc.clone().finalize() };
+    tell(&mut *output.lock().unwrap(), &last_word);
+}
+
+/// The other process: as many generators as connect.
+#[test]
+#[ignore = "what the measurement starts for its generators"]
+fn the_generators() {
+    let Some(socket) = std::env::var_os(SOCKET) else { return };
+    let seconds = Arc::new(recorded());
+    let listener = UnixListener::bind(socket).unwrap();
+    for stream in listener.incoming() {
+        let (stream, seconds) = (stream.unwrap(), Arc::clone(&seconds));
+        // Small stacks: there are two for each generator.
+        std::thread::Builder::new().stack_size(256 << 10).spawn(move || replay(stream, &seconds)).unwrap();
+    }
+}
+
+/// Ends with the test.
+struct Generators {
+    child: Child,
+    folder: PathBuf,
+}
+
+impl Generators {
+    fn start() -> Self {
+        let folder = std::env::temp_dir().join(format!("plimsoll-growth-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["--ignored", "--exact", "the_generators"]).env(SOCKET, folder.join("socket"));
+        Self { child: command.stdout(std::process::Stdio::null()).spawn().unwrap(), folder }
+    }
+
+    fn connect(&self) -> UnixStream {
+        loop {
+            match UnixStream::connect(self.folder.join("socket")) {
+                Ok(stream) => return stream,
+                Err(_) => std::thread::park_timeout(std::time::Duration::from_millis(20)),
+            }
+        }
+    }
+}
+
+impl Drop for Generators {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+fn cpu_s() -> f64 {
+    let now = clock_gettime(ClockId::ProcessCPUTime);
+    now.tv_sec as f64 + now.tv_nsec as f64 * 1e-9
+}
+
+fn resident_mb() -> f64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse::<f64>().unwrap() / 1e3
+}
+
+/// What so many generators cost.
+struct FleetCost {
+    generators: usize,
+    set_up_s: f64,
+    cpu_pct: f64,
+    resident_mb: f64,
+    /// From a second's end to its being recorded, at worst.
+    lag_s: f64,
+    error_us: f64,
+    records_bytes: u64,
+}
+
+fn cost(generators: &Generators, count: usize, folder: &Path) -> FleetCost {
+    std::fs::create_dir_all(folder).unwrap();
+    let stream = |number| {
+        let stream = generators.connect();
+        GeneratorStream {
+            name: format!("g{number}"),
+            orders: Box::new(stream.try_clone().unwrap()),
+            messages: Box::new(BufReader::new(stream)),
+        }
+    };
+    let mut session = FleetSession::begin((1..=count).map(stream).collect()).unwrap();
+    let begun = Instant::now();
+    let threads = u32::try_from(count).unwrap() * THREADS;
+    session.set_up(&setup("127.0.0.1:1", threads, SECONDS as f64), THREADS, &|| false).unwrap();
+    let set_up_s = begun.elapsed().as_secs_f64();
+    let clock = Clock::starting_in(session.lead());
+    let (sink, intervals) = sync_channel(64);
+    let (clocks, compared) = sync_channel(64);
+    let trial = TrialFolder::at(folder);
+    let bounds = {
+        let path = trial.fleet();
+        spawn(move || {
+            let mut worst_us = 0.0_f64;
+            let seen =
+                compared.into_iter().inspect(|row: &record::rows::FleetSecond| worst_us = worst_us.max(row.error_us));
+            record::rows::write_all(&path, seen).unwrap();
+            worst_us
+        })
+    };
+    let mut recorder = Recorder::create(&trial, clock, SECONDS as f64).unwrap();
+    let running = session.start(clock, THREADS, sink, clocks).unwrap();
+    let (mut lag_s, mut from, mut until) = (0.0_f64, None, None);
+    for interval in intervals {
+        // The first and the last second are not like the others.
+        if interval.start_s == 1.0 && from.is_none() {
+            from = Some((clock.at_s(), cpu_s()));
+        }
+        if interval.is_last && until.is_none() {
+            until = Some((clock.at_s(), cpu_s(), resident_mb()));
+        }
+        let end_s = interval.end_s;
+        recorder.take(interval).unwrap();
+        lag_s = lag_s.max(clock.at_s() - end_s);
+    }
+    recorder.finish().unwrap();
+    let (_, session) = running.join().unwrap();
+    session.dismiss();
+    let ((from_s, cpu_from_s), (until_s, cpu_until_s, resident_mb)) = (from.unwrap(), until.unwrap());
+    let sizes = folder.read_dir().unwrap().map(|entry| entry.unwrap().metadata().unwrap().len());
+    FleetCost {
+        generators: count,
+        set_up_s,
+        cpu_pct: 100.0 * (cpu_until_s - cpu_from_s) / (until_s - from_s),
+        resident_mb,
+        lag_s,
+        error_us: bounds.join().unwrap(),
+        records_bytes: sizes.sum::<u64>() / SECONDS,
+    }
+}
+
+/// Slope and intercept of a straight line by least squares.
+fn fitted(points: &[(f64, f64)]) -> (f64, f64) {
+    let mean = |of: fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>() / points.len() as f64;
+    let (x, y) = (mean(|point| point.0), mean(|point| point.1));
+    let over: f64 = points.iter().map(|point| (point.0 - x) * (point.1 - y)).sum();
+    let slope = over / points.iter().map(|point| (point.0 - x).powi(2)).sum::<f64>();
+    (slope, y - slope * x)
+}
+
+#[test]
+#[ignore = "a minute, in a release build, with some thousand open files"]
+#[expect(clippy::print_stderr, reason = "a measurement says what it measured")]
+fn cost_of_a_generator() {
+    let generators = Generators::start();
+    // Its recording is over when it takes connections.
+    drop(generators.connect());
+    let costs: Vec<FleetCost> = [10, 100, 300, 1_000]
+        .into_iter()
+        .map(|count| {
+            let cost = cost(&generators, count, &generators.folder.join(format!("of-{count}")));
+            let FleetCost { generators, set_up_s, cpu_pct, resident_mb, lag_s, error_us, records_bytes } = cost;
+            eprintln!(
+                "{generators} generators: set up in {set_up_s:.1} s, {cpu_pct:.1} % of a core, {resident_mb:.0} MB, at most {lag_s:.2} s \
+                 behind, clocks true to {error_us:.0} µs, {records_bytes} B/s of records"
+            );
+            cost
+        })
+        .collect();
+    let points =
+        |of: fn(&FleetCost) -> f64| costs.iter().map(|cost| (cost.generators as f64, of(cost))).collect::<Vec<_>>();
+    let (cpu_pct, base_pct) = fitted(&points(|cost| cost.cpu_pct));
+    let (mb, base_mb) = fitted(&points(|cost| cost.resident_mb));
+    eprintln!(
+        "CPU {base_pct:.1} % + {cpu_pct:.4} % of a core for each generator; memory {base_mb:.1} MB + {mb:.3} MB for each"
+    );
+    assert!(cpu_pct > 0.0 && costs.iter().all(|cost| cost.cpu_pct > 0.0));
+}

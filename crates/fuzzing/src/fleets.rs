@@ -1,0 +1,70 @@
+//! What a conductor and its generators tell each other: whatever the bytes are, what is made of them can be, and can be handed on.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use fleet::clock_offset::{ClockComparison, ClockExchange};
+use fleet::messages::{GeneratorMessage, GeneratorOrder};
+use fleet::roll_call::RollCall;
+use load::{WireInterval, WireTerms};
+use record::clock::Clock;
+
+/// What a conductor tells a generator, read line by line to the first that is no order.
+pub fn orders(input: &[u8]) {
+    for line in input.split_inclusive(|byte| *byte == b'\n') {
+        let Ok(order) = serde_json::from_slice::<GeneratorOrder>(line) else { return };
+        // What was understood once is understood again.
+        serde_json::from_slice::<GeneratorOrder>(&serde_json::to_vec(&order).unwrap()).unwrap();
+        if let GeneratorOrder::Setup(setup) = order {
+            let slice = setup.slice;
+            assert!(slice.mine().start == slice.first && slice.mine().len() <= slice.count as usize);
+            // Compiled as far as it goes without a file or a socket.
+            let _ = load::operation_names(&setup.load);
+        }
+    }
+}
+
+const THREADS: u32 = 2;
+
+/// What a generator says, taken as a session takes it: what comes to the recorder is of this load, and what is missing is a loss.
+pub fn generators(input: &[u8]) {
+    let operations: Arc<[String]> = ["get".to_owned()].into();
+    let terms = WireTerms { operations, threads: THREADS, services: 1, slot_s: 0.001 };
+    let (mut calls, mut clock) = (RollCall::new(1, THREADS as usize), ClockComparison::default());
+    let trial = Clock::new(Instant::now(), 0.0);
+    for (now_s, line) in input.split_inclusive(|byte| *byte == b'\n').enumerate() {
+        let Ok(said) = serde_json::from_slice::<GeneratorMessage>(line) else { break };
+        serde_json::from_slice::<GeneratorMessage>(&serde_json::to_vec(&said).unwrap()).unwrap();
+        let (complete, now_s) = (calls.complete(), now_s as f64);
+        match said {
+            GeneratorMessage::Pong { t0_ns, t1_ns, t2_ns } => compared(&mut clock, [t0_ns, t1_ns, t2_ns]),
+            GeneratorMessage::Interval { number, of } => {
+                let place = (of.thread as usize, of.start_s.max(0.0) as u64, of.is_last);
+                if let Ok(interval) = of.into_interval(trial, &terms) {
+                    assert!(interval.thread < THREADS && interval.threads == THREADS && interval.services == 1);
+                    assert!(interval.start_s >= 0.0 && interval.end_s >= interval.start_s);
+                    // Slots have numbers to the last.
+                    let _ = interval.first_slot.checked_add(interval.slots.len() as u64 + 1).unwrap();
+                    WireInterval::of(&interval).unwrap();
+                    calls.take(0, now_s, number, place);
+                }
+            }
+            GeneratorMessage::Summary { intervals, .. } => calls.last_word(0, now_s, intervals, true),
+            GeneratorMessage::Ready { .. } | GeneratorMessage::Refused { .. } | GeneratorMessage::Failed { .. } => {
+                calls.heard(0, now_s);
+            }
+        }
+        assert!(calls.complete() >= complete, "what was complete stays so");
+    }
+    calls.stream_ended(0);
+    assert!(calls.is_over() || calls.lost(0.0).is_some(), "either all has come, or it is a loss");
+}
+
+fn compared(clock: &mut ClockComparison, [t0_ns, t1_ns, t2_ns]: [u64; 3]) {
+    let exchange = ClockExchange { t0_ns, t1_ns, t2_ns, t3_ns: t0_ns.saturating_add(1_000_000) };
+    clock.take(exchange);
+    if let Some(offset) = clock.at(u64::MAX) {
+        let _ = offset.there_ns(u64::MAX);
+    }
+    let _ = clock.at(0).map(|offset| offset.there_ns(0));
+}

@@ -1,0 +1,223 @@
+//! Fleets on machines of their own: hosts of the lab, and machines behind ssh. What they come to together, and that a generator's host that
+//! stands still, loses its power or its network makes the trial void and leaves nothing.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::machine;
+use crate::remote_machines::Machines;
+use crate::stage::{Playing, Stage, json, number};
+
+/// An open loop on the echo target in a lab like this, made by a fleet like that.
+fn experiment(stage: &Stage, lab: &str, fleet: &str, more: &str) -> String {
+    let text = format!(
+        "title = \"A fleet\"\nasks = \"Does the load come together?\"\n[target]\nuse = \"echo\"\n[lab]\nmeasure_storage = false\n{lab}\n\
+         [load]\nagents = 12\nrate = 90\ntime = \"4s\"\nwarmup = \"0s\"\ndrain = \"60s\"\ntimeout = \"60s\"\n\
+         [[load.cycle]]\ncall = \"get\"\nwith = {{ path = \"/{{seq}}\" }}\n[fleet]\n{fleet}\n{more}"
+    );
+    stage.file("fleet.toml", text)
+}
+
+const VIRTUAL: &str = "generators = 3\nby = \"virtual\"\nprofile = \"far\"";
+const FAR: &str = "what = \"far\"\n[link]\nsource = \"made up\"\nrate = \"100mbit\"\n";
+
+/// All 360 operations of the schedule came, each generator has figures, and each host samples.
+fn is_whole(results: &Value, run: &Path, hosts: &[&str], generators: &[&str]) {
+    let outcomes = ["ok", "failed", "timeout", "wrong", "unfinished"];
+    let all: f64 = outcomes.iter().map(|name| number(results, &format!("/trials/0/outcomes/{name}"))).sum();
+    assert!((all - 360.0).abs() < 0.5, "{results:#}");
+    let each = results["trials"][0]["generator"]["each"].as_array().unwrap();
+    let names: Vec<&str> = each.iter().map(|one| one["name"].as_str().unwrap()).collect();
+    assert_eq!(names, generators);
+    assert!(each.iter().all(|one| one["operations"].as_u64().unwrap() > 0), "{each:#?}");
+    let samples = std::fs::read_to_string(run.join("trials/001/samples.csv")).unwrap();
+    for host in hosts {
+        assert!(samples.lines().any(|row| row.contains(&format!(",{host},"))), "no row of {host} in\n{samples}");
+    }
+}
+
+/// The trial is void for a generator that was lost, and these words are said of it. It was noticed soon: by its silence, of which it is
+/// recorded how long it was, and not by something else that takes longer.
+fn is_void(stage: &Stage, generator: &str, reason: &str) {
+    let run = stage.run_folder();
+    let results = json(&run.join("analysis.json"));
+    assert_eq!(results["verdict"]["is"], "void", "{results:#}");
+    let events = std::fs::read_to_string(run.join("trials/001/events.jsonl")).unwrap();
+    let lost: Vec<Value> = (events.lines().map(|line| serde_json::from_str(line).unwrap()))
+        .filter(|event: &Value| event["event"] == "generator_lost")
+        .collect();
+    let [lost] = lost.as_slice() else { panic!("{events}") };
+    assert_eq!(lost["generator"], generator, "{lost}");
+    assert!(lost["reason"].as_str().unwrap().contains(reason), "{lost}");
+    let verdict = results["verdict"].to_string();
+    assert!(verdict.contains("was lost at") && verdict.contains(generator), "{verdict}");
+    assert_eq!(stage.leftovers(), [""; 0]);
+}
+
+const SILENT: &str = "nothing came of it for 3 s";
+const ENDED: &str = "its stream ended";
+
+/// Plays a long load in a lab with three virtual generators.
+fn virtual_fleet(stage: &Stage, more: &str) -> Playing {
+    stage.file("profiles/far.toml", FAR);
+    let file = experiment(stage, "hosts = 1", VIRTUAL, more);
+    let mut playing = stage.start_run(&[&file, "--set", "load.time=10m"]);
+    playing.wait_for_records();
+    playing
+}
+
+#[test]
+fn virtual_generators_make_the_load_of_one() {
+    let Some(_turn) = machine::turn() else { return };
+    let before = machine::inventory();
+    let stage = Stage::new().with_shelves();
+    stage.file("profiles/far.toml", FAR);
+    let results = stage.run(&[&experiment(&stage, "hosts = 1", VIRTUAL, "")]).exits(0).json();
+    is_whole(&results, &stage.run_folder(), &["n1", "gen1", "gen2", "gen3"], &["gen1", "gen2", "gen3"]);
+    // They share the CPUs of the clients with each other, and are no strangers there.
+    assert!(results["trials"][0]["generator"]["preempted_pct"].is_null(), "{results:#}");
+    assert_eq!(stage.leftovers(), [""; 0]);
+    assert_eq!(machine::added_since(&before), [""; 0]);
+}
+
+#[test]
+fn a_generators_host_that_stands_still_or_loses_its_power_makes_the_trial_void() {
+    let Some(_turn) = machine::turn() else { return };
+    let before = machine::inventory();
+    for (kind, reason) in [("host_freeze", SILENT), ("host_crash", ENDED)] {
+        let stage = Stage::new().with_shelves();
+        let fault =
+            format!("[[fault]]\nname = \"hit\"\nkind = \"{kind}\"\non = \"gen2\"\nat = \"1500ms\"\nfor = \"5m\"\n");
+        virtual_fleet(&stage, &fault).wait();
+        is_void(&stage, "gen2", reason);
+    }
+    assert_eq!(machine::added_since(&before), [""; 0]);
+}
+
+#[test]
+fn nothing_of_a_virtual_fleet_outlives_its_conductor() {
+    let Some(_turn) = machine::turn() else { return };
+    let before = machine::inventory();
+    for by in ["INT", "KILL"] {
+        let stage = Stage::new().with_shelves();
+        let playing = virtual_fleet(&stage, "");
+        playing.signal(by);
+        playing.wait();
+        stage.play(&["clean"]).exits(0);
+        assert_eq!(stage.leftovers(), [""; 0]);
+    }
+    assert_eq!(machine::added_since(&before), [""; 0]);
+}
+
+/// Three machines: the target is on the first.
+fn over_ssh() -> Option<(Stage, Machines, String)> {
+    let mut stage = Stage::new();
+    let machines = Machines::make(&stage, 3)?;
+    stage.beside(&machines);
+    let fleet = "generators = 3\nby = \"ssh\"\nhosts = [\"10.84.0.2\", \"root@10.84.0.3\"]";
+    let file = experiment(&stage, "ssh = [\"10.84.0.1\"]", fleet, "");
+    Some((stage, machines, file))
+}
+
+#[test]
+fn generators_over_ssh_make_the_load_of_one() {
+    let Some((stage, machines, file)) = over_ssh() else { return };
+    let results = stage.run(&[&file]).exits(0).json();
+    is_whole(&results, &stage.run_folder(), &["n1"], &["g1", "g2", "g3"]);
+    assert_eq!(machines.leftovers(), [""; 0]);
+    assert_eq!(stage.leftovers(), [""; 0]);
+}
+
+#[test]
+fn a_generators_machine_that_is_unplugged_makes_the_trial_void_and_clears_itself_up() {
+    let Some((stage, machines, file)) = over_ssh() else { return };
+    let mut playing = stage.start_run(&[&file, "--set", "load.time=10m"]);
+    playing.wait_for_records();
+    // With the second generator; the first and the third have the other machine.
+    machines.unplug(3);
+    playing.wait();
+    is_void(&stage, "g2", SILENT);
+    // Its sshd has the generator's records to send, and so does not ask whether anybody is there: the generator ends by itself first.
+    assert_eq!(machines.leftovers(), [""; 0]);
+}
+
+#[test]
+fn after_a_kill_nothing_of_a_fleet_is_left_over_there() {
+    for by in ["KILL", "INT"] {
+        let Some((stage, machines, file)) = over_ssh() else { return };
+        let mut playing = stage.start_run(&[&file, "--set", "load.time=10m"]);
+        playing.wait_for_records();
+        let is_one = |line: &String| line.contains("plimsoll generator");
+        assert_eq!(
+            [2, 3].map(|number| machines.of(number).processes().iter().filter(|line| is_one(line)).count()),
+            [2, 1]
+        );
+        playing.signal(by);
+        playing.wait();
+        assert_eq!(machines.leftovers(), [""; 0]);
+        stage.play(&["clean"]).exits(0);
+        assert_eq!(stage.leftovers(), [""; 0]);
+    }
+}
+
+#[test]
+fn a_generator_that_is_killed_over_there_makes_the_trial_void() {
+    let Some((stage, machines, file)) = over_ssh() else { return };
+    let mut playing = stage.start_run(&[&file, "--set", "load.time=10m"]);
+    playing.wait_for_records();
+    machines
+        .of(3)
+        .play("for p in $(grep -lz ^generato[r] /proc/[0-9]*/cmdline | cut -d / -f 3); do kill -9 $p; done; true");
+    playing.wait();
+    is_void(&stage, "g2", ENDED);
+    assert_eq!(machines.leftovers(), [""; 0]);
+}
+
+#[test]
+fn a_machine_for_a_generator_that_is_not_reached_is_named() {
+    let Some((stage, machines, file)) = over_ssh() else { return };
+    let elsewhere = "fleet.hosts=[\"10.84.0.2\", \"10.84.0.3:23\"]";
+    stage.run(&[&file, "--set", elsewhere]).exits(3).says(&["g2", "Connection refused", "ssh -v -p 23 10.84.0.3"]);
+    assert_eq!(machines.leftovers(), [""; 0]);
+    assert_eq!(stage.leftovers(), [""; 0]);
+}
+
+#[test]
+fn a_hit_by_generators_over_ssh_is_a_hit() {
+    let stage = Stage::new();
+    let hit = |more: &[&str]| stage.play(&[&["hit", "http://10.0.0.1/", "--generators", "3"], more].concat());
+    let printed = hit(&["--by", "ssh=a,b@c", "--print"]).exits(0);
+    assert!(printed.stdout.contains("generators = 3\nby = \"ssh\"\nhosts = [\"a\", \"b@c\"]\n"), "{}", printed.stdout);
+    let printed = hit(&["--by", "command=ssh gen{number} plimsoll generator", "--print"]).exits(0);
+    let start = "by = \"command\"\nstart = [\"ssh\", \"gen{number}\", \"plimsoll\", \"generator\"]\n";
+    assert!(printed.stdout.contains(start), "{}", printed.stdout);
+    let printed = hit(&["--by", "local", "--print"]).exits(0);
+    assert!(!printed.stdout.contains("by ="), "{}", printed.stdout);
+    hit(&["--by", "ssh=a,b,c,d"]).exits(2).says(&["--generators 4"]);
+    hit(&["--by", "ssh="]).exits(2).says(&["--by ssh"]);
+    hit(&["--by", "carrier=pigeon"]).exits(2).says(&["--by ssh=HOST"]);
+}
+
+#[test]
+fn places_that_do_not_reach_the_target_are_refused_with_a_remedy() {
+    let stage = Stage::new();
+    for (lab, fleet, words) in [
+        ("hosts = 1", "generators = 2\nby = \"ssh\"\nhosts = [\"a\"]", &["virtual hosts", "lab.ssh"][..]),
+        ("", "generators = 2\nby = \"ssh\"\nhosts = [\"a\"]", &["127.0.0.1", "lab.ssh"]),
+        ("", "generators = 2\nby = \"virtual\"", &["[lab] with hosts = 1"]),
+        ("ssh = [\"a\"]", "generators = 2\nby = \"virtual\"", &["virtual hosts", "by = \"local\""]),
+        (
+            "hosts = 1",
+            "generators = 2\nby = \"virtual\"\nprofile = \"opteron\"",
+            &["no profile `opteron`", "opteron-vm"],
+        ),
+        ("hosts = 1", "generators = 2\nprofile = \"opteron-vm\"", &["by = \"virtual\""]),
+        ("ssh = [\"a\"]", "generators = 2\nby = \"ssh\"", &["hosts = [\"user@"]),
+        ("ssh = [\"a\"]", "generators = 1\nby = \"ssh\"\nhosts = [\"a\", \"b\"]", &["generators = 2"]),
+        ("[[lab.host]]\nname = \"gen1\"", "generators = 2\nby = \"virtual\"", &["`gen1`", "another name"]),
+    ] {
+        let file = experiment(&stage, lab, fleet, "");
+        stage.play(&["check", &file]).exits(2).says(words);
+    }
+}
