@@ -9,7 +9,7 @@ use crate::generator::{monotonic_ns, named};
 use crate::messages::GeneratorOrder;
 use crate::roll_call::SILENCE_S;
 
-/// Orders that may wait: half a minute of pings and all that is ever told beside them.
+/// Orders that may wait: more pings than are sent until a generator is lost by its silence, and all that is ever told beside them.
 const WAITING: usize = 64;
 
 /// The writing end of a stream to a generator. Nothing here waits for the generator.

@@ -101,15 +101,16 @@ struct SessionMember {
     name: String,
     orders: OrderWriter,
     clock: ClockComparison,
-    crc: crc32fast::Hasher,
 }
 
 /// What came of a generator.
 struct Heard {
     generator: usize,
     at_ns: u64,
-    /// With its line; `None`: the stream ended, or carries something else than messages.
-    message: Option<(GeneratorMessage, Vec<u8>)>,
+    /// `None`: the stream ended, or carries something else than messages.
+    message: Option<GeneratorMessage>,
+    /// With a last word: CRC-32 of the lines of all intervals of its load that came.
+    crc: u32,
 }
 
 impl FleetSession {
@@ -124,12 +125,7 @@ impl FleetSession {
             let GeneratorStream { name, orders, messages } = stream;
             let (told, orders) = (told.clone(), OrderWriter::begin(orders)?);
             named("fleet-read", move || read_messages(generator, messages, &told))?;
-            members.push(SessionMember {
-                name,
-                orders,
-                clock: ClockComparison::default(),
-                crc: crc32fast::Hasher::new(),
-            });
+            members.push(SessionMember { name, orders, clock: ClockComparison::default() });
         }
         Ok(Self { members, terms: None, heard })
     }
@@ -168,8 +164,8 @@ impl FleetSession {
                 return Err(self.wrong(missing, "it does not answer"));
             };
             match heard.message {
-                Some((GeneratorMessage::Ready { .. }, _)) => ready[heard.generator] = true,
-                Some((GeneratorMessage::Refused { reason }, _)) => return Err(self.wrong(heard.generator, &reason)),
+                Some(GeneratorMessage::Ready { .. }) => ready[heard.generator] = true,
+                Some(GeneratorMessage::Refused { reason }) => return Err(self.wrong(heard.generator, &reason)),
                 Some(_) => {}
                 None => return Err(self.wrong(heard.generator, "it ended, or says what is no message")),
             }
@@ -204,7 +200,7 @@ impl FleetSession {
     }
 
     fn take_pong(&mut self, heard: &Heard) {
-        if let Some((GeneratorMessage::Pong { t0_ns, t1_ns, t2_ns }, _)) = heard.message {
+        if let Some(GeneratorMessage::Pong { t0_ns, t1_ns, t2_ns }) = heard.message {
             let exchange = ClockExchange { t0_ns, t1_ns, t2_ns, t3_ns: heard.at_ns };
             self.members[heard.generator].clock.take(exchange);
         }
@@ -429,19 +425,17 @@ impl FleetPlay {
         self.session.take_pong(&heard);
         match heard.message {
             None => self.calls.stream_ended(generator),
-            Some((GeneratorMessage::Interval { number, of }, line)) => {
-                self.session.members[generator].crc.update(&line);
+            Some(GeneratorMessage::Interval { number, of }) => {
                 return self.take_interval(generator, now_s, number, *of);
             }
-            Some((GeneratorMessage::Summary { came, intervals, crc }, _)) => {
-                let own = std::mem::replace(&mut self.session.members[generator].crc, crc32fast::Hasher::new());
-                self.calls.last_word(generator, now_s, intervals, own.finalize() == crc);
+            Some(GeneratorMessage::Summary { came, intervals, crc }) => {
+                self.calls.last_word(generator, now_s, intervals, heard.crc == crc);
                 add(&mut self.summary, &came);
             }
-            Some((GeneratorMessage::Refused { reason } | GeneratorMessage::Failed { reason }, _)) => {
+            Some(GeneratorMessage::Refused { reason } | GeneratorMessage::Failed { reason }) => {
                 return Err(self.session.wrong(generator, &reason));
             }
-            Some((GeneratorMessage::Pong { .. } | GeneratorMessage::Ready { .. }, _)) => {
+            Some(GeneratorMessage::Pong { .. } | GeneratorMessage::Ready { .. }) => {
                 self.calls.heard(generator, now_s);
             }
         }
@@ -494,15 +488,24 @@ fn add(sum: &mut Summary, came: &Summary) {
 }
 
 fn read_messages(generator: usize, mut messages: Box<dyn BufRead + Send>, told: &Sender<Heard>) {
+    let (mut line, mut sum) = (Vec::new(), crc32fast::Hasher::new());
     loop {
-        let mut line = Vec::new();
+        line.clear();
         let read = io::Read::take(&mut messages, LONGEST_LINE).read_until(b'\n', &mut line);
         let at_ns = monotonic_ns();
         let is_whole = read.is_ok() && line.last() == Some(&b'\n');
         let message = if is_whole { serde_json::from_slice(&line).ok() } else { None };
+        let crc = match &message {
+            Some(GeneratorMessage::Interval { .. }) => {
+                sum.update(&line);
+                0
+            }
+            // The next load has a sum of its own.
+            Some(GeneratorMessage::Summary { .. }) => std::mem::take(&mut sum).finalize(),
+            _ => 0,
+        };
         let is_end = message.is_none();
-        let message = message.map(|message| (message, line));
-        if told.send(Heard { generator, at_ns, message }).is_err() || is_end {
+        if told.send(Heard { generator, at_ns, message, crc }).is_err() || is_end {
             return;
         }
     }

@@ -1,7 +1,7 @@
 //! What a conductor and its generators tell each other: whatever the bytes are, what is made of them can be, and can be handed on.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::Duration;
 
 use fleet::clock_offset::{ClockComparison, ClockExchange};
 use fleet::messages::{GeneratorMessage, GeneratorOrder};
@@ -31,7 +31,7 @@ pub fn generators(input: &[u8]) {
     let operations: Arc<[String]> = ["get".to_owned()].into();
     let terms = WireTerms { operations, threads: THREADS, services: 1, slot_s: 0.001 };
     let (mut calls, mut clock) = (RollCall::new(1, THREADS as usize), ClockComparison::default());
-    let trial = Clock::new(Instant::now(), 0.0);
+    let trial = Clock::starting_in(Duration::ZERO);
     for (now_s, line) in input.split_inclusive(|byte| *byte == b'\n').enumerate() {
         let Ok(said) = serde_json::from_slice::<GeneratorMessage>(line) else { break };
         serde_json::from_slice::<GeneratorMessage>(&serde_json::to_vec(&said).unwrap()).unwrap();

@@ -171,7 +171,7 @@ fn a_setup_that_nobody_reads_holds_up_nobody() {
     });
     let mut session = FleetSession::begin(vec![deaf]).unwrap();
     let mut long = setup("127.0.0.1:1", 1.0);
-    long.load.steps[0].with.insert("line".into(), "x".repeat(4 << 20).into());
+    long.load.steps[0].with.insert("line".into(), "x".repeat(4 << 20));
     let asked = std::cell::Cell::new(0);
     let given_up = || asked.replace(asked.get() + 1) > 2;
     assert!(matches!(session.set_up(&long, 1, &given_up), Err(SessionError::GivenUp)));
@@ -191,7 +191,7 @@ fn one_that_speaks_and_does_not_listen_is_lost() {
     session.set_up(&long, 1, &|| false).unwrap();
     // From the first order to begin on it reads nothing. Pings alone would take minutes to fill the pipe.
     session.members[0].orders.tell(&GeneratorOrder::Begin { at_ns: 0 });
-    long.load.steps[0].with.insert("line".into(), "x".repeat(4 << 20).into());
+    long.load.steps[0].with.insert("line".into(), "x".repeat(4 << 20));
     session.members[0].orders.tell(&GeneratorOrder::Setup(Box::new(long)));
     let (ended, _) = play(session, 1);
     let told = ended.err().unwrap().to_string();
