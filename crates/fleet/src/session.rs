@@ -154,20 +154,11 @@ impl FleetSession {
         let mut ready = vec![false; self.members.len()];
         let until = Instant::now() + SETUP;
         while let Some(missing) = ready.iter().position(|is_ready| !is_ready) {
-            if given_up() {
-                return Err(SessionError::GivenUp);
-            }
-            let Ok(heard) = self.heard.recv_timeout(GLANCE) else {
-                if Instant::now() < until {
-                    continue;
-                }
-                return Err(self.wrong(missing, "it does not answer"));
-            };
+            let heard = self.next_message(missing, until, given_up)?;
             match heard.message {
                 Some(GeneratorMessage::Ready { .. }) => ready[heard.generator] = true,
                 Some(GeneratorMessage::Refused { reason }) => return Err(self.wrong(heard.generator, &reason)),
-                Some(_) => {}
-                None => return Err(self.wrong(heard.generator, "it ended, or says what is no message")),
+                _ => {}
             }
         }
         let all: Vec<usize> = (0..self.members.len()).collect();
@@ -180,23 +171,32 @@ impl FleetSession {
             asked.iter().for_each(|generator| self.members[*generator].orders.ping());
             let until = Instant::now() + Duration::from_secs_f64(SILENCE_S);
             while let Some(missing) = asked.first().copied() {
-                if given_up() {
-                    return Err(SessionError::GivenUp);
-                }
-                let Ok(heard) = self.heard.recv_timeout(GLANCE) else {
-                    if Instant::now() < until {
-                        continue;
-                    }
-                    return Err(self.wrong(missing, "it does not answer"));
-                };
-                if heard.message.is_none() {
-                    return Err(self.wrong(heard.generator, "it ended, or says what is no message"));
-                }
+                let heard = self.next_message(missing, until, given_up)?;
                 asked.retain(|generator| *generator != heard.generator);
                 self.take_pong(&heard);
             }
         }
         Ok(())
+    }
+
+    /// The next message of any of them; it is `missing` that does not answer where none comes until then.
+    ///
+    /// # Errors
+    /// Also where a stream ended, or carries no message, and where `given_up` says so.
+    fn next_message(&self, missing: usize, until: Instant, given_up: &dyn Fn() -> bool) -> Result<Heard, SessionError> {
+        loop {
+            if given_up() {
+                return Err(SessionError::GivenUp);
+            }
+            match self.heard.recv_timeout(GLANCE) {
+                Ok(Heard { generator, message: None, .. }) => {
+                    return Err(self.wrong(generator, "it ended, or says what is no message"));
+                }
+                Ok(heard) => return Ok(heard),
+                Err(_) if Instant::now() < until => {}
+                Err(_) => return Err(self.wrong(missing, "it does not answer")),
+            }
+        }
     }
 
     fn take_pong(&mut self, heard: &Heard) {
