@@ -51,13 +51,13 @@ impl PlacedFleet {
     /// If one cannot be started.
     pub fn on_hosts(
         fleet: &Fleet,
-        site: &mut Deployment,
+        deployment: &mut Deployment,
         logs: &Path,
         given_up: &dyn Fn() -> bool,
     ) -> Result<(Self, Vec<GeneratorStream>), Error> {
         let hosts: Vec<String> = (1..=fleet.generators).map(|number| fleet.name(number)).collect();
         let (mut held, mut streams) = (Vec::new(), Vec::new());
-        for generator in site.start_generators(&hosts, logs, given_up)? {
+        for generator in deployment.start_generators(&hosts, logs, given_up)? {
             let copy = || generator.stream.try_clone().map_err(lab::Error::system("speak to a generator"));
             let (orders, messages) = (Box::new(copy()?), Box::new(BufReader::new(copy()?)));
             streams.push(GeneratorStream { name: generator.name.clone(), orders, messages });

@@ -36,11 +36,11 @@ pub struct Run<'a> {
 ///
 /// # Errors
 /// What kept the run from going on; the records reach as far as it got.
-pub fn play(run: &Run<'_>, audience: &mut dyn Observer, interrupts: &Interrupts) -> Result<Ending, Error> {
+pub fn play(run: &Run<'_>, observer: &mut dyn Observer, interrupts: &Interrupts) -> Result<Ending, Error> {
     let registry = lab::registry::Registry::begin(run.folder.path())?;
     // What a panic leaves behind is taken down like everything else, and what was measured until then is kept.
     let mut stops = Vec::new();
-    let playing = AssertUnwindSafe(|| play_trials(run, &registry, audience, interrupts, &mut stops));
+    let playing = AssertUnwindSafe(|| play_trials(run, &registry, observer, interrupts, &mut stops));
     let played = catch_unwind(playing).unwrap_or_else(|panic| Err(Error::Panicked(panic_text(&*panic))));
     registry.end();
     let (how, reason) = match &played {
@@ -71,7 +71,7 @@ fn panic_text(panic: &(dyn Any + Send)) -> String {
 fn play_trials(
     run: &Run<'_>,
     registry: &lab::registry::Registry,
-    audience: &mut dyn Observer,
+    observer: &mut dyn Observer,
     interrupts: &Interrupts,
     stops: &mut Vec<SweepStop>,
 ) -> Result<(Ending, Option<String>), Error> {
@@ -84,18 +84,18 @@ fn play_trials(
         }
         number += 1;
         if let Some(stop) = queue.left_out(&trial, stops) {
-            audience.tell(&ProgressEvent::NotPlayed { trial: &trial, number, of: queue.count, stop });
+            observer.tell(&ProgressEvent::NotPlayed { trial: &trial, number, of: queue.count, stop });
             continue;
         }
-        audience.tell(&ProgressEvent::TrialBegins { trial: &trial, number, of: queue.count });
+        observer.tell(&ProgressEvent::TrialBegins { trial: &trial, number, of: queue.count });
         let (how, reason) =
-            trial::play(&Run { plan: &queue.plan, ..run.clone() }, registry, &trial, audience, interrupts)?;
-        audience.tell(&ProgressEvent::TrialEnds { how, reason: reason.as_deref() });
+            trial::play(&Run { plan: &queue.plan, ..run.clone() }, registry, &trial, observer, interrupts)?;
+        observer.tell(&ProgressEvent::TrialEnds { how, reason: reason.as_deref() });
         if how != Ending::Done {
             return Ok((how, reason));
         }
         if let Some(step) = queue.learn(run, &trial)? {
-            audience.tell(&ProgressEvent::Answered { trial: &trial, step: &step });
+            observer.tell(&ProgressEvent::Answered { trial: &trial, step: &step });
         }
     }
     Ok((Ending::Done, None))

@@ -86,7 +86,7 @@ impl SecondTotals {
 /// Whoever watches.
 pub trait Observer {
     /// Is told.
-    fn tell(&mut self, news: &ProgressEvent<'_>);
+    fn tell(&mut self, event: &ProgressEvent<'_>);
 }
 
 /// How often the user asked for an end: set from a signal's thread, read everywhere.

@@ -232,18 +232,18 @@ pub struct ReadBackResult {
 /// # Errors
 /// If it cannot be written.
 pub fn read_replicas(
-    site: &mut Deployment,
+    deployment: &mut Deployment,
     folder: &TrialFolder,
     give_up: &dyn Fn() -> bool,
 ) -> Result<Option<ReadBackResult>, Error> {
-    if !site.can_audit() {
+    if !deployment.can_audit() {
         return Ok(None);
     }
-    let speed = site.speed();
+    let speed = deployment.speed();
     let begun = Instant::now();
     let pause = || rest(Duration::from_secs_f64(PAUSE_S / speed), give_up);
     let (told, rounds, settled) =
-        settled(&mut || site.audit(), &mut || pause() && begun.elapsed().as_secs_f64() < PATIENCE_S / speed);
+        settled(&mut || deployment.audit(), &mut || pause() && begun.elapsed().as_secs_f64() < PATIENCE_S / speed);
     let replicas: Vec<Replica> = told.into_iter().map(|told| told.replica).collect();
     replicas::write(&folder.replicas(), &replicas).map_err(Error::Record)?;
     let answered = replicas.iter().filter(|replica| replica.holds.is_ok()).count();

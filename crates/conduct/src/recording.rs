@@ -1,5 +1,5 @@
 //! How records come to disk while a trial runs: the threads that write what is measured, so that neither
-//! the load nor the probes ever wait for it, and the diary of its events.
+//! the load nor the probes ever wait for it, and the log of its events.
 
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::JoinHandle;

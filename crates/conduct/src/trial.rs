@@ -45,7 +45,7 @@ pub fn play(
     run: &Run<'_>,
     registry: &Registry,
     trial: &plan::Trial,
-    audience: &mut dyn Observer,
+    observer: &mut dyn Observer,
     interrupts: &Interrupts,
 ) -> Result<(Ending, Option<String>), Error> {
     run.folder.discard_trial(&trial.id).map_err(Error::Record)?;
@@ -55,15 +55,15 @@ pub fn play(
         run,
         registry,
         trial,
-        diary: EventLog::begin(&folder, run.secrets).map_err(Error::Record)?,
+        event_log: EventLog::begin(&folder, run.secrets).map_err(Error::Record)?,
         folder,
-        audience,
+        observer,
         interrupts,
         answered: 0,
         disk: DiskWatch::new(),
         is_ending: false,
         clock: None,
-        site: None,
+        deployment: None,
         load: None,
         probes: None,
         recording: None,
@@ -76,7 +76,7 @@ pub fn play(
         error: None,
     };
     let ended = shell.play();
-    shell.diary.end().map_err(Error::Record)?;
+    shell.event_log.end().map_err(Error::Record)?;
     match shell.error {
         Some(error) => Err(error),
         None => ended,
@@ -88,8 +88,8 @@ struct TrialShell<'a> {
     registry: &'a Registry,
     trial: &'a plan::Trial,
     folder: TrialFolder,
-    diary: EventLog,
-    audience: &'a mut dyn Observer,
+    event_log: EventLog,
+    observer: &'a mut dyn Observer,
     interrupts: &'a Interrupts,
     /// How many of the user's interrupts the conductor has been told of.
     answered: u8,
@@ -97,7 +97,7 @@ struct TrialShell<'a> {
     disk: DiskWatch,
     is_ending: bool,
     clock: Option<Clock>,
-    site: Option<Deployment>,
+    deployment: Option<Deployment>,
     load: Option<PlayedLoad>,
     probes: Option<Probes>,
     recording: Option<Recording>,
@@ -250,7 +250,7 @@ impl TrialShell<'_> {
                 self.note(Instant::now(), What::Notice { text: reason.clone() });
                 return Input::Ending(reason);
             }
-            self.watch_site();
+            self.watch_deployment();
             if self.load.as_ref().is_some_and(PlayedLoad::is_finished) {
                 return self.end_load();
             }
@@ -289,9 +289,9 @@ impl TrialShell<'_> {
             at_once: self.interrupts.at_once(),
         };
         match Deployment::up(build, Arc::new(self.caller()), self.interrupts.flag()) {
-            Ok(site) => {
-                self.site = Some(site);
-                self.watch_site();
+            Ok(deployment) => {
+                self.deployment = Some(deployment);
+                self.watch_deployment();
                 Ok(())
             }
             Err(NotUp { error, observed }) => {
@@ -326,9 +326,9 @@ impl TrialShell<'_> {
         if let Err(error) = self.close_records() {
             self.error.get_or_insert(error);
         }
-        if let Some(mut site) = self.site.take() {
-            let stopped = if at_once { site.kill_all() } else { site.stop() };
-            for observed in site.poll() {
+        if let Some(mut deployment) = self.deployment.take() {
+            let stopped = if at_once { deployment.kill_all() } else { deployment.stop() };
+            for observed in deployment.poll() {
                 self.note(observed.at, observed.what);
             }
             if let Err(error) = stopped {
@@ -353,13 +353,13 @@ impl TrialShell<'_> {
 
     fn pass_on(&mut self, heard: RecordingEvent) {
         match heard {
-            RecordingEvent::Second(second) => self.audience.tell(&ProgressEvent::Second(second)),
+            RecordingEvent::Second(second) => self.observer.tell(&ProgressEvent::Second(second)),
             RecordingEvent::Notice(text) => self.note(Instant::now(), What::Notice { text }),
         }
     }
 
     fn inspect(&mut self, when: &str) {
-        if let Some(says) = self.site.as_ref().and_then(Deployment::inspect) {
+        if let Some(says) = self.deployment.as_ref().and_then(Deployment::inspect) {
             self.note(Instant::now(), What::Inspected { when: when.to_owned(), says });
         }
     }
@@ -375,8 +375,8 @@ impl TrialShell<'_> {
         self.note(Instant::now(), What::Versions { is });
     }
 
-    fn watch_site(&mut self) {
-        let observed = self.site.as_mut().map(Deployment::poll).unwrap_or_default();
+    fn watch_deployment(&mut self) {
+        let observed = self.deployment.as_mut().map(Deployment::poll).unwrap_or_default();
         for observed in observed {
             self.note(observed.at, observed.what);
         }
@@ -386,8 +386,8 @@ impl TrialShell<'_> {
         if let (What::FaultBegun { .. } | What::FaultHealed { .. }, Some(recording)) = (&what, &self.recording) {
             recording.look_closely(self.clock.map_or(0.0, |clock| clock.at_s_of(at)));
         }
-        self.audience.tell(&ProgressEvent::Happened { at_s: self.clock.map(|clock| clock.at_s_of(at)), what: &what });
-        if let Err(error) = self.diary.note(at, what) {
+        self.observer.tell(&ProgressEvent::Happened { at_s: self.clock.map(|clock| clock.at_s_of(at)), what: &what });
+        if let Err(error) = self.event_log.note(at, what) {
             self.error.get_or_insert(Error::Record(error));
         }
     }
@@ -426,7 +426,7 @@ const SLOT_S: f64 = 0.001;
 
 impl TrialShell<'_> {
     fn orders(&self, mut load: plan::Load, purpose: LoadPurpose) -> LoadOrder {
-        let own_cpus = self.site.as_ref().map_or(0, |site| site.ground().cpus().len());
+        let own_cpus = self.deployment.as_ref().map_or(0, |deployment| deployment.client_placement().cpus().len());
         if let (None, Ok(threads @ 1..)) = (load.threads, u32::try_from(own_cpus)) {
             load.threads = Some(threads);
         }
@@ -448,12 +448,13 @@ impl TrialShell<'_> {
 
     /// Where clients go: not to a member that was down before they came.
     fn services(&self) -> Vec<String> {
-        self.site.as_ref().map(|site| site.services_but(&self.down)).unwrap_or_default()
+        self.deployment.as_ref().map(|deployment| deployment.services_but(&self.down)).unwrap_or_default()
     }
 
     /// Where each service's own programs are run.
     fn program_hosts(&self) -> Vec<ProgramHost> {
-        let programs = self.site.as_ref().map(|site| site.programs_but(&self.down)).unwrap_or_default();
+        let programs =
+            self.deployment.as_ref().map(|deployment| deployment.programs_but(&self.down)).unwrap_or_default();
         let host = |programs: lab::MemberPrograms| ProgramHost {
             values: programs.values.clone(),
             folder: programs.folder.clone(),
@@ -469,7 +470,7 @@ impl TrialShell<'_> {
             let load = preparation_load(prepare, self.trial.load.as_ref());
             let orders = self.orders(load, LoadPurpose::Prepare { count: prepare.count });
             let interrupted = || interrupts.asked() > answered;
-            let done = inside(self.site.as_ref(), || perform_preparation(orders, &interrupted))?;
+            let done = inside(self.deployment.as_ref(), || perform_preparation(orders, &interrupted))?;
             self.prepared.push(done);
         }
         Ok(())
@@ -480,7 +481,7 @@ impl TrialShell<'_> {
         let fleet = self.raise_fleet()?;
         let clock = Clock::starting_in(fleet.as_ref().map_or(LEAD, ReadyFleet::lead));
         self.clock = Some(clock);
-        self.diary.start_clock(clock).map_err(Error::Record)?;
+        self.event_log.start_clock(clock).map_err(Error::Record)?;
         let load_s = self.trial.load.as_ref().map_or(0.0, |load| load.time_s);
         let before = preparation_history(std::mem::take(&mut self.prepared), clock);
         let one_in = self.trial.load.as_ref().map_or(1, audits_one_in);
@@ -492,20 +493,20 @@ impl TrialShell<'_> {
             self.note(Instant::now(), What::Notice { text });
         }
         let keys = SampledKeys::of(one_in, self.trial.seed);
-        let members = self.site.as_ref().map(|site| site.members_but(&self.down)).unwrap_or_default();
+        let members = self.deployment.as_ref().map(|deployment| deployment.members_but(&self.down)).unwrap_or_default();
         let whole_seconds_only = fleet.is_some();
         let load = RecordedLoad { members: &members, keys, load_s, whole_seconds_only };
         let (recording, sinks) = Recording::begin(&self.folder, clock, &before, &load, self.heard_in.clone())?;
         self.recording = Some(recording);
-        let watched = self.site.as_ref().map(Deployment::watched).unwrap_or_default();
+        let watched = self.deployment.as_ref().map(Deployment::watched).unwrap_or_default();
         let probes = self.probes.insert(Probes::start(watched.clone(), clock, sinks.samples)?);
-        inside(self.site.as_ref(), || Ok(probes.scrape(&watched, clock, &sinks.metrics)?))?;
+        inside(self.deployment.as_ref(), || Ok(probes.scrape(&watched, clock, &sinks.metrics)?))?;
         match (fleet, &self.trial.load) {
             (Some(fleet), _) => self.load = Some(fleet.start(clock, sinks.intervals, sinks.clocks)?),
             (None, Some(load)) => {
                 let orders = self.orders(load.clone(), LoadPurpose::Measure);
                 let start = || Ok(PlayedLoad::Here(load::start(orders, clock, sinks.intervals)?));
-                self.load = Some(inside(self.site.as_ref(), start)?);
+                self.load = Some(inside(self.deployment.as_ref(), start)?);
             }
             (None, None) => self.no_load = Some(sinks.intervals),
         }
@@ -518,15 +519,15 @@ impl TrialShell<'_> {
         let orders = self.orders(load.clone(), LoadPurpose::Measure);
         let (interrupts, answered, plimsoll) = (self.interrupts, self.answered, &self.run.plimsoll);
         let given_up = || interrupts.asked() > answered;
-        inside(self.site.as_ref(), || ReadyFleet::check(fleet, &orders))?;
+        inside(self.deployment.as_ref(), || ReadyFleet::check(fleet, &orders))?;
         let placed = match fleet.by {
             FleetEngine::Local | FleetEngine::Command => {
-                inside(self.site.as_ref(), || PlacedFleet::processes(fleet, plimsoll))?
+                inside(self.deployment.as_ref(), || PlacedFleet::processes(fleet, plimsoll))?
             }
             FleetEngine::Virtual => {
                 let logs = self.folder.logs();
-                let site = self.site.as_mut().ok_or_else(|| Error::Broken("there is no lab".to_owned()))?;
-                PlacedFleet::on_hosts(fleet, site, &logs, &given_up)?
+                let deployment = self.deployment.as_mut().ok_or_else(|| Error::Broken("there is no lab".to_owned()))?;
+                PlacedFleet::on_hosts(fleet, deployment, &logs, &given_up)?
             }
             FleetEngine::Ssh => {
                 let ends = (interrupts.flag(), &interrupts.at_once());
@@ -589,19 +590,19 @@ impl TrialShell<'_> {
         let (interrupts, answered) = (self.interrupts, self.answered);
         let give_up = || interrupts.asked() > answered;
         // First: a read through the service may repair what it finds, and the members are to be seen as they are.
-        let asked = match &mut self.site {
-            Some(site) => read_replicas(site, &self.folder, &give_up)?,
+        let asked = match &mut self.deployment {
+            Some(deployment) => read_replicas(deployment, &self.folder, &give_up)?,
             None => None,
         };
         if let Some(ReadBackResult { rounds, settled, .. }) = asked {
             self.note(Instant::now(), What::Replicas { rounds, settled });
         }
-        let (Some(site), Some(clock)) = (&self.site, self.clock) else { return Ok(Input::ReadBack(0, 0)) };
+        let (Some(deployment), Some(clock)) = (&self.deployment, self.clock) else { return Ok(Input::ReadBack(0, 0)) };
         let (folder, protocol, services) = (&self.folder, self.trial.target.protocol.as_str(), self.services());
         let members_told = asked.is_some_and(|asked| asked.answered > 0);
         let failover = self.trial.load.as_ref().map(|load| load.reconnects.failover).unwrap_or_default();
         let read = || read_back(folder, protocol, &services, failover, clock, members_told, &give_up);
-        let done = inside(Some(site), read)?;
+        let done = inside(Some(deployment), read)?;
         Ok(Input::ReadBack(done.keys, done.unread))
     }
 }
@@ -622,9 +623,12 @@ fn is_only_recorder_gone(error: &Error) -> bool {
 }
 
 /// Does something where the clients are.
-fn inside<T: Send>(site: Option<&Deployment>, work: impl FnOnce() -> Result<T, Error> + Send) -> Result<T, Error> {
-    match site {
-        Some(site) => site.ground().inside(work)?,
+fn inside<T: Send>(
+    deployment: Option<&Deployment>,
+    work: impl FnOnce() -> Result<T, Error> + Send,
+) -> Result<T, Error> {
+    match deployment {
+        Some(deployment) => deployment.client_placement().inside(work)?,
         None => work(),
     }
 }
@@ -692,7 +696,7 @@ fn preparation_load(prepare: &plan::Prepare, load: Option<&plan::Load>) -> plan:
 impl TrialShell<'_> {
     fn begin_fault(&mut self, conductor: &Conductor, occurrence: Occurrence) -> Input {
         let fault = conductor.fault(occurrence);
-        let Some(site) = &mut self.site else {
+        let Some(deployment) = &mut self.deployment else {
             return Input::FaultRefused(occurrence, "there is no target".to_owned());
         };
         if conductor.steps().owns(occurrence) && fault.is_program() {
@@ -701,7 +705,7 @@ impl TrialShell<'_> {
         let Some(kind) = lab::faults::find(&fault.kind) else {
             return Input::FaultRefused(occurrence, format!("no fault of kind `{}`", fault.kind));
         };
-        match (kind.inject)(fault, occurrence.number, site) {
+        match (kind.inject)(fault, occurrence.number, deployment) {
             Ok(begun) => {
                 if fault.standing {
                     self.down.extend_from_slice(&begun.on);
@@ -714,8 +718,10 @@ impl TrialShell<'_> {
 
     fn heal_fault(&mut self, conductor: &Conductor, occurrence: Occurrence) -> Input {
         let fault = conductor.fault(occurrence);
-        let healed = match (&mut self.site, lab::faults::find(&fault.kind)) {
-            (Some(site), Some(kind)) => (kind.heal)(fault, occurrence.number, site).map_err(|error| error.to_string()),
+        let healed = match (&mut self.deployment, lab::faults::find(&fault.kind)) {
+            (Some(deployment), Some(kind)) => {
+                (kind.heal)(fault, occurrence.number, deployment).map_err(|error| error.to_string())
+            }
             _ => Err("there is no target".to_owned()),
         };
         if let Err(reason) = healed {
@@ -736,10 +742,10 @@ impl TrialShell<'_> {
     fn begin_programs(&mut self, conductor: &Conductor, occurrence: Occurrence) -> Input {
         let fault = conductor.fault(occurrence);
         let (step, within) = (self.step_name(conductor), self.left(conductor) + BEYOND_STEP);
-        let Some(site) = &mut self.site else {
+        let Some(deployment) = &mut self.deployment else {
             return Input::FaultRefused(occurrence, "there is no target".to_owned());
         };
-        let tasks = site.step_tasks(&step, fault, occurrence.number, within).map_err(|error| error.to_string());
+        let tasks = deployment.step_tasks(&step, fault, occurrence.number, within).map_err(|error| error.to_string());
         let started = tasks.and_then(|tasks| {
             let on: Vec<String> = tasks.iter().map(|task| task.host.clone()).collect();
             let running = RunningTasks::start(TaskPurpose::Do(occurrence), tasks);
@@ -759,7 +765,8 @@ impl TrialShell<'_> {
         let name = step.and_then(|step| step.plan.until.clone()).unwrap_or_default();
         let on = self.manifest().and_then(|manifest| Some(manifest.conditions.get(&name)?.on)).unwrap_or_default();
         let within = self.left(conductor);
-        let tasks = self.site.as_ref().map(|site| site.condition_tasks(&name, within)).unwrap_or_default();
+        let tasks =
+            self.deployment.as_ref().map(|deployment| deployment.condition_tasks(&name, within)).unwrap_or_default();
         self.run_tasks(TaskPurpose::Ask(on), tasks)
     }
 
@@ -767,7 +774,8 @@ impl TrialShell<'_> {
         let audits = conductor.steps().step().map(|step| step.audits.clone()).unwrap_or_default();
         let (mut names, mut tasks) = (Vec::new(), Vec::new());
         for audit in audits {
-            let of_audit = self.site.as_ref().map(|site| site.audit_tasks(&audit)).unwrap_or_default();
+            let of_audit =
+                self.deployment.as_ref().map(|deployment| deployment.audit_tasks(&audit)).unwrap_or_default();
             names.extend(of_audit.iter().map(|_| audit.clone()));
             tasks.extend(of_audit);
         }
@@ -782,9 +790,9 @@ impl TrialShell<'_> {
 
     fn rebuild(&mut self) -> Result<(), Error> {
         let caller = self.caller();
-        if let Some(site) = &mut self.site {
-            let built = site.rebuild(&self.trial.lab, &caller, self.interrupts.flag());
-            self.watch_site();
+        if let Some(deployment) = &mut self.deployment {
+            let built = deployment.rebuild(&self.trial.lab, &caller, self.interrupts.flag());
+            self.watch_deployment();
             built?;
         }
         Ok(())
@@ -920,8 +928,8 @@ mod tests {
     struct Clumsy;
 
     impl Observer for Clumsy {
-        fn tell(&mut self, news: &ProgressEvent<'_>) {
-            if matches!(news, ProgressEvent::Happened { what: What::Phase { phase: Phase::Load }, .. }) {
+        fn tell(&mut self, event: &ProgressEvent<'_>) {
+            if matches!(event, ProgressEvent::Happened { what: What::Phase { phase: Phase::Load }, .. }) {
                 panic!("dropped the pencil");
             }
         }

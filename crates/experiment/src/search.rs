@@ -256,8 +256,8 @@ impl<'a> SearchState<'a> {
             // Below what broke nothing is known: a value there would be a guess.
             return SearchSummary { value: None, ci95: [None, self.lowest(false)], end };
         }
-        let belief = self.belief().in_the_long_run();
-        let [low, middle, high] = [LOW, 0.5, HIGH].map(|q| belief.quantile(q));
+        let posterior = self.posterior().in_the_long_run();
+        let [low, middle, high] = [LOW, 0.5, HIGH].map(|q| posterior.quantile(q));
         let whole = self.whole();
         let known =
             |value: f64| (value > 0.0 && value.is_finite()).then(|| if whole { value } else { digits(value, 4) });
@@ -354,8 +354,8 @@ impl<'a> SearchState<'a> {
     }
 
     fn bisects(&self) -> Result<f64, End> {
-        let belief = self.belief();
-        let [low, high] = [LOW, HIGH].map(|q| belief.quantile(q));
+        let posterior = self.posterior();
+        let [low, high] = [LOW, HIGH].map(|q| posterior.quantile(q));
         let reached = if low.high.is_infinite() {
             Some(End::Bound)
         } else if high.low <= 0.0 {
@@ -365,7 +365,7 @@ impl<'a> SearchState<'a> {
         } else {
             None
         };
-        let Some(end) = reached else { return Ok(rounded(self.find, belief.median())) };
+        let Some(end) = reached else { return Ok(rounded(self.find, posterior.median())) };
         self.unconfirmed(&end, low, high).ok_or(end)
     }
 
@@ -392,7 +392,7 @@ impl<'a> SearchState<'a> {
         }
     }
 
-    fn belief(&self) -> Posterior {
+    fn posterior(&self) -> Posterior {
         let tried = || self.answers.iter().map(|(value, ..)| *value);
         let (least, most) = (tried().fold(f64::INFINITY, f64::min), tried().fold(0.0, f64::max));
         let bound = self.ceiling().map_or(self.bound(), |(ceiling, _)| ceiling.min(self.bound()));
@@ -401,11 +401,11 @@ impl<'a> SearchState<'a> {
         let from = rounded(self.find, least / AROUND).max(self.floor());
         let to = rounded(self.find, most * around).min(bound).max(from);
         let precision = self.find.precision_pct / 100.0;
-        let mut belief = Posterior::new(SearchRange { from, to, whole: self.whole(), precision });
+        let mut posterior = Posterior::new(SearchRange { from, to, whole: self.whole(), precision });
         for &(value, held, margin) in &self.answers {
-            belief.learn(value, held, wrong(margin));
+            posterior.learn(value, held, wrong(margin));
         }
-        belief
+        posterior
     }
 
     fn whole(&self) -> bool {
@@ -570,9 +570,9 @@ impl Posterior {
             low = high;
         }
         cells.push(cell(span.to, f64::INFINITY, BEYOND));
-        let mut belief = Self { cells };
-        belief.balance();
-        belief
+        let mut posterior = Self { cells };
+        posterior.balance();
+        posterior
     }
 
     /// Takes in an answer that is wrong with this chance.

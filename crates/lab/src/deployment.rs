@@ -70,7 +70,7 @@ pub struct Deployment {
     hosts: Hosts,
     /// Of each host.
     presence: Vec<HostRecord>,
-    ground: Arc<ClientPlacement>,
+    client_placement: Arc<ClientPlacement>,
     /// Role by role, in the order of the start.
     posts: Vec<ProcessSlot>,
     /// At least one.
@@ -103,12 +103,12 @@ impl Deployment {
     #[cfg(test)]
     pub(crate) fn up_on(
         hosts: Hosts,
-        ground: ClientPlacement,
+        client_placement: ClientPlacement,
         build: &DeploymentSpec<'_>,
         caller: Arc<dyn Caller>,
         stop: &AtomicBool,
     ) -> Result<Self, NotUp> {
-        bring_up::up_on(hosts, ground, build, caller, stop)
+        bring_up::up_on(hosts, client_placement, build, caller, stop)
     }
 
     /// Where the load goes: `host:port` of every host that serves, in order, or the URL that the experiment gives.
@@ -169,8 +169,8 @@ impl Deployment {
 
     /// Where its clients are.
     #[must_use]
-    pub fn ground(&self) -> &ClientPlacement {
-        &self.ground
+    pub fn client_placement(&self) -> &ClientPlacement {
+        &self.client_placement
     }
 
     /// The processes of the target that run.
@@ -226,7 +226,8 @@ impl Deployment {
     fn note_heard(&mut self) {
         for post in &self.posts {
             let host = self.hosts[post.host].name();
-            self.observed.extend(post.start.ears.take().into_iter().map(|heard| told(heard, host, &post.start.role)));
+            self.observed
+                .extend(post.start.log_watcher.take().into_iter().map(|heard| told(heard, host, &post.start.role)));
         }
     }
 
@@ -571,7 +572,7 @@ impl Deployment {
 
     /// Looks whether the switch between the hosts went by itself; tells so, once.
     fn note_switch(&mut self) {
-        let Some(reason) = self.ground.lost_switch() else { return };
+        let Some(reason) = self.client_placement.lost_switch() else { return };
         if std::mem::replace(&mut self.is_switch_lost, true) {
             return;
         }

@@ -482,7 +482,7 @@ mod tests {
             folder: None,
             user: None,
             log: folder.join("log"),
-            ears: Default::default(),
+            log_watcher: Default::default(),
             programs: Vec::new(),
         }
     }

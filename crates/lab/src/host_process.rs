@@ -24,7 +24,7 @@ pub(crate) struct Start {
     /// Gets standard output and error.
     pub log: PathBuf,
     /// Hear what goes there.
-    pub ears: LogWatcher,
+    pub log_watcher: LogWatcher,
     /// Programs in its tree that have samples of their own.
     pub programs: Vec<String>,
 }

@@ -1,6 +1,6 @@
 //! Who runs where: the hosts of a lab held against this machine, worked out into an envelope
-//! for each and CPUs for the clients, or why they do not fit; and the ground that the clients
-//! stand on.
+//! for each and CPUs for the clients, or why they do not fit; and where the clients
+//! are.
 
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -348,7 +348,7 @@ fn scale(value: f64) -> f64 {
     if value > 0.0 && value.is_finite() { 10_f64.powf(2.0 - value.log10().floor()) } else { 1.0 }
 }
 
-// The ground that the clients stand on: the network from which the hosts are reached, and the
+// Where the clients are: the network from which the hosts are reached, and the
 // CPUs that are theirs. Threads that are started inside inherit both.
 
 /// Where the clients are. The default: this machine as it is.

@@ -30,9 +30,9 @@ pub struct ProcessLog {
 }
 
 impl ProcessLog {
-    /// Appends what comes from `pipe` to the file, until every writer has closed it; `ears` hear it.
-    pub fn begin(pipe: PipeReader, path: &Path, ears: &LogWatcher) -> io::Result<Self> {
-        let sink = LogSink::open(path, ears)?;
+    /// Appends what comes from `pipe` to the file, until every writer has closed it; `log_watcher` hears it.
+    pub fn begin(pipe: PipeReader, path: &Path, log_watcher: &LogWatcher) -> io::Result<Self> {
+        let sink = LogSink::open(path, log_watcher)?;
         let lines = sink.lines();
         let (until_done, done) = channel::<()>();
         let read = move || {
@@ -75,29 +75,29 @@ fn read(mut pipe: PipeReader, mut sink: LogSink) {
 pub struct LogSink {
     kept: KeptLines,
     lines: Tail,
-    ears: LogWatcher,
+    log_watcher: LogWatcher,
     /// Of the line that is still being written.
     open: OpenLine<HEARD_BYTES>,
 }
 
 impl LogSink {
     /// Appends to the file, with the folders above it.
-    pub fn open(path: &Path, ears: &LogWatcher) -> io::Result<Self> {
+    pub fn open(path: &Path, log_watcher: &LogWatcher) -> io::Result<Self> {
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder)?;
         }
         let file = record::private::append(path)?;
         let head_left = HEAD_BYTES.saturating_sub(file.metadata()?.len());
         let kept = KeptLines { head_left, file, tail: VecDeque::new(), left_out: 0 };
-        Ok(Self { kept, lines: Tail::default(), ears: ears.clone(), open: OpenLine::default() })
+        Ok(Self { kept, lines: Tail::default(), log_watcher: log_watcher.clone(), open: OpenLine::default() })
     }
 
     /// Takes what was written.
     pub fn take(&mut self, bytes: &[u8]) {
         self.kept.take(bytes);
         self.lines.lock().take(bytes);
-        if self.ears.listens() {
-            self.open.take(bytes, |line| self.ears.hear(line));
+        if self.log_watcher.listens() {
+            self.open.take(bytes, |line| self.log_watcher.hear(line));
         }
     }
 
@@ -110,7 +110,7 @@ impl LogSink {
 impl Drop for LogSink {
     fn drop(&mut self) {
         self.kept.end();
-        self.ears.hear(&self.open.0);
+        self.log_watcher.hear(&self.open.0);
     }
 }
 
@@ -339,7 +339,7 @@ fn boundary(line: &str, at: usize) -> usize {
 mod tests {
     use super::*;
 
-    fn ears() -> LogWatcher {
+    fn log_watcher() -> LogWatcher {
         let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
         LogWatcher::of(&LogTexts {
             notable: texts(&["waits for", "cannot"]),
@@ -349,43 +349,43 @@ mod tests {
 
     #[test]
     fn only_lines_with_a_text_are_heard_and_each_once() {
-        let ears = ears();
-        ears.hear(b"all is well");
-        ears.hear(b"\tit waits for n2 since it cannot start\x1b[0m");
-        ears.hear("cannot: {inconsistent_database, 'n2@h\u{f6}st'}".as_bytes());
-        let heard: Vec<_> = ears.take().into_iter().map(|one| (one.text, one.alarming, one.line)).collect();
+        let log_watcher = log_watcher();
+        log_watcher.hear(b"all is well");
+        log_watcher.hear(b"\tit waits for n2 since it cannot start\x1b[0m");
+        log_watcher.hear("cannot: {inconsistent_database, 'n2@h\u{f6}st'}".as_bytes());
+        let heard: Vec<_> = log_watcher.take().into_iter().map(|one| (one.text, one.alarming, one.line)).collect();
         let expected = [
             ("waits for", false, " it waits for n2 since it cannot start\\u{1b}[0m"),
             ("inconsistent_database", true, "cannot: {inconsistent_database, 'n2@höst'}"),
         ];
         assert_eq!(heard, expected.map(|(text, alarming, line)| (text.to_owned(), alarming, line.to_owned())));
-        assert!(ears.take().is_empty() && ears.take_left_out().is_empty());
-        assert!(!LogWatcher::default().listens() && ears.listens());
+        assert!(log_watcher.take().is_empty() && log_watcher.take_left_out().is_empty());
+        assert!(!LogWatcher::default().listens() && log_watcher.listens());
         LogWatcher::default().hear(b"cannot");
     }
 
     #[test]
     fn what_is_said_too_often_is_counted() {
-        let ears = ears();
+        let log_watcher = log_watcher();
         for number in 1..=50 {
-            ears.hear(format!("cannot {number}").as_bytes());
+            log_watcher.hear(format!("cannot {number}").as_bytes());
         }
-        ears.hear(b"waits for it");
-        let heard = ears.take();
+        log_watcher.hear(b"waits for it");
+        let heard = log_watcher.take();
         assert_eq!((heard.len(), heard[19].line.as_str(), heard[20].text.as_str()), (21, "cannot 20", "waits for"));
-        let left = ears.take_left_out();
+        let left = log_watcher.take_left_out();
         assert_eq!((left.len(), left[0].left_out, left[0].line.as_str()), (1, 30, "cannot 50"));
-        ears.hear(b"cannot any more");
-        assert!(ears.take().is_empty());
-        assert_eq!((ears.take_left_out()[0].left_out, ears.take_left_out().len()), (1, 0));
+        log_watcher.hear(b"cannot any more");
+        assert!(log_watcher.take().is_empty());
+        assert_eq!((log_watcher.take_left_out()[0].left_out, log_watcher.take_left_out().len()), (1, 0));
     }
 
     #[test]
     fn a_long_line_is_cut_around_its_text() {
-        let ears = ears();
-        ears.hear(format!("cannot {}", "x".repeat(2000)).as_bytes());
-        ears.hear(format!("{} cannot {}", "é".repeat(2000), "y".repeat(2000)).as_bytes());
-        for line in ears.take().into_iter().map(|heard| heard.line) {
+        let log_watcher = log_watcher();
+        log_watcher.hear(format!("cannot {}", "x".repeat(2000)).as_bytes());
+        log_watcher.hear(format!("{} cannot {}", "é".repeat(2000), "y".repeat(2000)).as_bytes());
+        for line in log_watcher.take().into_iter().map(|heard| heard.line) {
             assert!(line.contains("cannot") && line.len() <= 520 && line.ends_with('…'), "{line}");
         }
     }

@@ -63,7 +63,7 @@ impl Probes {
     }
 
     /// Asks the target for its own figures as well, each host on a thread of its own. The threads are where they are
-    /// started: call this on the clients' ground.
+    /// started: call this where the clients are.
     ///
     /// # Errors
     /// If no thread can be started.

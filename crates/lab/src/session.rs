@@ -171,7 +171,7 @@ impl RunnerSession {
 
     /// Starts a process; its output goes to `start.log`.
     pub fn start(self: &Arc<Self>, start: &Start) -> Result<Box<dyn HostProcess>, Error> {
-        let feed = ProcessFeed::open(&start.log, &start.ears)
+        let feed = ProcessFeed::open(&start.log, &start.log_watcher)
             .map_err(Error::system(format!("write the log {}", start.log.display())))?;
         let order = Order::Start(program(start)?);
         let about = OrderSubject::of(&order);
@@ -693,8 +693,8 @@ impl fmt::Debug for ProcessFeed {
 }
 
 impl ProcessFeed {
-    pub fn open(log: &Path, ears: &LogWatcher) -> io::Result<Arc<Self>> {
-        let sink = LogSink::open(log, ears)?;
+    pub fn open(log: &Path, log_watcher: &LogWatcher) -> io::Result<Arc<Self>> {
+        let sink = LogSink::open(log, log_watcher)?;
         let lines = sink.lines();
         let state = Mutex::new(ProcessState { sink: Some(sink), ended: None });
         Ok(Arc::new(Self { state, changed: Condvar::new(), lines }))

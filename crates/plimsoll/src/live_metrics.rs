@@ -107,9 +107,9 @@ fn locked(figures: &Mutex<LiveFigures>) -> MutexGuard<'_, LiveFigures> {
 }
 
 impl Observer for MetricsAudience {
-    fn tell(&mut self, news: &ProgressEvent<'_>) {
+    fn tell(&mut self, event: &ProgressEvent<'_>) {
         let mut figures = locked(&self.figures);
-        match news {
+        match event {
             ProgressEvent::TrialBegins { trial, .. } => *figures = LiveFigures::of(&self.title, trial),
             ProgressEvent::Second(second) => figures.add(second),
             ProgressEvent::Happened { what: What::FaultBegun { fault, .. }, .. } => {
@@ -121,7 +121,7 @@ impl Observer for MetricsAudience {
             _ => {}
         }
         drop(figures);
-        self.behind.tell(news);
+        self.behind.tell(event);
     }
 }
 

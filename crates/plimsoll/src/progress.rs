@@ -14,9 +14,9 @@ use text::numbers;
 use crate::live_stats::LiveStats;
 use crate::output;
 
-/// The audience for this stderr.
+/// The observer for this stderr.
 #[must_use]
-pub fn audience(plain: bool) -> Box<dyn Observer> {
+pub fn observer(plain: bool) -> Box<dyn Observer> {
     if plain || !output::is_watched() { Box::new(Plain::default()) } else { Box::new(Live::new()) }
 }
 
@@ -34,10 +34,10 @@ impl Plain {
 }
 
 impl Observer for Plain {
-    fn tell(&mut self, news: &ProgressEvent<'_>) {
-        if let ProgressEvent::Second(second) = news {
+    fn tell(&mut self, event: &ProgressEvent<'_>) {
+        if let ProgressEvent::Second(second) = event {
             self.now.add(second);
-            self.teller.line(news);
+            self.teller.line(event);
             if second.at_s - self.told_s >= Self::EVERY_S {
                 output::say(&format!("  {:>6.0} s  {}", second.at_s, self.now.words()));
                 self.told_s = second.at_s;
@@ -45,11 +45,11 @@ impl Observer for Plain {
             }
             return;
         }
-        if let ProgressEvent::TrialBegins { .. } = news {
+        if let ProgressEvent::TrialBegins { .. } = event {
             self.told_s = 0.0;
             self.now = ProgressTotals::default();
         }
-        if let Some(line) = self.teller.line(news) {
+        if let Some(line) = self.teller.line(event) {
             output::say(&line);
         }
     }
@@ -72,10 +72,10 @@ impl Live {
 }
 
 impl Observer for Live {
-    fn tell(&mut self, news: &ProgressEvent<'_>) {
-        match news {
+    fn tell(&mut self, event: &ProgressEvent<'_>) {
+        match event {
             ProgressEvent::Second(second) => {
-                self.teller.line(news);
+                self.teller.line(event);
                 let mut tally = ProgressTotals::default();
                 tally.add(second);
                 self.bar.set_length(whole(second.of_s));
@@ -83,7 +83,7 @@ impl Observer for Live {
                 self.bar.set_message(tally.words());
             }
             _ => {
-                if let Some(line) = self.teller.line(news) {
+                if let Some(line) = self.teller.line(event) {
                     self.bar.suspend(|| output::say(&line));
                 }
             }
@@ -158,8 +158,8 @@ struct ProgressPrinter {
 
 impl ProgressPrinter {
     /// The line for what happened, if it deserves one.
-    fn line(&mut self, news: &ProgressEvent<'_>) -> Option<String> {
-        match news {
+    fn line(&mut self, event: &ProgressEvent<'_>) -> Option<String> {
+        match event {
             ProgressEvent::Second(second) => {
                 self.so_far.add(second);
                 None

@@ -166,7 +166,7 @@ impl ProcessForest {
                 // The others came with what they are beside, and go with it.
                 tree.seen.retain(|pid, _| family.contains(pid));
                 pids.retain(|pid| family.contains(pid));
-                tree.staff.read(&pids, &all, &mut sample);
+                tree.restarts.read(&pids, &all, &mut sample);
                 let member = members.iter().find(|member| (&member.host, &member.role) == (&name.0, &name.1));
                 let now = (scale, self.readings, host.at_s);
                 programs.extend(member.into_iter().flat_map(|of| tree.read_programs(&mut scan, &pids, now, of)));
@@ -318,7 +318,7 @@ struct TreeSnapshot {
     /// By thread.
     threads: HashMap<u32, ThreadTimes>,
     /// Who is there since when, and who went.
-    staff: RestartDetector,
+    restarts: RestartDetector,
     /// Of programs in it.
     programs: BTreeMap<String, TreeSnapshot>,
     /// Process to bytes read and written so far.
@@ -370,7 +370,7 @@ impl TreeSnapshot {
                 host: member.host.clone(),
                 process: member.role.clone(),
                 program: program.clone(),
-                processes_replaced: self.staff.replaced(program),
+                processes_replaced: self.restarts.replaced(program),
                 ..ProgramSample::default()
             };
             self.programs.entry(program.clone()).or_default().read_program(scan, tree, (scale, reading), row)

@@ -62,42 +62,42 @@ impl Fault {
 
 const NO_CONDITIONS: &str = "only a target folder has them: [conditions], [actions] and [audits] of its target.toml";
 
-pub(super) fn read(root: &Section<'_>, victims: &Victims<'_>, scene: &mut CheckContext<'_>) -> Vec<Exercise> {
+pub(super) fn read(root: &Section<'_>, victims: &Victims<'_>, context: &mut CheckContext<'_>) -> Vec<Exercise> {
     let mut steps: Vec<Exercise> = Vec::new();
     let faults = root.sections("fault");
     for section in root.sections("step") {
         let mut step = Exercise::read(&section);
         if step.name.contains(|c: char| !c.is_ascii_alphanumeric() && c != '_' && c != '-') {
             let problem = Problem::new(section.place("name"), format!("\"{}\" is not a step's name", step.name));
-            scene.problems.push(problem.expected("letters, digits, `_` and `-`"));
+            context.problems.push(problem.expected("letters, digits, `_` and `-`"));
         }
         if steps.iter().any(|earlier| earlier.name == step.name) {
             let what = format!("two steps are called `{}`", step.name);
-            scene.problems.push(Problem::new(section.place("name"), what).expected("the second"));
+            context.problems.push(Problem::new(section.place("name"), what).expected("the second"));
         }
         let namesake = faults.iter().find(|fault| section.has("name") && fault.text("name") == Some(&step.name));
         if let Some(fault) = namesake {
             let what = format!("a fault is called `{}`, too", step.name);
             let problem = Problem::new(section.place("name"), what).expected("a step and a fault of one name");
-            scene.problems.push(problem.related(fault.place("name"), "the fault").hint("effects are shown by name"));
+            context.problems.push(problem.related(fault.place("name"), "the fault").hint("effects are shown by name"));
         }
         if !section.has("do") && !section.has("until") {
             let problem = Problem::absent(section.place("name"), "this step does nothing and waits for nothing");
             let hint = "such as do = { kind = \"kill\", on = \"one\" }, and until = \"CONDITION\"";
-            scene.problems.push(problem.expected("neither `do` nor `until`").hint(hint));
+            context.problems.push(problem.expected("neither `do` nor `until`").hint(hint));
         }
-        step.does = does(&section, &step.name, victims, scene);
-        named(&section, victims.manifest(), scene);
+        step.does = does(&section, &step.name, victims, context);
+        named(&section, victims.manifest(), context);
         steps.push(step);
     }
     steps
 }
 
-fn does(step: &Section<'_>, name: &str, victims: &Victims<'_>, scene: &mut CheckContext<'_>) -> Vec<Fault> {
+fn does(step: &Section<'_>, name: &str, victims: &Victims<'_>, context: &mut CheckContext<'_>) -> Vec<Fault> {
     let sections: Vec<Section<'_>> = step.section("do").map_or_else(|| step.sections("do"), |only| vec![only]);
     let mut does = Vec::new();
     for (index, section) in sections.iter().enumerate() {
-        let Some(done) = deed(section, victims, scene) else { continue };
+        let Some(done) = deed(section, victims, context) else { continue };
         let name = if sections.len() == 1 { name.to_owned() } else { format!("{name}-{}", index + 1) };
         does.push(Fault { name, ..done });
     }
@@ -105,18 +105,18 @@ fn does(step: &Section<'_>, name: &str, victims: &Victims<'_>, scene: &mut Check
 }
 
 /// A fault, or an action of the target.
-fn deed(section: &Section<'_>, victims: &Victims<'_>, scene: &mut CheckContext<'_>) -> Option<Fault> {
+fn deed(section: &Section<'_>, victims: &Victims<'_>, context: &mut CheckContext<'_>) -> Option<Fault> {
     let of_step = Section { keys: FAULT, ..*section };
     match (section.node("kind"), section.node("action")) {
-        (Some(_), None) => Some(fault::read_in_step(&of_step, victims, scene)),
+        (Some(_), None) => Some(fault::read_in_step(&of_step, victims, context)),
         (None, Some(action)) => {
             if section.has("for") {
                 let problem = Problem::new(section.place("for"), "an action lasts until its program ends");
-                scene.problems.push(problem.expected("there is nothing to undo").hint("remove `for`"));
+                context.problems.push(problem.expected("there is nothing to undo").hint("remove `for`"));
             }
             let known = victims.manifest().map(|manifest| manifest.actions.keys());
-            unknown(action, "action", known.map(Iterator::collect), scene);
-            victims.check(&of_step, None, scene);
+            unknown(action, "action", known.map(Iterator::collect), context);
+            victims.check(&of_step, None, context);
             let action = action.text()?.to_owned();
             Some(Fault {
                 kind: "action".to_owned(),
@@ -129,30 +129,30 @@ fn deed(section: &Section<'_>, victims: &Victims<'_>, scene: &mut CheckContext<'
         (Some(_), Some(_)) => {
             let problem = Problem::new(section.place("action"), "`kind` and `action` exclude each other");
             let problem = problem.expected("an action").related(section.place("kind"), "a fault");
-            scene.problems.push(problem.hint("do = [{ kind = … }, { action = … }] does one after the other"));
+            context.problems.push(problem.hint("do = [{ kind = … }, { action = … }] does one after the other"));
             None
         }
         (None, None) => {
             let problem = Problem::absent(section.place, "nothing says what is done");
             let hint = "kind = \"kill\" for a fault, action = \"NAME\" for an action of the target";
-            scene.problems.push(problem.expected("neither `kind` nor `action`").hint(hint));
+            context.problems.push(problem.expected("neither `kind` nor `action`").hint(hint));
             None
         }
     }
 }
 
 /// What a step names has to be the target's.
-fn named(step: &Section<'_>, manifest: Option<&Manifest>, scene: &mut CheckContext<'_>) {
+fn named(step: &Section<'_>, manifest: Option<&Manifest>, context: &mut CheckContext<'_>) {
     if let Some(node) = step.node("until") {
-        unknown(node, "condition", manifest.map(|manifest| manifest.conditions.keys().collect()), scene);
+        unknown(node, "condition", manifest.map(|manifest| manifest.conditions.keys().collect()), context);
     }
     for node in step.node("audits").and_then(Node::list).unwrap_or_default() {
-        unknown(node, "audit", manifest.map(|manifest| manifest.audits.keys().collect()), scene);
+        unknown(node, "audit", manifest.map(|manifest| manifest.audits.keys().collect()), context);
     }
 }
 
 /// Says so if the target has none of that name.
-fn unknown(node: &Node, what: &str, known: Option<Vec<&String>>, scene: &mut CheckContext<'_>) {
+fn unknown(node: &Node, what: &str, known: Option<Vec<&String>>, context: &mut CheckContext<'_>) {
     let Some(name) = node.text() else { return };
     let known_of_target = known.as_deref().unwrap_or_default();
     if known_of_target.iter().any(|known| *known == name) {
@@ -160,10 +160,10 @@ fn unknown(node: &Node, what: &str, known: Option<Vec<&String>>, scene: &mut Che
     }
     let hint = match &known {
         // Of a target that is not known either, that is said.
-        None if scene.ports.is_unknown() => return,
+        None if context.ports.is_unknown() => return,
         None => Some(NO_CONDITIONS.to_owned()),
         Some(known) => nearest_hint(name, known.iter().map(|known| known.as_str())),
     };
     let problem = Problem::absent(&node.place, format!("the target has no {what} `{name}`"));
-    scene.problems.push(problem.expected(format!("unknown {what}")).maybe(hint));
+    context.problems.push(problem.expected(format!("unknown {what}")).maybe(hint));
 }

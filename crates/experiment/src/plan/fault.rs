@@ -130,7 +130,7 @@ pub(super) fn read(
     root: &Section<'_>,
     victims: &Victims<'_>,
     end: Option<&(f64, TextSpan)>,
-    scene: &mut CheckContext<'_>,
+    context: &mut CheckContext<'_>,
 ) -> Vec<Fault> {
     let sections = root.sections("fault");
     let names: Vec<&str> = sections.iter().filter_map(|section| section.text("name")).collect();
@@ -140,35 +140,35 @@ pub(super) fn read(
         if let Some(name) = section.text("name")
             && let Some(first) = sections[..index].iter().find(|other| other.text("name") == Some(name))
         {
-            scene.problems.push(
+            context.problems.push(
                 Problem::new(section.place("name"), format!("two faults are called `{name}`"))
                     .expected("the second")
                     .related(first.place("name"), "the first")
                     .hint("paths and other faults speak of a fault by its name"),
             );
         }
-        let kind = kind(section, scene);
+        let kind = kind(section, context);
         if let Some(kind) = kind {
-            arguments(section, kind, scene);
-            healing(section, kind, scene);
+            arguments(section, kind, context);
+            healing(section, kind, context);
         }
-        victims.check(section, kind, scene);
-        let when = read_moment(section, &names, scene);
+        victims.check(section, kind, context);
+        let when = read_moment(section, &names, context);
         heals.push(kind.map(|kind| kind.heals));
         faults.push(fault(section, kind, when));
     }
-    check_moments(&sections, &faults, &heals, end, root.has("load"), scene);
+    check_moments(&sections, &faults, &heals, end, root.has("load"), context);
     faults
 }
 
 /// Of a step: a fault without a time. Its section has no name either.
-pub(super) fn read_in_step(section: &Section<'_>, victims: &Victims<'_>, scene: &mut CheckContext<'_>) -> Fault {
-    let kind = kind(section, scene);
+pub(super) fn read_in_step(section: &Section<'_>, victims: &Victims<'_>, context: &mut CheckContext<'_>) -> Fault {
+    let kind = kind(section, context);
     if let Some(kind) = kind {
-        arguments(section, kind, scene);
-        healing(section, kind, scene);
+        arguments(section, kind, context);
+        healing(section, kind, context);
     }
-    victims.check(section, kind, scene);
+    victims.check(section, kind, context);
     fault(section, kind, None)
 }
 
@@ -183,50 +183,56 @@ fn fault(section: &Section<'_>, kind: Option<&'static catalog::Fault>, when: Opt
     }
 }
 
-fn kind(section: &Section<'_>, scene: &mut CheckContext<'_>) -> Option<&'static catalog::Fault> {
+fn kind(section: &Section<'_>, context: &mut CheckContext<'_>) -> Option<&'static catalog::Fault> {
     let name = section.text("kind")?;
-    let found = scene.catalog.faults.iter().copied().find(|fault| fault.name == name);
+    let found = context.catalog.faults.iter().copied().find(|fault| fault.name == name);
     if found.is_none() {
-        let hint = nearest_hint(name, scene.catalog.faults.iter().map(|fault| fault.name));
+        let hint = nearest_hint(name, context.catalog.faults.iter().map(|fault| fault.name));
         let problem = Problem::absent(section.place("kind"), format!("there is no fault of kind `{name}`"));
-        scene.problems.push(problem.expected("unknown kind").maybe(hint));
+        context.problems.push(problem.expected("unknown kind").maybe(hint));
     }
     found
 }
 
 /// `with`: the kind's arguments, and for a call those of the operation.
-fn arguments(section: &Section<'_>, kind: &'static catalog::Fault, scene: &mut CheckContext<'_>) {
+fn arguments(section: &Section<'_>, kind: &'static catalog::Fault, context: &mut CheckContext<'_>) {
     let given = section.entries("with");
     let takes_call = kind.takes.iter().any(|field| field.name == "call");
     let call = given.iter().find(|entry| entry.key == "call" && takes_call);
-    let operations = scene.protocol.map(|protocol| protocol.operations).unwrap_or_default();
+    let operations = context.protocol.map(|protocol| protocol.operations).unwrap_or_default();
     let operation = call.and_then(|call| operations.iter().find(|known| Some(known.name) == call.node.text()));
-    if let (Some(call), None, Some(protocol)) = (call, operation, scene.protocol) {
+    if let (Some(call), None, Some(protocol)) = (call, operation, context.protocol) {
         let name = call.node.text().unwrap_or_default();
         let what = format!("the protocol `{}` has no operation `{name}`", protocol.name);
         let hint = nearest_hint(name, operations.iter().map(|operation| operation.name));
-        scene.problems.push(Problem::absent(&call.node.place, what).expected("unknown operation").maybe(hint));
+        context.problems.push(Problem::absent(&call.node.place, what).expected("unknown operation").maybe(hint));
         return;
     }
     let takes_port = kind.takes.iter().any(|field| field.name == "port");
     for entry in given.iter().filter(|entry| entry.key == "port" && takes_port) {
-        let refused = entry.node.text().and_then(|name| scene.ports.refuse(name, &entry.node.place));
-        scene.problems.extend(refused);
+        let refused = entry.node.text().and_then(|name| context.ports.refuse(name, &entry.node.place));
+        context.problems.extend(refused);
     }
     if kind.takes.iter().any(|field| field.name == "tier") {
         let named = given.iter().find(|entry| entry.key == "tier").map(|entry| &entry.node);
-        scene.problems.extend(refused_tier(kind, named, section.place("kind"), &scene.tiers));
+        context.problems.extend(refused_tier(kind, named, section.place("kind"), &context.tiers));
     }
     // What a call takes beside `call` is the operation's affair; while that is not known, anything.
     let own = kind.takes.iter().filter(|field| field.name != "*" || operation.is_none());
     let fields = own.chain(operation.map(|operation| operation.takes).unwrap_or_default());
     let fields: Vec<NamedArgument<'_>> = fields.map(NamedArgument::from).collect();
     let heading = if section.has("with") { section.place("with") } else { section.place("kind") };
-    let before = scene.problems.len();
-    operation::arguments_of(&format!("a fault of kind `{}`", kind.name), &fields, &given, heading, &mut scene.problems);
+    let before = context.problems.len();
+    operation::arguments_of(
+        &format!("a fault of kind `{}`", kind.name),
+        &fields,
+        &given,
+        heading,
+        &mut context.problems,
+    );
     // A misspelt argument would only be said to be missing as well.
-    if let (Some(check), true) = (kind.check, scene.problems.len() == before) {
-        values(section, kind, check, heading, scene);
+    if let (Some(check), true) = (kind.check, context.problems.len() == before) {
+        values(section, kind, check, heading, context);
     }
 }
 
@@ -265,7 +271,7 @@ fn values(
     kind: &'static catalog::Fault,
     check: catalog::ArgumentCheck,
     heading: &TextSpan,
-    scene: &mut CheckContext<'_>,
+    context: &mut CheckContext<'_>,
 ) {
     let given = section.entries("with");
     let with = given.iter().map(|entry| (entry.key.clone(), entry.node.json())).collect();
@@ -273,13 +279,13 @@ fn values(
         let entry = given.iter().find(|entry| Some(entry.key.as_str()) == wrong.argument);
         let place = entry.map_or(heading, |entry| &entry.node.place);
         let problem = Problem::new(place, format!("{}: {}", kind.name, wrong.what));
-        scene.problems.push(problem.expected("not possible").maybe(wrong.hint));
+        context.problems.push(problem.expected("not possible").maybe(wrong.hint));
     }
 }
 
-fn healing(section: &Section<'_>, kind: &catalog::Fault, scene: &mut CheckContext<'_>) {
+fn healing(section: &Section<'_>, kind: &catalog::Fault, context: &mut CheckContext<'_>) {
     if section.has("for") && kind.heals == Heals::ByItself {
-        scene.problems.push(
+        context.problems.push(
             Problem::new(section.place("for"), format!("a fault of kind `{}` heals by itself", kind.name))
                 .expected("there is nothing to undo")
                 .hint("remove `for`"),
@@ -295,15 +301,15 @@ fn seconds(seconds: f64) -> String {
 const WHEN_HINT: &str = "`at = \"90s\"` once, `every = \"30s\"` again and again, or `after = \"fault.NAME.healed\"`";
 
 /// Reads when a fault begins.
-fn read_moment(section: &Section<'_>, names: &[&str], scene: &mut CheckContext<'_>) -> Option<When> {
+fn read_moment(section: &Section<'_>, names: &[&str], context: &mut CheckContext<'_>) -> Option<When> {
     if section.has("after") {
         for key in ["at", "every"].into_iter().filter(|key| section.has(key)) {
             let problem = Problem::new(section.place(key), format!("`after` and `{key}` exclude each other"));
-            scene.problems.push(
+            context.problems.push(
                 problem.expected("by the clock").related(section.place("after"), "by another fault").hint(WHEN_HINT),
             );
         }
-        return after(section, names, scene);
+        return after(section, names, context);
     }
     match (section.has("every"), section.has("at")) {
         (true, at) => {
@@ -315,14 +321,14 @@ fn read_moment(section: &Section<'_>, names: &[&str], scene: &mut CheckContext<'
         (false, false) => {
             let place = section.node("name").map_or(section.place, |node| &node.place);
             let problem = Problem::absent(place, "nothing says when this fault begins");
-            scene.problems.push(problem.expected("none of `at`, `every`, `after`").hint(WHEN_HINT));
+            context.problems.push(problem.expected("none of `at`, `every`, `after`").hint(WHEN_HINT));
             None
         }
     }
 }
 
 /// `fault.NAME.healed` or `fault.NAME.begun`, perhaps with ` + 5s`.
-fn after(section: &Section<'_>, names: &[&str], scene: &mut CheckContext<'_>) -> Option<When> {
+fn after(section: &Section<'_>, names: &[&str], context: &mut CheckContext<'_>) -> Option<When> {
     let node = section.node("after")?;
     let text = node.text()?;
     let (event, plus) = text.split_once('+').map_or((text, None), |(event, plus)| (event, Some(plus)));
@@ -332,7 +338,7 @@ fn after(section: &Section<'_>, names: &[&str], scene: &mut CheckContext<'_>) ->
         Some(Err(error)) => {
             let place = node.inside(event.len() + 1..text.len());
             let problem = Problem::new(&place, "this is not a duration").expected("such as \"fault.x.healed + 5s\"");
-            scene.problems.push(problem.hint(error.to_string()));
+            context.problems.push(problem.hint(error.to_string()));
             return None;
         }
     };
@@ -340,18 +346,18 @@ fn after(section: &Section<'_>, names: &[&str], scene: &mut CheckContext<'_>) ->
     let parts = event.strip_prefix("fault.").and_then(|rest| rest.rsplit_once('.'));
     let Some((name, moment @ ("healed" | "begun"))) = parts else {
         let problem = Problem::new(&node.place, "this is nothing a fault can follow");
-        scene.problems.push(problem.expected("\"fault.NAME.healed\" or \"fault.NAME.begun\""));
+        context.problems.push(problem.expected("\"fault.NAME.healed\" or \"fault.NAME.begun\""));
         return None;
     };
     let place = node.inside(6..6 + name.len());
     if section.text("name") == Some(name) {
-        scene.problems.push(Problem::new(&place, "a fault cannot follow itself").expected("itself").hint(WHEN_HINT));
+        context.problems.push(Problem::new(&place, "a fault cannot follow itself").expected("itself").hint(WHEN_HINT));
         return None;
     }
     if !names.contains(&name) {
         let problem = Problem::absent(&place, format!("there is no fault called `{name}`")).expected("unknown fault");
         let others = names.iter().copied().filter(|other| section.text("name") != Some(other));
-        scene.problems.push(problem.maybe(nearest_hint(name, others)));
+        context.problems.push(problem.maybe(nearest_hint(name, others)));
         return None;
     }
     Some(When::After { fault: name.to_owned(), healed: moment == "healed", plus_s })
@@ -364,12 +370,12 @@ fn check_moments(
     heals: &[Option<Heals>],
     end: Option<&(f64, TextSpan)>,
     has_load: bool,
-    scene: &mut CheckContext<'_>,
+    context: &mut CheckContext<'_>,
 ) {
     for (section, fault) in sections.iter().zip(faults) {
         if matches!(fault.when, When::Every { .. }) && !has_load {
             let problem = Problem::new(section.place("every"), "this fault would come back for ever");
-            scene.problems.push(problem.expected("there is no load to end it").hint("add [load], or use `at`"));
+            context.problems.push(problem.expected("there is no load to end it").hint("add [load], or use `at`"));
         }
         let begins = match begins(fault, faults, heals, faults.len()) {
             Ok(begins_s) => begins_s,
@@ -381,7 +387,7 @@ fn check_moments(
                     Never::Ends => "these faults wait for each other for ever".to_owned(),
                 };
                 let problem = Problem::new(section.place("after"), what).expected("waits for what never comes");
-                scene.problems.push(problem.hint("give the other fault `for`, or follow its `begun`"));
+                context.problems.push(problem.hint("give the other fault `for`, or follow its `begun`"));
                 continue;
             }
         };
@@ -389,7 +395,7 @@ fn check_moments(
             && begins_s >= *end_s
         {
             let key = ["at", "every", "after"].into_iter().find(|key| section.has(key)).unwrap_or("name");
-            scene.problems.push(
+            context.problems.push(
                 Problem::new(section.place(key), format!("the fault `{}` begins when the load is over", fault.name))
                     .expected(format!("{} after load start", seconds(begins_s)))
                     .related(place, format!("the load ends after {}", seconds(*end_s)))
@@ -471,14 +477,14 @@ impl<'a> Victims<'a> {
     }
 
     /// Says what is wrong with `on`, and with the role that a fault of processes is for.
-    pub fn check(&self, section: &Section<'_>, kind: Option<&catalog::Fault>, scene: &mut CheckContext<'_>) {
+    pub fn check(&self, section: &Section<'_>, kind: Option<&catalog::Fault>, context: &mut CheckContext<'_>) {
         let Some(on) = section.text("on") else { return };
         let hosts = self.hosts();
         if matches!(Victim::from(on), Victim::Named(_)) && !hosts.contains(&on) {
             let groups = Victim::GROUPS;
             let hint = nearest_hint(on, groups.iter().map(Victim::name).chain(hosts));
             let problem = Problem::absent(section.place("on"), format!("there is no `{on}` in this lab"));
-            scene.problems.push(problem.expected("unknown victim").maybe(hint));
+            context.problems.push(problem.expected("unknown victim").maybe(hint));
             return;
         }
         let takes = |name: &str| kind.is_some_and(|kind| kind.takes.iter().any(|field| field.name == name));
@@ -489,7 +495,7 @@ impl<'a> Victims<'a> {
         {
             let roles = manifest.processes.iter().map(|process| process.role.as_str());
             let problem = Problem::absent(&entry.node.place, format!("`{}` has no role `{role}`", manifest.name));
-            scene.problems.push(problem.expected("unknown role").maybe(nearest_hint(role, roles)));
+            context.problems.push(problem.expected("unknown role").maybe(nearest_hint(role, roles)));
             return;
         }
         let asked = given.as_ref().and_then(|entry| entry.node.text());
@@ -507,7 +513,7 @@ impl<'a> Victims<'a> {
                 }
                 None => those(role, &members),
             };
-            scene.problems.push(Problem::new(section.place("on"), what).expected("no such process there").hint(hint));
+            context.problems.push(Problem::new(section.place("on"), what).expected("no such process there").hint(hint));
         }
         if on == "minority" && self.is_ours && members.len() < MINORITY_FROM {
             let what = match members.len() {
@@ -515,7 +521,7 @@ impl<'a> Victims<'a> {
                 count => format!("{count} members have no minority"),
             };
             let problem = Problem::new(section.place("on"), what).expected("takes three members at least");
-            scene.problems.push(problem.hint("more hosts in [lab], or on = \"one\""));
+            context.problems.push(problem.hint("more hosts in [lab], or on = \"one\""));
         }
     }
 }

@@ -78,26 +78,26 @@ impl Fleet {
 }
 
 /// Reads the section, and holds it against the load that is to be divided.
-pub(super) fn read(root: &Section<'_>, scene: &mut CheckContext<'_>) -> Option<Fleet> {
+pub(super) fn read(root: &Section<'_>, context: &mut CheckContext<'_>) -> Option<Fleet> {
     let section = root.section("fleet")?;
     let fleet = Fleet::read(&section);
-    started(&section, &fleet, scene);
+    started(&section, &fleet, context);
     let Some(load) = root.section("load") else {
         let problem = Problem::absent(section.place, "there is no load for the generators").expected("no [load]");
-        scene.problems.push(problem.hint("add [load], or remove [fleet]"));
+        context.problems.push(problem.hint("add [load], or remove [fleet]"));
         return Some(fleet);
     };
-    divided(&section, &load, scene);
-    if let Some(name) = scene.protocol.map(|protocol| protocol.name).filter(|name| *name == "command") {
+    divided(&section, &load, context);
+    if let Some(name) = context.protocol.map(|protocol| protocol.name).filter(|name| *name == "command") {
         let problem =
             Problem::new(section.place, format!("the protocol `{name}` runs programs, which is done by one process"));
-        scene.problems.push(problem.expected("not with it").hint("remove [fleet]"));
+        context.problems.push(problem.expected("not with it").hint("remove [fleet]"));
     }
     Some(fleet)
 }
 
 /// `start`, `hosts` and `profile` belong to one engine each.
-fn started(section: &Section<'_>, fleet: &Fleet, scene: &mut CheckContext<'_>) {
+fn started(section: &Section<'_>, fleet: &Fleet, context: &mut CheckContext<'_>) {
     let own = [
         ("start", FleetEngine::Command, "command"),
         ("hosts", FleetEngine::Ssh, "ssh"),
@@ -106,30 +106,30 @@ fn started(section: &Section<'_>, fleet: &Fleet, scene: &mut CheckContext<'_>) {
     for (key, _, by) in own.into_iter().filter(|(key, engine, _)| section.has(key) && fleet.by != *engine) {
         let problem = Problem::new(section.place(key), format!("`{key}` belongs to by = \"{by}\""));
         let problem = problem.expected(format!("not with \"{}\"", section.text("by").unwrap_or("local")));
-        scene.problems.push(problem.hint(format!("add by = \"{by}\", or remove `{key}`")));
+        context.problems.push(problem.hint(format!("add by = \"{by}\", or remove `{key}`")));
     }
     if fleet.by == FleetEngine::Command && fleet.start.is_empty() {
         let problem = Problem::absent(section.place("by"), "nothing says how a generator is started");
-        scene.problems.push(
+        context.problems.push(
             problem
                 .expected("no `start`")
                 .hint("add start = [\"ssh\", \"gen{number}\", \"plimsoll\", \"generator\"], or whatever leads to one"),
         );
     }
     if fleet.by == FleetEngine::Ssh {
-        over_ssh(section, fleet, scene);
+        over_ssh(section, fleet, context);
     }
 }
 
-fn over_ssh(section: &Section<'_>, fleet: &Fleet, scene: &mut CheckContext<'_>) {
+fn over_ssh(section: &Section<'_>, fleet: &Fleet, context: &mut CheckContext<'_>) {
     if fleet.hosts.is_empty() {
         let problem =
             Problem::absent(section.place("by"), "nothing says where the generators are").expected("no `hosts`");
-        scene.problems.push(problem.hint("add hosts = [\"user@10.0.0.21\", …], as ssh takes them"));
+        context.problems.push(problem.hint("add hosts = [\"user@10.0.0.21\", …], as ssh takes them"));
     } else if fleet.hosts.len() > fleet.generators as usize {
         let what = format!("{} machines for {} generators", fleet.hosts.len(), fleet.generators);
         let problem = Problem::new(section.place("hosts"), what).expected("some would do nothing");
-        scene.problems.push(problem.hint(format!("write generators = {}, or leave machines out", fleet.hosts.len())));
+        context.problems.push(problem.hint(format!("write generators = {}, or leave machines out", fleet.hosts.len())));
     }
 }
 
@@ -139,12 +139,12 @@ pub(super) fn place(
     fleet: Option<&Fleet>,
     target: Option<&TargetKind>,
     lab: &mut Lab,
-    scene: &mut CheckContext<'_>,
+    context: &mut CheckContext<'_>,
 ) {
     let Some((section, fleet)) = root.section("fleet").zip(fleet) else { return };
     let is_running = matches!(target, Some(TargetKind::Running { .. }));
     let mut refuse = |what: &str, expected: &str, remedy: &str| {
-        scene.problems.push(Problem::new(section.place("by"), what).expected(expected).hint(remedy));
+        context.problems.push(Problem::new(section.place("by"), what).expected(expected).hint(remedy));
     };
     match fleet.by {
         FleetEngine::Local | FleetEngine::Command => {}
@@ -169,17 +169,17 @@ pub(super) fn place(
             "no virtual hosts",
             "add [lab] with hosts = 1, or write by = \"local\"",
         ),
-        FleetEngine::Virtual => add_hosts(&section, fleet, lab, scene),
+        FleetEngine::Virtual => add_hosts(&section, fleet, lab, context),
     }
 }
 
-fn add_hosts(section: &Section<'_>, fleet: &Fleet, lab: &mut Lab, scene: &mut CheckContext<'_>) {
-    let profile = fleet.profile.as_ref().and_then(|name| scene.catalog.profiles.get(name));
+fn add_hosts(section: &Section<'_>, fleet: &Fleet, lab: &mut Lab, context: &mut CheckContext<'_>) {
+    let profile = fleet.profile.as_ref().and_then(|name| context.catalog.profiles.get(name));
     if let Some(name) = fleet.profile.as_ref().filter(|_| profile.is_none()) {
-        let hint = nearest_hint(name, scene.catalog.profiles.keys().map(String::as_str));
+        let hint = nearest_hint(name, context.catalog.profiles.keys().map(String::as_str));
         let problem = Problem::absent(section.place("profile"), format!("there is no profile `{name}`"));
         let problem = problem.expected("unknown profile").hint("`plimsoll profiles` lists them");
-        scene.problems.push(problem.maybe(hint));
+        context.problems.push(problem.maybe(hint));
     }
     if let Some(profile) = profile.filter(|profile| !lab.profiles.contains(profile)) {
         lab.profiles.push(profile.clone());
@@ -188,7 +188,7 @@ fn add_hosts(section: &Section<'_>, fleet: &Fleet, lab: &mut Lab, scene: &mut Ch
         if lab.hosts.iter().any(|host| host.name == name) {
             let problem =
                 Problem::new(section.place("by"), format!("a host of the lab is called `{name}`, as a generator's is"));
-            scene.problems.push(problem.expected("the second").hint("give the lab's host another name"));
+            context.problems.push(problem.expected("the second").hint("give the lab's host another name"));
         }
         let role = Some(GENERATOR_ROLE.to_owned());
         lab.hosts.push(Host { name, role, profile: fleet.profile.clone(), is_generator: true, ..Host::default() });
@@ -196,10 +196,10 @@ fn add_hosts(section: &Section<'_>, fleet: &Fleet, lab: &mut Lab, scene: &mut Ch
 }
 
 /// Refuses what several processes cannot share.
-fn divided(section: &Section<'_>, load: &Section<'_>, scene: &mut CheckContext<'_>) {
+fn divided(section: &Section<'_>, load: &Section<'_>, context: &mut CheckContext<'_>) {
     let mut refuse = |place: &TextSpan, what: &str, expected: &str, remedy: &str| {
         let problem = Problem::new(place, what).expected(expected).related(section.place, "the load is divided here");
-        scene.problems.push(problem.hint(remedy));
+        context.problems.push(problem.hint(remedy));
     };
     if load.has("threads") {
         let remedy = "write `threads` of each generator into [fleet]";

@@ -174,42 +174,47 @@ impl Lab {
 }
 
 /// Reads the section. `target` is what the hosts are for, as far as it is known.
-pub(super) fn read(section: &Section<'_>, target: Option<&TargetKind>, scene: &mut CheckContext<'_>) -> Lab {
+pub(super) fn read(section: &Section<'_>, target: Option<&TargetKind>, context: &mut CheckContext<'_>) -> Lab {
     let ways: Vec<&str> = ["hosts", "host", "ssh"].into_iter().filter(|key| section.has(key)).collect();
     if let [first, second, ..] = ways.as_slice() {
-        scene.problems.push(
+        context.problems.push(
             Problem::new(section.place(second), format!("`{first}` and `{second}` exclude each other"))
                 .expected("the hosts a second time")
                 .related(section.place(first), "the hosts a first time")
                 .hint("`hosts` for a number of equal ones, [[lab.host]] for each by itself, `ssh` for real machines"),
         );
     }
-    let networks = networks(section, scene);
-    let hosts = hosts(section, &networks, scene);
-    let profiles = profiles(section, &hosts, scene);
+    let networks = networks(section, context);
+    let hosts = hosts(section, &networks, context);
+    let profiles = profiles(section, &hosts, context);
     let has_disk = profiles.iter().any(|profile| profile.disk != profile::Disk::default());
     let mut lab = Lab {
-        balancers: balancers(&hosts, target, scene),
+        balancers: balancers(&hosts, target, context),
         hosts,
         profiles,
         networks,
-        ports: read_ports(section, scene),
+        ports: read_ports(section, context),
         measure_storage: section.get("measure_storage").unwrap_or(has_disk),
         ..Lab::read(section)
     };
-    lab.members = member_demand(&lab, target, scene);
-    only_virtual(section, &lab, scene);
-    ports_only_virtual(section, &lab, scene);
-    only_ours(section, &lab, target, scene);
-    roles(section, &lab, target, scene);
-    tier::check(section, &mut scene.problems);
+    lab.members = member_demand(&lab, target, context);
+    only_virtual(section, &lab, context);
+    ports_only_virtual(section, &lab, context);
+    only_ours(section, &lab, target, context);
+    roles(section, &lab, target, context);
+    tier::check(section, &mut context.problems);
     lab
 }
 
 /// The tiers that the target's folders are on; without a word on it, they are measured.
-pub(super) fn add_tiers(root: &Section<'_>, target: Option<&TargetKind>, lab: &mut Lab, scene: &mut CheckContext<'_>) {
+pub(super) fn add_tiers(
+    root: &Section<'_>,
+    target: Option<&TargetKind>,
+    lab: &mut Lab,
+    context: &mut CheckContext<'_>,
+) {
     let Some(TargetKind::Folder { name, with }) = target else { return };
-    let Some(manifest) = scene.catalog.targets.get(name) else { return };
+    let Some(manifest) = context.catalog.targets.get(name) else { return };
     let Some(target) = root.section("target") else { return };
     let hosts = match lab.hosts.iter().map(|host| host.ssh.is_some()).max() {
         None => TierHosts::ThisMachine,
@@ -218,24 +223,24 @@ pub(super) fn add_tiers(root: &Section<'_>, target: Option<&TargetKind>, lab: &m
     };
     let section = root.section("lab");
     let folders = tier::folders_of(manifest, with);
-    lab.tiers = tier::of_trial(folders, section.as_ref(), &target, hosts, &mut scene.problems);
+    lab.tiers = tier::of_trial(folders, section.as_ref(), &target, hosts, &mut context.problems);
     let says = section.is_some_and(|section| section.has("measure_storage"));
     lab.measure_storage |= !says && !lab.tiers.is_empty();
 }
 
 /// The hosts that run what clients go to, and not what makes a member: the manifest names both roles.
-fn balancers(hosts: &[Host], target: Option<&TargetKind>, scene: &CheckContext<'_>) -> Vec<String> {
+fn balancers(hosts: &[Host], target: Option<&TargetKind>, context: &CheckContext<'_>) -> Vec<String> {
     let Some(TargetKind::Folder { name, .. }) = target else { return Vec::new() };
-    let Some(manifest) = scene.catalog.targets.get(name) else { return Vec::new() };
+    let Some(manifest) = context.catalog.targets.get(name) else { return Vec::new() };
     let (service, members) = (manifest.about.service_role(), manifest.about.members.as_str());
     let balances = |host: &&Host| service != members && host.role.as_deref() == Some(service);
     hosts.iter().filter(balances).map(|host| host.name.clone()).collect()
 }
 
 /// What the target says that each of its members takes.
-fn member_demand(lab: &Lab, target: Option<&TargetKind>, scene: &CheckContext<'_>) -> Option<MemberDemand> {
+fn member_demand(lab: &Lab, target: Option<&TargetKind>, context: &CheckContext<'_>) -> Option<MemberDemand> {
     let Some(TargetKind::Folder { name, .. }) = target else { return None };
-    let manifest = scene.catalog.targets.get(name)?;
+    let manifest = context.catalog.targets.get(name)?;
     let (memory_bytes, per_cpu) = (manifest.needs.member_memory_bytes, manifest.needs.members_per_cpu);
     let members = lab.that_run(&manifest.about.members).filter(|host| host.ssh.is_none());
     let hosts: Vec<String> = members.map(|host| host.name.clone()).collect();
@@ -243,11 +248,11 @@ fn member_demand(lab: &Lab, target: Option<&TargetKind>, scene: &CheckContext<'_
     says.then(|| MemberDemand { target: name.clone(), hosts, memory_bytes, per_cpu })
 }
 
-fn hosts(section: &Section<'_>, networks: &[Network], scene: &mut CheckContext<'_>) -> Vec<Host> {
+fn hosts(section: &Section<'_>, networks: &[Network], context: &mut CheckContext<'_>) -> Vec<Host> {
     let profile = section.text("profile").map(ToOwned::to_owned);
     let plain = |index: usize| Host { name: format!("n{}", index + 1), profile: profile.clone(), ..Host::default() };
     if section.has("host") {
-        return each(section, profile.as_deref(), networks, scene);
+        return each(section, profile.as_deref(), networks, context);
     }
     if let Some(list) = section.node("ssh").and_then(|node| node.list()) {
         let addresses = list.iter().filter_map(|node| node.text());
@@ -258,11 +263,16 @@ fn hosts(section: &Section<'_>, networks: &[Network], scene: &mut CheckContext<'
 }
 
 /// `[[lab.host]]`. One of several that share a name is called `name1`, `name2`, …
-fn each(section: &Section<'_>, profile: Option<&str>, networks: &[Network], scene: &mut CheckContext<'_>) -> Vec<Host> {
+fn each(
+    section: &Section<'_>,
+    profile: Option<&str>,
+    networks: &[Network],
+    context: &mut CheckContext<'_>,
+) -> Vec<Host> {
     let mut hosts: Vec<Host> = Vec::new();
     for host in section.sections("host") {
         if !host.has("ssh") {
-            wiring(&host, networks, scene);
+            wiring(&host, networks, context);
         }
         let count: usize = host.get("count").unwrap_or(1);
         for number in 1..=count {
@@ -273,7 +283,7 @@ fn each(section: &Section<'_>, profile: Option<&str>, networks: &[Network], scen
             };
             if hosts.iter().any(|known| known.name == name) {
                 let problem = Problem::new(host.place("name"), format!("two hosts are called `{name}`"));
-                scene.problems.push(problem.expected("the second"));
+                context.problems.push(problem.expected("the second"));
             }
             hosts.push(Host {
                 name,
@@ -286,7 +296,7 @@ fn each(section: &Section<'_>, profile: Option<&str>, networks: &[Network], scen
 }
 
 /// The profiles that hosts name, each once, in the order of the hosts.
-fn profiles(section: &Section<'_>, hosts: &[Host], scene: &mut CheckContext<'_>) -> Vec<Profile> {
+fn profiles(section: &Section<'_>, hosts: &[Host], context: &mut CheckContext<'_>) -> Vec<Profile> {
     let places: Vec<(&str, &TextSpan)> = section
         .sections("host")
         .into_iter()
@@ -294,15 +304,15 @@ fn profiles(section: &Section<'_>, hosts: &[Host], scene: &mut CheckContext<'_>)
         .filter_map(|part| Some((part.text("profile")?, part.place("profile"))))
         .collect();
     for (name, place) in &places {
-        if !scene.catalog.profiles.contains_key(*name) {
-            let hint = nearest_hint(name, scene.catalog.profiles.keys().map(String::as_str));
+        if !context.catalog.profiles.contains_key(*name) {
+            let hint = nearest_hint(name, context.catalog.profiles.keys().map(String::as_str));
             let problem = Problem::absent(place, format!("there is no profile `{name}`")).expected("unknown profile");
-            scene.problems.push(problem.hint("`plimsoll profiles` lists them").maybe(hint));
+            context.problems.push(problem.hint("`plimsoll profiles` lists them").maybe(hint));
         }
     }
     let mut profiles: Vec<Profile> = Vec::new();
     for name in hosts.iter().filter_map(|host| host.profile.as_ref()) {
-        if let Some(profile) = scene.catalog.profiles.get(name)
+        if let Some(profile) = context.catalog.profiles.get(name)
             && !profiles.contains(profile)
         {
             profiles.push(profile.clone());
@@ -312,7 +322,7 @@ fn profiles(section: &Section<'_>, hosts: &[Host], scene: &mut CheckContext<'_>)
 }
 
 /// `[[lab.network]]`, or `[lab.network]` for what the only one is like.
-fn networks(section: &Section<'_>, scene: &mut CheckContext<'_>) -> Vec<Network> {
+fn networks(section: &Section<'_>, context: &mut CheckContext<'_>) -> Vec<Network> {
     let network = |part: &Section<'_>| Network {
         name: part.text("name").unwrap_or(ONLY).to_owned(),
         link: Link {
@@ -322,20 +332,20 @@ fn networks(section: &Section<'_>, scene: &mut CheckContext<'_>) -> Vec<Network>
         },
     };
     if let Some(only) = section.section("network") {
-        profile::check_loss(&only, &mut scene.problems);
+        profile::check_loss(&only, &mut context.problems);
         return vec![network(&only)];
     }
     let mut networks: Vec<Network> = Vec::new();
     for part in section.sections("network") {
-        profile::check_loss(&part, &mut scene.problems);
+        profile::check_loss(&part, &mut context.problems);
         let Some(name) = part.text("name") else {
             let problem = Problem::absent(part.place, "this network has no name").expected("`name` is missing");
-            scene.problems.push(problem.hint("hosts say by it which networks they are on"));
+            context.problems.push(problem.hint("hosts say by it which networks they are on"));
             continue;
         };
         if networks.iter().any(|known| known.name == name) {
             let problem = Problem::new(part.place("name"), format!("two networks are called `{name}`"));
-            scene.problems.push(problem.expected("the second"));
+            context.problems.push(problem.expected("the second"));
         }
         networks.push(network(&part));
     }
@@ -352,23 +362,23 @@ fn host_networks<'a>(host: &Section<'a>) -> Vec<(&'a str, &'a TextSpan)> {
 }
 
 /// Whether the networks of a host exist, and a router has something to route between.
-fn wiring(host: &Section<'_>, networks: &[Network], scene: &mut CheckContext<'_>) {
+fn wiring(host: &Section<'_>, networks: &[Network], context: &mut CheckContext<'_>) {
     let mut seen: BTreeMap<&str, &TextSpan> = BTreeMap::new();
     for (name, place) in host_networks(host) {
         if !networks.iter().any(|network| network.name == name) {
             let problem = Problem::absent(place, format!("there is no network `{name}`")).expected("unknown network");
             let known: BTreeSet<&str> = networks.iter().map(|network| network.name.as_str()).collect();
             let hint = nearest_hint(name, known);
-            scene.problems.push(problem.hint(format!("add [[lab.network]] with name = \"{name}\"")).maybe(hint));
+            context.problems.push(problem.hint(format!("add [[lab.network]] with name = \"{name}\"")).maybe(hint));
         }
         if let Some(first) = seen.insert(name, place) {
             let problem = Problem::new(place, format!("this host is on `{name}` twice")).expected("the second time");
-            scene.problems.push(problem.related(first, "the first time"));
+            context.problems.push(problem.related(first, "the first time"));
         }
     }
     if host.boolean("routes") && seen.len() < 2 {
         let problem = Problem::new(host.place("routes"), "a host that routes is on two networks at least");
-        scene.problems.push(problem.expected("nothing to route between").hint("networks = [\"…\", \"…\"]"));
+        context.problems.push(problem.expected("nothing to route between").hint("networks = [\"…\", \"…\"]"));
     }
     // A host's link is limited as a whole.
     let limited = |name: &str| networks.iter().any(|network| network.name == name && !network.link.is_unlimited());
@@ -378,14 +388,14 @@ fn wiring(host: &Section<'_>, networks: &[Network], scene: &mut CheckContext<'_>
         let problem =
             Problem::new(place, format!("the links of `{name}` are limited, and this host has others as well"));
         let problem = problem.expected("a host's link is limited as a whole");
-        scene.problems.push(problem.hint("limit it in the host's profile, or take the limits from the network"));
+        context.problems.push(problem.hint("limit it in the host's profile, or take the limits from the network"));
     }
 }
 
 /// What only hosts that Plimsoll makes can have.
-fn only_virtual(section: &Section<'_>, lab: &Lab, scene: &mut CheckContext<'_>) {
+fn only_virtual(section: &Section<'_>, lab: &Lab, context: &mut CheckContext<'_>) {
     let mut refuse = |place: &TextSpan, what: &str, expected: &str, hint: &str| {
-        scene.problems.push(Problem::new(place, what).expected(expected).hint(hint));
+        context.problems.push(Problem::new(place, what).expected(expected).hint(hint));
     };
     let real = section.has("ssh") || lab.hosts.iter().any(|host| host.ssh.is_some());
     let slowed = lab.speed > 0.0 && (lab.speed - 1.0).abs() > f64::EPSILON;
@@ -421,26 +431,26 @@ fn only_virtual(section: &Section<'_>, lab: &Lab, scene: &mut CheckContext<'_>) 
 
 /// Whether the target has the roles that hosts are for, and hosts run those that it cannot do without: where clients go, and what
 /// makes a member.
-fn roles(section: &Section<'_>, lab: &Lab, target: Option<&TargetKind>, scene: &mut CheckContext<'_>) {
+fn roles(section: &Section<'_>, lab: &Lab, target: Option<&TargetKind>, context: &mut CheckContext<'_>) {
     let Some(TargetKind::Folder { name: target, .. }) = target else { return };
-    let Some(manifest) = scene.catalog.targets.get(target) else { return };
+    let Some(manifest) = context.catalog.targets.get(target) else { return };
     let known: BTreeSet<&str> = manifest.processes.iter().map(|process| process.role.as_str()).collect();
     let is_known = |host: &Host| host.role.as_deref().is_none_or(|role| known.contains(role));
     // One that is misspelt would be said to be missing as well.
     if !lab.hosts.is_empty() && lab.hosts.iter().all(is_known) {
-        unmanned(section, lab, manifest, scene);
+        unmanned(section, lab, manifest, context);
     }
     for host in section.sections("host") {
         let Some(role) = host.text("role").filter(|role| !known.contains(role)) else { continue };
         let listed: Vec<String> = known.iter().map(|role| format!("`{role}`")).collect();
         let problem = Problem::new(host.place("role"), format!("`{target}` has no role `{role}`"));
         let problem = problem.expected("unknown role").hint(format!("its roles: {}", listed.join(", ")));
-        scene.problems.push(problem.maybe(nearest_hint(role, known.iter().copied())));
+        context.problems.push(problem.maybe(nearest_hint(role, known.iter().copied())));
     }
 }
 
 /// Roles without a host.
-fn unmanned(section: &Section<'_>, lab: &Lab, manifest: &Manifest, scene: &mut CheckContext<'_>) {
+fn unmanned(section: &Section<'_>, lab: &Lab, manifest: &Manifest, context: &mut CheckContext<'_>) {
     let about = &manifest.about;
     let service = about.service_role();
     let mut needed = vec![(about.members.as_str(), "its members run")];
@@ -450,12 +460,12 @@ fn unmanned(section: &Section<'_>, lab: &Lab, manifest: &Manifest, scene: &mut C
     for (role, who) in needed.into_iter().filter(|(role, _)| lab.that_run(role).next().is_none()) {
         let what = format!("no host of this lab runs `{role}` of `{}`, which {who}", manifest.name);
         let hint = format!("add [[lab.host]] with role = \"{role}\"; a host without a role runs all of them");
-        scene.problems.push(Problem::absent(section.place("host"), what).expected("not among the roles").hint(hint));
+        context.problems.push(Problem::absent(section.place("host"), what).expected("not among the roles").hint(hint));
     }
 }
 
 /// What runs already, or is started by a command of this machine, cannot be put on hosts.
-fn only_ours(section: &Section<'_>, lab: &Lab, target: Option<&TargetKind>, scene: &mut CheckContext<'_>) {
+fn only_ours(section: &Section<'_>, lab: &Lab, target: Option<&TargetKind>, context: &mut CheckContext<'_>) {
     let how = match target {
         Some(TargetKind::Running { .. }) => "runs already",
         Some(TargetKind::Started { .. }) => "is started by a command on this machine",
@@ -465,7 +475,7 @@ fn only_ours(section: &Section<'_>, lab: &Lab, target: Option<&TargetKind>, scen
         let key = ["hosts", "host", "ssh", "profile"].into_iter().find(|key| section.has(key)).unwrap_or_default();
         let problem = Problem::new(section.place(key), format!("what {how} cannot be put on hosts"));
         let hint = "remove the hosts, or make a target folder of it: `use = \"NAME\"`";
-        scene.problems.push(problem.expected("hosts are for a target with `use`").hint(hint));
+        context.problems.push(problem.expected("hosts are for a target with `use`").hint(hint));
     }
 }
 
@@ -474,10 +484,10 @@ pub(super) fn private_only_virtual(
     root: &Section<'_>,
     lab: &Lab,
     target: Option<&TargetKind>,
-    scene: &mut CheckContext<'_>,
+    context: &mut CheckContext<'_>,
 ) {
     let Some(TargetKind::Folder { name, .. }) = target else { return };
-    let Some([folder, ..]) = scene.catalog.targets.get(name).map(|manifest| manifest.private.as_slice()) else {
+    let Some([folder, ..]) = context.catalog.targets.get(name).map(|manifest| manifest.private.as_slice()) else {
         return;
     };
     let (expected, hint) = if lab.hosts.is_empty() {
@@ -491,7 +501,7 @@ pub(super) fn private_only_virtual(
     let target = root.section("target");
     let Some(place) = lab.map(|lab| lab.place("ssh")).or(target.map(|target| target.place("use"))) else { return };
     let what = format!("`{name}` needs a {folder} of each host's own, which only virtual hosts have");
-    scene.problems.push(Problem::new(place, what).expected(expected).hint(hint));
+    context.problems.push(Problem::new(place, what).expected(expected).hint(hint));
 }
 
 /// `[[lab.port]]`: what packets from and to a port of the target have of every link.
@@ -504,19 +514,19 @@ pub struct Port {
 }
 
 /// `[[lab.port]]`.
-fn read_ports(lab: &Section<'_>, scene: &mut CheckContext<'_>) -> Vec<Port> {
+fn read_ports(lab: &Section<'_>, context: &mut CheckContext<'_>) -> Vec<Port> {
     let mut ports: Vec<Port> = Vec::new();
     for section in lab.sections("port") {
         // Reported where it is missing.
         let Some(name) = section.text("name") else { continue };
-        scene.problems.extend(scene.ports.refuse(name, section.place("name")));
+        context.problems.extend(context.ports.refuse(name, section.place("name")));
         if ports.iter().any(|known| known.name == name) {
             let problem = Problem::new(section.place("name"), format!("the port `{name}` is slowed twice"));
-            scene.problems.push(problem.expected("the second time"));
+            context.problems.push(problem.expected("the second time"));
         }
         if !section.has("rate") && !section.has("delay") {
             let problem = Problem::new(section.place, format!("nothing says how slow the port `{name}` is"));
-            scene.problems.push(problem.expected("neither `rate` nor `delay`").hint("rate = \"5mbit\", for example"));
+            context.problems.push(problem.expected("neither `rate` nor `delay`").hint("rate = \"5mbit\", for example"));
         }
         let link = Link { rate_bits_per_s: section.number("rate"), delay_s: section.number("delay"), loss_pct: None };
         ports.push(Port { name: name.to_owned(), link });
@@ -525,7 +535,7 @@ fn read_ports(lab: &Section<'_>, scene: &mut CheckContext<'_>) -> Vec<Port> {
 }
 
 /// Ports are slowed on hosts that Plimsoll makes.
-fn ports_only_virtual(section: &Section<'_>, lab: &Lab, scene: &mut CheckContext<'_>) {
+fn ports_only_virtual(section: &Section<'_>, lab: &Lab, context: &mut CheckContext<'_>) {
     let Some(place) = section.sections("port").first().map(|port| port.place.clone()) else { return };
     let (what, expected, hint) = if lab.hosts.is_empty() {
         ("without hosts no port can be slowed", "only ports of virtual hosts can be slowed", "add `hosts = 1`")
@@ -535,5 +545,5 @@ fn ports_only_virtual(section: &Section<'_>, lab: &Lab, scene: &mut CheckContext
     } else {
         return;
     };
-    scene.problems.push(Problem::new(&place, what).expected(expected).hint(hint));
+    context.problems.push(Problem::new(&place, what).expected(expected).hint(hint));
 }

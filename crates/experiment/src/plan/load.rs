@@ -186,12 +186,12 @@ impl FeedLimits {
 const READ_AHEAD_BYTES: f64 = 131_072.0;
 
 /// Holds the feeds of a load to what their tiers give.
-pub(super) fn limit_feeds(root: &Section<'_>, load: &mut Load, scene: &mut CheckContext<'_>) {
+pub(super) fn limit_feeds(root: &Section<'_>, load: &mut Load, context: &mut CheckContext<'_>) {
     let Some(section) = root.section("load") else { return };
     let lab = root.section("lab");
     for (feed, section) in load.feeds.iter_mut().zip(section.sections("feed")) {
         let Some(name) = &feed.tier else { continue };
-        let tier = tier::of_feed(name, lab.as_ref(), section.place("tier"), &mut scene.problems);
+        let tier = tier::of_feed(name, lab.as_ref(), section.place("tier"), &mut context.problems);
         feed.limits = tier.map_or_else(FeedLimits::default, |tier| FeedLimits {
             read_iops: tier.limits.read_iops,
             read_bytes_per_s: tier.limits.read_bytes_per_s,
@@ -361,30 +361,30 @@ pub enum Retry {
 }
 
 /// Reads the section. What is wrong is reported, and stands as 0 in the load, which is not used then.
-pub(super) fn read(section: &Section<'_>, scene: &mut CheckContext<'_>) -> Load {
-    check_from(section, scene);
-    check_failover(section, scene);
-    check_feeds(section, scene);
-    if section.has("group") { load_group::read(section, scene) } else { read_population(section, scene) }
+pub(super) fn read(section: &Section<'_>, context: &mut CheckContext<'_>) -> Load {
+    check_from(section, context);
+    check_failover(section, context);
+    check_feeds(section, context);
+    if section.has("group") { load_group::read(section, context) } else { read_population(section, context) }
 }
 
 /// A load without groups, or one of them as the load that it would be alone.
-pub(super) fn read_population(section: &Section<'_>, scene: &mut CheckContext<'_>) -> Load {
-    times(section, scene);
-    check_count(section, scene);
-    check_order(section, scene);
-    check_overflow(section, scene);
+pub(super) fn read_population(section: &Section<'_>, context: &mut CheckContext<'_>) -> Load {
+    times(section, context);
+    check_count(section, context);
+    check_order(section, context);
+    check_overflow(section, context);
     let steps = match order(section) {
-        StepOrder::Cycle => cycle(section, scene),
-        StepOrder::Mix => mix(section, scene),
+        StepOrder::Cycle => cycle(section, context),
+        StepOrder::Mix => mix(section, context),
     };
-    let rate = read_rate(section, scene).or(section.has("rate").then_some(Rate::Constant(0.0)));
+    let rate = read_rate(section, context).or(section.has("rate").then_some(Rate::Constant(0.0)));
     let load = Load { rate, steps, ..Load::read(section) };
     let load = Load { agents: load.agents.saturating_mul(load.copies), ..load };
     for conflict in load.conflicts() {
         let problem =
             Problem::new(section.place(conflict.key), conflict.what).expected(conflict.why).hint(conflict.hint);
-        scene.problems.push(match conflict.with {
+        context.problems.push(match conflict.with {
             Some((key, what)) => problem.related(section.place(key), what),
             None => problem,
         });
@@ -475,11 +475,11 @@ impl Load {
 }
 
 /// Whether this machine has them is seen when the load begins.
-fn check_from(section: &Section<'_>, scene: &mut CheckContext<'_>) {
+fn check_from(section: &Section<'_>, context: &mut CheckContext<'_>) {
     for node in section.node("from").and_then(Node::list).unwrap_or_default() {
         let Some(text) = node.text() else { continue };
         if text.parse::<IpAddr>().is_err() {
-            scene.problems.push(
+            context.problems.push(
                 Problem::new(&node.place, format!("`{text}` is no IP address"))
                     .expected("an address of this machine, such as \"10.0.0.5\"")
                     .hint("`ip address` lists them; names and ports have no place here"),
@@ -489,10 +489,10 @@ fn check_from(section: &Section<'_>, scene: &mut CheckContext<'_>) {
 }
 
 /// How the times go together.
-fn times(section: &Section<'_>, scene: &mut CheckContext<'_>) {
+fn times(section: &Section<'_>, context: &mut CheckContext<'_>) {
     let Some(time_s) = section.number("time") else { return };
     if section.number("ramp").is_some_and(|ramp_s| ramp_s > time_s) {
-        scene.problems.push(
+        context.problems.push(
             Problem::new(section.place("ramp"), "the ramp is longer than the load")
                 .expected("a part of `time`")
                 .related(section.place("time"), "the whole load")
@@ -500,19 +500,19 @@ fn times(section: &Section<'_>, scene: &mut CheckContext<'_>) {
         );
     }
     if section.number("warmup").is_some_and(|warmup_s| warmup_s >= time_s) {
-        scene.problems.push(
+        context.problems.push(
             Problem::new(section.place("warmup"), "nothing is left to measure after the warm-up")
                 .expected("shorter than `time`")
                 .related(section.place("time"), "the whole load"),
         );
     }
-    spread(section, scene);
+    spread(section, context);
 }
 
 /// At a rate the time says how many operations there are.
-fn check_count(section: &Section<'_>, scene: &mut CheckContext<'_>) {
+fn check_count(section: &Section<'_>, context: &mut CheckContext<'_>) {
     if section.has("count") && section.has("rate") {
-        scene.problems.push(
+        context.problems.push(
             Problem::new(section.place("count"), "`count` and `rate` exclude each other")
                 .expected("belongs to a closed loop")
                 .related(section.place("rate"), "open loop: rate × time operations start")
@@ -522,10 +522,10 @@ fn check_count(section: &Section<'_>, scene: &mut CheckContext<'_>) {
 }
 
 /// A pause cannot be less than none.
-fn spread(section: &Section<'_>, scene: &mut CheckContext<'_>) {
+fn spread(section: &Section<'_>, context: &mut CheckContext<'_>) {
     for (key, of) in [("think_spread_pct", "think"), ("reconnect_spread_pct", "reconnect")] {
         if section.number(key).is_some_and(|spread_pct| !(0.0..=100.0).contains(&spread_pct)) {
-            scene.problems.push(
+            context.problems.push(
                 Problem::new(section.place(key), "a pause varies by 0 to 100 percent")
                     .expected(format!("percent of `{of}`")),
             );
@@ -537,7 +537,7 @@ fn order(section: &Section<'_>) -> StepOrder {
     if section.has("mix") && !section.has("cycle") { StepOrder::Mix } else { StepOrder::Cycle }
 }
 
-fn check_order(section: &Section<'_>, scene: &mut CheckContext<'_>) {
+fn check_order(section: &Section<'_>, context: &mut CheckContext<'_>) {
     let path = load_group::path(section);
     let whose = if path == "load" { "load" } else { "group" };
     let hint = format!(
@@ -545,19 +545,19 @@ fn check_order(section: &Section<'_>, scene: &mut CheckContext<'_>) {
     );
     let filled = |key: &str| section.node(key).and_then(Node::list).is_none_or(|list| !list.is_empty());
     match (section.has("cycle"), section.has("mix")) {
-        (true, true) => scene.problems.push(
+        (true, true) => context.problems.push(
             Problem::new(section.place("mix"), "`cycle` and `mix` exclude each other")
                 .expected("at random")
                 .related(section.place("cycle"), "in a fixed order")
                 .hint(hint),
         ),
-        (false, false) => scene.problems.push(
+        (false, false) => context.problems.push(
             Problem::absent(section.place, format!("the {whose} has no operations"))
                 .expected("neither `cycle` nor `mix`")
                 .hint(hint),
         ),
-        (true, false) if !filled("cycle") => scene.problems.push(empty(section, path, "cycle").hint(hint)),
-        (false, true) if !filled("mix") => scene.problems.push(empty(section, path, "mix").hint(hint)),
+        (true, false) if !filled("cycle") => context.problems.push(empty(section, path, "cycle").hint(hint)),
+        (false, true) if !filled("mix") => context.problems.push(empty(section, path, "mix").hint(hint)),
         _ => {}
     }
 }
@@ -566,11 +566,11 @@ fn empty(section: &Section<'_>, path: &str, key: &str) -> Problem {
     Problem::absent(section.place(key), format!("`{path}.{key}` is empty")).expected("no operations")
 }
 
-fn cycle(section: &Section<'_>, scene: &mut CheckContext<'_>) -> Vec<Step> {
+fn cycle(section: &Section<'_>, context: &mut CheckContext<'_>) -> Vec<Step> {
     let mut slots: BTreeMap<String, Vec<u32>> = BTreeMap::new();
     let mut steps = Vec::new();
     for part in section.sections("cycle") {
-        let step = operation::read(&part, &Scope { slots: &slots, no_slots: None, by_agent: true }, scene);
+        let step = operation::read(&part, &Scope { slots: &slots, no_slots: None, by_agent: true }, context);
         for slot in step.keep.keys() {
             slots.entry(slot.clone()).or_default().push(step.every);
         }
@@ -579,13 +579,13 @@ fn cycle(section: &Section<'_>, scene: &mut CheckContext<'_>) -> Vec<Step> {
     steps
 }
 
-fn mix(section: &Section<'_>, scene: &mut CheckContext<'_>) -> Vec<Step> {
+fn mix(section: &Section<'_>, context: &mut CheckContext<'_>) -> Vec<Step> {
     let scope = Scope {
         slots: &BTreeMap::new(),
         no_slots: Some("each operation of a mix is a cycle of its own; slots need a [[load.cycle]]"),
         by_agent: true,
     };
-    section.sections("mix").iter().map(|part| operation::read(part, &scope, scene)).collect()
+    section.sections("mix").iter().map(|part| operation::read(part, &scope, context)).collect()
 }
 
 fn read_retry(section: &Section<'_>) -> Retry {
@@ -600,25 +600,25 @@ fn read_retry(section: &Section<'_>) -> Retry {
     }
 }
 
-fn check_feeds(section: &Section<'_>, scene: &mut CheckContext<'_>) {
+fn check_feeds(section: &Section<'_>, context: &mut CheckContext<'_>) {
     let feeds = section.sections("feed");
     for (index, feed) in feeds.iter().enumerate() {
-        check_stream(feed, scene);
+        check_stream(feed, context);
         if let Some(name) = feed.text("name")
             && feeds[..index].iter().any(|earlier| earlier.text("name") == Some(name))
         {
             let what = format!("two feeds are called `{name}`");
-            scene.problems.push(Problem::new(feed.place("name"), what).expected("the second"));
+            context.problems.push(Problem::new(feed.place("name"), what).expected("the second"));
         }
     }
 }
 
 /// Keys of a feed that is read ahead, and of one of JSON lines.
-fn check_stream(section: &Section<'_>, scene: &mut CheckContext<'_>) {
+fn check_stream(section: &Section<'_>, context: &mut CheckContext<'_>) {
     let feed = Feed::read(section);
     let is_json = feed.format().0 == FeedFormat::JsonLines;
     if feed.stream && feed.random {
-        scene.problems.push(
+        context.problems.push(
             Problem::new(section.place("order"), "a stream has no random order")
                 .expected("any record at any time")
                 .related(section.place("stream"), "read from the beginning to the end")
@@ -628,11 +628,11 @@ fn check_stream(section: &Section<'_>, scene: &mut CheckContext<'_>) {
     for key in ["batch", "before", "at_end", "tier"].into_iter().filter(|key| section.has(key)) {
         if !feed.stream {
             let problem = Problem::new(section.place(key), format!("`{key}` belongs to a stream"));
-            scene.problems.push(problem.expected("this feed is read whole").hint("add stream = true, or remove it"));
+            context.problems.push(problem.expected("this feed is read whole").hint("add stream = true, or remove it"));
         } else if !matches!(key, "at_end" | "tier") && !is_json {
             let problem = Problem::new(section.place(key), format!("`{key}` belongs to JSON lines"));
             let problem = problem.expected("of which there are none here").related(section.place("file"), "CSV");
-            scene.problems.push(
+            context.problems.push(
                 problem.hint("such a file's name ends in .json, .jsonl or .ndjson, and perhaps .gz, .zst or .bz2"),
             );
         }
@@ -741,19 +741,19 @@ impl Rate {
 }
 
 /// Reads `rate`. What is wrong is reported; the load is not used then.
-fn read_rate(section: &Section<'_>, scene: &mut CheckContext<'_>) -> Option<Rate> {
+fn read_rate(section: &Section<'_>, context: &mut CheckContext<'_>) -> Option<Rate> {
     let node = section.node("rate")?;
     match &node.value {
-        TomlValue::Table(table) => drawn(section, table, node, scene),
-        TomlValue::List(list) => stages(section, list, node, scene),
+        TomlValue::Table(table) => drawn(section, table, node, context),
+        TomlValue::List(list) => stages(section, list, node, context),
         _ => node.number().map(Rate::Constant),
     }
 }
 
-fn drawn(section: &Section<'_>, table: &TomlTable, node: &Node, scene: &mut CheckContext<'_>) -> Option<Rate> {
+fn drawn(section: &Section<'_>, table: &TomlTable, node: &Node, context: &mut CheckContext<'_>) -> Option<Rate> {
     match (table.get("poisson"), table.get("replay")) {
         (Some(poisson), Some(replay)) => {
-            scene.problems.push(
+            context.problems.push(
                 Problem::new(&replay.place, "`poisson` and `replay` exclude each other")
                     .expected("as recorded")
                     .related(&poisson.place, "at random")
@@ -763,21 +763,21 @@ fn drawn(section: &Section<'_>, table: &TomlTable, node: &Node, scene: &mut Chec
         }
         (Some(poisson), None) => poisson.number().map(|poisson| Rate::Poisson { poisson }),
         (None, Some(replay)) => {
-            without_ramp(section, node, scene);
+            without_ramp(section, node, context);
             Some(Rate::Replay { replay: replay.text()?.to_owned(), stretch: 1.0 })
         }
         (None, None) => {
             // Of a key that is none, the shape check speaks.
             if table.entries.is_empty() {
                 let problem = Problem::absent(&node.place, "`load.rate` says nothing").expected("an empty table");
-                scene.problems.push(problem.hint(format!("write a number of operations/s, {FORMS}, or stages")));
+                context.problems.push(problem.hint(format!("write a number of operations/s, {FORMS}, or stages")));
             }
             None
         }
     }
 }
 
-fn stages(section: &Section<'_>, list: &[Node], node: &Node, scene: &mut CheckContext<'_>) -> Option<Rate> {
+fn stages(section: &Section<'_>, list: &[Node], node: &Node, context: &mut CheckContext<'_>) -> Option<Rate> {
     let mut stages = Vec::new();
     let mut last = 0.0;
     // Of a stage without one, that is said.
@@ -785,26 +785,26 @@ fn stages(section: &Section<'_>, list: &[Node], node: &Node, scene: &mut CheckCo
     let has_rates = list.iter().all(|item| item.table().is_some_and(has_rate));
     for item in list {
         let part = Section { table: item.table()?, keys: STAGE, place: &item.place };
-        let stage = stage(&part, last, scene);
+        let stage = stage(&part, last, context);
         last = stage.to;
         stages.push(stage);
     }
     if stages.is_empty() {
         let problem = Problem::absent(&node.place, "`load.rate` has no stage").expected("an empty list");
-        scene.problems.push(problem.hint(STAGE_FORMS));
+        context.problems.push(problem.hint(STAGE_FORMS));
     } else if has_rates && stages.iter().all(|stage| stage.from <= 0.0 && stage.to <= 0.0) {
         let problem = Problem::new(&node.place, "no operation ever starts at this rate").expected("0 all the time");
-        scene.problems.push(problem.hint("give one of the stages a rate above 0"));
+        context.problems.push(problem.hint("give one of the stages a rate above 0"));
     }
-    too_long(section, &stages, list, scene);
-    without_ramp(section, node, scene);
+    too_long(section, &stages, list, context);
+    without_ramp(section, node, context);
     Some(Rate::Stages(stages))
 }
 
 /// Where a schedule says how it begins, agents do not join one after the other.
-fn without_ramp(section: &Section<'_>, node: &Node, scene: &mut CheckContext<'_>) {
+fn without_ramp(section: &Section<'_>, node: &Node, context: &mut CheckContext<'_>) {
     if section.number("ramp").is_some_and(|ramp_s| ramp_s > 0.0) {
-        scene.problems.push(
+        context.problems.push(
             Problem::new(section.place("ramp"), "`ramp` and a `rate` that changes exclude each other")
                 .expected("a second way to begin slowly")
                 .related(&node.place, "says when operations start")
@@ -814,30 +814,30 @@ fn without_ramp(section: &Section<'_>, node: &Node, scene: &mut CheckContext<'_>
 }
 
 /// A stage; what is wrong with it stands as 0. It begins with the rate of the one before, if it does not say otherwise.
-fn stage(part: &Section<'_>, last: f64, scene: &mut CheckContext<'_>) -> RateStage {
+fn stage(part: &Section<'_>, last: f64, context: &mut CheckContext<'_>) -> RateStage {
     let rates = ["from", "to", "at"].into_iter().filter_map(|key| part.node(key));
     for node in rates.filter(|node| node.number().is_some_and(|rate| rate < 0.0)) {
         let problem = Problem::new(&node.place, "a rate is not negative");
-        scene.problems.push(problem.expected("operations/s, 0 or more"));
+        context.problems.push(problem.expected("operations/s, 0 or more"));
     }
     let has = |keys: &[&str]| keys.iter().any(|key| part.has(key));
     // Of a key that is none, the shape check speaks.
     let is_known = part.table.entries.iter().all(|entry| keys::find(STAGE, &entry.key).is_some());
-    let lacking = |scene: &mut CheckContext<'_>, key: &str| {
+    let lacking = |context: &mut CheckContext<'_>, key: &str| {
         if !is_known {
             return;
         }
         let problem = Problem::absent(part.place, format!("this stage needs `{key}`"));
-        scene.problems.push(problem.expected(format!("`{key}` is missing")).hint(STAGE_FORMS));
+        context.problems.push(problem.expected(format!("`{key}` is missing")).hint(STAGE_FORMS));
     };
     match (has(&["at", "for"]), has(&["from", "to", "over"])) {
         (true, true) => {
             let problem = Problem::new(part.place, "a stage either goes to a rate or stays at one");
-            scene.problems.push(problem.expected("says both").hint(STAGE_FORMS));
+            context.problems.push(problem.expected("says both").hint(STAGE_FORMS));
         }
-        (true, false) => ["at", "for"].into_iter().filter(|key| !part.has(key)).for_each(|key| lacking(scene, key)),
-        (false, true) => ["to", "over"].into_iter().filter(|key| !part.has(key)).for_each(|key| lacking(scene, key)),
-        (false, false) => lacking(scene, "to"),
+        (true, false) => ["at", "for"].into_iter().filter(|key| !part.has(key)).for_each(|key| lacking(context, key)),
+        (false, true) => ["to", "over"].into_iter().filter(|key| !part.has(key)).for_each(|key| lacking(context, key)),
+        (false, false) => lacking(context, "to"),
     }
     let at = part.number("at");
     RateStage {
@@ -848,7 +848,7 @@ fn stage(part: &Section<'_>, last: f64, scene: &mut CheckContext<'_>) -> RateSta
 }
 
 /// Stages that `time` cuts off are not played, and somebody waits for them.
-fn too_long(section: &Section<'_>, stages: &[RateStage], list: &[Node], scene: &mut CheckContext<'_>) {
+fn too_long(section: &Section<'_>, stages: &[RateStage], list: &[Node], context: &mut CheckContext<'_>) {
     let Some(time_s) = section.number("time") else { return };
     let mut ends_s = 0.0;
     for (stage, node) in stages.iter().zip(list) {
@@ -856,7 +856,7 @@ fn too_long(section: &Section<'_>, stages: &[RateStage], list: &[Node], scene: &
         // Sums of decimal fractions are not exact.
         if ends_s > time_s * (1.0 + 1e-9) {
             let all_s: f64 = stages.iter().map(|stage| stage.over_s).sum();
-            scene.problems.push(
+            context.problems.push(
                 Problem::new(&node.place, "the stages are longer than the load")
                     .expected(format!("ends after {}", show(ends_s)))
                     .related(section.place("time"), "the whole load")
@@ -872,9 +872,9 @@ fn read_backlog(section: &Section<'_>) -> Option<Backlog> {
     Some(Backlog { most, overflow: section.get("overflow").unwrap_or_default() })
 }
 
-fn check_overflow(section: &Section<'_>, scene: &mut CheckContext<'_>) {
+fn check_overflow(section: &Section<'_>, context: &mut CheckContext<'_>) {
     if section.has("overflow") && !section.has("backlog") {
-        scene.problems.push(
+        context.problems.push(
             Problem::new(section.place("overflow"), "`overflow` needs `backlog`")
                 .expected("what happens when too many wait")
                 .hint("add `backlog`, the most operations that may wait; without it there is no bound"),
@@ -902,9 +902,9 @@ impl Reconnects {
 }
 
 /// How many members a target of a folder has is seen when it is up.
-fn check_failover(section: &Section<'_>, scene: &mut CheckContext<'_>) {
-    if Reconnects::read(section).failover == Failover::Next && matches!(scene.ports, PortNames::Nameless) {
-        scene.problems.push(
+fn check_failover(section: &Section<'_>, context: &mut CheckContext<'_>) {
+    if Reconnects::read(section).failover == Failover::Next && matches!(context.ports, PortNames::Nameless) {
+        context.problems.push(
             Problem::new(section.place("failover"), "this target has one address, so there is no next member")
                 .expected("agents have nowhere else to go")
                 .hint("members are the hosts of a target folder: `use = \"NAME\"` and `[lab] hosts = 3`"),

@@ -53,16 +53,16 @@ pub fn group_of(path: &str) -> Option<&str> {
 }
 
 /// A load with groups.
-pub(super) fn read(section: &Section<'_>, scene: &mut CheckContext<'_>) -> Load {
+pub(super) fn read(section: &Section<'_>, context: &mut CheckContext<'_>) -> Load {
     let sections = section.sections("group");
-    check_alone(section, scene);
-    check_names(&sections, scene);
+    check_alone(section, context);
+    check_names(&sections, context);
     let read = |group: &Section<'_>| {
         let alone = alone(section.table, group.table);
-        load::read_population(&Section { table: &alone, keys: LOAD, place: group.place }, scene)
+        load::read_population(&Section { table: &alone, keys: LOAD, place: group.place }, context)
     };
     let groups: Vec<Load> = sections.iter().map(read).collect();
-    check_operations(&sections, &groups, scene);
+    check_operations(&sections, &groups, context);
     let mut load = Load { groups, rate: None, backlog: None, count: None, ..Load::read(section) };
     load.add_up_groups();
     load
@@ -102,14 +102,14 @@ impl Load {
 }
 
 /// What does not go with groups.
-fn check_alone(section: &Section<'_>, scene: &mut CheckContext<'_>) {
+fn check_alone(section: &Section<'_>, context: &mut CheckContext<'_>) {
     let place = section.place("group");
     if section.sections("group").is_empty() {
         let problem = Problem::absent(place, "`load.group` is empty").expected("no group");
-        scene.problems.push(problem.hint("add [[load.group]] with `name`, `agents` and a [[load.group.cycle]]"));
+        context.problems.push(problem.hint("add [[load.group]] with `name`, `agents` and a [[load.group.cycle]]"));
     }
     for key in OWN.into_iter().filter(|key| section.has(key)) {
-        scene.problems.push(
+        context.problems.push(
             Problem::new(section.place(key), format!("`{key}` and `group` exclude each other"))
                 .expected("of the whole load")
                 .related(place, "each group has its own")
@@ -118,7 +118,7 @@ fn check_alone(section: &Section<'_>, scene: &mut CheckContext<'_>) {
     }
     // A slow operation of one group would hold up the others' behind it, which says nothing of a target.
     if section.number("pipeline").is_some_and(|depth| depth > 1.0) {
-        scene.problems.push(
+        context.problems.push(
             Problem::new(section.place("pipeline"), "`pipeline` and `group` exclude each other")
                 .expected("agents of several groups would share connections")
                 .related(place, "the groups")
@@ -127,19 +127,19 @@ fn check_alone(section: &Section<'_>, scene: &mut CheckContext<'_>) {
     }
 }
 
-fn check_names(sections: &[Section<'_>], scene: &mut CheckContext<'_>) {
+fn check_names(sections: &[Section<'_>], context: &mut CheckContext<'_>) {
     for (index, group) in sections.iter().enumerate() {
         if let Some(name) = group.text("name")
             && let Some(first) = sections[..index].iter().find(|earlier| earlier.text("name") == Some(name))
         {
             let problem = Problem::new(group.place("name"), format!("two groups are called `{name}`"));
-            scene.problems.push(problem.expected("the second").related(first.place("name"), "the first"));
+            context.problems.push(problem.expected("the second").related(first.place("name"), "the first"));
         }
     }
 }
 
 /// Records tell operations by their names, and groups by their operations.
-fn check_operations(sections: &[Section<'_>], groups: &[Load], scene: &mut CheckContext<'_>) {
+fn check_operations(sections: &[Section<'_>], groups: &[Load], context: &mut CheckContext<'_>) {
     for (index, (section, group)) in sections.iter().zip(groups).enumerate() {
         for step in ["cycle", "mix"].into_iter().flat_map(|key| section.sections(key)) {
             let Some(name) = step.text("name").or(step.text("call")) else { continue };
@@ -149,7 +149,7 @@ fn check_operations(sections: &[Section<'_>], groups: &[Load], scene: &mut Check
             let (own, others) = (group.name.as_deref().unwrap_or("?"), other.name.as_deref().unwrap_or("?"));
             let key = if step.has("name") { "name" } else { "call" };
             let problem = Problem::new(step.place(key), format!("the group `{others}` has an operation `{name}`, too"));
-            scene.problems.push(
+            context.problems.push(
                 problem
                     .expected("a second one of this name")
                     .hint(format!("results tell groups by their operations: name = \"{own}-{name}\"")),

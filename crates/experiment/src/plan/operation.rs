@@ -157,29 +157,29 @@ pub(super) struct Scope<'a> {
 }
 
 /// Reads a step.
-pub(super) fn read(section: &Section<'_>, scope: &Scope<'_>, scene: &mut CheckContext<'_>) -> Step {
+pub(super) fn read(section: &Section<'_>, scope: &Scope<'_>, context: &mut CheckContext<'_>) -> Step {
     // Of a mix and of the preparation, too, each is done every time and as often as the others.
     let step = Step::read(&Section { keys: OPERATION, ..*section });
     let every = step.every;
-    let called = find(section, scene);
+    let called = find(section, context);
     if let Some(called) = called {
-        arguments(section, called, scene);
-        check_fields(section, called, scene);
-        check_captures(section, called, scene);
-        check_audit(section, called, scene);
-        check_units(section, called, scene);
+        arguments(section, called, context);
+        check_fields(section, called, context);
+        check_captures(section, called, context);
+        check_audit(section, called, context);
+        check_units(section, called, context);
     }
     for entry in section.entries("with") {
-        template(&entry.node, every, scope, scene);
+        template(&entry.node, every, scope, context);
     }
     for entry in section.entries("expect") {
-        check_value(&entry.node, every, scope, scene);
+        check_value(&entry.node, every, scope, context);
     }
     for entry in section.entries("keep") {
-        slot_name(&entry, scene);
-        check_kept(&entry, scene);
+        slot_name(&entry, context);
+        check_kept(&entry, context);
     }
-    check_audit_keys(section, every, scope, scene);
+    check_audit_keys(section, every, scope, context);
     let program = called.and_then(|called| called.own);
     let program = program.map(|own| MemberProgram { run: own.run.clone(), stdin: own.stdin.clone() });
     Step { program, ..step }
@@ -214,18 +214,18 @@ fn values<T>(section: &Section<'_>, key: &str, read: impl Fn(&Node) -> Option<T>
     section.entries(key).into_iter().filter_map(|entry| Some((entry.key, read(&entry.node)?))).collect()
 }
 
-fn find<'a>(section: &Section<'_>, scene: &mut CheckContext<'a>) -> Option<CalledOperation<'a>> {
-    let (call, protocol) = (section.text("call")?, scene.protocol?);
-    let own = scene.operations.iter().find(|own| own.name == call);
+fn find<'a>(section: &Section<'_>, context: &mut CheckContext<'a>) -> Option<CalledOperation<'a>> {
+    let (call, protocol) = (section.text("call")?, context.protocol?);
+    let own = context.operations.iter().find(|own| own.name == call);
     if let Some((own, operation)) = own.zip(protocol.operations.first()) {
         return Some(CalledOperation { operation, own: Some(own) });
     }
     let found = protocol.operations.iter().find(|operation| operation.name == call);
     if found.is_none() {
         let known = protocol.operations.iter().map(|operation| operation.name);
-        let hint = nearest_hint(call, known.chain(scene.operations.iter().map(|own| own.name.as_str())));
+        let hint = nearest_hint(call, known.chain(context.operations.iter().map(|own| own.name.as_str())));
         let what = format!("the protocol `{}` has no operation `{call}`", protocol.name);
-        scene.problems.push(Problem::absent(section.place("call"), what).expected("unknown operation").maybe(hint));
+        context.problems.push(Problem::absent(section.place("call"), what).expected("unknown operation").maybe(hint));
     }
     found.map(|operation| CalledOperation { operation, own: None })
 }
@@ -248,14 +248,14 @@ fn names(fields: &'static [Field]) -> impl Iterator<Item = &'static str> {
     fields.iter().map(|field| field.name)
 }
 
-fn arguments(section: &Section<'_>, called: CalledOperation<'_>, scene: &mut CheckContext<'_>) {
+fn arguments(section: &Section<'_>, called: CalledOperation<'_>, context: &mut CheckContext<'_>) {
     let given = section.entries("with");
     let heading = if section.has("with") { section.place("with") } else { section.place("call") };
     let known: Vec<NamedArgument<'_>> = match called.own {
         Some(own) => own.takes.iter().map(|(name, help)| NamedArgument { name, help, required: true }).collect(),
         None => called.operation.takes.iter().map(NamedArgument::from).collect(),
     };
-    arguments_of(&format!("`{}`", called.name()), &known, &given, heading, &mut scene.problems);
+    arguments_of(&format!("`{}`", called.name()), &known, &given, heading, &mut context.problems);
 }
 
 /// What an operation or a fault may be given.
@@ -302,25 +302,25 @@ pub(super) fn arguments_of(
     }
 }
 
-fn slot_name(entry: &TableEntry, scene: &mut CheckContext<'_>) {
+fn slot_name(entry: &TableEntry, context: &mut CheckContext<'_>) {
     let name = entry.key.as_str();
     if WORDS.contains(&name) {
         let problem = Problem::new(&entry.key_place, format!("a slot cannot be called `{name}`"));
-        scene.problems.push(problem.expected(format!("{{{name}}} means something else")));
+        context.problems.push(problem.expected(format!("{{{name}}} means something else")));
     } else if !is_slot_name(name) {
         let problem = Problem::new(&entry.key_place, format!("`{name}` is not a name for a slot"));
-        scene.problems.push(problem.expected("small letters, digits and `_`, a letter first"));
+        context.problems.push(problem.expected("small letters, digits and `_`, a letter first"));
     }
 }
 
 /// Checks a template and everything it names.
-fn template(node: &Node, every: u32, scope: &Scope<'_>, scene: &mut CheckContext<'_>) {
+fn template(node: &Node, every: u32, scope: &Scope<'_>, context: &mut CheckContext<'_>) {
     let Some(text) = node.text() else { return };
     let template = match Template::parse(text) {
         Ok(template) => template,
         Err(error) => {
             let place = node.inside(error.at);
-            scene.problems.push(Problem::new(&place, error.what).expected("in this template").hint(error.hint));
+            context.problems.push(Problem::new(&place, error.what).expected("in this template").hint(error.hint));
             return;
         }
     };
@@ -341,15 +341,15 @@ fn template(node: &Node, every: u32, scope: &Scope<'_>, scene: &mut CheckContext
                 }
                 Some(_) => None,
             },
-            TemplatePart::Feed { feed, .. } if !scene.feeds.contains(feed) => {
+            TemplatePart::Feed { feed, .. } if !context.feeds.contains(feed) => {
                 let what = format!("there is no feed `{feed}`");
                 Some(Problem::absent(&placeholder(node, &format!("feed.{feed}")), what).expected("unknown feed").hint(
-                    nearest_hint(feed, scene.feeds.iter().map(String::as_str)).unwrap_or_else(|| {
+                    nearest_hint(feed, context.feeds.iter().map(String::as_str)).unwrap_or_else(|| {
                         "a feed is a file of records: [[load.feed]] with `name` and `file`".to_owned()
                     }),
                 ))
             }
-            TemplatePart::Script(name) if !scene.has_script => {
+            TemplatePart::Script(name) if !context.has_script => {
                 Some(no_script(&placeholder(node, &format!("lua.{name}"))))
             }
             TemplatePart::Agent(_) | TemplatePart::Copy(_) if !scope.by_agent => Some(
@@ -359,7 +359,7 @@ fn template(node: &Node, every: u32, scope: &Scope<'_>, scene: &mut CheckContext
             ),
             _ => None,
         };
-        scene.problems.extend(problem);
+        context.problems.extend(problem);
     }
 }
 
@@ -496,12 +496,12 @@ fn kept(node: &Node) -> Option<SlotContent> {
 }
 
 /// Holds the fields that a step expects something of against those that the answer has.
-fn check_fields(section: &Section<'_>, called: CalledOperation<'_>, scene: &mut CheckContext<'_>) {
+fn check_fields(section: &Section<'_>, called: CalledOperation<'_>, context: &mut CheckContext<'_>) {
     let comparisons = keys::find(section.keys, "expect").map(|key| key.kind.below()).unwrap_or_default();
     let wrong = |entry: &TableEntry| {
         not_a_comparison(entry, comparisons, called.operation).or_else(|| not_a_field(entry, called))
     };
-    scene.problems.extend(section.entries("expect").iter().filter_map(wrong));
+    context.problems.extend(section.entries("expect").iter().filter_map(wrong));
 }
 
 /// `{ matchs = "…" }` would be read as the field `body.matchs`.
@@ -545,27 +545,27 @@ fn not_a_field(entry: &TableEntry, called: CalledOperation<'_>) -> Option<Proble
 }
 
 /// Checks what a field is held against: every template and regular expression in it.
-fn check_value(node: &Node, every: u32, scope: &Scope<'_>, scene: &mut CheckContext<'_>) {
+fn check_value(node: &Node, every: u32, scope: &Scope<'_>, context: &mut CheckContext<'_>) {
     let Some(table) = node.table() else {
-        template(node, every, scope, scene);
+        template(node, every, scope, context);
         return;
     };
     if table.entries.is_empty() {
         let problem = Problem::absent(&node.place, "this comparison compares nothing").expected("an empty table");
-        scene.problems.push(problem.hint("there are `matches`, `contains`, `one_of` and `lua`"));
+        context.problems.push(problem.hint("there are `matches`, `contains`, `one_of` and `lua`"));
     }
     for entry in &table.entries {
         match entry.key.as_str() {
-            "matches" => scene.problems.extend(not_a_pattern(&entry.node, usize::MAX)),
-            "lua" => scene.problems.extend(not_a_function(&entry.node, scene.has_script)),
-            "contains" | "not" => check_value(&entry.node, every, scope, scene),
+            "matches" => context.problems.extend(not_a_pattern(&entry.node, usize::MAX)),
+            "lua" => context.problems.extend(not_a_function(&entry.node, context.has_script)),
+            "contains" | "not" => check_value(&entry.node, every, scope, context),
             "one_of" => {
                 let list = entry.node.list();
                 if list.is_some_and(<[Node]>::is_empty) {
                     let problem = Problem::absent(&entry.node.place, "nothing is one of no texts");
-                    scene.problems.push(problem.expected("an empty list").hint("list what it may be"));
+                    context.problems.push(problem.expected("an empty list").hint("list what it may be"));
                 }
-                list.unwrap_or_default().iter().for_each(|node| template(node, every, scope, scene));
+                list.unwrap_or_default().iter().for_each(|node| template(node, every, scope, context));
             }
             _ => {}
         }
@@ -600,18 +600,18 @@ fn not_a_function(node: &Node, has_script: bool) -> Option<Problem> {
 }
 
 /// Checks what a step keeps, as far as that does not depend on its operation.
-fn check_kept(entry: &TableEntry, scene: &mut CheckContext<'_>) {
+fn check_kept(entry: &TableEntry, context: &mut CheckContext<'_>) {
     let matches = entry.node.table().and_then(|part| part.get("matches"));
-    scene.problems.extend(matches.and_then(|node| not_a_pattern(node, 1)));
+    context.problems.extend(matches.and_then(|node| not_a_pattern(node, 1)));
 }
 
 /// Holds what a step keeps against the fields that its request and its answer have.
-fn check_captures(section: &Section<'_>, called: CalledOperation<'_>, scene: &mut CheckContext<'_>) {
+fn check_captures(section: &Section<'_>, called: CalledOperation<'_>, context: &mut CheckContext<'_>) {
     let wrong = |entry: &TableEntry| {
         let node = entry.node.table().map_or(Some(&entry.node), |part| part.get("from"));
         not_a_part(node?, section, called)
     };
-    scene.problems.extend(section.entries("keep").iter().filter_map(wrong));
+    context.problems.extend(section.entries("keep").iter().filter_map(wrong));
 }
 
 /// What is wrong with `request.FIELD`, `answer.FIELD` or `answer.FIELD/JSON/POINTER`.
@@ -654,7 +654,7 @@ fn not_a_request_part(node: &Node, field: &str, section: &Section<'_>, called: C
 }
 
 /// Holds what counts the units of an operation against the fields of its answer.
-fn check_units(section: &Section<'_>, called: CalledOperation<'_>, scene: &mut CheckContext<'_>) {
+fn check_units(section: &Section<'_>, called: CalledOperation<'_>, context: &mut CheckContext<'_>) {
     for key in ["units", "parts"] {
         let Some((node, text)) = section.node(key).and_then(|node| Some((node, node.text()?))) else { continue };
         let place = text.find('/').map(|at| &text[at..]).unwrap_or_default();
@@ -662,7 +662,7 @@ fn check_units(section: &Section<'_>, called: CalledOperation<'_>, scene: &mut C
         let about = |what: String, why: &str, hint: &str| {
             Some(Problem::new(&node.place, what).expected(why.to_owned()).hint(hint.to_owned()))
         };
-        scene.problems.extend(if !text.starts_with("answer.") {
+        context.problems.extend(if !text.starts_with("answer.") {
             about(
                 format!("`{key}` is told by the answer"),
                 "a place in the answer",
@@ -725,16 +725,16 @@ fn read_audit(section: &Section<'_>) -> Option<AuditAs> {
     Some(AuditAs { effect: audit.get("effect")?, space, key, keys, value: audit.get("value") })
 }
 
-fn check_audit_keys(section: &Section<'_>, every: u32, scope: &Scope<'_>, scene: &mut CheckContext<'_>) {
+fn check_audit_keys(section: &Section<'_>, every: u32, scope: &Scope<'_>, context: &mut CheckContext<'_>) {
     let Some(audit) = section.section("audit") else { return };
     for entry in ["space", "key"].into_iter().filter_map(|key| audit.table.entry(key)) {
-        template(&entry.node, every, scope, scene);
-        reproducible(entry, scene);
+        template(&entry.node, every, scope, context);
+        reproducible(entry, context);
     }
 }
 
 /// Each template draws its own random numbers, so a drawn key would be another one than the request has.
-fn reproducible(entry: &TableEntry, scene: &mut CheckContext<'_>) {
+fn reproducible(entry: &TableEntry, context: &mut CheckContext<'_>) {
     let Some(Ok(template)) = entry.node.text().map(Template::parse) else { return };
     let drawn = template.parts.iter().find_map(|part| match part {
         TemplatePart::Bytes(_) => Some(("bytes", ":…")),
@@ -746,26 +746,26 @@ fn reproducible(entry: &TableEntry, scene: &mut CheckContext<'_>) {
     let Some((drawn, rest)) = drawn else { return };
     let what = format!("{{{drawn}{rest}}} is drawn anew here, and is not what the request was sent with");
     let problem = Problem::new(&placeholder(&entry.node, drawn), what).expected("a text that can be told again");
-    scene.problems.push(problem.hint("make it of {agent}, {seq}, {feed.NAME.COLUMN} and what earlier steps kept"));
+    context.problems.push(problem.hint("make it of {agent}, {seq}, {feed.NAME.COLUMN} and what earlier steps kept"));
 }
 
 /// Holds `audit` against what the protocol knows of the operation.
-fn check_audit(section: &Section<'_>, called: CalledOperation<'_>, scene: &mut CheckContext<'_>) {
+fn check_audit(section: &Section<'_>, called: CalledOperation<'_>, context: &mut CheckContext<'_>) {
     let operation = called.operation;
     match section.section("audit") {
-        Some(audit) if operation.effect == Effect::None => audited_value(&audit, section, called, scene),
+        Some(audit) if operation.effect == Effect::None => audited_value(&audit, section, called, context),
         Some(_) => {
             let what = format!("what `{}` does to which key is known", operation.name);
             let problem = Problem::new(section.place("audit"), what).expected("nothing is left to say");
-            scene.problems.push(problem.hint("write audit = true"));
+            context.problems.push(problem.hint("write audit = true"));
         }
         None if section.boolean("audit") && operation.effect == Effect::None => {
             let what = format!("`{}` cannot be audited", called.name());
-            let knows_keys = scene
+            let knows_keys = context
                 .protocol
                 .is_some_and(|protocol| protocol.operations.iter().any(|operation| operation.effect != Effect::None));
             let problem = Problem::new(section.place("audit"), what);
-            scene.problems.push(if knows_keys {
+            context.problems.push(if knows_keys {
                 problem
                     .expected("it reads and writes no key")
                     .hint("audit a step that writes a key; its last value is read back after the run")
@@ -785,11 +785,11 @@ fn audited_value(
     audit: &Section<'_>,
     section: &Section<'_>,
     called: CalledOperation<'_>,
-    scene: &mut CheckContext<'_>,
+    context: &mut CheckContext<'_>,
 ) {
     let Some(effect) = audit.get("effect") else { return };
     if let Some(node) = audit.node("keys") {
-        many_keys(audit, node, effect, section, called, scene);
+        many_keys(audit, node, effect, section, called, context);
         return;
     }
     let (name, wanted, elsewhere) = match effect {
@@ -798,7 +798,7 @@ fn audited_value(
         AuditEffect::Remove => {
             if let Some(node) = audit.node("value") {
                 let problem = Problem::new(&node.place, "a removal has no value").expected("what is left is nothing");
-                scene.problems.push(problem.hint("remove `value`, or make it effect = \"write\""));
+                context.problems.push(problem.hint("remove `value`, or make it effect = \"write\""));
             }
             return;
         }
@@ -806,13 +806,13 @@ fn audited_value(
     let Some(node) = audit.node("value") else {
         let problem = Problem::absent(audit.place, format!("an audited {name} needs `value`"));
         let problem = problem.expected("`value` is missing");
-        scene
+        context
             .problems
             .push(problem.hint(format!("which field it is in: value = \"{wanted}FIELD\", such as \"{wanted}body\"")));
         return;
     };
     let is_elsewhere = node.text().is_some_and(|text| text.starts_with(elsewhere));
-    scene.problems.extend(if is_elsewhere {
+    context.problems.extend(if is_elsewhere {
         let what =
             if effect == AuditEffect::Write { "what a write writes is sent" } else { "what a read reads is answered" };
         let problem =
@@ -830,11 +830,11 @@ fn many_keys(
     effect: AuditEffect,
     section: &Section<'_>,
     called: CalledOperation<'_>,
-    scene: &mut CheckContext<'_>,
+    context: &mut CheckContext<'_>,
 ) {
     for key in ["key", "value"].into_iter().filter(|key| audit.has(key)) {
         let problem = Problem::new(audit.place(key), format!("`{key}` and `keys` exclude each other"));
-        scene.problems.push(
+        context.problems.push(
             problem
                 .expected("of one key")
                 .related(&node.place, "of many, each with the line behind it as its value")
@@ -843,7 +843,7 @@ fn many_keys(
     }
     if effect == AuditEffect::Read {
         let problem = Problem::new(audit.place("effect"), "a read of many keys cannot be audited");
-        scene
+        context
             .problems
             .push(problem.expected("not with `keys`").hint("audit writes and removals; what they left is read back"));
     }
@@ -867,5 +867,5 @@ fn many_keys(
             }
         },
     };
-    scene.problems.extend(problem);
+    context.problems.extend(problem);
 }

@@ -116,25 +116,25 @@ impl Tls {
 }
 
 /// Reads the section, and finds the protocol for the rest of the trial.
-pub(super) fn read(section: &Section<'_>, scene: &mut CheckContext<'_>) -> Option<Target> {
-    if !is_one_kind(section, scene) {
+pub(super) fn read(section: &Section<'_>, context: &mut CheckContext<'_>) -> Option<Target> {
+    if !is_one_kind(section, context) {
         return None;
     }
     let (kind, protocol) = match section.text("use") {
-        Some(name) => folder(name, section, scene)?,
-        None => address(section, scene)?,
+        Some(name) => folder(name, section, context)?,
+        None => address(section, context)?,
     };
-    scene.protocol = scene.catalog.protocols.iter().copied().find(|known| known.name == protocol);
-    Some(Target { kind, protocol, tls: read_tls(section, scene) })
+    context.protocol = context.catalog.protocols.iter().copied().find(|known| known.name == protocol);
+    Some(Target { kind, protocol, tls: read_tls(section, context) })
 }
 
 /// Reads `[target] tls`.
-fn read_tls(section: &Section<'_>, scene: &mut CheckContext<'_>) -> Tls {
+fn read_tls(section: &Section<'_>, context: &mut CheckContext<'_>) -> Tls {
     let Some(tls) = section.section("tls") else { return Tls::default() };
     if let Some((scheme, _)) = section.text("url").and_then(|url| url.split_once("://"))
         && scheme != "https"
     {
-        scene.problems.push(
+        context.problems.push(
             Problem::new(section.place("tls"), format!("nothing is encrypted on the way to `{scheme}://…`"))
                 .expected("not without `https`")
                 .related(section.place("url"), "this is spoken to in the clear")
@@ -142,7 +142,7 @@ fn read_tls(section: &Section<'_>, scene: &mut CheckContext<'_>) -> Tls {
         );
     }
     if tls.boolean("insecure") && tls.has("ca") {
-        scene.problems.push(
+        context.problems.push(
             Problem::new(tls.place("insecure"), "`ca` and `insecure` exclude each other")
                 .expected("any certificate is taken")
                 .related(tls.place("ca"), "only what these vouch for is taken")
@@ -150,14 +150,14 @@ fn read_tls(section: &Section<'_>, scene: &mut CheckContext<'_>) -> Tls {
         );
     }
     if tls.text("proxy").is_some_and(|proxy| !is_proxy(proxy)) {
-        scene.problems.push(
+        context.problems.push(
             Problem::new(tls.place("proxy"), "this is no URL of a forward proxy")
                 .expected("http://host:port")
                 .hint("the proxy itself is spoken to in the clear, and has no path"),
         );
     }
     if tls.has("key") && !tls.has("cert") {
-        scene.problems.push(
+        context.problems.push(
             Problem::new(tls.place("key"), "a key without a certificate")
                 .expected("`cert`, whose key this is")
                 .hint("add `cert = \"client.pem\"`, or remove `key`"),
@@ -172,14 +172,14 @@ fn is_proxy(url: &str) -> bool {
 }
 
 /// Whether exactly one of `use`, `url` and `start` + `url` is given, and nothing that belongs to another of them.
-fn is_one_kind(section: &Section<'_>, scene: &mut CheckContext<'_>) -> bool {
+fn is_one_kind(section: &Section<'_>, context: &mut CheckContext<'_>) -> bool {
     const KINDS: &str =
         "write `use = \"NAME\"` for a target folder, `url = \"http://…\"` for what runs already, or `start` and `url`";
-    let is_alone = runs_programs(section, scene);
+    let is_alone = runs_programs(section, context);
     if !is_alone && !["use", "url", "start"].iter().any(|key| section.has(key)) {
         let problem =
             Problem::absent(section.place, "[target] names no target").expected("none of `use`, `url`, `start`");
-        scene.problems.push(problem.hint(KINDS));
+        context.problems.push(problem.hint(KINDS));
         return false;
     }
     if section.has("use") {
@@ -189,47 +189,47 @@ fn is_one_kind(section: &Section<'_>, scene: &mut CheckContext<'_>) -> bool {
             let problem = Problem::new(section.place(other), format!("`use` and `{other}` exclude each other"))
                 .expected("not beside `use`")
                 .related(section.place("use"), "a target folder says all this itself");
-            scene.problems.push(problem.hint(KINDS));
+            context.problems.push(problem.hint(KINDS));
         }
         return others.is_empty();
     }
     if section.has("with") {
         let problem =
             Problem::new(section.place("with"), "parameters belong to a target folder").expected("not without `use`");
-        scene.problems.push(problem.hint(KINDS));
+        context.problems.push(problem.hint(KINDS));
     }
     if !is_alone && !section.has("url") {
         let problem =
             Problem::absent(section.place("start"), "`start` needs `url`").expected("where will the load go?");
-        scene.problems.push(problem.hint("add url = \"http://127.0.0.1:8080\", or what it listens on"));
+        context.problems.push(problem.hint("add url = \"http://127.0.0.1:8080\", or what it listens on"));
         return false;
     }
     for key in ["ready", "within"].into_iter().filter(|key| section.has(key) && !section.has("start")) {
         let problem =
             Problem::new(section.place(key), format!("`{key}` belongs to `start`")).expected("nothing is started");
-        scene.problems.push(problem.hint("without `start`, `url` has to answer already"));
+        context.problems.push(problem.hint("without `start`, `url` has to answer already"));
     }
     true
 }
 
 /// Whether `protocol` is all that is said, and names one that runs programs of this machine: there is nothing to be reached.
-fn runs_programs(section: &Section<'_>, scene: &CheckContext<'_>) -> bool {
-    let protocol = scene.catalog.protocols.iter().find(|known| Some(known.name) == section.text("protocol"));
+fn runs_programs(section: &Section<'_>, context: &CheckContext<'_>) -> bool {
+    let protocol = context.catalog.protocols.iter().find(|known| Some(known.name) == section.text("protocol"));
     protocol.is_some_and(|protocol| protocol.schemes.is_empty())
         && !["use", "url", "start"].iter().any(|key| section.has(key))
 }
 
-fn folder(name: &str, section: &Section<'_>, scene: &mut CheckContext<'_>) -> Option<(TargetKind, String)> {
-    if let Some((why, remedy)) = scene.catalog.refused_targets.get(name) {
+fn folder(name: &str, section: &Section<'_>, context: &mut CheckContext<'_>) -> Option<(TargetKind, String)> {
+    if let Some((why, remedy)) = context.catalog.refused_targets.get(name) {
         let what = format!("the target `{name}` is not run: {why}");
-        scene.problems.push(Problem::new(section.place("use"), what).expected("refused target").hint(remedy));
+        context.problems.push(Problem::new(section.place("use"), what).expected("refused target").hint(remedy));
         return None;
     }
-    let Some(manifest) = scene.catalog.targets.get(name) else {
-        let hint = nearest_hint(name, scene.catalog.targets.keys().map(String::as_str));
+    let Some(manifest) = context.catalog.targets.get(name) else {
+        let hint = nearest_hint(name, context.catalog.targets.keys().map(String::as_str));
         let problem =
             Problem::absent(section.place("use"), format!("there is no target `{name}`")).expected("unknown target");
-        scene.problems.push(problem.maybe(hint));
+        context.problems.push(problem.maybe(hint));
         return None;
     };
     let mut with = defaults(manifest);
@@ -237,19 +237,19 @@ fn folder(name: &str, section: &Section<'_>, scene: &mut CheckContext<'_>) -> Op
         let Some(parameter) = manifest.parameters.get(&entry.key) else {
             let hint = nearest_hint(&entry.key, manifest.parameters.keys().map(String::as_str));
             let what = format!("the target `{name}` has no parameter `{}`", entry.key);
-            scene.problems.push(Problem::absent(&entry.key_place, what).expected("unknown parameter").maybe(hint));
+            context.problems.push(Problem::absent(&entry.key_place, what).expected("unknown parameter").maybe(hint));
             continue;
         };
         // Lists and tables are refused by the shape check.
         let Some(text) = entry.node.as_written() else { continue };
         match refused(&entry.key, parameter, &entry.node, &text) {
-            Some(problem) => scene.problems.push(problem),
+            Some(problem) => context.problems.push(problem),
             None => {
                 with.insert(entry.key.clone(), text);
             }
         }
     }
-    let protocol = protocol(manifest, &with, section, scene)?;
+    let protocol = protocol(manifest, &with, section, context)?;
     Some((TargetKind::Folder { name: name.to_owned(), with }, protocol))
 }
 
@@ -300,22 +300,22 @@ fn protocol(
     manifest: &Manifest,
     with: &BTreeMap<String, String>,
     section: &Section<'_>,
-    scene: &mut CheckContext<'_>,
+    context: &mut CheckContext<'_>,
 ) -> Option<String> {
     let mut protocol = manifest.about.protocol.clone();
     for (name, value) in with {
         protocol = protocol.replace(&format!("{{{name}}}"), value);
     }
-    is_known(&protocol, section.place("use"), scene).then_some(protocol)
+    is_known(&protocol, section.place("use"), context).then_some(protocol)
 }
 
-fn is_known(protocol: &str, place: &TextSpan, scene: &mut CheckContext<'_>) -> bool {
-    let names: Vec<&str> = scene.catalog.protocols.iter().map(|protocol| protocol.name).collect();
+fn is_known(protocol: &str, place: &TextSpan, context: &mut CheckContext<'_>) -> bool {
+    let names: Vec<&str> = context.catalog.protocols.iter().map(|protocol| protocol.name).collect();
     if names.contains(&protocol) {
         return true;
     }
     let problem = Problem::new(place, format!("there is no protocol `{protocol}`")).expected("unknown protocol");
-    scene.problems.push(problem.maybe(nearest_hint(protocol, names)));
+    context.problems.push(problem.maybe(nearest_hint(protocol, names)));
     false
 }
 
@@ -357,8 +357,8 @@ fn words(takes: &Takes) -> String {
     }
 }
 
-fn address(section: &Section<'_>, scene: &mut CheckContext<'_>) -> Option<(TargetKind, String)> {
-    if runs_programs(section, scene) {
+fn address(section: &Section<'_>, context: &mut CheckContext<'_>) -> Option<(TargetKind, String)> {
+    if runs_programs(section, context) {
         return Some((TargetKind::Running { url: String::new() }, section.text("protocol")?.to_owned()));
     }
     let url = section.text("url")?;
@@ -366,7 +366,7 @@ fn address(section: &Section<'_>, scene: &mut CheckContext<'_>) -> Option<(Targe
         Ok(scheme) => scheme,
         Err(why) => {
             let node = section.place("url");
-            scene
+            context
                 .problems
                 .push(Problem::new(node, format!("this is not a URL: {why}")).expected("scheme://host:port/path"));
             return None;
@@ -376,12 +376,12 @@ fn address(section: &Section<'_>, scene: &mut CheckContext<'_>) -> Option<(Targe
         let scheme = parse_url(ready);
         if !matches!(scheme, Ok("http" | "https")) {
             let problem = Problem::new(section.place("ready"), "`ready` is a URL that a GET is sent to");
-            scene.problems.push(problem.expected("http://host:port/path"));
+            context.problems.push(problem.expected("http://host:port/path"));
         }
     }
     let protocol = match section.text("protocol") {
-        Some(protocol) => is_known(protocol, section.place("protocol"), scene).then(|| protocol.to_owned())?,
-        None => by_scheme(scheme, section, scene)?.name.to_owned(),
+        Some(protocol) => is_known(protocol, section.place("protocol"), context).then(|| protocol.to_owned())?,
+        None => by_scheme(scheme, section, context)?.name.to_owned(),
     };
     let url = url.to_owned();
     let kind = match section.text("start") {
@@ -396,16 +396,16 @@ fn address(section: &Section<'_>, scene: &mut CheckContext<'_>) -> Option<(Targe
     Some((kind, protocol))
 }
 
-fn by_scheme(scheme: &str, section: &Section<'_>, scene: &mut CheckContext<'_>) -> Option<&'static Protocol> {
-    let found = scene.catalog.protocols.iter().copied().find(|protocol| protocol.schemes.contains(&scheme));
+fn by_scheme(scheme: &str, section: &Section<'_>, context: &mut CheckContext<'_>) -> Option<&'static Protocol> {
+    let found = context.catalog.protocols.iter().copied().find(|protocol| protocol.schemes.contains(&scheme));
     if found.is_none() {
         let schemes: Vec<&str> =
-            scene.catalog.protocols.iter().flat_map(|protocol| protocol.schemes).copied().collect();
+            context.catalog.protocols.iter().flat_map(|protocol| protocol.schemes).copied().collect();
         let place = section.node("url").map_or_else(|| section.place.clone(), |node| node.inside(0..scheme.len()));
         let problem =
             Problem::new(&place, format!("no protocol goes by the scheme `{scheme}`")).expected("unknown scheme");
         let hint = nearest_hint(scheme, schemes).map(|hint| format!("{hint}; or say `protocol = \"…\"`"));
-        scene.problems.push(problem.maybe(hint));
+        context.problems.push(problem.maybe(hint));
     }
     found
 }

@@ -76,7 +76,7 @@ pub(super) struct TrialTemplate {
 
 /// Reads a trial. `None` only where there are problems.
 pub(super) fn read(tree: &TomlTable, file: &TextSpan, catalog: &Catalog) -> (Option<TrialTemplate>, Vec<Problem>) {
-    let mut scene = CheckContext {
+    let mut context = CheckContext {
         catalog,
         protocol: None,
         operations: &[],
@@ -86,33 +86,33 @@ pub(super) fn read(tree: &TomlTable, file: &TextSpan, catalog: &Catalog) -> (Opt
         has_script: false,
         problems: Vec::new(),
     };
-    SectionWalk { root: EXPERIMENT, mode: Mode::Whole, problems: &mut scene.problems }
+    SectionWalk { root: EXPERIMENT, mode: Mode::Whole, problems: &mut context.problems }
         .table("", EXPERIMENT, tree, file);
     let root = Section { table: tree, keys: EXPERIMENT, place: file };
-    let target = root.section("target").and_then(|section| target::read(&section, &mut scene));
+    let target = root.section("target").and_then(|section| target::read(&section, &mut context));
     let kind = target.as_ref().map(|target| &target.kind);
-    scene.ports = PortNames::of(kind, catalog);
+    context.ports = PortNames::of(kind, catalog);
     if let Some(TargetKind::Folder { name, .. }) = kind {
-        scene.operations = catalog.targets.get(name).map_or(&[], |manifest| &manifest.operations);
+        context.operations = catalog.targets.get(name).map_or(&[], |manifest| &manifest.operations);
     }
-    let mut lab = root.section("lab").map_or_else(Lab::default, |section| lab::read(&section, kind, &mut scene));
-    lab::private_only_virtual(&root, &lab, kind, &mut scene);
-    lab::add_tiers(&root, kind, &mut lab, &mut scene);
-    scene.tiers.clone_from(&lab.tiers);
-    scene.feeds = load::feed_names(&root);
-    scene.has_script = root.section("load").is_some_and(|load| load.has("script"));
-    let prepare = read_preparation(&root, &mut scene);
-    let mut load = root.section("load").map(|section| load::read(&section, &mut scene));
-    load.iter_mut().for_each(|load| load::limit_feeds(&root, load, &mut scene));
-    let fleet = fleet::read(&root, &mut scene);
-    fleet::place(&root, fleet.as_ref(), kind, &mut lab, &mut scene);
-    needs_service(&root, kind, &mut scene);
+    let mut lab = root.section("lab").map_or_else(Lab::default, |section| lab::read(&section, kind, &mut context));
+    lab::private_only_virtual(&root, &lab, kind, &mut context);
+    lab::add_tiers(&root, kind, &mut lab, &mut context);
+    context.tiers.clone_from(&lab.tiers);
+    context.feeds = load::feed_names(&root);
+    context.has_script = root.section("load").is_some_and(|load| load.has("script"));
+    let prepare = read_preparation(&root, &mut context);
+    let mut load = root.section("load").map(|section| load::read(&section, &mut context));
+    load.iter_mut().for_each(|load| load::limit_feeds(&root, load, &mut context));
+    let fleet = fleet::read(&root, &mut context);
+    fleet::place(&root, fleet.as_ref(), kind, &mut lab, &mut context);
+    needs_service(&root, kind, &mut context);
     let end = root.section("load").and_then(|section| Some((section.number("time")?, section.place("time").clone())));
     let victims = fault::Victims::of(&lab, kind, catalog);
-    let faults = fault::read(&root, &victims, end.as_ref(), &mut scene);
-    let steps = exercise::read(&root, &victims, &mut scene);
+    let faults = fault::read(&root, &victims, end.as_ref(), &mut context);
+    let steps = exercise::read(&root, &victims, &mut context);
     if ["load", "fault", "step"].iter().all(|section| !has_something(tree, section)) {
-        scene.problems.push(
+        context.problems.push(
             Problem::absent(file, "nothing happens in this experiment")
                 .expected("neither [load] nor [[fault]] nor [[step]]")
                 .hint("add [load] with `agents`, `time` and a [[load.cycle]]; `plimsoll new URL` writes a whole file"),
@@ -121,14 +121,14 @@ pub(super) fn read(tree: &TomlTable, file: &TextSpan, catalog: &Catalog) -> (Opt
     let mut parts = target.map(|target| TrialTemplate { target, lab, prepare, load, fleet, faults, steps });
     // Last, because the file's own times are what problems speak of.
     parts.iter_mut().for_each(dilate);
-    (parts, scene.problems)
+    (parts, context.problems)
 }
 
 /// Clients of a protocol go to the service of the target.
-fn needs_service(root: &Section<'_>, kind: Option<&TargetKind>, scene: &mut CheckContext<'_>) {
+fn needs_service(root: &Section<'_>, kind: Option<&TargetKind>, context: &mut CheckContext<'_>) {
     let Some(TargetKind::Folder { name, .. }) = kind else { return };
-    let lacks = scene.catalog.targets.get(name).is_some_and(|manifest| manifest.about.service.is_empty());
-    if !lacks || scene.protocol.is_none_or(|protocol| protocol.name == "command") {
+    let lacks = context.catalog.targets.get(name).is_some_and(|manifest| manifest.about.service.is_empty());
+    if !lacks || context.protocol.is_none_or(|protocol| protocol.name == "command") {
         return;
     }
     for section in ["load", "prepare"] {
@@ -136,7 +136,7 @@ fn needs_service(root: &Section<'_>, kind: Option<&TargetKind>, scene: &mut Chec
             let problem =
                 Problem::new(&entry.key_place, format!("the target `{name}` has no service that clients go to"));
             let hint = "its target.toml has no `service`; it can be used with steps, and with the protocol `command`";
-            scene.problems.push(problem.expected("nowhere to go").hint(hint));
+            context.problems.push(problem.expected("nowhere to go").hint(hint));
         }
     }
 }
@@ -146,7 +146,7 @@ fn has_something(tree: &TomlTable, section: &str) -> bool {
     tree.get(section).is_some_and(|node| node.list().is_none_or(|list| !list.is_empty()))
 }
 
-fn read_preparation(root: &Section<'_>, scene: &mut CheckContext<'_>) -> Vec<Prepare> {
+fn read_preparation(root: &Section<'_>, context: &mut CheckContext<'_>) -> Vec<Prepare> {
     let scope = Scope {
         slots: &BTreeMap::new(),
         no_slots: Some("the preparation keeps nothing: each of its operations stands by itself"),
@@ -154,7 +154,7 @@ fn read_preparation(root: &Section<'_>, scene: &mut CheckContext<'_>) -> Vec<Pre
     };
     let sections = root.sections("prepare");
     let read = |section: &Section<'_>| Prepare {
-        step: operation::read(section, &scope, scene),
+        step: operation::read(section, &scope, context),
         count: section.get("count").unwrap_or(1),
     };
     sections.iter().map(read).collect()

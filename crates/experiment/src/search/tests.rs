@@ -342,8 +342,8 @@ fn an_answer_multiplies_its_side_by_one_minus_e_and_the_other_by_e() {
     let before = belief_in_agents(1.0, 4.0);
     let mut after = before.clone();
     after.learn(2.0, true, 0.1);
-    let share = |belief: &Posterior, from: f64| -> f64 {
-        belief.cells.iter().filter(|cell| cell.low >= from).map(|cell| cell.likely()).sum()
+    let share = |posterior: &Posterior, from: f64| -> f64 {
+        posterior.cells.iter().filter(|cell| cell.low >= from).map(|cell| cell.likely()).sum()
     };
     let (above, below) = (share(&before, 2.0) * 0.9, (1.0 - share(&before, 2.0)) * 0.1);
     // But for what trials of one value differ by, which hardly reaches from one agent to the next.
@@ -353,10 +353,10 @@ fn an_answer_multiplies_its_side_by_one_minus_e_and_the_other_by_e() {
 
 #[test]
 fn equal_octaves_are_equally_likely() {
-    let belief = Posterior::new(SearchRange { from: 100.0, to: 400.0, whole: false, precision: 0.05 });
-    assert!((belief.median() - 200.0).abs() < 2.0, "{}", belief.median());
-    assert_eq!(belief.quantile(0.01).low, 0.0, "it may be below");
-    assert!(belief.quantile(0.999).high.is_infinite(), "or above");
+    let posterior = Posterior::new(SearchRange { from: 100.0, to: 400.0, whole: false, precision: 0.05 });
+    assert!((posterior.median() - 200.0).abs() < 2.0, "{}", posterior.median());
+    assert_eq!(posterior.quantile(0.01).low, 0.0, "it may be below");
+    assert!(posterior.quantile(0.999).high.is_infinite(), "or above");
 }
 
 #[test]

@@ -67,7 +67,7 @@ pub fn up(build: &DeploymentSpec<'_>, caller: Arc<dyn Caller>, stop: &AtomicBool
         TargetKind::Folder { .. } | TargetKind::Started { .. } => hosts::of(build, stop),
     };
     match lab {
-        Ok((hosts, ground)) => up_on(hosts, ground, build, caller, stop),
+        Ok((hosts, client_placement)) => up_on(hosts, client_placement, build, caller, stop),
         Err(error) => Err(NotUp { error: Box::new(error), observed: Vec::new() }),
     }
 }
@@ -75,22 +75,25 @@ pub fn up(build: &DeploymentSpec<'_>, caller: Arc<dyn Caller>, stop: &AtomicBool
 /// The same on hosts that are there.
 pub fn up_on(
     mut hosts: Hosts,
-    ground: ClientPlacement,
+    client_placement: ClientPlacement,
     build: &DeploymentSpec<'_>,
     caller: Arc<dyn Caller>,
     stop: &AtomicBool,
 ) -> Result<Deployment, NotUp> {
     let presence = interruptible(&sessions(&hosts), stop, || presences(build, &mut hosts, stop));
     let mut watched = watched(build.registry.id(), &hosts);
-    watched.clients_cpus = clients_alone(&build.trial.lab, ground.cpus()).into();
-    let ground = Arc::new(ground);
+    watched.clients_cpus = clients_alone(&build.trial.lab, client_placement.cpus()).into();
+    let client_placement = Arc::new(client_placement);
     let mut deployment = Deployment {
         hosts,
         presence,
         posts: Vec::new(),
         services: Vec::new(),
-        caller: Arc::new(InClientNetns { ground: Arc::clone(&ground), caller: Arc::clone(&caller) }),
-        ground,
+        caller: Arc::new(InClientNetns {
+            client_placement: Arc::clone(&client_placement),
+            caller: Arc::clone(&caller),
+        }),
+        client_placement,
         ledger: build.registry.ledger(),
         hooks: BTreeMap::new(),
         hook_hosts: Vec::new(),
@@ -101,7 +104,7 @@ pub fn up_on(
         is_switch_lost: false,
     };
     deployment.note_hosts();
-    let notices = deployment.ground.notices.iter().cloned();
+    let notices = deployment.client_placement.notices.iter().cloned();
     deployment.observed.extend(notices.map(|text| HostEvent { at: Instant::now(), what: What::Notice { text } }));
     let prepared = interruptible(&sessions(&deployment.hosts), stop, || deployment.prepare(build));
     match prepared.and_then(|()| deployment.start_in(&build.trial.lab, caller.as_ref(), stop)) {
@@ -178,18 +181,18 @@ fn interruptible<T>(sessions: &[Arc<RunnerSession>], stop: &AtomicBool, work: im
 
 /// Calls from where the clients are.
 struct InClientNetns {
-    ground: Arc<ClientPlacement>,
+    client_placement: Arc<ClientPlacement>,
     caller: Arc<dyn Caller>,
 }
 
 impl Caller for InClientNetns {
     fn call(&self, service: &str, operation: &str, with: &BTreeMap<String, String>) -> Result<(), String> {
-        let called = self.ground.inside(|| self.caller.call(service, operation, with));
+        let called = self.client_placement.inside(|| self.caller.call(service, operation, with));
         called.unwrap_or_else(|error| Err(error.to_string()))
     }
 
     fn provoke(&self, service: &str, operation: &str, with: &BTreeMap<String, String>) -> Result<(), String> {
-        let provoked = self.ground.inside(|| self.caller.provoke(service, operation, with));
+        let provoked = self.client_placement.inside(|| self.caller.provoke(service, operation, with));
         provoked.unwrap_or_else(|error| Err(error.to_string()))
     }
 }
@@ -225,7 +228,7 @@ fn started(
             folder: None,
             user: None,
             log: build.logs.join(format!("{host}.{COMMAND_ROLE}.log")),
-            ears: LogWatcher::default(),
+            log_watcher: LogWatcher::default(),
             programs: Vec::new(),
         },
         check,
@@ -271,7 +274,7 @@ impl Deployment {
                 self.services = vec![url.clone()];
             }
             TargetKind::Started { command, url, ready, within_s } => {
-                self.ground.inside(|| must_be_free(url))??;
+                self.client_placement.inside(|| must_be_free(url))??;
                 self.services = vec![url.clone()];
                 let check = ready.clone().map_or_else(|| ReadinessCheck::Tcp(url.clone()), ReadinessCheck::Http);
                 let host = self.hosts.first().map(|host| host.name()).unwrap_or_default();
@@ -417,7 +420,7 @@ impl Deployment {
         let places: Vec<usize> = posts.iter().map(|(.., post)| post.host).collect();
         let failed = AtomicBool::new(false);
         let must_stop = || stop.load(Ordering::SeqCst) || failed.load(Ordering::SeqCst);
-        let ready = self.ground.inside(|| {
+        let ready = self.client_placement.inside(|| {
             in_parallel(posts, |(name, program, post)| {
                 let waiting = ReadinessWait {
                     role: &name,
@@ -756,7 +759,7 @@ impl Deployment {
             // With the process goes whoever reads what it wrote last.
             (post.process, post.last) = (None, None);
             let host = self.hosts.get(post.host).map(|host| host.name()).unwrap_or_default();
-            let heard = post.start.ears.take().into_iter().chain(post.start.ears.take_left_out());
+            let heard = post.start.log_watcher.take().into_iter().chain(post.start.log_watcher.take_left_out());
             self.observed.extend(heard.map(|heard| told(heard, host, &post.start.role)));
             if let (Some(folders), Some(name)) = (folders.get_mut(post.host), post.folder) {
                 folders.push(name);

@@ -60,7 +60,7 @@ impl Deployment {
                 folder: None,
                 user: None,
                 log: log.clone(),
-                ears: LogWatcher::default(),
+                log_watcher: LogWatcher::default(),
                 programs: Vec::new(),
             };
             self.posts.push(slot(host, start));

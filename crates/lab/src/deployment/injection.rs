@@ -148,7 +148,7 @@ impl Deployment {
             socket.connect((host, 9))?;
             socket.local_addr()
         };
-        match self.ground.inside(ask)?.map_err(Error::system(format!("find the way to {host}")))?.ip() {
+        match self.client_placement.inside(ask)?.map_err(Error::system(format!("find the way to {host}")))?.ip() {
             IpAddr::V4(address) => Ok(address),
             IpAddr::V6(address) => Err(Error::Fault(format!("the clients have no IPv4 address, but {address}"))),
         }

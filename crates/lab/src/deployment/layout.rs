@@ -246,7 +246,7 @@ impl OnHost<'_> {
                 folder: self.host.folders.get(&process.role).cloned(),
                 user: user_of(process, self.basis.parameters),
                 log: self.basis.logs.join(format!("{}.{}.log", self.host.name, process.role)),
-                ears: LogWatcher::of(&self.basis.manifest.log),
+                log_watcher: LogWatcher::of(&self.basis.manifest.log),
                 programs: process.programs.clone(),
             },
             check: self.check(process, &values)?,

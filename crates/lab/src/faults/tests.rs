@@ -615,7 +615,7 @@ print(8 * int(sys.argv[3]) / (time.monotonic() - began))
         let built = std::env::current_exe().unwrap().ancestors().nth(2).unwrap().join("plimsoll");
         assert!(built.exists(), "cargo build -p plimsoll");
         let build = DeploymentSpec { plimsoll: built, ..bench.build(&trial, Some(&manifest)) };
-        let (hosts, ground) = crate::hosts::of(&build, &AtomicBool::new(false)).unwrap();
+        let (hosts, client_placement) = crate::hosts::of(&build, &AtomicBool::new(false)).unwrap();
         let inside = || {
             let deployment = Deployment::up_on(
                 hosts,
@@ -629,8 +629,8 @@ print(8 * int(sys.argv[3]) / (time.monotonic() - began))
             play(&mut ward);
             ward.deployment.stop().unwrap();
         };
-        ground.inside(inside).unwrap();
-        drop(ground);
+        client_placement.inside(inside).unwrap();
+        drop(client_placement);
         bench.registry.end();
     }
 

@@ -131,7 +131,7 @@ impl Host for Local {
         self.ledger.announce(&self.name, &start.role)?;
         let (reader, writer) = io::pipe().map_err(Error::system("make a pipe"))?;
         let pipe = pipe_inode(&reader);
-        let log = ProcessLog::begin(reader, &start.log, &start.ears)
+        let log = ProcessLog::begin(reader, &start.log, &start.log_watcher)
             .map_err(Error::system(format!("write the log {}", start.log.display())))?;
         let mut command = Command::new(&start.program);
         command.args(&start.arguments).envs(start.environment.iter().map(|(name, value)| (name, value)));
@@ -327,7 +327,7 @@ mod tests {
             folder: Some(bench.folder.to_path_buf()),
             user: None,
             log: bench.folder.join("logs/n1.server.log"),
-            ears: Default::default(),
+            log_watcher: Default::default(),
             programs: Vec::new(),
         };
         make("n1", bench.registry.ledger()).start(&start).unwrap()

@@ -43,7 +43,7 @@ use wiring::{Cables, Switch};
 /// Where a host's private folders are inside.
 const DATA: &str = "/run/plimsoll/data";
 
-/// Makes all hosts of the lab, in its order, and the ground that the clients stand on. If one cannot be made, none is left.
+/// Makes all hosts of the lab, in its order, and the place of the clients. If one cannot be made, none is left.
 pub(super) fn raise(
     build: &DeploymentSpec<'_>,
     placement: &Placement,
@@ -77,8 +77,8 @@ pub(super) fn raise(
     switch.route_clients()?;
     let notices = needs::notices(build.trial, placement, &layout.scratch);
     let (network, cpus) = (Some(switch.network()?), placement.generator_cpus.clone());
-    let ground = ClientPlacement { network, switch: Some(switch.session()), cpus, notices };
-    Ok((hosts.into_iter().map(|host| Box::new(host) as Box<dyn Host>).collect(), ground))
+    let client_placement = ClientPlacement { network, switch: Some(switch.session()), cpus, notices };
+    Ok((hosts.into_iter().map(|host| Box::new(host) as Box<dyn Host>).collect(), client_placement))
 }
 
 /// Whether all that the hosts need is there; how they would be wired.

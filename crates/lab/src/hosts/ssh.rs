@@ -465,7 +465,7 @@ mod tests {
             folder: Some(hosts[0].folder("data").unwrap()),
             user: None,
             log: bench.folder.join("log"),
-            ears: Default::default(),
+            log_watcher: Default::default(),
             programs: Vec::new(),
         };
         let mut process = hosts[0].start(&start).unwrap();

@@ -56,7 +56,7 @@ fn own() {
         folder: None,
         user: None,
         log: folder.join("log"),
-        ears: Default::default(),
+        log_watcher: Default::default(),
         programs: Vec::new(),
     };
     let process = hosts[0].start(&start).unwrap();
@@ -116,7 +116,7 @@ fn two_live_runs_do_not_touch_each_other() {
             folder: None,
             user: None,
             log: folder.join("log"),
-            ears: Default::default(),
+            log_watcher: Default::default(),
             programs: Vec::new(),
         };
         hosts[0].start(&start).unwrap()
@@ -441,7 +441,7 @@ fn number_went_to_somebody_else_meanwhile() {
         folder: None,
         user: None,
         log: folder.join("log"),
-        ears: Default::default(),
+        log_watcher: Default::default(),
         programs: Vec::new(),
     };
     let mut process = crate::hosts::local(&registry).start(&start).unwrap();

@@ -53,7 +53,7 @@ impl Host {
             folder: Some(self.folder.to_path_buf()),
             user: None,
             log: self.log(role),
-            ears: Default::default(),
+            log_watcher: Default::default(),
             programs: Vec::new(),
         };
         self.session.start(&start).unwrap()
@@ -223,7 +223,7 @@ fn dropped_it_ends_everything() {
         folder: None,
         user: None,
         log: host.log("server"),
-        ears: Default::default(),
+        log_watcher: Default::default(),
         programs: Vec::new(),
     };
     let pid = host.session.start(&start).map(|process| (process.pid(), std::mem::forget(process))).unwrap().0;
@@ -276,7 +276,7 @@ fn its_processes_are_dead_when_the_runner_is() {
     });
     let (session, folder) = (session.unwrap(), TestDir::new());
     let log = LogTexts { notable: vec!["last".to_owned()], alarming: Vec::new() };
-    let ears = LogWatcher::of(&log);
+    let log_watcher = LogWatcher::of(&log);
     let start = Start {
         role: "server".to_owned(),
         program: "x".into(),
@@ -285,7 +285,7 @@ fn its_processes_are_dead_when_the_runner_is() {
         folder: None,
         user: None,
         log: folder.join("log"),
-        ears: ears.clone(),
+        log_watcher: log_watcher.clone(),
         programs: Vec::new(),
     };
     let mut process = session.start(&start).unwrap();
@@ -293,7 +293,7 @@ fn its_processes_are_dead_when_the_runner_is() {
     assert!(session.ask(Order::Sample, LONG).is_err());
     assert_eq!(process.wait(LONG), Some(ProcessExit::Signal(9)));
     assert_eq!(process.last_lines(), ["last words"]);
-    assert_eq!(ears.take()[0].line, "last words");
+    assert_eq!(log_watcher.take()[0].line, "last words");
     assert_eq!(std::fs::read_to_string(folder.join("log")).unwrap(), "last words");
 }
 

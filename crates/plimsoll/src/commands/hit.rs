@@ -63,8 +63,8 @@ pub fn run(words: &cli::Hit) -> Result<Exit, Failure> {
     // Before the folder is made, and after it is no longer read: what is private goes with it.
     let home = RunHome::of(words.out.as_deref())?;
     let folder = begun.open(home.path(), &known)?;
-    let audience = live::audience(words.plain, &what(&asked), asked.count);
-    let (ending, analyzed) = begun.play(&folder, &known, audience, &interrupts).map_err(failure_in_options)?;
+    let observer = live::observer(words.plain, &what(&asked), asked.count);
+    let (ending, analyzed) = begun.play(&folder, &known, observer, &interrupts).map_err(failure_in_options)?;
     if let Some(page) = &words.report {
         // The page is the user's to show; the folder is not.
         std::fs::read(folder.report())

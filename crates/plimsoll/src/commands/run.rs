@@ -28,14 +28,14 @@ pub fn run(arguments: &cli::Run) -> Result<Exit, Failure> {
     };
     begun.can_be_played(&known, arguments.install)?;
     let interrupts = signals::interrupts()?;
-    let audience = progress::audience(arguments.plain);
-    let audience = match arguments.serve_metrics {
-        Some(address) => live_metrics::served(address, &begun.plan().title, audience)?,
-        None => audience,
+    let observer = progress::observer(arguments.plain);
+    let observer = match arguments.serve_metrics {
+        Some(address) => live_metrics::served(address, &begun.plan().title, observer)?,
+        None => observer,
     };
     let folder = begun.open(&arguments.out, &known)?;
     output::say(&folder.path().display().to_string());
-    let (ending, run) = begun.play(&folder, &known, audience, &interrupts)?;
+    let (ending, run) = begun.play(&folder, &known, observer, &interrupts)?;
     let printed = folders::write_summaries(&folder, &run.results, &arguments.written)
         .and_then(|()| folders::print_results(&folder, &run.results, arguments.json));
     done(outcome(ending, &run.results, arguments.accept), printed)
@@ -139,7 +139,7 @@ impl PreparedRun {
         &self,
         folder: &RunFolder,
         known: &TargetCatalog,
-        mut audience: Box<dyn Observer>,
+        mut observer: Box<dyn Observer>,
         interrupts: &Interrupts,
     ) -> Result<(Ending, AnalyzedRun), Failure> {
         let plimsoll = std::env::current_exe()
@@ -153,8 +153,8 @@ impl PreparedRun {
             plimsoll,
             secrets: &self.secrets,
         };
-        let played = conduct::play(&run, audience.as_mut(), interrupts);
-        drop(audience);
+        let played = conduct::play(&run, observer.as_mut(), interrupts);
+        drop(observer);
         // Whatever happened, what was measured is reported, and says how far it goes.
         let analyzed = folders::rebuild(folder);
         Ok((played?, analyzed?))

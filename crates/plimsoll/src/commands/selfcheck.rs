@@ -117,8 +117,8 @@ impl Checking<'_> {
         let begun = PreparedRun::of(plan, source.text, Secrets::default(), std::path::PathBuf::new());
         begun.can_be_played(self.known, false)?;
         let folder = begun.open(&self.arguments.out, self.known)?;
-        let audience = progress::audience(self.arguments.plain);
-        let (ending, analyzed) = begun.play(&folder, self.known, audience, self.interrupts)?;
+        let observer = progress::observer(self.arguments.plain);
+        let (ending, analyzed) = begun.play(&folder, self.known, observer, self.interrupts)?;
         if ending == Ending::Interrupted {
             return Ok(None);
         }

@@ -65,12 +65,13 @@ fn with_lab(trial: &plan::Trial, envelopes: Vec<Envelope>, work: impl FnOnce(&mu
     let build = DeploymentSpec { plimsoll: built(), ..bench.build(trial, None) };
     let placement = Placement { generator_cpus: vec![0], envelopes };
     let begin = Instant::now();
-    let (mut hosts, ground) = raise(&build, &placement, &bench.registry.ledger(), &AtomicBool::new(false)).unwrap();
+    let (mut hosts, client_placement) =
+        raise(&build, &placement, &bench.registry.ledger(), &AtomicBool::new(false)).unwrap();
     println!("up after {:?}", begin.elapsed());
-    work(&mut hosts, &ground, &bench);
+    work(&mut hosts, &client_placement, &bench);
     let begin = Instant::now();
     drop(hosts);
-    drop(ground);
+    drop(client_placement);
     println!("down after {:?}", begin.elapsed());
     let folder = bench.registry.scratch().unwrap();
     let run = bench.registry.id().to_owned();
@@ -108,7 +109,7 @@ fn start_speaker(host: &dyn Host, bench: &Bench) -> Box<dyn crate::host_process:
         folder: None,
         user: None,
         log: bench.folder.join(format!("{}.log", host.name())),
-        ears: Default::default(),
+        log_watcher: Default::default(),
         programs: Vec::new(),
     };
     host.start(&start).unwrap()
@@ -120,7 +121,7 @@ const ASK: &str = "import socket,sys,time\nfor i in range(200):\n try: c=socket.
 #[ignore = "needs the built program"]
 fn three_hosts_know_and_reach_each_other() {
     let hosts = ["n1", "n2", "n3"].map(|name| host(name, &[], false)).to_vec();
-    with_lab(&trial(hosts), vec![Envelope::default(); 3], |hosts, ground, bench| {
+    with_lab(&trial(hosts), vec![Envelope::default(); 3], |hosts, client_placement, bench| {
         let mut speakers: Vec<_> = hosts.iter().map(|host| start_speaker(&**host, bench)).collect();
         assert_eq!(sh(&*hosts[0], "hostname; cat /etc/hostname"), "n1\nn1\n");
         for host in hosts.iter() {
@@ -129,7 +130,9 @@ fn three_hosts_know_and_reach_each_other() {
             }
         }
         let mut answer = String::new();
-        ground.inside(|| TcpStream::connect("10.83.0.2:7000").unwrap().read_to_string(&mut answer).unwrap()).unwrap();
+        client_placement
+            .inside(|| TcpStream::connect("10.83.0.2:7000").unwrap().read_to_string(&mut answer).unwrap())
+            .unwrap();
         assert_eq!(answer, "n2");
         // Its own processes, mounts and network, and the machine's groups.
         assert_eq!(
@@ -170,11 +173,13 @@ fn hosts_behind_a_router_are_reached_through_it() {
     let mut trial = trial(vec![host("proxy", &["front", "back"], true), host("n1", &["back"], false)]);
     let network = |name: &str| plan::Network { name: name.to_owned(), ..plan::Network::default() };
     trial.lab.networks = vec![network("front"), network("back")];
-    with_lab(&trial, vec![Envelope::default(); 2], |hosts, ground, bench| {
+    with_lab(&trial, vec![Envelope::default(); 2], |hosts, client_placement, bench| {
         let _speaker = start_speaker(&*hosts[1], bench);
         assert_eq!(run(&*hosts[0], &["python3", "-c", ASK, "n1"]).trim(), "n1");
         let mut answer = String::new();
-        ground.inside(|| TcpStream::connect("10.83.1.2:7000").unwrap().read_to_string(&mut answer).unwrap()).unwrap();
+        client_placement
+            .inside(|| TcpStream::connect("10.83.1.2:7000").unwrap().read_to_string(&mut answer).unwrap())
+            .unwrap();
         assert_eq!(answer, "n1");
         assert_eq!(
             sh(&*hosts[1], "python3 -c 'import socket; print(socket.gethostbyname(\"clients\"))'"),
@@ -292,7 +297,7 @@ fn links_asked_and_got() {
                     folder: None,
                     user: None,
                     log: bench.folder.join(format!("sink{from}.log")),
-                    ears: Default::default(),
+                    log_watcher: Default::default(),
                     programs: Vec::new(),
                 };
                 let mut sink = hosts[to].start(&start).unwrap();

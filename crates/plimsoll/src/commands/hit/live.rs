@@ -20,8 +20,8 @@ const BAR: usize = 40;
 /// Seconds between two lines that are not a terminal's.
 const EVERY_S: f64 = 5.0;
 
-/// The audience for this stderr, which is first told what is hit.
-pub fn audience(plain: bool, what: &str, count: Option<u64>) -> Box<dyn Observer> {
+/// The observer for this stderr, which is first told what is hit.
+pub fn observer(plain: bool, what: &str, count: Option<u64>) -> Box<dyn Observer> {
     let course = LiveStats::of(count);
     if plain || !output::is_watched() {
         output::say(what);
@@ -65,8 +65,8 @@ fn view_lines(stats: &LiveStats, what: &str, colour: bool) -> Vec<String> {
 }
 
 /// What deserves a line of its own, in both.
-fn said(news: &ProgressEvent<'_>) -> Option<String> {
-    match news {
+fn said(event: &ProgressEvent<'_>) -> Option<String> {
+    match event {
         ProgressEvent::Happened { what: What::Notice { text }, .. } => {
             Some(format!("  {}", hit::words_in_options(text)))
         }
@@ -85,8 +85,8 @@ struct PlainView {
 }
 
 impl Observer for PlainView {
-    fn tell(&mut self, news: &ProgressEvent<'_>) {
-        if let ProgressEvent::Second(second) = news {
+    fn tell(&mut self, event: &ProgressEvent<'_>) {
+        if let ProgressEvent::Second(second) = event {
             // Only now have all threads told of the second before.
             if self.course.is_another(second) && self.course.at_s - self.told_s >= EVERY_S {
                 self.told_s = self.course.at_s;
@@ -100,7 +100,7 @@ impl Observer for PlainView {
             }
             self.course.add(second);
         }
-        if let Some(line) = said(news) {
+        if let Some(line) = said(event) {
             output::say(&line);
         }
     }
@@ -125,15 +125,15 @@ impl LiveView {
 }
 
 impl Observer for LiveView {
-    fn tell(&mut self, news: &ProgressEvent<'_>) {
-        match news {
+    fn tell(&mut self, event: &ProgressEvent<'_>) {
+        match event {
             ProgressEvent::TrialBegins { .. } => self.bar.set_message(self.what.clone()),
             ProgressEvent::Second(second) => {
                 self.course.add(second);
                 self.bar.set_message(view_lines(&self.course, &self.what, self.colour).join("\n"));
             }
             _ => {
-                if let Some(line) = said(news) {
+                if let Some(line) = said(event) {
                     self.bar.suspend(|| output::say(&line));
                 }
             }
