@@ -3,7 +3,7 @@
 connections off or is slow from one moment to another, and writes what it has done as a line of JSON when it is told to stop. One thread.
 Answers are planned in virtual time, so a server that was kept from running loses no capacity. Times count from the first request.
 
-bench_truth_server.py PORT [--service S] [--workers N] [--exponential] [--seed N] [--work ROUNDS] [--background SHARE] [--leak SHARE,OVER]
+bench_truth_server.py PORT [--service S] [--workers N] [--exponential] [--seed N, 0: another each time] [--work ROUNDS] [--background SHARE] [--leak SHARE,OVER]
                       [--bucket RATE,BURST]                    what finds no token fails
                       [--window KIND,FROM,UNTIL[,HOW]]...      KIND: error (HOW: share), stall, reset, refuse, slow (HOW: seconds more)
 """
@@ -37,7 +37,8 @@ def window(text):
 class Server:
     def __init__(self, asked):
         self.asked = asked
-        self.chance = random.Random(asked.seed)
+        # Of several trials each has other draws with 0: those of one seed alone would have an edge of their own.
+        self.chance = random.Random(asked.seed or None)
         self.poll = select.epoll()
         self.connections, self.due, self.number = {}, [], 0
         self.free_s = [0.0] * asked.workers
