@@ -172,6 +172,9 @@ pub struct Run {
     /// Serve figures of the run while it goes on, for Prometheus: GET /metrics at this address, such as 127.0.0.1:9464
     #[arg(long, value_name = "ADDRESS")]
     pub serve_metrics: Option<SocketAddr>,
+    /// Tell a collector of OpenTelemetry the same every 5 s: OTLP over HTTP, such as http://127.0.0.1:4318
+    #[arg(long, value_name = "URL")]
+    pub otlp: Option<String>,
     /// Exit 0 even if the result is void; the verdict stays
     #[arg(long)]
     pub accept: bool,
@@ -592,7 +595,8 @@ pub struct Hit {
     /// Make the load in N processes; agents and rate are those of all [default: this one]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000), conflicts_with = "threads")]
     pub generators: Option<u32>,
-    /// Where those are: local, ssh=HOST,HOST,… or command=PROGRAM ARGUMENTS [default: local]
+    /// Where those are: local, ssh=HOST,HOST,…, kubernetes[=NAMESPACE[,IMAGE]], slurm[=PARTITION] or command=PROGRAM ARGUMENTS
+    /// [default: local]
     #[arg(long, value_name = "PLACE", requires = "generators")]
     pub by: Option<String>,
     /// Seed of all random values [default: 1]

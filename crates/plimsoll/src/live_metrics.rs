@@ -1,5 +1,8 @@
-//! Figures of a run while it goes on, for Prometheus: `run --serve-metrics 127.0.0.1:9464` answers `GET /metrics` in its text format. They
-//! are what the live view is told each second; who asks never holds up the load.
+//! Figures of a run while it goes on: `run --serve-metrics 127.0.0.1:9464` answers `GET /metrics` in Prometheus' text format, and
+//! `run --otlp http://127.0.0.1:4318` tells a collector of OpenTelemetry. They are what the live view is told each second; neither who asks
+//! nor who is told ever holds up the load.
+
+mod otlp;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -12,6 +15,7 @@ use std::time::Duration;
 use conduct::{Observer, ProgressEvent, SecondTotals};
 use experiment::plan::Trial;
 use hdrhistogram::Histogram;
+use record::clock::Clock;
 use record::events::What;
 
 use crate::commands::export::label;
@@ -38,6 +42,9 @@ const BOUNDS_NS: [u64; 17] = [
     10_000_000_000,
 ];
 
+/// Outcomes of operations that ended, in the order of the figures.
+const OUTCOMES: [&str; 4] = ["ok", "failed", "timeout", "wrong"];
+
 /// Whoever asks has so long to do so, and a question has so many bytes at most.
 const PATIENCE: Duration = Duration::from_secs(2);
 const QUESTION: u64 = 8 * 1024;
@@ -45,11 +52,13 @@ const QUESTION: u64 = 8 * 1024;
 /// What the current trial has done so far.
 #[derive(Debug, Clone, Default)]
 struct LiveFigures {
-    /// Run and trial, as labels.
-    labels: String,
+    /// What tells the trial from others: title, its number, the values of its sweep, …
+    attributes: Vec<(String, String)>,
+    /// When it began, seconds of Unix time.
+    began_unix_s: f64,
     /// Seconds since load start.
     at_s: f64,
-    /// `ok`, `failed`, `timeout`, `wrong`.
+    /// As `OUTCOMES`.
     outcomes: [u64; 4],
     /// Latencies of what was `ok`, by bucket, the last without a bound.
     buckets: [u64; BOUNDS_NS.len() + 1],
@@ -58,20 +67,38 @@ struct LiveFigures {
     faults: BTreeMap<String, bool>,
 }
 
-/// Tells whoever asks, and the one behind it.
-struct MetricsAudience {
+/// Keeps the figures for whoever asks or is told, and tells the one behind it.
+struct LiveFiguresObserver {
     behind: Box<dyn Observer>,
     title: String,
     figures: Arc<Mutex<LiveFigures>>,
+    /// Dropped, the collector is told a last time.
+    _exporter: Option<otlp::Exporter>,
 }
 
-/// Serves the figures of a run of this title at the address from now on.
+/// From now on serves the figures of a run of this title at the address, and tells the collector of that URL, where there are such.
 ///
 /// # Errors
-/// If nobody can listen there.
-pub fn served(address: SocketAddr, title: &str, behind: Box<dyn Observer>) -> Result<Box<dyn Observer>, Failure> {
+/// If nobody can listen there, or the URL is none.
+pub fn published(
+    address: Option<SocketAddr>,
+    collector: Option<&str>,
+    title: &str,
+    behind: Box<dyn Observer>,
+) -> Result<Box<dyn Observer>, Failure> {
+    if address.is_none() && collector.is_none() {
+        return Ok(behind);
+    }
     let figures = Arc::new(Mutex::new(LiveFigures::default()));
-    let asked = Arc::clone(&figures);
+    if let Some(address) = address {
+        serve(address, &figures)?;
+    }
+    let exporter = collector.map(|url| otlp::Exporter::begin(url, &figures)).transpose()?;
+    Ok(Box::new(LiveFiguresObserver { behind, title: title.to_owned(), figures, _exporter: exporter }))
+}
+
+fn serve(address: SocketAddr, figures: &Arc<Mutex<LiveFigures>>) -> Result<(), Failure> {
+    let asked = Arc::clone(figures);
     let listening = TcpListener::bind(address).and_then(|listener| {
         let serve = move || listener.incoming().flatten().for_each(|stream| drop(answer(stream, &asked)));
         thread::Builder::new().name("metrics".to_owned()).spawn(serve)
@@ -80,7 +107,7 @@ pub fn served(address: SocketAddr, title: &str, behind: Box<dyn Observer>) -> Re
         what: format!("--serve-metrics {address}: {error}"),
         remedy: "name an address of this machine and a free port, such as 127.0.0.1:9464".to_owned(),
     })?;
-    Ok(Box::new(MetricsAudience { behind, title: title.to_owned(), figures }))
+    Ok(())
 }
 
 fn answer(stream: TcpStream, figures: &Mutex<LiveFigures>) -> io::Result<()> {
@@ -106,7 +133,7 @@ fn locked(figures: &Mutex<LiveFigures>) -> MutexGuard<'_, LiveFigures> {
     figures.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Observer for MetricsAudience {
+impl Observer for LiveFiguresObserver {
     fn tell(&mut self, event: &ProgressEvent<'_>) {
         let mut figures = locked(&self.figures);
         match event {
@@ -127,16 +154,17 @@ impl Observer for MetricsAudience {
 
 impl LiveFigures {
     fn of(title: &str, trial: &Trial) -> Self {
-        let mut labels =
-            label("title", title) + &label("trial", &trial.id) + &label("repeat", &trial.repeat.to_string());
-        if let Some(variant) = &trial.variant {
-            labels.push_str(&label("variant", variant));
-        }
-        for (path, value) in &trial.point {
-            labels.push_str(&label(&format!("point_{path}"), &text::of_json(value)));
-        }
+        let mut attributes = vec![
+            ("title".to_owned(), title.to_owned()),
+            ("trial".to_owned(), trial.id.clone()),
+            ("repeat".to_owned(), trial.repeat.to_string()),
+        ];
+        attributes.extend(trial.variant.iter().map(|variant| ("variant".to_owned(), variant.clone())));
+        let point = trial.point.iter().map(|(path, value)| (format!("point_{path}"), text::of_json(value)));
+        attributes.extend(point);
         let faults = trial.faults.iter().map(|fault| (fault.name.clone(), false)).collect();
-        Self { labels, faults, ..Self::default() }
+        let began_unix_s = Clock::starting_in(Duration::ZERO).unix_s();
+        Self { attributes, began_unix_s, faults, ..Self::default() }
     }
 
     fn add(&mut self, second: &SecondTotals) {
@@ -150,10 +178,10 @@ impl LiveFigures {
 
     /// All of it; nothing before the first trial.
     fn text(&self) -> String {
-        let labels = self.labels.as_str();
-        if labels.is_empty() {
+        if self.attributes.is_empty() {
             return String::new();
         }
+        let labels: String = self.attributes.iter().map(|(name, value)| label(name, value)).collect();
         let mut text = String::new();
         // Writing to a String cannot fail.
         let mut line = |line: std::fmt::Arguments<'_>| {
@@ -161,7 +189,7 @@ impl LiveFigures {
         };
         line(format_args!("# HELP plimsoll_operations_total Operations of the trial that ended so far, by outcome"));
         line(format_args!("# TYPE plimsoll_operations_total counter"));
-        for (outcome, count) in ["ok", "failed", "timeout", "wrong"].into_iter().zip(self.outcomes) {
+        for (outcome, count) in OUTCOMES.into_iter().zip(self.outcomes) {
             line(format_args!("plimsoll_operations_total{{{labels}outcome=\"{outcome}\"}} {count}"));
         }
         line(format_args!("# HELP plimsoll_latency_seconds Latency of ok operations, from their intended start"));

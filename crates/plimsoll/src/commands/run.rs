@@ -29,10 +29,8 @@ pub fn run(arguments: &cli::Run) -> Result<Exit, Failure> {
     begun.can_be_played(&known, arguments.install)?;
     let interrupts = signals::interrupts()?;
     let observer = progress::observer(arguments.plain);
-    let observer = match arguments.serve_metrics {
-        Some(address) => live_metrics::served(address, &begun.plan().title, observer)?,
-        None => observer,
-    };
+    let (address, collector) = (arguments.serve_metrics, arguments.otlp.as_deref());
+    let observer = live_metrics::published(address, collector, &begun.plan().title, observer)?;
     let folder = begun.open(&arguments.out, &known)?;
     output::say(&folder.path().display().to_string());
     let (ending, run) = begun.play(&folder, &known, observer, &interrupts)?;

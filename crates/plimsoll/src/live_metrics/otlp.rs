@@ -1,0 +1,194 @@
+//! Figures for a collector of OpenTelemetry: OTLP over HTTP in its JSON form (opentelemetry-proto 1.x, `ExportMetricsServiceRequest`), posted
+//! every few seconds and a last time at the end. A collector that does not answer costs figures there, and nothing here.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use lab::UrlParts;
+use load::TlsTrust;
+use load::client::Client;
+use record::clock::Clock;
+use serde_json::{Value, json};
+
+use super::{BOUNDS_NS, LiveFigures, OUTCOMES, locked};
+use crate::exit::Failure;
+use crate::output;
+
+/// Time between two posts.
+const EACH: Duration = Duration::from_secs(5);
+/// For the collector to answer; so long the end of a run may wait for it.
+const TO_ANSWER: Duration = Duration::from_secs(2);
+/// Where collectors take metrics, behind the URL that one names.
+const PATH: &str = "v1/metrics";
+/// Sums and histograms count from the trial's beginning.
+const CUMULATIVE: u8 = 2;
+
+/// Tells a collector. Dropped, it tells it a last time.
+pub struct Exporter {
+    end: Option<Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Exporter {
+    /// Begins to tell the collector of this URL.
+    ///
+    /// # Errors
+    /// If that is none.
+    pub fn begin(url: &str, figures: &Arc<Mutex<LiveFigures>>) -> Result<Self, Failure> {
+        let bad = |reason: String| Failure::Bad {
+            what: format!("--otlp {url}: {reason}"),
+            remedy: "name where a collector takes OTLP over HTTP, such as http://127.0.0.1:4318".to_owned(),
+        };
+        let parts = UrlParts::parse(url).map_err(bad)?;
+        if !matches!(parts.scheme.as_str(), "http" | "https") {
+            return Err(bad("it is not http:// or https://".to_owned()));
+        }
+        let (service, path) = (parts.origin(), format!("{}/{PATH}", parts.path.trim_end_matches('/')));
+        let (end, ended) = channel();
+        let figures = Arc::clone(figures);
+        let tell = move || {
+            let mut is_silent = false;
+            loop {
+                let is_last = !matches!(ended.recv_timeout(EACH), Err(RecvTimeoutError::Timeout));
+                let told = post(&service, &path, &locked(&figures).clone());
+                // Once, and again after it has answered.
+                if let (Err(reason), false) = (&told, is_silent) {
+                    output::say(&format!(
+                        "--otlp {service}: {reason}; what it is not told now it is told with the next figures"
+                    ));
+                }
+                is_silent = told.is_err();
+                if is_last {
+                    return;
+                }
+            }
+        };
+        let thread = thread::Builder::new().name("otlp".to_owned()).spawn(tell);
+        let thread = thread.map_err(|error| bad(format!("a thread could not be started: {error}")))?;
+        Ok(Self { end: Some(end), thread: Some(thread) })
+    }
+}
+
+impl Drop for Exporter {
+    fn drop(&mut self) {
+        drop(self.end.take());
+        if let Some(thread) = self.thread.take() {
+            // It may have panicked: then nobody is told, and nothing else is lost.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Posts the figures, if there are any yet.
+fn post(service: &str, path: &str, figures: &LiveFigures) -> Result<(), String> {
+    let Some(request) = request(figures) else { return Ok(()) };
+    let trust = TlsTrust { files: PathBuf::new(), ..TlsTrust::default() };
+    let client = Client::connect_trusting("http", service, &trust, TO_ANSWER);
+    let mut client = client.map_err(|error| error.to_string())?;
+    let with = [("path", path), ("header.Content-Type", "application/json"), ("body", &request.to_string())];
+    let with: BTreeMap<String, String> =
+        with.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+    let answer = client.call("post", &with).map_err(|error| error.to_string())?;
+    if answer.status.starts_with('2') { Ok(()) } else { Err(format!("it answered {}", answer.status)) }
+}
+
+/// What is posted; `None` before the first trial.
+fn request(figures: &LiveFigures) -> Option<Value> {
+    if figures.attributes.is_empty() {
+        return None;
+    }
+    let attribute = |name: &str, value: &str| json!({ "key": name, "value": { "stringValue": value } });
+    let attributes: Vec<Value> = figures.attributes.iter().map(|(name, value)| attribute(name, value)).collect();
+    let with = |name: &str, value: &str| [attributes.clone(), vec![attribute(name, value)]].concat();
+    let now_s = Clock::starting_in(Duration::ZERO).unix_s();
+    // 64-bit numbers are texts in this form.
+    let ns = |unix_s: f64| ((unix_s * 1e9) as u64).to_string();
+    let (began, now) = (ns(figures.began_unix_s), ns(now_s));
+    let point = |attributes: Vec<Value>, more: Value| {
+        let mut point = json!({ "attributes": attributes, "startTimeUnixNano": began, "timeUnixNano": now });
+        if let (Some(point), Value::Object(more)) = (point.as_object_mut(), more) {
+            point.extend(more);
+        }
+        point
+    };
+    let operations: Vec<Value> = OUTCOMES
+        .into_iter()
+        .zip(figures.outcomes)
+        .map(|(outcome, count)| point(with("outcome", outcome), json!({ "asInt": count.to_string() })))
+        .collect();
+    let latency = json!({
+        "count": figures.buckets.iter().sum::<u64>().to_string(),
+        "sum": figures.latency_sum_s,
+        "bucketCounts": figures.buckets.iter().map(u64::to_string).collect::<Vec<_>>(),
+        "explicitBounds": BOUNDS_NS.iter().map(|bound| *bound as f64 / 1e9).collect::<Vec<_>>(),
+    });
+    let faults: Vec<Value> = figures
+        .faults
+        .iter()
+        .map(|(fault, is_active)| point(with("fault", fault), json!({ "asInt": u8::from(*is_active).to_string() })))
+        .collect();
+    let mut metrics = vec![
+        json!({ "name": "plimsoll.operations", "description": "Operations of the trial that ended so far, by outcome",
+            "unit": "{operation}",
+            "sum": { "aggregationTemporality": CUMULATIVE, "isMonotonic": true, "dataPoints": operations } }),
+        json!({ "name": "plimsoll.latency", "description": "Latency of ok operations, from their intended start", "unit": "s",
+            "histogram": { "aggregationTemporality": CUMULATIVE, "dataPoints": [point(attributes.clone(), latency)] } }),
+        json!({ "name": "plimsoll.load.time", "description": "Seconds since the trial's load began", "unit": "s",
+            "gauge": { "dataPoints": [point(attributes.clone(), json!({ "asDouble": figures.at_s }))] } }),
+    ];
+    if !faults.is_empty() {
+        metrics.push(
+            json!({ "name": "plimsoll.fault.active", "description": "Whether the fault has begun and is not healed",
+            "unit": "1", "gauge": { "dataPoints": faults } }),
+        );
+    }
+    Some(json!({ "resourceMetrics": [{
+        "resource": { "attributes": [attribute("service.name", "plimsoll")] },
+        "scopeMetrics": [{ "scope": { "name": "plimsoll", "version": env!("CARGO_PKG_VERSION") }, "metrics": metrics }],
+    }] }))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use experiment::plan::Trial;
+
+    use super::*;
+
+    #[test]
+    fn what_a_collector_is_told_adds_up() {
+        let trial = Trial { id: "002".into(), repeat: 1, ..Trial::default() };
+        let mut figures = LiveFigures::of("Orders", &trial);
+        figures.outcomes = [4, 3, 0, 0];
+        figures.buckets[4] = 3;
+        figures.buckets[BOUNDS_NS.len()] = 1;
+        figures.faults.insert("oops".into(), true);
+        let request = request(&figures).unwrap();
+        let metrics = request["resourceMetrics"][0]["scopeMetrics"][0]["metrics"].as_array().unwrap();
+        let point = |name: &str, kind: &str, place: usize| {
+            let metric = metrics.iter().find(|metric| metric["name"] == name).unwrap();
+            metric[kind]["dataPoints"][place].clone()
+        };
+        assert_eq!(point("plimsoll.operations", "sum", 1)["asInt"], "3");
+        let latency = point("plimsoll.latency", "histogram", 0);
+        assert_eq!((&latency["count"], &latency["bucketCounts"][4]), (&json!("4"), &json!("3")));
+        let [buckets, bounds] = ["bucketCounts", "explicitBounds"].map(|name| latency[name].as_array().unwrap().len());
+        assert_eq!(buckets, bounds + 1);
+        assert_eq!(point("plimsoll.fault.active", "gauge", 0)["asInt"], "1");
+        assert!(point("plimsoll.load.time", "gauge", 0)["attributes"].to_string().contains("\"002\""));
+        assert!(super::request(&LiveFigures::default()).is_none(), "before the first trial");
+    }
+
+    #[test]
+    fn what_is_no_url_of_a_collector_is_refused() {
+        for url in ["127.0.0.1:4318", "ftp://x", "http://"] {
+            let error = Exporter::begin(url, &Arc::default()).err().unwrap();
+            assert!(format!("{error:?}").contains("--otlp"), "{url}");
+        }
+    }
+}
