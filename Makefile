@@ -24,7 +24,7 @@ export RUST_TEST_THREADS ?= 4
 # Where rustup puts cargo, for shells that do not know it yet.
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
-.PHONY: help run check test needs clippy lint gate bench bench-rally siege fuzz docs pages nvdimm dist article-pi
+.PHONY: help run check test test-fleet needs clippy lint gate bench bench-rally siege fuzz docs pages nvdimm dist article-pi
 
 help:
 	@echo 'make run    install what is missing, play $(EXPERIMENT), say where the report is'
@@ -32,6 +32,9 @@ help:
 	@echo '            make run EXPERIMENT=experiments/01-first-run.toml               another one'
 	@echo 'make check  format, house rules and unit tests: no root, nothing to install'
 	@echo 'make test   all tests, the Erlang ones and those on real runs included'
+	@echo 'make test-fleet   generators on a real Slurm that it brings up here (root), and on the Kubernetes of'
+	@echo '            PLIMSOLL_TEST_KUBERNETES=URL,NAMESPACE,IMAGE and its pods by PLIMSOLL_TEST_PODS=URL,NAMESPACE,SELECTOR,IMAGE'
+	@echo '            where these are set; make test plays all of it on stand-ins'
 	@echo 'make lint   format, clippy, house rules, licences, Dialyzer, shellcheck'
 	@echo 'make gate   is the load engine slower than where this branch began? builds both, lets them take turns'
 	@echo 'make fuzz   each fuzz target for TIME=600 seconds, or some: make fuzz TIME=60 TARGETS="http vsns"; short ones are in make test'
@@ -67,6 +70,19 @@ test:
 	$(SIGNALS) cargo test --quiet --no-fail-fast $(WHOLE)
 	WITHOUT_RING=1 $(SIGNALS) cargo test --quiet --no-fail-fast $(WHOLE) --test engine --test allocations
 	scripts/check-hlog.sh target/debug/plimsoll
+	scripts/check-otlp.sh target/debug/plimsoll
+
+test-fleet:
+	@scripts/need.sh rust compiler c++
+	cargo test --quiet --no-run $(WHOLE) --test e2e
+	@slurm=$$(scripts/slurm.sh up target/tools/slurm) && export $$slurm && status=0; \
+		$(SIGNALS) cargo test --quiet $(WHOLE) --test e2e -- --ignored --nocapture a_real_slurm || status=1; \
+		scripts/slurm.sh down target/tools/slurm; exit $$status
+	@if [ -n "$$PLIMSOLL_TEST_PODS" ]; then \
+		$(SIGNALS) cargo test --quiet $(WHOLE) --test e2e -- --ignored --nocapture real_pods; fi
+	@if [ -n "$$PLIMSOLL_TEST_KUBERNETES" ]; then \
+		$(SIGNALS) cargo test --quiet $(WHOLE) --test e2e -- --ignored --nocapture a_real_kubernetes; \
+		else echo 'without PLIMSOLL_TEST_KUBERNETES=URL,NAMESPACE,IMAGE: Kubernetes is not played'; fi
 
 # What `lint` and `test` need, all at once.
 needs:

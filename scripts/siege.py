@@ -2,7 +2,7 @@
 """Attacks Plimsoll for long and writes what came of it to bench/RELIABILITY.md: kills at random moments, corrupted records, local
 attackers, hostile servers and hosts, fuzzers, a soak, and a day of records. Needs root. The short forms are in `make test`.
 
-siege.py [--soak SECONDS] [PART…]     all parts, or some of: kills corruptions attackers servers hosts fuzz soak day
+siege.py [--soak SECONDS] [PART…]     all parts, or some of: kills corruptions attackers servers hosts generators fuzz soak day
 """
 
 import argparse
@@ -21,6 +21,8 @@ from bench_stage import ROOT, Failed, Stage, free_port
 KILLS = 200
 CORRUPTIONS = 3_000
 FUZZ_INPUTS = 10_000_000
+LOSSES = 30
+NOTICED_S = 5
 SOAK_PER_S = 5_000
 SOAK_AGENTS = 64
 DAY_S = 24 * 3_600
@@ -35,6 +37,7 @@ PAGE = bench_page.Page(
         "Local attackers",
         "Hostile servers",
         "Hostile hosts",
+        "Lost generators",
         "Fuzzers",
         "Soak",
         "A day of records",
@@ -127,6 +130,17 @@ def hosts(_stage, _given):
         "",
         f"- {got['contained']} of {got['modes']} end in time and under 200 MB, with the host named: "
         f"{met(got['contained'] == got['modes'])}",
+    ]
+
+
+def generators(_stage, _given):
+    got = e2e("generators_lost_at_random", {"PLIMSOLL_TEST_LOSSES": str(LOSSES)})
+    return "Lost generators", [
+        "One of a fleet's three generators is killed, stopped, frozen with its host, loses its host's power or its machine's network, at a",
+        "random moment: the trial is void with the reason, and nothing is left on any of the machines.",
+        "",
+        f"- {got['losses']} of {LOSSES} in a row: {met(got['losses'] == LOSSES)}",
+        f"- the latest was noticed after {got['latest_ms'] / 1000:.1f} s (at most {NOTICED_S}): {met(got['latest_ms'] <= 1000 * NOTICED_S)}",
     ]
 
 
@@ -262,7 +276,7 @@ with = {{ path = "/" }}
     ]
 
 
-PARTS = {part.__name__: part for part in (kills, corruptions, attackers, servers, hosts, fuzz, soak, day)}
+PARTS = {part.__name__: part for part in (kills, corruptions, attackers, servers, hosts, generators, fuzz, soak, day)}
 
 
 def main():

@@ -1,4 +1,5 @@
-//! Where a fleet's generators are, and how they are let go of: processes beside the clients, hosts of the lab, machines behind ssh.
+//! Where a fleet's generators are, and how they are let go of: processes beside the clients, hosts of the lab, machines behind ssh,
+//! places of a platform.
 
 use std::io::BufReader;
 use std::net::Shutdown;
@@ -6,12 +7,14 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use experiment::plan::Fleet;
 use fleet::engines::PlacedGenerators;
 use fleet::session::GeneratorStream;
 use lab::Deployment;
-use lab::hosts::RemoteGenerators;
+use lab::hosts::{RemoteGeneratorStream, RemoteGenerators};
+use lab::platforms::PlatformGenerators;
 use lab::registry::Registry;
 
 use crate::Error;
@@ -24,6 +27,8 @@ pub enum PlacedFleet {
     OnHosts(Vec<HostedGenerator>),
     /// On other machines.
     OverSsh(RemoteGenerators),
+    /// Where a platform has places.
+    OnPlatform(PlatformGenerators),
 }
 
 /// A generator on a host of the lab.
@@ -79,12 +84,28 @@ impl PlacedFleet {
         let place = |number| (fleet.name(number), fleet.host(number).unwrap_or_default().to_owned());
         let places: Vec<(String, String)> = (1..=fleet.generators).map(place).collect();
         let (placed, streams) = RemoteGenerators::raise(&places, plimsoll, registry, ends)?;
-        let streams = streams.into_iter().map(|stream| GeneratorStream {
-            name: stream.name,
-            orders: Box::new(stream.orders),
-            messages: Box::new(BufReader::new(stream.messages)),
-        });
-        Ok((Self::OverSsh(placed), streams.collect()))
+        Ok((Self::OverSsh(placed), streams.into_iter().map(spoken_to).collect()))
+    }
+
+    /// Has a platform place them, and sends this program there; `load` is how long the load takes.
+    ///
+    /// # Errors
+    /// If it does not, or not in time.
+    pub fn on_platform(
+        fleet: &Fleet,
+        load: Duration,
+        plimsoll: &Path,
+        registry: &Registry,
+        stop: &AtomicBool,
+    ) -> Result<(Self, Vec<GeneratorStream>), Error> {
+        let (placed, streams) = PlatformGenerators::raise(fleet, load, plimsoll, registry, stop)?;
+        Ok((Self::OnPlatform(placed), streams.into_iter().map(spoken_to).collect()))
+    }
+
+    /// Whether they are where no trial's lab takes them down, so that the next trial can have them.
+    #[must_use]
+    pub fn outlasts_labs(&self) -> bool {
+        matches!(self, Self::OverSsh(_) | Self::OnPlatform(_))
     }
 
     /// Waits until those end that were told to, and ends the others.
@@ -94,25 +115,42 @@ impl PlacedFleet {
             // The lab waits for them when it is taken down.
             Self::OnHosts(_) => {}
             Self::OverSsh(placed) => placed.end(),
+            Self::OnPlatform(placed) => placed.end(),
         }
     }
 
-    /// Ends all at once; what that generator, which is lost, wrote last to its standard error, if it wrote anything.
+    /// Ends all at once; of the generator that is lost, where it was and what it wrote last to its standard error, if that is known.
     #[must_use]
     pub fn end_at_once(self, lost: &str) -> Option<String> {
+        let wrote = |said: String| format!("it wrote last: \"{said}\"");
         match self {
-            Self::Processes(placed) => placed.end_at_once(lost),
+            Self::Processes(placed) => placed.end_at_once(lost).map(wrote),
             Self::OnHosts(held) => {
                 for generator in &held {
                     // One that has ended has cut it itself.
                     let _ = generator.stream.shutdown(Shutdown::Both);
                 }
                 let lost = held.iter().find(|generator| generator.name == lost)?;
-                last_line(&lost.log)
+                last_line(&lost.log).map(wrote)
             }
-            Self::OverSsh(placed) => placed.end_without(lost),
+            Self::OverSsh(placed) => placed.end_without(lost).map(wrote),
+            Self::OnPlatform(placed) => {
+                let (place, said) = placed.end_without(lost)?;
+                Some(
+                    [Some(format!("it was {place}")), said.map(wrote)]
+                        .into_iter()
+                        .flatten()
+                        .collect::<Vec<_>>()
+                        .join("; "),
+                )
+            }
         }
     }
+}
+
+fn spoken_to(stream: RemoteGeneratorStream) -> GeneratorStream {
+    let (orders, messages) = (Box::new(stream.orders), Box::new(BufReader::new(stream.messages)));
+    GeneratorStream { name: stream.name, orders, messages }
 }
 
 /// The last line of a file that says something.

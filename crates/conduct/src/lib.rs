@@ -6,6 +6,7 @@ pub mod exercise;
 mod fleet_placement;
 mod load_makers;
 mod playing;
+mod preparation;
 pub mod progress;
 mod read_back;
 mod recording;

@@ -1,10 +1,11 @@
 //! Who makes a trial's load: the engine's threads in this process, or a fleet of generators. The conductor does not tell them apart but
 //! where one of a fleet is lost.
 
-use std::sync::mpsc::SyncSender;
+use std::path::Path;
+use std::sync::mpsc::{SyncSender, sync_channel};
 use std::time::Duration;
 
-use experiment::plan::Fleet;
+use experiment::plan::{Fleet, Tls};
 use fleet::messages::{GeneratorSetup, VERSION};
 use fleet::session::{FleetSession, GeneratorStream, RunningFleet, SessionError};
 use load::{LoadOrder, LoadSlice, RunningLoad, ThreadInterval};
@@ -13,6 +14,7 @@ use record::rows::FleetSecond;
 
 use crate::Error;
 use crate::fleet_placement::PlacedFleet;
+use crate::preparation::{self, Preparation};
 
 /// Between the setup of a fleet and its beginning: time for the records to be begun as well.
 const LEAD: Duration = Duration::from_secs(1);
@@ -22,7 +24,7 @@ pub enum PlayedLoad {
     /// In this process.
     Here(RunningLoad),
     /// In generators.
-    Fleet(RunningFleet, PlacedFleet),
+    Fleet(RunningFleet, Box<FleetPlaces>),
 }
 
 /// How a load ended badly.
@@ -66,22 +68,103 @@ impl PlayedLoad {
         }
     }
 
-    /// Waits for the end, and lets the generators go.
+    /// Waits for the end; the generators that another trial can have, and lets others go.
     ///
     /// # Errors
     /// What ended it early.
-    pub fn join(self) -> Result<(), BadEnd> {
+    pub fn join(self) -> Result<Option<RaisedFleet>, BadEnd> {
         match self {
-            Self::Here(load) => load.join().map(drop).map_err(|error| BadEnd::Error(error.into())),
-            Self::Fleet(fleet, placed) => match fleet.join() {
-                Ok((_, session)) => {
-                    session.dismiss();
-                    placed.end();
-                    Ok(())
-                }
-                Err(error) => Err(bad_end(error, placed)),
+            Self::Here(load) => load.join().map(|_| None).map_err(|error| BadEnd::Error(error.into())),
+            Self::Fleet(fleet, places) => match fleet.join() {
+                Ok((_, session)) => Ok(RaisedFleet { session, places: *places }.kept()),
+                Err(error) => Err(bad_end(error, places.placed)),
             },
         }
+    }
+}
+
+/// Generators where they are.
+pub struct FleetPlaces {
+    of: Fleet,
+    placed: PlacedFleet,
+}
+
+/// Generators that wait for a load.
+pub struct RaisedFleet {
+    session: FleetSession,
+    places: FleetPlaces,
+}
+
+impl RaisedFleet {
+    /// Begins to speak to generators that were placed.
+    ///
+    /// # Errors
+    /// If the system refuses what that takes.
+    pub fn begin(of: &Fleet, (placed, streams): (PlacedFleet, Vec<GeneratorStream>)) -> Result<Self, Error> {
+        Ok(Self { session: FleetSession::begin(streams)?, places: FleetPlaces { of: of.clone(), placed } })
+    }
+
+    /// Whether a trial that asks for such a fleet can have them.
+    #[must_use]
+    pub fn suits(&self, fleet: &Fleet) -> bool {
+        self.places.of == *fleet
+    }
+
+    /// Whether all of them answer still.
+    pub fn answers(&mut self, given_up: &dyn Fn() -> bool) -> bool {
+        self.session.compare_all_clocks(given_up).is_ok()
+    }
+
+    /// The same, if the first of them can connect to a service.
+    ///
+    /// # Errors
+    /// Why it cannot; they are gone then.
+    pub fn reaching(
+        mut self,
+        service: (&str, &str),
+        (tls, files): (&Tls, &Path),
+        given_up: &dyn Fn() -> bool,
+    ) -> Result<Self, Error> {
+        match self.session.reach(service, (tls, files), given_up) {
+            Ok(()) => Ok(self),
+            Err(error) => Err(explained(error, self.places.placed).into()),
+        }
+    }
+
+    /// Has the first of them play a preparation, since this process may not reach the target.
+    ///
+    /// # Errors
+    /// If an operation fails for good, or a generator is lost; they are gone then.
+    pub fn prepare(mut self, orders: &LoadOrder, given_up: &dyn Fn() -> bool) -> Result<(Self, Preparation), Error> {
+        if let Err(error) = self.session.set_up_first(&setup_of(orders, &self.places.of), given_up) {
+            return Err(explained(error, self.places.placed).into());
+        }
+        let Self { session, places } = self;
+        let clock = Clock::starting_in(session.lead());
+        let (sink, intervals) = sync_channel(preparation::PENDING);
+        // Nobody wants to know how clocks compare meanwhile.
+        let (clocks, _) = sync_channel(1);
+        let running = session.start(clock, 1, sink, clocks)?;
+        let history = preparation::recorded(&intervals, given_up, &|| running.abort());
+        match running.join() {
+            Ok((_, session)) => Ok((Self { session, places }, Preparation { clock, history })),
+            Err(error) => Err(explained(error, places.placed).into()),
+        }
+    }
+
+    /// The same, if they can outlast a trial; they are let go of if not.
+    fn kept(self) -> Option<Self> {
+        if self.places.placed.outlasts_labs() {
+            return Some(self);
+        }
+        self.end();
+        None
+    }
+
+    /// Lets them go.
+    pub fn end(self) {
+        self.session.dismiss();
+        self.places.placed.end();
     }
 }
 
@@ -89,8 +172,7 @@ impl PlayedLoad {
 fn bad_end(error: SessionError, placed: PlacedFleet) -> BadEnd {
     match error {
         SessionError::Lost { name, at_s, reason } => {
-            let said =
-                placed.end_at_once(&name).map_or_else(String::new, |said| format!("; it wrote last: \"{said}\""));
+            let said = placed.end_at_once(&name).map_or_else(String::new, |said| format!("; {said}"));
             BadEnd::Lost { generator: name, heard_s: at_s, reason: format!("{reason}{said}") }
         }
         error => BadEnd::Error(Error::Fleet(explained(error, placed))),
@@ -101,19 +183,32 @@ fn bad_end(error: SessionError, placed: PlacedFleet) -> BadEnd {
 fn explained(error: SessionError, placed: PlacedFleet) -> SessionError {
     match error {
         SessionError::Generator { name, reason } => {
-            let said =
-                placed.end_at_once(&name).map_or_else(String::new, |said| format!("; it wrote last: \"{said}\""));
+            let said = placed.end_at_once(&name).map_or_else(String::new, |said| format!("; {said}"));
             SessionError::Generator { reason: format!("{reason}{said}"), name }
         }
         other => other,
     }
 }
 
+/// What generators are told of a load.
+fn setup_of(orders: &LoadOrder, fleet: &Fleet) -> GeneratorSetup {
+    GeneratorSetup {
+        version: VERSION,
+        purpose: orders.purpose,
+        slice: LoadSlice { threads: fleet.all_threads(), first: 0, count: fleet.threads },
+        protocol: orders.protocol.clone(),
+        services: orders.services.clone(),
+        load: if fleet.by.is_elsewhere() { load::with_environment(&orders.load) } else { orders.load.clone() },
+        seed: orders.seed,
+        tls: orders.tls.clone(),
+        files: std::path::absolute(&orders.files).unwrap_or_else(|_| orders.files.clone()),
+        slot_s: orders.slot_s,
+    }
+}
+
 /// Generators that are set up and wait for the moment to begin.
 pub struct ReadyFleet {
-    session: FleetSession,
-    placed: PlacedFleet,
-    threads: u32,
+    raised: RaisedFleet,
 }
 
 impl ReadyFleet {
@@ -132,34 +227,19 @@ impl ReadyFleet {
     ///
     /// # Errors
     /// If one cannot play its part.
-    pub fn set_up(
-        fleet: &Fleet,
-        orders: LoadOrder,
-        (placed, streams): (PlacedFleet, Vec<GeneratorStream>),
-        given_up: &dyn Fn() -> bool,
-    ) -> Result<Self, Error> {
-        let setup = GeneratorSetup {
-            version: VERSION,
-            slice: LoadSlice { threads: fleet.all_threads(), first: 0, count: fleet.threads },
-            protocol: orders.protocol.clone(),
-            services: orders.services.clone(),
-            load: orders.load.clone(),
-            seed: orders.seed,
-            tls: orders.tls.clone(),
-            files: std::path::absolute(&orders.files).unwrap_or_else(|_| orders.files.clone()),
-            slot_s: orders.slot_s,
-        };
-        let mut session = FleetSession::begin(streams)?;
-        match session.set_up(&setup, fleet.threads, given_up) {
-            Ok(()) => Ok(Self { session, placed, threads: fleet.threads }),
-            Err(error) => Err(explained(error, placed).into()),
+    pub fn set_up(mut raised: RaisedFleet, orders: LoadOrder, given_up: &dyn Fn() -> bool) -> Result<Self, Error> {
+        let setup = setup_of(&orders, &raised.places.of);
+        let threads = raised.places.of.threads;
+        match raised.session.set_up(&setup, threads, given_up) {
+            Ok(()) => Ok(Self { raised }),
+            Err(error) => Err(explained(error, raised.places.placed).into()),
         }
     }
 
     /// How far in the future its load has to begin at least.
     #[must_use]
     pub fn lead(&self) -> Duration {
-        self.session.lead().max(LEAD)
+        self.raised.session.lead().max(LEAD)
     }
 
     /// Has all begin at the clock's zero.
@@ -172,7 +252,8 @@ impl ReadyFleet {
         sink: SyncSender<ThreadInterval>,
         clocks: SyncSender<FleetSecond>,
     ) -> Result<PlayedLoad, Error> {
-        let running = self.session.start(clock, self.threads, sink, clocks)?;
-        Ok(PlayedLoad::Fleet(running, self.placed))
+        let RaisedFleet { session, places } = self.raised;
+        let running = session.start(clock, places.of.threads, sink, clocks)?;
+        Ok(PlayedLoad::Fleet(running, Box::new(places)))
     }
 }

@@ -13,6 +13,7 @@ use record::events::{Ending, RunEnding, SweepStop, What};
 use record::folder::RunFolder;
 use record::results::SearchStep;
 
+use crate::load_makers::RaisedFleet;
 use crate::{Error, Interrupts, Observer, ProgressEvent, trial};
 
 /// Everything needed to play a plan.
@@ -39,9 +40,12 @@ pub struct Run<'a> {
 pub fn play(run: &Run<'_>, observer: &mut dyn Observer, interrupts: &Interrupts) -> Result<Ending, Error> {
     let registry = lab::registry::Registry::begin(run.folder.path())?;
     // What a panic leaves behind is taken down like everything else, and what was measured until then is kept.
-    let mut stops = Vec::new();
-    let playing = AssertUnwindSafe(|| play_trials(run, &registry, observer, interrupts, &mut stops));
+    let (mut stops, mut kept) = (Vec::new(), None);
+    let playing = AssertUnwindSafe(|| play_trials(run, &registry, observer, interrupts, &mut kept, &mut stops));
     let played = catch_unwind(playing).unwrap_or_else(|panic| Err(Error::Panicked(panic_text(&*panic))));
+    if let Some(generators) = kept {
+        generators.end();
+    }
     registry.end();
     let (how, reason) = match &played {
         Ok((how, reason)) => (*how, reason.clone()),
@@ -73,6 +77,7 @@ fn play_trials(
     registry: &lab::registry::Registry,
     observer: &mut dyn Observer,
     interrupts: &Interrupts,
+    kept: &mut Option<RaisedFleet>,
     stops: &mut Vec<SweepStop>,
 ) -> Result<(Ending, Option<String>), Error> {
     let mut queue = TrialQueue::begin(run)?;
@@ -89,7 +94,7 @@ fn play_trials(
         }
         observer.tell(&ProgressEvent::TrialBegins { trial: &trial, number, of: queue.count });
         let (how, reason) =
-            trial::play(&Run { plan: &queue.plan, ..run.clone() }, registry, &trial, observer, interrupts)?;
+            trial::play(&Run { plan: &queue.plan, ..run.clone() }, registry, &trial, kept, observer, interrupts)?;
         observer.tell(&ProgressEvent::TrialEnds { how, reason: reason.as_deref() });
         if how != Ending::Done {
             return Ok((how, reason));

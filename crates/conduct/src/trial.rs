@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel};
 use std::time::{Duration, Instant};
 
 use experiment::catalog::Heals;
@@ -18,15 +18,16 @@ use load::program_worker::{ProgramHost, ProgramResult, ProgramRunner};
 use load::recorder::SampledKeys;
 use load::{LoadOrder, LoadPurpose, ThreadInterval, TlsTrust};
 use record::clock::Clock;
-use record::events::{Ending, HistoryEntry, What};
+use record::events::{Ending, What};
 use record::folder::TrialFolder;
 
 use crate::Error;
 use crate::conductor::{Action, Conductor, Input};
 use crate::exercise::PlannedStep;
 use crate::fleet_placement::PlacedFleet;
-use crate::load_makers::{BadEnd, PlayedLoad, ReadyFleet};
+use crate::load_makers::{BadEnd, PlayedLoad, RaisedFleet, ReadyFleet};
 use crate::playing::Run;
+use crate::preparation::{self, Preparation};
 use crate::progress::{Interrupts, Observer, ProgressEvent};
 use crate::read_back::{ReadBackResult, read_back, read_replicas};
 use crate::recording::{EventLog, RecordedLoad, Recording, RecordingEvent};
@@ -45,6 +46,7 @@ pub fn play(
     run: &Run<'_>,
     registry: &Registry,
     trial: &plan::Trial,
+    kept: &mut Option<RaisedFleet>,
     observer: &mut dyn Observer,
     interrupts: &Interrupts,
 ) -> Result<(Ending, Option<String>), Error> {
@@ -55,6 +57,7 @@ pub fn play(
         run,
         registry,
         trial,
+        kept,
         event_log: EventLog::begin(&folder, run.secrets).map_err(Error::Record)?,
         folder,
         observer,
@@ -87,6 +90,8 @@ struct TrialShell<'a> {
     run: &'a Run<'a>,
     registry: &'a Registry,
     trial: &'a plan::Trial,
+    /// Generators that outlast a trial, while none plays them.
+    kept: &'a mut Option<RaisedFleet>,
     folder: TrialFolder,
     event_log: EventLog,
     observer: &'a mut dyn Observer,
@@ -314,7 +319,7 @@ impl TrialShell<'_> {
         if let Some(load) = self.load.take() {
             load.abort();
             match load.join() {
-                Ok(()) => {}
+                Ok(kept) => *self.kept = kept,
                 Err(BadEnd::Lost { generator, heard_s, reason }) => {
                     self.note(Instant::now(), What::GeneratorLost { generator, heard_s, reason });
                 }
@@ -466,11 +471,19 @@ impl TrialShell<'_> {
 
     fn prepare(&mut self) -> Result<(), Error> {
         let (interrupts, answered) = (self.interrupts, self.answered);
+        let interrupted = || interrupts.asked() > answered;
+        let fleet = self.trial.fleet.as_ref().filter(|fleet| fleet.by.is_elsewhere());
         for prepare in &self.trial.prepare {
-            let load = preparation_load(prepare, self.trial.load.as_ref());
+            let load = preparation::load_of(prepare, self.trial.load.as_ref());
             let orders = self.orders(load, LoadPurpose::Prepare { count: prepare.count });
-            let interrupted = || interrupts.asked() > answered;
-            let done = inside(self.deployment.as_ref(), || perform_preparation(orders, &interrupted))?;
+            let done = match fleet {
+                Some(fleet) => {
+                    let (raised, done) = self.raise_elsewhere(fleet)?.prepare(&orders, &interrupted)?;
+                    *self.kept = Some(raised);
+                    done
+                }
+                None => inside(self.deployment.as_ref(), || preparation::perform(orders, &interrupted))?,
+            };
             self.prepared.push(done);
         }
         Ok(())
@@ -483,7 +496,7 @@ impl TrialShell<'_> {
         self.clock = Some(clock);
         self.event_log.start_clock(clock).map_err(Error::Record)?;
         let load_s = self.trial.load.as_ref().map_or(0.0, |load| load.time_s);
-        let before = preparation_history(std::mem::take(&mut self.prepared), clock);
+        let before = preparation::history(std::mem::take(&mut self.prepared), clock);
         let one_in = self.trial.load.as_ref().map_or(1, audits_one_in);
         if one_in > 1 {
             let text = format!(
@@ -520,21 +533,43 @@ impl TrialShell<'_> {
         let (interrupts, answered, plimsoll) = (self.interrupts, self.answered, &self.run.plimsoll);
         let given_up = || interrupts.asked() > answered;
         inside(self.deployment.as_ref(), || ReadyFleet::check(fleet, &orders))?;
-        let placed = match fleet.by {
-            FleetEngine::Local | FleetEngine::Command => {
-                inside(self.deployment.as_ref(), || PlacedFleet::processes(fleet, plimsoll))?
-            }
-            FleetEngine::Virtual => {
-                let logs = self.folder.logs();
-                let deployment = self.deployment.as_mut().ok_or_else(|| Error::Broken("there is no lab".to_owned()))?;
-                PlacedFleet::on_hosts(fleet, deployment, &logs, &given_up)?
-            }
-            FleetEngine::Ssh => {
-                let ends = (interrupts.flag(), &interrupts.at_once());
-                PlacedFleet::over_ssh(fleet, plimsoll, self.registry, ends)?
-            }
+        if fleet.by.is_elsewhere() {
+            let raised = self.raise_elsewhere(fleet)?;
+            return ReadyFleet::set_up(raised, orders, &given_up).map(Some);
+        }
+        let placed = if fleet.by == FleetEngine::Virtual {
+            let logs = self.folder.logs();
+            let deployment = self.deployment.as_mut().ok_or_else(|| Error::Broken("there is no lab".to_owned()))?;
+            PlacedFleet::on_hosts(fleet, deployment, &logs, &given_up)?
+        } else {
+            inside(self.deployment.as_ref(), || PlacedFleet::processes(fleet, plimsoll))?
         };
-        ReadyFleet::set_up(fleet, orders, placed, &given_up).map(Some)
+        ReadyFleet::set_up(RaisedFleet::begin(fleet, placed)?, orders, &given_up).map(Some)
+    }
+
+    /// The generators that outlast trials, of which all answer and one reaches a target that runs already: those of the trial before, or others.
+    fn raise_elsewhere(&mut self, fleet: &plan::Fleet) -> Result<RaisedFleet, Error> {
+        let (interrupts, answered, plimsoll) = (self.interrupts, self.answered, &self.run.plimsoll);
+        let given_up = || interrupts.asked() > answered;
+        if let Some(mut kept) = self.kept.take() {
+            // One that was lost between two trials is no trial's fault: all are raised anew.
+            if kept.suits(fleet) && kept.answers(&given_up) {
+                return Ok(kept);
+            }
+            kept.end();
+        }
+        let placed = if fleet.by == FleetEngine::Ssh {
+            PlacedFleet::over_ssh(fleet, plimsoll, self.registry, (interrupts.flag(), &interrupts.at_once()))?
+        } else {
+            let takes = Duration::from_secs_f64(experiment::timeline::longest_s(self.run.plan));
+            PlacedFleet::on_platform(fleet, takes, plimsoll, self.registry, interrupts.flag())?
+        };
+        let mut raised = RaisedFleet::begin(fleet, placed)?;
+        if let plan::TargetKind::Running { url } = &self.trial.target.kind {
+            let target = &self.trial.target;
+            raised = raised.reaching((&target.protocol, url), (&target.tls, &self.run.files), &given_up)?;
+        }
+        Ok(raised)
     }
 
     fn end_load(&mut self) -> Input {
@@ -542,7 +577,10 @@ impl TrialShell<'_> {
         let summary = load.join();
         self.inspect("after_load");
         match summary {
-            Ok(()) => Input::LoadEnded,
+            Ok(kept) => {
+                *self.kept = kept;
+                Input::LoadEnded
+            }
             Err(BadEnd::Lost { generator, heard_s, reason }) => {
                 let told = format!("generator {generator} was lost at {heard_s:.1} s: {reason}");
                 self.note(Instant::now(), What::GeneratorLost { generator, heard_s, reason });
@@ -570,7 +608,7 @@ impl TrialShell<'_> {
             match load.join() {
                 Err(BadEnd::Error(error)) => Some(error),
                 // The recording is what ended the trial.
-                Ok(()) | Err(BadEnd::Lost { .. }) => None,
+                Ok(_) | Err(BadEnd::Lost { .. }) => None,
             }
         });
         self.broke(engine)
@@ -630,66 +668,6 @@ fn inside<T: Send>(
     match deployment {
         Some(deployment) => deployment.client_placement().inside(work)?,
         None => work(),
-    }
-}
-
-/// How often an interruption is looked for.
-const PREPARATION_GLANCE: Duration = Duration::from_millis(10);
-
-/// What a `[[prepare]]` did to audited keys, on the clock of its own start.
-pub struct Preparation {
-    clock: Clock,
-    history: Vec<HistoryEntry>,
-}
-
-/// Carries out the orders of one `[[prepare]]`.
-///
-/// # Errors
-/// If an operation fails for good, or the engine cannot be started.
-fn perform_preparation(orders: LoadOrder, interrupted: &dyn Fn() -> bool) -> Result<Preparation, Error> {
-    let clock = Clock::starting_in(Duration::ZERO);
-    let (sink, intervals) = sync_channel(16);
-    let running = load::start(orders, clock, sink)?;
-    let mut history = Vec::new();
-    // The channel ends when the engine does.
-    loop {
-        match intervals.recv_timeout(PREPARATION_GLANCE) {
-            Ok(interval) => history.extend(interval.history),
-            Err(RecvTimeoutError::Disconnected) => break,
-            Err(RecvTimeoutError::Timeout) => {}
-        }
-        if interrupted() {
-            running.abort();
-        }
-    }
-    running.join()?;
-    Ok(Preparation { clock, history })
-}
-
-/// The history of all preparations on the trial's clock, where it lies before zero.
-fn preparation_history(done: Vec<Preparation>, clock: Clock) -> Vec<HistoryEntry> {
-    let shifted = done.into_iter().flat_map(|preparation| {
-        let shift_s = clock.at_s_of(preparation.clock.origin());
-        preparation.history.into_iter().map(move |line| HistoryEntry { at_s: line.at_s + shift_s, ..line })
-    });
-    shifted.collect()
-}
-
-/// A `[[prepare]]` as a load: a few agents, the load's feeds and script, and patience with a target that has only just come up.
-fn preparation_load(prepare: &plan::Prepare, load: Option<&plan::Load>) -> plan::Load {
-    const AGENTS: u64 = 16;
-    plan::Load {
-        agents: u32::try_from(prepare.count.min(AGENTS)).unwrap_or(1),
-        from: load.map(|load| load.from.clone()).unwrap_or_default(),
-        time_s: f64::from(u32::MAX),
-        drain_s: 10.0,
-        warmup: plan::Warmup::Seconds(0.0),
-        retry: plan::Retry::Tries { tries: 5, wait_s: 0.1 },
-        threads: Some(1),
-        steps: vec![prepare.step.clone()],
-        feeds: load.map(|load| load.feeds.clone()).unwrap_or_default(),
-        script: load.and_then(|load| load.script.clone()),
-        ..plan::Load::default()
     }
 }
 

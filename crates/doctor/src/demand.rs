@@ -64,7 +64,7 @@ impl TrialDemand {
             missing,
             needs,
             is_virtual: plan.trials.iter().any(|trial| trial.lab.is_virtual()),
-            is_remote: plan.trials.iter().flat_map(|trial| &trial.lab.hosts).any(|host| host.ssh.is_some()),
+            is_remote: plan.trials.iter().flat_map(|trial| &trial.lab.hosts).any(|host| host.is_real()),
             is_articles: plan.trials.iter().any(|trial| target(trial) == "vsns"),
         }
     }

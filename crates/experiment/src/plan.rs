@@ -27,9 +27,9 @@ pub use exercise::Exercise;
 pub use fault::{Fault, Victim, When};
 pub(crate) use file_keys::EXPERIMENT;
 pub use find::{Find, NOTHING_LOST, ONE_MEMBER_DOWN};
-pub use fleet::{Fleet, FleetEngine, GENERATOR_ROLE};
+pub use fleet::{Fleet, FleetEngine, GENERATOR_ROLE, KubernetesFleet, SlurmFleet};
 pub use gates::{Claim, MetricRange, Requirement};
-pub use lab::{Host, Lab, MemberDemand, Network, Port};
+pub use lab::{Host, Lab, LabPods, MemberDemand, Network, Port};
 pub use load::{
     Backlog, Connections, Failover, Feed, FeedFormat, FeedLimits, FeedPacking, Load, LoadConflict, Overflow, Rate,
     RateStage, Reconnects, Retry, StepOrder, Warmup, WhenFailed, is_offered,

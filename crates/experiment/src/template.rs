@@ -99,6 +99,31 @@ pub const WORDS: &[&str] = &["agent", "bytes", "copy", "env", "feed", "seq", "un
 /// The largest `{bytes:N}`: a megabyte is already an unusual value, and this many is certainly a slip.
 pub const BYTES_MAX: u32 = 16 * 1024 * 1024;
 
+/// The text of a template with values in place of each `{env:NAME}` that `value` knows: for whoever fills it elsewhere, where the
+/// environment is another.
+#[must_use]
+pub fn with_environment(text: &str, value: &dyn Fn(&str) -> Option<String>) -> String {
+    const OPENS: &str = "{env:";
+    let (mut filled, mut rest) = (String::new(), text);
+    while let Some(at) = rest.find('{') {
+        let (before, from) = rest.split_at(at);
+        filled.push_str(before);
+        let known = from.strip_prefix(OPENS).and_then(|inner| inner.split_once('}'));
+        let known = known.and_then(|(name, after)| Some((value(name)?, after)));
+        // A brace that is written twice is one, and opens nothing.
+        let (piece, after) = match known {
+            Some((value, after)) => (value.replace('{', "{{").replace('}', "}}"), after),
+            None => {
+                let length = if from.starts_with("{{") { 2 } else { 1 };
+                (from[..length].to_owned(), &from[length..])
+            }
+        };
+        filled.push_str(&piece);
+        rest = after;
+    }
+    filled + rest
+}
+
 impl Template {
     /// Reads a template.
     ///
@@ -367,7 +392,7 @@ fn whole(text: &str) -> Option<u64> {
 mod tests {
     use proptest::prelude::*;
 
-    use super::{Arithmetic, Template, TemplatePart};
+    use super::{Arithmetic, Template, TemplatePart, with_environment};
 
     fn parts(text: &str) -> Vec<TemplatePart> {
         Template::parse(text).unwrap().parts
@@ -375,6 +400,20 @@ mod tests {
 
     fn text(text: &str) -> TemplatePart {
         TemplatePart::Text(text.to_owned())
+    }
+
+    #[test]
+    fn the_environment_is_filled_in_and_nothing_else() {
+        let value = |name: &str| (name == "TOKEN").then(|| "a{b}".to_owned());
+        for (text, filled) in [
+            ("Bearer {env:TOKEN}/{seq}", "Bearer a{{b}}/{seq}"),
+            ("{{env:TOKEN}} {env:OTHER}", "{{env:TOKEN}} {env:OTHER}"),
+            ("{env:TOKEN}{env:TOKEN}", "a{{b}}a{{b}}"),
+            ("nothing", "nothing"),
+            ("{", "{"),
+        ] {
+            assert_eq!(with_environment(text, &value), filled);
+        }
     }
 
     #[test]

@@ -201,6 +201,14 @@ fn arguments(fault: &Fault) -> String {
 /// Starting a target, waiting until it is ready, and stopping it: what small targets take. Large ones take longer.
 const AROUND_S: f64 = 3.0;
 
+/// How long all trials take at most, seconds, where targets are ready soon: of a search, if it plays as many as it may.
+#[must_use]
+pub fn longest_s(plan: &Plan) -> f64 {
+    let searches =
+        plan.find.iter().flat_map(|find| find.templates.iter().map(|of| f64::from(find.trials_max) * trial_s(of)));
+    if plan.find.is_some() { searches.sum() } else { plan.trials.iter().map(trial_s).sum() }
+}
+
 /// How long all trials take.
 fn total_time(plan: &Plan) -> String {
     if let Some(find) = &plan.find {

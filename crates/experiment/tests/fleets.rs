@@ -57,3 +57,75 @@ fn machines_over_ssh_are_no_hosts_of_the_lab() {
     assert_eq!((trial.lab.hosts.len(), trial.fleet.as_ref().unwrap().by), (1, FleetEngine::Ssh));
     assert!(timeline::print(&plan).contains("by 3 generators over ssh, on a and b"), "{}", timeline::print(&plan));
 }
+
+#[test]
+fn places_of_a_platform_are_asked_for_as_written() {
+    let fleet = "generators = 3\nby = \"kubernetes\"\n[fleet.kubernetes]\nnamespace = \"load\"\nnodes = { pool = \"load\" }\ncpu = 2";
+    let plan = read(&file("ssh = [\"pi@10.0.0.11\"]", fleet), &[]).unwrap();
+    let of = plan.trials[0].fleet.as_ref().unwrap();
+    let kubernetes = &of.kubernetes;
+    assert_eq!((of.by, of.wait_s), (FleetEngine::Kubernetes, 120.0));
+    assert_eq!((kubernetes.namespace.as_deref(), kubernetes.cpu.as_deref()), (Some("load"), Some("2")));
+    assert_eq!((kubernetes.image.as_str(), kubernetes.nodes["pool"].as_str()), ("debian:12-slim", "load"));
+    let printed = timeline::print(&plan);
+    assert!(printed.contains("by 3 generators, pods of Kubernetes in the namespace load"), "{printed}");
+    let again = serde_json::from_value(serde_json::to_value(&plan).unwrap()).unwrap();
+    assert_eq!(plan, again);
+
+    let fleet =
+        "generators = 2\nby = \"slurm\"\nwait = \"30s\"\nslurm = { partition = \"load\", options = [\"--exclusive\"] }";
+    let plan = read(&file("ssh = [\"pi@10.0.0.11\"]", fleet), &[]).unwrap();
+    let of = plan.trials[0].fleet.as_ref().unwrap();
+    assert_eq!(
+        (of.by, of.wait_s, of.slurm.options.as_slice()),
+        (FleetEngine::Slurm, 30.0, &["--exclusive".to_owned()][..])
+    );
+    assert!(timeline::print(&plan).contains("by 2 generators, jobs of Slurm in the partition load"));
+}
+
+#[test]
+fn a_fleet_that_only_some_variants_have_is_listed_as_such() {
+    let variants =
+        "[[variant]]\nname = \"alone\"\n[[variant]]\nname = \"three\"\nfleet = { generators = 3, by = \"virtual\" }\n";
+    let text = file("hosts = 1", "").replace("[fleet]\n", variants);
+    let printed = timeline::print(&read(&text, &[]).unwrap());
+    assert!(printed.contains("by 3 generators on hosts of their own or not"), "{printed}");
+}
+
+#[test]
+fn what_belongs_to_another_engine_is_refused_and_so_is_a_target_out_of_reach() {
+    let other =
+        read(&file("ssh = [\"pi@10.0.0.11\"]", "generators = 2\nwait = \"1m\"\nslurm = { partition = \"x\" }"), &[]);
+    let other = other.unwrap_err();
+    assert!(other.contains("`slurm` belongs to by = \"slurm\""), "{other}");
+    assert!(other.contains("nobody gives these generators a place"), "{other}");
+    let far = read(&file("hosts = 2", "generators = 2\nby = \"kubernetes\""), &[]).unwrap_err();
+    assert!(far.contains("other machines do not reach the lab's virtual hosts"), "{far}");
+}
+
+fn pods(fault: &str) -> String {
+    format!(
+        "[target]\nurl = \"http://10.0.0.1:80\"\n[lab.pods]\nselector = \"app=echo\"\nimage = \"tools\"\ncount = 3\n[load]\nagents = 4\ntime = \"1m\"\n\
+         [[load.cycle]]\ncall = \"get\"\nwith = {{ path = \"/\" }}\n[[fault]]\nname = \"f\"\non = \"pod2\"\nat = \"5s\"\nfor = \"5s\"\n{fault}\n"
+    )
+}
+
+#[test]
+fn pods_of_a_target_that_runs_already_are_hosts() {
+    let plan = read(&pods("kind = \"slow_link\"\nwith = { rate = \"1mbit\" }"), &[]).unwrap();
+    let lab = &plan.trials[0].lab;
+    assert_eq!(lab.hosts.iter().map(|host| host.name.as_str()).collect::<Vec<_>>(), ["pod1", "pod2", "pod3"]);
+    assert!(!lab.is_virtual() && lab.hosts.iter().all(experiment::plan::Host::is_real));
+    assert!(timeline::print(&plan).contains("3 hosts, pods of app=echo"), "{}", timeline::print(&plan));
+    let again = serde_json::from_value(serde_json::to_value(&plan).unwrap()).unwrap();
+    assert_eq!(plan, again);
+    read(&pods("kind = \"host_crash\""), &[]).unwrap();
+}
+
+#[test]
+fn what_cannot_be_done_to_a_pod_is_refused() {
+    let killed = read(&pods("kind = \"kill\""), &[]).unwrap_err();
+    assert!(killed.contains("`kill` cannot be done to a pod") && killed.contains("`slow_link`"), "{killed}");
+    let ours = pods("kind = \"host_crash\"").replace("url = \"http://10.0.0.1:80\"", "use = \"vsns\"");
+    assert!(read(&ours, &[]).unwrap_err().contains("pods are of a target that runs already"));
+}

@@ -105,22 +105,19 @@ impl Drop for PlacedGenerators {
 
 /// What leads to the generator of that number.
 fn command(fleet: &Fleet, plimsoll: &Path, number: u32) -> Command {
-    let mut command = match fleet.by {
-        // Those on hosts are started there, by whoever has the hosts.
-        FleetEngine::Local | FleetEngine::Ssh | FleetEngine::Virtual => {
+    let plimsoll_path = plimsoll.to_string_lossy();
+    let filled = |word: &String| word.replace("{number}", &number.to_string()).replace("{plimsoll}", &plimsoll_path);
+    let mut words = fleet.start.iter().map(filled);
+    let mut command = match words.next() {
+        Some(program) if fleet.by == FleetEngine::Command => Command::new(program),
+        // Those that are elsewhere are started there, by whoever leads there.
+        _ => {
             let mut command = Command::new(plimsoll);
             command.arg("generator");
             command
         }
-        FleetEngine::Command => {
-            let plimsoll = plimsoll.to_string_lossy();
-            let filled = |word: &String| word.replace("{number}", &number.to_string()).replace("{plimsoll}", &plimsoll);
-            let mut words = fleet.start.iter().map(filled);
-            let mut command = Command::new(words.next().unwrap_or_default());
-            command.args(words);
-            command
-        }
     };
+    command.args(words);
     // A group of its own: an interruption at the terminal is the conductor's to hear.
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
     linux::ends_with_us(&mut command);

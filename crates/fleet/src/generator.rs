@@ -10,8 +10,9 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel, sync_channel}
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use load::client::Client;
 use load::program_worker::DeathSignal;
-use load::{LoadOrder, LoadPurpose, RunningLoad, Summary, ThreadInterval, WireInterval};
+use load::{LoadOrder, LoadPurpose, RunningLoad, Summary, ThreadInterval, TlsTrust, WireInterval};
 use record::clock::Clock;
 use rustix::time::{ClockId, clock_gettime};
 
@@ -26,6 +27,8 @@ const PENDING: usize = 64;
 /// So many intervals without an acknowledgement are worth a notice.
 const WINDOW: u64 = 64;
 
+/// For a service to take a connection.
+const TO_REACH: Duration = Duration::from_secs(10);
 /// A conductor that says nothing for so long, while a load runs, is gone: it pings twice a second. The stream need not end then: an sshd
 /// that has something to send for the generator does not ask whether anybody is there.
 const SILENCE: Duration = Duration::from_secs(20);
@@ -209,6 +212,12 @@ impl ServedGenerator {
                     reason: "not now: first `setup`, then `begin`, then its end".into(),
                 });
             }
+            (GeneratorOrder::Reach { protocol, service, tls, files }, part) => {
+                self.part = part;
+                let trust = TlsTrust { tls, files };
+                let reached = Client::connect_trusting(&protocol, &service, &trust, TO_REACH);
+                self.say(&GeneratorMessage::Reached { refused: reached.err().map(|error| error.to_string()) });
+            }
             // The reader sees to these.
             (GeneratorOrder::Ping { .. } | GeneratorOrder::Ack { .. } | GeneratorOrder::End, part) => self.part = part,
         }
@@ -281,7 +290,7 @@ fn prepared(setup: GeneratorSetup, tether: Option<DeathSignal>) -> Result<LoadOr
         protocol: setup.protocol,
         services: setup.services,
         load: setup.load,
-        purpose: LoadPurpose::Measure,
+        purpose: setup.purpose,
         seed: setup.seed,
         tls: setup.tls,
         files: setup.files,
@@ -289,7 +298,7 @@ fn prepared(setup: GeneratorSetup, tether: Option<DeathSignal>) -> Result<LoadOr
         tether,
         hosts: Vec::new(),
         without_ring: false,
-        slice: Some(setup.slice),
+        slice: (setup.purpose == LoadPurpose::Measure).then_some(setup.slice),
     };
     load::check(&orders).map_err(|error| error.to_string())?;
     Ok(orders)

@@ -5,11 +5,11 @@
 use std::path::PathBuf;
 
 use experiment::plan::{Load, Tls};
-use load::{LoadSlice, Summary, WireInterval};
+use load::{LoadPurpose, LoadSlice, Summary, WireInterval};
 use serde::{Deserialize, Serialize};
 
 /// Version of these messages. Both ends have to have the same.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// What a generator is told.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -17,6 +17,17 @@ pub const VERSION: u32 = 1;
 pub enum GeneratorOrder {
     /// What its part of the load is. It answers `ready` or `refused`. A generator that has played one may be told another.
     Setup(Box<GeneratorSetup>),
+    /// It connects to a service, sends nothing, and answers `reached`.
+    Reach {
+        /// Name of the protocol.
+        protocol: String,
+        /// Where.
+        service: String,
+        /// Whom to trust, where it is spoken to by TLS.
+        tls: Tls,
+        /// The folder, on the generator's machine, that the paths of certificates are relative to.
+        files: PathBuf,
+    },
     /// It answers `pong` at once.
     Ping {
         /// The asker's clock.
@@ -45,7 +56,9 @@ pub enum GeneratorOrder {
 pub struct GeneratorSetup {
     /// Version of the messages.
     pub version: u32,
-    /// The threads of the load that it plays.
+    /// What it is for: one that is no measurement is played by one generator alone.
+    pub purpose: LoadPurpose,
+    /// The threads of the load that it plays, where it is measured.
     pub slice: LoadSlice,
     /// Name of the protocol.
     pub protocol: String,
@@ -78,6 +91,11 @@ pub enum GeneratorMessage {
     Refused {
         /// Why, with the remedy.
         reason: String,
+    },
+    /// The answer to `reach`.
+    Reached {
+        /// Why it cannot connect; `None`: it can.
+        refused: Option<String>,
     },
     /// The answer to `ping`, times in nanoseconds.
     Pong {

@@ -2,12 +2,14 @@
 //! they came from threads of this process, and ends all when one is lost.
 
 use std::io::{self, BufRead, Write};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use experiment::plan::Tls;
 use load::{LoadSlice, Summary, ThreadInterval, WireInterval, WireTerms};
 use record::clock::Clock;
 use record::rows::FleetSecond;
@@ -62,6 +64,16 @@ pub enum SessionError {
         /// Why, with the remedy where there is one.
         reason: String,
     },
+    /// The target does not answer where a generator is.
+    #[error("generator {name}: nothing answers at {service}: {reason}")]
+    Unreached {
+        /// What the generator is called.
+        name: String,
+        /// The target.
+        service: String,
+        /// Why not.
+        reason: String,
+    },
     /// One of them is lost.
     #[error("generator {name} was lost at {at_s:.1} s: {reason}")]
     Lost {
@@ -92,6 +104,8 @@ pub enum SessionError {
 /// Generators that wait for a load.
 pub struct FleetSession {
     members: Vec<SessionMember>,
+    /// How many of them play, from the first on.
+    playing: usize,
     /// What they were set up with.
     terms: Option<WireTerms>,
     heard: Receiver<Heard>,
@@ -127,7 +141,7 @@ impl FleetSession {
             named("fleet-read", move || read_messages(generator, messages, &told))?;
             members.push(SessionMember { name, orders, clock: ClockComparison::default() });
         }
-        Ok(Self { members, terms: None, heard })
+        Ok(Self { playing: members.len(), members, terms: None, heard })
     }
 
     /// Has each generator set up its part, and compares clocks with each; nothing is sent to the service yet. The slice of `setup` is left
@@ -141,7 +155,26 @@ impl FleetSession {
         threads_each: u32,
         given_up: &dyn Fn() -> bool,
     ) -> Result<(), SessionError> {
-        let count = u32::try_from(self.members.len()).unwrap_or(u32::MAX);
+        self.set_up_those(self.members.len(), setup, threads_each, given_up)
+    }
+
+    /// Has the first of them alone set up what one process plays, such as a preparation; the others wait.
+    ///
+    /// # Errors
+    /// As [`Self::set_up`].
+    pub fn set_up_first(&mut self, setup: &GeneratorSetup, given_up: &dyn Fn() -> bool) -> Result<(), SessionError> {
+        self.set_up_those(1, setup, 1, given_up)
+    }
+
+    fn set_up_those(
+        &mut self,
+        playing: usize,
+        setup: &GeneratorSetup,
+        threads_each: u32,
+        given_up: &dyn Fn() -> bool,
+    ) -> Result<(), SessionError> {
+        self.playing = playing.min(self.members.len());
+        let count = u32::try_from(self.playing).unwrap_or(u32::MAX);
         self.terms = Some(WireTerms {
             operations: load::operation_names(&setup.load).into(),
             threads: count.saturating_mul(threads_each),
@@ -151,18 +184,55 @@ impl FleetSession {
         for (number, slice) in LoadSlice::deal(count, threads_each).enumerate() {
             self.tell(number, &GeneratorOrder::Setup(Box::new(GeneratorSetup { slice, ..setup.clone() })));
         }
-        let mut ready = vec![false; self.members.len()];
+        let mut ready = vec![false; self.playing];
         let until = Instant::now() + SETUP;
         while let Some(missing) = ready.iter().position(|is_ready| !is_ready) {
             let heard = self.next_message(missing, until, given_up)?;
             match heard.message {
-                Some(GeneratorMessage::Ready { .. }) => ready[heard.generator] = true,
+                Some(GeneratorMessage::Ready { .. }) if heard.generator < self.playing => ready[heard.generator] = true,
                 Some(GeneratorMessage::Refused { reason }) => return Err(self.wrong(heard.generator, &reason)),
                 _ => {}
             }
         }
+        self.compare_all_clocks(given_up)
+    }
+
+    /// Whether all of them answer still.
+    ///
+    /// # Errors
+    /// The first that does not.
+    pub fn compare_all_clocks(&mut self, given_up: &dyn Fn() -> bool) -> Result<(), SessionError> {
         let all: Vec<usize> = (0..self.members.len()).collect();
         all.chunks(ASKED_AT_ONCE).try_for_each(|generators| self.compare_clocks(generators, given_up))
+    }
+
+    /// Has the first of them connect to a service, since this process may not reach it.
+    ///
+    /// # Errors
+    /// Why it cannot, or that it does not say.
+    pub fn reach(
+        &mut self,
+        (protocol, service): (&str, &str),
+        (tls, files): (&Tls, &Path),
+        given_up: &dyn Fn() -> bool,
+    ) -> Result<(), SessionError> {
+        let (protocol, service) = (protocol.to_owned(), service.to_owned());
+        self.tell(
+            0,
+            &GeneratorOrder::Reach { protocol, service: service.clone(), tls: tls.clone(), files: files.to_path_buf() },
+        );
+        let until = Instant::now() + SETUP;
+        loop {
+            let heard = self.next_message(0, until, given_up)?;
+            match heard.message {
+                Some(GeneratorMessage::Reached { refused: None }) => return Ok(()),
+                Some(GeneratorMessage::Reached { refused: Some(reason) }) => {
+                    let name = self.members[0].name.clone();
+                    return Err(SessionError::Unreached { name, service, reason });
+                }
+                _ => {}
+            }
+        }
     }
 
     fn compare_clocks(&mut self, generators: &[usize], given_up: &dyn Fn() -> bool) -> Result<(), SessionError> {
@@ -236,7 +306,7 @@ impl FleetSession {
         let left = clock.origin().saturating_duration_since(Instant::now());
         let zero_ns = monotonic_ns() + u64::try_from(left.as_nanos()).unwrap_or(u64::MAX);
         let mut begun_with_ns = Vec::new();
-        for generator in 0..self.members.len() {
+        for generator in 0..self.playing {
             let offset = self.members[generator].clock.at(zero_ns);
             let offset = offset.and_then(|offset| Some((offset.offset_ns, offset.there_ns(zero_ns)?)));
             let (offset_ns, at_ns) = offset.ok_or_else(|| self.wrong(generator, "its clock was not compared"))?;
@@ -244,9 +314,9 @@ impl FleetSession {
             self.tell(generator, &GeneratorOrder::Begin { at_ns });
         }
         let wish = Arc::new(AtomicU8::new(GO_ON));
-        let generators = u32::try_from(self.members.len()).unwrap_or(u32::MAX);
+        let generators = u32::try_from(self.playing).unwrap_or(u32::MAX);
         let ping_each = BETWEEN_PINGS.saturating_mul(generators).clamp(PING_EACH, PING_EACH_AT_LEAST);
-        let calls = RollCall::new(self.members.len(), threads_each as usize);
+        let calls = RollCall::new(self.playing, threads_each as usize);
         let mut play = FleetPlay {
             session: self,
             calls,
@@ -375,7 +445,7 @@ impl FleetPlay {
     }
 
     fn ping_all(&mut self) {
-        for (generator, member) in self.session.members.iter_mut().enumerate() {
+        for (generator, member) in self.session.members.iter_mut().enumerate().take(self.session.playing) {
             member.orders.ping();
             if member.orders.is_stuck() {
                 self.calls.takes_no_orders(generator);
@@ -423,6 +493,13 @@ impl FleetPlay {
     fn take(&mut self, heard: Heard, now_s: f64) -> Result<(), SessionError> {
         let generator = heard.generator;
         self.session.take_pong(&heard);
+        if generator >= self.session.playing {
+            // It waits, and has nothing to say.
+            return match heard.message {
+                Some(_) => Ok(()),
+                None => Err(self.session.wrong(generator, "it ended, or says what is no message")),
+            };
+        }
         match heard.message {
             None => self.calls.stream_ended(generator),
             Some(GeneratorMessage::Interval { number, of }) => {
@@ -435,7 +512,7 @@ impl FleetPlay {
             Some(GeneratorMessage::Refused { reason } | GeneratorMessage::Failed { reason }) => {
                 return Err(self.session.wrong(generator, &reason));
             }
-            Some(GeneratorMessage::Pong { .. } | GeneratorMessage::Ready { .. }) => {
+            Some(GeneratorMessage::Pong { .. } | GeneratorMessage::Ready { .. } | GeneratorMessage::Reached { .. }) => {
                 self.calls.heard(generator, now_s);
             }
         }

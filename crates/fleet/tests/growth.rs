@@ -47,6 +47,7 @@ fn setup(service: &str, threads: u32, time_s: f64) -> GeneratorSetup {
     };
     GeneratorSetup {
         version: VERSION,
+        purpose: load::LoadPurpose::Measure,
         slice: LoadSlice { threads, first: 0, count: THREADS },
         protocol: "lines".into(),
         services: vec![service.to_owned()],

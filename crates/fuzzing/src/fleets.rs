@@ -50,7 +50,10 @@ pub fn generators(input: &[u8]) {
                 }
             }
             GeneratorMessage::Summary { intervals, .. } => calls.last_word(0, now_s, intervals, true),
-            GeneratorMessage::Ready { .. } | GeneratorMessage::Refused { .. } | GeneratorMessage::Failed { .. } => {
+            GeneratorMessage::Ready { .. }
+            | GeneratorMessage::Reached { .. }
+            | GeneratorMessage::Refused { .. }
+            | GeneratorMessage::Failed { .. } => {
                 calls.heard(0, now_s);
             }
         }

@@ -182,6 +182,12 @@ pub enum Error {
         /// What was noticed.
         reason: String,
     },
+    /// A platform gives no place for generators, or does not answer.
+    #[error("generators: {reason}")]
+    Platform {
+        /// Why, in the platform's own words.
+        reason: String,
+    },
     /// A fault could not be injected or healed.
     #[error("{0}")]
     Fault(String),
@@ -287,6 +293,7 @@ impl Error {
             | Self::DoesNotFit { .. }
             | Self::Host { .. }
             | Self::HostLost { .. }
+            | Self::Platform { .. }
             | Self::Fault(_)
             | Self::Interrupted
             | Self::NotYet(_)

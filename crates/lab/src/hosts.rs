@@ -2,6 +2,7 @@
 
 mod local;
 mod netns;
+mod pods;
 mod ssh;
 
 use std::path::Path;
@@ -11,6 +12,7 @@ use std::sync::atomic::AtomicBool;
 use experiment::plan::{self, TargetKind};
 
 pub use netns::{LinkSupport, what_links_can_be};
+pub(crate) use ssh::packed;
 pub use ssh::{RemoteGeneratorStream, RemoteGenerators};
 
 use crate::Error;
@@ -28,6 +30,9 @@ pub(crate) fn of(
     let (lab, ledger) = (&build.trial.lab, build.registry.ledger());
     if lab.hosts.is_empty() {
         return Ok((vec![local::make("n1", ledger)], ClientPlacement::default()));
+    }
+    if let Some(settings) = &lab.pods {
+        return Ok((pods::reach_all(build, settings, stop)?, ClientPlacement::default()));
     }
     if lab.is_virtual() {
         let placement = placed(build.trial)?;
@@ -91,7 +96,7 @@ fn different<'a>(trials: impl IntoIterator<Item = &'a plan::Trial>) -> Vec<&'a p
 
 fn placed(trial: &plan::Trial) -> Result<Placement, Error> {
     let lab = &trial.lab;
-    if let Some(host) = lab.hosts.iter().find(|host| host.ssh.is_some()) {
+    if let Some(host) = lab.hosts.iter().find(|host| host.is_real()) {
         return Err(Error::MixedLab { host: host.name.clone() });
     }
     placement::place(lab, &placement::room(lab))

@@ -104,10 +104,10 @@ pub fn place(lab: &plan::Lab, room: &MachineCapacity) -> Result<Placement, Error
         fits(&lab.with_generators_only(true), room, generator_cpus.len())?;
     }
     let cpus = if generator_cpus.is_empty() { Vec::new() } else { hosts_cpus };
-    let envelope = |host: &plan::Host| match (&host.ssh, host.is_generator) {
-        (Some(_), _) => Envelope::default(),
-        (None, true) => Envelope { cpus: generator_cpus.clone(), ..envelope(lab, host, room) },
-        (None, false) => Envelope { cpus: cpus.clone(), ..envelope(lab, host, room) },
+    let envelope = |host: &plan::Host| match (host.is_real(), host.is_generator) {
+        (true, _) => Envelope::default(),
+        (false, true) => Envelope { cpus: generator_cpus.clone(), ..envelope(lab, host, room) },
+        (false, false) => Envelope { cpus: cpus.clone(), ..envelope(lab, host, room) },
     };
     Ok(Placement { envelopes: lab.hosts.iter().map(envelope).collect(), generator_cpus })
 }
@@ -213,7 +213,7 @@ impl ProfileDemand<'_> {
 #[expect(clippy::cast_precision_loss, reason = "a few hundred CPUs")]
 fn claims<'a>(lab: &'a plan::Lab, room: &MachineCapacity, cpus: usize) -> Vec<ProfileDemand<'a>> {
     let mut hosts: BTreeMap<&str, usize> = BTreeMap::new();
-    for profile in lab.hosts.iter().filter(|host| host.ssh.is_none()).filter_map(|host| host.profile.as_deref()) {
+    for profile in lab.hosts.iter().filter(|host| !host.is_real()).filter_map(|host| host.profile.as_deref()) {
         *hosts.entry(profile).or_default() += 1;
     }
     let claim = |profile: &'a Profile| {
@@ -286,7 +286,7 @@ fn too_small(speed: f64, claims: &[ProfileDemand<'_>], smallest: Option<f64>) ->
 }
 
 fn too_much_memory(lab: &plan::Lab, room: &MachineCapacity) -> Option<String> {
-    let hosts = lab.hosts.iter().filter(|host| host.ssh.is_none());
+    let hosts = lab.hosts.iter().filter(|host| !host.is_real());
     let asked = hosts.filter_map(|host| lab.profile_of(host)?.memory_bytes).fold(0_u64, u64::saturating_add);
     (asked > room.memory_bytes).then(|| {
         let (asked, there) = (show_bytes(asked), show_bytes(room.memory_bytes));

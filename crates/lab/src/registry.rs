@@ -18,6 +18,7 @@ use rustix::process::geteuid;
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
+use crate::platforms::PlatformUse;
 use crate::trusted::{self, PrivateFolder};
 
 /// Runs begun by this process.
@@ -217,6 +218,13 @@ impl RegistryWriter {
         self.note(&RegistryLine::Remote(Leftover { destination: destination.to_owned(), folder: folder.to_owned() }))
     }
 
+    /// Something is about to be asked of a platform, for all fleets of the run.
+    pub(crate) fn on_platform(&self, of: &PlatformUse) -> Result<(), Error> {
+        let line = RegistryLine::Platform(of.clone());
+        let is_noted = self.written.lock().unwrap_or_else(PoisonError::into_inner).lines.contains(&line);
+        if is_noted { Ok(()) } else { self.note(&line) }
+    }
+
     pub(crate) fn scratch(&self) -> Result<PathBuf, Error> {
         let mut made = self.made();
         if let Some(scratch) = &made.scratch {
@@ -308,6 +316,8 @@ pub(crate) enum RegistryLine {
     Group(ProcessGroup),
     /// A folder on another machine, which removes it itself when the connection ends.
     Remote(Leftover),
+    /// Jobs on a platform.
+    Platform(PlatformUse),
 }
 
 /// A folder on another machine.
@@ -396,6 +406,8 @@ struct RegistryEntry {
     pub kernel: KernelResource,
     /// Folders on other machines, each once.
     pub remotes: Vec<Leftover>,
+    /// Where its jobs are.
+    pub platforms: Vec<PlatformUse>,
 }
 
 /// Where entries are, the first being where new ones go.
@@ -544,6 +556,7 @@ fn read_entry(folder: &PrivateFolder, name: &str) -> Result<Option<RegistryEntry
         groups: Vec::new(),
         kernel: KernelResource::default(),
         remotes: Vec::new(),
+        platforms: Vec::new(),
     };
     for line in lines {
         match line {
@@ -554,6 +567,7 @@ fn read_entry(folder: &PrivateFolder, name: &str) -> Result<Option<RegistryEntry
             RegistryLine::Throttle { device } => record.kernel.throttles.push(device),
             // A line for every trial.
             RegistryLine::Remote(left) if !record.remotes.contains(&left) => record.remotes.push(left),
+            RegistryLine::Platform(of) => record.platforms.push(of),
             RegistryLine::Remote(_) | RegistryLine::Run { .. } | RegistryLine::Process { .. } => {}
         }
     }

@@ -81,7 +81,7 @@ pub fn mount_of(
 /// # Errors
 /// What is missing, with what helps.
 pub fn check(manifest: Option<&Manifest>, trial: &plan::Trial) -> Result<(), Error> {
-    if trial.lab.hosts.iter().any(|host| host.ssh.is_some()) {
+    if trial.lab.hosts.iter().any(|host| host.is_real()) {
         return Ok(());
     }
     for (role, user) in users(manifest, trial)? {

@@ -6,6 +6,7 @@ use std::sync::mpsc::SyncSender;
 
 use experiment::plan::{Load, Tls};
 use record::clock::Clock;
+use serde::{Deserialize, Serialize};
 
 pub(crate) mod answer_budget;
 pub mod client;
@@ -33,6 +34,7 @@ pub use error::Error;
 pub use interval::{AttemptCount, HistogramSet, SlotCounts, ThreadInterval, UnitCount};
 pub use slice::LoadSlice;
 pub use tls::TlsTrust;
+pub use values::with_environment;
 pub use wire::{WireError, WireInterval, WireTerms};
 
 /// A load to be put on a service.
@@ -67,9 +69,11 @@ pub struct LoadOrder {
 }
 
 /// What a load is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum LoadPurpose {
     /// To be measured, for `load.time_s`.
+    #[default]
     Measure,
     /// To bring the target into a state: ends after `count` cycles, whose `{seq}` runs from 1 to `count` over all agents, or
     /// with the first operation that is not `ok`.

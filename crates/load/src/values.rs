@@ -5,8 +5,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use experiment::template::{Arithmetic, TemplatePart};
+use experiment::plan::Load;
+use experiment::template::{self, Arithmetic, TemplatePart};
 use fastrand::Rng;
+use serde_json::Value as Json;
 
 pub mod feeds;
 pub mod layout;
@@ -18,6 +20,25 @@ pub mod lua;
 pub mod words;
 
 use feeds::{FeedPart, FeedRows, TakenRecord};
+
+/// The load with values of this process's environment in its templates: for whoever fills them where it is another.
+#[must_use]
+pub fn with_environment(load: &Load) -> Load {
+    fn fill(value: &mut Json) {
+        match value {
+            Json::String(text) => *text = template::with_environment(text, &|name| std::env::var(name).ok()),
+            Json::Array(values) => values.iter_mut().for_each(fill),
+            Json::Object(values) => values.values_mut().for_each(fill),
+            Json::Null | Json::Bool(_) | Json::Number(_) => {}
+        }
+    }
+    let filled = serde_json::to_value(load).and_then(|mut load| {
+        fill(&mut load);
+        serde_json::from_value(load)
+    });
+    // A load always can be written and read: it stands in the plan.
+    filled.unwrap_or_else(|_| load.clone())
+}
 
 /// Everything a value depends on.
 #[derive(Clone, Copy)]
@@ -106,7 +127,7 @@ impl OperationValues<'_> {
 impl CompiledTemplate {
     /// Compiles `text`; `stream` is its number among the templates of its operation.
     pub fn compile(text: &str, stream: u64, names: &TemplateNames<'_>) -> Result<Self, String> {
-        let parsed = experiment::template::Template::parse(text).map_err(|error| format!("`{text}`: {error}"))?;
+        let parsed = template::Template::parse(text).map_err(|error| format!("`{text}`: {error}"))?;
         let pieces =
             parsed.parts.into_iter().map(|part| TemplatePiece::compile(part, names)).collect::<Result<_, _>>()?;
         Ok(Self { pieces, stream: stream.wrapping_add(1) })

@@ -112,6 +112,7 @@ fn conduct_code(error: &conduct::Error) -> u8 {
         // What a generator refuses is of the load or of its machine.
         conduct::Error::Placement(fleet::engines::PlacementError::Start { .. })
         | conduct::Error::Fleet(fleet::session::SessionError::Generator { .. }) => 2,
+        conduct::Error::Fleet(fleet::session::SessionError::Unreached { .. }) => 4,
         conduct::Error::Placement(_) | conduct::Error::Fleet(_) => 1,
         conduct::Error::Record(_) | conduct::Error::Broken(_) | conduct::Error::Panicked(_) => 1,
     }

@@ -83,6 +83,7 @@ fn grouped(rows: impl Iterator<Item = [String; 4]>) -> Vec<[String; 4]> {
 fn row(lab: &Lab, host: &Host, envelope: &Envelope) -> [String; 4] {
     let gets = match &host.ssh {
         Some(address) => format!("at {address}, as it is"),
+        None if host.is_pod => "a pod, as it is".to_owned(),
         None => gets(lab, host, envelope),
     };
     [host.name.clone(), host.role.clone().unwrap_or_default(), host.profile.clone().unwrap_or_default(), gets]

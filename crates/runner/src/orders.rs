@@ -38,6 +38,9 @@ pub struct Setup {
     pub run: String,
     /// Where the host's private folders go, as the runner sees it. Empty: the runner makes a temporary one and removes it.
     pub folder: PathBuf,
+    /// Whether orders come to it by another way than its network, which can then be cut and healed again: so it is in a pod.
+    #[serde(default)]
+    pub is_reached_aside: bool,
     /// A host that it makes itself; `None`: the machine as it is.
     pub isolation: Option<Isolation>,
     /// What the host may use.

@@ -433,6 +433,10 @@ fn begins(fault: &Fault, faults: &[Fault], heals: &[Option<Heals>], depth: usize
     Ok(lasts_s.map(|lasts_s| other_s + lasts_s + plus_s))
 }
 
+/// Faults of pods that somebody else started: of their network, and their end. Signals from beside do not reach a pod's processes, and its
+/// CPU, memory and disk are its platform's.
+const OF_PODS: [&str; 6] = ["command", "host_crash", "link_flap", "lossy_link", "partition", "slow_link"];
+
 /// Fewer have no minority.
 const MINORITY_FROM: usize = 3;
 
@@ -451,7 +455,7 @@ impl<'a> Victims<'a> {
             Some(TargetKind::Folder { name, .. }) => catalog.targets.get(name),
             _ => None,
         };
-        let is_ours = manifest.is_some() || matches!(target, Some(TargetKind::Started { .. }));
+        let is_ours = manifest.is_some() || matches!(target, Some(TargetKind::Started { .. })) || lab.pods.is_some();
         Self { lab, manifest, is_ours }
     }
 
@@ -478,6 +482,12 @@ impl<'a> Victims<'a> {
 
     /// Says what is wrong with `on`, and with the role that a fault of processes is for.
     pub fn check(&self, section: &Section<'_>, kind: Option<&catalog::Fault>, context: &mut CheckContext<'_>) {
+        if let (true, Some(kind)) = (self.lab.pods.is_some(), kind.filter(|kind| !OF_PODS.contains(&kind.name))) {
+            let problem = Problem::new(section.place("kind"), format!("`{}` cannot be done to a pod", kind.name));
+            let problem = problem.expected("not with [lab.pods]");
+            let choices: Vec<String> = OF_PODS.iter().map(|name| format!("`{name}`")).collect();
+            context.problems.push(problem.hint(format!("there are: {}", join_words(&choices, "and"))));
+        }
         let Some(on) = section.text("on") else { return };
         let hosts = self.hosts();
         if matches!(Victim::from(on), Victim::Named(_)) && !hosts.contains(&on) {

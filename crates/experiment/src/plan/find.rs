@@ -196,7 +196,7 @@ fn member_down(parts: &TrialTemplate, catalog: &Catalog, file_seed: u64) -> Opti
     let index = trial::seed_of_fault(file_seed, ONE_MEMBER_DOWN) % (members.len() as u64).max(1);
     let on = members.get(usize::try_from(index).ok()?)?;
     // Only what Plimsoll has made can be switched off.
-    let made = parts.lab.hosts.iter().any(|host| host.name == *on && host.ssh.is_none());
+    let made = parts.lab.hosts.iter().any(|host| host.name == *on && !host.is_real());
     let kind = if made { "host_crash" } else { "kill" };
     let with = role.filter(|_| !made).map(|role| ("process".to_owned(), role.into())).into_iter().collect();
     let known = catalog.faults.iter().find(|fault| fault.name == kind);

@@ -1,5 +1,7 @@
 //! `[fleet]` of a trial: the processes that make its load together, in place of this one.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::keys::section;
@@ -12,15 +14,16 @@ use crate::tree::TextSpan;
 
 section! {
     /// `[fleet]`: generators, each with a part of the load. `agents` and `rate` are those of all together.
-    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
     pub struct Fleet = FLEET {
         generators = required: Whole { min: 1, max: 1000 } => u32,
             "Processes that make the load together; `load.agents` and `load.rate` are those of all", ["processes", "workers", "parallelism"];
         threads = "1": Whole { min: 1, max: 1024 } => u32, "Threads of each generator";
-        by = "local": Choice(&["local", "command", "ssh", "virtual"])
+        by = "local": Choice(&["local", "command", "kubernetes", "slurm", "ssh", "virtual"])
             => by: FleetEngine = |fleet| fleet.get("by").unwrap_or_default(),
             "Where they are: \"local\", this machine; \"virtual\", hosts of the lab of their own, gen1, gen2, …; \"ssh\", the machines \
-             of `hosts`; \"command\", where `start` leads", ["engine", "on"];
+             of `hosts`; \"kubernetes\", pods of a Job; \"slurm\", jobs of srun; \"command\", where `start` leads",
+            ["engine", "on"];
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         start: TEXTS => Vec<String>,
             "With by = \"command\": a program and its arguments that lead to the standard input and output of `plimsoll generator`; \
@@ -32,7 +35,76 @@ section! {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         profile: Text => Option<String>,
             "With by = \"virtual\": what each generator's host is like; `plimsoll profiles` lists them";
+        #[serde(default = "two_minutes", skip_serializing_if = "is_two_minutes")]
+        wait = "2m": Duration { zero: false } => wait_s: f64,
+            "With by = \"kubernetes\" or \"slurm\": how long generators may wait for a place", ["start_timeout"];
+        #[serde(default, skip_serializing_if = "KubernetesFleet::is_default")]
+        kubernetes: Table(KUBERNETES) => kubernetes: KubernetesFleet = |fleet| {
+            fleet.section("kubernetes").map_or_else(KubernetesFleet::default, |section| KubernetesFleet::read(&section))
+        }, "With by = \"kubernetes\": which cluster, and what each pod asks for", ["k8s"];
+        #[serde(default, skip_serializing_if = "SlurmFleet::is_default")]
+        slurm: Table(SLURM) => slurm: SlurmFleet = |fleet| {
+            fleet.section("slurm").map_or_else(SlurmFleet::default, |section| SlurmFleet::read(&section))
+        }, "With by = \"slurm\": what is asked of it for each generator", ["srun"];
     }
+}
+
+section! {
+    /// `[fleet.kubernetes]`: a pod for each generator, of one indexed Job. What is left out is what `kubectl` makes of it.
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(default)]
+    pub struct KubernetesFleet = KUBERNETES {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        context: Text => Option<String>, "The cluster and who one is there, a context of kubectl; left out: the current one";
+        #[serde(skip_serializing_if = "Option::is_none")]
+        namespace: Text => Option<String>, "The namespace of the Job; left out: that of the context";
+        image = "debian:12-slim": Text => String,
+            "An image with a shell, head, mktemp and a C library like this machine's; this program is sent there over the stream";
+        #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+        nodes: Map(&Text) => BTreeMap<String, String>,
+            "Labels of the nodes that they may be on, { pool = \"load\" }; they are spread over these evenly",
+            ["node_selector", "nodeSelector"];
+        #[serde(skip_serializing_if = "Option::is_none")]
+        cpu: Scalar => Option<String>,
+            "What each asks for, as Kubernetes has it (2, \"500m\"); left out: its threads. It is a request and no limit: a limit \
+             throttles";
+        memory = "256Mi": Text => String, "What each asks for, as Kubernetes has it";
+    }
+}
+
+section! {
+    /// `[fleet.slurm]`: a job of `srun` for each generator.
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(default)]
+    pub struct SlurmFleet = SLURM {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        partition: Text => Option<String>, "The partition; left out: Slurm's default", ["queue"];
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        options: TEXTS => Vec<String>, "More options of srun, [\"--account=load\", \"--exclusive\", …]", ["args"];
+    }
+}
+
+impl KubernetesFleet {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl SlurmFleet {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+const TWO_MINUTES_S: f64 = 120.0;
+
+fn two_minutes() -> f64 {
+    TWO_MINUTES_S
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+fn is_two_minutes(wait_s: &f64) -> bool {
+    (*wait_s - TWO_MINUTES_S).abs() < f64::EPSILON
 }
 
 /// What starts generators.
@@ -44,10 +116,22 @@ pub enum FleetEngine {
     Local,
     /// Whatever a command of the user's leads to.
     Command,
+    /// Pods of a Job of a Kubernetes cluster.
+    Kubernetes,
+    /// Jobs of a cluster that Slurm manages.
+    Slurm,
     /// Machines that are reached over ssh.
     Ssh,
     /// Hosts of the lab that are nothing else.
     Virtual,
+}
+
+impl FleetEngine {
+    /// Whether generators are on machines of their own, for good: they outlast a trial's lab, and may reach what this machine does not.
+    #[must_use]
+    pub fn is_elsewhere(self) -> bool {
+        matches!(self, Self::Ssh | Self::Kubernetes | Self::Slurm)
+    }
 }
 
 /// The role of the lab's hosts that generators are on, and of the process there.
@@ -65,7 +149,11 @@ impl Fleet {
     pub fn name(&self, number: u32) -> String {
         match self.by {
             FleetEngine::Virtual => format!("gen{number}"),
-            FleetEngine::Local | FleetEngine::Command | FleetEngine::Ssh => format!("g{number}"),
+            FleetEngine::Local
+            | FleetEngine::Command
+            | FleetEngine::Kubernetes
+            | FleetEngine::Slurm
+            | FleetEngine::Ssh => format!("g{number}"),
         }
     }
 
@@ -96,17 +184,25 @@ pub(super) fn read(root: &Section<'_>, context: &mut CheckContext<'_>) -> Option
     Some(fleet)
 }
 
-/// `start`, `hosts` and `profile` belong to one engine each.
+/// `start`, `hosts`, `profile` and the tables belong to one engine each.
 fn started(section: &Section<'_>, fleet: &Fleet, context: &mut CheckContext<'_>) {
     let own = [
         ("start", FleetEngine::Command, "command"),
         ("hosts", FleetEngine::Ssh, "ssh"),
         ("profile", FleetEngine::Virtual, "virtual"),
+        ("kubernetes", FleetEngine::Kubernetes, "kubernetes"),
+        ("slurm", FleetEngine::Slurm, "slurm"),
     ];
     for (key, _, by) in own.into_iter().filter(|(key, engine, _)| section.has(key) && fleet.by != *engine) {
         let problem = Problem::new(section.place(key), format!("`{key}` belongs to by = \"{by}\""));
         let problem = problem.expected(format!("not with \"{}\"", section.text("by").unwrap_or("local")));
         context.problems.push(problem.hint(format!("add by = \"{by}\", or remove `{key}`")));
+    }
+    if section.has("wait") && !matches!(fleet.by, FleetEngine::Kubernetes | FleetEngine::Slurm) {
+        let problem =
+            Problem::new(section.place("wait"), "nobody gives these generators a place that they could wait for");
+        let problem = problem.expected(format!("not with \"{}\"", section.text("by").unwrap_or("local")));
+        context.problems.push(problem.hint("remove `wait`, or write by = \"kubernetes\" or \"slurm\""));
     }
     if fleet.by == FleetEngine::Command && fleet.start.is_empty() {
         let problem = Problem::absent(section.place("by"), "nothing says how a generator is started");
@@ -148,23 +244,31 @@ pub(super) fn place(
     };
     match fleet.by {
         FleetEngine::Local | FleetEngine::Command => {}
-        FleetEngine::Ssh if !lab.hosts.is_empty() && lab.is_virtual() && !is_running => refuse(
-            "other machines do not reach the lab's virtual hosts",
-            "not with virtual hosts",
-            "write by = \"virtual\", or put the target on machines of its own with `lab.ssh`",
-        ),
-        FleetEngine::Ssh if lab.hosts.is_empty() && matches!(target, Some(TargetKind::Folder { .. })) => refuse(
-            "the target listens on 127.0.0.1 of this machine, which other machines do not reach",
-            "not with a target on this machine alone",
-            "put the target on a machine with `lab.ssh`, or name one that runs with `target.url`",
-        ),
-        FleetEngine::Ssh => {}
+        FleetEngine::Ssh | FleetEngine::Kubernetes | FleetEngine::Slurm
+            if !lab.hosts.is_empty() && lab.is_virtual() && !is_running =>
+        {
+            refuse(
+                "other machines do not reach the lab's virtual hosts",
+                "not with virtual hosts",
+                "write by = \"virtual\", or put the target on machines of its own with `lab.ssh`",
+            )
+        }
+        FleetEngine::Ssh | FleetEngine::Kubernetes | FleetEngine::Slurm
+            if lab.hosts.is_empty() && matches!(target, Some(TargetKind::Folder { .. })) =>
+        {
+            refuse(
+                "the target listens on 127.0.0.1 of this machine, which other machines do not reach",
+                "not with a target on this machine alone",
+                "put the target on a machine with `lab.ssh`, or name one that runs with `target.url`",
+            )
+        }
+        FleetEngine::Ssh | FleetEngine::Kubernetes | FleetEngine::Slurm => {}
         FleetEngine::Virtual if is_running => refuse(
             "the target runs already, and not on the lab's network",
             "no lab to be in",
             "write by = \"local\", or have the target started in [lab] with `use` or `start`",
         ),
-        FleetEngine::Virtual if lab.hosts.is_empty() || lab.hosts.iter().any(|host| host.ssh.is_some()) => refuse(
+        FleetEngine::Virtual if lab.hosts.is_empty() || lab.hosts.iter().any(|host| host.is_real()) => refuse(
             "virtual generators are on the network of virtual hosts, and the target is not",
             "no virtual hosts",
             "add [lab] with hosts = 1, or write by = \"local\"",

@@ -25,6 +25,9 @@ section! {
         profile: Text, "What each host is like; `plimsoll profiles` lists them";
         host: Tables(HOST), "Hosts one by one, instead of `hosts`; addressed by name or role";
         ssh: TEXTS, "Hosts that are reached over ssh: [\"pi@10.0.0.11\", …], instead of `hosts`";
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pods: Table(PODS) => pods: Option<LabPods> = |lab| lab.section("pods").map(|section| LabPods::read(&section)),
+            "Hosts that are pods of a target that runs already, pod1, pod2, …, instead of `hosts`", ["kubernetes", "k8s"];
         /// Every duration of the plan is already in the lab's time: divided by it.
         speed = "1": Positive => f64,
             "Time dilation for the whole lab: 0.5 runs everything at half the speed";
@@ -69,6 +72,25 @@ section! {
 }
 
 section! {
+    /// `[lab.pods]`: pods of Kubernetes that somebody else started, to be broken and watched.
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+    #[serde(default)]
+    pub struct LabPods = PODS {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        context: Text => Option<String>, "The cluster and who one is there, a context of kubectl; left out: the current one";
+        #[serde(skip_serializing_if = "Option::is_none")]
+        namespace: Text => Option<String>, "Their namespace; left out: that of the context";
+        selector = required: Text => String, "Which pods, by their labels: \"app=echo\"", ["labels"];
+        count = "1": Whole { min: 1, max: 256 } => u32,
+            "So many of those that are ready, in the order of their names", ["pods", "replicas"];
+        image = required: Text => String,
+            "An image with a shell, head, mktemp, a C library like this machine's, and for faults ip and tc (iproute2) and nft: the runner is \
+             sent there, into a container beside the pod's own";
+        wait = "2m": TIME => wait_s: f64, "How long a pod may take to be ready again after one was deleted";
+    }
+}
+
+section! {
     /// One host of the lab.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
     #[serde(default)]
@@ -83,6 +105,8 @@ section! {
         routes = "false": Boolean => bool, "Whether it passes packets on between its networks";
         #[serde(skip_serializing_if = "is_no")]
         => is_generator: bool = |_| false, "Whether it is there for a generator of the fleet alone";
+        #[serde(skip_serializing_if = "is_no")]
+        => is_pod: bool = |_| false, "Whether it is a pod that somebody else started";
     }
 }
 
@@ -130,6 +154,14 @@ pub struct MemberDemand {
     pub per_cpu: Option<u64>,
 }
 
+impl Host {
+    /// Whether it is found, and not made.
+    #[must_use]
+    pub fn is_real(&self) -> bool {
+        self.ssh.is_some() || self.is_pod
+    }
+}
+
 impl Lab {
     /// The profile of a host.
     #[must_use]
@@ -162,20 +194,20 @@ impl Lab {
     /// Whether any host is made by Plimsoll rather than found.
     #[must_use]
     pub fn is_virtual(&self) -> bool {
-        self.hosts.iter().any(|host| host.ssh.is_none())
+        self.hosts.iter().any(|host| !host.is_real())
     }
 
     /// Whether what is measured here is not what a real machine of that kind would show, but a model of it.
     #[must_use]
     pub fn is_emulated(&self) -> bool {
         (self.speed - 1.0).abs() > f64::EPSILON
-            || self.hosts.iter().any(|host| host.ssh.is_none() && host.profile.is_some())
+            || self.hosts.iter().any(|host| !host.is_real() && host.profile.is_some())
     }
 }
 
 /// Reads the section. `target` is what the hosts are for, as far as it is known.
 pub(super) fn read(section: &Section<'_>, target: Option<&TargetKind>, context: &mut CheckContext<'_>) -> Lab {
-    let ways: Vec<&str> = ["hosts", "host", "ssh"].into_iter().filter(|key| section.has(key)).collect();
+    let ways: Vec<&str> = ["hosts", "host", "pods", "ssh"].into_iter().filter(|key| section.has(key)).collect();
     if let [first, second, ..] = ways.as_slice() {
         context.problems.push(
             Problem::new(section.place(second), format!("`{first}` and `{second}` exclude each other"))
@@ -216,7 +248,7 @@ pub(super) fn add_tiers(
     let Some(TargetKind::Folder { name, with }) = target else { return };
     let Some(manifest) = context.catalog.targets.get(name) else { return };
     let Some(target) = root.section("target") else { return };
-    let hosts = match lab.hosts.iter().map(|host| host.ssh.is_some()).max() {
+    let hosts = match lab.hosts.iter().map(|host| host.is_real()).max() {
         None => TierHosts::ThisMachine,
         Some(false) => TierHosts::Virtual,
         Some(true) => TierHosts::Remote,
@@ -242,7 +274,7 @@ fn member_demand(lab: &Lab, target: Option<&TargetKind>, context: &CheckContext<
     let Some(TargetKind::Folder { name, .. }) = target else { return None };
     let manifest = context.catalog.targets.get(name)?;
     let (memory_bytes, per_cpu) = (manifest.needs.member_memory_bytes, manifest.needs.members_per_cpu);
-    let members = lab.that_run(&manifest.about.members).filter(|host| host.ssh.is_none());
+    let members = lab.that_run(&manifest.about.members).filter(|host| !host.is_real());
     let hosts: Vec<String> = members.map(|host| host.name.clone()).collect();
     let says = !hosts.is_empty() && (memory_bytes.is_some() || per_cpu.is_some());
     says.then(|| MemberDemand { target: name.clone(), hosts, memory_bytes, per_cpu })
@@ -257,6 +289,10 @@ fn hosts(section: &Section<'_>, networks: &[Network], context: &mut CheckContext
     if let Some(list) = section.node("ssh").and_then(|node| node.list()) {
         let addresses = list.iter().filter_map(|node| node.text());
         return addresses.enumerate().map(|(index, ssh)| Host { ssh: Some(ssh.to_owned()), ..plain(index) }).collect();
+    }
+    if let Some(pods) = section.section("pods") {
+        let pod = |number| Host { name: format!("pod{number}"), is_pod: true, ..Host::default() };
+        return (1..=LabPods::read(&pods).count).map(pod).collect();
     }
     let count = section.get("hosts").unwrap_or(usize::from(profile.is_some()));
     (0..count).map(plain).collect()
@@ -397,7 +433,7 @@ fn only_virtual(section: &Section<'_>, lab: &Lab, context: &mut CheckContext<'_>
     let mut refuse = |place: &TextSpan, what: &str, expected: &str, hint: &str| {
         context.problems.push(Problem::new(place, what).expected(expected).hint(hint));
     };
-    let real = section.has("ssh") || lab.hosts.iter().any(|host| host.ssh.is_some());
+    let real = section.has("ssh") || lab.hosts.iter().any(|host| host.is_real());
     let slowed = lab.speed > 0.0 && (lab.speed - 1.0).abs() > f64::EPSILON;
     if slowed && real {
         let what = "hosts that are reached over ssh run at their own speed";
@@ -466,6 +502,13 @@ fn unmanned(section: &Section<'_>, lab: &Lab, manifest: &Manifest, context: &mut
 
 /// What runs already, or is started by a command of this machine, cannot be put on hosts.
 fn only_ours(section: &Section<'_>, lab: &Lab, target: Option<&TargetKind>, context: &mut CheckContext<'_>) {
+    if let Some(pods) = section.section("pods") {
+        if !matches!(target, None | Some(TargetKind::Running { .. })) {
+            let problem = Problem::new(pods.place, "pods are of a target that runs already");
+            context.problems.push(problem.expected("not with `use` or `start`").hint("name it by `url` in [target]"));
+        }
+        return;
+    }
     let how = match target {
         Some(TargetKind::Running { .. }) => "runs already",
         Some(TargetKind::Started { .. }) => "is started by a command on this machine",
@@ -492,7 +535,7 @@ pub(super) fn private_only_virtual(
     };
     let (expected, hint) = if lab.hosts.is_empty() {
         ("without hosts it would write to this machine's", "add [lab] with `hosts = 1`, or more")
-    } else if lab.hosts.iter().any(|host| host.ssh.is_some()) {
+    } else if lab.hosts.iter().any(|host| host.is_real()) {
         ("a real machine has no folders to spare", "make all hosts virtual: `hosts = 3`, for example")
     } else {
         return;
@@ -539,7 +582,7 @@ fn ports_only_virtual(section: &Section<'_>, lab: &Lab, context: &mut CheckConte
     let Some(place) = section.sections("port").first().map(|port| port.place.clone()) else { return };
     let (what, expected, hint) = if lab.hosts.is_empty() {
         ("without hosts no port can be slowed", "only ports of virtual hosts can be slowed", "add `hosts = 1`")
-    } else if lab.hosts.iter().all(|host| host.ssh.is_some()) {
+    } else if lab.hosts.iter().all(|host| host.is_real()) {
         let hint = "the machines are taken as they are; the fault `slow_port` can slow a port of them for a time";
         ("`port` is for virtual hosts", "all hosts are reached over ssh", hint)
     } else {

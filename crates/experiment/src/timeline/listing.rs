@@ -323,6 +323,11 @@ fn merge<'a>(values: impl Iterator<Item = &'a str>) -> String {
             distinct.push(value);
         }
     }
+    // What only some of them have.
+    if let Some(place) = distinct.iter().position(|value| value.is_empty()).filter(|_| distinct.len() > 1) {
+        distinct.remove(place);
+        distinct.push("not");
+    }
     match distinct.as_slice() {
         [first, .., last] if distinct.len() > 3 => format!("{first} … {last}"),
         _ => distinct.join(" or "),
@@ -366,6 +371,16 @@ fn generators(fleet: &Fleet) -> String {
     match fleet.by {
         FleetEngine::Local => count,
         FleetEngine::Command => format!("{count}, started by `{}`", fleet.start.join(" ")),
+        FleetEngine::Kubernetes => {
+            let namespace = fleet.kubernetes.namespace.as_ref();
+            let place = namespace.map_or_else(String::new, |namespace| format!(" in the namespace {namespace}"));
+            format!("{count}, pods of Kubernetes{place}")
+        }
+        FleetEngine::Slurm => {
+            let partition = fleet.slurm.partition.as_ref();
+            let place = partition.map_or_else(String::new, |partition| format!(" in the partition {partition}"));
+            format!("{count}, jobs of Slurm{place}")
+        }
         FleetEngine::Ssh => format!("{count} over ssh, on {}", crate::problem::join_words(&fleet.hosts, "and")),
         FleetEngine::Virtual => format!("{count} on hosts of their own{profile}"),
     }
@@ -375,7 +390,11 @@ fn lab(lab: &Lab) -> String {
     let mut profiles: Vec<&str> = lab.hosts.iter().filter_map(|host| host.profile.as_deref()).collect();
     profiles.dedup();
     let profiles = if profiles.is_empty() { String::new() } else { format!(" ({})", profiles.join(", ")) };
-    let real = if lab.hosts.iter().all(|host| host.ssh.is_some()) { " over ssh" } else { "" };
+    let real = match &lab.pods {
+        Some(pods) => format!(", pods of {}", pods.selector),
+        None if lab.hosts.iter().all(|host| host.is_real()) => " over ssh".to_owned(),
+        None => String::new(),
+    };
     let roles = roles(lab);
     match lab.hosts.len() {
         0 => String::new(),

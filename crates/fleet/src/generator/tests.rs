@@ -37,6 +37,7 @@ fn setup(service: &str, slice: LoadSlice, rate: f64) -> GeneratorSetup {
     let step = Step { call: "send".into(), name: "send".into(), with, ..Step::default() };
     GeneratorSetup {
         version: VERSION,
+        purpose: LoadPurpose::Measure,
         slice,
         protocol: "lines".into(),
         services: vec![service.to_owned()],

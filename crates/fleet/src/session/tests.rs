@@ -37,6 +37,7 @@ fn setup(service: &str, time_s: f64) -> GeneratorSetup {
     let step = Step { call: "send".into(), name: "send".into(), with, ..Step::default() };
     GeneratorSetup {
         version: VERSION,
+        purpose: load::LoadPurpose::Measure,
         slice: LoadSlice { threads: 0, first: 0, count: 0 },
         protocol: "lines".into(),
         services: vec![service.to_owned()],

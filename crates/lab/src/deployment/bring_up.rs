@@ -62,9 +62,9 @@ pub fn up(build: &DeploymentSpec<'_>, caller: Arc<dyn Caller>, stop: &AtomicBool
     tiers::check(build.manifest, build.trial)
         .map_err(|error| NotUp { error: Box::new(error), observed: Vec::new() })?;
     let lab = match &build.trial.target.kind {
-        // It is wherever it is: hosts would stand idle.
-        TargetKind::Running { .. } => Ok((Vec::new(), ClientPlacement::default())),
-        TargetKind::Folder { .. } | TargetKind::Started { .. } => hosts::of(build, stop),
+        // It is wherever it is: other hosts than its own would stand idle.
+        TargetKind::Running { .. } if build.trial.lab.pods.is_none() => Ok((Vec::new(), ClientPlacement::default())),
+        _ => hosts::of(build, stop),
     };
     match lab {
         Ok((hosts, client_placement)) => up_on(hosts, client_placement, build, caller, stop),
@@ -265,8 +265,9 @@ impl Deployment {
                 self.prepare_folder(build, manifest, with)?;
             }
             TargetKind::Running { url } => {
-                // Where programs are run there may be nothing to reach.
-                if !url.is_empty() {
+                // Where programs are run there may be nothing to reach, and generators elsewhere may reach what this machine does not.
+                let is_reached_here = build.trial.fleet.as_ref().is_none_or(|fleet| !fleet.by.is_elsewhere());
+                if !url.is_empty() && is_reached_here {
                     // What is behind a proxy may be seen from there alone.
                     let reached = build.trial.target.tls.proxy.as_ref().unwrap_or(url);
                     readiness::reach(reached).map_err(|reason| Error::Unreachable { url: reached.clone(), reason })?;

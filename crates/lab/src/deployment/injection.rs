@@ -75,6 +75,15 @@ impl ActiveFaults {
 impl Deployment {
     /// Names of the members' hosts, in order; empty where the target is not ours.
     pub(crate) fn member_hosts(&self) -> Vec<String> {
+        if self.posts.is_empty() {
+            // Of a target that runs already its own hosts are the members, where it has some.
+            return self
+                .hosts
+                .iter()
+                .filter(|host| host.kind() == HostKind::Remote)
+                .map(|host| host.name().to_owned())
+                .collect();
+        }
         self.hosts_of(|post| post.member.is_some())
     }
 

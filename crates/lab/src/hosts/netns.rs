@@ -179,6 +179,7 @@ impl<'a> NetnsLayout<'a> {
             host: name,
             run: ledger.id().to_owned(),
             folder: PathBuf::from(DATA),
+            is_reached_aside: false,
             isolation: Some(isolation),
             envelope: envelope.clone(),
         };

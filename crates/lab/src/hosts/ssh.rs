@@ -21,10 +21,12 @@ use crate::deployment_spec::DeploymentSpec;
 use crate::host::{Host, HostBackend, HostKind, ManagedHost};
 use crate::registry::{Leftover, RegistryWriter};
 use crate::session::RunnerSession;
-use client::{ConnectionRole, SshClient, SshOutput, never};
+use crate::system_program::{KeptOutput, await_end, never};
+use client::{ConnectionRole, SshClient};
 use guard::{Guard, LoginLines, no_ssh};
 
 pub use generators::{RemoteGeneratorStream, RemoteGenerators};
+pub(crate) use guard::packed;
 
 /// For connecting, unless the user's configuration of ssh says otherwise.
 const CONNECT_TIMEOUT_S: u32 = 15;
@@ -60,7 +62,7 @@ struct CarriedProgram {
     input: ChildStdin,
     output: ChildStdout,
     /// What it writes to its standard error, and ssh to its own.
-    errors: SshOutput,
+    errors: KeptOutput,
 }
 
 /// Reaches one host and puts a runner on it.
@@ -83,7 +85,7 @@ pub(super) fn reach(
 }
 
 /// The runner as a program of its own, which is built with Plimsoll and is a small part of it; Plimsoll itself where it is not there.
-fn runner_beside(plimsoll: &Path) -> PathBuf {
+pub(super) fn runner_beside(plimsoll: &Path) -> PathBuf {
     let runner = plimsoll.with_file_name("plimsoll-runner");
     if runner.is_file() { runner } else { plimsoll.to_path_buf() }
 }
@@ -157,7 +159,7 @@ impl RemoteHost {
         let host = self.name.clone();
         let refused = |reason: String| Error::Host { host: host.clone(), reason };
         let script = guard::program_script(&self.guard.facts.folder, command);
-        let (errors, held) = SshOutput::pipe().map_err(Error::system("hear what ssh says"))?;
+        let (errors, held) = KeptOutput::pipe().map_err(Error::system("hear what ssh says"))?;
         let pipes = (Stdio::piped(), Stdio::piped(), Stdio::from(held));
         let mut carrier =
             self.client.spawn(ConnectionRole::Passenger, &script, pipes).map_err(|error| refused(no_ssh(&error)))?;
@@ -183,7 +185,7 @@ impl RemoteHost {
     fn release(&mut self) {
         if let Some(mut carrier) = self.carrier.take() {
             let within = if self.at_once.load(Ordering::SeqCst) { guard::TO_LET_GO } else { TO_END };
-            if !matches!(client::await_end(&mut carrier, within, &never), Ok(Some(_))) {
+            if !matches!(await_end(&mut carrier, within, &never), Ok(Some(_))) {
                 let _ = carrier.kill();
             }
             let _ = carrier.wait();

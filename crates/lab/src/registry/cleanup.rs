@@ -128,6 +128,12 @@ fn remove(
             Err(why) => cleaned.unreached.push(why),
         }
     }
+    for platform in &record.platforms {
+        match platform.remove(&record.id) {
+            Ok(removed) => cleaned.removed.extend(removed),
+            Err(why) => cleaned.unreached.push(why),
+        }
+    }
     // Another that begins at the same time has been quicker.
     let is_there = folder.has(name);
     let _ = folder.remove(&rewritten(name));

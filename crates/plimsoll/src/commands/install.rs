@@ -157,7 +157,7 @@ pub fn settings(known: &TargetCatalog, plan: &Plan) -> Result<(), Failure> {
 
 /// What the plan's targets need of this machine, each once. Machines that are reached over ssh are as they are.
 pub fn needs(known: &TargetCatalog, plan: &Plan) -> BTreeMap<String, Needs> {
-    let here = plan.possible().iter().filter(|trial| trial.lab.hosts.iter().all(|host| host.ssh.is_none()));
+    let here = plan.possible().iter().filter(|trial| trial.lab.hosts.iter().all(|host| !host.is_real()));
     let of = |trial: &Trial| match &trial.target.kind {
         TargetKind::Folder { name, .. } => Some((name.clone(), known.target(name)?.manifest.needs.clone())),
         TargetKind::Running { .. } | TargetKind::Started { .. } => None,

@@ -172,6 +172,23 @@ impl Stage {
         self.left(marked(&self.mark()))
     }
 
+    /// Pids of the processes of this stage with this first argument, sorted.
+    pub fn processes(&self, argument: &str) -> Vec<u32> {
+        let mark = self.mark();
+        let read = |pid: &u32, name: &str| fs::read(format!("/proc/{pid}/{name}")).unwrap_or_default();
+        let has = |pid: &u32, name: &str, word: &str| {
+            read(pid, name).split(|byte| *byte == 0).any(|one| one == word.as_bytes())
+        };
+        let is_one = |pid: &u32| {
+            read(pid, "cmdline").split(|byte| *byte == 0).nth(1) == Some(argument.as_bytes())
+                && has(pid, "environ", &mark)
+        };
+        let all = fs::read_dir("/proc").unwrap().filter_map(|entry| entry.unwrap().file_name().to_str()?.parse().ok());
+        let mut all: Vec<u32> = all.filter(is_one).collect();
+        all.sort_unstable();
+        all
+    }
+
     fn left(&self, mut left: Vec<String>) -> Vec<String> {
         for room in ["registry/plimsoll", "scratch"] {
             let entries = fs::read_dir(self.folder.join(room)).into_iter().flatten().filter_map(Result::ok);

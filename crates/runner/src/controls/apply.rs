@@ -33,6 +33,8 @@ pub(super) struct KernelControls {
     /// Made by us, and nobody else's.
     is_isolated: bool,
     connection: Option<ControlConnection>,
+    /// Whether there is none, because they come by another way.
+    is_reached_aside: bool,
     /// Whose what it does to the network is.
     owner: Ownership,
     /// How the link was shaped last.
@@ -76,11 +78,14 @@ impl KernelControls {
                 .map(|tier| (tier.name.clone(), tier.at.clone()))
                 .collect(),
             is_isolated: setup.isolation.is_some(),
-            owner: match setup.isolation {
-                Some(_) => ALONE.clone(),
-                None => Ownership::of(&folder_name(&setup.run, &setup.host)),
+            // Where orders come by another way all of a link is shaped, as on a host of ours: nothing of it is spared for them.
+            owner: if setup.isolation.is_some() || setup.is_reached_aside {
+                ALONE.clone()
+            } else {
+                Ownership::of(&folder_name(&setup.run, &setup.host))
             },
             connection: std::env::var("SSH_CONNECTION").ok().and_then(|text| ControlConnection::parse(&text)),
+            is_reached_aside: setup.is_reached_aside,
             shaped: Mutex::new(LinkState { all: setup.envelope.link.clone(), ..LinkState::default() }),
             segments: Mutex::default(),
             offset_s: Mutex::default(),
@@ -97,7 +102,7 @@ impl KernelControls {
 
     /// Where the orders come in. A host of ours has another way for them.
     fn connection(&self) -> Result<Option<ControlConnection>, OrderRefusal> {
-        if self.is_isolated {
+        if self.is_isolated || self.is_reached_aside {
             return Ok(None);
         }
         let unknown = || {

@@ -8,11 +8,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use runner::plain_text;
 
-use super::client::{self, SshOutput, never};
 use super::{RemoteHost, guard};
 use crate::Error;
 use crate::host::{HostBackend as _, all_or_none, in_parallel};
 use crate::registry::Registry;
+use crate::system_program::{KeptOutput, await_end, never};
 
 /// The generators of a fleet on their machines. Dropped, they are let go of: each ends, and its guard removes all that is there.
 #[derive(Debug)]
@@ -34,7 +34,7 @@ pub struct RemoteGeneratorStream {
 #[derive(Debug)]
 struct RemoteGenerator {
     host: RemoteHost,
-    errors: SshOutput,
+    errors: KeptOutput,
 }
 
 impl RemoteGenerators {
@@ -105,7 +105,7 @@ impl RemoteGenerator {
     fn let_go(&mut self) -> Option<String> {
         if let Some(mut carrier) = self.host.carrier.take() {
             // Its input is closed by whoever spoke to it.
-            let ended = client::await_end(&mut carrier, guard::TO_LET_GO, &never);
+            let ended = await_end(&mut carrier, guard::TO_LET_GO, &never);
             if !matches!(ended, Ok(Some(_))) {
                 let _ = carrier.kill();
             }

@@ -15,7 +15,8 @@ use runner::plain_text;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
-use super::client::{self, ConnectionRole, SshClient, SshOutput, never};
+use super::client::{self, ConnectionRole, SshClient};
+use crate::system_program::{KeptOutput, await_end, last_line, never};
 
 /// For connecting and the first look: names, keys and a slow machine's login included.
 const TO_CONNECT: Duration = Duration::from_secs(40);
@@ -40,7 +41,7 @@ pub struct Guard {
     /// As long as it is open, the guard stays.
     input: Option<ChildStdin>,
     _output: ChildStdout,
-    errors: SshOutput,
+    errors: KeptOutput,
     patience: Duration,
     /// What it found.
     pub facts: MachineFacts,
@@ -93,7 +94,7 @@ impl Guard {
     /// # Errors
     /// In words, for the user.
     pub fn post(client: &SshClient, run: &str, host: &str, stop: &dyn Fn() -> bool) -> Result<Self, String> {
-        let (errors, held) = SshOutput::pipe().map_err(|error| format!("cannot hear what ssh says: {error}"))?;
+        let (errors, held) = KeptOutput::pipe().map_err(|error| format!("cannot hear what ssh says: {error}"))?;
         let pipes = (Stdio::piped(), Stdio::piped(), Stdio::from(held));
         let mut master =
             client.spawn(ConnectionRole::Master, &guard_script(run, host), pipes).map_err(|error| no_ssh(&error))?;
@@ -126,13 +127,13 @@ impl Guard {
     /// Why there is no guard.
     fn failed(&mut self, why: &str, client: &SshClient) -> String {
         // One that took too long is killed by the drop; one that ended is about to be gone.
-        let status = client::await_end(&mut self.master, Duration::from_secs(1), &never).ok().flatten();
+        let status = await_end(&mut self.master, Duration::from_secs(1), &never).ok().flatten();
         let errors = self.errors.text();
         match status.and_then(|status| status.code()) {
             Some(255) => client::unreached(&errors, client.destination()),
             Some(code) => {
                 let said = [errors, std::mem::take(&mut self.facts.aside)].join("\n");
-                format!("its login shell did not do what was asked (exit {code}): {}", client::last_line(&said))
+                format!("its login shell did not do what was asked (exit {code}): {}", last_line(&said))
             }
             None if self.facts == MachineFacts::default() && why == TOO_LONG => {
                 let seconds = self.patience.as_secs_f64();
@@ -146,9 +147,9 @@ impl Guard {
     /// waits for that once all is to end at once: the guard goes on without us.
     pub fn dismiss(&mut self, at_once: &dyn Fn() -> bool) {
         drop(self.input.take());
-        let _ = client::await_end(&mut self.master, TO_END, at_once);
+        let _ = await_end(&mut self.master, TO_END, at_once);
         if at_once() {
-            let _ = client::await_end(&mut self.master, TO_LET_GO, &never);
+            let _ = await_end(&mut self.master, TO_LET_GO, &never);
             let _ = self.master.kill();
         }
     }
@@ -159,7 +160,7 @@ impl Drop for Guard {
         drop(self.input.take());
         // One that has made its folder removes it at once; one that has not may never answer.
         let within = if self.facts.folder.is_empty() { Duration::ZERO } else { TO_GO };
-        if !matches!(client::await_end(&mut self.master, within, &never), Ok(Some(_))) {
+        if !matches!(await_end(&mut self.master, within, &never), Ok(Some(_))) {
             let _ = self.master.kill();
         }
         let _ = self.master.wait();
@@ -408,7 +409,7 @@ fn fits(facts: &MachineFacts, size: u64) -> Result<(), String> {
 
 /// The program made smaller, once for the whole run, and what makes it whole again: without what only a debugger reads, or
 /// compressed. `None` where neither can be done: then it goes as it is.
-fn packed(program: &Path, scratch: &Path, may_compress: bool) -> Option<(PathBuf, &'static str)> {
+pub fn packed(program: &Path, scratch: &Path, may_compress: bool) -> Option<(PathBuf, &'static str)> {
     let _alone = PACKING.lock().unwrap_or_else(PoisonError::into_inner);
     let named = |suffix: &str| scratch.join(program.file_name().unwrap_or_default()).with_extension(suffix);
     let stripped = named("stripped");
@@ -440,7 +441,7 @@ fn made(path: &Path, command: impl FnOnce() -> io::Result<Command>) -> bool {
         let mut command = command()?;
         command.stderr(Stdio::null());
         let mut child = linux::spawn(command)?;
-        let status = client::await_end(&mut child, TO_PACK, &never)?;
+        let status = await_end(&mut child, TO_PACK, &never)?;
         if status.is_none() {
             child.kill()?;
             child.wait()?;
@@ -470,24 +471,24 @@ pub fn send_folder(
     let mut tar = Command::new("tar");
     tar.arg("-C").arg(folder).args(["-cf", "-", "."]).stdin(Stdio::null()).stdout(Stdio::piped());
     let pack = |error: io::Error| format!("cannot pack {} with tar: {error}", folder.display());
-    let (errors, held) = SshOutput::pipe().map_err(pack)?;
+    let (errors, held) = KeptOutput::pipe().map_err(pack)?;
     tar.stderr(held);
     let mut tar = linux::spawn(tar).map_err(pack)?;
     let archive = tar.stdout.take().map_or_else(Stdio::null, Stdio::from);
     let script = receive_folder(&facts.folder);
     let outcome = client.run(ConnectionRole::Passenger, &script, archive, TO_SEND_FOLDER, stop);
     // Whoever it wrote to has read it all, or is gone.
-    if client::await_end(&mut tar, TO_END_TAR, &never).map_err(pack)?.is_none() {
+    if await_end(&mut tar, TO_END_TAR, &never).map_err(pack)?.is_none() {
         tar.kill().map_err(pack)?;
     }
     let packed = tar.wait().map_err(pack)?;
     let outcome = outcome.map_err(|error| no_ssh(&error))?;
     if !outcome.is_ok() {
-        let last = client::last_line(&outcome.errors);
+        let last = last_line(&outcome.errors);
         return Err(format!("it did not take the target's folder {}: {last}", folder.display()));
     }
     if !packed.success() {
-        return Err(format!("cannot pack {} with tar: {}", folder.display(), client::last_line(&errors.text())));
+        return Err(format!("cannot pack {} with tar: {}", folder.display(), last_line(&errors.text())));
     }
     Ok(Path::new(&facts.folder).join("target"))
 }

@@ -56,6 +56,10 @@ pub enum GeneratorPlace {
     Ssh(Vec<String>),
     /// Where this program and its arguments lead.
     Command(Vec<String>),
+    /// Pods of Kubernetes, in this namespace and with this image where they are named.
+    Kubernetes(Vec<String>),
+    /// Jobs of Slurm, in this partition if one is named.
+    Slurm(Vec<String>),
 }
 
 /// A schedule of requests.
@@ -316,18 +320,27 @@ fn by(words: &cli::Hit, wrong: &mut Vec<OptionProblem>) -> Option<GeneratorPlace
         "local" if rest.is_empty() => return None,
         "ssh" => GeneratorPlace::Ssh(parts(&[','])),
         "command" => GeneratorPlace::Command(parts(&[' '])),
+        "kubernetes" => GeneratorPlace::Kubernetes(parts(&[','])),
+        "slurm" => GeneratorPlace::Slurm(parts(&[])),
         _ => {
             wrong.push(OptionProblem::new(
                 format!("--by {kind}: generators are not placed like that"),
-                "write --by local, --by ssh=HOST,HOST,… or --by \"command=PROGRAM ARGUMENTS\"; [fleet] of a file has all ways",
+                "write --by local, --by ssh=HOST,HOST,…, --by kubernetes[=NAMESPACE[,IMAGE]], --by slurm[=PARTITION] or --by \
+                 \"command=PROGRAM ARGUMENTS\"; [fleet] of a file has all ways",
             ));
             return None;
         }
     };
-    let (GeneratorPlace::Ssh(named) | GeneratorPlace::Command(named)) = &place;
-    if named.is_empty() {
+    if matches!(&place, GeneratorPlace::Ssh(named) | GeneratorPlace::Command(named) if named.is_empty()) {
         let what = format!("--by {kind} names none");
         wrong.push(OptionProblem::new(what, "write --by ssh=HOST,HOST,… or --by \"command=PROGRAM ARGUMENTS\""));
+    }
+    if matches!(&place, GeneratorPlace::Kubernetes(named) if named.len() > 2) {
+        let what = format!("--by {kind}={rest}: more than a namespace and an image");
+        wrong.push(OptionProblem::new(
+            what,
+            "write --by kubernetes[=NAMESPACE[,IMAGE]]; [fleet.kubernetes] of a file has more",
+        ));
     }
     if let (GeneratorPlace::Ssh(hosts), Some(generators)) = (&place, words.generators)
         && hosts.len() > generators as usize
@@ -695,9 +708,18 @@ pub fn experiment(asked: &HitOptions) -> String {
 
 fn generator_place_text(place: &GeneratorPlace) -> String {
     let list = |texts: &[String]| texts.iter().map(|text| text::toml_string(text)).collect::<Vec<_>>().join(", ");
+    let table = |name: &str, keys: &[&str], values: &[String]| {
+        let given = keys.iter().zip(values).map(|(key, value)| format!("{key} = {}", text::toml_string(value)));
+        let given: Vec<String> = given.collect();
+        if given.is_empty() { String::new() } else { format!("{name} = {{ {} }}\n", given.join(", ")) }
+    };
     match place {
         GeneratorPlace::Ssh(hosts) => format!("by = \"ssh\"\nhosts = [{}]\n", list(hosts)),
         GeneratorPlace::Command(words) => format!("by = \"command\"\nstart = [{}]\n", list(words)),
+        GeneratorPlace::Kubernetes(named) => {
+            format!("by = \"kubernetes\"\n{}", table("kubernetes", &["namespace", "image"], named))
+        }
+        GeneratorPlace::Slurm(named) => format!("by = \"slurm\"\n{}", table("slurm", &["partition"], named)),
     }
 }
 

@@ -1,0 +1,84 @@
+//! `[[prepare]]`: operations that bring the target into a state before the load, played as a load of few agents that is not measured.
+
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::time::Duration;
+
+use experiment::plan;
+use load::{LoadOrder, ThreadInterval};
+use record::clock::Clock;
+use record::events::HistoryEntry;
+
+use crate::Error;
+
+/// How often an interruption is looked for.
+const GLANCE: Duration = Duration::from_millis(10);
+/// Intervals that wait to be looked at.
+pub const PENDING: usize = 16;
+
+/// What a `[[prepare]]` did to audited keys, on the clock of its own start.
+pub struct Preparation {
+    /// Zero is that start.
+    pub clock: Clock,
+    /// Operations on audited keys.
+    pub history: Vec<HistoryEntry>,
+}
+
+/// Carries out the orders of one `[[prepare]]`.
+///
+/// # Errors
+/// If an operation fails for good, or the engine cannot be started.
+pub fn perform(orders: LoadOrder, interrupted: &dyn Fn() -> bool) -> Result<Preparation, Error> {
+    let clock = Clock::starting_in(Duration::ZERO);
+    let (sink, intervals) = sync_channel(PENDING);
+    let running = load::start(orders, clock, sink)?;
+    let history = recorded(&intervals, interrupted, &|| running.abort());
+    running.join()?;
+    Ok(Preparation { clock, history })
+}
+
+/// What comes of audited keys until whoever plays ends, which has it aborted once it is `interrupted`.
+pub fn recorded(
+    intervals: &Receiver<ThreadInterval>,
+    interrupted: &dyn Fn() -> bool,
+    abort: &dyn Fn(),
+) -> Vec<HistoryEntry> {
+    let mut history = Vec::new();
+    // The channel ends when the engine does.
+    loop {
+        match intervals.recv_timeout(GLANCE) {
+            Ok(interval) => history.extend(interval.history),
+            Err(RecvTimeoutError::Disconnected) => return history,
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+        if interrupted() {
+            abort();
+        }
+    }
+}
+
+/// The history of all preparations on the trial's clock, where it lies before zero.
+pub fn history(done: Vec<Preparation>, clock: Clock) -> Vec<HistoryEntry> {
+    let shifted = done.into_iter().flat_map(|preparation| {
+        let shift_s = clock.at_s_of(preparation.clock.origin());
+        preparation.history.into_iter().map(move |line| HistoryEntry { at_s: line.at_s + shift_s, ..line })
+    });
+    shifted.collect()
+}
+
+/// A `[[prepare]]` as a load: a few agents, the load's feeds and script, and patience with a target that has only just come up.
+pub fn load_of(prepare: &plan::Prepare, load: Option<&plan::Load>) -> plan::Load {
+    const AGENTS: u64 = 16;
+    plan::Load {
+        agents: u32::try_from(prepare.count.min(AGENTS)).unwrap_or(1),
+        from: load.map(|load| load.from.clone()).unwrap_or_default(),
+        time_s: f64::from(u32::MAX),
+        drain_s: 10.0,
+        warmup: plan::Warmup::Seconds(0.0),
+        retry: plan::Retry::Tries { tries: 5, wait_s: 0.1 },
+        threads: Some(1),
+        steps: vec![prepare.step.clone()],
+        feeds: load.map(|load| load.feeds.clone()).unwrap_or_default(),
+        script: load.and_then(|load| load.script.clone()),
+        ..plan::Load::default()
+    }
+}

@@ -1,0 +1,312 @@
+//! Pods that somebody else started and that run already: a runner comes into each as one more container, in the pod's own network, and undoes
+//! everything when its stream ends. What ends a pod is its deletion, after which another that is ready takes its place.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use experiment::plan::LabPods;
+use record::events::HostFigures;
+use runner::{Setup, VERSION};
+use serde_json::json;
+
+use super::ssh::{packed, runner_beside};
+use crate::Error;
+use crate::deployment_spec::DeploymentSpec;
+use crate::host::{Host, HostBackend, HostKind, ManagedHost, all_or_none, in_parallel};
+use crate::platforms::delivery::{self, Delivery, NotDelivered};
+use crate::platforms::kubernetes::{Kubectl, Pod, refused};
+use crate::session::RunnerSession;
+use crate::system_program::{KeptOutput, await_end, never};
+
+/// For a container to be added to a pod, and its program to be there.
+const TO_ENTER: Duration = Duration::from_secs(60);
+/// For the runner to be ready.
+const TO_BE_READY: Duration = Duration::from_secs(30);
+/// For the stream to end after its runner has undone everything.
+const TO_END: Duration = Duration::from_secs(5);
+/// How often the cluster is asked.
+const GLANCE: Duration = Duration::from_millis(200);
+/// Where the runner keeps its folders, in a container that is its own.
+const FOLDER: &str = "/tmp/plimsoll-runner";
+
+/// Containers that this process has added: their names differ.
+static ADDED: AtomicU32 = AtomicU32::new(1);
+
+/// All pods of a lab, of which each belongs to one host.
+#[derive(Debug)]
+struct SelectedPods {
+    kubectl: Kubectl,
+    settings: LabPods,
+    taken: Mutex<BTreeSet<String>>,
+    delivery: Delivery,
+    run: String,
+    at_once: Arc<AtomicBool>,
+}
+
+/// A pod with a runner in it.
+#[derive(Debug)]
+struct PodHost {
+    name: String,
+    pods: Arc<SelectedPods>,
+    /// The pod's name and address.
+    pod: String,
+    address: String,
+    carrier: Option<Child>,
+    session: Option<Arc<RunnerSession>>,
+}
+
+/// Enters all pods of the lab.
+///
+/// # Errors
+/// If there are too few that are ready, or one cannot be entered; those that were are let go.
+pub fn reach_all(
+    build: &DeploymentSpec<'_>,
+    settings: &LabPods,
+    stop: &AtomicBool,
+) -> Result<Vec<Box<dyn Host>>, Error> {
+    let stop = || stop.load(Ordering::SeqCst);
+    let ledger = build.registry.ledger();
+    let runner = runner_beside(&build.plimsoll);
+    let (program, unpack) = packed(&runner, &ledger.scratch()?, true).unwrap_or((runner, "cat"));
+    let reading = || format!("read {}", program.display());
+    let pods = Arc::new(SelectedPods {
+        kubectl: Kubectl::new(settings.context.as_deref(), settings.namespace.as_deref()),
+        settings: settings.clone(),
+        taken: Mutex::default(),
+        delivery: Delivery::of(&program, unpack).map_err(Error::system(reading()))?,
+        run: build.registry.id().to_owned(),
+        at_once: Arc::clone(&build.at_once),
+    });
+    let hosts = build.trial.lab.hosts.iter().filter(|host| host.is_pod).collect::<Vec<_>>();
+    let ready: Vec<Pod> = pods.ready(&stop)?;
+    if ready.len() < hosts.len() {
+        let reason = format!(
+            "{} are asked for, and {} with the labels {} are ready",
+            hosts.len(),
+            ready.len(),
+            settings.selector
+        );
+        return Err(Error::Host { host: "pods".to_owned(), reason });
+    }
+    let chosen: Vec<_> = hosts.into_iter().zip(ready).collect();
+    pods.taken().extend(chosen.iter().map(|(_, pod)| pod.name().to_owned()));
+    all_or_none(in_parallel(chosen, |(host, pod)| {
+        let mut entered = PodHost {
+            name: host.name.clone(),
+            pods: Arc::clone(&pods),
+            pod: pod.name().to_owned(),
+            address: pod.address().to_owned(),
+            carrier: None,
+            session: None,
+        };
+        entered.session = Some(entered.enter(&stop)?);
+        Ok(Box::new(ManagedHost::raise(&host.name, Box::new(entered))?) as Box<dyn Host>)
+    }))
+}
+
+impl SelectedPods {
+    fn taken(&self) -> std::sync::MutexGuard<'_, BTreeSet<String>> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Those that serve and belong to no host, by name.
+    fn ready(&self, stop: &dyn Fn() -> bool) -> Result<Vec<Pod>, Error> {
+        let mut pods = self.kubectl.selected(&self.settings.selector, stop)?;
+        let taken = self.taken();
+        pods.retain(|pod| pod.is_ready() && !taken.contains(pod.name()));
+        pods.sort_by(|a, b| a.name().cmp(b.name()));
+        Ok(pods)
+    }
+
+    /// The next that is ready, once there is one; it is taken.
+    fn next(&self, stop: &dyn Fn() -> bool) -> Result<Pod, Error> {
+        let until = Instant::now() + Duration::from_secs_f64(self.settings.wait_s);
+        loop {
+            let mut ready = self.ready(stop)?;
+            if !ready.is_empty() {
+                let pod = ready.remove(0);
+                // Another host may have been quicker.
+                if self.taken().insert(pod.name().to_owned()) {
+                    return Ok(pod);
+                }
+                continue;
+            }
+            if stop() {
+                return Err(Error::Interrupted);
+            }
+            if Instant::now() >= until {
+                let reason = format!(
+                    "no other with the labels {} was ready within {} s",
+                    self.settings.selector, self.settings.wait_s
+                );
+                return Err(Error::Host { host: "pods".to_owned(), reason });
+            }
+            std::thread::park_timeout(GLANCE);
+        }
+    }
+}
+
+impl PodHost {
+    fn failed(&self, reason: impl std::fmt::Display) -> Error {
+        Error::Host { host: self.name.clone(), reason: format!("pod {}: {reason}", self.pod) }
+    }
+
+    /// Adds a container with a runner to the pod.
+    fn enter(&mut self, stop: &dyn Fn() -> bool) -> Result<Arc<RunnerSession>, Error> {
+        let container = format!("plimsoll-{}-{}", self.pods.run, ADDED.fetch_add(1, Ordering::Relaxed));
+        // With a process namespace of its own, and so without `targetContainerName`: it lives on when the pod's own container is started
+        // anew, and heals then as well.
+        let patch = json!({ "spec": { "ephemeralContainers": [{
+            "name": container,
+            "image": self.pods.settings.image,
+            "command": ["sh", "-c", self.pods.delivery.script("runner")],
+            "stdin": true,
+            "stdinOnce": true,
+            "securityContext": { "runAsUser": 0, "runAsNonRoot": false, "capabilities": { "add": ["NET_ADMIN"] } },
+        }] } });
+        let words = ["patch", "pod", &self.pod, "--subresource=ephemeralcontainers", "--patch", &patch.to_string()];
+        let patched = self.pods.kubectl.play(&words, stop)?;
+        if !patched.is_ok() {
+            return Err(self.failed(not_let_in(&refused(&patched.errors).to_string())));
+        }
+        let until = Instant::now() + TO_ENTER;
+        self.await_container(&container, until, stop)?;
+
+        let (errors, held) = KeptOutput::pipe().map_err(Error::system("hear what kubectl says"))?;
+        let mut command = self.pods.kubectl.attached(&self.pod, &container);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(held);
+        let mut carrier = linux::spawn(command).map_err(|error| self.failed(format!("kubectl: {error}")))?;
+        let sent = self.pods.delivery.send(&mut carrier, &errors, until, stop);
+        let output = carrier.stdout.take();
+        self.carrier = Some(carrier);
+        let input = sent.map_err(|error| match error {
+            NotDelivered::Stopped => Error::Interrupted,
+            NotDelivered::System(error) => self.failed(error),
+            NotDelivered::Ended(said) => self.failed(format!("the stream ended: {said}")),
+            NotDelivered::Waited => self.failed(format!("the runner was not there after {} s", TO_ENTER.as_secs())),
+        })?;
+        let output = output.ok_or_else(|| self.failed("kubectl was started without pipes"))?;
+        let setup = Setup {
+            version: VERSION.to_owned(),
+            host: self.name.clone(),
+            run: self.pods.run.clone(),
+            folder: PathBuf::from(FOLDER),
+            is_reached_aside: true,
+            ..Setup::default()
+        };
+        RunnerSession::open(Box::new(input), Box::new(output), &setup, TO_BE_READY, &self.pods.at_once).map_err(
+            |error| match delivery::last_words(&errors) {
+                Some(said) => self.failed(format!("{error}; it wrote last: \"{said}\"")),
+                None => error,
+            },
+        )
+    }
+
+    fn await_container(&self, container: &str, until: Instant, stop: &dyn Fn() -> bool) -> Result<(), Error> {
+        loop {
+            let pods = self.pods.kubectl.selected(&self.pods.settings.selector, stop)?;
+            let pod = pods.iter().find(|pod| pod.name() == self.pod).ok_or_else(|| self.failed("it is gone"))?;
+            if pod.runs_added(container).map_err(|reason| self.failed(reason))? {
+                return Ok(());
+            }
+            if stop() {
+                return Err(Error::Interrupted);
+            }
+            if Instant::now() >= until {
+                return Err(self.failed(format!("the added container did not run within {} s", TO_ENTER.as_secs())));
+            }
+            std::thread::park_timeout(GLANCE);
+        }
+    }
+
+    /// Waits for the stream that carried the runner, whose input is closed.
+    fn release(&mut self) {
+        if let Some(mut carrier) = self.carrier.take() {
+            let within = if self.pods.at_once.load(Ordering::SeqCst) { Duration::ZERO } else { TO_END };
+            // What does not end by itself is ended.
+            let _: Result<_, io::Error> = await_end(&mut carrier, within, &never);
+            delivery::end(&mut carrier);
+        }
+    }
+}
+
+impl Drop for PodHost {
+    fn drop(&mut self) {
+        self.release();
+    }
+}
+
+/// What the platform refuses, with what would help.
+fn not_let_in(reason: &str) -> String {
+    if reason.contains("PodSecurity") {
+        return format!(
+            "{reason}; faults of the network need NET_ADMIN: label the namespace pod-security.kubernetes.io/enforce=privileged"
+        );
+    }
+    let rights = "one needs, in that namespace: pods (get, list, delete), pods/ephemeralcontainers (patch), pods/attach (create)";
+    if reason.contains("forbidden") { format!("{reason}; {rights}") } else { reason.to_owned() }
+}
+
+impl HostBackend for PodHost {
+    fn kind(&self) -> HostKind {
+        HostKind::Remote
+    }
+
+    fn address(&self) -> &str {
+        &self.address
+    }
+
+    fn plimsoll(&self) -> PathBuf {
+        PathBuf::from("plimsoll")
+    }
+
+    fn bring(&self, _session: &RunnerSession, _target: &Path) -> Result<PathBuf, Error> {
+        Err(self.failed("a target that runs already brings no folder"))
+    }
+
+    fn boot(&mut self) -> Result<Arc<RunnerSession>, Error> {
+        if let Some(session) = self.session.take() {
+            return Ok(session);
+        }
+        let at_once = Arc::clone(&self.pods.at_once);
+        let stop = move || at_once.load(Ordering::SeqCst);
+        let pod = self.pods.next(&stop)?;
+        (self.pod, self.address) = (pod.name().to_owned(), pod.address().to_owned());
+        self.enter(&stop)
+    }
+
+    fn crash(&mut self) -> Result<(), Error> {
+        let words = ["delete", "pod", &self.pod, "--grace-period=0", "--force", "--wait=false"];
+        let deleted = self.pods.kubectl.play(&words, &never)?;
+        self.session = None;
+        self.release();
+        if deleted.is_ok() { Ok(()) } else { Err(self.failed(not_let_in(&refused(&deleted.errors).to_string()))) }
+    }
+
+    fn figures(&self) -> HostFigures {
+        HostFigures { address: Some(self.address.clone()), ..HostFigures::default() }
+    }
+
+    fn close(&mut self) {
+        self.session = None;
+        self.release();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_platform_forbids_is_told_with_what_would_help() {
+        let security = "violates PodSecurity \"baseline:latest\": must not include \"NET_ADMIN\"";
+        assert!(not_let_in(security).contains("enforce=privileged"));
+        assert!(not_let_in("pods \"x\" is forbidden").contains("pods/ephemeralcontainers (patch)"));
+        assert_eq!(not_let_in("no route"), "no route");
+    }
+}

@@ -1,0 +1,245 @@
+//! Generators where a platform that the user already runs has places: Kubernetes, Slurm. The way to each is the platform's own program on
+//! this machine, the program that plays is sent along it, and what was asked of the platform is taken back at the end.
+
+pub(crate) mod delivery;
+pub(crate) mod kubernetes;
+mod slurm;
+
+use std::io;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use experiment::plan::{Fleet, FleetEngine, KubernetesFleet};
+use serde::{Deserialize, Serialize};
+
+use crate::Error;
+use crate::host::{all_or_none, in_parallel};
+use crate::hosts::{RemoteGeneratorStream, packed};
+use crate::registry::Registry;
+use crate::system_program::{KeptOutput, await_end, never};
+use delivery::{Delivery, NotDelivered};
+
+/// For generators that were told to end.
+const TO_END: Duration = Duration::from_secs(5);
+/// For the platform's program, once pods run: it has a place already.
+const TO_ARRIVE: Duration = Duration::from_secs(60);
+/// What a platform allows beside the load itself: places, setting up, records.
+const BESIDE_THE_LOAD: Duration = Duration::from_secs(600);
+
+/// Fleets raised by this process: the names of what is asked for differ.
+static RAISED: AtomicU32 = AtomicU32::new(1);
+
+/// What a run asks of a platform, known by the run's name there.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "platform", rename_all = "snake_case")]
+pub enum PlatformUse {
+    /// Jobs of a Kubernetes cluster, labelled with the run.
+    Kubernetes {
+        /// Where.
+        of: KubernetesFleet,
+    },
+    /// Jobs of Slurm that are called as the run is.
+    Slurm,
+}
+
+impl PlatformUse {
+    /// Has removed what is left of the run there; a line for each thing that was there.
+    ///
+    /// # Errors
+    /// In words, if the platform was not reached.
+    pub(crate) fn remove(&self, run: &str) -> Result<Vec<String>, String> {
+        match self {
+            Self::Kubernetes { of } => kubernetes::remove(of, run),
+            Self::Slurm => slurm::remove(run),
+        }
+    }
+}
+
+/// What is asked of a platform.
+struct Request<'a> {
+    /// The run's name.
+    run: &'a str,
+    /// Which fleet of this process it is.
+    number: u32,
+    /// What a shell does where the generator is to be.
+    script: &'a str,
+    /// How long it may take in all.
+    longest: Duration,
+    /// A private folder.
+    scratch: &'a Path,
+    /// Whether the user wants an end.
+    stop: &'a dyn Fn() -> bool,
+}
+
+/// What leads to a generator.
+struct Way {
+    /// What the generator is called.
+    name: String,
+    /// Where it is.
+    place: String,
+    /// The program of this machine that is the stream.
+    command: Command,
+}
+
+/// The generators of a fleet on a platform. Dropped, they end, and what was asked for is taken back.
+#[derive(Debug)]
+pub struct PlatformGenerators {
+    all: Vec<PlatformGenerator>,
+    /// After them: what was asked for is taken back when they have ended.
+    _asked: AskedPlaces,
+}
+
+#[derive(Debug)]
+struct PlatformGenerator {
+    name: String,
+    place: String,
+    carrier: Child,
+    errors: KeptOutput,
+}
+
+/// What was asked for. Dropped, it is taken back.
+#[derive(Debug)]
+struct AskedPlaces {
+    of: PlatformUse,
+    run: String,
+}
+
+impl PlatformGenerators {
+    /// Has the platform place all generators of a fleet, and sends `plimsoll` to each; `load` is how long the load takes.
+    ///
+    /// # Errors
+    /// What the platform says, or that there is no place for all in time; nothing is left there then.
+    pub fn raise(
+        fleet: &Fleet,
+        load: Duration,
+        plimsoll: &Path,
+        registry: &Registry,
+        stop: &AtomicBool,
+    ) -> Result<(Self, Vec<RemoteGeneratorStream>), Error> {
+        let stop = || stop.load(Ordering::SeqCst);
+        let (ledger, run) = (registry.ledger(), registry.id());
+        let scratch = ledger.scratch()?;
+        let (program, unpack) = packed(plimsoll, &scratch, true).unwrap_or_else(|| (plimsoll.to_path_buf(), "cat"));
+        let reading = || format!("read {}", program.display());
+        let delivery = Delivery::of(&program, unpack).map_err(Error::system(reading()))?;
+        let of = match fleet.by {
+            FleetEngine::Slurm => PlatformUse::Slurm,
+            _ => PlatformUse::Kubernetes { of: kubernetes::settled(&fleet.kubernetes) },
+        };
+        ledger.on_platform(&of)?;
+        let asked = AskedPlaces { of, run: run.to_owned() };
+        let wait = Duration::from_secs_f64(fleet.wait_s);
+        let script = delivery.script("generator");
+        let request = Request {
+            run,
+            number: RAISED.fetch_add(1, Ordering::Relaxed),
+            script: &script,
+            longest: load + wait + BESIDE_THE_LOAD,
+            scratch: &scratch,
+            stop: &stop,
+        };
+        let (ways, within) = match fleet.by {
+            FleetEngine::Slurm => (slurm::ways(fleet, &request), wait),
+            _ => (kubernetes::raise(fleet, &request)?, TO_ARRIVE),
+        };
+        let until = Instant::now() + within;
+        let raised = in_parallel(ways, |way| {
+            PlatformGenerator::reach(way, &delivery, until, &stop)
+                .map_err(|(name, failed)| asked.explain(&name, failed, within))
+        });
+        let (all, streams) = all_or_none(raised)?.into_iter().unzip();
+        Ok((Self { all, _asked: asked }, streams))
+    }
+
+    /// Waits until those end that were told to, ends the others, and takes back what was asked for.
+    pub fn end(mut self) {
+        let until = Instant::now() + TO_END;
+        for generator in &mut self.all {
+            // What does not end is ended when it is dropped.
+            let _ = await_end(&mut generator.carrier, until.saturating_duration_since(Instant::now()), &never);
+        }
+    }
+
+    /// Ends all at once; of the generator that is lost, where it was and what it wrote last to its standard error, if anything.
+    #[must_use]
+    pub fn end_without(mut self, lost: &str) -> Option<(String, Option<String>)> {
+        let generator = self.all.iter_mut().find(|generator| generator.name == lost)?;
+        delivery::end(&mut generator.carrier);
+        Some((generator.place.clone(), delivery::last_words(&generator.errors)))
+    }
+}
+
+impl PlatformGenerator {
+    fn reach(
+        mut way: Way,
+        delivery: &Delivery,
+        until: Instant,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<(Self, RemoteGeneratorStream), (String, NotDelivered)> {
+        let failed = |error| (way.name.clone(), error);
+        let (errors, held) = KeptOutput::pipe().map_err(|error| failed(NotDelivered::System(error)))?;
+        let program = way.command.get_program().to_string_lossy().into_owned();
+        way.command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(held);
+        let carrier = linux::spawn(way.command).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => {
+                (way.name.clone(), NotDelivered::Ended(no_program(&program, &error).to_string()))
+            }
+            _ => (way.name.clone(), NotDelivered::System(error)),
+        })?;
+        let mut generator = Self { name: way.name, place: way.place, carrier, errors };
+        let sent = delivery.send(&mut generator.carrier, &generator.errors, until, stop);
+        let orders = sent.map_err(|error| (generator.name.clone(), error))?;
+        let messages = generator.carrier.stdout.take();
+        let nothing = || NotDelivered::System(io::Error::other("it was started without pipes"));
+        let messages = messages.ok_or_else(|| (generator.name.clone(), nothing()))?;
+        let stream = RemoteGeneratorStream { name: generator.name.clone(), orders, messages };
+        Ok((generator, stream))
+    }
+}
+
+impl Drop for PlatformGenerator {
+    fn drop(&mut self) {
+        delivery::end(&mut self.carrier);
+    }
+}
+
+impl AskedPlaces {
+    /// In words, with what the platform says of it.
+    fn explain(&self, name: &str, failed: NotDelivered, within: Duration) -> Error {
+        let refused = |reason: String| Error::Platform { reason: format!("generator {name}: {reason}") };
+        match failed {
+            NotDelivered::Stopped => Error::Interrupted,
+            NotDelivered::System(error) => refused(error.to_string()),
+            NotDelivered::Ended(said) => refused(format!("it ended before it was there: {said}")),
+            NotDelivered::Waited => {
+                let why = match &self.of {
+                    PlatformUse::Slurm => slurm::why_waiting(&self.run),
+                    PlatformUse::Kubernetes { .. } => None,
+                };
+                let why = why.map_or_else(String::new, |why| format!(": {why}"));
+                refused(format!(
+                    "it was not there after {} s{why}; `[fleet] wait` is how long it may take",
+                    within.as_secs_f64()
+                ))
+            }
+        }
+    }
+}
+
+impl Drop for AskedPlaces {
+    fn drop(&mut self) {
+        // What is left is in the registry, for `clean`.
+        let _ = self.of.remove(&self.run);
+    }
+}
+
+/// Why a program of the platform's was not started.
+fn no_program(program: &str, error: &io::Error) -> Error {
+    let reason = match error.kind() {
+        io::ErrorKind::NotFound => format!("`{program}` is not on this machine; install it, or play where it is"),
+        _ => format!("`{program}` could not be started: {error}"),
+    };
+    Error::Platform { reason }
+}

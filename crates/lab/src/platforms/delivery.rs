@@ -1,0 +1,199 @@
+//! This program, sent along the stream that leads to a generator: at its other end a shell takes it, and becomes it.
+
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Signal, kill_process_group};
+
+use crate::system_program::{KeptOutput, last_line};
+
+/// What the shell says, on standard error, when it has the program and no byte more.
+const GOT: &str = "plimsoll: the program has come";
+/// How often is looked whether it has.
+const GLANCE: Duration = Duration::from_millis(20);
+
+/// A program that can be sent.
+#[derive(Debug, Clone)]
+pub struct Delivery {
+    packed: PathBuf,
+    bytes: u64,
+    unpack: &'static str,
+}
+
+/// Why it did not arrive.
+#[derive(Debug)]
+pub enum NotDelivered {
+    /// The way there ended; what was said last.
+    Ended(String),
+    /// There was no place for it in time.
+    Waited,
+    /// The user wants an end.
+    Stopped,
+    /// This machine refused something.
+    System(io::Error),
+}
+
+impl Delivery {
+    /// Of a file, and the command that makes it a program again.
+    ///
+    /// # Errors
+    /// If there is no such file.
+    pub fn of(packed: &Path, unpack: &'static str) -> io::Result<Self> {
+        let bytes = std::fs::metadata(packed)?.len();
+        Ok(Self { packed: packed.to_path_buf(), bytes, unpack })
+    }
+
+    /// What a shell does there. The file has no name any more when the program begins, so that nothing is left of it, however that ends.
+    /// The shell must not read ahead what is meant for the program: it is spoken to once all of it has come.
+    pub fn script(&self, command: &str) -> String {
+        let Self { bytes, unpack, .. } = self;
+        format!(
+            "set -e; umask 077; p=$(mktemp \"${{TMPDIR:-/tmp}}/plimsoll.XXXXXX\"); trap 'rm -f \"$p\"' EXIT; \
+             head -c {bytes} | {unpack} > \"$p\"; chmod 700 \"$p\"; exec 3< \"$p\"; rm -f \"$p\"; echo '{GOT}' >&2; \
+             exec /proc/self/fd/3 {command}"
+        )
+    }
+
+    /// Sends it, and waits until it has come; the input is the program's from then on.
+    pub fn send(
+        &self,
+        carrier: &mut Child,
+        errors: &KeptOutput,
+        until: Instant,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<ChildStdin, NotDelivered> {
+        let input = carrier.stdin.take();
+        let input = input.ok_or_else(|| NotDelivered::System(io::Error::other("it was started without pipes")))?;
+        // Whoever waits for a place reads nothing, and holds up whoever writes.
+        let sent = self.send_aside(input).map_err(NotDelivered::System)?;
+        while !errors.has_line(GOT) {
+            if stop() {
+                return Err(NotDelivered::Stopped);
+            }
+            if Instant::now() >= until {
+                return Err(NotDelivered::Waited);
+            }
+            if carrier.try_wait().map_err(NotDelivered::System)?.is_some() && !errors.has_line(GOT) {
+                return Err(NotDelivered::Ended(last_line(&errors.text()).to_owned()));
+            }
+            linux::await_end(carrier.id(), GLANCE);
+        }
+        let input = sent.recv().unwrap_or_else(|_| Err(io::Error::other("the thread that sends has panicked")));
+        input.map_err(NotDelivered::System)
+    }
+
+    /// Writes it by a thread of its own, which is not waited for where nobody reads any more.
+    fn send_aside(&self, mut input: ChildStdin) -> io::Result<Receiver<io::Result<ChildStdin>>> {
+        let mut file = File::open(&self.packed)?;
+        let (done, sent) = channel();
+        let send = move || {
+            let copied = io::copy(&mut file, &mut input).and_then(|_| input.flush());
+            // Nobody may wait for it any more.
+            let _ = done.send(copied.map(|()| input));
+        };
+        std::thread::Builder::new().name("send-program".to_owned()).spawn(send)?;
+        Ok(sent)
+    }
+}
+
+/// What was said last beside the shell's own word.
+#[must_use]
+pub fn last_words(errors: &KeptOutput) -> Option<String> {
+    let said = errors.text();
+    let last = said.lines().map(str::trim).rfind(|line| !line.is_empty() && *line != GOT)?;
+    Some(runner::plain_text::beginning(last, runner::plain_text::LINE_CHARACTERS))
+}
+
+/// Ends a program that was started in a group of its own, with all that it has started there.
+pub fn end(carrier: &mut Child) {
+    // While it was not waited for, its number cannot have gone to another.
+    if let (Ok(None), Some(group)) = (carrier.try_wait(), linux::pid(carrier.id())) {
+        // An error: none of them is left.
+        let _ = kill_process_group(group, Signal::KILL);
+    }
+    // As above.
+    let _ = carrier.wait();
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead as _, BufReader};
+    use std::process::{Command, Stdio};
+
+    use fixture::TestDir;
+
+    use super::*;
+    use crate::system_program::never;
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    fn soon() -> Instant {
+        Instant::now() + LONG
+    }
+
+    fn shell(script: &str, folder: &TestDir) -> (Child, KeptOutput) {
+        let (errors, held) = KeptOutput::pipe().unwrap();
+        let mut command = Command::new("sh");
+        command.args(["-c", script]).env("TMPDIR", &**folder);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(held);
+        (linux::spawn(command).unwrap(), errors)
+    }
+
+    #[test]
+    fn a_program_arrives_hears_what_follows_and_leaves_no_file() {
+        let (folder, there) = (TestDir::new(), TestDir::new());
+        // Longer than what a pipe holds.
+        let padding = "# padding\n".repeat(100_000);
+        let program = folder.script("program", &format!("read -r line; echo \"$1 heard $line\"\nexit 0\n{padding}"));
+        let delivery = Delivery::of(&program, "cat").unwrap();
+        let (mut carrier, errors) = shell(&delivery.script("generator"), &there);
+        let mut input = delivery.send(&mut carrier, &errors, soon(), &never).unwrap();
+        assert_eq!(std::fs::read_dir(&*there).unwrap().count(), 0);
+        input.write_all(b"this\n").unwrap();
+        let mut said = String::new();
+        BufReader::new(carrier.stdout.take().unwrap()).read_line(&mut said).unwrap();
+        assert_eq!(said, "generator heard this\n");
+        assert!(carrier.wait().unwrap().success());
+        assert_eq!(last_words(&errors), None);
+    }
+
+    #[test]
+    fn a_way_that_ends_says_why() {
+        let folder = TestDir::new();
+        let delivery = Delivery::of(&folder.script("program", "true"), "cat").unwrap();
+        let (mut carrier, errors) = shell("echo no such partition >&2; exit 1", &folder);
+        match delivery.send(&mut carrier, &errors, soon(), &never) {
+            Err(NotDelivered::Ended(said)) => assert_eq!(said, "no such partition"),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn nobody_waits_longer_than_asked_for_a_place_or_after_an_interruption() {
+        let folder = TestDir::new();
+        let delivery = Delivery::of(&folder.script("program", &"x".repeat(1 << 20)), "cat").unwrap();
+        for (until, stop) in [(Instant::now(), false), (soon(), true)] {
+            let (mut carrier, errors) = shell("sleep 1000 & wait", &folder);
+            let refused = delivery.send(&mut carrier, &errors, until, &|| stop).unwrap_err();
+            assert!(matches!((refused, stop), (NotDelivered::Waited, false) | (NotDelivered::Stopped, true)));
+            end(&mut carrier);
+        }
+    }
+
+    #[test]
+    fn a_file_that_does_not_run_there_is_told_of() {
+        let folder = TestDir::new();
+        let program = folder.join("program");
+        std::fs::write(&program, b"\x7fELF and not more").unwrap();
+        let delivery = Delivery::of(&program, "cat").unwrap();
+        let (mut carrier, errors) = shell(&delivery.script("generator"), &folder);
+        // The shell has it, and finds out only then that it is no program.
+        drop(delivery.send(&mut carrier, &errors, soon(), &never));
+        assert!(!carrier.wait().unwrap().success());
+        assert!(last_words(&errors).is_some());
+    }
+}

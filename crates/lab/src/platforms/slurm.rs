@@ -1,0 +1,118 @@
+//! Generators as jobs of `srun`, one each: it asks for a place, waits for it, and is the stream.
+
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use experiment::plan::Fleet;
+
+use super::{Request, Way, no_program};
+use crate::system_program::{CommandOutcome, last_line, never, run_within};
+
+/// For an answer of Slurm's controller.
+const TO_ANSWER: Duration = Duration::from_secs(30);
+
+/// The way to each generator. There is no place for it before somebody goes it.
+pub fn ways(fleet: &Fleet, request: &Request<'_>) -> Vec<Way> {
+    let way = |number| {
+        let mut command = Command::new("srun");
+        command.args(words(fleet, request));
+        Way { name: fleet.name(number), place: "a job of Slurm".to_owned(), command }
+    };
+    (1..=fleet.generators).map(way).collect()
+}
+
+fn words(fleet: &Fleet, request: &Request<'_>) -> Vec<String> {
+    let minutes = request.longest.as_secs().div_ceil(60).max(1);
+    let mut words = vec![
+        format!("--job-name={}", name(request.run)),
+        "--nodes=1".to_owned(),
+        "--ntasks=1".to_owned(),
+        format!("--cpus-per-task={}", fleet.threads),
+        format!("--time={minutes}"),
+        // A line goes when it is there.
+        "--unbuffered".to_owned(),
+    ];
+    words.extend(fleet.slurm.partition.iter().map(|partition| format!("--partition={partition}")));
+    // The last of an option holds.
+    words.extend(fleet.slurm.options.iter().cloned());
+    words.extend(["sh", "-c", request.script].map(ToOwned::to_owned));
+    words
+}
+
+/// What all jobs of a run are called.
+fn name(run: &str) -> String {
+    format!("plimsoll-{run}")
+}
+
+/// Why jobs of the run still wait, in Slurm's own words.
+#[must_use]
+pub fn why_waiting(run: &str) -> Option<String> {
+    let jobs = jobs(run, "%i is %T: %r").ok()?;
+    (!jobs.is_empty()).then(|| jobs.join("; "))
+}
+
+/// Has all jobs of a run ended; their numbers.
+///
+/// # Errors
+/// In words, if Slurm was not reached.
+pub fn remove(run: &str) -> Result<Vec<String>, String> {
+    let why = |reason: &str| format!("jobs named {} were not looked for: {reason}", name(run));
+    let there = jobs(run, "%i").map_err(|reason| why(&reason))?;
+    if there.is_empty() {
+        return Ok(Vec::new());
+    }
+    let outcome = play("scancel", &[format!("--name={}", name(run))]).map_err(|reason| why(&reason))?;
+    if !outcome.is_ok() {
+        return Err(why(last_line(&outcome.errors)));
+    }
+    Ok(there.into_iter().map(|number| format!("Slurm's job {number}")).collect())
+}
+
+/// The run's jobs that wait or run, as the format has them.
+fn jobs(run: &str, format: &str) -> Result<Vec<String>, String> {
+    let words = ["--noheader".to_owned(), format!("--name={}", name(run)), format!("--format={format}")];
+    let outcome = play("squeue", &words)?;
+    if !outcome.is_ok() {
+        return Err(format!("squeue says: {}", last_line(&outcome.errors)));
+    }
+    Ok(outcome.output.lines().map(str::trim).filter(|line| !line.is_empty()).map(ToOwned::to_owned).collect())
+}
+
+fn play(program: &str, words: &[String]) -> Result<CommandOutcome, String> {
+    let mut command = Command::new(program);
+    command.args(words);
+    let outcome = run_within(command, Stdio::null(), TO_ANSWER, &never);
+    let outcome = outcome.map_err(|error| no_program(program, &error).to_string())?;
+    match outcome.status {
+        Some(_) => Ok(outcome),
+        None => Err(format!("`{program}` had no answer within {} s", TO_ANSWER.as_secs())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn what_the_user_asks_of_srun_comes_last_before_the_program() {
+        let mut fleet = Fleet { generators: 2, threads: 4, ..Fleet::default() };
+        fleet.slurm.partition = Some("load".to_owned());
+        fleet.slurm.options = vec!["--time=5".to_owned()];
+        let request = Request {
+            run: "abc-1",
+            number: 1,
+            script: "true",
+            longest: Duration::from_secs(601),
+            scratch: Path::new("/s"),
+            stop: &never,
+        };
+        let words = words(&fleet, &request).join(" ");
+        assert_eq!(
+            words,
+            "--job-name=plimsoll-abc-1 --nodes=1 --ntasks=1 --cpus-per-task=4 --time=11 --unbuffered --partition=load --time=5 sh -c true"
+        );
+        assert_eq!(ways(&fleet, &request).into_iter().map(|way| way.name).collect::<Vec<_>>(), ["g1", "g2"]);
+    }
+}

@@ -1,0 +1,290 @@
+//! Fleets where a platform gives them places: Slurm and Kubernetes, which stand-ins for their programs play here, and the real ones where
+//! `make test-fleet` brings them up.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::hits::echo;
+use crate::stage::{Playing, Stage, json, number, root, until};
+
+/// A stage where the programs of platforms are those of the tests, and their folder.
+fn stage() -> (Stage, PathBuf) {
+    let mut stage = Stage::new();
+    let programs = root().join("crates/plimsoll/tests/platforms");
+    let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
+    stage.set("PATH", path);
+    let platform = stage.path().join("platform");
+    fs::create_dir(&platform).unwrap();
+    stage.set("PLATFORM", &platform);
+    (stage, platform)
+}
+
+/// An open loop on a server that runs already.
+fn experiment(stage: &Stage, url: &str, fleet: &str) -> String {
+    let text = format!(
+        "title = \"A fleet\"\nasks = \"Does the load come together?\"\n[target]\nurl = \"{url}\"\n[load]\nagents = 12\nrate = 90\n\
+         time = \"4s\"\nwarmup = \"0s\"\ndrain = \"60s\"\ntimeout = \"60s\"\n[[load.cycle]]\ncall = \"get\"\nwith = {{ path = \"/\" }}\n\
+         [fleet]\ngenerators = 3\n{fleet}\n"
+    );
+    stage.file("fleet.toml", text)
+}
+
+const SLURM: &str = "by = \"slurm\"\nslurm = { partition = \"load\" }";
+const KUBERNETES: &str = "by = \"kubernetes\"\nkubernetes = { namespace = \"load\", nodes = { pool = \"load\" } }";
+
+/// All 360 operations of the schedule came, of three generators.
+fn is_whole(results: &Value) {
+    let outcomes = ["ok", "failed", "timeout", "wrong", "unfinished"];
+    let all: f64 = outcomes.iter().map(|name| number(results, &format!("/trials/0/outcomes/{name}"))).sum();
+    assert!((all - 360.0).abs() < 0.5, "{results:#}");
+    let each = results["trials"][0]["generator"]["each"].as_array().unwrap();
+    assert_eq!(each.len(), 3);
+    assert!(each.iter().all(|one| one["operations"].as_u64().unwrap() > 0), "{each:#?}");
+}
+
+fn said(platform: &Path, program: &str) -> String {
+    fs::read_to_string(platform.join(program)).unwrap_or_default()
+}
+
+#[test]
+fn generators_on_platforms_make_the_load_of_one_and_leave_nothing_there() {
+    for (fleet, left, asked) in [(SLURM, "srun", "--partition=load"), (KUBERNETES, "kubectl", "--namespace=load")] {
+        let (stage, platform) = stage();
+        let (server, url) = echo(&stage, &[]);
+        let results = stage.run(&[&experiment(&stage, &url, fleet)]).exits(0).json();
+        is_whole(&results);
+        assert!(said(&platform, left).contains(asked), "{}", said(&platform, left));
+        assert!(!platform.join("job.json").exists(), "the Job is removed");
+        assert_eq!(platform.join("cancelled").exists(), fleet == SLURM);
+        drop(server);
+        assert_eq!(stage.leftovers(), [""; 0]);
+    }
+}
+
+/// Begins a long load, and waits until it runs.
+fn long_load(stage: &Stage, url: &str, fleet: &str) -> Playing {
+    let mut playing = stage.start_run(&[&experiment(stage, url, fleet), "--set", "load.time=10m"]);
+    playing.wait_for_records();
+    playing
+}
+
+#[test]
+fn a_generator_on_a_platform_that_is_killed_makes_the_trial_void_and_its_place_is_named() {
+    for (fleet, place) in [(SLURM, "a job of Slurm"), (KUBERNETES, "on node kn")] {
+        let (stage, platform) = stage();
+        let (server, url) = echo(&stage, &[]);
+        let playing = long_load(&stage, &url, fleet);
+        let all = stage.processes("generator");
+        assert_eq!(all.len(), 3);
+        assert!(Command::new("kill").args(["-KILL", &all[1].to_string()]).status().unwrap().success());
+        playing.wait();
+        let results = json(&stage.run_folder().join("analysis.json"));
+        let verdict = results["verdict"].to_string();
+        assert_eq!(results["verdict"]["is"], "void", "{verdict}");
+        assert!(verdict.contains("its stream ended") && verdict.contains(place), "{verdict}");
+        assert!(!platform.join("job.json").exists(), "the Job is removed");
+        drop(server);
+        assert_eq!(stage.leftovers(), [""; 0]);
+    }
+}
+
+#[test]
+fn what_a_killed_conductor_asked_of_a_platform_is_taken_back_by_clean() {
+    for (fleet, removed) in [(SLURM, "Slurm's job 7"), (KUBERNETES, "job.batch/plimsoll-")] {
+        let (stage, platform) = stage();
+        let (server, url) = echo(&stage, &[]);
+        let playing = long_load(&stage, &url, fleet);
+        let all = stage.processes("generator");
+        playing.signal("KILL");
+        playing.wait();
+        // With their streams.
+        until("the generators end", || all.iter().all(|pid| !Path::new(&format!("/proc/{pid}/exe")).exists()));
+        let cleaned = stage.play(&["clean"]).exits(0);
+        assert!(cleaned.stdout.contains(removed), "{}{}", cleaned.stdout, cleaned.stderr);
+        assert!(!platform.join("job.json").exists(), "the Job is removed");
+        assert_eq!(platform.join("cancelled").exists(), fleet == SLURM);
+        drop(server);
+        assert_eq!(stage.leftovers(), [""; 0]);
+    }
+}
+
+#[test]
+fn a_platform_without_a_place_says_why_in_its_own_words() {
+    let pod = r#"[{"metadata": {"name": "p"}, "status": {"phase": "Pending", "conditions": [{"type": "PodScheduled",
+        "status": "False", "message": "0/3 nodes are available: 3 Insufficient cpu."}]}}]"#;
+    let image = r#"[{"metadata": {"name": "p"}, "status": {"containerStatuses": [{"state": {"waiting":
+        {"reason": "ImagePullBackOff", "message": "Back-off pulling image"}}}]}}]"#;
+    let cases = [
+        (SLURM, "full", "", "7 is PENDING: Resources"),
+        (KUBERNETES, "pods", pod, "0/3 nodes are available: 3 Insufficient cpu."),
+        (KUBERNETES, "pods", image, "ImagePullBackOff: Back-off pulling image"),
+    ];
+    for (fleet, name, content, words) in cases {
+        let (stage, platform) = stage();
+        fs::write(platform.join(name), content).unwrap();
+        let (server, url) = echo(&stage, &[]);
+        let file = experiment(&stage, &url, &fleet.replacen('\n', "\nwait = \"1s\"\n", 1));
+        stage.run(&[&file]).exits(3).says(&[words]);
+        assert!(!platform.join("job.json").exists(), "the Job is removed");
+        drop(server);
+        assert_eq!(stage.leftovers(), [""; 0]);
+    }
+}
+
+#[test]
+fn a_platform_whose_program_is_not_here_is_named() {
+    let (mut stage, _) = stage();
+    let (server, url) = echo(&stage, &[]);
+    stage.set("PATH", "/nowhere");
+    for (fleet, program) in [(SLURM, "srun"), (KUBERNETES, "kubectl")] {
+        stage.run(&[&experiment(&stage, &url, fleet)]).exits(3).says(&[&format!("`{program}` is not on this machine")]);
+    }
+    drop(server);
+    assert_eq!(stage.leftovers(), [""; 0]);
+}
+
+#[test]
+fn one_line_asks_a_platform_as_a_file_does() {
+    let stage = Stage::new();
+    let print = |by: &str| {
+        let words = ["hit", "http://127.0.0.1:1/", "--generators", "3", "--by", by, "--print"];
+        stage.play(&words).exits(0).stdout
+    };
+    let kubernetes = print("kubernetes=load,debian:12");
+    assert!(kubernetes.contains("kubernetes = { namespace = \"load\", image = \"debian:12\" }"), "{kubernetes}");
+    assert!(print("slurm=load").contains("slurm = { partition = \"load\" }"));
+    assert!(print("slurm").contains("by = \"slurm\"\n"));
+}
+
+/// Of whoever brought one up: `make test-fleet`.
+#[test]
+#[ignore = "needs a Slurm that runs; make test-fleet brings one up"]
+fn a_real_slurm_plays_loses_and_cleans() {
+    let queue = || {
+        let listed = Command::new("squeue").args(["--noheader", "--format=%j"]).output().unwrap();
+        String::from_utf8(listed.stdout).unwrap()
+    };
+    let stage = Stage::new();
+    let (server, url) = echo(&stage, &[]);
+    let results = stage.run(&[&experiment(&stage, &url, SLURM)]).exits(0).json();
+    is_whole(&results);
+    println!("fleet: {}", results["trials"][0]["generator"]["fleet"]);
+    assert_eq!(queue(), "", "no job is left");
+
+    let stage_of_lost = Stage::new();
+    let playing = long_load(&stage_of_lost, &url, SLURM);
+    let all = stage_of_lost.processes("generator");
+    assert_eq!(all.len(), 3);
+    assert!(Command::new("kill").args(["-KILL", &all[1].to_string()]).status().unwrap().success());
+    playing.wait();
+    let results = json(&stage_of_lost.run_folder().join("analysis.json"));
+    println!("lost: {}", results["verdict"]);
+    assert!(results["verdict"].to_string().contains("was lost at"), "{}", results["verdict"]);
+    until("no job is left", || queue().is_empty());
+
+    let stage_of_killed = Stage::new();
+    let playing = long_load(&stage_of_killed, &url, SLURM);
+    playing.signal("KILL");
+    playing.wait();
+    let cleaned = stage_of_killed.play(&["clean"]).exits(0);
+    println!("cleaned: {}", cleaned.stdout);
+    until("no job is left", || queue().is_empty() && stage_of_killed.processes("generator").is_empty());
+    drop(server);
+    assert_eq!(stage_of_killed.leftovers(), [""; 0]);
+}
+
+/// Of whoever has a cluster: a server there as URL, a namespace, and an image with a shell and this machine's C library.
+#[test]
+#[ignore = "needs a cluster: PLIMSOLL_TEST_KUBERNETES=URL,NAMESPACE,IMAGE; make test-fleet plays it where that is set"]
+fn a_real_kubernetes_plays_loses_and_cleans() {
+    let named = std::env::var("PLIMSOLL_TEST_KUBERNETES").expect("PLIMSOLL_TEST_KUBERNETES=URL,NAMESPACE,IMAGE");
+    let [url, namespace, image] = named.split(',').collect::<Vec<_>>()[..] else { panic!("{named}") };
+    let fleet = format!(
+        "by = \"kubernetes\"\nkubernetes = {{ namespace = \"{namespace}\", image = \"{image}\", cpu = \"100m\" }}"
+    );
+    let kubectl = |words: &[&str]| {
+        let said = Command::new("kubectl").args(["--namespace", namespace]).args(words).output().unwrap();
+        assert!(said.status.success(), "{words:?}: {}", String::from_utf8_lossy(&said.stderr));
+        String::from_utf8(said.stdout).unwrap()
+    };
+    let jobs = || kubectl(&["get", "jobs", "--output=name"]);
+    let stage = Stage::new();
+    let results = stage.run(&[&experiment(&stage, url, &fleet)]).exits(0).json();
+    is_whole(&results);
+    println!("fleet: {}", results["trials"][0]["generator"]["fleet"]);
+    until("the Job is gone", || jobs().is_empty());
+
+    let stage = Stage::new();
+    let playing = long_load(&stage, url, &fleet);
+    let pods = kubectl(&["get", "pods", "--selector=app.kubernetes.io/name=plimsoll", "--output=name"]);
+    let pods: Vec<&str> = pods.lines().collect();
+    assert_eq!(pods.len(), 3, "{pods:?}");
+    kubectl(&["delete", pods[1], "--grace-period=0", "--force"]);
+    playing.wait();
+    let results = json(&stage.run_folder().join("analysis.json"));
+    println!("lost: {}", results["verdict"]);
+    assert!(results["verdict"].to_string().contains("was lost at"), "{}", results["verdict"]);
+    until("the Job is gone", || jobs().is_empty());
+
+    let stage = Stage::new();
+    let playing = long_load(&stage, url, &fleet);
+    playing.signal("KILL");
+    playing.wait();
+    let cleaned = stage.play(&["clean"]).exits(0);
+    println!("cleaned: {}", cleaned.stdout);
+    assert!(cleaned.stdout.contains("job.batch/plimsoll-"), "{}", cleaned.stdout);
+    until("the Job is gone", || jobs().is_empty());
+    assert_eq!(stage.leftovers(), [""; 0]);
+
+    // Without an image, in the cluster's own words.
+    let stage = Stage::new();
+    let fleet = fleet.replace(image, "plimsoll.test/there-is-none:1");
+    let played = stage.run(&[&experiment(&stage, url, &fleet)]).exits(3);
+    println!("no image: {}", played.stderr);
+    until("the Job is gone", || jobs().is_empty());
+}
+
+#[test]
+fn generators_on_platforms_are_raised_once_for_all_trials() {
+    for (fleet, program, asked) in [(SLURM, "srun", "--ntasks=1"), (KUBERNETES, "kubectl", " attach ")] {
+        let (stage, platform) = stage();
+        let (server, url) = echo(&stage, &[]);
+        let file = experiment(&stage, &url, &format!("{fleet}\n[sweep]\n\"load.rate\" = [60, 90]"));
+        let results = stage.run(&[&file, "--set", "load.time=2s"]).exits(0).json();
+        assert_eq!(results["trials"].as_array().unwrap().len(), 2);
+        let counted = |pointer: &str| number(&results, pointer);
+        assert_eq!((counted("/trials/0/outcomes/ok"), counted("/trials/1/outcomes/ok")), (120.0, 180.0));
+        assert_eq!(said(&platform, program).matches(asked).count(), 3, "{}", said(&platform, program));
+        drop(server);
+        assert_eq!(stage.leftovers(), [""; 0]);
+    }
+}
+
+/// A service of a cluster has an address that means nothing elsewhere.
+#[test]
+fn what_only_generators_reach_is_reached_prepared_and_loaded_by_them() {
+    if !rustix::process::geteuid().is_root() {
+        println!("skipped: a network of its own needs root");
+        return;
+    }
+    let (stage, platform) = stage();
+    let mut inside = Stage::new();
+    inside.within("exec unshare --net sh -c 'ip link set lo up && exec \"$@\"' sh \"$@\"", Path::new("/"));
+    let server = inside.start(&["echo", "--listen", "127.0.0.1:7000"]);
+    let sockets = format!("/proc/{}/net/tcp", server.pid());
+    until("the server listens", || fs::read_to_string(&sockets).is_ok_and(|text| text.contains(":1B58 ")));
+    fs::write(platform.join("beside"), server.pid().to_string()).unwrap();
+    let prepare = "[[prepare]]\ncall = \"get\"\ncount = 7\nwith = { path = \"/{seq}\" }";
+    let file = experiment(&stage, "http://127.0.0.1:7000/", &format!("{SLURM}\n{prepare}"));
+    is_whole(&stage.run(&[&file]).exits(0).json());
+    let nobody = file.replace("fleet.toml", "nobody.toml");
+    fs::write(&nobody, fs::read_to_string(&file).unwrap().replace(":7000", ":7001")).unwrap();
+    let (stage, platform) = self::stage();
+    fs::write(platform.join("beside"), server.pid().to_string()).unwrap();
+    stage.run(&[&nobody]).exits(4).says(&["g1", "nothing answers at http://127.0.0.1:7001"]);
+    drop(server);
+    assert_eq!((stage.leftovers(), inside.leftovers()), (vec![], vec![]));
+}

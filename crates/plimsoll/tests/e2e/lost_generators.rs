@@ -1,0 +1,143 @@
+//! Generators that are lost at random moments and in random ways, one after another: the trial is void with the right reason, and nothing is
+//! left. `PLIMSOLL_TEST_LOSSES` says how many; how soon each was noticed is printed, and judged by `scripts/siege.py`.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::machine;
+use crate::remote_machines::Machines;
+use crate::stage::{Playing, Stage, json};
+
+/// How a generator is lost, and what is said of it.
+#[derive(Debug, Clone, Copy)]
+enum Loss {
+    /// It is killed.
+    Killed,
+    /// It is stopped, and its stream stays.
+    Stopped,
+    /// All of its host stands still.
+    Frozen,
+    /// Its host loses its power.
+    Powerless,
+    /// The network to its machine is cut.
+    Unplugged,
+}
+
+const ALL: [Loss; 5] = [Loss::Killed, Loss::Stopped, Loss::Frozen, Loss::Powerless, Loss::Unplugged];
+
+impl Loss {
+    fn reason(self) -> &'static str {
+        match self {
+            Self::Killed | Self::Powerless => "its stream ended",
+            Self::Stopped | Self::Frozen | Self::Unplugged => "nothing came of it for 3 s",
+        }
+    }
+}
+
+/// A load of ten minutes in a lab like this, by a fleet like that.
+fn experiment(stage: &Stage, lab: &str, fleet: &str, more: &str) -> String {
+    let text = format!(
+        "title = \"A fleet\"\nasks = \"Who is lost?\"\n[target]\nuse = \"echo\"\n[lab]\nmeasure_storage = false\n{lab}\n\
+         [load]\nagents = 12\nrate = 90\ntime = \"10m\"\nwarmup = \"0s\"\ntimeout = \"60s\"\n\
+         [[load.cycle]]\ncall = \"get\"\nwith = {{ path = \"/{{seq}}\" }}\n[fleet]\ngenerators = 3\n{fleet}\n{more}"
+    );
+    stage.file("fleet.toml", text)
+}
+
+fn signal(name: &str, pid: u32) {
+    assert!(
+        std::process::Command::new("kill").args([&format!("-{name}"), &pid.to_string()]).status().unwrap().success()
+    );
+}
+
+fn events(run: &Path) -> Vec<Value> {
+    let text = std::fs::read_to_string(run.join("trials/001/events.jsonl")).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// Waits for the end of a run after the loss of its second generator, which began then or with its fault; how long it was until that was
+/// noticed.
+fn noticed(stage: &Stage, mut playing: Playing, loss: Loss, begun: Option<Instant>) -> Duration {
+    playing.wait_for_event("generator_lost");
+    let seen = begun.map(|begun| begun.elapsed());
+    playing.wait();
+    let run = stage.run_folder();
+    let results = json(&run.join("analysis.json"));
+    assert_eq!(results["verdict"]["is"], "void", "{loss:?}: {results:#}");
+    let events = events(&run);
+    let of = |name: &str| {
+        events.iter().find(|event| event["event"] == name).unwrap_or_else(|| panic!("{loss:?}: no {name}"))
+    };
+    let lost = of("generator_lost");
+    assert!(lost["reason"].as_str().unwrap().contains(loss.reason()), "{loss:?}: {lost}");
+    // Processes have no numbers that tell which generator one is.
+    if !matches!(loss, Loss::Killed | Loss::Stopped) {
+        assert!(lost["generator"].as_str().unwrap().ends_with('2'), "{loss:?}: {lost}");
+    }
+    assert_eq!(stage.leftovers(), [""; 0], "{loss:?}");
+    let at_s = |event: &Value| event["at_s"].as_f64().unwrap();
+    seen.unwrap_or_else(|| Duration::from_secs_f64((at_s(lost) - at_s(of("fault_begun"))).max(0.0)))
+}
+
+/// Loses the second of three generators; `None` where this machine cannot make what that takes.
+fn lose(loss: Loss, random: &mut fastrand::Rng) -> Option<Duration> {
+    let after = Duration::from_millis(random.u64(200..3000));
+    // Machines over ssh take their turn themselves.
+    let turn = if matches!(loss, Loss::Unplugged) { None } else { Some(machine::turn()?) };
+    let before = turn.as_ref().map(|_| machine::inventory());
+    let fault = |kind: &str| {
+        let at_ms = 1000 + after.as_millis();
+        format!("[[fault]]\nname = \"lost\"\nkind = \"{kind}\"\non = \"gen2\"\nat = \"{at_ms}ms\"\nfor = \"5m\"\n")
+    };
+    let (mut stage, mut machines) = (Stage::new(), None);
+    let virtual_fleet = "by = \"virtual\"";
+    let file = match loss {
+        Loss::Killed | Loss::Stopped => experiment(&stage, "hosts = 1", virtual_fleet, ""),
+        Loss::Frozen => experiment(&stage, "hosts = 1", virtual_fleet, &fault("host_freeze")),
+        Loss::Powerless => experiment(&stage, "hosts = 1", virtual_fleet, &fault("host_crash")),
+        Loss::Unplugged => {
+            let all = machines.insert(Machines::make(&stage, 3)?);
+            stage.beside(all);
+            experiment(&stage, "ssh = [\"10.84.0.1\"]", "by = \"ssh\"\nhosts = [\"10.84.0.2\", \"root@10.84.0.3\"]", "")
+        }
+    };
+    let mut playing = stage.start_run(&[&file]);
+    playing.wait_for_records();
+    let begun = match loss {
+        Loss::Frozen | Loss::Powerless => None,
+        Loss::Killed | Loss::Stopped | Loss::Unplugged => {
+            playing.wait_for_load(after);
+            let begun = Instant::now();
+            match loss {
+                Loss::Killed => signal("KILL", stage.processes("generator")[1]),
+                Loss::Stopped => signal("STOP", stage.processes("generator")[1]),
+                _ => machines.iter().for_each(|machines| machines.unplug(3)),
+            }
+            Some(begun)
+        }
+    };
+    let noticed = noticed(&stage, playing, loss, begun);
+    if let Some(machines) = &machines {
+        assert_eq!(machines.leftovers(), [""; 0], "{loss:?}");
+    }
+    if let Some(before) = &before {
+        assert_eq!(machine::added_since(before), [""; 0], "{loss:?}");
+    }
+    Some(noticed)
+}
+
+#[test]
+fn generators_lost_at_random_moments_in_random_ways_void_their_trials_and_leave_nothing() {
+    let losses: usize = std::env::var("PLIMSOLL_TEST_LOSSES").map_or(2, |count| count.parse().unwrap());
+    let mut random = fastrand::Rng::with_seed(losses as u64);
+    let (mut played, mut latest) = (0, Duration::ZERO);
+    for number in 0..losses {
+        let loss = ALL[random.usize(0..ALL.len())];
+        let Some(noticed) = lose(loss, &mut random) else { continue };
+        println!("{number}: {loss:?}, noticed after {:.1} s", noticed.as_secs_f64());
+        (played, latest) = (played + 1, latest.max(noticed));
+    }
+    println!("campaign: losses={played} latest_ms={}", latest.as_millis());
+}
