@@ -102,12 +102,6 @@ impl PlacedFleet {
         Ok((Self::OnPlatform(placed), streams.into_iter().map(spoken_to).collect()))
     }
 
-    /// Whether they are where no trial's lab takes them down, so that the next trial can have them.
-    #[must_use]
-    pub fn outlasts_labs(&self) -> bool {
-        matches!(self, Self::OverSsh(_) | Self::OnPlatform(_))
-    }
-
     /// Waits until those end that were told to, and ends the others.
     pub fn end(self) {
         match self {

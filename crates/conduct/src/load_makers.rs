@@ -154,7 +154,7 @@ impl RaisedFleet {
 
     /// The same, if they can outlast a trial; they are let go of if not.
     fn kept(self) -> Option<Self> {
-        if self.places.placed.outlasts_labs() {
+        if self.places.of.by.is_elsewhere() {
             return Some(self);
         }
         self.end();

@@ -214,7 +214,7 @@ fn total_time(plan: &Plan) -> String {
     if let Some(find) = &plan.find {
         return of_searches(find);
     }
-    let total_s: f64 = plan.trials.iter().map(trial_s).sum();
+    let total_s = longest_s(plan);
     let steps =
         if plan.trials.iter().any(|trial| !trial.steps.is_empty()) { ", if every step takes all its time" } else { "" };
     let around = show(plan.trials.iter().map(|_| AROUND_S).sum());

@@ -19,7 +19,7 @@ use crate::Error;
 use crate::deployment_spec::DeploymentSpec;
 use crate::host::{Host, HostBackend, HostKind, ManagedHost, all_or_none, in_parallel};
 use crate::platforms::delivery::{self, Delivery, NotDelivered};
-use crate::platforms::kubernetes::{Kubectl, Pod, refused};
+use crate::platforms::kubernetes::{Kubectl, Pod};
 use crate::session::RunnerSession;
 use crate::system_program::{KeptOutput, await_end, never};
 
@@ -31,6 +31,9 @@ const TO_BE_READY: Duration = Duration::from_secs(30);
 const TO_END: Duration = Duration::from_secs(5);
 /// How often the cluster is asked.
 const GLANCE: Duration = Duration::from_millis(200);
+/// What one has to be allowed.
+const RIGHTS: &str =
+    "one needs, in that namespace: pods (get, list, delete), pods/ephemeralcontainers (patch), pods/attach (create)";
 /// Where the runner keeps its folders, in a container that is its own.
 const FOLDER: &str = "/tmp/plimsoll-runner";
 
@@ -75,7 +78,7 @@ pub fn reach_all(
     let (program, unpack) = packed(&runner, &ledger.scratch()?, true).unwrap_or((runner, "cat"));
     let reading = || format!("read {}", program.display());
     let pods = Arc::new(SelectedPods {
-        kubectl: Kubectl::new(settings.context.as_deref(), settings.namespace.as_deref()),
+        kubectl: Kubectl::new(settings.context.as_deref(), settings.namespace.as_deref(), RIGHTS),
         settings: settings.clone(),
         taken: Mutex::default(),
         delivery: Delivery::of(&program, unpack).map_err(Error::system(reading()))?,
@@ -172,7 +175,7 @@ impl PodHost {
         let words = ["patch", "pod", &self.pod, "--subresource=ephemeralcontainers", "--patch", &patch.to_string()];
         let patched = self.pods.kubectl.play(&words, stop)?;
         if !patched.is_ok() {
-            return Err(self.failed(not_let_in(&refused(&patched.errors).to_string())));
+            return Err(self.failed(not_let_in(&self.pods.kubectl.refused(&patched.errors).to_string())));
         }
         let until = Instant::now() + TO_ENTER;
         self.await_container(&container, until, stop)?;
@@ -248,8 +251,7 @@ fn not_let_in(reason: &str) -> String {
             "{reason}; faults of the network need NET_ADMIN: label the namespace pod-security.kubernetes.io/enforce=privileged"
         );
     }
-    let rights = "one needs, in that namespace: pods (get, list, delete), pods/ephemeralcontainers (patch), pods/attach (create)";
-    if reason.contains("forbidden") { format!("{reason}; {rights}") } else { reason.to_owned() }
+    reason.to_owned()
 }
 
 impl HostBackend for PodHost {
@@ -285,7 +287,11 @@ impl HostBackend for PodHost {
         let deleted = self.pods.kubectl.play(&words, &never)?;
         self.session = None;
         self.release();
-        if deleted.is_ok() { Ok(()) } else { Err(self.failed(not_let_in(&refused(&deleted.errors).to_string()))) }
+        if deleted.is_ok() {
+            Ok(())
+        } else {
+            Err(self.failed(not_let_in(&self.pods.kubectl.refused(&deleted.errors).to_string())))
+        }
     }
 
     fn figures(&self) -> HostFigures {
@@ -306,7 +312,11 @@ mod tests {
     fn what_a_platform_forbids_is_told_with_what_would_help() {
         let security = "violates PodSecurity \"baseline:latest\": must not include \"NET_ADMIN\"";
         assert!(not_let_in(security).contains("enforce=privileged"));
-        assert!(not_let_in("pods \"x\" is forbidden").contains("pods/ephemeralcontainers (patch)"));
+        let kubectl = Kubectl::new(None, None, RIGHTS);
+        let said = |errors: &str| not_let_in(&kubectl.refused(errors).to_string());
+        assert!(said("pods \"x\" is forbidden").contains("pods/ephemeralcontainers (patch)"));
+        let both = said(&format!("pods \"x\" is forbidden: {security}"));
+        assert!(both.contains("enforce=privileged") && !both.contains("one needs"), "{both}");
         assert_eq!(not_let_in("no route"), "no route");
     }
 }

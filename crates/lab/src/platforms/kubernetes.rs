@@ -45,7 +45,7 @@ pub(super) fn raise(fleet: &Fleet, request: &Request<'_>) -> Result<Vec<Way>, Er
     std::fs::write(&file, text).map_err(Error::system(format!("write {}", file.display())))?;
     let created = kubectl.play(&["create", "--filename", &file.to_string_lossy()], request.stop)?;
     if !created.is_ok() {
-        return Err(refused(&created.errors));
+        return Err(kubectl.refused(&created.errors));
     }
     let until = Instant::now() + Duration::from_secs_f64(fleet.wait_s);
     loop {
@@ -96,13 +96,6 @@ pub fn settled(settings: &KubernetesFleet) -> KubernetesFleet {
         settled.context = current.filter(|name| !name.is_empty());
     }
     settled
-}
-
-/// What kubectl says, and what one has to be allowed.
-pub fn refused(errors: &str) -> Error {
-    let said = last_line(errors);
-    let hint = if said.contains("forbidden") { format!("; {RIGHTS}") } else { String::new() };
-    Error::Platform { reason: format!("kubectl says: {said}{hint}") }
 }
 
 /// A warning beside what was created, such as one of pod security.
@@ -173,18 +166,29 @@ fn job(name: &str, fleet: &Fleet, request: &Request<'_>) -> Value {
 #[derive(Debug)]
 pub struct Kubectl {
     words: Vec<String>,
+    /// What one has to be allowed for what is asked of it, for who is not.
+    rights: &'static str,
 }
 
 impl Kubectl {
     /// For this context and namespace, or those that hold anyway.
-    pub fn new(context: Option<&str>, namespace: Option<&str>) -> Self {
+    pub fn new(context: Option<&str>, namespace: Option<&str>, rights: &'static str) -> Self {
         let word = |name: &str, value: Option<&str>| value.map(|value| format!("--{name}={value}"));
         let words = [word("context", context), word("namespace", namespace)];
-        Self { words: words.into_iter().flatten().collect() }
+        Self { words: words.into_iter().flatten().collect(), rights }
+    }
+
+    /// What kubectl says, and what one has to be allowed where that is what is missing.
+    pub fn refused(&self, errors: &str) -> Error {
+        let said = last_line(errors);
+        // Pod security forbids as well, whatever one is allowed.
+        let lacks_rights = said.contains("forbidden") && !said.contains("PodSecurity");
+        let hint = if lacks_rights { format!("; {}", self.rights) } else { String::new() };
+        Error::Platform { reason: format!("kubectl says: {said}{hint}") }
     }
 
     fn of(settings: &KubernetesFleet) -> Self {
-        Self::new(settings.context.as_deref(), settings.namespace.as_deref())
+        Self::new(settings.context.as_deref(), settings.namespace.as_deref(), RIGHTS)
     }
 
     /// A program that is the stream to a container of a pod.
@@ -232,12 +236,8 @@ impl Kubectl {
         }
         let waits_for =
             states.iter().find_map(|state| if let PodState::Waits(why) = state { Some(why.clone()) } else { None });
-        let mut running: BTreeMap<u32, PodPlace> = BTreeMap::new();
-        running.extend(
-            states
-                .into_iter()
-                .filter_map(|state| if let PodState::Runs(index, place) = state { Some((index, place)) } else { None }),
-        );
+        let runs = |state| if let PodState::Runs(index, place) = state { Some((index, place)) } else { None };
+        let running: BTreeMap<u32, PodPlace> = states.into_iter().filter_map(runs).collect();
         let is_whole = running.len() == wanted as usize;
         Ok((is_whole.then(|| running.into_values().collect()), waits_for.flatten()))
     }
@@ -250,7 +250,7 @@ impl Kubectl {
         let selector = format!("--selector={labels}");
         let outcome = self.play(&["get", "pods", &selector, "--output=json"], stop)?;
         if !outcome.is_ok() {
-            return Err(refused(&outcome.errors));
+            return Err(self.refused(&outcome.errors));
         }
         let list: PodList = serde_json::from_str(&outcome.output)
             .map_err(|error| Error::Platform { reason: format!("kubectl says what is no list of pods: {error}") })?;
@@ -515,8 +515,12 @@ mod tests {
 
     #[test]
     fn who_has_no_right_is_told_which_ones_it_takes() {
-        let error = refused("Error from server (Forbidden): jobs.batch is forbidden: User \"x\" cannot create\n");
+        let kubectl = Kubectl::of(&KubernetesFleet::default());
+        let error =
+            kubectl.refused("Error from server (Forbidden): jobs.batch is forbidden: User \"x\" cannot create\n");
         assert!(error.to_string().contains("pods/attach (create)"), "{error}");
-        assert!(!refused("error: no context exists with the name: \"x\"\n").to_string().contains("pods/attach"));
+        assert!(
+            !kubectl.refused("error: no context exists with the name: \"x\"\n").to_string().contains("pods/attach")
+        );
     }
 }

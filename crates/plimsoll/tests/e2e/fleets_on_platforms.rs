@@ -11,7 +11,7 @@ use crate::hits::echo;
 use crate::stage::{Playing, Stage, json, number, root, until};
 
 /// A stage where the programs of platforms are those of the tests, and their folder.
-fn stage() -> (Stage, PathBuf) {
+pub fn stage() -> (Stage, PathBuf) {
     let mut stage = Stage::new();
     let programs = root().join("crates/plimsoll/tests/platforms");
     let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());

@@ -7,7 +7,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use crate::hits::echo;
-use crate::stage::{Stage, json, number, root, until};
+use crate::stage::{Stage, json, number, until};
 
 fn experiment(stage: &Stage, url: &str, pods: &str, faults: &str) -> String {
     let text = format!(
@@ -30,13 +30,8 @@ fn a_pod_that_is_deleted_is_followed_by_another_with_a_runner() {
         println!("skipped: a network of its own needs root");
         return;
     }
-    let mut stage = Stage::new();
-    let programs = root().join("crates/plimsoll/tests/platforms");
-    stage.set("PATH", format!("{}:{}", programs.display(), std::env::var("PATH").unwrap()));
-    let platform = stage.path().join("platform");
-    fs::create_dir(&platform).unwrap();
+    let (stage, platform) = crate::fleets_on_platforms::stage();
     fs::write(platform.join("running"), "echo-a echo-b").unwrap();
-    stage.set("PLATFORM", &platform);
     let (server, url) = echo(&stage, &[]);
     let few = experiment(&stage, &url, "selector = \"app=echo\"\nimage = \"tools\"\ncount = 3", DELETED);
     stage.run(&[&few]).exits(3).says(&["3 are asked for, and 2 with the labels app=echo are ready"]);
