@@ -120,7 +120,8 @@ fn loop_devices() -> (Vec<String>, BTreeSet<String>) {
 pub fn added_since(before: &BTreeSet<String>) -> Vec<String> {
     let begun = Instant::now();
     loop {
-        let added: Vec<String> = inventory().difference(before).cloned().collect();
+        let now = inventory();
+        let added: Vec<String> = now.difference(before).filter(|line| !is_of_a_live_run(line)).cloned().collect();
         if added.is_empty() || begun.elapsed() > Duration::from_secs(60) {
             return added;
         }
@@ -159,20 +160,26 @@ fn network_namespaces() -> BTreeSet<String> {
         .collect()
 }
 
-/// Control groups of runs that are over: the pid of who played it is the third part of a run's name.
+/// Control groups of runs.
 fn groups(folder: &Path, depth: u32, all: &mut BTreeSet<String>) {
     for entry in fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok) {
         if !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
             continue;
         }
         let path = entry.path().display().to_string();
-        let run = path.split("/plimsoll-").nth(1).and_then(|rest| rest.split('/').next());
-        let owner = run.and_then(|run| run.split('-').nth(1)?.parse::<u32>().ok());
-        if owner.is_some_and(|pid| !Path::new("/proc").join(pid.to_string()).exists()) {
+        if path.contains("/plimsoll-") {
             all.insert(path);
         }
         if depth > 0 {
             groups(&entry.path(), depth - 1, all);
         }
     }
+}
+
+/// Whether a control group belongs to a run that goes on: the pid of who plays it is the second part of a run's name. Asked only
+/// of what is new: a group of long ago may have the number of a process of now, which ends.
+fn is_of_a_live_run(line: &str) -> bool {
+    let run = line.split("/plimsoll-").nth(1).and_then(|rest| rest.split('/').next());
+    let owner = run.and_then(|run| run.split('-').nth(1)?.parse::<u32>().ok());
+    line.starts_with("/sys/fs/cgroup") && owner.is_some_and(|pid| Path::new("/proc").join(pid.to_string()).exists())
 }

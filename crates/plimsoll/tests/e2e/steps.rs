@@ -139,7 +139,7 @@ fn steps_of(trial: &Value) -> Vec<&str> {
 fn an_interruption_in_the_middle_of_a_step_leaves_nothing() {
     let step = "[[step]]\nname = \"hang\"\ndo = { action = \"hang\" }\nwithin = \"10m\"\n";
     for lab in ["", "[lab]\nhosts = 2\nmeasure_storage = false\n"] {
-        let turn = if lab.is_empty() { None } else { machine::turn() };
+        let turn = machine::turn();
         if !lab.is_empty() && turn.is_none() {
             return;
         }
