@@ -574,9 +574,7 @@ impl TrialShell<'_> {
 
     fn end_load(&mut self) -> Input {
         let Some(load) = self.load.take() else { return Input::LoadEnded };
-        let summary = load.join();
-        self.inspect("after_load");
-        match summary {
+        let ended = match load.join() {
             Ok(kept) => {
                 *self.kept = kept;
                 Input::LoadEnded
@@ -587,7 +585,10 @@ impl TrialShell<'_> {
                 Input::Broke(told)
             }
             Err(BadEnd::Error(error)) => self.broke(Some(error)),
-        }
+        };
+        // A hook of the target may take its time: what ended the load is written down before.
+        self.inspect("after_load");
+        ended
     }
 
     /// What has come of the recording, if it has stopped.

@@ -16,8 +16,8 @@ use crate::drawing::render::{self, Drawn};
 use crate::drawing::{escaped, json_in_script};
 use crate::sweep_charts::SweepChart;
 use crate::tables::{
-    Row, Table, TableOf, comparison, demand, hosts, operations, outages, programs, steps, sweeps, target_metrics,
-    trust_word, verdicts,
+    Row, Table, TableOf, comparison, demand, generators, hosts, operations, outages, programs, steps, sweeps,
+    target_metrics, trust_word, verdicts,
 };
 use crate::{Error, ReportInput, run_charts, sweep_charts, words};
 
@@ -121,6 +121,7 @@ const PAGE: &[PageSection] = &[
             Part::Table(target_metrics::metrics),
             Part::Table(hosts::environment),
             Part::Table(hosts::generator),
+            Part::Table(generators::generators),
             Part::Table(verdicts::trials),
             Part::Table(sweeps::search),
             Part::Table(operations::warmup),

@@ -2,6 +2,7 @@
 
 pub mod comparison;
 pub mod demand;
+pub mod generators;
 pub mod hosts;
 pub mod operations;
 pub mod outages;

@@ -116,8 +116,11 @@ pub fn sentence(comparisons: &[Comparison]) -> Option<String> {
             let (change, interval) = change(found);
             format!("{b} was {change} than {a}{place}{interval}")
         } else {
-            let between = format!("no significant difference between {b} and {a}{place}");
-            verdict(found).0.replacen(NOT_SHOWN, &between, 1)
+            let said = verdict(found).0;
+            said.strip_prefix(NOT_SHOWN).map_or_else(
+                || format!("no difference between {b} and {a}{place}: {said}"),
+                |rest| format!("no significant difference between {b} and {a}{place}{rest}"),
+            )
         }
     };
     if rates.len() <= TOLD {
@@ -334,6 +337,15 @@ mod tests {
             "`b` was 12 % faster than `a` at agents 8 (9.4–15 %); no significant difference between `b` and `a` at agents 64 \
              (minimum detectable change 3.3 %)."
         );
+        let equal = Comparison {
+            metric: rate.to_owned(),
+            ratio: Some(1.0),
+            difference: None,
+            better: None,
+            ..difference("consistency.lost_writes", 0.0, None, 1.0)
+        };
+        let told = sentence(&[equal]).unwrap();
+        assert_eq!(told, "No difference between `b` and `a`: the same in every trial.");
         let slower = ratio(rate, 0.9, [0.85, 0.95], true);
         let many = [at(1, slower), at(2, same.clone()), at(4, same), at(8, faster.clone()), at(16, faster)];
         assert_eq!(

@@ -208,7 +208,7 @@ pub(crate) const RULES: &[Rule] = &[
     Rule {
         name: "generators_uneven",
         looks_at: "how far one generator of a fleet is from the median of the others, in what it carries (500 operations of each at least), in \
-                   mean latency (from 1 ms on) or in the lateness of its timers (against the latency, from 1 ms on)",
+                   mean latency (from 1 ms on) or in the lateness of its timers (against the latency, from 1 ms and half as much again on)",
         unit: "%",
         threshold: From { suspect: 25.0, void: NEVER },
         why: "Generators play equal parts against the same service. What one of them alone sees is about its machine or its way there, \

@@ -451,6 +451,20 @@ fn a_stall_says_whether_the_generator_was_waiting_for_a_cpu() {
 }
 
 #[test]
+fn generators_that_are_all_late_are_even() {
+    let late = |own_us, others_us: f64| {
+        Case::spoiled(|case| {
+            case.fleet(1, |uneven| uneven.late_us_p99 = Some(own_us));
+            for other in [0, 2] {
+                case.trial.generator.each[other].late_us_p99 = Some(others_us);
+            }
+        })
+    };
+    assert_eq!(late(132_100.0, 126_900.0), [], "a difference of 5 ms, with 127 ms on each");
+    assert_eq!(late(132_100.0, 80_000.0)[0].rule, "generators_uneven");
+}
+
+#[test]
 fn threads_that_stand_still_together_count_once() {
     let found = Case::spoiled(|case| {
         case.stall(5.0, 450_000.0);

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 
 use experiment::plan::{MetricRange, Plan};
 use record::events::HostFigures;
-use record::results::{Emulated, Fault, MemberFigures, MemberOutage, Outage, Results, SafeLoad, TargetMetric};
+use record::results::{
+    Emulated, Fault, GeneratorFigures, MemberFigures, MemberOutage, Outage, Results, SafeLoad, TargetMetric,
+};
 use record::rows::MetricKind;
 use text::Tone;
 
@@ -359,6 +361,27 @@ fn repeats_that_disagree_are_not_one_word() {
     assert_eq!(column(&generator, "limited by")[0], &Cell::new("cpu, none").toned(Tone::Bad));
     let consistency = table(verdicts::consistency, &results, &plan).unwrap();
     assert_eq!(column(&consistency, "linearizable")[0].text, "differs between repeats");
+}
+
+#[test]
+fn each_generator_of_a_fleet_has_a_row_and_one_alone_has_none() {
+    let plan = example::plan(&[], &[], 2);
+    let mut results = example::results(&plan);
+    let one = |name: &str, late_us: f64| GeneratorFigures {
+        name: name.to_owned(),
+        operations_per_s: Some(500.0),
+        late_us_p99: Some(late_us),
+        ..GeneratorFigures::default()
+    };
+    results.trials[0].generator.each = vec![one("gen1", 90.0)];
+    assert_eq!(table(generators::generators, &results, &plan), None);
+    results.trials[0].generator.each = vec![one("gen1", 90.0), one("gen2", 4_000.0)];
+    results.trials[1].generator.each = vec![one("gen1", 90.0), one("gen2", 6_000.0)];
+    let each = table(generators::generators, &results, &plan).unwrap();
+    let texts = |name| column(&each, name).into_iter().map(|cell| cell.text.as_str()).collect::<Vec<_>>();
+    assert_eq!((texts("generator"), texts("calls/s")), (vec!["gen1", "gen2"], vec!["500", "500"]));
+    assert_eq!(column(&each, "lateness p99")[1], &Cell::new("5 ms").with("4–6 ms"));
+    assert!(each.columns.iter().all(|column| column.head != "carried"), "not known in a closed loop");
 }
 
 #[test]

@@ -5,14 +5,18 @@ use std::path::Path;
 use std::process::{ChildStdin, ChildStdout};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use runner::plain_text;
 
-use super::{RemoteHost, guard};
+use super::RemoteHost;
 use crate::Error;
 use crate::host::{HostBackend as _, all_or_none, in_parallel};
 use crate::registry::Registry;
 use crate::system_program::{KeptOutput, await_end, never};
+
+/// For the last words of a generator that is lost. They are on their way already, or its machine cannot be reached.
+const LAST_WORDS: Duration = Duration::from_millis(500);
 
 /// The generators of a fleet on their machines. Dropped, they are let go of: each ends, and its guard removes all that is there.
 #[derive(Debug)]
@@ -105,7 +109,7 @@ impl RemoteGenerator {
     fn let_go(&mut self) -> Option<String> {
         if let Some(mut carrier) = self.host.carrier.take() {
             // Its input is closed by whoever spoke to it.
-            let ended = await_end(&mut carrier, guard::TO_LET_GO, &never);
+            let ended = await_end(&mut carrier, LAST_WORDS, &never);
             if !matches!(ended, Ok(Some(_))) {
                 let _ = carrier.kill();
             }

@@ -1,0 +1,54 @@
+//! Table of the generators of a fleet: whether one of the machines that made the load was behind the others.
+
+use analysis::groups::{Group, groups};
+use record::results::{GeneratorFigures, Trial};
+use text::{distinct, numbers};
+
+use super::{Cell, Column, Table};
+use crate::ReportInput;
+
+const MANY: usize = 12;
+
+/// Heading, meaning, figure and how it is written.
+type GeneratorColumn = (&'static str, &'static str, fn(&GeneratorFigures) -> Option<f64>, fn(f64) -> String);
+
+const COLUMNS: [GeneratorColumn; 5] = [
+    ("calls/s", "that ended, in the measured part", |one| one.operations_per_s, numbers::rate),
+    ("carried", "of the operations that were due", |one| one.carried_pct, numbers::percent),
+    ("mean latency", "of its operations", |one| one.latency_us_mean, numbers::micros),
+    ("CPU", "of its busiest thread, percent of a core, mean", |one| one.cpu_pct, numbers::percent),
+    ("lateness p99", "how late its timers fired, in its worst second", |one| one.late_us_p99, numbers::micros),
+];
+
+pub fn generators(input: &ReportInput) -> Option<Table> {
+    let shown: Vec<&GeneratorColumn> = COLUMNS
+        .iter()
+        .filter(|column| {
+            input.results.trials.iter().flat_map(|trial| &trial.generator.each).any(|one| (column.2)(one).is_some())
+        })
+        .collect();
+    let numeric = shown.iter().map(|(head, explained, ..)| Column::numeric(head, explained));
+    let columns = std::iter::once(Column::text("generator")).chain(numeric).collect();
+    let rows = |group: &Group| {
+        let names = group.counting().flat_map(|trial| trial.generator.each.iter().map(|one| one.name.as_str()));
+        let names = distinct(names);
+        // One alone is the load itself, of which everything else on the page tells.
+        if names.len() < 2 {
+            return Vec::new();
+        }
+        names.into_iter().map(|name| row(group, name, &shown)).collect()
+    };
+    let note = "What each of them carried and how it fared. One that is behind the others, on the same load, is a finding about its \
+                machine and not about the target.";
+    let groups = groups(input.results, input.plan);
+    Some(Table::new("Generators", note, columns).by_group(&groups, rows)?.folded_beyond(MANY).explained())
+}
+
+fn row(group: &Group, name: &str, columns: &[&GeneratorColumn]) -> Vec<Cell> {
+    let of = |trial: &Trial, figure: fn(&GeneratorFigures) -> Option<f64>| {
+        figure(trial.generator.each.iter().find(|one| one.name == name)?)
+    };
+    let cells =
+        columns.iter().map(|(_, _, figure, write)| Cell::spread(group.spread(|trial| of(trial, *figure)), *write));
+    std::iter::once(Cell::new(name)).chain(cells).collect()
+}
