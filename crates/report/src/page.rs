@@ -168,6 +168,11 @@ impl Templates {
         let template = self.0.get_template(name).map_err(|error| broken(name, &error))?;
         template.render(Value::from(Serde(with))).map_err(|error| broken(name, &error))
     }
+
+    /// A table as markup.
+    pub fn table(&self, table: Table) -> Result<String, Error> {
+        self.fill("table.html", &FilledTable { is_half: table.fits_half(), table })
+    }
 }
 
 fn broken(template: &'static str, error: &minijinja::Error) -> Error {
@@ -345,6 +350,15 @@ pub fn with_code(text: &str) -> String {
     marked.collect()
 }
 
+/// A table as its template takes it.
+#[derive(Serialize)]
+struct FilledTable {
+    #[serde(flatten)]
+    table: Table,
+    /// Whether another one may stand beside it.
+    is_half: bool,
+}
+
 /// Charts as markup, and the data that goes with them.
 struct FilledCharts<'a> {
     templates: &'a Templates,
@@ -357,7 +371,7 @@ impl FilledCharts<'_> {
         match part {
             Part::Table(of) => {
                 let table = of(input).map(|table| Table { folded: table.folded || is_folded, ..table });
-                table.map(|table| self.templates.fill("table.html", &table)).transpose()
+                table.map(|table| self.templates.table(table)).transpose()
             }
             Part::Charts(of) => self.block(&of(input)),
             Part::Sweep(kinds) => self.block(&sweep_charts::of_run(kinds, input.results)),

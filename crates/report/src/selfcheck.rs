@@ -207,7 +207,7 @@ pub fn page(checked: &SelfCheck) -> Result<String, Error> {
         answer: answer(checked),
         smallest: smallest(checked),
         made: made(checked),
-        table: templates.fill("table.html", &table(checked))?,
+        table: templates.table(table(checked))?,
         runs: &checked.runs,
     };
     templates.fill("selfcheck.html", &filled)

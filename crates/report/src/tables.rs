@@ -19,6 +19,15 @@ use text::{Tone, numbers};
 
 use crate::ReportInput;
 
+/// Characters that fit in half of a page of 1,400 px.
+const HALF_CHARACTERS: usize = 86;
+/// What the space between two columns takes, in characters.
+const BETWEEN_COLUMNS: usize = 3;
+/// As long as a cell is before it is broken into lines.
+const BROKEN_AT: usize = 26;
+/// Rows of a table that may stand beside another.
+const MOST_OF_HALF: usize = 8;
+
 /// A table of the run; `None` where the run has nothing for it.
 pub type TableOf = fn(&ReportInput) -> Option<Table>;
 
@@ -115,6 +124,17 @@ impl Table {
         let columns = self.columns.iter().filter(|column| !column.explained.is_empty());
         let terms = columns.map(|column| (column.head.clone(), column.explained.clone())).collect();
         Self { terms, ..self }
+    }
+
+    /// Whether it is short, and narrow enough for half of the page: what has to be scrolled to is not read.
+    pub fn fits_half(&self) -> bool {
+        let longest = |column: usize| {
+            let cells = self.rows.iter().filter_map(|row| row.cells.get(column));
+            cells.map(|cell| cell.text.chars().count()).max().unwrap_or(0)
+        };
+        // Longer texts are broken into lines of no less than that.
+        let widths = (0..self.columns.len()).map(|column| longest(column).min(BROKEN_AT) + BETWEEN_COLUMNS);
+        self.rows.len() <= MOST_OF_HALF && widths.sum::<usize>() <= HALF_CHARACTERS
     }
 
     /// With these terms, too.

@@ -13,7 +13,7 @@ const MANY: usize = 12;
 type GeneratorColumn = (&'static str, &'static str, fn(&GeneratorFigures) -> Option<f64>, fn(f64) -> String);
 
 const COLUMNS: [GeneratorColumn; 5] = [
-    ("calls/s", "that ended, in the measured part", |one| one.operations_per_s, numbers::rate),
+    ("calls/s", "that ended, in the measured part", |one| one.operations_per_s, numbers::number),
     ("carried", "of the operations that were due", |one| one.carried_pct, numbers::percent),
     ("mean latency", "of its operations", |one| one.latency_us_mean, numbers::micros),
     ("CPU", "of its busiest thread, percent of a core, mean", |one| one.cpu_pct, numbers::percent),

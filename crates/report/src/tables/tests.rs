@@ -53,6 +53,7 @@ fn every_row_has_a_cell_for_each_column() {
     results.crossings = vec![record::results::Crossing::default()];
     results.costs = example::costs();
     results.demanded_hosts = example::demanded_hosts();
+    results.trials[0].generator.each = vec![GeneratorFigures::default(), one_generator("gen2")];
     let steps = vec![record::results::SearchStep::default()];
     results.sweep_stops = vec![record::events::SweepStop::default()];
     results.safe_loads = vec![SafeLoad { steps, ..Default::default() }];
@@ -363,16 +364,15 @@ fn repeats_that_disagree_are_not_one_word() {
     assert_eq!(column(&consistency, "linearizable")[0].text, "differs between repeats");
 }
 
+fn one_generator(name: &str) -> GeneratorFigures {
+    GeneratorFigures { name: name.to_owned(), operations_per_s: Some(500.0), ..GeneratorFigures::default() }
+}
+
 #[test]
 fn each_generator_of_a_fleet_has_a_row_and_one_alone_has_none() {
     let plan = example::plan(&[], &[], 2);
     let mut results = example::results(&plan);
-    let one = |name: &str, late_us: f64| GeneratorFigures {
-        name: name.to_owned(),
-        operations_per_s: Some(500.0),
-        late_us_p99: Some(late_us),
-        ..GeneratorFigures::default()
-    };
+    let one = |name: &str, late_us: f64| GeneratorFigures { late_us_p99: Some(late_us), ..one_generator(name) };
     results.trials[0].generator.each = vec![one("gen1", 90.0)];
     assert_eq!(table(generators::generators, &results, &plan), None);
     results.trials[0].generator.each = vec![one("gen1", 90.0), one("gen2", 4_000.0)];
@@ -382,6 +382,21 @@ fn each_generator_of_a_fleet_has_a_row_and_one_alone_has_none() {
     assert_eq!((texts("generator"), texts("calls/s")), (vec!["gen1", "gen2"], vec!["500", "500"]));
     assert_eq!(column(&each, "lateness p99")[1], &Cell::new("5 ms").with("4–6 ms"));
     assert!(each.columns.iter().all(|column| column.head != "carried"), "not known in a closed loop");
+}
+
+#[test]
+fn a_table_that_had_to_be_scrolled_does_not_stand_in_half_of_the_page() {
+    let table = |columns: usize, text: &str| {
+        let cells = (0..columns).map(|_| Cell::new(text)).collect();
+        Table::new("t", "", (0..columns).map(|_| Column::text("c")).collect()).filled(vec![Row::of(cells)]).unwrap()
+    };
+    assert!(table(2, "at least 11,700/s and at most 14,300/s").fits_half());
+    assert!(
+        !table(3, "at least 11,700/s and at most 14,300/s").fits_half(),
+        "claims: whether they hold was out of sight"
+    );
+    assert!(table(6, "10,400/s").fits_half());
+    assert!(!table(9, "10,400/s").fits_half());
 }
 
 #[test]
