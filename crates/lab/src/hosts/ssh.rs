@@ -183,8 +183,13 @@ impl RemoteHost {
 
     /// Waits for the ssh that carried the runner, whose input is closed.
     fn release(&mut self) {
+        let within = if self.at_once.load(Ordering::SeqCst) { guard::TO_LET_GO } else { TO_END };
+        self.release_within(within);
+    }
+
+    /// The same, for so long: then it is killed.
+    fn release_within(&mut self, within: Duration) {
         if let Some(mut carrier) = self.carrier.take() {
-            let within = if self.at_once.load(Ordering::SeqCst) { guard::TO_LET_GO } else { TO_END };
             if !matches!(await_end(&mut carrier, within, &never), Ok(Some(_))) {
                 let _ = carrier.kill();
             }

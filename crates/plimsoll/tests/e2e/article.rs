@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use crate::stage::{Stage, root, until};
+use crate::stage::{Stage, root, signal, until};
 
 const GOLDEN: &str = "crates/record/golden/2026-11-20T10-31-05-a-name-server-crashes";
 
@@ -133,8 +133,7 @@ fn a_signal_ends_the_run_and_starts_no_other() {
     let notes = article.stage.path().join("notes");
     until("the second run waits", || fs::read_to_string(&notes).unwrap().contains("waiting"));
     // Only to the script, as from a supervisor: a terminal would send it to the whole group.
-    let sent = Command::new("kill").args(["-INT", &script.id().to_string()]).status().unwrap();
-    assert!(sent.success());
+    signal("INT", script.id());
     let ended = script.wait_with_output().unwrap();
     assert_eq!(ended.status.code(), Some(130), "{}", String::from_utf8_lossy(&ended.stderr));
     assert_eq!(article.played().len(), 2);

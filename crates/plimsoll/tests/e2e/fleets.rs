@@ -5,7 +5,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::stage::{Played, Playing, Stage, json, number};
+use crate::stage::{Played, Playing, Stage, json, number, signal};
 
 /// An open loop on the echo target, made by three generators.
 fn experiment(stage: &Stage, fleet: &str) -> String {
@@ -92,10 +92,6 @@ fn generators(of: &Playing) -> Vec<u32> {
         words.len() == 3 && words[0].ends_with(b"plimsoll") && words[1] == b"generator"
     };
     all.into_iter().filter(is_one).collect()
-}
-
-fn signal(name: &str, pid: u32) {
-    assert!(Command::new("kill").args([&format!("-{name}"), &pid.to_string()]).status().unwrap().success());
 }
 
 /// The trial is void, and says who was lost and how.

@@ -8,7 +8,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::hits::echo;
-use crate::stage::{Playing, Stage, json, number, root, until};
+use crate::stage::{Playing, Stage, json, number, root, signal, until};
 
 /// A stage where the programs of platforms are those of the tests, and their folder.
 pub fn stage() -> (Stage, PathBuf) {
@@ -71,15 +71,20 @@ fn long_load(stage: &Stage, url: &str, fleet: &str) -> Playing {
     playing
 }
 
+/// Kills the second of three generators.
+fn kill_the_second(stage: &Stage) {
+    let all = stage.processes("generator");
+    assert_eq!(all.len(), 3);
+    signal("KILL", all[1]);
+}
+
 #[test]
 fn a_generator_on_a_platform_that_is_killed_makes_the_trial_void_and_its_place_is_named() {
     for (fleet, place) in [(SLURM, "a job of Slurm"), (KUBERNETES, "on node kn")] {
         let (stage, platform) = stage();
         let (server, url) = echo(&stage, &[]);
         let playing = long_load(&stage, &url, fleet);
-        let all = stage.processes("generator");
-        assert_eq!(all.len(), 3);
-        assert!(Command::new("kill").args(["-KILL", &all[1].to_string()]).status().unwrap().success());
+        kill_the_second(&stage);
         playing.wait();
         let results = json(&stage.run_folder().join("analysis.json"));
         let verdict = results["verdict"].to_string();
@@ -176,9 +181,7 @@ fn a_real_slurm_plays_loses_and_cleans() {
 
     let stage_of_lost = Stage::new();
     let playing = long_load(&stage_of_lost, &url, SLURM);
-    let all = stage_of_lost.processes("generator");
-    assert_eq!(all.len(), 3);
-    assert!(Command::new("kill").args(["-KILL", &all[1].to_string()]).status().unwrap().success());
+    kill_the_second(&stage_of_lost);
     playing.wait();
     let results = json(&stage_of_lost.run_folder().join("analysis.json"));
     println!("lost: {}", results["verdict"]);

@@ -4,12 +4,11 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
-use std::process::Command;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use crate::machine;
-use crate::stage::{PlayedWithin, Stage, children};
+use crate::stage::{PlayedWithin, Stage, children, signal};
 
 /// Below that of a run that is told nonsense.
 const MOST_KIB: u64 = 200 << 10;
@@ -180,7 +179,7 @@ fn stopped(stage: &Stage) -> crate::stage::Playing {
     let shims = children(playing.pid());
     assert!(shims.len() >= 5, "{shims:?}");
     for shim in shims {
-        assert!(Command::new("sh").args(["-c", "kill -s STOP $0", &shim.to_string()]).status().unwrap().success());
+        signal("STOP", shim);
     }
     playing
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::machine;
 use crate::remote_machines::Machines;
-use crate::stage::{Playing, Stage, json};
+use crate::stage::{Playing, Stage, json, signal};
 
 /// How a generator is lost, and what is said of it.
 #[derive(Debug, Clone, Copy)]
@@ -44,12 +44,6 @@ fn experiment(stage: &Stage, lab: &str, fleet: &str, more: &str) -> String {
          [[load.cycle]]\ncall = \"get\"\nwith = {{ path = \"/{{seq}}\" }}\n[fleet]\ngenerators = 3\n{fleet}\n{more}"
     );
     stage.file("fleet.toml", text)
-}
-
-fn signal(name: &str, pid: u32) {
-    assert!(
-        std::process::Command::new("kill").args([&format!("-{name}"), &pid.to_string()]).status().unwrap().success()
-    );
 }
 
 fn events(run: &Path) -> Vec<Value> {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::labs::{played, stage};
 use crate::machine;
-use crate::stage::Played;
+use crate::stage::{Played, signal};
 
 /// Sixteen hosts, two of them with a disk of their own, and faults that nothing but the end of the trial heals.
 const MANY: &str =
@@ -87,8 +87,7 @@ fn a_host_that_dies_while_a_lab_is_made_is_named_and_all_is_taken_down() {
             runners.len() > 1
         });
         std::thread::sleep(Duration::from_millis(wait_ms));
-        let killed = Command::new("sh").args(["-c", "kill -s KILL $0", &runners[1].to_string()]).status().unwrap();
-        assert!(killed.success());
+        signal("KILL", runners[1]);
         // Where all were up before the kill, the load goes on without it.
         std::thread::sleep(Duration::from_millis(300));
         playing.signal("INT");

@@ -8,7 +8,7 @@ use record::events::{Event, What};
 use record::rows::OutcomeSlot;
 
 use crate::machine;
-use crate::stage::{Stage, children};
+use crate::stage::{Stage, children, signal};
 
 /// Hosts that serve pages, and clients that give up soon.
 fn experiment(stage: &Stage, hosts: u32, time_s: u32, faults: &str) -> String {
@@ -87,7 +87,7 @@ fn a_host_that_is_lost_is_said_and_is_not_the_targets_failure() {
     let mut playing = stage.start_run(&[&file]);
     playing.wait_for_load(Duration::ZERO);
     let shim = children(playing.pid()).into_iter().find(|pid| name_of_host(*pid) == "n2").unwrap();
-    assert!(Command::new("sh").args(["-c", "kill -s KILL $0", &shim.to_string()]).status().unwrap().success());
+    signal("KILL", shim);
     let played = playing.wait().exits(0).says(&["host n2 was lost without a fault"]);
     let trial = &played.json()["trials"][0];
     assert_eq!(trial["ended"], "done", "{trial:#}");

@@ -289,10 +289,7 @@ impl Playing {
 
     /// Sends a signal by name: `INT`, `TERM`, `KILL`.
     pub fn signal(&self, name: &str) {
-        let pid = self.pid().to_string();
-        // The shell's own: /bin/kill is not everywhere.
-        let sent = Command::new("sh").args(["-c", "kill -s $0 $1", name, &pid]).status().unwrap();
-        assert!(sent.success());
+        signal(name, self.pid());
     }
 
     /// Waits for the end, for so long, and watches its memory meanwhile.
@@ -324,6 +321,13 @@ impl Playing {
         output.stderr.splice(0..0, std::mem::take(&mut self.said));
         Played::from(output)
     }
+}
+
+/// Sends a process a signal: `INT`, `KILL`, …
+pub fn signal(name: &str, pid: u32) {
+    // The shell's own: /bin/kill is not everywhere.
+    let sent = Command::new("sh").args(["-c", "kill -s $0 $1", name, &pid.to_string()]).status().unwrap();
+    assert!(sent.success());
 }
 
 impl Drop for Playing {

@@ -13,7 +13,7 @@ use super::RemoteHost;
 use crate::Error;
 use crate::host::{HostBackend as _, all_or_none, in_parallel};
 use crate::registry::Registry;
-use crate::system_program::{KeptOutput, await_end, never};
+use crate::system_program::KeptOutput;
 
 /// For the last words of a generator that is lost. They are on their way already, or its machine cannot be reached.
 const LAST_WORDS: Duration = Duration::from_millis(500);
@@ -107,14 +107,8 @@ impl Drop for RemoteGenerators {
 
 impl RemoteGenerator {
     fn let_go(&mut self) -> Option<String> {
-        if let Some(mut carrier) = self.host.carrier.take() {
-            // Its input is closed by whoever spoke to it.
-            let ended = await_end(&mut carrier, LAST_WORDS, &never);
-            if !matches!(ended, Ok(Some(_))) {
-                let _ = carrier.kill();
-            }
-            let _ = carrier.wait();
-        }
+        // Its input is closed by whoever spoke to it.
+        self.host.release_within(LAST_WORDS);
         self.host.guard.dismiss(&|| true);
         let said = self.errors.text();
         let last = said.lines().rfind(|line| !line.trim().is_empty())?;
