@@ -2,7 +2,6 @@
 //! exits with. The page is the real command's, over runs that were made.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
@@ -36,8 +35,7 @@ struct Article {
 impl Article {
     fn new() -> Self {
         let stage = Stage::new();
-        let program = stage.file("plimsoll", STAND_IN);
-        fs::set_permissions(program, fs::Permissions::from_mode(0o755)).unwrap();
+        stage.program("plimsoll", STAND_IN);
         stage.file("notes", "");
         Self { stage }
     }

@@ -219,7 +219,7 @@ fn a_target_whose_files_change_between_trials_is_two_targets() {
     let shelf = stage.path().join("targets/notebook");
     fs::create_dir_all(&shelf).unwrap();
     for name in ["notebook.py", "target.toml"] {
-        fs::copy(root().join("crates/plimsoll/tests/targets/notebook").join(name), shelf.join(name)).unwrap();
+        fixture::copy_program(root().join("crates/plimsoll/tests/targets/notebook").join(name), shelf.join(name));
     }
     let stage = stage.with_targets("targets");
     let text = experiment(1, "").replace("use = \"echo\"\nwith = { delay = \"1ms\" }", "use = \"notebook\"");

@@ -116,7 +116,7 @@ fn who_is_not_root_is_given_the_commands() {
     fs::create_dir_all(&own).unwrap();
     fs::set_permissions(&nobody.0, fs::Permissions::from_mode(0o755)).unwrap();
     fs::set_permissions(&own, fs::Permissions::from_mode(0o1777)).unwrap();
-    fs::copy(env!("CARGO_BIN_EXE_plimsoll"), nobody.0.join("plimsoll")).unwrap();
+    fixture::copy_program(env!("CARGO_BIN_EXE_plimsoll"), nobody.0.join("plimsoll"));
     // Even of what anybody may write, nothing is changed.
     let machine = bad_machine(&nobody.0.join("machine"));
     assert!(Command::new("chmod").args(["-R", "a+rwX", &machine]).status().unwrap().success());

@@ -41,7 +41,7 @@ fn the_template_is_a_target_that_runs() {
     let mine = stage.path().join("targets/mine");
     fs::create_dir_all(mine.join("hooks")).unwrap();
     for file in ["target.toml", "hooks/install"] {
-        fs::copy(template.join(file), mine.join(file)).unwrap();
+        fixture::copy_program(template.join(file), mine.join(file));
     }
     let targets = stage.path().join("targets");
     let targets = ("PLIMSOLL_TARGETS", targets.to_str().unwrap());

@@ -2,8 +2,6 @@
 //! stopped for ever. Each run ends in bounded time and memory, and names the host.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
-use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
@@ -94,8 +92,7 @@ fn measured(mode: &str) -> (Stage, PlayedWithin) {
     let mut stage = Stage::new();
     let programs = stage.path().join("programs");
     fs::create_dir(&programs).unwrap();
-    let fake = PathBuf::from(stage.file("programs/ssh", FAKE));
-    fs::set_permissions(&fake, fs::Permissions::from_mode(0o755)).unwrap();
+    stage.program("programs/ssh", FAKE);
     let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
     stage.set("PATH", path);
     stage.set("MODE", mode);

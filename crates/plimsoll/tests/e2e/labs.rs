@@ -174,7 +174,7 @@ impl ForNobody {
             fs::create_dir_all(folder.join(room)).unwrap();
         }
         fs::write(folder.join("profiles/small.toml"), SMALL).unwrap();
-        fs::copy(env!("CARGO_BIN_EXE_plimsoll"), folder.join("plimsoll")).unwrap();
+        fixture::copy_program(env!("CARGO_BIN_EXE_plimsoll"), folder.join("plimsoll"));
         let targets = root().join("crates/plimsoll/tests/targets");
         assert!(Command::new("cp").arg("-r").args([targets, folder.join("targets")]).status().unwrap().success());
         assert!(Command::new("chmod").args(["-R", "a+rX"]).arg(&folder).status().unwrap().success());

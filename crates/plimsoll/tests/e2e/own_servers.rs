@@ -3,7 +3,6 @@
 
 use std::fs;
 use std::net::{TcpListener, TcpStream};
-use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -294,8 +293,7 @@ fn a_command_that_leaves_its_server_behind_is_the_target() {
 #[test]
 fn programs_that_are_operations_are_no_other_processes() {
     let stage = Stage::new();
-    let program = stage.file("an-operation", "#!/bin/sh\ni=0; while [ $i -lt 100000 ]; do i=$((i+1)); done\n");
-    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    let program = stage.program("an-operation", "#!/bin/sh\ni=0; while [ $i -lt 100000 ]; do i=$((i+1)); done\n");
     let file = stage.file(
         "programs.toml",
         format!(

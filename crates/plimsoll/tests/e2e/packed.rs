@@ -20,7 +20,7 @@ impl Alone {
         fs::create_dir_all(program.parent().unwrap()).unwrap();
         fs::create_dir_all(stage.path().join("work")).unwrap();
         if fs::hard_link(env!("CARGO_BIN_EXE_plimsoll"), &program).is_err() {
-            fs::copy(env!("CARGO_BIN_EXE_plimsoll"), &program).unwrap();
+            fixture::copy_program(env!("CARGO_BIN_EXE_plimsoll"), &program);
         }
         Self { stage, program }
     }

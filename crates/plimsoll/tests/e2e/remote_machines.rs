@@ -210,8 +210,8 @@ impl Machine {
     /// A program that is found there before the system's own.
     pub fn pretend(&self, name: &str, script: &str) {
         let path = self.folder.join("tmp").join(name);
-        fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
-        let into = format!("mkdir -p /run/here/bin && mv /tmp/{name} /run/here/bin && chmod 755 /run/here/bin/{name}");
+        fixture::program(&path, &format!("#!/bin/sh\n{script}\n"));
+        let into = format!("mkdir -p /run/here/bin && mv /tmp/{name} /run/here/bin");
         self.play(&into);
     }
 

@@ -69,6 +69,13 @@ impl Stage {
         path.display().to_string()
     }
 
+    /// The same of a program.
+    pub fn program(&self, name: &str, text: &str) -> String {
+        let path = self.folder.join(name);
+        fixture::program(&path, text);
+        path.display().to_string()
+    }
+
     /// From now on everything is played on the network of these machines, with their configuration of ssh.
     pub fn beside(&mut self, machines: &Machines) {
         self.through = machines.through();
