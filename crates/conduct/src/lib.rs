@@ -12,6 +12,7 @@ mod read_back;
 mod recording;
 mod running_tasks;
 pub mod schedule;
+mod target_calls;
 mod trial;
 mod weight;
 

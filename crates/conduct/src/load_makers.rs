@@ -6,6 +6,7 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use std::time::Duration;
 
 use experiment::plan::{Fleet, Tls};
+use fleet::calls::GeneratorCaller;
 use fleet::messages::{GeneratorSetup, VERSION};
 use fleet::session::{FleetSession, GeneratorStream, RunningFleet, SessionError};
 use load::{LoadOrder, LoadSlice, RunningLoad, ThreadInterval};
@@ -102,6 +103,12 @@ impl RaisedFleet {
     /// If the system refuses what that takes.
     pub fn begin(of: &Fleet, (placed, streams): (PlacedFleet, Vec<GeneratorStream>)) -> Result<Self, Error> {
         Ok(Self { session: FleetSession::begin(streams)?, places: FleetPlaces { of: of.clone(), placed } })
+    }
+
+    /// Has the first of them call the target, as long as it is there.
+    #[must_use]
+    pub fn caller(&self) -> Option<GeneratorCaller> {
+        self.session.caller()
     }
 
     /// Whether a trial that asks for such a fleet can have them.

@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 use experiment::catalog::{Effect, Operation};
 use experiment::plan::Failover;
 use lab::{Deployment, MemberAnswer};
-use load::client::Client;
 use record::clock::Clock;
 use record::events::{By, HistoryEntry, Outcome};
 use record::folder::TrialFolder;
@@ -15,6 +14,7 @@ use record::lines::{self, JsonLinesWriter};
 use record::replicas::{self, Replica, ReplicaContents};
 
 use crate::Error;
+use crate::target_calls::{ServiceConnection, TargetCalls};
 
 /// How long an answer may take, and how long a target that is down is waited for.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -36,7 +36,7 @@ pub struct ReadBack {
 /// If the history cannot be read or appended to.
 pub fn read_back(
     folder: &TrialFolder,
-    protocol: &str,
+    calls: &TargetCalls,
     services: &[String],
     failover: Failover,
     clock: Clock,
@@ -47,12 +47,12 @@ pub fn read_back(
     if failover != Failover::None {
         keys.values_mut().for_each(|writer| writer.agent = None);
     }
-    let Some(operation) = read_operation(protocol) else {
+    let Some(operation) = read_operation(&calls.protocol) else {
         // Who was not asked has not failed to answer.
         let keys = if members_told { keys.len() as u64 } else { 0 };
         return Ok(ReadBack { keys, unread: 0 });
     };
-    let links = services.iter().map(|service| ReadBackConnection::to(protocol, service)).collect();
+    let links = services.iter().map(|service| ReadBackConnection::to(calls, service)).collect();
     read_all(folder, &mut KeyReader { operation, links, give_up }, keys, clock)
 }
 
@@ -125,7 +125,7 @@ fn takes(operation: &Operation, name: &str) -> bool {
 /// The services, and how a key is asked of them.
 struct KeyReader<'a> {
     operation: &'static Operation,
-    links: Vec<ReadBackConnection<'a>>,
+    links: Vec<ReadBackConnection>,
     give_up: &'a dyn Fn() -> bool,
 }
 
@@ -151,16 +151,14 @@ impl KeyReader<'_> {
 }
 
 /// A connection that is made again when it breaks, until patience ends.
-struct ReadBackConnection<'a> {
-    protocol: &'a str,
-    service: &'a str,
-    client: Option<Client>,
+struct ReadBackConnection {
+    service: ServiceConnection,
     down_since: Option<Instant>,
 }
 
-impl<'a> ReadBackConnection<'a> {
-    fn to(protocol: &'a str, service: &'a str) -> Self {
-        Self { protocol, service, client: None, down_since: None }
+impl ReadBackConnection {
+    fn to(calls: &TargetCalls, service: &str) -> Self {
+        Self { service: calls.to(service, PATIENCE), down_since: None }
     }
 
     fn is_given_up(&self) -> bool {
@@ -175,13 +173,12 @@ impl<'a> ReadBackConnection<'a> {
         give_up: &dyn Fn() -> bool,
     ) -> Option<Option<String>> {
         while !self.is_given_up() && !give_up() {
-            match self.try_read(operation, with) {
+            match self.try_read(operation, with, give_up) {
                 Some(value) => {
                     self.down_since = None;
                     return Some(value);
                 }
                 None => {
-                    self.client = None;
                     self.down_since.get_or_insert_with(Instant::now);
                     pause();
                 }
@@ -190,11 +187,13 @@ impl<'a> ReadBackConnection<'a> {
         None
     }
 
-    fn try_read(&mut self, operation: &str, with: &BTreeMap<String, String>) -> Option<Option<String>> {
-        if self.client.is_none() {
-            self.client = Client::connect(self.protocol, self.service, PATIENCE).ok();
-        }
-        let answer = self.client.as_mut()?.call(operation, with).ok()?;
+    fn try_read(
+        &mut self,
+        operation: &str,
+        with: &BTreeMap<String, String>,
+        give_up: &dyn Fn() -> bool,
+    ) -> Option<Option<String>> {
+        let answer = self.service.call(operation, with, give_up).ok()?;
         match answer.status.as_str() {
             "ok" => Some(answer.field("value").map(|value| String::from_utf8_lossy(value).into_owned())),
             "not_found" => Some(None),
@@ -372,9 +371,13 @@ mod tests {
         }
     }
 
+    fn by(protocol: &str) -> TargetCalls {
+        TargetCalls { protocol: protocol.to_owned(), trust: Default::default(), elsewhere: Default::default() }
+    }
+
     fn read(scratch: &Scratch, services: &[String], give_up: &dyn Fn() -> bool) -> ReadBack {
         let clock = Clock::starting_in(Duration::ZERO);
-        read_back(&TrialFolder::at(&scratch.0), "vsns", services, Failover::None, clock, false, give_up).unwrap()
+        read_back(&TrialFolder::at(&scratch.0), &by("vsns"), services, Failover::None, clock, false, give_up).unwrap()
     }
 
     fn found(key: &str, value: Option<&str>) -> (String, Option<String>) {
@@ -414,7 +417,7 @@ mod tests {
         let services = [holding(&[]), holding(&["moved"])];
         let scratch = Scratch::with(&[wrote(Some(1), "moved", 1.0, true), wrote(Some(2), "gone", 1.0, true)]);
         let (folder, clock) = (TrialFolder::at(&scratch.0), Clock::starting_in(Duration::ZERO));
-        let done = read_back(&folder, "vsns", &services, Failover::Next, clock, false, &|| false).unwrap();
+        let done = read_back(&folder, &by("vsns"), &services, Failover::Next, clock, false, &|| false).unwrap();
         assert_eq!(done, ReadBack { keys: 2, unread: 0 });
         assert_eq!(scratch.found(), [found("gone", None), found("moved", Some("moved"))]);
     }
@@ -429,7 +432,7 @@ mod tests {
         let folder = TrialFolder::at(&scratch.0);
         let mut reader = KeyReader {
             operation: read_operation("vsns").unwrap(),
-            links: services.iter().map(|service| ReadBackConnection::to("vsns", service)).collect(),
+            links: services.iter().map(|service| ReadBackConnection::to(&by("vsns"), service)).collect(),
             give_up: &|| false,
         };
         // As after all patience with it.
@@ -450,7 +453,8 @@ mod tests {
         let scratch = Scratch::with(&[wrote(Some(1), "first", 1.0, true)]);
         let clock = Clock::starting_in(Duration::ZERO);
         let folder = TrialFolder::at(&scratch.0);
-        let read = |protocol, told| read_back(&folder, protocol, &[], Failover::None, clock, told, &|| false).unwrap();
+        let read =
+            |protocol, told| read_back(&folder, &by(protocol), &[], Failover::None, clock, told, &|| false).unwrap();
         assert_eq!(read("none", true), ReadBack { keys: 1, unread: 0 });
         assert_eq!(read("none", false), ReadBack { keys: 0, unread: 0 });
         assert_eq!(scratch.found(), []);
@@ -478,7 +482,7 @@ mod tests {
         let scratch = Scratch::with(&[wrote(Some(1), "first", 1.0, true), wrote(Some(1), "other", 1.0, true)]);
         let clock = Clock::starting_in(Duration::ZERO);
         let folder = TrialFolder::at(&scratch.0);
-        let done = read_back(&folder, "redis", &[redis()], Failover::None, clock, false, &|| false).unwrap();
+        let done = read_back(&folder, &by("redis"), &[redis()], Failover::None, clock, false, &|| false).unwrap();
         assert_eq!(done, ReadBack { keys: 2, unread: 0 });
         assert_eq!(scratch.found(), [found("first", Some("v")), found("other", None)]);
     }

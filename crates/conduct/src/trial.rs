@@ -1,19 +1,19 @@
 //! A trial as it is played: the thin shell around the conductor performs its effects on the lab and the
 //! load (preparation, load, faults, read-back), and brings back what happened. What comes next it does not decide.
 
-use std::collections::{BTreeMap, VecDeque};
-use std::sync::Arc;
+use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use experiment::catalog::Heals;
 use experiment::manifest::Manifest;
 use experiment::plan::{self, FleetEngine};
+use fleet::calls::GeneratorCaller;
 use fleet::session::SessionError;
 use lab::registry::Registry;
 use lab::sampling::Probes;
-use lab::{Caller, Deployment, DeploymentSpec, HostTask, NotUp};
-use load::client::{CallError, Client, ClientAnswer};
+use lab::{Deployment, DeploymentSpec, HostTask, NotUp};
 use load::program_worker::{ProgramHost, ProgramResult, ProgramRunner};
 use load::recorder::SampledKeys;
 use load::{LoadOrder, LoadPurpose, ThreadInterval, TlsTrust};
@@ -33,6 +33,7 @@ use crate::read_back::{ReadBackResult, read_back, read_replicas};
 use crate::recording::{EventLog, RecordedLoad, Recording, RecordingEvent};
 use crate::running_tasks::{RunningTasks, TaskPurpose};
 use crate::schedule::Occurrence;
+use crate::target_calls::{ProtocolCaller, TargetCalls};
 use crate::weight::{DiskWatch, audits_one_in};
 
 /// How often processes, signals and the load are looked at.
@@ -58,6 +59,7 @@ pub fn play(
         registry,
         trial,
         kept,
+        elsewhere: Arc::default(),
         event_log: EventLog::begin(&folder, run.secrets).map_err(Error::Record)?,
         folder,
         observer,
@@ -92,6 +94,8 @@ struct TrialShell<'a> {
     trial: &'a plan::Trial,
     /// Generators that outlast a trial, while none plays them.
     kept: &'a mut Option<RaisedFleet>,
+    /// Once they are raised: the one of them that calls the target in this process's place.
+    elsewhere: Arc<Mutex<Option<GeneratorCaller>>>,
     folder: TrialFolder,
     event_log: EventLog,
     observer: &'a mut dyn Observer,
@@ -307,10 +311,15 @@ impl TrialShell<'_> {
     }
 
     fn caller(&self) -> ProtocolCaller {
-        ProtocolCaller {
+        ProtocolCaller { calls: self.target_calls(), speed: self.trial.lab.speed }
+    }
+
+    /// How the target is called, wherever that is done from.
+    fn target_calls(&self) -> TargetCalls {
+        TargetCalls {
             protocol: self.trial.target.protocol.clone(),
             trust: TlsTrust { tls: self.trial.target.tls.clone(), files: self.run.files.clone() },
-            speed: self.trial.lab.speed,
+            elsewhere: Arc::clone(&self.elsewhere),
         }
     }
 
@@ -549,6 +558,12 @@ impl TrialShell<'_> {
 
     /// The generators that outlast trials, of which all answer and one reaches a target that runs already: those of the trial before, or others.
     fn raise_elsewhere(&mut self, fleet: &plan::Fleet) -> Result<RaisedFleet, Error> {
+        let raised = self.raised_elsewhere(fleet)?;
+        *self.elsewhere.lock().unwrap_or_else(PoisonError::into_inner) = raised.caller();
+        Ok(raised)
+    }
+
+    fn raised_elsewhere(&mut self, fleet: &plan::Fleet) -> Result<RaisedFleet, Error> {
         let (interrupts, answered, plimsoll) = (self.interrupts, self.answered, &self.run.plimsoll);
         let given_up = || interrupts.asked() > answered;
         if let Some(mut kept) = self.kept.take() {
@@ -637,10 +652,10 @@ impl TrialShell<'_> {
             self.note(Instant::now(), What::Replicas { rounds, settled });
         }
         let (Some(deployment), Some(clock)) = (&self.deployment, self.clock) else { return Ok(Input::ReadBack(0, 0)) };
-        let (folder, protocol, services) = (&self.folder, self.trial.target.protocol.as_str(), self.services());
+        let (folder, calls, services) = (&self.folder, self.target_calls(), self.services());
         let members_told = asked.is_some_and(|asked| asked.answered > 0);
         let failover = self.trial.load.as_ref().map(|load| load.reconnects.failover).unwrap_or_default();
-        let read = || read_back(folder, protocol, &services, failover, clock, members_told, &give_up);
+        let read = || read_back(folder, &calls, &services, failover, clock, members_told, &give_up);
         let done = inside(Some(deployment), read)?;
         Ok(Input::ReadBack(done.keys, done.unread))
     }
@@ -785,56 +800,6 @@ impl TrialShell<'_> {
     fn left(&self, conductor: &Conductor) -> Duration {
         Duration::try_from_secs_f64(conductor.steps().left_s(self.now_s())).unwrap_or_default()
     }
-}
-
-/// How long a connection and an answer may take.
-const PATIENCE: Duration = Duration::from_secs(5);
-
-/// Speaks the target's protocol for the lab: readiness checks and the fault `call`.
-pub struct ProtocolCaller {
-    /// Name of the protocol.
-    pub protocol: String,
-    /// Whom to trust, where it is spoken to by TLS.
-    pub trust: TlsTrust,
-    /// Time dilation of the lab: on slow hosts an answer takes longer.
-    pub speed: f64,
-}
-
-impl ProtocolCaller {
-    fn ask(&self, service: &str, operation: &str, with: &BTreeMap<String, String>) -> Result<ClientAnswer, CallError> {
-        self.connect(&self.protocol, service)?.call(operation, with)
-    }
-
-    fn connect(&self, protocol: &str, service: &str) -> Result<Client, CallError> {
-        let slowdown = if self.speed > 0.0 { 1.0 / self.speed.min(1.0) } else { 1.0 };
-        Client::connect_trusting(protocol, service, &self.trust, PATIENCE.mul_f64(slowdown))
-    }
-}
-
-impl Caller for ProtocolCaller {
-    fn call(&self, service: &str, operation: &str, with: &BTreeMap<String, String>) -> Result<(), String> {
-        accepted(&self.ask(service, operation, with).map_err(|error| error.to_string())?)
-    }
-
-    fn provoke(&self, service: &str, operation: &str, with: &BTreeMap<String, String>) -> Result<(), String> {
-        match self.ask(service, operation, with) {
-            // It was sent, and what would have answered may be what it destroyed.
-            Err(CallError::Timeout(_) | CallError::Lost(_) | CallError::BadAnswer) => Ok(()),
-            Err(error) => Err(error.to_string()),
-            Ok(answer) => accepted(&answer),
-        }
-    }
-
-    fn get(&self, service: &str, path: &str) -> Result<(), String> {
-        let with = BTreeMap::from([("path".to_owned(), path.to_owned())]);
-        let asked = self.connect("http", service).and_then(|mut client| client.call("get", &with));
-        let answer = asked.map_err(|error| error.to_string())?;
-        if answer.status.starts_with('2') { Ok(()) } else { Err(format!("status {}", answer.status)) }
-    }
-}
-
-fn accepted(answer: &ClientAnswer) -> Result<(), String> {
-    if answer.ok { Ok(()) } else { Err(format!("answered `{}`", answer.status)) }
 }
 
 #[cfg(test)]

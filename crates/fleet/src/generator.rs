@@ -1,7 +1,7 @@
 //! The generator: plays its part of a load as it is told over a stream, and hands over what it measures over the same.
 //!
-//! Three threads beside the engine's, so that none waits for another: one reads orders and answers pings, one turns intervals into lines, one
-//! writes. What cannot be written yet is kept: the engine never waits for the stream.
+//! Four threads beside the engine's, so that none waits for another: one reads orders and answers pings, one turns intervals into lines, one
+//! makes single calls of the target, one writes. What cannot be written yet is kept: the engine never waits for the stream.
 
 use std::io::{self, BufRead, Write};
 use std::sync::Arc;
@@ -10,13 +10,13 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel, sync_channel}
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use load::client::Client;
+use load::client::{CallError, Client};
 use load::program_worker::DeathSignal;
 use load::{LoadOrder, LoadPurpose, RunningLoad, Summary, ThreadInterval, TlsTrust, WireInterval};
 use record::clock::Clock;
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::messages::{GeneratorMessage, GeneratorOrder, GeneratorSetup, VERSION};
+use crate::messages::{GeneratorCall, GeneratorMessage, GeneratorOrder, GeneratorSetup, VERSION};
 
 /// How often is looked whether the load is over.
 const GLANCE: Duration = Duration::from_millis(10);
@@ -65,9 +65,13 @@ pub fn serve(
     let acknowledged = Arc::new(AtomicU64::new(0));
     let heard_ns = Arc::new(AtomicU64::new(monotonic_ns()));
     let pongs = (outbox.clone(), Arc::clone(&acknowledged), Arc::clone(&heard_ns));
+    let (calls, ordered_calls) = channel();
+    let called = outbox.clone();
+    // Not joined: a target may take its time to answer.
+    named("generator-call", move || make_calls(&ordered_calls, &called))?;
     // Not joined: it may wait in a read for ever.
     named("generator-read", move || read_orders(input, &orders_in, &pongs.0, (&pongs.1, &pongs.2)))?;
-    let mut generator = ServedGenerator { outbox, acknowledged, heard_ns, part: LoadState::None, tether };
+    let mut generator = ServedGenerator { outbox, calls, acknowledged, heard_ns, part: LoadState::None, tether };
     let ended = generator.obey(&orders, &|| writer.is_finished());
     drop(generator);
     // The reader may hold the outbox until its input ends: what has been said by then is on its way all the same.
@@ -134,6 +138,8 @@ struct HandedOver {
 
 struct ServedGenerator {
     outbox: Sender<Outgoing>,
+    /// Single calls of the target, made one after the other.
+    calls: Sender<GeneratorCall>,
     acknowledged: Arc<AtomicU64>,
     /// When the last order came.
     heard_ns: Arc<AtomicU64>,
@@ -218,6 +224,11 @@ impl ServedGenerator {
                 let reached = Client::connect_trusting(&protocol, &service, &trust, TO_REACH);
                 self.say(&GeneratorMessage::Reached { refused: reached.err().map(|error| error.to_string()) });
             }
+            (GeneratorOrder::Call(call), part) => {
+                self.part = part;
+                // Whoever makes them goes on until nothing is ordered any more.
+                let _ = self.calls.send(*call);
+            }
             // The reader sees to these.
             (GeneratorOrder::Ping { .. } | GeneratorOrder::Ack { .. } | GeneratorOrder::End, part) => self.part = part,
         }
@@ -255,10 +266,7 @@ impl ServedGenerator {
     }
 
     fn say(&self, message: &GeneratorMessage) {
-        // The writer is gone only when the stream is, and then the input ends as well.
-        if let Ok(line) = line(message) {
-            let _ = self.outbox.send(Outgoing::Line(line));
-        }
+        say(&self.outbox, message);
     }
 
     fn flush(&self) {
@@ -268,6 +276,42 @@ impl ServedGenerator {
             let _ = written.recv();
         }
     }
+}
+
+fn say(outbox: &Sender<Outgoing>, message: &GeneratorMessage) {
+    // The writer is gone only when the stream is, and then the input ends as well.
+    if let Ok(line) = line(message) {
+        let _ = outbox.send(Outgoing::Line(line));
+    }
+}
+
+/// Makes each call that is ordered, on a connection to its service that is kept while answers come.
+fn make_calls(ordered: &Receiver<GeneratorCall>, outbox: &Sender<Outgoing>) {
+    let mut open: Option<(GeneratorCall, Client)> = None;
+    for call in ordered {
+        let client = match open.take() {
+            Some((last, client)) if goes_the_same_way(&last, &call) => Ok(client),
+            _ => connect(&call),
+        };
+        let came = client.and_then(|mut client| {
+            let answer = client.call(&call.operation, &call.with)?;
+            open = Some((call.clone(), client));
+            Ok(answer)
+        });
+        say(outbox, &GeneratorMessage::Called { number: call.number, came });
+    }
+}
+
+fn goes_the_same_way(one: &GeneratorCall, other: &GeneratorCall) -> bool {
+    let way =
+        |call: &GeneratorCall| (call.protocol.clone(), call.service.clone(), call.tls.clone(), call.files.clone());
+    way(one) == way(other) && one.within_s.total_cmp(&other.within_s).is_eq()
+}
+
+fn connect(call: &GeneratorCall) -> Result<Client, CallError> {
+    let within = Duration::try_from_secs_f64(call.within_s).unwrap_or(TO_REACH);
+    let trust = TlsTrust { tls: call.tls.clone(), files: call.files.clone() };
+    Client::connect_trusting(&call.protocol, &call.service, &trust, within)
 }
 
 /// A thread of this name.

@@ -1,5 +1,6 @@
 //! Load from several processes: what a generator is told and says, the generator itself, and how its clock is compared with another.
 
+pub mod calls;
 pub mod clock_offset;
 pub mod engines;
 pub mod generator;

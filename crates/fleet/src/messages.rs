@@ -2,14 +2,16 @@
 //!
 //! A generator says nothing until it is spoken to, and ends when it is told to or when its input does.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use experiment::plan::{Load, Tls};
+use load::client::{CallError, ClientAnswer};
 use load::{LoadPurpose, LoadSlice, Summary, WireInterval};
 use serde::{Deserialize, Serialize};
 
 /// Version of these messages. Both ends have to have the same.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// What a generator is told.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -28,6 +30,8 @@ pub enum GeneratorOrder {
         /// The folder, on the generator's machine, that the paths of certificates are relative to.
         files: PathBuf,
     },
+    /// It calls the target, beside the load or without one, and answers `called`.
+    Call(Box<GeneratorCall>),
     /// It answers `pong` at once.
     Ping {
         /// The asker's clock.
@@ -49,6 +53,27 @@ pub enum GeneratorOrder {
     Abort,
     /// The generator ends.
     End,
+}
+
+/// A single call of the target's protocol.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct GeneratorCall {
+    /// Which of all that it is told.
+    pub number: u64,
+    /// Name of the protocol.
+    pub protocol: String,
+    /// Where.
+    pub service: String,
+    /// Whom to trust, where it is spoken to by TLS.
+    pub tls: Tls,
+    /// The folder, on the generator's machine, that the paths of certificates are relative to.
+    pub files: PathBuf,
+    /// How long a connection and an answer may take, seconds.
+    pub within_s: f64,
+    /// The operation.
+    pub operation: String,
+    /// Its values.
+    pub with: BTreeMap<String, String>,
 }
 
 /// A generator's part of a load.
@@ -96,6 +121,13 @@ pub enum GeneratorMessage {
     Reached {
         /// Why it cannot connect; `None`: it can.
         refused: Option<String>,
+    },
+    /// The answer to `call`.
+    Called {
+        /// The call's number.
+        number: u64,
+        /// What came of it.
+        came: Result<ClientAnswer, CallError>,
     },
     /// The answer to `ping`, times in nanoseconds.
     Pong {

@@ -1,9 +1,9 @@
 //! What a generator is told, on its way: a thread of its own writes it, so that a generator that does not read holds up nobody else.
 
 use std::io::{self, Write};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Weak};
 
 use crate::generator::{monotonic_ns, named};
 use crate::messages::GeneratorOrder;
@@ -12,9 +12,20 @@ use crate::roll_call::SILENCE_S;
 /// Orders that may wait: more pings than are sent until a generator is lost by its silence, and all that is ever told beside them.
 const WAITING: usize = 64;
 
+/// Another way to tell a generator something, which does not keep its stream open.
+#[derive(Clone)]
+pub(crate) struct OrderSender(Weak<SyncSender<QueuedOrder>>);
+
+impl OrderSender {
+    /// Tells it to the generator; false if it takes nothing now, or is gone.
+    pub fn tell(&self, order: &GeneratorOrder) -> bool {
+        self.0.upgrade().is_some_and(|queue| queue.try_send(QueuedOrder::Line(written(order))).is_ok())
+    }
+}
+
 /// The writing end of a stream to a generator. Nothing here waits for the generator.
 pub(crate) struct OrderWriter {
-    queue: SyncSender<QueuedOrder>,
+    queue: Arc<SyncSender<QueuedOrder>>,
     state: Arc<WriterState>,
     has_overflowed: bool,
 }
@@ -45,15 +56,17 @@ impl OrderWriter {
         let shared = Arc::clone(&state);
         // Not joined: a generator that stands still may keep it until its process is ended.
         named("fleet-write", move || write_orders(orders, &queued, &shared))?;
-        Ok(Self { queue, state, has_overflowed: false })
+        Ok(Self { queue: Arc::new(queue), state, has_overflowed: false })
     }
 
     /// Tells it to the generator in time.
     pub fn tell(&mut self, order: &GeneratorOrder) {
-        if let Ok(mut line) = serde_json::to_string(order) {
-            line.push('\n');
-            self.enqueue(QueuedOrder::Line(line));
-        }
+        self.enqueue(QueuedOrder::Line(written(order)));
+    }
+
+    /// For whoever tells the generator something beside this.
+    pub fn sender(&self) -> OrderSender {
+        OrderSender(Arc::downgrade(&self.queue))
     }
 
     /// Asks for the generator's clock.
@@ -102,7 +115,7 @@ fn write_orders(mut orders: Box<dyn Write + Send>, queued: &Receiver<QueuedOrder
 }
 
 fn written(order: &GeneratorOrder) -> String {
-    // An order of numbers has always a text.
+    // An order has always a text: its maps have names as keys.
     let mut line = serde_json::to_string(order).unwrap_or_default();
     line.push('\n');
     line

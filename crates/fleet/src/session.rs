@@ -14,6 +14,7 @@ use load::{LoadSlice, Summary, ThreadInterval, WireInterval, WireTerms};
 use record::clock::Clock;
 use record::rows::FleetSecond;
 
+use crate::calls::{GeneratorCaller, PendingCalls};
 use crate::clock_offset::{ClockComparison, ClockExchange, ClockOffset};
 use crate::generator::{monotonic_ns, named};
 use crate::messages::{GeneratorMessage, GeneratorOrder, GeneratorSetup};
@@ -115,6 +116,7 @@ struct SessionMember {
     name: String,
     orders: OrderWriter,
     clock: ClockComparison,
+    calls: Arc<PendingCalls>,
 }
 
 /// What came of a generator.
@@ -138,8 +140,10 @@ impl FleetSession {
         for (generator, stream) in streams.into_iter().enumerate() {
             let GeneratorStream { name, orders, messages } = stream;
             let (told, orders) = (told.clone(), OrderWriter::begin(orders)?);
-            named("fleet-read", move || read_messages(generator, messages, &told))?;
-            members.push(SessionMember { name, orders, clock: ClockComparison::default() });
+            let calls = Arc::new(PendingCalls::default());
+            let answered = Arc::clone(&calls);
+            named("fleet-read", move || read_messages(generator, messages, &told, &answered))?;
+            members.push(SessionMember { name, orders, clock: ClockComparison::default(), calls });
         }
         Ok(Self { playing: members.len(), members, terms: None, heard })
     }
@@ -274,6 +278,13 @@ impl FleetSession {
             let exchange = ClockExchange { t0_ns, t1_ns, t2_ns, t3_ns: heard.at_ns };
             self.members[heard.generator].clock.take(exchange);
         }
+    }
+
+    /// Has the first of them call the target, before, during and after a load, until it is gone.
+    #[must_use]
+    pub fn caller(&self) -> Option<GeneratorCaller> {
+        let first = self.members.first()?;
+        Some(GeneratorCaller::new(&first.name, first.orders.sender(), Arc::clone(&first.calls)))
     }
 
     /// How far in the future a load has to begin at least.
@@ -512,9 +523,12 @@ impl FleetPlay {
             Some(GeneratorMessage::Refused { reason } | GeneratorMessage::Failed { reason }) => {
                 return Err(self.session.wrong(generator, &reason));
             }
-            Some(GeneratorMessage::Pong { .. } | GeneratorMessage::Ready { .. } | GeneratorMessage::Reached { .. }) => {
-                self.calls.heard(generator, now_s);
-            }
+            Some(
+                GeneratorMessage::Pong { .. }
+                | GeneratorMessage::Ready { .. }
+                | GeneratorMessage::Reached { .. }
+                | GeneratorMessage::Called { .. },
+            ) => self.calls.heard(generator, now_s),
         }
         Ok(())
     }
@@ -564,7 +578,7 @@ fn add(sum: &mut Summary, came: &Summary) {
     sum.dropped = sum.dropped.saturating_add(*dropped);
 }
 
-fn read_messages(generator: usize, mut messages: Box<dyn BufRead + Send>, told: &Sender<Heard>) {
+fn read_messages(generator: usize, mut messages: Box<dyn BufRead + Send>, told: &Sender<Heard>, calls: &PendingCalls) {
     let (mut line, mut sum) = (Vec::new(), crc32fast::Hasher::new());
     loop {
         line.clear();
@@ -582,8 +596,16 @@ fn read_messages(generator: usize, mut messages: Box<dyn BufRead + Send>, told: 
             _ => 0,
         };
         let is_end = message.is_none();
+        let message = match message {
+            // Whoever called waits for it, and nobody else.
+            Some(GeneratorMessage::Called { number, came }) => {
+                calls.answer(number, came);
+                continue;
+            }
+            message => message,
+        };
         if told.send(Heard { generator, at_ns, message, crc }).is_err() || is_end {
-            return;
+            return calls.end();
         }
     }
 }

@@ -52,6 +52,7 @@ pub fn generators(input: &[u8]) {
             GeneratorMessage::Summary { intervals, .. } => calls.last_word(0, now_s, intervals, true),
             GeneratorMessage::Ready { .. }
             | GeneratorMessage::Reached { .. }
+            | GeneratorMessage::Called { .. }
             | GeneratorMessage::Refused { .. }
             | GeneratorMessage::Failed { .. } => {
                 calls.heard(0, now_s);

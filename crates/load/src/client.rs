@@ -6,6 +6,8 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
+use serde::{Deserialize, Serialize};
+
 use crate::TlsTrust;
 use crate::protocols::{Answer as Whole, AttemptCause, Call, Progress, Protocol, RequestContext};
 use crate::service_address::ServiceAddress;
@@ -16,7 +18,8 @@ use crate::values::{Argument, CompiledTemplate, OperationValues, ValueSource};
 const BUFFER: usize = 64 * 1024;
 
 /// Why a call has no answer.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum CallError {
     /// The call makes no sense; nothing was sent.
     #[error("{0}")]
@@ -41,7 +44,7 @@ pub enum CallError {
 }
 
 /// The answer to a call.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClientAnswer {
     /// Whether the target did what it was asked. `not_found` is an answer and so `ok`.
     pub ok: bool,

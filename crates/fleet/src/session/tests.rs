@@ -6,10 +6,15 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::mpsc::sync_channel;
 
 use experiment::plan::{Load, Rate, Step, Warmup};
+use load::TlsTrust;
+use load::client::{CallError, ClientAnswer};
 
 use super::*;
 use crate::generator::serve;
 use crate::messages::VERSION;
+
+/// For an answer. Long, because a busy machine is no bug.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Answers each line with one; ends with the process.
 fn server() -> String {
@@ -211,4 +216,42 @@ fn a_generator_that_loses_an_interval_is_found_out() {
     let (ended, _) = play(session, 1);
     let told = ended.err().unwrap().to_string();
     assert!(told.contains("g1 was lost") && told.contains("not whole"), "{told}");
+}
+
+fn send(caller: &GeneratorCaller, service: &str, within: Duration) -> Result<ClientAnswer, CallError> {
+    let with = [("line".to_owned(), "x".to_owned())].into();
+    caller.call(("lines", service), &TlsTrust::default(), within, ("send", &with), &|| false)
+}
+
+#[test]
+fn the_first_calls_the_target_before_during_and_after_a_load() {
+    let service = server();
+    let mut session = FleetSession::begin(vec![true_one("g1"), true_one("g2")]).unwrap();
+    let caller = session.caller().unwrap();
+    let is_ok = |came: Result<ClientAnswer, CallError>| came.is_ok_and(|answer| answer.ok);
+    assert!(is_ok(send(&caller, &service, PATIENCE)));
+    session.set_up(&setup(&service, 1.0), 1, &|| false).unwrap();
+    let (sink, intervals) = sync_channel(10_000);
+    let (clocks, _compared) = sync_channel(10_000);
+    let clock = Clock::starting_in(session.lead());
+    let running = session.start(clock, 1, sink, clocks).unwrap();
+    for _ in 0..3 {
+        assert!(is_ok(send(&caller, &service, PATIENCE)));
+    }
+    let (summary, session) = running.join().unwrap();
+    // Its calls are none of the load's operations.
+    assert_eq!((summary.ok, ok(&intervals.iter().collect::<Vec<_>>())), (90, 90));
+    assert!(is_ok(send(&caller, &service, PATIENCE)));
+    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    assert!(matches!(send(&caller, &nobody, PATIENCE), Err(CallError::Connect { .. })));
+    session.dismiss();
+    assert_eq!(send(&caller, &service, PATIENCE), Err(CallError::Lost("the generator g1 is gone".to_owned())));
+}
+
+#[test]
+fn whoever_waits_for_a_call_learns_that_the_generator_is_gone() {
+    let goes = false_one("g1", |_, _| ());
+    let session = FleetSession::begin(vec![goes]).unwrap();
+    let came = send(&session.caller().unwrap(), "127.0.0.1:1", Duration::from_secs(600));
+    assert_eq!(came, Err(CallError::Lost("the generator g1 is gone".to_owned())));
 }

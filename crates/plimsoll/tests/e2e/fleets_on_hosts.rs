@@ -127,6 +127,22 @@ fn generators_over_ssh_make_the_load_of_one() {
     assert_eq!(stage.leftovers(), [""; 0]);
 }
 
+/// What breaks the target is called by a generator, beside its load, and what is left is read back by it.
+#[test]
+fn generators_over_ssh_call_the_target_and_read_back() {
+    let Some((stage, machines, _)) = over_ssh() else { return };
+    let text = "title = \"t\"\nasks = \"a\"\n[target]\nuse = \"redis\"\n[lab]\nssh = [\"10.84.0.1\"]\n[load]\nagents = 9\nrate = 60\n\
+                time = \"3s\"\nwarmup = \"0s\"\n[[load.cycle]]\ncall = \"set\"\naudit = true\n\
+                with = { key = \"{agent}-{seq}\", value = \"{seq}\" }\n[fleet]\ngenerators = 3\nby = \"ssh\"\n\
+                hosts = [\"10.84.0.2\", \"root@10.84.0.3\"]\n[[fault]]\nname = \"forgets\"\nkind = \"call\"\nat = \"2s\"\n\
+                with = { call = \"command\", arguments = \"FLUSHALL\" }\n";
+    let results = stage.run(&[&stage.file("redis.toml", text)]).exits(0).json();
+    assert_eq!(number(&results, "/trials/0/consistency/checked"), 180.0, "{results:#}");
+    assert!(number(&results, "/trials/0/consistency/lost_writes") > 0.0, "{results:#}");
+    assert_eq!(machines.leftovers(), [""; 0]);
+    assert_eq!(stage.leftovers(), [""; 0]);
+}
+
 #[test]
 fn a_generators_machine_that_is_unplugged_makes_the_trial_void_and_clears_itself_up() {
     let Some((stage, machines, file)) = over_ssh() else { return };

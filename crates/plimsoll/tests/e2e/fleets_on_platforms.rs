@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 
@@ -290,4 +290,50 @@ fn what_only_generators_reach_is_reached_prepared_and_loaded_by_them() {
     stage.run(&[&nobody]).exits(4).says(&["g1", "nothing answers at http://127.0.0.1:7001"]);
     drop(server);
     assert_eq!((stage.leftovers(), inside.leftovers()), (vec![], vec![]));
+}
+
+/// A Redis server on a network that nothing else is on. Gone when dropped.
+struct Unreachable(Child);
+
+impl Unreachable {
+    fn redis(stage: &Stage) -> Self {
+        let serve = "ip link set lo up && exec redis-server --port 7000 --bind 127.0.0.1 --save '' --dir \"$0\"";
+        let mut command = Command::new("unshare");
+        command.args(["--net", "sh", "-c", serve]).arg(stage.path().join("scratch")).stdout(Stdio::null());
+        let server = Self(command.spawn().unwrap());
+        let sockets = format!("/proc/{}/net/tcp", server.0.id());
+        until("the server listens", || fs::read_to_string(&sockets).is_ok_and(|text| text.contains(":1B58 ")));
+        server
+    }
+}
+
+impl Drop for Unreachable {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Keys were read back from where the conductor is, and of those that it could not reach nothing was known.
+#[test]
+fn what_only_generators_reach_is_read_back_by_one_of_them() {
+    if !rustix::process::geteuid().is_root() {
+        println!("skipped: a network of its own needs root");
+        return;
+    }
+    let (stage, platform) = stage();
+    let server = Unreachable::redis(&stage);
+    fs::write(platform.join("beside"), server.0.id().to_string()).unwrap();
+    let text = format!(
+        "title = \"t\"\nasks = \"a\"\n[target]\nurl = \"redis://127.0.0.1:7000\"\n[load]\nagents = 9\nrate = 60\n\
+         time = \"3s\"\nwarmup = \"0s\"\n[[load.cycle]]\ncall = \"set\"\naudit = true\n\
+         with = {{ key = \"{{agent}}-{{seq}}\", value = \"{{seq}}\" }}\n[fleet]\ngenerators = 3\n{SLURM}\n"
+    );
+    let results = stage.run(&[&stage.file("redis.toml", text)]).exits(0).json();
+    assert_eq!(number(&results, "/trials/0/consistency/checked"), 180.0, "{results:#}");
+    assert_eq!(number(&results, "/trials/0/consistency/lost_writes"), 0.0, "{results:#}");
+    let reasons = results["trials"][0]["verdict"]["rules"].as_array().unwrap();
+    assert!(!reasons.iter().any(|rule| rule == "unread_keys"), "{reasons:?}");
+    drop(server);
+    assert_eq!(stage.leftovers(), [""; 0]);
 }

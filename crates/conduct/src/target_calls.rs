@@ -1,0 +1,112 @@
+//! Single calls of the target's protocol: readiness, the fault `call`, reading back. They are made by this process, or by the first
+//! generator where generators are on machines of their own: what clients reach, this machine may not.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use fleet::calls::GeneratorCaller;
+use lab::Caller;
+use load::TlsTrust;
+use load::client::{CallError, Client, ClientAnswer};
+
+/// How long a connection and an answer may take.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How the target is called.
+#[derive(Clone)]
+pub struct TargetCalls {
+    /// Name of the protocol.
+    pub protocol: String,
+    /// Whom to trust, where it is spoken to by TLS.
+    pub trust: TlsTrust,
+    /// The generator that calls it, once it is known.
+    pub elsewhere: Arc<Mutex<Option<GeneratorCaller>>>,
+}
+
+impl TargetCalls {
+    /// The way to a service; nothing is sent yet. A connection and an answer may take so long each.
+    #[must_use]
+    pub fn to(&self, service: &str, within: Duration) -> ServiceConnection {
+        ServiceConnection { calls: self.clone(), service: service.to_owned(), within, client: None }
+    }
+}
+
+/// The way to a service, over a connection that is made when something is called, and made again after it broke.
+pub struct ServiceConnection {
+    calls: TargetCalls,
+    service: String,
+    within: Duration,
+    client: Option<Client>,
+}
+
+impl ServiceConnection {
+    /// Calls an operation and waits for the answer, unless `given_up` says that nobody wants it.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn call(
+        &mut self,
+        operation: &str,
+        with: &BTreeMap<String, String>,
+        given_up: &dyn Fn() -> bool,
+    ) -> Result<ClientAnswer, CallError> {
+        let TargetCalls { protocol, trust, elsewhere } = &self.calls;
+        let generator = elsewhere.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(generator) = generator {
+            return generator.call((protocol, &self.service), trust, self.within, (operation, with), given_up);
+        }
+        let mut client = match self.client.take() {
+            Some(client) => client,
+            None => Client::connect_trusting(protocol, &self.service, trust, self.within)?,
+        };
+        let answer = client.call(operation, with)?;
+        self.client = Some(client);
+        Ok(answer)
+    }
+}
+
+/// Speaks the target's protocol for the lab: readiness checks and the fault `call`.
+pub struct ProtocolCaller {
+    /// How.
+    pub calls: TargetCalls,
+    /// Time dilation of the lab: on slow hosts an answer takes longer.
+    pub speed: f64,
+}
+
+impl ProtocolCaller {
+    fn ask(&self, service: &str, operation: &str, with: &BTreeMap<String, String>) -> Result<ClientAnswer, CallError> {
+        self.calls.to(service, self.patience()).call(operation, with, &|| false)
+    }
+
+    fn patience(&self) -> Duration {
+        PATIENCE.mul_f64(if self.speed > 0.0 { 1.0 / self.speed.min(1.0) } else { 1.0 })
+    }
+}
+
+impl Caller for ProtocolCaller {
+    fn call(&self, service: &str, operation: &str, with: &BTreeMap<String, String>) -> Result<(), String> {
+        accepted(&self.ask(service, operation, with).map_err(|error| error.to_string())?)
+    }
+
+    fn provoke(&self, service: &str, operation: &str, with: &BTreeMap<String, String>) -> Result<(), String> {
+        match self.ask(service, operation, with) {
+            // It was sent, and what would have answered may be what it destroyed.
+            Err(CallError::Timeout(_) | CallError::Lost(_) | CallError::BadAnswer) => Ok(()),
+            Err(error) => Err(error.to_string()),
+            Ok(answer) => accepted(&answer),
+        }
+    }
+
+    fn get(&self, service: &str, path: &str) -> Result<(), String> {
+        let with = BTreeMap::from([("path".to_owned(), path.to_owned())]);
+        let client = Client::connect_trusting("http", service, &self.calls.trust, self.patience());
+        let asked = client.and_then(|mut client| client.call("get", &with));
+        let answer = asked.map_err(|error| error.to_string())?;
+        if answer.status.starts_with('2') { Ok(()) } else { Err(format!("status {}", answer.status)) }
+    }
+}
+
+fn accepted(answer: &ClientAnswer) -> Result<(), String> {
+    if answer.ok { Ok(()) } else { Err(format!("answered `{}`", answer.status)) }
+}
