@@ -1,9 +1,11 @@
 //! Who makes a trial's load: the engine's threads in this process, or a fleet of generators. The conductor does not tell them apart but
 //! where one of a fleet is lost.
 
+use std::collections::BTreeMap;
+use std::fs::File;
 use std::path::Path;
 use std::sync::mpsc::{SyncSender, sync_channel};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use experiment::plan::{Fleet, Tls};
 use fleet::calls::GeneratorCaller;
@@ -88,6 +90,8 @@ impl PlayedLoad {
 pub struct FleetPlaces {
     of: Fleet,
     placed: PlacedFleet,
+    /// Files that they have, by name: size and time of the last change.
+    handed_over: BTreeMap<String, (u64, SystemTime)>,
 }
 
 /// Generators that wait for a load.
@@ -102,7 +106,10 @@ impl RaisedFleet {
     /// # Errors
     /// If the system refuses what that takes.
     pub fn begin(of: &Fleet, (placed, streams): (PlacedFleet, Vec<GeneratorStream>)) -> Result<Self, Error> {
-        Ok(Self { session: FleetSession::begin(streams)?, places: FleetPlaces { of: of.clone(), placed } })
+        Ok(Self {
+            session: FleetSession::begin(streams)?,
+            places: FleetPlaces { of: of.clone(), placed, handed_over: BTreeMap::new() },
+        })
     }
 
     /// Has the first of them call the target, as long as it is there.
@@ -120,6 +127,31 @@ impl RaisedFleet {
     /// Whether all of them answer still.
     pub fn answers(&mut self, given_up: &dyn Fn() -> bool) -> bool {
         self.session.compare_all_clocks(given_up).is_ok()
+    }
+
+    /// Hands over the files that a trial names, as they are written there; those that have not changed since they were last, are there
+    /// already.
+    ///
+    /// # Errors
+    /// If one cannot be read, or a generator does not take it; they are gone then.
+    pub fn with_files(mut self, names: &[&str], folder: &Path, given_up: &dyn Fn() -> bool) -> Result<Self, Error> {
+        match self.hand_over(names, folder, given_up) {
+            Ok(()) => Ok(self),
+            Err(error) => Err(explained(error, self.places.placed).into()),
+        }
+    }
+
+    fn hand_over(&mut self, names: &[&str], folder: &Path, given_up: &dyn Fn() -> bool) -> Result<(), SessionError> {
+        for name in names {
+            let wrong = |error| SessionError::File { name: (*name).to_owned(), error };
+            let file = File::open(folder.join(name)).map_err(wrong)?;
+            let is = file.metadata().and_then(|is| Ok((is.len(), is.modified()?))).map_err(wrong)?;
+            if self.places.handed_over.get(*name) != Some(&is) {
+                self.session.hand_over(name, file, given_up)?;
+                self.places.handed_over.insert((*name).to_owned(), is);
+            }
+        }
+        Ok(())
     }
 
     /// The same, if the first of them can connect to a service.
@@ -208,7 +240,7 @@ fn setup_of(orders: &LoadOrder, fleet: &Fleet) -> GeneratorSetup {
         load: if fleet.by.is_elsewhere() { load::with_environment(&orders.load) } else { orders.load.clone() },
         seed: orders.seed,
         tls: orders.tls.clone(),
-        files: std::path::absolute(&orders.files).unwrap_or_else(|_| orders.files.clone()),
+        files: orders.files.absolute_folder(),
         slot_s: orders.slot_s,
     }
 }

@@ -16,7 +16,7 @@ use lab::sampling::Probes;
 use lab::{Deployment, DeploymentSpec, HostTask, NotUp};
 use load::program_worker::{ProgramHost, ProgramResult, ProgramRunner};
 use load::recorder::SampledKeys;
-use load::{LoadOrder, LoadPurpose, ThreadInterval, TlsTrust};
+use load::{InputFiles, LoadOrder, LoadPurpose, ThreadInterval, TlsTrust};
 use record::clock::Clock;
 use record::events::{Ending, What};
 use record::folder::TrialFolder;
@@ -318,7 +318,7 @@ impl TrialShell<'_> {
     fn target_calls(&self) -> TargetCalls {
         TargetCalls {
             protocol: self.trial.target.protocol.clone(),
-            trust: TlsTrust { tls: self.trial.target.tls.clone(), files: self.run.files.clone() },
+            trust: TlsTrust { tls: self.trial.target.tls.clone(), files: InputFiles::below(&self.run.files) },
             elsewhere: Arc::clone(&self.elsewhere),
         }
     }
@@ -452,7 +452,7 @@ impl TrialShell<'_> {
             purpose,
             seed: self.trial.seed,
             tls: self.trial.target.tls.clone(),
-            files: self.run.files.clone(),
+            files: InputFiles::below(&self.run.files),
             tether: Some(linux::ends_with_us),
             hosts: self.program_hosts(),
             without_ring: false,
@@ -566,10 +566,12 @@ impl TrialShell<'_> {
     fn raised_elsewhere(&mut self, fleet: &plan::Fleet) -> Result<RaisedFleet, Error> {
         let (interrupts, answered, plimsoll) = (self.interrupts, self.answered, &self.run.plimsoll);
         let given_up = || interrupts.asked() > answered;
+        let (load, tls) = (self.trial.load.as_ref(), &self.trial.target.tls);
+        let files: Vec<&str> = load.into_iter().flat_map(|load| load.files()).chain(tls.files()).collect();
         if let Some(mut kept) = self.kept.take() {
             // One that was lost between two trials is no trial's fault: all are raised anew.
             if kept.suits(fleet) && kept.answers(&given_up) {
-                return Ok(kept);
+                return kept.with_files(&files, &self.run.files, &given_up);
             }
             kept.end();
         }
@@ -579,7 +581,7 @@ impl TrialShell<'_> {
             let takes = Duration::from_secs_f64(experiment::timeline::longest_s(self.run.plan));
             PlacedFleet::on_platform(fleet, takes, plimsoll, self.registry, interrupts.flag())?
         };
-        let mut raised = RaisedFleet::begin(fleet, placed)?;
+        let mut raised = RaisedFleet::begin(fleet, placed)?.with_files(&files, &self.run.files, &given_up)?;
         if let plan::TargetKind::Running { url } = &self.trial.target.kind {
             let target = &self.trial.target;
             raised = raised.reaching((&target.protocol, url), (&target.tls, &self.run.files), &given_up)?;

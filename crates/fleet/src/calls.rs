@@ -103,7 +103,7 @@ impl GeneratorCaller {
             protocol: protocol.to_owned(),
             service: service.to_owned(),
             tls: trust.tls.clone(),
-            files: std::path::absolute(&trust.files).unwrap_or_else(|_| trust.files.clone()),
+            files: trust.files.absolute_folder(),
             within_s: within.as_secs_f64(),
             operation: operation.to_owned(),
             with: with.clone(),

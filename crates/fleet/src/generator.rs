@@ -10,9 +10,11 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel, sync_channel}
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use load::client::{CallError, Client};
 use load::program_worker::DeathSignal;
-use load::{LoadOrder, LoadPurpose, RunningLoad, Summary, ThreadInterval, TlsTrust, WireInterval};
+use load::{InputFiles, LoadOrder, LoadPurpose, RunningLoad, Summary, ThreadInterval, TlsTrust, WireInterval};
 use record::clock::Clock;
 use rustix::time::{ClockId, clock_gettime};
 
@@ -71,7 +73,8 @@ pub fn serve(
     named("generator-call", move || make_calls(&ordered_calls, &called))?;
     // Not joined: it may wait in a read for ever.
     named("generator-read", move || read_orders(input, &orders_in, &pongs.0, (&pongs.1, &pongs.2)))?;
-    let mut generator = ServedGenerator { outbox, calls, acknowledged, heard_ns, part: LoadState::None, tether };
+    let files = InputFiles::default();
+    let mut generator = ServedGenerator { outbox, calls, files, acknowledged, heard_ns, part: LoadState::None, tether };
     let ended = generator.obey(&orders, &|| writer.is_finished());
     drop(generator);
     // The reader may hold the outbox until its input ends: what has been said by then is on its way all the same.
@@ -139,7 +142,9 @@ struct HandedOver {
 struct ServedGenerator {
     outbox: Sender<Outgoing>,
     /// Single calls of the target, made one after the other.
-    calls: Sender<GeneratorCall>,
+    calls: Sender<(GeneratorCall, TlsTrust)>,
+    /// What was handed over.
+    files: InputFiles,
     acknowledged: Arc<AtomicU64>,
     /// When the last order came.
     heard_ns: Arc<AtomicU64>,
@@ -189,7 +194,7 @@ impl ServedGenerator {
     fn carry_out(&mut self, order: GeneratorOrder) {
         match (order, std::mem::replace(&mut self.part, LoadState::None)) {
             (GeneratorOrder::Setup(setup), LoadState::None | LoadState::Ready(_)) => {
-                match prepared(*setup, self.tether) {
+                match prepared(*setup, &self.files, self.tether) {
                     Ok(orders) => {
                         self.part = LoadState::Ready(Box::new(orders));
                         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
@@ -220,14 +225,24 @@ impl ServedGenerator {
             }
             (GeneratorOrder::Reach { protocol, service, tls, files }, part) => {
                 self.part = part;
-                let trust = TlsTrust { tls, files };
+                let trust = TlsTrust { tls, files: self.files.with_folder(files) };
                 let reached = Client::connect_trusting(&protocol, &service, &trust, TO_REACH);
                 self.say(&GeneratorMessage::Reached { refused: reached.err().map(|error| error.to_string()) });
+            }
+            (GeneratorOrder::File { name, is_first, bytes }, part) => {
+                self.part = part;
+                let bytes = BASE64.decode(bytes).map_err(io::Error::other);
+                let stored = bytes.and_then(|bytes| self.files.take(&name, is_first, &bytes));
+                self.say(&match stored {
+                    Ok(()) => GeneratorMessage::Stored,
+                    Err(error) => GeneratorMessage::Refused { reason: format!("cannot keep `{name}`: {error}") },
+                });
             }
             (GeneratorOrder::Call(call), part) => {
                 self.part = part;
                 // Whoever makes them goes on until nothing is ordered any more.
-                let _ = self.calls.send(*call);
+                let trust = TlsTrust { tls: call.tls.clone(), files: self.files.with_folder(&call.files) };
+                let _ = self.calls.send((*call, trust));
             }
             // The reader sees to these.
             (GeneratorOrder::Ping { .. } | GeneratorOrder::Ack { .. } | GeneratorOrder::End, part) => self.part = part,
@@ -286,12 +301,12 @@ fn say(outbox: &Sender<Outgoing>, message: &GeneratorMessage) {
 }
 
 /// Makes each call that is ordered, on a connection to its service that is kept while answers come.
-fn make_calls(ordered: &Receiver<GeneratorCall>, outbox: &Sender<Outgoing>) {
+fn make_calls(ordered: &Receiver<(GeneratorCall, TlsTrust)>, outbox: &Sender<Outgoing>) {
     let mut open: Option<(GeneratorCall, Client)> = None;
-    for call in ordered {
+    for (call, trust) in ordered {
         let client = match open.take() {
             Some((last, client)) if goes_the_same_way(&last, &call) => Ok(client),
-            _ => connect(&call),
+            _ => connect(&call, &trust),
         };
         let came = client.and_then(|mut client| {
             let answer = client.call(&call.operation, &call.with)?;
@@ -308,10 +323,9 @@ fn goes_the_same_way(one: &GeneratorCall, other: &GeneratorCall) -> bool {
     way(one) == way(other) && one.within_s.total_cmp(&other.within_s).is_eq()
 }
 
-fn connect(call: &GeneratorCall) -> Result<Client, CallError> {
+fn connect(call: &GeneratorCall, trust: &TlsTrust) -> Result<Client, CallError> {
     let within = Duration::try_from_secs_f64(call.within_s).unwrap_or(TO_REACH);
-    let trust = TlsTrust { tls: call.tls.clone(), files: call.files.clone() };
-    Client::connect_trusting(&call.protocol, &call.service, &trust, within)
+    Client::connect_trusting(&call.protocol, &call.service, trust, within)
 }
 
 /// A thread of this name.
@@ -323,7 +337,7 @@ pub(crate) fn named<T: Send + 'static>(
 }
 
 /// The orders of a part that can be played here.
-fn prepared(setup: GeneratorSetup, tether: Option<DeathSignal>) -> Result<LoadOrder, String> {
+fn prepared(setup: GeneratorSetup, files: &InputFiles, tether: Option<DeathSignal>) -> Result<LoadOrder, String> {
     if setup.version != VERSION {
         return Err(format!(
             "this generator speaks version {VERSION} of the messages and the conductor version {}: use the same Plimsoll on both",
@@ -337,7 +351,7 @@ fn prepared(setup: GeneratorSetup, tether: Option<DeathSignal>) -> Result<LoadOr
         purpose: setup.purpose,
         seed: setup.seed,
         tls: setup.tls,
-        files: setup.files,
+        files: files.with_folder(setup.files),
         slot_s: setup.slot_s,
         tether,
         hosts: Vec::new(),

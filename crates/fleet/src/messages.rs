@@ -19,6 +19,15 @@ pub const VERSION: u32 = 3;
 pub enum GeneratorOrder {
     /// What its part of the load is. It answers `ready` or `refused`. A generator that has played one may be told another.
     Setup(Box<GeneratorSetup>),
+    /// Contents of a file that loads and connections name from now on, in parts. It answers `stored`, or `refused`.
+    File {
+        /// Its name, as it stands there.
+        name: String,
+        /// Whether these are its first bytes.
+        is_first: bool,
+        /// The bytes, in base64.
+        bytes: String,
+    },
     /// It connects to a service, sends nothing, and answers `reached`.
     Reach {
         /// Name of the protocol.
@@ -27,7 +36,7 @@ pub enum GeneratorOrder {
         service: String,
         /// Whom to trust, where it is spoken to by TLS.
         tls: Tls,
-        /// The folder, on the generator's machine, that the paths of certificates are relative to.
+        /// The folder, on the generator's machine, of certificates that were not handed over.
         files: PathBuf,
     },
     /// It calls the target, beside the load or without one, and answers `called`.
@@ -66,7 +75,7 @@ pub struct GeneratorCall {
     pub service: String,
     /// Whom to trust, where it is spoken to by TLS.
     pub tls: Tls,
-    /// The folder, on the generator's machine, that the paths of certificates are relative to.
+    /// The folder, on the generator's machine, of certificates that were not handed over.
     pub files: PathBuf,
     /// How long a connection and an answer may take, seconds.
     pub within_s: f64,
@@ -95,7 +104,7 @@ pub struct GeneratorSetup {
     pub seed: u64,
     /// Whom to trust, where the services are spoken to by TLS.
     pub tls: Tls,
-    /// The folder, on the generator's machine, that the paths of feeds and certificates are relative to.
+    /// The folder, on the generator's machine, of files that were not handed over.
     pub files: PathBuf,
     /// Length of an outcome slot, seconds.
     pub slot_s: f64,
@@ -117,6 +126,8 @@ pub enum GeneratorMessage {
         /// Why, with the remedy.
         reason: String,
     },
+    /// The answer to `file`.
+    Stored,
     /// The answer to `reach`.
     Reached {
         /// Why it cannot connect; `None`: it can.

@@ -1,7 +1,7 @@
 //! The conductor's end of a fleet: has every generator set up, compares clocks, has all begin at one moment, hands their intervals on as if
 //! they came from threads of this process, and ends all when one is lost.
 
-use std::io::{self, BufRead, Write};
+use std::io::{self, BufRead, Read as _, Write};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -9,6 +9,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use experiment::plan::Tls;
 use load::{LoadSlice, Summary, ThreadInterval, WireInterval, WireTerms};
 use record::clock::Clock;
@@ -35,6 +37,8 @@ const BETWEEN_PINGS: Duration = Duration::from_millis(4);
 const SETUP: Duration = Duration::from_secs(60);
 /// What the beginning takes beside the way to the generators.
 const LEAD_NS: u64 = 200_000_000;
+/// So much of a file is handed over at a time, which is a line four thirds as long.
+const FILE_PART_BYTES: u64 = 1 << 20;
 /// How often the roll is called.
 const GLANCE: Duration = Duration::from_millis(50);
 /// The longest line that is read.
@@ -74,6 +78,14 @@ pub enum SessionError {
         service: String,
         /// Why not.
         reason: String,
+    },
+    /// A file that a load names cannot be handed over.
+    #[error("cannot hand over `{name}`: {error}")]
+    File {
+        /// Its name, as it stands there.
+        name: String,
+        /// Why not.
+        error: io::Error,
     },
     /// One of them is lost.
     #[error("generator {name} was lost at {at_s:.1} s: {reason}")]
@@ -278,6 +290,45 @@ impl FleetSession {
             let exchange = ClockExchange { t0_ns, t1_ns, t2_ns, t3_ns: heard.at_ns };
             self.members[heard.generator].clock.take(exchange);
         }
+    }
+
+    /// Hands a file over to each of them, under the name that loads and connections have for it.
+    ///
+    /// # Errors
+    /// If it cannot be read, or a generator does not take it.
+    pub fn hand_over(
+        &mut self,
+        name: &str,
+        mut file: impl io::Read,
+        given_up: &dyn Fn() -> bool,
+    ) -> Result<(), SessionError> {
+        let mut is_first = true;
+        loop {
+            let mut bytes = Vec::new();
+            let read = io::Read::take(&mut file, FILE_PART_BYTES).read_to_end(&mut bytes);
+            read.map_err(|error| SessionError::File { name: name.to_owned(), error })?;
+            if bytes.is_empty() && !is_first {
+                return Ok(());
+            }
+            let part = GeneratorOrder::File { name: name.to_owned(), is_first, bytes: BASE64.encode(&bytes) };
+            self.tell_all(&part);
+            self.await_stored(given_up)?;
+            is_first = false;
+        }
+    }
+
+    fn await_stored(&self, given_up: &dyn Fn() -> bool) -> Result<(), SessionError> {
+        let mut has_stored = vec![false; self.members.len()];
+        let until = Instant::now() + SETUP;
+        while let Some(missing) = has_stored.iter().position(|has_stored| !has_stored) {
+            let heard = self.next_message(missing, until, given_up)?;
+            match heard.message {
+                Some(GeneratorMessage::Stored) => has_stored[heard.generator] = true,
+                Some(GeneratorMessage::Refused { reason }) => return Err(self.wrong(heard.generator, &reason)),
+                _ => {}
+            }
+        }
+        Ok(())
     }
 
     /// Has the first of them call the target, before, during and after a load, until it is gone.
@@ -527,7 +578,8 @@ impl FleetPlay {
                 GeneratorMessage::Pong { .. }
                 | GeneratorMessage::Ready { .. }
                 | GeneratorMessage::Reached { .. }
-                | GeneratorMessage::Called { .. },
+                | GeneratorMessage::Called { .. }
+                | GeneratorMessage::Stored,
             ) => self.calls.heard(generator, now_s),
         }
         Ok(())

@@ -53,6 +53,7 @@ pub fn generators(input: &[u8]) {
             GeneratorMessage::Ready { .. }
             | GeneratorMessage::Reached { .. }
             | GeneratorMessage::Called { .. }
+            | GeneratorMessage::Stored
             | GeneratorMessage::Refused { .. }
             | GeneratorMessage::Failed { .. } => {
                 calls.heard(0, now_s);

@@ -44,7 +44,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         purpose: LoadPurpose::Measure,
         seed: 1,
         tls: Default::default(),
-        files: ".".into(),
+        files: load::InputFiles::below("."),
         slot_s: 0.001,
         tether: None,
         hosts: Vec::new(),

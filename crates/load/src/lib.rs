@@ -1,7 +1,6 @@
 //! The load engine: schedules (when), values (what), protocols (how), and the engine that brings them together.
 //! It must not know a lab, a target or a fault: it is given an address and a load, and hands over records.
 
-use std::path::PathBuf;
 use std::sync::mpsc::SyncSender;
 
 use experiment::plan::{Load, Tls};
@@ -15,6 +14,7 @@ mod error;
 mod feed_stream;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
+mod input_files;
 mod interval;
 pub mod program_worker;
 pub mod protocols;
@@ -31,6 +31,7 @@ mod wire;
 pub use engine::script::operation_names;
 pub use engine::{RunningLoad, Summary};
 pub use error::Error;
+pub use input_files::InputFiles;
 pub use interval::{AttemptCount, HistogramSet, SlotCounts, ThreadInterval, UnitCount};
 pub use slice::LoadSlice;
 pub use tls::TlsTrust;
@@ -53,8 +54,8 @@ pub struct LoadOrder {
     pub seed: u64,
     /// Whom to trust, where the services are spoken to by TLS.
     pub tls: Tls,
-    /// The folder that the paths of feeds, and of certificates, are relative to.
-    pub files: PathBuf,
+    /// Where feeds, scripts, recorded starts and certificates are.
+    pub files: InputFiles,
     /// Length of the slots in which outcomes are counted, seconds.
     pub slot_s: f64,
     /// What ties programs that are run to this process, where the protocol runs some. Without it they are killed when the load ends, and

@@ -5,11 +5,9 @@
 //! different agents', which do not wait for each other. Any start can be worked out by itself: none is held in memory but those of
 //! a recorded schedule.
 
-use std::path::Path;
-
 use experiment::plan::{Load, Rate};
 
-use crate::Error;
+use crate::{Error, InputFiles};
 
 pub mod closed;
 pub mod constant;
@@ -52,14 +50,14 @@ pub trait Schedule: Send + Sync {
 ///
 /// # Errors
 /// If a recorded schedule cannot be read.
-pub fn of(load: &Load, closed: closed::Closed, seed: u64, files: &Path) -> Result<Box<dyn Schedule>, Error> {
+pub fn of(load: &Load, closed: closed::Closed, seed: u64, files: &InputFiles) -> Result<Box<dyn Schedule>, Error> {
     let closed::Closed { agents, ramp_ns, end_ns, .. } = closed;
     Ok(match &load.rate {
         None => Box::new(closed),
         Some(Rate::Constant(per_s)) => Box::new(constant::Constant::new(agents, *per_s, ramp_ns, end_ns)),
         Some(Rate::Poisson { poisson }) => Box::new(poisson::Poisson::new(agents, *poisson, ramp_ns, end_ns, seed)),
         Some(Rate::Replay { replay, stretch }) => {
-            Box::new(replay::Replay::read(&files.join(replay), *stretch, agents, end_ns)?)
+            Box::new(replay::Replay::read(&files.path(replay), *stretch, agents, end_ns)?)
         }
         Some(Rate::Stages(given)) => Box::new(stages::Stages::new(agents, given, end_ns)),
     })

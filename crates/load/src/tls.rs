@@ -2,7 +2,7 @@
 //! comes into what was meant.
 
 use std::io::{self, Read as _, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use experiment::plan;
@@ -16,6 +16,7 @@ use rustls::{
     CertificateError, ClientConfig, ClientConnection, DigitallySignedStruct, Error, RootCertStore, SignatureScheme,
 };
 
+use crate::InputFiles;
 use crate::protocols::AttemptCause;
 
 /// Sessions that a thread remembers, to resume them: more than the services it goes to.
@@ -26,8 +27,8 @@ const SESSIONS: usize = 256;
 pub struct TlsTrust {
     /// What the experiment says.
     pub tls: plan::Tls,
-    /// The folder that its paths are relative to.
-    pub files: PathBuf,
+    /// Where its files are.
+    pub files: InputFiles,
 }
 
 impl TlsTrust {
@@ -60,14 +61,14 @@ impl TlsTrust {
 
     /// The client's own certificate, with those in between, and its key.
     fn identity(&self, cert: &str) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), String> {
-        let path = self.files.join(cert);
+        let path = self.files.path(cert);
         let wrong = |path: &Path, reason: String| format!("`{}`: {reason}", path.display());
         let chain = CertificateDer::pem_file_iter(&path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
         let chain = chain.map_err(|error| wrong(&path, error.to_string()))?;
         if chain.is_empty() {
             return Err(wrong(&path, "there is no certificate in it".to_owned()));
         }
-        let path = self.files.join(self.tls.key.as_deref().unwrap_or(cert));
+        let path = self.files.path(self.tls.key.as_deref().unwrap_or(cert));
         let key = PrivateKeyDer::from_pem_file(&path).map_err(|error| match error {
             pem::Error::NoItemsFound if self.tls.key.is_none() => {
                 wrong(&path, "there is no private key in it: name the file that has it with `tls.key`".to_owned())
@@ -82,7 +83,7 @@ impl TlsTrust {
     fn named(&self, ca: &str, provider: Arc<CryptoProvider>) -> Result<CustomRoots, String> {
         let mut roots = RootCertStore::empty();
         let mut known = Vec::new();
-        let path = self.files.join(ca);
+        let path = self.files.path(ca);
         let wrong = |reason: String| format!("`{}`: {reason}", path.display());
         let certificates = CertificateDer::pem_file_iter(&path).map_err(|error| wrong(error.to_string()))?;
         for certificate in certificates {
@@ -374,7 +375,8 @@ mod tests {
     use super::*;
 
     fn insecure() -> TlsPeers {
-        let trust = TlsTrust { tls: plan::Tls { insecure: true, ..plan::Tls::default() }, files: PathBuf::new() };
+        let trust =
+            TlsTrust { tls: plan::Tls { insecure: true, ..plan::Tls::default() }, files: InputFiles::default() };
         TlsPeers::of(&trust, &[b"http/1.1"], &[None, Some("127.0.0.1"), Some("example.org")]).unwrap().unwrap()
     }
 
@@ -428,7 +430,7 @@ mod tests {
     fn files_and_names_that_make_no_sense() {
         let file = std::env::temp_dir().join(format!("plimsoll-tls-{}.pem", std::process::id()));
         let tls = plan::Tls { ca: Some(file.display().to_string()), ..plan::Tls::default() };
-        let trust = TlsTrust { tls, files: PathBuf::new() };
+        let trust = TlsTrust { tls, files: InputFiles::default() };
         for text in ["", "nothing\n", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"] {
             std::fs::write(&file, text).unwrap();
             let error = TlsPeers::of(&trust, &[], &[Some("host")]).unwrap_err();
@@ -436,7 +438,7 @@ mod tests {
         }
         std::fs::remove_file(&file).unwrap();
         let tls = plan::Tls { insecure: true, server_name: Some("a b".into()), ..plan::Tls::default() };
-        let error = TlsPeers::of(&TlsTrust { tls, files: PathBuf::new() }, &[], &[Some("host")]).unwrap_err();
+        let error = TlsPeers::of(&TlsTrust { tls, files: InputFiles::default() }, &[], &[Some("host")]).unwrap_err();
         assert!(error.contains("`a b`"), "{error}");
     }
 

@@ -96,7 +96,7 @@ fn count(load: Load) -> (u64, usize) {
         purpose: LoadPurpose::Measure,
         seed: 1,
         tls: Default::default(),
-        files: ".".into(),
+        files: load::InputFiles::below("."),
         slot_s: 0.001,
         tether: None,
         hosts: Vec::new(),

@@ -26,6 +26,7 @@ const RATIONED: &[(&str, &[&str], &[&str])] = &[
             "crates/fixture/",
             "crates/load/src/values",
             "crates/load/src/feed_stream.rs",
+            "crates/load/src/input_files.rs",
             "crates/load/src/engine/limits.rs",
             "crates/load/src/engine/run_delay.rs",
             "crates/conduct/",

@@ -417,6 +417,22 @@ impl Load {
         if self.groups.is_empty() { std::slice::from_ref(self) } else { &self.groups }
     }
 
+    /// The files that it names, each once, as they are written there.
+    #[must_use]
+    pub fn files(&self) -> Vec<&str> {
+        let mut files: Vec<&str> = self.feeds.iter().map(|feed| feed.file.as_str()).collect();
+        for population in self.populations() {
+            files.extend(population.script.as_deref());
+            if let Some(Rate::Replay { replay, .. }) = &population.rate {
+                files.push(replay);
+            }
+        }
+        files.extend(self.script.as_deref());
+        files.sort_unstable();
+        files.dedup();
+        files
+    }
+
     /// The operations of all populations.
     pub fn all_steps(&self) -> impl Iterator<Item = &Step> {
         self.populations().iter().flat_map(|population| &population.steps)

@@ -110,6 +110,11 @@ section! {
 }
 
 impl Tls {
+    /// The files that it names, as they are written there.
+    pub fn files(&self) -> impl Iterator<Item = &str> {
+        [&self.ca, &self.cert, &self.key].into_iter().filter_map(|file| file.as_deref())
+    }
+
     pub(super) fn is_default(&self) -> bool {
         *self == Self::default()
     }

@@ -255,3 +255,25 @@ fn whoever_waits_for_a_call_learns_that_the_generator_is_gone() {
     let came = send(&session.caller().unwrap(), "127.0.0.1:1", Duration::from_secs(600));
     assert_eq!(came, Err(CallError::Lost("the generator g1 is gone".to_owned())));
 }
+
+/// Feeds had to lie on each generator's machine, which in a pod means in its image.
+#[test]
+fn files_that_a_load_names_are_handed_over() {
+    let service = server();
+    // Longer than what goes in one part.
+    let rows: String = (0..400_000).map(|row| format!("{row}\n")).collect();
+    let users = format!("name\n{rows}");
+    let mut setup = setup(&service, 1.0);
+    setup.files = "/nowhere".into();
+    setup.load.feeds =
+        vec![serde_json::from_str(r#"{"name": "users", "file": "users.csv", "random": false}"#).unwrap()];
+    setup.load.steps[0].with = [("line".to_owned(), "{feed.users.name}".into())].into();
+    let begin = || FleetSession::begin(vec![true_one("g1"), true_one("g2")]).unwrap();
+    let refused = begin().set_up(&setup, 1, &|| false).err().unwrap().to_string();
+    assert!(refused.contains("/nowhere/users.csv"), "{refused}");
+    let mut session = begin();
+    session.hand_over("users.csv", users.as_bytes(), &|| false).unwrap();
+    session.set_up(&setup, 1, &|| false).unwrap();
+    let (ended, intervals) = play(session, 1);
+    assert_eq!((ended.unwrap().0.ok, ok(&intervals)), (90, 90));
+}

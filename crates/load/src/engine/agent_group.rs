@@ -1,7 +1,6 @@
 //! The populations of a load, compiled: what the agents of each do, how often, and when. A load without groups is one of them.
 
 use std::ops::Range;
-use std::path::Path;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use experiment::plan::{self, Load, StepOrder};
@@ -120,7 +119,7 @@ impl AgentGroup {
                 .map(|feed| load.name.is_none() || used.iter().any(|name| name == feed.name()))
                 .collect(),
             is_timed: load.is_paced(),
-            schedule: schedules::of(load, closed, seed, Path::new(&orders.files))?,
+            schedule: schedules::of(load, closed, seed, &orders.files)?,
             backlog: load.backlog,
             tries,
             wait_ns: ns(wait_s),

@@ -18,7 +18,7 @@ fn orders(load: Load, services: u32, seed: u64, slice: Option<LoadSlice>) -> Loa
         purpose: LoadPurpose::Measure,
         seed,
         tls: Default::default(),
-        files: std::env::temp_dir(),
+        files: crate::InputFiles::below(std::env::temp_dir()),
         slot_s: 0.01,
         tether: None,
         hosts: Vec::new(),

@@ -2,7 +2,6 @@
 //! stream no more than what agents have taken; that is read in `feed_stream`.
 
 use std::io::{self, BufRead, BufReader, Read};
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -10,9 +9,9 @@ use csv::ByteRecord;
 use experiment::plan::{self, FeedFormat, FeedPacking};
 use serde::de::IgnoredAny;
 
-use crate::Error;
 use crate::engine::pointer::CompiledPointer;
 use crate::feed_stream::FeedQueue;
+use crate::{Error, InputFiles};
 
 /// Longest record, bytes: a file without line ends is no reason to take the machine's memory.
 const LONGEST: u64 = 64 * 1024 * 1024;
@@ -220,8 +219,8 @@ impl FeedRows {
     ///
     /// # Errors
     /// If the file cannot be read, is not what its name says, or has no record.
-    pub fn read(feed: &plan::Feed, folder: &Path) -> Result<Self, Error> {
-        let path = folder.join(&feed.file);
+    pub fn read(feed: &plan::Feed, files: &InputFiles) -> Result<Self, Error> {
+        let path = files.path(&feed.file);
         let wrong =
             |reason: String| Error::Feed { feed: feed.name.clone(), reason: format!("{}: {reason}", path.display()) };
         let file = std::fs::File::open(&path).map_err(|error| wrong(error.to_string()))?;
@@ -450,7 +449,7 @@ pub(crate) mod tests {
         fs::write(scratch.0.join("empty.csv"), "name\n").unwrap();
         fs::write(scratch.0.join("docs.json"), "{\"id\": 1, \"a\": {\"b\": \"x\"}}\n{\"id\": 2, \"a\": {}}\n").unwrap();
         fs::write(scratch.0.join("docs.json.gz"), gzip(b"\n")).unwrap();
-        let read = |file: &str| FeedRows::read(&feed(file), &scratch.0);
+        let read = |file: &str| FeedRows::read(&feed(file), &InputFiles::below(&scratch.0));
         let row = |row| TakenRecord { row, ..TakenRecord::default() };
         let of = |file: &str, text: &str, taken: u32| written(read(file).unwrap(), text, row(taken));
         assert_eq!(of("users.csv", "{feed.docs.mail}:{feed.docs.name}", 0).unwrap(), "a@x:ann");
@@ -477,14 +476,15 @@ pub(crate) mod tests {
         let scratch = Scratch::new("stream");
         fs::write(scratch.0.join("docs.json"), "{\"id\": 1}\n{\"id\": 2}\n{\"id\"").unwrap();
         let stream = plan::Feed { stream: true, before: Some("-".into()), ..feed("docs.json") };
-        let read = FeedRows::read(&stream, &scratch.0).unwrap();
+        let read = FeedRows::read(&stream, &InputFiles::below(&scratch.0)).unwrap();
         assert_eq!(read.rows(), 1, "the rest is read later");
         let taken = TakenRecord { text: b"-\n{\"id\": 9}\n".to_vec(), ends: vec![12], ..TakenRecord::default() };
         let said = written(read, "{feed.docs.id}|{feed.docs.line}|{feed.docs.lines}", taken).unwrap();
         assert_eq!(said, "9|{\"id\": 9}|-\n{\"id\": 9}\n");
-        let many = FeedRows::read(&plan::Feed { batch: 2, ..stream.clone() }, &scratch.0).unwrap();
+        let many = FeedRows::read(&plan::Feed { batch: 2, ..stream.clone() }, &InputFiles::below(&scratch.0)).unwrap();
         assert!(written(many, "{feed.docs.id}", TakenRecord::default()).unwrap_err().contains("2 records at a time"));
-        let folder = FeedRows::read(&plan::Feed { file: ".".into(), ..stream }, &scratch.0).unwrap_err();
+        let folder =
+            FeedRows::read(&plan::Feed { file: ".".into(), ..stream }, &InputFiles::below(&scratch.0)).unwrap_err();
         assert!(folder.to_string().contains("regular file"), "{folder}");
     }
 }

@@ -6,7 +6,6 @@
 
 use std::cell::{Cell, RefCell};
 use std::io::Write as _;
-use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,7 +15,7 @@ use mlua::{ChunkMode, Lua, LuaOptions, StdLib, Table, Value, VmState};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::ValueSource;
-use crate::Error;
+use crate::{Error, InputFiles};
 
 /// Longest time of a call.
 const CALL: Duration = Duration::from_millis(100);
@@ -52,8 +51,8 @@ impl Program {
     ///
     /// # Errors
     /// If it cannot be read, or is not right: with the line.
-    pub fn read(file: &str, folder: &Path, slots: &[String]) -> Result<Arc<Self>, Error> {
-        let path = folder.join(file);
+    pub fn read(file: &str, files: &InputFiles, slots: &[String]) -> Result<Arc<Self>, Error> {
+        let path = files.path(file);
         let wrong = |reason: String| Error::Script { script: file.to_owned(), reason };
         let text = std::fs::read(&path).map_err(|error| wrong(format!("{}: {error}", path.display())))?;
         let mut program = Self { name: file.to_owned(), text, slots: slots.to_vec(), functions: Vec::new() };
@@ -360,7 +359,8 @@ mod tests {
         let file = format!("plimsoll-{}-{number}.lua", std::process::id());
         std::fs::write(folder.join(&file), text).unwrap();
         let slots: Vec<String> = slots.iter().map(|slot| (*slot).to_owned()).collect();
-        let read = Program::read(&file, &folder, &slots).map_err(|error| error.to_string().replace(&file, "x.lua"));
+        let read = Program::read(&file, &InputFiles::below(&folder), &slots)
+            .map_err(|error| error.to_string().replace(&file, "x.lua"));
         std::fs::remove_file(folder.join(&file)).unwrap();
         read
     }
@@ -475,7 +475,7 @@ mod tests {
             assert!(error.starts_with("script `x.lua`: ") && error.contains(about), "{text}: {error}");
         }
         assert!(
-            Program::read("none.lua", Path::new("/nowhere"), &[])
+            Program::read("none.lua", &InputFiles::below("/nowhere"), &[])
                 .unwrap_err()
                 .to_string()
                 .contains("/nowhere/none.lua")

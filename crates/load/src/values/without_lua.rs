@@ -1,11 +1,10 @@
 //! Scripts in a program that was built without their interpreter (feature `scripts`): none can be
 //! read, and so there is no function of one.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use super::ValueSource;
-use crate::Error;
+use crate::{Error, InputFiles};
 
 /// A script; there is none.
 #[derive(Debug, PartialEq)]
@@ -18,7 +17,7 @@ pub enum Function {}
 impl Program {
     /// # Errors
     /// Always: there is no interpreter.
-    pub fn read(file: &str, _folder: &Path, _slots: &[String]) -> Result<Arc<Self>, Error> {
+    pub fn read(file: &str, _files: &InputFiles, _slots: &[String]) -> Result<Arc<Self>, Error> {
         Err(Error::Script {
             script: file.to_owned(),
             reason: "this plimsoll was built without scripts; `cargo build --release --features scripts` builds one \

@@ -175,7 +175,7 @@ fn a_feed_is_read_by_those_whose_steps_name_it() {
         ..Feed::default()
     }];
     let mut orders = orders(&server.service(), load);
-    orders.files = corpus.parent().unwrap().to_path_buf();
+    orders.files = load::InputFiles::below(corpus.parent().unwrap());
     play(orders);
     let mut keys: Vec<u32> = keys.lock().unwrap().iter().map(|key| key.parse().unwrap()).collect();
     keys.sort_unstable();

@@ -114,7 +114,7 @@ pub fn orders(service: &str, load: Load) -> LoadOrder {
         purpose: LoadPurpose::Measure,
         seed: 42,
         tls: Default::default(),
-        files: std::env::temp_dir(),
+        files: load::InputFiles::below(std::env::temp_dir()),
         slot_s: 0.001,
         tether: None,
         hosts: Vec::new(),

@@ -2,7 +2,6 @@
 //! every few seconds and a last time at the end. A collector that does not answer costs figures there, and nothing here.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
@@ -86,7 +85,7 @@ impl Drop for Exporter {
 /// Posts the figures, if there are any yet.
 fn post(service: &str, path: &str, figures: &LiveFigures) -> Result<(), String> {
     let Some(request) = request(figures) else { return Ok(()) };
-    let trust = TlsTrust { files: PathBuf::new(), ..TlsTrust::default() };
+    let trust = TlsTrust { files: load::InputFiles::default(), ..TlsTrust::default() };
     let client = Client::connect_trusting("http", service, &trust, TO_ANSWER);
     let mut client = client.map_err(|error| error.to_string())?;
     let with = [("path", path), ("header.Content-Type", "application/json"), ("body", &request.to_string())];

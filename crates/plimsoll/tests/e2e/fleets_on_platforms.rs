@@ -337,3 +337,28 @@ fn what_only_generators_reach_is_read_back_by_one_of_them() {
     drop(server);
     assert_eq!(stage.leftovers(), [""; 0]);
 }
+
+/// They had to lie on each generator's machine.
+#[test]
+fn files_of_a_load_reach_generators_that_do_not_see_them() {
+    if !rustix::process::geteuid().is_root() {
+        println!("skipped: hiding a folder needs root");
+        return;
+    }
+    let (stage, platform) = stage();
+    fs::create_dir(stage.path().join("input")).unwrap();
+    stage.file("input/paths.csv", "path\none\ntwo\n");
+    fs::write(platform.join("hides"), stage.path().join("input").display().to_string()).unwrap();
+    let (server, url) = echo(&stage, &[]);
+    let feed = "[[load.feed]]\nname = \"paths\"\nfile = \"input/paths.csv\"\n";
+    let file = experiment(
+        &stage,
+        &url,
+        &format!("{SLURM}\n{feed}[[prepare]]\ncall = \"get\"\nwith = {{ path = \"/{{feed.paths.path}}\" }}"),
+    );
+    let text = fs::read_to_string(&file).unwrap().replace("path = \"/\"", "path = \"/{feed.paths.path}\"");
+    fs::write(&file, text).unwrap();
+    is_whole(&stage.run(&[&file]).exits(0).json());
+    drop(server);
+    assert_eq!(stage.leftovers(), [""; 0]);
+}

@@ -42,7 +42,7 @@ pub fn orders(protocol: &str, service: &str, load: Load) -> LoadOrder {
         purpose: LoadPurpose::Measure,
         seed: 1,
         tls: Default::default(),
-        files: ".".into(),
+        files: crate::InputFiles::below("."),
         slot_s: 0.1,
         tether: None,
         hosts: Vec::new(),

@@ -1,7 +1,6 @@
 //! `plimsoll hit --location`: redirects followed before the load, one request each, to the URL that is hit. Under load none is
 //! followed: two requests would be reported as one.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use experiment::catalog::Protocol;
@@ -75,7 +74,7 @@ fn location(asked: &HitOptions, protocol: &Protocol) -> Result<Option<String>, F
         key: tls.key.clone(),
         proxy: tls.proxy.clone(),
     };
-    let trust = TlsTrust { tls, files: PathBuf::new() };
+    let trust = TlsTrust { tls, files: load::InputFiles::default() };
     let timeout = asked.timeout.as_deref().and_then(|text| duration::parse_s(text).ok());
     let timeout = timeout.map_or(PATIENCE, Duration::from_secs_f64);
     let mut client =

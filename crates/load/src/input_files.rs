@@ -1,0 +1,92 @@
+//! The files that a load names (feeds, scripts, recorded starts, certificates): below a folder, or, where that is on another machine,
+//! handed over with their contents and kept in memory, so that nothing has to be written and nothing can be left.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::os::fd::AsRawFd as _;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use rustix::fs::{MemfdFlags, memfd_create};
+
+/// Where the files of a load are found.
+#[derive(Debug, Clone, Default)]
+pub struct InputFiles {
+    folder: PathBuf,
+    handed_over: BTreeMap<String, Arc<File>>,
+}
+
+impl InputFiles {
+    /// Those below a folder.
+    pub fn below(folder: impl Into<PathBuf>) -> Self {
+        Self { folder: folder.into(), handed_over: BTreeMap::new() }
+    }
+
+    /// The same that were handed over, and others below this folder.
+    #[must_use]
+    pub fn with_folder(&self, folder: impl Into<PathBuf>) -> Self {
+        Self { folder: folder.into(), handed_over: self.handed_over.clone() }
+    }
+
+    /// The folder, as another process may be told it.
+    #[must_use]
+    pub fn absolute_folder(&self) -> PathBuf {
+        std::path::absolute(&self.folder).unwrap_or_else(|_| self.folder.clone())
+    }
+
+    /// Where to open the file of that name, as it stands in the load.
+    #[must_use]
+    pub fn path(&self, name: &str) -> PathBuf {
+        match self.handed_over.get(name) {
+            Some(file) => PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd())),
+            None => self.folder.join(name),
+        }
+    }
+
+    /// Takes the first, or the next, bytes of a file that is handed over. Whoever has an earlier one of that name keeps it.
+    ///
+    /// # Errors
+    /// If there is no memory for them.
+    pub fn take(&mut self, name: &str, is_first: bool, bytes: &[u8]) -> io::Result<()> {
+        if is_first {
+            self.handed_over
+                .insert(name.to_owned(), Arc::new(memfd_create("plimsoll-input", MemfdFlags::CLOEXEC)?.into()));
+        }
+        let file = self.handed_over.get(name).ok_or(io::ErrorKind::NotFound)?;
+        (&**file).write_all(bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::fs::read_to_string;
+
+    use fixture::TestDir;
+
+    use super::*;
+
+    #[test]
+    fn what_is_handed_over_stands_before_the_folder() {
+        let folder = TestDir::new();
+        folder.write("feeds/a.csv", "here");
+        folder.write("b.csv", "here, too");
+        let mut files = InputFiles::below(&*folder);
+        files.take("feeds/a.csv", true, b"handed ").unwrap();
+        files.take("feeds/a.csv", false, b"over").unwrap();
+        // Time and again, each reader from the beginning.
+        for _ in 0..2 {
+            assert_eq!(read_to_string(files.path("feeds/a.csv")).unwrap(), "handed over");
+        }
+        assert_eq!(read_to_string(files.path("b.csv")).unwrap(), "here, too");
+        let elsewhere = files.with_folder("/nowhere");
+        assert_eq!(read_to_string(elsewhere.path("feeds/a.csv")).unwrap(), "handed over");
+        assert_eq!(elsewhere.path("b.csv"), PathBuf::from("/nowhere/b.csv"));
+        files.take("feeds/a.csv", true, b"anew").unwrap();
+        assert_eq!(read_to_string(files.path("feeds/a.csv")).unwrap(), "anew");
+        assert_eq!(read_to_string(elsewhere.path("feeds/a.csv")).unwrap(), "handed over");
+        assert!(files.take("never begun", false, b"x").is_err());
+    }
+}
