@@ -29,6 +29,8 @@ use experiment::{duration, plan};
 use runner::Injection;
 use serde_json::Value;
 
+pub use self::command::KIND as COMMAND;
+
 use crate::{Deployment, Error};
 
 pub(crate) use command::commands;

@@ -29,7 +29,7 @@ pub(crate) fn of(
 ) -> Result<(Vec<Box<dyn Host>>, ClientPlacement), Error> {
     let (lab, ledger) = (&build.trial.lab, build.registry.ledger());
     if lab.hosts.is_empty() {
-        return Ok((vec![local::make("n1", ledger)], ClientPlacement::default()));
+        return Ok((vec![this_machine(ledger)], ClientPlacement::default()));
     }
     if let Some(settings) = &lab.pods {
         return Ok((pods::reach_all(build, settings, stop)?, ClientPlacement::default()));
@@ -39,6 +39,11 @@ pub(crate) fn of(
         return netns::raise(build, &placement, &ledger, stop);
     }
     Ok((reach_all(build, &ledger, stop)?, ClientPlacement::default()))
+}
+
+/// This machine, as it is.
+pub(crate) fn this_machine(ledger: Arc<RegistryWriter>) -> Box<dyn Host> {
+    local::make("n1", ledger)
 }
 
 /// Measures a machine that is reached over ssh at `destination`, with this program sent there: a profile in TOML.

@@ -171,7 +171,9 @@ impl Groups {
                 return Err(format!("{why}; {remedy}"));
             }
             let notice = format!("no control groups ({why}): faults of its CPU, memory and disk are refused");
-            return Ok((Self { made: Err(why), envelope }, vec![notice]));
+            // Beside a process of others there is nothing of the host's to group, and no such fault is planned.
+            let notices = if setup.is_reached_aside { Vec::new() } else { vec![notice] };
+            return Ok((Self { made: Err(why), envelope }, notices));
         }
         let volume = setup.isolation.as_ref().and_then(|isolation| isolation.volume.as_ref());
         let device = volume.map(|volume| Device::at(&volume.device)).transpose().map_err(refused)?;
@@ -688,6 +690,9 @@ mod tests {
         assert!(why.starts_with("no control groups are mounted; a host with limits needs"), "{why}");
         let (groups, notices) = Groups::make_with(none(), &setup("none", Envelope::default())).unwrap();
         assert_eq!(notices.len(), 1);
+        // It was told of every pod, and again of each that took the place of another.
+        let beside = Setup { is_reached_aside: true, ..setup("none", Envelope::default()) };
+        assert_eq!(Groups::make_with(none(), &beside).unwrap().1, [""; 0]);
         assert!(!groups.are_there() && groups.join_files().is_empty() && groups.usage().cpu.is_none());
         let Err(OrderRefusal::Cannot { reason }) = groups.freeze(true) else { panic!("cannot be done") };
         assert!(reason.starts_with("freezing a host needs control groups"), "{reason}");

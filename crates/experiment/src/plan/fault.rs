@@ -435,7 +435,11 @@ fn begins(fault: &Fault, faults: &[Fault], heals: &[Option<Heals>], depth: usize
 
 /// Faults of pods that somebody else started: of their network, and their end. Signals from beside do not reach a pod's processes, and its
 /// CPU, memory and disk are its platform's.
-const OF_PODS: [&str; 6] = ["command", "host_crash", "link_flap", "lossy_link", "partition", "slow_link"];
+const OF_PODS: &[&str] = &["command", "host_crash", "link_flap", "lossy_link", "partition", "slow_link"];
+/// Faults of machines, reached over ssh, on which somebody else's target runs: of their network, and what the user spells out.
+const OF_MACHINES: &[&str] = &["command", "link_flap", "lossy_link", "partition", "slow_link"];
+/// Of any other target that runs already: what the user spells out, on this machine.
+const OF_OTHERS: &[&str] = &["command"];
 
 /// Fewer have no minority.
 const MINORITY_FROM: usize = 3;
@@ -447,6 +451,8 @@ pub(super) struct Victims<'a> {
     manifest: Option<&'a Manifest>,
     /// Whether the processes are ours.
     is_ours: bool,
+    /// Where the target runs already, as somebody else's: the faults that it may have, and why no others.
+    allowed: Option<(&'static [&'static str], &'static str)>,
 }
 
 impl<'a> Victims<'a> {
@@ -456,7 +462,17 @@ impl<'a> Victims<'a> {
             _ => None,
         };
         let is_ours = manifest.is_some() || matches!(target, Some(TargetKind::Started { .. })) || lab.pods.is_some();
-        Self { lab, manifest, is_ours }
+        let allowed = match target {
+            _ if lab.pods.is_some() => Some((OF_PODS, "cannot be done to a pod")),
+            Some(TargetKind::Running { .. }) if lab.hosts.iter().any(super::Host::is_real) => {
+                Some((OF_MACHINES, "cannot be done to a machine on which the target runs already"))
+            }
+            Some(TargetKind::Running { .. }) => {
+                Some((OF_OTHERS, "is refused: this experiment does not start the target, so it must not break it"))
+            }
+            _ => None,
+        };
+        Self { lab, manifest, is_ours, allowed }
     }
 
     /// What runs on the hosts, where that is known.
@@ -482,11 +498,19 @@ impl<'a> Victims<'a> {
 
     /// Says what is wrong with `on`, and with the role that a fault of processes is for.
     pub fn check(&self, section: &Section<'_>, kind: Option<&catalog::Fault>, context: &mut CheckContext<'_>) {
-        if let (true, Some(kind)) = (self.lab.pods.is_some(), kind.filter(|kind| !OF_PODS.contains(&kind.name))) {
-            let problem = Problem::new(section.place("kind"), format!("`{}` cannot be done to a pod", kind.name));
-            let problem = problem.expected("not with [lab.pods]");
-            let choices: Vec<String> = OF_PODS.iter().map(|name| format!("`{name}`")).collect();
-            context.problems.push(problem.hint(format!("there are: {}", join_words(&choices, "and"))));
+        if let (Some((allowed, why)), Some(kind)) = (self.allowed, kind)
+            && !allowed.contains(&kind.name)
+        {
+            let problem = Problem::new(section.place("kind"), format!("`{}` {why}", kind.name));
+            let problem = problem.expected("not with a target that runs already");
+            let choices: Vec<String> = allowed.iter().map(|name| format!("`{name}`")).collect();
+            let hint = match choices.as_slice() {
+                [_] => "let Plimsoll start it, with `use` or `start`; or say what breaks it: kind = \"command\", \
+                        with = { run = \"…\", heal = \"…\" }"
+                    .to_owned(),
+                _ => format!("there are: {}", join_words(&choices, "and")),
+            };
+            context.problems.push(problem.hint(hint));
         }
         let Some(on) = section.text("on") else { return };
         let hosts = self.hosts();

@@ -510,6 +510,8 @@ fn only_ours(section: &Section<'_>, lab: &Lab, target: Option<&TargetKind>, cont
         return;
     }
     let how = match target {
+        // Machines that it runs on, to be watched and broken.
+        Some(TargetKind::Running { .. }) if lab.hosts.iter().all(Host::is_real) => return,
         Some(TargetKind::Running { .. }) => "runs already",
         Some(TargetKind::Started { .. }) => "is started by a command on this machine",
         Some(TargetKind::Folder { .. }) | None => return,
@@ -517,7 +519,7 @@ fn only_ours(section: &Section<'_>, lab: &Lab, target: Option<&TargetKind>, cont
     if !lab.hosts.is_empty() {
         let key = ["hosts", "host", "ssh", "profile"].into_iter().find(|key| section.has(key)).unwrap_or_default();
         let problem = Problem::new(section.place(key), format!("what {how} cannot be put on hosts"));
-        let hint = "remove the hosts, or make a target folder of it: `use = \"NAME\"`";
+        let hint = "remove the hosts, or make a target folder of it: `use = \"NAME\"`; machines that it runs on are named by `ssh`";
         context.problems.push(problem.expected("hosts are for a target with `use`").hint(hint));
     }
 }

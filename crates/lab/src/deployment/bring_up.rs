@@ -62,8 +62,12 @@ pub fn up(build: &DeploymentSpec<'_>, caller: Arc<dyn Caller>, stop: &AtomicBool
     tiers::check(build.manifest, build.trial)
         .map_err(|error| NotUp { error: Box::new(error), observed: Vec::new() })?;
     let lab = match &build.trial.target.kind {
-        // It is wherever it is: other hosts than its own would stand idle.
-        TargetKind::Running { .. } if build.trial.lab.pods.is_none() => Ok((Vec::new(), ClientPlacement::default())),
+        // It is wherever it is: other hosts than its own would stand idle. Commands that break it are run on this machine, if not on those.
+        TargetKind::Running { .. } if !build.trial.lab.hosts.iter().any(plan::Host::is_real) => {
+            let commands = build.trial.all_faults().iter().any(|fault| fault.kind == crate::faults::COMMAND.info.name);
+            let here = commands.then(|| hosts::this_machine(build.registry.ledger()));
+            Ok((here.into_iter().collect(), ClientPlacement::default()))
+        }
         _ => hosts::of(build, stop),
     };
     match lab {

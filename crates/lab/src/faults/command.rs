@@ -44,8 +44,16 @@ fn within_s(with: &BTreeMap<String, Value>) -> Result<f64, Vec<ArgumentProblem>>
     arguments.finish(within_s)
 }
 
+/// Where its commands are run. A target that runs already has no members here: what is broken, and where, the command says.
+fn hosts_of(fault: &plan::Fault, number: u32, deployment: &Deployment) -> Result<Vec<String>, Error> {
+    if deployment.member_hosts().is_empty() && deployment.is_this_machine() {
+        return Ok(deployment.host_names());
+    }
+    choose_any_hosts(fault, number, deployment)
+}
+
 fn inject(fault: &plan::Fault, number: u32, deployment: &mut Deployment) -> Result<ActiveFault, Error> {
-    let hosts = choose_any_hosts(fault, number, deployment)?;
+    let hosts = hosts_of(fault, number, deployment)?;
     for host in &hosts {
         // Also one that fails may have done something.
         deployment.remember_commanded(&key(fault, number), host);
@@ -60,7 +68,7 @@ pub(crate) fn commands(
     number: u32,
     deployment: &mut Deployment,
 ) -> Result<Vec<(String, ProgramSpec)>, Error> {
-    let hosts = choose_any_hosts(fault, number, deployment)?;
+    let hosts = hosts_of(fault, number, deployment)?;
     for host in &hosts {
         deployment.remember_commanded(&key(fault, number), host);
     }

@@ -131,11 +131,28 @@ fn what_the_experiment_did_not_start_is_not_broken() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
     let mut deployment = bench.up_with(&trial(TargetKind::Running { url }), None, &AtomicBool::new(false)).unwrap();
-    for kind in KINDS {
+    for kind in KINDS.iter().filter(|kind| kind.info.name != "command") {
         let name = kind.info.name;
         let error = (kind.inject)(&fault(name, &[("call", "ping")]), 1, &mut deployment).err().unwrap();
         assert!(matches!(&error, Error::NotOurs { kind } if kind == name), "{error}");
     }
+}
+
+/// A container, a unit of systemd or a cluster's own tool is broken by its own program, which the user spells out.
+#[test]
+fn a_command_breaks_what_runs_already() {
+    let bench = Bench::new();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    let note = bench.folder.join("note");
+    let write = |word: &str| format!("echo {word} >>{}", note.display());
+    let fault = fault("command", &[("run", &write("broken")), ("heal", &write("healed"))]);
+    let trial = plan::Trial { faults: vec![fault.clone()], ..trial(TargetKind::Running { url }) };
+    let mut deployment = bench.up_with(&trial, None, &AtomicBool::new(false)).unwrap();
+    let kind = find("command").unwrap();
+    assert_eq!((kind.inject)(&fault, 1, &mut deployment).unwrap().on.len(), 1);
+    (kind.heal)(&fault, 1, &mut deployment).unwrap();
+    assert_eq!(std::fs::read_to_string(note).unwrap(), "broken\nhealed\n");
 }
 
 fn with(kind: &str, on: &str, with: Value) -> plan::Fault {

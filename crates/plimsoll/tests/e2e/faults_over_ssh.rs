@@ -134,3 +134,45 @@ fn what_a_killed_runner_left_in_force_is_undone() {
     assert_eq!(machine.network(), before);
     assert_eq!(machine::added_since(&here), [""; 0]);
 }
+
+/// What systemd or somebody else started there, on a machine that is named beside its URL: its network is broken as any host's, and it by
+/// the commands of whoever started it.
+#[test]
+fn a_target_that_runs_already_is_broken_and_watched_over_ssh() {
+    let mut stage = Stage::new();
+    let Some(machines) = Machines::make(&stage, 1) else { return };
+    stage.beside(&machines);
+    let machine = machines.of(1);
+    let before = machine.network();
+    machine.play(
+        "redis-server --daemonize yes --port 7000 --bind 10.84.0.1 --protected-mode no --save '' --dir /tmp \
+         --pidfile /tmp/redis.pid >/dev/null; until [ -s /tmp/redis.pid ]; do sleep 0.1; done",
+    );
+    let text = |faults: &str| {
+        format!(
+            "title = \"t\"\nasks = \"a\"\n[target]\nurl = \"redis://10.84.0.1:7000\"\n[lab]\nssh = [\"10.84.0.1\"]\n[load]\nagents = 4\n\
+             rate = 200\ntime = \"6s\"\nwarmup = \"0s\"\ntimeout = \"500ms\"\n[[load.cycle]]\ncall = \"set\"\n\
+             with = {{ key = \"k{{agent}}\", value = \"{{seq}}\" }}\n{faults}"
+        )
+    };
+    let killed = stage.file("killed.toml", text("[[fault]]\nname = \"killed\"\nkind = \"kill\"\nat = \"1s\"\n"));
+    let refused = stage.play(&["check", &killed]).exits(2);
+    refused.says(&["on which the target runs already", "`command`", "`slow_link`"]);
+    let faults = "[[fault]]\nname = \"thin\"\nkind = \"slow_link\"\non = \"n1\"\nat = \"1s\"\nfor = \"1s\"\nwith = { rate = \"8kbit\" }\n\
+                  [[fault]]\nname = \"stopped\"\nkind = \"command\"\non = \"n1\"\nat = \"3s\"\nfor = \"1500ms\"\n\
+                  with = { run = \"kill -STOP $(cat /tmp/redis.pid)\", heal = \"kill -CONT $(cat /tmp/redis.pid)\" }\n";
+    let results = stage.run(&[&stage.file("broken.toml", text(faults))]).exits(0).json();
+    machine.play("kill -9 $(cat /tmp/redis.pid); rm /tmp/redis.pid");
+    for place in [0, 1] {
+        let fault = &results["trials"][0]["faults"][place];
+        assert_eq!((fault["on"].as_str(), fault["failed"].is_null()), (Some("n1"), true), "{fault:#}");
+    }
+    assert!(crate::stage::number(&results, "/trials/0/faults/1/outage/failed") > 0.0, "{results:#}");
+    assert_eq!(results["trials"][0]["hosts"][0]["name"], "n1", "{results:#}");
+    // What is busy over there is the target, and none of ours.
+    let reasons = results["trials"][0]["verdict"]["reasons"].as_array().unwrap();
+    assert!(!reasons.iter().any(|reason| reason.as_str().unwrap().contains("on n1")), "{reasons:#?}");
+    assert_eq!(machine.network(), before);
+    assert_eq!(machines.leftovers(), [""; 0]);
+    assert_eq!(stage.leftovers(), [""; 0]);
+}
