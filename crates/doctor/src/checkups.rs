@@ -494,7 +494,7 @@ pub(crate) mod tests {
                 TrialDemand { agents, services: 1, at_once: agents, is_virtual: true, ..TrialDemand::default() };
             looks(&tree, &calm(), Some(&asked))
         };
-        for name in ["local ports", "reuse of ports", "accept queue", "half-open queue"] {
+        for name in ["local ports", "reuse of ports", "accept queue", "SYN backlog"] {
             assert_eq!(of(&looks_with(2000), name), &CheckResult::good(OF_LAB), "{name}");
         }
         let ports = of(&looks_with(28_233), "local ports").clone();

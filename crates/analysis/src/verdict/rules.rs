@@ -134,7 +134,7 @@ pub(crate) const RULES: &[Rule] = &[
         looks_at: "CPU of the busiest engine thread, 95th percentile over the seconds",
         unit: "% of a core",
         threshold: From { suspect: 90.0, void: 98.0 },
-        why: "A generator that saturates its core measures itself: throughput stays flat and latency grows, whatever \
+        why: "A generator that saturates its core is the bottleneck: throughput stays flat and latency grows, whatever \
               the target does. In a closed load whose target has a thread without time left (95 %), throughput is the target's all the \
               same, and the trial is suspect at most.",
         remedy: "Give the generator more `load.threads` or cores of its own, or lower the load",
@@ -595,13 +595,7 @@ fn lateness_estimate(facts: &RuleInput<'_>) -> Evaluation {
     let share = median_us.map_or(1.0, |median_us| late_us / (late_us + median_us));
     let pct = if late_us >= VERY_LATE_US { 100.0 } else { 100.0 * share.min(0.49) };
     let late_ms = late_us / 1e3;
-    let what = "operations started late by";
-    Some((
-        pct,
-        format!(
-            "{what} {late_ms:.1} ms (99th percentile of the worst second): the generator did not run when they were due"
-        ),
-    ))
+    Some((pct, format!("operations started up to {late_ms:.1} ms behind schedule (p99 of the worst second)")))
 }
 
 /// A second in which an engine thread stood still.

@@ -128,7 +128,7 @@ pub static ACCEPT: CheckKind = CheckKind {
 };
 
 pub static HALF_OPEN: CheckKind = CheckKind {
-    name: "half-open queue",
+    name: "SYN backlog",
     about: CheckScope::Network,
     reads: "net.ipv4.tcp_max_syn_backlog, tcp_syncookies",
     why: "beyond it, connections are made with cookies, without window scaling, or are dropped and tried again after a second",

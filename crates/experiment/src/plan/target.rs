@@ -88,7 +88,7 @@ section! {
     pub struct Tls = TLS {
         #[serde(skip_serializing_if = "Option::is_none")]
         ca: Text => Option<String>,
-            "A PEM file, relative to the experiment: only what its certificates vouch for is trusted",
+            "A PEM file of CA certificates, relative to the experiment: only what they have signed is trusted",
             ["cacert", "ca_file", "cafile", "ca_cert", "root", "roots"];
         insecure = "false": Boolean => bool,
             "Whether any certificate is taken, whoever it belongs to",
@@ -150,8 +150,8 @@ fn read_tls(section: &Section<'_>, context: &mut CheckContext<'_>) -> Tls {
         context.problems.push(
             Problem::new(tls.place("insecure"), "`ca` and `insecure` exclude each other")
                 .expected("any certificate is taken")
-                .related(tls.place("ca"), "only what these vouch for is taken")
-                .hint("remove `insecure`: a certificate that this file vouches for is checked as it should be"),
+                .related(tls.place("ca"), "only what these have signed is taken")
+                .hint("remove `insecure`: what the certificates in this file have signed is checked as it should be"),
         );
     }
     if tls.text("proxy").is_some_and(|proxy| !is_proxy(proxy)) {

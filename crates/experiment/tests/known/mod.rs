@@ -227,6 +227,16 @@ static SLOW_PORT: Fault = Fault {
     check: None,
 };
 
+pub static COMMAND_FAULT: Fault = Fault {
+    name: "command",
+    help: "run a command",
+    takes: &[must("run", "the command"), may("heal", "what undoes it"), may("within", "its time")],
+    label: "command",
+    colour: "#666384",
+    heals: Heals::AfterFor,
+    check: None,
+};
+
 const QUANTILES: [&str; 8] = ["p50", "p75", "p90", "p99", "p999", "max", "mean", "count"];
 const OUTCOMES: [&str; 5] = ["ok", "failed", "timeout", "wrong", "unfinished"];
 

@@ -15,7 +15,7 @@ use crate::{Deployment, Error};
 pub static KIND: FaultKind = FaultKind {
     info: &catalog::Fault {
         name: "restart",
-        help: "stop a member's process in good order and start it again",
+        help: "stop a member's process gracefully and start it again",
         takes: &[
             Field { name: "process", help: "role of the process; the members' without it", required: false },
             Field { name: "wait", help: "between its end and its start; 0s without it", required: false },

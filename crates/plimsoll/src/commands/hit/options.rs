@@ -596,7 +596,7 @@ fn read_tls(words: &cli::Hit, place: Option<&HitTarget>, wrong: &mut Vec<OptionP
     }
     if words.insecure && words.cacert.is_some() {
         wrong.push(OptionProblem::new(
-            "--insecure with --cacert: either any certificate is accepted, or only those that this file vouches for",
+            "--insecure with --cacert: either any certificate is accepted, or only what the CA certificates in this file have signed",
             "leave --insecure out",
         ));
     }
