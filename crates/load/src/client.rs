@@ -449,7 +449,12 @@ impl ClientConnection {
         let mut sealed = &buffer[..count];
         let mut clear = [0; 4096];
         while !sealed.is_empty() {
-            session.take(&mut sealed).map_err(in_words)?;
+            if let Err(cause) = session.take(&mut sealed) {
+                return Err(match session.refused() {
+                    Some(why) => io::Error::other(format!("tls: bad certificate: {why}")),
+                    None => in_words(cause),
+                });
+            }
             while let Some(count) = session.read(&mut clear) {
                 if count == 0 {
                     return Ok(true);

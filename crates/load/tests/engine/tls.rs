@@ -371,7 +371,10 @@ fn the_client_for_single_calls() {
     assert!(refused(&server.service(), &stranger, PATIENCE).contains("plimsoll-ca-"));
     let other = Authority::new();
     let stranger = TlsTrust { tls: other.trusted(), ..TlsTrust::default() };
-    assert_eq!(refused(&server.service(), &stranger, PATIENCE), "tls: bad certificate");
+    assert_eq!(
+        refused(&server.service(), &stranger, PATIENCE),
+        "tls: bad certificate: it is signed by another CA than the trusted one of the same name"
+    );
     let drip = Secret::raw(|mut socket: TcpStream| {
         // A record that never ends, a byte now and then: each wait is short, and all of them together must end, too.
         let pause = Duration::from_millis(20);
