@@ -58,7 +58,7 @@ pub const CHARTS: [&[TrialChart]; 3] = [
         hosts::used,
         metrics::draw,
     ],
-    &[generator::draw, hosts::waited],
+    &[generator::draw, hosts::folded],
 ];
 
 /// Charts of a trial, in the order of the list. A list that has ids of its own needs no other.
@@ -307,7 +307,7 @@ mod tests {
     }
 
     fn of_signal(id: &str, view: &TrialView) -> Vec<Chart> {
-        [hosts::used(view), hosts::waited(view)].concat().into_iter().filter(|chart| chart.id == id).collect()
+        [hosts::used(view), hosts::folded(view)].concat().into_iter().filter(|chart| chart.id == id).collect()
     }
 
     #[test]
@@ -481,6 +481,38 @@ mod tests {
         assert_eq!(names, ["1 min", "5 min", "15 min"]);
         let (trial, series) = crash();
         assert!(hosts::lanes(&TrialView { trial: &trial, series: &series, points: 1_500 }).is_empty(), "no lab");
+    }
+
+    #[test]
+    fn what_lanes_show_of_all_hosts_is_not_drawn_again_of_each_in_the_open() {
+        let (trial, mut series) = lab(2);
+        for sample in series.samples.iter_mut().filter(|sample| sample.process.is_empty()) {
+            sample.memory_used_bytes = None;
+        }
+        let view = TrialView { trial: &trial, series: &series, points: 1_500 };
+        let open = of_trial(CHARTS[1], &view);
+        let of_hosts: Vec<&str> =
+            titles(&open).into_iter().filter(|title| title.contains(" of ") && !title.starts_with("Around")).collect();
+        // Of memory only processes are known, which have no lane.
+        let of_memory = ["Memory of this machine", "Memory of n1", "Memory of n2"];
+        let lanes =
+            ["CPU", "Load average", "Disk", "Network", "Pressure"].map(|signal| format!("{signal} of each host"));
+        assert_eq!(of_hosts, [lanes.iter().map(String::as_str).collect(), of_memory.to_vec()].concat());
+        let folded = of_trial(CHARTS[2], &view);
+        assert_eq!(titles(&folded)[..4], ["Load generator", "CPU of this machine", "CPU of n1", "CPU of n2"]);
+        assert_eq!(
+            hosts::in_words(&folded),
+            "Load generator; CPU, Load average, Disk, Network and Pressure of this machine, n1 and n2"
+        );
+        let (trial, series) = lab(16);
+        let folded = of_trial(CHARTS[2], &TrialView { trial: &trial, series: &series, points: 1_500 });
+        assert_eq!(
+            hosts::in_words(&folded),
+            "Load generator; CPU, Memory, Disk, Network and Pressure of this machine; Load average of this machine and n1"
+        );
+        let (trial, series) = crash();
+        let folded = of_trial(CHARTS[2], &TrialView { trial: &trial, series: &series, points: 1_500 });
+        assert_eq!(hosts::in_words(&folded), "Load generator, Load average and Pressure");
     }
 
     #[test]

@@ -427,7 +427,7 @@ impl FilledCharts<'_> {
                 notices: charts::notices(series),
                 first: self.charts(&first)?,
                 small: self.charts(&small)?,
-                why: text::listed(&folded.iter().map(|chart| chart.title.clone()).collect::<Vec<_>>(), "and"),
+                why: charts::hosts::in_words(&folded),
                 folded: self.charts(&folded)?,
             });
         }

@@ -60,7 +60,7 @@ const SIGNALS: [HostSignal; 6] = [
         id: "cpu",
         title: "CPU",
         notes: [
-            "Percent of all cores. Other processes are neither the target nor Plimsoll; their time is part of user and system.",
+            "Percent of all cores. Other processes, neither target nor Plimsoll, are part of user and system.",
             "Percent of what the host has by its profile. Throttled: kept from running by its quota.",
         ],
         at_least_to: [Some(100.0); 2],
@@ -97,7 +97,7 @@ const SIGNALS: [HostSignal; 6] = [
     HostSignal {
         id: "disk",
         title: "Disk",
-        notes: [""; 2],
+        notes: ["", "Bytes per second."],
         at_least_to: [None; 2],
         is_over_second: true,
         panels: &[("bytes per second", BytesPerSecond, 80.0, OfHost(DISK)), (WAITING, Count, 36.0, OfHost(DISK_WAITS))],
@@ -105,7 +105,7 @@ const SIGNALS: [HostSignal; 6] = [
     HostSignal {
         id: "network",
         title: "Network",
-        notes: ["All interfaces, loopback included.", ""],
+        notes: ["All interfaces, loopback included.", "Bytes per second, all interfaces."],
         at_least_to: [None; 2],
         is_over_second: true,
         panels: &[("bytes per second", BytesPerSecond, 80.0, OfHost(NETWORK))],
@@ -173,11 +173,7 @@ pub fn lanes(view: &TrialView) -> Vec<Chart> {
 }
 
 fn lanes_of(view: &TrialView, signal: &HostSignal, hosts: &[&str]) -> Chart {
-    let of_host = signal.panels.iter().find_map(|(_, unit, _, lines)| match lines {
-        OfHost(lines) => Some((*unit, *lines)),
-        OfProcesses(_) => None,
-    });
-    let (unit, lines) = of_host.unwrap_or((Plain, &[]));
+    let (unit, lines) = lane_lines(signal);
     let lane = |host: &&str| {
         let mut panel = Panel::linear(host, unit, LANE, host_lines(view, signal, host, lines, DrawnIn::Lane));
         "not sampled".clone_into(&mut panel.remark);
@@ -191,6 +187,15 @@ fn lanes_of(view: &TrialView, signal: &HostSignal, hosts: &[&str]) -> Chart {
     chart
 }
 
+/// Unit and lines of the first panel of hosts: those that lanes may have.
+fn lane_lines(signal: &HostSignal) -> (PanelUnit, &'static [SignalLine]) {
+    let of_host = signal.panels.iter().find_map(|(_, unit, _, lines)| match lines {
+        OfHost(lines) => Some((*unit, *lines)),
+        OfProcesses(_) => None,
+    });
+    of_host.unwrap_or((Plain, &[]))
+}
+
 /// The hosts of the lab; none where the target ran on the machine that made the load.
 fn of_lab<'a>(view: &TrialView<'a>) -> Vec<&'a str> {
     let hosts = view.trial.hosts.iter().filter(|host| host.kind.as_deref().is_some_and(|kind| kind != THIS_MACHINE));
@@ -200,15 +205,56 @@ fn of_lab<'a>(view: &TrialView<'a>) -> Vec<&'a str> {
 /// Signals that say why something is slow rather than what it takes.
 const WAITED: [&str; 2] = [LOAD_AVERAGE, "pressure"];
 
-/// What each host and its processes used.
+/// What each host and its processes used, where no lanes show it.
 pub fn used(view: &TrialView) -> Vec<Chart> {
-    each(view, |signal| !WAITED.contains(&signal.id))
+    each(view, |signal| is_open(view, signal))
 }
 
-/// What they waited for.
-pub fn waited(view: &TrialView) -> Vec<Chart> {
-    each(view, |signal| WAITED.contains(&signal.id))
+/// Each host by itself: what it waited for, and what it used where lanes show that of all hosts.
+pub fn folded(view: &TrialView) -> Vec<Chart> {
+    each(view, |signal| !is_open(view, signal))
 }
+
+fn is_open(view: &TrialView, signal: &HostSignal) -> bool {
+    !WAITED.contains(&signal.id) && !has_lanes(view, signal)
+}
+
+fn has_lanes(view: &TrialView, signal: &HostSignal) -> bool {
+    let hosts = of_lab(view);
+    let (_, lines) = lane_lines(signal);
+    let is_drawn = |row: &Sample| lines.iter().any(|line| line.3 != DrawnIn::Chart && line.4(row).is_some());
+    let of_hosts = |row: &&Sample| row.process.is_empty() && hosts.contains(&row.host.as_str());
+    view.series.samples.iter().filter(of_hosts).any(is_drawn)
+}
+
+/// What these charts are: `Load generator; CPU and Memory of this machine, n1 and n2`.
+pub fn in_words(charts: &[Chart]) -> String {
+    let mut signals: Vec<(&str, Vec<&str>)> = Vec::new();
+    for chart in charts {
+        let (title, host) =
+            chart.title.rsplit_once(OF).map_or((&*chart.title, None), |(title, host)| (title, Some(host)));
+        match signals.iter_mut().find(|(known, _)| *known == title) {
+            Some((_, hosts)) => hosts.extend(host),
+            None => signals.push((title, host.into_iter().collect())),
+        }
+    }
+    let mut together: Vec<(Vec<&str>, Vec<&str>)> = Vec::new();
+    for (title, hosts) in signals {
+        match together.iter_mut().find(|(known, _)| *known == hosts) {
+            Some((_, titles)) => titles.push(title),
+            None => together.push((hosts, vec![title])),
+        }
+    }
+    let listed = |names: &[&str]| text::listed(&names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>(), "and");
+    let words = together.iter().map(|(hosts, titles)| match hosts.as_slice() {
+        [] => listed(titles),
+        hosts => listed(titles) + OF + &listed(hosts),
+    });
+    words.collect::<Vec<_>>().join("; ")
+}
+
+/// Between what a chart shows and the host it is of, in its title.
+const OF: &str = " of ";
 
 /// For each of these signals a chart for each host; the title names the host where there are several. Of a large lab only the machine
 /// that makes the load has them, and the first host one of its load averages: the others are seen in their lanes.
@@ -221,7 +267,7 @@ fn each(view: &TrialView, is_asked: impl Fn(&HostSignal) -> bool) -> Vec<Chart> 
     };
     let of = |signal: &HostSignal, host: &str| {
         let name = if host == THIS_MACHINE { "this machine" } else { host };
-        let title = if several { format!("{} of {name}", signal.title) } else { signal.title.to_owned() };
+        let title = if several { format!("{}{OF}{name}", signal.title) } else { signal.title.to_owned() };
         chart_of(view, signal, host, &title)
     };
     let asked = SIGNALS.iter().filter(|signal| is_asked(signal));

@@ -243,7 +243,7 @@
 
   // Saving: an SVG carries the colours that are on screen, a CSV the values that were drawn.
   const inked = ['fill', 'fill-opacity', 'stroke', 'stroke-width', 'stroke-opacity', 'stroke-dasharray', 'stroke-linejoin',
-    'stroke-linecap', 'font-size', 'font-weight', 'font-family', 'text-anchor', 'visibility', 'vector-effect', 'display'];
+    'stroke-linecap', 'paint-order', 'font-size', 'font-weight', 'font-family', 'text-anchor', 'visibility', 'vector-effect', 'display'];
   const svgOf = (figure) => {
     const svg = figure.querySelector('.sheet > svg');
     const copy = svg.cloneNode(true);
@@ -315,6 +315,7 @@
       });
     });
   };
+  let pickTrial = () => {};
   if (picker) {
     picker.hidden = false;
     const buttons = [...picker.querySelectorAll('[data-pick]')];
@@ -340,11 +341,20 @@
       pick();
     }));
     box.addEventListener('change', () => { if (!box.checked && state.over) { state.over = null; pick(); } });
-    state.shown = document.querySelector('.trial').dataset.trial;
-    pick();
+    pickTrial = (id) => { state.shown = id; state.over = null; pick(); };
+    pickTrial(document.querySelector('.trial').dataset.trial);
   }
-  // Below a small chart a note has one line; the rest of it shows where it is pointed at, or the chart has the focus.
-  document.querySelectorAll('.small .about').forEach((note) => { note.title = note.textContent; });
+  // A link into what is folded opens it, whichever trial it is of.
+  const reveal = () => {
+    const target = document.getElementById(location.hash.slice(1));
+    if (!target) return;
+    const trial = target.closest('.trial');
+    if (trial) pickTrial(trial.dataset.trial);
+    for (let fold = target.closest('details'); fold; fold = fold.parentElement.closest('details')) fold.open = true;
+    target.scrollIntoView();
+  };
+  window.addEventListener('hashchange', reveal);
+  reveal();
   document.querySelectorAll('.with-script').forEach((note) => { note.hidden = false; });
 
   // Tables: a click on a heading sorts by its column; figures by their size, whatever their unit.
