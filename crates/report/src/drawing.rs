@@ -315,6 +315,28 @@ mod tests {
     }
 
     #[test]
+    fn ticks_neither_stick_out_on_the_left_nor_lie_on_the_last_one() {
+        let svg = |spacing: Spacing, unit: PanelUnit| {
+            let points = vec![(0.02, Some(0.0)), (15_000.0, Some(2e8))];
+            let line = ChartLine { name: "read".to_owned(), ink: Ink::One, shape: LineStyle::Solid, points };
+            let (from, to, unit_below) = (0.02, 15_000.0, "ms".to_owned());
+            let x = AxisRange { from, to, spacing, unit: unit_below, signed: false, names: Vec::new() };
+            let panels = vec![Panel::linear("bytes per second", unit, 60.0, vec![line])];
+            let (id, title, note) = (String::new(), String::new(), String::new());
+            drawn(&Chart { id, title, note, x, panels, marks: Vec::new(), measured: None }).svg
+        };
+        let log = svg(Spacing::Log, PanelUnit::BytesPerSecond);
+        assert!(log.contains(">100</text>") && log.contains(">10,000 ms</text>"), "{log}");
+        assert!(!log.contains(">1,000</text>"), "it has no room beside the unit: {log}");
+        assert!(log.contains(">100 MB</text>"), "{log}");
+        assert!(!log.contains("MB/s</text>"), "the panel says that it is per second");
+        assert!(
+            svg(Spacing::Linear, PanelUnit::Bytes).contains(">10,000</text>"),
+            "there is room between linear ticks"
+        );
+    }
+
+    #[test]
     fn an_axis_of_percentages_ends_at_100() {
         let ends = |unit: PanelUnit, largest: f64, height: f64| {
             let line = ChartLine {

@@ -64,7 +64,7 @@ pub fn draw(view: &TrialView) -> Vec<Chart> {
         threads.iter().filter_map(|thread| Some(thread.feed_wait_s? / thread.interval_s.max(0.01))).reduce(|a, b| a + b)
     });
     let feed_lines = vec![line("read of the feed", Ink::Two, LineStyle::Solid, feed_bytes)];
-    let feed = Panel::linear("feed", PanelUnit::BytesPerSecond, 60.0, lines_with_values(feed_lines));
+    let feed = Panel::linear("feed, bytes per second", PanelUnit::BytesPerSecond, 60.0, lines_with_values(feed_lines));
     let wait_lines = vec![line("agents", Ink::Failed, LineStyle::Solid, feed_waits)];
     let waits = Panel::linear("agents that waited for the feed", PanelUnit::Plain, 40.0, lines_with_values(wait_lines));
     let carried = by_generator(view, &seconds);

@@ -224,9 +224,6 @@ fn spoken(chart: &Chart) -> String {
     words.join("; ")
 }
 
-/// Room a character of a mark's label takes.
-const LABEL_CHARACTER: f64 = 7.5;
-
 /// Level lines, and what they stand for on the left.
 fn grid(unit: PanelUnit, panel: usize, y: &Axis, ticks: &[f64]) -> (String, String) {
     let (mut lines, mut texts) = (String::new(), String::new());
@@ -234,7 +231,10 @@ fn grid(unit: PanelUnit, panel: usize, y: &Axis, ticks: &[f64]) -> (String, Stri
         let Some(at) = y.place(tick) else { continue };
         lines.push_str(&format!("M{} {}H{}", place(LEFT), place(at), place(RIGHT)));
         let (x, baseline) = (place(LEFT - 7.0), place(at + 4.0));
-        texts.push_str(&format!("<text x=\"{x}\" y=\"{baseline}\">{}</text>", escaped(&unit.tick(tick))));
+        let words = unit.tick(tick);
+        // What stands beside the axis says that it is per second.
+        let words = words.strip_suffix("/s").unwrap_or(&words);
+        texts.push_str(&format!("<text x=\"{x}\" y=\"{baseline}\">{}</text>", escaped(words)));
     }
     let lines = format!("<path class=\"grid\" data-grid=\"{panel}\" d=\"{lines}\"/>");
     (lines, format!("<g class=\"ticks y\" data-ticks=\"{panel}\">{texts}</g>"))
@@ -250,23 +250,33 @@ fn axis_below(chart: &Chart, x: &Axis, bottom: f64) -> String {
         Spacing::Nines => nines_ticks(chart.x.from, chart.x.to),
         Spacing::Doubling => doubling_ticks(chart.x.from, chart.x.to, 9),
     };
-    let (mut lines, mut texts) = (String::new(), String::new());
+    let (mut lines, mut texts) = (String::new(), Vec::new());
     for (index, &tick) in ticks.iter().enumerate() {
         let Some(at) = x.place(tick) else { continue };
         lines.push_str(&format!("M{} {}v5", place(at), place(bottom)));
         let sign = if chart.x.signed && tick > 0.0 { "+" } else { "" };
         let unit = if index + 1 == ticks.len() { format!(" {}", chart.x.unit) } else { String::new() };
+        let value = names.get(index).cloned().unwrap_or_else(|| x_tick(chart.x.spacing, tick));
+        let words = format!("{sign}{value}{unit}");
+        let room = text_width(&words);
         // The last one would reach over the edge of the sheet.
-        let (at, class) = if at > RIGHT - 20.0 { (RIGHT + 10.0, " class=\"last\"") } else { (at, "") };
-        texts.push_str(&format!(
-            "<text{class} x=\"{}\" y=\"{}\">{sign}{}{}</text>",
-            place(at),
-            place(bottom + 18.0),
-            names.get(index).map_or_else(|| x_tick(chart.x.spacing, tick), |name| escaped(name)),
-            escaped(&unit)
-        ));
+        let (at, class, begins, ends) = match RIGHT + 10.0 {
+            end if at > RIGHT - 20.0 => (end, " class=\"last\"", end - room, end),
+            _ => (at, "", at - room / 2.0, at + room / 2.0),
+        };
+        let (at, baseline) = (place(at), place(bottom + 18.0));
+        texts.push((begins, ends, format!("<text{class} x=\"{at}\" y=\"{baseline}\">{}</text>", escaped(&words))));
     }
+    let texts = apart(texts);
     format!("<path class=\"grid\" d=\"{lines}\"/><g class=\"ticks x\">{texts}</g>")
+}
+
+/// Texts from left to right, each with its ends, without those that touch the last one, which has the unit.
+fn apart(mut texts: Vec<(f64, f64, String)>) -> String {
+    let Some(last) = texts.pop() else { return String::new() };
+    texts.retain(|text| text.1 + GAP < last.0);
+    texts.push(last);
+    texts.into_iter().map(|text| text.2).collect()
 }
 
 fn x_tick(spacing: Spacing, tick: f64) -> String {
@@ -349,7 +359,7 @@ fn marks(marks: &[Mark], rows: &[Option<usize>], x: &Axis, labels_at: f64, panel
 
 /// The flag and words of a mark, and where they begin and end; left of the mark if they do not fit right of it.
 fn label(mark: &Mark, at: f64, end: f64, top: f64) -> (String, f64, f64) {
-    let room = mark.label.chars().count() as f64 * LABEL_CHARACTER + 10.0;
+    let room = text_width(&mark.label) + 10.0;
     let (text, class, begins) = if at + room > end { (at - 7.0, "last", at - room) } else { (at + 7.0, "first", at) };
     let flag = format!("<path class=\"flag\" d=\"M{} {}l-4-7h8z\"/>", place(at), place(top + 13.0));
     let (x, baseline) = (place(text), place(top + 12.0));
@@ -357,8 +367,8 @@ fn label(mark: &Mark, at: f64, end: f64, top: f64) -> (String, f64, f64) {
     (flag + &words, begins, begins + room)
 }
 
-/// Room a character takes at most: the page enlarges the text of charts on narrow screens.
-const LEGEND_CHARACTER: f64 = 7.4;
+/// Room a character takes in a wide font on a phone, where the page enlarges the text of charts.
+const CHARACTER: f64 = 8.2;
 const SWATCH: f64 = 22.0;
 const GAP: f64 = 18.0;
 
@@ -449,7 +459,7 @@ fn pattern(shape: LineStyle) -> &'static str {
 }
 
 fn text_width(text: &str) -> f64 {
-    text.chars().count() as f64 * LEGEND_CHARACTER
+    text.chars().count() as f64 * CHARACTER
 }
 
 /// Digits kept: more than anybody reads off a chart, and a third of the size.
