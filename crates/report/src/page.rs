@@ -217,6 +217,14 @@ struct FilledSection {
     id: &'static str,
     name: &'static str,
     parts: Vec<String>,
+    /// Those that are folded: below the others, beside each other.
+    folded: Vec<String>,
+}
+
+/// What a part is filled into, and whether it is folded.
+struct FilledPart {
+    markup: String,
+    is_folded: bool,
 }
 
 /// A requirement, and whether it is met.
@@ -291,9 +299,10 @@ pub fn filled(input: &ReportInput, templates: &Templates) -> Result<Page, Error>
             .iter()
             .map(|part| filled.part(part, section.is_folded, input))
             .collect::<Result<Vec<_>, _>>()?;
-        let parts: Vec<String> = parts.into_iter().flatten().collect();
-        if !parts.is_empty() {
-            sections.push(FilledSection { id: section.id, name: section.name, parts });
+        let (folded, open): (Vec<_>, Vec<_>) = parts.into_iter().flatten().partition(|part| part.is_folded);
+        let [parts, folded] = [open, folded].map(|parts| parts.into_iter().map(|part| part.markup).collect::<Vec<_>>());
+        if !parts.is_empty() || !folded.is_empty() {
+            sections.push(FilledSection { id: section.id, name: section.name, parts, folded });
         }
     }
     if results.trials.len() == 1 {
@@ -367,26 +376,29 @@ struct FilledCharts<'a> {
 
 impl FilledCharts<'_> {
     /// A part; `None` where the run has nothing for it.
-    fn part(&mut self, part: &Part, is_folded: bool, input: &ReportInput) -> Result<Option<String>, Error> {
-        match part {
+    fn part(&mut self, part: &Part, is_folded: bool, input: &ReportInput) -> Result<Option<FilledPart>, Error> {
+        let open = |markup| FilledPart { markup, is_folded: false };
+        Ok(match part {
             Part::Table(of) => {
-                let table = of(input).map(|table| Table { folded: table.folded || is_folded, ..table });
-                table.map(|table| self.templates.table(table)).transpose()
+                let Some(table) = of(input) else { return Ok(None) };
+                let is_folded = is_folded || table.folded;
+                let markup = self.templates.table(Table { folded: is_folded, ..table })?;
+                Some(FilledPart { markup, is_folded })
             }
-            Part::Charts(of) => self.block(&of(input)),
-            Part::Sweep(kinds) => self.block(&sweep_charts::of_run(kinds, input.results)),
+            Part::Charts(of) => self.block(&of(input))?.map(open),
+            Part::Sweep(kinds) => self.block(&sweep_charts::of_run(kinds, input.results))?.map(open),
             Part::Bars(of) => {
                 let drawn = of(input).map(|bars| bar_rows::drawn(&bars));
                 let drawn = drawn.map(|drawn| self.chart(&drawn, false)).transpose()?;
-                Ok(drawn.map(|drawn| format!("<section class=\"block bars\">\n{drawn}\n</section>")))
+                drawn.map(|drawn| open(format!("<section class=\"block bars\">\n{drawn}\n</section>")))
             }
-            Part::Trials(_) if input.trials.is_empty() => Ok(None),
-            Part::Trials(kinds) => self.trials(kinds, input).map(Some),
+            Part::Trials(_) if input.trials.is_empty() => None,
+            Part::Trials(kinds) => Some(open(self.trials(kinds, input)?)),
             Part::Files => {
                 let files = FilesFigures { files: FILES.to_vec(), torn: torn(input) };
-                self.templates.fill("files.html", &files).map(Some)
+                Some(FilledPart { markup: self.templates.fill("files.html", &files)?, is_folded: true })
             }
-        }
+        })
     }
 
     fn chart(&mut self, drawn: &Drawn, hover: bool) -> Result<String, Error> {

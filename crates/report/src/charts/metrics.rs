@@ -7,8 +7,8 @@ use crate::drawing::chart::{Chart, ChartLine, Ink, Panel, PanelUnit};
 use crate::drawing::path::thinned;
 use crate::series::MetricSeries;
 
-const GAUGE: &str = "As the target told it; what differs only in its labels is added up.";
-const COUNTER: &str = "By how much the target's counter grew; what differs only in its labels is added up.";
+const GAUGE: &str = "As the target told it; labels are added up.";
+const COUNTER: &str = "Growth of the counter; labels are added up.";
 
 /// Draws them, by name. What stood at 0 throughout has no chart: its row in the table says all.
 pub fn draw(view: &TrialView) -> Vec<Chart> {

@@ -282,7 +282,9 @@
     const chart = data[figure.id];
     const back = (value) => (panel.log ? Math.exp(value) : value);
     const [start, end] = [panel.y[2], panel.y[3]];
-    const ticks = ticksOf(back(range[0]), back(range[1]), panel.log, Math.max(2, Math.round((start - end) / 29)));
+    // As many as when it was first drawn.
+    const count = panel.log ? Math.max(4, Math.floor((start - end) / 22)) : Math.max(1, Math.floor((start - end) / 29));
+    const ticks = ticksOf(back(range[0]), back(range[1]), panel.log, count);
     const place = (value) => start + (((panel.log ? Math.log(value) : value) - range[0]) / (range[1] - range[0])) * (end - start);
     const [left, right] = [chart.left * chart.width, chart.right * chart.width];
     const texts = ticks.map((tick) => svgNode('text', { x: left - 7, y: place(tick) + 4 }, write[panel.u](tick).replace(/\/s$/, '')));
