@@ -3,8 +3,9 @@
 
     scripts/pages.py [--pictures FOLDER] [--axe FILE] PAGE.html …
 
-Each page: no error in the console, nothing wider than the window, a pointer shows values, dragging zooms all charts of a trial,
-names switch lines, headings sort, a trial is laid over another, and a saved CSV holds what the page does. Where axe-core is
+Each page: no error in the console, nothing wider than the window, no words of a chart on others, no caption cut off, a pointer
+shows values, dragging zooms all charts of a trial, names switch lines, headings sort, a trial is laid over another, a link to a
+folded chart opens it, and a saved CSV holds what the page does. Where axe-core is
 (`scripts/need.sh axe` fetches it), nothing that it calls serious or critical for whoever cannot see or point. Exits with 1 if
 anything does not hold. Needs Chromium and Python's standard library.
 """
@@ -269,6 +270,55 @@ def used(browser):
     return wrong
 
 
+def laid_out(browser):
+    """What cannot be read: words of a chart that lie on others or stick out of it, and captions that are cut off."""
+    return browser.run(
+        """(() => {
+          const found = [];
+          const folds = [...document.querySelectorAll('details')].filter((one) => !one.open);
+          const unpicked = [...document.querySelectorAll('.unpicked')];
+          folds.forEach((one) => { one.open = true; });
+          unpicked.forEach((one) => one.classList.remove('unpicked'));
+          for (const figure of document.querySelectorAll('figure.chart')) {
+            const sheet = figure.querySelector('.sheet > svg');
+            const paper = sheet.getBoundingClientRect();
+            const box = (one) => [one.closest('.entry') && !one.matches('text') ? `swatch of ${one.parentNode.textContent}` : one.textContent, one.getBoundingClientRect()];
+            const all = [...sheet.querySelectorAll('text, .entry > path, .entry > rect')].map(box);
+            all.forEach(([words, a], index) => {
+              if (a.right > paper.right + 3 || a.left < paper.left - 3) found.push(`${figure.id}: "${words}" sticks out`);
+              all.slice(index + 1).forEach(([other, b]) => {
+                const wide = Math.min(a.right, b.right) - Math.max(a.left, b.left);
+                const high = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
+                // The box of a text has room for accents.
+                if (wide > 0 && high > 4) found.push(`${figure.id}: "${words}" lies on "${other}"`);
+              });
+            });
+            const note = figure.querySelector('.about');
+            if (note && getComputedStyle(note).textOverflow === 'ellipsis') found.push(`${figure.id}: its caption is cut off`);
+          }
+          folds.forEach((one) => { one.open = false; });
+          unpicked.forEach((one) => one.classList.add('unpicked'));
+          return found.slice(0, 5);
+        })()"""
+    )
+
+
+def linked(browser):
+    """Whether a link to the last chart that is folded, or of a trial that is not picked, leads to it."""
+    return browser.run(
+        """(async () => {
+          const hidden = [...document.querySelectorAll('figure.chart')].filter((one) => !one.checkVisibility());
+          const one = hidden[hidden.length - 1];
+          if (!one) return true;
+          const moved = new Promise((done) => window.addEventListener('hashchange', () => setTimeout(done), { once: true }));
+          location.hash = one.id;
+          await moved;
+          const top = one.getBoundingClientRect().top;
+          return one.checkVisibility() && top >= 0 && top < innerHeight;
+        })()"""
+    )
+
+
 def barriers(browser, axe):
     """What axe-core finds grave, with all that is folded open."""
     browser.run("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
@@ -297,7 +347,10 @@ def looked_at(browser, page, pictures, axe):
             if pictures:
                 browser.picture(pictures / f"{page.stem}-{width}-{'dark' if dark else 'light'}.png")
             if not dark:
+                wrong += [f"at {width} px {words}" for words in laid_out(browser)]
                 wrong += [f"at {width} px {words}" for words in used(browser)]
+                if not linked(browser):
+                    wrong.append(f"at {width} px a link to a folded chart does not lead to it")
             if axe:
                 wrong += [f"at {width} px, {'dark' if dark else 'light'}: {words}" for words in barriers(browser, axe)]
             wrong += [f"at {width} px the console says: {words}" for words in browser.errors()]

@@ -315,25 +315,42 @@ mod tests {
     }
 
     #[test]
-    fn ticks_neither_stick_out_on_the_left_nor_lie_on_the_last_one() {
-        let svg = |spacing: Spacing, unit: PanelUnit| {
-            let points = vec![(0.02, Some(0.0)), (15_000.0, Some(2e8))];
+    fn ticks_neither_stick_out_on_the_left_nor_lie_on_each_other() {
+        let svg = |spacing: Spacing, unit: PanelUnit, [from, to]: [f64; 2]| {
+            let points = vec![(from, Some(0.0)), (to, Some(2e8))];
             let line = ChartLine { name: "read".to_owned(), ink: Ink::One, shape: LineStyle::Solid, points };
-            let (from, to, unit_below) = (0.02, 15_000.0, "ms".to_owned());
-            let x = AxisRange { from, to, spacing, unit: unit_below, signed: false, names: Vec::new() };
+            let x = AxisRange { from, to, spacing, unit: "ms".to_owned(), signed: false, names: Vec::new() };
             let panels = vec![Panel::linear("bytes per second", unit, 60.0, vec![line])];
             let (id, title, note) = (String::new(), String::new(), String::new());
             drawn(&Chart { id, title, note, x, panels, marks: Vec::new(), measured: None }).svg
         };
-        let log = svg(Spacing::Log, PanelUnit::BytesPerSecond);
+        let log = svg(Spacing::Log, PanelUnit::BytesPerSecond, [0.02, 15_000.0]);
         assert!(log.contains(">100</text>") && log.contains(">10,000 ms</text>"), "{log}");
         assert!(!log.contains(">1,000</text>"), "it has no room beside the unit: {log}");
         assert!(log.contains(">100 MB</text>"), "{log}");
         assert!(!log.contains("MB/s</text>"), "the panel says that it is per second");
-        assert!(
-            svg(Spacing::Linear, PanelUnit::Bytes).contains(">10,000</text>"),
-            "there is room between linear ticks"
-        );
+        let narrow = svg(Spacing::Log, PanelUnit::Bytes, [9_000.0, 18_500.0]);
+        assert!(narrow.contains(">14,000</text>") && !narrow.contains(">16,000</text>"), "{narrow}");
+        let linear = svg(Spacing::Linear, PanelUnit::Bytes, [0.0, 12.0]);
+        assert_eq!(linear.split("ticks x").nth(1).unwrap().matches("</text>").count(), 7, "there is room between them");
+    }
+
+    #[test]
+    fn a_label_that_has_no_room_on_either_side_stands_where_there_is_more() {
+        let label = "a fault whose name is as long as the chart (a crash on n1)";
+        let class = |at: f64| {
+            let points = vec![(0.0, Some(1.0)), (30.0, Some(2.0))];
+            let line = ChartLine { name: "ok".to_owned(), ink: Ink::Ok, shape: LineStyle::Solid, points };
+            let (from, to, spacing) = (0.0, 30.0, Spacing::Linear);
+            let x = AxisRange { from, to, spacing, unit: "s".to_owned(), signed: false, names: Vec::new() };
+            let panels = vec![Panel::linear("", PanelUnit::Count, 60.0, vec![line])];
+            let marks = vec![Mark { at, since: None, until: None, label: label.to_owned(), colours: None }];
+            let (id, title, note) = (String::new(), String::new(), String::new());
+            let svg = drawn(&Chart { id, title, note, x, panels, marks, measured: None }).svg;
+            let before = svg.split(label).next().unwrap();
+            before.rsplit("class=\"").next().unwrap().split('"').next().unwrap().to_owned()
+        };
+        assert_eq!([class(8.0), class(22.0)], ["first", "last"]);
     }
 
     #[test]

@@ -258,7 +258,7 @@ fn axis_below(chart: &Chart, x: &Axis, bottom: f64) -> String {
         let unit = if index + 1 == ticks.len() { format!(" {}", chart.x.unit) } else { String::new() };
         let value = names.get(index).cloned().unwrap_or_else(|| x_tick(chart.x.spacing, tick));
         let words = format!("{sign}{value}{unit}");
-        let room = text_width(&words);
+        let room = words.chars().count() as f64 * TICK_CHARACTER;
         // The last one would reach over the edge of the sheet.
         let (at, class, begins, ends) = match RIGHT + 10.0 {
             end if at > RIGHT - 20.0 => (end, " class=\"last\"", end - room, end),
@@ -267,17 +267,27 @@ fn axis_below(chart: &Chart, x: &Axis, bottom: f64) -> String {
         let (at, baseline) = (place(at), place(bottom + 18.0));
         texts.push((begins, ends, format!("<text{class} x=\"{at}\" y=\"{baseline}\">{}</text>", escaped(&words))));
     }
-    let texts = apart(texts);
+    // Of names each is of something else.
+    let texts = if names.is_empty() { apart(texts) } else { texts };
+    let texts: String = texts.into_iter().map(|text| text.2).collect();
     format!("<path class=\"grid\" d=\"{lines}\"/><g class=\"ticks x\">{texts}</g>")
 }
 
-/// Texts from left to right, each with its ends, without those that touch the last one, which has the unit.
-fn apart(mut texts: Vec<(f64, f64, String)>) -> String {
-    let Some(last) = texts.pop() else { return String::new() };
-    texts.retain(|text| text.1 + GAP < last.0);
-    texts.push(last);
-    texts.into_iter().map(|text| text.2).collect()
+/// Texts from left to right, each with its ends, without those that touch the next one; the last one has the unit.
+fn apart(texts: Vec<(f64, f64, String)>) -> Vec<(f64, f64, String)> {
+    let mut kept: Vec<(f64, f64, String)> = Vec::new();
+    for text in texts.into_iter().rev() {
+        if kept.last().is_none_or(|next| text.1 + TICK_GAP < next.0) {
+            kept.push(text);
+        }
+    }
+    kept.reverse();
+    kept
 }
+
+/// Between two ticks, and room of a character of one: digits are wider than letters.
+const TICK_GAP: f64 = 6.0;
+const TICK_CHARACTER: f64 = 9.6;
 
 fn x_tick(spacing: Spacing, tick: f64) -> String {
     // 99.99 would be rounded to 100.
@@ -357,10 +367,12 @@ fn marks(marks: &[Mark], rows: &[Option<usize>], x: &Axis, labels_at: f64, panel
     (lines, labels)
 }
 
-/// The flag and words of a mark, and where they begin and end; left of the mark if they do not fit right of it.
+/// The flag and words of a mark, and where they begin and end; left of the mark if they do not fit right of it, unless there they
+/// have even less room.
 fn label(mark: &Mark, at: f64, end: f64, top: f64) -> (String, f64, f64) {
     let room = text_width(&mark.label) + 10.0;
-    let (text, class, begins) = if at + room > end { (at - 7.0, "last", at - room) } else { (at + 7.0, "first", at) };
+    let is_left = at + room > end && at > end - at;
+    let (text, class, begins) = if is_left { (at - 7.0, "last", at - room) } else { (at + 7.0, "first", at) };
     let flag = format!("<path class=\"flag\" d=\"M{} {}l-4-7h8z\"/>", place(at), place(top + 13.0));
     let (x, baseline) = (place(text), place(top + 12.0));
     let words = format!("<text class=\"{class}\" x=\"{x}\" y=\"{baseline}\">{}</text>", escaped(&mark.label));
