@@ -33,6 +33,8 @@ pub fn attempts(input: &ReportInput) -> Option<Table> {
     let repeats = if groups.iter().any(|group| group.counting().count() > 1) { " Repeats are added up." } else { "" };
     let table = Table::new("Attempts by result", format!("{note}{repeats}"), columns);
     let mut table = table.by_group(&groups, rows)?.folded_beyond(MANY);
+    // That all were ok is among the outcomes already.
+    table.folded |= groups.iter().flat_map(|group| added_up(group).into_keys()).all(|result| result == "ok");
     if table.rows.len() > groups.len() {
         let labels = table.columns.len() - 3;
         let others = table.rows.iter_mut().skip(1).filter(|row| !row.begins);
@@ -216,8 +218,8 @@ pub fn each_operation(input: &ReportInput) -> Option<Table> {
     };
     let repeats = if groups.iter().any(|group| group.trials.len() > 1) { " Medians over the repeats." } else { "" };
     let note = format!(
-        "Latency runs from the intended start to the answer, service time from the send; both of ok operations. A quantile is left \
-         out where too few operations support it: p99 takes 299, p99.9 takes 2,995.{repeats}"
+        "Of ok operations: latency from the intended start to the answer, service time from the send. Too few for a quantile leave \
+         it out: p99 takes 299, p99.9 2,995.{repeats}"
     );
     Some(Table::new("Operations", note, columns).by_group(&groups, rows)?.folded_beyond(MANY_OPERATIONS))
 }
