@@ -238,7 +238,7 @@ def used(browser):
         hidden = browser.run(
             f"""(() => {{ const entry = {one}.querySelector('.entry');
               entry.dispatchEvent(new MouseEvent('click', {{ bubbles: true }}));
-              const line = {one}.querySelector(`.plot [data-line="${{entry.dataset.line}}"]`);
+              const line = {one}.querySelector(`.plot [data-line="${{entry.dataset.line.split(' ')[0]}}"]`);
               const off = getComputedStyle(line).display;
               entry.dispatchEvent(new MouseEvent('click', {{ bubbles: true }}));
               return off + ' ' + getComputedStyle(line).display; }})()"""

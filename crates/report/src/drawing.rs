@@ -336,6 +336,31 @@ mod tests {
     }
 
     #[test]
+    fn lanes_of_the_same_lines_do_not_repeat_their_legend() {
+        let line = |name: &str, ink| {
+            let points = vec![(0.0, Some(1.0)), (1.0, Some(2.0))];
+            ChartLine { name: name.to_owned(), ink, shape: LineStyle::Solid, points }
+        };
+        let lane = |host: &str, lines| Panel::linear(host, PanelUnit::Bytes, 30.0, lines);
+        let both = || vec![line("read", Ink::One), line("written", Ink::Four)];
+        let svg = |panels| {
+            let (from, to, spacing) = (0.0, 1.0, Spacing::Linear);
+            let x = AxisRange { from, to, spacing, unit: "s".to_owned(), signed: false, names: Vec::new() };
+            let (id, title, note) = (String::new(), String::new(), String::new());
+            drawn(&Chart { id, title, note, x, panels, marks: Vec::new(), measured: None }).svg
+        };
+        let three = svg(vec![lane("n1", both()), lane("n2", both()), lane("n3", vec![line("read", Ink::One)])]);
+        let entries: Vec<&str> = three.split("class=\"entry\" data-line=\"").skip(1).collect();
+        let switched: Vec<&str> = entries.iter().filter_map(|entry| entry.split('"').next()).collect();
+        assert_eq!(switched, ["0 2", "1 3", "4"], "a name switches its lines in all lanes that it stands for");
+        for host in ["n1", "n2", "n3"] {
+            assert!(three.contains(&format!(">{host}</text>")), "{three}");
+        }
+        let high = svg(vec![Panel::linear("a", PanelUnit::Bytes, 90.0, both()), lane("b", both())]);
+        assert_eq!(high.matches("class=\"entry\"").count(), 4, "panels that are no lanes have their own");
+    }
+
+    #[test]
     fn a_label_that_has_no_room_on_either_side_stands_where_there_is_more() {
         let label = "a fault whose name is as long as the chart (a crash on n1)";
         let class = |at: f64| {

@@ -115,7 +115,7 @@ const SIGNALS: [HostSignal; 6] = [
         title: "Pressure",
         notes: [
             "Share of each second in which some task waited for a CPU, for a disk or for memory (the kernel's PSI, some).",
-            "Share of each second in which some task of the host waited for it.",
+            "Share of a second that tasks waited.",
         ],
         at_least_to: [None, Some(10.0)],
         is_over_second: true,

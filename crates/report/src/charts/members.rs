@@ -38,7 +38,7 @@ pub fn draw(view: &TrialView) -> Vec<Chart> {
     let values = panels.iter().flat_map(|panel| &panel.lines).flat_map(|line| &line.points).filter_map(|point| point.1);
     let highest = values.fold(0.0, f64::max);
     panels.iter_mut().for_each(|panel| panel.at_least_to = Some(highest));
-    let note = "Operations per second of the clients of each member.";
+    let note = "Per second, of the clients of each.";
     vec![view.chart("members", "Operations by member", note, panels)]
 }
 

@@ -17,8 +17,7 @@ pub fn draw(view: &TrialView) -> Vec<Chart> {
     if view.points < LEAST_POINTS {
         return Vec::new();
     }
-    let operations =
-        ("by-operation", "Attempts by operation", "Attempts that ended, retries included, whatever came of them.");
+    let operations = ("by-operation", "Attempts by operation", "Attempts that ended, retries included.");
     let results = ("by-result", "Attempts by result", "Status of the answer, or why there was none.");
     let charts = [(operations, &view.series.by_operation), (results, &view.series.by_result)];
     charts.into_iter().filter_map(|(words, series)| chart(view, words, series)).collect()

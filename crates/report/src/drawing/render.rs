@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use text::numbers;
 
 use super::axis::{Axis, Spacing, ceiling, doubling_ticks, linear_ticks, log_range, log_ticks, nines_ticks};
-use super::chart::{Chart, ChartLine, LineStyle, Mark, Panel, PanelUnit};
+use super::chart::{Chart, ChartLine, Ink, LineStyle, Mark, Panel, PanelUnit};
 use super::path::{self, DataPoint, SCALE};
 use super::{escaped, place};
 
@@ -19,6 +19,8 @@ const TITLE: f64 = 24.0;
 const MARKS: f64 = 18.0;
 const BELOW: f64 = 24.0;
 const BETWEEN: f64 = 8.0;
+/// Between lanes that share a legend: the ticks of two of them are above each other.
+const BETWEEN_LANES: f64 = 15.0;
 /// A bar of 1 among thousands is still this high.
 const LEAST_BAR: f64 = 2.5;
 
@@ -47,10 +49,18 @@ pub fn drawn(chart: &Chart) -> Drawn {
     let rows = label_rows(&chart.marks, &x);
     top += MARKS * rows.iter().flatten().max().map_or(0.0, |row| (row + 1) as f64);
     let (mut plots, mut paper, mut first_line) = (Vec::new(), String::new(), 0);
+    let is_shared = shared_legends(&chart.panels);
     for (number, panel) in chart.panels.iter().enumerate() {
-        let (markup, height) = legend(panel, first_line, LEFT, RIGHT, top);
-        body.push_str(&markup);
-        top += height;
+        if is_shared[number] {
+            top += BETWEEN_LANES - BETWEEN;
+            body.push_str(&lane_name(panel, top));
+        } else {
+            let below = chart.panels.iter().zip(&is_shared).skip(number + 1).take_while(|(_, is_shared)| **is_shared);
+            let lanes = std::iter::once(panel).chain(below.map(|(panel, _)| panel));
+            let (markup, height) = legend(panel, &same_lines(lanes, first_line), LEFT, RIGHT, top);
+            body.push_str(&markup);
+            top += height;
+        }
         let bottom = top + panel.height;
         let drawn = draw_panel(panel, number, first_line, chart, &x, top, bottom);
         body.push_str(&drawn.texts);
@@ -68,7 +78,8 @@ pub fn drawn(chart: &Chart) -> Drawn {
         "<svg class=\"plot\" x=\"{left}\" y=\"0\" width=\"{width}\" height=\"{height}\" viewBox=\"{left} 0 {width} {height}\" \
          preserveAspectRatio=\"none\">{lines}{paper}</svg>"
     );
-    body = title + &labels + &body + &plot;
+    // Words over lines, not under them: of a lane, and instead of one.
+    body = title + &labels + &plot + &body;
     body.push_str(&axis_below(chart, &x, bottom));
     let first = plots.first().map_or(TITLE, |plot| plot.0);
     body.push_str(&format!("<path class=\"cross\" d=\"M0 {}V{}\"/>", place(first), place(bottom)));
@@ -387,8 +398,46 @@ const GAP: f64 = 18.0;
 /// Height of one row.
 const LEGEND_ROW: f64 = 20.0;
 
-/// Markup and height of the legend of a panel, from `top` down, within `left..right`.
-fn legend(panel: &Panel, first_line: usize, left: f64, right: f64, top: f64) -> (String, f64) {
+/// Panels that are no higher are lanes.
+const LANE: f64 = 40.0;
+
+/// Which lanes have the legend of the one above them, of which they have the same lines: names once are enough.
+fn shared_legends(panels: &[Panel]) -> Vec<bool> {
+    let named = |panel: &Panel| -> Vec<(String, Ink, LineStyle)> {
+        panel.lines.iter().map(|line| (line.name.clone(), line.ink, line.shape)).collect()
+    };
+    let is_same = |one: &Panel, next: &Panel| {
+        let are_lanes = one.height <= LANE && next.height <= LANE && next.levels.is_empty();
+        are_lanes && next.has_values() && one.unit == next.unit && named(one) == named(next)
+    };
+    let below = panels.windows(2).map(|pair| is_same(&pair[0], &pair[1]));
+    std::iter::once(false).chain(below).collect()
+}
+
+/// The name of a lane that has no legend of its own.
+fn lane_name(panel: &Panel, top: f64) -> String {
+    let (x, baseline) = (place(LEFT + 4.0), place(top + 12.0));
+    format!("<text class=\"unit lane\" x=\"{x}\" y=\"{baseline}\">{}</text>", escaped(&panel.label))
+}
+
+/// For each line of the first of these lanes those of the same name in all of them, by their places in the chart, with blanks
+/// between them.
+fn same_lines<'a>(lanes: impl Iterator<Item = &'a Panel>, first_line: usize) -> Vec<String> {
+    let (mut first, mut same) = (first_line, Vec::new());
+    for lane in lanes {
+        same.resize(lane.lines.len().max(same.len()), String::new());
+        for (index, of_line) in same.iter_mut().enumerate() {
+            let blank = if of_line.is_empty() { "" } else { " " };
+            of_line.push_str(&format!("{blank}{}", first + index));
+        }
+        first += lane.lines.len();
+    }
+    same
+}
+
+/// Markup and height of the legend of a panel, from `top` down, within `left..right`; `switched` are the lines that each of its
+/// entries switches.
+fn legend(panel: &Panel, switched: &[String], left: f64, right: f64, top: f64) -> (String, f64) {
     let mut baseline = top + 14.0;
     let mut markup = format!(
         "<text class=\"unit\" x=\"{}\" y=\"{}\">{}</text>",
@@ -407,7 +456,7 @@ fn legend(panel: &Panel, first_line: usize, left: f64, right: f64, top: f64) -> 
         let (swatch, text) = (swatch_markup(&class, swatch, x, baseline - 4.0), place(x + SWATCH));
         let text = format!("<text x=\"{text}\" y=\"{}\">{}</text>", place(baseline), escaped(&name));
         markup.push_str(&match line {
-            Some(line) => format!("<g class=\"entry\" data-line=\"{}\">{swatch}{text}</g>", first_line + line),
+            Some(line) => format!("<g class=\"entry\" data-line=\"{}\">{swatch}{text}</g>", switched[line]),
             None => swatch + &text,
         });
         x += needed + GAP;

@@ -203,7 +203,8 @@
     });
     figure.querySelector('.whole').addEventListener('click', () => zoomAll(figure, null));
     figure.querySelectorAll('.entry').forEach((entry) => {
-      const of = figure.querySelectorAll(`[data-line="${entry.dataset.line}"]`);
+      // Lanes share a legend.
+      const of = entry.dataset.line.split(' ').flatMap((line) => [...figure.querySelectorAll(`.plot [data-line="${line}"]`)]);
       const toggle = () => {
         const off = entry.classList.toggle('off');
         of.forEach((line) => line.classList.toggle('off', off));
