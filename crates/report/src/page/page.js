@@ -72,7 +72,7 @@
     const power = 10 ** Math.floor(Math.log10((to - from) / count));
     const step = [1, 2, 5, 10].map((factor) => factor * power).find((one) => one >= ((to - from) / count) * 0.9999);
     const ticks = [];
-    for (let index = Math.ceil(from / step - 1e-9); index * step <= to + step * 1e-9; index += 1) ticks.push(index * step);
+    for (let index = Math.ceil(from / step - 1e-9); index * step <= to + step * 1e-9; index += 1) ticks.push(index * step + 0);
     return ticks;
   };
   const text = (tag, content) => Object.assign(document.createElement(tag), { textContent: content });
@@ -277,9 +277,18 @@
     const scale = (per * (end - start)) / (range[1] - range[0]);
     return [scale, start + ((from - range[0]) / (range[1] - range[0])) * (end - start) - scale * panel.y[2]];
   };
+  // Without a range as it was first drawn.
+  const firstAxes = new Map();
   const axisAnew = (figure, index, range) => {
     const panel = data[figure.id].panels[index];
     const svg = figure.querySelector('.sheet > svg');
+    const [words, grid] = [svg.querySelector(`[data-ticks="${index}"]`), svg.querySelector(`[data-grid="${index}"]`)];
+    if (!firstAxes.has(words)) firstAxes.set(words, [[...words.childNodes], grid.getAttribute('d')]);
+    if (!range) {
+      words.replaceChildren(...firstAxes.get(words)[0]);
+      grid.setAttribute('d', firstAxes.get(words)[1]);
+      return;
+    }
     const chart = data[figure.id];
     const back = (value) => (panel.log ? Math.exp(value) : value);
     const [start, end] = [panel.y[2], panel.y[3]];
@@ -289,8 +298,8 @@
     const place = (value) => start + (((panel.log ? Math.log(value) : value) - range[0]) / (range[1] - range[0])) * (end - start);
     const [left, right] = [chart.left * chart.width, chart.right * chart.width];
     const texts = ticks.map((tick) => svgNode('text', { x: left - 7, y: place(tick) + 4 }, write[panel.u](tick).replace(/\/s$/, '')));
-    svg.querySelector(`[data-ticks="${index}"]`).replaceChildren(...texts);
-    svg.querySelector(`[data-grid="${index}"]`).setAttribute('d', ticks.map((tick) => `M${left} ${place(tick)}H${right}`).join(''));
+    words.replaceChildren(...texts);
+    grid.setAttribute('d', ticks.map((tick) => `M${left} ${place(tick)}H${right}`).join(''));
   };
   const matrix = ([scale, shift], [stretch, move]) => `matrix(${stretch} 0 0 ${scale} ${move} ${shift})`;
   const overlay = (trial, over) => {
@@ -303,11 +312,11 @@
         if (!panel) return;
         const own = figure.querySelector(`.plot [data-panel="${index}"]:not(.ghost)`);
         const place = laid ? laid.panels.findIndex((one) => one && one.n === panel.n && one.log === panel.log) : -1;
-        const axes = place < 0 ? [panelAxis(panel)] : [panelAxis(panel), panelAxis(laid.panels[place])];
+        if (place < 0) { own.removeAttribute('transform'); axisAnew(figure, index, null); return; }
+        const axes = [panelAxis(panel), panelAxis(laid.panels[place])];
         const range = [Math.min(...axes.map((axis) => axis[0])), Math.max(...axes.map((axis) => axis[1]))];
         own.setAttribute('transform', matrix(onto(panel, range, panel.y.slice(2)), [1, 0]));
         axisAnew(figure, index, range);
-        if (place < 0) return;
         const ghost = other.querySelector(`.plot [data-panel="${place}"]:not(.ghost)`).cloneNode(true);
         const [left, right] = [chart.left * chart.width, chart.right * chart.width];
         const at = (value) => left + partOf(value, [chart.from, chart.to], chart.log) * (right - left);
