@@ -438,6 +438,8 @@ mod tests {
         series.samples.extend(second);
         let view = TrialView { trial: &trial, series: &series, points: 1_500 };
         assert_eq!(titles(&of_signal("memory", &view)), ["Memory of this machine", "Memory of n2"]);
+        let is_noted: Vec<bool> = of_signal("cpu", &view).iter().map(|chart| !chart.note.is_empty()).collect();
+        assert_eq!(is_noted, [true, false], "what holds for all hosts is said once");
     }
 
     /// A trial on so many virtual hosts, and its records.

@@ -1,5 +1,5 @@
 //! Charts of the hosts: what each host and the processes on it used, one table of signals. Each signal has a chart for each host, and
-//! in a lab one with a lane for each host, so that it is seen which of them was busy when.
+//! in a lab one with a lane for each host, so that it is seen which of them was busy when; those of each host are folded then.
 
 use record::rows::{Sample, THIS_MACHINE};
 
@@ -273,7 +273,14 @@ fn each(view: &TrialView, is_asked: impl Fn(&HostSignal) -> bool) -> Vec<Chart> 
     let asked = SIGNALS.iter().filter(|signal| is_asked(signal));
     let drawn = asked.flat_map(|signal| hosts.iter().map(move |host| (signal, *host)));
     let charts = drawn.filter(|(signal, host)| is_drawn(signal, host)).map(|(signal, host)| of(signal, host));
-    charts.filter(Chart::has_values).collect()
+    let mut charts: Vec<Chart> = charts.filter(Chart::has_values).collect();
+    // What holds for all hosts is said once.
+    for index in (1..charts.len()).rev() {
+        if charts[index].id == charts[index - 1].id {
+            charts[index].note.clear();
+        }
+    }
+    charts
 }
 
 /// The load averages of the first host of the lab.
