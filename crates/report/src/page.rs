@@ -722,6 +722,27 @@ mod tests {
     }
 
     #[test]
+    fn what_is_folded_stands_below_what_is_not_and_never_beside_it() {
+        let plan = crate::example::plan(&[], &[], 1);
+        let mut results = crate::example::results(&plan);
+        results.trials[0].consistency.checked = Some(10);
+        let input = ReportInput {
+            results: &results,
+            plan: &plan,
+            environment: None,
+            folder: String::new(),
+            trials: Vec::new(),
+        };
+        let page = filled(&input, &Templates::new().unwrap()).unwrap();
+        let operations = page.sections.iter().find(|section| section.id == "operations").unwrap();
+        let is_folded = |part: &String| part.trim_start().starts_with("<details");
+        assert!(!operations.parts.is_empty() && !operations.parts.iter().any(is_folded));
+        assert!(operations.folded.iter().all(is_folded) && operations.folded[0].contains("Attempts by result"));
+        let environment = page.sections.iter().find(|section| section.id == "environment").unwrap();
+        assert_eq!(environment.parts, Vec::<String>::new());
+    }
+
+    #[test]
     fn what_turns_letters_round_is_shown_by_every_template() {
         let mut templates = Templates::new().unwrap();
         templates.0.add_template("x.html", "{{ name }}{{ drawn|safe }}").unwrap();

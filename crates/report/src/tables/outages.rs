@@ -312,7 +312,7 @@ pub fn said(input: &ReportInput) -> Option<Table> {
             Cell::new(numbers::count(said.count)),
         ]
     };
-    let note = "The lines that the target's `[log]` names; of lines with the same text the first. The whole logs are in each trial's folder.";
+    let note = "The lines that the target's [log] names; of lines with the same text the first. The whole logs are in each trial's folder.";
     let table = Table::new("Log lines of the members", note, columns);
     Some(table.by_trial(input, |trial| trial.said.iter().map(of).collect())?.folded_beyond(MANY))
 }

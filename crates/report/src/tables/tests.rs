@@ -239,6 +239,19 @@ fn the_comparison_has_medians_and_leaves_void_trials_out() {
 }
 
 #[test]
+fn tables_that_say_what_stands_above_already_are_folded() {
+    let (plan, mut results) = one_crash();
+    assert!(!table(operations::attempts, &results, &plan).unwrap().folded, "93 were not ok");
+    results.trials[0].attempt_results.retain(|result, _| result == "ok");
+    assert!(table(operations::attempts, &results, &plan).unwrap().folded);
+    let requirement = |holds| record::results::Requirement { holds, ..Default::default() };
+    results.requirements = vec![requirement(true), requirement(true)];
+    assert!(table(verdicts::requirements, &results, &plan).unwrap().folded);
+    results.requirements.push(requirement(false));
+    assert!(!table(verdicts::requirements, &results, &plan).unwrap().folded);
+}
+
+#[test]
 fn claims_and_requirements_carry_their_units_and_words() {
     let (plan, results) = example::policies();
     let claims = table(verdicts::claims, &results, &plan).unwrap();

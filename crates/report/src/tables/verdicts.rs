@@ -321,7 +321,10 @@ pub fn requirements(input: &ReportInput) -> Option<Table> {
         Row::of(vec![metric, Cell::new(asked), worst, Cell::new(word).toned(tone)])
     });
     let columns = ["required", "asked", "worst value", "met"].map(Column::text).to_vec();
-    Table::new("Requirements", "A requirement that was not measured is violated.", columns).filled(rows.collect())
+    let table = Table::new("Requirements", "A requirement that was not measured is violated.", columns);
+    // The page has them beside its verdict, too.
+    let folded = input.results.requirements.iter().all(|requirement| requirement.holds);
+    Table { folded, ..table }.filled(rows.collect())
 }
 
 pub fn trials(input: &ReportInput) -> Option<Table> {
