@@ -128,12 +128,17 @@ impl Table {
 
     /// Whether it is short, and narrow enough for half of the page: what has to be scrolled to is not read.
     pub fn fits_half(&self) -> bool {
-        let longest = |column: usize| {
-            let cells = self.rows.iter().filter_map(|row| row.cells.get(column));
-            cells.map(|cell| cell.text.chars().count()).max().unwrap_or(0)
+        let width = |(index, column): (usize, &Column)| {
+            let of_cell = |cell: &Cell| {
+                // Longer texts are broken into lines of no less than that; what stands below a number never is, in smaller letters.
+                let below = if column.numeric { cell.small.chars().count() * 6 / 7 } else { 0 };
+                cell.text.chars().count().min(BROKEN_AT).max(below)
+            };
+            let cells = self.rows.iter().filter_map(|row| row.cells.get(index)).map(of_cell);
+            let words = column.head.split(' ').map(|word| word.chars().count());
+            cells.chain(words).max().unwrap_or(0) + BETWEEN_COLUMNS
         };
-        // Longer texts are broken into lines of no less than that.
-        let widths = (0..self.columns.len()).map(|column| longest(column).min(BROKEN_AT) + BETWEEN_COLUMNS);
+        let widths = self.columns.iter().enumerate().map(width);
         self.rows.len() <= MOST_OF_HALF && widths.sum::<usize>() <= HALF_CHARACTERS
     }
 

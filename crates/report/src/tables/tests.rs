@@ -410,6 +410,13 @@ fn a_table_that_had_to_be_scrolled_does_not_stand_in_half_of_the_page() {
     );
     assert!(table(6, "10,400/s").fits_half());
     assert!(!table(9, "10,400/s").fits_half());
+    let below = |numeric: bool| {
+        let cell = || Cell::new("42,857").with("31,512–54,200");
+        let column = || if numeric { Column::numeric("lost", "") } else { Column::text("lost") };
+        let row = Row::of((0..7).map(|_| cell()).collect());
+        Table::new("", "", (0..7).map(|_| column()).collect()).filled(vec![row]).unwrap().fits_half()
+    };
+    assert!(below(false) && !below(true), "what stands below a number is in one line");
 }
 
 #[test]
