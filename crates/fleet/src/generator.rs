@@ -300,17 +300,21 @@ fn say(outbox: &Sender<Outgoing>, message: &GeneratorMessage) {
     }
 }
 
+/// Connections to services that are kept for further calls, at most.
+const KEPT_CONNECTIONS: usize = 64;
+
 /// Makes each call that is ordered, on a connection to its service that is kept while answers come.
 fn make_calls(ordered: &Receiver<(GeneratorCall, TlsTrust)>, outbox: &Sender<Outgoing>) {
-    let mut open: Option<(GeneratorCall, Client)> = None;
+    let mut kept: Vec<(GeneratorCall, Client)> = Vec::new();
     for (call, trust) in ordered {
-        let client = match open.take() {
-            Some((last, client)) if goes_the_same_way(&last, &call) => Ok(client),
-            _ => connect(&call, &trust),
+        let client = match kept.iter().position(|(last, _)| goes_the_same_way(last, &call)) {
+            Some(place) => Ok(kept.swap_remove(place).1),
+            None => connect(&call, &trust),
         };
         let came = client.and_then(|mut client| {
             let answer = client.call(&call.operation, &call.with)?;
-            open = Some((call.clone(), client));
+            kept.truncate(KEPT_CONNECTIONS - 1);
+            kept.push((call.clone(), client));
             Ok(answer)
         });
         say(outbox, &GeneratorMessage::Called { number: call.number, came });
@@ -318,9 +322,9 @@ fn make_calls(ordered: &Receiver<(GeneratorCall, TlsTrust)>, outbox: &Sender<Out
 }
 
 fn goes_the_same_way(one: &GeneratorCall, other: &GeneratorCall) -> bool {
-    let way =
-        |call: &GeneratorCall| (call.protocol.clone(), call.service.clone(), call.tls.clone(), call.files.clone());
-    way(one) == way(other) && one.within_s.total_cmp(&other.within_s).is_eq()
+    let is_to_the_same = one.protocol == other.protocol && one.service == other.service;
+    let is_trusted_alike = one.tls == other.tls && one.files == other.files;
+    is_to_the_same && is_trusted_alike && one.within_s.total_cmp(&other.within_s).is_eq()
 }
 
 fn connect(call: &GeneratorCall, trust: &TlsTrust) -> Result<Client, CallError> {

@@ -85,7 +85,7 @@ pub fn figure(metric: &str) -> &str {
         "latency_us.p50" => "p50 latency",
         "latency_us.p99" => "p99 latency",
         "failed_pct" => "failed",
-        "wrong_per_1000_cycles" => "wrong in 1,000 cycles",
+        "wrong_per_1000_cycles" => "wrong per 1,000 cycles",
         "consistency.lost_writes" => "lost writes",
         "faults.outage.failed" => "failed in outages",
         "faults.outage.back_to_baseline_s" => "recovered after",

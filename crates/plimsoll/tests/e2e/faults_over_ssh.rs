@@ -169,9 +169,6 @@ fn a_target_that_runs_already_is_broken_and_watched_over_ssh() {
     }
     assert!(crate::stage::number(&results, "/trials/0/faults/1/outage/failed") > 0.0, "{results:#}");
     assert_eq!(results["trials"][0]["hosts"][0]["name"], "n1", "{results:#}");
-    // What is busy over there is the target, and none of ours.
-    let reasons = results["trials"][0]["verdict"]["reasons"].as_array().unwrap();
-    assert!(!reasons.iter().any(|reason| reason.as_str().unwrap().contains("on n1")), "{reasons:#?}");
     assert_eq!(machine.network(), before);
     assert_eq!(machines.leftovers(), [""; 0]);
     assert_eq!(stage.leftovers(), [""; 0]);

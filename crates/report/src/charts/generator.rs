@@ -10,7 +10,7 @@ use crate::drawing::axis::Spacing;
 use crate::drawing::chart::{Chart, ChartLine, Ink, LineStyle, Panel, PanelUnit};
 use crate::drawing::path::{DataPoint, thinned};
 
-const NOTE: &str = "CPU of the busiest thread, lateness of timers, operations in flight. A generator that fills its core measures itself.";
+const NOTE: &str = "CPU of the busiest thread, lateness of timers, operations in flight. A generator that fills its core is the bottleneck.";
 
 /// Draws it.
 pub fn draw(view: &TrialView) -> Vec<Chart> {

@@ -74,7 +74,7 @@ const SIGNALS: [HostSignal; 6] = [
         id: LOAD_AVERAGE,
         title: "Load average",
         notes: [
-            "Threads that run or want to, and those that wait for a disk, damped over 1, 5 and 15 minutes. Run delay: time in \
+            "Runnable threads, and those that wait for a disk, damped over 1, 5 and 15 minutes. Run delay: time in \
              which threads could run and did not, all added up; on virtual hosts that wait for each other's CPUs it is a part of \
              the load.",
             "Over 1, 5 and 15 minutes.",

@@ -178,7 +178,7 @@ pub fn comparison_of(groups: &[Group]) -> Table {
     if groups.len() < 2 {
         columns.insert(0, Column::text("trials"));
     }
-    let title = if groups.len() > 1 { "Side by side" } else { "Over the repeats" };
+    let title = if groups.len() > 1 { "Results by configuration" } else { "Over the repeats" };
     let mut note = if repeats > 1 {
         format!("Medians of up to {repeats} repeats, the range below. Void trials are left out.")
     } else {

@@ -455,7 +455,7 @@ pub fn generator(input: &ReportInput) -> Option<Table> {
     if !input.results.trials.iter().any(known) {
         return None;
     }
-    let note = "Past its limits the generator measures itself and not the target; the verdict says so.";
+    let note = "Past its limits the generator is the bottleneck, and not the target; the verdict says so.";
     let table = Table::new("Load generator", note, Column::numerics(&COLUMNS));
     let groups = groups(input.results, input.plan);
     Some(table.by_group(&groups, |group| vec![health(group)])?.folded_beyond(MANY).explained())

@@ -29,7 +29,7 @@ pub fn attempts(input: &ReportInput) -> Option<Table> {
         };
         ordered.into_iter().map(row).collect()
     };
-    let note = "An operation that was retried is several attempts and one outcome.";
+    let note = "Each retry is an attempt of its own.";
     let repeats = if groups.iter().any(|group| group.counting().count() > 1) { " Repeats are added up." } else { "" };
     let table = Table::new("Attempts by result", format!("{note}{repeats}"), columns);
     let mut table = table.by_group(&groups, rows)?.folded_beyond(MANY);

@@ -43,7 +43,7 @@ const FIGURES: &[VerdictColumn] = &[
         cell: |group, _| count(group, |trial| trial.consistency.wrong, true),
     },
     VerdictColumn {
-        head: "wrong in 1,000",
+        head: "wrong per 1,000",
         explained: "wrong answers in 1,000 cycles, over all repeats; below, the 95 % interval",
         is_known: |trial| {
             trial.consistency.wrong.is_some() && trial.consistency.cycles.is_some_and(|cycles| cycles > 0)
@@ -394,7 +394,7 @@ mod tests {
         let plan = example::plan(&[], &[], 1);
         let mut results = example::results(&plan);
         results.trials[0].consistency.cycles = Some(16_000);
-        assert_eq!(cell(&table(&results, &plan), "wrong in 1,000").text, numbers::NONE, "not pooled");
+        assert_eq!(cell(&table(&results, &plan), "wrong per 1,000").text, numbers::NONE, "not pooled");
         let found = PooledConsistency {
             wrong: Some(0),
             wrong_per_1000_cycles: Some(0.0),
@@ -402,7 +402,7 @@ mod tests {
             ..Default::default()
         };
         results.consistencies = vec![found];
-        assert_eq!(cell(&table(&results, &plan), "wrong in 1,000"), &Cell::new("0").with("at most 0.231"));
+        assert_eq!(cell(&table(&results, &plan), "wrong per 1,000"), &Cell::new("0").with("at most 0.231"));
         let found = PooledConsistency {
             wrong: Some(160),
             wrong_per_1000_cycles: Some(10.0),
@@ -410,10 +410,10 @@ mod tests {
             ..Default::default()
         };
         results.consistencies = vec![found];
-        assert_eq!(cell(&table(&results, &plan), "wrong in 1,000"), &Cell::new("10").with("8.5–11.5"));
+        assert_eq!(cell(&table(&results, &plan), "wrong per 1,000"), &Cell::new("10").with("8.5–11.5"));
         // Where no cycles are counted there is no such column.
         results.trials[0].consistency.cycles = None;
-        assert!(table(&results, &plan).columns.iter().all(|column| column.head != "wrong in 1,000"));
+        assert!(table(&results, &plan).columns.iter().all(|column| column.head != "wrong per 1,000"));
     }
 
     #[test]
