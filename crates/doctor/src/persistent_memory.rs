@@ -120,10 +120,12 @@ impl PersistentMemory {
         ]
     }
 
-    /// Whether there is a region that nothing has been made of.
+    /// Whether there is a region that nothing has been made of. Of one without labels the kernel makes a raw namespace by itself, on which no
+    /// file system is direct.
     #[must_use]
     pub fn has_room(&self) -> bool {
-        self.regions.iter().any(|region| region.available_bytes > 0)
+        let only_raw = !self.namespaces.is_empty() && self.namespaces.iter().all(|namespace| namespace.mode == "raw");
+        self.regions.iter().any(|region| region.available_bytes > 0 || only_raw)
     }
 }
 
@@ -236,6 +238,17 @@ mod tests {
                 .ways()
                 .is_empty()
         );
+    }
+
+    /// Found on an emulated NVDIMM whose labels nobody had written: it was to be mounted as it was.
+    #[test]
+    fn of_a_raw_namespace_that_the_kernel_made_file_systems_can_be_made() {
+        let said = r#"{"dimms":[{"dev":"nmem0"}],"regions":[{"dev":"region0","size":1073741824,"available_size":0,"type":"pmem",
+            "namespaces":[{"dev":"namespace0.0","mode":"raw","size":1073741824,"blockdev":"pmem0"}]}]}"#;
+        let ways = PersistentMemory::parse(said, "").ways();
+        assert_eq!(ways[0].1[1], "ndctl init-labels --force nmem0");
+        assert_eq!(ways[1].1[3], "ndctl create-namespace --mode=fsdax --region=region0 --size=536870912");
+        assert!(PersistentMemory::parse(&said.replace("raw", "fsdax"), "").ways().is_empty());
     }
 
     #[test]
