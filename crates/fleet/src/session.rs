@@ -200,17 +200,28 @@ impl FleetSession {
         for (number, slice) in LoadSlice::deal(count, threads_each).enumerate() {
             self.tell(number, &GeneratorOrder::Setup(Box::new(GeneratorSetup { slice, ..setup.clone() })));
         }
-        let mut ready = vec![false; self.playing];
+        self.await_all(self.playing, |message| matches!(message, GeneratorMessage::Ready { .. }), given_up)?;
+        self.compare_all_clocks(given_up)
+    }
+
+    /// Waits until each of the first `count` has answered so.
+    fn await_all(
+        &self,
+        count: usize,
+        is_answer: fn(&GeneratorMessage) -> bool,
+        given_up: &dyn Fn() -> bool,
+    ) -> Result<(), SessionError> {
+        let mut answered = vec![false; count];
         let until = Instant::now() + SETUP;
-        while let Some(missing) = ready.iter().position(|is_ready| !is_ready) {
+        while let Some(missing) = answered.iter().position(|has_answered| !has_answered) {
             let heard = self.next_message(missing, until, given_up)?;
             match heard.message {
-                Some(GeneratorMessage::Ready { .. }) if heard.generator < self.playing => ready[heard.generator] = true,
                 Some(GeneratorMessage::Refused { reason }) => return Err(self.wrong(heard.generator, &reason)),
+                Some(message) if heard.generator < count && is_answer(&message) => answered[heard.generator] = true,
                 _ => {}
             }
         }
-        self.compare_all_clocks(given_up)
+        Ok(())
     }
 
     /// Whether all of them answer still.
@@ -312,23 +323,9 @@ impl FleetSession {
             }
             let part = GeneratorOrder::File { name: name.to_owned(), is_first, bytes: BASE64.encode(&bytes) };
             self.tell_all(&part);
-            self.await_stored(given_up)?;
+            self.await_all(self.members.len(), |message| *message == GeneratorMessage::Stored, given_up)?;
             is_first = false;
         }
-    }
-
-    fn await_stored(&self, given_up: &dyn Fn() -> bool) -> Result<(), SessionError> {
-        let mut has_stored = vec![false; self.members.len()];
-        let until = Instant::now() + SETUP;
-        while let Some(missing) = has_stored.iter().position(|has_stored| !has_stored) {
-            let heard = self.next_message(missing, until, given_up)?;
-            match heard.message {
-                Some(GeneratorMessage::Stored) => has_stored[heard.generator] = true,
-                Some(GeneratorMessage::Refused { reason }) => return Err(self.wrong(heard.generator, &reason)),
-                _ => {}
-            }
-        }
-        Ok(())
     }
 
     /// Has the first of them call the target, before, during and after a load, until it is gone.

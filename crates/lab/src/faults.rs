@@ -29,11 +29,9 @@ use experiment::{duration, plan};
 use runner::Injection;
 use serde_json::Value;
 
-pub use self::command::KIND as COMMAND;
-
 use crate::{Deployment, Error};
 
-pub(crate) use command::commands;
+pub(crate) use command::{KIND as COMMAND, commands};
 
 /// A kind of fault.
 pub struct FaultKind {

@@ -56,6 +56,14 @@ pub struct ReportInput<'a> {
     pub trials: Vec<TrialSeries>,
 }
 
+impl<'a> ReportInput<'a> {
+    /// What the analysis and the plan say alone.
+    #[must_use]
+    pub fn without_records(results: &'a Results, plan: &'a Plan) -> Self {
+        Self { results, plan, environment: None, folder: String::new(), trials: Vec::new() }
+    }
+}
+
 /// Reads what the page needs beyond the analysis and the plan: the environment and every trial's records.
 ///
 /// # Errors

@@ -726,13 +726,7 @@ mod tests {
         let plan = crate::example::plan(&[], &[], 1);
         let mut results = crate::example::results(&plan);
         results.trials[0].consistency.checked = Some(10);
-        let input = ReportInput {
-            results: &results,
-            plan: &plan,
-            environment: None,
-            folder: String::new(),
-            trials: Vec::new(),
-        };
+        let input = ReportInput::without_records(&results, &plan);
         let page = filled(&input, &Templates::new().unwrap()).unwrap();
         let operations = page.sections.iter().find(|section| section.id == "operations").unwrap();
         let is_folded = |part: &String| part.trim_start().starts_with("<details");

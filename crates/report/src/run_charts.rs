@@ -304,13 +304,7 @@ mod tests {
         let plan = example::plan(&["slow", "fast"], &[("load.agents", &["8", "32"])], 1);
         let mut results = example::results(&plan);
         results.trials.iter_mut().for_each(example::crash);
-        let input = ReportInput {
-            results: &results,
-            plan: &plan,
-            environment: None,
-            folder: String::new(),
-            trials: Vec::new(),
-        };
+        let input = ReportInput::without_records(&results, &plan);
         let bars = comparison(&input).unwrap();
         let rows: Vec<(&str, Ink)> = bars.rows.iter().map(|row| (row.name.as_str(), row.ink)).collect();
         let (slow, fast) = (Ink::of_curve(0), Ink::of_curve(1));
@@ -371,13 +365,7 @@ mod tests {
         results.trials[3].verdict.is = Trust::Void;
         let point = results.trials[0].point.clone();
         results.outages = vec![example::distribution(None, &point, 3)];
-        let input = ReportInput {
-            results: &results,
-            plan: &plan,
-            environment: None,
-            folder: String::new(),
-            trials: Vec::new(),
-        };
+        let input = ReportInput::without_records(&results, &plan);
         let charts = recoveries(&input);
         assert_eq!(charts.len(), 1);
         let line = &charts[0].panels[0].lines[0];
@@ -387,13 +375,7 @@ mod tests {
         assert_eq!(line.points, steps.map(|(at, share)| (at, Some(share))));
         assert!(charts[0].note.contains("does not reach 100 %"), "{}", charts[0].note);
         results.outages[0].count = 2;
-        let input = ReportInput {
-            results: &results,
-            plan: &plan,
-            environment: None,
-            folder: String::new(),
-            trials: Vec::new(),
-        };
+        let input = ReportInput::without_records(&results, &plan);
         assert_eq!(recoveries(&input), []);
     }
 }

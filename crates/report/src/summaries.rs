@@ -22,7 +22,7 @@ pub fn markdown(results: &Results, plan: &Plan) -> String {
     if let Some(partial) = &results.partial {
         text.push_str(&format!("- partial: {}\n", cell_escaped(partial)));
     }
-    let input = ReportInput { results, plan, environment: None, folder: String::new(), trials: Vec::new() };
+    let input = ReportInput::without_records(results, plan);
     let groups = groups(results, plan);
     let compared = (!groups.is_empty() && plan.find.is_none()).then(|| comparison::comparison_of(&groups));
     let tables = [

@@ -8,7 +8,6 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use lab::UrlParts;
-use load::TlsTrust;
 use load::client::Client;
 use record::clock::Clock;
 use serde_json::{Value, json};
@@ -85,8 +84,7 @@ impl Drop for Exporter {
 /// Posts the figures, if there are any yet.
 fn post(service: &str, path: &str, figures: &LiveFigures) -> Result<(), String> {
     let Some(request) = request(figures) else { return Ok(()) };
-    let trust = TlsTrust { files: load::InputFiles::default(), ..TlsTrust::default() };
-    let client = Client::connect_trusting("http", service, &trust, TO_ANSWER);
+    let client = Client::connect("http", service, TO_ANSWER);
     let mut client = client.map_err(|error| error.to_string())?;
     let with = [("path", path), ("header.Content-Type", "application/json"), ("body", &request.to_string())];
     let with: BTreeMap<String, String> =

@@ -2,13 +2,13 @@
 //! comes to on this machine is not for a test to say; that nothing but the machine is blamed, is.
 
 use std::fs;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use serde_json::Value;
 
 use crate::machine;
-use crate::stage::{Stage, children, json, number, root, until};
+use crate::stage::{KilledAtEnd, Stage, children, json, number, root, until};
 
 /// What any other load of this machine may bring about.
 const MACHINES: [&str; 10] = [
@@ -49,26 +49,13 @@ fn reason(results: &Value, rule: &str) -> String {
 }
 
 /// Busy loops, each on one CPU, until dropped.
-struct Hogs(Vec<Child>);
-
-impl Hogs {
-    fn on(cpus: &[u32]) -> Self {
-        let hog = |cpu: &u32| {
-            let mut line = Command::new("taskset");
-            line.args(["--cpu-list", &cpu.to_string(), "sh", "-c", "while :; do :; done"]).stdin(Stdio::null());
-            line.spawn().expect("taskset is part of every Linux")
-        };
-        Self(cpus.iter().map(hog).collect())
-    }
-}
-
-impl Drop for Hogs {
-    fn drop(&mut self) {
-        for hog in &mut self.0 {
-            let _ = hog.kill();
-            let _ = hog.wait();
-        }
-    }
+fn hogs_on(cpus: &[u32]) -> Vec<KilledAtEnd> {
+    let hog = |cpu: &u32| {
+        let mut line = Command::new("taskset");
+        line.args(["--cpu-list", &cpu.to_string(), "sh", "-c", "while :; do :; done"]).stdin(Stdio::null());
+        KilledAtEnd(line.spawn().expect("taskset is part of every Linux"))
+    };
+    cpus.iter().map(hog).collect()
 }
 
 /// CPUs that a process's threads of this name may use.
@@ -103,7 +90,7 @@ fn hogs_on_every_cpu_void_the_result_and_accept_only_the_exit_code() {
     let stage = Stage::new();
     let file = stage.file("hogs.toml", experiment(4, ""));
     let cpus = cpus_of(std::process::id(), fs::read_to_string("/proc/self/comm").unwrap().trim()).unwrap();
-    let _hogs = Hogs::on(&[cpus.as_slice(), &cpus].concat());
+    let _hogs = hogs_on(&[cpus.as_slice(), &cpus].concat());
     let runs = stage.path().join("runs");
     let played = stage.play(&["run", &file, "--out", runs.to_str().unwrap(), "--json"]).exits(6);
     let results = played.json();
@@ -129,7 +116,7 @@ fn a_hog_on_the_generators_own_cpu_is_found_there() {
     });
     let own = own.unwrap();
     assert_eq!(own.len(), 1, "{own:?}");
-    let _hogs = Hogs::on(&[own[0], own[0]]);
+    let _hogs = hogs_on(&[own[0], own[0]]);
     let results = playing.wait().exits(0).json();
     assert_ne!(results["verdict"]["is"], "valid");
     assert!(reason(&results, "generator_preempted").contains("other processes ran on the generator's CPUs"));

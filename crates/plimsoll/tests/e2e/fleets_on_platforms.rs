@@ -3,12 +3,12 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
 use crate::hits::echo;
-use crate::stage::{Playing, Stage, json, number, root, signal, until};
+use crate::stage::{KilledAtEnd, Playing, Stage, json, number, root, signal, until};
 
 /// A stage where the programs of platforms are those of the tests, and their folder.
 pub fn stage() -> (Stage, PathBuf) {
@@ -277,8 +277,7 @@ fn what_only_generators_reach_is_reached_prepared_and_loaded_by_them() {
     let mut inside = Stage::new();
     inside.within("exec unshare --net sh -c 'ip link set lo up && exec \"$@\"' sh \"$@\"", Path::new("/"));
     let server = inside.start(&["echo", "--listen", "127.0.0.1:7000"]);
-    let sockets = format!("/proc/{}/net/tcp", server.pid());
-    until("the server listens", || fs::read_to_string(&sockets).is_ok_and(|text| text.contains(":1B58 ")));
+    until_listening(server.pid());
     fs::write(platform.join("beside"), server.pid().to_string()).unwrap();
     let prepare = "[[prepare]]\ncall = \"get\"\ncount = 7\nwith = { path = \"/{seq}\" }";
     let file = experiment(&stage, "http://127.0.0.1:7000/", &format!("{SLURM}\n{prepare}"));
@@ -292,26 +291,20 @@ fn what_only_generators_reach_is_reached_prepared_and_loaded_by_them() {
     assert_eq!((stage.leftovers(), inside.leftovers()), (vec![], vec![]));
 }
 
-/// A Redis server on a network that nothing else is on. Gone when dropped.
-struct Unreachable(Child);
-
-impl Unreachable {
-    fn redis(stage: &Stage) -> Self {
-        let serve = "ip link set lo up && exec redis-server --port 7000 --bind 127.0.0.1 --save '' --dir \"$0\"";
-        let mut command = Command::new("unshare");
-        command.args(["--net", "sh", "-c", serve]).arg(stage.path().join("scratch")).stdout(Stdio::null());
-        let server = Self(command.spawn().unwrap());
-        let sockets = format!("/proc/{}/net/tcp", server.0.id());
-        until("the server listens", || fs::read_to_string(&sockets).is_ok_and(|text| text.contains(":1B58 ")));
-        server
-    }
+/// A Redis server on a network that nothing else is on.
+fn unreachable_redis(stage: &Stage) -> KilledAtEnd {
+    let serve = "ip link set lo up && exec redis-server --port 7000 --bind 127.0.0.1 --save '' --dir \"$0\"";
+    let mut command = Command::new("unshare");
+    command.args(["--net", "sh", "-c", serve]).arg(stage.path().join("scratch")).stdout(Stdio::null());
+    let server = KilledAtEnd(command.spawn().unwrap());
+    until_listening(server.0.id());
+    server
 }
 
-impl Drop for Unreachable {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
+/// Waits until this process listens at port 7000 of its own network.
+fn until_listening(pid: u32) {
+    let sockets = format!("/proc/{pid}/net/tcp");
+    until("the server listens", || fs::read_to_string(&sockets).is_ok_and(|text| text.contains(":1B58 ")));
 }
 
 /// Keys were read back from where the conductor is, and of those that it could not reach nothing was known.
@@ -322,7 +315,7 @@ fn what_only_generators_reach_is_read_back_by_one_of_them() {
         return;
     }
     let (stage, platform) = stage();
-    let server = Unreachable::redis(&stage);
+    let server = unreachable_redis(&stage);
     fs::write(platform.join("beside"), server.0.id().to_string()).unwrap();
     let text = format!(
         "title = \"t\"\nasks = \"a\"\n[target]\nurl = \"redis://127.0.0.1:7000\"\n[load]\nagents = 9\nrate = 60\n\

@@ -3,11 +3,11 @@
 use std::fs;
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use crate::machine;
-use crate::stage::{Stage, until};
+use crate::stage::{KilledAtEnd, Stage, until};
 
 const TREE: &str = "/sys/fs/cgroup";
 const PERIOD_US: u32 = 100_000;
@@ -53,31 +53,20 @@ impl Drop for Group {
 }
 
 /// The built-in server on its own, outside of the group.
-struct Echo(Child, u16);
-
-impl Echo {
-    fn new() -> Self {
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let mut line = Command::new(env!("CARGO_BIN_EXE_plimsoll"));
-        line.args(["echo", "--listen", &format!("127.0.0.1:{port}")]).stdin(Stdio::null());
-        let echo = Self(line.spawn().unwrap(), port);
-        until("the server is there", || TcpStream::connect(("127.0.0.1", port)).is_ok());
-        echo
-    }
-}
-
-impl Drop for Echo {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
+fn echo() -> (KilledAtEnd, u16) {
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let mut line = Command::new(env!("CARGO_BIN_EXE_plimsoll"));
+    line.args(["echo", "--listen", &format!("127.0.0.1:{port}")]).stdin(Stdio::null());
+    let server = KilledAtEnd(line.spawn().unwrap());
+    until("the server is there", || TcpStream::connect(("127.0.0.1", port)).is_ok());
+    (server, port)
 }
 
 #[test]
 fn a_twentieth_of_a_core_cannot_do_50_000_operations_a_second() {
     let Some(_turn) = machine::turn() else { return };
     let Some(group) = Group::new() else { return };
-    let echo = Echo::new();
+    let (_server, port) = echo();
     let mut stage = Stage::new();
     stage.within("echo $$ >\"$0/cgroup.procs\" && exec \"$@\"", &group.path);
     let file = stage.file(
@@ -85,7 +74,7 @@ fn a_twentieth_of_a_core_cannot_do_50_000_operations_a_second() {
         format!(
             "title = \"t\"\nasks = \"a\"\n[target]\nurl = \"http://127.0.0.1:{}/\"\n[load]\nagents = 100\nrate = 50000\n\
              threads = 1\ntime = \"3s\"\ndrain = \"500ms\"\nwarmup = \"500ms\"\n[[load.cycle]]\ncall = \"get\"\nwith = {{ path = \"/\" }}\n",
-            echo.1
+            port
         ),
     );
     let mut playing = stage.start_run(&[&file]);

@@ -139,9 +139,7 @@ mod tests {
             time_s,
             ..PlayedStep::default()
         };
-        let side_by_side = |results: &record::results::Results| {
-            across(&ReportInput { results, plan: &plan, environment: None, folder: String::new(), trials: Vec::new() })
-        };
+        let side_by_side = |results: &record::results::Results| across(&ReportInput::without_records(results, &plan));
         assert_eq!(side_by_side(&results), None, "no steps");
         results.trials[0].steps = vec![step(0, Some(2.5))];
         results.trials[1].steps = vec![step(1, None)];
@@ -159,9 +157,7 @@ mod tests {
         let plan = example::plan(&[], &[], 1);
         let mut results = example::results(&plan);
         results.trials.truncate(1);
-        let table = |results: &record::results::Results| {
-            steps(&ReportInput { results, plan: &plan, environment: None, folder: String::new(), trials: Vec::new() })
-        };
+        let table = |results: &record::results::Results| steps(&ReportInput::without_records(results, &plan));
         assert_eq!(table(&results), None);
         let flip = PlayedStep {
             name: "flip".to_owned(),

@@ -376,8 +376,7 @@ mod tests {
     use crate::example;
 
     fn table(results: &Results, plan: &Plan) -> Table {
-        consistency(&ReportInput { results, plan, environment: None, folder: String::new(), trials: Vec::new() })
-            .unwrap()
+        consistency(&ReportInput::without_records(results, plan)).unwrap()
     }
 
     fn cell<'a>(table: &'a Table, head: &str) -> &'a Cell {

@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::{ReportInput, example};
 
 fn input<'a>(results: &'a Results, plan: &'a Plan) -> ReportInput<'a> {
-    ReportInput { results, plan, environment: None, folder: String::new(), trials: Vec::new() }
+    ReportInput::without_records(results, plan)
 }
 
 /// Four modes at two rates of the link: dirty ones give wrong answers, in so many of 1,000 cycles of each of two trials.

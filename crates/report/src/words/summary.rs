@@ -50,7 +50,7 @@ fn rows(many: usize, _: &Results) -> String {
 pub fn summary(results: &Results, plan: &Plan, colour: bool) -> String {
     let verdict = verdict(results, colour, WIDTH) + &partial(results, WIDTH);
     let mut parts = vec![heading(results), finding(results, plan), verdict];
-    let input = ReportInput { results, plan, environment: None, folder: String::new(), trials: Vec::new() };
+    let input = ReportInput::without_records(results, plan);
     let groups = groups(results, plan);
     if !groups.is_empty() && plan.find.is_none() {
         let table = comparison::comparison_of(&groups);

@@ -9,7 +9,7 @@ use super::*;
 use crate::{ReportInput, example};
 
 fn input<'a>(results: &'a Results, plan: &'a Plan) -> ReportInput<'a> {
-    ReportInput { results, plan, environment: None, folder: String::new(), trials: Vec::new() }
+    ReportInput::without_records(results, plan)
 }
 
 fn one() -> (Plan, Results) {
@@ -208,8 +208,7 @@ fn a_search_has_its_tables_and_its_chart() {
         }))
         .unwrap(),
     );
-    let input =
-        ReportInput { results: &results, plan: &plan, environment: None, folder: String::new(), trials: Vec::new() };
+    let input = ReportInput::without_records(&results, &plan);
     let charts = crate::run_charts::searches(&input);
     assert_eq!((charts.len(), charts[0].panels[0].lines.len()), (1, 3));
     let mark = &charts[0].marks[0];

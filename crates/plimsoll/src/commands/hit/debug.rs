@@ -24,7 +24,7 @@ pub fn once(asked: &HitOptions, plan: &Plan) -> Result<Exit, Failure> {
         what: format!("no answer from {service}: {error}"),
         remedy: remedy(service, &error.to_string()).to_owned(),
     };
-    let trust = TlsTrust { tls: trial.target.tls.clone(), files: load::InputFiles::default() };
+    let trust = TlsTrust { tls: trial.target.tls.clone(), ..TlsTrust::default() };
     let mut client =
         Client::connect_trusting(&trial.target.protocol, service, &trust, Duration::from_secs_f64(timeout_s))
             .map_err(|error| unanswered(&error))?;

@@ -74,7 +74,7 @@ fn location(asked: &HitOptions, protocol: &Protocol) -> Result<Option<String>, F
         key: tls.key.clone(),
         proxy: tls.proxy.clone(),
     };
-    let trust = TlsTrust { tls, files: load::InputFiles::default() };
+    let trust = TlsTrust { tls, ..TlsTrust::default() };
     let timeout = asked.timeout.as_deref().and_then(|text| duration::parse_s(text).ok());
     let timeout = timeout.map_or(PATIENCE, Duration::from_secs_f64);
     let mut client =
