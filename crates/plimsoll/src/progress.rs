@@ -294,7 +294,7 @@ fn happening(what: &What) -> Option<String> {
                 Phase::Preparing => "preparing",
                 Phase::Load => "load",
                 Phase::Draining => return None,
-                Phase::Auditing => "reading audited keys back",
+                Phase::Auditing => "reading back what the target holds",
                 Phase::Stopping => "stopping the target",
             }
             .to_owned(),
