@@ -42,7 +42,7 @@ help:
 	@echo '            differences can be trusted; writes bench/*.md'
 	@echo 'make bench-rally  Elasticsearch loaded by Plimsoll and by Rally in turns, and a stream of 10 GB of documents; writes bench/RESULTS.md (root)'
 	@echo 'make nvdimm persistent memory set up as doctor says, on an emulated NVDIMM in a virtual machine; a minute or two, without root'
-	@echo 'make article-pi   the Pi article in short form: experiments 07 to 13, 22 and 23, and one page that links their reports'
+	@echo 'make article-pi   the Pi article in short form: experiments 07 to 13, 22 and 24, and one page that links their reports'
 	@echo 'make siege  kills, corrupted records, attackers, hostile servers and hosts, fuzzers, a soak of SOAK=1800 seconds and a day of'
 	@echo '            records; writes bench/RELIABILITY.md (two hours); some parts: make siege PARTS="kills soak"'
 	@echo 'make pages  opens report pages in Chromium and does with them what a reader does; pictures of them are in target/pages'
