@@ -210,7 +210,7 @@ fn pause() {
 
 /// Between two rounds, seconds at the machine's own speed.
 const PAUSE_S: f64 = 1.0;
-/// Nobody is asked again after so many.
+/// Nobody is asked for a third time after so many: what is held against nothing cannot be said to have settled.
 const PATIENCE_S: f64 = 10.0;
 /// How often it is looked whether the user wants an end.
 const GLANCE: Duration = Duration::from_millis(20);
@@ -241,22 +241,28 @@ pub fn read_replicas(
     let speed = deployment.speed();
     let begun = Instant::now();
     let pause = || rest(Duration::from_secs_f64(PAUSE_S / speed), give_up);
-    let (told, rounds, settled) =
-        settled(&mut || deployment.audit(), &mut || pause() && begun.elapsed().as_secs_f64() < PATIENCE_S / speed);
+    let (told, rounds, settled) = settled(&mut || deployment.audit(), &mut |rounds| {
+        asks_again(rounds, begun.elapsed().as_secs_f64() * speed) && pause()
+    });
     let replicas: Vec<Replica> = told.into_iter().map(|told| told.replica).collect();
     replicas::write(&folder.replicas(), &replicas).map_err(Error::Record)?;
     let answered = replicas.iter().filter(|replica| replica.holds.is_ok()).count();
     Ok(Some(ReadBackResult { rounds, settled, answered }))
 }
 
+/// Whether so many rounds, which took so long, are followed by one more.
+fn asks_again(rounds: u32, took_s: f64) -> bool {
+    rounds < 2 || took_s < PATIENCE_S
+}
+
 /// Asks until two rounds in a row tell the same and nobody has to be asked in vain, or `goes_on` says no; the last round, how many
 /// there were, and whether it told what the one before did. A member that fails may be about to serve again, so it is asked again.
 fn settled(
     ask: &mut dyn FnMut() -> Vec<MemberAnswer>,
-    goes_on: &mut dyn FnMut() -> bool,
+    goes_on: &mut dyn FnMut(u32) -> bool,
 ) -> (Vec<MemberAnswer>, u32, bool) {
     let (mut last, mut rounds, mut same) = (ask(), 1, false);
-    while !(same && last.iter().all(is_final)) && goes_on() {
+    while !(same && last.iter().all(is_final)) && goes_on(rounds) {
         let next = ask();
         // Why a member fails may be said in other words each time.
         same = holdings(&next).eq(holdings(&last));
@@ -507,7 +513,7 @@ mod tests {
             asked += 1;
             told(rounds[(asked - 1).min(rounds.len() - 1)])
         };
-        let mut goes_on = || {
+        let mut goes_on = |_| {
             left -= 1;
             left > 0
         };
@@ -520,6 +526,11 @@ mod tests {
         // That members differ from each other is no reason to go on: only that they still change.
         assert_eq!(play(&[&["a", "a b"]], 10), (told(&["a", "a b"]), 2, true));
         assert_eq!(play(&[&["a", ""], &["a b", "a"], &["a b", "a b"]], 10), (told(&["a b", "a b"]), 4, true));
+    }
+
+    #[test]
+    fn members_that_take_long_to_tell_all_they_hold_are_asked_twice_before_they_are_said_to_change() {
+        assert!(asks_again(1, 6.0 * PATIENCE_S) && !asks_again(2, 6.0 * PATIENCE_S) && asks_again(2, 0.5 * PATIENCE_S));
     }
 
     #[test]
