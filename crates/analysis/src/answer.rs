@@ -9,6 +9,7 @@ use experiment::plan::Plan;
 use record::results::{Disturbance, DisturbanceKind, Emulated, Outage, Results, Trial, Trust, Verdict, counting};
 use text::{code, numbers, stopped};
 
+use crate::disturbances::{TOLD_HIGHER, TOLD_LOWER};
 use crate::exercise;
 use crate::groups::{FigureOf, Group, counted, groups, longest, operations, outages, planned};
 
@@ -319,10 +320,14 @@ fn slowness(one: &Disturbance) -> f64 {
 
 /// `throughput was 48 % lower and the median latency 1.9 times as high`.
 pub fn slow_by(one: &Disturbance) -> String {
-    let lower = one.throughput_ratio.filter(|ratio| *ratio < 0.95);
+    let lower = one.throughput_ratio.filter(|ratio| *ratio < TOLD_LOWER);
     let lower = lower.map(|ratio| format!("throughput was {:.0} % lower", 100.0 * (1.0 - ratio)));
-    let higher = one.latency_ratio.filter(|ratio| *ratio > 1.1);
-    let higher = higher.map(|ratio| format!("the median latency was {ratio:.1} times as high"));
+    let quantile = match one.latency_quantile {
+        Some(quantile) if quantile > 0.5 => format!("p{:.0}", 100.0 * quantile),
+        _ => "median".to_owned(),
+    };
+    let higher = one.latency_ratio.filter(|ratio| *ratio > TOLD_HIGHER);
+    let higher = higher.map(|ratio| format!("the {quantile} latency was {ratio:.1} times as high"));
     text::listed(&lower.into_iter().chain(higher).collect::<Vec<_>>(), "and")
 }
 

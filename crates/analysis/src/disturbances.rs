@@ -47,7 +47,16 @@ pub(crate) struct NormalLoad {
     /// Operations that may go wrong within a hold.
     failures: u64,
     /// Times without success that begin a disturbance, in time order.
-    silences: Vec<[usize; 2]>,
+    silences: Vec<UnusualSilence>,
+}
+
+/// Slots without any success, more than chance and the load's own ways explain.
+#[derive(Debug, Clone, Copy)]
+struct UnusualSilence {
+    from: usize,
+    until: usize,
+    /// The slot at which so much of it is over that it is unusual.
+    shown: usize,
 }
 
 impl NormalLoad {
@@ -71,8 +80,9 @@ impl NormalLoad {
 
     /// The first slot of `from..until` with which a disturbance begins.
     fn first(&self, timeline: &Timeline, [from, until]: [usize; 2]) -> Option<usize> {
-        let silent =
-            self.silences.iter().find(|silence| silence[0] >= from && silence[0] < until).map(|silence| silence[0]);
+        // One that is not unusual before the fault with which this stretch ends is the fault's: its last success came a little before it.
+        let here = |silence: &&UnusualSilence| silence.from >= from && silence.shown <= until;
+        let silent = self.silences.iter().find(here).map(|silence| silence.from);
         let mut slot = from;
         let failing = loop {
             let Some(first) = first_bad(timeline, slot, until) else { break None };
@@ -103,8 +113,8 @@ impl NormalLoad {
         let mut end = first + 1;
         loop {
             let near = (end + self.hold).min(until);
-            let silence = self.silences.iter().find(|silence| silence[1] > end && silence[0] < near);
-            let silent = silence.map(|silence| silence[1].min(until));
+            let silence = self.silences.iter().find(|silence| silence.until > end && silence.from < near);
+            let silent = silence.map(|silence| silence.until.min(until));
             let fails = bad(timeline, end, near) > self.failures;
             let last = |counts: &CumulativeCounts| counts.last_in(end, near).filter(|_| fails).map(|slot| slot + 1);
             match [silent, last(timeline.failed()), last(timeline.wrong())].into_iter().flatten().max() {
@@ -145,7 +155,7 @@ fn unusual(
     usual: UsualFailures,
     faulty: &[[f64; 2]],
     changes: bool,
-) -> Vec<[usize; 2]> {
+) -> Vec<UnusualSilence> {
     let ok = timeline.ok().between(from, until);
     if ok == 0 {
         return Vec::new();
@@ -167,7 +177,7 @@ fn unusual(
         others as f64 >= RECURRING + chance + 3.0 * chance.sqrt()
     };
     let around = (AROUND_S / slot_s).round() as usize;
-    let is_unusual = |&[begin, end]: &[usize; 2]| {
+    let unusual = |[begin, end]: [usize; 2]| {
         let length = end - begin;
         let sides = [[begin.saturating_sub(around).max(from), begin], [end, (end + around).min(until)]];
         let beside: u64 = sides.iter().map(|[from, until]| timeline.ok().between(*from, *until)).sum();
@@ -178,11 +188,16 @@ fn unusual(
         let failures_beside =
             bad(timeline, begin.saturating_sub(1), end + 1) > usual.most((length + 2) as f64 * slot_s);
         // So long it was at least, whatever the clocks of those who recorded it.
-        let sure = length.saturating_sub(timeline.unsure()) as f64;
-        let is_long = sure * slot_s >= SHORTEST_SILENCE_S;
-        sure > by_chance(rate) && (failures_beside || (!changes && is_long && !recurs(length)))
+        let sure = length.saturating_sub(timeline.unsure());
+        let by_chance = by_chance(rate) as usize + 1;
+        let (is_candidate, shown) = match failures_beside {
+            true => (true, by_chance),
+            false => (!changes && !recurs(length), by_chance.max((SHORTEST_SILENCE_S / slot_s).round() as usize)),
+        };
+        let shown_at = begin + shown + timeline.unsure();
+        (is_candidate && sure >= shown).then_some(UnusualSilence { from: begin, until: end, shown: shown_at })
     };
-    all.into_iter().filter(is_unusual).collect()
+    all.into_iter().filter_map(unusual).collect()
 }
 
 /// What a stretch of time is held against.
@@ -264,6 +279,16 @@ const NEAR: usize = 1_800;
 
 /// Quantiles of latency that are looked at: a stall of a fifth of a second moves neither.
 const LATENCIES: [f64; 2] = [0.5, 0.75];
+
+/// Share of the operations that have to take longer than usual. Where fast and slow kinds of operations are mixed, a quantile that lies
+/// between them jumps from one kind to the other for a few more of the slow ones.
+const MOVED: f64 = 0.1;
+
+/// Less throughput than this share of the usual can be told as such.
+pub(crate) const TOLD_LOWER: f64 = 0.95;
+
+/// A latency of more than so many times the usual can be told as such.
+pub(crate) const TOLD_HIGHER: f64 = 1.1;
 
 /// The disturbances of a trial, those in which service was slow among them. What belongs to an outage or a fault is left out.
 pub(crate) fn with_slow_phases(
@@ -350,7 +375,8 @@ impl<'a> SlowLoad<'a> {
         let by_rate = phases.clone();
         for share in LATENCIES {
             let quantile = |bin| self.latency.quantile_of(share, [self.at_s(bin), self.at_s(bin + 1)], |_| true);
-            phases.extend(slow_phases(&self.series(|bin| Some(quantile(bin)?.ln())), LONGER, STEP));
+            let longer = slow_phases(&self.series(|bin| Some(quantile(bin)?.ln())), LONGER, STEP);
+            phases.extend(longer.into_iter().filter(|phase| self.has_moved(share, *phase)));
         }
         let phases = united(phases);
         let is_slow = |bin: usize| phases.iter().any(|phase| (phase.from..phase.until).contains(&bin));
@@ -358,23 +384,56 @@ impl<'a> SlowLoad<'a> {
         phases.iter().filter_map(|phase| self.disturbance(*phase, &by_rate, &usual)).collect()
     }
 
+    /// Bins around a phase that say what is usual: of a long load, those within the hour.
+    fn near(&self, phase: SlowPhase) -> [usize; 2] {
+        [phase.from.saturating_sub(NEAR), (phase.until + NEAR).min(self.left_out.len())]
+    }
+
+    fn bin_of(&self, at_s: f64) -> usize {
+        ((at_s - self.from_s) / self.bin_s) as usize
+    }
+
+    /// Whether a phase in which a quantile is higher has more operations that take longer, and not only a quantile that has jumped.
+    fn has_moved(&self, quantile: f64, phase: SlowPhase) -> bool {
+        let (near, inner) =
+            (self.near(phase).map(|bin| self.at_s(bin)), [phase.from, phase.until].map(|bin| self.at_s(bin)));
+        let is_usual = |at_s| {
+            let bin = self.bin_of(at_s);
+            !self.left_out[bin] && !(phase.from..phase.until).contains(&bin)
+        };
+        let usual_ns = self.latency.quantile_of(quantile, near, is_usual);
+        let Some((usual_ns, slow_ns)) = usual_ns.zip(self.latency.quantile_of(quantile, inner, |_| true)) else {
+            return true;
+        };
+        let limit_ns = (usual_ns * slow_ns).sqrt();
+        let over = |between_s, belongs: &dyn Fn(f64) -> bool| {
+            self.latency.share_over(limit_ns, between_s, belongs).unwrap_or(0.0)
+        };
+        over(inner, &|_| true) - over(near, &is_usual) >= MOVED
+    }
+
+    /// `None` if neither throughput nor latency tells it in the whole of the phase.
     fn disturbance(&self, phase: SlowPhase, by_rate: &[SlowPhase], is_usual: &[bool]) -> Option<Disturbance> {
-        // Of a long load, what is usual within the hour.
-        let near = [phase.from.saturating_sub(NEAR), (phase.until + NEAR).min(self.left_out.len())];
+        let near = self.near(phase);
         let usual: Vec<f64> = (near[0]..near[1]).filter(|&bin| is_usual[bin]).map(|bin| self.ok(bin)).collect();
         let usual_per_s = mean(&usual)? / self.bin_s;
-        let bin_of = |at_s: f64| ((at_s - self.from_s) / self.bin_s) as usize;
-        let usual_ns = self.latency.quantile_of(0.5, near.map(|bin| self.at_s(bin)), |at_s| is_usual[bin_of(at_s)]);
         // Of a longer one the first and the last bin may be slow in part.
         let inner =
             if phase.until - phase.from > 3 { [phase.from + 1, phase.until - 1] } else { [phase.from, phase.until] };
-        let slow_ns = self.latency.quantile_of(0.5, inner.map(|bin| self.at_s(bin)), |_| true);
-        let latency_ratio = slow_ns.zip(usual_ns).map(|(slow_ns, usual_ns)| slow_ns / usual_ns);
+        let longer = |quantile: f64| {
+            let [near_s, inner_s] = [near, inner].map(|bins| bins.map(|bin| self.at_s(bin)));
+            let usual_ns = self.latency.quantile_of(quantile, near_s, |at_s| is_usual[self.bin_of(at_s)])?;
+            let slow_ns = self.latency.quantile_of(quantile, inner_s, |_| true)?;
+            Some(LongerLatency { quantile, usual_ns, ratio: slow_ns / usual_ns })
+        };
+        let [median, upper] = LATENCIES.map(longer);
+        let matters = |longer: &LongerLatency| longer.ratio.ln() >= LONGER;
+        let longer = median.filter(matters).or(upper.filter(matters)).or(median);
         let of_rate = by_rate.iter().find(|other| other.from < phase.until && other.until > phase.from);
-        let [at_s, end_s] = match (of_rate, latency_ratio) {
+        let [at_s, end_s] = match (of_rate, longer) {
             (Some(phase), _) => self.edges_of_rate(*phase, usual_per_s),
-            (None, Some(ratio)) if self.bin_s <= 1.0 => {
-                let limit_ns = usual_ns? * ratio.sqrt();
+            (None, Some(longer)) if self.bin_s <= 1.0 => {
+                let limit_ns = longer.usual_ns * longer.ratio.sqrt();
                 self.latency.edges([self.at_s(phase.from), self.at_s(phase.until)], limit_ns)
             }
             _ => [self.at_s(phase.from), self.at_s(phase.until)],
@@ -383,24 +442,28 @@ impl<'a> SlowLoad<'a> {
         let long_s = end_s - at_s;
         let ok = self.timeline.ok().between(begin, end) as f64;
         let is_over = phase.until < self.left_out.len();
-        Some(Disturbance {
-            at_s,
-            kind: DisturbanceKind::Slow,
-            throughput_ratio: Some(ok / long_s / usual_per_s),
-            latency_ratio,
-            outage: Outage {
-                baseline_per_s: Some(usual_per_s),
-                failed: self.timeline.failed().between(begin, end),
-                wrong: self.timeline.wrong().between(begin, end),
-                back_to_baseline_s: is_over.then_some(long_s),
-                degraded_s: Some(long_s),
-                lost_operations: Some(usual_per_s * long_s - ok),
-                ..Outage::default()
-            },
+        let throughput_ratio = ok / long_s / usual_per_s;
+        (throughput_ratio < TOLD_LOWER || longer.is_some_and(|longer| longer.ratio > TOLD_HIGHER)).then(|| {
+            Disturbance {
+                at_s,
+                kind: DisturbanceKind::Slow,
+                throughput_ratio: Some(throughput_ratio),
+                latency_ratio: longer.map(|longer| longer.ratio),
+                latency_quantile: longer.map(|longer| longer.quantile),
+                outage: Outage {
+                    baseline_per_s: Some(usual_per_s),
+                    failed: self.timeline.failed().between(begin, end),
+                    wrong: self.timeline.wrong().between(begin, end),
+                    back_to_baseline_s: is_over.then_some(long_s),
+                    degraded_s: Some(long_s),
+                    lost_operations: Some(usual_per_s * long_s - ok),
+                    ..Outage::default()
+                },
+            }
         })
     }
 
-    /// A phase of lower throughput, to the slot.
+    /// A phase of lower throughput, to the slot. It does not reach into what is left out.
     fn edges_of_rate(&self, phase: SlowPhase, usual_per_s: f64) -> [f64; 2] {
         let (slot_s, ok) = (self.timeline.slot_s(), self.timeline.ok());
         let [begin, end] = [self.slot(phase.from), self.slot(phase.until)];
@@ -409,14 +472,25 @@ impl<'a> SlowLoad<'a> {
         let half = (end - begin) / 2;
         let bin = (self.bin_s / slot_s).round() as usize;
         let between = |from, until| ok.between(from, until);
-        let at = change(between, [begin.saturating_sub(bin), (begin + bin).min(begin + half)], [usual, slow]);
+        let is_left_out = |bin: Option<usize>| bin.and_then(|bin| self.left_out.get(bin)).is_some_and(|out| *out);
+        let first = if is_left_out(phase.from.checked_sub(1)) { begin } else { begin.saturating_sub(bin) };
+        let at = change(between, [first, (begin + bin).min(begin + half)], [usual, slow]);
         let load_end = self.slot(self.left_out.len());
+        let last = if is_left_out(Some(phase.until)) { end } else { (end + bin).min(load_end) };
         let over = match end < load_end {
-            true => change(between, [end - bin.min(half), (end + bin).min(load_end)], [slow, usual]),
+            true => change(between, [end - bin.min(half), last], [slow, usual]),
             false => end,
         };
         [self.timeline.at_s(at), self.timeline.at_s(over)]
     }
+}
+
+/// How much longer operations take in a phase than usual, by a quantile.
+#[derive(Debug, Clone, Copy)]
+struct LongerLatency {
+    quantile: f64,
+    usual_ns: f64,
+    ratio: f64,
 }
 
 /// Phases that overlap or touch, as one.

@@ -56,6 +56,23 @@ fn a_freeze_is_one_from_its_beginning_though_its_timeouts_come_later() {
     }
 }
 
+/// 60 operations a second, of which the last ends 20 ms before a fault: nothing is disturbed before it. Where they end 2 s before, something is.
+#[test]
+fn the_silence_of_a_fault_is_not_a_disturbance_of_the_moment_before_it() {
+    let made =
+        |from_s: f64| SyntheticLoad::even(40.0, move |at_s| if (from_s..26.0).contains(&at_s) { 0.0 } else { 60.0 });
+    let before_fault = |made: &SyntheticLoad| {
+        let timeline = made.timeline();
+        let usual = NormalLoad::of(&timeline, [0.0, 40.0], &[[20.0, 30.0]], false);
+        let stretch =
+            FaultlessStretch { from_s: 1.0, until_s: 20.0, counted_until_s: 20.0, timeout_s: 1.0, settled_s: 1.0 };
+        between(&timeline, &Evidence::default(), &usual, &stretch, 1.0).0
+    };
+    assert_eq!(before_fault(&made(19.98)), []);
+    let found = before_fault(&made(18.0));
+    assert!(found.len() == 1 && (found[0].at_s - 18.0).abs() < 0.02, "{found:?}");
+}
+
 /// As two generators would record it whose silences of 240 ms came one after the other, by clocks that are 3 ms off.
 #[test]
 fn a_silence_that_clocks_may_have_made_is_none() {
@@ -269,6 +286,34 @@ fn a_latency_that_is_higher_for_a_while_is_a_slow_time_though_no_operation_is_mi
     assert_eq!(one.outage.failed, 0);
 }
 
+/// A share of the operations takes one time, the others another.
+fn mixed(seed: u64, share: impl Fn(f64) -> f64, [some_us, others_us]: [f64; 2]) -> SyntheticLoad {
+    let random = std::cell::RefCell::new(fastrand::Rng::with_seed(seed));
+    let latency_us = |at_s| if random.borrow_mut().f64() < share(at_s) { some_us } else { others_us };
+    SyntheticLoad::random(seed, 40.0, |_| 1_000.0).taking(seed, latency_us)
+}
+
+#[test]
+fn a_few_more_of_the_slow_kind_of_operations_are_no_slow_time_though_a_quantile_jumps() {
+    let share = |at_s: f64| if (20.0..28.0).contains(&at_s) { 0.28 } else { 0.21 };
+    for seed in 0..10 {
+        assert_eq!(with_slow(&mixed(seed, share, [250_000.0, 9_000.0]), &[]), []);
+    }
+}
+
+#[test]
+fn three_tenths_that_take_longer_are_a_slow_time_told_by_the_quantile_that_shows_it() {
+    let share = |at_s: f64| if (20.0..28.0).contains(&at_s) { 0.3 } else { 0.0 };
+    for seed in 0..10 {
+        let found = with_slow(&mixed(seed, share, [64_000.0, 8_000.0]), &[]);
+        let [one] = &found[..] else { panic!("{found:?}") };
+        assert!((one.at_s - 20.0).abs() < 0.3 && near(one.outage.degraded_s, 8.0, 0.5), "{one:?}");
+        assert_eq!(one.latency_quantile, Some(0.75));
+        let told = crate::answer::slow_by(one);
+        assert!(told.starts_with("the p75 latency was ") && told.ends_with(" times as high"), "{told}");
+    }
+}
+
 #[test]
 fn one_that_lasts_to_the_end_is_not_over_and_a_decline_is_none() {
     let made = SyntheticLoad::random(3, 30.0, |at_s| if at_s < 22.0 { 1_000.0 } else { 600.0 });
@@ -285,6 +330,22 @@ fn what_follows_a_fault_is_not_a_slow_time() {
     let fault = Fault { at_s: 10.0, outage: Some(outage), ..Fault::default() };
     assert_eq!(with_slow(&made, &[fault]), []);
     assert_eq!(with_slow(&made, &[]).len(), 1);
+}
+
+#[test]
+fn a_slow_time_before_a_fault_ends_with_it_and_has_none_of_its_failures() {
+    let rate = |at_s: f64| match at_s {
+        16.1..20.0 => 600.0,
+        20.0..20.4 => 0.0,
+        _ => 1_000.0,
+    };
+    let made = SyntheticLoad::random(6, 40.0, rate).failing(200, 20.0, 20.3);
+    let outage = Outage { back_to_baseline_s: Some(0.4), baseline_per_s: Some(1_000.0), ..Outage::default() };
+    let found = with_slow(&made, &[Fault { at_s: 20.0, outage: Some(outage), ..Fault::default() }]);
+    let found: Vec<&Disturbance> = found.iter().filter(|one| one.kind == DisturbanceKind::Slow).collect();
+    let [one] = &found[..] else { panic!("{found:?}") };
+    assert!((one.at_s - 16.1).abs() < 0.1 && one.at_s + one.outage.degraded_s.unwrap() <= 20.001, "{one:?}");
+    assert_eq!(one.outage.failed, 0);
 }
 
 /// Response times of a queue with one server and random arrivals, which wander by themselves.

@@ -6,6 +6,8 @@
 //! a second hardly moves, must be high in two seconds in a row, p99 in three. Where such a spell begins and ends within a second
 //! follows from the share of that second's operations that were slow.
 
+use std::borrow::Cow;
+
 use record::hlog::HistogramCounts;
 use record::results::Quantiles;
 
@@ -73,25 +75,33 @@ impl LatencySeconds {
     }
 
     /// About the quantile of those seconds between two times that `belong`, nanoseconds; `None` if too few operations support it.
-    pub fn quantile_of(
-        &self,
-        quantile: f64,
-        [from_s, until_s]: [f64; 2],
-        belongs: impl Fn(f64) -> bool,
-    ) -> Option<f64> {
+    pub fn quantile_of(&self, quantile: f64, between_s: [f64; 2], belongs: impl Fn(f64) -> bool) -> Option<f64> {
+        self.together(between_s, belongs).quantile(quantile)
+    }
+
+    /// About the share of operations that take longer than a limit, of those seconds between two times that `belong`; `None` without any.
+    pub fn share_over(&self, limit_ns: f64, between_s: [f64; 2], belongs: impl Fn(f64) -> bool) -> Option<f64> {
+        self.together(between_s, belongs).share_above(step_of(limit_ns))
+    }
+
+    /// The operations of those seconds between two times that `belong`.
+    fn together(&self, [from_s, until_s]: [f64; 2], belongs: impl Fn(f64) -> bool) -> Cow<'_, SecondLatency> {
         let place = |at_s: f64| self.seconds.partition_point(|second| second.from_s < at_s - EDGE_S);
         let seconds = &self.seconds[place(from_s)..place(until_s).max(place(from_s))];
-        if let [second] = seconds {
-            return second.quantile(quantile).filter(|_| belongs(second.from_s + EDGE_S));
+        let belongs = |second: &&SecondLatency| belongs(second.from_s + EDGE_S);
+        if let [second] = seconds
+            && belongs(&second)
+        {
+            return Cow::Borrowed(second);
         }
         let mut merged = vec![0_u64; 64 * STEPS as usize + 1];
-        for second in seconds.iter().filter(|second| belongs(second.from_s + EDGE_S)) {
+        for second in seconds.iter().filter(belongs) {
             for (step, count) in &second.counts {
                 merged[usize::from(*step)] += count;
             }
         }
-        let counts: Vec<(u16, u64)> = (0..).zip(merged).filter(|(_, count)| *count > 0).collect();
-        SecondLatency { from_s: 0.0, until_s: 0.0, counts }.quantile(quantile)
+        let counts = (0..).zip(merged).filter(|(_, count)| *count > 0).collect();
+        Cow::Owned(SecondLatency { from_s, until_s, counts })
     }
 
     /// Where a spell of whole seconds in which latencies beyond the limit are usual begins and ends within its first and last second, or their

@@ -133,8 +133,11 @@ pub struct Disturbance {
     pub kind: DisturbanceKind,
     /// Throughput while it was slow, as a share of what it usually was; null for an outage.
     pub throughput_ratio: Option<f64>,
-    /// Median latency while it was slow, as a multiple of what it usually was; null for an outage, and with too few operations.
+    /// Latency while it was slow, as a multiple of what it usually was: the median, or where that was not higher the quantile that was;
+    /// null for an outage, and with too few operations.
     pub latency_ratio: Option<f64>,
+    /// The quantile that `latency_ratio` is of, 0.5 or 0.75; null where that is.
+    pub latency_quantile: Option<f64>,
     /// What clients felt; its times count from `at_s`.
     pub outage: Outage,
 }
