@@ -9,7 +9,7 @@
 //! count among them (R. E. Tarone, "A modified Bonferroni method for discrete data", Biometrics 46, 1990). Each comparison also has an
 //! interval at the level at which it is tested, so that the two never contradict each other; by it a gate is judged.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use experiment::plan::Plan;
 use record::compared::{Gated, GatedComparison};
@@ -561,6 +561,7 @@ struct TrialFigure {
 
 const OPERATIONS: &str = "throughput.operations_per_s";
 const CYCLES: &str = "throughput.cycles_per_s";
+const UNITS: &str = "throughput.median_units_per_s";
 
 /// What is compared if nobody asks for something else; cycles only where they tell more than operations do.
 const USUAL: [&str; 9] = [
@@ -642,9 +643,17 @@ impl TrialFigure {
     }
 }
 
-/// What is compared if nobody asks for something else.
+/// What is compared if nobody asks for something else. Where operations count units of work, these are its throughput, and the service time of
+/// those operations is compared as well: latency over all is of what is asked for beside them.
 fn usual<'a>(trials: impl Iterator<Item = &'a Trial>) -> Vec<TrialFigure> {
+    let trials: Vec<&Trial> = trials.collect();
+    let counting_units = trials.iter().flat_map(|trial| &trial.operations).filter(|(_, of)| of.units.is_some());
+    let names: BTreeSet<&String> = counting_units.map(|(name, _)| name).collect();
+    let units = (!names.is_empty()).then(|| UNITS.to_owned());
+    let service = names.iter().map(|name| format!("operations.{name}.service_us.p50"));
+    let of_work: Vec<TrialFigure> = units.into_iter().chain(service).map(|path| TrialFigure::of(&path)).collect();
     let of_each: Vec<f64> = trials
+        .iter()
         .filter_map(|trial| {
             Some(trial.throughput.cycles_per_s? / trial.throughput.operations_per_s.filter(|rate| *rate > 0.0)?)
         })
@@ -652,7 +661,8 @@ fn usual<'a>(trials: impl Iterator<Item = &'a Trial>) -> Vec<TrialFigure> {
     let most = of_each.iter().copied().fold(0.0, f64::max);
     let least = of_each.iter().copied().fold(f64::INFINITY, f64::min);
     let cycles_tell_more = most > least * (1.0 + SAME_CYCLES);
-    USUAL.into_iter().filter(|path| *path != CYCLES || cycles_tell_more).map(TrialFigure::of).collect()
+    let usual = USUAL.into_iter().filter(|path| *path != CYCLES || cycles_tell_more).map(TrialFigure::of);
+    of_work.into_iter().chain(usual).collect()
 }
 
 /// What a gate makes of each, if there is one.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use experiment::plan::{self, Load};
+use experiment::plan::{self, Load, is_offered};
 use record::results::{GroupFigures, Trial};
 use record::rows::Attempts;
 
@@ -15,11 +15,13 @@ pub(crate) fn by_operation(load: &Load) -> Vec<(String, Vec<String>)> {
     load.groups.iter().filter_map(|group| Some((group.name.clone()?, names(group).into_iter().collect()))).collect()
 }
 
-/// Throughput of those that make the load of a swept path: of a group, where it is a group's.
+/// Throughput of those that make the load of a swept path: of a group, where it is a group's. Of an offered rate it is operations that
+/// are offered.
 pub(crate) fn throughput_over(trial: &Trial, over: &str) -> Option<f64> {
     match plan::group_of(over) {
         Some(name) => trial.groups.get(name)?.throughput_per_s,
-        None => trial.throughput.operations_per_s,
+        None if is_offered(over) => trial.throughput.operations_per_s,
+        None => trial.throughput.work_per_s(),
     }
 }
 
@@ -74,7 +76,7 @@ mod tests {
     use experiment::plan::{Rate, Step};
     use hdrhistogram::Histogram;
     use record::hlog::Interval;
-    use record::results::Outcomes;
+    use record::results::{Outcomes, Throughput};
     use record::rows::AgentCycles;
 
     use super::*;
@@ -136,6 +138,11 @@ mod tests {
         assert_eq!((p50(writers), p50(readers).div_euclid(100.0)), (100.0, 90.0));
         assert_eq!(throughput_over(&trial, "load.group.readers.rate"), Some(25.0));
         assert_eq!(throughput_over(&trial, "load.agents"), None);
+        // What counts documents is held by them, but against an offered rate, which is one of operations.
+        trial.throughput =
+            Throughput { operations_per_s: Some(20.0), median_units_per_s: Some(9_000.0), ..Throughput::default() };
+        assert_eq!(throughput_over(&trial, "load.copies"), Some(9_000.0));
+        assert_eq!(throughput_over(&trial, "load.rate"), Some(20.0));
     }
 
     #[test]

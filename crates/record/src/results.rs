@@ -293,6 +293,15 @@ pub struct Throughput {
     pub received_bytes_per_s: Option<f64>,
 }
 
+impl Throughput {
+    /// Work per second, by which loads and variants are held beside each other: units of work where operations count any, as the median over
+    /// the seconds, and `ok` operations otherwise.
+    #[must_use]
+    pub fn work_per_s(&self) -> Option<f64> {
+        self.median_units_per_s.or(self.operations_per_s)
+    }
+}
+
 /// Counts of operations by outcome.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]

@@ -686,8 +686,10 @@ fn of_several(groups: &[Group]) -> Vec<HeadlineFigure> {
         let small = if hit > 0 { format!("at worst {}", numbers::count_in_words(most as u64)) } else { String::new() };
         (!known.is_empty()).then(|| figure(name, format!("{hit} of {}", known.len()), "cases", small, tone))
     };
+    let counts_units = groups.iter().any(|group| group.spread(|trial| trial.throughput.median_units_per_s).is_some());
+    let work = if counts_units { "units/s" } else { "calls/s" };
     let figures = [
-        extreme("highest throughput", |trial| trial.throughput.operations_per_s, numbers::number, "calls/s", true),
+        extreme("highest throughput", |trial| trial.throughput.work_per_s(), numbers::number, work, true),
         extreme("lowest p99", |trial| trial.latency_us?.p99, numbers::micros, "", false),
         extreme("highest p99", |trial| trial.latency_us?.p99, numbers::micros, "", true),
         with_losses("failed calls in", failed),

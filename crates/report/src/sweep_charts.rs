@@ -234,6 +234,12 @@ impl CurveSheet<'_> {
             && shares.iter().any(|share| *share < ONE_EACH)
     }
 
+    /// Whether throughput is that of units of work, as in the analysis's curves.
+    fn counts_units(&self) -> bool {
+        let is_of_all = !is_offered(self.over) && group_of(self.over).is_none();
+        is_of_all && self.trials().any(|trial| trial.throughput.median_units_per_s.is_some())
+    }
+
     fn trials(&self) -> impl Iterator<Item = &Trial> {
         self.curves.iter().flat_map(|curve| &curve.points).flat_map(|(_, trials)| trials.iter().copied())
     }
@@ -308,6 +314,9 @@ const STEPS: usize = 80;
 /// Curves whose knees and peaks are marked, at most: more would hide the lines.
 const MARKED: usize = 4;
 
+/// What throughput is where operations count units of work.
+const MEDIAN_UNITS: &str = "median units of work per second";
+
 /// Throughput over a load, with the law fitted to it.
 pub fn scaling(sheet: &CurveSheet) -> Option<Chart> {
     let mut lines = sheet.measured(|_, rate| rate);
@@ -321,7 +330,8 @@ pub fn scaling(sheet: &CurveSheet) -> Option<Chart> {
         lines.push(ChartLine { name: law_name(sheet, &curve.name), ink, shape: LineStyle::Dashed, points });
     }
     let whose = group_of(sheet.over).map_or_else(String::new, |group| format!(" of {group}"));
-    let mut panel = Panel::linear(&format!("ok operations per second{whose}"), PanelUnit::PerSecond, 220.0, lines);
+    let what = if sheet.counts_units() { MEDIAN_UNITS.to_owned() } else { format!("ok operations per second{whose}") };
+    let mut panel = Panel::linear(&what, PanelUnit::PerSecond, 220.0, lines);
     if sheet.curves.len() <= MARKED {
         for curve in &sheet.curves {
             let Some(peak) = curve.scaling.and_then(|scaling| scaling.peak_per_s) else { continue };
@@ -420,7 +430,11 @@ pub fn per_unit(sheet: &CurveSheet) -> Option<Chart> {
     let name = short(sheet.over);
     let is_rate = is_offered(sheet.over);
     let cycles = sheet.tells_cycles() && group_of(sheet.over).is_none();
-    let what = if cycles { "full cycles" } else { "ok operations" };
+    let what = match cycles {
+        true => "full cycles",
+        false if sheet.counts_units() => "units of work",
+        false => "ok operations",
+    };
     // Of an offered rate it is a share.
     let (title, label, unit) = match sheet.over {
         _ if is_rate => {
@@ -473,10 +487,13 @@ pub fn by_group(sheet: &CurveSheet) -> Option<Chart> {
     (!panels.is_empty()).then(|| sheet.chart("by-group", &title, note, panels, Vec::new()))
 }
 
-/// Units of work over a load or choice, where operations count any.
+/// Units of work over a load or choice, where operations count any and the chart of throughput is not theirs.
 pub fn units(sheet: &CurveSheet) -> Option<Chart> {
+    if sheet.names.is_empty() && sheet.counts_units() {
+        return None;
+    }
     let lines = sheet.of_trials(|trial, _| trial.throughput.median_units_per_s);
-    let panel = Panel::linear("median units of work per second", PanelUnit::PerSecond, 190.0, lines);
+    let panel = Panel::linear(MEDIAN_UNITS, PanelUnit::PerSecond, 190.0, lines);
     let note = "The median over the seconds of each trial. Dots are the repeats, lines go through their means.";
     let title = format!("Units of work over {}", short(sheet.over));
     panel.has_values().then(|| sheet.chart("units", &title, note, vec![panel], Vec::new()))
@@ -702,6 +719,20 @@ mod tests {
             }
         }
         results
+    }
+
+    #[test]
+    fn throughput_is_that_of_units_where_operations_count_any() {
+        let mut results = modes(1, &["100mbit"]);
+        for trial in &mut results.trials {
+            let docs = trial.throughput.operations_per_s.map(|rate| rate * 500.0);
+            trial.throughput = Throughput { median_units_per_s: docs, cycles_per_s: None, ..trial.throughput.clone() };
+        }
+        let charts = of_run(CHARTS, &results);
+        let labels: Vec<&str> =
+            charts.iter().flat_map(|chart| &chart.panels).map(|panel| panel.label.as_str()).collect();
+        assert_eq!(labels[..2], [MEDIAN_UNITS, "units of work per second for each agent"]);
+        assert!(charts.iter().all(|chart| chart.id != "units"), "drawn once");
     }
 
     #[test]

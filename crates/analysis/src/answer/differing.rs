@@ -82,6 +82,7 @@ pub fn figure(metric: &str) -> &str {
     match metric {
         "throughput.operations_per_s" => "calls/s",
         "throughput.cycles_per_s" => "cycles/s",
+        "throughput.median_units_per_s" => "units/s",
         "latency_us.p50" => "p50 latency",
         "latency_us.p99" => "p99 latency",
         "failed_pct" => "failed",
@@ -104,8 +105,9 @@ pub fn place(comparison: &Comparison) -> String {
 
 /// What the comparisons of throughput say, for the answer; `None` where nothing is compared.
 pub fn sentence(comparisons: &[Comparison]) -> Option<String> {
-    let rates: Vec<&Comparison> =
-        comparisons.iter().filter(|found| found.metric == "throughput.operations_per_s" && found.p.is_some()).collect();
+    let of = |metric: &str| comparisons.iter().filter(|found| found.metric == metric && found.p.is_some()).collect();
+    let units: Vec<&Comparison> = of("throughput.median_units_per_s");
+    let rates = if units.is_empty() { of("throughput.operations_per_s") } else { units };
     if rates.is_empty() {
         return None;
     }
@@ -114,7 +116,8 @@ pub fn sentence(comparisons: &[Comparison]) -> Option<String> {
         let place = if found.at.is_empty() { String::new() } else { format!(" at {}", place(found)) };
         if found.significant {
             let (change, interval) = change(found);
-            format!("{b} was {change} than {a}{place}{interval}")
+            let than = if found.ratio.is_some_and(|ratio| ratio >= MULTIPLE) { "as" } else { "than" };
+            format!("{b} was {change} {than} {a}{place}{interval}")
         } else {
             let said = verdict(found).0;
             said.strip_prefix(NOT_SHOWN).map_or_else(

@@ -87,7 +87,7 @@ fn speed(groups: &[Group]) -> Option<String> {
     let parts = if with_faults(groups) {
         [p99, range(groups, "the slowest call", |trial| trial.latency_us?.max, numbers::micros)]
     } else {
-        [range(groups, "throughput", |trial| trial.throughput.operations_per_s, numbers::rate), p99]
+        [range(groups, "throughput", |trial| trial.throughput.work_per_s(), numbers::rate), p99]
     };
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     (!parts.is_empty()).then(|| capital(&format!("{}.", parts.join("; "))))

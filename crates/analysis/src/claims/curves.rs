@@ -80,7 +80,7 @@ fn all_points(variant: Option<&str>, trials: &[&Trial]) -> LoadCurve {
     let mut points: Vec<&BTreeMap<String, Value>> = Vec::new();
     let mut measured = Vec::new();
     for trial in trials.iter().filter(|trial| trial.variant.as_deref() == variant) {
-        let Some(rate) = trial.throughput.operations_per_s else { continue };
+        let Some(rate) = trial.throughput.work_per_s() else { continue };
         let place = points.iter().position(|point| **point == trial.point).unwrap_or(points.len());
         if place == points.len() {
             points.push(&trial.point);

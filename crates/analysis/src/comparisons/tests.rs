@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use fastrand::Rng;
-use record::results::{Consistency, Fault, Outage, Quantiles, Throughput, Trust, Verdict};
+use record::results::{Consistency, Fault, Operation, Outage, Quantiles, Throughput, Trust, Verdict};
 use serde_json::json;
 
 use super::{ComparisonSide, PlayedTrial, *};
@@ -555,6 +555,31 @@ fn cycles_are_compared_where_they_tell_more() {
     assert!(!has(&[trial(100.0, 25.0), trial(200.0, 50.1)]));
     assert!(has(&[trial(100.0, 25.0), trial(200.0, 40.0)]));
     assert!(!has(&[]));
+}
+
+/// Two races index documents, and twice as many queries as documents are asked beside them: what is told is documents.
+#[test]
+fn where_operations_count_units_their_throughput_and_service_time_are_compared() {
+    let trial = |variant: &str, repeat, docs: f64| {
+        let service_us = Some(Quantiles { p50: Some(5e8 / docs), ..Quantiles::default() });
+        let bulk = Operation { units: Some(500), service_us, ..Operation::default() };
+        let throughput = Throughput { median_units_per_s: Some(docs), ..trial(variant, repeat, 1_000.0).throughput };
+        let operations = [("bulk".to_owned(), bulk), ("term".to_owned(), Operation::default())].into();
+        Trial { throughput, operations, ..trial(variant, repeat, 1_000.0) }
+    };
+    let docs = |repeat| 8_000.0 + 100.0 * f64::from(repeat);
+    let trials: Vec<Trial> = (1..=3)
+        .flat_map(|repeat| [trial("disk", repeat, docs(repeat)), trial("memory", repeat, 1.5 * docs(repeat) + 1.0)])
+        .collect();
+    let found = within(&plan(&["disk", "memory"], &[]), &trials);
+    let ratio = |metric: &str| found.iter().find(|found| found.metric == metric).and_then(|found| found.ratio);
+    assert!(
+        (ratio(UNITS).unwrap() - 1.5).abs() < 0.01
+            && (ratio("operations.bulk.service_us.p50").unwrap() * 1.5 - 1.0).abs() < 0.01
+    );
+    assert_eq!(ratio("operations.term.service_us.p50"), None);
+    let told = crate::answer::differing::sentence(&found).unwrap();
+    assert!(told.contains("50 % faster than"), "{told}");
 }
 
 /// A comparison of two figures; the ends of its interval are those of the second one.
