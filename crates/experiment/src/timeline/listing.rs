@@ -119,8 +119,10 @@ fn count(plan: &Plan) -> String {
     for path in &plan.swept {
         factors.push(format!("{} of {path}", values(plan, path).len()));
     }
-    if !plan.variants.is_empty() {
-        factors.push(format!("{} variants", plan.variants.len()));
+    match plan.variants.len() {
+        0 => {}
+        1 => factors.push("1 variant".to_owned()),
+        several => factors.push(format!("{several} variants")),
     }
     if repeats > 1 {
         factors.push(format!("{repeats} repeats"));
