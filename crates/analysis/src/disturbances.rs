@@ -188,14 +188,14 @@ fn unusual(
         let failures_beside =
             bad(timeline, begin.saturating_sub(1), end + 1) > usual.most((length + 2) as f64 * slot_s);
         // So long it was at least, whatever the clocks of those who recorded it.
-        let sure = length.saturating_sub(timeline.unsure());
-        let by_chance = by_chance(rate) as usize + 1;
-        let (is_candidate, shown) = match failures_beside {
-            true => (true, by_chance),
-            false => (!changes && !recurs(length), by_chance.max((SHORTEST_SILENCE_S / slot_s).round() as usize)),
-        };
-        let shown_at = begin + shown + timeline.unsure();
-        (is_candidate && sure >= shown).then_some(UnusualSilence { from: begin, until: end, shown: shown_at })
+        let sure = length.saturating_sub(timeline.unsure()) as f64;
+        let is_long = sure * slot_s >= SHORTEST_SILENCE_S;
+        let is_unusual = sure > by_chance(rate) && (failures_beside || (!changes && is_long && !recurs(length)));
+        is_unusual.then(|| {
+            let long = if failures_beside { 0.0 } else { SHORTEST_SILENCE_S / slot_s };
+            let shown = begin + by_chance(rate).max(long).ceil() as usize + timeline.unsure();
+            UnusualSilence { from: begin, until: end, shown: shown.min(end) }
+        })
     };
     all.into_iter().filter_map(unusual).collect()
 }
