@@ -1,7 +1,7 @@
 //! A trial as it is played: the thin shell around the conductor performs its effects on the lab and the
 //! load (preparation, load, faults, read-back), and brings back what happened. What comes next it does not decide.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -13,12 +13,12 @@ use fleet::calls::GeneratorCaller;
 use fleet::session::SessionError;
 use lab::registry::Registry;
 use lab::sampling::Probes;
-use lab::{Deployment, DeploymentSpec, HostTask, NotUp};
+use lab::{Deployment, DeploymentSpec, HostTask, NotUp, StorageFigures};
 use load::program_worker::{ProgramHost, ProgramResult, ProgramRunner};
 use load::recorder::SampledKeys;
 use load::{InputFiles, LoadOrder, LoadPurpose, ThreadInterval, TlsTrust};
 use record::clock::Clock;
-use record::events::{Ending, What};
+use record::events::{Ending, HostFigures, What};
 use record::folder::TrialFolder;
 
 use crate::Error;
@@ -294,7 +294,7 @@ impl TrialShell<'_> {
             folder: path.as_deref(),
             logs: self.folder.logs(),
             plimsoll: self.run.plimsoll.clone(),
-            measures_storage: measures_storage(self.run.plan, self.trial),
+            storage: storage_figures(self.run, self.trial),
             at_once: self.interrupts.at_once(),
         };
         match Deployment::up(build, Arc::new(self.caller()), self.interrupts.flag()) {
@@ -407,10 +407,29 @@ impl TrialShell<'_> {
     }
 }
 
-/// Storage is measured once for each lab of the run: at its first trial.
-fn measures_storage(plan: &plan::Plan, trial: &plan::Trial) -> bool {
-    let first = plan.trials.iter().find(|other| other.lab.has_same_hosts(&trial.lab));
-    trial.lab.measure_storage && first.is_none_or(|first| first.id == trial.id)
+/// Storage is measured once for each lab of the run; the trials after that have what it got from its records, also if the run is
+/// resumed.
+fn storage_figures(run: &Run<'_>, trial: &plan::Trial) -> StorageFigures {
+    if !trial.lab.measure_storage {
+        return StorageFigures::NotAsked;
+    }
+    let before = run.plan.trials.iter().take_while(|other| other.id != trial.id);
+    let known = before
+        .filter(|other| other.lab.has_same_hosts(&trial.lab))
+        .find_map(|other| hosts_up(&run.folder.trial(&other.id)));
+    known.map_or(StorageFigures::Measured, StorageFigures::Known)
+}
+
+/// What each host got when it first came up in a trial that was played; `None` if none did.
+fn hosts_up(folder: &TrialFolder) -> Option<BTreeMap<String, HostFigures>> {
+    let events = record::lines::read_events(&folder.events()).ok()?;
+    let mut hosts = BTreeMap::new();
+    for event in events.items {
+        if let What::HostUp { host, is, .. } = event.what {
+            hosts.entry(host).or_insert(is);
+        }
+    }
+    (!hosts.is_empty()).then_some(hosts)
 }
 
 /// Runs the load's programs on a member's host.
@@ -807,8 +826,12 @@ impl TrialShell<'_> {
 #[cfg(test)]
 mod tests {
 
+    use std::path::PathBuf;
+
     use experiment::plan::{FORMAT, Host, Lab, Plan, Target, TargetKind, Trial};
+    use experiment::secrets::Secrets;
     use record::events::Phase;
+    use record::folder::RunFolder;
 
     use super::*;
 
@@ -844,16 +867,51 @@ mod tests {
         }
     }
 
+    /// A folder below one that is the test's own, which comes first.
+    fn run_folder(test: &str) -> (PathBuf, RunFolder) {
+        let runs = std::env::temp_dir().join(format!("plimsoll-conduct-{test}-{}", std::process::id()));
+        let folder = RunFolder::create(&runs, test, record::clock::calendar()).unwrap();
+        (runs, folder)
+    }
+
+    fn run<'a>(plan: &'a Plan, folder: &'a RunFolder, secrets: &'a Secrets) -> Run<'a> {
+        Run {
+            plan,
+            folder,
+            targets: &|_| None,
+            files: std::env::temp_dir(),
+            secrets,
+            plimsoll: std::env::current_exe().unwrap(),
+        }
+    }
+
     #[test]
-    fn storage_is_measured_at_the_first_trial_of_each_lab() {
+    fn storage_is_measured_at_the_first_trial_of_each_lab_and_known_in_the_others() {
         let plan = plan(vec![
             trial("001", &["n1"], true),
             trial("002", &["n1", "n2"], true),
             trial("003", &["n1"], true),
             trial("004", &["n1", "n2", "n3"], false),
         ]);
-        let measures: Vec<bool> = plan.trials.iter().map(|trial| measures_storage(&plan, trial)).collect();
-        assert_eq!(measures, [true, true, false, false]);
+        let (runs, folder) = run_folder("storage");
+        let secrets = Secrets::default();
+        let run = run(&plan, &folder, &secrets);
+        let of = |number: usize| storage_figures(&run, &plan.trials[number]);
+        assert_eq!(of(2), StorageFigures::Measured, "nothing is on record of the first");
+        for (id, read) in [("001", 100.0), ("002", 200.0)] {
+            let mut event_log = EventLog::begin(&folder.create_trial(id).unwrap(), &secrets).unwrap();
+            for again in 0..2 {
+                let is = HostFigures { storage_read_per_s: Some(read + f64::from(again)), ..HostFigures::default() };
+                let what = What::HostUp { host: "n1".to_owned(), kind: "netns".to_owned(), profile: None, is };
+                event_log.note(Instant::now(), what).unwrap();
+            }
+            event_log.end().unwrap();
+        }
+        assert_eq!((of(0), of(1)), (StorageFigures::Measured, StorageFigures::Measured));
+        let StorageFigures::Known(known) = of(2) else { panic!("{:?}", of(2)) };
+        assert_eq!(known["n1"].storage_read_per_s, Some(100.0), "as it came up first, on the same hosts");
+        assert_eq!(of(3), StorageFigures::NotAsked);
+        std::fs::remove_dir_all(&runs).unwrap();
     }
 
     #[test]
@@ -887,16 +945,9 @@ mod tests {
         let mut trial = trial("001", &[], false);
         trial.target.kind = TargetKind::Running { url: format!("http://{}/", listener.local_addr().unwrap()) };
         let plan = plan(vec![trial]);
-        let runs = std::env::temp_dir().join(format!("plimsoll-conduct-panic-{}", std::process::id()));
-        let folder = record::folder::RunFolder::create(&runs, "a panic", record::clock::calendar()).unwrap();
-        let run = Run {
-            plan: &plan,
-            folder: &folder,
-            targets: &|_| None,
-            files: runs.clone(),
-            secrets: &Default::default(),
-            plimsoll: std::env::current_exe().unwrap(),
-        };
+        let (runs, folder) = run_folder("panic");
+        let secrets = Secrets::default();
+        let run = run(&plan, &folder, &secrets);
         let played = crate::play(&run, &mut Clumsy, &Interrupts::new());
         let ending = folder.read_ending().unwrap();
         std::fs::remove_dir_all(&runs).unwrap();

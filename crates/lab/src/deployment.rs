@@ -26,7 +26,7 @@ pub use exercise::{HostTask, TaskEnd};
 pub use generators::LabGenerator;
 pub(crate) use layout::stop_signal;
 
-use crate::deployment_spec::DeploymentSpec;
+use crate::deployment_spec::{DeploymentSpec, StorageFigures};
 use crate::hooks::{self, AUDIT_BYTES, Hook};
 use crate::host::{Host, HostKind, on_each_host};
 use crate::host_process::ProcessExit;
@@ -455,7 +455,7 @@ const MEASURE: Duration = Duration::from_secs(1);
 pub struct HostRecord {
     /// Name of its profile.
     profile: Option<String>,
-    /// How its storage did, if that was measured.
+    /// How its storage did, if that was measured at this trial or at an earlier one.
     storage: HostFigures,
     /// Whether it was said to be up last.
     is_up: bool,
@@ -476,7 +476,13 @@ impl HostRecord {
 /// Every host's presence, none of them told yet.
 fn presences(build: &DeploymentSpec<'_>, hosts: &mut [Box<dyn Host>], stop: &AtomicBool) -> Vec<HostRecord> {
     let lab = &build.trial.lab;
-    let storage = if build.measures_storage { measure(lab, hosts, stop) } else { Vec::new() };
+    let storage = match &build.storage {
+        StorageFigures::NotAsked => Vec::new(),
+        StorageFigures::Measured => measure(lab, hosts, stop),
+        StorageFigures::Known(known) => {
+            hosts.iter().map(|host| known.get(host.name()).cloned().unwrap_or_default()).collect()
+        }
+    };
     let mut storage = storage.into_iter();
     let record = |index: usize| {
         let mut storage = storage.next().unwrap_or_default();

@@ -29,7 +29,7 @@ use crate::hosts;
 use crate::placement::ClientPlacement;
 use crate::registry::Registry;
 use crate::session::RunnerSession;
-use crate::{Caller, Deployment, DeploymentSpec, Error, HostEvent, NotUp};
+use crate::{Caller, Deployment, DeploymentSpec, Error, HostEvent, NotUp, StorageFigures};
 
 /// A runner on a thread of this process.
 pub fn runner_thread(input: PipeReader, output: PipeWriter) -> JoinHandle<u8> {
@@ -172,7 +172,7 @@ impl Bench {
             folder: Some(&self.folder),
             logs: self.folder.join("logs"),
             plimsoll: PathBuf::from("plimsoll"),
-            measures_storage: false,
+            storage: StorageFigures::NotAsked,
             at_once: Arc::default(),
         }
     }
@@ -629,8 +629,11 @@ impl FakeDeployment {
         });
         let mut trial = folder_trial();
         trial.lab = lab;
-        let build =
-            DeploymentSpec { plimsoll: PathBuf::new(), measures_storage: true, ..bench.build(&trial, Some(manifest)) };
+        let build = DeploymentSpec {
+            plimsoll: PathBuf::new(),
+            storage: StorageFigures::Measured,
+            ..bench.build(&trial, Some(manifest))
+        };
         let deployment = Deployment::up_on(
             hosts.collect(),
             ClientPlacement::default(),

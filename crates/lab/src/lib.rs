@@ -32,7 +32,7 @@ mod untrusted_path;
 
 pub use caller::Caller;
 pub use deployment::{Deployment, HostEvent, HostTask, LabGenerator, MemberAnswer, NotUp, TaskEnd};
-pub use deployment_spec::DeploymentSpec;
+pub use deployment_spec::{DeploymentSpec, StorageFigures};
 pub use error::{Error, UNKNOWN_NAME};
 pub use hooks::{Hook, OutputStream};
 pub use member_programs::{MemberProgramEnd, MemberPrograms};

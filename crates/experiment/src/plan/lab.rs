@@ -60,8 +60,8 @@ section! {
             "Price of a kWh, in the currency of the profiles; with it, the price of a cycle includes electricity",
             ["kwh", "energy_price"];
         measure_storage: Boolean => bool,
-            "Whether the storage of each host is measured before each trial; left out: if a host's profile has a disk, or \
-             folders of the target are on tiers";
+            "Whether the storage of each host is measured, before the first trial on these hosts; left out: if a host's \
+             profile has a disk, or folders of the target are on tiers";
         quick_start = "false": Boolean => bool,
             "Whether cores and disks of virtual hosts are as fast as this machine's until the target is ready; then \
              they are as asked";

@@ -17,7 +17,7 @@ use serde_json::json;
 use super::*;
 use crate::deployment::bring_up::slowdown;
 use crate::fakes::{Adjust as _, Bench, FakeLab, LineClient, folder_trial, manifest, server, shell, story, trial};
-use crate::{ClientPlacement, Deployment};
+use crate::{ClientPlacement, Deployment, StorageFigures};
 
 fn ups_and_downs(observed: &[HostEvent]) -> Vec<String> {
     let words = observed.iter().filter_map(|observed| match &observed.what {
@@ -650,7 +650,7 @@ fn what_a_host_got_is_told_with_its_storage_where_that_was_measured() {
     let bench = Bench::new();
     let lab = FakeLab::new(&bench, &["", ""]);
     let manifest = manifest(vec![server("server")]);
-    let build = DeploymentSpec { measures_storage: true, ..bench.build(&lab.trial, Some(&manifest)) };
+    let build = DeploymentSpec { storage: StorageFigures::Measured, ..bench.build(&lab.trial, Some(&manifest)) };
     let stop = AtomicBool::new(false);
     let mut deployment =
         Deployment::up_on(lab.hosts(), ClientPlacement::default(), &build, Arc::new(LineClient), &stop).unwrap();

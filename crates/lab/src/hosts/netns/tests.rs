@@ -15,6 +15,7 @@ use fixture::until;
 use runner::ProgramSpec;
 
 use super::*;
+use crate::StorageFigures;
 use crate::fakes::{Bench, folder_trial};
 use crate::host_process::{ProcessExit, Start};
 
@@ -209,6 +210,18 @@ fn a_profile_limits_link_and_disk() {
     });
 }
 
+// The kernel counts a flush as a write, so a disk of 50 writes a second did 25 that were synced.
+#[test]
+#[ignore = "needs the built program"]
+fn a_synced_write_is_no_more_than_one_write_to_a_throttled_disk() {
+    let disk = Disk { size_bytes: Some(64 << 20), write_iops: Some(50.0), ..Disk::default() };
+    let limited = vec![Envelope { disk, ..Envelope::default() }];
+    with_lab(&trial(vec![host("n1", &[], false)]), limited, |hosts, _, _| {
+        let options = sh(&*hosts[0], "grep ' /run/plimsoll/data ' /proc/mounts");
+        assert!(options.contains("nobarrier"), "{options}");
+    });
+}
+
 #[test]
 #[ignore = "needs the built program"]
 fn a_host_that_cannot_be_made_says_why_and_nothing_is_left() {
@@ -242,7 +255,7 @@ fn own() {
         folder: None,
         logs: folder.join("logs"),
         plimsoll: built(),
-        measures_storage: false,
+        storage: StorageFigures::NotAsked,
         at_once: Default::default(),
     };
     let disk = Disk { write_iops: Some(100.0), ..Disk::default() };
