@@ -149,9 +149,12 @@ pub fn sized_memory(at: &Path, mode: u32, bytes: u64) -> io::Result<()> {
     Ok(mount("tmpfs", at, "tmpfs", MountFlags::NOSUID | MountFlags::NODEV, options.as_c_str())?)
 }
 
-/// An ext4 file system of a block device.
+/// An ext4 file system of a loop device. Without barriers: the kernel counts the flush that ends a sync as a write of its own, so
+/// that a disk of 200 writes a second would do 100 that are synced. Nothing is lost by it, since the file below a loop device outlives
+/// whatever happens to its host.
 pub fn volume(device: &Path, at: &Path) -> io::Result<()> {
-    Ok(mount(device, at, "ext4", MountFlags::NOATIME | MountFlags::NOSUID | MountFlags::NODEV, None)?)
+    let flags = MountFlags::NOATIME | MountFlags::NOSUID | MountFlags::NODEV;
+    Ok(mount(device, at, "ext4", flags, c"barrier=0")?)
 }
 
 /// A /sys that shows the network namespace that we are in, read-only, with something (the cgroups) in it.
