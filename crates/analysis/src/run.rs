@@ -85,8 +85,8 @@ pub fn analyze_to_draw(folder: &RunFolder) -> Result<AnalyzedRun, Error> {
         safe_load: safe_load::lowest(&safe_loads),
         // Trials of a search differ in what it makes of them.
         comparisons: if plan.find.is_some() { Vec::new() } else { comparisons::within(&plan, &trials) },
-        scaling: scaling::scaling(&trials, &plan.swept),
-        crossings: scaling::crossings(&trials, &plan.swept),
+        scaling: scaling::scaling(&trials, &plan.swept, &plan.variants),
+        crossings: scaling::crossings(&trials, &plan.swept, &plan.variants),
         outages: faults::distributions(&trials),
         // Nor has a search points whose repeats could be put together.
         costs: if plan.find.is_some() { Vec::new() } else { cost::points(&trials) },

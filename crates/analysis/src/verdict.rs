@@ -148,24 +148,25 @@ fn remedy(rule: &str) -> &'static str {
     RULES.iter().find(|known| known.name == rule).map_or("", |known| known.remedy)
 }
 
-/// The verdict on a run: the worst of its trials, with a reason for each rule that spoke against any of them.
+/// The verdict on a run: the worst of its trials, with a reason for each rule that spoke against any of them. Trials that a rule voids
+/// and those that it makes suspect are counted apart, so that nobody takes the latter for void.
 pub(crate) fn run_verdict(trials: &[(String, Vec<RuleFinding>)]) -> Verdict {
     let mut findings = Vec::new();
     for rule in RULES {
-        let found: Vec<(&str, &RuleFinding)> = trials
-            .iter()
-            .flat_map(|(id, findings)| findings.iter().map(move |finding| (id.as_str(), finding)))
-            .filter(|(_, finding)| finding.rule == rule.name)
-            .collect();
-        let Some((id, worst)) = found.iter().min_by_key(|(_, finding)| std::cmp::Reverse(finding.trust)) else {
-            continue;
-        };
-        let reason = match (trials.len(), found.len()) {
-            (1, _) => worst.reason.clone(),
-            (_, 1) => format!("trial {id}: {}", worst.reason),
-            (_, many) => format!("trial {id} (and {} more): {}", many - 1, worst.reason),
-        };
-        findings.push(RuleFinding { rule: rule.name, trust: worst.trust, reason });
+        for trust in [Trust::Void, Trust::Suspect] {
+            let by_rule = |finding: &&RuleFinding| finding.rule == rule.name && finding.trust == trust;
+            let found: Vec<(&str, &RuleFinding)> = trials
+                .iter()
+                .flat_map(|(id, findings)| findings.iter().filter(by_rule).map(|finding| (id.as_str(), finding)))
+                .collect();
+            let Some((id, first)) = found.first() else { continue };
+            let reason = match (trials.len(), found.len()) {
+                (1, _) => first.reason.clone(),
+                (_, 1) => format!("trial {id}: {}", first.reason),
+                (_, many) => format!("trial {id} (and {} more): {}", many - 1, first.reason),
+            };
+            findings.push(RuleFinding { rule: rule.name, trust, reason });
+        }
     }
     verdict(&findings)
 }

@@ -137,17 +137,9 @@ pub fn sentence(comparisons: &[Comparison]) -> Option<String> {
         found.count()
     };
     let (faster, slower) = (count(true), count(false));
-    let mut parts = Vec::new();
-    if faster > 0 {
-        parts.push(format!("faster than {} in {faster}", code(&rates[0].a)));
-    }
-    if slower > 0 {
-        parts.push(format!("slower in {slower}"));
-    }
-    let rest = rates.len() - faster - slower;
-    if rest > 0 {
-        parts.push(format!("not shown to differ in {rest}"));
-    }
+    let counted = [("faster", faster), ("slower", slower), ("not shown to differ", rates.len() - faster - slower)];
+    let parts: Vec<String> =
+        counted.iter().filter(|(_, count)| *count > 0).map(|(what, count)| format!("{what} in {count}")).collect();
     let others: Vec<String> = rates.iter().fold(Vec::new(), |mut names, found| {
         let name = code(&found.b);
         if !names.contains(&name) {
@@ -156,12 +148,13 @@ pub fn sentence(comparisons: &[Comparison]) -> Option<String> {
         names
     });
     let were = if others.len() > 1 { "were" } else { "was" };
-    let who = if others.len() > TOLD { format!("{} others", others.len()) } else { listed(&others, "and") };
-    Some(text::capital(&format!(
-        "of {} comparisons of throughput, {who} {were} {}.",
+    let who = if others.len() > TOLD { format!("the {} others", others.len()) } else { listed(&others, "and") };
+    Some(format!(
+        "Of {} comparisons of throughput with {}, {who} {were} {}.",
         rates.len(),
+        code(&rates[0].a),
         listed(&parts, "and")
-    )))
+    ))
 }
 
 /// `12 % faster` and ` (9–15 %)`.
@@ -353,7 +346,7 @@ mod tests {
         let many = [at(1, slower), at(2, same.clone()), at(4, same), at(8, faster.clone()), at(16, faster)];
         assert_eq!(
             sentence(&many).unwrap(),
-            "Of 5 comparisons of throughput, `b` was faster than `a` in 2, slower in 1 and not shown to differ in 2."
+            "Of 5 comparisons of throughput with `a`, `b` was faster in 2, slower in 1 and not shown to differ in 2."
         );
     }
 }

@@ -203,8 +203,10 @@ fn values_of(groups: &[Group], dimension: usize) -> Vec<String> {
 /// `‹wait› and ‹fail fast›`, `state ‹ets›`: a variant needs no word before its name.
 fn names(dimension: &str, names: &[String]) -> String {
     let mut shown: Vec<String> = names.iter().take(NAMED).map(|name| code(name)).collect();
-    if names.len() > NAMED {
-        shown.push(format!("{} others", names.len() - NAMED));
+    match names.len().saturating_sub(NAMED) {
+        0 => {}
+        1 => shown.push("1 other".to_owned()),
+        more => shown.push(format!("{more} others")),
     }
     let before = if matches!(dimension, "" | "variant") { String::new() } else { format!("{dimension} ") };
     before + &listed(&shown, "and")
