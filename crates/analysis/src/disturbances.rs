@@ -4,9 +4,10 @@
 //! (see [`UsualFailures`]). So a service that always fails a little is not disturbed all the time, and one that seldom fails is by a
 //! single failure. It begins with the first failure that the usual ones do not explain. **A time without any success**: one that chance
 //! would show in less than one of a hundred such loads, at the rate of the load and at that around it, and with a failure beside it, or as
-//! long as a quarter of a second and not something the load shows again and again: fewer than three other silences last a third as
-//! long, but for those that chance makes. Machines stall for tens of milliseconds now and then, and that is nobody's outage. Where the
-//! load's rate was to change, only a silence with a failure beside it counts.
+//! long as a quarter of a second and as the median latency, and not something the load shows again and again: fewer than three other
+//! silences last a third as long, but for those that chance makes. Machines stall for tens of milliseconds now and then, and that is
+//! nobody's outage; where calls take seconds, many that began together end together, and nothing ends in between. Where the load's rate
+//! was to change, only a silence with a failure beside it counts.
 //!
 //! What follows is measured as after a fault, with the time before it as the baseline, and what it accounts for begins no further one.
 //!
@@ -62,14 +63,23 @@ struct UnusualSilence {
 impl NormalLoad {
     /// Of the load between two times. What happens in the `faulty` ones may be a fault's, so that it makes nothing usual. Where the rate
     /// `changes`, a silence alone may be what was asked for.
-    pub fn of(timeline: &Timeline, [from_s, until_s]: [f64; 2], faulty: &[[f64; 2]], changes: bool) -> Self {
+    pub fn of(
+        timeline: &Timeline,
+        latency: &LatencySeconds,
+        [from_s, until_s]: [f64; 2],
+        faulty: &[[f64; 2]],
+        changes: bool,
+    ) -> Self {
         let (from, until) = (timeline.slot_of(from_s), timeline.slot_of(until_s));
         let hold = ((HOLD_S / timeline.slot_s()).round() as usize).max(1);
         let bin = (hold / BINS_PER_S).max(1);
         let bins = (from..until.saturating_sub(bin - 1)).step_by(bin);
         let bins: Vec<f64> = bins.map(|slot| bad(timeline, slot, slot + bin) as f64).collect();
         let usual = UsualFailures::of(&bins, bin as f64 * timeline.slot_s());
-        let silences = unusual(timeline, [from, until], usual, faulty, changes);
+        let median_ns =
+            latency.quantile_of(0.5, [from_s, until_s], |at_s| !faulty.iter().any(|span| within(*span, at_s)));
+        let alone_s = (!changes).then(|| SHORTEST_SILENCE_S.max(median_ns.unwrap_or(0.0) / 1e9));
+        let silences = unusual(timeline, [from, until], usual, faulty, alone_s);
         Self { hold, usual, failures: usual.most(HOLD_S), silences }
     }
 
@@ -126,8 +136,13 @@ impl NormalLoad {
     }
 
     /// The disturbances of a load of this kind by their signs alone, from their beginnings to their ends; but for that of its start.
-    pub fn spells(timeline: &Timeline, [from_s, until_s]: [f64; 2], changes: bool) -> Vec<[f64; 2]> {
-        let usual = Self::of(timeline, [from_s, until_s], &[], changes);
+    pub fn spells(
+        timeline: &Timeline,
+        latency: &LatencySeconds,
+        [from_s, until_s]: [f64; 2],
+        changes: bool,
+    ) -> Vec<[f64; 2]> {
+        let usual = Self::of(timeline, latency, [from_s, until_s], &[], changes);
         let (mut next, until) = (timeline.slot_of(from_s), timeline.slot_of(until_s));
         let mut found = Vec::new();
         while let Some(first) = usual.first(timeline, [next, until]).filter(|_| found.len() < LISTED) {
@@ -148,13 +163,18 @@ fn first_bad(timeline: &Timeline, from: usize, until: usize) -> Option<usize> {
     [first(timeline.failed()), first(timeline.wrong())].into_iter().flatten().min()
 }
 
-/// Silences that neither chance nor the load's own ways explain.
+fn within([from_s, until_s]: [f64; 2], at_s: f64) -> bool {
+    (from_s..until_s).contains(&at_s)
+}
+
+/// Silences that neither chance nor the load's own ways explain. Without a failure beside it one counts from `alone_s` seconds on, if at
+/// all.
 fn unusual(
     timeline: &Timeline,
     [from, until]: [usize; 2],
     usual: UsualFailures,
     faulty: &[[f64; 2]],
-    changes: bool,
+    alone_s: Option<f64>,
 ) -> Vec<UnusualSilence> {
     let ok = timeline.ok().between(from, until);
     if ok == 0 {
@@ -164,8 +184,7 @@ fn unusual(
     let ok_per_slot = ok as f64 / (until - from) as f64;
     let by_chance = |ok_per_slot: f64| (ok as f64 / CHANCE).ln() / ok_per_slot;
     let all: Vec<[usize; 2]> = timeline.ok().silences(from, until).collect();
-    let is_faulty =
-        |slot: usize| faulty.iter().any(|[from_s, until_s]| (*from_s..*until_s).contains(&timeline.at_s(slot)));
+    let is_faulty = |slot: usize| faulty.iter().any(|span| within(*span, timeline.at_s(slot)));
     let own = all.iter().filter(|silence| !is_faulty(silence[0]));
     let mut lengths: Vec<usize> = own.map(|silence| silence[1] - silence[0]).collect();
     lengths.sort_unstable();
@@ -189,10 +208,10 @@ fn unusual(
             bad(timeline, begin.saturating_sub(1), end + 1) > usual.most((length + 2) as f64 * slot_s);
         // So long it was at least, whatever the clocks of those who recorded it.
         let sure = length.saturating_sub(timeline.unsure()) as f64;
-        let is_long = sure * slot_s >= SHORTEST_SILENCE_S;
-        let is_unusual = sure > by_chance(rate) && (failures_beside || (!changes && is_long && !recurs(length)));
+        let is_long = alone_s.is_some_and(|alone_s| sure * slot_s >= alone_s);
+        let is_unusual = sure > by_chance(rate) && (failures_beside || (is_long && !recurs(length)));
         is_unusual.then(|| {
-            let long = if failures_beside { 0.0 } else { SHORTEST_SILENCE_S / slot_s };
+            let long = alone_s.filter(|_| !failures_beside).map_or(0.0, |alone_s| alone_s / slot_s);
             let shown = begin + by_chance(rate).max(long).ceil() as usize + timeline.unsure();
             UnusualSilence { from: begin, until: end, shown: shown.min(end) }
         })

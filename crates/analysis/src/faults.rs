@@ -108,7 +108,7 @@ impl<'a> FaultWalk<'a> {
             timeline,
             window,
             timeout_s,
-            usual: NormalLoad::of(timeline, [window.from_s, window.until_s], &faulty, changes),
+            usual: NormalLoad::of(timeline, &evidence.load.latency, [window.from_s, window.until_s], &faulty, changes),
             clear_from_s: Some(window.from_s),
             baseline_from_s: Some(window.from_s),
             changes,

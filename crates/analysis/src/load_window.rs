@@ -48,7 +48,8 @@ impl LoadWindow {
             let stretch = LoadStretch { from_s, until_s: calm_until_s, cuts, outages };
             steady_state::steady_from(timeline, &mean_latency(&evidence.generator), stretch)
         };
-        let outages = |from_s: f64| NormalLoad::spells(timeline, [from_s, calm_until_s], changes);
+        let latency = &evidence.load.latency;
+        let outages = |from_s: f64| NormalLoad::spells(timeline, latency, [from_s, calm_until_s], changes);
         let mut steady = match load.warmup {
             Warmup::Seconds(from_s) if changes => Steady { from_s, method: "given".to_owned(), ..Steady::default() },
             Warmup::Seconds(from_s) => judged(from_s, false, &outages(from_s)),

@@ -15,7 +15,7 @@ fn found(made: &SyntheticLoad, from_s: f64) -> Vec<Disturbance> {
 fn found_at(made: &SyntheticLoad, from_s: f64, changes: bool) -> Vec<Disturbance> {
     let timeline = made.timeline();
     let until_s = made.rows.len() as f64 * timeline.slot_s();
-    let usual = NormalLoad::of(&timeline, [from_s, until_s], &[], changes);
+    let usual = NormalLoad::of(&timeline, &made.latency, [from_s, until_s], &[], changes);
     let stretch = FaultlessStretch { from_s, until_s, counted_until_s: until_s, timeout_s: 1.0, settled_s: 1.0 };
     between(&timeline, &Evidence::default(), &usual, &stretch, from_s).0
 }
@@ -63,7 +63,7 @@ fn the_silence_of_a_fault_is_not_a_disturbance_of_the_moment_before_it() {
         |from_s: f64| SyntheticLoad::even(40.0, move |at_s| if (from_s..26.0).contains(&at_s) { 0.0 } else { 60.0 });
     let before_fault = |made: &SyntheticLoad| {
         let timeline = made.timeline();
-        let usual = NormalLoad::of(&timeline, [0.0, 40.0], &[[20.0, 30.0]], false);
+        let usual = NormalLoad::of(&timeline, &made.latency, [0.0, 40.0], &[[20.0, 30.0]], false);
         let stretch =
             FaultlessStretch { from_s: 1.0, until_s: 20.0, counted_until_s: 20.0, timeout_s: 1.0, settled_s: 1.0 };
         between(&timeline, &Evidence::default(), &usual, &stretch, 1.0).0
@@ -82,7 +82,7 @@ fn a_silence_that_clocks_may_have_made_is_none() {
     let found = |made: &SyntheticLoad, clock_error_s: f64| {
         let (timeline, from_s) = (made.timeline().with_clock_error(clock_error_s), 2.0);
         let until_s = made.rows.len() as f64 * timeline.slot_s();
-        let usual = NormalLoad::of(&timeline, [from_s, until_s], &[], false);
+        let usual = NormalLoad::of(&timeline, &made.latency, [from_s, until_s], &[], false);
         let stretch = FaultlessStretch { from_s, until_s, counted_until_s: until_s, timeout_s: 1.0, settled_s: 1.0 };
         between(&timeline, &Evidence::default(), &usual, &stretch, from_s).0.len()
     };
@@ -96,6 +96,21 @@ fn a_silence_that_may_have_been_asked_for_is_none_without_a_failure() {
     assert_eq!((found_at(&made, 2.0, false).len(), found_at(&made, 2.0, true).len()), (1, 0));
     let failing = SyntheticLoad::random(3, 30.0, |at_s| if (12.0..14.0).contains(&at_s) { 0.0 } else { 4_000.0 });
     assert_eq!(found_at(&failing.failing(16, 13.0, 13.1), 2.0, true).len(), 1);
+}
+
+/// 64 queries that share two cores began together and end together, some 2.7 s later: nothing is broken in between.
+#[test]
+fn a_silence_shorter_than_a_call_is_none_without_a_failure() {
+    let in_lumps = |at_s: f64| if (at_s / 2.7).fract() < 0.55 { 43.0 } else { 0.0 };
+    let silences = |latency_us: f64| {
+        // Two lumps, so that the silence is no habit of the load.
+        let made = SyntheticLoad::even(8.0, |at_s| if at_s < 5.4 { in_lumps(at_s) } else { 43.0 });
+        found(&made.taking(1, |_| latency_us), 0.0).len()
+    };
+    assert_eq!(silences(2_700_000.0), 0);
+    assert!(silences(50_000.0) > 0, "nobody waits so long otherwise");
+    let failing = SyntheticLoad::even(8.0, |at_s| if at_s < 5.4 { in_lumps(at_s) } else { 43.0 });
+    assert_eq!(found(&failing.taking(1, |_| 2_700_000.0).failing(1, 2.0, 2.001), 0.0).len(), 1, "one call failed");
 }
 
 #[test]
@@ -157,7 +172,7 @@ fn stalls_of_a_machine_and_chance_raise_no_alarm() {
 fn a_silence_that_outlasts_its_stretch_ends_with_it() {
     let made = SyntheticLoad::random(5, 6.0, |at_s| if at_s < 0.3 { 1_500.0 } else { 0.0 });
     let timeline = made.timeline();
-    let usual = NormalLoad::of(&timeline, [0.0, 6.0], &[[2.0, 12.5]], false);
+    let usual = NormalLoad::of(&timeline, &made.latency, [0.0, 6.0], &[[2.0, 12.5]], false);
     let stretch = FaultlessStretch { from_s: 0.0, until_s: 2.0, counted_until_s: 2.0, timeout_s: 1.0, settled_s: 1.0 };
     let (found, settled_s) = between(&timeline, &Evidence::default(), &usual, &stretch, 0.0);
     assert_eq!((found.len(), settled_s), (1, None), "{found:?}");
