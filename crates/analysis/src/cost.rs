@@ -13,7 +13,7 @@
 
 use experiment::plan::{Lab, MetricExpression};
 use experiment::profile::Profile;
-use record::results::{Cost, CostWithWarmup, Host, PointCost, Trial, counting};
+use record::results::{Cost, CostWithWarmup, Host, PointCost, Trial};
 
 use crate::groups::{TrialGroup, repeats};
 use crate::load_window::LoadWindow;
@@ -244,12 +244,11 @@ fn grouped<'a>(lacking: impl Iterator<Item = (&'a str, String)>) -> Option<Strin
 const LOAD: &str = "load.";
 
 /// The cost of each variant at each point, in the order of the trials; empty if no trial has any.
-pub(crate) fn points(trials: &[Trial]) -> Vec<PointCost> {
-    let counting = counting(trials);
-    if !counting.iter().any(|trial| has_cost(trial)) {
+pub(crate) fn points(trials: &[&Trial]) -> Vec<PointCost> {
+    if !trials.iter().any(|trial| has_cost(trial)) {
         return Vec::new();
     }
-    let groups = repeats(counting);
+    let groups = repeats(trials.iter().copied());
     let joules = intervals(&groups, |trial| trial.cost.joules_per_cycle);
     let prices = intervals(&groups, |trial| trial.cost.price_per_million_cycles);
     let mut costs: Vec<PointCost> = groups.iter().map(PointCost::from).collect();

@@ -108,6 +108,13 @@ pub(crate) fn repeats<'a>(trials: impl IntoIterator<Item = &'a Trial>) -> Vec<Tr
     groups
 }
 
+/// The trials whose figures count, by variant as the plan lists them: they are played in a random order.
+pub(crate) fn counting_by_variant<'a>(trials: &'a [Trial], variants: &[String]) -> Vec<&'a Trial> {
+    let mut counting = counting(trials);
+    counting.sort_by_key(|trial| variants.iter().position(|variant| Some(variant) == trial.variant.as_ref()));
+    counting
+}
+
 /// The trials of a run by variant and point, told apart as the plan does: variants as the file lists them, numbers by their size.
 pub fn groups<'a>(results: &'a Results, plan: &Plan) -> Vec<Group<'a>> {
     let dimensions = dimensions(plan);

@@ -12,6 +12,7 @@ use record::{ReadError, lines};
 use crate::answer::answer;
 use crate::audit::pooled;
 use crate::evidence::Evidence;
+use crate::groups::counting_by_variant;
 use crate::latency_series::LatencySeries;
 use crate::safe_load::{self, SearchTrial};
 use crate::trial::judged;
@@ -75,6 +76,7 @@ pub fn analyze_to_draw(folder: &RunFolder) -> Result<AnalyzedRun, Error> {
     let lost =
         plan.trials.iter().filter(|planned| is_over && !ids.contains(&planned.id) && !left_out.contains(&&planned.id));
     findings.extend(lost.map(|planned| (planned.id.clone(), vec![lost_trial()])));
+    let drawn = counting_by_variant(&trials, &plan.variants);
     let mut results = Results {
         format: FORMAT,
         partial,
@@ -85,11 +87,11 @@ pub fn analyze_to_draw(folder: &RunFolder) -> Result<AnalyzedRun, Error> {
         safe_load: safe_load::lowest(&safe_loads),
         // Trials of a search differ in what it makes of them.
         comparisons: if plan.find.is_some() { Vec::new() } else { comparisons::within(&plan, &trials) },
-        scaling: scaling::scaling(&trials, &plan.swept, &plan.variants),
-        crossings: scaling::crossings(&trials, &plan.swept, &plan.variants),
+        scaling: scaling::scaling(&drawn, &plan.swept),
+        crossings: scaling::crossings(&drawn, &plan.swept),
         outages: faults::distributions(&trials),
         // Nor has a search points whose repeats could be put together.
-        costs: if plan.find.is_some() { Vec::new() } else { cost::points(&trials) },
+        costs: if plan.find.is_some() { Vec::new() } else { cost::points(&drawn) },
         demanded_hosts: demand::hosts(&plan, &trials, &safe_loads),
         safe_loads,
         // Of a search each trial has a load of its own, and the last ones are beyond the edge.

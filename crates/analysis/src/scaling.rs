@@ -1,11 +1,10 @@
 //! Throughput over swept loads: for each variant its curve with peak, knee and scalability law, and for each two where one overtakes
-//! the other. The methods are in `stats`; here trials become curves. A void trial is on no curve, unless all are: then the run is void,
-//! says so first, and shows what it has.
+//! the other. The methods are in `stats`; here trials become curves.
 
 use std::collections::BTreeMap;
 
 use experiment::plan::is_offered;
-use record::results::{Crossing, Lead, Scaling, ScalingPoint, Trial, Usl, counting};
+use record::results::{Crossing, Lead, Scaling, ScalingPoint, Trial, Usl};
 use serde_json::Value;
 
 use crate::load_groups::throughput_over;
@@ -34,32 +33,25 @@ pub(crate) struct Estimate {
     pub ci95: Option<[f64; 2]>,
 }
 
-/// The scaling of each variant over each swept path that is a load. `variants` are those of the plan, in its order.
-pub(crate) fn scaling(trials: &[Trial], swept: &[String], variants: &[String]) -> Vec<Scaling> {
+/// The scaling of each variant over each swept path that is a load, in the order of the trials.
+pub(crate) fn scaling(trials: &[&Trial], swept: &[String]) -> Vec<Scaling> {
     let of_path = |over: &String| -> Vec<Scaling> {
-        ordered_curves(trials, over, variants).into_iter().map(|curve| described(curve, over)).collect()
+        curves(trials, over).into_iter().map(|curve| described(curve, over)).collect()
     };
     swept.iter().flat_map(of_path).collect()
 }
 
-/// Where variants overtake each other, over each swept path that is a load.
-pub(crate) fn crossings(trials: &[Trial], swept: &[String], variants: &[String]) -> Vec<Crossing> {
+/// Where variants overtake each other, over each swept path that is a load, in the order of the trials.
+pub(crate) fn crossings(trials: &[&Trial], swept: &[String]) -> Vec<Crossing> {
     let mut found = Vec::new();
     for over in swept {
-        let curves = ordered_curves(trials, over, variants);
+        let curves = curves(trials, over);
         for (index, one) in curves.iter().enumerate() {
             let others = curves[index + 1..].iter().filter(|other| other.point == one.point);
             found.extend(others.filter_map(|other| overtaking(one, other, over)));
         }
     }
     found
-}
-
-/// The curves of throughput in the order in which the plan has their variants: the trials are played in a random one.
-fn ordered_curves(trials: &[Trial], over: &str, variants: &[String]) -> Vec<VariantCurve> {
-    let mut curves = curves(&counting(trials), over);
-    curves.sort_by_key(|curve| variants.iter().position(|variant| *variant == curve.variant));
-    curves
 }
 
 /// Whether a law of how those that make the load hinder each other is fitted over this path.
@@ -199,10 +191,11 @@ fn overtaking(one: &VariantCurve, other: &VariantCurve, over: &str) -> Option<Cr
 
 #[cfg(test)]
 mod tests {
-    use record::results::{Throughput, Trust};
+    use record::results::{Throughput, Trust, counting};
     use serde_json::json;
 
     use super::*;
+    use crate::groups::counting_by_variant;
 
     const AGENTS: &str = "load.agents";
 
@@ -245,17 +238,14 @@ mod tests {
     fn curves_come_in_the_order_of_the_plan_and_not_in_that_of_the_trials() {
         let mut trials = pi_and_xeon(1);
         trials.reverse();
-        let names = |variants: &[String]| -> Vec<String> {
-            scaling(&trials, &paths(&[AGENTS]), variants).into_iter().map(|curve| curve.variant).collect()
-        };
-        let played = names(&[]);
-        let planned: Vec<String> = played.iter().rev().cloned().collect();
-        assert_eq!(names(&planned), planned);
+        let planned = ["pi", "xeon"].map(str::to_owned);
+        let curves = scaling(&counting_by_variant(&trials, &planned), &paths(&[AGENTS]));
+        assert_eq!(curves.into_iter().map(|curve| curve.variant).collect::<Vec<_>>(), planned);
     }
 
     #[test]
     fn a_sweep_of_agents_has_peak_knee_and_law() {
-        let scaling = scaling(&swept(None, 3, |n| 100.0 * n.min(4.0)), &paths(&[AGENTS]), &[]);
+        let scaling = scaling(&counting(&swept(None, 3, |n| 100.0 * n.min(4.0))), &paths(&[AGENTS]));
         let [found] = scaling.as_slice() else { panic!("{scaling:?}") };
         assert_eq!((found.variant.as_str(), found.over.as_str(), found.points.len()), ("", AGENTS, 7));
         assert!(found.points.iter().all(|point| point.per_s.len() == 3));
@@ -265,7 +255,7 @@ mod tests {
         // A sharp corner is not the law's curve.
         assert!(found.usl.is_none() && found.usl_missing.as_ref().unwrap().contains("lack of fit"), "{found:?}");
         let smooth = |n: f64| 100.0 * n / (1.0 + 0.1 * (n - 1.0) + 0.001 * n * (n - 1.0));
-        let found = self::scaling(&swept(None, 3, smooth), &paths(&[AGENTS]), &[]).remove(0);
+        let found = self::scaling(&counting(&swept(None, 3, smooth)), &paths(&[AGENTS])).remove(0);
         let law = found.usl.as_ref().unwrap();
         assert!(law.r2 > 0.9 && law.kappa > 0.0 && law.ci95.is_some() && law.peak_at.is_some(), "{law:?}");
         assert!(law.fit_p.unwrap() > 0.05 && found.usl_missing.is_none(), "{found:?}");
@@ -274,26 +264,26 @@ mod tests {
     #[test]
     fn one_repeat_has_no_intervals() {
         let trials = pi_and_xeon(1);
-        for found in scaling(&trials, &paths(&[AGENTS]), &[]) {
+        for found in scaling(&counting(&trials), &paths(&[AGENTS])) {
             assert!(found.knee.is_some() && found.peak_per_s.is_some(), "{found:?}");
             assert_eq!((found.knee_ci95, found.peak_ci95, found.usl), (None, None, None));
             assert!(found.usl_missing.unwrap().contains("too few repeats"));
         }
-        let crossings = crossings(&trials, &paths(&[AGENTS]), &[]);
+        let crossings = crossings(&counting(&trials), &paths(&[AGENTS]));
         assert_eq!((crossings[0].lead, crossings[0].ci95), (Lead::Crosses, None));
     }
 
     #[test]
     fn variants_cross_once_and_whoever_is_ahead_last_is_named_first() {
         let mut trials = pi_and_xeon(3);
-        let found = crossings(&trials, &paths(&[AGENTS]), &[]);
+        let found = crossings(&counting(&trials), &paths(&[AGENTS]));
         let [crossing] = found.as_slice() else { panic!("{found:?}") };
         assert_eq!((crossing.a.as_str(), crossing.b.as_str(), crossing.lead), ("pi", "xeon", Lead::Crosses));
         assert!((crossing.at.unwrap() - 12.0).abs() < 1.0, "{crossing:?}");
         let [Some(low), Some(high)] = crossing.ci95.unwrap() else { panic!("{crossing:?}") };
         assert!(8.0 < low && low < 12.5 && 11.5 < high && high < 16.0, "{crossing:?}");
         trials.retain(|trial| trial.point[AGENTS].as_u64().unwrap() >= 16);
-        let ahead = &crossings(&trials, &paths(&[AGENTS]), &[])[0];
+        let ahead = &crossings(&counting(&trials), &paths(&[AGENTS]))[0];
         assert_eq!((ahead.a.as_str(), ahead.lead, ahead.at), ("pi", Lead::Throughout, None));
     }
 
@@ -303,7 +293,7 @@ mod tests {
         trials.extend(swept(Some("other"), 3, |n| n));
         // Nothing is ahead by more than a thousandth.
         trials[0].throughput.operations_per_s = trials[0].throughput.operations_per_s.map(|rate| rate * 1.001);
-        assert_eq!(crossings(&trials, &paths(&[AGENTS]), &[])[0].lead, Lead::NotShown);
+        assert_eq!(crossings(&counting(&trials), &paths(&[AGENTS]))[0].lead, Lead::NotShown);
     }
 
     #[test]
@@ -311,16 +301,20 @@ mod tests {
         let mut trials = swept(None, 3, |n| n);
         trials[0].verdict.is = Trust::Void;
         trials[1].throughput.operations_per_s = None;
-        let found = &scaling(&trials, &paths(&[AGENTS]), &[])[0];
+        let found = &scaling(&counting(&trials), &paths(&[AGENTS]))[0];
         assert_eq!(found.points.iter().map(|point| point.per_s.len()).collect::<Vec<_>>(), [2, 2, 3, 3, 3, 3, 3]);
         trials.iter_mut().for_each(|trial| trial.verdict.is = Trust::Void);
-        assert_eq!(scaling(&trials, &paths(&[AGENTS]), &[])[0].points[0].per_s.len(), 3, "all are void, and shown");
+        assert_eq!(
+            scaling(&counting(&trials), &paths(&[AGENTS]))[0].points[0].per_s.len(),
+            3,
+            "all are void, and shown"
+        );
     }
 
     #[test]
     fn few_loads_have_what_they_support() {
         let trials = swept(None, 1, |n| 100.0 * n.min(1.5));
-        let loads = |count: usize| scaling(&trials[..count], &paths(&[AGENTS]), &[]).pop();
+        let loads = |count: usize| scaling(&counting(&trials[..count]), &paths(&[AGENTS])).pop();
         assert_eq!(loads(1), None);
         let two = loads(2).unwrap();
         assert!(two.peak_per_s.is_some() && two.knee.is_none() && two.usl.is_none());
@@ -335,7 +329,7 @@ mod tests {
             .map(|step| f64::from(step) * 1_000.0)
             .map(|rate| trial(None, &[("load.rate", json!(rate))], 1, rate.min(3_500.0)))
             .collect();
-        let found = &scaling(&trials, &paths(&["load.rate"]), &[])[0];
+        let found = &scaling(&counting(&trials), &paths(&["load.rate"]))[0];
         assert!((found.knee.unwrap() / 3_500.0 - 1.0).abs() < 0.01 && found.usl.is_none(), "{found:?}");
         assert_eq!(found.usl_missing, None, "nobody asked for one");
     }
@@ -349,7 +343,7 @@ mod tests {
                 trials.push(trial(None, &point, 1, f64::from(agents * hosts)));
             }
         }
-        let found = scaling(&trials, &paths(&[AGENTS, "target.with.state", "lab.hosts"]), &[]);
+        let found = scaling(&counting(&trials), &paths(&[AGENTS, "target.with.state", "lab.hosts"]));
         let over = |path: &str| found.iter().filter(|scaling| scaling.over == path).count();
         assert_eq!((over(AGENTS), over("lab.hosts"), over("target.with.state")), (4, 6, 0), "a name is no load");
         let first = &found[0].at;
@@ -377,7 +371,7 @@ mod tests {
     #[test]
     fn each_mode_at_each_rate_has_a_curve_of_its_own_and_a_rate_is_no_load() {
         let trials = modes_by_agents_and_rate(3);
-        let found = scaling(&trials, &paths(&[AGENTS, RATE]), &[]);
+        let found = scaling(&counting(&trials), &paths(&[AGENTS, RATE]));
         assert_eq!(found.len(), 12);
         assert!(found.iter().all(|one| one.over == AGENTS && one.points.len() == 7 && one.at.len() == 1));
         assert!(found.iter().all(|one| one.points.iter().all(|point| point.per_s.len() == 3)));
@@ -387,7 +381,7 @@ mod tests {
         };
         assert!((knee("m2", "1gbit") - 8.0).abs() < 0.3 && (knee("m2", "5mbit") - 4.0).abs() < 0.2);
         // Fifteen couples of six modes, at each rate.
-        let crossings = crossings(&trials, &paths(&[AGENTS, RATE]), &[]);
+        let crossings = crossings(&counting(&trials), &paths(&[AGENTS, RATE]));
         assert_eq!(crossings.len(), 30);
         let couple = |point: &str| {
             let found = crossings
@@ -400,10 +394,10 @@ mod tests {
 
     #[test]
     fn the_peaks_ratio_stands_beside_the_crossing() {
-        let found = crossings(&pi_and_xeon(3), &paths(&[AGENTS]), &[]);
+        let found = crossings(&counting(&pi_and_xeon(3)), &paths(&[AGENTS]));
         let [low, high] = found[0].peak_ratio_ci95.unwrap();
         assert!((found[0].peak_ratio.unwrap() - 2.0).abs() < 0.05 && low < 2.0 && 2.0 < high, "{found:?}");
-        let once = crossings(&pi_and_xeon(1), &paths(&[AGENTS]), &[]);
+        let once = crossings(&counting(&pi_and_xeon(1)), &paths(&[AGENTS]));
         assert!(once[0].peak_ratio.is_some() && once[0].peak_ratio_ci95.is_none());
     }
 }

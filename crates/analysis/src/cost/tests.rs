@@ -250,7 +250,7 @@ fn a_claim_and_a_gate_on_a_cost_that_is_not_known_say_why() {
 }
 
 mod points {
-    use record::results::{Emulated, Throughput, Trust, Verdict};
+    use record::results::{Emulated, Throughput, Trust, Verdict, counting};
     use serde_json::json;
 
     use super::super::*;
@@ -288,7 +288,7 @@ mod points {
         let mut trials = rates.map(|(agents, rate)| trial("", &[(AGENTS, agents)], rate)).to_vec();
         // Another variant's repeats differ more, which says nothing of this one.
         trials.extend([1.0, 9.0, 30.0].map(|rate| trial("other", &[(AGENTS, 1)], rate)));
-        let costs = points(&trials);
+        let costs = points(&counting(&trials));
         let [one, two, _] = costs.as_slice() else { panic!("{costs:?}") };
         let near = |value: f64, known: f64| assert!((value - known).abs() < 1e-5, "{value} and not {known}");
         near(one.joules_per_cycle.unwrap(), 3.0);
@@ -307,7 +307,7 @@ mod points {
 
     #[test]
     fn without_repeats_there_is_no_interval() {
-        let costs = points(&[trial("a", &[(AGENTS, 1)], 6.0), trial("a", &[(AGENTS, 2)], 9.0)]);
+        let costs = points(&counting(&[trial("a", &[(AGENTS, 1)], 6.0), trial("a", &[(AGENTS, 2)], 9.0)]));
         assert!(costs.iter().all(|cost| cost.joules_per_cycle.is_some() && cost.joules_per_cycle_ci95.is_none()));
     }
 
@@ -323,14 +323,14 @@ mod points {
         }
         // A point whose energy is least, though not its price.
         trials[2].cost.joules_per_cycle = Some(0.1);
-        let costs = points(&trials);
+        let costs = points(&counting(&trials));
         let marked = |of: fn(&PointCost) -> bool| -> Vec<usize> { (0..9).filter(|&index| of(&costs[index])).collect() };
         assert_eq!(marked(|cost| cost.at_peak), [1, 5, 6], "one for each variant and number of hosts");
         assert_eq!(marked(|cost| cost.cheapest), [1, 5, 6]);
         for trial in &mut trials {
             trial.cost.price_per_million_cycles = None;
         }
-        let costs = points(&trials);
+        let costs = points(&counting(&trials));
         let cheapest: Vec<usize> = (0..9).filter(|&index| costs[index].cheapest).collect();
         assert_eq!(cheapest, [2, 5, 6], "without a price by energy");
     }
@@ -340,7 +340,7 @@ mod points {
         let mut slowed = trial("", &[], 10.0);
         let throughput = Throughput { cycles_per_s: Some(40.0), ..Throughput::default() };
         slowed.emulated = Some(Emulated { speed: 0.25, throughput, ..Emulated::default() });
-        assert_eq!(points(&[slowed])[0].cycles_per_s, Some(40.0));
+        assert_eq!(points(&counting(&[slowed]))[0].cycles_per_s, Some(40.0));
     }
 
     #[test]
@@ -349,10 +349,10 @@ mod points {
         void.verdict = Verdict { is: Trust::Void, ..Verdict::default() };
         let mut unknown = trial("b", &[], 8.0);
         unknown.cost = Cost { lacks: Some("Energy is not known: no profile for n1.".to_owned()), ..Cost::default() };
-        let costs = points(&[void, trial("a", &[], 6.0), unknown.clone()]);
+        let costs = points(&counting(&[void, trial("a", &[], 6.0), unknown.clone()]));
         assert_eq!((costs.len(), costs[0].trials, costs[0].joules_per_cycle), (2, 1, Some(2.0)));
         assert_eq!((costs[1].trials, costs[1].joules_per_cycle, costs[1].cheapest), (0, None, false));
         assert_eq!(costs[1].lacks, unknown.cost.lacks);
-        assert_eq!(points(&[unknown]), Vec::new(), "nothing where nobody has a cost");
+        assert_eq!(points(&counting(&[unknown])), Vec::new(), "nothing where nobody has a cost");
     }
 }
