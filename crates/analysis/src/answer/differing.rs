@@ -121,8 +121,8 @@ pub fn sentence(comparisons: &[Comparison]) -> Option<String> {
         } else {
             let said = verdict(found).0;
             said.strip_prefix(NOT_SHOWN).map_or_else(
-                || format!("no difference between {b} and {a}{place}: {said}"),
-                |rest| format!("no significant difference between {b} and {a}{place}{rest}"),
+                || format!("no difference in throughput between {b} and {a}{place}: {said}"),
+                |rest| format!("no significant difference in throughput between {b} and {a}{place}{rest}"),
             )
         }
     };
@@ -330,7 +330,7 @@ mod tests {
         assert_eq!(sentence(std::slice::from_ref(&faster)).unwrap(), "`b` was 12 % faster than `a` (9.4–15 %).");
         assert_eq!(
             sentence(&[at(8, faster.clone()), at(64, same.clone())]).unwrap(),
-            "`b` was 12 % faster than `a` at agents 8 (9.4–15 %); no significant difference between `b` and `a` at agents 64 \
+            "`b` was 12 % faster than `a` at agents 8 (9.4–15 %); no significant difference in throughput between `b` and `a` at agents 64 \
              (minimum detectable change 3.3 %)."
         );
         let equal = Comparison {
@@ -341,7 +341,7 @@ mod tests {
             ..difference("consistency.lost_writes", 0.0, None, 1.0)
         };
         let told = sentence(&[equal]).unwrap();
-        assert_eq!(told, "No difference between `b` and `a`: the same in every trial.");
+        assert_eq!(told, "No difference in throughput between `b` and `a`: the same in every trial.");
         let slower = ratio(rate, 0.9, [0.85, 0.95], true);
         let many = [at(1, slower), at(2, same.clone()), at(4, same), at(8, faster.clone()), at(16, faster)];
         assert_eq!(

@@ -9,7 +9,8 @@ use crate::groups::{curve_name, short};
 /// Curves that are worded at most; the table has them all.
 const WORDED: usize = 4;
 
-/// A sentence for the curves over the first swept load, and one for those of the variants that cross.
+/// A sentence for the curves over the first swept load, one for those of the variants that cross, and one where nothing was
+/// repeated.
 pub fn scaling(results: &Results) -> Vec<String> {
     let Some(first) = results.scaling.first() else { return Vec::new() };
     let over = first.over.as_str();
@@ -28,6 +29,10 @@ pub fn scaling(results: &Results) -> Vec<String> {
     if crossings.len() <= WORDED {
         let parts: Vec<String> = crossings.iter().map(|crossing| of_crossing(crossing)).collect();
         sentences.extend((!parts.is_empty()).then(|| capital(&format!("{}.", parts.join("; ")))));
+        let repeated = || curves.iter().flat_map(|scaling| &scaling.points).any(|point| point.per_s.len() > 1);
+        if !parts.is_empty() && !repeated() {
+            sentences.push("Each of these points is one trial, so no difference was tested.".to_owned());
+        }
     }
     sentences
 }

@@ -243,7 +243,7 @@ fn curve(variant: &str, knee: Option<f64>) -> Scaling {
     Scaling {
         variant: variant.to_owned(),
         over: "load.agents".to_owned(),
-        points: vec![ScalingPoint::default(); 7],
+        points: vec![ScalingPoint { load: 1.0, per_s: vec![12_000.0; 2] }; 7],
         knee,
         knee_ci95: knee.map(|knee| [knee - 1.0, knee + 1.0]),
         peak_per_s: Some(12_345.0),
@@ -284,6 +284,10 @@ fn a_sweep_says_where_curves_level_off_and_who_overtakes_whom() {
         crossing(Lead::NotShown, None, None),
         "Which of `xeon` and `pi` is ahead at the highest load is not shown; the peak of `pi` is 1.51 times that of `xeon`",
     );
+    assert!(!answer(&results, &plan).contains("no difference was tested"));
+    let mut unrepeated = results.clone();
+    unrepeated.scaling.iter_mut().flat_map(|scaling| &mut scaling.points).for_each(|point| point.per_s.truncate(1));
+    assert!(answer(&unrepeated, &plan).contains(" Each of these points is one trial, so no difference was tested."));
 }
 
 #[test]
