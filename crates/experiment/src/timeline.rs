@@ -198,7 +198,8 @@ fn arguments(fault: &Fault) -> String {
     if with.is_empty() { String::new() } else { format!(" ({})", with.join(", ")) }
 }
 
-/// Starting a target, waiting until it is ready, and stopping it: what small targets take. Large ones take longer.
+/// Starting a target, waiting until it is ready, and stopping it, seconds at full speed: what small targets take. Large
+/// ones take longer.
 const AROUND_S: f64 = 3.0;
 
 /// How long all trials take at most, seconds, where targets are ready soon: of a search, if it plays as many as it may.
@@ -217,7 +218,7 @@ fn total_time(plan: &Plan) -> String {
     let total_s = longest_s(plan);
     let steps =
         if plan.trials.iter().any(|trial| !trial.steps.is_empty()) { ", if every step takes all its time" } else { "" };
-    let around = show(plan.trials.iter().map(|_| AROUND_S).sum());
+    let around = rounded(plan.trials.iter().map(around_s).sum());
     let about = if plan.stop.is_some() { "at most about" } else { "about" };
     format!("Takes {about} {} in all{steps}, of which about {around} for starting and stopping.", rounded(total_s))
 }
@@ -249,7 +250,12 @@ fn trial_s(trial: &Trial) -> f64 {
     let each_s = |step: &Exercise| step.pause_s.unwrap_or(0.0) + step.within_s;
     let after =
         |ends_s: f64, step: &Exercise| ends_s.max(step.at_s.unwrap_or(0.0)) + f64::from(step.times) * each_s(step);
-    AROUND_S + load_s(trial).max(trial.steps.iter().fold(0.0, after))
+    around_s(trial) + load_s(trial).max(trial.steps.iter().fold(0.0, after))
+}
+
+/// A slowed lab starts and stops as slowly as it works.
+fn around_s(trial: &Trial) -> f64 {
+    AROUND_S / trial.lab.speed
 }
 
 /// The load's time; of faults alone, until the last is healed.
