@@ -216,9 +216,7 @@ pub fn claims(input: &ReportInput) -> Option<Table> {
     let says = source.map_or_else(String::new, |source| format!("By {source}. "));
     let note = "Other hardware gives other numbers. What matters is whether the shape holds. Below a figure stands its range over the \
                 trials, or the 95 % interval of a function such as peak(a).";
-    let repeated = groups(input.results, input.plan).iter().any(|group| group.counting().count() > 1);
-    let alone = if repeated { "" } else { " Nothing was repeated: how far another trial would differ is not known." };
-    let table = Table::new("Claims", says + note + alone, columns).filled(rows.collect())?;
+    let table = Table::new("Claims", says + note, columns).filled(rows.collect())?;
     // Nothing in it is a finding then.
     let table = Table { folded: claims.iter().all(|claim| claim.holds == Holds::NotMeasured), ..table };
     let on_void =
