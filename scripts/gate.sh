@@ -40,7 +40,7 @@ base=$(base_revision "$@") || {
 # Both alike, and sooner than a release is built: what is compared is one with the other. Both in one place, so that what
 # they depend on is built once; with new times of change, because cargo goes by these. What is not the engine stays slow.
 export CARGO_TARGET_DIR="$PWD/$work/target"
-export CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_DEBUG=false CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16
+export CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_DEBUG=false CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 CARGO_PROFILE_RELEASE_OPT_LEVEL=3
 aside=()
 for package in analysis experiment lab plimsoll report; do
     aside+=(--config "profile.release.package.$package.opt-level=0")
