@@ -5,7 +5,10 @@ use serde_json::Value;
 use crate::stage::{Stage, number};
 
 const CRASH: &str = "experiments/03-name-service-crash.toml";
-const SHORT: [&str; 10] = [
+/// The server stays away for a while, so that every client notices: on a busy machine none may be waiting for an answer when it dies.
+const SHORT: [&str; 12] = [
+    "--set",
+    "target.with.restart_pause_ms=100",
     "--set",
     "load.time=5s",
     "--set",
@@ -60,9 +63,8 @@ fn clients_that_come_back_late_go_on_failing() {
     let sets: Vec<&str> = late.iter().flat_map(|set| ["--set", set]).collect();
     let results = crash("ets", &sets);
     let attempts = &results["trials"][0]["attempt_results"];
-    assert!(attempts["connection closed"].as_u64().unwrap() > 0, "{attempts}");
     assert!(attempts["not connected"].as_u64().unwrap() > 0, "{attempts}");
     assert_eq!(attempts["connect refused"], Value::Null, "nothing was tried in vain: {attempts}");
     let failed = number(&results, "/trials/0/outcomes/failed");
-    assert!(failed > attempts["connection closed"].as_f64().unwrap(), "{failed}");
+    assert!(failed > attempts["connection closed"].as_f64().unwrap_or_default(), "{failed}");
 }
