@@ -23,7 +23,7 @@ use crate::stats::curve::LoadCurve;
 use crate::stats::quantiles::{largest, mean, median, named};
 use crate::stats::significance::paired;
 
-/// What a source says, held against this run. A void trial is not used, unless the claim is to be read on void ones as well.
+/// What a source says, checked against this run. A void trial is not used, unless the claim is to be read on void ones as well.
 pub(crate) fn claim(claim: &plan::Claim, trials: &[Trial], safe_loads: &[SafeLoad]) -> Claim {
     let void = claim.on_void && matching(&claim.filter, trials).any(|trial| !trial.counts());
     let counting: Vec<Trial> = if void { trials.iter().map(as_counting).collect() } else { Vec::new() };

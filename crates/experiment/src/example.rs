@@ -34,7 +34,7 @@ pub enum ExampleError {
         why: &'static str,
     },
     /// Nothing speaks it.
-    #[error("no protocol goes by `{name}`{}", suffix(.hint))]
+    #[error("no protocol is called `{name}`{}", suffix(.hint))]
     NoProtocol {
         /// A URL's scheme, or what a target says.
         name: String,
@@ -230,6 +230,6 @@ mod tests {
         let told = |example_for| example(&example_for, &catalog).unwrap_err().to_string();
         assert_eq!(told(Example::Target("vsns".into())), "there is no target `vsns`");
         assert_eq!(told(Example::Url("localhost".into())), "`localhost` is not a URL: there is no `://`");
-        assert_eq!(told(Example::Url("gopher://x".into())), "no protocol goes by `gopher`");
+        assert_eq!(told(Example::Url("gopher://x".into())), "no protocol is called `gopher`");
     }
 }

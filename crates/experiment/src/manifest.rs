@@ -201,7 +201,7 @@ section! {
     pub struct LogTexts = LOG {
         notable: TEXTS => Vec<String>, "A line that has one of these texts in it becomes an event, as it stands";
         alarming: TEXTS => Vec<String>,
-            "The same, and such a line makes the trial suspect, in the words of whoever wrote it";
+            "The same, and such a line makes the trial suspect; the verdict quotes it";
     }
 }
 
@@ -348,7 +348,7 @@ section! {
              parameter that says which", ["dirs", "volumes", "paths"];
         #[serde(default, skip_serializing_if = "Option::is_none")]
         user: Text => Option<String>,
-            "The user that it runs as and that owns its folders; left out: whoever runs Plimsoll", ["run_as", "uid"];
+            "The user that it runs as and that owns its folders; left out: the user of Plimsoll", ["run_as", "uid"];
         after: Text => Option<String>, "The role that must be ready before this one starts";
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         programs: TEXTS => Vec<String>,

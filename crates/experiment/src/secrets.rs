@@ -191,7 +191,7 @@ pub(crate) fn check_names(base: &TomlTable, problems: &mut Vec<Problem>) {
     search.look_at(base);
     for (name, place, _) in search.names.iter().filter(|(.., is_used)| !is_used) {
         problems.push(
-            Problem::absent(place, format!("no value of this file goes by `{name}`")).expected("unknown value").hint(
+            Problem::absent(place, format!("no value of this file is called `{name}`")).expected("unknown value").hint(
                 "name a value by the end of its path, such as \"header.x-token\", \"body\" or \"target.with.key\"",
             ),
         );

@@ -98,7 +98,7 @@ fn what_belongs_to_another_engine_is_refused_and_so_is_a_target_out_of_reach() {
         read(&file("ssh = [\"pi@10.0.0.11\"]", "generators = 2\nwait = \"1m\"\nslurm = { partition = \"x\" }"), &[]);
     let other = other.unwrap_err();
     assert!(other.contains("`slurm` belongs to by = \"slurm\""), "{other}");
-    assert!(other.contains("nobody gives these generators a place"), "{other}");
+    assert!(other.contains("there is no placement to wait for"), "{other}");
     let far = read(&file("hosts = 2", "generators = 2\nby = \"kubernetes\""), &[]).unwrap_err();
     assert!(far.contains("other machines do not reach the lab's virtual hosts"), "{far}");
 }

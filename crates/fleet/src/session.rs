@@ -101,7 +101,7 @@ pub enum SessionError {
     #[error("cannot start a thread for the fleet: {0}")]
     System(#[from] io::Error),
     /// Whoever was to take the records is gone.
-    #[error("nobody takes the load's records any more")]
+    #[error("the process that reads the load's records has ended")]
     RecorderGone,
     /// Nobody wants it any more.
     #[error("given up")]
@@ -607,9 +607,9 @@ impl FleetPlay {
         let name = self.session.members[lost.generator].name.clone();
         let reason = match lost.cause {
             LossCause::StreamEnded => "its stream ended",
-            LossCause::Silent => "nothing came of it for 3 s",
-            LossCause::Deaf => "it does not take what it is told",
-            LossCause::Incoherent => "what came of it is not whole",
+            LossCause::Silent => "it sent nothing for 3 s",
+            LossCause::Deaf => "it does not read its commands",
+            LossCause::Incoherent => "its data is incomplete",
         };
         SessionError::Lost { name, at_s: lost.heard_s, reason }
     }

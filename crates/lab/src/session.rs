@@ -493,12 +493,12 @@ fn hear(lines: &mut RunnerOutput, shared: &Shared) -> String {
         let was_asked = match RunnerMessage::read(line) {
             Ok(said) => take(said, shared),
             // Answers may be missing from now on, so nothing can be relied on.
-            Err(why) => return format!("its runner said what is no message: {} ({why})", quoted(line)),
+            Err(why) => return format!("its runner sent an invalid message: {} ({why})", quoted(line)),
         };
         match was_asked {
             Ok(true) => {}
             Ok(false) if unasked < UNASKED => unasked += 1,
-            Ok(false) => return format!("its runner said more than {UNASKED} things that nobody had asked"),
+            Ok(false) => return format!("its runner sent more than {UNASKED} unsolicited messages"),
             Err(reason) => return reason,
         }
     }

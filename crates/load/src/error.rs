@@ -114,7 +114,7 @@ pub enum Error {
         source: io::Error,
     },
     /// Whoever was to take the records is gone.
-    #[error("nobody takes the load's records any more")]
+    #[error("the process that reads the load's records has ended")]
     RecorderGone,
     /// A bug of ours.
     #[error("an engine thread panicked; this is a bug")]

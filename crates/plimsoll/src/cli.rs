@@ -10,9 +10,9 @@ use crate::commands::selfcheck;
 
 /// Where run folders go.
 pub const OUT: &str = "runs";
-/// Where those go that are played in turn.
+/// Where the runs of `compare --play` go.
 const TURNS: &str = "runs/turns";
-/// Where those go that a machine is checked by.
+/// Where the runs of `selfcheck` go.
 const CHECKS: &str = "runs/selfcheck";
 
 const EXIT_CODES: &str = "Exit codes:
@@ -44,12 +44,12 @@ neither a regression nor its absence is shown. --metric names the figures that m
 figures need fewer repeats; --play --until-decided plays as many as it takes.";
 
 const CHECKING: &str =
-    "A built-in server does what is known beforehand: it serves so many a second, stands still or fails for so long,
-works a tenth more. What is planted follows from the clock (--seed repeats it). Each truth is held against what
-`plimsoll run` makes of it: right; marked, where it is off and the trial's verdict had said that it cannot be
+    "A built-in server does what is known beforehand: it limits its throughput, stops or fails for a known time, or
+uses a tenth more CPU. The values are drawn by the clock (--seed repeats them). Each is compared with what
+`plimsoll run` measures: right; marked, where it is off and the trial's verdict had said that it cannot be
 trusted; or wrong. docs/selfcheck.md tells what to do then.
 
-Exit codes: 0 all right, 5 something is wrong, 6 nothing is, but something is marked, 130 interrupted.";
+Exit codes: 0 all right, 5 something is wrong, 6 nothing is wrong, but something is marked, 130 interrupted.";
 
 const EXPORTING: &str = "Examples:
   plimsoll export runs/2026-11-20T10-31-05-first-run --csv > seconds.csv
@@ -99,7 +99,7 @@ pub enum Command {
     Open(Folder),
     /// Check this machine for what would distort a measurement, and suggest what to do
     Doctor(Doctor),
-    /// Hold this machine, and Plimsoll on it, against known truths, in about three minutes
+    /// Check Plimsoll's measurements on this machine against known truths, in about three minutes
     #[command(after_long_help = CHECKING)]
     Selfcheck(Selfcheck),
     /// List the experiments that are built in, or print one
@@ -126,7 +126,7 @@ pub enum Command {
     Completions(Completions),
     /// Print the manual page, or write those of all commands
     Man(Man),
-    /// Play a part of a load, as it is told on standard input (`[fleet]` starts these)
+    /// Run one generator's part of a load, which is read from standard input (`[fleet]` starts these)
     #[command(hide = true)]
     Generator(GeneratorCommand),
     /// The built-in echo target
@@ -139,7 +139,7 @@ pub enum Command {
 
 #[derive(Debug, Args)]
 pub struct GeneratorCommand {
-    /// Hear orders on a connection to this socket, and not on standard input
+    /// Take commands from a connection to this socket instead of standard input
     #[arg(long, value_name = "PATH")]
     pub socket: Option<PathBuf>,
 }
@@ -169,10 +169,10 @@ pub struct Run {
     /// First install what the target and the virtual hosts need
     #[arg(long)]
     pub install: bool,
-    /// Serve figures of the run while it goes on, for Prometheus: GET /metrics at this address, such as 127.0.0.1:9464
+    /// Serve metrics of the run while it goes on, for Prometheus: GET /metrics at this address, such as 127.0.0.1:9464
     #[arg(long, value_name = "ADDRESS")]
     pub serve_metrics: Option<SocketAddr>,
-    /// Tell a collector of OpenTelemetry the same every 5 s: OTLP over HTTP, such as http://127.0.0.1:4318
+    /// Export the same to an OpenTelemetry collector every 5 s: OTLP over HTTP, such as http://127.0.0.1:4318
     #[arg(long, value_name = "URL")]
     pub otlp: Option<String>,
     /// Exit 0 even if the result is void; the verdict stays
@@ -352,7 +352,7 @@ pub struct Selfcheck {
     /// Play this part alone; may be repeated
     #[arg(long = "part", value_name = "NAME", value_parser = PossibleValuesParser::new(selfcheck::names()))]
     pub parts: Vec<String>,
-    /// Plant what was planted with this seed; left out: it follows from the clock
+    /// Seed of the planted truths, to repeat a check; left out: from the clock
     #[arg(long, value_name = "NUMBER")]
     pub seed: Option<u64>,
     /// Write the table as Markdown into this file
@@ -367,7 +367,7 @@ pub struct Selfcheck {
     /// Factor of all lengths, for tests
     #[arg(long, default_value_t = 1.0, hide = true)]
     pub scale: f64,
-    /// Hold what is measured against truths that are wrong, for tests
+    /// Compare the measurements with wrong truths, for tests
     #[arg(long, hide = true)]
     pub misinformed: bool,
 }

@@ -158,7 +158,7 @@ pub(crate) const RULES: &[Rule] = &[
         threshold: VOID_IF_SO,
         why: "From then on the load was not the one that was asked for, so all of it was ended; the records end with the last second that all \
               generators had handed over.",
-        remedy: "Find out what became of the generator: memory, its machine, the way to it; `plimsoll run --resume` plays the trial again",
+        remedy: "Find out why the generator ended: its memory, its machine, the network to it; `plimsoll run --resume` plays the trial again",
         weigh: losses::generator_lost,
     },
     Rule {

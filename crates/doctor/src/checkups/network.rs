@@ -174,7 +174,7 @@ pub static ANY: CheckKind = CheckKind {
     article: Some(Tuning {
         number: 6,
         says: "rmem_default, rmem_max, wmem_default, wmem_max = 640000",
-        worth: "the defaults nothing for TCP, which goes by tcp_rmem and tcp_wmem and tunes itself; the maxima only where a program sets SO_RCVBUF or SO_SNDBUF",
+        worth: "the defaults nothing for TCP, which uses tcp_rmem and tcp_wmem and tunes itself; the maxima only where a program sets SO_RCVBUF or SO_SNDBUF",
     }),
     look: look_at_any,
 };

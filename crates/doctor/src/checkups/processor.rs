@@ -70,10 +70,10 @@ fn look_at_sync(snapshot: &MachineSnapshot<'_>) -> CheckResult {
             "wait until it is, or see what it says (timedatectl, chronyc tracking)",
         ),
         (Some(false), None) if snapshot.asked.is_some_and(|asked| !asked.is_remote) => {
-            CheckResult::good("nothing keeps the wall clock right, and here nothing goes by it")
+            CheckResult::good("no time synchronisation runs; on one machine none is needed")
         }
         (Some(false), None) => {
-            CheckResult::notice("nothing keeps the wall clock right", "install chrony; it matters with hosts over ssh")
+            CheckResult::notice("no time synchronisation runs", "install chrony; it matters with hosts over ssh")
         }
         (None, _) => CheckResult::unknown(NOT_TOLD),
     }

@@ -114,7 +114,7 @@ fn look_at_watches(snapshot: &MachineSnapshot<'_>) -> CheckResult {
     if most >= needed {
         return CheckResult::good(format!("{most}"));
     }
-    let found = format!("{most}, and {needed} are needed at both ends of so many connections");
+    let found = format!("{most}; {needed} are needed for both ends of all connections");
     CheckResult::bad(found, "raise it").fixed_by(snapshot.fix_sysctl(name, &needed.saturating_mul(2).to_string()))
 }
 

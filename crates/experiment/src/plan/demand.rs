@@ -40,7 +40,7 @@ pub(super) fn read(
         problems.push(problem.expected("not above 0").hint("say what all hosts together have to carry"));
     }
     if metric.is_some() && !matches!(demand.metric.term(), MetricTerm::Path(_)) {
-        let problem = Problem::new(section.place("metric"), "how much hosts carry is what one trial says");
+        let problem = Problem::new(section.place("metric"), "the metric of a demand is one of a single trial");
         problems.push(
             problem.expected("a function over trials").hint("name a metric of a trial: throughput.operations_per_s"),
         );
@@ -49,10 +49,10 @@ pub(super) fn read(
         && (find.highest.as_str(), section.text("metric").unwrap_or_default()) != SEARCHED
         && metric.is_some()
     {
-        let problem = Problem::new(section.place("metric"), "a search says how many operations a second are carried");
+        let problem = Problem::new(section.place("metric"), "this search finds operations per second");
         problems.push(
             problem
-                .expected("something else is demanded")
+                .expected("another metric is demanded")
                 .hint("write metric = \"throughput.operations_per_s\" here, and highest = \"load.rate\" in [find]; or sweep the load"),
         );
     }

@@ -386,7 +386,7 @@ fn check_moments(
                     }
                     Never::Ends => "these faults wait for each other for ever".to_owned(),
                 };
-                let problem = Problem::new(section.place("after"), what).expected("waits for what never comes");
+                let problem = Problem::new(section.place("after"), what).expected("this event never happens");
                 context.problems.push(problem.hint("give the other fault `for`, or follow its `begun`"));
                 continue;
             }

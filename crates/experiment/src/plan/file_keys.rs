@@ -33,7 +33,7 @@ section! {
         require: Tables(REQUIRE),
             "A gate: if it does not hold, `plimsoll run` exits with 5",
             ["threshold", "thresholds", "requirement", "expect"];
-        claim: Tables(CLAIM), "What a source says, held against this run", ["claims"];
+        claim: Tables(CLAIM), "What a source says, checked against this run", ["claims"];
         demand: Table(DEMAND),
             "What has to be carried: the results say how many hosts each variant takes for it", ["capacity"];
     }

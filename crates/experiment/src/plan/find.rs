@@ -343,7 +343,7 @@ fn check_bounds(
         && pct > 0.0
         && !(PRECISION_MIN_PCT..=PRECISION_MAX_PCT).contains(&pct)
     {
-        let problem = Problem::new(section.place("precision_pct"), "no search is that fine or that coarse");
+        let problem = Problem::new(section.place("precision_pct"), "`precision_pct` is out of range");
         let range = format!("from {PRECISION_MIN_PCT} to {PRECISION_MAX_PCT}");
         problems.push(problem.expected(range).hint("trials of the same load differ by a few percent themselves"));
     }

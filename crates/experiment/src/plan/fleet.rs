@@ -199,8 +199,10 @@ fn started(section: &Section<'_>, fleet: &Fleet, context: &mut CheckContext<'_>)
         context.problems.push(problem.hint(format!("add by = \"{by}\", or remove `{key}`")));
     }
     if section.has("wait") && !matches!(fleet.by, FleetEngine::Kubernetes | FleetEngine::Slurm) {
-        let problem =
-            Problem::new(section.place("wait"), "nobody gives these generators a place that they could wait for");
+        let problem = Problem::new(
+            section.place("wait"),
+            "these generators are started at once: there is no placement to wait for",
+        );
         let problem = problem.expected(format!("not with \"{}\"", section.text("by").unwrap_or("local")));
         context.problems.push(problem.hint("remove `wait`, or write by = \"kubernetes\" or \"slurm\""));
     }

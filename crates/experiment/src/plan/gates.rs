@@ -518,8 +518,8 @@ fn curve(word: &str, argument: FunctionArgument, place: &TextSpan, names: &Metri
         return Some(problem.hint("a curve goes over numbers above 0; onset(metric, a, path) takes any values"));
     }
     if argument == Crowd && is_offered(word) {
-        let problem =
-            Problem::absent(place, format!("no law is fitted over `{word}`")).expected("not a number of anybody");
+        let problem = Problem::absent(place, format!("no law is fitted over `{word}`"))
+            .expected("not a number of agents or hosts");
         return Some(problem.hint("an offered rate is no number of agents or hosts that could hinder each other"));
     }
     unknown

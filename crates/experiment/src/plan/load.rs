@@ -45,7 +45,7 @@ section! {
             "From load start to the last new operation", ["duration", "for", "length"];
         #[serde(default, skip_serializing_if = "Option::is_none")]
         count: Whole { min: 1, max: i64::MAX } => Option<u64>,
-            "Closed loop: so many cycles in all, after which the load ends; `time` still bounds it",
+            "Closed loop: total number of cycles, after which the load ends; `time` still bounds it",
             ["iterations", "requests", "total"];
         timeout = "10s": TIME => timeout_s: f64, "Of each attempt";
         drain = "5s": PAUSE => drain_s: f64,
@@ -125,7 +125,7 @@ section! {
             "Read ahead while the load runs, and never held in memory whole; false: read whole before the load";
         #[serde(default = "one", skip_serializing_if = "is_one")]
         batch = "1": Whole { min: 1, max: 1_000_000 } => u32,
-            "A stream of JSON lines: so many records at a time, {feed.NAME.lines}", ["bulk_size", "bulk"];
+            "A stream of JSON lines: the number of records at a time, {feed.NAME.lines}", ["bulk_size", "bulk"];
         #[serde(default, skip_serializing_if = "Option::is_none")]
         before: Text => Option<String>,
             "A stream of JSON lines: this line stands before each record in {feed.NAME.lines}", ["action"];

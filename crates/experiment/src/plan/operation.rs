@@ -306,7 +306,7 @@ fn slot_name(entry: &TableEntry, context: &mut CheckContext<'_>) {
     let name = entry.key.as_str();
     if WORDS.contains(&name) {
         let problem = Problem::new(&entry.key_place, format!("a slot cannot be called `{name}`"));
-        context.problems.push(problem.expected(format!("{{{name}}} means something else")));
+        context.problems.push(problem.expected(format!("{{{name}}} is a built-in placeholder")));
     } else if !is_slot_name(name) {
         let problem = Problem::new(&entry.key_place, format!("`{name}` is not a name for a slot"));
         context.problems.push(problem.expected("small letters, digits and `_`, a letter first"));
@@ -562,7 +562,7 @@ fn check_value(node: &Node, every: u32, scope: &Scope<'_>, context: &mut CheckCo
             "one_of" => {
                 let list = entry.node.list();
                 if list.is_some_and(<[Node]>::is_empty) {
-                    let problem = Problem::absent(&entry.node.place, "nothing is one of no texts");
+                    let problem = Problem::absent(&entry.node.place, "`one_of` has no texts");
                     context.problems.push(problem.expected("an empty list").hint("list what it may be"));
                 }
                 list.unwrap_or_default().iter().for_each(|node| template(node, every, scope, context));
@@ -632,7 +632,7 @@ fn not_a_part(node: &Node, section: &Section<'_>, called: CalledOperation<'_>) -
             let at = node.inside(end + error.at.start..end + error.at.end);
             Some(Problem::new(&at, error.what).expected("not a JSON pointer"))
         }
-        _ => Some(Problem::new(&node.place, "this is nothing that can be kept").expected("a field of what").hint(FORM)),
+        _ => Some(Problem::new(&node.place, "this cannot be kept").expected("a field of what").hint(FORM)),
     }
 }
 
@@ -664,7 +664,7 @@ fn check_units(section: &Section<'_>, called: CalledOperation<'_>, context: &mut
         };
         context.problems.extend(if !text.starts_with("answer.") {
             about(
-                format!("`{key}` is told by the answer"),
+                format!("`{key}` is a field of the answer"),
                 "a place in the answer",
                 "write \"answer.FIELD/JSON/POINTER\", such as \"answer.body/items\"",
             )
@@ -744,8 +744,8 @@ fn reproducible(entry: &TableEntry, context: &mut CheckContext<'_>) {
         _ => None,
     });
     let Some((drawn, rest)) = drawn else { return };
-    let what = format!("{{{drawn}{rest}}} is drawn anew here, and is not what the request was sent with");
-    let problem = Problem::new(&placeholder(&entry.node, drawn), what).expected("a text that can be told again");
+    let what = format!("{{{drawn}{rest}}} is drawn anew here, and differs from what the request was sent with");
+    let problem = Problem::new(&placeholder(&entry.node, drawn), what).expected("a text without random values");
     context.problems.push(problem.hint("make it of {agent}, {seq}, {feed.NAME.COLUMN} and what earlier steps kept"));
 }
 
@@ -755,8 +755,8 @@ fn check_audit(section: &Section<'_>, called: CalledOperation<'_>, context: &mut
     match section.section("audit") {
         Some(audit) if operation.effect == Effect::None => audited_value(&audit, section, called, context),
         Some(_) => {
-            let what = format!("what `{}` does to which key is known", operation.name);
-            let problem = Problem::new(section.place("audit"), what).expected("nothing is left to say");
+            let what = format!("the effect and key of `{}` are known", operation.name);
+            let problem = Problem::new(section.place("audit"), what).expected("a table is not needed");
             context.problems.push(problem.hint("write audit = true"));
         }
         None if section.boolean("audit") && operation.effect == Effect::None => {
@@ -797,7 +797,8 @@ fn audited_value(
         AuditEffect::Read => ("read", "answer.", "request."),
         AuditEffect::Remove => {
             if let Some(node) = audit.node("value") {
-                let problem = Problem::new(&node.place, "a removal has no value").expected("what is left is nothing");
+                let problem =
+                    Problem::new(&node.place, "a removal has no value").expected("the key is gone afterwards");
                 context.problems.push(problem.hint("remove `value`, or make it effect = \"write\""));
             }
             return;
@@ -853,7 +854,7 @@ fn many_keys(
         Some(Problem::new(place, what).expected(expected.to_owned()).hint(hint))
     };
     let problem = match text.strip_prefix("request.") {
-        None => about(&node.place, "the keys of many values are told by the request", "a place in the request"),
+        None => about(&node.place, "the keys of many values are in the request", "a place in the request"),
         Some(rest) => match pointer::split(rest) {
             (_, None | Some("")) => about(&node.place, "this names no place in a line", "where in it is the key?"),
             (field, Some(place)) => {

@@ -91,7 +91,7 @@ section! {
             "A PEM file of CA certificates, relative to the experiment: only what they have signed is trusted",
             ["cacert", "ca_file", "cafile", "ca_cert", "root", "roots"];
         insecure = "false": Boolean => bool,
-            "Whether any certificate is taken, whoever it belongs to",
+            "Accept any certificate",
             ["skip_verify", "insecure_skip_verify", "no_verify"];
         #[serde(skip_serializing_if = "Option::is_none")]
         server_name: Text => Option<String>,
@@ -407,8 +407,7 @@ fn by_scheme(scheme: &str, section: &Section<'_>, context: &mut CheckContext<'_>
         let schemes: Vec<&str> =
             context.catalog.protocols.iter().flat_map(|protocol| protocol.schemes).copied().collect();
         let place = section.node("url").map_or_else(|| section.place.clone(), |node| node.inside(0..scheme.len()));
-        let problem =
-            Problem::new(&place, format!("no protocol goes by the scheme `{scheme}`")).expected("unknown scheme");
+        let problem = Problem::new(&place, format!("no protocol has the scheme `{scheme}`")).expected("unknown scheme");
         let hint = nearest_hint(scheme, schemes).map(|hint| format!("{hint}; or say `protocol = \"…\"`"));
         context.problems.push(problem.maybe(hint));
     }

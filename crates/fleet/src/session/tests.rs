@@ -150,7 +150,7 @@ fn one_that_is_lost_ends_all() {
     let service = server();
     let fates: [(&str, Fate); 3] = [
         ("its stream ended", |_, _| {}),
-        ("nothing came of it for 3 s", |_, input| drop(io::copy(input, &mut io::sink()))),
+        ("it sent nothing for 3 s", |_, input| drop(io::copy(input, &mut io::sink()))),
         ("its stream ended", |output, _| output.write_all(b"{\"says\":\"inter").unwrap()),
     ];
     for (reason, fate) in fates {
@@ -201,7 +201,7 @@ fn one_that_speaks_and_does_not_listen_is_lost() {
     session.members[0].orders.tell(&GeneratorOrder::Setup(Box::new(long)));
     let (ended, _) = play(session, 1);
     let told = ended.err().unwrap().to_string();
-    assert!(told.contains("g1 was lost") && told.contains("does not take what it is told"), "{told}");
+    assert!(told.contains("g1 was lost") && told.contains("does not read its commands"), "{told}");
 }
 
 #[test]
@@ -215,7 +215,7 @@ fn a_generator_that_loses_an_interval_is_found_out() {
     session.set_up(&setup("127.0.0.1:1", 1.0), 1, &|| false).unwrap();
     let (ended, _) = play(session, 1);
     let told = ended.err().unwrap().to_string();
-    assert!(told.contains("g1 was lost") && told.contains("not whole"), "{told}");
+    assert!(told.contains("g1 was lost") && told.contains("incomplete"), "{told}");
 }
 
 fn send(caller: &GeneratorCaller, service: &str, within: Duration) -> Result<ClientAnswer, CallError> {

@@ -141,9 +141,9 @@ fn deaf(shape: PartitionShape, group: &PartitionSides) -> Result<Vec<(usize, usi
         return Ok(deaf);
     }
     Err(match (shape, group.count) {
-        (_, 1) => "a single host cannot be parted from others".to_owned(),
+        (_, 1) => "a partition needs two hosts".to_owned(),
         (PartitionShape::Ring, count) => format!("in a ring of {count} hosts all are neighbours: it takes 4"),
-        _ => "all hosts are on one side, so there is nobody to part them from".to_owned(),
+        _ => "all hosts are on one side: leave at least one on the other".to_owned(),
     })
 }
 
@@ -225,7 +225,7 @@ mod tests {
         assert!(refused(PartitionShape::Halves, 3, &[0, 1, 2]).contains("on one side"));
         assert!(refused(PartitionShape::OneWay, 2, &[0, 1]).contains("on one side"));
         for shape in [PartitionShape::Halves, PartitionShape::One, PartitionShape::OneWay, PartitionShape::Ring] {
-            assert!(refused(shape, 1, &[0]).contains("a single host"));
+            assert!(refused(shape, 1, &[0]).contains("needs two hosts"));
         }
     }
 

@@ -303,7 +303,7 @@ fn garbage_on_the_line_is_the_end_of_it() {
     let error = session.ask(Order::Sample, LONG).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "host n1 does not answer any more: its runner said what is no message: what? (it is no message)"
+        "host n1 does not answer any more: its runner sent an invalid message: what? (it is no message)"
     );
 }
 
@@ -379,8 +379,8 @@ fn floods(text: String) -> Error {
 fn a_flood_is_not_heard_to_its_end() {
     for (text, why) in [
         ("x", "it says a line of more than 1 MiB"),
-        (READY, "more than 10000 things that nobody had asked"),
-        ("{\"said\":\"done\",\"number\":77,\"answer\":{\"is\":\"nothing\"}}\n", "that nobody had asked"),
+        (READY, "more than 10000 unsolicited messages"),
+        ("{\"said\":\"done\",\"number\":77,\"answer\":{\"is\":\"nothing\"}}\n", "unsolicited messages"),
         ("{\"said\":\"printed\",\"number\":1,\"to_errors\":true,\"text\":\"xxxxxxxx\"}\n", "than was to be kept"),
     ] {
         // In pieces that fill the pipe quickly.

@@ -616,7 +616,7 @@ impl<P: Protocol> Worker<P> {
 impl<P: Protocol> Worker<P> {
     fn notice_unsolicited(&mut self) {
         if !std::mem::replace(&mut self.noticed.unsolicited, true) {
-            let text = "the target sent bytes that nobody had asked for; connections on which it did were closed";
+            let text = "the target sent unsolicited bytes; the connections that carried them were closed";
             self.stats.notices.push(text.to_owned());
         }
     }

@@ -55,9 +55,7 @@ impl Exporter {
                 let told = post(&service, &path, &locked(&figures).clone());
                 // Once, and again after it has answered.
                 if let (Err(reason), false) = (&told, is_silent) {
-                    output::say(&format!(
-                        "--otlp {service}: {reason}; what it is not told now it is told with the next figures"
-                    ));
+                    output::say(&format!("--otlp {service}: {reason}; the next export contains these figures, too"));
                 }
                 is_silent = told.is_err();
                 if is_last {

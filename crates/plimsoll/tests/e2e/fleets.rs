@@ -224,7 +224,7 @@ fn a_generator_that_stands_still_makes_the_trial_void() {
     assert_eq!(pids.len(), 3);
     signal("STOP", pids[2]);
     let played = playing.wait();
-    is_void(&stage, &played, "nothing came of it for 3 s");
+    is_void(&stage, &played, "it sent nothing for 3 s");
 }
 
 #[test]

@@ -55,7 +55,7 @@ fn is_void(stage: &Stage, generator: &str, reason: &str) {
     assert_eq!(stage.leftovers(), [""; 0]);
 }
 
-const SILENT: &str = "nothing came of it for 3 s";
+const SILENT: &str = "it sent nothing for 3 s";
 const ENDED: &str = "its stream ended";
 
 /// Plays a long load in a lab with three virtual generators.

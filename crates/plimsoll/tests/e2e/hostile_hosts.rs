@@ -72,7 +72,7 @@ esac
 const MODES: &[(&str, &str)] = &[
     ("a line without an end", "more than 256 KiB"),
     ("lines without an end", "more than 256 KiB"),
-    ("notices without an end", "things that nobody had asked"),
+    ("notices without an end", "unsolicited messages"),
     ("complaints without an end", "ssh says: complaint"),
     // As fast as it is read, or until the time is over.
     ("24 GB of output", "host n1"),

@@ -31,7 +31,7 @@ impl Loss {
     fn reason(self) -> &'static str {
         match self {
             Self::Killed | Self::Powerless => "its stream ended",
-            Self::Stopped | Self::Frozen | Self::Unplugged => "nothing came of it for 3 s",
+            Self::Stopped | Self::Frozen | Self::Unplugged => "it sent nothing for 3 s",
         }
     }
 }

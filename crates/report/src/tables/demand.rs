@@ -21,9 +21,9 @@ pub fn hosts(input: &ReportInput) -> Option<Table> {
     columns.extend([
         Column::numeric("a host carries", "what all carried together, by the hosts that carried it").brief(),
         Column::numeric("measured on", "hosts that carried it in this run, without balancers"),
-        Column::numeric("hosts needed", "so many carry the demand").brief(),
+        Column::numeric("hosts needed", "the number of hosts that carry the demand").brief(),
     ]);
-    columns.extend(with_price.then(|| Column::numeric("price", "of so many hosts, by their profiles").brief()));
+    columns.extend(with_price.then(|| Column::numeric("price", "of that number of hosts, by their profiles").brief()));
     let note = format!(
         "For {} of {}. Hosts are taken to add up, which is the best case: more members have more to agree on. Below a figure \
          its 95 % interval, where there were repeats enough.",

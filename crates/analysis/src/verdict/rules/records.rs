@@ -82,7 +82,7 @@ fn lacking(facts: &RuleInput<'_>) -> Vec<IncompleteRecord> {
         lacking.push(IncompleteRecord { file: "events.jsonl", lacks_s: 0.0, what });
     }
     if evidence.events.iter().any(|event| matches!(event.what, What::Replicas { .. })) && evidence.replicas.is_empty() {
-        let what = "replicas.jsonl holds nobody, although the members were asked".to_owned();
+        let what = "replicas.jsonl has no member, although the members were asked".to_owned();
         lacking.push(IncompleteRecord { file: "replicas.jsonl", lacks_s: 0.0, what });
     }
     let Some(ran) = ran(facts) else { return lacking };

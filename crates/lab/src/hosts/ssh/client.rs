@@ -177,12 +177,10 @@ pub fn unreached(errors: &str, destination: &Destination) -> String {
          remove the old one with `ssh-keygen -R`"
             .to_owned()
     } else if says("Host key verification failed") {
-        format!(
-            "its host key is not known here, and nobody is there to be asked: log in once by hand with `ssh {by_hand}`"
-        )
+        format!("its host key is not known here: log in once by hand with `ssh {by_hand}`")
     } else if says("Permission denied (") {
         format!(
-            "it lets nobody in without a password: put your key there with `ssh-copy-id {by_hand}`, or into your agent"
+            "it refuses to log in without a password: put your key there with `ssh-copy-id {by_hand}`, or into your agent"
         )
     } else {
         "cannot connect".to_owned()

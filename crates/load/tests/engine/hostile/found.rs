@@ -45,7 +45,7 @@ fn a_greeting_is_no_answer() {
     let greeted = came.attempts("bad answer");
     assert_eq!(came.summary.ok + greeted, came.summary.attempts);
     assert_eq!(
-        came.notices().iter().filter(|notice| notice.contains("nobody had asked")).count(),
+        came.notices().iter().filter(|notice| notice.contains("unsolicited bytes")).count(),
         usize::from(greeted > 0)
     );
 }

@@ -288,8 +288,8 @@ fn at_random(words: &cli::Hit, wrong: &mut Vec<OptionProblem>) {
     }
     if let Some(requests) = words.requests {
         wrong.push(OptionProblem::new(
-            format!("-n {requests} with --poisson: how many come is random, too"),
-            "write --time; it will be so many on average",
+            format!("-n {requests} with --poisson: the number of requests is random, too"),
+            "write --time: rate times time is the average number",
         ));
     }
 }
@@ -299,8 +299,8 @@ fn divided(words: &cli::Hit, wrong: &mut Vec<OptionProblem>) {
     let Some(generators) = words.generators else { return };
     if let (Some(requests), None) = (words.requests, words.rate) {
         wrong.push(OptionProblem::new(
-            format!("-n {requests} with --generators {generators}: they do not ask each other how many there were"),
-            "write --time, or add --rate, with which so many are due",
+            format!("-n {requests} with --generators {generators}: generators do not share a count of requests"),
+            "write --time, or add --rate, by which the requests are scheduled",
         ));
     }
     let connections = words.agents.div_ceil(words.pipeline.unwrap_or(1));
