@@ -19,12 +19,12 @@ TEST_NEEDS = rust compiler c++ erlang-tests docket python lab ssh target:redis n
 # Tests send signals, which `nohup` and a shell's `&` have all below them ignore.
 SIGNALS = env --default-signal=HUP,INT,QUIT
 # Most of them wait for others most of the time.
-export RUST_TEST_THREADS ?= 4
+export RUST_TEST_THREADS ?= 6
 
 # Where rustup puts cargo, for shells that do not know it yet.
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
-.PHONY: help run check test test-fleet needs clippy lint gate bench bench-rally siege fuzz docs pages nvdimm dist article-pi
+.PHONY: help run check test test-without-ring test-readers test-fleet needs clippy lint gate bench bench-rally siege fuzz docs pages nvdimm dist article-pi
 
 help:
 	@echo 'make run    install what is missing, play $(EXPERIMENT), say where the report is'
@@ -68,7 +68,15 @@ test:
 	cargo test --quiet --no-run $(WHOLE) & compiler=$$!; for target in vsns docket elasticsearch pacemaker; do \
 		$(MAKE) --no-print-directory -C targets/$$target test || { wait $$compiler; exit 1; }; done; wait $$compiler
 	$(SIGNALS) cargo test --quiet --no-fail-fast $(WHOLE)
+	@# Each leaves half of two cores idle.
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target test-without-ring test-readers
+
+# The engine where there is no io_uring.
+test-without-ring:
 	WITHOUT_RING=1 $(SIGNALS) cargo test --quiet --no-fail-fast $(WHOLE) --test engine --test allocations
+
+# What others read, read by their own libraries.
+test-readers:
 	scripts/check-hlog.sh target/debug/plimsoll
 	scripts/check-otlp.sh target/debug/plimsoll
 
@@ -96,9 +104,9 @@ clippy:
 lint: clippy
 	@scripts/need.sh $(LINT_NEEDS)
 	cargo xtask tidy
-	scripts/deny.sh
-	$(MAKE) --no-print-directory -C targets/vsns check
-	$(MAKE) --no-print-directory -C targets/docket check
+	@# The first time, cargo-deny is built while Dialyzer reads Erlang's libraries.
+	scripts/deny.sh & licences=$$!; $(MAKE) --no-print-directory -C targets/vsns check && \
+		$(MAKE) --no-print-directory -C targets/docket check; checked=$$?; wait $$licences && exit $$checked
 	grep --recursive --files-with-matches --extended-regexp --binary-files=without-match --exclude-dir=_build --exclude='*.rs' \
 		'^#!.*[/ ](ba|da)?sh$$' .ci scripts targets crates/plimsoll/tests | xargs shellcheck --exclude SC2016
 

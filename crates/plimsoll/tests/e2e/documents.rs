@@ -1,6 +1,8 @@
 //! The documents keep their word: every TOML block that looks like an experiment has a plan, and the template of a target is
 //! a target that runs.
 
+mod tutorial;
+
 use std::fs;
 
 use yaml_rust2::{Yaml, YamlLoader};

@@ -63,5 +63,4 @@ mod starts;
 mod steps;
 mod stores;
 mod tiers;
-mod tutorial;
 mod words;
