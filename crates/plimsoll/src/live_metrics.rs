@@ -18,7 +18,6 @@ use hdrhistogram::Histogram;
 use record::clock::Clock;
 use record::events::What;
 
-use crate::commands::export::label;
 use crate::exit::Failure;
 
 /// Upper bounds of the histogram's buckets: 1, 2 and 5 times powers of ten, from 50 µs to 10 s. The last bucket has no bound.
@@ -181,7 +180,7 @@ impl LiveFigures {
         if self.attributes.is_empty() {
             return String::new();
         }
-        let labels: String = self.attributes.iter().map(|(name, value)| label(name, value)).collect();
+        let labels: String = self.attributes.iter().map(|(name, value)| text::metric_label(name, value)).collect();
         let mut text = String::new();
         // Writing to a String cannot fail.
         let mut line = |line: std::fmt::Arguments<'_>| {
@@ -211,7 +210,7 @@ impl LiveFigures {
             line(format_args!("# TYPE plimsoll_fault_active gauge"));
         }
         for (fault, is_active) in &self.faults {
-            let fault = label("fault", fault);
+            let fault = text::metric_label("fault", fault);
             let fault = fault.trim_end_matches(',');
             line(format_args!("plimsoll_fault_active{{{labels}{fault}}} {}", u8::from(*is_active)));
         }

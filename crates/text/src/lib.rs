@@ -1,5 +1,5 @@
 //! Text for readers, in pure functions: numbers with their units, lists as in a sentence, lines and columns of a terminal, and values
-//! as JSON and TOML write them.
+//! as JSON, TOML and OpenMetrics write them.
 
 pub mod numbers;
 
@@ -70,6 +70,19 @@ pub fn stopped(text: &str) -> String {
 #[must_use]
 pub fn of_json(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// A name with the characters that names of metrics and labels may have in OpenMetrics.
+#[must_use]
+pub fn metric_name(name: &str) -> String {
+    name.chars().map(|one| if one.is_ascii_alphanumeric() || one == '_' { one } else { '_' }).collect()
+}
+
+/// A label of OpenMetrics, with a comma behind it.
+#[must_use]
+pub fn metric_label(name: &str, value: &str) -> String {
+    let value = value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+    format!("{}=\"{value}\",", metric_name(name))
 }
 
 /// A basic string of TOML, in one line.
@@ -183,6 +196,11 @@ mod tests {
 
     fn owned(items: &[&str]) -> Vec<String> {
         items.iter().map(|item| (*item).to_owned()).collect()
+    }
+
+    #[test]
+    fn labels_hold_any_text() {
+        assert_eq!(metric_label("a.b", "\"1\\2\"\n"), r#"a_b="\"1\\2\"\n","#);
     }
 
     #[test]

@@ -5,7 +5,6 @@ use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 
 use analysis::LatencySeries;
-pub use openmetrics::label;
 use parquet::ParquetFile;
 use record::folder::RunFolder;
 use record::results::Trial;

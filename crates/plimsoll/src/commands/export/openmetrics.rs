@@ -60,7 +60,7 @@ impl MetricFamilies {
             let family = self.0.entry(name).or_insert_with(|| MetricFamily { is_counter, series: BTreeMap::new() });
             let mut labels = of_trial.clone();
             for (name, value) in &one.labels {
-                labels.push_str(&label(name, value));
+                labels.push_str(&text::metric_label(name, value));
             }
             if !one.own_labels.is_empty() {
                 labels.push_str(&renamed(&one.own_labels));
@@ -104,21 +104,17 @@ impl MetricFamilies {
 /// What all figures of a trial are of.
 fn of_trial(trial: &ExportedTrial<'_>) -> String {
     let of = trial.trial;
-    let mut labels = label("run", &trial.run) + &label("trial", &of.id) + &label("verdict", verdict(of));
-    labels.push_str(&label("repeat", &of.repeat.to_string()));
+    let mut labels = text::metric_label("run", &trial.run)
+        + &text::metric_label("trial", &of.id)
+        + &text::metric_label("verdict", verdict(of));
+    labels.push_str(&text::metric_label("repeat", &of.repeat.to_string()));
     if let Some(variant) = &of.variant {
-        labels.push_str(&label("variant", variant));
+        labels.push_str(&text::metric_label("variant", variant));
     }
     for (path, value) in &of.point {
-        labels.push_str(&label(&format!("point_{path}"), &text::of_json(value)));
+        labels.push_str(&text::metric_label(&format!("point_{path}"), &text::of_json(value)));
     }
     labels
-}
-
-/// A label as the text format has it, with a comma behind it.
-pub fn label(name: &str, value: &str) -> String {
-    let value = value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
-    format!("{}=\"{value}\",", allowed(name))
 }
 
 /// Labels of the target's own, under names that cannot be ours.
@@ -133,7 +129,7 @@ fn renamed(labels: &str) -> String {
         }
         let end = end.min(value.len());
         let Some(text) = value.get(..end) else { break };
-        let _ = write!(renamed, "target_{}=\"{text}\",", allowed(name.trim_matches([',', ' '])));
+        let _ = write!(renamed, "target_{}=\"{text}\",", text::metric_name(name.trim_matches([',', ' '])));
         rest = value.get(end + 1..).unwrap_or_default();
     }
     renamed
@@ -141,12 +137,7 @@ fn renamed(labels: &str) -> String {
 
 /// The name of a family.
 fn name(figure: &str) -> String {
-    format!("{PREFIX}{}", allowed(figure))
-}
-
-/// With the characters that a name may have.
-fn allowed(name: &str) -> String {
-    name.chars().map(|one| if one.is_ascii_alphanumeric() || one == '_' { one } else { '_' }).collect()
+    format!("{PREFIX}{}", text::metric_name(figure))
 }
 
 #[cfg(test)]
