@@ -1,5 +1,5 @@
-//! The documents keep their word: every TOML block that looks like an experiment has a plan, and the template of a target is
-//! a target that runs.
+//! The documents keep their word: every TOML block that looks like an experiment has a plan, the template of a target is a
+//! target that runs, the code that CONTRIBUTING gives calls what there is, and the tutorial can be typed.
 
 mod tutorial;
 
@@ -58,6 +58,37 @@ fn the_template_is_a_target_that_runs() {
     let results = played.exits(0).json();
     assert!(number(&results, "/trials/0/outcomes/ok") > 0.0);
     assert_eq!(results["trials"][0]["faults"][0]["name"], "killed");
+}
+
+/// All Rust files of a folder, one after the other.
+fn code_below(folder: &str) -> String {
+    let files = fs::read_dir(root().join(folder)).unwrap().map(|entry| entry.unwrap().path());
+    let files = files.filter(|path| path.extension().is_some_and(|extension| extension == "rs"));
+    files.map(|path| fs::read_to_string(path).unwrap()).collect()
+}
+
+/// Nothing compiles it: what it imports has to be imported in the same words by a file beside it.
+#[test]
+fn the_code_in_contributing_imports_and_calls_what_there_is() {
+    let page = fs::read_to_string(root().join("CONTRIBUTING.md")).unwrap();
+    let code = blocks(&page, "rust");
+    let folders = ["crates/lab/src/faults", "crates/report/src/charts"];
+    assert_eq!(code.len(), folders.len());
+    for (block, folder) in code.into_iter().zip(folders) {
+        let beside = code_below(folder);
+        let imports: Vec<&str> = block.lines().filter(|line| line.starts_with("use ")).collect();
+        assert!(!imports.is_empty(), "{block}");
+        for import in imports {
+            assert!(beside.lines().any(|line| line == import), "no file in {folder} says `{import}`");
+        }
+    }
+    let tests = fs::read_to_string(root().join("crates/lab/src/faults/tests.rs")).unwrap();
+    let calls: Vec<&str> =
+        page.split("ward.").skip(1).filter_map(|rest| rest.split_once('(')).map(|(call, _)| call).collect();
+    assert!(!calls.is_empty());
+    for call in calls {
+        assert!(tests.contains(&format!("fn {call}(")), "a ward has no `{call}`");
+    }
 }
 
 /// Every text in a YAML document.
