@@ -101,7 +101,7 @@ pub enum SessionError {
     #[error("cannot start a thread for the fleet: {0}")]
     System(#[from] io::Error),
     /// Whoever was to take the records is gone.
-    #[error("the process that reads the load's records has ended")]
+    #[error("the recorder of the load has ended")]
     RecorderGone,
     /// Nobody wants it any more.
     #[error("given up")]
@@ -609,7 +609,7 @@ impl FleetPlay {
             LossCause::StreamEnded => "its stream ended",
             LossCause::Silent => "it sent nothing for 3 s",
             LossCause::Deaf => "it does not read its commands",
-            LossCause::Incoherent => "its data is incomplete",
+            LossCause::Incoherent => "its data is incomplete or inconsistent",
         };
         SessionError::Lost { name, at_s: lost.heard_s, reason }
     }

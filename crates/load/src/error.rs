@@ -114,7 +114,7 @@ pub enum Error {
         source: io::Error,
     },
     /// Whoever was to take the records is gone.
-    #[error("the process that reads the load's records has ended")]
+    #[error("the recorder of the load has ended")]
     RecorderGone,
     /// A bug of ours.
     #[error("an engine thread panicked; this is a bug")]
