@@ -53,8 +53,8 @@ run:
 	@scripts/need.sh rust compiler
 	@# What the target needs is fetched while the compiler works. Elsewhere than as root, `run --install` tells what is missing.
 	@[ "$$(id -u)" != 0 ] || scripts/need.sh "target:$(TARGET)" & packages=$$!; \
-		cargo build --quiet --release --locked --package plimsoll; built=$$?; wait $$packages; exit $$built
-	@target/release/plimsoll run $(EXPERIMENT) --install $(SET)
+		cargo build --quiet --profile quick --locked --package plimsoll; built=$$?; wait $$packages; exit $$built
+	@target/quick/plimsoll run $(EXPERIMENT) --install $(SET)
 
 check:
 	@scripts/need.sh rust compiler c++
@@ -134,8 +134,8 @@ bench-rally:
 
 nvdimm:
 	@scripts/need.sh rust compiler nvdimm
-	@cargo build --quiet --release --locked --package plimsoll
-	@scripts/nvdimm.sh target/release/plimsoll target/tools/kernel
+	@cargo build --quiet --profile quick --locked --package plimsoll
+	@scripts/nvdimm.sh target/quick/plimsoll target/tools/kernel
 
 fuzz:
 	@scripts/need.sh rust compiler c++
@@ -151,7 +151,7 @@ docs:
 pages:
 	@scripts/need.sh rust compiler chromium python axe
 	mkdir -p target/pages
-	PAGES=$(CURDIR)/target/pages cargo test --quiet --locked --package report --lib -- --ignored look
+	PAGES=$(CURDIR)/target/pages cargo test --quiet --locked --package plimsoll-report --lib -- --ignored look
 	scripts/pages.py --pictures target/pages target/pages/*.html
 
 dist:
@@ -160,5 +160,5 @@ dist:
 
 article-pi:
 	@scripts/need.sh rust compiler lab
-	@cargo build --quiet --release --locked --package plimsoll
+	@cargo build --quiet --profile quick --locked --package plimsoll
 	scripts/article-pi.sh

@@ -10,7 +10,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-plimsoll=${PLIMSOLL:-target/release/plimsoll}
+plimsoll=${PLIMSOLL:-target/quick/plimsoll}
 out=${ARTICLE_RUNS:-runs}/article-pi-$(date +%Y-%m-%dT%H-%M-%S)
 experiments=("$@")
 if [ ${#experiments[@]} -eq 0 ]; then

@@ -13,7 +13,7 @@ import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-PLIMSOLL = ROOT / "target/dist/plimsoll"
+PLIMSOLL = ROOT / "target/release/plimsoll"
 HOSTS = 16
 
 # What is asked of a host: name, cores, speed of each, more of the profile, and what is measured of it.

@@ -269,10 +269,10 @@ def arguments(about, seconds, turns=None, more=None):
     given = parser.parse_args()
     given.quick = given.seconds < seconds or (turns is not None and given.turns < turns)
     if given.plimsoll is None:
-        build = ["cargo", "build", "--quiet", "--profile", "dist", "--locked", "--package", "plimsoll", "--features", "scripts"]
+        build = ["cargo", "build", "--quiet", "--release", "--locked", "--package", "plimsoll", "--features", "scripts"]
         if subprocess.run(build, cwd=ROOT).returncode != 0:
             sys.exit(1)
-        given.plimsoll = ROOT / "target/dist/plimsoll"
+        given.plimsoll = ROOT / "target/release/plimsoll"
     given.plimsoll = given.plimsoll.resolve()
     return given
 

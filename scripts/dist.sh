@@ -86,17 +86,17 @@ if [ -n "${BUILT:-}" ]; then
     deb "$BUILT"
     exit
 fi
-cargo build --quiet --profile dist --locked --package plimsoll --features scripts
+cargo build --quiet --release --locked --package plimsoll --features scripts
 if has_musl; then
     CC_x86_64_unknown_linux_musl=musl-gcc CC_aarch64_unknown_linux_musl=musl-gcc \
-        cargo build --quiet --profile dist --locked --package plimsoll --target "$musl"
-    tarball "target/$musl/dist" "plimsoll-$version-$arch-linux-musl"
+        cargo build --quiet --release --locked --package plimsoll --target "$musl"
+    tarball "target/$musl/release" "plimsoll-$version-$arch-linux-musl"
 else
     echo "no musl here (rustup target add $musl; apt-get install musl-tools): the tarball needs glibc $(getconf GNU_LIBC_VERSION | cut -d ' ' -f 2) or later" >&2
-    tarball target/dist "plimsoll-$version-$arch-linux-gnu"
+    tarball target/release "plimsoll-$version-$arch-linux-gnu"
 fi
 if command -v dpkg-deb >/dev/null; then
-    deb target/dist
+    deb target/release
 else
     echo "no Debian package: dpkg-deb is not there" >&2
 fi

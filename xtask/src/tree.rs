@@ -159,13 +159,13 @@ impl Tree {
     /// Takes crates and edges from the JSON of `cargo metadata --no-deps`.
     pub fn add_crates(&mut self, metadata: &Value) {
         let packages = metadata["packages"].as_array().map_or(&[][..], Vec::as_slice);
-        self.crates = packages.iter().map(|package| text(&package["name"])).collect();
+        self.crates = packages.iter().map(|package| room(&package["name"])).collect();
         for package in packages {
             for dependency in package["dependencies"].as_array().map_or(&[][..], Vec::as_slice) {
-                let to = text(&dependency["name"]);
+                let to = room(&dependency["name"]);
                 if self.crates.contains(&to) && dependency["path"].is_string() {
                     let only_tests = dependency["kind"] == "dev";
-                    self.edges.push(Edge { from: text(&package["name"]), to, only_tests });
+                    self.edges.push(Edge { from: room(&package["name"]), to, only_tests });
                 }
             }
         }
@@ -198,8 +198,10 @@ impl File {
     }
 }
 
-fn text(value: &Value) -> String {
-    value.as_str().unwrap_or_default().to_owned()
+/// Returns a package's name without the prefix that it has in registries.
+fn room(package: &Value) -> String {
+    let name = package.as_str().unwrap_or_default();
+    name.strip_prefix("plimsoll-").unwrap_or(name).to_owned()
 }
 
 /// By name; files without an extension are text if they begin with `#!`.

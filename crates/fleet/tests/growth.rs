@@ -1,6 +1,6 @@
 //! What a fleet of 10, 100 and 1,000 generators costs its conductor: seconds that a real generator handed over are handed over again by so
 //! many, in a process of their own, and the conductor takes them as in a trial, with the records on disk. By hand, in a release build:
-//! `cargo test --release -p fleet --test growth -- --ignored --nocapture cost_of_a_generator`. It needs some thousand open files.
+//! `cargo test --profile quick -p plimsoll-fleet --test growth -- --ignored --nocapture cost_of_a_generator`. It needs some thousand open files.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::io::{BufRead, BufReader, Write, pipe};

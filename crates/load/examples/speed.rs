@@ -2,7 +2,7 @@
 //! second. Not a benchmark by
 //! itself: it must be run beside a peer against the same server.
 //!
-//! `cargo run --release -p load --example speed -- http 127.0.0.1:8080 get path=/ [agents] [seconds] [threads] [rate]`
+//! `cargo run --release -p plimsoll-load --example speed -- http 127.0.0.1:8080 get path=/ [agents] [seconds] [threads] [rate]`
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "an example is a program")]
 
 use std::collections::BTreeMap;

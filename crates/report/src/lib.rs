@@ -279,7 +279,7 @@ mod tests {
         insta::assert_snapshot!(words::summary(results, &plan, false));
     }
 
-    /// Writes pages to look at: `PAGES=folder cargo test -p report -- --ignored look`.
+    /// Writes pages to look at: `PAGES=folder cargo test -p plimsoll-report -- --ignored look`.
     #[test]
     #[ignore = "writes pages to look at"]
     fn look() {

@@ -817,7 +817,7 @@ mod tests {
     }
 
     /// Asked against got: how slow a slow core is. Run by hand, as root, on a machine that is
-    /// otherwise quiet: `cargo test -p lab -- --ignored --nocapture asked_and_got`.
+    /// otherwise quiet: `cargo test -p plimsoll-lab -- --ignored --nocapture asked_and_got`.
     mod measured {
         use super::*;
 

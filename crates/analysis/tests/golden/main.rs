@@ -110,7 +110,7 @@ fn totals_are_exactly_those_of_the_log() {
     }
 }
 
-/// `cargo test -p analysis --test golden -- --ignored renew_the_golden_results`: where results were meant to change; the records
+/// `cargo test -p plimsoll-analysis --test golden -- --ignored renew_the_golden_results`: where results were meant to change; the records
 /// stay.
 #[test]
 #[ignore = "writes the golden results"]
@@ -118,7 +118,7 @@ fn renew_the_golden_results() {
     folder().write_results(&analysis::analyze(&folder()).unwrap()).unwrap();
 }
 
-/// `cargo test -p analysis --test golden -- --ignored make_the_golden_folder`: only if the format itself is extended; the old
+/// `cargo test -p plimsoll-analysis --test golden -- --ignored make_the_golden_folder`: only if the format itself is extended; the old
 /// folder must then stay beside the new one.
 #[test]
 #[ignore = "writes the golden folder"]

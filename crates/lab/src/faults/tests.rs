@@ -510,7 +510,7 @@ fn colours_are_told_apart_on_light_and_on_dark() {
 }
 
 /// Tests of the faults on virtual hosts, with the program itself, which has to be built before:
-/// `cargo build -p plimsoll`, then as root `cargo test -p lab -- --ignored
+/// `cargo build -p plimsoll`, then as root `cargo test -p plimsoll-lab -- --ignored
 /// faults::tests::hosts`.
 mod hosts {
     use super::*;

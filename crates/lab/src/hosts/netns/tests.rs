@@ -1,5 +1,5 @@
 //! Tests of virtual hosts with the program itself, which has to be built before: `cargo build -p plimsoll`, then as root
-//! `cargo test -p lab -- --ignored hosts::netns`. What they leave on the machine is looked for.
+//! `cargo test -p plimsoll-lab -- --ignored hosts::netns`. What they leave on the machine is looked for.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::BTreeSet;
