@@ -1,4 +1,4 @@
-//! Durations: a number and a unit, such as "1.5s". No clock here.
+//! Durations: numbers with units, such as "1.5s" or "1m30s". No clock here.
 
 /// Units from the shortest to the longest, each with its seconds.
 const UNITS: [(&str, f64); 5] = [("us", 1e-6), ("ms", 1e-3), ("s", 1.0), ("m", 60.0), ("h", 3600.0)];
@@ -26,26 +26,46 @@ pub enum DurationError {
     NotANumber,
 }
 
-/// Seconds in a text such as `"250us"`, `"1.5s"` or `"3m"`.
+/// Seconds in a text such as `"250us"`, `"1.5s"`, `"3m"` or `"1m30s"`.
 ///
 /// # Errors
 /// Says what keeps the text from being a duration.
 pub fn parse_s(text: &str) -> Result<f64, DurationError> {
-    let text = text.trim();
+    let mut rest = text.trim();
+    let (mut seconds, mut last_unit_s) = (0.0, f64::INFINITY);
+    loop {
+        let (part, unit_s, behind) = first_part(rest)?;
+        // The longer unit comes first, and only the first part has a sign.
+        if unit_s >= last_unit_s || (last_unit_s.is_finite() && rest.starts_with(['-', '+'])) {
+            return Err(DurationError::NotANumber);
+        }
+        seconds += part;
+        (rest, last_unit_s) = (behind, unit_s);
+        if rest.is_empty() {
+            break;
+        }
+    }
+    if seconds > SECONDS_MAX { Err(DurationError::TooLong) } else { Ok(seconds) }
+}
+
+/// The first number with its unit: seconds, the unit's length, and the text behind it.
+fn first_part(text: &str) -> Result<(f64, f64, &str), DurationError> {
     let unit_at = text.find(|c: char| !(c.is_ascii_digit() || matches!(c, '.' | '-' | '+'))).unwrap_or(text.len());
-    let (number, unit) = text.split_at(unit_at);
+    let (number, rest) = text.split_at(unit_at);
     let number: f64 = number.parse().map_err(|_| DurationError::NotANumber)?;
-    let unit = unit.trim();
+    let rest = rest.trim_start();
+    let (unit, behind) = rest.split_at(rest.find(|c: char| c.is_ascii_digit()).unwrap_or(rest.len()));
     if unit.is_empty() {
         return Err(DurationError::NoUnit);
     }
+    let unit = unit.trim_end();
     let (_, unit_s) = UNITS.into_iter().find(|(name, _)| *name == unit).ok_or(DurationError::UnknownUnit)?;
     if number < 0.0 {
         return Err(DurationError::Negative);
     }
     // Dividing by a whole number of parts keeps "50ms" exactly 0.05.
     let seconds = if unit_s < 1.0 { number / (1.0 / unit_s).round() } else { number * unit_s };
-    if seconds > SECONDS_MAX { Err(DurationError::TooLong) } else { Ok(seconds) }
+    Ok((seconds, unit_s, behind))
 }
 
 /// A time as a person writes it: `50ms`, `1.5s`, `3m`, `1m30s`.
@@ -77,6 +97,10 @@ mod tests {
             ("2h", 7200.0),
             ("0s", 0.0),
             ("5 s", 5.0),
+            ("1m30s", 90.0),
+            ("1m 30s", 90.0),
+            ("1h0m0.5s", 3600.5),
+            ("1s500ms", 1.5),
         ] {
             assert_eq!(parse_s(text), Ok(seconds), "{text}");
         }
@@ -90,19 +114,15 @@ mod tests {
         assert_eq!(parse_s("soon"), Err(DurationError::NotANumber));
         assert_eq!(parse_s(""), Err(DurationError::NotANumber));
         assert_eq!(parse_s("9999999h"), Err(DurationError::TooLong));
+        for text in ["1m30", "30s1m", "1s1s", "1m-3s", "1m 3", "1m30parsecs"] {
+            assert!(parse_s(text).is_err(), "{text}");
+        }
     }
 
     #[test]
     fn shown_as_written() {
-        for text in ["250us", "50ms", "1.5s", "3m", "2h", "1m30s", "0s", "10s", "1h0m5s".replace("0m", "").as_str()] {
-            let seconds = if text == "1m30s" {
-                90.0
-            } else if text == "1h5s" {
-                3605.0
-            } else {
-                parse_s(text).unwrap_or(-1.0)
-            };
-            assert_eq!(show(seconds), text);
+        for text in ["250us", "50ms", "1.5s", "3m", "2h", "1m30s", "0s", "10s", "1h5s"] {
+            assert_eq!(show(parse_s(text).unwrap_or(-1.0)), text);
         }
     }
 }

@@ -60,7 +60,7 @@ fn value(kind: &'static KeyType, whole: bool) -> Value {
         KeyType::Name => json!({ "type": "string", "pattern": "^[a-z0-9_-]+$" }),
         KeyType::Scalar | KeyType::Template => json!({ "type": ["string", "number", "boolean"] }),
         KeyType::Duration { .. } => {
-            json!({ "type": "string", "pattern": r"^\s*[0-9]+(\.[0-9]*)?\s*(us|ms|s|m|h)\s*$" })
+            json!({ "type": "string", "pattern": r"^\s*([0-9]+(\.[0-9]*)?\s*(us|ms|s|m|h)\s*)+$" })
         }
         KeyType::Quantity(quantity) => json!({ "type": "string", "pattern": quantity.pattern() }),
         KeyType::Whole { min, max } => {
