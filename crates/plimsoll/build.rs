@@ -1,5 +1,5 @@
 //! Tells the program how it is built: commit, compiler, profile. It must not fail where there is no clone or no git. And packs the
-//! targets and experiments of the checkout, so that the program has them wherever it is.
+//! targets and experiments, so that the program has them wherever it is.
 
 use std::fmt::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
@@ -33,7 +33,9 @@ fn said(program: &str, words: &[&str]) -> Option<String> {
     Some(text.trim().to_owned()).filter(|text| !text.is_empty() && !text.contains('\n'))
 }
 
-/// The folders of the checkout that are packed.
+/// The folder with links to what is packed. Cargo puts the files themselves into a package.
+const PACKED: &str = "packed";
+/// The folders in it.
 const SHELVES: [&str; 2] = ["experiments", "targets"];
 /// What builds and tests leave there, and what only they need.
 const LEFT_OUT: [&str; 6] = ["_build", "_template", "__pycache__", "ebin", "erl_crash.dump", "test"];
@@ -41,7 +43,7 @@ const LEFT_OUT: [&str; 6] = ["_build", "_template", "__pycache__", "ebin", "erl_
 /// Writes `packed.rs`: every file with its path, whether it is a program, and its content; and a mark that changes with any of it.
 fn pack() -> io::Result<()> {
     let variable = |name: &str| env::var_os(name).map(PathBuf::from).ok_or_else(|| io::Error::other(name.to_owned()));
-    let root = variable("CARGO_MANIFEST_DIR")?.join("../..").canonicalize()?;
+    let root = variable("CARGO_MANIFEST_DIR")?.join(PACKED);
     let mut files = Vec::new();
     for shelf in SHELVES {
         list(&root.join(shelf), &mut files)?;

@@ -14,18 +14,18 @@ const PROFILE_BYTES: u64 = 1 << 20;
 
 /// The bundled profiles, which are always there.
 const BUILT_IN: &[(&str, &str)] = &[
-    ("cloud-vm-2vcpu", include_str!("../../../profiles/cloud-vm-2vcpu.toml")),
-    ("office-pc-512m", include_str!("../../../profiles/office-pc-512m.toml")),
-    ("opteron-2212", include_str!("../../../profiles/opteron-2212.toml")),
-    ("opteron-vm", include_str!("../../../profiles/opteron-vm.toml")),
-    ("raspberry-pi-2", include_str!("../../../profiles/raspberry-pi-2.toml")),
-    ("raspberry-pi-2-fast-disk", include_str!("../../../profiles/raspberry-pi-2-fast-disk.toml")),
-    ("raspberry-pi-5", include_str!("../../../profiles/raspberry-pi-5.toml")),
-    ("server-nvme", include_str!("../../../profiles/server-nvme.toml")),
-    ("server-sata", include_str!("../../../profiles/server-sata.toml")),
-    ("xeon-vm-1core", include_str!("../../../profiles/xeon-vm-1core.toml")),
-    ("xeon-vm-2core", include_str!("../../../profiles/xeon-vm-2core.toml")),
-    ("xeon-vm-4core", include_str!("../../../profiles/xeon-vm-4core.toml")),
+    ("cloud-vm-2vcpu", include_str!("../packed/profiles/cloud-vm-2vcpu.toml")),
+    ("office-pc-512m", include_str!("../packed/profiles/office-pc-512m.toml")),
+    ("opteron-2212", include_str!("../packed/profiles/opteron-2212.toml")),
+    ("opteron-vm", include_str!("../packed/profiles/opteron-vm.toml")),
+    ("raspberry-pi-2", include_str!("../packed/profiles/raspberry-pi-2.toml")),
+    ("raspberry-pi-2-fast-disk", include_str!("../packed/profiles/raspberry-pi-2-fast-disk.toml")),
+    ("raspberry-pi-5", include_str!("../packed/profiles/raspberry-pi-5.toml")),
+    ("server-nvme", include_str!("../packed/profiles/server-nvme.toml")),
+    ("server-sata", include_str!("../packed/profiles/server-sata.toml")),
+    ("xeon-vm-1core", include_str!("../packed/profiles/xeon-vm-1core.toml")),
+    ("xeon-vm-2core", include_str!("../packed/profiles/xeon-vm-2core.toml")),
+    ("xeon-vm-4core", include_str!("../packed/profiles/xeon-vm-4core.toml")),
 ];
 
 /// A profile that was found.

@@ -101,7 +101,7 @@ fn all_in(path: &[PathBuf]) -> TargetScan {
 }
 
 fn built_in() -> TargetFolder {
-    let source = include_str!("../../../targets/echo/target.toml").to_owned();
+    let source = include_str!("../packed/echo.toml").to_owned();
     TargetFolder { name: BUILT_IN.to_owned(), path: PathBuf::new(), source }
 }
 
@@ -270,7 +270,7 @@ fn run_apply(hook: &Hook, out: &mut dyn FnMut(&str)) -> Result<(), Error> {
 // one command, or installed.
 
 /// Installs packages without starting the services in them.
-const SCRIPT: &str = include_str!("../../../scripts/debian-packages.sh");
+const SCRIPT: &str = include_str!("../packed/debian-packages.sh");
 const APT: &str = "/usr/bin/apt-get";
 
 /// Installs these packages. Services in them are neither started now nor at the next boot.

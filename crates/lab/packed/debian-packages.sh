@@ -1,0 +1,1 @@
+../../../scripts/debian-packages.sh
