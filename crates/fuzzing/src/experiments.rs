@@ -58,13 +58,13 @@ static CATALOG: LazyLock<Catalog> = LazyLock::new(|| {
     };
     let source = |text: &str| Source { name: "known.toml".to_owned(), text: text.to_owned() };
     let targets = [
-        ("docket", include_str!("../../experiment/golden/targets/docket/target.toml")),
-        ("vsns", include_str!("../../experiment/golden/targets/vsns/target.toml")),
+        ("docket", include_str!("../golden/targets/docket/target.toml")),
+        ("vsns", include_str!("../golden/targets/vsns/target.toml")),
     ];
     for (name, text) in targets {
         catalog.targets.insert(name.to_owned(), manifest::parse(name, &source(text)).unwrap());
     }
-    let pi = source(include_str!("../../experiment/golden/profiles/raspberry-pi-2.toml"));
+    let pi = source(include_str!("../golden/profiles/raspberry-pi-2.toml"));
     catalog.profiles.insert("raspberry-pi-2".to_owned(), profile::parse("raspberry-pi-2", &pi).unwrap());
     catalog
 });
