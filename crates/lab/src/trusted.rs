@@ -41,6 +41,18 @@ pub fn shared_folder(path: &Path) -> Result<PathBuf, Error> {
     resolved(path, true)
 }
 
+/// Makes a folder, with those above it, as a [`shared_folder`]. Nothing is made below a folder that is not one.
+///
+/// # Errors
+/// As [`folder`], or if it cannot be made.
+pub fn make_shared_folder(path: &Path) -> Result<(), Error> {
+    let there = path.ancestors().find(|folder| folder.exists());
+    shared_folder(there.unwrap_or(Path::new(".")))?;
+    let made = DirBuilder::new().recursive(true).mode(0o755).create(path);
+    made.map_err(Error::system(format!("make {}", path.display())))?;
+    shared_folder(path).map(drop)
+}
+
 fn resolved(path: &Path, may_be_shared: bool) -> Result<PathBuf, Error> {
     let found = path.canonicalize().map_err(Error::system(format!("find {}", path.display())))?;
     let mut above: Vec<&Path> = found.ancestors().collect();

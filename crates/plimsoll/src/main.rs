@@ -6,6 +6,7 @@ mod commands;
 mod exit;
 mod live_metrics;
 mod live_stats;
+mod named_files;
 mod output;
 mod packed;
 mod placement_text;

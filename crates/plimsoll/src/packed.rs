@@ -77,16 +77,26 @@ fn text(file: &PackedFile) -> String {
     String::from_utf8_lossy(file.content).into_owned()
 }
 
-/// The experiment file that is meant: the one at this path; where there is none, the packed one of that name, written out.
+/// The experiment file that is meant. A name alone, such as `01-first-run`, is the packed experiment's; with `.toml` or in the folder
+/// `experiments` it is a file, if there is one, and else the packed experiment, written out.
 ///
 /// # Errors
-/// If it cannot be written out.
+/// If it cannot be written out, or if another user can have written a file that has a packed experiment's name.
 pub fn experiment(path: &Path) -> Result<PathBuf, Failure> {
+    let as_given = || Ok(path.to_path_buf());
     let is_ours =
         path.parent().is_some_and(|parent| [OsStr::new(""), OsStr::new(EXPERIMENTS)].contains(&parent.as_os_str()));
     let name = path.file_name().and_then(OsStr::to_str).map(|name| name.strip_suffix(".toml").unwrap_or(name));
-    let found = experiments().into_iter().find(|packed| Some(packed.name) == name);
-    let Some(packed) = found.filter(|_| is_ours && !path.exists()) else { return Ok(path.to_path_buf()) };
+    // `./01-first-run` is a file; its parent is `.`.
+    let found = experiments().into_iter().find(|packed| is_ours && Some(packed.name) == name);
+    let Some(packed) = found else { return as_given() };
+    if path.as_os_str() != packed.name && path.exists() {
+        lab::trusted::folder(path).map_err(|error| Failure::Bad {
+            what: format!("{} is also the name of a built-in experiment: {error}", path.display()),
+            remedy: format!("`{}` alone is the built-in one, `./{}` the file", packed.name, path.display()),
+        })?;
+        return as_given();
+    }
     let file = write_out()?.join(EXPERIMENTS).join(format!("{}.toml", packed.name));
     output::say(&format!("{} is built in: {}", packed.name, file.display()));
     Ok(file)
@@ -235,7 +245,7 @@ mod tests {
     #[test]
     fn a_file_that_is_there_comes_before_a_packed_one_and_other_paths_are_none() {
         let is_as_given = |path: &str| experiment(Path::new(path)).is_ok_and(|found| found == Path::new(path));
-        assert!(is_as_given("../../experiments/01-first-run.toml"));
+        assert!(is_as_given("../../experiments/01-first-run.toml") && is_as_given("./01-first-run"));
         assert!(is_as_given("elsewhere/01-first-run.toml") && is_as_given("no-such-experiment"));
     }
 }

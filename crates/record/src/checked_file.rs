@@ -11,30 +11,16 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::private;
+use crate::private::{self, NewFile};
 
-/// Writes a file whole: into a new file beside it, to the disk, then renamed over it.
+/// Writes a private file whole: into a new file beside it, to the disk, then renamed over it.
 ///
 /// # Errors
 /// If any of that fails; `path` then holds what it held before.
 pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let name = path.file_name().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "not the path of a file"))?;
-    let mut beside = std::ffi::OsString::from(".");
-    beside.push(name);
-    beside.push(format!(".{}", std::process::id()));
-    let beside = path.with_file_name(beside);
-    let written = write_synced(&beside, bytes).and_then(|()| fs::rename(&beside, path));
-    if written.is_err() {
-        // The write's own error is what the caller must hear of.
-        let _ = fs::remove_file(&beside);
-    }
-    written
-}
-
-fn write_synced(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut file = private::create(path)?;
+    let mut file = NewFile::private(path)?;
     file.write_all(bytes)?;
-    file.sync_all()
+    file.finish()
 }
 
 /// Writes `value` whole as indented JSON with a newline at its end.
@@ -255,15 +241,14 @@ impl Drop for LineFile {
 }
 
 /// Opening a FIFO would else wait for whoever writes to it, and a terminal would become ours.
-pub(crate) const WITHOUT_WAITING: i32 =
-    OFlags::NONBLOCK.union(OFlags::NOCTTY).union(OFlags::CLOEXEC).bits().cast_signed();
+pub(crate) const WITHOUT_WAITING: OFlags = OFlags::NONBLOCK.union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
 
 /// Opens a file for reading; `None` if it does not exist. Everything that is read of a run folder is opened here: a folder that
 /// somebody else made may hold a FIFO, a socket or a device in place of a record.
 pub(crate) fn open(path: &Path) -> Result<Option<File>, ReadError> {
     let failed = |source| ReadError::Io { path: path.to_path_buf(), source };
     let refused = |what| ReadError::NotRegular { path: path.to_path_buf(), what };
-    let opened = OpenOptions::new().read(true).custom_flags(WITHOUT_WAITING).open(path);
+    let opened = OpenOptions::new().read(true).custom_flags(WITHOUT_WAITING.bits().cast_signed()).open(path);
     let file = match opened {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),

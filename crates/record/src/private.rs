@@ -1,35 +1,86 @@
 //! Files and folders that nobody but their owner can read, whatever the umask: what a run records may say more of a
-//! system than everybody should know.
+//! system than everybody should know. Each is made by a descriptor of its folder, and no link of another user is followed: a
+//! folder to which others can write may hold whatever they like under the names that a run uses.
 
-use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
-use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::ffi::{OsStr, OsString};
+use std::fs::{File, Permissions};
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
+use std::io::{self, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
+
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, mkdirat, openat, renameat, statat, unlinkat};
+use rustix::io::Errno;
+use rustix::process::geteuid;
 
 use crate::checked_file::WITHOUT_WAITING;
 
 const FILE: u32 = 0o600;
 const FOLDER: u32 = 0o700;
+/// Permissions to write for others than the owner.
+const OTHERS_WRITE: u32 = 0o022;
+/// A new file that is in nobody's way: a link in its place is an error, as is any other file.
+const NEW: OFlags =
+    OFlags::WRONLY.union(OFlags::CREATE).union(OFlags::EXCL).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
+/// The folder of a path, open, and the name in it.
+struct FolderEntry<'a> {
+    folder: OwnedFd,
+    name: &'a OsStr,
+}
+
+impl<'a> FolderEntry<'a> {
+    fn of(path: &'a Path) -> io::Result<Self> {
+        let no_name = || io::Error::new(io::ErrorKind::InvalidInput, "not the path of a file");
+        let name = path.file_name().ok_or_else(no_name)?;
+        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        Ok(Self { folder: openat(CWD, parent, flags, Mode::empty())?, name })
+    }
+
+    /// Whether what has the name belongs to the caller, and nobody else can put something in its place.
+    fn is_callers(&self) -> io::Result<bool> {
+        let (folder, found) =
+            (rustix::fs::fstat(&self.folder)?, statat(&self.folder, self.name, AtFlags::SYMLINK_NOFOLLOW)?);
+        let me = geteuid().as_raw();
+        Ok(folder.st_uid == me && folder.st_mode & OTHERS_WRITE == 0 && found.st_uid == me)
+    }
+}
 
 /// Begins a file; one that exists is emptied, and private from now on.
 ///
 /// # Errors
-/// If it cannot be made.
+/// If it cannot be made, or another user can have made what is there.
 pub fn create(path: &Path) -> io::Result<File> {
-    open(path, OpenOptions::new().write(true).create(true).truncate(true))
+    let entry = FolderEntry::of(path)?;
+    let file = match openat(&entry.folder, entry.name, NEW, Mode::from_raw_mode(FILE)) {
+        Err(Errno::EXIST) if entry.is_callers()? => {
+            let flags = OFlags::WRONLY | OFlags::TRUNC | OFlags::CLOEXEC;
+            openat(&entry.folder, entry.name, flags, Mode::empty())?
+        }
+        opened => opened?,
+    };
+    close_to_others(file.into())
 }
 
 /// Opens a file to be read and to be written at its end; it is made if it is missing, and private from now on.
 ///
 /// # Errors
-/// If it cannot be opened.
+/// If it cannot be opened, is a link, or is not the caller's alone.
 pub fn append(path: &Path) -> io::Result<File> {
-    open(path, OpenOptions::new().read(true).append(true).create(true).custom_flags(WITHOUT_WAITING))
+    let entry = FolderEntry::of(path)?;
+    let flags = OFlags::RDWR | OFlags::APPEND | OFlags::CREATE | OFlags::NOFOLLOW | WITHOUT_WAITING;
+    let file = File::from(openat(&entry.folder, entry.name, flags, Mode::from_raw_mode(FILE))?);
+    let found = file.metadata()?;
+    if found.is_file() && (found.uid() != geteuid().as_raw() || found.nlink() > 1) {
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, "it belongs to another user, or has other names"));
+    }
+    close_to_others(file)
 }
 
-fn open(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
-    let file = options.mode(FILE).open(path)?;
-    // The umask may have taken more away, and an older file may have more. What is no file, such as /dev/full, stays as it is.
+/// The umask may have taken more away, and an older file may have more. A device such as /dev/full stays as it is.
+fn close_to_others(file: File) -> io::Result<File> {
     if file.metadata()?.is_file() {
         file.set_permissions(Permissions::from_mode(FILE))?;
     }
@@ -41,6 +92,133 @@ fn open(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
 /// # Errors
 /// If it cannot be made; `AlreadyExists` if there is one.
 pub fn create_folder(path: &Path) -> io::Result<()> {
-    DirBuilder::new().mode(FOLDER).create(path)?;
-    fs::set_permissions(path, Permissions::from_mode(FOLDER))
+    let entry = FolderEntry::of(path)?;
+    mkdirat(&entry.folder, entry.name, Mode::from_raw_mode(FOLDER))?;
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    File::from(openat(&entry.folder, entry.name, flags, Mode::empty())?).set_permissions(Permissions::from_mode(FOLDER))
+}
+
+/// A file that is written beside its destination, under a name that nobody can guess, and takes its place when it is whole. A link
+/// in that place is replaced and not followed. Dropped before that, it leaves nothing.
+#[derive(Debug)]
+pub struct NewFile {
+    folder: OwnedFd,
+    name: OsString,
+    /// Its name until it is whole.
+    beside: OsString,
+    file: File,
+    is_whole: bool,
+}
+
+impl NewFile {
+    /// Begins a file that only the caller can read.
+    ///
+    /// # Errors
+    /// If it cannot be made.
+    pub fn private(path: &Path) -> io::Result<Self> {
+        let new = Self::with_mode(path, FILE)?;
+        new.file.set_permissions(Permissions::from_mode(FILE))?;
+        Ok(new)
+    }
+
+    /// Begins a file that the umask decides who can read.
+    ///
+    /// # Errors
+    /// If it cannot be made.
+    pub fn shown(path: &Path) -> io::Result<Self> {
+        Self::with_mode(path, 0o666)
+    }
+
+    fn with_mode(path: &Path, mode: u32) -> io::Result<Self> {
+        let FolderEntry { folder, name } = FolderEntry::of(path)?;
+        loop {
+            let beside = OsString::from(format!(".plimsoll-{:016x}", RandomState::new().build_hasher().finish()));
+            match openat(&folder, &beside, NEW, Mode::from_raw_mode(mode)) {
+                Err(Errno::EXIST) => {}
+                opened => {
+                    let file = File::from(opened?);
+                    return Ok(Self { folder, name: name.to_owned(), beside, file, is_whole: false });
+                }
+            }
+        }
+    }
+
+    /// Puts it on the disk, and then in its place.
+    ///
+    /// # Errors
+    /// If that fails; the destination then holds what it held before.
+    pub fn finish(mut self) -> io::Result<()> {
+        self.file.sync_all()?;
+        renameat(&self.folder, &self.beside, &self.folder, &self.name)?;
+        self.is_whole = true;
+        Ok(())
+    }
+}
+
+impl Write for NewFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Drop for NewFile {
+    fn drop(&mut self) {
+        if !self.is_whole {
+            // The error that came before is the one to report.
+            let _ = unlinkat(&self.folder, &self.beside, AtFlags::empty());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+    use crate::checked_file::write_whole;
+    use crate::tests::Scratch;
+
+    fn shared(name: &str) -> Scratch {
+        let scratch = Scratch::new(name);
+        fs::set_permissions(scratch.path(""), Permissions::from_mode(0o777)).unwrap();
+        fs::write(scratch.path("victim"), "precious").unwrap();
+        scratch
+    }
+
+    #[test]
+    fn a_link_planted_under_a_records_name_is_not_followed() {
+        let scratch = shared("planted");
+        let (victim, planted) = (scratch.path("victim"), scratch.path("events.jsonl"));
+        symlink(&victim, &planted).unwrap();
+        assert!(create(&planted).is_err() && append(&planted).is_err());
+        fs::hard_link(&victim, scratch.path("other-name")).unwrap();
+        assert!(create(&scratch.path("other-name")).is_err() && append(&scratch.path("other-name")).is_err());
+        assert_eq!(create_folder(&planted).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
+        assert_eq!(create(&scratch.path("new")).unwrap().metadata().unwrap().mode() & 0o777, FILE);
+    }
+
+    #[test]
+    fn a_link_in_the_place_of_a_whole_file_is_replaced_and_no_name_beside_it_is_known() {
+        let scratch = shared("whole");
+        let (victim, page) = (scratch.path("victim"), scratch.path("report.html"));
+        symlink(&victim, &page).unwrap();
+        symlink(&victim, scratch.path(&format!(".report.html.{}", std::process::id()))).unwrap();
+        write_whole(&page, b"page").unwrap();
+        assert!(!page.symlink_metadata().unwrap().is_symlink());
+        assert_eq!(fs::read_to_string(&page).unwrap(), "page");
+        assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
+    }
+
+    #[test]
+    fn what_is_not_finished_leaves_nothing() {
+        let scratch = Scratch::new("unfinished");
+        NewFile::shown(&scratch.path("page")).unwrap().write_all(b"half").unwrap();
+        assert_eq!(fs::read_dir(scratch.path("")).unwrap().count(), 0);
+    }
 }

@@ -1,6 +1,5 @@
 //! `plimsoll export`: the figures of runs for other programs, as CSV, Parquet or OpenMetrics; of each second, or a row for each trial.
 
-use std::fs::File;
 use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -11,6 +10,7 @@ use record::results::Trial;
 use seconds::FigureSecond;
 
 use crate::exit::{Exit, Failure};
+use crate::named_files::{NamedFile, cannot_write};
 use crate::{cli, output};
 
 mod csv_table;
@@ -90,14 +90,13 @@ fn found(path: &Path) -> Result<Vec<RunFolder>, Failure> {
 /// Where it goes.
 enum ExportDestination {
     Output,
-    File(PathBuf, BufWriter<File>),
+    File(PathBuf, BufWriter<NamedFile>),
 }
 
 impl ExportDestination {
     fn of(path: Option<&Path>) -> Result<Self, Failure> {
         let Some(path) = path else { return Ok(Self::Output) };
-        let file = File::create(path).map_err(|error| cannot_write(path, error))?;
-        Ok(Self::File(path.to_path_buf(), BufWriter::new(file)))
+        Ok(Self::File(path.to_path_buf(), BufWriter::new(NamedFile::create(path)?)))
     }
 
     fn write(&mut self, text: &str) -> Result<(), Failure> {
@@ -118,11 +117,10 @@ impl ExportDestination {
     fn end(self) -> Result<(), Failure> {
         match self {
             Self::Output => Ok(()),
-            Self::File(path, mut file) => file.flush().map_err(|error| cannot_write(&path, error)),
+            Self::File(path, file) => {
+                let file = file.into_inner().map_err(|error| cannot_write(&path, error.into_error()))?;
+                file.finish(&path)
+            }
         }
     }
-}
-
-fn cannot_write(path: &Path, error: std::io::Error) -> Failure {
-    Failure::File { what: format!("cannot write {}", path.display()), error }
 }

@@ -14,10 +14,12 @@ use report::ListedRun;
 
 use crate::commands::turns;
 use crate::exit::{Exit, Failure};
+use crate::named_files::{self, write};
 use crate::{cli, output};
 
 /// Rebuilds both files and prints the summary.
 pub fn analyze(arguments: &cli::OneRun) -> Result<Exit, Failure> {
+    named_files::refuse_for_root(&arguments.folder)?;
     let folder = RunFolder::at(&arguments.folder);
     let run = rebuild(&folder)?;
     write_summaries(&folder, &run.results, &arguments.written)?;
@@ -57,7 +59,7 @@ pub fn write_summaries(folder: &RunFolder, results: &Results, written: &cli::Wri
         (&written.junit, report::summaries::junit(results, &plan)),
         (&written.markdown, report::summaries::markdown(results, &plan)),
     ];
-    texts.iter().try_for_each(|(path, text)| path.as_ref().map_or(Ok(()), |path| write(path, text)))
+    texts.iter().try_for_each(|(path, text)| path.as_ref().map_or(Ok(()), |path| write(path, text.as_bytes())))
 }
 
 /// The plan that was played.
@@ -142,10 +144,10 @@ pub fn compare(arguments: &cli::Compare) -> Result<Exit, Failure> {
         analysis::compare(&folders, &options)?
     };
     if let Some(path) = &arguments.written.junit {
-        write(path, &report::compared::junit(&compared))?;
+        write(path, report::compared::junit(&compared).as_bytes())?;
     }
     if let Some(path) = &arguments.written.markdown {
-        write(path, &report::compared::markdown(&compared))?;
+        write(path, report::compared::markdown(&compared).as_bytes())?;
     }
     if arguments.json {
         output::json(&compared)?;
@@ -185,11 +187,6 @@ fn percent(text: &str) -> Result<f64, Failure> {
     }
 }
 
-fn write(path: &Path, text: &str) -> Result<(), Failure> {
-    std::fs::write(path, text)
-        .map_err(|error| Failure::File { what: format!("cannot write {}", path.display()), error })
-}
-
 /// Prints the course of each figure.
 pub fn history(arguments: &cli::History) -> Result<Exit, Failure> {
     let folders: Vec<&Path> = arguments.folders.iter().map(PathBuf::as_path).collect();
@@ -223,8 +220,7 @@ pub fn contents(arguments: &cli::Contents) -> Result<Exit, Failure> {
     let from = folder_of(&page)?;
     let listed: Vec<ListedRun<'_>> = found.iter().map(|found| listed(found, &from)).collect();
     let text = report::contents(&arguments.title, &listed)?;
-    record::checked_file::write_whole(&page, text.as_bytes())
-        .map_err(|error| Failure::File { what: format!("cannot write {}", page.display()), error })?;
+    write(&page, text.as_bytes())?;
     output::text(&format!("{}\n", page.display()))?;
     Ok(Exit::Well)
 }

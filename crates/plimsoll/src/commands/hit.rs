@@ -18,7 +18,7 @@ use crate::catalog::{self, TargetCatalog};
 use crate::commands::experiments;
 use crate::commands::run::{self, PreparedRun};
 use crate::exit::{Exit, Failure};
-use crate::{cli, output, signals};
+use crate::{cli, named_files, output, signals};
 
 mod debug;
 mod elsewhere;
@@ -67,9 +67,8 @@ pub fn run(words: &cli::Hit) -> Result<Exit, Failure> {
     let (ending, analyzed) = begun.play(&folder, &known, observer, &interrupts).map_err(failure_in_options)?;
     if let Some(page) = &words.report {
         // The page is the user's to show; the folder is not.
-        std::fs::read(folder.report())
-            .and_then(|written| std::fs::write(page, written))
-            .map_err(|error| Failure::File { what: format!("cannot write {}", page.display()), error })?;
+        let written = std::fs::read(folder.report()).map_err(|error| named_files::cannot_write(page, error))?;
+        named_files::write(page, &written)?;
     }
     let told = tell(words, begun.plan(), &folder, &analyzed);
     run::done(run::outcome(ending, &analyzed.results, words.accept), told)

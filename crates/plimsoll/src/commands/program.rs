@@ -13,7 +13,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::cli::{self, Cli, EchoProtocol};
 use crate::exit::{Exit, Failure};
-use crate::output;
+use crate::{named_files, output};
 
 /// Serves until it is told to stop; then says when it answered with errors or not at all, a line of JSON for each spell, so that what clients felt can be
 /// held against it.
@@ -86,9 +86,11 @@ pub fn completions(arguments: &cli::Completions) -> Result<Exit, Failure> {
 /// Prints the page, or writes one for each command.
 pub fn man(arguments: &cli::Man) -> Result<Exit, Failure> {
     if let Some(folder) = &arguments.out {
-        let written =
-            || std::fs::create_dir_all(folder).and_then(|()| clap_mangen::generate_to(Cli::command(), folder));
-        written().map_err(|error| Failure::File { what: format!("cannot write into {}", folder.display()), error })?;
+        named_files::make_folder(folder)?;
+        // The names of its files are known to everybody.
+        named_files::refuse_for_root(folder)?;
+        let written = clap_mangen::generate_to(Cli::command(), folder);
+        written.map_err(|error| Failure::File { what: format!("cannot write into {}", folder.display()), error })?;
         return Ok(Exit::Well);
     }
     let mut page = Vec::new();

@@ -17,7 +17,7 @@ use crate::catalog::{self, TargetCatalog};
 use crate::cli;
 use crate::commands::{experiments, folders, install};
 use crate::exit::{Exit, Failure};
-use crate::{live_metrics, output, packed, progress, signals};
+use crate::{live_metrics, named_files, output, packed, progress, signals};
 
 /// Plays an experiment and reports.
 pub fn run(arguments: &cli::Run) -> Result<Exit, Failure> {
@@ -121,6 +121,7 @@ impl PreparedRun {
         if let Some(folder) = &self.folder {
             return Ok(folder.clone());
         }
+        named_files::make_folder(out)?;
         let what = || format!("cannot write the run folder in {}", out.display());
         let write = || -> std::io::Result<RunFolder> {
             let folder = RunFolder::create(out, &self.plan.title, record::clock::calendar())?;

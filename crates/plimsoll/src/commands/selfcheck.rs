@@ -19,7 +19,7 @@ use crate::catalog::{self, TargetCatalog};
 use crate::commands::run::{self, PreparedRun};
 use crate::commands::{experiments, folders};
 use crate::exit::{Exit, Failure};
-use crate::{cli, output, progress, signals};
+use crate::{cli, named_files, output, progress, signals};
 
 mod parts;
 
@@ -92,7 +92,7 @@ fn tell(arguments: &cli::Selfcheck, checked: &SelfCheck) -> Result<(), Failure> 
     let results = arguments.out.join(RESULTS);
     record::checked_file::write_json(&results, checked).map_err(written(&results))?;
     if let Some(path) = &arguments.markdown {
-        std::fs::write(path, report::selfcheck::markdown(checked)).map_err(written(path))?;
+        named_files::write(path, report::selfcheck::markdown(checked).as_bytes())?;
     }
     if arguments.json {
         return output::json(checked);

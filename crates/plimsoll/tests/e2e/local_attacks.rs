@@ -1,4 +1,4 @@
-//! A local user against root's Plimsoll: six attacks by `nobody`, in a temporary folder that all may write, as /tmp is. None may do harm,
+//! A local user against root's Plimsoll: attacks by `nobody`, in a temporary folder that all may write, as /tmp is. None may do harm,
 //! and none may keep root from working. /run is a private one, so that no other run of this machine is looked at.
 #![allow(clippy::disallowed_methods, reason = "a test waits for another process by looking again")]
 
@@ -80,6 +80,7 @@ impl Ground {
             .env_remove("XDG_RUNTIME_DIR")
             .env_remove("PLIMSOLL_TARGETS")
             .env("TMPDIR", self.shared())
+            .env("PLIMSOLL_DATA", self.0.join("data"))
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -224,15 +225,109 @@ fn an_endless_entry_takes_all_memory() -> Result<(), String> {
     ground.root_works("plimsoll-0")
 }
 
+/// A short run of root's, in this folder of the ground.
+fn played_run(ground: &Ground, out: &str) -> Result<PathBuf, String> {
+    let (file, out) = (ground.experiment("work"), ground.0.join(out));
+    let words =
+        ["run", file.to_str().unwrap(), "--set", "load.time=300ms", "--set", "load.warmup=0s", "--accept", "--out"];
+    let played = ground.root_plays(&ground.0, &[&words[..], &[out.to_str().unwrap()]].concat())?;
+    let made = fs::read_dir(&out).ok().and_then(|mut entries| Some(entries.next()?.ok()?.path()));
+    made.ok_or(played.stderr)
+}
+
+/// Links to a file of root's under every name that `analyze` has ever written to, in a folder of nobody's.
+fn links_in_an_analysed_folder_overwrite_files_of_root() -> Result<(), String> {
+    let ground = Ground::new();
+    let victim = ground.0.join("victim");
+    fs::write(&victim, "precious").unwrap();
+    let run = played_run(&ground, "runs")?;
+    let theirs = ground.shared().join("theirs");
+    assert!(Command::new("cp").arg("-r").args([&run, &theirs]).status().unwrap().success());
+    assert!(Command::new("chown").args(["-R", "65534:65534"]).arg(&theirs).status().unwrap().success());
+    let next = std::process::id();
+    let plant = format!(
+        "cd theirs; rm report.html analysis.json; for name in report.html analysis.json; do ln -s {0} $name
+         for pid in $(seq {next} {1}); do ln -s {0} .$name.$pid; done; done",
+        victim.display(),
+        next + 2000
+    );
+    ground.nobody(&plant, "");
+    let played = ground.root_plays(&ground.0, &["analyze", theirs.to_str().unwrap()])?;
+    match (fs::read_to_string(&victim).unwrap() == "precious", played.code) {
+        (false, _) => Err("a file of root's was overwritten".to_owned()),
+        (true, 2) => Ok(()),
+        (true, code) => Err(format!("`analyze` ended with {code}: {}", played.stderr)),
+    }
+}
+
+/// Results of root's in folders to which all may write: refused in one that is not sticky, and past the links of others in one
+/// that is.
+fn links_in_the_place_of_results_overwrite_files_of_root() -> Result<(), String> {
+    let ground = Ground::new();
+    let victim = ground.0.join("victim");
+    fs::write(&victim, "precious").unwrap();
+    let run = played_run(&ground, "runs")?;
+    let run = run.to_str().unwrap();
+    ground.nobody(&format!("ln -s {} figures.csv; mkdir open; chmod 777 open", victim.display()), "");
+    let (sticky, open) = (ground.shared().join("figures.csv"), ground.shared().join("open"));
+    for (words, code) in [
+        (vec!["export", "--csv", run, "--out", sticky.to_str().unwrap()], 0),
+        (vec!["show", run, "--junit", sticky.to_str().unwrap()], 0),
+        (vec!["export", "--csv", run, "--out", &format!("{}/figures.csv", open.display())], 2),
+        (vec!["contents", run, "--out", &format!("{}/contents.html", open.display())], 2),
+        (vec!["run", ground.experiment("work").to_str().unwrap(), "--accept", "--out", open.to_str().unwrap()], 2),
+    ] {
+        let played = ground.root_plays(&ground.0, &words)?;
+        if fs::read_to_string(&victim).unwrap() != "precious" {
+            return Err(format!("`plimsoll {}` overwrote a file of root's", words.join(" ")));
+        }
+        if played.code != code {
+            return Err(format!("`plimsoll {}` ended with {}: {}", words.join(" "), played.code, played.stderr));
+        }
+    }
+    let left = fs::read_dir(&open).unwrap().count();
+    if left == 0 { Ok(()) } else { Err("root wrote into a folder of nobody's".to_owned()) }
+}
+
+/// Files of nobody's that are named like a built-in experiment, in the folder where root asks for that.
+fn a_file_stands_in_for_a_built_in_experiment() -> Result<(), String> {
+    let ground = Ground::new();
+    let trap = ground.0.join("pwned");
+    let file = format!(
+        "title = \"first\"\nasks = \"?\"\n[target]\nurl = \"http://127.0.0.1:9/\"\nstart = \"touch {}\"\n[load]\nagents = 1\ntime = \"300ms\"\n\
+         [[load.cycle]]\ncall = \"get\"\nwith = {{ path = \"/\" }}\n",
+        trap.display()
+    );
+    ground.nobody(
+        "cat > 01-first-run; cp 01-first-run 01-first-run.toml; mkdir experiments; cp 01-first-run.toml experiments",
+        &file,
+    );
+    for (name, code) in [("01-first-run", 0), ("01-first-run.toml", 2), ("experiments/01-first-run.toml", 2)] {
+        let words =
+            ["run", name, "--set", "load.time=300ms", "--set", "load.warmup=0s", "--accept", "--out", "/run/runs"];
+        let played = ground.root_plays(&ground.shared(), &words)?;
+        if trap.exists() {
+            return Err(format!("a command of nobody's ran as root by `run {name}`"));
+        }
+        if played.code != code {
+            return Err(format!("`run {name}` ended with {}: {}", played.code, played.stderr));
+        }
+    }
+    Ok(())
+}
+
 type Attack = (&'static str, fn() -> Result<(), String>);
 
-const ATTACKS: [Attack; 6] = [
+const ATTACKS: [Attack; 9] = [
     ("a target above the working folder is run", a_target_above_the_working_folder_is_run),
     ("a target above the working folder is examined", a_target_above_the_working_folder_is_examined),
     ("a forged entry kills a process of root's", a_forged_entry_kills_a_process_of_root),
     ("a linked registry deletes files of root's", a_linked_registry_deletes_files_of_root),
     ("a pipe in the registry holds root up", a_pipe_in_the_registry_holds_root_up),
     ("an endless entry takes all memory", an_endless_entry_takes_all_memory),
+    ("links in an analysed folder overwrite files of root's", links_in_an_analysed_folder_overwrite_files_of_root),
+    ("links in the place of results overwrite files of root's", links_in_the_place_of_results_overwrite_files_of_root),
+    ("a file stands in for a built-in experiment", a_file_stands_in_for_a_built_in_experiment),
 ];
 
 /// Past the harness, which would keep it to itself.

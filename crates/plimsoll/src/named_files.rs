@@ -1,0 +1,195 @@
+//! Files and folders for results that the caller names. No other user can have them lead elsewhere: a link of another user is
+//! replaced and not followed, and a folder to which others can write is refused unless, as in /tmp, what is the caller's stays.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use lab::trusted;
+use record::private::NewFile;
+
+use crate::exit::Failure;
+
+/// A file that is being written. A regular one appears when it is whole.
+#[derive(Debug)]
+pub enum NamedFile {
+    /// A new file, in the place of what has the name.
+    Whole(NewFile),
+    /// A device, a pipe or a socket that was there: `/dev/stdout`, `>(less)`.
+    Stream(File),
+}
+
+impl NamedFile {
+    /// Begins it.
+    ///
+    /// # Errors
+    /// If it cannot be made, or others can write to its folder.
+    pub fn create(path: &Path) -> Result<Self, Failure> {
+        let failed = |error| cannot_write(path, error);
+        let destination = destination(path)?;
+        match fs::metadata(&destination) {
+            Ok(found) if !found.is_file() && !found.is_dir() && is_followed(&destination) => {
+                File::options().write(true).open(&destination).map(Self::Stream).map_err(failed)
+            }
+            Ok(found) if found.is_dir() => Err(failed(io::ErrorKind::IsADirectory.into())),
+            _ => NewFile::shown(&destination).map(Self::Whole).map_err(failed),
+        }
+    }
+
+    /// Puts it in its place.
+    ///
+    /// # Errors
+    /// If that fails; `path` is for words.
+    pub fn finish(self, path: &Path) -> Result<(), Failure> {
+        match self {
+            Self::Whole(file) => file.finish().map_err(|error| cannot_write(path, error)),
+            Self::Stream(_) => Ok(()),
+        }
+    }
+}
+
+impl Write for NamedFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Whole(file) => file.write(bytes),
+            Self::Stream(file) => file.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Writes a file.
+///
+/// # Errors
+/// As [`NamedFile::create`].
+pub fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    let mut file = NamedFile::create(path)?;
+    file.write_all(bytes).map_err(|error| cannot_write(path, error))?;
+    file.finish(path)
+}
+
+/// The failure to write a file.
+pub fn cannot_write(path: &Path, error: io::Error) -> Failure {
+    Failure::File { what: format!("cannot write {}", path.display()), error }
+}
+
+/// Makes a folder, with those above it, in which what is the caller's stays.
+///
+/// # Errors
+/// If it cannot be made, or others can write to it.
+pub fn make_folder(path: &Path) -> Result<(), Failure> {
+    trusted::make_shared_folder(path).map_err(|error| refused(path, error))
+}
+
+/// Refuses root a folder that another user can have written, before results are written into it.
+///
+/// # Errors
+/// If it is so. Any other user writes into it only what the owner of the folder can see.
+pub fn refuse_for_root(path: &Path) -> Result<(), Failure> {
+    if !rustix::process::geteuid().is_root() || !path.exists() {
+        return Ok(());
+    }
+    trusted::folder(path).map(drop).map_err(|error| refused(path, error))
+}
+
+fn refused(path: &Path, error: lab::Error) -> Failure {
+    match error {
+        lab::Error::Distrusted(found) => Failure::Bad {
+            what: format!("nothing is written into {}: {found}", path.display()),
+            remedy: format!("{}; or use another folder", found.remedy()),
+        },
+        lab::Error::System { error, .. } => {
+            Failure::File { what: format!("cannot write into {}", path.display()), error }
+        }
+        other => other.into(),
+    }
+}
+
+/// Whether nobody but root and the caller can have made what has this name.
+fn is_followed(path: &Path) -> bool {
+    trusted::folder(folder_of(path)).is_ok()
+}
+
+/// The path to write to: where the caller's own links lead.
+fn destination(path: &Path) -> Result<PathBuf, Failure> {
+    let checked =
+        |path: &Path| trusted::shared_folder(folder_of(path)).map_err(|error| refused(folder_of(path), error));
+    let folder = checked(path)?;
+    let name = path.file_name().ok_or_else(|| cannot_write(path, io::ErrorKind::IsADirectory.into()))?;
+    match path.canonicalize() {
+        Ok(found) if is_followed(path) && found.is_file() => checked(&found).map(|_| found),
+        _ => Ok(folder.join(name)),
+    }
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+    use super::*;
+
+    /// A folder of this mode, which is gone with the test, with a file `victim` beside it.
+    struct Shared(PathBuf);
+
+    impl Shared {
+        fn new(name: &str, mode: u32) -> Self {
+            let above = std::env::temp_dir().join(format!("plimsoll-named-{name}-{}", std::process::id()));
+            fs::create_dir_all(above.join("shared")).unwrap();
+            fs::write(above.join("victim"), "precious").unwrap();
+            fs::set_permissions(above.join("shared"), fs::Permissions::from_mode(mode)).unwrap();
+            Self(above)
+        }
+
+        fn path(&self, name: &str) -> PathBuf {
+            self.0.join("shared").join(name)
+        }
+
+        fn victim(&self) -> String {
+            fs::read_to_string(self.0.join("victim")).unwrap()
+        }
+    }
+
+    impl Drop for Shared {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn a_folder_that_others_can_write_to_takes_no_file_and_no_run() {
+        let shared = Shared::new("open", 0o777);
+        let Err(failure) = write(&shared.path("page.html"), b"page") else { panic!("it was written") };
+        assert!(failure.code() == 2 && failure.to_string().contains("chmod go-w"), "{failure}");
+        assert!(make_folder(&shared.path("runs/deep")).is_err() && !shared.path("runs").exists());
+    }
+
+    #[test]
+    fn in_a_sticky_folder_a_link_is_replaced_and_in_the_callers_own_followed() {
+        let shared = Shared::new("sticky", 0o1777);
+        symlink(shared.0.join("victim"), shared.path("page.html")).unwrap();
+        write(&shared.path("page.html"), b"page").unwrap_or_else(|failure| panic!("{failure}"));
+        assert_eq!(
+            (shared.victim(), fs::read_to_string(shared.path("page.html")).unwrap()),
+            ("precious".into(), "page".into())
+        );
+        make_folder(&shared.path("runs/deep")).unwrap_or_else(|failure| panic!("{failure}"));
+        let own = Shared::new("own", 0o755);
+        symlink(own.0.join("victim"), own.path("page.html")).unwrap();
+        write(&own.path("page.html"), b"page").unwrap_or_else(|failure| panic!("{failure}"));
+        assert_eq!(own.victim(), "page");
+    }
+
+    #[test]
+    fn a_device_is_written_to_and_stays() {
+        assert!(matches!(NamedFile::create(Path::new("/dev/null")), Ok(NamedFile::Stream(_))));
+        let Err(failure) = write(Path::new("/dev/full"), b"page") else { panic!("it was written") };
+        assert!(failure.to_string().contains("/dev/full"), "{failure}");
+    }
+}
