@@ -178,7 +178,9 @@ impl<P: Protocol> ProtocolClient for ClientExchange<P> {
         self.last_id = self.last_id.wrapping_add(1).max(1);
         let source = ValueSource { agent: 0, seq: 0, copy: 1, draw: 0, slots: &[], kept: 0, feeds: &[], records: &[] };
         let mut bytes = Vec::new();
-        P::encode(&request, self.last_id, &OperationValues { source, arguments: &arguments }, &mut bytes);
+        let values = OperationValues { source, arguments: &arguments };
+        let written = P::encode(&request, self.last_id, &values, &mut bytes);
+        written.map_err(|refusal| CallError::Invalid(refusal.text().to_owned()))?;
         let mut pipe = match self.pipe.take().and_then(ClientConnection::if_silent) {
             Some(pipe) => pipe,
             None => self.open()?,

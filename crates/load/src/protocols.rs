@@ -11,6 +11,7 @@ use record::clock::Clock;
 
 use crate::client::ConnectResult;
 use crate::tls::TlsTrust;
+use crate::values::allowed::NotSendable;
 use crate::values::{Argument, OperationValues};
 use crate::{Error, LoadOrder, RunningLoad, ThreadInterval};
 
@@ -112,7 +113,15 @@ pub trait Protocol: Sized + Send + Sync + 'static {
     fn about_data(failure: AttemptCause) -> Option<AboutData>;
 
     /// Appends the request; `id` is its number on this connection.
-    fn encode(request: &Self::Request, id: u32, values: &OperationValues<'_>, out: &mut Vec<u8>);
+    ///
+    /// # Errors
+    /// If the protocol cannot hold the values. What was appended is then not to be sent.
+    fn encode(
+        request: &Self::Request,
+        id: u32,
+        values: &OperationValues<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), NotSendable>;
 
     /// Looks at the bytes that came; `ended` if no more will. Called again with what was not used and what came since.
     fn decode(
@@ -277,6 +286,8 @@ pub enum AttemptCause {
     ConnectUnreachable,
     /// Connecting failed in another way.
     ConnectFailed,
+    /// Its request could not be written: the protocol cannot hold one of its values.
+    NotSent(NotSendable),
     /// Nothing was tried: the connection was cut, and the agent does not make a new one yet.
     NotConnected,
     /// This machine has no local port left.
@@ -338,6 +349,7 @@ impl AttemptCause {
             Self::BadAnswer => "bad answer",
             Self::TooLong => "answer too long",
             Self::TooLarge => "answer too large",
+            Self::NotSent(why) => return format!("not sent: {}", why.text()),
             Self::OkStatus(status) => return format!("ok {status}"),
             Self::Redirect(status) => return format!("redirect {status}"),
             Self::Answer(number) => {
@@ -356,6 +368,7 @@ impl AttemptCause {
             | Self::ConnectTimeout
             | Self::ConnectUnreachable
             | Self::ConnectFailed
+            | Self::NotSent(_)
             | Self::NotConnected
             | Self::NoPort
             | Self::NoFile
@@ -427,7 +440,7 @@ pub(crate) mod tests {
     pub fn encode<P: Protocol>(compiled: &Compiled<P>, id: u32) -> Vec<u8> {
         let mut out = Vec::new();
         let values = OperationValues { source: source(3, 12), arguments: &compiled.arguments };
-        P::encode(&compiled.request, id, &values, &mut out);
+        P::encode(&compiled.request, id, &values, &mut out).unwrap();
         out
     }
 

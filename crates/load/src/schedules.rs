@@ -1,9 +1,8 @@
 //! When operations start. Arithmetic on nanoseconds since load start, nothing else: no clock is read and no timer is set here.
 //!
-//! In an open loop the starts of all agents together are one sequence, and agents take them in turn: each start has its agent before
-//! anything is known of how fast answers come. So no agent has to ask another, and two starts that lie close together are
-//! different agents', which do not wait for each other. Any start can be worked out by itself: none is held in memory but those of
-//! a recorded schedule.
+//! In an open loop the starts of all agents together are one sequence, which is dealt in turn to as many places as there are agents. A
+//! free agent of the same thread takes a place's start (`engine/agents/turns`), so no thread has to ask another. Any start can be worked
+//! out by itself: none is held in memory but those of a recorded schedule.
 
 use experiment::plan::{Load, Rate};
 
@@ -18,7 +17,8 @@ pub mod stages;
 /// Nanoseconds in a second.
 pub const NS_PER_S: u64 = 1_000_000_000;
 
-/// Decides when an agent's operations are to start; latency counts from these moments. Agents count from 0.
+/// Decides when operations are to start; latency counts from these moments. Agents count from 0. In an open loop they are the places that
+/// starts are dealt to.
 pub trait Schedule: Send + Sync {
     /// The intended start of the agent's first operation.
     fn first_ns(&self, agent: u32) -> u64;
@@ -30,7 +30,7 @@ pub trait Schedule: Send + Sync {
     /// No operation is intended at or after this moment.
     fn end_ns(&self) -> u64;
 
-    /// Whether the starts are fixed beforehand, so that an operation is due even if its agent is busy.
+    /// Whether the starts are fixed beforehand, so that an operation is due even if all agents are busy.
     fn is_fixed(&self) -> bool {
         false
     }

@@ -10,6 +10,8 @@ use experiment::template::{self, Arithmetic, TemplatePart};
 use fastrand::Rng;
 use serde_json::Value as Json;
 
+pub mod allowed;
+pub mod csv_text;
 pub mod feeds;
 pub mod layout;
 #[cfg(feature = "scripts")]
@@ -19,6 +21,7 @@ pub mod lua;
 pub mod lua;
 pub mod words;
 
+use allowed::{AllowedBytes, NotSendable};
 use feeds::{FeedPart, FeedRows, TakenRecord};
 
 /// The load with values of this process's environment in its templates: for whoever fills them where it is another.
@@ -122,6 +125,11 @@ impl OperationValues<'_> {
             argument.template.write(&self.source, out);
         }
     }
+
+    /// The same, if what it holds from outside is allowed.
+    pub fn write_allowed(&self, index: usize, allowed: &AllowedBytes, out: &mut Vec<u8>) -> Result<(), NotSendable> {
+        self.arguments.get(index).map_or(Ok(()), |argument| argument.template.write_allowed(&self.source, allowed, out))
+    }
 }
 
 impl CompiledTemplate {
@@ -154,6 +162,45 @@ impl CompiledTemplate {
             TemplatePiece::Bytes(count) => Some(sum + *count as usize),
             _ => None,
         })
+    }
+
+    /// The parts that are the same in every value.
+    pub fn literals(&self) -> impl Iterator<Item = &[u8]> {
+        self.pieces.iter().filter_map(|piece| match piece {
+            TemplatePiece::Text(text) | TemplatePiece::Env(text) => Some(&**text),
+            _ => None,
+        })
+    }
+
+    /// The text that every value begins with.
+    pub fn begins_with(&self) -> &[u8] {
+        match self.pieces.first() {
+            Some(TemplatePiece::Text(text) | TemplatePiece::Env(text)) => text,
+            _ => b"",
+        }
+    }
+
+    /// Whether values have parts from outside, which may be any bytes.
+    pub fn is_from_outside(&self) -> bool {
+        self.pieces.iter().any(TemplatePiece::is_from_outside)
+    }
+
+    /// Appends the value, as [`Self::write`] does, if its parts from outside are allowed.
+    pub fn write_allowed(
+        &self,
+        source: &ValueSource<'_>,
+        allowed: &AllowedBytes,
+        out: &mut Vec<u8>,
+    ) -> Result<(), NotSendable> {
+        let mut random = Rng::with_seed(mix(source.draw ^ mix(self.stream)));
+        for piece in &self.pieces {
+            let begin = out.len();
+            piece.write(source, &mut random, out);
+            if piece.is_from_outside() {
+                allowed.check(&out[begin..])?;
+            }
+        }
+        Ok(())
     }
 
     /// Whether every slot that this template uses was filled in this cycle.
@@ -192,6 +239,21 @@ impl CompiledTemplate {
 }
 
 impl TemplatePiece {
+    /// Whether its text may be anything. Numbers and drawn bytes are letters and digits.
+    fn is_from_outside(&self) -> bool {
+        !matches!(
+            self,
+            Self::Text(_)
+                | Self::Env(_)
+                | Self::Agent(_)
+                | Self::Seq(_)
+                | Self::Copy(_)
+                | Self::Bytes(_)
+                | Self::Uniform { .. }
+                | Self::Zipf(_)
+        )
+    }
+
     fn compile(part: TemplatePart, names: &TemplateNames<'_>) -> Result<Self, String> {
         Ok(match part {
             TemplatePart::Text(text) => Self::Text(text.into_bytes().into()),

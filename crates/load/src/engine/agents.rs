@@ -21,6 +21,7 @@ use super::thread_stats::ThreadStats;
 use super::timer_wheel::Wheel;
 use crate::protocols::{AttemptCause, Protocol, RequestContext};
 use crate::schedules::NS_PER_S;
+use crate::values::allowed::NotSendable;
 use crate::values::feeds::{FeedRows, TakenRecord};
 use crate::values::{OperationValues, ValueSource, mix};
 use crate::{Error, LoadPurpose};
@@ -29,6 +30,7 @@ pub mod answers;
 mod backlog;
 mod feeding;
 mod reconnects;
+mod turns;
 
 pub use reconnects::NextConnect;
 
@@ -36,11 +38,14 @@ use answers::{AnswerClass, CaptureMemory};
 use backlog::Queue;
 use feeding::{FeedTurn, Feeding};
 use reconnects::ConnectionRoute;
+use turns::Turns;
 
 /// How often a thread looks at its orders, and measures how late it does when nothing else is due.
 pub const HEARTBEAT_NS: u64 = 10_000_000;
 /// After a stall, time at least to take the answers that came in it before they are given up.
 const REPRIEVE_NS: u64 = 1_000_000;
+/// Pause after a request that could not be written.
+const NOT_SENT_PAUSE_NS: u64 = 1_000_000;
 /// "Not yet", for a moment.
 pub const NEVER: u64 = u64::MAX;
 
@@ -76,7 +81,7 @@ pub struct Agent {
     pub number: u32,
     /// Whose steps and pace it has.
     pub group: GroupId,
-    /// Its place in the group, from 0, over all threads: by that it has its part of the schedule.
+    /// Its place in the group, from 0, over all threads; the place of that number in the schedule joins with it.
     pub place_in_group: u32,
     /// Where it goes.
     pub place: AgentService,
@@ -116,8 +121,8 @@ pub struct Agent {
     pub random: Rng,
     /// When its operation was to start, or between two operations the next one.
     pub intended_ns: u64,
-    /// In an open loop: all that is due before this moment has been counted as open.
-    pub counted_ns: u64,
+    /// In an open loop without a bounded backlog: the place whose start its operation takes, until it begins.
+    pub start: AgentId,
     /// When a timer last woke it for an operation. What it had to do before then began late by the thread's doing.
     pub woken_ns: u64,
     /// When the last attempt was sent; [`NEVER`] if it was not.
@@ -155,7 +160,7 @@ impl Agent {
             draw: 0,
             random: Rng::with_seed(mix(seed ^ mix(u64::from(number)))),
             intended_ns: 0,
-            counted_ns: 0,
+            start: AgentId::NONE,
             woken_ns: 0,
             sent_ns: NEVER,
             deadline_ns: NEVER,
@@ -212,7 +217,7 @@ pub enum AgentTimer {
     Wake(AgentId),
     Timeout(AgentId),
     Heartbeat,
-    /// The agent's next operation is due; only where what waits is bounded.
+    /// A start of the place of that number is due.
     Arrival(AgentId),
 }
 
@@ -238,8 +243,10 @@ pub struct Agents<P: Protocol> {
     /// What agents have taken of feeds.
     feeding: Feeding,
     wheel: Wheel,
-    /// Of each group what waits for its agent, where that is bounded.
+    /// Of each group the starts that wait for an agent, where their number is bounded.
     queues: Vec<Option<Queue>>,
+    /// The starts of open loops, and the agents that are free for them.
+    turns: Turns,
     /// Agents that are not done.
     running: usize,
     /// No operation starts from here on.
@@ -263,14 +270,15 @@ impl<P: Protocol> Agents<P> {
         };
         let list: Vec<Agent> = script.places.agents_of(thread).zip(in_turn).map(new_agent).collect();
         let queues: Vec<Option<Queue>> =
-            script.groups.iter().map(|group| backlog::queue(group, script.threads, thread, &list)).collect();
-        let timers_each = if queues.iter().any(Option::is_some) { 3 } else { 2 };
+            script.groups.iter().map(|group| backlog::queue(group, &script.places, thread)).collect();
+        let timers_each = if script.is_paced { 3 } else { 2 };
         Self {
             control: Arc::clone(control),
             slots: vec![Vec::new(); list.len() * script.slots],
             feeding: Feeding::new(script, thread, list.len()),
             wheel: Wheel::new(list.len() * timers_each + 1),
             queues,
+            turns: Turns::new(script, &list),
             running: list.len(),
             end_ns: script.end_ns,
             captures: CaptureMemory::default(),
@@ -344,16 +352,25 @@ impl<P: Protocol> Agents<P> {
 
     /// Appends the request of the agent's step, which is sent now under that number; whether a
     /// script was asked for it.
+    ///
+    /// # Errors
+    /// If the protocol cannot hold one of its values. It is then not sent.
     #[inline]
-    pub fn encode(&mut self, id: AgentId, request_id: u32, now_ns: u64, out: &mut Vec<u8>) -> bool {
+    pub fn encode(
+        &mut self,
+        id: AgentId,
+        request_id: u32,
+        now_ns: u64,
+        out: &mut Vec<u8>,
+    ) -> Result<bool, NotSendable> {
         let agent = &mut self.list[id];
         agent.request_id = request_id;
         agent.sent_ns = now_ns;
         let step = &self.script.steps[agent.step];
         let source = source(agent, id, &self.script, &self.slots, &self.feeding.taken);
         let values = OperationValues { source, arguments: &step.arguments };
-        P::encode(self.script.request(agent), request_id, &values, out);
-        step.asks_script
+        P::encode(self.script.request(agent), request_id, &values, out)?;
+        Ok(step.asks_script)
     }
 
     /// What was encoded for this agent and those behind it is sent now, and not before a script was
@@ -381,13 +398,17 @@ impl<P: Protocol> Agents<P> {
     fn begin(&mut self, id: AgentId, intended_ns: u64, at: EventTime, stats: &mut ThreadStats) -> AgentEffect {
         let is_fixed = self.script.groups[self.list[id].group].schedule.is_fixed();
         let started_ns = if is_fixed { intended_ns } else { at.now_ns };
-        if started_ns >= self.end_ns || !self.choose_step(id) {
+        if started_ns >= self.end_ns {
+            return self.retire(id);
+        }
+        if !self.choose_step(id) {
+            self.turns.spend(id);
             return self.retire(id);
         }
         match self.take_records(id) {
             FeedTurn::Has => self.begin_operation(id, intended_ns, at, stats),
             FeedTurn::Waits => self.wait_for_record(id, intended_ns, at, stats),
-            FeedTurn::Ends => self.feed_ended(id, intended_ns),
+            FeedTurn::Ends => self.feed_ended(id),
         }
     }
 
@@ -405,7 +426,7 @@ impl<P: Protocol> Agents<P> {
         agent.sent_ns = NEVER;
         agent.tries = 0;
         agent.is_unsure = false;
-        self.count_open(id, stats);
+        self.count_open(id, at.now_ns, stats);
         self.attempt(id, at)
     }
 
@@ -460,6 +481,22 @@ impl<P: Protocol> Agents<P> {
         self.end_operation(id, outcome, cause, at, stats)
     }
 
+    /// The agent's request cannot be sent. It would be the same in another try, so the operation has failed. What comes next waits a
+    /// moment: a load of such values would do nothing else.
+    pub fn not_sent(
+        &mut self,
+        id: AgentId,
+        refusal: NotSendable,
+        at: EventTime,
+        stats: &mut ThreadStats,
+    ) -> AgentEffect {
+        let agent = &mut self.list[id];
+        agent.sent_ns = NEVER;
+        agent.tries = self.script.groups[agent.group].tries;
+        let connect_after_ns = at.connect_after_ns.max(at.now_ns.saturating_add(NOT_SENT_PAUSE_NS));
+        self.attempt_failed(id, AttemptCause::NotSent(refusal), EventTime { connect_after_ns, ..at }, stats)
+    }
+
     /// The agent's answer has been taken, and its connection is free for what comes next; `result`
     /// is what the protocol made of it.
     pub fn answered(
@@ -497,15 +534,12 @@ impl<P: Protocol> Agents<P> {
         }
         self.advance_step(id, outcome, at.now_ns, stats);
         let agent = &mut self.list[id];
-        if self.queues[agent.group.index()].is_some() {
+        let schedule = &self.script.groups[agent.group].schedule;
+        // Where the starts are fixed it is the attempt that waits for a connection, and the operation is late.
+        if schedule.is_fixed() {
             return self.take_next(id, at, stats);
         }
-        let schedule = &self.script.groups[agent.group].schedule;
-        let mut next_ns = schedule.next_ns(agent.place_in_group, agent.intended_ns, at.now_ns);
-        // Where the starts are fixed it is the attempt that waits, and the operation is late.
-        if next_ns < at.connect_after_ns && !schedule.is_fixed() {
-            next_ns = at.connect_after_ns;
-        }
+        let next_ns = schedule.next_ns(agent.place_in_group, agent.intended_ns, at.now_ns).max(at.connect_after_ns);
         agent.intended_ns = next_ns;
         if next_ns <= at.now_ns {
             return self.begin(id, next_ns, at, stats);
@@ -542,7 +576,8 @@ impl<P: Protocol> Agents<P> {
             return;
         }
         if group.order == StepOrder::Cycle
-            && let Some(step) = step_from(&self.script.steps, agent.step.index() + 1..group.steps.end, agent.cycle)
+            && let Some(step) =
+                step_from(&self.script.steps, agent.step.index() + 1..group.steps.end, self.script.turn_of(agent))
         {
             agent.step = step;
             agent.begins_cycle = false;
@@ -569,7 +604,7 @@ impl<P: Protocol> Agents<P> {
             let agent = &mut self.list[id];
             let group = &self.script.groups[id_of_group];
             let step = match group.order {
-                StepOrder::Cycle => step_from(&self.script.steps, own.clone(), agent.cycle),
+                StepOrder::Cycle => step_from(&self.script.steps, own.clone(), self.script.turn_of(agent)),
                 StepOrder::Mix => {
                     let total = group.weights.last().copied().unwrap_or(1);
                     let drawn = agent.random.u64(..total);
@@ -623,11 +658,10 @@ impl<P: Protocol> Agents<P> {
     /// Every agent's first operation, and the heartbeat.
     pub fn set_first_timers(&mut self) {
         for id in self.ids() {
-            let agent = &mut self.list[id];
-            let first_ns = self.script.groups[agent.group].schedule.first_ns(agent.place_in_group);
-            agent.intended_ns = first_ns;
-            let is_queued = self.queues[agent.group.index()].is_some();
-            let timer = if is_queued { AgentTimer::Arrival(id) } else { AgentTimer::Wake(id) };
+            let is_fixed = self.script.groups[self.list[id].group].schedule.is_fixed();
+            let timer = if is_fixed { AgentTimer::Arrival(id) } else { AgentTimer::Wake(id) };
+            let first_ns = self.turns.place(id).next_ns;
+            self.list[id].intended_ns = first_ns;
             self.set_timer(timer, first_ns);
         }
         self.set_timer(AgentTimer::Heartbeat, HEARTBEAT_NS);
@@ -660,7 +694,6 @@ impl<P: Protocol> Agents<P> {
             }
             AgentTimer::Wake(id) => {
                 stats.late(at.now_ns - due_ns);
-                self.count_late(id, due_ns, at.now_ns, stats);
                 self.woken(id, due_ns, at, stats)
             }
             AgentTimer::Timeout(id) => self.deadline_passed(id, at.now_ns),
@@ -756,9 +789,9 @@ fn source<'a, P: Protocol>(
     }
 }
 
-/// The first of those steps that this cycle does.
-fn step_from(steps: &[CompiledStep], mut places: Range<usize>, cycle: u64) -> Option<StepId> {
-    places.find(|place| cycle.is_multiple_of(steps[*place].every)).and_then(StepId::at)
+/// The first of those steps that the cycle of that number does.
+fn step_from(steps: &[CompiledStep], mut places: Range<usize>, turn: u64) -> Option<StepId> {
+    places.find(|place| turn.is_multiple_of(steps[*place].every)).and_then(StepId::at)
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use super::agents::{Agent, Agents};
 use super::ids::{AgentId, ConnId};
 use crate::answer_budget::BudgetShare;
 use crate::protocols::{AttemptCause, Progress, Protocol};
+use crate::values::allowed::NotSendable;
 
 /// What is under way on a connection.
 pub struct Pipeline<P: Protocol> {
@@ -46,6 +47,8 @@ pub struct Pipelines<P: Protocol> {
     pub ready: Vec<ConnId>,
     /// Requests are written here.
     pub outgoing: Vec<u8>,
+    /// Agents whose requests could not be written.
+    pub refused: Vec<(AgentId, NotSendable)>,
     memory: P::Memory,
     spare: BufferPool,
 }
@@ -74,26 +77,39 @@ impl<P: Protocol> Pipelines<P> {
             list,
             ready: Vec::new(),
             outgoing: Vec::new(),
+            refused: Vec::new(),
             memory: P::Memory::default(),
             spare: BufferPool::default(),
         }
     }
 
     /// Encodes the requests of all who wait for that, one behind the other; the first of them, if a
-    /// script was asked for any.
+    /// script was asked for any. Agents whose requests cannot be written leave the line.
     #[inline]
     pub fn encode_unsent(&mut self, conn: ConnId, agents: &mut Agents<P>, now_ns: u64) -> Option<AgentId> {
         let pipeline = &mut self.list[conn.index()];
-        let first = pipeline.waiting.unsent();
+        let mut next = pipeline.waiting.unsent();
         pipeline.waiting.all_sent();
         self.outgoing.clear();
         let mut asks_script = false;
-        let mut next = first;
+        let mut first = AgentId::NONE;
         while next != AgentId::NONE {
+            let id = next;
+            next = agents.all()[id].behind;
             // 0 is left to answers that belong to no request.
             pipeline.last_id = pipeline.last_id.wrapping_add(1).max(1);
-            asks_script |= agents.encode(next, pipeline.last_id, now_ns, &mut self.outgoing);
-            next = agents.all()[next].behind;
+            let begin = self.outgoing.len();
+            match agents.encode(id, pipeline.last_id, now_ns, &mut self.outgoing) {
+                Ok(asks) => {
+                    asks_script |= asks;
+                    first = if first == AgentId::NONE { id } else { first };
+                }
+                Err(refusal) => {
+                    self.outgoing.truncate(begin);
+                    pipeline.waiting.remove(agents.all_mut(), id);
+                    self.refused.push((id, refusal));
+                }
+            }
         }
         asks_script.then_some(first)
     }
@@ -253,6 +269,25 @@ impl WaitingAgents {
         self.first = behind;
         if behind == AgentId::NONE {
             self.last = AgentId::NONE;
+        }
+    }
+
+    /// An agent whose request could not be written leaves the line, in which all others have sent theirs.
+    #[cold]
+    pub fn remove(&mut self, agents: &mut [Agent], id: AgentId) {
+        let behind = agents[id].behind;
+        let mut before = AgentId::NONE;
+        let mut next = self.first;
+        while next != id && next != AgentId::NONE {
+            before = next;
+            next = agents[next].behind;
+        }
+        match before {
+            AgentId::NONE => self.first = behind,
+            before => agents[before].behind = behind,
+        }
+        if self.last == id {
+            self.last = before;
         }
     }
 

@@ -205,6 +205,13 @@ impl<P: Protocol> Script<P> {
         AgentService { service, requests: service * u32::try_from(self.steps.len()).unwrap_or(0) }
     }
 
+    /// The number of the agent's cycle, as `every` counts. At a rate agents take turns, and all are at about the same cycle: there they
+    /// count from different numbers, so that they do not all do a rare step at the same time.
+    pub fn turn_of(&self, agent: &Agent) -> u64 {
+        let is_spread = self.groups[agent.group].schedule.is_fixed() && self.purpose == LoadPurpose::Measure;
+        agent.cycle + u64::from(if is_spread { agent.place_in_group } else { 0 })
+    }
+
     /// The streams of which a cycle that begins with the agent's step needs a record, a bit each.
     pub fn streams_of(&self, agent: &Agent) -> u64 {
         let group = &self.groups[agent.group];
@@ -213,7 +220,8 @@ impl<P: Protocol> Script<P> {
             StepOrder::Mix => self.steps[agent.step].streams,
             StepOrder::Cycle => {
                 let own = self.steps[group.steps.clone()].iter();
-                let done = own.filter(|step| agent.cycle.is_multiple_of(step.every));
+                let turn = self.turn_of(agent);
+                let done = own.filter(|step| turn.is_multiple_of(step.every));
                 done.fold(0, |streams, step| streams | step.streams)
             }
         }

@@ -218,7 +218,7 @@ impl ThreadStats {
         self.totals.dropped += count;
     }
 
-    /// Operations are due, and their agent is busy.
+    /// Operations are due, and all agents are busy.
     pub fn due(&mut self, due: &Due) {
         self.due += due.count;
         self.open += signed(due.count);
@@ -227,10 +227,15 @@ impl ThreadStats {
 
     /// The load ends, and operations that were due have never begun.
     pub fn leave(&mut self, operation: usize, due: &Due, end_ns: u64) {
-        self.open -= signed(due.count);
-        self.open_ns += signed(due.count) * (signed(end_ns) - signed(self.start_ns));
+        self.withdraw(due, end_ns);
         self.histograms.record_due(operation, due, end_ns);
         self.totals.outcomes[Outcome::Unfinished as usize] += due.count;
+    }
+
+    /// Starts that were counted as open belong to no operation: all cycles are done.
+    pub fn withdraw(&mut self, due: &Due, end_ns: u64) {
+        self.open -= signed(due.count);
+        self.open_ns += signed(due.count) * (signed(end_ns) - signed(self.start_ns));
     }
 
     /// An operation ends `ok` that a timer started: without the generator's own lateness it would have taken so long.

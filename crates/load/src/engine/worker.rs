@@ -328,7 +328,23 @@ impl<P: Protocol> Worker<P> {
             // What a script took is no part of the service.
             self.agents.stamp_anew(first, self.clock.now_ns());
         }
+        if !self.pipelines.refused.is_empty() {
+            self.fail_refused(conn, now_ns);
+            if self.pipelines.outgoing.is_empty() {
+                return Ok(());
+            }
+        }
         self.connections.send(conn, &self.pipelines.outgoing)
+    }
+
+    /// Fails the operations whose requests could not be written. None of their agents sends anything before a timer wakes it.
+    #[cold]
+    fn fail_refused(&mut self, conn: ConnId, now_ns: u64) {
+        let at = self.at(conn, now_ns);
+        while let Some((id, refusal)) = self.pipelines.refused.pop() {
+            let effect = self.agents.not_sent(id, refusal, at, &mut self.stats);
+            self.perform(effect, now_ns);
+        }
     }
 
     fn connect(&mut self, conn: ConnId, now_ns: u64) {

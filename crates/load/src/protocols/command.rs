@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use experiment::catalog::{self, Effect, Field, Operation};
 
 use super::{AboutData, Answer, AttemptCause, Call, Progress, Protocol, Refusal, RequestContext};
+use crate::values::allowed::NotSendable;
 use crate::values::words::TemplateWords;
 use crate::values::{OperationValues, write_decimal};
 
@@ -144,7 +145,8 @@ impl Protocol for Command {
         None
     }
 
-    fn encode(request: &Request, _id: u32, values: &OperationValues<'_>, out: &mut Vec<u8>) {
+    /// Every value has its length before it. What the system does not take for an argument, it refuses.
+    fn encode(request: &Request, _id: u32, values: &OperationValues<'_>, out: &mut Vec<u8>) -> Result<(), NotSendable> {
         measured(out, |out| match &request.run {
             RunTemplate::Here { words, stdin } => {
                 let count = begin_order(false, words.count(), out);
@@ -163,6 +165,7 @@ impl Protocol for Command {
                 }
             }
         });
+        Ok(())
     }
 
     fn decode(_asked: &RequestContext<'_, Self>, (): &mut (), (): &mut (), input: &[u8], _ended: bool) -> Progress {
@@ -454,7 +457,7 @@ mod tests {
             let request = Command::open("").unwrap().compile(&call)?;
             let source = crate::values::tests::source(3, 12);
             let mut out = Vec::new();
-            Command::encode(&request, 1, &OperationValues { source, arguments: &arguments }, &mut out);
+            Command::encode(&request, 1, &OperationValues { source, arguments: &arguments }, &mut out).unwrap();
             Ok::<_, String>(out)
         };
         let bytes = encoded(&["{target}/set", "{key}={value}", "{{x}} on {name}", ""], Some("<{value}>")).unwrap();

@@ -7,8 +7,9 @@ use experiment::socket_url;
 use super::{AboutData, Answer, AttemptCause, Call, Progress, Protocol, Refusal, RequestContext};
 use crate::answer_budget::BudgetShare;
 use crate::service_address::IN_FILES;
-use crate::values::layout::{LayoutBuilder, LengthWidth, RequestLayout};
-use crate::values::{OperationValues, write_decimal};
+use crate::values::allowed::{AllowedBytes, NotSendable};
+use crate::values::layout::{LayoutBuilder, LengthWidth, RequestLayout, ValueCheck};
+use crate::values::{Argument, OperationValues, write_decimal};
 
 const PATH: Field = Field {
     name: "path",
@@ -151,8 +152,8 @@ impl Protocol for Http {
         }
     }
 
-    fn encode(request: &Request, id: u32, values: &OperationValues<'_>, out: &mut Vec<u8>) {
-        request.layout.write(id, values, out);
+    fn encode(request: &Request, id: u32, values: &OperationValues<'_>, out: &mut Vec<u8>) -> Result<(), NotSendable> {
+        request.layout.write(id, values, out)
     }
 
     fn decode(
@@ -383,10 +384,12 @@ impl HttpAddress {
             None => None,
         };
         let (host, base) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+        let is_blank = |byte: u8| byte <= b' ' || byte == 0x7f;
         if host.is_empty()
-            || host.contains(['@', ' '])
+            || host.contains('@')
             || base.starts_with(['?', '#'])
-            || base.contains(['?', '#', ' '])
+            || base.contains(['?', '#'])
+            || rest.bytes().any(is_blank)
         {
             return Err("write http://host:port/path or https://…, without user, query or fragment".to_owned());
         }
@@ -407,7 +410,7 @@ impl HttpAddress {
     /// A socket has no name that a server would know it by, and clients send this one.
     fn of_socket(service: &str, path: &str) -> Result<Self, String> {
         let base = service.splitn(4, '/').nth(3).map_or_else(String::new, |base| format!("/{base}"));
-        if base.contains(['?', '#', ' ']) {
+        if base.contains(['?', '#']) || base.bytes().any(|byte| byte <= b' ' || byte == 0x7f) {
             return Err("write http+unix://%2Fpath%2Fof.sock/path, without query or fragment".to_owned());
         }
         let (host, base) = ("localhost".to_owned(), base.trim_end_matches('/').to_owned());
@@ -455,24 +458,39 @@ fn layout(place: &HttpAddress, call: &Call<'_>) -> Result<RequestLayout, String>
     let mut builder = LayoutBuilder::default();
     let path = call.argument("path").ok_or("a request needs a `path`")?;
     builder.bytes(call.operation.name.to_ascii_uppercase().as_bytes()).bytes(b" ").bytes(place.base.as_bytes());
-    check_text("path", call, path, |byte| byte > b' ' && byte != 0x7f)?;
-    if let Some(text) = call.arguments[path].template.as_constant()
-        && !(text.starts_with(b"/") || place.base.is_empty() && text.starts_with(b"http://"))
-    {
+    let template = &call.arguments[path].template;
+    let begins: &[&[u8]] = if place.base.is_empty() { &[b"/", b"http://"] } else { &[b"/"] };
+    let begins_with = template.begins_with();
+    let is_known = !template.is_from_outside() || !begins_with.is_empty();
+    if is_known && !begins.iter().any(|begins| begins_with.starts_with(begins)) {
         return Err("`path` begins with `/`, or is a whole http:// URL for a forward proxy".to_owned());
     }
-    builder.value(call.arguments, path).bytes(b" HTTP/1.1\r\n");
+    let check = ValueCheck {
+        allowed: AllowedBytes::which(|byte| byte > b' ' && byte != 0x7f, NotSendable::InPath),
+        begins: if is_known { &[] } else { begins },
+    };
+    checked(&mut builder, call, path, &check)?;
+    builder.bytes(b" HTTP/1.1\r\n");
     if call.argument("header.host").or(call.argument("header.Host")).is_none() {
         builder.bytes(format!("Host: {}\r\n", place.host).as_bytes());
     }
     if call.closes {
         builder.bytes(b"Connection: close\r\n");
     }
+    let is_in_header = |byte: u8| byte == b'\t' || (byte >= b' ' && byte != 0x7f);
+    let in_header = ValueCheck { allowed: AllowedBytes::which(is_in_header, NotSendable::InHeader), begins: &[] };
     for (number, argument) in call.arguments.iter().enumerate() {
         let Some(name) = argument.name.strip_prefix("header.") else { continue };
         check_header_name(name)?;
-        check_text(&argument.name, call, number, |byte| byte == b'\t' || (byte >= b' ' && byte != 0x7f))?;
-        builder.bytes(name.as_bytes()).bytes(b": ").value(call.arguments, number).bytes(b"\r\n");
+        let is_same = |other: &&Argument| {
+            other.name.strip_prefix("header.").is_some_and(|other| other.eq_ignore_ascii_case(name))
+        };
+        if let Some(other) = call.arguments[..number].iter().find(is_same) {
+            return Err(format!("`{}` is the same header as `{}`: give it once", argument.name, other.name));
+        }
+        builder.bytes(name.as_bytes()).bytes(b": ");
+        checked(&mut builder, call, number, &in_header)?;
+        builder.bytes(b"\r\n");
     }
     add_body(&mut builder, call);
     builder.finish()
@@ -492,14 +510,14 @@ fn add_body(builder: &mut LayoutBuilder, call: &Call<'_>) {
     }
 }
 
-/// Constant texts are checked here. What is only known under load is sent as it is.
-fn check_text(name: &str, call: &Call<'_>, place: usize, fine: impl Fn(u8) -> bool) -> Result<(), String> {
-    match call.arguments[place].template.as_constant() {
-        Some(text) if !text.iter().all(|byte| fine(*byte)) => {
-            Err(format!("`{name}` has a character that HTTP does not allow there"))
-        }
-        _ => Ok(()),
+/// Adds a value whose literal parts are checked now, and those from outside whenever it is written.
+fn checked(builder: &mut LayoutBuilder, call: &Call<'_>, place: usize, check: &ValueCheck) -> Result<(), String> {
+    let Argument { name, template } = &call.arguments[place];
+    if template.literals().any(|text| check.allowed.check(text).is_err()) {
+        return Err(format!("`{name}` has a character that HTTP does not allow there"));
     }
+    builder.checked(call.arguments, place, check.clone());
+    Ok(())
 }
 
 fn check_header_name(name: &str) -> Result<(), String> {

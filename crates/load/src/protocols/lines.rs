@@ -6,7 +6,8 @@ use experiment::catalog::{self, Effect, Field, Operation};
 
 use super::{AboutData, Answer, AttemptCause, Call, Greeting, Progress, Protocol, Refusal, RequestContext};
 use crate::values::OperationValues;
-use crate::values::layout::{LayoutBuilder, RequestLayout};
+use crate::values::allowed::{AllowedBytes, NotSendable};
+use crate::values::layout::{LayoutBuilder, RequestLayout, ValueCheck};
 
 /// The protocol as an experiment sees it.
 pub static INFO: catalog::Protocol = catalog::Protocol {
@@ -144,7 +145,8 @@ impl Protocol for Lines {
         call.check()?;
         let line = call.argument("line").ok_or("`send` needs a `line`")?;
         let mut builder = LayoutBuilder::default();
-        builder.value(call.arguments, line).bytes(constant(call, "end")?.unwrap_or(b"\n"));
+        let end = constant(call, "end")?.unwrap_or(b"\n");
+        builder.checked(call.arguments, line, within_line(end)).bytes(end);
         Ok(Request {
             layout: builder.finish()?,
             until: beginnings(call, "until")?,
@@ -162,8 +164,8 @@ impl Protocol for Lines {
         None
     }
 
-    fn encode(request: &Request, id: u32, values: &OperationValues<'_>, out: &mut Vec<u8>) {
-        request.layout.write(id, values, out);
+    fn encode(request: &Request, id: u32, values: &OperationValues<'_>, out: &mut Vec<u8>) -> Result<(), NotSendable> {
+        request.layout.write(id, values, out)
     }
 
     fn decode(
@@ -198,6 +200,15 @@ impl Protocol for Lines {
     fn status<'a>(decoder: &'a Decoder, _input: &'a [u8], _scratch: &'a mut Vec<u8>) -> &'a [u8] {
         decoder.word().as_bytes()
     }
+}
+
+/// Text from outside must not end the line and begin another. Where a message ends with more than a line end, its text may have lines.
+fn within_line(end: &[u8]) -> ValueCheck {
+    let is_text = end.len() > 1 && end.iter().any(|byte| !b"\r\n".contains(byte));
+    let is_end = |byte: u8| b"\r\n".contains(&byte) || end == [byte];
+    let allowed = AllowedBytes::which(|byte| is_text || !is_end(byte), NotSendable::InLine);
+    let allowed = if is_text { allowed.without(end) } else { allowed };
+    ValueCheck { allowed, begins: &[] }
 }
 
 impl Decoder {

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use experiment::catalog::{self, Effect, Field, Operation};
 
 use super::{AboutData, Answer, AttemptCause, Call, Greeting, Progress, Protocol, Refusal, RequestContext};
+use crate::values::allowed::NotSendable;
 use crate::values::words::TemplateWords;
 use crate::values::{Argument, CompiledTemplate, OperationValues, TemplateNames, write_decimal};
 
@@ -214,8 +215,10 @@ impl Protocol for Redis {
         None
     }
 
-    fn encode(request: &Request, _id: u32, values: &OperationValues<'_>, out: &mut Vec<u8>) {
+    /// Every value has its length before it, so it may hold anything.
+    fn encode(request: &Request, _id: u32, values: &OperationValues<'_>, out: &mut Vec<u8>) -> Result<(), NotSendable> {
         write(&request.parts, values, out);
+        Ok(())
     }
 
     fn decode(

@@ -6,6 +6,7 @@
 use experiment::catalog::{self, Effect, Field, Operation};
 
 use super::{AboutData, Answer, AttemptCause, Call, Progress, Protocol, Refusal, RequestContext};
+use crate::values::allowed::NotSendable;
 use crate::values::layout::{LayoutBuilder, LengthWidth, RequestLayout};
 use crate::values::{CompiledTemplate, OperationValues, write_decimal};
 
@@ -188,8 +189,8 @@ impl Protocol for Vsns {
         None
     }
 
-    fn encode(request: &Request, id: u32, values: &OperationValues<'_>, out: &mut Vec<u8>) {
-        request.layout.write(id, values, out);
+    fn encode(request: &Request, id: u32, values: &OperationValues<'_>, out: &mut Vec<u8>) -> Result<(), NotSendable> {
+        request.layout.write(id, values, out)
     }
 
     fn decode(asked: &RequestContext<'_, Self>, (): &mut (), (): &mut (), input: &[u8], _ended: bool) -> Progress {

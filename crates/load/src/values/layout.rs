@@ -1,6 +1,7 @@
 //! Requests encoded before the run: literal bytes with holes for values, for the lengths of what follows, and for the
 //! request's number. Writing one is copying.
 
+use super::allowed::{AllowedBytes, NotSendable};
 use super::{Argument, OperationValues};
 
 /// A pre-encoded request.
@@ -29,9 +30,19 @@ enum Segment {
     Bytes(Vec<u8>),
     Id,
     Value { argument: usize, fixed: Option<usize> },
+    Checked { argument: usize, check: Box<ValueCheck> },
     Length { span: usize, width: LengthWidth },
     Begin(usize),
     End(usize),
+}
+
+/// What a value with parts from outside has to be.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ValueCheck {
+    /// Bytes of its parts from outside.
+    pub allowed: AllowedBytes,
+    /// Beginnings of which it has one; anything if there are none.
+    pub begins: &'static [&'static [u8]],
 }
 
 /// Most spans in one request.
@@ -68,6 +79,15 @@ impl LayoutBuilder {
         }
         let fixed = template.and_then(|template| template.fixed_length());
         self.segments.push(Segment::Value { argument: place, fixed });
+        self
+    }
+
+    /// The same, of which the parts from outside are checked whenever it is written.
+    pub fn checked(&mut self, arguments: &[Argument], place: usize, check: ValueCheck) -> &mut Self {
+        if arguments.get(place).is_none_or(|argument| !argument.template.is_from_outside()) {
+            return self.value(arguments, place);
+        }
+        self.segments.push(Segment::Checked { argument: place, check: Box::new(check) });
         self
     }
 
@@ -119,6 +139,7 @@ impl LayoutBuilder {
             Segment::Bytes(bytes) => Some(sum + bytes.len()),
             Segment::Id => Some(sum + 4),
             Segment::Value { fixed, .. } => fixed.map(|fixed| sum + fixed),
+            Segment::Checked { .. } => None,
             Segment::Length { width, .. } => width.places().map(|places| sum + places),
             Segment::Begin(_) | Segment::End(_) => Some(sum),
         });
@@ -164,11 +185,15 @@ impl LengthWidth {
         }
     }
 
-    /// Fills a hole. What does not fit is capped: the answer to such a request is then an error of the target's protocol.
-    fn fill(self, hole: &mut [u8], length: usize) {
+    /// Fills a hole. A length that is cut would make bytes of the value part of what follows.
+    fn fill(self, hole: &mut [u8], length: usize) -> Result<(), NotSendable> {
         match self {
-            Self::U16 => hole[..2].copy_from_slice(&u16::try_from(length).unwrap_or(u16::MAX).to_be_bytes()),
-            Self::U32 => hole[..4].copy_from_slice(&u32::try_from(length).unwrap_or(u32::MAX).to_be_bytes()),
+            Self::U16 => {
+                hole[..2].copy_from_slice(&u16::try_from(length).map_err(|_| NotSendable::TooLong)?.to_be_bytes())
+            }
+            Self::U32 => {
+                hole[..4].copy_from_slice(&u32::try_from(length).map_err(|_| NotSendable::TooLong)?.to_be_bytes())
+            }
             Self::Decimal => {
                 let mut rest = length;
                 for place in hole[..Self::DECIMAL_PLACES].iter_mut().rev() {
@@ -178,14 +203,18 @@ impl LengthWidth {
                         break;
                     }
                 }
+                if rest > 0 {
+                    return Err(NotSendable::TooLong);
+                }
             }
         }
+        Ok(())
     }
 }
 
 impl RequestLayout {
-    /// Appends the request.
-    pub fn write(&self, id: u32, values: &OperationValues<'_>, out: &mut Vec<u8>) {
+    /// Appends the request. After an error, what was appended is of no use.
+    pub fn write(&self, id: u32, values: &OperationValues<'_>, out: &mut Vec<u8>) -> Result<(), NotSendable> {
         let mut holes = [(0_usize, LengthWidth::U16); SPANS];
         let mut begins = [0_usize; SPANS];
         for segment in &self.segments {
@@ -193,6 +222,14 @@ impl RequestLayout {
                 Segment::Bytes(bytes) => out.extend_from_slice(bytes),
                 Segment::Id => out.extend_from_slice(&id.to_be_bytes()),
                 Segment::Value { argument, .. } => values.write(*argument, out),
+                Segment::Checked { argument, check } => {
+                    let begin = out.len();
+                    values.write_allowed(*argument, &check.allowed, out)?;
+                    let value = &out[begin..];
+                    if !check.begins.is_empty() && !check.begins.iter().any(|begins| value.starts_with(begins)) {
+                        return Err(NotSendable::PathBeginning);
+                    }
+                }
                 Segment::Length { span, width } => {
                     holes[*span] = (out.len(), *width);
                     width.open(out);
@@ -201,10 +238,11 @@ impl RequestLayout {
                 Segment::End(span) => {
                     let length = out.len() - begins[*span];
                     let (hole, width) = holes[*span];
-                    width.fill(&mut out[hole..], length);
+                    width.fill(&mut out[hole..], length)?;
                 }
             }
         }
+        Ok(())
     }
 }
 
@@ -224,7 +262,7 @@ mod tests {
 
     fn written(layout: &RequestLayout, arguments: &[Argument]) -> Vec<u8> {
         let mut out = Vec::new();
-        layout.write(7, &OperationValues { source: source(3, 12), arguments }, &mut out);
+        layout.write(7, &OperationValues { source: source(3, 12), arguments }, &mut out).unwrap();
         out
     }
 

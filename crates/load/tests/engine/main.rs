@@ -31,3 +31,4 @@ mod setting;
 mod steps;
 mod tls;
 mod units;
+mod unsendable;

@@ -1,12 +1,13 @@
-//! An open loop's operations that are due although their agent is busy: counted as open from the
-//! moment they are due, and held in a queue where their number is bounded.
+//! An open loop's operations that are due although all agents are busy: counted as open from the moment they are due, and held in a
+//! queue where their number is bounded.
 
 use experiment::plan::{Backlog, Overflow};
 use record::events::Outcome;
 
-use super::{Agent, AgentEffect, AgentTimer, AgentWork, Agents, EventTime, NEVER, OperationEnd};
+use super::{Agents, OperationEnd};
 use crate::engine::agent_group::AgentGroup;
 use crate::engine::ids::AgentId;
+use crate::engine::script::{Places, Script};
 use crate::engine::thread_stats::ThreadStats;
 use crate::protocols::Protocol;
 use crate::schedules::Due;
@@ -15,46 +16,53 @@ use crate::schedules::Due;
 /// asked for.
 const WORTH_COUNTING_NS: u64 = 1_000_000;
 
-/// The group's queue in a thread that has these agents; none where what waits has no bound. Each thread that has
-/// agents of the group has an equal part of the room, so that none has to ask another.
-pub fn queue(group: &AgentGroup, threads: u32, thread: u32, agents: &[Agent]) -> Option<Queue> {
+/// The group's queue in a thread; none where what waits has no bound. Each thread that has agents of the group has an equal part of
+/// the room, so that none has to ask another.
+pub fn queue(group: &AgentGroup, places: &Places, thread: u32) -> Option<Queue> {
+    let threads = places.threads;
     let backlog = group.backlog.filter(|_| group.schedule.is_fixed())?;
     let parts = threads.min(group.agents).max(1);
     // The group's first agent is in the thread after that of the last agent before it.
     let place = (thread + threads - group.before % threads) % threads;
     let part = backlog.most / parts + u32::from(place < backlog.most % parts);
-    let arrivals = agents.iter().map(|agent| {
-        let is_own = (group.before + 1..=group.before + group.agents).contains(&agent.number);
-        if is_own { group.schedule.first_ns(agent.place_in_group) } else { NEVER }
-    });
-    Some(Queue::new(part as usize, backlog, arrivals))
+    Some(Queue::new(part as usize, backlog, places.services.max(1) as usize))
 }
 
 impl<P: Protocol> Agents<P> {
-    /// The agent's operation begins: it is open from its intended start on, unless it was counted
-    /// when it became due.
-    pub(super) fn count_open(&mut self, id: AgentId, stats: &mut ThreadStats) {
+    /// The agent's operation begins: it is open from its intended start on, unless it was counted when it became due.
+    pub(super) fn count_open(&mut self, id: AgentId, now_ns: u64, stats: &mut ThreadStats) {
         let agent = &mut self.list[id];
-        if self.queues[agent.group.index()].is_some() || agent.intended_ns < agent.counted_ns {
+        let intended_ns = agent.intended_ns;
+        if !self.script.groups[agent.group].schedule.is_fixed() {
+            stats.begin(intended_ns);
             return;
         }
-        stats.begin(agent.intended_ns);
-        if self.script.groups[agent.group].schedule.is_fixed() {
-            agent.counted_ns = agent.intended_ns.saturating_add(1);
+        let place = std::mem::replace(&mut agent.start, AgentId::NONE);
+        if place == AgentId::NONE {
+            return;
         }
+        if intended_ns >= self.turns.place(place).counted_ns {
+            stats.begin(intended_ns);
+        }
+        self.start_taken(place, now_ns);
     }
 
-    /// The agent was free at `due_ns` and nobody woke it before now: what else has become due for
-    /// it meanwhile is late because of this thread, and not because of the target. So after a pause
-    /// of the generator each operation counts that it delayed.
-    pub(super) fn count_late(&self, id: AgentId, due_ns: u64, now: u64, stats: &mut ThreadStats) {
-        let agent = &self.list[id];
-        let schedule = &self.script.groups[agent.group].schedule;
-        if now - due_ns < WORTH_COUNTING_NS || !schedule.is_fixed() || agent.has_operation() {
+    /// The place's start was due at `start_ns` and an agent was free, but no timer fired before now: whatever else has become due at the
+    /// place meanwhile is late because of this thread, and not because of the target. So after a pause of the generator each
+    /// operation counts that it delayed.
+    pub(super) fn count_late(&mut self, place: AgentId, start_ns: u64, now: u64, stats: &mut ThreadStats) {
+        let end_ns = self.end_ns();
+        let agent = &self.list[place];
+        let counted_ns = std::mem::replace(&mut self.turns.place_mut(place).woken_ns, now);
+        if start_ns >= counted_ns {
+            stats.late(now - start_ns);
+        }
+        if now - start_ns < WORTH_COUNTING_NS {
             return;
         }
-        let until_ns = now.min(self.end_ns());
-        schedule.due(agent.place_in_group, due_ns.saturating_add(1), until_ns, &mut |due| {
+        let from_ns = counted_ns.max(start_ns.saturating_add(1));
+        let schedule = &self.script.groups[agent.group].schedule;
+        schedule.due(agent.place_in_group, from_ns, now.min(end_ns), &mut |due| {
             for place in 0..due.count {
                 stats.late(now.saturating_sub(due.at_ns(place)));
             }
@@ -68,73 +76,43 @@ impl<P: Protocol> Agents<P> {
         if !self.script.is_paced {
             return;
         }
-        for agent in &mut self.list {
-            let (counted_ns, place) = (agent.counted_ns, agent.place_in_group);
+        for id in self.ids() {
+            let agent = &self.list[id];
             let schedule = &self.script.groups[agent.group].schedule;
-            if counted_ns >= until_ns || !schedule.is_fixed() {
+            let is_spent = self.turns.is_spent(id);
+            let place = self.turns.place_mut(id);
+            if place.counted_ns >= until_ns || !schedule.is_fixed() || is_spent {
                 continue;
             }
-            agent.counted_ns = until_ns;
-            let is_waiting = agent.has_operation() || agent.intended_ns < until_ns;
+            let counted_ns = std::mem::replace(&mut place.counted_ns, until_ns);
             match self.queues[agent.group.index()] {
                 // Each is counted as open when it finds room.
-                Some(_) => schedule.due(place, counted_ns, until_ns, &mut |due| stats.fall_due(due.count)),
-                None if is_waiting => schedule.due(place, counted_ns, until_ns, &mut |due| stats.due(&due)),
-                // Nothing of it is due yet.
-                None => {}
+                Some(_) => {
+                    schedule.due(agent.place_in_group, counted_ns, until_ns, &mut |due| stats.fall_due(due.count));
+                }
+                None => {
+                    let from_ns = counted_ns.max(place.next_ns);
+                    schedule.due(agent.place_in_group, from_ns, until_ns, &mut |due| stats.due(&due));
+                }
             }
         }
     }
 
-    /// The agent's next operation is due, and what waits is bounded: it begins, waits, or finds no
-    /// room.
-    pub(super) fn arrived(&mut self, id: AgentId, at: EventTime, stats: &mut ThreadStats) -> AgentEffect {
-        let (now, end_ns) = (at.now_ns, self.end_ns());
-        let agent = &self.list[id];
-        let Some(queue) = &mut self.queues[agent.group.index()] else { return AgentEffect::Wait };
-        let start_ns = queue.arrives_ns(id);
-        if start_ns >= end_ns {
-            return AgentEffect::Wait;
-        }
-        let next_ns = self.script.groups[agent.group].schedule.next_ns(agent.place_in_group, start_ns, now);
-        queue.expect(id, next_ns);
-        self.set_timer(AgentTimer::Arrival(id), next_ns);
-        let is_unborn = self.list[id].work == AgentWork::Unborn;
-        if is_unborn || self.list[id].work == AgentWork::Pause {
-            stats.late(now - start_ns);
-            self.count_late(id, start_ns, now, stats);
-            self.list[id].woken_ns = now;
-            stats.agents += u32::from(is_unborn);
+    /// The start waits for an agent of the place's service, or finds no room.
+    pub(super) fn wait_or_drop(&mut self, place: AgentId, start_ns: u64, stats: &mut ThreadStats) {
+        let service = self.service_line(place);
+        let Some(queue) = &mut self.queues[self.list[place].group.index()] else { return };
+        if queue.push(service, start_ns) {
             stats.open(start_ns);
-            self.begin(id, start_ns, at, stats)
-        } else {
-            self.wait_or_drop(id, start_ns, stats);
-            AgentEffect::Wait
+            return;
         }
-    }
-
-    fn wait_or_drop(&mut self, id: AgentId, start_ns: u64, stats: &mut ThreadStats) {
-        let Some(queue) = &mut self.queues[self.list[id].group.index()] else { return };
-        if queue.push(id, start_ns) {
-            stats.open(start_ns);
+        if self.turns.is_spent(place) {
             return;
         }
         stats.drop_starts(1);
         queue.dropped += 1;
         if queue.bound.overflow == Overflow::Stop {
             self.control.flood();
-        }
-    }
-
-    /// The agent is free, and what waits is bounded: it begins what has waited longest for it.
-    pub(super) fn take_next(&mut self, id: AgentId, at: EventTime, stats: &mut ThreadStats) -> AgentEffect {
-        let queue = &mut self.queues[self.list[id].group.index()];
-        match queue.as_mut().and_then(|queue| queue.pop(id)) {
-            Some(start_ns) => self.begin(id, start_ns, at, stats),
-            None => {
-                self.list[id].work = AgentWork::Pause;
-                AgentEffect::Wait
-            }
         }
     }
 
@@ -146,8 +124,7 @@ impl<P: Protocol> Agents<P> {
         self.count_due(until_ns, stats);
         let mut never_began = 0;
         for id in self.ids() {
-            let is_open = self.list[id].has_operation();
-            if is_open {
+            if self.list[id].has_operation() {
                 let agent = &self.list[id];
                 let applied = (!agent.is_unsure && agent.sent().is_none()).then_some(false);
                 self.record_end(
@@ -159,12 +136,12 @@ impl<P: Protocol> Agents<P> {
             }
             never_began += match self.queues[self.list[id].group.index()] {
                 Some(_) => self.leave_queue(id, until_ns, now, stats),
-                None => self.leave_due(id, is_open, until_ns, now, stats),
+                None => self.leave_due(id, until_ns, now, stats),
             };
         }
         if never_began > 0 {
             stats.notices.push(format!(
-                "{never_began} operations were due and never began: their agents still had others open. Either the target \
+                "{never_began} operations were due and never began: all agents still had others open. Either the target \
                  cannot keep up with this rate, or it is waited for by too few agents: a rate needs at least rate × service \
                  time of them"
             ));
@@ -172,13 +149,22 @@ impl<P: Protocol> Agents<P> {
         self.notice_dropped(stats);
     }
 
-    /// What is due for the agent and has not begun; how many that are.
-    fn leave_due(&self, id: AgentId, is_open: bool, until_ns: u64, now: u64, stats: &mut ThreadStats) -> u64 {
+    /// Leaves what is due at the place and has not begun. Returns how many that are.
+    fn leave_due(&self, id: AgentId, until_ns: u64, now: u64, stats: &mut ThreadStats) -> u64 {
         let agent = &self.list[id];
-        let from_ns = agent.intended_ns.saturating_add(u64::from(is_open));
+        let schedule = &self.script.groups[agent.group].schedule;
+        let from_ns = self.turns.place(id).next_ns;
         let name = self.script.steps[agent.step].name;
         let mut count = 0;
-        let schedule = &self.script.groups[agent.group].schedule;
+        if !schedule.is_fixed() {
+            return 0;
+        }
+        if self.turns.is_spent(id) {
+            // They were counted before the last cycle was taken.
+            let until_ns = until_ns.min(self.turns.place(id).counted_ns);
+            schedule.due(agent.place_in_group, from_ns, until_ns, &mut |due| stats.withdraw(&due, now));
+            return 0;
+        }
         schedule.due(agent.place_in_group, from_ns, until_ns, &mut |due| {
             stats.leave(name, &due, now);
             count += due.count;
@@ -186,13 +172,17 @@ impl<P: Protocol> Agents<P> {
         count
     }
 
-    /// What waits for the agent, and what its timer did not come to; how many never begin. After a
-    /// stop the rest of the schedule is dropped.
+    /// Leaves what waits for an agent of the place's service, and what the place's timer did not come to. Returns how many never begin.
+    /// After a stop the rest of the schedule is dropped.
     fn leave_queue(&mut self, id: AgentId, until_ns: u64, now: u64, stats: &mut ThreadStats) -> u64 {
         let (group, place) = (self.list[id].group, self.list[id].place_in_group);
+        let (is_spent, service) = (self.turns.is_spent(id), self.service_line(id));
+        let schedule = |script: &Script<P>, from_ns, until_ns, take: &mut dyn FnMut(Due)| {
+            script.groups[group].schedule.due(place, from_ns, until_ns, take);
+        };
         let mut starts = Vec::new();
-        if let Some(queue) = &self.queues[group.index()] {
-            self.script.groups[group].schedule.due(place, queue.arrives_ns(id), until_ns, &mut |due| {
+        if !is_spent {
+            schedule(&self.script, self.turns.place(id).next_ns, until_ns, &mut |due| {
                 starts.extend((0..due.count).map(|number| due.at_ns(number)));
             });
         }
@@ -201,14 +191,19 @@ impl<P: Protocol> Agents<P> {
         }
         let name = self.script.steps[self.list[id].step].name;
         let mut count = 0;
-        while let Some(start_ns) = self.queues[group.index()].as_mut().and_then(|queue| queue.pop(id)) {
-            stats.leave(name, &Due::one(start_ns), now);
-            count += 1;
+        while let Some(start_ns) = self.queues[group.index()].as_mut().and_then(|queue| queue.pop(service)) {
+            match is_spent {
+                true => stats.withdraw(&Due::one(start_ns), now),
+                false => {
+                    stats.leave(name, &Due::one(start_ns), now);
+                    count += 1;
+                }
+            }
         }
         if self.control.is_flooded() {
-            let (from_ns, schedule) = (self.end_ns(), &self.script.groups[group].schedule);
             let mut dropped = 0;
-            schedule.due(place, from_ns, schedule.end_ns(), &mut |due| dropped += due.count);
+            let end_ns = self.script.groups[group].schedule.end_ns();
+            schedule(&self.script, self.end_ns(), end_ns, &mut |due| dropped += due.count);
             stats.drop_starts(dropped);
             self.queues[group.index()].iter_mut().for_each(|queue| queue.dropped += dropped);
         }
@@ -256,7 +251,8 @@ pub struct Queue {
     places: Vec<QueuePlace>,
     /// The first place that is free again.
     free: u32,
-    lines: Vec<AgentQueue>,
+    /// One for each service.
+    lines: Vec<ServiceQueue>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -265,37 +261,37 @@ struct QueuePlace {
     next: u32,
 }
 
-/// What waits for an agent.
+/// What waits for an agent of a service.
 #[derive(Debug, Clone, Copy)]
-struct AgentQueue {
-    /// When the agent's next operation becomes due.
-    arrives_ns: u64,
+struct ServiceQueue {
     first: u32,
     last: u32,
 }
 
 impl Queue {
-    /// Room for so many operations; `arrivals` is when each agent's first becomes due.
-    pub fn new(most: usize, bound: Backlog, arrivals: impl Iterator<Item = u64>) -> Self {
-        let lines = arrivals.map(|arrives_ns| AgentQueue { arrives_ns, first: NONE, last: NONE }).collect();
+    /// Room for so many operations at so many services.
+    pub fn new(most: usize, bound: Backlog, services: usize) -> Self {
+        let lines = vec![ServiceQueue { first: NONE, last: NONE }; services];
         Self { bound, dropped: 0, most, waiting: 0, places: Vec::new(), free: NONE, lines }
     }
 
-    /// When the agent's next operation becomes due.
-    fn arrives_ns(&self, id: AgentId) -> u64 {
-        self.lines[id.index()].arrives_ns
+    /// Whether an operation waits for the service.
+    pub fn has_waiting(&self, service: usize) -> bool {
+        self.lines[service].first != NONE
     }
 
-    /// The agent's next operation becomes due then.
-    pub fn expect(&mut self, id: AgentId, arrives_ns: u64) {
-        self.lines[id.index()].arrives_ns = arrives_ns;
-    }
-
-    /// An operation waits for the agent from now on; false if there is no room.
-    pub fn push(&mut self, id: AgentId, start_ns: u64) -> bool {
-        if self.waiting >= self.most {
-            return false;
+    /// An operation that was taken goes back to the front of its line.
+    pub fn put_back(&mut self, service: usize, start_ns: u64) {
+        let place = self.place_for(start_ns);
+        let line = &mut self.lines[service];
+        self.places[place as usize].next = std::mem::replace(&mut line.first, place);
+        if line.last == NONE {
+            line.last = place;
         }
+        self.waiting += 1;
+    }
+
+    fn place_for(&mut self, start_ns: u64) -> u32 {
         let place = match self.places.get(self.free as usize) {
             Some(freed) => std::mem::replace(&mut self.free, freed.next),
             None => {
@@ -305,7 +301,16 @@ impl Queue {
             }
         };
         self.places[place as usize] = QueuePlace { start_ns, next: NONE };
-        let line = &mut self.lines[id.index()];
+        place
+    }
+
+    /// An operation waits for the service from now on; false if there is no room.
+    pub fn push(&mut self, service: usize, start_ns: u64) -> bool {
+        if self.waiting >= self.most {
+            return false;
+        }
+        let place = self.place_for(start_ns);
+        let line = &mut self.lines[service];
         match std::mem::replace(&mut line.last, place) {
             NONE => line.first = place,
             before => self.places[before as usize].next = place,
@@ -314,9 +319,9 @@ impl Queue {
         true
     }
 
-    /// The operation that has waited longest for the agent.
-    pub fn pop(&mut self, id: AgentId) -> Option<u64> {
-        let line = &mut self.lines[id.index()];
+    /// Takes the operation that has waited longest for the service.
+    pub fn pop(&mut self, service: usize) -> Option<u64> {
+        let line = &mut self.lines[service];
         let place = line.first;
         let QueuePlace { start_ns, next } = *self.places.get(place as usize)?;
         line.first = next;
@@ -341,18 +346,24 @@ mod tests {
         #[test]
         fn agrees_with_plain_queues(most in 0_usize..12, steps in prop::collection::vec((0_usize..5, 0_u32..3), 1..200)) {
             let bound = Backlog { most: most as u32, overflow: Overflow::Drop };
-            let mut queue = Queue::new(most, bound, (0..5).map(|_| 0));
+            let mut queue = Queue::new(most, bound, 5);
             let mut plain = vec![VecDeque::new(); 5];
-            for (number, (agent, what)) in steps.into_iter().enumerate() {
+            for (number, (service, what)) in steps.into_iter().enumerate() {
                 if what == 0 {
-                    prop_assert_eq!(queue.pop(AgentId::at(agent)), plain[agent].pop_front());
+                    let first = queue.pop(service);
+                    prop_assert_eq!(first, plain[service].pop_front());
+                    if let Some(start_ns) = first.filter(|start_ns| start_ns % 3 == 0) {
+                        queue.put_back(service, start_ns);
+                        plain[service].push_front(start_ns);
+                    }
                 } else {
                     let has_room = plain.iter().map(VecDeque::len).sum::<usize>() < most;
-                    prop_assert_eq!(queue.push(AgentId::at(agent), number as u64), has_room);
+                    prop_assert_eq!(queue.push(service, number as u64), has_room);
                     if has_room {
-                        plain[agent].push_back(number as u64);
+                        plain[service].push_back(number as u64);
                     }
                 }
+                prop_assert!(plain.iter().enumerate().all(|(service, line)| queue.has_waiting(service) != line.is_empty()));
                 prop_assert!(queue.places.len() <= most, "it holds no more than it may");
             }
         }

@@ -124,17 +124,23 @@ impl<P: Protocol> Agents<P> {
         stats.stop_waiting_for_feed(at.now_ns);
         let intended_ns = if is_fixed { self.list[id].intended_ns } else { at.now_ns };
         match turn {
-            FeedTurn::Ends => self.feed_ended(id, intended_ns),
+            FeedTurn::Ends => {
+                // It was counted as open when it became due.
+                let service = self.service_line(id);
+                if let Some(queue) = &mut self.queues[self.list[id].group.index()] {
+                    queue.put_back(service, intended_ns);
+                }
+                self.feed_ended(id)
+            }
             _ => self.begin_operation(id, intended_ns, at, stats),
         }
     }
 
     /// There is no record for the agent's operation. Where starts are fixed nobody is left to make them, so the load ends, and
     /// the operation is one that was due and never began.
-    pub(super) fn feed_ended(&mut self, id: AgentId, intended_ns: u64) -> AgentEffect {
+    pub(super) fn feed_ended(&mut self, id: AgentId) -> AgentEffect {
         let effect = self.retire(id);
         if self.script.groups[self.list[id].group].schedule.is_fixed() {
-            self.list[id].intended_ns = intended_ns;
             self.control.stop();
         }
         effect

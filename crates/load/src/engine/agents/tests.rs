@@ -141,7 +141,7 @@ impl Played {
     /// The agent's request goes out: its bytes behind the number.
     fn sent(&mut self, index: usize, now_ms: u64) -> Vec<u8> {
         let mut bytes = Vec::new();
-        self.agents.encode(AgentId::at(index), 7, now_ms * MS, &mut bytes);
+        self.agents.encode(AgentId::at(index), 7, now_ms * MS, &mut bytes).unwrap();
         bytes.split_off(8)
     }
 
@@ -520,4 +520,126 @@ fn a_feed_that_is_broken_ends_the_load() {
     assert_eq!(played.at(0), []);
     let said = played.agents.failure.as_ref().unwrap().to_string();
     assert_eq!(said, "feed `docs`: it ends in mid-line");
+}
+
+/// The steps that are sent in each second, and each agent's steps in order, where an answer comes after so long.
+fn sent_by_second(load: Load, answered_ms: u64, seconds: u64) -> (Vec<[u32; 3]>, Vec<Vec<u8>>) {
+    let mut by_agent = vec![Vec::new(); load.agents as usize];
+    let mut played = Played::new(load);
+    let mut counts = vec![[0; 3]; seconds as usize];
+    let mut open: std::collections::VecDeque<(u64, usize)> = Default::default();
+    for now_ms in 0..seconds * 1_000 {
+        let mut effects = played.at(now_ms);
+        while open.front().is_some_and(|(due_ms, _)| *due_ms <= now_ms) {
+            let (_, index) = open.pop_front().unwrap();
+            let body: &[u8] = match by_agent[index].last().unwrap() {
+                2 => b"blue",
+                3 => b"\x01",
+                _ => b"",
+            };
+            effects.push(played.answer(index, OK, body, now_ms));
+        }
+        for effect in effects {
+            if let AgentEffect::Send(id) = effect {
+                let step = played.sent(id.index(), now_ms)[0];
+                by_agent[id.index()].push(step);
+                counts[(now_ms / 1_000) as usize][usize::from(step) - 1] += 1;
+                open.push_back((now_ms + answered_ms, id.index()));
+            }
+        }
+    }
+    assert_eq!(played.stats.totals.outcomes.iter().skip(1).sum::<u64>(), 0, "all that ended is ok");
+    (counts, by_agent)
+}
+
+/// Saves and reads at a rate.
+fn two_steps(agents: u32, rate: Rate) -> Load {
+    let all = load(agents);
+    Load { steps: all.steps[..2].to_vec(), rate: Some(rate), timeout_s: 5.0, ..all }
+}
+
+#[test]
+fn at_a_rate_each_second_has_all_steps_in_their_proportions() {
+    for agents in [10, 100, 1_000] {
+        for backlog in [None, Some(Backlog { most: 100, overflow: Overflow::Drop })] {
+            let load = Load { backlog, ..two_steps(agents, Rate::Constant(50.0)) };
+            let (seconds, by_agent) = sent_by_second(load, 2, 8);
+            for [saves, reads, _] in &seconds {
+                assert!((20..=30).contains(saves) && saves + reads == 50, "{agents} agents: {seconds:?}");
+            }
+            assert!(by_agent.iter().all(|steps| steps.chunks(2).all(|cycle| matches!(cycle, [1, 2] | [1]))));
+            let used = by_agent.iter().filter(|steps| !steps.is_empty()).count();
+            assert!(used >= 100.min(agents as usize), "free agents take turns: {used} of {agents}");
+        }
+    }
+}
+
+#[test]
+fn steps_are_mixed_also_where_answers_take_a_second() {
+    // Until the first answers come, only first steps can begin.
+    let (seconds, _) = sent_by_second(two_steps(200, Rate::Constant(50.0)), 1_000, 9);
+    assert!(
+        seconds[2..].iter().all(|[saves, reads, _]| (20..=30).contains(saves) && saves + reads == 50),
+        "{seconds:?}"
+    );
+    let three = Load { rate: Some(Rate::Constant(60.0)), timeout_s: 5.0, ..load(300) };
+    let (seconds, _) = sent_by_second(three, 1_000, 9);
+    assert!(seconds[4..].iter().all(|steps| steps.iter().all(|count| (15..=25).contains(count))), "{seconds:?}");
+}
+
+#[test]
+fn steps_of_some_cycles_have_their_proportion_in_each_second() {
+    let mut load = two_steps(500, Rate::Poisson { poisson: 200.0 });
+    load.steps[1].every = 4;
+    let (seconds, _) = sent_by_second(load, 5, 8);
+    for [saves, reads, _] in &seconds {
+        let share = f64::from(*reads) / f64::from(saves + reads);
+        assert!((0.15..0.25).contains(&share), "one of five is a read: {seconds:?}");
+    }
+}
+
+#[test]
+fn a_start_waits_only_while_all_agents_are_busy() {
+    let mut played = Played::new(Load { timeout_s: 5.0, ..two_steps(2, Rate::Constant(10.0)) });
+    assert_eq!(played.at(0), [SEND]);
+    played.sent(FIRST, 0);
+    assert_eq!(played.at(100), [AgentEffect::Send(AgentId::at(1))]);
+    played.sent(1, 100);
+    assert_eq!(played.at(250), [], "both are busy");
+    assert_eq!(played.answer(1, OK, b"", 260), AgentEffect::Send(AgentId::at(1)), "it takes what was due at 200");
+    played.sent(1, 260);
+    assert_eq!(played.answer(1, OK, b"blue", 270), AgentEffect::Wait);
+    assert_eq!(played.at(300), [AgentEffect::Send(AgentId::at(1))], "the other's turn, which is still busy");
+    assert_eq!((played.stats.open_now(), played.ended(Outcome::Ok)), (2, 2));
+}
+
+#[test]
+fn with_a_number_of_cycles_at_a_rate_all_are_done_in_full_and_nothing_else() {
+    for backlog in [None, Some(Backlog { most: 100, overflow: Overflow::Drop })] {
+        let load = Load { count: Some(7), backlog, ..two_steps(30, Rate::Constant(100.0)) };
+        let mut played = Played::new(load);
+        let mut open = std::collections::VecDeque::new();
+        for now_ms in 0..1_500 {
+            let mut effects = played.at(now_ms);
+            if now_ms % 40 == 0
+                && let Some(index) = open.pop_front()
+            {
+                let body: &[u8] =
+                    if played.agents.list[AgentId::at(index)].step == StepId::FIRST { b"" } else { b"blue" };
+                effects.push(played.answer(index, OK, body, now_ms));
+            }
+            for effect in effects {
+                if let AgentEffect::Send(id) = effect {
+                    played.sent(id.index(), now_ms);
+                    open.push_back(id.index());
+                }
+            }
+            played.agents.count_due(now_ms / 100 * 100 * MS, &mut played.stats);
+        }
+        assert!(played.agents.are_done());
+        played.agents.leave_unfinished(1_500 * MS, &mut played.stats);
+        assert_eq!(played.stats.totals.outcomes, [14, 0, 0, 0, 0]);
+        assert_eq!((played.stats.open_now(), played.stats.totals.cycles), (0, 7));
+        assert!(played.stats.notices.is_empty(), "{:?}", played.stats.notices);
+    }
 }

@@ -35,9 +35,18 @@ fn services() {
     ] {
         assert_eq!(Http::open(service).unwrap().authority(), authority, "{service}");
     }
-    for service in
-        ["", "host", "ftp://host", "http://", "http://host:x", "http://u@host", "http://host?q", "http://host/#f"]
-    {
+    for service in [
+        "",
+        "host",
+        "ftp://host",
+        "http://h/\r\nX: y",
+        "http://h\tx/",
+        "http://",
+        "http://host:x",
+        "http://u@host",
+        "http://host?q",
+        "http://host/#f",
+    ] {
         assert!(Http::open(service).is_err(), "{service}");
     }
     for (service, authority, host) in [
@@ -99,6 +108,12 @@ fn requests_that_make_no_sense() {
         &[("path", "/"), ("header.a b", "x")],
         &[("path", "/"), ("header.x", "a\r\nb: c")],
         &[("path", "/"), ("header.Content-Length", "3")],
+        &[("path", "/"), ("header.x-a", "1"), ("header.X-A", "2")],
+        // The same of the literal parts of a value that is filled in.
+        &[("path", "x/{seq}")],
+        &[("path", "{seq}")],
+        &[("path", "/a b/{seq}")],
+        &[("path", "/"), ("header.x", "{seq}\n")],
     ] {
         assert!(compile(&http(), "get", with, &[]).is_err(), "{with:?}");
     }

@@ -1,0 +1,62 @@
+//! Bytes that a protocol allows in a value. Literal text is checked when it is compiled, and text from outside (feeds, answers,
+//! scripts) each time it is filled in: a service or a file must not write requests of its own.
+
+/// A value that its protocol cannot hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum NotSendable {
+    /// It has a blank or a control character, and is a path.
+    InPath,
+    /// It is a path, and has no beginning of one.
+    PathBeginning,
+    /// It has a control character, and is a header.
+    InHeader,
+    /// It has the end of a line, and is part of one.
+    InLine,
+    /// Its length is more than its length field can say.
+    TooLong,
+}
+
+impl NotSendable {
+    /// The reason, as it follows `not sent: `.
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::InPath => "a byte that a path cannot hold",
+            Self::PathBeginning => "a path that does not begin with /",
+            Self::InHeader => "a byte that a header cannot hold",
+            Self::InLine => "a byte that a line cannot hold",
+            Self::TooLong => "a value that is longer than its length field can say",
+        }
+    }
+}
+
+/// The bytes that may stand in a value.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AllowedBytes {
+    is_allowed: [bool; 256],
+    /// Bytes that may not follow each other so; none if empty.
+    without: Box<[u8]>,
+    refusal: NotSendable,
+}
+
+impl AllowedBytes {
+    /// The bytes that `is_allowed` takes.
+    pub fn which(is_allowed: impl Fn(u8) -> bool, refusal: NotSendable) -> Self {
+        let mut table = [false; 256];
+        (0..=u8::MAX).for_each(|byte| table[usize::from(byte)] = is_allowed(byte));
+        Self { is_allowed: table, without: Box::default(), refusal }
+    }
+
+    /// The same, and not these bytes in a row.
+    pub fn without(self, bytes: &[u8]) -> Self {
+        Self { without: bytes.into(), ..self }
+    }
+
+    /// Checks a text.
+    #[inline]
+    pub fn check(&self, text: &[u8]) -> Result<(), NotSendable> {
+        let is_row = |bytes: &[u8]| *bytes == *self.without;
+        let is_fine = text.iter().all(|byte| self.is_allowed[usize::from(*byte)])
+            && (self.without.is_empty() || !text.windows(self.without.len()).any(is_row));
+        if is_fine { Ok(()) } else { Err(self.refusal) }
+    }
+}

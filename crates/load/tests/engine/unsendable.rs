@@ -1,0 +1,158 @@
+//! Values from outside that their protocol cannot hold: the operation fails before it is sent, and nothing else reaches the target.
+
+use std::fs;
+use std::sync::{Arc, Mutex};
+
+use experiment::plan::{Feed, Step};
+use load::LoadOrder;
+
+use crate::server::{Reply, Server};
+use crate::setting::{Came, load, orders, pairs, play, step};
+
+type Seen = Arc<Mutex<Vec<Vec<u8>>>>;
+
+/// A server that notes its requests, and answers each with this text.
+fn noting(text: &'static str) -> (Server, Seen) {
+    let seen = Seen::default();
+    let noted = Arc::clone(&seen);
+    let server = Server::http(move |request| {
+        noted.lock().unwrap().push(request.body.clone());
+        Reply::Bytes(format!("HTTP/1.1 200 x\r\ncontent-length: {}\r\n\r\n{text}", text.len()).into_bytes())
+    });
+    (server, seen)
+}
+
+/// A load that keeps the answer to `/login`, and sends it on in that step.
+fn sent_on(text: &'static str, next: Step, pipeline: u32) -> (Came, usize, Vec<Vec<u8>>) {
+    let (server, seen) = noting(text);
+    let mut login = step("get", &["path=/login"]);
+    login.keep = pairs(&["id=answer.body"]);
+    let mut load = load(4, 0.05, vec![login, next]);
+    load.threads = Some(1);
+    load.connections.pipeline = pipeline;
+    let came = play(LoadOrder { protocol: "http".into(), ..orders(&server.service(), load) });
+    let (logins, others) = seen
+        .lock()
+        .unwrap()
+        .drain(..)
+        .partition::<Vec<_>, _>(|request| request.starts_with(b"GET /login HTTP/1.1\r\n"));
+    (came, logins.len(), others)
+}
+
+const SMUGGLED: &str = "abc\r\nX-Injected: 1\r\n\r\nGET /smuggled HTTP/1.1\r\nHost: x\r\n\r\n";
+
+#[test]
+fn an_answer_cannot_write_requests_of_its_own() {
+    for text in [SMUGGLED, "a\nb", "a\rb", "a\0b", "a\x1b[0m", "a\x7f"] {
+        for pipeline in [1, 4] {
+            for (with, cause) in [
+                (&["path=/n/{id}"][..], "not sent: a byte that a path cannot hold"),
+                (&["path=/n", "header.x-id={id}"], "not sent: a byte that a header cannot hold"),
+                (&["path={id}"], "not sent: a byte that a path cannot hold"),
+            ] {
+                let (came, logins, others) = sent_on(text, step("post", with), pipeline);
+                assert_eq!(others, Vec::<Vec<u8>>::new(), "{text:?} in {with:?}");
+                assert_eq!(
+                    (came.summary.ok, came.attempts("ok")),
+                    (logins as u64, logins as u64),
+                    "{text:?} in {with:?}"
+                );
+                assert!(
+                    came.attempts(cause) > 0 && came.summary.failed == came.attempts(cause),
+                    "{:?}",
+                    came.results()
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn a_blank_ends_a_path_and_is_refused_there_alone() {
+    let (came, _, others) = sent_on("two words", step("get", &["path=/q?{id}"]), 1);
+    assert!(others.is_empty() && came.summary.failed > 0);
+    let (came, _, others) = sent_on("two words", step("get", &["path=/", "header.x={id}"]), 1);
+    assert!(!others.is_empty() && came.summary.failed == 0);
+    let (came, _, others) = sent_on("č", step("get", &["path=/{id}"]), 1);
+    assert!(others[0].starts_with("GET /č HTTP/1.1\r\n".as_bytes()) && came.summary.failed == 0);
+    let (came, _, others) = sent_on("x", step("get", &["path={id}"]), 1);
+    assert!(others.is_empty() && came.attempts("not sent: a path that does not begin with /") > 0);
+}
+
+#[test]
+fn a_body_may_hold_anything() {
+    let (came, logins, others) = sent_on(SMUGGLED, step("post", &["path=/n", "body={id}"]), 1);
+    assert_eq!((came.summary.failed, others.len() + logins), (0, came.summary.ok as usize));
+    assert!(others.iter().all(|request| request.ends_with(SMUGGLED.as_bytes())));
+}
+
+#[test]
+fn what_was_not_sent_certainly_had_no_effect() {
+    let (server, _) = noting("a\nb");
+    let mut login = step("get", &["path=/login"]);
+    login.keep = pairs(&["id=answer.body"]);
+    let told = experiment::plan::AuditAs {
+        effect: experiment::plan::AuditEffect::Remove,
+        space: String::new(),
+        key: "k".into(),
+        keys: None,
+        value: None,
+    };
+    let next = Step { audit: true, audit_as: Some(told), ..step("delete", &["path=/{id}"]) };
+    let came =
+        play(LoadOrder { protocol: "http".into(), ..orders(&server.service(), load(1, 0.05, vec![login, next])) });
+    let history = came.history();
+    assert!(!history.is_empty() && history.iter().all(|line| line.applied == Some(false)), "{history:?}");
+}
+
+/// A feed of one record, in column `text`.
+fn feed_of(name: &str, text: &str) -> (Feed, std::path::PathBuf) {
+    let path = std::env::temp_dir().join(format!("plimsoll-{}-unsendable-{name}.csv", std::process::id()));
+    fs::write(&path, format!("text\n\"{text}\"\n")).unwrap();
+    (Feed { name: "f".into(), file: path.to_str().unwrap().to_owned(), ..Feed::default() }, path)
+}
+
+/// The requests that a server of lines got, and the results.
+fn lines_with(name: &str, text: &str, with: &[&str]) -> (usize, Vec<String>) {
+    let seen = Seen::default();
+    let noted = Arc::clone(&seen);
+    let server = Server::lines("", move |request| {
+        noted.lock().unwrap().push(request.body.clone());
+        Reply::Bytes(b"ok\n".to_vec())
+    });
+    let (feed, path) = feed_of(name, text);
+    let mut load = load(1, 0.05, vec![step("send", with)]);
+    load.feeds = vec![feed];
+    let came = play(LoadOrder { protocol: "lines".into(), ..orders(&server.service(), load) });
+    fs::remove_file(path).unwrap();
+    let count = seen.lock().unwrap().len();
+    (count, came.results().into_iter().map(str::to_owned).collect())
+}
+
+#[test]
+fn a_line_from_outside_is_one_line() {
+    for text in ["a\nFLUSH", "a\r\nFLUSH", "a\rFLUSH"] {
+        for with in [&["line=get {feed.f.text}"][..], &["line=set k\r\n{feed.f.text}", "end=\r\n"]] {
+            let (sent, results) = lines_with("line", text, with);
+            assert_eq!((sent, results), (0, vec!["not sent: a byte that a line cannot hold".to_owned()]), "{text:?}");
+        }
+    }
+    let (sent, results) = lines_with("plain", "a b", &["line=get {feed.f.text}"]);
+    assert!(sent > 0 && results == ["ok"], "{results:?}");
+}
+
+#[test]
+fn a_value_that_is_too_long_for_its_length_field_is_not_cut() {
+    let server = Server::frames(|_| Reply::Frame(0, Vec::new()));
+    let (feed, path) = feed_of("long", &"k".repeat(70_000));
+    let mut load = load(1, 0.05, vec![step("remove", &["key={feed.f.text}"])]);
+    load.feeds = vec![feed];
+    let came = play(orders(&server.service(), load));
+    fs::remove_file(path).unwrap();
+    assert_eq!(came.summary.ok, 0);
+    assert!(
+        came.attempts("not sent: a value that is longer than its length field can say") > 0,
+        "{:?}",
+        came.results()
+    );
+}
