@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::{Due, Schedule, own_from};
 use crate::Error;
+use crate::values::csv_text;
 
 /// The column that is read.
 const COLUMN: &str = "at_s";
@@ -28,15 +29,15 @@ impl Replay {
     /// If it cannot be read, has no start, or has one that is no time or comes before the one above it.
     pub fn read(path: &Path, stretch: f64, agents: u32, end_ns: u64) -> Result<Self, Error> {
         let wrong = |reason: String| Error::Replay { path: path.to_path_buf(), reason };
-        let mut reader =
-            csv::ReaderBuilder::new().trim(csv::Trim::All).from_path(path).map_err(|error| wrong(error.to_string()))?;
-        let header = reader.headers().map_err(|error| wrong(error.to_string()))?;
+        let mut reader = csv_text::open(path).map_err(|error| wrong(error.to_string()))?;
+        let header = csv_text::columns(reader.headers().map_err(|error| wrong(error.to_string()))?).map_err(wrong)?;
         let column = header.iter().position(|name| name == COLUMN);
         let column = column.ok_or_else(|| wrong(format!("its header line names no column `{COLUMN}`")))?;
         let mut times = Vec::new();
         let mut last_s = 0.0;
-        for row in reader.records() {
-            let row = row.map_err(|error| wrong(error.to_string()))?;
+        let mut row = csv::StringRecord::new();
+        while reader.read_record(&mut row).map_err(|error| wrong(error.to_string()))? {
+            reader.get_ref().check_end().map_err(wrong)?;
             let line = row.position().map_or(0, csv::Position::line);
             let text = row.get(column).unwrap_or_default();
             let at_s = text.parse::<f64>().ok().filter(|at_s| at_s.is_finite() && *at_s >= 0.0);
@@ -160,6 +161,8 @@ mod tests {
             ("at_s\n-1\n", "line 2: `-1` is no time"),
             ("at_s\ninf\n", "line 2: `inf` is no time"),
             ("at_s,user\n0,a\n1\n", "line: 3"),
+            ("at_s,at_s\n0,1\n", "line 1 names the column `at_s` twice"),
+            ("at_s,user\n0,a\n1,\"b\n2,c\n", "line 3: a quote is opened and never closed"),
         ];
         for (number, (text, expected)) in table.iter().enumerate() {
             let error = recorded(&format!("refused-{number}"), text, 1, S).unwrap_err().to_string();

@@ -11,6 +11,7 @@ use serde::de::IgnoredAny;
 
 use crate::engine::pointer::CompiledPointer;
 use crate::feed_stream::FeedQueue;
+use crate::values::csv_text::{self, CsvText};
 use crate::{Error, InputFiles};
 
 /// Longest record, bytes: a file without line ends is no reason to take the machine's memory.
@@ -29,7 +30,7 @@ pub struct RecordReader {
 }
 
 enum RecordSource {
-    Csv { reader: Box<csv::Reader<Unpacked>>, record: ByteRecord },
+    Csv { reader: Box<csv::Reader<CsvText<Unpacked>>>, record: ByteRecord },
     Json { input: BufReader<Unpacked>, line: u64 },
 }
 
@@ -48,7 +49,7 @@ impl RecordReader {
         };
         let records = match format {
             FeedFormat::Csv => RecordSource::Csv {
-                reader: Box::new(csv::ReaderBuilder::new().buffer_capacity(AT_ONCE).from_reader(input)),
+                reader: Box::new(csv::ReaderBuilder::new().buffer_capacity(AT_ONCE).from_reader(CsvText::new(input))),
                 record: ByteRecord::new(),
             },
             FeedFormat::JsonLines => RecordSource::Json { input: BufReader::with_capacity(AT_ONCE, input), line: 0 },
@@ -61,8 +62,9 @@ impl RecordReader {
     fn columns(&mut self) -> Result<Vec<String>, String> {
         match &mut self.records {
             RecordSource::Csv { reader, .. } => {
-                let columns = reader.headers().map_err(|error| broken_csv(&error))?;
-                Ok(columns.iter().map(str::to_owned).collect())
+                let columns = csv_text::columns(reader.headers().map_err(|error| broken_csv(&error))?)?;
+                reader.get_ref().check_end()?;
+                Ok(columns)
             }
             RecordSource::Json { .. } => Ok(vec!["lines".to_owned()]),
         }
@@ -97,12 +99,15 @@ impl RecordReader {
 }
 
 fn next_row(
-    reader: &mut csv::Reader<Unpacked>,
+    reader: &mut csv::Reader<CsvText<Unpacked>>,
     record: &mut ByteRecord,
     text: &mut Vec<u8>,
     ends: &mut Vec<usize>,
 ) -> Result<u64, String> {
-    match reader.read_byte_record(record) {
+    let read = reader.read_byte_record(record);
+    // Whatever comes after such a quote is taken for one cell.
+    reader.get_ref().check_end()?;
+    match read {
         Ok(false) => Ok(0),
         Ok(true) => {
             for cell in record.iter() {
@@ -417,6 +422,10 @@ pub(crate) mod tests {
             ("d.jsonl", "[\n", "line 1 is no JSON object"),
             ("d.csv", "a,b\n1,2\n3", "it ends in mid-line: line 3 has 1 of 2 columns"),
             ("d.csv", "a,b\n3\n1,2\n", "found record with 1 fields"),
+            ("d.csv", "id,name\n1,\"a\n2,b\n", "line 2: a quote is opened and never closed"),
+            ("d.csv", "id,name\n1,a\n\"2", "line 3: a quote is opened and never closed"),
+            ("d.csv", "id,\"name\n1,a\n", "line 1: a quote is opened and never closed"),
+            ("d.csv", "id,name,id\n1,a,2\n", "line 1 names the column `id` twice"),
         ] {
             let said = records(&feed(file), text.as_bytes()).unwrap_err();
             assert!(said.contains(told), "{text:?}: {said}");
