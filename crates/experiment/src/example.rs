@@ -52,11 +52,18 @@ fn suffix(hint: &Option<String>) -> String {
 /// # Errors
 /// If the catalog knows no such target, or no protocol for the URL.
 pub fn example(for_what: &Example, catalog: &Catalog) -> Result<String, ExampleError> {
-    match for_what {
+    let text = match for_what {
         Example::Url(url) => for_url(url, catalog),
         Example::Target(name) => for_target(name, catalog),
-    }
+    };
+    Ok(format!("{SCHEMA}{}", text?))
 }
+
+/// Names the JSON Schema in the form that the language server Taplo reads: a path relative to the
+/// file, in the first comment.
+const SCHEMA: &str = "#:schema ./experiment.schema.json\n\
+    # With this schema an editor completes and checks the file (VS Code: Even Better TOML). To make it:\n\
+    # plimsoll schema experiment > experiment.schema.json\n\n";
 
 fn for_url(url: &str, catalog: &Catalog) -> Result<String, ExampleError> {
     let scheme = parse_url(url).map_err(|why| ExampleError::NotAUrl { url: url.to_owned(), why })?;
