@@ -1,4 +1,5 @@
-//! `make dist`: the tarball and the Debian package, made of the program that is tested, and used where there is no checkout.
+//! `make dist`: the tarball and the Debian package, made of the program that is tested, and used where there is no checkout; the
+//! action for builds on GitHub.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -70,4 +71,43 @@ fn what_is_handed_out_is_whole_and_runs_without_the_checkout() {
     let played = run(&mut command);
     assert!(played.contains("First run"), "{played}");
     assert_eq!(stage.leftovers(), [""; 0]);
+}
+
+#[test]
+fn cargo_binstall_finds_the_programs_where_dist_puts_them() {
+    let manifest = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml")).unwrap();
+    let script = fs::read_to_string(root().join("scripts/dist.sh")).unwrap();
+    let name = "plimsoll-{ version }-{ target-arch }-linux-musl";
+    assert!(manifest.contains(&format!("/{name}.tar.gz\"")) && manifest.contains(&format!("\"{name}/bin/{{ bin }}\"")));
+    assert!(script.contains("\"plimsoll-$version-$arch-linux-musl\"") && script.contains("$root/bin/plimsoll-runner"));
+}
+
+#[test]
+fn the_action_plays_an_experiment_and_writes_the_summary_of_the_job() {
+    let stage = Stage::new();
+    let file = |name: &str| stage.path().join(name);
+    let play = |inputs: &[(&str, &str)]| {
+        let mut command = Command::new(root().join("action/play"));
+        for name in ["RUN", "COMPARE", "METRICS", "ARGUMENTS"] {
+            command.env(name, "");
+        }
+        command.env("GATE", "5%").env("PROGRAM", env!("CARGO_BIN_EXE_plimsoll")).envs(inputs.iter().copied());
+        command.env("RUNNER_TEMP", stage.path()).env("GITHUB_STEP_SUMMARY", file("summary"));
+        command.env("GITHUB_OUTPUT", file("outputs")).env("PLIMSOLL_DATA", file("data"));
+        command.env("XDG_RUNTIME_DIR", file("registry")).env("TMPDIR", file("scratch"));
+        command.stdin(Stdio::null()).output().unwrap().status.code()
+    };
+    let short = "--accept --set load.time=300ms --set load.warmup=0s";
+    assert_eq!(play(&[("RUN", "01-first-run"), ("ARGUMENTS", short)]), Some(0));
+    assert!(fs::read_to_string(file("summary")).unwrap().contains("First run"));
+    let outputs = fs::read_to_string(file("outputs")).unwrap();
+    let folder = outputs.lines().find_map(|line| line.strip_prefix("folder=")).unwrap();
+    assert!(outputs.contains("exit-code=0\n"), "{outputs}");
+    let names: Vec<PathBuf> = files(Path::new(folder));
+    for name in ["plimsoll.xml", "plimsoll.md", "report.html", "analysis.json"] {
+        assert!(names.iter().any(|path| path.ends_with(name)), "no {name} in {names:?}");
+    }
+    assert_eq!(play(&[]), Some(2), "neither");
+    assert_eq!(play(&[("RUN", "no-such-file.toml")]), Some(2));
+    assert!(fs::read_to_string(file("outputs")).unwrap().contains("exit-code=2\n"));
 }
