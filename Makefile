@@ -24,7 +24,7 @@ export RUST_TEST_THREADS ?= 6
 # Where rustup puts cargo, for shells that do not know it yet.
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
-.PHONY: help run check test test-without-ring test-readers test-fleet needs clippy lint gate bench bench-rally siege fuzz docs pages nvdimm dist article-pi
+.PHONY: help run check test test-without-ring test-readers test-fleet needs clippy lint gate bench bench-rally siege fuzz docs pages nvdimm dist packages article-pi
 
 help:
 	@echo 'make run    install what is missing, play $(EXPERIMENT), say where the report is'
@@ -35,7 +35,7 @@ help:
 	@echo 'make test-fleet   generators on a real Slurm that it brings up here (root), and on the Kubernetes of'
 	@echo '            PLIMSOLL_TEST_KUBERNETES=URL,NAMESPACE,IMAGE and its pods by PLIMSOLL_TEST_PODS=URL,NAMESPACE,SELECTOR,IMAGE'
 	@echo '            where these are set; make test plays all of it on stand-ins'
-	@echo 'make lint   format, clippy, house rules, licences, Dialyzer, shellcheck'
+	@echo 'make lint   format, clippy, house rules, licences, packages, Dialyzer, shellcheck'
 	@echo 'make gate   is the load engine slower than where this branch began? builds both, lets them take turns'
 	@echo 'make fuzz   each fuzz target for TIME=600 seconds, or some: make fuzz TIME=60 TARGETS="http vsns"; short ones are in make test'
 	@echo 'make bench  Plimsoll beside wrk, oha and hey, and held against the truth; 50,000 agents; what hosts get of what is asked; whether'
@@ -47,6 +47,7 @@ help:
 	@echo '            records; writes bench/RELIABILITY.md (two hours); some parts: make siege PARTS="kills soak"'
 	@echo 'make pages  opens report pages in Chromium and does with them what a reader does; pictures of them are in target/pages'
 	@echo 'make dist   a tarball and a Debian package of the program, with completions and manual pages, in target/dist-packages'
+	@echo 'make packages  installs the program from its cargo packages alone, and plays it without the checkout (root; ten minutes)'
 	@echo 'make docs   regenerate docs/reference from the tables in the code'
 
 run:
@@ -104,11 +105,12 @@ clippy:
 lint: clippy
 	@scripts/need.sh $(LINT_NEEDS)
 	cargo xtask tidy
+	scripts/check-packages.sh --short
 	@# The first time, cargo-deny is built while Dialyzer reads Erlang's libraries.
 	scripts/deny.sh & licences=$$!; $(MAKE) --no-print-directory -C targets/vsns check && \
 		$(MAKE) --no-print-directory -C targets/docket check; checked=$$?; wait $$licences && exit $$checked
 	grep --recursive --files-with-matches --extended-regexp --binary-files=without-match --exclude-dir=_build --exclude='*.rs' \
-		'^#!.*[/ ](ba|da)?sh$$' .ci scripts targets crates/plimsoll/tests | xargs shellcheck --exclude SC2016
+		'^#!.*[/ ](ba|da)?sh$$' .ci action scripts targets crates/plimsoll/tests | xargs shellcheck --exclude SC2016
 
 gate:
 	@scripts/need.sh rust compiler
@@ -157,6 +159,9 @@ pages:
 dist:
 	@scripts/need.sh rust compiler c++
 	@scripts/dist.sh
+
+packages:
+	@scripts/check-packages.sh
 
 article-pi:
 	@scripts/need.sh rust compiler lab

@@ -120,7 +120,9 @@ fn overlay(keys: &'static [Key]) -> Value {
 pub fn reference() -> String {
     let mut text = "# The experiment file: every key\n\n\
         Made from the table of keys that the checker uses; `plimsoll schema experiment` prints the same as a JSON\n\
-        Schema. What the words mean is in [formats.md](../formats.md).\n"
+        Schema. What the words mean is in [formats.md](../formats.md). For an editor with Taplo (VS Code: Even Better\n\
+        TOML) to complete and check a file, put the schema beside it and `#:schema ./experiment.schema.json` on its first\n\
+        line, as `plimsoll new` does.\n"
         .to_owned();
     section(&mut text, "## Top level", "", EXPERIMENT);
     text

@@ -118,7 +118,26 @@ fn the_recipes_for_builds_are_yaml_and_call_what_there_is() {
             called += 1;
         }
     }
-    assert!(called >= 5, "{called}");
+    assert!(called >= 4, "{called}");
+}
+
+#[test]
+fn the_action_has_the_inputs_that_the_recipes_give_it() {
+    let action = fs::read_to_string(root().join("action/action.yml")).unwrap();
+    let action = YamlLoader::load_from_str(&action).unwrap().remove(0);
+    let text = ["docs/ci.md", "docs/tutorial.md"].map(|page| fs::read_to_string(root().join(page)).unwrap()).concat();
+    let mut given = 0;
+    for recipe in blocks(&text, "yaml").into_iter().flat_map(|block| YamlLoader::load_from_str(block).unwrap()) {
+        for step in recipe["jobs"]["compare"]["steps"].as_vec().into_iter().flatten() {
+            if step["uses"].as_str().is_some_and(|uses| uses.contains("plimsoll/action@")) {
+                for input in step["with"].as_hash().unwrap().keys() {
+                    assert!(!action["inputs"][input.as_str().unwrap()].is_badvalue(), "no input {input:?}");
+                    given += 1;
+                }
+            }
+        }
+    }
+    assert!(given >= 6, "{given}");
 }
 
 /// The words of a line as a shell would see them, without what it would do with the output.
