@@ -38,8 +38,10 @@ pub(crate) enum Need {
 /// What a key takes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum KeyType {
-    /// Any text.
+    /// Any text but an empty one.
     Text,
+    /// Any text.
+    Argument,
     /// Small letters, digits, `_` and `-`.
     Name,
     /// A text, number or boolean; kept as text.
@@ -87,7 +89,7 @@ impl KeyType {
     /// What to write, such as `a duration such as "30s"`.
     pub fn words(&self) -> String {
         match self {
-            Self::Text => "a text in quotes".to_owned(),
+            Self::Text | Self::Argument => "a text in quotes".to_owned(),
             Self::Name => "a name of small letters, digits, `_` and `-`".to_owned(),
             Self::Scalar => "a text, a number, or true or false".to_owned(),
             Self::Template => "a text in quotes, perhaps with placeholders such as {seq}".to_owned(),
@@ -189,6 +191,8 @@ pub(crate) const TIME: KeyType = KeyType::Duration { zero: false };
 /// A time that may be none.
 pub(crate) const PAUSE: KeyType = KeyType::Duration { zero: true };
 pub(crate) const TEXTS: KeyType = KeyType::List(&KeyType::Text);
+/// A program and its arguments, of which some may be empty.
+pub(crate) const ARGUMENTS: KeyType = KeyType::List(&KeyType::Argument);
 pub(crate) const SIZE: KeyType = KeyType::Quantity(Quantity::Size);
 pub(crate) const BYTE_RATE: KeyType = KeyType::Quantity(Quantity::ByteRate);
 pub(crate) const BIT_RATE: KeyType = KeyType::Quantity(Quantity::BitRate);

@@ -336,10 +336,10 @@ section! {
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
     pub struct Process = PROCESS {
         role = required: Name => String, "Its name within the target", ["name"];
-        run = required: TEXTS => Vec<String>,
+        run = required: ARGUMENTS => Vec<String>,
             "Program and arguments, with placeholders such as {target}, {host}, {port.NAME}",
             ["command", "cmd", "exec"];
-        env: Map(&Text) => BTreeMap<String, String>, "More environment, with the same placeholders";
+        env: Map(&Argument) => BTreeMap<String, String>, "More environment, with the same placeholders";
         ports: List(&Name) => Vec<String>, "Names of the ports it listens on";
         data = "false": Boolean => bool, "Whether it wants a private data folder";
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -369,7 +369,7 @@ section! {
         call: Text, "This operation of the protocol is ok";
         tcp: Text, "This port, by name, accepts a connection";
         http: Text, "A GET of this URL answers 2xx";
-        run: TEXTS, "This program of the folder, run on the host again and again, exits with 0", ["program", "hook"];
+        run: ARGUMENTS, "This program of the folder, run on the host again and again, exits with 0", ["program", "hook"];
         within = "30s": TIME => within_s: f64, "How long it may take", ["timeout"];
     }
 }
@@ -547,12 +547,20 @@ fn processes(root: &Section<'_>, problems: &mut Vec<Problem>) -> Vec<Process> {
             };
             problems.push(problem);
         }
-        if section.has("run") && process.run.is_empty() {
-            problems.push(Problem::new(section.place("run"), "there is no program to run").expected("an empty list"));
-        }
+        problems.extend(no_program(section));
         processes.push(Process { ready: ready(section, &process.ports, problems), ..process });
     }
     processes
+}
+
+/// The problem with a `run` that does not begin with a program. Its arguments may be empty.
+fn no_program(section: &Section<'_>) -> Option<Problem> {
+    let run = section.node("run")?;
+    let place = match run.list()? {
+        [] => Some((&run.place, "an empty list")),
+        [first, ..] => first.text().filter(|text| text.trim().is_empty()).map(|_| (&first.place, "an empty text")),
+    };
+    place.map(|(place, found)| Problem::new(place, "there is no program to run").expected(found))
 }
 
 fn ready(process: &Section<'_>, ports: &[String], problems: &mut Vec<Problem>) -> Ready {
@@ -591,12 +599,8 @@ fn ready(process: &Section<'_>, ports: &[String], problems: &mut Vec<Problem>) -
             }
         },
         ["run"] => {
-            let run: Vec<String> = section.get("run").unwrap_or_default();
-            if run.is_empty() {
-                problems
-                    .push(Problem::new(section.place("run"), "there is no program to run").expected("an empty list"));
-            }
-            ReadyCheck::Run(run)
+            problems.extend(no_program(&section));
+            ReadyCheck::Run(section.get("run").unwrap_or_default())
         }
         [_] => ReadyCheck::Http(text("http")),
         [first, second, ..] => {

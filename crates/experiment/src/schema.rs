@@ -57,6 +57,7 @@ fn property(key: &'static Key, whole: bool) -> Value {
 fn value(kind: &'static KeyType, whole: bool) -> Value {
     match kind {
         KeyType::Text => json!({ "type": "string", "minLength": 1 }),
+        KeyType::Argument => json!({ "type": "string" }),
         KeyType::Name => json!({ "type": "string", "pattern": "^[a-z0-9_-]+$" }),
         KeyType::Scalar | KeyType::Template => json!({ "type": ["string", "number", "boolean"] }),
         KeyType::Duration { .. } => {

@@ -305,7 +305,7 @@ fn scalar(path: &str, kind: &'static KeyType, node: &Node) -> Option<Problem> {
         (KeyType::Text, TomlValue::Text(text)) if text.trim().is_empty() => {
             Some(Problem::new(&node.place, format!("`{path}` is empty")).expected("write something here"))
         }
-        (KeyType::Text, TomlValue::Text(_)) => None,
+        (KeyType::Text | KeyType::Argument, TomlValue::Text(_)) => None,
         (KeyType::Scalar | KeyType::Template | KeyType::Number | KeyType::Figure, TomlValue::Decimal(number))
             if number.is_finite() =>
         {
@@ -415,7 +415,7 @@ fn wrong_type(path: &str, kind: &KeyType, node: &Node) -> Problem {
             problem.hint(format!("without quotes: {text}"))
         }
         (
-            KeyType::Text | KeyType::Name,
+            KeyType::Text | KeyType::Argument | KeyType::Name,
             TomlValue::Whole(_) | TomlValue::Decimal(_) | TomlValue::Boolean(_) | TomlValue::Date,
         ) => problem.hint(format!("in quotes: \"{}\"", node.place.text())),
         _ => problem,

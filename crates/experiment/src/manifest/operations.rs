@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Manifest, PLACEHOLDERS, check_text};
+use super::{Manifest, PLACEHOLDERS, check_text, no_program};
 use crate::keys::section;
 use crate::problem::Problem;
 use crate::section::Section;
@@ -21,7 +21,7 @@ section! {
     pub struct TargetOperation = OPERATION {
         name = required: Name => String, "What an experiment calls it", ["call"];
         help: Text => String, "One line";
-        run = required: TEXTS => Vec<String>,
+        run = required: ARGUMENTS => Vec<String>,
             "The program and its arguments, with the placeholders of the member's process and {ARGUMENT} for each that \
              it takes",
             ["command", "cmd", "exec"];
@@ -46,9 +46,7 @@ pub(super) fn read(root: &Section<'_>, problems: &mut Vec<Problem>) -> Vec<Targe
             let problem = Problem::new(section.place("name"), format!("`{OWN}` is the protocol's own operation"));
             problems.push(problem.expected("taken").hint("it runs any program, beside the clients"));
         }
-        if section.has("run") && operation.run.is_empty() {
-            problems.push(Problem::new(section.place("run"), "there is no program to run").expected("an empty list"));
-        }
+        problems.extend(no_program(&section));
         for entry in section.entries("takes") {
             if !is_slot_name(&entry.key) || PLACEHOLDERS.contains(&entry.key.as_str()) {
                 let problem = Problem::new(&entry.key_place, format!("an argument cannot be called `{}`", entry.key));

@@ -276,6 +276,22 @@ fn an_empty_file_says_what_is_missing() {
 }
 
 #[test]
+fn an_argument_may_be_empty_and_a_program_may_not() {
+    let with = |run: &str| {
+        let process = format!("ports = [\"main\"]\nenv = {{ SAVE = \"\" }}\nready = {{ run = {run} }}\n");
+        read(&SMALL.replace("\"{size}\"", "\"{size}\", \"--save\", \"\"").replace("ports = [\"main\"]\n", &process))
+    };
+    let manifest = with("[\"hooks/ready\", \"\"]").unwrap();
+    let process = &manifest.processes[0];
+    assert!(process.run.contains(&String::new()) && process.env["SAVE"].is_empty());
+    assert_eq!(process.ready.check, ReadyCheck::Run(vec!["hooks/ready".to_owned(), String::new()]));
+    for run in ["[\"\", \"x\"]", "[]"] {
+        let told = with(run).unwrap_err();
+        assert!(told[0].contains("there is no program to run"), "{told:?}");
+    }
+}
+
+#[test]
 fn placeholders_of_several_hosts_are_known() {
     for placeholder in [
         "name",

@@ -25,7 +25,7 @@ section! {
              of `hosts`; \"kubernetes\", pods of a Job; \"slurm\", jobs of srun; \"command\", where `start` leads",
             ["engine", "on"];
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        start: TEXTS => Vec<String>,
+        start: ARGUMENTS => Vec<String>,
             "With by = \"command\": a program and its arguments that lead to the standard input and output of `plimsoll generator`; \
              {number} is the generator's, from 1, and {plimsoll} this program", ["command", "run"];
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -80,7 +80,7 @@ section! {
         #[serde(skip_serializing_if = "Option::is_none")]
         partition: Text => Option<String>, "The partition; left out: Slurm's default", ["queue"];
         #[serde(skip_serializing_if = "Vec::is_empty")]
-        options: TEXTS => Vec<String>, "More options of srun, [\"--account=load\", \"--exclusive\", …]", ["args"];
+        options: ARGUMENTS => Vec<String>, "More options of srun, [\"--account=load\", \"--exclusive\", …]", ["args"];
     }
 }
 
@@ -206,7 +206,7 @@ fn started(section: &Section<'_>, fleet: &Fleet, context: &mut CheckContext<'_>)
         let problem = problem.expected(format!("not with \"{}\"", section.text("by").unwrap_or("local")));
         context.problems.push(problem.hint("remove `wait`, or write by = \"kubernetes\" or \"slurm\""));
     }
-    if fleet.by == FleetEngine::Command && fleet.start.is_empty() {
+    if fleet.by == FleetEngine::Command && fleet.start.first().is_none_or(|program| program.trim().is_empty()) {
         let problem = Problem::absent(section.place("by"), "nothing says how a generator is started");
         context.problems.push(
             problem
@@ -296,8 +296,8 @@ fn add_hosts(section: &Section<'_>, fleet: &Fleet, lab: &mut Lab, context: &mut 
                 Problem::new(section.place("by"), format!("a host of the lab is called `{name}`, as a generator's is"));
             context.problems.push(problem.expected("the second").hint("give the lab's host another name"));
         }
-        let role = Some(GENERATOR_ROLE.to_owned());
-        lab.hosts.push(Host { name, role, profile: fleet.profile.clone(), is_generator: true, ..Host::default() });
+        let roles = vec![GENERATOR_ROLE.to_owned()];
+        lab.hosts.push(Host { name, roles, profile: fleet.profile.clone(), is_generator: true, ..Host::default() });
     }
 }
 
