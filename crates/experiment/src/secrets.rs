@@ -282,8 +282,8 @@ fn is_literal(text: &str) -> bool {
             TemplatePart::Env(_) | TemplatePart::Slot(_) | TemplatePart::Feed { .. } | TemplatePart::Script(_)
         )
     };
-    !template.parts.iter().any(is_from_elsewhere)
-        && template.parts.iter().any(|part| matches!(part, TemplatePart::Text(_)))
+    let parts = template.all_parts();
+    !parts.iter().any(|part| is_from_elsewhere(part)) && parts.iter().any(|part| matches!(part, TemplatePart::Text(_)))
 }
 
 /// `user:password@` of a URL, and the password.
@@ -297,7 +297,7 @@ fn login(text: &str) -> Option<(&str, &str)> {
 
 /// How the value of a template may occur in a text: as written, as sent, or quoted, as in JSON and TOML.
 fn forms(value: &str) -> Vec<String> {
-    let sent = Template::parse(value).ok().and_then(|template| template.constant().map(ToOwned::to_owned));
+    let sent = Template::parse(value).ok().and_then(|template| template.constant());
     let mut forms: Vec<String> = [Some(value.to_owned()), sent].into_iter().flatten().collect();
     forms.extend(forms.clone().iter().filter_map(|form| {
         let quoted = serde_json::to_string(form).ok()?;

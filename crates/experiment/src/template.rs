@@ -4,6 +4,9 @@
 use std::fmt;
 use std::ops::Range;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+
 /// A parsed template.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Template {
@@ -53,6 +56,15 @@ pub enum TemplatePart {
     Script(String),
     /// `{env:NAME}`: from the environment when the run starts; redacted in every record.
     Env(String),
+    /// `{base64:…}`: another template's value in base64 (RFC 4648, 4).
+    Base64(Template),
+    /// `{pad:8:…}`: another template's value with zeros in front, up to a width.
+    Pad {
+        /// Bytes, from 1 to [`PAD_MAX`]. A longer value stays as it is.
+        width: u8,
+        /// The value.
+        of: Template,
+    },
 }
 
 /// What is done to a number before it is written.
@@ -99,29 +111,20 @@ pub const WORDS: &[&str] = &["agent", "bytes", "copy", "env", "feed", "seq", "un
 /// The largest `{bytes:N}`: a megabyte is already an unusual value, and this many is certainly a slip.
 pub const BYTES_MAX: u32 = 16 * 1024 * 1024;
 
-/// The text of a template with values in place of each `{env:NAME}` that `value` knows: for whoever fills it elsewhere, where the
-/// environment is another.
+/// The widest `{pad:N:…}`: no number has more digits.
+pub const PAD_MAX: u8 = 64;
+
+/// How deep placeholders may contain others.
+const DEPTH_MAX: usize = 4;
+
+/// The text of a template with values in place of each `{env:NAME}` that `value` knows, for a process whose environment is another.
+/// A text that is no template stays as it is.
 #[must_use]
 pub fn with_environment(text: &str, value: &dyn Fn(&str) -> Option<String>) -> String {
-    const OPENS: &str = "{env:";
-    let (mut filled, mut rest) = (String::new(), text);
-    while let Some(at) = rest.find('{') {
-        let (before, from) = rest.split_at(at);
-        filled.push_str(before);
-        let known = from.strip_prefix(OPENS).and_then(|inner| inner.split_once('}'));
-        let known = known.and_then(|(name, after)| Some((value(name)?, after)));
-        // A brace that is written twice is one, and opens nothing.
-        let (piece, after) = match known {
-            Some((value, after)) => (value.replace('{', "{{").replace('}', "}}"), after),
-            None => {
-                let length = if from.starts_with("{{") { 2 } else { 1 };
-                (from[..length].to_owned(), &from[length..])
-            }
-        };
-        filled.push_str(&piece);
-        rest = after;
+    match Template::parse(text) {
+        Ok(template) if text.contains("{env:") => template.filled(value).to_string(),
+        _ => text.to_owned(),
     }
-    filled + rest
 }
 
 impl Template {
@@ -145,29 +148,169 @@ impl Template {
             if brace == "}" {
                 return Err(unopened(at));
             }
-            let Some(length) = text[at..].find('}') else { return Err(unclosed(at, text.len())) };
-            let end = at + length;
-            if !literal.is_empty() {
-                parts.push(TemplatePart::Text(std::mem::take(&mut literal)));
-            }
-            parts.push(parse_placeholder(&text[at + 1..end], at + 1)?);
-            rest = end + 1;
+            push_text(&mut parts, &mut literal);
+            let (part, end) = placeholder(text, at, 0)?;
+            parts.push(part);
+            rest = end;
         }
         literal.push_str(&text[rest..]);
-        if !literal.is_empty() {
-            parts.push(TemplatePart::Text(literal));
-        }
+        push_text(&mut parts, &mut literal);
         Ok(Self { parts })
+    }
+
+    /// Every part, and those inside `{base64:…}` and `{pad:…}`.
+    #[must_use]
+    pub fn all_parts(&self) -> Vec<&TemplatePart> {
+        let mut all: Vec<&TemplatePart> = self.parts.iter().collect();
+        let mut next = 0;
+        while let Some(part) = all.get(next) {
+            if let TemplatePart::Base64(of) | TemplatePart::Pad { of, .. } = part {
+                all.extend(&of.parts);
+            }
+            next += 1;
+        }
+        all
+    }
+
+    /// An example of its values: `1` stands for whatever has to be filled in.
+    #[must_use]
+    pub fn example(&self) -> String {
+        let example = |part: &TemplatePart| match part {
+            TemplatePart::Text(text) => text.clone(),
+            TemplatePart::Base64(of) => BASE64.encode(of.example()),
+            TemplatePart::Pad { of, .. } => of.example(),
+            _ => "1".to_owned(),
+        };
+        self.parts.iter().map(example).collect()
+    }
+
+    /// The same template with values in place of those of the environment.
+    fn filled(self, value: &dyn Fn(&str) -> Option<String>) -> Self {
+        let fill = |part| match part {
+            TemplatePart::Env(name) => value(&name).map_or(TemplatePart::Env(name), TemplatePart::Text),
+            TemplatePart::Base64(of) => TemplatePart::Base64(of.filled(value)),
+            TemplatePart::Pad { width, of } => TemplatePart::Pad { width, of: of.filled(value) },
+            other => other,
+        };
+        Self { parts: self.parts.into_iter().map(fill).collect() }
     }
 
     /// The text, if nothing in it has to be filled in.
     #[must_use]
-    pub fn constant(&self) -> Option<&str> {
-        match self.parts.as_slice() {
-            [] => Some(""),
-            [TemplatePart::Text(text)] => Some(text),
+    pub fn constant(&self) -> Option<String> {
+        self.parts.iter().map(TemplatePart::constant).collect()
+    }
+}
+
+impl TemplatePart {
+    fn constant(&self) -> Option<String> {
+        match self {
+            Self::Text(text) => Some(text.clone()),
+            Self::Base64(of) => of.constant().map(|value| BASE64.encode(value)),
+            Self::Pad { width, of } => of.constant().map(|value| zeros(value.len(), *width).to_owned() + &value),
             _ => None,
         }
+    }
+}
+
+/// Puts what `out` holds from byte `start` on into base64 (RFC 4648, 4).
+pub fn base64_in_place(out: &mut Vec<u8>, start: usize) {
+    let end = out.len();
+    let length = (end - start).div_ceil(3) * 4;
+    out.resize(end + length, 0);
+    let (value, encoded) = out.split_at_mut(end);
+    // The space is exactly as long as the encoded value.
+    let _ = BASE64.encode_slice(&value[start..], encoded);
+    out.drain(start..end);
+}
+
+/// Puts zeros in front of what `out` holds from byte `start` on, up to a width.
+pub fn pad_in_place(out: &mut Vec<u8>, start: usize, width: u8) {
+    out.splice(start..start, zeros(out.len() - start, width).bytes());
+}
+
+/// The zeros that a value of this length lacks.
+fn zeros(length: usize, width: u8) -> &'static str {
+    const ZEROS: &str = "0000000000000000000000000000000000000000000000000000000000000000";
+    &ZEROS[..usize::from(width.min(PAD_MAX)).saturating_sub(length)]
+}
+
+fn push_text(parts: &mut Vec<TemplatePart>, text: &mut String) {
+    if !text.is_empty() {
+        parts.push(TemplatePart::Text(std::mem::take(text)));
+    }
+}
+
+/// Reads the placeholder whose brace opens at byte `at`, and returns the byte behind its closing brace too. `depth` is the number of
+/// placeholders around it.
+fn placeholder(text: &str, at: usize, depth: usize) -> Result<(TemplatePart, usize), TemplateError> {
+    let inside = &text[at + 1..];
+    let holds = |word| inside.strip_prefix(word).map(|_| at + 1 + str::len(word));
+    if let Some(from) = holds("base64:") {
+        let (of, end) = nested(text, from, depth + 1)?;
+        return Ok((TemplatePart::Base64(of), end));
+    }
+    if let Some(from) = holds("pad:") {
+        let (width, from) = pad_width(text, from)?;
+        let (of, end) = nested(text, from, depth + 1)?;
+        return Ok((TemplatePart::Pad { width, of }, end));
+    }
+    let Some(length) = inside.find('}') else { return Err(unclosed(at, text.len())) };
+    Ok((parse_placeholder(&inside[..length], at + 1)?, at + 1 + length + 1))
+}
+
+/// Reads the template inside a placeholder from byte `from` on, up to the brace that closes it. A brace that is meant as a brace has
+/// a backslash before it here: two of them could be the ends of two placeholders.
+fn nested(text: &str, from: usize, depth: usize) -> Result<(Template, usize), TemplateError> {
+    let wrong =
+        |length: usize, what: &str, hint: &str| Word { text: &text[from..from + length], at: from }.wrong(what, hint);
+    if depth > DEPTH_MAX {
+        return Err(wrong(0, "too many placeholders inside each other", "at most 4"));
+    }
+    let (mut parts, mut literal, mut rest) = (Vec::new(), String::new(), from);
+    while let Some(found) = text[rest..].find(['{', '}', '\\']) {
+        let at = rest + found;
+        literal.push_str(&text[rest..at]);
+        match &text[at..=at] {
+            "\\" => {
+                let escaped = text[at + 1..].chars().next().filter(|next| ['{', '}', '\\'].contains(next));
+                let wrong = || Word { text: &text[at..=at], at }.wrong("this backslash has nothing to escape", ESCAPES);
+                literal.push(escaped.ok_or_else(wrong)?);
+                rest = at + 2;
+            }
+            "{" if text[at + 1..].starts_with('{') => {
+                return Err(Word { text: "{{", at }.wrong("this brace is inside a placeholder", ESCAPES));
+            }
+            "{" => {
+                push_text(&mut parts, &mut literal);
+                let (part, end) = placeholder(text, at, depth)?;
+                parts.push(part);
+                rest = end;
+            }
+            _ => {
+                let length = at - from;
+                if let Ok(TemplatePart::Slot(_)) | Err(_) = parse_placeholder(&text[from..at], from) {
+                    push_text(&mut parts, &mut literal);
+                    return Ok((Template { parts }, at + 1));
+                }
+                return Err(wrong(
+                    length,
+                    "this is a text here, and no placeholder",
+                    "write braces around it, such as {seq}",
+                ));
+            }
+        }
+    }
+    Err(unclosed(from, text.len()))
+}
+
+/// Reads the `8:` of `{pad:8:…}`, and returns the byte behind it too.
+fn pad_width(text: &str, from: usize) -> Result<(u8, usize), TemplateError> {
+    let end = text[from..].find([':', '{', '}']).map_or(text.len(), |length| from + length);
+    match text[from..end].parse() {
+        Ok(width @ 1..=PAD_MAX) if text[end..].starts_with(':') => Ok((width, end + 1)),
+        _ => Err(Word { text: &text[from..end], at: from }
+            .wrong(format!("not a width from 1 to {PAD_MAX}"), "write {pad:8:{seq}}")),
     }
 }
 
@@ -193,6 +336,20 @@ impl fmt::Display for Template {
     }
 }
 
+/// A template as it is written inside a placeholder.
+struct Nested<'a>(&'a Template);
+
+impl fmt::Display for Nested<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.parts.iter().try_for_each(|part| match part {
+            TemplatePart::Text(text) => {
+                out.write_str(&text.replace('\\', r"\\").replace('{', r"\{").replace('}', r"\}"))
+            }
+            other => other.fmt(out),
+        })
+    }
+}
+
 impl fmt::Display for TemplatePart {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -207,6 +364,8 @@ impl fmt::Display for TemplatePart {
             Self::Slot(slot) => write!(out, "{{{slot}}}"),
             Self::Script(name) => write!(out, "{{lua.{name}}}"),
             Self::Env(name) => write!(out, "{{env:{name}}}"),
+            Self::Base64(of) => write!(out, "{{base64:{}}}", Nested(of)),
+            Self::Pad { width, of } => write!(out, "{{pad:{width}:{}}}", Nested(of)),
         }
     }
 }
@@ -240,7 +399,7 @@ fn parse_placeholder(inside: &str, at: usize) -> Result<TemplatePart, TemplateEr
             }
             _ => Err(Word { text: kind, at }.wrong(
                 format!("there is no `{{{kind}:…}}`"),
-                "with a colon there are {bytes:100}, {uniform:1..1000}, {zipf:1..1000} and {env:NAME}",
+                "with a colon there are {bytes:100}, {uniform:1..1000}, {zipf:1..1000}, {env:NAME}, {base64:…} and {pad:8:…}",
             )),
         };
     }
@@ -256,6 +415,8 @@ fn parse_placeholder(inside: &str, at: usize) -> Result<TemplatePart, TemplateEr
 }
 
 const BRACES: &str = "braces that are meant as braces are written twice: `{{` and `}}`";
+
+const ESCAPES: &str = r"inside a placeholder, braces and backslashes are written `\{`, `\}` and `\\`";
 
 const JSON: &str = r#"braces that are meant as braces are written twice, and texts with quotes in single ones: '{{"party": "p-{agent}"}}'"#;
 
@@ -409,6 +570,7 @@ mod tests {
             ("Bearer {env:TOKEN}/{seq}", "Bearer a{{b}}/{seq}"),
             ("{{env:TOKEN}} {env:OTHER}", "{{env:TOKEN}} {env:OTHER}"),
             ("{env:TOKEN}{env:TOKEN}", "a{{b}}a{{b}}"),
+            ("{base64:u:{env:TOKEN}}}}", r"{base64:u:a\{b\}}}}"),
             ("nothing", "nothing"),
             ("{", "{"),
         ] {
@@ -441,6 +603,23 @@ mod tests {
         assert_eq!(parts("{env:TOKEN}"), [TemplatePart::Env("TOKEN".into())]);
         assert_eq!(parts("{lua.Order_id2}"), [TemplatePart::Script("Order_id2".into())]);
         assert_eq!(parts("{lua}"), [TemplatePart::Slot("lua".into())]);
+        let seq = || TemplatePart::Seq(Arithmetic::Plain);
+        let template = |parts: Vec<TemplatePart>| Template { parts };
+        assert_eq!(parts("{base64:k-{seq}}"), [TemplatePart::Base64(template(vec![text("k-"), seq()]))]);
+        assert_eq!(parts("{pad:8:{seq}}"), [TemplatePart::Pad { width: 8, of: template(vec![seq()]) }]);
+        assert_eq!(
+            parts(r#"{{{base64:\{"a": {pad:3:{seq}}\\\}}}}"#),
+            [
+                text("{"),
+                TemplatePart::Base64(template(vec![
+                    text("{\"a\": "),
+                    TemplatePart::Pad { width: 3, of: template(vec![seq()]) },
+                    text("\\}"),
+                ])),
+                text("}"),
+            ]
+        );
+        assert_eq!(parts("{base64:}"), [TemplatePart::Base64(template(Vec::new()))]);
         assert_eq!(parts(""), []);
     }
 
@@ -473,6 +652,15 @@ mod tests {
             ("{feed.users}", "feed.users"),
             ("{env:9}", "9"),
             ("{lua.}", "lua."),
+            ("{base64:{seq}", "{seq}"),
+            ("{base64:seq+1}", "seq+1"),
+            ("{base64:{{x}", "{{"),
+            (r"{base64:a\b}", r"\"),
+            ("{base64:{base64:{base64:{base64:{base64:x}}}}}", ""),
+            ("{pad:8}", "8"),
+            ("{pad:0:{seq}}", "0"),
+            ("{pad:65:{seq}}", "65"),
+            ("{pad:8:seq}", "seq"),
             ("{lua.a-b}", "lua.a-b"),
             ("é{env:}", ""),
             ("é{ seq }", " seq "),
@@ -500,7 +688,7 @@ mod tests {
         }
 
         #[test]
-        fn placeholders_come_back(input in "([a-z{}:.%+-]|seq|agent|bytes:[0-9]|uniform:1\\.\\.[0-9]|\\{|\\}){0,12}") {
+        fn placeholders_come_back(input in "([a-z{}:.%+-]|seq|agent|bytes:[0-9]|base64:|pad:4:|\\\\|uniform:1\\.\\.[0-9]|\\{|\\}){0,12}") {
             if let Ok(template) = Template::parse(&input) {
                 prop_assert_eq!(Template::parse(&template.to_string()).unwrap(), template);
             }

@@ -53,7 +53,7 @@ fn each(comparison: &TextCondition, text: &[u8], not: fn(&Expected, &[u8]) -> Op
 
 /// What a template is always filled to.
 fn value(template: &str) -> Option<Vec<u8>> {
-    Template::parse(template).ok()?.constant().map(|text| text.as_bytes().to_vec())
+    Template::parse(template).ok()?.constant().map(String::into_bytes)
 }
 
 /// Most places of a text that are looked for beside the one that is asked for.

@@ -78,6 +78,8 @@ const PIECES: &[&[u8]] = &[
     b"{zipf:1..",
     b"{uniform:",
     b"{env:X}",
+    b"{base64:",
+    b"{pad:8:",
     b"Tag=a/ok/latency,",
     b"\xff\xff\xff\xff",
     b"\x00\x00\x00\x05",

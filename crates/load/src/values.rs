@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use experiment::plan::Load;
-use experiment::template::{self, Arithmetic, TemplatePart};
+use experiment::template::{self, Arithmetic, Template, TemplatePart};
 use fastrand::Rng;
 use serde_json::Value as Json;
 
@@ -75,17 +75,29 @@ pub struct CompiledTemplate {
 #[derive(Debug, Clone, PartialEq)]
 enum TemplatePiece {
     Text(Box<[u8]>),
+    /// From the environment, or a constant that was encoded; never cut into words.
     Env(Box<[u8]>),
     Agent(Arithmetic),
     Seq(Arithmetic),
     Copy(Arithmetic),
     Bytes(u32),
-    Uniform { from: u64, to: u64 },
+    Uniform {
+        from: u64,
+        to: u64,
+    },
     Zipf(Zipf),
-    Feed { feed: u16, part: FeedPart },
+    Feed {
+        feed: u16,
+        part: FeedPart,
+    },
     Slot(u8),
     Whole(CompiledTemplate),
     Script(lua::Function),
+    Base64(Box<[TemplatePiece]>),
+    Pad {
+        width: u8,
+        of: Box<[TemplatePiece]>,
+    },
 }
 
 /// What the names in templates stand for.
@@ -135,10 +147,8 @@ impl OperationValues<'_> {
 impl CompiledTemplate {
     /// Compiles `text`; `stream` is its number among the templates of its operation.
     pub fn compile(text: &str, stream: u64, names: &TemplateNames<'_>) -> Result<Self, String> {
-        let parsed = template::Template::parse(text).map_err(|error| format!("`{text}`: {error}"))?;
-        let pieces =
-            parsed.parts.into_iter().map(|part| TemplatePiece::compile(part, names)).collect::<Result<_, _>>()?;
-        Ok(Self { pieces, stream: stream.wrapping_add(1) })
+        let parsed = Template::parse(text).map_err(|error| format!("`{text}`: {error}"))?;
+        Ok(Self { pieces: compile_all(parsed, names)?, stream: stream.wrapping_add(1) })
     }
 
     /// A template that is just this text.
@@ -157,11 +167,7 @@ impl CompiledTemplate {
 
     /// The length of every value, if it is always the same.
     pub fn fixed_length(&self) -> Option<usize> {
-        self.pieces.iter().try_fold(0, |sum, piece| match piece {
-            TemplatePiece::Text(text) | TemplatePiece::Env(text) => Some(sum + text.len()),
-            TemplatePiece::Bytes(count) => Some(sum + *count as usize),
-            _ => None,
-        })
+        fixed_length(&self.pieces)
     }
 
     /// The parts that are the same in every value.
@@ -205,20 +211,12 @@ impl CompiledTemplate {
 
     /// Whether every slot that this template uses was filled in this cycle.
     pub fn is_filled(&self, source: &ValueSource<'_>) -> bool {
-        self.pieces.iter().all(|piece| match piece {
-            TemplatePiece::Slot(slot) => source.kept >> slot & 1 == 1,
-            TemplatePiece::Whole(template) => template.is_filled(source),
-            _ => true,
-        })
+        self.pieces.iter().all(|piece| piece.is_filled(source))
     }
 
     /// Whether it takes calling a script.
     pub fn asks_script(&self) -> bool {
-        self.pieces.iter().any(|piece| match piece {
-            TemplatePiece::Script(_) => true,
-            TemplatePiece::Whole(template) => template.asks_script(),
-            _ => false,
-        })
+        self.pieces.iter().any(TemplatePiece::asks_script)
     }
 
     /// The value itself, if it is just what a slot holds.
@@ -276,7 +274,39 @@ impl TemplatePiece {
                 let value = std::env::var(&name).map_err(|_| format!("the environment has no `{name}`"))?;
                 Self::Env(value.into_bytes().into())
             }
+            TemplatePart::Base64(of) => Self::Base64(compile_all(of, names)?).folded(),
+            TemplatePart::Pad { width, of } => Self::Pad { width, of: compile_all(of, names)? }.folded(),
         })
+    }
+
+    /// Itself, or its value if that never changes.
+    fn folded(self) -> Self {
+        let (Self::Base64(of) | Self::Pad { of, .. }) = &self else { return self };
+        if !of.iter().all(|piece| matches!(piece, Self::Text(_) | Self::Env(_))) {
+            return self;
+        }
+        let source = ValueSource { agent: 0, seq: 0, copy: 1, draw: 0, slots: &[], kept: 0, feeds: &[], records: &[] };
+        let mut value = Vec::new();
+        self.write(&source, &mut Rng::with_seed(0), &mut value);
+        Self::Env(value.into())
+    }
+
+    fn is_filled(&self, source: &ValueSource<'_>) -> bool {
+        match self {
+            Self::Slot(slot) => source.kept >> slot & 1 == 1,
+            Self::Whole(template) => template.is_filled(source),
+            Self::Base64(of) | Self::Pad { of, .. } => of.iter().all(|piece| piece.is_filled(source)),
+            _ => true,
+        }
+    }
+
+    fn asks_script(&self) -> bool {
+        match self {
+            Self::Script(_) => true,
+            Self::Whole(template) => template.asks_script(),
+            Self::Base64(of) | Self::Pad { of, .. } => of.iter().any(Self::asks_script),
+            _ => false,
+        }
     }
 
     fn write(&self, source: &ValueSource<'_>, random: &mut Rng, out: &mut Vec<u8>) {
@@ -302,8 +332,33 @@ impl TemplatePiece {
             Self::Slot(_) => {}
             Self::Whole(template) => template.write(source, out),
             Self::Script(function) => function.write(source, random.u64(..), out),
+            Self::Base64(of) => {
+                let start = out.len();
+                of.iter().for_each(|piece| piece.write(source, random, out));
+                template::base64_in_place(out, start);
+            }
+            Self::Pad { width, of } => {
+                let start = out.len();
+                of.iter().for_each(|piece| piece.write(source, random, out));
+                template::pad_in_place(out, start, *width);
+            }
         }
     }
+}
+
+fn compile_all(template: Template, names: &TemplateNames<'_>) -> Result<Box<[TemplatePiece]>, String> {
+    template.parts.into_iter().map(|part| TemplatePiece::compile(part, names)).collect()
+}
+
+/// The length of every value of these pieces, if it is always the same.
+fn fixed_length(pieces: &[TemplatePiece]) -> Option<usize> {
+    pieces.iter().try_fold(0, |sum, piece| match piece {
+        TemplatePiece::Text(text) | TemplatePiece::Env(text) => Some(sum + text.len()),
+        TemplatePiece::Bytes(count) => Some(sum + *count as usize),
+        TemplatePiece::Base64(of) => fixed_length(of).map(|length| sum + length.div_ceil(3) * 4),
+        TemplatePiece::Pad { width, of } => fixed_length(of).map(|length| sum + length.max(usize::from(*width))),
+        _ => None,
+    })
 }
 
 fn slot_number(name: &str, names: &TemplateNames<'_>) -> Result<u8, String> {
@@ -479,6 +534,14 @@ pub(crate) mod tests {
             ("{{{seq}}}", "{12}"),
             ("{uniform:5..5}", "5"),
             ("{zipf:8..8}", "8"),
+            ("{pad:8:{seq}}", "00000012"),
+            ("{pad:4:{agent+12345}}", "12348"),
+            ("k-{pad:5:a{seq}}-{agent}", "k-00a12-3"),
+            ("{base64:}", ""),
+            ("{base64:k{seq}}", "azEy"),
+            ("<{base64:{seq}{agent}-}>", "<MTIzLQ==>"),
+            (r#"{base64:\{"a": {pad:3:{seq}}\}}"#, "eyJhIjogMDEyfQ=="),
+            ("{base64:{base64:{seq}}}", "TVRJPQ=="),
         ];
         for (text, expected) in cases {
             assert_eq!(written(&compile(text), &source(3, 12)), expected, "{text}");
@@ -526,6 +589,9 @@ pub(crate) mod tests {
     fn fixed_lengths() {
         assert_eq!(compile("ab{bytes:10}").fixed_length(), Some(12));
         assert_eq!(compile("ab{seq}").fixed_length(), None);
+        assert_eq!(compile("a{base64:{bytes:10}}{pad:20:{bytes:3}}").fixed_length(), Some(1 + 16 + 20));
+        assert_eq!(compile("{base64:é}{pad:3:7}").as_constant(), None);
+        assert_eq!(compile("{base64:é{pad:3:7}}").as_constant(), Some(&b"w6kwMDc="[..]));
     }
 
     #[test]

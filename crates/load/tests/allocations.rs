@@ -56,7 +56,10 @@ fn steps() -> Vec<Step> {
         Step {
             call: "save".into(),
             name: "save".into(),
-            with: pairs(&[("key", "{agent}-{seq%100}"), ("value", "{bytes:100}{zipf:1..1000}")]),
+            with: pairs(&[
+                ("key", "{agent}-{seq%100}"),
+                ("value", "{bytes:100}{zipf:1..1000}{base64:{agent}:{pad:8:{seq}}}"),
+            ]),
             keep: pairs(&[("saved", "request.value")]),
             ..blank.clone()
         },

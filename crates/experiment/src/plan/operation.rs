@@ -37,7 +37,7 @@ section! {
             &[Text, Table(PART)],
             "\"request.FIELD\", \"answer.FIELD\" or { from = \"answer.FIELD\", matches = \"id=([0-9]+)\" }",
         )) => keep: BTreeMap<String, SlotContent> = |step| values(step, "keep", kept),
-            "Slot = \"request.FIELD\", \"answer.FIELD\" or \"answer.FIELD/JSON/POINTER\"; later templates of the same \
+            "Slot = \"request.FIELD\", \"answer.FIELD\", or a place in one of them, \"answer.FIELD/JSON/POINTER\"; later templates of the same \
              cycle use {slot}", ["capture", "save", "extract"];
         weight = "1": Whole { min: 1, max: 1_000_000 } => u32,
             "How often, against the others' weights", ["share", "ratio", "percent"];
@@ -109,7 +109,9 @@ section! {
             "Instead of `key`, the keys of a request that changes many: \"request.FIELD/JSON/POINTER\", in which `*` is any \
              name or number. The field is JSON lines; each line that has the place names a key, and of a write the line \
              behind it is the value", ["ids"];
-        value: Text, "What a write sends, \"request.FIELD\", or a read is answered, \"answer.FIELD\"; not with `keys`";
+        value: Text,
+            "What a write sends, \"request.FIELD\", or a read is answered, \"answer.FIELD\", or a place in it: \
+             \"request.body/value\"; not with `keys`";
         space: Template, "The space that the key is in: a template; the empty one if left out";
     }
 }
@@ -138,7 +140,7 @@ section! {
 section! {
     const PART {
         from = required: Text,
-            "What it is a part of: \"request.FIELD\", \"answer.FIELD\" or \"answer.FIELD/JSON/POINTER\"",
+            "What it is a part of: \"request.FIELD\", \"answer.FIELD\", or a place in one of them, \"answer.FIELD/JSON/POINTER\"",
             ["of", "field"];
         matches = required: Text,
             "A regular expression: its group is kept, or all that it matches if it has none",
@@ -324,7 +326,7 @@ fn template(node: &Node, every: u32, scope: &Scope<'_>, context: &mut CheckConte
             return;
         }
     };
-    for part in &template.parts {
+    for part in template.all_parts() {
         let problem = match part {
             TemplatePart::Slot(slot) => match scope.slots.get(slot) {
                 None => Some(unknown_slot(slot, node, scope)),
@@ -432,7 +434,7 @@ pub struct TextCondition {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum SlotContent {
-    /// `request.FIELD`, `answer.FIELD` or `answer.FIELD/JSON/POINTER`.
+    /// `request.FIELD`, `answer.FIELD`, `request.FIELD/JSON/POINTER` or `answer.FIELD/JSON/POINTER`.
     Whole(String),
     /// A part of it.
     Part {
@@ -614,7 +616,7 @@ fn check_captures(section: &Section<'_>, called: CalledOperation<'_>, context: &
     context.problems.extend(section.entries("keep").iter().filter_map(wrong));
 }
 
-/// What is wrong with `request.FIELD`, `answer.FIELD` or `answer.FIELD/JSON/POINTER`.
+/// What is wrong with `request.FIELD` or `answer.FIELD`, perhaps with a JSON pointer.
 fn not_a_part(node: &Node, section: &Section<'_>, called: CalledOperation<'_>) -> Option<Problem> {
     const FORM: &str = "write \"request.FIELD\" or \"answer.FIELD\"";
     let text = node.text()?;
@@ -636,21 +638,34 @@ fn not_a_part(node: &Node, section: &Section<'_>, called: CalledOperation<'_>) -
     }
 }
 
-fn not_a_request_part(node: &Node, field: &str, section: &Section<'_>, called: CalledOperation<'_>) -> Option<Problem> {
-    let place = node.inside("request.".len().."request.".len() + field.len());
+/// What is wrong with the `FIELD` or `FIELD/JSON/POINTER` of a request.
+fn not_a_request_part(node: &Node, part: &str, section: &Section<'_>, called: CalledOperation<'_>) -> Option<Problem> {
+    let (field, pointer) = pointer::split(part);
+    let end = "request.".len() + field.len();
+    let place = node.inside("request.".len()..end);
     if !called.takes(field) {
         let problem =
             Problem::absent(&place, format!("`{}` takes no `{field}`", called.name())).expected("unknown argument");
-        return Some(match pointer::split(field) {
-            (first, Some(_)) if called.takes(first) => problem.hint("a place in it can be told of an answer only"),
-            _ => problem.maybe(called.nearest(field)),
-        });
+        return Some(problem.maybe(called.nearest(field)));
     }
-    section.entries("with").iter().all(|with| with.key != field).then(|| {
-        Problem::absent(&place, format!("this step sends no `{field}`"))
-            .expected("nothing to keep")
-            .hint(format!("give `{field}` in this step's `with`"))
-    })
+    let Some(sent) = section.entries("with").into_iter().find(|with| with.key == field) else {
+        let problem = Problem::absent(&place, format!("this step sends no `{field}`")).expected("nothing to keep");
+        return Some(problem.hint(format!("give `{field}` in this step's `with`")));
+    };
+    let pointer = pointer?;
+    if let Err(error) = Pointer::parse(pointer) {
+        let at = node.inside(end + error.at.start..end + error.at.end);
+        return Some(Problem::new(&at, error.what).expected("not a JSON pointer"));
+    }
+    // Another mistake of the template is found where it stands.
+    let example = Template::parse(&sent.node.as_written()?).ok()?.example();
+    let what = match serde_json::from_str::<serde_json::Value>(&example) {
+        Ok(json) if json.pointer(pointer).is_some() => return None,
+        Ok(_) => format!("the JSON of `{field}` has no such place"),
+        Err(_) => format!("`{field}` is not JSON, with 1 for each placeholder: {example}"),
+    };
+    let problem = Problem::absent(&node.inside(end..end + pointer.len()), what).expected("a place in the request");
+    Some(problem.related(&sent.node.place, "what is sent"))
 }
 
 /// Holds what counts the units of an operation against the fields of its answer.
@@ -700,7 +715,7 @@ pub struct AuditAs {
     /// `request.FIELD/JSON/POINTER`: the lines of the request that name a key each.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keys: Option<String>,
-    /// `request.FIELD` of a write, `answer.FIELD` of a read; `None` with `keys`.
+    /// `request.FIELD` of a write, `answer.FIELD` of a read, or a place in it; `None` with `keys`.
     pub value: Option<String>,
 }
 
@@ -736,7 +751,7 @@ fn check_audit_keys(section: &Section<'_>, every: u32, scope: &Scope<'_>, contex
 /// Each template draws its own random numbers, so a drawn key would be another one than the request has.
 fn reproducible(entry: &TableEntry, context: &mut CheckContext<'_>) {
     let Some(Ok(template)) = entry.node.text().map(Template::parse) else { return };
-    let drawn = template.parts.iter().find_map(|part| match part {
+    let drawn = template.all_parts().into_iter().find_map(|part| match part {
         TemplatePart::Bytes(_) => Some(("bytes", ":…")),
         TemplatePart::Uniform { .. } => Some(("uniform", ":…")),
         TemplatePart::Zipf { .. } => Some(("zipf", ":…")),

@@ -328,7 +328,7 @@ fn is_known(protocol: &str, place: &TextSpan, context: &mut CheckContext<'_>) ->
 fn refused(name: &str, parameter: &Parameter, node: &Node, text: &str) -> Option<Problem> {
     // What comes from the environment is not known yet.
     if Template::parse(text)
-        .is_ok_and(|template| template.parts.iter().any(|part| matches!(part, TemplatePart::Env(_))))
+        .is_ok_and(|template| template.all_parts().iter().any(|part| matches!(part, TemplatePart::Env(_))))
     {
         return None;
     }

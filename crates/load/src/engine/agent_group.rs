@@ -177,9 +177,9 @@ fn used_feeds(load: &Load) -> Vec<String> {
 fn name_feeds(value: &Value, used: &mut Vec<String>) {
     match value {
         Value::String(text) => {
-            let parts = Template::parse(text).map(|template| template.parts).unwrap_or_default();
-            used.extend(parts.into_iter().filter_map(|part| match part {
-                TemplatePart::Feed { feed, .. } => Some(feed),
+            let Ok(template) = Template::parse(text) else { return };
+            used.extend(template.all_parts().into_iter().filter_map(|part| match part {
+                TemplatePart::Feed { feed, .. } => Some(feed.clone()),
                 _ => None,
             }));
         }

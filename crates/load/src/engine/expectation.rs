@@ -70,18 +70,52 @@ impl CompiledField {
 /// A part of an operation.
 #[derive(Debug, Clone)]
 pub enum OperationPart {
-    /// The argument at that place.
-    Argument(usize),
+    /// An argument, or a place in it.
+    Argument(ArgumentPart),
     /// Of its answer.
     Answer(CompiledField),
 }
 
+/// An argument of an operation, or a place in it.
+#[derive(Debug, Clone)]
+pub struct ArgumentPart {
+    /// Number of the argument.
+    pub argument: usize,
+    /// Where in it, if it is to be read as JSON.
+    pub place: Option<CompiledPointer>,
+}
+
+impl ArgumentPart {
+    /// Appends its value, and says whether it has one: the argument may not be the JSON that it would have to be.
+    pub fn write(
+        &self,
+        arguments: &[Argument],
+        source: &ValueSource<'_>,
+        found: &mut ExtractedFields,
+        out: &mut Vec<u8>,
+    ) -> bool {
+        let template = &arguments[self.argument].template;
+        let Some(place) = &self.place else {
+            template.write(source, out);
+            return true;
+        };
+        found.field.clear();
+        template.write(source, &mut found.field);
+        let value = place.find(&found.field, &mut found.place);
+        out.extend_from_slice(value.unwrap_or_default());
+        value.is_some()
+    }
+}
+
 impl OperationPart {
-    /// `request.FIELD`, `answer.FIELD` or `answer.FIELD/JSON/POINTER`.
+    /// `request.FIELD` or `answer.FIELD`, perhaps with a JSON pointer: `answer.FIELD/JSON/POINTER`.
     pub fn compile(text: &str, arguments: &[Argument], wants: &mut WantedFields) -> Result<Self, String> {
-        if let Some(name) = text.strip_prefix("request.") {
-            let place = arguments.iter().position(|argument| argument.name == name);
-            Ok(Self::Argument(place.ok_or_else(|| format!("the request is given no `{name}` to keep"))?))
+        if let Some(part) = text.strip_prefix("request.") {
+            let (name, place) = experiment::pointer::split(part);
+            let argument = arguments.iter().position(|argument| argument.name == name);
+            let argument = argument.ok_or_else(|| format!("the request is given no `{name}` to keep"))?;
+            let place = place.map(CompiledPointer::compile).transpose()?;
+            Ok(Self::Argument(ArgumentPart { argument, place }))
         } else if let Some(field) = text.strip_prefix("answer.") {
             CompiledField::compile(field, wants).map(Self::Answer)
         } else {
@@ -171,7 +205,11 @@ impl CaptureSlot {
 
     /// Whether it takes more than copying bytes.
     pub fn is_costly(&self) -> bool {
-        self.matches.is_some() || matches!(&self.what, OperationPart::Answer(field) if field.place.is_some())
+        let place = match &self.what {
+            OperationPart::Argument(part) => &part.place,
+            OperationPart::Answer(field) => &field.place,
+        };
+        self.matches.is_some() || place.is_some()
     }
 }
 

@@ -423,7 +423,7 @@ impl<P: Protocol> ScriptCompiler<'_, P> {
 
 fn check_slots(text: &str, kept: &[&str], own: &[&str]) -> Result<(), String> {
     let parsed = experiment::template::Template::parse(text).map_err(|error| format!("`{text}`: {error}"))?;
-    for part in &parsed.parts {
+    for part in parsed.all_parts() {
         if let experiment::template::TemplatePart::Slot(slot) = part
             && !kept.contains(&slot.as_str())
             && !own.contains(&slot.as_str())

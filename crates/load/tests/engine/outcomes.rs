@@ -33,6 +33,30 @@ fn ok() {
     assert!(history.iter().all(|line| line.outcome == Outcome::Ok && line.applied == Some(true)));
 }
 
+#[test]
+fn a_place_in_a_request_is_audited_and_kept() {
+    let server = Server::names();
+    let value = "value={{\"party\": \"p-{seq}\", \"sizes\": [{agent}, 2]}}";
+    let mut told = step("save", &["key=k-{seq}", value]);
+    told.audit_as = Some(experiment::plan::AuditAs {
+        effect: experiment::plan::AuditEffect::Write,
+        space: String::new(),
+        key: "k-{seq}".to_owned(),
+        keys: None,
+        value: Some("request.value/party".to_owned()),
+    });
+    told.keep = pairs(&["size=request.value/sizes/0"]);
+    let came =
+        play(orders(&server.service(), load(1, 0.2, vec![told, audited("save", &["key=s-{seq}", "value={size}"])])));
+    let history = came.history();
+    assert!(!history.is_empty() && came.summary.failed == 0);
+    for line in history {
+        let (kind, seq) = line.key.split_once('-').unwrap();
+        let expected = if kind == "k" { format!("p-{seq}") } else { "1".to_owned() };
+        assert_eq!(line.value, Some(expected));
+    }
+}
+
 /// Whatever the number of threads and agents, and whoever is fast.
 #[test]
 fn so_many_cycles_and_no_more() {

@@ -9,7 +9,9 @@ use super::{Agents, OperationEnd, source};
 use crate::LoadPurpose;
 use crate::answer_budget::{BudgetShare, FREE_BYTES};
 use crate::engine::bulk_keys::BulkKeys;
-use crate::engine::expectation::{self, CaptureSlot, CompiledField, ExtractedFields, OperationPart, WantedFields};
+use crate::engine::expectation::{
+    self, ArgumentPart, CaptureSlot, CompiledField, ExtractedFields, OperationPart, WantedFields,
+};
 use crate::engine::ids::AgentId;
 use crate::engine::thread_stats::ThreadStats;
 use crate::engine::units::StatusCounts;
@@ -195,9 +197,12 @@ impl<P: Protocol> Agents<P> {
         let slot = *slot;
         self.captures.value.clear();
         match what {
-            OperationPart::Argument(place) => {
+            OperationPart::Argument(part) => {
                 let source = source(agent, id, &self.script, &self.slots, &self.feeding.taken);
-                step.arguments[*place].template.write(&source, &mut self.captures.value);
+                if !part.write(&step.arguments, &source, &mut self.captures.found, &mut self.captures.value) {
+                    agent.kept &= !(1 << slot);
+                    return;
+                }
             }
             OperationPart::Answer(field) => {
                 let request = self.script.request(agent);
@@ -258,7 +263,9 @@ pub fn known_audit(operation: &Operation, arguments: &[Argument], wants: &mut Wa
     let text = |name: &str| place(name).map(|place| arguments[place].template.clone());
     let (effect, value) = match operation.effect {
         Effect::Read => ("read", Some(OperationPart::Answer(CompiledField::compile("value", wants)?))),
-        Effect::Write => ("write", place("value").map(OperationPart::Argument)),
+        Effect::Write => {
+            ("write", place("value").map(|argument| OperationPart::Argument(ArgumentPart { argument, place: None })))
+        }
         Effect::Remove => ("remove", None),
         Effect::RemoveAll => ("remove_all", None),
         Effect::None => return Err(format!("`{}` cannot be audited: it does nothing to a key", operation.name)),
@@ -367,7 +374,11 @@ impl<P: Protocol> Agents<P> {
             space: audit.space.as_ref().map(text).unwrap_or_default(),
             key: audit.key.as_ref().map(text).unwrap_or_default(),
             value: match &audit.value {
-                Some(OperationPart::Argument(place)) => Some(text(&step.arguments[*place].template)),
+                Some(OperationPart::Argument(part)) => {
+                    let mut value = Vec::new();
+                    let is_there = part.write(&step.arguments, &source, &mut ExtractedFields::default(), &mut value);
+                    is_there.then(|| String::from_utf8_lossy(&value).into_owned())
+                }
                 Some(OperationPart::Answer(_)) => end.read,
                 None => None,
             },
