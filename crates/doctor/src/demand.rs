@@ -79,7 +79,7 @@ fn connections(trial: &Trial) -> Option<u32> {
 /// Hosts that clients connect to. Where roles are dealt out, it is not known here which of them serves.
 fn services(trial: &Trial) -> u64 {
     let hosts = &trial.lab.hosts;
-    if hosts.iter().any(|host| host.role.is_some()) { 1 } else { hosts.len().max(1) as u64 }
+    if hosts.iter().any(|host| !host.roles.is_empty()) { 1 } else { hosts.len().max(1) as u64 }
 }
 
 /// Addresses that connections are sure to be dealt out to: with failover all may come to one.

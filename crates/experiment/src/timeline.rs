@@ -205,9 +205,10 @@ const AROUND_S: f64 = 3.0;
 /// How long all trials take at most, seconds, where targets are ready soon: of a search, if it plays as many as it may.
 #[must_use]
 pub fn longest_s(plan: &Plan) -> f64 {
+    let longest_s = |trial: &Trial| trial_s(trial) + trial.read_back_s();
     let searches =
-        plan.find.iter().flat_map(|find| find.templates.iter().map(|of| f64::from(find.trials_max) * trial_s(of)));
-    if plan.find.is_some() { searches.sum() } else { plan.trials.iter().map(trial_s).sum() }
+        plan.find.iter().flat_map(|find| find.templates.iter().map(|of| f64::from(find.trials_max) * longest_s(of)));
+    if plan.find.is_some() { searches.sum() } else { plan.trials.iter().map(longest_s).sum() }
 }
 
 /// How long all trials take.
@@ -215,12 +216,18 @@ fn total_time(plan: &Plan) -> String {
     if let Some(find) = &plan.find {
         return of_searches(find);
     }
-    let total_s = longest_s(plan);
+    let total_s = plan.trials.iter().map(trial_s).sum();
+    let read_back_s: f64 = plan.trials.iter().map(Trial::read_back_s).sum();
     let steps =
         if plan.trials.iter().any(|trial| !trial.steps.is_empty()) { ", if every step takes all its time" } else { "" };
     let around = rounded(plan.trials.iter().map(around_s).sum());
     let about = if plan.stop.is_some() { "at most about" } else { "about" };
-    format!("Takes {about} {} in all{steps}, of which about {around} for starting and stopping.", rounded(total_s))
+    let total = rounded(total_s);
+    let mut text = format!("Takes {about} {total} in all{steps}, of which about {around} for starting and stopping");
+    if read_back_s > 0.0 {
+        let _ = write!(text, "; reading back audited keys may add up to {}", rounded(read_back_s));
+    }
+    text + "."
 }
 
 /// What a search takes depends on what it finds: what is usual, and what is possible.
@@ -231,7 +238,7 @@ fn of_searches(find: &Find) -> String {
         usual += trials;
         most += find.trials_max;
         usual_s += f64::from(trials) * trial_s(template);
-        most_s += f64::from(find.trials_max) * trial_s(template);
+        most_s += f64::from(find.trials_max) * (trial_s(template) + template.read_back_s());
     }
     let trial = find.templates.first().map_or(0.0, trial_s);
     format!(

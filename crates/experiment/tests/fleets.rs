@@ -26,7 +26,7 @@ fn virtual_generators_have_hosts_of_their_own() {
         .collect();
     let (pi, vm) = ("raspberry-pi-2", "opteron-vm");
     assert_eq!(hosts, [("n1", pi, false), ("n2", pi, false), ("gen1", vm, true), ("gen2", vm, true)]);
-    assert!(lab.hosts[2..].iter().all(|host| host.role.as_deref() == Some(GENERATOR_ROLE)));
+    assert!(lab.hosts[2..].iter().all(|host| host.roles == [GENERATOR_ROLE]));
     assert_eq!(lab.profiles.iter().map(|profile| profile.name.as_str()).collect::<Vec<_>>(), [pi, vm]);
     assert_eq!(lab.with_generators_only(true).hosts.len(), 2);
     let printed = timeline::print(&plan);

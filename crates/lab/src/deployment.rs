@@ -71,7 +71,7 @@ pub struct Deployment {
     /// Of each host.
     presence: Vec<HostRecord>,
     client_placement: Arc<ClientPlacement>,
-    /// Role by role, in the order of the start.
+    /// In the order of the start: rank by rank, and role by role.
     posts: Vec<ProcessSlot>,
     /// At least one.
     services: Vec<String>,
@@ -496,7 +496,6 @@ fn presences(build: &DeploymentSpec<'_>, hosts: &mut [Box<dyn Host>], stop: &Ato
 
 /// The tiers of a host, as they were asked for.
 fn asked_tiers(lab: &plan::Lab, index: usize) -> BTreeMap<String, TierFigures> {
-    let role = lab.hosts.get(index).and_then(|host| host.role.as_deref());
     let figures = |tier: &Tier, folders: Vec<(&str, &str, &str)>| {
         let limits = tier.limits_at(lab.speed);
         TierFigures {
@@ -513,7 +512,9 @@ fn asked_tiers(lab: &plan::Lab, index: usize) -> BTreeMap<String, TierFigures> {
             ..TierFigures::default()
         }
     };
-    tiers::on_host(lab, role).map(|(tier, folders)| (tier.name.clone(), figures(tier, folders))).collect()
+    tiers::on_host(lab, lab.hosts.get(index))
+        .map(|(tier, folders)| (tier.name.clone(), figures(tier, folders)))
+        .collect()
 }
 
 /// Whom the probes ask, and under which host's name they read this machine.

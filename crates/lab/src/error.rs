@@ -77,6 +77,8 @@ pub enum Error {
         how: String,
         /// Its last log lines.
         log: Vec<String>,
+        /// A path of this machine that it was given, and that its host does not have.
+        hidden: Option<String>,
     },
     /// A process did not become ready in time.
     #[error("`{role}` was not ready within {within_s} s; tried {tried}, last: {last}{}", quoted(log))]
@@ -92,6 +94,9 @@ pub enum Error {
         /// Its last log lines.
         log: Vec<String>,
     },
+    /// Several processes did not start.
+    #[error("{} processes of the target did not start:{}", .0.len(), each(.0))]
+    Several(Vec<Error>),
     /// A target that should run already does not answer.
     #[error("nothing answers at {url}: {reason}")]
     Unreachable {
@@ -232,7 +237,11 @@ impl Error {
     /// Whether the target failed to start, rather than the lab to be built.
     #[must_use]
     pub fn is_targets(&self) -> bool {
-        matches!(self, Self::DiedAtStart { .. } | Self::NotReady { .. } | Self::Unreachable { .. })
+        match self {
+            Self::DiedAtStart { .. } | Self::NotReady { .. } | Self::Unreachable { .. } => true,
+            Self::Several(errors) => errors.iter().all(Self::is_targets),
+            _ => false,
+        }
     }
 
     /// What to do about it, if anything can be said.
@@ -261,9 +270,13 @@ impl Error {
             }
             Self::PortTaken { holder: None, .. } => "leave `port` out: then a free one is taken".to_owned(),
             Self::SocketTaken { .. } => "end who does, or let the command and `url` name another one".to_owned(),
+            Self::DiedAtStart { hidden: Some(path), .. } => format!(
+                "a virtual host has its own /tmp, /run and /dev/shm, and not this machine's {path}: keep it in another folder"
+            ),
             Self::DiedAtStart { .. } | Self::NotReady { .. } => {
                 "its whole output is in the trial's folder logs/".to_owned()
             }
+            Self::Several(errors) => return errors.iter().find_map(Self::hint),
             Self::Unreachable { reason, .. } if reason.contains("lookup address") => UNKNOWN_NAME.to_owned(),
             Self::Unreachable { .. } => {
                 "start it first; a file can name the command that does, with `start`".to_owned()
@@ -345,6 +358,10 @@ fn listed(lines: &[String]) -> String {
         let _ = write!(text, "\n  {line}");
         text
     })
+}
+
+fn each(errors: &[Error]) -> String {
+    errors.iter().map(|error| format!("\n- {error}")).collect()
 }
 
 fn quoted(log: &[String]) -> String {

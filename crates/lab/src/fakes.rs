@@ -526,7 +526,7 @@ impl<'a> FakeLab<'a> {
         let mut trial = folder_trial();
         let host = |(index, role): (usize, &&str)| plan::Host {
             name: format!("n{}", index + 1),
-            role: (!role.is_empty()).then(|| (*role).to_owned()),
+            roles: (!role.is_empty()).then(|| (*role).to_owned()).into_iter().collect(),
             profile: Some("slow".to_owned()),
             ..plan::Host::default()
         };
@@ -606,7 +606,7 @@ impl FakeDeployment {
     pub fn behind_a_proxy(members: u8) -> Self {
         let role = |number: u8| if number == 1 { "proxy" } else { "member" }.to_owned();
         let host =
-            |number: u8| plan::Host { name: format!("n{number}"), role: Some(role(number)), ..plan::Host::default() };
+            |number: u8| plan::Host { name: format!("n{number}"), roles: vec![role(number)], ..plan::Host::default() };
         let lab = plan::Lab { hosts: (1..=members + 1).map(host).collect(), ..plan::Lab::default() };
         let process = |role: &str| {
             let process = shell(role, &[]).ready_when(ReadyCheck::Call("ping".to_owned()), 20.0);

@@ -161,7 +161,7 @@ fn envelope(lab: &plan::Lab, host: &plan::Host, room: &MachineCapacity) -> Envel
             read_bytes_per_s: scaled(disk.read_bytes_per_s),
             write_bytes_per_s: scaled(disk.write_bytes_per_s),
         },
-        tiers: on_host(lab, host.role.as_deref())
+        tiers: on_host(lab, Some(host))
             .filter(|(tier, _)| tier.medium == TierMedium::Volume)
             .map(|(tier, _)| (tier.name.clone(), tier.limits_at(speed)))
             .collect(),

@@ -71,10 +71,9 @@ pub fn wait(
 ) -> Result<(), Error> {
     let until = Instant::now() + Duration::try_from_secs_f64(waiting.within_s).unwrap_or(Duration::MAX / 4);
     loop {
-        if must_stop() {
-            return Err(Error::Interrupted);
-        }
+        let is_told_to_stop = must_stop();
         let tried = match waiting.program {
+            _ if is_told_to_stop => Err(String::new()),
             Some(program) => program.run(must_stop).failed().map_or(Ok(()), Err),
             None => attempt(waiting.check, caller),
         };
@@ -83,9 +82,13 @@ pub fn wait(
             Some(ProcessExit::Exit(0)) if waiting.may_detach => {}
             Some(ended) => {
                 let (how, log) = (ended.to_string(), process.last_lines());
-                return Err(Error::DiedAtStart { role: waiting.role.to_owned(), how, log });
+                return Err(Error::DiedAtStart { role: waiting.role.to_owned(), how, log, hidden: None });
             }
             None => {}
+        }
+        // One that has ended by itself is said to have, whoever ends the wait.
+        if is_told_to_stop {
+            return Err(Error::Interrupted);
         }
         let Err(last) = tried else { return Ok(()) };
         if Instant::now() >= until {

@@ -46,14 +46,14 @@ fn parts(folder: &str) -> (&str, &str) {
     folder.split_once('.').unwrap_or((folder, ""))
 }
 
-/// The tiers that folders of a host with this role are on, each with those folders: role, name, and both as one name.
+/// The tiers that folders of a host's roles are on, each with those folders: role, name, and both as one name.
 pub fn on_host<'a>(
     lab: &'a plan::Lab,
-    role: Option<&'a str>,
+    host: Option<&'a plan::Host>,
 ) -> impl Iterator<Item = (&'a Tier, Vec<(&'a str, &'a str, &'a str)>)> + 'a {
     let here = move |tier: &'a Tier| {
         let folders = tier.folders.iter().map(|folder| (parts(folder).0, parts(folder).1, folder.as_str()));
-        (tier, folders.filter(|(of, ..)| role.is_none_or(|role| role == *of)).collect::<Vec<_>>())
+        (tier, folders.filter(|(of, ..)| host.is_none_or(|host| host.runs(of))).collect::<Vec<_>>())
     };
     lab.tiers.iter().map(here).filter(|(_, folders)| !folders.is_empty())
 }

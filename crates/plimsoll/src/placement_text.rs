@@ -86,7 +86,7 @@ fn row(lab: &Lab, host: &Host, envelope: &Envelope) -> [String; 4] {
         None if host.is_pod => "a pod, as it is".to_owned(),
         None => gets(lab, host, envelope),
     };
-    [host.name.clone(), host.role.clone().unwrap_or_default(), host.profile.clone().unwrap_or_default(), gets]
+    [host.name.clone(), host.roles.join(", "), host.profile.clone().unwrap_or_default(), gets]
 }
 
 fn gets(lab: &Lab, host: &Host, envelope: &Envelope) -> String {

@@ -540,7 +540,7 @@ impl<'a> Victims<'a> {
         let of_processes = takes("process") || takes("call");
         if let (true, true, Some(role)) = (hosts.contains(&on), of_processes && !members.contains(&on), role) {
             let what = format!("`{on}` runs no `{role}`");
-            let runs = self.lab.hosts.iter().find(|host| host.name == on).and_then(|host| host.role.as_deref());
+            let runs = self.lab.hosts.iter().find(|host| host.name == on).and_then(|host| host.roles.first());
             let hint = match runs.filter(|_| takes("process") && asked.is_none()) {
                 Some(runs) => {
                     format!("add with = {{ process = \"{runs}\" }} to hit what it runs; {}", those(role, &members))

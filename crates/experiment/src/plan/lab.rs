@@ -12,7 +12,7 @@ use crate::problem::{Problem, nearest_hint};
 use crate::profile::{self, Link, Profile};
 use crate::section::Section;
 use crate::tier::{self, Tier, TierHosts};
-use crate::tree::TextSpan;
+use crate::tree::{Node, TextSpan};
 
 section! {
     /// Where target processes run.
@@ -96,7 +96,9 @@ section! {
     #[serde(default)]
     pub struct Host = HOST {
         name: Name => String, "Its name; without it n1, n2, …";
-        role: Text => Option<String>, "Which of the target's roles runs here; all of them without it";
+        #[serde(rename = "role", with = "one_or_several")]
+        role: Either(&[Text, TEXTS], "a role of the target, or a list of them") => roles: Vec<String> = |host| host_roles(host),
+            "Which of the target's roles run here: one, or a list; all of them without it", ["roles"];
         count = "1": Whole { min: 1, max: 256 }, "So many of them";
         /// One of [`Lab::profiles`].
         profile: Text => Option<String>, "What it is like; the lab's profile without it";
@@ -112,6 +114,44 @@ section! {
 
 fn is_no(is: &bool) -> bool {
     !is
+}
+
+/// A list of texts that is written as null if it is empty, and as a text if it has one.
+mod one_or_several {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Written {
+        One(String),
+        Several(Vec<String>),
+    }
+
+    pub fn serialize<S: Serializer>(list: &[String], to: S) -> Result<S::Ok, S::Error> {
+        match list {
+            [] => to.serialize_none(),
+            [one] => one.serialize(to),
+            several => several.serialize(to),
+        }
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
+        Ok(match Option::deserialize(from)? {
+            None => Vec::new(),
+            Some(Written::One(one)) => vec![one],
+            Some(Written::Several(several)) => several,
+        })
+    }
+}
+
+/// The texts of `role`, each with the place of its name.
+fn role_nodes<'a>(host: &Section<'a>) -> Vec<&'a Node> {
+    let role = host.node("role");
+    role.and_then(|node| node.list()).map_or_else(|| role.into_iter().collect(), |list| list.iter().collect())
+}
+
+fn host_roles(host: &Section<'_>) -> Vec<String> {
+    role_nodes(host).into_iter().filter_map(Node::text).map(ToOwned::to_owned).collect()
 }
 
 section! {
@@ -155,6 +195,12 @@ pub struct MemberDemand {
 }
 
 impl Host {
+    /// Whether it runs this role of the target.
+    #[must_use]
+    pub fn runs(&self, role: &str) -> bool {
+        self.roles.is_empty() || self.roles.iter().any(|own| own == role)
+    }
+
     /// Whether it is found, and not made.
     #[must_use]
     pub fn is_real(&self) -> bool {
@@ -172,8 +218,7 @@ impl Lab {
 
     /// The hosts that run a role of the target: those for it alone, and those that run all roles.
     pub(super) fn that_run(&self, role: &str) -> impl Iterator<Item = &Host> {
-        let runs = move |host: &&Host| host.role.as_deref().is_none_or(|own| own == role);
-        self.hosts.iter().filter(|host| !host.is_generator).filter(runs)
+        self.hosts.iter().filter(move |host| !host.is_generator && host.runs(role))
     }
 
     /// The same lab with those of its hosts alone that are there for a generator, or those alone that are not.
@@ -265,7 +310,7 @@ fn balancers(hosts: &[Host], target: Option<&TargetKind>, context: &CheckContext
     let Some(TargetKind::Folder { name, .. }) = target else { return Vec::new() };
     let Some(manifest) = context.catalog.targets.get(name) else { return Vec::new() };
     let (service, members) = (manifest.about.service_role(), manifest.about.members.as_str());
-    let balances = |host: &&Host| service != members && host.role.as_deref() == Some(service);
+    let balances = |host: &&Host| !host.roles.is_empty() && host.runs(service) && !host.runs(members);
     hosts.iter().filter(balances).map(|host| host.name.clone()).collect()
 }
 
@@ -471,17 +516,30 @@ fn roles(section: &Section<'_>, lab: &Lab, target: Option<&TargetKind>, context:
     let Some(TargetKind::Folder { name: target, .. }) = target else { return };
     let Some(manifest) = context.catalog.targets.get(target) else { return };
     let known: BTreeSet<&str> = manifest.processes.iter().map(|process| process.role.as_str()).collect();
-    let is_known = |host: &Host| host.role.as_deref().is_none_or(|role| known.contains(role));
+    let is_known = |host: &Host| host.roles.iter().all(|role| known.contains(role.as_str()));
     // One that is misspelt would be said to be missing as well.
     if !lab.hosts.is_empty() && lab.hosts.iter().all(is_known) {
         unmanned(section, lab, manifest, context);
     }
     for host in section.sections("host") {
-        let Some(role) = host.text("role").filter(|role| !known.contains(role)) else { continue };
-        let listed: Vec<String> = known.iter().map(|role| format!("`{role}`")).collect();
-        let problem = Problem::new(host.place("role"), format!("`{target}` has no role `{role}`"));
-        let problem = problem.expected("unknown role").hint(format!("its roles: {}", listed.join(", ")));
-        context.problems.push(problem.maybe(nearest_hint(role, known.iter().copied())));
+        let nodes = role_nodes(&host);
+        if host.has("role") && nodes.is_empty() {
+            let problem = Problem::new(host.place("role"), "this host runs no role").expected("an empty list");
+            context.problems.push(problem.hint("name the roles, or remove `role`: then it runs all of them"));
+        }
+        for (number, node) in nodes.iter().enumerate() {
+            let Some(role) = node.text() else { continue };
+            if nodes[..number].iter().any(|earlier| earlier.text() == Some(role)) {
+                let problem = Problem::new(&node.place, format!("`{role}` is named twice"));
+                context.problems.push(problem.expected("the second"));
+            }
+            if !known.contains(role) {
+                let listed: Vec<String> = known.iter().map(|role| format!("`{role}`")).collect();
+                let problem = Problem::new(&node.place, format!("`{target}` has no role `{role}`"));
+                let problem = problem.expected("unknown role").hint(format!("its roles: {}", listed.join(", ")));
+                context.problems.push(problem.maybe(nearest_hint(role, known.iter().copied())));
+            }
+        }
     }
 }
 

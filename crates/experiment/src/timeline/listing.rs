@@ -8,8 +8,8 @@ use text::of_json;
 
 use crate::duration::show;
 use crate::plan::{
-    Backlog, Failover, Find, Fleet, FleetEngine, Lab, Load, MetricRange, NOTHING_LOST, ONE_MEMBER_DOWN, Overflow, Plan,
-    Port, Rate, RateStage, Reconnects, Requirement, Retry, StepOrder, TargetKind, Trial, Warmup,
+    Backlog, Failover, Find, Fleet, FleetEngine, Host, Lab, Load, MetricRange, NOTHING_LOST, ONE_MEMBER_DOWN, Overflow,
+    Plan, Port, Rate, RateStage, Reconnects, Requirement, Retry, StepOrder, TargetKind, Trial, Warmup,
 };
 use crate::quantity::show_bits_per_s;
 use crate::tier::{Tier, only_storage};
@@ -430,18 +430,19 @@ fn port(port: &Port) -> String {
 
 /// Who runs what, where hosts are not all alike: `: proxy, 3 × member`.
 fn roles(lab: &Lab) -> String {
-    let mut counted: Vec<(&str, usize)> = Vec::new();
-    for role in lab.hosts.iter().map(|host| host.role.as_deref().unwrap_or("with all roles")) {
+    let mut counted: Vec<(String, usize)> = Vec::new();
+    let role = |host: &Host| if host.roles.is_empty() { "with all roles".to_owned() } else { host.roles.join(" + ") };
+    for role in lab.hosts.iter().map(role) {
         match counted.iter_mut().find(|(known, _)| *known == role) {
             Some((_, count)) => *count += 1,
             None => counted.push((role, 1)),
         }
     }
-    if lab.hosts.iter().all(|host| host.role.is_none()) {
+    if lab.hosts.iter().all(|host| host.roles.is_empty()) {
         return String::new();
     }
     let counted: Vec<String> = (counted.into_iter())
-        .map(|(role, count)| if count == 1 { role.to_owned() } else { format!("{count} × {role}") })
+        .map(|(role, count)| if count == 1 { role } else { format!("{count} × {role}") })
         .collect();
     format!(": {}", counted.join(", "))
 }

@@ -1,5 +1,5 @@
-//! Bringing a target up, role by role, each ready on all its hosts before the next starts; and
-//! taking it down, in good order or at once.
+//! Bringing a target up: roles without `after` together, and each other role once the one that it names is ready on all its
+//! hosts; and taking it down, in good order or at once.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
@@ -224,6 +224,7 @@ fn started(
 ) -> ProcessSlot {
     ProcessSlot {
         host: 0,
+        rank: 0,
         start: Start {
             role: COMMAND_ROLE.to_owned(),
             program: "sh".into(),
@@ -248,6 +249,19 @@ fn started(
         last: None,
         end_expected: false,
     }
+}
+
+/// The first path of this machine in what a process is given that a virtual host has another folder over.
+fn hidden_path(start: &Start, exists: &dyn Fn(&Path) -> bool) -> Option<String> {
+    let values = start.environment.iter().map(|(_, value)| value);
+    let words = start.arguments.iter().chain(values).filter_map(|word| word.to_str());
+    let mut paths = words.flat_map(|word| word.split([' ', ',', ':', '=', '"', '\'']));
+    let is_hidden = |path: &&str| {
+        ["/tmp/", "/run/", "/dev/shm/"].iter().any(|folder| path.starts_with(folder))
+            && start.folder.as_ref().is_none_or(|own| !Path::new(path).starts_with(own))
+            && exists(Path::new(path))
+    };
+    paths.find(is_hidden).map(ToOwned::to_owned)
 }
 
 /// The program that tells whether a process is ready, if one does.
@@ -348,9 +362,7 @@ impl Deployment {
         let slow: Vec<&Tier> = lab.tiers.iter().filter(|tier| tier.limits.is_throttled()).collect();
         let tier_key = |tier: &Tier| format!("{QUICK_DISKS}, {}", tier.name);
         for tier in &slow {
-            let on = |host: &&plan::Host| {
-                tiers::on_host(lab, host.role.as_deref()).any(|(other, _)| other.name == tier.name)
-            };
+            let on = |host: &&plan::Host| tiers::on_host(lab, Some(host)).any(|(other, _)| other.name == tier.name);
             let hosts = lab.hosts.iter().filter(on).map(|host| (host.name.clone(), fast(Some(&tier.name))));
             self.inject(&tier_key(tier), &hosts.collect::<Vec<_>>())?;
         }
@@ -363,12 +375,14 @@ impl Deployment {
     }
 
     fn start(&mut self, caller: &dyn Caller, stop: &AtomicBool) -> Result<(), Error> {
-        for role in self.roles() {
+        for rank in self.stretches(|one, next| one.rank == next.rank) {
             if stop.load(Ordering::SeqCst) {
                 return Err(Error::Interrupted);
             }
-            self.start_posts(role.clone())?;
-            self.await_ready(role, caller, stop)?;
+            for role in self.roles().into_iter().filter(|role| rank.contains(&role.start)) {
+                self.start_posts(role)?;
+            }
+            self.await_ready(rank, caller, stop)?;
         }
         Ok(())
     }
@@ -412,17 +426,17 @@ impl Deployment {
         self.observed.push_back(HostEvent { at: Instant::now(), what });
     }
 
-    /// Waits for all posts of a role at once; when one has failed, the others are not waited for any longer.
-    fn await_ready(&mut self, role: Range<usize>, caller: &dyn Caller, stop: &AtomicBool) -> Result<(), Error> {
+    /// Waits for all posts of a rank at once. When one has ended, the others are not waited for any longer; when one is not ready in
+    /// time, the others have their own time.
+    fn await_ready(&mut self, rank: Range<usize>, caller: &dyn Caller, stop: &AtomicBool) -> Result<(), Error> {
         let hosts: Vec<&str> = self.hosts.iter().map(|host| host.name()).collect();
         let run = self.ledger.id().to_owned();
-        let posts = self.posts[role].iter_mut().map(|post| {
+        let posts = self.posts[rank.clone()].iter_mut().map(|post| {
             let role = &post.start.role;
             let name = if hosts.len() > 1 { format!("{role} on {}", hosts[post.host]) } else { role.clone() };
             (name, readiness_program(post, self.hosts[post.host].as_ref(), &run), post)
         });
         let posts: Vec<(String, Option<HostTask>, &mut ProcessSlot)> = posts.collect();
-        let places: Vec<usize> = posts.iter().map(|(.., post)| post.host).collect();
         let failed = AtomicBool::new(false);
         let must_stop = || stop.load(Ordering::SeqCst) || failed.load(Ordering::SeqCst);
         let ready = self.client_placement.inside(|| {
@@ -436,24 +450,32 @@ impl Deployment {
                 };
                 let Some(process) = post.process.as_deref_mut() else { return Ok(()) };
                 let ready = readiness::wait(&waiting, process, caller, &must_stop);
-                failed.fetch_or(ready.is_err(), Ordering::SeqCst);
+                failed.fetch_or(matches!(ready, Err(Error::DiedAtStart { .. })), Ordering::SeqCst);
                 ready
             })
         })?;
-        let failures = places.into_iter().zip(ready).filter_map(|(host, ready)| Some((host, ready.err()?)));
+        let failures = self.posts[rank].iter().zip(ready).filter_map(|(post, ready)| Some((post, ready.err()?)));
         // Where there is no host any more, it is not the target that failed.
-        let mut failures: Vec<Error> = failures
-            .map(|(index, error)| match self.hosts[index].is_up() {
-                false if error.is_targets() => {
+        let failures: Vec<Error> = failures
+            .map(|(post, error)| match (&self.hosts[post.host], error) {
+                (host, error) if !host.is_up() && error.is_targets() => {
                     let reason = "it was lost while the target was being started".to_owned();
-                    Error::HostLost { host: self.hosts[index].name().to_owned(), reason }
+                    Error::HostLost { host: host.name().to_owned(), reason }
                 }
-                _ => error,
+                (host, Error::DiedAtStart { role, how, log, .. }) if host.kind() == HostKind::Virtual => {
+                    Error::DiedAtStart { role, how, log, hidden: hidden_path(&post.start, &|path| path.exists()) }
+                }
+                (_, error) => error,
             })
             .collect();
         // Those that were only told to stop are not why.
-        let why = failures.iter().position(|error| !matches!(error, Error::Interrupted)).unwrap_or(0);
-        if failures.is_empty() { Ok(()) } else { Err(failures.swap_remove(why)) }
+        let (stopped, mut failures): (Vec<_>, Vec<_>) =
+            failures.into_iter().partition(|error| matches!(error, Error::Interrupted));
+        match failures.len() {
+            0 => stopped.into_iter().next().map_or(Ok(()), Err),
+            1 => Err(failures.swap_remove(0)),
+            _ => Err(Error::Several(failures)),
+        }
     }
 }
 
@@ -470,8 +492,8 @@ pub struct DiscoveredHost {
     pub name: String,
     /// Where the others reach it.
     pub address: String,
-    /// The only role that it runs; `None`: all.
-    pub role: Option<String>,
+    /// The roles that it runs; none are named where it runs all of them.
+    pub roles: Vec<String>,
     /// The target's folder there; empty for one that is built in.
     pub target: PathBuf,
     /// This program there.
@@ -487,7 +509,7 @@ pub struct DiscoveredHost {
 impl DiscoveredHost {
     /// Whether it runs this role.
     pub fn runs(&self, role: &str) -> bool {
-        self.role.as_deref().is_none_or(|own| own == role)
+        self.roles.is_empty() || self.roles.iter().any(|own| own == role)
     }
 }
 
@@ -504,9 +526,9 @@ fn look_around(
     let folder = build.folder.filter(|folder| !folder.as_os_str().is_empty());
     on_each_host(hosts, |index, host| {
         let planned = build.trial.lab.hosts.get(index);
-        let role = planned.and_then(|host| host.role.clone());
+        let roles = planned.map(|host| host.roles.clone()).unwrap_or_default();
         if !planned.is_some_and(|host| host.is_generator) {
-            check_role(manifest, role.as_deref(), host)?;
+            roles.iter().try_for_each(|role| check_role(manifest, role, host))?;
         }
         let target = folder.map(|folder| host.bring(folder)).transpose()?.unwrap_or_default();
         if host.kind() == HostKind::Remote {
@@ -516,7 +538,7 @@ fn look_around(
         let mut surveyed = DiscoveredHost {
             name: host.name().to_owned(),
             address: host.address().to_owned(),
-            role,
+            roles,
             target,
             plimsoll: host.plimsoll(),
             folders: BTreeMap::new(),
@@ -561,16 +583,13 @@ fn reaches(role: &str, user: &str, target: &Path) -> Result<(), Error> {
     })
 }
 
-fn check_role(manifest: &Manifest, role: Option<&str>, host: &dyn Host) -> Result<(), Error> {
-    let known = || manifest.processes.iter().map(|process| process.role.as_str());
-    match role {
-        Some(role) if !known().any(|known| known == role) => {
-            let known: Vec<&str> = known().collect();
-            let reason = format!("`{}` has no role `{role}`; it has {}", manifest.name, known.join(", "));
-            Err(Error::Host { host: host.name().to_owned(), reason })
-        }
-        _ => Ok(()),
+fn check_role(manifest: &Manifest, role: &str, host: &dyn Host) -> Result<(), Error> {
+    let known: Vec<&str> = manifest.processes.iter().map(|process| process.role.as_str()).collect();
+    if known.contains(&role) {
+        return Ok(());
     }
+    let reason = format!("`{}` has no role `{role}`; it has {}", manifest.name, known.join(", "));
+    Err(Error::Host { host: host.name().to_owned(), reason })
 }
 
 /// Asks the target's hook `install` on a machine that the user prepares.
@@ -700,14 +719,17 @@ impl Deployment {
 
     /// The posts of each role, in the order of the start.
     pub(super) fn roles(&self) -> Vec<Range<usize>> {
+        self.stretches(|one, next| one.start.role == next.start.role)
+    }
+
+    /// The posts in stretches that have something in common.
+    fn stretches(&self, is_same: fn(&ProcessSlot, &ProcessSlot) -> bool) -> Vec<Range<usize>> {
         let mut start = 0;
-        let by_role = self.posts.chunk_by(|one, next| one.start.role == next.start.role);
-        by_role
-            .map(|posts| {
-                start += posts.len();
-                start - posts.len()..start
-            })
-            .collect()
+        let stretches = self.posts.chunk_by(is_same).map(|posts| {
+            start += posts.len();
+            start - posts.len()..start
+        });
+        stretches.collect()
     }
 
     /// Gives all of them the stop signal, and then each its time.
@@ -801,6 +823,25 @@ mod tests {
         assert_eq!(clients_alone(&lab, &[1]), [1]);
         lab.hosts.push(host(true));
         assert_eq!(clients_alone(&lab, &[1]), [0; 0]);
+    }
+
+    #[test]
+    fn a_path_that_a_virtual_host_does_not_have_is_named() {
+        let start = |run: &str, home: &str| Start {
+            role: "member".to_owned(),
+            program: "/srv/etcd/run".into(),
+            arguments: vec![run.into()],
+            environment: vec![("ETCD_HOME".into(), home.into())],
+            folder: Some("/tmp/own".into()),
+            user: None,
+            log: PathBuf::new(),
+            log_watcher: LogWatcher::default(),
+            programs: Vec::new(),
+        };
+        let hidden = |run: &str, home: &str| hidden_path(&start(run, home), &|path| path != Path::new("/tmp/made"));
+        assert_eq!(hidden("--data=/tmp/own/x", "/tmp/e35").as_deref(), Some("/tmp/e35"));
+        assert_eq!(hidden("PATH=/bin:/dev/shm/bin", "").as_deref(), Some("/dev/shm/bin"));
+        assert_eq!(hidden("/tmp/made", "/srv/etcd"), None, "it may be made there");
     }
 
     #[test]

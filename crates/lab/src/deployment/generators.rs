@@ -114,6 +114,7 @@ impl Deployment {
 fn slot(host: usize, start: Start) -> ProcessSlot {
     ProcessSlot {
         host,
+        rank: 0,
         start,
         check: ReadinessCheck::Tcp(String::new()),
         ready_within_s: TO_COME.as_secs_f64(),

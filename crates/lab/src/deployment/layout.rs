@@ -23,6 +23,8 @@ use crate::tiers::user_of;
 pub struct ProcessSlot {
     /// Index of its host.
     pub host: usize,
+    /// Number of roles that it waits for, one after the other. Those of the same rank start together.
+    pub rank: usize,
     /// What is started.
     pub start: Start,
     /// When it is ready.
@@ -66,7 +68,7 @@ pub struct HookHost {
 
 /// Every post of a target folder, and where its hooks are run.
 pub struct DeploymentLayout {
-    /// In the order of the start: role by role, each on all its hosts.
+    /// In the order of the start: rank by rank, in each role by role, and each role on all its hosts.
     pub posts: Vec<ProcessSlot>,
     /// The members' hosts, in order.
     pub hook_hosts: Vec<HookHost>,
@@ -131,21 +133,22 @@ pub struct LayoutInput<'a> {
     pub slowdown: f64,
 }
 
-/// Processes so that each comes after the one it names in `after`, and else in file order.
-fn in_order(processes: &[manifest::Process]) -> Result<Vec<&manifest::Process>, Error> {
-    let mut ordered: Vec<&manifest::Process> = Vec::new();
+/// Processes by rank: those without `after`, those after one of these, and so on; in each rank in file order.
+fn by_rank(processes: &[manifest::Process]) -> Result<Vec<Vec<&manifest::Process>>, Error> {
+    let mut ranks: Vec<Vec<&manifest::Process>> = Vec::new();
     let mut waiting: Vec<&manifest::Process> = processes.iter().collect();
     while !waiting.is_empty() {
-        let next = waiting.iter().position(|process| {
-            process.after.as_ref().is_none_or(|role| ordered.iter().any(|before| before.role == *role))
-        });
-        let Some(next) = next else {
-            let roles: Vec<&str> = waiting.iter().map(|process| process.role.as_str()).collect();
+        let has_started = |role: &String| ranks.iter().flatten().any(|before| before.role == *role);
+        let (next, others): (Vec<_>, Vec<_>) =
+            waiting.into_iter().partition(|process| process.after.as_ref().is_none_or(has_started));
+        if next.is_empty() {
+            let roles: Vec<&str> = others.iter().map(|process| process.role.as_str()).collect();
             return Err(Error::Manifest(format!("`after` of {} leads nowhere or in a circle", roles.join(", "))));
-        };
-        ordered.push(waiting.remove(next));
+        }
+        ranks.push(next);
+        waiting = others;
     }
-    Ok(ordered)
+    Ok(ranks)
 }
 
 impl LayoutInput<'_> {
@@ -157,9 +160,11 @@ impl LayoutInput<'_> {
             }
         }
         let mut posts = Vec::new();
-        for process in in_order(&self.manifest.processes)? {
-            for (index, host) in self.hosts.iter().enumerate().filter(|(_, host)| host.runs(&process.role)) {
-                posts.push(OnHost { basis: self, host, index }.post(process)?);
+        for (rank, processes) in by_rank(&self.manifest.processes)?.into_iter().enumerate() {
+            for process in processes {
+                for (index, host) in self.hosts.iter().enumerate().filter(|(_, host)| host.runs(&process.role)) {
+                    posts.push(OnHost { basis: self, host, index }.post(process, rank)?);
+                }
             }
         }
         let members = self.hosts.iter().enumerate().filter(|(_, host)| host.runs(self.members()));
@@ -228,7 +233,7 @@ struct OnHost<'a> {
 }
 
 impl OnHost<'_> {
-    fn post(&self, process: &manifest::Process) -> Result<ProcessSlot, Error> {
+    fn post(&self, process: &manifest::Process, rank: usize) -> Result<ProcessSlot, Error> {
         let values = self.values(process);
         let mut run = process.run.iter().map(|text| self.fill(&values, text).map(OsString::from));
         let program = run.next().ok_or_else(|| Error::Manifest(format!("`{}` has nothing to run", process.role)))??;
@@ -238,6 +243,7 @@ impl OnHost<'_> {
         let is_member = process.role == self.basis.members();
         Ok(ProcessSlot {
             host: self.index,
+            rank,
             start: Start {
                 role: process.role.clone(),
                 program,
@@ -451,7 +457,7 @@ mod tests {
         DiscoveredHost {
             name: format!("n{number}"),
             address: format!("10.83.0.{number}"),
-            role: role.map(str::to_owned),
+            roles: role.into_iter().map(str::to_owned).collect(),
             target: PathBuf::from("/run/plimsoll/target"),
             plimsoll: PathBuf::from("/run/plimsoll/plimsoll"),
             folders: roles.iter().map(folder).collect(),
@@ -551,6 +557,34 @@ n2 balancer: n2 0 to 10.83.0.1,10.83.0.3 first 10.83.0.1 port 7001 as 10.83.0.2 
         assert_eq!((hooks.host, told("PLIMSOLL_HOST"), told("PLIMSOLL_NAME")), (1, "10.83.0.2".into(), "n2".into()));
         assert_eq!((told("PLIMSOLL_HOSTS"), told("PLIMSOLL_NAMES")), ("10.83.0.2".into(), "n2".into()));
         assert_eq!((told("PLIMSOLL_PORT_HTTP"), told("PLIMSOLL_DATA")), ("7001".into(), "/data/balancer".into()));
+    }
+
+    #[test]
+    fn roles_without_after_have_one_rank() {
+        let beside = saying("beside", "x").after("m1");
+        let manifest =
+            manifest(vec![beside, saying("m1", "x"), saying("m2", "x"), saying("last", "x").after("beside")]);
+        let layout = lay_out(&manifest, &[host(1, None, &[])]).unwrap();
+        let ranks: Vec<_> = layout.posts.iter().map(|post| (post.start.role.as_str(), post.rank)).collect();
+        assert_eq!(ranks, [("m1", 0), ("m2", 0), ("beside", 1), ("last", 2)]);
+    }
+
+    #[test]
+    fn a_host_can_run_some_of_the_roles() {
+        let process = |role: &str| Wanted { run: vec!["say".to_owned(), "{names}".to_owned()], ..shell(role, &[]) };
+        let mut manifest = manifest(vec![server("redis"), process("sentinel"), process("proxy")]);
+        manifest.about.service = "redis.service".to_owned();
+        manifest.about.members = "redis".to_owned();
+        let some = |number, roles: &[&str]| DiscoveredHost {
+            roles: roles.iter().map(|role| (*role).to_owned()).collect(),
+            ..host(number, None, roles)
+        };
+        let hosts = [some(1, &["redis", "sentinel"]), some(2, &["sentinel", "redis"]), some(3, &["proxy"])];
+        let layout = lay_out(&manifest, &hosts).unwrap();
+        let runs: Vec<_> = layout.posts.iter().map(|post| (post.host, post.start.role.as_str())).collect();
+        assert_eq!(runs, [(0, "redis"), (1, "redis"), (0, "sentinel"), (1, "sentinel"), (2, "proxy")]);
+        assert!(told(&layout).contains("n2 sentinel: n1,n2\nn3 proxy: n3"), "{}", told(&layout));
+        assert_eq!(layout.hook_hosts.len(), 2);
     }
 
     #[test]

@@ -115,7 +115,7 @@ fn a_process_that_dies_at_start_is_quoted() {
     let mut process = dying.ready_when(ReadyCheck::Tcp("service".to_owned()), 20.0);
     process.ports = vec!["service".to_owned()];
     let error = bench.up(&manifest(vec![process])).err().unwrap();
-    let Error::DiedAtStart { role, how, log } = &error else { panic!("{error}") };
+    let Error::DiedAtStart { role, how, log, .. } = &error else { panic!("{error}") };
     assert_eq!((role.as_str(), how.as_str(), log.len()), ("server", "exit 7", 20));
     assert_eq!(log.last().unwrap(), "oh no");
     assert!(error.is_targets());
@@ -132,6 +132,40 @@ fn a_process_that_is_never_ready_is_taken_down() {
     let Error::NotReady { tried, last, log, .. } = &error else { panic!("{error}") };
     assert!(tried.starts_with("a connection to 127.0.0.1:"), "{tried}");
     assert_eq!((last.as_str(), log.as_slice()), ("connection refused", ["thinking".to_owned()].as_slice()));
+    assert_eq!(bench.alive(), 0);
+}
+
+#[test]
+fn roles_that_wait_for_each_other_start_together() {
+    let bench = Bench::new();
+    let member = |role: &str, other: &str| {
+        let note = |role: &str| bench.folder.join(role).display().to_string();
+        let check = ["test", "-e", &note(other)].map(str::to_owned).to_vec();
+        shell(role, &[&format!(": > {}; sleep 1000", note(role))]).ready_when(ReadyCheck::Run(check), 20.0)
+    };
+    let manifest = manifest(vec![member("m1", "m2"), member("m2", "m1"), server("server").after("m2")]);
+    let deployment = bench.up(&manifest).unwrap();
+    let started: Vec<_> = deployment.members().into_iter().map(|member| member.role).collect();
+    assert_eq!(started, ["m1", "m2", "server"]);
+}
+
+#[test]
+fn all_roles_that_did_not_start_are_named_at_once() {
+    let bench = Bench::new();
+    let never = |role: &str| {
+        let check = ReadyCheck::Run(["test", "-e", "/nowhere"].map(str::to_owned).to_vec());
+        shell(role, &["sleep 1000"]).ready_when(check, 0.3)
+    };
+    let error = bench.up(&manifest(vec![server("server"), never("m1"), never("m2")])).err().unwrap();
+    let Error::Several(errors) = &error else { panic!("{error}") };
+    let role = |error: &Error| match error {
+        Error::NotReady { role, .. } => role.clone(),
+        other => panic!("{other}"),
+    };
+    assert_eq!(errors.iter().map(role).collect::<Vec<_>>(), ["m1", "m2"]);
+    assert!(
+        error.is_targets() && error.to_string().contains("2 processes of the target did not start:\n- `m1` was not")
+    );
     assert_eq!(bench.alive(), 0);
 }
 

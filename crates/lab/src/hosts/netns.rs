@@ -216,7 +216,7 @@ impl<'a> NetnsLayout<'a> {
         let name = host.map(|host| host.name.as_str()).unwrap_or_default();
         let users = tiers::users(self.build.manifest, self.build.trial)?;
         let mut storage = TierStorage::default();
-        for (tier, folders) in tiers::on_host(lab, host.and_then(|host| host.role.as_deref())) {
+        for (tier, folders) in tiers::on_host(lab, host) {
             let mut mount = tiers::mount_of(tier, &folders, &users, memory_of(envelope));
             match (tier.medium, &tier.path) {
                 (TierMedium::Disk, _) => continue,
