@@ -9,6 +9,8 @@ use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
+use lab::trusted::PrivateFolder;
+use rustix::fs::Access;
 use rustix::process::geteuid;
 
 use crate::exit::Failure;
@@ -30,6 +32,8 @@ const VARIABLE: &str = "PLIMSOLL_DATA";
 const OF_ROOT: &str = "/var/lib/plimsoll";
 /// Below the folder of a user's data.
 const OF_USER: &str = "plimsoll";
+/// Below a folder for files of the session, or temporary ones.
+const PRIVATE: &str = "plimsoll-data";
 
 const EXPERIMENTS: &str = "experiments";
 const TARGETS: &str = "targets";
@@ -55,7 +59,7 @@ pub struct PackedTarget {
 
 /// All targets, if there is a place to write them to.
 pub fn targets() -> Vec<PackedTarget> {
-    let Some(home) = home() else { return Vec::new() };
+    let Some(Home { path: home, .. }) = home() else { return Vec::new() };
     let target = |file: &PackedFile| {
         let name = file.path.strip_prefix(TARGETS)?.strip_prefix('/')?.strip_suffix(MANIFEST)?.strip_suffix('/')?;
         let path = home.join(MARK).join(TARGETS).join(name);
@@ -102,17 +106,43 @@ pub fn experiment(path: &Path) -> Result<PathBuf, Failure> {
     Ok(file)
 }
 
-/// Where all of them are written to; `None` where a user has no home.
-fn home() -> Option<PathBuf> {
+/// The folder that all of them are written to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Home {
+    path: PathBuf,
+    /// Whether it is in a folder where others can make entries, and so has to be the caller's alone.
+    is_private: bool,
+}
+
+/// Where all of them are written to; `None` if there is no folder that can be written to.
+fn home() -> Option<Home> {
     let absolute = |name: &str| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    if let Some(named) = absolute(VARIABLE) {
-        return Some(named);
+    if let Some(path) = absolute(VARIABLE) {
+        return Some(Home { path, is_private: false });
     }
     if geteuid().is_root() {
-        return Some(PathBuf::from(OF_ROOT));
+        return Some(Home { path: PathBuf::from(OF_ROOT), is_private: false });
     }
     let data = absolute("XDG_DATA_HOME").or_else(|| absolute("HOME").map(|home| home.join(".local/share")));
-    data.map(|data| data.join(OF_USER))
+    home_of_user(data, absolute("XDG_RUNTIME_DIR"), &env::temp_dir())
+}
+
+/// A user's: in the folder for data; where that cannot be written, as in a container without a home, among the files of the session or
+/// among temporary ones.
+fn home_of_user(data: Option<PathBuf>, session: Option<PathBuf>, temporary: &Path) -> Option<Home> {
+    let data = data.map(|data| Home { path: data.join(OF_USER), is_private: false });
+    let private = |path| Home { path, is_private: true };
+    let session = session.filter(|folder| folder.is_dir()).map(|folder| private(folder.join(PRIVATE)));
+    let temporary = private(temporary.join(format!("{PRIVATE}-{}", geteuid().as_raw())));
+    data.into_iter().chain(session).chain([temporary]).find(|home| can_be_written(&home.path))
+}
+
+/// Whether all of them are in there, or could be written there.
+fn can_be_written(home: &Path) -> bool {
+    let there = home.ancestors().find(|folder| folder.exists());
+    let writes = Access::WRITE_OK | Access::EXEC_OK;
+    home.join(MARK).is_dir()
+        || there.is_some_and(|folder| folder.is_dir() && rustix::fs::access(folder, writes).is_ok())
 }
 
 /// Writes all of them, if nobody has yet, and says into which folder.
@@ -121,18 +151,25 @@ fn home() -> Option<PathBuf> {
 /// If that folder cannot be written, or others can write to it.
 pub fn write_out() -> Result<PathBuf, Failure> {
     let home = home().ok_or_else(|| Failure::Bad {
-        what: "there is no folder for the built-in targets and experiments: HOME is not set".to_owned(),
+        what: "there is no folder for the built-in targets and experiments: neither HOME, XDG_RUNTIME_DIR nor TMPDIR can be \
+               written to"
+            .to_owned(),
         remedy: format!("set {VARIABLE} to a folder that only you can write to"),
     })?;
     write_into(&home)
 }
 
-fn write_into(home: &Path) -> Result<PathBuf, Failure> {
+fn write_into(home: &Home) -> Result<PathBuf, Failure> {
+    let Home { path: home, is_private } = home;
     let failed = |error: io::Error| Failure::Bad {
         what: format!("cannot write the built-in targets and experiments into {}: {error}", home.display()),
         remedy: format!("make room for them there, or set {VARIABLE} to a folder that only you can write to"),
     };
-    make_folder(home).map_err(failed)?;
+    if *is_private {
+        PrivateFolder::make(home)?;
+    } else {
+        make_folder(home).map_err(failed)?;
+    }
     // What is in a folder to which others can write is theirs as well.
     let home = lab::trusted::folder(home)?;
     let place = home.join(MARK);
@@ -216,7 +253,8 @@ mod tests {
     fn they_are_written_once_as_they_were_and_can_be_trusted() {
         let scratch = Scratch::new("written");
         let home = scratch.0.join("data/plimsoll");
-        let place = write_into(&home).unwrap_or_else(|failure| panic!("{failure}"));
+        let to = Home { path: home.clone(), is_private: false };
+        let place = write_into(&to).unwrap_or_else(|failure| panic!("{failure}"));
         for file in FILES {
             let path = place.join(file.path);
             assert_eq!(fs::read(&path).unwrap(), file.content, "{}", file.path);
@@ -226,7 +264,7 @@ mod tests {
         assert!(place.join("targets/vsns/hooks/install").exists());
         lab::targets::check(&place.join(TARGETS)).unwrap();
         fs::write(place.join("targets/vsns/mine"), "built").unwrap();
-        assert_eq!(write_into(&home).ok(), Some(place.clone()));
+        assert_eq!(write_into(&to).ok(), Some(place.clone()));
         assert!(place.join("targets/vsns/mine").exists(), "what was built there stays");
         assert_eq!(fs::read_dir(&home).unwrap().count(), 1, "nothing else is left");
     }
@@ -237,9 +275,37 @@ mod tests {
         let home = scratch.0.join("shared");
         fs::create_dir(&home).unwrap();
         fs::set_permissions(&home, fs::Permissions::from_mode(0o777)).unwrap();
-        let Err(failure) = write_into(&home) else { panic!("it was written to") };
+        let Err(failure) = write_into(&Home { path: home.clone(), is_private: false }) else {
+            panic!("it was written to")
+        };
         assert!(failure.to_string().contains("shared"), "{failure}");
         assert_eq!(fs::read_dir(&home).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn without_a_home_that_can_be_written_they_are_private_temporary_files() {
+        let scratch = Scratch::new("homeless");
+        // Below a file nothing can be made, not even by root.
+        let file = scratch.0.join("file");
+        fs::write(&file, "").unwrap();
+        let (closed, session) = (file.join("share"), scratch.0.join("session"));
+        let temporary =
+            Home { path: scratch.0.join(format!("plimsoll-data-{}", geteuid().as_raw())), is_private: true };
+        let home = |data: &Path| home_of_user(Some(data.to_path_buf()), Some(session.clone()), &scratch.0);
+        assert_eq!(home(&closed), Some(temporary.clone()), "there is no folder of the session");
+        fs::create_dir(&session).unwrap();
+        assert_eq!(home(&closed), Some(Home { path: session.join("plimsoll-data"), is_private: true }));
+        assert_eq!(home(&scratch.0), Some(Home { path: scratch.0.join("plimsoll"), is_private: false }));
+        let place = write_into(&temporary).unwrap_or_else(|failure| panic!("{failure}"));
+        assert!(place.join("targets/echo/target.toml").exists());
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode(&temporary.path), 0o700);
+        fs::remove_dir_all(&temporary.path).unwrap();
+        std::os::unix::fs::symlink(&session, &temporary.path).unwrap();
+        assert!(
+            write_into(&temporary).is_err() && fs::read_dir(&session).unwrap().count() == 0,
+            "a link is not followed"
+        );
     }
 
     #[test]
