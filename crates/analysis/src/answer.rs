@@ -6,7 +6,9 @@ mod side_by_side;
 pub mod sweeps;
 
 use experiment::plan::Plan;
-use record::results::{Disturbance, DisturbanceKind, Emulated, Outage, Results, Trial, Trust, Verdict, counting};
+use record::results::{
+    Consistency, Disturbance, DisturbanceKind, Emulated, Outage, Results, Trial, Trust, Verdict, counting,
+};
 use text::{code, numbers, stopped};
 
 use crate::disturbances::{TOLD_HIGHER, TOLD_LOWER};
@@ -192,16 +194,16 @@ fn losses(group: &Group) -> Option<String> {
         parts.push(format!("{} answers were wrong", wrong.text(numbers::median_count_in_words)));
     }
     let lost = group.spread(|trial| trial.consistency.lost_writes.map(|count| count as f64));
-    let checked = group.spread(|trial| trial.consistency.checked.map(|count| count as f64));
-    let checked = checked.map(|checked| checked.text(numbers::median_count_in_words));
-    match (lost, checked) {
-        (Some(lost), Some(checked)) if lost.most > 0.0 => {
-            parts.push(format!(
-                "{} of {checked} acknowledged writes were lost",
-                lost.text(numbers::median_count_in_words)
-            ));
+    match (lost, checked_keys(group)) {
+        (Some(lost), Some((checked, all))) if lost.most > 0.0 => {
+            let lost = lost.text(numbers::median_count_in_words);
+            let which = if all.is_some() { " that were checked" } else { "" };
+            parts.push(format!("{lost} of {checked} acknowledged writes{which} were lost"));
         }
-        (Some(_), Some(checked)) => parts.push(format!("no acknowledged write was lost ({checked} checked)")),
+        (Some(_), Some((checked, all))) => {
+            let of_all = all.map_or_else(String::new, |all| format!(" of {all}"));
+            parts.push(format!("no acknowledged write was lost ({checked}{of_all} checked)"));
+        }
         _ => {}
     }
     let diverged = group.spread(|trial| trial.consistency.diverged_keys.map(|count| count as f64));
@@ -209,6 +211,18 @@ fn losses(group: &Group) -> Option<String> {
         parts.push(format!("members differed on {} keys in the end", diverged.text(numbers::median_count_in_words)));
     }
     (!parts.is_empty()).then(|| parts.join("; "))
+}
+
+/// The number of keys with an acknowledged write that were checked, and of all such keys where not all were checked.
+fn checked_keys(group: &Group) -> Option<(String, Option<String>)> {
+    let of = |value: fn(&Consistency) -> Option<u64>| {
+        let spread = group.spread(|trial| value(&trial.consistency).map(|count| count as f64));
+        spread.map(|spread| spread.text(numbers::median_count_in_words))
+    };
+    // Results of earlier versions tell of all keys together.
+    let checked = of(|found| found.acknowledged_checked.or(found.checked))?;
+    let all = of(|found| found.acknowledged).filter(|all| *all != checked);
+    Some((checked, all))
 }
 
 /// The fault's name and victim: `the fault ‹oops› on ‹n1›`.

@@ -57,6 +57,8 @@ pub(crate) fn consistency(
     let broken = outcomes.failed + outcomes.timeout + if ends_at_wrong { outcomes.wrong } else { 0 };
     Consistency {
         checked: lost.as_ref().map(|lost| lost.checked),
+        acknowledged: lost.as_ref().map(|lost| lost.acknowledged),
+        acknowledged_checked: lost.as_ref().map(|lost| lost.acknowledged_checked),
         wrong: expects.then_some(outcomes.wrong),
         cycles: full_cycles.map(|full| full + broken),
         lost_writes: lost.as_ref().map(|lost| lost.lost),
@@ -166,7 +168,11 @@ fn shortened(value: &str) -> String {
 struct LostWrites {
     /// Keys that were read back, or looked for, and judged.
     pub checked: u64,
-    /// Of these, keys whose value is nowhere one that their operations allow.
+    /// Keys with an acknowledged change.
+    pub acknowledged: u64,
+    /// Of these, keys that were judged.
+    pub acknowledged_checked: u64,
+    /// Of those judged, keys whose value is nowhere one that their operations allow.
     pub lost: u64,
     /// The first few of these, as `space/key`; `key` where there are no spaces.
     pub examples: Vec<String>,
@@ -206,6 +212,8 @@ struct AuditedKey<'a> {
     acknowledged_at: usize,
     /// How many have, or may have.
     changes: usize,
+    /// Whether any was acknowledged to its client.
+    is_acknowledged: bool,
     /// What operations of unknown fate may still make of it, and which change each of them was.
     possible: BTreeMap<AuditedValue<'a>, usize>,
     /// What reads have found of that, and what may have been overwritten since.
@@ -239,8 +247,10 @@ fn lost_writes(history: &[HistoryEntry], replicas: &[Replica], known: HistoryTer
         spaces.entry(&line.space).or_default().play(line, known);
     }
     let mut found = None;
+    let mut acknowledged = 0;
     for (space_name, space) in &spaces {
         for (name, key) in &space.keys {
+            acknowledged += u64::from(key.is_acknowledged);
             let named = if space_name.is_empty() { (*name).to_owned() } else { format!("{space_name}/{name}") };
             let held = || tables.iter().map(|table| table.get(&named).map(|held| held.value.as_str())).collect();
             let read: Vec<AuditedValue<'_>> = key.read_back.map_or_else(held, |read| vec![read]);
@@ -250,13 +260,14 @@ fn lost_writes(history: &[HistoryEntry], replicas: &[Replica], known: HistoryTer
             let allowed = read.iter().any(|value| space.allows(key, *value));
             let found: &mut LostWrites = found.get_or_insert_default();
             found.checked += 1;
+            found.acknowledged_checked += u64::from(key.is_acknowledged);
             found.lost += u64::from(!allowed);
             if !allowed && found.examples.len() < EXAMPLES {
                 found.examples.push(named);
             }
         }
     }
-    found
+    found.map(|found| LostWrites { acknowledged, ..found })
 }
 
 impl<'a> KeySpace<'a> {
@@ -321,6 +332,7 @@ impl<'a> AuditedKey<'a> {
         *self.written.entry(value).or_default() += 1;
         match applied {
             Some(_) => {
+                self.is_acknowledged = true;
                 (self.acknowledged, self.acknowledged_at) = (value, self.changes);
                 self.found.clear();
                 if unordered_s > 0.0 {
@@ -481,7 +493,8 @@ mod tests {
         spoil(&mut members);
         replicas::write(&folder.replicas(), &members).unwrap();
         let mut events = JsonLinesWriter::create(&folder.events()).unwrap();
-        let said = [What::Audit { keys: KEYS as u64, unread: 0 }, What::Replicas { rounds: 2, settled: true }];
+        let said =
+            [What::Audit { keys: KEYS as u64, unread: 0, skipped: 0 }, What::Replicas { rounds: 2, settled: true }];
         for what in said {
             events.write(&Event { at_s: 21.0, what }).unwrap();
         }

@@ -6,6 +6,7 @@ use experiment::plan;
 use record::events::{Ending, Phase, What};
 
 use crate::exercise::{AuditAnswer, ConditionAnswer, PlannedStep, StepSequence};
+use crate::read_back::ReadBack;
 use crate::schedule::{FaultSchedule, Occurrence};
 
 /// Something that happened.
@@ -34,7 +35,7 @@ pub enum Input {
     /// All agents have stopped.
     LoadEnded,
     /// Audited keys were read back: how many, and how many could not be.
-    ReadBack(u64, u64),
+    ReadBack(ReadBack),
     /// The target is down and nothing of it is left.
     TargetStopped,
     /// The user wants it to end.
@@ -245,8 +246,8 @@ impl Conductor {
                 self.load_ended = true;
                 Vec::new()
             }
-            Input::ReadBack(keys, unread) => {
-                let mut effects = vec![Action::Note(What::Audit { keys, unread })];
+            Input::ReadBack(ReadBack { keys, unread, skipped }) => {
+                let mut effects = vec![Action::Note(What::Audit { keys, unread, skipped })];
                 effects.extend(self.enter(Phase::Stopping, Action::StopTarget(false)));
                 effects
             }

@@ -2,11 +2,16 @@
 //! holds until replication has drained. Whether anything was lost is for the analysis to say.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use experiment::catalog::{Effect, Operation};
 use experiment::plan::Failover;
 use lab::{Deployment, MemberAnswer};
+use load::client::ClientAnswer;
+use load::recorder::SampledKeys;
 use record::clock::Clock;
 use record::events::{By, HistoryEntry, Outcome};
 use record::folder::TrialFolder;
@@ -18,14 +23,40 @@ use crate::target_calls::{ServiceConnection, TargetCalls};
 
 /// How long an answer may take, and how long a target that is down is waited for.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// Connections to each service.
+const CONNECTIONS: usize = 4;
+/// Keys that are asked for on a connection before the first of them is answered.
+const IN_FLIGHT: usize = 64;
 
-/// What a read-back came to.
+/// Result of a read-back.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ReadBack {
     /// Keys read.
     pub keys: u64,
     /// Keys that could not be read.
     pub unread: u64,
+    /// Keys that there was no time for.
+    pub skipped: u64,
+}
+
+/// Where and for how long keys are read back.
+pub struct ReadBackSetting<'a> {
+    /// How services are called.
+    pub calls: &'a TargetCalls,
+    /// The services, in the order in which agents were assigned to them.
+    pub services: &'a [String],
+    /// Whether agents may have gone to another service.
+    pub failover: Failover,
+    /// Whether any member told all its records.
+    pub members_told: bool,
+    /// The trial's clock.
+    pub clock: Clock,
+    /// Time limit. Keys are read in a random order, so that those that were read are a sample.
+    pub within: Duration,
+    /// The trial's seed.
+    pub seed: u64,
+    /// Whether the user wants an end.
+    pub give_up: &'a (dyn Fn() -> bool + Sync),
 }
 
 /// Reads back every key that an audited write or removal of the history names, and appends what it finds. Each key is asked of
@@ -34,55 +65,22 @@ pub struct ReadBack {
 ///
 /// # Errors
 /// If the history cannot be read or appended to.
-pub fn read_back(
-    folder: &TrialFolder,
-    calls: &TargetCalls,
-    services: &[String],
-    failover: Failover,
-    clock: Clock,
-    members_told: bool,
-    give_up: &dyn Fn() -> bool,
-) -> Result<ReadBack, Error> {
+pub fn read_back(folder: &TrialFolder, setting: &ReadBackSetting<'_>) -> Result<ReadBack, Error> {
     let mut keys = audited_keys(folder)?;
-    if failover != Failover::None {
+    if setting.failover != Failover::None {
         keys.values_mut().for_each(|writer| writer.agent = None);
     }
-    let Some(operation) = read_operation(&calls.protocol) else {
+    let Some(operation) = read_operation(&setting.calls.protocol) else {
         // Who was not asked has not failed to answer.
-        let keys = if members_told { keys.len() as u64 } else { 0 };
-        return Ok(ReadBack { keys, unread: 0 });
+        let keys = if setting.members_told { keys.len() as u64 } else { 0 };
+        return Ok(ReadBack { keys, ..ReadBack::default() });
     };
-    let links = services.iter().map(|service| ReadBackConnection::to(calls, service)).collect();
-    read_all(folder, &mut KeyReader { operation, links, give_up }, keys, clock)
+    let services = setting.services.iter().map(|service| ReadService::new(service)).collect();
+    let reader = KeyReader { operation, services, setting, until: Instant::now() + setting.within };
+    reader.read_all(folder, keys)
 }
 
 type Keys = BTreeMap<(String, String), LastWriter>;
-
-fn read_all(folder: &TrialFolder, reader: &mut KeyReader<'_>, keys: Keys, clock: Clock) -> Result<ReadBack, Error> {
-    let mut done = ReadBack::default();
-    let mut history = JsonLinesWriter::append(&folder.history()).map_err(Error::Record)?;
-    for ((space, key), writer) in keys {
-        let Some(value) = reader.read(&space, &key, writer.agent) else {
-            done.unread += 1;
-            continue;
-        };
-        done.keys += 1;
-        let line = HistoryEntry {
-            at_s: clock.at_s(),
-            by: By::Audit,
-            agent: None,
-            effect: "read".to_owned(),
-            space,
-            key,
-            value,
-            outcome: Outcome::Ok,
-            applied: Some(true),
-        };
-        history.write(&line).map_err(Error::Record)?;
-    }
-    history.flush().map_err(Error::Record)?;
-    Ok(done)
-}
 
 /// Who changed a key last.
 #[derive(Debug, Clone, Copy)]
@@ -122,90 +120,223 @@ fn takes(operation: &Operation, name: &str) -> bool {
     operation.takes.iter().any(|field| field.name == name)
 }
 
-/// The services, and how a key is asked of them.
+/// Reads keys from services.
 struct KeyReader<'a> {
     operation: &'static Operation,
-    links: Vec<ReadBackConnection>,
-    give_up: &'a dyn Fn() -> bool,
+    services: Vec<ReadService>,
+    setting: &'a ReadBackSetting<'a>,
+    until: Instant,
+}
+
+/// A service that keys are read from.
+struct ReadService {
+    address: String,
+    /// When it answered last.
+    answered: Mutex<Instant>,
+    is_given_up: AtomicBool,
+}
+
+/// A key that is to be read.
+struct PendingKey {
+    space: String,
+    key: String,
+    /// The service that it was written to, if that is known.
+    home: Option<usize>,
+    /// Services that were asked for it without a result.
+    asked: usize,
+    /// Whether all of these answered.
+    all_answered: bool,
+}
+
+/// What a service said of a key.
+#[derive(Debug, Clone, PartialEq)]
+enum Reading {
+    /// Its value, if it has one, and when it was read.
+    Value(Option<String>, f64),
+    /// Nothing, in all the time that it had.
+    Silent,
+    /// It was not asked in time.
+    Skipped,
+}
+
+impl PendingKey {
+    /// The service to ask next: its own first, then the others. `None` after the last.
+    fn next_of(&self, services: usize) -> Option<usize> {
+        let others = (0..services).filter(|index| Some(*index) != self.home);
+        self.home.into_iter().chain(others).nth(self.asked)
+    }
+}
+
+impl ReadService {
+    fn new(address: &str) -> Self {
+        let (answered, is_given_up) = (Mutex::new(Instant::now()), AtomicBool::new(false));
+        Self { address: address.to_owned(), answered, is_given_up }
+    }
+
+    fn answered(&self) -> MutexGuard<'_, Instant> {
+        self.answered.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl KeyReader<'_> {
-    /// The key's value, `Some(None)` if there is none, `None` if nobody can say. Agents were dealt out to the services in turn.
-    fn read(&mut self, space: &str, key: &str, agent: Option<u32>) -> Option<Option<String>> {
-        let mut with = BTreeMap::from([("key".to_owned(), key.to_owned())]);
-        if takes(self.operation, "space") {
-            with.insert("space".to_owned(), space.to_owned());
-        }
-        let home = agent.map(|agent| agent.saturating_sub(1) as usize % self.links.len().max(1));
-        let others = (0..self.links.len()).filter(|index| Some(*index) != home);
-        let mut all_answered = true;
-        for index in home.into_iter().chain(others) {
-            match self.links.get_mut(index)?.read(self.operation.name, &with, self.give_up) {
-                Some(None) if Some(index) != home => {}
-                Some(value) => return Some(value),
-                None => all_answered = false,
+    /// Reads keys until all are read or the time is over, and appends their values to the history.
+    fn read_all(&self, folder: &TrialFolder, keys: Keys) -> Result<ReadBack, Error> {
+        let count = self.services.len();
+        // Agents were dealt out to the services in turn.
+        let home = |agent: u32| agent.saturating_sub(1) as usize % count.max(1);
+        let pending = |((space, key), writer): ((String, String), LastWriter)| {
+            let home = writer.agent.map(home).filter(|_| count > 0);
+            PendingKey { space, key, home, asked: 0, all_answered: count > 0 }
+        };
+        let mut open: Vec<PendingKey> = keys.into_iter().map(pending).collect();
+        let sample = SampledKeys::of(1, self.setting.seed);
+        open.sort_by_cached_key(|key| sample.mark(&key.space, &key.key));
+        let mut done = ReadBack::default();
+        let mut history = JsonLinesWriter::append(&folder.history()).map_err(Error::Record)?;
+        while !open.is_empty() {
+            let mut of_services: Vec<Vec<PendingKey>> = self.services.iter().map(|_| Vec::new()).collect();
+            let mut results = Vec::new();
+            for key in open.drain(..) {
+                match key.next_of(count) {
+                    Some(service) => of_services[service].push(key),
+                    None if key.all_answered => results.push((key, Reading::Value(None, self.setting.clock.at_s()))),
+                    None => done.unread += 1,
+                }
+            }
+            results.extend(self.ask(of_services));
+            for (mut key, reading) in results {
+                let service = key.next_of(count);
+                match reading {
+                    Reading::Value(None, _) if service.is_some() && service != key.home => {}
+                    Reading::Value(value, at_s) => {
+                        done.keys += 1;
+                        history.write(&key.read(value, at_s)).map_err(Error::Record)?;
+                        continue;
+                    }
+                    Reading::Silent => key.all_answered = false,
+                    Reading::Skipped => {
+                        done.skipped += 1;
+                        continue;
+                    }
+                }
+                key.asked += 1;
+                open.push(key);
             }
         }
-        (all_answered && !self.links.is_empty()).then_some(None)
-    }
-}
-
-/// A connection that is made again when it breaks, until patience ends.
-struct ReadBackConnection {
-    service: ServiceConnection,
-    down_since: Option<Instant>,
-}
-
-impl ReadBackConnection {
-    fn to(calls: &TargetCalls, service: &str) -> Self {
-        Self { service: calls.to(service, PATIENCE), down_since: None }
+        history.flush().map_err(Error::Record)?;
+        Ok(done)
     }
 
-    fn is_given_up(&self) -> bool {
-        self.down_since.is_some_and(|since| since.elapsed() > PATIENCE)
+    /// Asks each service for its keys, on several connections at once.
+    fn ask(&self, of_services: Vec<Vec<PendingKey>>) -> Vec<(PendingKey, Reading)> {
+        let queues: Vec<_> = of_services.into_iter().map(|keys| Mutex::new(keys.into_iter())).collect();
+        let results = Mutex::new(Vec::new());
+        let work = |service: usize| {
+            let mut connection = self.setting.calls.to(&self.services[service].address, PATIENCE);
+            loop {
+                let mut queue = queues[service].lock().unwrap_or_else(PoisonError::into_inner);
+                let batch: Vec<PendingKey> = queue.by_ref().take(IN_FLIGHT).collect();
+                drop(queue);
+                if batch.is_empty() {
+                    break;
+                }
+                let readings = self.read(&self.services[service], &mut connection, &batch);
+                let mut results = results.lock().unwrap_or_else(PoisonError::into_inner);
+                results.extend(batch.into_iter().zip(readings));
+            }
+        };
+        thread::scope(|scope| {
+            for (service, queue) in queues.iter().enumerate() {
+                let keys = queue.lock().unwrap_or_else(PoisonError::into_inner).len();
+                for _ in 1..CONNECTIONS.min(keys.div_ceil(IN_FLIGHT)) {
+                    // Without a thread it only takes longer.
+                    let _ =
+                        thread::Builder::new().name("read-back".to_owned()).spawn_scoped(scope, move || work(service));
+                }
+            }
+            (0..queues.len()).for_each(work);
+        });
+        results.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The key's value, `Some(None)` if the target says there is none, `None` if it could not be read.
-    fn read(
-        &mut self,
-        operation: &str,
-        with: &BTreeMap<String, String>,
-        give_up: &dyn Fn() -> bool,
-    ) -> Option<Option<String>> {
-        while !self.is_given_up() && !give_up() {
-            match self.try_read(operation, with, give_up) {
+    /// Reads some keys over one connection, which is made again when it breaks, until patience or the time ends.
+    fn read(&self, service: &ReadService, connection: &mut ServiceConnection, keys: &[PendingKey]) -> Vec<Reading> {
+        let mut readings = vec![Reading::Silent; keys.len()];
+        let mut open: Vec<usize> = (0..keys.len()).collect();
+        let mut progress = Instant::now();
+        let (operation, give_up) = (self.operation, self.setting.give_up);
+        while !open.is_empty() && !service.is_given_up.load(Ordering::SeqCst) && !give_up() {
+            let is_late = Instant::now() >= self.until;
+            // A service that is down is no reason to call its keys a sample.
+            if is_late && service.answered().elapsed() < PATIENCE {
+                open.iter().for_each(|index| readings[*index] = Reading::Skipped);
+                break;
+            }
+            let calls: Vec<_> = open.iter().map(|index| keys[*index].arguments(operation)).collect();
+            let answers = connection.call_all(operation.name, &calls, give_up);
+            let at_s = self.setting.clock.at_s();
+            let before = open.len();
+            let mut answers = answers.into_iter();
+            open.retain(|index| match answers.next().and_then(Result::ok).and_then(|answer| value(&answer)) {
                 Some(value) => {
-                    self.down_since = None;
-                    return Some(value);
+                    readings[*index] = Reading::Value(value, at_s);
+                    false
                 }
-                None => {
-                    self.down_since.get_or_insert_with(Instant::now);
-                    pause();
-                }
+                None => true,
+            });
+            if open.len() < before {
+                progress = Instant::now();
+                *service.answered() = progress;
+            } else if service.answered().elapsed() > PATIENCE {
+                service.is_given_up.store(true, Ordering::SeqCst);
+            } else if progress.elapsed() > PATIENCE {
+                break;
+            } else {
+                pause();
             }
         }
-        None
+        readings
+    }
+}
+
+impl PendingKey {
+    fn arguments(&self, operation: &Operation) -> BTreeMap<String, String> {
+        let mut with = BTreeMap::from([("key".to_owned(), self.key.clone())]);
+        if takes(operation, "space") {
+            with.insert("space".to_owned(), self.space.clone());
+        }
+        with
     }
 
-    fn try_read(
-        &mut self,
-        operation: &str,
-        with: &BTreeMap<String, String>,
-        give_up: &dyn Fn() -> bool,
-    ) -> Option<Option<String>> {
-        let answer = self.service.call(operation, with, give_up).ok()?;
-        match answer.status.as_str() {
-            "ok" => Some(answer.field("value").map(|value| String::from_utf8_lossy(value).into_owned())),
-            "not_found" => Some(None),
-            _ => None,
+    /// The history line of its value.
+    fn read(self, value: Option<String>, at_s: f64) -> HistoryEntry {
+        HistoryEntry {
+            at_s,
+            by: By::Audit,
+            agent: None,
+            effect: "read".to_owned(),
+            space: self.space,
+            key: self.key,
+            value,
+            outcome: Outcome::Ok,
+            applied: Some(true),
         }
+    }
+}
+
+/// The key's value in an answer, `Some(None)` if the target says there is none, `None` if it says neither.
+fn value(answer: &ClientAnswer) -> Option<Option<String>> {
+    match answer.status.as_str() {
+        "ok" => Some(answer.field("value").map(|value| String::from_utf8_lossy(value).into_owned())),
+        "not_found" => Some(None),
+        _ => None,
     }
 }
 
 /// Between two attempts to reach a target that is down; short enough not to hold up an interruption.
 #[expect(clippy::disallowed_methods, reason = "nothing could wake it earlier")]
 fn pause() {
-    std::thread::sleep(Duration::from_millis(20));
+    thread::sleep(Duration::from_millis(20));
 }
 
 /// Between two rounds, seconds at the machine's own speed.
@@ -291,17 +422,17 @@ fn rest(time: Duration, give_up: &dyn Fn() -> bool) -> bool {
         if left.is_zero() {
             return true;
         }
-        std::thread::sleep(left.min(GLANCE));
+        thread::sleep(left.min(GLANCE));
     }
     false
 }
 
 #[cfg(test)]
 mod tests {
-    use std::io::{Read as _, Write as _};
+    use std::io::{BufRead as _, BufReader, Read as _, Write as _};
     use std::net::{TcpListener, TcpStream};
     use std::path::PathBuf;
-    use std::sync::atomic::{AtomicU32, Ordering};
+    use std::sync::atomic::AtomicU32;
 
     use record::replicas::ReplicaValue;
 
@@ -313,10 +444,10 @@ mod tests {
         let address = listener.local_addr().unwrap().to_string();
         let serve = move || {
             for stream in listener.incoming().flatten() {
-                std::thread::Builder::new().spawn(move || while answer(&stream, keys).is_some() {}).unwrap();
+                thread::Builder::new().spawn(move || while answer(&stream, keys).is_some() {}).unwrap();
             }
         };
-        std::thread::Builder::new().spawn(serve).unwrap();
+        thread::Builder::new().spawn(serve).unwrap();
         address
     }
 
@@ -353,7 +484,10 @@ mod tests {
         /// What was found, by key.
         fn found(&self) -> Vec<(String, Option<String>)> {
             let all = lines::read::<HistoryEntry>(&TrialFolder::at(&self.0).history()).unwrap().items;
-            all.into_iter().filter(|line| line.by == By::Audit).map(|line| (line.key, line.value)).collect()
+            let mut found: Vec<_> =
+                all.into_iter().filter(|line| line.by == By::Audit).map(|line| (line.key, line.value)).collect();
+            found.sort();
+            found
         }
     }
 
@@ -381,9 +515,25 @@ mod tests {
         TargetCalls { protocol: protocol.to_owned(), trust: Default::default(), elsewhere: Default::default() }
     }
 
-    fn read(scratch: &Scratch, services: &[String], give_up: &dyn Fn() -> bool) -> ReadBack {
-        let clock = Clock::starting_in(Duration::ZERO);
-        read_back(&TrialFolder::at(&scratch.0), &by("vsns"), services, Failover::None, clock, false, give_up).unwrap()
+    fn setting<'a>(calls: &'a TargetCalls, services: &'a [String]) -> ReadBackSetting<'a> {
+        ReadBackSetting {
+            calls,
+            services,
+            failover: Failover::None,
+            members_told: false,
+            clock: Clock::starting_in(Duration::ZERO),
+            within: Duration::from_secs(600),
+            seed: 1,
+            give_up: &|| false,
+        }
+    }
+
+    fn read(scratch: &Scratch, setting: &ReadBackSetting<'_>) -> ReadBack {
+        read_back(&TrialFolder::at(&scratch.0), setting).unwrap()
+    }
+
+    fn of(keys: u64, unread: u64, skipped: u64) -> ReadBack {
+        ReadBack { keys, unread, skipped }
     }
 
     fn found(key: &str, value: Option<&str>) -> (String, Option<String>) {
@@ -406,7 +556,7 @@ mod tests {
             wrote(Some(1), "moved", 3.0, false),
         ];
         let scratch = Scratch::with(&history);
-        assert_eq!(read(&scratch, &services, &|| false), ReadBack { keys: 6, unread: 0 });
+        assert_eq!(read(&scratch, &setting(&by("vsns"), &services)), of(6, 0, 0));
         let expected = [
             found("first", Some("first")),
             found("gone", None),
@@ -422,9 +572,9 @@ mod tests {
     fn with_failover_a_key_may_be_anywhere() {
         let services = [holding(&[]), holding(&["moved"])];
         let scratch = Scratch::with(&[wrote(Some(1), "moved", 1.0, true), wrote(Some(2), "gone", 1.0, true)]);
-        let (folder, clock) = (TrialFolder::at(&scratch.0), Clock::starting_in(Duration::ZERO));
-        let done = read_back(&folder, &by("vsns"), &services, Failover::Next, clock, false, &|| false).unwrap();
-        assert_eq!(done, ReadBack { keys: 2, unread: 0 });
+        let calls = by("vsns");
+        let setting = ReadBackSetting { failover: Failover::Next, ..setting(&calls, &services) };
+        assert_eq!(read(&scratch, &setting), of(2, 0, 0));
         assert_eq!(scratch.found(), [found("gone", None), found("moved", Some("moved"))]);
     }
 
@@ -434,35 +584,34 @@ mod tests {
         // It is asked once, and given up when it has not answered.
         let services = [silent, holding(&["copied"])];
         let scratch = Scratch::with(&[wrote(Some(1), "copied", 1.0, true), wrote(Some(1), "own", 1.0, true)]);
-        let clock = Clock::starting_in(Duration::ZERO);
         let folder = TrialFolder::at(&scratch.0);
-        let mut reader = KeyReader {
+        let calls = by("vsns");
+        let setting = setting(&calls, &services);
+        let reader = KeyReader {
             operation: read_operation("vsns").unwrap(),
-            links: services.iter().map(|service| ReadBackConnection::to(&by("vsns"), service)).collect(),
-            give_up: &|| false,
+            services: services.iter().map(|service| ReadService::new(service)).collect(),
+            until: Instant::now() + setting.within,
+            setting: &setting,
         };
         // As after all patience with it.
-        reader.links[0].down_since = Some(Instant::now() - PATIENCE - PATIENCE);
-        let keys = audited_keys(&folder).unwrap();
-        assert_eq!(read_all(&folder, &mut reader, keys, clock).unwrap(), ReadBack { keys: 1, unread: 1 });
+        *reader.services[0].answered() = Instant::now() - PATIENCE - PATIENCE;
+        assert_eq!(reader.read_all(&folder, audited_keys(&folder).unwrap()).unwrap(), of(1, 1, 0));
         assert_eq!(scratch.found(), [found("copied", Some("copied"))]);
     }
 
     #[test]
     fn an_end_that_is_asked_for_leaves_the_rest_unread() {
         let scratch = Scratch::with(&[wrote(Some(1), "first", 1.0, true)]);
-        assert_eq!(read(&scratch, &[holding(&["first"])], &|| true), ReadBack { keys: 0, unread: 1 });
+        let (calls, services) = (by("vsns"), [holding(&["first"])]);
+        let setting = ReadBackSetting { give_up: &|| true, ..setting(&calls, &services) };
+        assert_eq!(read(&scratch, &setting), of(0, 1, 0));
     }
 
     #[test]
     fn where_the_protocol_reads_no_key_the_members_are_its_read_back() {
         let scratch = Scratch::with(&[wrote(Some(1), "first", 1.0, true)]);
-        let clock = Clock::starting_in(Duration::ZERO);
-        let folder = TrialFolder::at(&scratch.0);
-        let read =
-            |protocol, told| read_back(&folder, &by(protocol), &[], Failover::None, clock, told, &|| false).unwrap();
-        assert_eq!(read("none", true), ReadBack { keys: 1, unread: 0 });
-        assert_eq!(read("none", false), ReadBack { keys: 0, unread: 0 });
+        let read = |members_told| read(&scratch, &ReadBackSetting { members_told, ..setting(&by("none"), &[]) });
+        assert_eq!((read(true), read(false)), (of(1, 0, 0), of(0, 0, 0)));
         assert_eq!(scratch.found(), []);
     }
 
@@ -471,25 +620,51 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let serve = move || {
-            for mut stream in listener.incoming().flatten() {
-                let mut asked = [0; 1024];
-                while let Ok(count @ 1..) = stream.read(&mut asked) {
-                    let is_held = &asked[..count] == b"*2\r\n$3\r\nGET\r\n$5\r\nfirst\r\n";
-                    stream.write_all(if is_held { b"$1\r\nv\r\n" } else { b"$-1\r\n" }).unwrap();
+            for stream in listener.incoming().flatten() {
+                let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
+                // *2, $3, GET, $5, and the key.
+                while let (Some(Ok(array)), Some(Ok(key))) = (lines.next(), lines.nth(3)) {
+                    assert_eq!(array, "*2");
+                    (&stream).write_all(if key == "first" { b"$1\r\nv\r\n" } else { b"$-1\r\n" }).unwrap();
                 }
             }
         };
-        std::thread::Builder::new().spawn(serve).unwrap();
+        thread::Builder::new().spawn(serve).unwrap();
         address
+    }
+
+    #[test]
+    fn many_keys_are_under_way_at_once() {
+        // Answers only when a whole batch has come.
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let serve = move || {
+            for mut stream in listener.incoming().flatten() {
+                let lines = BufReader::new(stream.try_clone().unwrap()).lines();
+                if lines.take(5 * IN_FLIGHT).filter(Result::is_ok).count() == 5 * IN_FLIGHT {
+                    stream.write_all(&b"$1\r\nv\r\n".repeat(IN_FLIGHT)).unwrap();
+                }
+            }
+        };
+        thread::Builder::new().spawn(serve).unwrap();
+        let history: Vec<_> = (0..IN_FLIGHT).map(|key| wrote(Some(1), &format!("k{key}"), 1.0, true)).collect();
+        let scratch = Scratch::with(&history);
+        assert_eq!(read(&scratch, &setting(&by("redis"), &[address])), of(IN_FLIGHT as u64, 0, 0));
+        assert_eq!(scratch.found().len(), IN_FLIGHT);
+    }
+
+    #[test]
+    fn keys_that_there_is_no_time_for_are_counted_and_not_called_unread() {
+        let scratch = Scratch::with(&[wrote(Some(1), "first", 1.0, true), wrote(Some(1), "other", 1.0, true)]);
+        let (calls, services) = (by("redis"), [redis()]);
+        let setting = ReadBackSetting { within: Duration::ZERO, ..setting(&calls, &services) };
+        assert_eq!(read(&scratch, &setting), of(0, 0, 2));
     }
 
     #[test]
     fn where_there_are_no_spaces_the_key_alone_is_asked_for() {
         let scratch = Scratch::with(&[wrote(Some(1), "first", 1.0, true), wrote(Some(1), "other", 1.0, true)]);
-        let clock = Clock::starting_in(Duration::ZERO);
-        let folder = TrialFolder::at(&scratch.0);
-        let done = read_back(&folder, &by("redis"), &[redis()], Failover::None, clock, false, &|| false).unwrap();
-        assert_eq!(done, ReadBack { keys: 2, unread: 0 });
+        assert_eq!(read(&scratch, &setting(&by("redis"), &[redis()])), of(2, 0, 0));
         assert_eq!(scratch.found(), [found("first", Some("v")), found("other", None)]);
     }
 

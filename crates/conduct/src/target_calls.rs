@@ -41,28 +41,42 @@ pub struct ServiceConnection {
 }
 
 impl ServiceConnection {
-    /// Calls an operation and waits for the answer, unless `given_up` says that nobody wants it.
+    /// Calls an operation and waits for the answer.
     ///
     /// # Errors
     /// If there is none.
-    pub fn call(
+    pub fn call(&mut self, operation: &str, with: &BTreeMap<String, String>) -> Result<ClientAnswer, CallError> {
+        let answer = self.call_all(operation, std::slice::from_ref(with), &|| false).pop();
+        answer.unwrap_or_else(|| Err(CallError::Invalid("nothing is called".to_owned())))
+    }
+
+    /// Calls an operation again and again, one call behind the other, and waits for the answers, unless `given_up` says that nobody
+    /// wants them.
+    pub fn call_all(
         &mut self,
         operation: &str,
-        with: &BTreeMap<String, String>,
+        calls: &[BTreeMap<String, String>],
         given_up: &dyn Fn() -> bool,
-    ) -> Result<ClientAnswer, CallError> {
+    ) -> Vec<Result<ClientAnswer, CallError>> {
         let TargetCalls { protocol, trust, elsewhere } = &self.calls;
         let generator = elsewhere.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some(generator) = generator {
-            return generator.call((protocol, &self.service), trust, self.within, (operation, with), given_up);
+            let call =
+                |with| generator.call((protocol, &self.service), trust, self.within, (operation, with), given_up);
+            return calls.iter().map(call).collect();
         }
-        let mut client = match self.client.take() {
-            Some(client) => client,
-            None => Client::connect_trusting(protocol, &self.service, trust, self.within)?,
+        let client = match self.client.take() {
+            Some(client) => Ok(client),
+            None => Client::connect_trusting(protocol, &self.service, trust, self.within),
         };
-        let answer = client.call(operation, with)?;
-        self.client = Some(client);
-        Ok(answer)
+        match client {
+            Ok(mut client) => {
+                let answers = client.call_all(operation, calls);
+                self.client = answers.iter().all(Result::is_ok).then_some(client);
+                answers
+            }
+            Err(error) => vec![Err(error); calls.len()],
+        }
     }
 }
 
@@ -76,7 +90,7 @@ pub struct ProtocolCaller {
 
 impl ProtocolCaller {
     fn ask(&self, service: &str, operation: &str, with: &BTreeMap<String, String>) -> Result<ClientAnswer, CallError> {
-        self.calls.to(service, self.patience()).call(operation, with, &|| false)
+        self.calls.to(service, self.patience()).call(operation, with)
     }
 
     fn patience(&self) -> Duration {

@@ -29,7 +29,7 @@ use crate::load_makers::{BadEnd, PlayedLoad, RaisedFleet, ReadyFleet};
 use crate::playing::Run;
 use crate::preparation::{self, Preparation};
 use crate::progress::{Interrupts, Observer, ProgressEvent};
-use crate::read_back::{ReadBackResult, read_back, read_replicas};
+use crate::read_back::{ReadBack, ReadBackResult, ReadBackSetting, read_back, read_replicas};
 use crate::recording::{EventLog, RecordedLoad, Recording, RecordingEvent};
 use crate::running_tasks::{RunningTasks, TaskPurpose};
 use crate::schedule::Occurrence;
@@ -672,13 +672,22 @@ impl TrialShell<'_> {
         if let Some(ReadBackResult { rounds, settled, .. }) = asked {
             self.note(Instant::now(), What::Replicas { rounds, settled });
         }
-        let (Some(deployment), Some(clock)) = (&self.deployment, self.clock) else { return Ok(Input::ReadBack(0, 0)) };
+        let (Some(deployment), Some(clock)) = (&self.deployment, self.clock) else {
+            return Ok(Input::ReadBack(ReadBack::default()));
+        };
         let (folder, calls, services) = (&self.folder, self.target_calls(), self.services());
         let members_told = asked.is_some_and(|asked| asked.answered > 0);
-        let failover = self.trial.load.as_ref().map(|load| load.reconnects.failover).unwrap_or_default();
-        let read = || read_back(folder, &calls, &services, failover, clock, members_told, &give_up);
-        let done = inside(Some(deployment), read)?;
-        Ok(Input::ReadBack(done.keys, done.unread))
+        let setting = ReadBackSetting {
+            calls: &calls,
+            services: &services,
+            failover: self.trial.load.as_ref().map(|load| load.reconnects.failover).unwrap_or_default(),
+            members_told,
+            clock,
+            within: Duration::from_secs_f64(self.trial.read_back_s()),
+            seed: self.trial.seed,
+            give_up: &give_up,
+        };
+        Ok(Input::ReadBack(inside(Some(deployment), || read_back(folder, &setting))?))
     }
 }
 

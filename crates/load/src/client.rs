@@ -76,8 +76,10 @@ pub struct Client(Box<dyn ProtocolClient>);
 
 /// What a protocol's client can do.
 pub trait ProtocolClient: Send {
-    /// Sends a call and waits for its answer; connects first if the last call lost the connection.
-    fn call(&mut self, operation: &str, with: &BTreeMap<String, String>) -> Result<ClientAnswer, CallError>;
+    /// Sends calls one behind the other, and waits for their answers in that order. Where one has none, those behind it have none.
+    /// Connects first if the last call lost the connection.
+    fn call_all(&mut self, operation: &str, calls: &[BTreeMap<String, String>])
+    -> Vec<Result<ClientAnswer, CallError>>;
 
     /// What went over the connection for the last call.
     fn exchanged(&self) -> &ExchangedBytes;
@@ -115,7 +117,18 @@ impl Client {
     /// # Errors
     /// If there is none. The next call connects again.
     pub fn call(&mut self, operation: &str, with: &BTreeMap<String, String>) -> Result<ClientAnswer, CallError> {
-        self.0.call(operation, with)
+        let answer = self.0.call_all(operation, std::slice::from_ref(with)).pop();
+        answer.unwrap_or_else(|| Err(CallError::Invalid("nothing is called".to_owned())))
+    }
+
+    /// Sends calls one behind the other and waits for their answers in that order, each for as long as a single one. Where one has no
+    /// answer, those behind it have none. They are to be few and short: nothing is received while they are sent.
+    pub fn call_all(
+        &mut self,
+        operation: &str,
+        calls: &[BTreeMap<String, String>],
+    ) -> Vec<Result<ClientAnswer, CallError>> {
+        self.0.call_all(operation, calls)
     }
 
     /// What went over the connection for the last call, in the clear.
@@ -170,31 +183,16 @@ struct ClientExchange<P: Protocol> {
 }
 
 impl<P: Protocol> ProtocolClient for ClientExchange<P> {
-    fn call(&mut self, operation: &str, with: &BTreeMap<String, String>) -> Result<ClientAnswer, CallError> {
-        let wants = wants::<P>(operation)?;
-        let (request, arguments) = self.compile(operation, with, &wants)?;
-        // Each call compiles its own request, so what was remembered of the last one's answer is of no use.
-        self.memory = P::Memory::default();
-        self.last_id = self.last_id.wrapping_add(1).max(1);
-        let source = ValueSource { agent: 0, seq: 0, copy: 1, draw: 0, slots: &[], kept: 0, feeds: &[], records: &[] };
-        let mut bytes = Vec::new();
-        let values = OperationValues { source, arguments: &arguments };
-        let written = P::encode(&request, self.last_id, &values, &mut bytes);
-        written.map_err(|refusal| CallError::Invalid(refusal.text().to_owned()))?;
-        let mut pipe = match self.pipe.take().and_then(ClientConnection::if_silent) {
-            Some(pipe) => pipe,
-            None => self.open()?,
-        };
-        let answer = self.exchange(&mut pipe, &request, &bytes);
-        let answer = answer.map(|(input, whole)| {
-            let answer = self.read_fields(&request, &wants, &input, whole);
-            if whole.reusable && whole.used == input.len() {
-                self.pipe = Some(pipe);
-            }
-            answer
-        });
-        P::rest(&mut self.decoder, &mut self.memory);
-        answer
+    fn call_all(
+        &mut self,
+        operation: &str,
+        calls: &[BTreeMap<String, String>],
+    ) -> Vec<Result<ClientAnswer, CallError>> {
+        let mut answers = Vec::new();
+        if let Err(error) = self.answer_all(operation, calls, &mut answers) {
+            answers.resize(calls.len(), Err(error));
+        }
+        answers
     }
 
     fn exchanged(&self) -> &ExchangedBytes {
@@ -281,31 +279,74 @@ impl<P: Protocol> ClientExchange<P> {
         Ok((request, arguments))
     }
 
-    /// Sends and receives; the bytes that the answer's fields are in.
-    fn exchange(
+    /// Sends all calls, and appends their answers until one is missing.
+    fn answer_all(
+        &mut self,
+        operation: &str,
+        calls: &[BTreeMap<String, String>],
+        answers: &mut Vec<Result<ClientAnswer, CallError>>,
+    ) -> Result<(), CallError> {
+        let wants = wants::<P>(operation)?;
+        let source = ValueSource { agent: 0, seq: 0, copy: 1, draw: 0, slots: &[], kept: 0, feeds: &[], records: &[] };
+        let (mut requests, mut bytes) = (Vec::new(), Vec::new());
+        for with in calls {
+            let (request, arguments) = self.compile(operation, with, &wants)?;
+            self.last_id = self.last_id.wrapping_add(1).max(1);
+            let written =
+                P::encode(&request, self.last_id, &OperationValues { source, arguments: &arguments }, &mut bytes);
+            written.map_err(|refusal| CallError::Invalid(refusal.text().to_owned()))?;
+            requests.push((request, self.last_id));
+        }
+        let mut pipe = match self.pipe.take().and_then(ClientConnection::if_silent) {
+            Some(pipe) => pipe,
+            None => self.open()?,
+        };
+        let mut deadline = Instant::now() + self.timeout;
+        self.exchanged = ExchangedBytes { sent: bytes, received: Vec::new() };
+        pipe.send(&self.exchanged.sent, deadline).map_err(|error| self.lost(&error))?;
+        let (mut input, mut buffer) = (Vec::new(), vec![0; BUFFER]);
+        for (number, (request, id)) in requests.iter().enumerate() {
+            self.memory = P::Memory::default();
+            let asked = RequestContext { request, id: *id };
+            let whole = self.await_answer(&mut pipe, &asked, (&mut input, &mut buffer), deadline);
+            deadline = Instant::now() + self.timeout;
+            let answer = whole.map(|whole| (self.read_fields(request, &wants, &input, whole), whole));
+            P::rest(&mut self.decoder, &mut self.memory);
+            let (answer, whole) = answer?;
+            answers.push(Ok(answer));
+            input.drain(..whole.used);
+            if !whole.reusable && number + 1 < requests.len() {
+                return Err(CallError::Lost("the connection was closed before the answer".to_owned()));
+            }
+            if whole.reusable && number + 1 == requests.len() && input.is_empty() {
+                self.pipe = Some(pipe);
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Receives until the answer is whole.
+    fn await_answer(
         &mut self,
         pipe: &mut ClientConnection,
-        request: &P::Request,
-        bytes: &[u8],
-    ) -> Result<(Vec<u8>, Whole), CallError> {
-        let deadline = Instant::now() + self.timeout;
-        self.exchanged = ExchangedBytes { sent: bytes.to_vec(), received: Vec::new() };
-        pipe.send(bytes, deadline).map_err(|error| self.lost(&error))?;
-        let asked = RequestContext { request, id: self.last_id };
-        let mut input = Vec::new();
-        let mut buffer = vec![0; BUFFER];
+        asked: &RequestContext<'_, P>,
+        (input, buffer): (&mut Vec<u8>, &mut [u8]),
+        deadline: Instant,
+    ) -> Result<Whole, CallError> {
+        let mut ended = false;
         loop {
-            let before = input.len();
-            let ended = pipe.receive(&mut buffer, &mut input, deadline).map_err(|error| self.lost(&error))?;
-            self.exchanged.received.extend_from_slice(&input[before..]);
-            match P::decode(&asked, &mut self.decoder, &mut self.memory, &input, ended) {
-                Progress::Answer(answer) => return Ok((input, answer)),
+            match P::decode(asked, &mut self.decoder, &mut self.memory, input, ended) {
+                Progress::Answer(answer) => return Ok(answer),
                 Progress::Bad(_) => return Err(CallError::BadAnswer),
                 Progress::More { .. } if ended => {
                     return Err(CallError::Lost("the connection was closed before the answer".to_owned()));
                 }
                 Progress::More { used } => drop(input.drain(..used)),
             }
+            let before = input.len();
+            ended = pipe.receive(buffer, input, deadline).map_err(|error| self.lost(&error))?;
+            self.exchanged.received.extend_from_slice(&input[before..]);
         }
     }
 

@@ -81,9 +81,10 @@ impl SampledKeys {
         self.one_in == 1 || line.key.is_empty() || self.mark(&line.space, &line.key).is_multiple_of(self.one_in)
     }
 
-    /// FNV-1a (Fowler, Noll, Vo) of seed, space and key, and the finalizer of MurmurHash3 (Appleby), as names that differ in their last
+    /// A number for the key that is as good as random. FNV-1a (Fowler, Noll, Vo) of seed, space and key, and the finalizer of MurmurHash3 (Appleby), as names that differ in their last
     /// digit are too much alike in the first.
-    fn mark(&self, space: &str, key: &str) -> u64 {
+    #[must_use]
+    pub fn mark(&self, space: &str, key: &str) -> u64 {
         let bytes = self.seed.to_le_bytes().into_iter().chain(space.bytes()).chain([0xff]).chain(key.bytes());
         let hash =
             bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));

@@ -187,6 +187,9 @@ pub enum What {
         keys: u64,
         /// Keys that could not be read back.
         unread: u64,
+        /// Keys that were not read back for lack of time. The others are a random sample then.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        skipped: u64,
     },
     /// The members were asked what they hold, round by round until two rounds told the same.
     Replicas {

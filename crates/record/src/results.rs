@@ -625,6 +625,10 @@ pub struct HostMetric {
 pub struct Consistency {
     /// Audited keys that were judged.
     pub checked: Option<u64>,
+    /// Keys with an acknowledged write or removal.
+    pub acknowledged: Option<u64>,
+    /// Of these, keys that were judged.
+    pub acknowledged_checked: Option<u64>,
     /// Operations whose answer contradicted what their client did; null where nothing was expected.
     pub wrong: Option<u64>,
     /// Cycles of the whole load that ended, full or not, for the wrong answers to be held against; null where nobody counted.

@@ -584,7 +584,10 @@ fn of_one(group: &Group, input: &ReportInput) -> Vec<HeadlineFigure> {
         loss("failed calls", group.spread(|t| counted(t, |t| t.outcomes.failed + t.outcomes.timeout)), share_of(group));
     let back = faulty.then(|| back(group)).flatten();
     let lost = group.spread(|trial| trial.consistency.lost_writes.map(|lost| lost as f64));
-    let checked = group.spread(|trial| trial.consistency.checked.map(|checked| checked as f64));
+    let checked = group.spread(|trial| {
+        let found = &trial.consistency;
+        found.acknowledged_checked.or(found.checked).map(|checked| checked as f64)
+    });
     let of = checked.map_or_else(String::new, |checked| format!("of {} checked", checked.text(count)));
     let wrong = group.spread(|trial| trial.consistency.wrong.map(|wrong| wrong as f64));
     let wrong = wrong.filter(|wrong| wrong.most > 0.0 || lost.is_none());

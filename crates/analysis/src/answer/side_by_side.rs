@@ -33,7 +33,10 @@ const INCONSISTENCIES: &[(&str, FigureOf, Option<FigureOf>)] = &[
     (
         "acknowledged writes were lost",
         |trial| trial.consistency.lost_writes.map(|count| count as f64),
-        Some(|trial| trial.consistency.checked.map(|count| count as f64)),
+        Some(|trial| {
+            let found = &trial.consistency;
+            found.acknowledged_checked.or(found.checked).map(|count| count as f64)
+        }),
     ),
     (WRONG, |trial| trial.consistency.wrong.map(|count| count as f64), None),
     (

@@ -374,7 +374,7 @@ const SPOILT: &[(&str, Trust, Spoil)] = &[
     ("records_disagree", Void, |case| case.loses = |evidence| evidence.slots[0].ok -= 1),
     // What was still open at the end is in no other record.
     ("records_disagree", Void, |case| case.loses = |evidence| evidence.generator[3].due = Some(5_001)),
-    ("records_disagree", Void, |case| case.event(What::Audit { keys: 9, unread: 0 })),
+    ("records_disagree", Void, |case| case.event(What::Audit { keys: 9, unread: 0, skipped: 0 })),
     ("restarted_target", Suspect, |case| case.replaced(5.0, 1)),
     ("saturated_balancer", Suspect, |case| case.busy([90.0, 89.9], None)),
     ("saturated_balancer", Suspect, |case| case.busy([25.0, 40.0], Some(95.0))),
@@ -394,7 +394,7 @@ const SPOILT: &[(&str, Trust, Spoil)] = &[
     ("torn_records", Suspect, |case| case.evidence.torn = vec!["samples.csv"]),
     ("unaudited_member", Suspect, |case| case.silent("n2")),
     ("unhealed_fault", Suspect, |case| case.event(What::Notice { text: "fault `x` could not be healed: no".into() })),
-    ("unread_keys", Suspect, |case| case.event(What::Audit { keys: 0, unread: 1 })),
+    ("unread_keys", Suspect, |case| case.event(What::Audit { keys: 0, unread: 1, skipped: 0 })),
     ("unsettled_replicas", Suspect, |case| case.trial.consistency.replicas_settled = Some(false)),
     ("versions_changed", Suspect, |case| case.programs("1", "2")),
 ];
@@ -712,12 +712,12 @@ const JUST_INSIDE: &[Spoil] = &[
     |case| case.trial.disturbances = vec![slow(0.09 * case.window.length_s())],
     |case| case.event(down(true)),
     |case| {
-        case.event(What::Audit { keys: 1, unread: 0 });
+        case.event(What::Audit { keys: 1, unread: 0, skipped: 0 });
         case.evidence.history = vec![line(By::Load, "write"), line(By::Audit, "read")];
     },
     |case| {
         // The members told what they hold, and nobody had to be asked key by key.
-        case.event(What::Audit { keys: 1, unread: 0 });
+        case.event(What::Audit { keys: 1, unread: 0, skipped: 0 });
         case.event(What::Replicas { rounds: 2, settled: true });
         case.evidence.history = vec![line(By::Load, "write")];
         case.evidence.replicas = vec![Replica { member: "n1".into(), holds: Ok(ReplicaContents::new()) }];

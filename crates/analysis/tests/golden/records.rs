@@ -250,7 +250,7 @@ fn write_events(files: &TrialFolder, unix_s: f64, keys: u64) {
         (TIME_S, phase(Phase::Draining)),
         (TIME_S + 0.25, What::Inspected { when: "after_load".into(), says: says(PREPARED + keys) }),
         (TIME_S + 0.5, phase(Phase::Auditing)),
-        (TIME_S + 1.0, What::Audit { keys, unread: 0 }),
+        (TIME_S + 1.0, What::Audit { keys, unread: 0, skipped: 0 }),
         (TIME_S + 1.0, phase(Phase::Stopping)),
         (
             TIME_S + 1.25,

@@ -10,6 +10,7 @@ use record::events::{Ending, Phase, What};
 
 use super::{Action, Conductor, Input};
 use crate::exercise::{AuditAnswer, ConditionAnswer, PlannedStep, StepSequence};
+use crate::read_back::ReadBack;
 
 fn trial() -> plan::Trial {
     let step = plan::Step { call: "save".to_owned(), name: "save".to_owned(), audit: true, ..Default::default() };
@@ -180,7 +181,7 @@ impl Model {
                     return Some(Input::LoadEnded);
                 }
             }
-            Action::ReadBack => return Some(Input::ReadBack(10, 0)),
+            Action::ReadBack => return Some(Input::ReadBack(ReadBack { keys: 10, ..ReadBack::default() })),
             Action::StopTarget(_) => {
                 self.up = false;
                 self.loading = false;

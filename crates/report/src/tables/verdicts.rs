@@ -31,6 +31,12 @@ const FIGURES: &[VerdictColumn] = &[
         cell: |group, _| count(group, |trial| trial.consistency.checked, false),
     },
     VerdictColumn {
+        head: "acknowledged",
+        explained: "keys with an acknowledged write or removal; of more than were checked, those checked are a random sample",
+        is_known: |trial| trial.consistency.acknowledged.is_some(),
+        cell: |group, _| count(group, |trial| trial.consistency.acknowledged, false),
+    },
+    VerdictColumn {
         head: "lost writes",
         explained: "keys whose acknowledged write was gone, or changed, after the run; where members were asked, on all of them",
         is_known: |_| true,

@@ -336,7 +336,7 @@ fn history_disagrees(facts: &RuleInput<'_>, hold: &mut impl FnMut((&'static str,
 
 fn read_back(facts: &RuleInput<'_>) -> Option<(u64, u64)> {
     facts.evidence.events.iter().rev().find_map(|event| match event.what {
-        What::Audit { keys, unread } => Some((keys, unread)),
+        What::Audit { keys, unread, .. } => Some((keys, unread)),
         _ => None,
     })
 }
