@@ -561,28 +561,25 @@ n2 balancer: n2 0 to 10.83.0.1,10.83.0.3 first 10.83.0.1 port 7001 as 10.83.0.2 
 
     #[test]
     fn roles_without_after_have_one_rank() {
-        let beside = saying("beside", "x").after("m1");
-        let manifest =
-            manifest(vec![beside, saying("m1", "x"), saying("m2", "x"), saying("last", "x").after("beside")]);
-        let layout = lay_out(&manifest, &[host(1, None, &[])]).unwrap();
+        let beside = saying("beside", "x").after("server");
+        let manifest = manifest(vec![beside, server("server"), saying("m2", "x"), saying("last", "x").after("beside")]);
+        let layout = lay_out(&manifest, &[host(1, None, &["server"])]).unwrap();
         let ranks: Vec<_> = layout.posts.iter().map(|post| (post.start.role.as_str(), post.rank)).collect();
-        assert_eq!(ranks, [("m1", 0), ("m2", 0), ("beside", 1), ("last", 2)]);
+        assert_eq!(ranks, [("server", 0), ("m2", 0), ("beside", 1), ("last", 2)]);
     }
 
     #[test]
     fn a_host_can_run_some_of_the_roles() {
         let process = |role: &str| Wanted { run: vec!["say".to_owned(), "{names}".to_owned()], ..shell(role, &[]) };
-        let mut manifest = manifest(vec![server("redis"), process("sentinel"), process("proxy")]);
-        manifest.about.service = "redis.service".to_owned();
-        manifest.about.members = "redis".to_owned();
+        let manifest = manifest(vec![server("server"), process("sentinel"), process("proxy")]);
         let some = |number, roles: &[&str]| DiscoveredHost {
             roles: roles.iter().map(|role| (*role).to_owned()).collect(),
             ..host(number, None, roles)
         };
-        let hosts = [some(1, &["redis", "sentinel"]), some(2, &["sentinel", "redis"]), some(3, &["proxy"])];
+        let hosts = [some(1, &["server", "sentinel"]), some(2, &["sentinel", "server"]), some(3, &["proxy"])];
         let layout = lay_out(&manifest, &hosts).unwrap();
         let runs: Vec<_> = layout.posts.iter().map(|post| (post.host, post.start.role.as_str())).collect();
-        assert_eq!(runs, [(0, "redis"), (1, "redis"), (0, "sentinel"), (1, "sentinel"), (2, "proxy")]);
+        assert_eq!(runs, [(0, "server"), (1, "server"), (0, "sentinel"), (1, "sentinel"), (2, "proxy")]);
         assert!(told(&layout).contains("n2 sentinel: n1,n2\nn3 proxy: n3"), "{}", told(&layout));
         assert_eq!(layout.hook_hosts.len(), 2);
     }
