@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# check-packages.sh [--short]: installs plimsoll from its packages alone, as `cargo install --locked plimsoll` does from a registry, and
+# check-packages.sh [--short | --debug]: installs plimsoll from its packages alone, as `cargo install --locked plimsoll` does from a registry, and
 # runs it where there is no checkout: hit, an experiment without installation, and one that installs its target (as root).
-# The packages, with what they depend on, are the directory source target/packages/source. --short makes the packages and stops.
+# The packages, with what they depend on, are the directory source target/packages/source. --short makes the packages and stops;
+# --debug installs without optimisation, which takes a fraction of the time.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -29,7 +30,7 @@ home=$(mktemp -d)
 server=
 trap '[ -z "$server" ] || kill "$server"; rm -rf "$home"' EXIT
 # Where there is no Cargo.toml, and so none of the workspace's profiles.
-(cd "$home" && CARGO_TARGET_DIR=$work/build cargo install --quiet --locked --offline --root "$home" \
+(cd "$home" && CARGO_TARGET_DIR=$work/build cargo install --quiet ${1:+"$1"} --locked --offline --root "$home" \
     --config 'source.crates-io.replace-with="packages"' --config "source.packages.directory=\"$source\"" plimsoll)
 
 export HOME=$home PLIMSOLL_DATA=$home/data PATH=$home/bin:$PATH
