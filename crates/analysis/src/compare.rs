@@ -602,7 +602,7 @@ mod tests {
             target: plan::Target {
                 kind: TargetKind::Folder { name: "vsns".into(), with: with.clone() },
                 protocol: "vsns".into(),
-                tls: Default::default(),
+                ..Default::default()
             },
             faults: vec![fault.clone()],
             ..synthetic::trial(load.clone())

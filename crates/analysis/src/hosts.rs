@@ -69,13 +69,6 @@ fn host(name: &str, sums: Option<&HostSums>) -> Host {
 /// host there is.
 pub(crate) fn machine(events: &[Event], sampled: &Sampled) -> Machine {
     let is_lab = is_lab(events);
-    let shares = events.iter().rev().find_map(|event| match &event.what {
-        What::CpuShares { target_processes, other_processes, not_judged } => {
-            Some((target_processes.clone(), other_processes.clone(), not_judged.clone()))
-        }
-        _ => None,
-    });
-    let (target_processes, other_processes, not_judged) = shares.unwrap_or_default();
     let mean_of = |figure: fn(&HostSums) -> RunningMean| {
         let of_machine = sampled.hosts.iter().filter(|host| !is_lab || host.name == THIS_MACHINE);
         of_machine.map(figure).reduce(RunningMean::with).and_then(|mean| mean.value())
@@ -84,10 +77,32 @@ pub(crate) fn machine(events: &[Event], sampled: &Sampled) -> Machine {
         iowait_pct: mean_of(|host| host.iowait_pct),
         steal_pct: mean_of(|host| host.steal_pct),
         strangers_cpu_pct: mean_of(|host| host.strangers_pct),
-        other_processes,
-        target_processes,
-        not_judged,
+        ..shares(events)
     }
+}
+
+/// To whom the machine's CPU time was put down.
+fn shares(events: &[Event]) -> Machine {
+    let last = events.iter().rev().find_map(|event| match event.what.clone() {
+        What::CpuShares {
+            target_processes,
+            other_processes,
+            not_judged,
+            short_lived_cpu_pct,
+            programs_cpu_pct,
+            target_cpu_pct,
+        } => Some(Machine {
+            target_processes,
+            other_processes,
+            not_judged,
+            short_lived_cpu_pct,
+            programs_cpu_pct,
+            target_cpu_pct,
+            ..Machine::default()
+        }),
+        _ => None,
+    });
+    last.unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -173,9 +188,22 @@ mod tests {
             target_processes: target_processes.clone(),
             other_processes: other_processes.clone(),
             not_judged: not_judged.clone(),
+            short_lived_cpu_pct: Some(1.0),
+            programs_cpu_pct: Some(2.0),
+            target_cpu_pct: Some(3.0),
         };
         let machine = machine(&[Event { at_s: 3.0, what }], &Sampled::default());
-        assert_eq!(machine, Machine { target_processes, other_processes, not_judged, ..Machine::default() });
+        let (short_lived_cpu_pct, programs_cpu_pct, target_cpu_pct) = (Some(1.0), Some(2.0), Some(3.0));
+        let expected = Machine {
+            target_processes,
+            other_processes,
+            not_judged,
+            short_lived_cpu_pct,
+            programs_cpu_pct,
+            target_cpu_pct,
+            ..Machine::default()
+        };
+        assert_eq!(machine, expected);
     }
 
     #[test]

@@ -21,7 +21,7 @@ pub(crate) fn trial(load: Load) -> Trial {
         target: Target {
             kind: TargetKind::Running { url: "http://127.0.0.1:1".into() },
             protocol: "http".into(),
-            tls: Default::default(),
+            ..Default::default()
         },
         load: Some(load),
         ..Trial::default()

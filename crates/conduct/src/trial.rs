@@ -601,9 +601,11 @@ impl TrialShell<'_> {
             PlacedFleet::on_platform(fleet, takes, plimsoll, self.registry, interrupts.flag())?
         };
         let mut raised = RaisedFleet::begin(fleet, placed)?.with_files(&files, &self.run.files, &given_up)?;
-        if let plan::TargetKind::Running { url } = &self.trial.target.kind {
-            let target = &self.trial.target;
-            raised = raised.reaching((&target.protocol, url), (&target.tls, &self.run.files), &given_up)?;
+        let target = &self.trial.target;
+        if let plan::TargetKind::Running { .. } = &target.kind {
+            for url in target.urls() {
+                raised = raised.reaching((&target.protocol, &url), (&target.tls, &self.run.files), &given_up)?;
+            }
         }
         Ok(raised)
     }
@@ -853,7 +855,7 @@ mod tests {
             target: Target {
                 kind: TargetKind::Running { url: "http://127.0.0.1:1/".to_owned() },
                 protocol: "http".to_owned(),
-                tls: Default::default(),
+                ..Default::default()
             },
             lab: Lab { hosts: hosts.iter().map(host).collect(), measure_storage, speed: 1.0, ..Lab::default() },
             ..Trial::default()

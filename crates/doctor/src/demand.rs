@@ -76,9 +76,13 @@ fn connections(trial: &Trial) -> Option<u32> {
     Some(load.connections.of(load.agents, u32::try_from(services(trial)).unwrap_or(u32::MAX)))
 }
 
-/// Hosts that clients connect to. Where roles are dealt out, it is not known here which of them serves.
+/// Hosts or URLs that clients connect to. Where roles are dealt out, it is not known here which of them serves.
 fn services(trial: &Trial) -> u64 {
     let hosts = &trial.lab.hosts;
+    let urls = trial.target.urls().len();
+    if urls > 0 {
+        return urls as u64;
+    }
     if hosts.iter().any(|host| !host.roles.is_empty()) { 1 } else { hosts.len().max(1) as u64 }
 }
 
@@ -90,14 +94,17 @@ fn addresses(trial: &Trial) -> u64 {
 
 /// Of a name only the usual one is known to lead there; a socket in the file system takes no ports at all.
 fn is_on_loopback(trial: &Trial) -> bool {
+    let is_here = |place: UrlParts| {
+        let address = place.host.parse::<Ipv4Addr>();
+        place.host == "localhost" || address.is_ok_and(|address| address.is_loopback())
+    };
     match &trial.target.kind {
         TargetKind::Folder { .. } => trial.lab.hosts.is_empty(),
-        TargetKind::Running { url } | TargetKind::Started { url, .. } => {
-            let is_here = |place: UrlParts| {
-                let address = place.host.parse::<Ipv4Addr>();
-                place.host == "localhost" || address.is_ok_and(|address| address.is_loopback())
-            };
-            socket_url::socket_of(url).is_some() || UrlParts::parse(url).is_ok_and(is_here)
+        TargetKind::Running { .. } | TargetKind::Started { .. } => {
+            let urls = trial.target.urls();
+            let leads_here =
+                |url: &String| socket_url::socket_of(url).is_some() || UrlParts::parse(url).is_ok_and(is_here);
+            !urls.is_empty() && urls.iter().all(leads_here)
         }
     }
 }

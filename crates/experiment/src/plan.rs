@@ -41,7 +41,7 @@ pub use operation::{
 };
 pub use reading::read;
 pub use stop_rule::StopRule;
-pub use target::{BadParameter, Target, TargetKind, Tls, parameters};
+pub use target::{AlsoTarget, BadParameter, Target, TargetKind, Tls, parameters};
 pub use trial::Trial;
 
 /// Format of `plan.json`.

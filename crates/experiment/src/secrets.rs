@@ -22,7 +22,7 @@ const ARGUMENTS: [&str; 4] = ["passphrase", "passwd", "password", "secret"];
 /// Tables whose entries are given to operations, targets and faults, or held against answers.
 const TABLES: [&str; 2] = ["with", "expect"];
 /// Keys of a plan under which the whole value may be a secret, however short.
-const WHOLE: [&str; 5] = ["with", "expect", "point", "command", "url"];
+const WHOLE: [&str; 6] = ["with", "expect", "point", "command", "url", "urls"];
 /// A value of so many characters is hidden wherever it occurs; a shorter one, which may well be another word, where it was given.
 const DISTINCT: usize = 8;
 

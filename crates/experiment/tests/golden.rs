@@ -233,3 +233,20 @@ fn where_programs_are_run_nothing_need_be_reached() {
         assert!(timeline::print(&plan).contains(shown));
     }
 }
+
+#[test]
+fn a_cluster_is_named_by_all_its_urls_and_by_what_belongs_to_it() {
+    let load = "[load]\nagents = 2\ntime = \"1s\"\nfailover = \"next\"\n[[load.cycle]]\ncall = \"get\"\nwith = { path = \"/\" }\n";
+    let also = "also = { ports = [9090], units = [\"etcd@2\"], processes = [\"exporter\"], cgroups = [\"/jobs/7\"] }";
+    let urls = ["http://127.0.0.1:2379", "http://127.0.0.1:2479"];
+    let plan = known::read(&format!("[target]\nurls = {urls:?}\n{also}\n{load}"), &[]).unwrap();
+    let target = &plan.trials[0].target;
+    assert_eq!(
+        (target.urls(), &target.kind),
+        (urls.map(str::to_owned).to_vec(), &TargetKind::Running { url: urls[0].to_owned() })
+    );
+    assert_eq!((target.also.ports.as_slice(), target.also.units.as_slice()), (&[9090][..], &["etcd@2".to_owned()][..]));
+    assert!(timeline::print(&plan).contains("and http://127.0.0.1:2479"));
+    let alone = known::read(&format!("[target]\nurls = {:?}\n{load}", &urls[..1]), &[]).unwrap_err();
+    assert!(alone.contains("`urls = […]`"), "{alone}");
+}

@@ -124,12 +124,13 @@ impl Deployment {
         if services.is_empty() { self.services.clone() } else { services }
     }
 
-    /// The hosts of these, in the same order; none where clients go to a URL.
+    /// The hosts of these, in the same order, or `host:port` of several URLs; none where clients go to one URL.
     #[must_use]
     pub fn members_but(&self, down: &[String]) -> Vec<String> {
         let names = |down| self.serving(down).map(|post| self.hosts[post.host].name().to_owned()).collect::<Vec<_>>();
         let up = names(down);
-        if up.is_empty() { names(&[]) } else { up }
+        let up = if up.is_empty() { names(&[]) } else { up };
+        if up.is_empty() && self.services.len() > 1 { crate::readiness::places(&self.services) } else { up }
     }
 
     /// Where programs of these are run, in the same order; none where clients go to what is no member.

@@ -128,7 +128,7 @@ pub fn trial(kind: plan::TargetKind) -> plan::Trial {
         id: "001".to_owned(),
         repeat: 1,
         seed: 1,
-        target: plan::Target { kind, protocol: "lines".to_owned(), tls: Default::default() },
+        target: plan::Target { kind, protocol: "lines".to_owned(), ..Default::default() },
         lab: plan::Lab::default(),
         ..plan::Trial::default()
     }

@@ -1,6 +1,6 @@
 //! Waiting until a process of the target is ready, has died, or has had its time.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs as _};
 use std::os::unix::net::UnixStream;
@@ -29,8 +29,8 @@ pub enum ReadinessCheck {
         /// The operation.
         operation: String,
     },
-    /// Something accepts a connection at this `host:port` or URL.
-    Tcp(String),
+    /// Something accepts a connection at each `host:port` or URL of these.
+    Tcp(Vec<String>),
     /// A GET of this URL answers 2xx.
     Http(String),
     /// This program, run on the host, exits with 0.
@@ -41,7 +41,7 @@ impl std::fmt::Display for ReadinessCheck {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Call { service, operation } => write!(f, "call `{operation}` to {service}"),
-            Self::Tcp(place) => write!(f, "a connection to {place}"),
+            Self::Tcp(places) => write!(f, "a connection to {}", places.join(", ")),
             Self::Http(url) => write!(f, "GET {url}"),
             Self::Run(hook) => write!(f, "{} to exit with 0", hook.path.display()),
         }
@@ -111,7 +111,7 @@ fn attempt(check: &ReadinessCheck, caller: &dyn Caller) -> Result<(), String> {
             reach(service)?;
             caller.call(service, operation, &BTreeMap::new())
         }
-        ReadinessCheck::Tcp(place) => reach(place),
+        ReadinessCheck::Tcp(places) => places.iter().try_for_each(|place| reach(place)),
         ReadinessCheck::Http(url) => get(url, caller),
         // Whoever waits has it run on its host.
         ReadinessCheck::Run(_) => Err("nobody has run it".to_owned()),
@@ -137,6 +137,13 @@ pub fn address(url: &str) -> Result<SocketAddr, String> {
     let accepts = |address: &&SocketAddr| TcpStream::connect_timeout(address, PATIENCE).is_ok();
     let accepting = if addresses.len() > 1 { addresses.iter().find(accepts) } else { None };
     accepting.or(addresses.first()).copied().ok_or_else(|| format!("`{}` has no address", place.host))
+}
+
+/// `host:port` of each URL; nothing if one has none, or two have the same.
+pub fn places(urls: &[String]) -> Vec<String> {
+    let place = |url: &String| UrlParts::parse(url).ok().map(|place| format!("{}:{}", place.host, place.port));
+    let places: BTreeSet<String> = urls.iter().filter_map(place).collect();
+    if places.len() == urls.len() { urls.iter().filter_map(place).collect() } else { Vec::new() }
 }
 
 fn connect(place: &UrlParts) -> Result<TcpStream, String> {
@@ -298,7 +305,7 @@ mod tests {
         let check = |answer| ReadinessCheck::Call { service: answering(answer), operation: "ping".to_owned() };
         assert_eq!(attempt(&check("ok\n"), &LineClient), Ok(()));
         assert!(attempt(&check("busy\n"), &LineClient).is_err());
-        assert_eq!(attempt(&ReadinessCheck::Tcp(answering("")), &LineClient), Ok(()));
+        assert_eq!(attempt(&ReadinessCheck::Tcp(vec![answering("")]), &LineClient), Ok(()));
     }
 
     #[test]

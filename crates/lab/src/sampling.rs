@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use experiment::plan::AlsoTarget;
 use linux::cgroup::OwnCgroups;
 use record::clock::Clock;
 use record::events::What;
@@ -157,6 +158,30 @@ struct ProbedMachine {
     run: Option<RunGroup>,
     clients: ScrapeClients,
     last: Option<Instant>,
+    operations: OperationShares,
+}
+
+/// What programs that are operations used beside the target, percent of the machine times seconds.
+#[derive(Default)]
+struct OperationShares {
+    time_s: f64,
+    operations: f64,
+    /// `None` once it is not known.
+    target: Option<f64>,
+}
+
+impl OperationShares {
+    fn add(&mut self, time_s: f64, operations_pct: f64, target_pct: Option<f64>) {
+        let before = if self.time_s > 0.0 { self.target } else { Some(0.0) };
+        self.target = before.zip(target_pct).map(|(before, pct)| before + pct * time_s);
+        self.time_s += time_s;
+        self.operations += operations_pct * time_s;
+    }
+
+    /// The mean of a sum; nothing if nothing was read.
+    fn mean(&self, sum: f64) -> Option<f64> {
+        (self.time_s > 0.0).then(|| (sum / self.time_s * 100.0).round() / 100.0)
+    }
 }
 
 impl ProbedMachine {
@@ -165,7 +190,7 @@ impl ProbedMachine {
         let clients = ScrapeClients::new(Arc::clone(&watched.clients_cpus), OwnCgroups::detect());
         let mut reader = SampleReader::new(SampleSource::machine(ProcDir::at(Path::new("/proc"))));
         reader.share_out(watched.sought(), watched.sources.run().map(top_of));
-        Self { watched, reader, run, clients, last: None }
+        Self { watched, reader, run, clients, last: None, operations: OperationShares::default() }
     }
 
     /// A row for the machine, one for each role that runs on it, one for this program; nothing at the first reading.
@@ -187,10 +212,18 @@ impl ProbedMachine {
         self.clients.read(self.reader.proc(), length_s, rows.own.as_mut());
         rows.host.calendar_ahead_s = Some(in_us(clock.calendar_ahead_s()));
         rows.own.iter_mut().for_each(|own| own.process = "generator".to_owned());
-        let ours: Vec<Sample> = match self.watched.sources.is_lab() {
-            true => rows.roles.iter().chain(&rows.own).chain(&run).cloned().collect(),
-            false => vec![rows.run],
+        let operations = Sample { cpu_user_pct: rows.operations_pct, cpu_system_pct: Some(0.0), ..Sample::default() };
+        let (ours, target): (Vec<Sample>, Vec<&Sample>) = match self.watched.sources.is_lab() {
+            true => {
+                let ours = rows.roles.iter().chain(&rows.own).chain(&run).cloned().chain([operations]);
+                (ours.collect(), run.iter().collect())
+            }
+            false => (vec![rows.run], rows.roles.iter().collect()),
         };
+        if let Some(pct) = rows.operations_pct.filter(|_| self.watched.runs_operations) {
+            let used = target.iter().map(|row| Some(row.cpu_user_pct? + row.cpu_system_pct?)).sum();
+            self.operations.add(length_s, pct, if target.is_empty() { None } else { used });
+        }
         rows.host.cpu_strangers_pct =
             if self.why_not_judged().is_none() { strangers_pct(&rows.host, &ours) } else { None };
         (std::iter::once(rows.host).chain(rows.roles).chain(rows.own).collect(), rows.programs)
@@ -211,6 +244,9 @@ impl ProbedMachine {
         What::CpuShares {
             target_processes: if is_found { target } else { Vec::new() },
             other_processes: if not_judged.is_none() { others } else { Vec::new() },
+            short_lived_cpu_pct: self.reader.forest().short_lived_pct().filter(|_| not_judged.is_none()),
+            programs_cpu_pct: self.operations.mean(self.operations.operations),
+            target_cpu_pct: self.operations.target.and_then(|target| self.operations.mean(target)),
             not_judged,
         }
     }
@@ -301,10 +337,14 @@ pub struct WatchedProcesses {
     pub(crate) host: Arc<str>,
     pub(crate) members: Arc<Mutex<Vec<Member>>>,
     pub(crate) sources: ProbeSources,
-    /// Where a target answers of which not all was started here, or why that is not known.
-    pub(crate) address: Option<Result<SocketAddr, String>>,
+    /// Where a target answers of which not all was started here, or why that is not known; empty: all of it was.
+    pub(crate) addresses: Vec<Result<SocketAddr, String>>,
+    /// Processes of this machine that belong to such a target, too.
+    pub(crate) also: AlsoTarget,
     /// CPUs of this machine that are the clients' alone; empty: there are none.
     pub(crate) clients_cpus: Arc<[u32]>,
+    /// Whether operations are programs, which run beside the clients.
+    pub(crate) runs_operations: bool,
 }
 
 impl WatchedProcesses {
@@ -323,7 +363,8 @@ impl WatchedProcesses {
     /// The target, if it has to be found behind its address.
     pub(crate) fn sought(&self) -> Option<ExternalTarget> {
         let name = (self.host().to_owned(), COMMAND_ROLE.to_owned());
-        Some(ExternalTarget::new(self.address.clone()?, name))
+        let is_sought = !self.addresses.is_empty();
+        is_sought.then(|| ExternalTarget::new(self.addresses.clone(), self.also.clone(), name))
     }
 
     pub(crate) fn set(&self, members: Vec<Member>) {

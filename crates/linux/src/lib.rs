@@ -6,6 +6,7 @@ pub mod cgroup;
 pub mod mount;
 pub mod network;
 pub mod procfs;
+pub mod sock_diag;
 
 use std::ffi::{CStr, CString, c_int};
 use std::fs::{self, File};

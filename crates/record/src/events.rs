@@ -209,6 +209,15 @@ pub enum What {
         /// Why it cannot be told which processes are the target's, so that none is called another.
         #[serde(default)]
         not_judged: Option<String>,
+        /// What other processes used that were started and ended between two readings, percent of the machine.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        short_lived_cpu_pct: Option<f64>,
+        /// What the programs that are operations used, percent of the machine.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        programs_cpu_pct: Option<f64>,
+        /// What the target used meanwhile, percent of the machine; nothing where it is not on this machine.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        target_cpu_pct: Option<f64>,
     },
     /// The trial is over. Without this line it was cut off.
     Ended {

@@ -484,6 +484,15 @@ pub struct Machine {
     pub target_processes: Vec<ProcessShare>,
     /// Why it cannot be told which processes are the target's.
     pub not_judged: Option<String>,
+    /// Used by other processes that were started and ended between two readings, percent of the machine.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub short_lived_cpu_pct: Option<f64>,
+    /// Used by programs that are operations, percent of the machine; left out where none are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub programs_cpu_pct: Option<f64>,
+    /// Used by the target while these programs were sampled, percent of the machine; left out where it is on another one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub target_cpu_pct: Option<f64>,
 }
 
 /// A trial on hosts that are modelled: `throughput` and the latencies are as measured, these are as on the machines meant.

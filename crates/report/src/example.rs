@@ -64,7 +64,7 @@ fn trial_plan(id: String, variant: Option<String>, point: BTreeMap<String, Value
         target: Target {
             kind: TargetKind::Folder { name: "vsns".to_owned(), with: BTreeMap::new() },
             protocol: "vsns".to_owned(),
-            tls: Default::default(),
+            ..Default::default()
         },
         load: Some(load()),
         ..plan::Trial::default()

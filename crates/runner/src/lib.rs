@@ -2,6 +2,7 @@
 //! Plimsoll or reached over ssh. It does what it is told on standard input and answers on
 //! standard output, a line of JSON each, and undoes everything when its input ends.
 
+mod connected;
 mod controls;
 mod cores;
 pub mod environment;

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use linux::procfs::{self, Stat};
+use linux::sock_diag::TcpSocket;
 
 use crate::sample_source::ProcDir;
 
@@ -166,37 +167,28 @@ const SYSTEMD: &str = "systemd";
 /// Services in whose control group anybody's jobs run.
 const JOB_RUNNERS: [&str; 4] = ["atd.service", "cron.service", "cronie.service", "crond.service"];
 
-/// A TCP socket that waits for connections.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ListeningSocket {
-    /// Of an IPv6 socket for an IPv4 address, that address; unspecified: all addresses.
-    pub address: SocketAddr,
-    /// The user that made it.
-    pub uid: u32,
-    /// What `/proc/PID/fd` calls it by.
-    pub inode: u64,
+/// A TCP socket from a line of `/proc/net/tcp` or `tcp6`; `None` if it is none.
+fn parse_socket(line: &str) -> Option<TcpSocket> {
+    const LISTEN: &str = "0A";
+    let fields: Vec<&str> = line.split_ascii_whitespace().take(10).collect();
+    let address = |place: usize| {
+        let (address, port) = fields.get(place)?.rsplit_once(':')?;
+        Some(SocketAddr::new(parse_address(address)?, u16::from_str_radix(port, 16).ok()?))
+    };
+    let remote = if *fields.get(3)? == LISTEN { None } else { Some(address(2)?) };
+    let (uid, inode) = (fields.get(7)?.parse().ok()?, fields.get(9)?.parse().ok()?);
+    Some(TcpSocket { address: address(1)?, remote, uid, inode })
 }
 
-impl ListeningSocket {
-    /// As what it stands among the open files of those who hold it.
-    pub fn link(&self) -> String {
-        format!("socket:[{}]", self.inode)
-    }
+/// All TCP sockets of a network namespace, `net` being its folder in `/proc`.
+pub fn all_sockets(net: &Path) -> Vec<TcpSocket> {
+    lines(net).flat_map(|lines| lines.filter_map(|line| parse_socket(&line))).collect()
+}
 
-    /// From a line of `/proc/net/tcp` or `tcp6`; `None` if it is none, or its state is another.
-    fn parse(line: &str) -> Option<Self> {
-        const LISTEN: &str = "0A";
-        let fields: Vec<&str> = line.split_ascii_whitespace().collect();
-        if *fields.get(3)? != LISTEN {
-            return None;
-        }
-        let (address, port) = fields.get(1)?.rsplit_once(':')?;
-        Some(Self {
-            address: SocketAddr::new(parse_address(address)?, u16::from_str_radix(port, 16).ok()?),
-            uid: fields.get(7)?.parse().ok()?,
-            inode: fields.get(9)?.parse().ok()?,
-        })
-    }
+/// The lines of a network namespace's tables of TCP sockets, those of IPv4 first.
+fn lines(net: &Path) -> impl Iterator<Item = impl Iterator<Item = String>> {
+    let table = move |name| fs::File::open(net.join(name)).ok();
+    ["tcp", "tcp6"].into_iter().filter_map(table).map(|file| BufReader::new(file).lines().skip(1).map_while(Result::ok))
 }
 
 /// Words of 32 bits in the byte order of this machine, of an address in that of the network.
@@ -211,17 +203,14 @@ fn parse_address(text: &str) -> Option<IpAddr> {
 
 /// All listeners of a network namespace, `net` being its folder in `/proc`. The kernel lists them before all connections, which are
 /// not read.
-fn all_listeners(net: &Path) -> Vec<ListeningSocket> {
-    let table = |name: &str| {
-        let lines = fs::File::open(net.join(name)).ok().map(|file| BufReader::new(file).lines().skip(1));
-        lines.into_iter().flatten().map_while(|line| ListeningSocket::parse(&line.ok()?)).collect::<Vec<_>>()
-    };
-    [table("tcp"), table("tcp6")].concat()
+fn all_listeners(net: &Path) -> Vec<TcpSocket> {
+    let listener = |line: String| parse_socket(&line).filter(|one| one.remote.is_none());
+    lines(net).flat_map(|lines| lines.map_while(listener)).collect()
 }
 
 /// Of these, whom the kernel gives a connection to that address: those of just that address before those of all addresses, those
 /// of IPv4 before those of both. There are several where they share the port (`SO_REUSEPORT`).
-fn serving(listeners: &[ListeningSocket], address: SocketAddr) -> Vec<&ListeningSocket> {
+fn serving(listeners: &[TcpSocket], address: SocketAddr) -> Vec<&TcpSocket> {
     let any: [IpAddr; 2] = [Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::UNSPECIFIED.into()];
     let own = address.ip().to_canonical();
     let wanted = if own.is_ipv4() { vec![own, any[0], any[1]] } else { vec![own, any[1]] };
@@ -468,7 +457,7 @@ pub fn holds(files: &Path, links: &[String]) -> Option<bool> {
 }
 
 /// Its parent, whose parent, and so on.
-fn ancestors(of: u32, all_processes: &HashMap<u32, Stat>) -> BTreeSet<u32> {
+pub fn ancestors(of: u32, all_processes: &HashMap<u32, Stat>) -> BTreeSet<u32> {
     let mut found = BTreeSet::new();
     let mut next = all_processes.get(&of).map(|stat| stat.parent);
     while let Some(pid) = next.filter(|pid| found.insert(*pid)) {
@@ -489,6 +478,12 @@ fn place_of(proc: &ProcDir, all_processes: &HashMap<u32, Stat>, ip: IpAddr) -> A
 
 /// Of the namespaces of all processes that may be looked into, the one with that address.
 fn namespace_of(proc: &ProcDir, all_processes: &HashMap<u32, Stat>, ip: IpAddr) -> AddressNamespace {
+    let mut nets = namespaces(proc, all_processes).into_values();
+    nets.find(|net| has_address(net, ip) == Some(true)).map_or(AddressNamespace::Elsewhere, AddressNamespace::Net)
+}
+
+/// The network namespaces of all processes that may be looked into: name to its folder in `/proc`.
+pub fn namespaces(proc: &ProcDir, all_processes: &HashMap<u32, Stat>) -> BTreeMap<PathBuf, PathBuf> {
     let mut namespaces: BTreeMap<PathBuf, PathBuf> = BTreeMap::new();
     for pid in all_processes.keys() {
         let folder = proc.path().join(pid.to_string());
@@ -496,8 +491,7 @@ fn namespace_of(proc: &ProcDir, all_processes: &HashMap<u32, Stat>, ip: IpAddr) 
             namespaces.entry(name).or_insert_with(|| folder.join("net"));
         }
     }
-    let mut nets = namespaces.into_values();
-    nets.find(|net| has_address(net, ip) == Some(true)).map_or(AddressNamespace::Elsewhere, AddressNamespace::Net)
+    namespaces
 }
 
 /// From the arguments of Docker's proxy: where it passes connections on to.
@@ -512,7 +506,7 @@ fn container_address(command_line: &str) -> Option<SocketAddr> {
 
 /// A line of `/proc/PID/cgroup`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct ControlGroup {
+pub struct ControlGroup {
     /// `0:`, `9:name=systemd`.
     hierarchy: String,
     /// Names, from the root.
@@ -520,7 +514,8 @@ struct ControlGroup {
 }
 
 impl ControlGroup {
-    fn parse(line: &str) -> Option<Self> {
+    /// From a line of that file.
+    pub fn parse(line: &str) -> Option<Self> {
         let mut parts = line.splitn(3, ':');
         let (number, controllers, path) = (parts.next()?, parts.next()?, parts.next()?);
         let path = path.split('/').filter(|name| !name.is_empty()).map(str::to_owned).collect();
@@ -574,6 +569,17 @@ impl ControlGroup {
         });
         let is_pod = self.path.len() > 2 && self.path.iter().any(|name| name.starts_with("kubepods"));
         found.map(|(at, _)| at).or_else(|| is_pod.then(|| self.path.len() - 1))
+    }
+
+    /// Whether it is that of a unit of systemd or below it; a name without a type is a service's.
+    pub fn is_in_unit(&self, unit: &str) -> bool {
+        let is_unit = |name: &String| name == unit || name.strip_suffix(".service") == Some(unit);
+        self.path.iter().any(is_unit)
+    }
+
+    /// Whether it is the group with this path or below it.
+    pub fn is_below(&self, path: &str) -> bool {
+        self.path.starts_with(&path.split('/').filter(|name| !name.is_empty()).map(str::to_owned).collect::<Vec<_>>())
     }
 
     /// Whether a process with this `/proc/PID/cgroup` is in it, or in a group below it.

@@ -8,10 +8,12 @@ use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use experiment::plan::AlsoTarget;
 use linux::procfs::{self, Stat};
 use record::events::ProcessShare;
 use record::rows::{ProgramSample, Sample};
 
+use crate::connected::ConnectedProcesses;
 use crate::ports::{Finder, ServerProcesses, TargetLocation};
 use crate::restart_detector::RestartDetector;
 use crate::sample_source::{ProcDir, SampleSource};
@@ -58,24 +60,25 @@ pub struct ProcessForest {
 
 /// A target that is not, or not only, what the lab has started.
 pub struct ExternalTarget {
-    /// Finds its processes; `None` where there is no address to find them by.
-    finder: Option<Finder>,
+    addresses: Vec<TargetAddress>,
+    /// What belongs to it by its connections, and what the experiment names.
+    connected: ConnectedProcesses,
     /// Host and role of its row.
     name: (String, String),
-    /// What was found last. A server that was found and does not listen any more is one that is down.
+    /// What was found last.
     pub found: Option<TargetLocation>,
 }
 
-impl ExternalTarget {
-    /// Of whoever answers there, if that is known, by the name of its row: host and role.
-    pub fn new(address: Result<SocketAddr, String>, name: (String, String)) -> Self {
-        match address {
-            Ok(address) => Self { finder: Some(Finder::new(address, std::process::id())), name, found: None },
-            Err(why) => Self { finder: None, name, found: Some(TargetLocation::Unknown(why)) },
-        }
-    }
+/// An address that it answers at.
+struct TargetAddress {
+    /// Finds its processes; `None` where there is no address to find them by.
+    finder: Option<Finder>,
+    /// What was found last. A server that was found and does not listen any more is one that is down.
+    found: Option<TargetLocation>,
+}
 
-    fn look(&mut self, proc: &ProcDir, all: &HashMap<u32, Stat>) -> Option<ServerProcesses> {
+impl TargetAddress {
+    fn look(&mut self, proc: &ProcDir, all: &HashMap<u32, Stat>) -> Option<&TargetLocation> {
         let was_here = matches!(self.found, Some(TargetLocation::Here(_)));
         if let Some(finder) = &mut self.finder {
             self.found = Some(match finder.look(proc, all) {
@@ -83,6 +86,47 @@ impl ExternalTarget {
                 found => found,
             });
         }
+        self.found.as_ref()
+    }
+}
+
+impl ExternalTarget {
+    /// Of whoever answers there, as far as that is known, and what else the experiment names, by the name of its row: host and
+    /// role.
+    pub fn new(addresses: Vec<Result<SocketAddr, String>>, also: AlsoTarget, name: (String, String)) -> Self {
+        let us = std::process::id();
+        let address = |address| match address {
+            Ok(address) => TargetAddress { finder: Some(Finder::new(address, us)), found: None },
+            Err(why) => TargetAddress { finder: None, found: Some(TargetLocation::Unknown(why)) },
+        };
+        let addresses = addresses.into_iter().map(address).collect();
+        Self { addresses, connected: ConnectedProcesses::new(also, us), name, found: None }
+    }
+
+    fn look(&mut self, proc: &ProcDir, all: &HashMap<u32, Stat>, started: &[u32]) -> Option<ServerProcesses> {
+        // What the experiment names is here, whoever listens at its address.
+        let mut is_here = self.connected.is_named();
+        let (mut here, mut unknown) = (ServerProcesses::default(), None);
+        for address in &mut self.addresses {
+            match address.look(proc, all) {
+                Some(TargetLocation::Here(found)) => {
+                    is_here = true;
+                    here.roots.extend(&found.roots);
+                    here.more.extend(&found.more);
+                }
+                Some(TargetLocation::Unknown(why)) => unknown = unknown.or_else(|| Some(why.clone())),
+                Some(TargetLocation::Elsewhere) | None => {}
+            }
+        }
+        self.found = Some(match unknown {
+            Some(why) if !self.connected.is_named() => TargetLocation::Unknown(why),
+            _ if is_here => {
+                self.connected.look(proc, all, started, &mut here);
+                here.more.retain(|pid| !here.roots.contains(pid));
+                TargetLocation::Here(here)
+            }
+            _ => TargetLocation::Elsewhere,
+        });
         match &self.found {
             Some(TargetLocation::Here(found)) => Some(found.clone()),
             _ => None,
@@ -100,6 +144,8 @@ pub struct TreeReading {
     pub own: Option<Sample>,
     /// CPU time of all that belongs to the run, user and system, percent of the machine.
     pub run: Option<(f64, f64)>,
+    /// … of the programs that are operations.
+    pub operations_pct: Option<f64>,
 }
 
 /// Whose tree it is: what the lab has started, what was found, or both.
@@ -125,6 +171,11 @@ impl ProcessForest {
     pub fn told(&self) -> (Vec<ProcessShare>, Vec<ProcessShare>) {
         let told = |of_target: bool| self.shares.as_ref().map(|shares| shares.told(of_target)).unwrap_or_default();
         (told(true), told(false))
+    }
+
+    /// CPU time of other processes that were started and ended between two readings, percent of the machine.
+    pub fn short_lived_pct(&self) -> Option<f64> {
+        self.shares.as_ref().and_then(CpuShares::short_lived_pct)
     }
 
     /// Reads the processes of `members` and this program. `host` gives time, and host of this program's row; where the
@@ -192,12 +243,17 @@ impl ProcessForest {
         }
         let run = self.shares.as_mut().and_then(|shares| {
             // Programs that are operations are its children, too.
-            let ours = descendants(&TreeRoots { started: Some(us), ..TreeRoots::default() }, us, &all, &HashMap::new());
-            shares.read(proc, &all, &before, (target.iter().copied().chain(ours).collect(), &target), scale)
+            let run = target.iter().copied().chain(tree_of(us, &all)).collect();
+            shares.read(proc, &all, &before, (run, &target), scale)
         });
+        let known = own.iter().chain(&roles).map(|row| Some(row.cpu_user_pct? + row.cpu_system_pct?));
+        let operations_pct = run.as_ref().zip(known.sum::<Option<f64>>());
+        let operations_pct =
+            operations_pct.map(|(run, known)| (run.user_pct + run.system_pct - run.lab_pct - known).max(0.0));
+        let run = run.map(|run| (run.user_pct, run.system_pct));
         self.before = all.iter().map(|(pid, stat)| (*pid, (stat.started_ticks, ProcessTicks::of(stat)))).collect();
         self.has_base = true;
-        TreeReading { roles, programs, own, run }
+        TreeReading { roles, programs, own, run, operations_pct }
     }
 
     /// Of each tree that there is now: those of the members, and the one that was found.
@@ -213,7 +269,8 @@ impl ProcessForest {
         };
         let mut trees: Vec<((String, String), TreeRoots)> = members.iter().map(started).collect();
         let Some(sought) = &mut self.sought else { return trees };
-        let Some(found) = sought.look(proc, all) else { return trees };
+        let pids: Vec<u32> = members.iter().map(|member| member.pid).collect();
+        let Some(found) = sought.look(proc, all, &pids) else { return trees };
         match trees.iter_mut().find(|(name, _)| *name == sought.name) {
             Some((_, roots)) => roots.found = found,
             None => trees.push((sought.name.clone(), TreeRoots { started: None, found })),
@@ -564,10 +621,14 @@ const TOLD: usize = 16;
 pub struct CpuShares {
     /// Control group of the lab whose processes are accounted for elsewhere.
     lab: Option<String>,
-    /// Who belonged to the run at the last reading.
+    /// Who belonged to the run at the last reading, who of these to the lab, and who to neither.
     run: HashSet<u32>,
+    in_lab: HashSet<u32>,
+    others: HashSet<u32>,
     /// By pid and start: processes that used any time, or are the target's.
     accounts: BTreeMap<(u32, u64), RoleAccount>,
+    /// Of others that were started and ended between two readings.
+    short_lived_ticks: u64,
     time_s: f64,
     cores: f64,
 }
@@ -576,6 +637,14 @@ struct RoleAccount {
     name: String,
     ticks: u64,
     is_target: bool,
+}
+
+/// What the run used since the last reading, percent of the machine.
+struct RunShare {
+    user_pct: f64,
+    system_pct: f64,
+    /// The part of the lab's processes.
+    lab_pct: f64,
 }
 
 /// What all processes had used when they were last read: pid to start and time.
@@ -587,8 +656,8 @@ impl CpuShares {
         Self { lab, ..Self::default() }
     }
 
-    /// What the run used since the last reading, percent of the machine in user mode and in the kernel; `run` has all pids that
-    /// belong to it now, `target` those of the target. `None` at the first reading.
+    /// What the run used since the last reading; `run` has all pids that belong to it now, `target` those of the target. `None` at
+    /// the first reading.
     fn read(
         &mut self,
         proc: &ProcDir,
@@ -596,25 +665,49 @@ impl CpuShares {
         before: &LastTicks,
         (run, target): (HashSet<u32>, &HashSet<u32>),
         scale: Scale,
-    ) -> Option<(f64, f64)> {
-        let is_same = |pid: &u32, started: u64| all.get(pid).is_some_and(|stat| stat.started_ticks == started);
-        // What has ended is in its parent's account now.
-        let counts = |pid: &u32, started: u64| match all.contains_key(pid) {
-            true => run.contains(pid) && is_same(pid, started),
-            false => self.run.contains(pid),
+    ) -> Option<RunShare> {
+        let used_by = |was: &HashSet<u32>, is: &HashSet<u32>, own_only: bool| {
+            let is_same = |pid: &u32, started: u64| all.get(pid).is_some_and(|stat| stat.started_ticks == started);
+            // What has ended is in its parent's account now.
+            let counts = |pid: &u32, started: u64| match all.contains_key(pid) {
+                true => is.contains(pid) && is_same(pid, started),
+                false => was.contains(pid),
+            };
+            let then = before.iter().filter(|(pid, (started, _))| counts(pid, *started));
+            let then = then.map(|(pid, (_, ticks))| (*pid, *ticks)).collect();
+            let now = is.iter().filter_map(|pid| Some((*pid, ProcessTicks::of(all.get(pid)?)))).collect();
+            used(&then, &now, own_only)
         };
-        let then = before.iter().filter(|(pid, (started, _))| counts(pid, *started));
-        let then = then.map(|(pid, (_, ticks))| (*pid, *ticks)).collect();
-        let now = run.iter().filter_map(|pid| Some((*pid, ProcessTicks::of(all.get(pid)?)))).collect();
-        let (user, system) = used(&then, &now, false);
-        self.run = run;
+        let in_lab = self.in_lab(proc, all);
+        let others: HashSet<u32> = all.keys().filter(|pid| !run.contains(pid)).copied().collect();
+        let sum = |(user, system): (u64, u64)| user + system;
+        let (user, system) = used_by(&self.run, &run, false);
+        let lab = sum(used_by(&self.in_lab, &in_lab, false));
+        let with_children = sum(used_by(&self.others, &others, false));
+        let ended = with_children.saturating_sub(sum(used_by(&self.others, &others, true)));
+        (self.run, self.in_lab, self.others) = (run, in_lab, others);
         let cores = scale.cores?;
         (self.time_s, self.cores) = (self.time_s + scale.interval_s, cores);
+        self.short_lived_ticks += ended;
         for stat in all.values() {
             self.note(proc, stat, before, target.contains(&stat.pid));
         }
         let percent = |ticks: u64| ticks as f64 / TICKS_PER_S / scale.interval_s / cores * 100.0;
-        Some((percent(user), percent(system)))
+        Some(RunShare { user_pct: percent(user), system_pct: percent(system), lab_pct: percent(lab) })
+    }
+
+    /// Children of this program that are hosts of the lab, and what they started.
+    fn in_lab(&self, proc: &ProcDir, all: &HashMap<u32, Stat>) -> HashSet<u32> {
+        let us = std::process::id();
+        let is_host = |stat: &&Stat| stat.parent == us && self.is_labs(proc, stat.pid);
+        all.values().filter(is_host).flat_map(|stat| tree_of(stat.pid, all)).collect()
+    }
+
+    fn is_labs(&self, proc: &ProcDir, pid: u32) -> bool {
+        self.lab.as_ref().is_some_and(|lab| {
+            let groups = proc.text(&format!("{pid}/cgroup")).unwrap_or_default();
+            groups.split(['/', '\n']).any(|name| name == lab)
+        })
     }
 
     /// Adds up what a process used itself.
@@ -628,11 +721,7 @@ impl CpuShares {
         if used == 0 && !is_target {
             return;
         }
-        let is_labs = |lab: &String| {
-            let groups = proc.text(&format!("{}/cgroup", stat.pid)).unwrap_or_default();
-            groups.split(['/', '\n']).any(|name| name == lab)
-        };
-        if self.lab.as_ref().is_some_and(is_labs) {
+        if self.is_labs(proc, stat.pid) {
             return;
         }
         let account = self.accounts.entry((stat.pid, stat.started_ticks)).or_insert_with(|| RoleAccount {
@@ -646,14 +735,22 @@ impl CpuShares {
         account.name.clone_from(&stat.name);
     }
 
+    /// CPU time of the others that were started and ended between two readings, percent of the machine.
+    pub fn short_lived_pct(&self) -> Option<f64> {
+        (self.time_s > 0.0).then(|| self.percent(self.short_lived_ticks))
+    }
+
+    fn percent(&self, ticks: u64) -> f64 {
+        (ticks as f64 / TICKS_PER_S / self.time_s / self.cores * 10_000.0).round() / 100.0
+    }
+
     /// The processes of the target, or the others that used any time: the busiest first.
     pub fn told(&self, of_target: bool) -> Vec<ProcessShare> {
         let accounts = self.accounts.iter().filter(|(_, account)| account.is_target == of_target);
-        let percent = |ticks: u64| ticks as f64 / TICKS_PER_S / self.time_s / self.cores * 100.0;
         let share = |(pid, account): (u32, &RoleAccount)| ProcessShare {
             name: account.name.clone(),
             pid,
-            cpu_pct: (percent(account.ticks) * 100.0).round() / 100.0,
+            cpu_pct: self.percent(account.ticks),
         };
         let mut told: Vec<ProcessShare> = accounts.map(|((pid, _), account)| share((*pid, account))).collect();
         told.sort_by(|a, b| b.cpu_pct.total_cmp(&a.cpu_pct).then(a.pid.cmp(&b.pid)));
@@ -784,7 +881,11 @@ mod tests {
 
     /// A target that the search has come to this about.
     fn sought(found: TargetLocation) -> ExternalTarget {
-        ExternalTarget { finder: None, name: ("local".to_owned(), "target".to_owned()), found: Some(found) }
+        let why = Err("it is not looked for".to_owned());
+        let mut target =
+            ExternalTarget::new(vec![why], AlsoTarget::default(), ("local".to_owned(), "target".to_owned()));
+        target.addresses[0].found = Some(found);
+        target
     }
 
     fn here(roots: &[u32], more: &[u32]) -> TargetLocation {
@@ -829,7 +930,7 @@ mod tests {
         forest.share_out(Some(sought(TargetLocation::Unknown("it does not listen yet".to_owned()))), None);
         let line = |pid, user| (pid, stat_line(pid, 1, 5, (user, 0), (0, 0)));
         assert_eq!(Machine::with(&[line(10, 5_000)]).share_out(&mut forest).roles, []);
-        forest.sought.as_mut().unwrap().found = Some(here(&[10], &[]));
+        forest.sought.as_mut().unwrap().addresses[0].found = Some(here(&[10], &[]));
         let reading = Machine::with(&[line(10, 5_020)]).share_out(&mut forest);
         assert_eq!((reading.roles[0].cpu_user_pct, reading.run), (Some(10.0), Some((10.0, 0.0))));
         assert_eq!(reading.roles[0].run_delay_pct, Some(0.0));
@@ -851,6 +952,45 @@ mod tests {
         machine(0).share_out(&mut forest);
         machine(20).share_out(&mut forest);
         assert_eq!(forest.told().1.iter().map(|share| share.pid).collect::<Vec<_>>(), [20]);
+    }
+
+    #[test]
+    fn what_others_that_came_and_went_used_is_told_in_all() {
+        let mut forest = ProcessForest::default();
+        forest.share_out(None, None);
+        let line = |pid, parent, user, children| (pid, stat_line(pid, parent, 5, (user, 0), (children, 0)));
+        Machine::with(&[line(20, 1, 0, 0), line(21, 20, 100, 0)]).share_out(&mut forest);
+        // 21 used 5 more, and was known; 40 were used by those that were never seen.
+        Machine::with(&[line(20, 1, 10, 145)]).share_out(&mut forest);
+        assert_eq!(
+            forest.short_lived_pct(),
+            Some(22.5),
+            "45 ticks of 200, of which the last 5 of a process that was seen"
+        );
+        assert_eq!(forest.told().1.iter().map(|share| (share.pid, share.cpu_pct)).collect::<Vec<_>>(), [(20, 5.0)]);
+    }
+
+    #[test]
+    fn programs_that_are_operations_are_neither_the_generator_nor_the_target_nor_the_lab() {
+        let mut forest = ProcessForest::default();
+        forest.share_out(Some(sought(here(&[10], &[]))), Some("plimsoll-run".to_owned()));
+        let us = std::process::id();
+        let line = |pid, parent, user, children| (pid, stat_line(pid, parent, 5, (user, 0), (children, 0)));
+        let read = |forest: &mut ProcessForest, processes: &[(u32, String)]| {
+            let machine = Machine::with(processes);
+            machine.0.write("30/cgroup", "0::/plimsoll-run/n1\n");
+            machine.share_out(forest).operations_pct
+        };
+        let before =
+            [line(10, 1, 0, 0), line(us, 1, 0, 0), line(30, us, 0, 0), line(31, 30, 100, 0), line(40, us, 0, 0)];
+        assert_eq!(read(&mut forest, &before), None, "no base yet");
+        // Target, generator and host used 50 each; a program that runs 10, and those that came and went 30.
+        let after =
+            [line(10, 1, 50, 0), line(us, 1, 50, 30), line(30, us, 0, 0), line(31, 30, 150, 0), line(40, us, 10, 0)];
+        assert_eq!(read(&mut forest, &after), Some(20.0));
+        // The host crashed: what it had used in all is in this program's account.
+        let down = [line(10, 1, 50, 0), line(us, 1, 50, 180), line(40, us, 10, 0)];
+        assert_eq!(read(&mut forest, &down), Some(0.0));
     }
 
     #[test]

@@ -33,6 +33,8 @@ pub struct ReadRows {
     pub own: Option<Sample>,
     /// CPU time of all that belongs to the run, where it is told.
     pub run: Sample,
+    /// … of the programs that are operations, percent of the machine.
+    pub operations_pct: Option<f64>,
 }
 
 impl SampleReader {
@@ -72,13 +74,14 @@ impl SampleReader {
         let interval_s = self.last.replace(now).map(|last| now.duration_since(last).as_secs_f64());
         let length_s = interval_s.unwrap_or(f64::NAN);
         // First, so that a host's control group, where it knows better, has the last word.
-        let TreeReading { roles, programs, own, run } = self.forest.read(&self.source, members, length_s, &mut host);
+        let TreeReading { roles, programs, own, run, operations_pct } =
+            self.forest.read(&self.source, members, length_s, &mut host);
         for probe in &mut self.probes {
             probe.read(&self.source, length_s, &mut host);
         }
         let (user, system) = run.unzip();
         let run = Sample { cpu_user_pct: user, cpu_system_pct: system, ..Sample::default() };
-        interval_s.map(|_| ReadRows { host, roles, programs, own, run })
+        interval_s.map(|_| ReadRows { host, roles, programs, own, run, operations_pct })
     }
 }
 

@@ -39,6 +39,18 @@ pub(crate) const RULES: &[Rule] = &[
         weigh: alarming_log,
     },
     Rule {
+        name: "client_programs",
+        looks_at: "CPU time of the programs that are operations, as a multiple of the target's; not judged where the target is on another \
+                   machine",
+        unit: "×",
+        threshold: From { suspect: 1.0, void: NEVER },
+        why: "The start of a program costs more CPU time than many operations, so the load ends where the programs \
+              take all of the machine: the target could do many times as much.",
+        remedy: "Let each program do many operations (`units`), as a benchmark of the target's own does, or have programs that go on \
+                 running: protocol `lines` through a bridge; docs/protocols.md has examples",
+        weigh: client_programs,
+    },
+    Rule {
         name: "clock_jump",
         looks_at: "largest step of the calendar clock against the monotonic clock, from one second to the next",
         unit: "s",
@@ -394,7 +406,8 @@ pub(crate) const RULES: &[Rule] = &[
         threshold: From { suspect: 10.0, void: 30.0 },
         why: "Other processes take CPU, caches and memory bandwidth from target and generator. An idle desktop uses a \
               few percent.",
-        remedy: "End other processes on this machine, or wait until they end; `top` lists them",
+        remedy: "End other processes on this machine, or wait until they end; `top` lists them. Name those that belong to the target in \
+                 `target.also`",
         weigh: strangers,
     },
     Rule {
@@ -788,6 +801,8 @@ fn unhealed_fault(facts: &RuleInput<'_>) -> Evaluation {
 /// So many other processes are named, if they used so much of the machine.
 const NAMED: usize = 3;
 const NAMED_PCT: f64 = 1.0;
+/// A smaller share of the CPU is lost in the kernel's clock ticks.
+const SMALLEST_PCT: f64 = 0.1;
 
 fn clock_jump(facts: &RuleInput<'_>) -> Evaluation {
     let jump_s = facts.trial.generator.clock_jump_s?;
@@ -828,10 +843,22 @@ fn strangers(facts: &RuleInput<'_>) -> Evaluation {
     let machine = &facts.trial.machine;
     let pct = machine.strangers_cpu_pct?;
     let named = machine.other_processes.iter().filter(|process| process.cpu_pct >= NAMED_PCT).take(NAMED);
-    let named: Vec<String> =
+    let mut named: Vec<String> =
         named.map(|process| format!("{} (pid {}) {:.0} %", process.name, process.pid, process.cpu_pct)).collect();
+    let short_lived = machine.short_lived_cpu_pct.filter(|pct| *pct >= NAMED_PCT);
+    named.extend(short_lived.map(|pct| format!("short-lived processes {pct:.0} %")));
     let busiest = if named.is_empty() { String::new() } else { format!("; the busiest: {}", named.join(", ")) };
     Some((pct, format!("other processes used {pct:.0} % of the CPU{busiest}")))
+}
+
+fn client_programs(facts: &RuleInput<'_>) -> Evaluation {
+    let machine = &facts.trial.machine;
+    let (programs_pct, target_pct) = machine.programs_cpu_pct.zip(machine.target_cpu_pct)?;
+    let what = format!(
+        "the clients' own programs used {programs_pct:.0} % of this machine's CPU, and the target {target_pct:.0} %: the programs were \
+         measured more than the target"
+    );
+    Some((programs_pct / target_pct.max(SMALLEST_PCT), what))
 }
 
 fn few_operations(facts: &RuleInput<'_>) -> Evaluation {

@@ -119,6 +119,12 @@ impl Case {
         self.trial.generator.fleet = Some(FleetFigures { generators: 2, began_within_us, clock_error_us });
     }
 
+    /// Operations are programs, which used so much of the machine beside the target.
+    fn runs_programs(&mut self, programs_pct: f64, target_pct: f64) {
+        let machine = &mut self.trial.machine;
+        (machine.programs_cpu_pct, machine.target_cpu_pct) = (Some(programs_pct), Some(target_pct));
+    }
+
     /// Three generators with so many operations each, of which the second is as it is made.
     fn fleet(&mut self, operations: u64, make: impl FnOnce(&mut GeneratorFigures)) {
         let one = |number: u32| GeneratorFigures {
@@ -389,6 +395,8 @@ const SPOILT: &[(&str, Trust, Spoil)] = &[
     }),
     ("steal", Suspect, |case| case.trial.machine = Machine { steal_pct: Some(2.0), ..Machine::default() }),
     ("steal", Void, |case| case.trial.machine = Machine { steal_pct: Some(10.0), ..Machine::default() }),
+    ("client_programs", Suspect, |case| case.runs_programs(85.0, 12.0)),
+    ("client_programs", Suspect, |case| case.runs_programs(50.0, 0.0)),
     ("strangers", Suspect, |case| case.trial.machine.strangers_cpu_pct = Some(10.0)),
     ("strangers", Void, |case| case.trial.machine.strangers_cpu_pct = Some(30.0)),
     ("torn_records", Suspect, |case| case.evidence.torn = vec!["samples.csv"]),
@@ -497,6 +505,15 @@ fn other_processes_are_named_the_busiest_first() {
         reason(shares.to_vec()),
         "other processes used 45 % of the CPU; the busiest: rustc (pid 12) 30 %, sh (pid 4) 12 %, ld (pid 5) 2 %"
     );
+    let with_short_lived = Case::spoiled(|case| {
+        case.trial.machine.strangers_cpu_pct = Some(45.2);
+        case.trial.machine.other_processes = vec![share("cargo", 12, 5.0)];
+        case.trial.machine.short_lived_cpu_pct = Some(38.6);
+    });
+    assert_eq!(
+        with_short_lived[0].reason,
+        "other processes used 45 % of the CPU; the busiest: cargo (pid 12) 5 %, short-lived processes 39 %"
+    );
     let small = vec![share("a", 1, 0.9)];
     assert_eq!(reason(small), "other processes used 45 % of the CPU", "many that use little each");
     assert_eq!(reason(Vec::new()), "other processes used 45 % of the CPU");
@@ -511,6 +528,9 @@ fn nobody_is_called_another_process_where_the_target_cannot_be_told() {
             target_processes: Vec::new(),
             other_processes: Vec::new(),
             not_judged: case.trial.machine.not_judged.clone(),
+            short_lived_cpu_pct: None,
+            programs_cpu_pct: None,
+            target_cpu_pct: None,
         });
     });
     assert_eq!(found, []);
@@ -707,6 +727,9 @@ const JUST_INSIDE: &[Spoil] = &[
     |case| case.event(What::HostDown { host: "n1".into(), expected: true }),
     |case| case.trial.machine.steal_pct = Some(1.9),
     |case| case.trial.machine.strangers_cpu_pct = Some(9.9),
+    |case| case.runs_programs(30.0, 31.0),
+    // The target is on another machine, or the programs are the target.
+    |case| case.trial.machine.programs_cpu_pct = Some(90.0),
     |case| case.window.until_s = 7.0,
     |case| case.window.steady = None,
     |case| case.trial.disturbances = vec![slow(0.09 * case.window.length_s())],

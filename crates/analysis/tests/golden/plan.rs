@@ -125,7 +125,7 @@ fn trial(repeat: u32) -> Trial {
                 with: texts(&[("state", "mnesia"), ("coupling", "calls"), ("hub", "off")]),
             },
             protocol: "vsns".into(),
-            tls: Default::default(),
+            ..Default::default()
         },
         prepare: vec![Prepare { step: Step { audit: true, ..step("save", "save", &seed_key, 1) }, count: PREPARED }],
         load: Some(load()),

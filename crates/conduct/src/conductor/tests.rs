@@ -29,7 +29,7 @@ fn trial() -> plan::Trial {
         target: plan::Target {
             kind: plan::TargetKind::Running { url: "vsns://127.0.0.1:1".to_owned() },
             protocol: "vsns".to_owned(),
-            tls: Default::default(),
+            ..Default::default()
         },
         lab: plan::Lab::default(),
         prepare: vec![plan::Prepare { step: step.clone(), count: 10 }],

@@ -18,6 +18,8 @@ pub(super) struct CheckContext<'a> {
     pub operations: &'a [TargetOperation],
     /// Names of the target's ports.
     pub ports: PortNames,
+    /// URLs that the target names, where it names several.
+    pub addresses: usize,
     /// The tiers of storage that folders of the target are on.
     pub tiers: Vec<Tier>,
     /// Names of the feeds that templates may use.

@@ -919,11 +919,12 @@ impl Reconnects {
 
 /// How many members a target of a folder has is seen when it is up.
 fn check_failover(section: &Section<'_>, context: &mut CheckContext<'_>) {
-    if Reconnects::read(section).failover == Failover::Next && matches!(context.ports, PortNames::Nameless) {
+    let is_alone = matches!(context.ports, PortNames::Nameless) && context.addresses < 2;
+    if Reconnects::read(section).failover == Failover::Next && is_alone {
         context.problems.push(
             Problem::new(section.place("failover"), "this target has one address, so there is no next member")
                 .expected("agents have nowhere else to go")
-                .hint("members are the hosts of a target folder: `use = \"NAME\"` and `[lab] hosts = 3`"),
+                .hint("name all members of a cluster that runs: `urls = […]`; of a target folder they are the hosts: `[lab] hosts = 3`"),
         );
     }
 }

@@ -12,7 +12,7 @@ use crate::problem::{Problem, join_words, nearest_hint, nearest_name};
 use crate::section::Section;
 use crate::socket_url;
 use crate::template::{Template, TemplatePart};
-use crate::tree::{Node, TextSpan};
+use crate::tree::{Node, TextSpan, TomlValue};
 
 /// The system under test.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -20,6 +20,12 @@ pub struct Target {
     /// Which kind it is.
     #[serde(flatten)]
     pub kind: TargetKind,
+    /// All URLs of a target that has several, the first being its kind's: clients are spread over them. Empty: there is one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub urls: Vec<String>,
+    /// Processes of this machine that belong to it, beside those that are found by its URLs.
+    #[serde(default, skip_serializing_if = "AlsoTarget::is_default")]
+    pub also: AlsoTarget,
     /// Protocol that the load speaks to it.
     pub protocol: String,
     /// Whom it trusts there, where the protocol is encrypted.
@@ -69,6 +75,11 @@ section! {
         url: Text,
             "Where the load goes; without `start`, it runs already and nothing is started",
             ["host", "address", "endpoint"];
+        urls: TEXTS,
+            "Where the load goes, instead of `url`: all members of a cluster; clients are spread over them",
+            ["hosts", "addresses", "endpoints", "members"];
+        also: Table(ALSO),
+            "With `url` or `urls`: other processes of this machine that belong to the target and are not found by its connections";
         start: Text,
             "A shell command that starts it; killed with its process group at the end", ["command", "run", "cmd"];
         ready: Text,
@@ -78,6 +89,46 @@ section! {
         protocol: Text, "How to speak to `url`, where its scheme does not tell; `command` needs no `url`";
         tls: Table(TLS),
             "With an `https` URL: whom to trust there; left out: whom this machine trusts", ["ssl", "https"];
+    }
+}
+
+section! {
+    /// Processes of this machine that belong to a target, beside those that are found by its URLs and connections.
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(default)]
+    pub struct AlsoTarget = ALSO {
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        ports: List(&Whole { min: 1, max: 65_535 }) => Vec<u16>,
+            "TCP ports: the processes that listen there", ["port"];
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        units: TEXTS => Vec<String>,
+            "Units of systemd: \"postgresql@15-main\"; a name without a type is a service's", ["unit", "services"];
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        processes: TEXTS => Vec<String>,
+            "Names of programs, as `kill` takes them: \"celery\"", ["process", "programs", "program"];
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        cgroups: TEXTS => Vec<String>,
+            "Control groups, as `/proc/PID/cgroup` shows them: \"/jobs/7\"", ["cgroup"];
+    }
+}
+
+impl AlsoTarget {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl Target {
+    /// All URLs that the load goes to; none of a target folder, and where programs alone are run.
+    #[must_use]
+    pub fn urls(&self) -> Vec<String> {
+        match &self.kind {
+            TargetKind::Folder { .. } => Vec::new(),
+            _ if !self.urls.is_empty() => self.urls.clone(),
+            TargetKind::Running { url } | TargetKind::Started { url, .. } => {
+                Some(url.clone()).filter(|url| !url.is_empty()).into_iter().collect()
+            }
+        }
     }
 }
 
@@ -130,20 +181,27 @@ pub(super) fn read(section: &Section<'_>, context: &mut CheckContext<'_>) -> Opt
         None => address(section, context)?,
     };
     context.protocol = context.catalog.protocols.iter().copied().find(|known| known.name == protocol);
-    Some(Target { kind, protocol, tls: read_tls(section, context) })
+    let urls = texts(section, "urls");
+    context.addresses = urls.len();
+    let also = section.section("also").map(|also| AlsoTarget::read(&also)).unwrap_or_default();
+    Some(Target { kind, urls, also, protocol, tls: read_tls(section, context) })
 }
 
 /// Reads `[target] tls`.
 fn read_tls(section: &Section<'_>, context: &mut CheckContext<'_>) -> Tls {
     let Some(tls) = section.section("tls") else { return Tls::default() };
-    if let Some((scheme, _)) = section.text("url").and_then(|url| url.split_once("://"))
+    let (place, urls) = written_urls(section);
+    if let Some((scheme, _)) = urls.first().and_then(|url| url.split_once("://"))
         && scheme != "https"
     {
         context.problems.push(
             Problem::new(section.place("tls"), format!("nothing is encrypted on the way to `{scheme}://…`"))
                 .expected("not without `https`")
-                .related(section.place("url"), "this is spoken to in the clear")
-                .hint("write url = \"https://…\", or remove `tls`"),
+                .related(section.place(place), "this is spoken to in the clear")
+                .hint(format!(
+                    "write {place} = {}, or remove `tls`",
+                    if place == "url" { "\"https://…\"" } else { "[\"https://…\", …]" }
+                )),
         );
     }
     if tls.boolean("insecure") && tls.has("ca") {
@@ -181,15 +239,18 @@ fn is_one_kind(section: &Section<'_>, context: &mut CheckContext<'_>) -> bool {
     const KINDS: &str =
         "write `use = \"NAME\"` for a target folder, `url = \"http://…\"` for what runs already, or `start` and `url`";
     let is_alone = runs_programs(section, context);
-    if !is_alone && !["use", "url", "start"].iter().any(|key| section.has(key)) {
+    let has_url = section.has("url") || section.has("urls");
+    if !is_alone && !has_url && !["use", "start"].iter().any(|key| section.has(key)) {
         let problem =
             Problem::absent(section.place, "[target] names no target").expected("none of `use`, `url`, `start`");
         context.problems.push(problem.hint(KINDS));
         return false;
     }
     if section.has("use") {
-        let others: Vec<&str> =
-            ["url", "start", "ready", "within", "protocol", "tls"].into_iter().filter(|key| section.has(key)).collect();
+        let others: Vec<&str> = ["url", "urls", "also", "start", "ready", "within", "protocol", "tls"]
+            .into_iter()
+            .filter(|key| section.has(key))
+            .collect();
         for other in &others {
             let problem = Problem::new(section.place(other), format!("`use` and `{other}` exclude each other"))
                 .expected("not beside `use`")
@@ -203,7 +264,21 @@ fn is_one_kind(section: &Section<'_>, context: &mut CheckContext<'_>) -> bool {
             Problem::new(section.place("with"), "parameters belong to a target folder").expected("not without `use`");
         context.problems.push(problem.hint(KINDS));
     }
-    if !is_alone && !section.has("url") {
+    if section.has("url") && section.has("urls") {
+        let problem =
+            Problem::new(section.place("url"), "`url` and `urls` exclude each other").expected("not beside `urls`");
+        let problem = problem.related(section.place("urls"), "these are all that the load goes to");
+        context.problems.push(problem.hint("add it to `urls`, and remove `url`"));
+        return false;
+    }
+    if section.has("also") && !has_url {
+        let problem =
+            Problem::new(section.place("also"), "`also` belongs to `url` or `urls`").expected("not without them");
+        context
+            .problems
+            .push(problem.hint("where programs alone are run there is no target whose processes could be named"));
+    }
+    if !is_alone && !has_url {
         let problem =
             Problem::absent(section.place("start"), "`start` needs `url`").expected("where will the load go?");
         context.problems.push(problem.hint("add url = \"http://127.0.0.1:8080\", or what it listens on"));
@@ -221,7 +296,7 @@ fn is_one_kind(section: &Section<'_>, context: &mut CheckContext<'_>) -> bool {
 fn runs_programs(section: &Section<'_>, context: &CheckContext<'_>) -> bool {
     let protocol = context.catalog.protocols.iter().find(|known| Some(known.name) == section.text("protocol"));
     protocol.is_some_and(|protocol| protocol.schemes.is_empty())
-        && !["use", "url", "start"].iter().any(|key| section.has(key))
+        && !["use", "url", "urls", "start"].iter().any(|key| section.has(key))
 }
 
 fn folder(name: &str, section: &Section<'_>, context: &mut CheckContext<'_>) -> Option<(TargetKind, String)> {
@@ -366,17 +441,8 @@ fn address(section: &Section<'_>, context: &mut CheckContext<'_>) -> Option<(Tar
     if runs_programs(section, context) {
         return Some((TargetKind::Running { url: String::new() }, section.text("protocol")?.to_owned()));
     }
-    let url = section.text("url")?;
-    let scheme = match parse_url(url) {
-        Ok(scheme) => scheme,
-        Err(why) => {
-            let node = section.place("url");
-            context
-                .problems
-                .push(Problem::new(node, format!("this is not a URL: {why}")).expected("scheme://host:port/path"));
-            return None;
-        }
-    };
+    let scheme = scheme_of_all(section, context)?;
+    let url = written_urls(section).1.first().cloned()?;
     if let Some(ready) = section.text("ready") {
         let scheme = parse_url(ready);
         if !matches!(scheme, Ok("http" | "https")) {
@@ -386,9 +452,8 @@ fn address(section: &Section<'_>, context: &mut CheckContext<'_>) -> Option<(Tar
     }
     let protocol = match section.text("protocol") {
         Some(protocol) => is_known(protocol, section.place("protocol"), context).then(|| protocol.to_owned())?,
-        None => by_scheme(scheme, section, context)?.name.to_owned(),
+        None => by_scheme(&scheme, section, context)?.name.to_owned(),
     };
-    let url = url.to_owned();
     let kind = match section.text("start") {
         None => TargetKind::Running { url },
         Some(command) => TargetKind::Started {
@@ -401,12 +466,56 @@ fn address(section: &Section<'_>, context: &mut CheckContext<'_>) -> Option<(Tar
     Some((kind, protocol))
 }
 
+/// The elements of a list of texts.
+fn texts(section: &Section<'_>, key: &str) -> Vec<String> {
+    section.get(key).unwrap_or_default()
+}
+
+/// The key that names the target's URLs, and these.
+fn written_urls(section: &Section<'_>) -> (&'static str, Vec<String>) {
+    match section.text("url") {
+        Some(url) => ("url", vec![url.to_owned()]),
+        None => ("urls", texts(section, "urls")),
+    }
+}
+
+/// The scheme of all URLs: each can be connected to, and none is another's or named twice.
+fn scheme_of_all(section: &Section<'_>, context: &mut CheckContext<'_>) -> Option<String> {
+    let (key, urls) = written_urls(section);
+    let elements = match section.node(key).map(|node| &node.value) {
+        Some(TomlValue::List(list)) => list.iter().map(|node| node.place.clone()).collect(),
+        _ => vec![section.place(key).clone()],
+    };
+    let Some(first) = urls.first() else {
+        let problem = Problem::new(section.place(key), "`urls` names no URL").expected("an empty list");
+        context.problems.push(problem.hint("write urls = [\"http://127.0.0.1:8080\", …]"));
+        return None;
+    };
+    let scheme = first.split_once("://").map(|(scheme, _)| scheme);
+    for (number, (url, place)) in urls.iter().zip(&elements).enumerate() {
+        let problem = match parse_url(url) {
+            Err(why) => Problem::new(place, format!("this is not a URL: {why}")).expected("scheme://host:port/path"),
+            Ok(_) if urls[..number].contains(url) => Problem::new(place, "this URL is named twice").expected("once"),
+            Ok(own) if Some(own) != scheme => Problem::new(place, "all members are spoken to in one protocol")
+                .expected(format!("{}://…", scheme.unwrap_or_default()))
+                .related(&elements[0], "the first one's"),
+            Ok(_) => continue,
+        };
+        context.problems.push(problem);
+        return None;
+    }
+    scheme.map(ToOwned::to_owned)
+}
+
 fn by_scheme(scheme: &str, section: &Section<'_>, context: &mut CheckContext<'_>) -> Option<&'static Protocol> {
     let found = context.catalog.protocols.iter().copied().find(|protocol| protocol.schemes.contains(&scheme));
     if found.is_none() {
         let schemes: Vec<&str> =
             context.catalog.protocols.iter().flat_map(|protocol| protocol.schemes).copied().collect();
-        let place = section.node("url").map_or_else(|| section.place.clone(), |node| node.inside(0..scheme.len()));
+        let place = match section.node("url") {
+            Some(node) => node.inside(0..scheme.len()),
+            None => section.place("urls").clone(),
+        };
         let problem = Problem::new(&place, format!("no protocol has the scheme `{scheme}`")).expected("unknown scheme");
         let hint = nearest_hint(scheme, schemes).map(|hint| format!("{hint}; or say `protocol = \"…\"`"));
         context.problems.push(problem.maybe(hint));

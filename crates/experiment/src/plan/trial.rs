@@ -95,6 +95,7 @@ pub(super) fn read(tree: &TomlTable, file: &TextSpan, catalog: &Catalog) -> (Opt
         protocol: None,
         operations: &[],
         ports: PortNames::Unknown,
+        addresses: 0,
         tiers: Vec::new(),
         feeds: Vec::new(),
         has_script: false,

@@ -15,7 +15,7 @@ fn template(agents: u32, rate: Option<f64>, surviving: &str) -> Trial {
         target: Target {
             kind: TargetKind::Running { url: "http://h/".into() },
             protocol: "http".into(),
-            tls: Default::default(),
+            ..Default::default()
         },
         load: Some(load),
         surviving: Some(surviving.into()),

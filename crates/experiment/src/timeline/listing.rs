@@ -168,9 +168,17 @@ fn parameters(trial: &Trial) -> Vec<String> {
     };
     match &trial.target.kind {
         TargetKind::Folder { with, .. } => with.iter().map(pair).collect(),
-        TargetKind::Started { command, .. } => vec![format!("start = {command:?}")],
-        TargetKind::Running { .. } => Vec::new(),
+        TargetKind::Started { command, .. } => {
+            std::iter::once(format!("start = {command:?}")).chain(other_urls(trial)).collect()
+        }
+        TargetKind::Running { .. } => other_urls(trial).into_iter().collect(),
     }
+}
+
+/// ` and http://…`: the URLs after the first.
+fn other_urls(trial: &Trial) -> Option<String> {
+    let others = trial.target.urls.get(1..).filter(|others| !others.is_empty())?;
+    Some(format!("and {}", others.join(", ")))
 }
 
 /// Parameters that are the same in all of these trials.

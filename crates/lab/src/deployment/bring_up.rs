@@ -86,6 +86,7 @@ pub fn up_on(
 ) -> Result<Deployment, NotUp> {
     let presence = interruptible(&sessions(&hosts), stop, || presences(build, &mut hosts, stop));
     let mut watched = watched(build.registry.id(), &hosts);
+    watched.runs_operations = build.trial.target.protocol == "command";
     watched.clients_cpus = clients_alone(&build.trial.lab, client_placement.cpus()).into();
     let client_placement = Arc::new(client_placement);
     let mut deployment = Deployment {
@@ -113,7 +114,8 @@ pub fn up_on(
     let prepared = interruptible(&sessions(&deployment.hosts), stop, || deployment.prepare(build));
     match prepared.and_then(|()| deployment.start_in(&build.trial.lab, caller.as_ref(), stop)) {
         Ok(()) => {
-            deployment.watched.address = address(build, &deployment);
+            deployment.watched.addresses = addresses(&build.trial.target, deployment.watched.sources.is_lab());
+            deployment.watched.also = build.trial.target.also.clone();
             Ok(deployment)
         }
         Err(error) => {
@@ -135,18 +137,15 @@ pub fn up_on(
 
 /// Where a target answers of which not all was started here: it runs already, or a command may have left it behind. On the hosts of
 /// a lab all belongs to the target; and where programs are run they are the target.
-fn address(build: &DeploymentSpec<'_>, deployment: &Deployment) -> Option<Result<SocketAddr, String>> {
-    match &build.trial.target.kind {
-        TargetKind::Running { .. } if build.trial.target.tls.proxy.is_some() => {
-            Some(Err("it is reached through a proxy".to_owned()))
-        }
-        // Who listens on a socket in the file system is not looked for: it is taken to be what the command started.
-        TargetKind::Started { url, .. } if socket_url::socket_of(url).is_some() => None,
-        TargetKind::Running { url } | TargetKind::Started { url, .. } if !url.is_empty() => {
-            (!deployment.watched.sources.is_lab()).then(|| readiness::address(url))
-        }
-        _ => None,
-    }
+fn addresses(target: &plan::Target, is_lab: bool) -> Vec<Result<SocketAddr, String>> {
+    let is_started = matches!(target.kind, TargetKind::Started { .. });
+    // Who listens on a socket in the file system is not looked for: it is taken to be what the command started.
+    let is_known = |url: &String| is_lab || (is_started && socket_url::socket_of(url).is_some());
+    let address = |url: String| match target.tls.proxy {
+        Some(_) if !is_started => Err("it is reached through a proxy".to_owned()),
+        _ => readiness::address(&url),
+    };
+    target.urls().into_iter().filter(|url| !is_known(url)).map(address).collect()
 }
 
 /// The CPUs of the clients, if nobody else is on them: the hosts of generators are, and would be taken for strangers.
@@ -285,17 +284,21 @@ impl Deployment {
             TargetKind::Running { url } => {
                 // Where programs are run there may be nothing to reach, and generators elsewhere may reach what this machine does not.
                 let is_reached_here = build.trial.fleet.as_ref().is_none_or(|fleet| !fleet.by.is_elsewhere());
-                if !url.is_empty() && is_reached_here {
+                let urls = build.trial.target.urls();
+                for url in urls.iter().filter(|_| is_reached_here) {
                     // What is behind a proxy may be seen from there alone.
-                    let reached = build.trial.target.tls.proxy.as_ref().unwrap_or(url);
-                    readiness::reach(reached).map_err(|reason| Error::Unreachable { url: reached.clone(), reason })?;
+                    let reached = build.trial.target.tls.proxy.as_deref().unwrap_or(url);
+                    readiness::reach(reached)
+                        .map_err(|reason| Error::Unreachable { url: reached.to_owned(), reason })?;
                 }
-                self.services = vec![url.clone()];
+                self.services = if urls.is_empty() { vec![url.clone()] } else { urls };
             }
             TargetKind::Started { command, url, ready, within_s } => {
-                self.client_placement.inside(|| must_be_free(url))??;
-                self.services = vec![url.clone()];
-                let check = ready.clone().map_or_else(|| ReadinessCheck::Tcp(url.clone()), ReadinessCheck::Http);
+                let urls = build.trial.target.urls();
+                self.client_placement.inside(|| urls.iter().try_for_each(|url| must_be_free(url)))??;
+                self.services = urls;
+                let accept = || ReadinessCheck::Tcp(self.services.clone());
+                let check = ready.clone().map_or_else(accept, ReadinessCheck::Http);
                 let host = self.hosts.first().map(|host| host.name()).unwrap_or_default();
                 let post = started(build, command, url, check, *within_s, host);
                 self.posts.push(post);

@@ -116,7 +116,7 @@ fn slot(host: usize, start: Start) -> ProcessSlot {
         host,
         rank: 0,
         start,
-        check: ReadinessCheck::Tcp(String::new()),
+        check: ReadinessCheck::Tcp(Vec::new()),
         ready_within_s: TO_COME.as_secs_f64(),
         stop_signal: Signal::TERM,
         stop_within_s: TO_STOP_S,

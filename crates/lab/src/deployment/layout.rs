@@ -361,7 +361,8 @@ impl OnHost<'_> {
                 ReadinessCheck::Call { service, operation: operation.clone() }
             }
             ReadyCheck::Tcp(port) => {
-                ReadinessCheck::Tcp(format!("{}:{}", self.host.address, values.fill(&format!("{{port.{port}}}"))?))
+                let port = values.fill(&format!("{{port.{port}}}"))?;
+                ReadinessCheck::Tcp(vec![format!("{}:{port}", self.host.address)])
             }
             ReadyCheck::Http(url) => ReadinessCheck::Http(self.fill(values, url)?),
             ReadyCheck::Run(run) => ReadinessCheck::Run(Box::new(self.ready_hook(process, values, run)?)),

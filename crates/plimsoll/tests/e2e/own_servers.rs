@@ -147,7 +147,12 @@ fn adds_up(stage: &Stage) {
     assert!(seconds >= 1, "{text}");
 }
 
+/// nginx that answers by itself.
 fn nginx(stage: &Stage, port: u16) -> Server {
+    nginx_with(stage, port, "return 200 ok;")
+}
+
+fn nginx_with(stage: &Stage, port: u16, answer: &str) -> Server {
     let folder = stage.path().display();
     let temporary: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
         .map(|name| format!("{name}_temp_path {folder}/{name};\n"))
@@ -157,7 +162,7 @@ fn nginx(stage: &Stage, port: u16) -> Server {
         format!(
             "daemon off;\nworker_processes 2;\npid {folder}/nginx.pid;\nerror_log {folder}/error.log;\n\
              events {{ worker_connections 64; }}\nhttp {{\naccess_log off;\n{temporary}\
-             server {{ listen 127.0.0.1:{port}; location / {{ return 200 ok; }} }}\n}}\n"
+             server {{ listen 127.0.0.1:{port}; location / {{ {answer} }} }}\n}}\n"
         ),
     );
     let log = format!("{folder}/error.log");
@@ -174,6 +179,61 @@ fn nginx_that_runs_already_is_the_target_with_its_workers() {
     all.extend(children(server.pid()));
     let results = hit(&stage, port);
     is_target(&stage, &results, &all);
+}
+
+fn python(stage: &Stage, port: u16) -> Server {
+    Server::listening(stage, &["python3", "-m", "http.server", &port.to_string(), "--bind", "127.0.0.1"], port)
+}
+
+#[test]
+fn what_a_server_passes_requests_on_to_is_the_target() {
+    let stage = Stage::new();
+    let (port, behind) = (free_port(), free_port());
+    let back_end = python(&stage, behind);
+    let server = nginx_with(&stage, port, &format!("proxy_pass http://127.0.0.1:{behind};"));
+    is_target(&stage, &hit(&stage, port), &[server.pid(), back_end.pid()]);
+}
+
+#[test]
+fn clients_are_spread_over_the_urls_of_a_target_and_what_it_names_is_the_target() {
+    let stage = Stage::new();
+    let ports = [free_port(), free_port()];
+    let servers = ports.map(|port| python(&stage, port));
+    let also = free_port();
+    let queue = python(&stage, also);
+    let text = format!(
+        "title = \"t\"\nasks = \"a\"\n[target]\nurls = [\"{}\", \"{}\"]\nalso = {{ ports = [{also}] }}\n[load]\nagents = 4\n\
+         time = \"3s\"\nfailover = \"next\"\n[[load.cycle]]\ncall = \"get\"\nwith = {{ path = \"/\" }}\n",
+        url(ports[0]),
+        url(ports[1])
+    );
+    let results = stage.run(&[&stage.file("cluster.toml", text)]).exits(0).json();
+    let pids: Vec<u32> = servers.iter().chain([&queue]).map(Server::pid).collect();
+    is_target(&stage, &results, &pids);
+    let members = results["trials"][0]["members"].as_array().unwrap();
+    let mut names: Vec<&str> = members.iter().map(|member| member["name"].as_str().unwrap()).collect();
+    names.sort_unstable();
+    let mut expected = ports.map(|port| format!("127.0.0.1:{port}"));
+    expected.sort_unstable();
+    assert_eq!(names, expected);
+    assert!(members.iter().all(|member| number(member, "/ok") > 0.0), "{members:#?}");
+}
+
+#[test]
+fn programs_that_use_more_cpu_than_their_target_are_what_was_measured() {
+    let stage = Stage::new();
+    let port = free_port();
+    let _server = python(&stage, port);
+    let program = stage.program("a-client", "#!/bin/sh\ni=0; while [ $i -lt 100000 ]; do i=$((i+1)); done\n");
+    let text = format!(
+        "title = \"t\"\nasks = \"a\"\n[target]\nurl = \"tcp://127.0.0.1:{port}\"\nprotocol = \"command\"\n[load]\nagents = 2\n\
+         time = \"3s\"\ntimeout = \"60s\"\n[[load.cycle]]\ncall = \"run\"\nwith = {{ command = '{program}' }}\n"
+    );
+    let results = stage.run(&[&stage.file("programs.toml", text)]).exits(0).json();
+    let machine = &results["trials"][0]["machine"];
+    assert!(number(machine, "/programs_cpu_pct") > number(machine, "/target_cpu_pct"), "{machine:#}");
+    let rules: Vec<String> = serde_json::from_value(results["verdict"]["rules"].clone()).unwrap();
+    assert!(rules.contains(&"client_programs".to_owned()), "{:#}", results["verdict"]);
 }
 
 #[test]
