@@ -6,6 +6,7 @@ mod connected;
 mod controls;
 mod cores;
 pub mod environment;
+pub mod external_target;
 mod groups;
 mod load_average;
 pub mod machine;

@@ -5,16 +5,14 @@
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fs;
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use experiment::plan::AlsoTarget;
 use linux::procfs::{self, Stat};
 use record::events::ProcessShare;
 use record::rows::{ProgramSample, Sample};
 
-use crate::connected::ConnectedProcesses;
-use crate::ports::{Finder, ServerProcesses, TargetLocation};
+use crate::external_target::ExternalTarget;
+use crate::ports::ServerProcesses;
 use crate::restart_detector::RestartDetector;
 use crate::sample_source::{ProcDir, SampleSource};
 
@@ -56,82 +54,6 @@ pub struct ProcessForest {
     before: LastTicks,
     sought: Option<ExternalTarget>,
     shares: Option<CpuShares>,
-}
-
-/// A target that is not, or not only, what the lab has started.
-pub struct ExternalTarget {
-    addresses: Vec<TargetAddress>,
-    /// What belongs to it by its connections, and what the experiment names.
-    connected: ConnectedProcesses,
-    /// Host and role of its row.
-    name: (String, String),
-    /// What was found last.
-    pub found: Option<TargetLocation>,
-}
-
-/// An address that it answers at.
-struct TargetAddress {
-    /// Finds its processes; `None` where there is no address to find them by.
-    finder: Option<Finder>,
-    /// What was found last. A server that was found and does not listen any more is one that is down.
-    found: Option<TargetLocation>,
-}
-
-impl TargetAddress {
-    fn look(&mut self, proc: &ProcDir, all: &HashMap<u32, Stat>) -> Option<&TargetLocation> {
-        let was_here = matches!(self.found, Some(TargetLocation::Here(_)));
-        if let Some(finder) = &mut self.finder {
-            self.found = Some(match finder.look(proc, all) {
-                TargetLocation::Unknown(_) if was_here => TargetLocation::Here(ServerProcesses::default()),
-                found => found,
-            });
-        }
-        self.found.as_ref()
-    }
-}
-
-impl ExternalTarget {
-    /// Of whoever answers there, as far as that is known, and what else the experiment names, by the name of its row: host and
-    /// role.
-    pub fn new(addresses: Vec<Result<SocketAddr, String>>, also: AlsoTarget, name: (String, String)) -> Self {
-        let us = std::process::id();
-        let address = |address| match address {
-            Ok(address) => TargetAddress { finder: Some(Finder::new(address, us)), found: None },
-            Err(why) => TargetAddress { finder: None, found: Some(TargetLocation::Unknown(why)) },
-        };
-        let addresses = addresses.into_iter().map(address).collect();
-        Self { addresses, connected: ConnectedProcesses::new(also, us), name, found: None }
-    }
-
-    fn look(&mut self, proc: &ProcDir, all: &HashMap<u32, Stat>, started: &[u32]) -> Option<ServerProcesses> {
-        // What the experiment names is here, whoever listens at its address.
-        let mut is_here = self.connected.is_named();
-        let (mut here, mut unknown) = (ServerProcesses::default(), None);
-        for address in &mut self.addresses {
-            match address.look(proc, all) {
-                Some(TargetLocation::Here(found)) => {
-                    is_here = true;
-                    here.roots.extend(&found.roots);
-                    here.more.extend(&found.more);
-                }
-                Some(TargetLocation::Unknown(why)) => unknown = unknown.or_else(|| Some(why.clone())),
-                Some(TargetLocation::Elsewhere) | None => {}
-            }
-        }
-        self.found = Some(match unknown {
-            Some(why) if !self.connected.is_named() => TargetLocation::Unknown(why),
-            _ if is_here => {
-                self.connected.look(proc, all, started, &mut here);
-                here.more.retain(|pid| !here.roots.contains(pid));
-                TargetLocation::Here(here)
-            }
-            _ => TargetLocation::Elsewhere,
-        });
-        match &self.found {
-            Some(TargetLocation::Here(found)) => Some(found.clone()),
-            _ => None,
-        }
-    }
 }
 
 /// What a reading found.
@@ -188,8 +110,7 @@ impl ProcessForest {
         host: &mut Sample,
     ) -> TreeReading {
         let proc = &source.proc;
-        let all: HashMap<u32, Stat> =
-            procfs::numbers(proc.path()).into_iter().filter_map(|pid| Some((pid, stat(proc, pid)?))).collect();
+        let all = all_of(proc);
         let cores = source.capacity().filter(|_| self.has_base);
         let scale = Scale { interval_s, cores, core_speed: source.core_speed() };
         let before = std::mem::take(&mut self.before);
@@ -246,14 +167,10 @@ impl ProcessForest {
             let run = target.iter().copied().chain(tree_of(us, &all)).collect();
             shares.read(proc, &all, &before, (run, &target), scale)
         });
-        let known = own.iter().chain(&roles).map(|row| Some(row.cpu_user_pct? + row.cpu_system_pct?));
-        let operations_pct = run.as_ref().zip(known.sum::<Option<f64>>());
-        let operations_pct =
-            operations_pct.map(|(run, known)| (run.user_pct + run.system_pct - run.lab_pct - known).max(0.0));
-        let run = run.map(|run| (run.user_pct, run.system_pct));
+        let operations_pct = run.as_ref().and_then(|run| run.operations_pct(own.iter().chain(&roles)));
         self.before = all.iter().map(|(pid, stat)| (*pid, (stat.started_ticks, ProcessTicks::of(stat)))).collect();
         self.has_base = true;
-        TreeReading { roles, programs, own, run, operations_pct }
+        TreeReading { roles, programs, own, run: run.map(|run| (run.user_pct, run.system_pct)), operations_pct }
     }
 
     /// Of each tree that there is now: those of the members, and the one that was found.
@@ -325,8 +242,10 @@ impl ProcessScan<'_> {
     }
 }
 
-fn stat(proc: &ProcDir, pid: u32) -> Option<Stat> {
-    procfs::stat_at(&proc.path().join(pid.to_string())).filter(|stat| !stat.is_dead())
+/// All processes that are not dead.
+fn all_of(proc: &ProcDir) -> HashMap<u32, Stat> {
+    let stat = |pid: u32| procfs::stat_at(&proc.path().join(pid.to_string())).filter(|stat| !stat.is_dead());
+    procfs::numbers(proc.path()).into_iter().filter_map(|pid| Some((pid, stat(pid)?))).collect()
 }
 
 /// A process that was started here and all that came of it, as far as that shows now.
@@ -647,6 +566,14 @@ struct RunShare {
     lab_pct: f64,
 }
 
+impl RunShare {
+    /// The part of the programs that are operations: all but this program, the target and the lab. `rows` has the first two.
+    fn operations_pct<'a>(&self, rows: impl Iterator<Item = &'a Sample>) -> Option<f64> {
+        let known = rows.map(|row| Some(row.cpu_user_pct? + row.cpu_system_pct?)).sum::<Option<f64>>()?;
+        Some((self.user_pct + self.system_pct - self.lab_pct - known).max(0.0))
+    }
+}
+
 /// What all processes had used when they were last read: pid to start and time.
 type LastTicks = HashMap<u32, (u64, ProcessTicks)>;
 
@@ -761,10 +688,12 @@ impl CpuShares {
 
 #[cfg(test)]
 mod tests {
+    use experiment::plan::AlsoTarget;
     use fixture::TestDir;
 
     use super::*;
     use crate::groups::Usage;
+    use crate::ports::TargetLocation;
     use crate::sample_source::HostBounds;
 
     /// A line as of Linux 6: 22 figures after the state are enough.

@@ -7,10 +7,11 @@ use std::time::Instant;
 use linux::cgroup::{Cgroup, CpuTime, Hierarchies};
 use record::rows::{ProgramSample, Sample};
 
+use crate::external_target::ExternalTarget;
 use crate::groups::{Usage, top_of};
 use crate::probes::{KINDS, Probe};
 use crate::process_tree::Member;
-use crate::process_tree::{ExternalTarget, ProcessForest, TreeReading};
+use crate::process_tree::{ProcessForest, TreeReading};
 use crate::sample_source::{ProcDir, SampleSource};
 
 /// All probes, and the processes.

@@ -19,13 +19,13 @@ struct Machine {
     /// Lines of the table of TCP sockets of each folder.
     tables: HashMap<String, String>,
     inodes: u64,
-    tables: fn() -> KernelTables,
+    kernel: fn() -> KernelTables,
 }
 
 impl Machine {
     fn new() -> Self {
         let (all, tables) = (HashMap::new(), HashMap::new());
-        let mut machine = Self { proc: TestDir::new(), all, tables, inodes: 100, tables: KernelTables::default };
+        let mut machine = Self { proc: TestDir::new(), all, tables, inodes: 100, kernel: KernelTables::default };
         machine.process(1, 0, "systemd");
         machine.process(SHELL, 1, "bash");
         machine.process(US, SHELL, "plimsoll");
@@ -69,7 +69,7 @@ impl Machine {
     }
 
     fn connected(&self, also: AlsoTarget) -> ConnectedProcesses {
-        ConnectedProcesses { tables: self.tables, ..ConnectedProcesses::new(also, US) }
+        ConnectedProcesses { tables: self.kernel, ..ConnectedProcesses::new(also, US) }
     }
 
     /// What belongs to a target of which only these were found.
@@ -171,7 +171,7 @@ fn a_back_end_behind_a_socket_in_the_file_system_belongs_to_the_target() {
     for (pid, inode) in [(11, 1), (31, 2), (30, 3)] {
         machine.holds(pid, inode);
     }
-    machine.tables = || {
+    machine.kernel = || {
         let name = Some(b"/run/postgresql/.s.PGSQL.5432\0".to_vec());
         let unix = vec![
             UnixSocket { inode: 1, is_listening: false, name: None, peer: Some(2) },

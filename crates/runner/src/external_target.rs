@@ -1,0 +1,95 @@
+//! A target that is not, or not only, what the lab has started: its processes on this machine are
+//! those that answer at its addresses, those that are connected to these, and those that the
+//! experiment names.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+
+use experiment::plan::AlsoTarget;
+use linux::procfs::Stat;
+
+use crate::connected::ConnectedProcesses;
+use crate::ports::{Finder, ServerProcesses, TargetLocation};
+use crate::sample_source::ProcDir;
+
+/// A target that is not, or not only, what the lab has started.
+pub struct ExternalTarget {
+    pub(crate) addresses: Vec<TargetAddress>,
+    /// What belongs to it by its connections, and what the experiment names.
+    connected: ConnectedProcesses,
+    /// Host and role of its row.
+    pub(crate) name: (String, String),
+    /// What was found last.
+    pub found: Option<TargetLocation>,
+}
+
+/// An address that it answers at.
+pub(crate) struct TargetAddress {
+    /// Finds its processes; `None` where there is no address to find them by.
+    finder: Option<Finder>,
+    /// What was found last. A server that was found and does not listen any more is one that is down.
+    pub(crate) found: Option<TargetLocation>,
+}
+
+impl TargetAddress {
+    fn look(&mut self, proc: &ProcDir, all: &HashMap<u32, Stat>) -> Option<&TargetLocation> {
+        let was_here = matches!(self.found, Some(TargetLocation::Here(_)));
+        if let Some(finder) = &mut self.finder {
+            self.found = Some(match finder.look(proc, all) {
+                TargetLocation::Unknown(_) if was_here => TargetLocation::Here(ServerProcesses::default()),
+                found => found,
+            });
+        }
+        self.found.as_ref()
+    }
+}
+
+impl ExternalTarget {
+    /// Of whoever answers there, as far as that is known, and what else the experiment names, by the name of its row: host and
+    /// role.
+    pub fn new(addresses: Vec<Result<SocketAddr, String>>, also: AlsoTarget, name: (String, String)) -> Self {
+        let us = std::process::id();
+        let address = |address| match address {
+            Ok(address) => TargetAddress { finder: Some(Finder::new(address, us)), found: None },
+            Err(why) => TargetAddress { finder: None, found: Some(TargetLocation::Unknown(why)) },
+        };
+        let addresses = addresses.into_iter().map(address).collect();
+        Self { addresses, connected: ConnectedProcesses::new(also, us), name, found: None }
+    }
+
+    /// Looks again, among all processes, of which the lab has started these; `None` where none of it is known to be here.
+    pub(crate) fn look(
+        &mut self,
+        proc: &ProcDir,
+        all: &HashMap<u32, Stat>,
+        started: &[u32],
+    ) -> Option<ServerProcesses> {
+        // What the experiment names is here, whoever listens at its address.
+        let mut is_here = self.connected.is_named();
+        let (mut here, mut unknown) = (ServerProcesses::default(), None);
+        for address in &mut self.addresses {
+            match address.look(proc, all) {
+                Some(TargetLocation::Here(found)) => {
+                    is_here = true;
+                    here.roots.extend(&found.roots);
+                    here.more.extend(&found.more);
+                }
+                Some(TargetLocation::Unknown(why)) => unknown = unknown.or_else(|| Some(why.clone())),
+                Some(TargetLocation::Elsewhere) | None => {}
+            }
+        }
+        self.found = Some(match unknown {
+            Some(why) if !self.connected.is_named() => TargetLocation::Unknown(why),
+            _ if is_here => {
+                self.connected.look(proc, all, started, &mut here);
+                here.more.retain(|pid| !here.roots.contains(pid));
+                TargetLocation::Here(here)
+            }
+            _ => TargetLocation::Elsewhere,
+        });
+        match &self.found {
+            Some(TargetLocation::Here(found)) => Some(found.clone()),
+            _ => None,
+        }
+    }
+}
