@@ -142,7 +142,7 @@ fn of_load(group: &Group, plan: &Plan) -> String {
         None => format!("{who} answers at a rate that was not measured"),
     });
     let quantiles: [(&str, FigureOf); 2] =
-        [("p50", |trial| trial.latency_us?.p50), ("p99", |trial| trial.latency_us?.p99)];
+        [("p50", |trial| trial.latency_us.as_ref()?.p50), ("p99", |trial| trial.latency_us.as_ref()?.p99)];
     let latency: Vec<String> = quantiles
         .into_iter()
         .filter_map(|(name, value)| Some(format!("{name} {}", group.spread(value)?.text(numbers::micros))))
@@ -153,7 +153,7 @@ fn of_load(group: &Group, plan: &Plan) -> String {
     let names = text::distinct(group.trials.iter().flat_map(|trial| trial.groups.keys()));
     for name in names {
         let rate = group.spread(|trial| trial.groups.get(name)?.throughput_per_s);
-        let p99 = group.spread(|trial| trial.groups.get(name)?.latency_us?.p99);
+        let p99 = group.spread(|trial| trial.groups.get(name)?.latency_us.as_ref()?.p99);
         let rate = numbers::or_none(rate, |rate| format!("{} calls/s", rate.text(numbers::number)));
         let p99 = p99.map_or_else(String::new, |p99| format!(" at p99 {}", p99.text(numbers::micros)));
         text.push_str(&format!(", {name} {rate}{p99}"));

@@ -8,10 +8,12 @@ mod curves;
 use std::collections::BTreeMap;
 
 use experiment::duration;
-use experiment::plan::{self, MetricExpression, MetricFunction, MetricPath, MetricRange, MetricTerm, Plan};
+use experiment::plan::{
+    self, MetricExpression, MetricFunction, MetricPath, MetricRange, MetricTerm, Plan, percentile, samples_for,
+};
 use experiment::quantity::Quantity;
 use record::events::Ending;
-use record::results::{Claim, Holds, Quantiles, Requirement, SafeLoad, Trial, Trust, Verdict};
+use record::results::{Claim, Holds, Requirement, SafeLoad, Trial, Trust, Verdict};
 use record::rows::MetricKind;
 use serde_json::Value;
 use text::numbers::by_metric;
@@ -20,7 +22,7 @@ use crate::cost;
 use crate::metrics::metric;
 use crate::scaling::Estimate;
 use crate::stats::curve::LoadCurve;
-use crate::stats::quantiles::{largest, mean, median, named};
+use crate::stats::quantiles::{largest, mean, median};
 use crate::stats::significance::paired;
 
 /// What a source says, checked against this run. A void trial is not used, unless the claim is to be read on void ones as well.
@@ -509,11 +511,14 @@ fn number(value: &Value) -> Option<f64> {
 
 /// A sentence for each quantile that the plan wants of this trial and that it cannot give.
 pub(crate) fn asked_in_vain(plan: &Plan, trial: &Trial) -> Vec<String> {
+    // Of a search they ask for the safe load alone, and which trials are at it is not known yet.
+    let is_of_all = |metric: &&MetricExpression| plan.find.is_none() || metric.path().is_none();
     let required = plan.requirements.iter().map(|gate| (&gate.metric, &gate.filter));
     let claimed = plan.claims.iter().map(|claim| (&claim.metric, &claim.filter));
+    let asked = required.chain(claimed).filter(|(metric, _)| is_of_all(metric));
     let searched = plan.find.iter().flat_map(|find| &find.limits).map(|limit| (&limit.metric, &limit.filter));
     let mut refused: Vec<String> = Vec::new();
-    for (metric, filter) in required.chain(claimed).chain(searched) {
+    for (metric, filter) in asked.chain(searched) {
         if matches(filter, trial) {
             refused.extend(refusal(trial, metric));
         }
@@ -528,7 +533,7 @@ pub(crate) fn asked_in_vain(plan: &Plan, trial: &Trial) -> Vec<String> {
 pub(crate) fn refusal(trial: &Trial, asked: &MetricExpression) -> Option<String> {
     let path = asked.measured()?;
     let (name, of) = path.0.split_last()?;
-    let needed = Quantiles::samples_for(named(name)?);
+    let needed = samples_for(percentile(name)?);
     let counts = metric(trial, &MetricPath([of, &["count".to_owned()]].concat()));
     let fewest = counts.into_iter().min_by(f64::total_cmp)?;
     let is_refused = fewest < needed as f64 && metric(trial, path).is_empty();

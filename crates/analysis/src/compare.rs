@@ -11,11 +11,11 @@ use record::folder::RunFolder;
 use record::results::{Results, Trial, Trust};
 use serde_json::Value;
 
+use crate::Error;
 use crate::answer::differing;
 use crate::comparisons::{self, CompareOptions, PlayedTrial};
 use crate::metrics::metric;
-use crate::run::{found, plan_of, started_unix_s};
-use crate::{Error, analyze};
+use crate::run::{analyze_for, found, plan_of, started_unix_s};
 
 /// A run, read.
 struct ComparedRun {
@@ -40,8 +40,7 @@ struct Runs {
 /// # Errors
 /// If there is nothing to compare, or a record is broken elsewhere than at its end.
 pub fn compare(folders: &[&Path], options: &CompareOptions) -> Result<Compared, Error> {
-    let mut sides =
-        folders.iter().map(|folder| read_side(folder, options.accepts_void)).collect::<Result<Vec<Runs>, Error>>()?;
+    let mut sides = folders.iter().map(|folder| read_side(folder, options)).collect::<Result<Vec<Runs>, Error>>()?;
     tell_apart(&mut sides);
     known(&options.metrics, &sides)?;
     let comparisons = match sides.as_slice() {
@@ -59,10 +58,9 @@ pub fn compare(folders: &[&Path], options: &CompareOptions) -> Result<Compared, 
     })
 }
 
-fn read_side(path: &Path, accepts_void: bool) -> Result<Runs, Error> {
+fn read_side(path: &Path, options: &CompareOptions) -> Result<Runs, Error> {
     let folders = found(path, "give a folder that `plimsoll run` made, or one that holds several of them")?;
-    let runs =
-        folders.iter().map(|folder| read_run(folder, accepts_void)).collect::<Result<Vec<ComparedRun>, Error>>()?;
+    let runs = folders.iter().map(|folder| read_run(folder, options)).collect::<Result<Vec<ComparedRun>, Error>>()?;
     let side = Runs { name: path.display().to_string(), runs };
     let Some((first, others)) = side.runs.split_first() else { return Ok(side) };
     for (other, folder) in others.iter().zip(&folders[1..]) {
@@ -93,10 +91,10 @@ fn tell_apart(sides: &mut [Runs]) {
     }
 }
 
-fn read_run(folder: &RunFolder, accepts_void: bool) -> Result<ComparedRun, Error> {
-    let mut results = analyze(folder)?;
+fn read_run(folder: &RunFolder, options: &CompareOptions) -> Result<ComparedRun, Error> {
+    let mut results = analyze_for(folder, &options.metrics)?;
     let void = results.trials.iter().filter(|trial| !trial.counts()).count() as u32;
-    let accepted = if accepts_void { accept(&mut results) } else { 0 };
+    let accepted = if options.accepts_void { accept(&mut results) } else { 0 };
     let started_unix_s =
         results.trials.iter().map(|trial| started_unix_s(folder, &trial.id)).collect::<Result<Vec<_>, _>>()?;
     let (plan, environment) = (plan_of(folder)?, folder.read_environment()?);
@@ -238,11 +236,13 @@ fn warnings(
         ));
     }
     if sides.len() > 1 && comparisons.iter().any(|judged| judged.comparison.p.is_none() && is_measured(judged)) {
-        warnings.push(
-            "with one run of a side nothing is tested: repeats of a run share a moment of the machine, and how much it drifted \
-             between two runs they do not show; `plimsoll compare --play BASE.toml CANDIDATE.toml` plays them in turn"
-                .to_owned(),
-        );
+        let why = "with one run of a side nothing is tested: repeats of a run share a moment of the machine, and how much it \
+                   drifted between two runs they do not show";
+        let remedy = match options.in_turn {
+            true => "raise --turns: runs that are here already count as well",
+            false => "`plimsoll compare --play BASE.toml CANDIDATE.toml` plays them in turn",
+        };
+        warnings.push(format!("{why}; {remedy}"));
     } else if sides.len() > 1 && comparisons.iter().any(|judged| judged.comparison.pairs == 0) {
         warnings.push(
             "the runs were not played in turn, so what drifted on the machine between them is in the differences and not \
@@ -251,7 +251,7 @@ fn warnings(
         );
     }
     warnings.extend(lacking(comparisons));
-    warnings.extend(options.gate_pct.and_then(|gate| inconclusive(comparisons, gate)));
+    warnings.extend(options.gate_pct.and_then(|gate| inconclusive(comparisons, gate, options.in_turn)));
     warnings.extend(options.looks_before.map(|before| {
         format!(
             "this is look {} at runs that are played until the gate decides: p and intervals are corrected for that, so that all \
@@ -289,7 +289,7 @@ fn is_measured(judged: &GatedComparison) -> bool {
 const TOLD: usize = 6;
 
 /// Of which comparisons a gate cannot tell, and what would help.
-fn inconclusive(comparisons: &[GatedComparison], gate_pct: f64) -> Option<String> {
+fn inconclusive(comparisons: &[GatedComparison], gate_pct: f64, in_turn: bool) -> Option<String> {
     let unsure: Vec<&GatedComparison> =
         comparisons.iter().filter(|judged| judged.gate == Some(Gated::CannotTell)).collect();
     let told = unsure.iter().take(TOLD).map(|judged| {
@@ -302,6 +302,7 @@ fn inconclusive(comparisons: &[GatedComparison], gate_pct: f64) -> Option<String
                 format!("about {repeats} {what} of each side would decide")
             }
             (None, None) if found.a_value.is_some() && found.b_value.is_some() => match found.over.as_str() {
+                "run" if in_turn => "raise --turns".to_owned(),
                 "run" => "play the two in turn".to_owned(),
                 _ => "set repeat = 3 or more".to_owned(),
             },
@@ -511,6 +512,25 @@ mod tests {
         let told = found.warnings.iter().find(|warning| warning.contains("is inconclusive in")).unwrap();
         assert!(told.contains("the gate of 5 % ") && told.contains("play the two in turn"), "{told}");
         assert!(found.warnings.iter().any(|warning| warning.contains("compare --play")), "{:?}", found.warnings);
+        // Whoever plays them in turn already needs other advice.
+        let in_turn = CompareOptions { gate_pct: Some(5.0), in_turn: true, ..CompareOptions::default() };
+        let warnings = compare(&[&a, &b], &in_turn).unwrap().warnings;
+        assert!(!warnings.iter().any(|one| one.contains("--play") || one.contains("the two in turn")), "{warnings:?}");
+        assert_eq!(warnings.iter().filter(|one| one.contains("raise --turns")).count(), 2, "{warnings:?}");
+    }
+
+    #[test]
+    fn any_percentile_is_compared() {
+        let scratch = Scratch::new("percentile");
+        let (a, b) = (scratch.copy("a"), scratch.copy("b"));
+        let metrics = ["latency_us.p95", "latency_us.p97.5"].map(str::to_owned).to_vec();
+        let found = compare(&[&a, &b], &CompareOptions { metrics, ..CompareOptions::default() }).unwrap();
+        let told: Vec<(&str, bool)> = found
+            .comparisons
+            .iter()
+            .map(|judged| (judged.comparison.metric.as_str(), judged.comparison.a_value.is_some()))
+            .collect();
+        assert_eq!(told, [("latency_us.p95", true), ("latency_us.p97.5", true)]);
     }
 
     #[test]
@@ -551,7 +571,7 @@ mod tests {
             (vec![a.as_path(), empty.as_path()], "failed_pct", "not a run folder"),
             (vec![a.as_path(), Path::new("nowhere/at/all")], "failed_pct", "nowhere/at/all"),
             (vec![a.as_path()], "failed_pct", "two folders"),
-            (vec![a.as_path(), a.as_path()], "latency_us.p98", "latency_us.p98"),
+            (vec![a.as_path(), a.as_path()], "latency_us.q98", "latency_us.q98"),
         ] {
             let why =
                 refused(&folders, &CompareOptions { metrics: vec![metric.to_owned()], ..CompareOptions::default() });

@@ -38,6 +38,8 @@ pub struct CompareOptions {
     pub accepts_void: bool,
     /// Of runs that go on until a gate decides: how often they were looked at before this.
     pub looks_before: Option<u32>,
+    /// Whether the runs were played in turn for this comparison.
+    pub in_turn: bool,
 }
 
 impl CompareOptions {

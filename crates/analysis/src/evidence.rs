@@ -23,6 +23,7 @@ use crate::plausibility::{self, RecordedSpan};
 use crate::programs::ProgramSums;
 use crate::sampled::Sampled;
 use crate::stats::quantile_batches::QuantileBatches;
+use crate::stats::quantiles::AskedPercentile;
 use crate::target_metrics::TargetMetrics;
 
 const LOG: &str = "load.hlog";
@@ -236,10 +237,12 @@ impl Evidence {
         planned: &plan::Trial,
         folder: &TrialFolder,
         measured_s: [f64; 2],
+        asked: Vec<AskedPercentile>,
     ) -> Result<(), ReadError> {
         let groups = planned.load.as_ref().map(load_groups::by_operation).unwrap_or_default();
         self.load = LoadLog::measured_from(measured_s[0]).with_groups(groups);
         self.load.batches = QuantileBatches::over(measured_s);
+        self.load.asked = asked;
         let (reach, mut sound) = (RecordedSpan::of(planned), Ok(()));
         let log = hlog::visit(&folder.load_hlog(), |interval| {
             if sound.is_ok() {

@@ -9,9 +9,9 @@
 
 use std::collections::BTreeMap;
 
-use experiment::plan;
+use experiment::plan::{self, samples_for};
 use record::events::{Event, What};
-use record::results::{Disturbance, Fault, Outage, OutageDistribution, Quantiles, Spread, Trial};
+use record::results::{Disturbance, Fault, Outage, OutageDistribution, Spread, Trial};
 
 use crate::disturbances::{self, FaultlessStretch, NormalLoad};
 use crate::evidence::Evidence;
@@ -300,7 +300,7 @@ fn figures(outages: &[&Outage]) -> BTreeMap<String, Spread> {
 fn spread(values: &[f64]) -> Spread {
     let known = |value: Option<f64>| value.filter(|value| value.is_finite());
     let count = values.len() as u64;
-    let supported = |share: f64| count >= Quantiles::samples_for(share);
+    let supported = |share: f64| count >= samples_for(share);
     let high = |share: f64| known(nearest_rank(values, share).filter(|_| supported(share)));
     Spread {
         count,

@@ -4,19 +4,20 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use experiment::plan::{MetricPath, percentile};
 use record::environment::Environment;
 use record::folder::RunFolder;
 use record::metric_history::{Changed, CourseRun, FORMAT, FigureChange, FigureSeries, MetricHistory};
 use record::results::{Results, Trial};
 use serde_json::Value;
 
+use crate::Error;
 use crate::compare::{accept, is_ever_changing};
 use crate::metrics::metric;
-use crate::run::{found, started_unix_s};
+use crate::run::{analyze_for, found, started_unix_s};
 use crate::stats::change_points::{ChangePoint, change_points};
 use crate::stats::quantiles::median;
 use crate::stats::significance::holm;
-use crate::{Error, analyze};
 
 /// What is looked at if nobody says what; of these, what the runs have.
 pub const USUAL: [&str; 4] =
@@ -48,20 +49,24 @@ type GroupKey = (Option<String>, String);
 pub fn history(folders: &[&Path], metrics: &[String], accepts_void: bool) -> Result<MetricHistory, Error> {
     let mut runs: Vec<HistoryRun> = Vec::new();
     for folder in folders {
-        runs.extend(read_runs(folder, accepts_void)?);
+        runs.extend(read_runs(folder, metrics, accepts_void)?);
     }
     course(runs, metrics)
 }
 
-fn read_runs(path: &Path, accepts_void: bool) -> Result<Vec<HistoryRun>, Error> {
+fn read_runs(path: &Path, metrics: &[String], accepts_void: bool) -> Result<Vec<HistoryRun>, Error> {
     let folders = found(path, "give folders that `plimsoll run` made, or one that holds several of them")?;
-    folders.iter().map(|folder| read_run(folder, accepts_void)).collect()
+    folders.iter().map(|folder| read_run(folder, metrics, accepts_void)).collect()
 }
 
-fn read_run(folder: &RunFolder, accepts_void: bool) -> Result<HistoryRun, Error> {
+fn read_run(folder: &RunFolder, metrics: &[String], accepts_void: bool) -> Result<HistoryRun, Error> {
     let mut results = match folder.read_results()? {
-        Some(results) => results,
-        None => analyze(folder)?,
+        Some(results) if has_percentiles(&results, metrics) => results,
+        // Without records it has no other figures than these.
+        Some(results) => {
+            Some(analyze_for(folder, metrics)?).filter(|new| has_percentiles(new, metrics)).unwrap_or(results)
+        }
+        None => analyze_for(folder, metrics)?,
     };
     let accepted = if accepts_void { accept(&mut results) } else { 0 };
     let mut start_unix_s: Option<f64> = None;
@@ -76,6 +81,13 @@ fn read_run(folder: &RunFolder, accepts_void: bool) -> Result<HistoryRun, Error>
         accepted,
         environment: folder.read_environment()?,
     })
+}
+
+/// Whether results have the percentiles that these metrics name; others are found in the records.
+fn has_percentiles(results: &Results, metrics: &[String]) -> bool {
+    let paths = metrics.iter().map(|path| MetricPath::from(path.as_str()));
+    let mut percentiles = paths.filter(|path| path.0.last().is_some_and(|name| percentile(name).is_some()));
+    percentiles.all(|path| results.trials.iter().any(|trial| !metric(trial, &path).is_empty()))
 }
 
 fn course(mut runs: Vec<HistoryRun>, metrics: &[String]) -> Result<MetricHistory, Error> {

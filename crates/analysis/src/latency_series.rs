@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use experiment::plan::samples_for;
 use record::hlog::{Bucket, HistogramCounts};
-use record::results::Quantiles;
 
 const NS_PER_US: f64 = 1e3;
 
@@ -34,6 +34,8 @@ pub struct LatencySecond {
     pub p50_us: Option<f64>,
     /// 90 %.
     pub p90_us: Option<f64>,
+    /// 95 %.
+    pub p95_us: Option<f64>,
     /// 99 %.
     pub p99_us: Option<f64>,
     /// Largest.
@@ -80,7 +82,7 @@ fn second(start_ms: i64, length_s: f64, mut buckets: Vec<Bucket>) -> LatencySeco
     buckets.sort_by_key(|bucket| bucket.highest);
     let count = buckets.iter().map(|bucket| bucket.count).fold(0, u64::saturating_add);
     let quantile = |q: f64| {
-        let supported = count >= Quantiles::samples_for(q);
+        let supported = count >= samples_for(q);
         let rank = ((count as f64 * q).ceil() as u64).max(1);
         let mut seen: u64 = 0;
         let found = buckets.iter().find(|bucket| {
@@ -95,6 +97,7 @@ fn second(start_ms: i64, length_s: f64, mut buckets: Vec<Bucket>) -> LatencySeco
         count,
         p50_us: quantile(0.5),
         p90_us: quantile(0.9),
+        p95_us: quantile(0.95),
         p99_us: quantile(0.99),
         max_us: buckets.last().map(|bucket| bucket.highest as f64 / NS_PER_US),
     }

@@ -46,7 +46,7 @@ pub use history::{USUAL, history};
 pub use latency_series::{LatencySecond, LatencySeries};
 pub use metrics::{metric, metric_paths};
 pub use run::{AnalyzedRun, analyze, analyze_to_draw};
-pub use safe_load::finished;
+pub use safe_load::{finished, judged_words};
 pub use sweep_stops::stops_sweep;
 pub use trial::trial;
 pub use verdict::{Rule, Threshold, rules};

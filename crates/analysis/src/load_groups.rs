@@ -7,7 +7,7 @@ use record::results::{GroupFigures, Trial};
 use record::rows::Attempts;
 
 use crate::evidence::Evidence;
-use crate::operations::{LoadLog, OperationTotals, agents_without_cycle, failed_pct};
+use crate::operations::{LoadLog, OperationTotals, agents_without_cycle, failed_pct, share_pct};
 
 /// The groups of a load with their operations; none of a load without groups.
 pub(crate) fn by_operation(load: &Load) -> Vec<(String, Vec<String>)> {
@@ -63,10 +63,12 @@ fn figures(log: &LoadLog, attempts: &[Attempts], operations: &[String]) -> Group
     GroupFigures {
         outcomes,
         failed_pct: failed_pct(&outcomes),
+        timeout_pct: share_pct(outcomes.timeout, &outcomes),
+        wrong_pct: share_pct(outcomes.wrong, &outcomes),
         attempts: attempts.iter().filter(|row| operations.contains(&row.operation)).map(|row| row.count).sum(),
-        latency_us: measured.latency_us(),
-        service_us: measured.service_us(),
-        by_outcome: all.by_outcome(),
+        latency_us: measured.latency_us(&log.asked),
+        service_us: measured.service_us(&log.asked),
+        by_outcome: all.by_outcome(&log.asked),
         ..GroupFigures::default()
     }
 }
@@ -134,7 +136,7 @@ mod tests {
         assert_eq!((writers.offered_per_s, readers.offered_per_s), (None, Some(50.0)));
         assert_eq!(writers.outcomes, Outcomes { ok: 400, failed: 100, ..Outcomes::default() });
         assert_eq!((writers.failed_pct, readers.attempts), (Some(20.0), 51));
-        let p50 = |figures: &GroupFigures| figures.latency_us.unwrap().p50.unwrap().round();
+        let p50 = |figures: &GroupFigures| figures.latency_us.as_ref().unwrap().p50.unwrap().round();
         assert_eq!((p50(writers), p50(readers).div_euclid(100.0)), (100.0, 90.0));
         assert_eq!(throughput_over(&trial, "load.group.readers.rate"), Some(25.0));
         assert_eq!(throughput_over(&trial, "load.agents"), None);

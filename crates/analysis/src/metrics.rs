@@ -1,8 +1,9 @@
 //! Metric paths: from a path such as `operations.save.latency_us.p99` to the numbers it names in a trial. It must not know one field by
 //! name: what there is comes from the format of the results itself, so that the two cannot drift apart.
 
+use experiment::catalog::ANY_PERCENTILE;
 use experiment::plan::MetricPath;
-use record::results::Trial;
+use record::results::{PERCENTILE, Trial};
 use serde_json::Value;
 
 /// The values that a path names in a trial; a list on the way gives one per element. Empty if the path names nothing, or
@@ -37,8 +38,8 @@ fn collect(value: &Value, steps: &[String], values: &mut Vec<f64>) {
     }
 }
 
-/// Every path that names a number in a trial; `*` stands for a free part, such as the name of an operation. Faults and hosts
-/// can be left out or picked by name, so these have two paths.
+/// Every path that names a number in a trial; `*` stands for a free part, such as the name of an operation, and `p*` for any percentile.
+/// Faults and hosts can be left out or picked by name, so these have two paths.
 #[must_use]
 pub fn metric_paths() -> Vec<String> {
     let schema = schemars::schema_for!(Trial).to_value();
@@ -76,6 +77,9 @@ fn walk(schema: &Value, root: &Value, path: &str, paths: &mut Vec<String>) {
     for (name, field) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
         walk(field, root, &joined(path, name), paths);
     }
+    if schema.get("patternProperties").is_some_and(|named| named.get(PERCENTILE).is_some()) {
+        paths.push(joined(path, ANY_PERCENTILE));
+    }
     if let Some(values @ Value::Object(_)) = schema.get("additionalProperties") {
         walk(values, root, &joined(path, "*"), paths);
     }
@@ -102,7 +106,8 @@ mod tests {
     use super::*;
 
     fn trial() -> Trial {
-        let quantiles = Quantiles { p50: Some(80.0), p99: Some(900.0), ..Quantiles::default() };
+        let others = BTreeMap::from([("p99.95".to_owned(), Some(990.0)), ("p97".to_owned(), None)]);
+        let quantiles = Quantiles { p50: Some(80.0), p99: Some(900.0), others, ..Quantiles::default() };
         let fault = |name: &str, number, failed| Fault {
             name: name.into(),
             number,
@@ -110,7 +115,7 @@ mod tests {
             ..Fault::default()
         };
         let save = Operation {
-            latency_us: Some(quantiles),
+            latency_us: Some(quantiles.clone()),
             outcomes: Outcomes { wrong: 3, ..Outcomes::default() },
             ..Operation::default()
         };
@@ -128,8 +133,11 @@ mod tests {
 
     #[test]
     fn paths_name_what_is_there() {
-        let table: [(&str, &[f64]); 18] = [
+        let table: [(&str, &[f64]); 21] = [
             ("latency_us.p99", &[900.0]),
+            ("latency_us.p99.95", &[990.0]),
+            ("operations.save.latency_us.p99.95", &[990.0]),
+            ("latency_us.p97", &[]),
             ("latency_us.p999", &[]),
             ("failed_pct", &[0.5]),
             ("operations.save.latency_us.p50", &[80.0]),
@@ -158,7 +166,13 @@ mod tests {
         let paths = metric_paths();
         for path in [
             "latency_us.p99",
+            "latency_us.p95",
+            "latency_us.p*",
+            "operations.*.service_us.p*",
             "failed_pct",
+            "timeout_pct",
+            "wrong_pct",
+            "groups.*.wrong_pct",
             "operations.*.outcomes.wrong",
             "operations.*.by_outcome.*.p99",
             "throughput.before_first_fault_per_s",
@@ -188,6 +202,7 @@ mod tests {
     #[test]
     fn every_path_finds_the_number_that_it_names() {
         for path in metric_paths() {
+            let path = path.replace(".p*", ".p97");
             let steps: Vec<&str> = path.split('.').collect();
             let mut trial = json!(Trial::default());
             put(&mut trial, &steps);

@@ -12,7 +12,7 @@ use record::rows::{AgentCycles, Attempts};
 use crate::latency_series::{LatencySeries, MergedSeconds};
 use crate::stats::latency_seconds::LatencySeconds;
 use crate::stats::quantile_batches::QuantileBatches;
-use crate::stats::quantiles::{quantiles_us, quantiles_with_lost_us};
+use crate::stats::quantiles::{AskedPercentile, quantiles_us, quantiles_with_lost_us};
 
 /// What is kept of `load.hlog`: each operation's histograms merged, once for the whole load and once for the measured part, and how
 /// many succeeded when. Tags that are not ours are left out.
@@ -31,6 +31,8 @@ pub(crate) struct LoadLog {
     drawn_groups: Vec<(String, Vec<String>, MergedSeconds)>,
     /// … and by batches of the measured part.
     pub batches: QuantileBatches,
+    /// Percentiles that are asked for beside the standard ones.
+    pub asked: Vec<AskedPercentile>,
     /// Of each operation, the `ok` ones that ended in each interval.
     succeeded: BTreeMap<String, Vec<Succeeded>>,
     /// Operations that ended, any outcome but unfinished, by the second that their interval begins in.
@@ -178,48 +180,51 @@ impl OperationTotals {
     }
 
     /// Latency of `ok` ones.
-    pub fn latency_us(&self) -> Option<Quantiles> {
-        self.latency(Outcome::Ok).and_then(quantiles_us)
+    pub fn latency_us(&self, asked: &[AskedPercentile]) -> Option<Quantiles> {
+        quantiles_us(self.latency(Outcome::Ok)?, asked)
     }
 
     /// Service time of `ok` ones.
-    pub fn service_us(&self) -> Option<Quantiles> {
-        self.times.get(&(Outcome::Ok, Time::Service))?.as_ref().and_then(quantiles_us)
+    pub fn service_us(&self, asked: &[AskedPercentile]) -> Option<Quantiles> {
+        quantiles_us(self.times.get(&(Outcome::Ok, Time::Service))?.as_ref()?, asked)
     }
 
     /// Latency of `ok` ones without the generator's own lateness, where that was recorded.
-    pub fn punctual_us(&self) -> Option<Quantiles> {
-        self.times.get(&(Outcome::Ok, Time::Punctual))?.as_ref().and_then(quantiles_us)
+    pub fn punctual_us(&self, asked: &[AskedPercentile]) -> Option<Quantiles> {
+        quantiles_us(self.times.get(&(Outcome::Ok, Time::Punctual))?.as_ref()?, asked)
     }
 
     /// The same of all of these: what no timer starts is never late, so that its latency counts as it is. `None` where none is started by
     /// one.
-    pub fn punctual_of<'a>(each: impl Iterator<Item = &'a Self> + Clone) -> Option<Quantiles> {
+    pub fn punctual_of<'a>(
+        each: impl Iterator<Item = &'a Self> + Clone,
+        asked: &[AskedPercentile],
+    ) -> Option<Quantiles> {
         let of = |totals: &'a Self, time| totals.times.get(&(Outcome::Ok, time)).and_then(Option::as_ref);
         each.clone().find_map(|totals| of(totals, Time::Punctual))?;
         let mut all = Self::default();
         for own in each.filter_map(|totals| of(totals, Time::Punctual).or_else(|| of(totals, Time::Latency))) {
             all.add((Outcome::Ok, Time::Punctual), own);
         }
-        all.punctual_us()
+        all.punctual_us(asked)
     }
 
     /// Latency of all: what failed, timed out or is unfinished took longer than everything else. `None` where nothing did.
-    pub fn of_all_us(&self) -> Option<Quantiles> {
+    pub fn of_all_us(&self, asked: &[AskedPercentile]) -> Option<Quantiles> {
         let outcomes = self.outcomes();
         let lost = outcomes.failed + outcomes.timeout + outcomes.unfinished;
         let mut answered = Self::default();
         for histogram in [Outcome::Ok, Outcome::Wrong].into_iter().filter_map(|outcome| self.latency(outcome)) {
             answered.add((Outcome::Ok, Time::Latency), histogram);
         }
-        (lost > 0).then(|| quantiles_with_lost_us(answered.latency(Outcome::Ok), lost))
+        (lost > 0).then(|| quantiles_with_lost_us(answered.latency(Outcome::Ok), lost, asked))
     }
 
     /// Latency of the others, by outcome.
-    pub fn by_outcome(&self) -> BTreeMap<String, Quantiles> {
+    pub fn by_outcome(&self, asked: &[AskedPercentile]) -> BTreeMap<String, Quantiles> {
         let others = Outcome::ALL.into_iter().filter(|&outcome| outcome != Outcome::Ok);
         others
-            .filter_map(|outcome| Some((outcome.name().to_owned(), self.latency(outcome).and_then(quantiles_us)?)))
+            .filter_map(|outcome| Some((outcome.name().to_owned(), quantiles_us(self.latency(outcome)?, asked)?)))
             .collect()
     }
 
@@ -243,9 +248,9 @@ pub(crate) fn operations(
             throughput_per_s: rates.as_ref().map(|rates| rates.get(name.as_str()).copied().unwrap_or(0.0)),
             outcomes: totals.outcomes(),
             attempts: attempts.iter().filter(|row| row.operation == *name).map(|row| row.count).sum(),
-            latency_us: measured.get(name).and_then(OperationTotals::latency_us),
-            service_us: measured.get(name).and_then(OperationTotals::service_us),
-            by_outcome: totals.by_outcome(),
+            latency_us: measured.get(name).and_then(|own| own.latency_us(&load.asked)),
+            service_us: measured.get(name).and_then(|own| own.service_us(&load.asked)),
+            by_outcome: totals.by_outcome(&load.asked),
             ..Operation::default()
         };
         (name.clone(), operation)
@@ -270,9 +275,13 @@ pub(crate) fn agents_without_cycle(agents: Option<&[AgentCycles]>, from_s: f64) 
 
 /// `100 × (failed + timeout + unfinished) / (ok + failed + timeout + wrong + unfinished)`: what never got an answer did not succeed.
 pub(crate) fn failed_pct(outcomes: &Outcomes) -> Option<f64> {
-    let failed = outcomes.failed + outcomes.timeout + outcomes.unfinished;
-    let all = outcomes.ok + failed + outcomes.wrong;
-    (all > 0).then(|| 100.0 * failed as f64 / all as f64)
+    share_pct(outcomes.failed + outcomes.timeout + outcomes.unfinished, outcomes)
+}
+
+/// So many of all operations, percent; `None` without operations.
+pub(crate) fn share_pct(count: u64, of: &Outcomes) -> Option<f64> {
+    let all = of.ok + of.failed + of.timeout + of.wrong + of.unfinished;
+    (all > 0).then(|| 100.0 * count as f64 / all as f64)
 }
 
 #[cfg(test)]
@@ -310,19 +319,21 @@ mod tests {
         let log = log(&intervals());
         let all = OperationTotals::of_all(log.totals.values());
         assert_eq!(all.outcomes(), Outcomes { ok: 1_010, failed: 30, unfinished: 3, ..Outcomes::default() });
-        assert_eq!(all.latency_us().unwrap().count, 1_010);
-        assert_eq!(all.service_us().unwrap().count, 900);
-        assert_eq!(all.by_outcome().keys().collect::<Vec<_>>(), ["failed", "unfinished"]);
+        assert_eq!(all.latency_us(&[]).unwrap().count, 1_010);
+        assert_eq!(all.service_us(&[]).unwrap().count, 900);
+        assert_eq!(all.by_outcome(&[]).keys().collect::<Vec<_>>(), ["failed", "unfinished"]);
         assert!((all.unfinished_s() - 6.0).abs() < 0.01);
         assert_eq!(failed_pct(&all.outcomes()), Some(100.0 * 33.0 / 1_043.0));
         assert_eq!(failed_pct(&Outcomes::default()), None);
+        let outcomes = Outcomes { ok: 95, wrong: 3, timeout: 2, ..Outcomes::default() };
+        assert_eq!(share_pct(outcomes.wrong, &outcomes), Some(3.0));
     }
 
     #[test]
     fn slow_operations_that_no_timer_starts_do_not_look_late_beside_quick_ones_that_one_does() {
         let mut all =
             vec![interval("bulk/ok/latency", 0.0, [400_000; 600]), interval("get/ok/latency", 0.0, [1_000; 400])];
-        let punctual = |all: &[Interval]| OperationTotals::punctual_of(log(all).measured().values());
+        let punctual = |all: &[Interval]| OperationTotals::punctual_of(log(all).measured().values(), &[]);
         assert_eq!(punctual(&all), None, "no timer starts any");
         all.push(interval("get/ok/punctual", 0.0, [900; 400]));
         let found = punctual(&all).unwrap();
@@ -343,37 +354,41 @@ mod tests {
         let mut log = LoadLog::measured_from(1.0);
         intervals().iter().for_each(|interval| log.add(&interval.into()));
         let measured = OperationTotals::of_all(log.measured().values());
-        assert_eq!(measured.latency_us().unwrap().count, 110);
-        assert_eq!(measured.service_us(), None, "they ended in the warm-up");
+        assert_eq!(measured.latency_us(&[]).unwrap().count, 110);
+        assert_eq!(measured.service_us(&[]), None, "they ended in the warm-up");
         let found = operations(&log, &[], None);
         let save = &found["save"];
-        assert_eq!((save.outcomes.ok, save.latency_us.unwrap().count), (1_000, 100));
-        assert!((save.latency_us.unwrap().p50.unwrap() - 5_000.0).abs() < 5.0);
+        assert_eq!((save.outcomes.ok, save.latency_us.as_ref().unwrap().count), (1_000, 100));
+        assert!((save.latency_us.as_ref().unwrap().p50.unwrap() - 5_000.0).abs() < 5.0);
         assert_eq!(save.by_outcome["failed"].count, 30);
-        assert_eq!(OperationTotals::of_all(log.totals.values()).latency_us().unwrap().count, 1_010, "with the warm-up");
+        assert_eq!(
+            OperationTotals::of_all(log.totals.values()).latency_us(&[]).unwrap().count,
+            1_010,
+            "with the warm-up"
+        );
 
         let mut too_late = LoadLog::measured_from(9.0);
         intervals().iter().for_each(|interval| too_late.add(&interval.into()));
         let all = OperationTotals::of_all(too_late.measured().values());
-        assert_eq!(all.latency_us().unwrap().count, 1_010, "rather all than nothing");
+        assert_eq!(all.latency_us(&[]).unwrap().count, 1_010, "rather all than nothing");
     }
 
     #[test]
     fn what_never_got_an_answer_took_longer_than_all_the_rest() {
         let log = log(&intervals());
-        let all = OperationTotals::of_all(log.totals.values()).of_all_us().unwrap();
+        let all = OperationTotals::of_all(log.totals.values()).of_all_us(&[]).unwrap();
         assert_eq!((all.count, all.p99, all.max, all.mean), (1_043, None, None, None), "3 % were not answered");
         assert!((all.p90.unwrap() - 5_000.0).abs() < 5.0 && (all.p50.unwrap() - 100.0).abs() < 0.2, "{all:?}");
-        assert_eq!(log.totals["load"].of_all_us().unwrap().count, 13);
+        assert_eq!(log.totals["load"].of_all_us(&[]).unwrap().count, 13);
         let answered = OperationTotals::of_all([]);
-        assert_eq!(answered.of_all_us(), None);
+        assert_eq!(answered.of_all_us(&[]), None);
     }
 
     #[test]
     fn quantiles_are_of_all_intervals_together() {
         let log = log(&intervals());
         let save = &log.totals["save"];
-        let latency = save.latency_us().unwrap();
+        let latency = save.latency_us(&[]).unwrap();
         assert!((latency.p50.unwrap() - 100.0).abs() < 0.2, "{latency:?}");
         assert!((latency.p99.unwrap() - 5_000.0).abs() < 5.0, "{latency:?}");
     }
@@ -387,7 +402,7 @@ mod tests {
         let log = log(&intervals);
         let save = &log.totals["save"];
         assert_eq!(save.outcomes().ok, 1_001);
-        assert!((save.latency_us().unwrap().max.unwrap() - 5_000.0).abs() < 100.0);
+        assert!((save.latency_us(&[]).unwrap().max.unwrap() - 5_000.0).abs() < 100.0);
     }
 
     #[test]

@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use experiment::plan::{self, Plan};
+use experiment::plan::{self, MetricExpression, MetricPath, Plan};
 use record::checked_file::read_json_up_to;
 use record::events::{Ending, RunEnding, What};
 use record::folder::RunFolder;
-use record::results::{FORMAT, Results, Trial};
+use record::results::{FORMAT, Results, SafeLoad, Trial};
 use record::{ReadError, lines};
 
 use crate::answer::answer;
@@ -34,7 +34,16 @@ pub struct AnalyzedRun {
 /// # Errors
 /// If it has no plan, a later version wrote it, or a record is broken elsewhere than at its end.
 pub fn analyze(folder: &RunFolder) -> Result<Results, Error> {
-    analyze_to_draw(folder).map(|run| run.results)
+    analyze_for(folder, &[])
+}
+
+/// The same, with the percentiles that these metrics name beside those of the plan.
+///
+/// # Errors
+/// As [`analyze`].
+pub(crate) fn analyze_for(folder: &RunFolder, metrics: &[String]) -> Result<Results, Error> {
+    let metrics: Vec<MetricPath> = metrics.iter().map(|path| path.as_str().into()).collect();
+    analyzed(folder, &metrics).map(|run| run.results)
 }
 
 /// The same, for whoever draws it, too.
@@ -42,6 +51,10 @@ pub fn analyze(folder: &RunFolder) -> Result<Results, Error> {
 /// # Errors
 /// As [`analyze`].
 pub fn analyze_to_draw(folder: &RunFolder) -> Result<AnalyzedRun, Error> {
+    analyzed(folder, &[])
+}
+
+fn analyzed(folder: &RunFolder, metrics: &[MetricPath]) -> Result<AnalyzedRun, Error> {
     let plan = plan_of(folder)?;
     folder.refuse_later_results()?;
     let ids = folder.trial_ids().map_err(Error::List)?;
@@ -55,7 +68,7 @@ pub fn analyze_to_draw(folder: &RunFolder) -> Result<AnalyzedRun, Error> {
     for planned in plan.trials.iter().filter(|planned| ids.contains(&planned.id)) {
         let trial_folder = folder.trial(&planned.id);
         let mut evidence = Evidence::read(planned, &trial_folder)?;
-        let of_run = RunContext { plan: Some(&plan), earlier: Some(&earlier), is_over };
+        let of_run = RunContext { plan: Some(&plan), metrics, earlier: Some(&earlier), is_over };
         let (trial, found) = judged(planned, &trial_folder, &mut evidence, of_run)?;
         earlier.add(planned, &evidence);
         steps.extend(plan.find.as_ref().map(|find| safe_load::step(find, &trial, &found)));
@@ -76,14 +89,21 @@ pub fn analyze_to_draw(folder: &RunFolder) -> Result<AnalyzedRun, Error> {
     let lost =
         plan.trials.iter().filter(|planned| is_over && !ids.contains(&planned.id) && !left_out.contains(&&planned.id));
     findings.extend(lost.map(|planned| (planned.id.clone(), vec![lost_trial()])));
+    let at_safe_load = plan.find.as_ref().map(|_| safe_load::at_safe_loads(&safe_loads, &trials));
+    // A search overloads the target on purpose: its other trials are not what is asked about.
+    let of = |metric: &MetricExpression| at_safe_load.as_deref().filter(|_| metric.path().is_some()).unwrap_or(&trials);
+    let required = |gate: &plan::Requirement, trials: &[Trial], safe_loads: &[SafeLoad]| {
+        let found = claims::requirement(gate, trials, safe_loads);
+        if plan.find.is_some() && gate.metric.path().is_some() { safe_load::said_of_it(found, trials) } else { found }
+    };
     let drawn = counting_by_variant(&trials, &plan.variants);
     let mut results = Results {
         format: FORMAT,
         partial,
         verdict: run_verdict(&findings),
         planned_trials: u32::try_from(plan.trials.len()).unwrap_or(u32::MAX),
-        claims: plan.claims.iter().map(|claim| claims::claim(claim, &trials, &safe_loads)).collect(),
-        requirements: plan.requirements.iter().map(|gate| claims::requirement(gate, &trials, &safe_loads)).collect(),
+        claims: plan.claims.iter().map(|claim| claims::claim(claim, of(&claim.metric), &safe_loads)).collect(),
+        requirements: plan.requirements.iter().map(|gate| required(gate, of(&gate.metric), &safe_loads)).collect(),
         safe_load: safe_load::lowest(&safe_loads),
         // Trials of a search differ in what it makes of them.
         comparisons: if plan.find.is_some() { Vec::new() } else { comparisons::within(&plan, &trials) },
@@ -272,7 +292,7 @@ mod tests {
         run.0.create_trial("001").unwrap();
         let results = analyze(&run.0).unwrap();
         let trial = &results.trials[0];
-        assert_eq!((trial.measured_s, trial.throughput.operations_per_s, trial.latency_us), (None, None, None));
+        assert_eq!((trial.measured_s, trial.throughput.operations_per_s, &trial.latency_us), (None, None, &None));
         assert_eq!((trial.consistency.checked, trial.consistency.wrong), (None, None));
         assert_eq!(trial.generator.limit, "");
         assert!(!trial.verdict.reasons.is_empty());

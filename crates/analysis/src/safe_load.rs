@@ -3,18 +3,17 @@
 
 use std::collections::BTreeMap;
 
-use experiment::plan::{self, Find, MetricPath, MetricRange, Plan, Requirement};
+use experiment::plan::{self, Find, MetricPath, MetricRange, Plan, Requirement, percentile, samples_for};
 use experiment::search::{self, End, Finished, Inconclusive, ProbeResult};
 use record::events::Ending;
 use record::folder::TrialFolder;
-use record::results::{Outage, Quantiles, SafeLoad, SearchStep, Trial, Trust};
+use record::results::{Outage, SafeLoad, SearchStep, Trial, Trust};
 use text::numbers::by_metric;
 
 use crate::Error;
 use crate::claims::{asked, worst};
 use crate::evidence::Evidence;
 use crate::metrics::metric;
-use crate::stats::quantiles::named;
 use crate::trial::judged;
 use crate::verdict::{RuleFinding, RunContext};
 
@@ -65,7 +64,7 @@ pub(crate) fn step(find: &Find, trial: &Trial, findings: &[RuleFinding]) -> Sear
         surviving: trial.surviving.clone(),
         value,
         said,
-        service_us: trial.service_us.and_then(|service| service.mean),
+        service_us: trial.service_us.as_ref().and_then(|service| service.mean),
         waited: waited(&find.limits, trial),
     });
     SearchTrial {
@@ -175,6 +174,29 @@ pub(crate) fn lowest(lines: &[SafeLoad]) -> Option<SafeLoad> {
     of_first.min_by(|a, b| a.value.unwrap_or(0.0).total_cmp(&b.value.unwrap_or(0.0))).cloned()
 }
 
+/// The trials at each safe load: of the values tried that are no higher, those at the highest at which the limits held.
+pub(crate) fn at_safe_loads(lines: &[SafeLoad], trials: &[Trial]) -> Vec<Trial> {
+    let at: Vec<&str> = lines.iter().flat_map(at_safe_load).collect();
+    trials.iter().filter(|trial| at.contains(&trial.id.as_str())).cloned().collect()
+}
+
+fn at_safe_load(line: &SafeLoad) -> Vec<&str> {
+    let says = || line.steps.iter().filter(|step| step.held.is_some());
+    let is_safe = |step: &&SearchStep| step.held == Some(true) && line.value.is_some_and(|value| step.value <= value);
+    let highest = says().filter(is_safe).map(|step| step.value).reduce(f64::max);
+    says().filter(|step| highest == Some(step.value)).map(|step| step.trial.as_str()).collect()
+}
+
+/// A requirement that was held against the trials at the safe load, which says so.
+pub(crate) fn said_of_it(requirement: record::results::Requirement, trials: &[Trial]) -> record::results::Requirement {
+    let nowhere = trials.is_empty().then(|| "no load was found to be safe".to_owned());
+    record::results::Requirement {
+        asked: format!("{} at the safe load", requirement.asked),
+        unmeasured: nowhere.or(requirement.unmeasured),
+        ..requirement
+    }
+}
+
 /// The trials that the lines rest on: void ones that were played again are not used. A search that has no other is judged by
 /// them.
 pub(crate) fn used(find: &Find, steps: &[SearchTrial]) -> Vec<String> {
@@ -216,9 +238,14 @@ fn judge(limit: &Requirement, trial: &Trial) -> LimitResult {
     let Some(value) = worst(&values(limit, trial), &limit.range) else {
         return unmeasured(limit, trial);
     };
-    let words =
-        format!("{} = {}, asked {}", limit.metric, by_metric(&limit.metric, value), asked(&limit.metric, &limit.range));
-    judged(Some(limit.range.holds(value)), margin(value, &limit.range), words)
+    judged(Some(limit.range.holds(value)), margin(value, &limit.range), judged_words(limit, value))
+}
+
+/// A limit and the value that is held against it: `latency_us.p99 = 71 ms, asked below 50 ms`.
+#[must_use]
+pub fn judged_words(limit: &Requirement, value: f64) -> String {
+    let metric = &limit.metric;
+    format!("{metric} = {}, asked {}", by_metric(metric, value), asked(metric, &limit.range))
 }
 
 fn values(limit: &Requirement, trial: &Trial) -> Vec<f64> {
@@ -241,7 +268,7 @@ fn unmeasured(limit: &Requirement, trial: &Trial) -> LimitResult {
         let (metric, margin) = (metric.to_string(), Some(FAR));
         return LimitResult { metric, holds: Some(false), margin, words, takes_more: false };
     }
-    let needed = metric.path().and_then(|path| named(path.0.last()?)).map(Quantiles::samples_for);
+    let needed = metric.path().and_then(|path| percentile(path.0.last()?)).map(samples_for);
     let words = match needed {
         Some(needed) => format!(
             "{metric} was not measured: it takes {needed} operations within the measured part, more than this load makes in its time"
@@ -452,6 +479,29 @@ mod tests {
     }
 
     #[test]
+    fn requirements_beside_a_search_are_held_against_the_safe_load_only() {
+        let p99_us = |rate: f64, edge: f64| 50_000.0 * (rate / edge).powi(4);
+        let (find, steps) = played([12_030.0, 8_105.0], p99_us);
+        let lines = safe_loads(&find, &steps);
+        let made = |step: &SearchTrial| {
+            let healthy = step.condition.1.as_deref() == Some("nothing lost");
+            let latency = p99_us(step.step.value, if healthy { 12_030.0 } else { 8_105.0 });
+            Trial { id: step.step.trial.clone(), ..trial(Some(latency)) }
+        };
+        let trials: Vec<Trial> = steps.iter().map(made).collect();
+        let gate = limit("latency_us.p99", 60_000.0);
+        assert!(!crate::claims::requirement(&gate, &trials, &lines).holds, "the search overloads the target");
+        let safe = at_safe_loads(&lines, &trials);
+        assert!(!safe.is_empty() && safe.len() < trials.len() / 2, "{} of {}", safe.len(), trials.len());
+        let found = said_of_it(crate::claims::requirement(&gate, &safe, &lines), &safe);
+        assert!(found.holds && found.asked == "below 60 ms at the safe load", "{found:?}");
+        let strict = limit("latency_us.p99", 30_000.0);
+        assert!(!crate::claims::requirement(&strict, &safe, &lines).holds, "it is not that none is asked");
+        let nowhere = said_of_it(crate::claims::requirement(&gate, &[], &lines), &[]);
+        assert!(!nowhere.holds && nowhere.unmeasured.is_some(), "{nowhere:?}");
+    }
+
+    #[test]
     fn each_variant_has_its_line_under_each_condition_also_where_it_holds_nowhere() {
         let mut find = find();
         find.highest = "load.agents".to_owned();
@@ -510,7 +560,7 @@ mod tests {
         let quantile = |share| crate::stats::quantiles::nearest_rank(&times_us, share);
         let mean = crate::stats::quantiles::mean(&times_us);
         let took = Quantiles { p50: quantile(0.5), p99: quantile(0.99), mean, ..Quantiles::default() };
-        Trial { latency_us: Some(took), service_us: Some(took), ..trial(None) }
+        Trial { latency_us: Some(took.clone()), service_us: Some(took), ..trial(None) }
     }
 
     fn answered(p99_us: f64, service_us: f64, failed_pct: f64) -> Trial {

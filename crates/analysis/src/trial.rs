@@ -9,9 +9,10 @@ use record::results::{Emulated, Quantiles, Said, Throughput, Trial, WithWarmup};
 use crate::audit::consistency;
 use crate::evidence::Evidence;
 use crate::load_window::LoadWindow;
-use crate::operations::{OperationTotals, agents_without_cycle, attempt_results, failed_pct, operations};
+use crate::operations::{OperationTotals, agents_without_cycle, attempt_results, failed_pct, operations, share_pct};
 use crate::stats::effective_samples::sure;
 use crate::stats::outage::SHORTEST_BASELINE_S;
+use crate::stats::quantiles::asked_percentiles;
 use crate::stats::timeline::Timeline;
 use crate::verdict::{self, RuleFinding};
 use crate::{Error, cost, exercise, faults, fleet, generator, hosts, load_groups, members, units};
@@ -50,7 +51,9 @@ pub(crate) fn judged(
     evidence.read_metrics(planned, folder, window.as_ref())?;
     evidence.read_programs(planned, folder, window.as_ref())?;
     let logged_s = window.as_ref().map_or([0.0; 2], |window| [window.latency_from_s(), window.until_s]);
-    evidence.read_log(planned, folder, logged_s)?;
+    let of_plan = run.plan.into_iter().flat_map(plan::Plan::metrics).filter_map(|metric| metric.measured());
+    let asked = asked_percentiles(of_plan.chain(run.metrics));
+    evidence.read_log(planned, folder, logged_s, asked)?;
     let mut trial = measured(planned, evidence, timeline.as_ref(), window.as_ref());
     if let Some(load) = &planned.load {
         load_groups::add(&mut trial, load, evidence);
@@ -72,8 +75,9 @@ pub(crate) fn judged(
     trial.steady = steady;
     trial.generator.lateness_effect_pct = trial
         .latency_us
-        .zip(trial.punctual_latency_us)
-        .map(|(all, punctual)| generator::lateness_effect_pct(&all, &punctual));
+        .as_ref()
+        .zip(trial.punctual_latency_us.as_ref())
+        .map(|(all, punctual)| generator::lateness_effect_pct(all, punctual));
     trial.emulated = emulated(&planned.lab, &trial);
     cost::charge(&mut trial, &planned.lab, &evidence.sampled, window.as_ref());
     let findings = verdict::findings(&verdict::RuleInput {
@@ -96,6 +100,7 @@ fn measured(
     window: Option<&LoadWindow>,
 ) -> Trial {
     let all = OperationTotals::of_all(evidence.load.totals.values());
+    let asked = &evidence.load.asked;
     let outcomes = all.outcomes();
     let after_warmup = OperationTotals::of_all(evidence.load.measured().values());
     let measured_s = window.filter(|window| window.length_s() > 0.0).map(|window| (window.from_s, window.until_s));
@@ -119,6 +124,8 @@ fn measured(
         throughput: throughput(planned, evidence, timeline, window, measured_s),
         with_warmup: with_warmup(evidence, timeline, window, &all),
         failed_pct: failed_pct(&outcomes),
+        timeout_pct: share_pct(outcomes.timeout, &outcomes),
+        wrong_pct: share_pct(outcomes.wrong, &outcomes),
         outcomes,
         cycles,
         agents_without_cycle: agents_without_cycle(evidence.agent_cycles.as_deref(), f64::NEG_INFINITY),
@@ -130,12 +137,12 @@ fn measured(
             .and_then(|(wrong, cycles)| per_1000(wrong, cycles)),
         attempts: evidence.attempts.iter().map(|row| row.count).sum(),
         attempt_results: attempt_results(&evidence.attempts),
-        latency_us: after_warmup.latency_us(),
-        latency_of_all_us: after_warmup.of_all_us(),
-        punctual_latency_us: OperationTotals::punctual_of(evidence.load.measured().values()),
+        latency_us: after_warmup.latency_us(asked),
+        latency_of_all_us: after_warmup.of_all_us(asked),
+        punctual_latency_us: OperationTotals::punctual_of(evidence.load.measured().values(), asked),
         latency_intervals_us: evidence.load.batches.intervals_us(),
-        service_us: after_warmup.service_us(),
-        by_outcome: all.by_outcome(),
+        service_us: after_warmup.service_us(asked),
+        by_outcome: all.by_outcome(asked),
         operations: operations(&evidence.load, &evidence.attempts, measured_s),
         faults: happened.faults,
         steps: exercise::played(&evidence.events),
@@ -196,8 +203,8 @@ fn with_warmup(
             .zip(timeline)
             .and_then(|((from_s, until_s), timeline)| timeline.ok_per_s(from_s, until_s)),
         cycles_per_s: whole_s.and_then(|whole_s| generator::cycles_per_s(&evidence.generator, whole_s)),
-        latency_us: all.latency_us(),
-        service_us: all.service_us(),
+        latency_us: all.latency_us(&evidence.load.asked),
+        service_us: all.service_us(&evidence.load.asked),
     }
 }
 
@@ -218,7 +225,7 @@ pub(crate) fn emulated(lab: &Lab, trial: &Trial) -> Option<Emulated> {
         speed: lab.speed,
         profiles,
         throughput: faster(&trial.throughput, lab.speed),
-        latency_us: trial.latency_us.map(|latency_us| shorter(latency_us, lab.speed)),
+        latency_us: trial.latency_us.clone().map(|latency_us| shorter(latency_us, lab.speed)),
         granularity_s: periods.reduce(f64::max),
     })
 }
@@ -243,11 +250,13 @@ fn shorter(time_us: Quantiles, speed: f64) -> Quantiles {
         p50: scaled(time_us.p50),
         p75: scaled(time_us.p75),
         p90: scaled(time_us.p90),
+        p95: scaled(time_us.p95),
         p99: scaled(time_us.p99),
         p999: scaled(time_us.p999),
         max: scaled(time_us.max),
         mean: scaled(time_us.mean),
         count: time_us.count,
+        others: time_us.others.into_iter().map(|(name, time_us)| (name, scaled(time_us))).collect(),
     }
 }
 

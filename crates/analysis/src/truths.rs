@@ -35,7 +35,7 @@ pub fn full_queue(trial: &Trial, agents: u32, service_s: f64) -> Vec<HeldTruth> 
     let ask = Asker { of: "a full queue", trust: trial.verdict.is };
     let per_s = 1.0 / service_s;
     let turn_s = f64::from(agents) * service_s;
-    let latency = trial.latency_us.unwrap_or_default();
+    let latency = trial.latency_us.clone().unwrap_or_default();
     vec![
         ask.held("throughput", TruthUnit::PerS, [per_s; 2], [RATE_OFF * per_s; 2], trial.throughput.operations_per_s),
         ask.held("median latency", TruthUnit::S, [turn_s; 2], [CARRIED_S; 2], latency.p50.map(seconds)),
@@ -51,7 +51,7 @@ pub fn random_queue(trial: &Trial, rate_per_s: f64, service_s: f64) -> Vec<HeldT
         return vec![ask.held("measured", TruthUnit::Count, [1.0; 2], [0.0; 2], None)];
     };
     let range = queue::fixed_service(rate_per_s, service_s, measured);
-    let latency = trial.latency_us.unwrap_or_default();
+    let latency = trial.latency_us.clone().unwrap_or_default();
     let lasted_s = measured[1] - measured[0];
     let per_s = range.served.map(|served| served / lasted_s);
     let time = |asked: &str, truth: [f64; 2], value: Option<f64>| {

@@ -3,7 +3,7 @@
 
 mod rules;
 
-use experiment::plan::{self, Plan};
+use experiment::plan::{self, MetricPath, Plan};
 use record::results::{Trial, Trust, Verdict};
 
 use crate::evidence::Evidence;
@@ -31,6 +31,8 @@ pub(crate) struct RuleInput<'a> {
 pub(crate) struct RunContext<'a> {
     /// What was asked of the run.
     pub plan: Option<&'a Plan>,
+    /// Metrics that are asked for beside the plan's.
+    pub metrics: &'a [MetricPath],
     /// With what its earlier trials were played.
     pub earlier: Option<&'a EarlierVersions>,
     /// Whether it came to its end, and every trial of it so did, too.

@@ -6,6 +6,9 @@ use std::collections::BTreeMap;
 use crate::manifest::Manifest;
 use crate::profile::Profile;
 
+/// Stands in a metric path for any percentile: `latency_us.p*`.
+pub const ANY_PERCENTILE: &str = "p*";
+
 /// Everything an experiment file may refer to by name.
 #[derive(Debug, Clone, Default)]
 pub struct Catalog {
@@ -20,7 +23,7 @@ pub struct Catalog {
     /// Faults the lab can inject.
     pub faults: Vec<&'static Fault>,
     /// Every metric path of a trial in `analysis.json`, such as `latency_us.p99`. Where a path has a free
-    /// part it is written `*`: `operations.*.latency_us.p99`.
+    /// part it is written `*`: `operations.*.latency_us.p99`; where it may end in any percentile, [`ANY_PERCENTILE`].
     pub metrics: Vec<String>,
 }
 

@@ -35,7 +35,7 @@ pub use load::{
     RateStage, Reconnects, Retry, StepOrder, Warmup, WhenFailed, is_offered,
 };
 pub use load_group::group_of;
-pub use metric::{LawParameter, MetricExpression, MetricFunction, MetricPath, MetricTerm};
+pub use metric::{LawParameter, MetricExpression, MetricFunction, MetricPath, MetricTerm, percentile, samples_for};
 pub use operation::{
     AuditAs, AuditEffect, Expected, MemberProgram, Prepare, SlotContent, Step, TextCondition, UnitAmount,
 };
@@ -81,5 +81,14 @@ impl Plan {
     #[must_use]
     pub fn possible(&self) -> &[Trial] {
         self.find.as_ref().map_or(&self.trials, |find| &find.templates)
+    }
+
+    /// Every metric that requirements, claims, limits of a search, the stop rule and the demand name.
+    pub fn metrics(&self) -> impl Iterator<Item = &MetricExpression> {
+        let limits = self.find.iter().flat_map(|find| &find.limits);
+        let required = self.requirements.iter().chain(limits).map(|one| &one.metric);
+        let claimed = self.claims.iter().map(|claim| &claim.metric);
+        let stop = self.stop.iter().map(|rule| &rule.metric);
+        required.chain(claimed).chain(stop).chain(self.demand.iter().map(|demand| &demand.metric))
     }
 }

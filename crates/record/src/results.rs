@@ -109,6 +109,10 @@ pub struct Trial {
     /// `100 × (failed + timeout + unfinished) / (ok + failed + timeout + wrong + unfinished)`: of all that was due and begun; null without
     /// operations.
     pub failed_pct: Option<f64>,
+    /// The share of those that timed out.
+    pub timeout_pct: Option<f64>,
+    /// The share of those whose answer was wrong.
+    pub wrong_pct: Option<f64>,
     /// Full cycles over the whole load: each operation of them was answered, be it wrong. Null where nobody counted them.
     pub cycles: Option<u64>,
     /// Agents that began to work and finished no full cycle in the whole load, drain included: not even their first one. Null where
@@ -318,8 +322,9 @@ pub struct Outcomes {
     pub unfinished: u64,
 }
 
-/// Quantiles of a time, microseconds. A quantile that too few samples support is null.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+/// Quantiles of a time, microseconds. A quantile that too few samples support is null. Beside those listed there is each percentile that the
+/// experiment asks for, under its name: `p97.5`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Quantiles {
     /// Median.
@@ -328,6 +333,8 @@ pub struct Quantiles {
     pub p75: Option<f64>,
     /// 90 %.
     pub p90: Option<f64>,
+    /// 95 %.
+    pub p95: Option<f64>,
     /// 99 %.
     pub p99: Option<f64>,
     /// 99.9 %.
@@ -338,22 +345,19 @@ pub struct Quantiles {
     pub mean: Option<f64>,
     /// Samples.
     pub count: u64,
+    /// Other percentiles that were asked for, by name.
+    #[serde(flatten)]
+    #[schemars(schema_with = "other_percentiles")]
+    pub others: BTreeMap<String, Option<f64>>,
 }
 
-impl Quantiles {
-    /// Fewest samples that support the quantile `q`: with 95 % confidence at least one of them lies above it. Of `n` independent samples
-    /// all lie below it with probability `q^n`, so that takes `n ≥ ln 0.05 / ln q`: 5 for the median, 11 for p75, 29 for p90, 299 for p99
-    /// and 2,995 for p99.9 (S. S. Wilks, "Determination of sample sizes for setting tolerance limits", Annals of Mathematical
-    /// Statistics 12, 1941). With fewer, the "p99" would merely be another name for the maximum.
-    #[must_use]
-    pub fn samples_for(q: f64) -> u64 {
-        const CONFIDENCE: f64 = 0.95;
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "both logarithms are negative")]
-        {
-            ((1.0 - CONFIDENCE).ln() / q.ln()).ceil() as u64
-        }
-    }
+fn other_percentiles(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    let number = serde_json::json!({ "type": ["number", "null"] });
+    schemars::json_schema!({ "type": "object", "patternProperties": { (PERCENTILE): number } })
 }
+
+/// Names of percentiles, as a regular expression.
+pub const PERCENTILE: &str = "^p[0-9]+(\\.[0-9]+)?$";
 
 /// 95 % intervals of quantiles of a time, microseconds. One that too few operations support is null.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -365,6 +369,8 @@ pub struct QuantileIntervals {
     pub p75_ci95: Option<[f64; 2]>,
     /// Of 90 %.
     pub p90_ci95: Option<[f64; 2]>,
+    /// Of 95 %.
+    pub p95_ci95: Option<[f64; 2]>,
     /// Of 99 %.
     pub p99_ci95: Option<[f64; 2]>,
     /// Of 99.9 %.
@@ -389,6 +395,10 @@ pub struct GroupFigures {
     pub outcomes: Outcomes,
     /// As of the trial: of its operations the share that failed or timed out.
     pub failed_pct: Option<f64>,
+    /// As of the trial.
+    pub timeout_pct: Option<f64>,
+    /// As of the trial.
+    pub wrong_pct: Option<f64>,
     /// Attempts in all.
     pub attempts: u64,
     /// Intended start to answer, of `ok` ones that ended in the measured part.

@@ -466,7 +466,7 @@ pub(crate) mod tests {
         );
         compared.comparisons[1].repeats_needed = Some(14);
         let text = markdown(&compared);
-        assert!(text.contains("not tested: play them in turn; inconclusive, 14 repeats would decide |"), "{text}");
+        assert!(text.contains("not tested: one run of each; inconclusive, 14 repeats would decide |"), "{text}");
         assert!(junit(&compared).contains("tests=\"2\" failures=\"0\" errors=\"0\" skipped=\"1\""));
     }
 }

@@ -172,11 +172,13 @@ pub fn quantiles(factor: f64) -> Quantiles {
         p50: Some(2_710.0 * factor),
         p75: Some(3_240.0 * factor),
         p90: Some(4_020.0 * factor),
+        p95: Some(4_900.0 * factor),
         p99: Some(6_870.0 * factor),
         p999: Some(11_300.0 * factor),
         max: Some(48_200.0 * factor),
         mean: Some(2_950.0 * factor),
         count: 1_834_567,
+        ..Quantiles::default()
     }
 }
 
@@ -517,6 +519,7 @@ fn latency(seconds: u32, fault_s: Option<f64>, noise: &mut Xorshift) -> Vec<Late
             count: 50_000,
             p50_us: Some(noise.around(2_700.0, 0.05)),
             p90_us: Some(noise.around(4_000.0, 0.06)),
+            p95_us: Some(noise.around(5_000.0, 0.08)),
             p99_us: Some(noise.around(if hit { 21_000.0 } else { 6_900.0 }, 0.15)),
             max_us: Some(noise.around(if hit { 160_000.0 } else { 15_000.0 }, 0.4)),
         }

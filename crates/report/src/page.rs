@@ -3,6 +3,7 @@
 pub mod contents;
 
 use analysis::groups::{self, Group, MedianRange, counted, longest, trial_name};
+use experiment::plan::samples_for;
 use minijinja::value::{Serde, Value};
 use minijinja::{AutoEscape, UndefinedBehavior};
 use record::results::{Quantiles, SafeLoad, Trial, Trust, Verdict};
@@ -574,8 +575,8 @@ fn of_one(group: &Group, input: &ReportInput) -> Vec<HeadlineFigure> {
             spread_figure("throughput", group.spread(|t| t.throughput.operations_per_s), numbers::number, "calls/s")
         }
     };
-    let median = spread_figure("median latency", group.spread(|t| t.latency_us?.p50), numbers::micros, "");
-    let mut p99 = spread_figure("p99 latency", group.spread(|t| t.latency_us?.p99), numbers::micros, "");
+    let median = spread_figure("median latency", group.spread(|t| t.latency_us.as_ref()?.p50), numbers::micros, "");
+    let mut p99 = spread_figure("p99 latency", group.spread(|t| t.latency_us.as_ref()?.p99), numbers::micros, "");
     if let (Some(p99), Some(of_all)) = (&mut p99, p99_of_all(group)) {
         p99.small = [p99.small.as_str(), &of_all].join("; ").trim_start_matches("; ").to_owned();
     }
@@ -611,8 +612,8 @@ fn of_one(group: &Group, input: &ReportInput) -> Vec<HeadlineFigure> {
 
 /// What p99 is of all that was due, where some of it had no answer: latencies are of what succeeded.
 fn p99_of_all(group: &Group) -> Option<String> {
-    let of_all: Vec<_> = group.counting().filter_map(|trial| trial.latency_of_all_us).collect();
-    let is_told = |all: &Quantiles| all.count >= Quantiles::samples_for(0.99);
+    let of_all: Vec<_> = group.counting().filter_map(|trial| trial.latency_of_all_us.as_ref()).collect();
+    let is_told = |all: &&&Quantiles| all.count >= samples_for(0.99);
     let p99_us: Option<Vec<f64>> = of_all.iter().filter(|all| is_told(all)).map(|all| all.p99).collect();
     match p99_us.map(|all| all.into_iter().reduce(f64::max)) {
         Some(worst_us) => worst_us.map(|us| format!("of what succeeded; of all calls {}", numbers::micros(us))),
@@ -693,8 +694,8 @@ fn of_several(groups: &[Group]) -> Vec<HeadlineFigure> {
     let work = if counts_units { "units/s" } else { "calls/s" };
     let figures = [
         extreme("highest throughput", |trial| trial.throughput.work_per_s(), numbers::number, work, true),
-        extreme("lowest p99", |trial| trial.latency_us?.p99, numbers::micros, "", false),
-        extreme("highest p99", |trial| trial.latency_us?.p99, numbers::micros, "", true),
+        extreme("lowest p99", |trial| trial.latency_us.as_ref()?.p99, numbers::micros, "", false),
+        extreme("highest p99", |trial| trial.latency_us.as_ref()?.p99, numbers::micros, "", true),
         with_losses("failed calls in", failed),
         with_losses("wrong answers in", |trial| trial.consistency.wrong.map(|count| count as f64)),
         with_losses("lost writes in", |trial| trial.consistency.lost_writes.map(|count| count as f64)),

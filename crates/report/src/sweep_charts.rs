@@ -474,7 +474,7 @@ pub fn by_group(sheet: &CurveSheet) -> Option<Chart> {
         .take(GROUPS)
         .flat_map(|name| {
             let rates = sheet.of_trials(|trial, _| trial.groups.get(name)?.throughput_per_s);
-            let p99 = sheet.of_trials(|trial, _| trial.groups.get(name)?.latency_us?.p99);
+            let p99 = sheet.of_trials(|trial, _| trial.groups.get(name)?.latency_us.as_ref()?.p99);
             [
                 Panel::linear(&format!("{name}: ok operations per second"), PanelUnit::PerSecond, HEIGHT, rates),
                 Panel::linear(&format!("{name}: p99 latency"), PanelUnit::Micros, HEIGHT, p99),

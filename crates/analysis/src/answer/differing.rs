@@ -10,7 +10,7 @@ const HUGE_PCT: f64 = 1_000.0;
 /// What is said where chance explains it.
 const NOT_SHOWN: &str = "not significant";
 /// What is said of two runs: how much the machine drifted between them, nobody knows.
-pub const ONE_RUN_EACH: &str = "not tested: play them in turn";
+pub const ONE_RUN_EACH: &str = "not tested: one run of each";
 /// Comparisons that the answer tells one by one, at most.
 const TOLD: usize = 4;
 
@@ -84,6 +84,7 @@ pub fn figure(metric: &str) -> &str {
         "throughput.cycles_per_s" => "cycles/s",
         "throughput.median_units_per_s" => "units/s",
         "latency_us.p50" => "p50 latency",
+        "latency_us.p95" => "p95 latency",
         "latency_us.p99" => "p99 latency",
         "failed_pct" => "failed",
         "wrong_per_1000_cycles" => "wrong per 1,000 cycles",

@@ -86,9 +86,9 @@ fn with_faults(groups: &[Group]) -> bool {
 
 /// Latency by the first dimension, or throughput where no fault was played.
 fn speed(groups: &[Group]) -> Option<String> {
-    let p99 = range(groups, "latency at p99", |trial| trial.latency_us?.p99, numbers::micros);
+    let p99 = range(groups, "latency at p99", |trial| trial.latency_us.as_ref()?.p99, numbers::micros);
     let parts = if with_faults(groups) {
-        [p99, range(groups, "the slowest call", |trial| trial.latency_us?.max, numbers::micros)]
+        [p99, range(groups, "the slowest call", |trial| trial.latency_us.as_ref()?.max, numbers::micros)]
     } else {
         [range(groups, "throughput", |trial| trial.throughput.work_per_s(), numbers::rate), p99]
     };

@@ -8,8 +8,8 @@
 
 use std::borrow::Cow;
 
+use experiment::plan::samples_for;
 use record::hlog::HistogramCounts;
-use record::results::Quantiles;
 
 use super::quantiles::{largest, mean};
 
@@ -211,7 +211,7 @@ impl SecondLatency {
     /// About the middle of the step in which the quantile lies, nanoseconds; `None` if too few operations support it.
     fn quantile(&self, quantile: f64) -> Option<f64> {
         let count = self.count();
-        if count < Quantiles::samples_for(quantile) {
+        if count < samples_for(quantile) {
             return None;
         }
         let rank = (quantile * count as f64).ceil() as u64;

@@ -9,9 +9,10 @@
 //! low on average, by (1 + 4ρ) / 10 (F. H. C. Marriott and J. A. Pope, "Bias in the estimation of autocorrelations", Biometrika 41, 1954),
 //! which is put back. The interval from five batches twice as long holds where it is wider all the same.
 
+use experiment::plan::samples_for;
 use hdrhistogram::Histogram;
 use record::hlog::HistogramCounts;
-use record::results::{QuantileIntervals, Quantiles};
+use record::results::QuantileIntervals;
 
 /// Batches.
 const BATCHES: usize = 10;
@@ -56,6 +57,7 @@ impl QuantileBatches {
             p50_ci95: ci95(0.5),
             p75_ci95: ci95(0.75),
             p90_ci95: ci95(0.9),
+            p95_ci95: ci95(0.95),
             p99_ci95: ci95(0.99),
             p999_ci95: ci95(0.999),
         };
@@ -79,7 +81,7 @@ impl QuantileBatches {
         for batches in self.batches.chunks(together) {
             let mut sum = Histogram::<u64>::new(3).ok()?;
             for batch in batches {
-                let batch = batch.as_ref().filter(|batch| batch.len() >= Quantiles::samples_for(quantile))?;
+                let batch = batch.as_ref().filter(|batch| batch.len() >= samples_for(quantile))?;
                 sum.add(batch).ok()?;
             }
             logs.push(value(&sum));

@@ -1,7 +1,10 @@
 //! Quantiles: of a list of numbers its order statistics (median, quantiles, interquartile range, mean), and of times those of a
 //! merged histogram, whose counts are exact and whose values are as fine as its buckets. Quantiles are never averaged.
-//! A quantile is given where [`Quantiles::samples_for`] says that the samples support it.
+//! A quantile is given where [`samples_for`] says that the samples support it.
 
+use std::collections::BTreeSet;
+
+use experiment::plan::{MetricPath, percentile, samples_for};
 use hdrhistogram::Histogram;
 use record::results::Quantiles;
 
@@ -68,44 +71,57 @@ fn interpolated(sorted: &[f64], share: f64) -> Option<f64> {
 
 const NS_PER_US: f64 = 1e3;
 
-/// The quantiles of the results, as their fields are called there.
-const NAMES: [(&str, f64); 5] = [("p50", 0.5), ("p75", 0.75), ("p90", 0.9), ("p99", 0.99), ("p999", 0.999)];
+/// Percentiles that the results always have.
+const STANDARD: [&str; 6] = ["p50", "p75", "p90", "p95", "p99", "p999"];
 
-/// The quantile that a field of the results holds, if that is what it is for.
-pub(crate) fn named(field: &str) -> Option<f64> {
-    NAMES.into_iter().find(|(name, _)| *name == field).map(|(_, q)| q)
+/// A percentile that the results have because somebody asks for it.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct AskedPercentile {
+    name: String,
+    share: f64,
+}
+
+/// The percentiles beyond the standard ones that these metrics name.
+pub(crate) fn asked_percentiles<'a>(metrics: impl IntoIterator<Item = &'a MetricPath>) -> Vec<AskedPercentile> {
+    let names: BTreeSet<&str> = metrics.into_iter().filter_map(|path| path.0.last()).map(String::as_str).collect();
+    let others = names.into_iter().filter(|name| !STANDARD.contains(name));
+    others.filter_map(|name| Some(AskedPercentile { name: name.to_owned(), share: percentile(name)? })).collect()
 }
 
 /// Quantiles in microseconds of a histogram in nanoseconds; `None` if it is empty.
-pub(crate) fn quantiles_us(histogram: &Histogram<u64>) -> Option<Quantiles> {
+pub(crate) fn quantiles_us(histogram: &Histogram<u64>, asked: &[AskedPercentile]) -> Option<Quantiles> {
     if histogram.is_empty() {
         return None;
     }
-    let count = histogram.len();
-    let quantile = |q| (count >= Quantiles::samples_for(q)).then(|| histogram.value_at_quantile(q) as f64 / NS_PER_US);
+    let value = |q| Some(histogram.value_at_quantile(q) as f64 / NS_PER_US);
     Some(Quantiles {
-        p50: quantile(0.5),
-        p75: quantile(0.75),
-        p90: quantile(0.9),
-        p99: quantile(0.99),
-        p999: quantile(0.999),
         max: Some(histogram.max() as f64 / NS_PER_US),
         mean: Some(histogram.mean() / NS_PER_US),
-        count,
+        ..supported(histogram.len(), asked, value)
     })
 }
 
 /// The same of what a histogram holds and of `lost` more that are longer than all of that, nobody knows by how much.
-pub(crate) fn quantiles_with_lost_us(histogram: Option<&Histogram<u64>>, lost: u64) -> Quantiles {
+pub(crate) fn quantiles_with_lost_us(
+    histogram: Option<&Histogram<u64>>,
+    lost: u64,
+    asked: &[AskedPercentile],
+) -> Quantiles {
     let known = histogram.map_or(0, Histogram::len);
     let count = known.saturating_add(lost);
-    let quantile = |q: f64| {
+    supported(count, asked, |q| {
         let rank = (q * count as f64).ceil() as u64;
-        let histogram = histogram.filter(|_| count >= Quantiles::samples_for(q) && rank <= known)?;
+        let histogram = histogram.filter(|_| rank <= known)?;
         Some(histogram.value_at_quantile(rank as f64 / known as f64) as f64 / NS_PER_US)
-    };
-    let [p50, p75, p90, p99, p999] = NAMES.map(|(_, q)| quantile(q));
-    Quantiles { p50, p75, p90, p99, p999, max: None, mean: None, count }
+    })
+}
+
+/// The quantiles that so many samples support, without largest and mean.
+fn supported(count: u64, asked: &[AskedPercentile], value: impl Fn(f64) -> Option<f64>) -> Quantiles {
+    let quantile = |q: f64| value(q).filter(|_| count >= samples_for(q));
+    let [p50, p75, p90, p95, p99, p999] = [0.5, 0.75, 0.9, 0.95, 0.99, 0.999].map(quantile);
+    let others = asked.iter().map(|one| (one.name.clone(), quantile(one.share))).collect();
+    Quantiles { p50, p75, p90, p95, p99, p999, max: None, mean: None, count, others }
 }
 
 #[cfg(test)]
@@ -154,7 +170,7 @@ mod tests {
         for value in values {
             histogram.record(value).unwrap();
         }
-        quantiles_us(&histogram)
+        quantiles_us(&histogram, &[])
     }
 
     fn near(value: Option<f64>, known: f64) -> bool {
@@ -162,8 +178,21 @@ mod tests {
     }
 
     #[test]
-    fn enough_samples_are_those_of_wilks() {
-        assert_eq!([0.5, 0.75, 0.9, 0.99, 0.999].map(Quantiles::samples_for), [5, 11, 29, 299, 2_995]);
+    fn percentiles_that_are_asked_for_are_there_by_name() {
+        let mut histogram = Histogram::<u64>::new_with_bounds(1, 60_000_000_000, 3).unwrap();
+        (1..=1_000).for_each(|us| histogram.record(us * 1_000).unwrap());
+        let paths =
+            ["latency_us.p97", "operations.a.latency_us.p99.95", "latency_us.p99", "failed_pct", "latency_us.p5"];
+        let asked = asked_percentiles(&paths.map(MetricPath::from));
+        let found = quantiles_us(&histogram, &asked).unwrap();
+        assert_eq!(found.others.keys().collect::<Vec<_>>(), ["p5", "p97", "p99.95"]);
+        assert!(
+            near(found.others["p97"], 970.0) && near(found.others["p5"], 50.0) && near(found.p95, 950.0),
+            "{found:?}"
+        );
+        assert_eq!(found.others["p99.95"], None, "1,000 samples do not support it");
+        let with_lost = quantiles_with_lost_us(Some(&histogram), 20, &asked);
+        assert!(near(with_lost.others["p97"], 990.0) && with_lost.p99.is_none(), "{with_lost:?}");
     }
 
     #[test]
@@ -179,10 +208,10 @@ mod tests {
     fn what_was_lost_is_longer_than_all() {
         let mut histogram = Histogram::<u64>::new_with_bounds(1, 60_000_000_000, 3).unwrap();
         (1..=9_000).for_each(|us| histogram.record(us * 1_000).unwrap());
-        let with_lost = quantiles_with_lost_us(Some(&histogram), 1_000);
+        let with_lost = quantiles_with_lost_us(Some(&histogram), 1_000, &[]);
         assert_eq!((with_lost.count, with_lost.p99, with_lost.max), (10_000, None, None));
         assert!(near(with_lost.p50, 5_000.0) && near(with_lost.p90, 9_000.0), "{with_lost:?}");
-        let few = quantiles_with_lost_us(None, 4);
+        let few = quantiles_with_lost_us(None, 4, &[]);
         assert_eq!((few.p50, few.count), (None, 4));
     }
 

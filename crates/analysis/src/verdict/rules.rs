@@ -589,8 +589,8 @@ fn is_paced(facts: &RuleInput<'_>) -> bool {
 
 fn generator_lateness(facts: &RuleInput<'_>) -> Evaluation {
     let Some(pct) = facts.trial.generator.lateness_effect_pct else { return lateness_estimate(facts) };
-    let p99_ms = |latency: Option<Quantiles>| latency.and_then(|latency| latency.p99).map(|us| us / 1e3);
-    let instead = match (p99_ms(facts.trial.latency_us), p99_ms(facts.trial.punctual_latency_us)) {
+    let p99_ms = |latency: &Option<Quantiles>| latency.as_ref().and_then(|latency| latency.p99).map(|us| us / 1e3);
+    let instead = match (p99_ms(&facts.trial.latency_us), p99_ms(&facts.trial.punctual_latency_us)) {
         (Some(p99_ms), Some(punctual_ms)) => format!(" (p99 would be {punctual_ms:.1} ms instead of {p99_ms:.1} ms)"),
         _ => String::new(),
     };
@@ -601,7 +601,7 @@ fn generator_lateness(facts: &RuleInput<'_>) -> Evaluation {
 /// The same of records that do not tell it, by the worst second: it errs on the side of doubt.
 fn lateness_estimate(facts: &RuleInput<'_>) -> Evaluation {
     let late_us = facts.trial.generator.late_us_p99.filter(|_| is_paced(facts))?;
-    let median_us = facts.trial.latency_us.and_then(|latency| latency.p50);
+    let median_us = facts.trial.latency_us.as_ref().and_then(|latency| latency.p50);
     if late_us < LATE_US || median_us.is_some_and(|median_us| late_us <= LATE_SHARE * median_us) {
         return None;
     }
@@ -812,7 +812,7 @@ fn clock_jump(facts: &RuleInput<'_>) -> Evaluation {
 /// A slow core runs at full speed until its quota of a period is used up: a job shorter than that is not slowed at all.
 fn coarse_cores(facts: &RuleInput<'_>) -> Evaluation {
     let period_us = facts.trial.emulated.as_ref()?.granularity_s? * 1e6;
-    let median_us = facts.trial.latency_us?.p50?;
+    let median_us = facts.trial.latency_us.as_ref()?.p50?;
     let (period_ms, median_ms) = (period_us / 1e3, median_us / 1e3);
     let what = format!(
         "the median latency, {median_ms:.1} ms, is below the {period_ms:.0} ms period of the emulated cores: a job that \

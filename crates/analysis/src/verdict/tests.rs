@@ -92,7 +92,12 @@ impl Case {
             window: Some(&case.window),
             timeline: timeline.as_ref(),
             trial: &case.trial,
-            run: RunContext { plan: case.plan.as_ref(), earlier: Some(&case.earlier), is_over: case.is_over },
+            run: RunContext {
+                plan: case.plan.as_ref(),
+                earlier: Some(&case.earlier),
+                is_over: case.is_over,
+                ..RunContext::default()
+            },
         })
     }
 
@@ -197,7 +202,7 @@ impl Case {
             filter: BTreeMap::new(),
         });
         self.plan = Some(plan);
-        self.trial.latency_us = Some(Quantiles { count, ..self.trial.latency_us.unwrap() });
+        self.trial.latency_us = Some(Quantiles { count, ..self.trial.latency_us.clone().unwrap() });
     }
 
     /// In the second that ends then, so many processes of the target were replaced.

@@ -94,15 +94,15 @@ fn totals_are_exactly_those_of_the_log() {
         };
         assert_eq!(trial.outcomes.ok, count(&|tag| tag.ends_with("/ok/latency")));
         assert_eq!(trial.outcomes.failed, count(&|tag| tag.ends_with("/failed/latency")));
-        assert_eq!(trial.with_warmup.latency_us.unwrap().count, trial.outcomes.ok);
-        assert_eq!(trial.with_warmup.service_us.unwrap().count, count(&|tag| tag.ends_with("/ok/service")));
+        assert_eq!(trial.with_warmup.latency_us.as_ref().unwrap().count, trial.outcomes.ok);
+        assert_eq!(trial.with_warmup.service_us.as_ref().unwrap().count, count(&|tag| tag.ends_with("/ok/service")));
         let measured = |tag: &str| -> u64 {
             let from_s = trial.steady.as_ref().unwrap().from_s.ceil();
             let inside = log.intervals.iter().filter(|interval| interval.start_s >= from_s);
             inside.filter(|interval| interval.tag.ends_with(tag)).map(|interval| interval.histogram.len()).sum()
         };
-        assert_eq!(trial.latency_us.unwrap().count, measured("/ok/latency"));
-        assert!(trial.latency_us.unwrap().count < trial.outcomes.ok, "the warm-up is cut off");
+        assert_eq!(trial.latency_us.as_ref().unwrap().count, measured("/ok/latency"));
+        assert!(trial.latency_us.as_ref().unwrap().count < trial.outcomes.ok, "the warm-up is cut off");
         for (name, operation) in &trial.operations {
             assert_eq!(operation.outcomes.ok, count(&|tag| tag == format!("{name}/ok/latency")), "{name}");
         }

@@ -9,12 +9,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use text::numbers::FigureUnit;
 
-use crate::catalog::Catalog;
+use crate::catalog::{ANY_PERCENTILE, Catalog};
 use crate::duration::show;
 use crate::keys::{Key, section};
 use crate::overlay::{Sweep, TrialSetting};
 use crate::plan::load::{self, is_offered};
-use crate::plan::metric::{MetricExpression, MetricFunction, MetricTerm, PARAMETERS};
+use crate::plan::metric::{self, MetricExpression, MetricFunction, MetricTerm, PARAMETERS, percentile};
 use crate::plan::trial::TrialTemplate;
 use crate::problem::{Problem, join_words, nearest_hint, nearest_name};
 use crate::quantity::parse_figure;
@@ -426,7 +426,8 @@ fn check_metric(text: &str, node: &Node, names: &MetricNames<'_>) -> Vec<Problem
     let function = text[..open].trim();
     let Some((_, arguments)) = FUNCTIONS.iter().find(|(name, ..)| *name == function) else {
         let problem = Problem::new(&node.inside(0..open), format!("there is no function `{function}`"));
-        let near = elsewhere(text).or_else(|| nearest_name(function, FUNCTIONS.iter().map(|(name, ..)| *name)));
+        let near = elsewhere(text)
+            .or_else(|| nearest_name(function, FUNCTIONS.iter().map(|(name, ..)| *name)).map(str::to_owned));
         let hint = near.map_or_else(forms, |near| format!("did you mean `{near}`?"));
         return vec![problem.expected("unknown function").hint(hint)];
     };
@@ -572,14 +573,18 @@ fn path(text: &str, at: ops::Range<usize>, node: &Node, names: &MetricNames<'_>)
     if names.catalog.metrics.is_empty() {
         return None;
     }
-    let parts: Vec<&str> = text.split('.').collect();
+    let parts = metric::steps(text);
     if let Some(problem) = named_part(&parts, at.start, node, names) {
         return Some(problem);
     }
-    if names.catalog.metrics.iter().any(|metric| matches(&metric.split('.').collect::<Vec<_>>(), &parts)) {
+    let is_known = |parts: &[&str]| {
+        names.catalog.metrics.iter().any(|metric| matches(&metric.split('.').collect::<Vec<_>>(), parts))
+    };
+    if is_known(&parts) {
         return rate_of_gauge(&parts, at.start, node, names);
     }
-    let concrete: Vec<String> = names.catalog.metrics.iter().map(|metric| like(metric, &parts)).collect();
+    let listed = names.catalog.metrics.iter().filter(|metric| !metric.ends_with(ANY_PERCENTILE));
+    let concrete: Vec<String> = listed.map(|metric| like(metric, &parts)).collect();
     let problem =
         Problem::absent(&node.inside(at), format!("the results have no metric `{text}`")).expected("unknown metric");
     let below = concrete.iter().filter(|metric| metric.strip_prefix(text).is_some_and(|rest| rest.starts_with('.')));
@@ -588,9 +593,10 @@ fn path(text: &str, at: ops::Range<usize>, node: &Node, names: &MetricNames<'_>)
         return Some(problem.hint(format!("it has parts: {}", join_words(&below, "and"))));
     }
     let near = elsewhere(text)
-        .filter(|near| concrete.iter().any(|metric| metric == near))
-        .or_else(|| nearest_name(text, concrete.iter().map(String::as_str)))
-        .or_else(|| same_end(&concrete, &parts));
+        .or_else(|| text.strip_suffix("p100").map(|of| format!("{of}max")))
+        .filter(|near| is_known(&metric::steps(near)))
+        .or_else(|| nearest_name(text, concrete.iter().map(String::as_str)).map(str::to_owned))
+        .or_else(|| same_end(&concrete, &parts).map(str::to_owned));
     Some(problem.hint(near.map_or_else(
         || "`plimsoll schema results` describes them all".to_owned(),
         |near| format!("did you mean `{near}`?"),
@@ -613,21 +619,14 @@ const ELSEWHERE: [(&str, &[&str]); 8] = [
 ];
 
 /// The metric that somebody means by another tool's name for it.
-fn elsewhere(text: &str) -> Option<&'static str> {
-    const QUANTILES: [(&str, &str); 6] = [
-        ("50", "latency_us.p50"),
-        ("75", "latency_us.p75"),
-        ("90", "latency_us.p90"),
-        ("95", "latency_us.p99"),
-        ("99", "latency_us.p99"),
-        ("999", "latency_us.p999"),
-    ];
+fn elsewhere(text: &str) -> Option<String> {
     let name = text.to_ascii_lowercase();
     let digits: String = name.chars().filter(char::is_ascii_digit).collect();
     let letters: String = name.chars().filter(char::is_ascii_alphabetic).collect();
     let is_quantile = ["p", "latencyp", "platency", "pms", "latencymsp", "platencyms"].contains(&letters.as_str());
-    let quantile = QUANTILES.iter().find(|(known, _)| is_quantile && *known == digits).map(|(_, metric)| *metric);
-    quantile.or_else(|| ELSEWHERE.iter().find(|(_, names)| names.contains(&name.as_str())).map(|(metric, _)| *metric))
+    let quantile = Some(format!("p{digits}")).filter(|name| is_quantile && percentile(name).is_some());
+    let by_name = || ELSEWHERE.iter().find(|(_, names)| names.contains(&name.as_str())).map(|(metric, _)| *metric);
+    quantile.map(|name| format!("latency_us.{name}")).or_else(|| by_name().map(str::to_owned))
 }
 
 /// The metric that ends in the same word.
@@ -683,10 +682,15 @@ fn rate_of_gauge(parts: &[&str], base: usize, node: &Node, names: &MetricNames<'
 /// Lists whose elements may be picked by name or, without one, all be meant.
 const LISTS: [&str; 3] = ["faults", "hosts", "steps"];
 
-/// Whether a path is of this pattern: `*` stands for any one part; of a list, the element may be left out.
+/// Whether a path is of this pattern: `*` stands for any one part, `p*` for a percentile; of a list, the element may be left out.
 fn matches(pattern: &[&str], parts: &[&str]) -> bool {
+    let fits = |want: &str, part: &str| match want {
+        "*" => true,
+        ANY_PERCENTILE => percentile(part).is_some(),
+        _ => want == part,
+    };
     let plain = |pattern: &[&str], parts: &[&str]| {
-        pattern.len() == parts.len() && pattern.iter().zip(parts).all(|(want, part)| *want == "*" || want == part)
+        pattern.len() == parts.len() && pattern.iter().zip(parts).all(|(want, part)| fits(want, part))
     };
     if plain(pattern, parts) {
         return true;

@@ -91,9 +91,53 @@ impl MetricExpression {
     }
 }
 
+/// Steps of a path. A percentile keeps its decimals: `latency_us`, `p99.95`.
+pub(super) fn steps(path: &str) -> Vec<&str> {
+    let mut dots = path.rmatch_indices('.').map(|(at, _)| at);
+    let (decimals, before) = (dots.next(), dots.next().map_or(0, |at| at + 1));
+    match decimals {
+        Some(_) if percentile(&path[before..]).is_some() => {
+            path[..before].split_terminator('.').chain([&path[before..]]).collect()
+        }
+        _ => path.split('.').collect(),
+    }
+}
+
+/// The share below a percentile, by its name: 0.95 of `p95`, 0.9995 of `p99.95`. Without a point, digits after the second are decimals of
+/// what begins with a 9: `p999` is 99.9 %. `None` if that is no percentile.
+#[must_use]
+pub fn percentile(name: &str) -> Option<f64> {
+    let digits =
+        name.strip_prefix('p').filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.'))?;
+    let (whole, decimals) = match digits.split_once('.') {
+        Some((_, "")) => return None,
+        Some(both) => both,
+        None if digits.len() > 2 && digits.starts_with('9') => digits.split_at(2),
+        None => (digits, ""),
+    };
+    if !(1..=2).contains(&whole.len()) || decimals.contains('.') {
+        return None;
+    }
+    let share: f64 = format!("0.{whole:0>2}{decimals}").parse().ok()?;
+    (share > 0.0 && share < 1.0).then_some(share)
+}
+
+/// Returns the fewest samples that support the quantile `q`: with 95 % confidence at least one of them lies beyond it, above a high one and
+/// below a low one. Of `n` independent samples all lie below it with probability `q^n`, so that takes `n ≥ ln 0.05 / ln q`: 5 for the
+/// median, 11 for p75, 29 for p90, 59 for p95, 299 for p99 and 2,995 for p99.9 (S. S. Wilks, "Determination of sample sizes for setting
+/// tolerance limits", Annals of Mathematical Statistics 12, 1941). With fewer, the "p99" would merely be another name for the maximum.
+#[must_use]
+pub fn samples_for(q: f64) -> u64 {
+    const CONFIDENCE: f64 = 0.95;
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "both logarithms are negative")]
+    {
+        ((1.0 - CONFIDENCE).ln() / q.max(1.0 - q).ln()).ceil() as u64
+    }
+}
+
 impl From<&str> for MetricPath {
     fn from(text: &str) -> Self {
-        Self(text.split('.').map(str::to_owned).collect())
+        Self(steps(text).into_iter().map(str::to_owned).collect())
     }
 }
 
@@ -183,7 +227,38 @@ fn function(name: &str, arguments: &[&str]) -> Option<MetricFunction> {
 
 #[cfg(test)]
 mod tests {
-    use super::{LawParameter, MetricExpression, MetricFunction as F, MetricTerm};
+    use super::{LawParameter, MetricExpression, MetricFunction as F, MetricPath, MetricTerm, percentile, samples_for};
+
+    #[test]
+    fn percentiles_have_decimals() {
+        for (name, share) in [
+            ("p50", Some(0.5)),
+            ("p5", Some(0.05)),
+            ("p95", Some(0.95)),
+            ("p99.95", Some(0.9995)),
+            ("p99.9", Some(0.999)),
+            ("p999", Some(0.999)),
+            ("p9999", Some(0.9999)),
+            ("p97.5", Some(0.975)),
+            ("p100", None),
+            ("p0", None),
+            ("p99.", None),
+            ("p9.9.9", None),
+            ("p", None),
+            ("p9x", None),
+            ("p99.99999999999999999999", None),
+            ("max", None),
+        ] {
+            assert_eq!(percentile(name), share, "{name}");
+        }
+        let steps = |path: &str| MetricPath::from(path).0;
+        assert_eq!(steps("operations.save.latency_us.p99.95"), ["operations", "save", "latency_us", "p99.95"]);
+        assert_eq!(steps("latency_us.p95"), ["latency_us", "p95"]);
+        assert_eq!(steps("p99.5"), ["p99.5"]);
+        assert_eq!(steps("attempt_results.status 503.1"), ["attempt_results", "status 503", "1"]);
+        assert_eq!([0.5, 0.75, 0.9, 0.95, 0.99, 0.999].map(samples_for), [5, 11, 29, 59, 299, 2_995]);
+        assert_eq!(samples_for(0.05), 59, "one has to lie below it");
+    }
 
     #[test]
     fn metrics_are_taken_apart_and_kept_as_written() {

@@ -11,6 +11,7 @@ use crate::plan::{
     Backlog, Failover, Find, Fleet, FleetEngine, Host, Lab, Load, MetricRange, NOTHING_LOST, ONE_MEMBER_DOWN, Overflow,
     Plan, Port, Rate, RateStage, Reconnects, Requirement, Retry, StepOrder, TargetKind, Trial, Warmup,
 };
+use crate::plan::{percentile, samples_for};
 use crate::quantity::show_bits_per_s;
 use crate::tier::{Tier, only_storage};
 
@@ -90,21 +91,18 @@ fn too_short(find: &Find) -> Vec<String> {
     let made = find.first(template) * template.lab.speed * (load.time_s - cut_s);
     let needed = |limit: &Requirement| {
         let quantile = limit.metric.path()?.0.last()?;
-        let (_, needed) = SAMPLES.iter().find(|(name, _)| *name == quantile)?;
-        (made < f64::from(*needed)).then(|| {
+        let needed = samples_for(percentile(quantile)?);
+        (made < needed as f64).then(|| {
             let made = figure(made.floor());
             format!(
                 "{} takes {} operations, and a trial of the first rate makes {made} at most: make `time` longer",
                 limit.metric,
-                thousands(u64::from(*needed))
+                thousands(needed)
             )
         })
     };
     find.limits.iter().filter_map(needed).collect()
 }
-
-/// Samples that a quantile takes, as the analysis counts them (`analysis::stats::quantiles`).
-const SAMPLES: [(&str, u32); 5] = [("p50", 5), ("p75", 11), ("p90", 29), ("p99", 299), ("p999", 2995)];
 
 /// `12,300`, `0.5`
 fn figure(value: f64) -> String {
@@ -224,7 +222,8 @@ fn asked(plan: &Plan) -> String {
     let gates: Vec<String> = plan.requirements.iter().map(limit).collect();
     let claims =
         counted(plan.claims.len(), "claim").map(|claims| wrapped("claims", &format!("{claims} of the source")));
-    let gates = if gates.is_empty() { String::new() } else { wrapped("gates", &gates.join(", ")) };
+    let at = if plan.find.is_some() { " (at the safe load)" } else { "" };
+    let gates = if gates.is_empty() { String::new() } else { wrapped("gates", &format!("{}{at}", gates.join(", "))) };
     gates + &claims.unwrap_or_default()
 }
 

@@ -237,7 +237,7 @@ pub static COMMAND_FAULT: Fault = Fault {
     check: None,
 };
 
-const QUANTILES: [&str; 8] = ["p50", "p75", "p90", "p99", "p999", "max", "mean", "count"];
+const QUANTILES: [&str; 10] = ["p50", "p75", "p90", "p95", "p99", "p999", "p*", "max", "mean", "count"];
 const OUTCOMES: [&str; 5] = ["ok", "failed", "timeout", "wrong", "unfinished"];
 
 fn metrics() -> Vec<String> {

@@ -1,6 +1,6 @@
 //! Charts: how the latencies of a trial's `ok` operations are distributed, as a histogram and by percentile.
 
-use record::results::Quantiles;
+use experiment::plan::samples_for;
 use text::numbers;
 
 use super::TrialView;
@@ -92,7 +92,7 @@ fn histogram(view: &TrialView, buckets: &LatencyDistribution, count: u64) -> Cha
 /// Up to the last quantile that so many operations tell.
 fn percentiles(buckets: &LatencyDistribution, count: u64) -> Chart {
     // 1 / (1 - q): 10 is p90, 100 is p99.
-    let known = |beyond: f64| count >= Quantiles::samples_for(1.0 - 1.0 / beyond);
+    let known = |beyond: f64| count >= samples_for(1.0 - 1.0 / beyond);
     // From the tenth on: what was quickest of all would stretch the upright axis.
     let steps = (1..).map(|step| 10_f64.powf(f64::from(step) / f64::from(POINTS)));
     let beyond: Vec<f64> = steps.take_while(|beyond| *beyond < 1e7 && known(*beyond)).collect();
@@ -127,7 +127,7 @@ fn axis(from: f64, to: f64, spacing: Spacing, unit: &str) -> AxisRange {
 
 #[cfg(test)]
 mod tests {
-    use record::results::Trial;
+    use record::results::{Quantiles, Trial};
 
     use super::*;
     use crate::series::TrialSeries;

@@ -6,6 +6,7 @@ use experiment::tier::only_storage;
 use record::results::{Comparison, Trial, Trust};
 use text::{Tone, numbers};
 
+use super::operations::cycles_of_steps;
 use super::{Cell, Column, Row, Table};
 use crate::ReportInput;
 
@@ -39,6 +40,8 @@ const MEASURES: &[ComparedMetric] = &[
     })
     .brief()
     .drawn(),
+    metric("cycles/s", "full cycles of several operations per second, after warm-up", numbers::number, cycles_of_steps)
+        .brief(),
     metric(
         "units/s",
         "units of work per second, after warm-up: the median over the seconds",
@@ -48,12 +51,17 @@ const MEASURES: &[ComparedMetric] = &[
     .brief()
     .drawn(),
     metric("p50", "median latency of ok operations, from the intended start to the answer", numbers::micros, |trial| {
-        trial.latency_us?.p50
+        trial.latency_us.as_ref()?.p50
     }),
-    metric("p99", "99 of 100 ok operations were answered within it", numbers::micros, |trial| trial.latency_us?.p99)
-        .brief()
-        .drawn(),
-    metric("max", "the slowest ok operation", numbers::micros, |trial| trial.latency_us?.max).brief(),
+    metric("p95", "19 of 20 ok operations were answered within it", numbers::micros, |trial| {
+        trial.latency_us.as_ref()?.p95
+    }),
+    metric("p99", "99 of 100 ok operations were answered within it", numbers::micros, |trial| {
+        trial.latency_us.as_ref()?.p99
+    })
+    .brief()
+    .drawn(),
+    metric("max", "the slowest ok operation", numbers::micros, |trial| trial.latency_us.as_ref()?.max).brief(),
     number_of("failed", "operations that ended with a definite error", |trial| counted(trial, |t| t.outcomes.failed))
         .loss()
         .brief()

@@ -125,7 +125,7 @@ fn row(group: &Group, knows_agents: bool) -> Vec<Cell> {
 const MANY_OPERATIONS: usize = 16;
 
 /// Columns of an operation; latency is that of `ok` ones.
-const OPERATION_COLUMNS: [(&str, &str); 14] = [
+const OPERATION_COLUMNS: [(&str, &str); 15] = [
     ("ok/s", "after warm-up"),
     ("ok", "over the whole load"),
     ("failed", "definite errors"),
@@ -134,6 +134,7 @@ const OPERATION_COLUMNS: [(&str, &str); 14] = [
     ("unfinished", "open when the drain ended; in no rate"),
     ("p50", "latency of ok ones"),
     ("p90", "latency of ok ones"),
+    ("p95", "latency of ok ones"),
     ("p99", "latency of ok ones"),
     ("p99.9", "latency of ok ones"),
     ("max", "latency of ok ones"),
@@ -143,13 +144,14 @@ const OPERATION_COLUMNS: [(&str, &str); 14] = [
 ];
 
 /// Columns of a group of agents; latency is that of `ok` ones.
-const GROUP_COLUMNS: [(&str, &str, bool); 9] = [
+const GROUP_COLUMNS: [(&str, &str, bool); 10] = [
     ("agents", "", true),
     ("asked/s", "operations per second that were asked for; none in a closed loop", false),
     ("ok/s", "after warm-up", true),
     ("ok", "over the whole load", false),
     ("failed", "failed or timed out, of the operations that ended", true),
     ("p50", "latency of ok ones", true),
+    ("p95", "latency of ok ones", false),
     ("p99", "latency of ok ones", true),
     ("max", "latency of ok ones", false),
     ("service p99", "from the send to the answer", false),
@@ -182,10 +184,11 @@ fn group_figures(group: &Group, name: &str) -> Vec<Cell> {
         median(&|figures| figures.throughput_per_s, numbers::number),
         median(&|figures| Some(figures.outcomes.ok as f64), numbers::median_count),
         if is_bad { failed.toned(Tone::Bad) } else { failed },
-        median(&|figures| figures.latency_us?.p50, numbers::micros),
-        median(&|figures| figures.latency_us?.p99, numbers::micros),
-        median(&|figures| figures.latency_us?.max, numbers::micros),
-        median(&|figures| figures.service_us?.p99, numbers::micros),
+        median(&|figures| figures.latency_us.as_ref()?.p50, numbers::micros),
+        median(&|figures| figures.latency_us.as_ref()?.p95, numbers::micros),
+        median(&|figures| figures.latency_us.as_ref()?.p99, numbers::micros),
+        median(&|figures| figures.latency_us.as_ref()?.max, numbers::micros),
+        median(&|figures| figures.service_us.as_ref()?.p99, numbers::micros),
     ]
 }
 
@@ -256,10 +259,10 @@ fn figures(group: &Group, name: &str) -> Vec<Cell> {
         if loss && cell.text != "0" { cell.toned(Tone::Bad) } else { cell }
     };
     let latency = |quantile: fn(&Quantiles) -> Option<f64>| {
-        median(&move |operation| quantile(&operation.latency_us?), numbers::micros)
+        median(&move |operation| quantile(operation.latency_us.as_ref()?), numbers::micros)
     };
     let service = |quantile: fn(&Quantiles) -> Option<f64>| {
-        median(&move |operation| quantile(&operation.service_us?), numbers::micros)
+        median(&move |operation| quantile(operation.service_us.as_ref()?), numbers::micros)
     };
     vec![
         median(&|operation| operation.throughput_per_s, numbers::number),
@@ -270,6 +273,7 @@ fn figures(group: &Group, name: &str) -> Vec<Cell> {
         count(|operation| operation.outcomes.unfinished, false),
         latency(|quantiles| quantiles.p50),
         latency(|quantiles| quantiles.p90),
+        latency(|quantiles| quantiles.p95),
         latency(|quantiles| quantiles.p99),
         latency(|quantiles| quantiles.p999),
         latency(|quantiles| quantiles.max),
@@ -293,22 +297,22 @@ const PAIRS: [Pair; 5] = [
     (
         "cycles/s",
         "full cycles per second",
-        |trial| trial.throughput.cycles_per_s.filter(|_| has_steps(trial)),
+        cycles_of_steps,
         |trial| trial.with_warmup.cycles_per_s.filter(|_| has_steps(trial)),
         numbers::number,
     ),
     (
         "p50",
         "median latency of ok operations",
-        |trial| trial.latency_us?.p50,
-        |trial| trial.with_warmup.latency_us?.p50,
+        |trial| trial.latency_us.as_ref()?.p50,
+        |trial| trial.with_warmup.latency_us.as_ref()?.p50,
         numbers::micros,
     ),
     (
         "p99",
         "99 of 100 ok operations were answered within it",
-        |trial| trial.latency_us?.p99,
-        |trial| trial.with_warmup.latency_us?.p99,
+        |trial| trial.latency_us.as_ref()?.p99,
+        |trial| trial.with_warmup.latency_us.as_ref()?.p99,
         numbers::micros,
     ),
     (
@@ -319,6 +323,11 @@ const PAIRS: [Pair; 5] = [
         numbers::joules,
     ),
 ];
+
+/// Full cycles per second, where they tell something that operations do not.
+pub(super) fn cycles_of_steps(trial: &Trial) -> Option<f64> {
+    trial.throughput.cycles_per_s.filter(|_| has_steps(trial))
+}
 
 /// Whether a cycle is more than one operation, so that cycles tell something that operations do not.
 fn has_steps(trial: &Trial) -> bool {

@@ -302,7 +302,12 @@ pub fn requirement_asked(requirement: &Requirement, index: usize, plan: &Plan, r
     let planned = plan.requirements.get(index).filter(|planned| *planned.metric == *requirement.metric);
     planned.map_or_else(
         || (requirement.asked.clone(), String::new()),
-        |planned| (asked(&requirement.metric, &planned.range, results), filter(&planned.filter)),
+        |planned| {
+            let is_at_safe_load = plan.find.is_some() && planned.metric.path().is_some();
+            let of = is_at_safe_load.then(|| "at the safe load".to_owned()).into_iter();
+            let of: Vec<String> = of.chain([filter(&planned.filter)]).filter(|words| !words.is_empty()).collect();
+            (asked(&requirement.metric, &planned.range, results), of.join(", "))
+        },
     )
 }
 

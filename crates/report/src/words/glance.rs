@@ -3,7 +3,7 @@
 
 use analysis::answer;
 use analysis::groups::{operations, planned};
-use experiment::plan::{Load, Plan};
+use experiment::plan::{Load, Plan, samples_for};
 use hdrhistogram::Histogram;
 use record::results::{Generator, Quantiles, Results, Trial};
 use text::{capital, hanging, numbers, visible};
@@ -19,7 +19,7 @@ const HEAD: usize = 12;
 /// The rule that tells of it where a load did not end as it should.
 const CUT_OFF: &str = "cut_off";
 /// Columns of a quantile.
-const FIGURE: usize = 9;
+const FIGURE: usize = 8;
 
 /// The first trial's results, ending in a newline; with the terminal's colours if `colour`. `latency_ns` are the latencies of its `ok`
 /// operations, if there were any.
@@ -115,10 +115,10 @@ fn redirects(trial: &Trial) -> String {
 
 /// A table of quantiles: of the latency and, where it is something else, of the service time.
 fn latencies(trial: &Trial, at_rate: bool) -> String {
-    let heads = ["p50", "p75", "p90", "p99", "p99.9", "max"];
+    let heads = ["p50", "p75", "p90", "p95", "p99", "p99.9", "max"];
     let set = |head: &str, cells: &[String]| {
-        let cells: String = cells.iter().map(|cell| format!("  {cell:>FIGURE$}")).collect();
-        format!("  {head:HEAD$}{}\n", cells.strip_prefix("  ").unwrap_or(&cells))
+        let cells: String = cells.iter().map(|cell| format!(" {cell:>FIGURE$}")).collect();
+        format!("  {head:HEAD$}{}\n", cells.strip_prefix(' ').unwrap_or(&cells))
     };
     let rows: Vec<(&str, &Quantiles)> =
         trial.latency_us.iter().map(|latency| ("latency", latency)).chain(of_failures(trial)).collect();
@@ -131,7 +131,8 @@ fn latencies(trial: &Trial, at_rate: bool) -> String {
         if head == "latency"
             && let Some(sure) = &trial.latency_intervals_us
         {
-            let ends = [sure.p50_ci95, sure.p75_ci95, sure.p90_ci95, sure.p99_ci95, sure.p999_ci95, None];
+            let ends =
+                [sure.p50_ci95, sure.p75_ci95, sure.p90_ci95, sure.p95_ci95, sure.p99_ci95, sure.p999_ci95, None];
             let end = |end: usize| ends.map(|ends| ends.map_or_else(String::new, |ends| numbers::micros(ends[end])));
             table.push_str(&(set("95 % from", &end(0)) + &set("to", &end(1))));
         }
@@ -157,20 +158,20 @@ fn of_failures(trial: &Trial) -> impl Iterator<Item = (&str, &Quantiles)> {
 const FROM_WHEN_DUE: &str =
     "Latency counts from the moment a request was due, service time from the moment it was sent.";
 
-fn figures(times: &Quantiles) -> [String; 6] {
+fn figures(times: &Quantiles) -> [String; 7] {
     let told = |quantile: Option<f64>| quantile.map_or_else(|| "too few".to_owned(), numbers::micros);
-    [times.p50, times.p75, times.p90, times.p99, times.p999, times.max].map(told)
+    [times.p50, times.p75, times.p90, times.p95, times.p99, times.p999, times.max].map(told)
 }
 
 /// The same where some operations had an error or no answer, which no time can stand for.
-fn figures_of_all(times: &Quantiles) -> [String; 6] {
+fn figures_of_all(times: &Quantiles) -> [String; 7] {
     let told = |(quantile, q): (Option<f64>, f64)| match quantile {
         Some(us) => numbers::micros(us),
-        None if times.count < Quantiles::samples_for(q) => "too few".to_owned(),
+        None if times.count < samples_for(q) => "too few".to_owned(),
         None => "never".to_owned(),
     };
-    let quantiles = [times.p50, times.p75, times.p90, times.p99, times.p999, None];
-    let shares = [0.5, 0.75, 0.9, 0.99, 0.999, 0.5];
+    let quantiles = [times.p50, times.p75, times.p90, times.p95, times.p99, times.p999, None];
+    let shares = [0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 0.5];
     std::array::from_fn(|place| told((quantiles[place], shares[place])))
 }
 
@@ -372,7 +373,7 @@ mod tests {
         trial.measured_s = Some([0.0, 2.0]);
         let latency = trial.latency_us.as_mut().unwrap();
         (latency.p99, latency.p999, latency.count) = (None, None, 40);
-        trial.service_us = trial.latency_us;
+        trial.service_us = trial.latency_us.clone();
         trial.generator.limit = "cpu".to_owned();
         results.verdict = Verdict {
             is: Trust::Void,

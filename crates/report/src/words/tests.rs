@@ -387,7 +387,7 @@ fn a_figure_that_one_case_alone_has_is_not_said_of_all() {
     let plan = example::plan(&["a", "b", "c"], &[], 1);
     let mut results = example::results(&plan);
     for trial in &mut results.trials[1..] {
-        trial.latency_us = trial.latency_us.map(|latency| record::results::Quantiles { p99: None, ..latency });
+        trial.latency_us = trial.latency_us.take().map(|latency| record::results::Quantiles { p99: None, ..latency });
     }
     let said = answer(&results, &plan);
     assert!(said.contains("latency at p99 was 6.87 ms with `a`, and is not known of the others"), "{said}");

@@ -156,7 +156,13 @@ fn outcomes(slots: &[OutcomeSlot], found: &mut Vec<FigureSecond>) {
 /// Latency of the `ok` operations of each second; a quantile that too few of them support is left out.
 fn latency(group: Option<&str>, seconds: &[LatencySecond], found: &mut Vec<FigureSecond>) {
     for second in seconds {
-        let quantiles = [("0.5", second.p50_us), ("0.9", second.p90_us), ("0.99", second.p99_us), ("1", second.max_us)];
+        let quantiles = [
+            ("0.5", second.p50_us),
+            ("0.9", second.p90_us),
+            ("0.95", second.p95_us),
+            ("0.99", second.p99_us),
+            ("1", second.max_us),
+        ];
         for (quantile, value) in quantiles.into_iter().filter_map(|(name, value)| Some((name, value?))) {
             let group = group.map(|group| ("group", group.to_owned()));
             found.push(FigureSecond {
