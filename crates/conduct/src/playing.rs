@@ -9,7 +9,7 @@ use experiment::manifest::Manifest;
 use experiment::plan::{Plan, Trial};
 use experiment::search::Finished;
 use experiment::secrets::Secrets;
-use record::events::{Ending, RunEnding, SweepStop, What};
+use record::events::{Ending, Phase, RunEnding, SweepStop, What};
 use record::folder::RunFolder;
 use record::results::SearchStep;
 
@@ -93,17 +93,52 @@ fn play_trials(
             continue;
         }
         observer.tell(&ProgressEvent::TrialBegins { trial: &trial, number, of: queue.count });
-        let (how, reason) =
-            trial::play(&Run { plan: &queue.plan, ..run.clone() }, registry, &trial, kept, observer, interrupts)?;
+        let run_now = Run { plan: &queue.plan, ..run.clone() };
+        // A first start that fails means a wrong file more often than bad luck. A search would have nothing to say.
+        let starts = if number > 1 || queue.plan.find.is_some() { STARTS } else { 1 };
+        let (how, reason) = started(&run_now, registry, &trial, kept, observer, interrupts, starts)?;
         observer.tell(&ProgressEvent::TrialEnds { how, reason: reason.as_deref() });
         if how != Ending::Done {
             return Ok((how, reason));
         }
         if let Some(step) = queue.learn(run, &trial)? {
-            observer.tell(&ProgressEvent::Answered { trial: &trial, step: &step });
+            let limits = queue.plan.find.as_ref().map(|find| find.limits.as_slice()).unwrap_or_default();
+            observer.tell(&ProgressEvent::Answered { trial: &trial, step: &step, limits });
         }
     }
     Ok((Ending::Done, None))
+}
+
+/// Starts of a target until a trial is given up because of it.
+const STARTS: u32 = 3;
+
+/// Plays a trial, again while its target does not start, and says so.
+fn started(
+    run: &Run<'_>,
+    registry: &lab::registry::Registry,
+    trial: &Trial,
+    kept: &mut Option<RaisedFleet>,
+    observer: &mut dyn Observer,
+    interrupts: &Interrupts,
+    starts: u32,
+) -> Result<(Ending, Option<String>), Error> {
+    let mut earlier = None;
+    for start in 2..=starts {
+        match trial::play(run, registry, trial, earlier.take(), kept, observer, interrupts) {
+            Err(error) if interrupts.asked() == 0 && did_not_start(run.folder, &trial.id, &error) => {
+                earlier = Some(format!("{error}; the target is started again ({start} of {starts})"));
+            }
+            ended => return ended,
+        }
+    }
+    trial::play(run, registry, trial, earlier, kept, observer, interrupts)
+}
+
+/// Whether a trial ended because its target did not start, and not because it did not start once more in the middle.
+fn did_not_start(folder: &RunFolder, id: &str, error: &Error) -> bool {
+    let is_later = |what: &What| matches!(what, What::Phase { phase: Phase::Preparing | Phase::Load });
+    let events = record::lines::read_events(&folder.trial(id).events()).map(|events| events.items).unwrap_or_default();
+    matches!(error, Error::Lab(error) if error.is_targets()) && !events.iter().any(|event| is_later(&event.what))
 }
 
 /// What is still to be played: of a list what is not done and not beyond where its sweep was stopped, of a search what follows from

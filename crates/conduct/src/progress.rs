@@ -53,6 +53,8 @@ pub enum ProgressEvent<'a> {
         trial: &'a plan::Trial,
         /// What it says of the limits.
         step: &'a SearchStep,
+        /// The limits.
+        limits: &'a [plan::Requirement],
     },
 }
 

@@ -39,7 +39,7 @@ use crate::weight::{DiskWatch, audits_one_in};
 /// How often processes, signals and the load are looked at.
 const GLANCE: Duration = Duration::from_millis(10);
 
-/// Plays one trial into its folder; what an earlier attempt left there is removed first.
+/// Plays one trial into its folder; what an earlier attempt left there is removed first. `earlier` is what a reader must know of that.
 ///
 /// # Errors
 /// What kept it from being played; by then everything it started is down again.
@@ -47,6 +47,7 @@ pub fn play(
     run: &Run<'_>,
     registry: &Registry,
     trial: &plan::Trial,
+    earlier: Option<String>,
     kept: &mut Option<RaisedFleet>,
     observer: &mut dyn Observer,
     interrupts: &Interrupts,
@@ -80,6 +81,9 @@ pub fn play(
         heard,
         error: None,
     };
+    if let Some(text) = earlier {
+        shell.note(Instant::now(), What::Notice { text });
+    }
     let ended = shell.play();
     shell.event_log.end().map_err(Error::Record)?;
     match shell.error {

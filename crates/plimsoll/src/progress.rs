@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::time::Instant;
 
 use conduct::{Observer, ProgressEvent, SecondTotals};
-use experiment::plan::Trial;
+use experiment::plan::{Requirement, Trial};
 use indicatif::{ProgressBar, ProgressStyle};
 use record::events::{Ending, Phase, What};
 use record::results::SearchStep;
@@ -148,6 +148,8 @@ struct ProgressPrinter {
     actions: BTreeSet<String>,
     /// Whether what happens to a host is a fault's doing: neither the start nor the end of the trial.
     is_loading: bool,
+    /// Whether the trial is one of a search, which judges what came after the warm-up.
+    is_searched: bool,
     /// What the trial has done.
     so_far: LiveStats,
     /// When the first trial of this start began, how many are done since, and how many follow this one, if that is known.
@@ -167,6 +169,7 @@ impl ProgressPrinter {
             ProgressEvent::TrialBegins { trial, number, of } => {
                 *self = Self {
                     of_hosts: trial.lab.hosts.len(),
+                    is_searched: trial.surviving.is_some(),
                     begun: self.begun.or_else(|| Some(Instant::now())),
                     done: self.done,
                     left: of.map(|of| of.saturating_sub(*number)),
@@ -191,7 +194,7 @@ impl ProgressPrinter {
                 self.done += 1;
                 self.finished()
             }
-            ProgressEvent::Answered { trial, step } => Some(answered(trial, step)),
+            ProgressEvent::Answered { trial, step, limits } => Some(answered(trial, step, limits)),
             ProgressEvent::TrialEnds { reason, .. } => reason.map(|reason| format!("            {reason}")),
         }
     }
@@ -211,7 +214,8 @@ impl ProgressPrinter {
         let left = left.map_or_else(String::new, |(left, each_s)| {
             format!("; about {} left", numbers::seconds((left as f64 * each_s).max(1.0).round()))
         });
-        Some(format!("            {} ok{not_ok}   {}{left}", numbers::rate(per_s), self.so_far.quantiles()))
+        let whole = if self.is_searched { " (with the warm-up)" } else { "" };
+        Some(format!("            {} ok{not_ok}   {}{whole}{left}", numbers::rate(per_s), self.so_far.quantiles()))
     }
 
     /// What happens to hosts: first that all of a lab are there, later each by itself, until they are taken down.
@@ -275,11 +279,14 @@ fn heading(trial: &Trial, number: usize, of: Option<usize>) -> String {
     words.join(" · ")
 }
 
-/// What a trial says to its search: `agents 64: held`.
-fn answered(trial: &Trial, step: &SearchStep) -> String {
+/// What a trial says to its search: `agents 64: held: latency_us.p99 = 43.9 ms, asked below 50 ms`.
+fn answered(trial: &Trial, step: &SearchStep, limits: &[Requirement]) -> String {
     let what = trial.point.keys().next().map_or("", |path| path.rsplit('.').next().unwrap_or(path));
     let says = match step.held {
-        Some(true) => "held".to_owned(),
+        Some(true) => {
+            let words = |limit: &Requirement| Some(analysis::judged_words(limit, *step.figures.get(&*limit.metric)?));
+            format!("held: {}", limits.iter().filter_map(words).collect::<Vec<_>>().join("; "))
+        }
         Some(false) => format!("broke: {}", step.broke.join("; ")),
         None => format!("inconclusive: {}", step.broke.join("; ")),
     };
@@ -325,6 +332,23 @@ fn happening(what: &What) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_search_tells_the_judged_figure_beside_its_limit() {
+        let range = experiment::plan::MetricRange { below: Some(50_000.0), ..Default::default() };
+        let limit = Requirement { metric: "latency_us.p99".into(), range, filter: [].into() };
+        let mut trial = Trial { surviving: Some(String::new()), ..Trial::default() };
+        trial.point.insert("load.rate".to_owned(), 1000.into());
+        let figures = [("latency_us.p99".to_owned(), 43_900.0)].into();
+        let step = SearchStep { value: 1000.0, held: Some(true), figures, ..SearchStep::default() };
+        let mut printer = ProgressPrinter::default();
+        printer.line(&ProgressEvent::TrialBegins { trial: &trial, number: 1, of: None });
+        printer.line(&ProgressEvent::Second(SecondTotals { at_s: 1.0, of_s: 1.0, ok: 10, ..SecondTotals::default() }));
+        let ended = printer.line(&ProgressEvent::TrialEnds { how: Ending::Done, reason: None }).unwrap();
+        assert!(ended.ends_with("(with the warm-up)"), "{ended}");
+        let told = printer.line(&ProgressEvent::Answered { trial: &trial, step: &step, limits: &[limit] }).unwrap();
+        assert_eq!(told.trim(), "rate 1000: held: latency_us.p99 = 43.9 ms, asked below 50 ms");
+    }
 
     #[test]
     fn an_action_ends_and_is_not_healed() {

@@ -33,10 +33,16 @@ pub fn run(arguments: &cli::Run) -> Result<Exit, Failure> {
     let observer = live_metrics::published(address, collector, &begun.plan().title, observer)?;
     let folder = begun.open(&arguments.out, &known)?;
     output::say(&folder.path().display().to_string());
-    let (ending, run) = begun.play(&folder, &known, observer, &interrupts)?;
+    let (ending, run) = begun.play_on(&folder, &known, observer, &interrupts)?;
+    // What was measured before something failed is printed, too.
+    let is_empty = run.results.trials.iter().all(|trial| trial.ended != Some(Ending::Done));
+    let ending = match ending {
+        Err(failure) if is_empty => return Err(failure),
+        ending => ending,
+    };
     let printed = folders::write_summaries(&folder, &run.results, &arguments.written)
         .and_then(|()| folders::print_results(&folder, &run.results, arguments.json));
-    done(outcome(ending, &run.results, arguments.accept), printed)
+    done(outcome(ending?, &run.results, arguments.accept), printed)
 }
 
 /// Removes what interrupted runs left, and says what that was. What cannot be removed is said, too, and holds nobody up.
@@ -133,14 +139,26 @@ impl PreparedRun {
         write().map_err(|error| Failure::File { what: what(), error })
     }
 
-    /// Plays it into its folder, and analyses and reports what was recorded, however far that goes.
+    /// Plays it into its folder, and analyses and reports what was recorded.
     pub fn play(
+        &self,
+        folder: &RunFolder,
+        known: &TargetCatalog,
+        observer: Box<dyn Observer>,
+        interrupts: &Interrupts,
+    ) -> Result<(Ending, AnalyzedRun), Failure> {
+        let (ending, analyzed) = self.play_on(folder, known, observer, interrupts)?;
+        Ok((ending?, analyzed))
+    }
+
+    /// The same, with what was recorded before something failed.
+    fn play_on(
         &self,
         folder: &RunFolder,
         known: &TargetCatalog,
         mut observer: Box<dyn Observer>,
         interrupts: &Interrupts,
-    ) -> Result<(Ending, AnalyzedRun), Failure> {
+    ) -> Result<(Result<Ending, Failure>, AnalyzedRun), Failure> {
         let plimsoll = std::env::current_exe()
             .map_err(|error| Failure::File { what: "cannot find this program".to_owned(), error })?;
         let targets = |name: &str| known.target(name).map(|target| (target.manifest.clone(), target.path.clone()));
@@ -155,8 +173,11 @@ impl PreparedRun {
         let played = conduct::play(&run, observer.as_mut(), interrupts);
         drop(observer);
         // Whatever happened, what was measured is reported, and says how far it goes.
-        let analyzed = folders::rebuild(folder);
-        Ok((played?, analyzed?))
+        match (played, folders::rebuild(folder)) {
+            (played, Ok(analyzed)) => Ok((played.map_err(Failure::from), analyzed)),
+            (Err(failure), Err(_)) => Err(failure.into()),
+            (Ok(_), Err(failure)) => Err(failure),
+        }
     }
 }
 

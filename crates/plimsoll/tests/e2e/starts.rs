@@ -1,5 +1,6 @@
 //! Targets that do not come up: exit code 4, the reason, the last lines of their log, and nothing left.
 
+use std::fs;
 use std::net::TcpListener;
 
 use crate::stage::Stage;
@@ -45,6 +46,58 @@ fn a_target_that_never_gets_ready_exits_4() {
     let file = stage.file("never.toml", experiment("sleep 600", free_port(), "within = \"500ms\""));
     stage.run(&[&file]).exits(4);
     assert_eq!(stage.leftovers(), [""; 0]);
+}
+
+/// A server that does not start at these starts, counted from 1.
+fn failing_at(stage: &Stage, starts: &str, port: u16) -> String {
+    let count = stage.path().join("starts");
+    let (count, echo) = (count.display(), echo(port));
+    format!("echo >> {count}; case $(wc -l < {count}) in {starts}) echo not now >&2; exit 1;; esac; exec {echo}")
+}
+
+fn with_search(text: &str) -> String {
+    let find =
+        "[find]\nhighest = \"load.agents\"\nwhile = [{ metric = \"failed_pct\", below = 50 }]\nup_to = 2\ntrials = 4\n";
+    format!("{text}{find}")
+}
+
+/// Found on a server that needed ten seconds until it could be started again: the search ended with its first trial.
+#[test]
+fn a_search_starts_a_target_again_and_says_so() {
+    let stage = Stage::new();
+    let port = free_port();
+    let text = experiment(&failing_at(&stage, "1|3|4", port), port, "");
+    let file = stage.file("search.toml", with_search(&text));
+    let played = stage.run(&[&file, "--plain"]).exits(0);
+    assert!(played.json()["trials"].as_array().unwrap().len() > 1, "{}", played.stderr);
+    played.says(&["not now", "the target is started again (2 of 3)", "the target is started again (3 of 3)"]);
+    let events = fs::read_to_string(stage.run_folder().join("trials/002/events.jsonl")).unwrap();
+    assert!(events.contains("the target is started again (3 of 3)"), "{events}");
+    assert_eq!(stage.leftovers(), [""; 0]);
+}
+
+#[test]
+fn a_search_whose_target_never_starts_again_reports_what_it_has() {
+    let stage = Stage::new();
+    let port = free_port();
+    let file = stage.file("search.toml", with_search(&experiment(&failing_at(&stage, "2|3|4", port), port, "")));
+    let played = stage.run(&[&file, "--plain"]).exits(4);
+    let results = played.json();
+    assert_eq!((&results["trials"][0]["ended"], &results["trials"][1]["ended"]), (&"done".into(), &"failed".into()));
+    assert!(results["partial"].as_str().unwrap().contains("1 of 2 trials"), "{}", results["partial"]);
+}
+
+#[test]
+fn a_run_starts_a_target_again_only_if_it_has_started_before() {
+    let stage = Stage::new();
+    let port = free_port();
+    let text = |starts: &str| format!("repeat = 2\n{}", experiment(&failing_at(&stage, starts, port), port, ""));
+    let file = stage.file("first.toml", text("1"));
+    assert!(!stage.run(&[&file, "--plain"]).exits(4).stderr.contains("started again"));
+    fs::remove_dir_all(stage.runs()).unwrap();
+    fs::remove_file(stage.path().join("starts")).unwrap();
+    let file = stage.file("second.toml", text("2"));
+    stage.run(&[&file, "--plain"]).exits(0).says(&["the target is started again (2 of 3)"]);
 }
 
 #[test]
