@@ -253,6 +253,9 @@ pub struct Compare {
     /// Do not exit 7 where the gate is inconclusive
     #[arg(long, requires = "gate")]
     pub allow_inconclusive: bool,
+    /// Plain progress lines, also on a terminal
+    #[arg(long)]
+    pub plain: bool,
 }
 
 #[derive(Debug, Args)]

@@ -2,16 +2,17 @@
 //! `--until-decided` they are played on while the gate cannot tell.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
 
 use analysis::CompareOptions;
 use record::compared::{Compared, Gated};
 use record::folder::RunFolder;
 
-use crate::cli;
 use crate::commands::folders::is_inconclusive;
 use crate::exit::Failure;
-use crate::output;
+use crate::signals::PassedOn;
+use crate::{cli, output};
 
 /// What the two sides are called, as folders and in the table.
 const SIDES: [&str; 2] = ["base", "candidate"];
@@ -19,15 +20,38 @@ const SIDES: [&str; 2] = ["base", "candidate"];
 /// Exit code of a run that was interrupted.
 const INTERRUPTED: i32 = 130;
 
+/// The folder beside those of the sides for void runs that were played again.
+const VOID: &str = "void";
+
+/// Runs of a side in a turn until a void one is left as it is.
+const VOID_TRIES: u32 = 3;
+
 /// The two experiments, and where their runs go.
 struct PlayedInTurn<'a> {
     files: [&'a Path; 2],
     folders: [PathBuf; 2],
+    void: PathBuf,
+    arguments: &'a cli::Compare,
+    signals: Arc<PassedOn>,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Played {
+    Well,
+    Void,
+    Interrupted,
 }
 
 /// Plays both and compares their runs; `None` if it was interrupted.
 pub fn compare(arguments: &cli::Compare, options: &CompareOptions) -> Result<Option<Compared>, Failure> {
-    let turns = PlayedInTurn { files: files(arguments)?, folders: SIDES.map(|side| arguments.out.join(side)) };
+    let turns = PlayedInTurn {
+        files: files(arguments)?,
+        folders: SIDES.map(|side| arguments.out.join(side)),
+        void: arguments.out.join(VOID),
+        arguments,
+        signals: PassedOn::begin()?,
+    };
     if !arguments.until_decided {
         let was_played = turns.play(0..arguments.turns, arguments.turns)?;
         return if was_played { turns.compared(options).map(Some) } else { Ok(None) };
@@ -110,7 +134,7 @@ impl PlayedInTurn<'_> {
             let order = if turn % 2 == 0 { [0, 1] } else { [1, 0] };
             for side in order {
                 output::say(&format!("turn {} of {of}: {}", turn + 1, SIDES[side]));
-                if !played(self.files[side], &self.folders[side])? {
+                if !self.play_side(side)? {
                     return Ok(false);
                 }
             }
@@ -118,42 +142,73 @@ impl PlayedInTurn<'_> {
         Ok(true)
     }
 
+    /// Plays one side of a turn, again while it is void; whether it was not interrupted. A run that is played again is moved aside.
+    fn play_side(&self, side: usize) -> Result<bool, Failure> {
+        for again in 2..=VOID_TRIES {
+            match self.played(self.files[side], &self.folders[side])? {
+                Played::Well => return Ok(true),
+                Played::Interrupted => return Ok(false),
+                Played::Void => {}
+            }
+            let aside = self.move_aside(side)?;
+            let (side, aside) = (SIDES[side], aside.display());
+            output::say(&format!(
+                "{side} is void, and is played again ({again} of {VOID_TRIES}); the void run is now {aside}"
+            ));
+        }
+        Ok(self.played(self.files[side], &self.folders[side])? != Played::Interrupted)
+    }
+
+    /// Moves the latest run of a side to the void ones.
+    fn move_aside(&self, side: usize) -> Result<PathBuf, Failure> {
+        let Some(run) = self.runs(side)?.pop() else { return Ok(self.void.clone()) };
+        let name = run.path().file_name().unwrap_or_default().to_string_lossy();
+        let aside = self.void.join(format!("{}-{name}", SIDES[side]));
+        let made = if self.void.is_dir() { Ok(()) } else { record::private::create_folder(&self.void) };
+        made.and_then(|()| std::fs::rename(run.path(), &aside))
+            .map_err(|error| Failure::File { what: format!("cannot move the run to {}", aside.display()), error })?;
+        Ok(aside)
+    }
+
+    /// Runs of a side, oldest first.
+    fn runs(&self, side: usize) -> Result<Vec<RunFolder>, Failure> {
+        let folder = &self.folders[side];
+        if !folder.exists() {
+            return Ok(Vec::new());
+        }
+        let failed = |error| Failure::File { what: format!("cannot read {}", folder.display()), error };
+        RunFolder::found_at(folder).map_err(failed)
+    }
+
     /// Turns of which both runs are there, from an earlier time.
     fn turns_played(&self) -> Result<u32, Failure> {
-        let mut fewest = u32::MAX;
-        for folder in &self.folders {
-            let runs = if folder.exists() {
-                let failed = |error| Failure::File { what: format!("cannot read {}", folder.display()), error };
-                RunFolder::found_at(folder).map_err(failed)?.len()
-            } else {
-                0
-            };
-            fewest = fewest.min(u32::try_from(runs).unwrap_or(u32::MAX));
-        }
-        Ok(fewest)
+        let runs = [self.runs(0)?.len(), self.runs(1)?.len()];
+        Ok(runs.into_iter().min().and_then(|fewest| u32::try_from(fewest).ok()).unwrap_or_default())
     }
 
     fn compared(&self, options: &CompareOptions) -> Result<Compared, Failure> {
         Ok(analysis::compare(&self.folders.each_ref().map(PathBuf::as_path), options)?)
     }
-}
 
-/// Plays one by the program itself, as a process of its own: each run begins alike. Whether it was not interrupted; a void run or a violated
-/// requirement is for the comparison to weigh.
-fn played(file: &Path, out: &Path) -> Result<bool, Failure> {
-    let failed = |error| Failure::File { what: "cannot start `plimsoll run`".to_owned(), error };
-    let program = std::env::current_exe().map_err(failed)?;
-    let mut run = Command::new(program);
-    run.arg("run").arg(file).arg("--out").arg(out).args(["--accept", "--plain"]).stdout(std::process::Stdio::null());
-    let status = run.status().map_err(failed)?;
-    match status.code() {
-        // 5: a requirement is violated.
-        Some(0 | 5) => Ok(true),
-        Some(INTERRUPTED) | None => Ok(false),
-        Some(code) => Err(Failure::Bad {
-            what: format!("{} could not be played (exit code {code})", file.display()),
-            remedy: "what is printed above says why; `plimsoll check` checks the file".to_owned(),
-        }),
+    /// Plays a file by the program itself, as a process of its own: each run begins alike. A void run or a violated requirement is for the
+    /// comparison to weigh.
+    fn played(&self, file: &Path, out: &Path) -> Result<Played, Failure> {
+        let failed = |error| Failure::File { what: "cannot start `plimsoll run`".to_owned(), error };
+        let program = std::env::current_exe().map_err(failed)?;
+        let mut run = Command::new(program);
+        run.arg("run").arg(file).arg("--out").arg(out).stdout(Stdio::null());
+        run.args(self.arguments.accept.then_some("--accept")).args(self.arguments.plain.then_some("--plain"));
+        let status = self.signals.run(&mut run).map_err(failed)?;
+        match status.filter(|_| !self.signals.is_asked()).and_then(|status| status.code()) {
+            // 5: a requirement is violated.
+            Some(0 | 5) => Ok(Played::Well),
+            Some(6) => Ok(Played::Void),
+            Some(INTERRUPTED) | None => Ok(Played::Interrupted),
+            Some(code) => Err(Failure::Bad {
+                what: format!("{} could not be played (exit code {code})", file.display()),
+                remedy: "what is printed above says why; `plimsoll check` checks the file".to_owned(),
+            }),
+        }
     }
 }
 

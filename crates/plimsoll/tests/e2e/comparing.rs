@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::stage::{Stage, root};
+use crate::stage::{Stage, root, until};
 
 const GOLDEN: &str = "crates/record/golden/2026-11-20T10-31-05-a-name-server-crashes";
 
@@ -125,7 +125,7 @@ fn a_gate_on_runs_that_differ_by_46_pct_with_3_repeats_never_ends_0() {
     }
     let words = ["compare", base.to_str().unwrap(), other.to_str().unwrap(), "--gate", "5%"];
     let played = stage.play(&words).exits(7);
-    assert!(played.stdout.contains("not tested: play them in turn"), "{}", played.stdout);
+    assert!(played.stdout.contains("not tested: one run of each"), "{}", played.stdout);
 }
 
 #[test]
@@ -238,6 +238,51 @@ fn turns_are_played_until_the_gate_decides() {
 }
 
 #[test]
+fn a_void_turn_is_played_again_twice_and_kept_aside() {
+    let stage = Stage::new();
+    // One agent begins 20 operations of 50 ms in a second, and all others are dropped, which voids the trial.
+    let base = experiment(&stage, "base", "50ms", "get");
+    let text = fs::read_to_string(&base).unwrap().replace("agents = 2", "agents = 1\nrate = 1000\nbacklog = 1");
+    fs::write(&base, text).unwrap();
+    let (candidate, out) = (experiment(&stage, "candidate", "5ms", "get"), stage.path().join("out"));
+    let words = ["compare", "--play", &base, &candidate, "--turns", "2", "--plain", "--out", out.to_str().unwrap()];
+    let played = stage.play(&words).exits(6);
+    let count = |folder: &str| fs::read_dir(out.join(folder)).map_or(0, |entries| entries.count());
+    assert_eq!(count("base"), 2, "the last of three tries stays: {}", played.stderr);
+    assert!(count("void") >= 4, "{}", played.stderr);
+    let said = "base is void, and is played again (3 of 3)";
+    assert_eq!(played.stderr.matches(said).count(), 2, "{}", played.stderr);
+    assert!(!played.stdout.contains("--play"), "it is what was played: {}", played.stdout);
+}
+
+/// Found in a review: SIGTERM ended the comparison alone, and its run loaded and broke the target on.
+#[test]
+fn a_comparison_that_is_ended_or_killed_ends_the_run_that_it_plays() {
+    let stage = Stage::new();
+    let file = experiment(&stage, "long", "5ms", "get");
+    let text = fs::read_to_string(&file).unwrap().replace("time = \"1s\"", "time = \"1000s\"");
+    fs::write(&file, text).unwrap();
+    for (number, signal) in ["TERM", "INT", "KILL"].into_iter().enumerate() {
+        let out = stage.path().join(format!("out-{number}"));
+        let words = ["compare", "--play", &file, &file, "--plain", "--out", out.to_str().unwrap()];
+        let mut playing = stage.start(&words);
+        playing.wait_for_words("  load\n");
+        assert_eq!(stage.processes("run").len(), 1);
+        playing.signal(signal);
+        let played = playing.wait();
+        until("the run has ended", || stage.processes("run").is_empty());
+        if signal == "KILL" {
+            continue;
+        }
+        assert_eq!(played.code, 130, "{signal}: {}", played.stderr);
+        assert!(played.stderr.contains("stopping gracefully"), "{}", played.stderr);
+        let run = fs::read_dir(out.join("base")).unwrap().next().unwrap().unwrap().path();
+        assert!(fs::read_to_string(run.join("ending.json")).unwrap().contains("interrupted"), "{signal}");
+        assert_eq!(stage.leftovers(), [""; 0], "{signal}");
+    }
+}
+
+#[test]
 fn what_cannot_be_compared_is_a_bad_argument() {
     let stage = Stage::new();
     let golden = root().join(GOLDEN);
@@ -248,7 +293,7 @@ fn what_cannot_be_compared_is_a_bad_argument() {
         (vec!["compare", golden, empty], "not a run folder"),
         (vec!["compare", golden, "no/such/folder"], "no/such/folder"),
         (vec!["compare", golden], "give two folders"),
-        (vec!["compare", golden, golden, "--metric", "latency_us.p42"], "latency_us.p42"),
+        (vec!["compare", golden, golden, "--metric", "latency_us.q42"], "latency_us.q42"),
         (vec!["compare", golden, golden, "--gate", "much"], "expected a percentage"),
         (vec!["compare", golden, golden, "--gate", "-5%"], "-5%"),
         (vec!["compare", golden, golden, "--gate", "0%"], "expected a percentage"),
