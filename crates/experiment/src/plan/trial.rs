@@ -54,7 +54,7 @@ pub struct Trial {
 }
 
 /// Seconds at full speed that reading back may take after a short load.
-const READ_BACK_S: f64 = 20.0;
+const READ_BACK_S: f64 = 10.0;
 
 impl Trial {
     /// What is broken, by the clock or by a step.
@@ -64,12 +64,12 @@ impl Trial {
         self.faults.iter().chain(of_steps).cloned().collect()
     }
 
-    /// Seconds that reading back audited keys may take: half of the load's time, or 20 s of the lab's if that is more. 0 without any.
+    /// Seconds that reading back audited keys may take: a quarter of the load's time, or 10 s of the lab's if that is more. 0 without any.
     #[must_use]
     pub fn read_back_s(&self) -> f64 {
         let of_load = self.load.iter().flat_map(Load::all_steps).any(|step| step.audit);
         if of_load || self.prepare.iter().any(|prepare| prepare.step.audit) {
-            (READ_BACK_S / self.lab.speed).max(0.5 * self.load.as_ref().map_or(0.0, |load| load.time_s))
+            (READ_BACK_S / self.lab.speed).max(0.25 * self.load.as_ref().map_or(0.0, |load| load.time_s))
         } else {
             0.0
         }
