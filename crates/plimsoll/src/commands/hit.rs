@@ -202,11 +202,12 @@ fn further(results: &Results, trial: &Trial, words: &cli::Hit) -> Vec<(String, &
 }
 
 /// What is said of a file, and how one line says it.
-const IN_OPTIONS: [(&str, &str); 12] = [
+const IN_OPTIONS: [(&str, &str); 13] = [
     ("`load.agents`", "`--agents`"),
     ("`load.rate`", "`--rate`"),
     ("`load.threads`", "`--threads`"),
     ("`load.time`", "`--time`"),
+    ("in `target.also`", "in `target.also` of the file that `--print` writes"),
     ("`tls.ca`", "`--cacert`"),
     ("`tls.cert`", "`--cert`"),
     ("`tls.key`", "`--key`"),
