@@ -106,7 +106,7 @@ def corruptions(_stage, _given):
 def attackers(_stage, _given):
     got = e2e("local_attacks")
     return "Local attackers", [
-        "An unprivileged user against root's Plimsoll: planted targets, a forged registry, links, pipes.",
+        "An unprivileged user against root's Plimsoll: planted targets, experiments and links, a forged registry, pipes.",
         "",
         f"- {got['succeeded']} of {got['attacks']} attacks succeed: {met(got['succeeded'] == 0)}",
     ]
@@ -130,6 +130,8 @@ def hosts(_stage, _given):
         "",
         f"- {got['contained']} of {got['modes']} end in time and under 200 MB, with the host named: "
         f"{met(got['contained'] == got['modes'])}",
+        f"- {got['generators_contained']} of {got['generators']} hostile generators end in time and under 200 MB: "
+        f"{met(got['generators_contained'] == got['generators'])}",
     ]
 
 

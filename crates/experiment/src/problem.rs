@@ -1,5 +1,6 @@
 //! What is wrong with a text, where, and what would be right ("did you mean"); rendered as a person wants to read it.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -71,7 +72,7 @@ impl fmt::Display for Problem {
     /// `file:line:column: what`, on one line.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (line, column) = self.place.line_and_column();
-        write!(out, "{}:{line}:{column}: {}", self.place.source.name, self.what)
+        write!(out, "{}:{line}:{column}: {}", self.place.source.name, text::plain(&self.what))
     }
 }
 
@@ -140,7 +141,7 @@ impl fmt::Display for Problems {
 impl std::error::Error for Problems {}
 
 /// More than this is a file that is no experiment at all.
-const SHOWN: usize = 100;
+pub(crate) const SHOWN: usize = 100;
 
 type ProblemLocation = (String, Range<usize>);
 
@@ -150,7 +151,7 @@ fn texts(problems: &[Problem]) -> Vec<(String, Arc<str>)> {
     let related = problems.iter().flat_map(|problem| problem.related.iter().map(|(place, _)| place));
     for place in problems.iter().map(|problem| &problem.place).chain(related) {
         if texts.iter().all(|(name, _)| *name != place.source.name) {
-            texts.push((place.source.name.clone(), Arc::from(visible(&place.source))));
+            texts.push((place.source.name.clone(), Arc::from(visible(&place.source).as_ref())));
         }
     }
     texts
@@ -160,17 +161,18 @@ fn render(problem: &Problem, colour: bool, texts: &mut impl Cache<String>) -> St
     let config = Config::new().with_color(colour).with_index_type(IndexType::Byte).with_tab_width(4);
     let main = spot(&problem.place);
     let words = if problem.expected.is_empty() { "here" } else { problem.expected.as_str() };
-    let mut report = Report::build(ReportKind::Error, main.clone()).with_config(config).with_message(&problem.what);
-    let mut labels = vec![(&problem.place, Label::new(main).with_message(words).with_color(Color::Red))];
+    let mut report =
+        Report::build(ReportKind::Error, main.clone()).with_config(config).with_message(text::plain(&problem.what));
+    let mut labels = vec![(&problem.place, Label::new(main).with_message(text::plain(words)).with_color(Color::Red))];
     for (place, words) in &problem.related {
-        labels.push((place, Label::new(spot(place)).with_message(words).with_color(Color::Cyan)));
+        labels.push((place, Label::new(spot(place)).with_message(text::plain(words)).with_color(Color::Cyan)));
     }
     // Labels that do not follow the text are drawn as if they were of another one. What the problem is about stays
     // ahead of other texts.
     labels.sort_by_key(|(place, _)| (place.source.name != problem.place.source.name, place.span.start));
     report.add_labels(labels.into_iter().map(|(_, label)| label));
     if let Some(hint) = &problem.hint {
-        report.set_help(hint);
+        report.set_help(text::plain(hint));
     }
     let mut written = Vec::new();
     match report.finish().write(texts, &mut written) {
@@ -180,9 +182,9 @@ fn render(problem: &Problem, colour: bool, texts: &mut impl Cache<String>) -> St
     }
 }
 
-/// An empty text has no line to underline.
-fn visible(source: &Source) -> &str {
-    if source.text.is_empty() { "\n" } else { &source.text }
+/// An empty text has no line to underline, and no text commands the terminal.
+fn visible(source: &Source) -> Cow<'_, str> {
+    if source.text.is_empty() { "\n".into() } else { text::plain_in_place(&source.text) }
 }
 
 fn spot(place: &TextSpan) -> ProblemLocation {
@@ -226,5 +228,21 @@ pub(crate) fn join_words(names: &[String], conjunction: &str) -> String {
     match names.get(..SHOWN) {
         Some(first) if names.len() > SHOWN => format!("{}, … ({} in all)", first.join(", "), names.len()),
         _ => text::listed(names, conjunction),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_problem_of_somebody_elses_file_commands_no_terminal() {
+        let text = "title = \"\u{1b}]0;owned\u{7}\u{9b}2J \u{202e}t\" # here\n".to_owned();
+        let source = Arc::new(Source { name: "x.toml".to_owned(), text });
+        let span = source.text.find("here").map(|at| at..at + 4).unwrap();
+        let place = TextSpan { source, span, rank: 0 };
+        let problem = Problem::new(&place, "no \u{1b}[2J").expected("\u{1b}").hint("\u{202e}");
+        let shown = Problems::new(vec![problem], false).render(false);
+        assert!(shown.contains("x.toml:1:") && !shown.contains(['\u{1b}', '\u{7}', '\u{9b}', '\u{202e}']), "{shown:?}");
     }
 }

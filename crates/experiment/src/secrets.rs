@@ -19,6 +19,38 @@ const HEADERS: [&str; 4] = ["authorization", "cookie", "proxy-authorization", "s
 const HEADER_WORDS: [&str; 7] = ["api-key", "apikey", "credential", "passw", "secret", "session", "token"];
 /// Arguments that are credentials whatever takes them.
 const ARGUMENTS: [&str; 4] = ["passphrase", "passwd", "password", "secret"];
+/// Names in queries, forms and options of programs whose values are credentials, with `_` for `-`.
+const PAIRS: [&str; 27] = [
+    "access_key",
+    "access_token",
+    "api_key",
+    "apikey",
+    "api_token",
+    "auth",
+    "auth_token",
+    "client_secret",
+    "id_token",
+    "pass",
+    "passphrase",
+    "passwd",
+    "password",
+    "private_key",
+    "private_token",
+    "pwd",
+    "refresh_token",
+    "secret",
+    "secret_key",
+    "session",
+    "session_id",
+    "sessionid",
+    "sig",
+    "signature",
+    "token",
+    "x_amz_security_token",
+    "x_amz_signature",
+];
+/// A value of so many characters is a credential where its name is `key`, which is often that of a record.
+const KEY: usize = 16;
 /// Tables whose entries are given to operations, targets and faults, or held against answers.
 const TABLES: [&str; 2] = ["with", "expect"];
 /// Keys of a plan under which the whole value may be a secret, however short.
@@ -238,9 +270,17 @@ impl Search {
         let argument = argument(path);
         if is_named || argument.is_some_and(is_credential) && is_literal(&text) {
             self.add(argument.unwrap_or(path), &text, Some(node.place.clone()));
-        } else if let Some((login, password)) = login(&text) {
+            return;
+        }
+        if let Some((login, password)) = login(&text) {
             self.add(&format!("{path} login"), login, None);
             self.add(&format!("{path} password"), password, None);
+        }
+        for (name, pair, value) in pairs(&text) {
+            self.add(&format!("{path} {name}"), pair, None);
+            if value.chars().count() >= DISTINCT {
+                self.add(&format!("{path} {name} value"), value, None);
+            }
         }
     }
 
@@ -295,6 +335,18 @@ fn login(text: &str) -> Option<(&str, &str)> {
     (!password.is_empty() && !password.contains("{env:")).then_some((&authority[..=at], password))
 }
 
+/// Credentials among the pairs of queries, forms and options: name, the pair as it stands there, and its value.
+fn pairs(text: &str) -> impl Iterator<Item = (&str, &str, &str)> {
+    let pieces = text.split(|character: char| character.is_whitespace() || "?&;#\"'".contains(character));
+    pieces.filter_map(|pair| {
+        let (name, value) = pair.split_once('=')?;
+        let name = name.trim_start_matches('-');
+        let known = name.to_ascii_lowercase().replace('-', "_");
+        let is_credential = PAIRS.contains(&known.as_str()) || known == "key" && value.chars().count() >= KEY;
+        (is_credential && is_literal(value)).then_some((name, pair, value))
+    })
+}
+
 /// How the value of a template may occur in a text: as written, as sent, or quoted, as in JSON and TOML.
 fn forms(value: &str) -> Vec<String> {
     let sent = Template::parse(value).ok().and_then(|template| template.constant());
@@ -303,8 +355,9 @@ fn forms(value: &str) -> Vec<String> {
         let quoted = serde_json::to_string(form).ok()?;
         Some(quoted[1..quoted.len() - 1].to_owned())
     }));
-    // A login has a colon and an at sign around it, and is no other word.
-    forms.retain(|form| form.chars().count() >= DISTINCT || form.contains(':') && form.ends_with('@'));
+    // A login has a colon and an at sign around it, a pair its name before it: neither is another word.
+    let is_no_word = |form: &String| form.contains(':') && form.ends_with('@') || form.contains('=');
+    forms.retain(|form| form.chars().count() >= DISTINCT || is_no_word(form));
     forms.sort_by_key(|form| std::cmp::Reverse(form.len()));
     forms.dedup();
     forms
@@ -376,6 +429,30 @@ expect = { "header.set-cookie" = "sid=0123456789" }
         assert!(missing(&plan).is_empty());
         secrets.restore(&mut hidden);
         assert_eq!(hidden, plan);
+    }
+
+    #[test]
+    fn credentials_in_queries_forms_and_options_are_hidden_and_put_back() {
+        let text = "title = \"GET http://h/x?access_token=abcdef123456&page=2\"\n[target]\n\
+                    url = \"http://h/x?access_token=abcdef123456&page=2#top\"\nstart = \"serve --token=t0 --port=1\"\n\
+                    [[load.cycle]]\nwith = { path = \"/y?key=record-1&api-key={env:KEY}\", body = \"user=me&password=hunter2\" }";
+        let secrets = Secrets::of(&source(text), &[]);
+        let hidden = secrets.hidden_file(&source(text));
+        for secret in ["abcdef123456", "hunter2", "token=t0"] {
+            assert!(!hidden.contains(secret), "{secret} in {hidden}");
+        }
+        for kept in ["page=2", "#top", "--port=1", "key=record-1", "api-key={env:KEY}", "user=me"] {
+            assert!(hidden.contains(kept), "no {kept} in {hidden}");
+        }
+        let plan =
+            json!({ "url": "http://h/x?access_token=abcdef123456&page=2#top", "body": "user=me&password=hunter2" });
+        let mut recorded = plan.clone();
+        secrets.hide(&mut recorded);
+        assert_eq!(recorded["body"], "user=me&[redacted load.cycle.with.body password]");
+        assert!(!missing(&recorded).is_empty());
+        secrets.restore(&mut recorded);
+        assert_eq!(recorded, plan);
+        assert!(pairs("?key=AIzaSyDabcdefghijklmn").next().is_some() && pairs("token=").next().is_none());
     }
 
     #[test]

@@ -8,6 +8,9 @@
 /// How far two clocks drift apart at most, parts of the time: NTP slews either by no more than 500 ppm (RFC 5905, `MAXFREQ`).
 const DRIFT: f64 = 1e-3;
 
+/// No machine has been up for longer: a century, nanoseconds. The clock counts from its start.
+const LONGEST_UP_NS: u64 = 3_155_760_000_000_000_000;
+
 /// A question and its answer, nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClockExchange {
@@ -43,7 +46,7 @@ impl ClockExchange {
     #[must_use]
     pub fn offset(&self) -> Option<ClockOffset> {
         let (here_ns, there_ns) = (self.t3_ns.checked_sub(self.t0_ns)?, self.t2_ns.checked_sub(self.t1_ns)?);
-        let way_ns = here_ns.checked_sub(there_ns)?;
+        let way_ns = here_ns.checked_sub(there_ns).filter(|_| self.t2_ns <= LONGEST_UP_NS)?;
         let (asked, answered) =
             (i128::from(self.t1_ns) - i128::from(self.t0_ns), i128::from(self.t2_ns) - i128::from(self.t3_ns));
         Some(ClockOffset { offset_ns: (asked + answered).div_euclid(2), bound_ns: way_ns / 2 + 1 })
@@ -151,6 +154,7 @@ mod tests {
             ClockExchange { t2_ns: good.t1_ns - 1, ..good },
             // It had the question for longer than the answer took.
             ClockExchange { t2_ns: good.t1_ns + 31, ..good },
+            ClockExchange { t1_ns: 1 << 63, t2_ns: 1 << 63, ..good },
         ] {
             let mut known = ClockComparison::default();
             assert!(!known.take(bad), "{bad:?}");

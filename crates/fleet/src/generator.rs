@@ -18,7 +18,9 @@ use load::{InputFiles, LoadOrder, LoadPurpose, RunningLoad, Summary, ThreadInter
 use record::clock::Clock;
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::messages::{GeneratorCall, GeneratorMessage, GeneratorOrder, GeneratorSetup, VERSION};
+use crate::messages::{
+    GeneratorCall, GeneratorMessage, GeneratorOrder, GeneratorSetup, LONGEST_LINE as LONGEST_MESSAGE, VERSION,
+};
 
 /// How often is looked whether the load is over.
 const GLANCE: Duration = Duration::from_millis(10);
@@ -34,6 +36,8 @@ const TO_REACH: Duration = Duration::from_secs(10);
 /// A conductor that says nothing for so long, while a load runs, is gone: it pings twice a second. The stream need not end then: an sshd
 /// that has something to send for the generator does not ask whether anybody is there.
 const SILENCE: Duration = Duration::from_secs(20);
+/// A load that is to begin later than this, nanoseconds, was told by a conductor that has this machine's clock wrong.
+const LATEST_BEGIN_NS: u64 = 3600 * 1_000_000_000;
 
 /// Why a generator ended before it was told to.
 #[derive(Debug, thiserror::Error)]
@@ -253,6 +257,9 @@ impl ServedGenerator {
         let Some(left_ns) = at_ns.checked_sub(monotonic_ns()) else {
             return Err("told to begin when the moment was past".to_owned());
         };
+        if left_ns > LATEST_BEGIN_NS {
+            return Err("told to begin more than an hour from now".to_owned());
+        }
         let clock = Clock::starting_in(Duration::from_nanos(left_ns));
         let (sink, intervals) = sync_channel(PENDING);
         self.acknowledged.store(0, Ordering::Relaxed);
@@ -409,6 +416,12 @@ fn hand_over(intervals: &Receiver<ThreadInterval>, outbox: &Sender<Outgoing>, ac
 fn line(message: &GeneratorMessage) -> Result<String, String> {
     let mut line = serde_json::to_string(message).map_err(|error| error.to_string())?;
     line.push('\n');
+    if line.len() > LONGEST_MESSAGE {
+        let (mib, most) = (line.len() >> 20, LONGEST_MESSAGE >> 20);
+        return Err(format!(
+            "a message of {mib} MiB, and a conductor takes {most}: audit fewer keys, or use more generators"
+        ));
+    }
     Ok(line)
 }
 

@@ -13,6 +13,11 @@ use serde::{Deserialize, Serialize};
 /// Version of these messages. Both ends have to have the same.
 pub const VERSION: u32 = 3;
 
+/// The longest line of a generator, bytes: an interval with a hundred thousand audited operations.
+pub const LONGEST_LINE: usize = 16 << 20;
+/// The longest line that is no interval, bytes.
+const LONGEST_OTHER_LINE: usize = 1 << 20;
+
 /// What a generator is told.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "tells", rename_all = "snake_case")]
@@ -170,4 +175,50 @@ pub enum GeneratorMessage {
         /// Why.
         reason: String,
     },
+}
+
+impl GeneratorMessage {
+    /// Reads a line. What a stranger sent takes a few times the memory of its text at most: the derived reader would keep an interval as
+    /// untyped values first.
+    #[must_use]
+    pub fn parse(line: &[u8]) -> Option<Self> {
+        #[derive(Deserialize)]
+        struct Head<'a> {
+            says: &'a str,
+        }
+        #[derive(Deserialize)]
+        struct Interval {
+            number: u64,
+            of: Box<WireInterval>,
+        }
+        if line.len() > LONGEST_LINE {
+            return None;
+        }
+        match serde_json::from_slice::<Head<'_>>(line).ok()?.says {
+            "interval" => {
+                let Interval { number, of } = serde_json::from_slice(line).ok()?;
+                Some(Self::Interval { number, of })
+            }
+            _ if line.len() > LONGEST_OTHER_LINE => None,
+            _ => serde_json::from_slice(line).ok(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_read_by_its_kind_and_within_its_length() {
+        let pong = GeneratorMessage::Pong { t0_ns: 1, t1_ns: 2, t2_ns: 3 };
+        assert_eq!(GeneratorMessage::parse(&serde_json::to_vec(&pong).unwrap()), Some(pong));
+        let failed = |length| format!(r#"{{"says":"failed","reason":"{}"}}"#, "x".repeat(length));
+        assert!(GeneratorMessage::parse(failed(1000).as_bytes()).is_some());
+        assert_eq!(GeneratorMessage::parse(failed(LONGEST_OTHER_LINE).as_bytes()), None);
+        // Another field than an interval has is skipped and not kept.
+        let zeros = format!(r#"{{"says":"interval","number":0,"of":{{"a":[0{}]}}}}"#, ",0".repeat(1000));
+        assert_eq!(GeneratorMessage::parse(zeros.as_bytes()), None);
+        assert_eq!(GeneratorMessage::parse(&vec![b' '; LONGEST_LINE + 1]), None);
+    }
 }

@@ -1,9 +1,10 @@
 //! What a generator is told, on its way: a thread of its own writes it, so that a generator that does not read holds up nobody else.
 
+use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use crate::generator::{monotonic_ns, named};
 use crate::messages::GeneratorOrder;
@@ -11,6 +12,8 @@ use crate::roll_call::SILENCE_S;
 
 /// Orders that may wait: more pings than are sent until a generator is lost by its silence, and all that is ever told beside them.
 const WAITING: usize = 64;
+/// Pings whose answers are still taken.
+const PINGS_OUT: usize = 1024;
 
 /// Another way to tell a generator something, which does not keep its stream open.
 #[derive(Clone)]
@@ -36,6 +39,8 @@ struct WriterState {
     writing_since_ns: AtomicU64,
     /// The acknowledgement that waits; 0: none does. A later one says all that an earlier one did.
     ack: AtomicU64,
+    /// When the pings without an answer were asked, oldest first.
+    pings_ns: Mutex<VecDeque<u64>>,
 }
 
 enum QueuedOrder {
@@ -74,6 +79,13 @@ impl OrderWriter {
         self.enqueue(QueuedOrder::Ping);
     }
 
+    /// Whether there was a ping at this time whose answer has not come yet; it has then.
+    pub fn has_pinged(&self, t0_ns: u64) -> bool {
+        let mut pings_ns = self.state.pings_ns.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = pings_ns.iter().position(|ping_ns| *ping_ns == t0_ns);
+        place.is_some_and(|place| pings_ns.remove(place).is_some())
+    }
+
     /// All intervals through this one have come.
     pub fn acknowledge(&mut self, through: u64) {
         if self.state.ack.swap(through, Ordering::AcqRel) == 0 {
@@ -102,7 +114,15 @@ fn write_orders(mut orders: Box<dyn Write + Send>, queued: &Receiver<QueuedOrder
     for order in queued {
         let line = match order {
             QueuedOrder::Line(line) => line,
-            QueuedOrder::Ping => written(&GeneratorOrder::Ping { t0_ns: monotonic_ns() }),
+            QueuedOrder::Ping => {
+                let t0_ns = monotonic_ns();
+                let mut pings_ns = state.pings_ns.lock().unwrap_or_else(PoisonError::into_inner);
+                if pings_ns.len() == PINGS_OUT {
+                    pings_ns.pop_front();
+                }
+                pings_ns.push_back(t0_ns);
+                written(&GeneratorOrder::Ping { t0_ns })
+            }
             QueuedOrder::Ack => written(&GeneratorOrder::Ack { through: state.ack.swap(0, Ordering::AcqRel) }),
         };
         state.writing_since_ns.store(monotonic_ns().max(1), Ordering::Release);

@@ -5,6 +5,8 @@
 
 /// A generator hands something over each second, also where nothing happened: after so long without a word it is lost.
 pub const SILENCE_S: f64 = 3.0;
+/// So long without an interval, a generator that still answers pings does not play: it waits for a moment that never comes, or is not one.
+const STALLED_S: f64 = 10.0;
 
 /// Why a generator is lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,6 +15,8 @@ pub enum LossCause {
     StreamEnded,
     /// Nothing came of it for too long.
     Silent,
+    /// It answers pings, and no interval came of it for too long.
+    Stalled,
     /// What it is told waits on the way to it.
     Deaf,
     /// What it said cannot be, or is not whole.
@@ -40,6 +44,8 @@ pub struct RollCall {
 #[derive(Debug, Clone)]
 struct RollCallEntry {
     heard_s: f64,
+    /// When its last interval came; that it is to begin at 0.
+    interval_s: f64,
     /// Number of its last interval.
     number: u64,
     /// For each of its threads: all seconds before this one are here.
@@ -51,7 +57,13 @@ impl RollCall {
     /// So many generators with so many threads each, of a load that starts at 0.
     #[must_use]
     pub fn new(generators: usize, threads_each: usize) -> Self {
-        let member = RollCallEntry { heard_s: 0.0, number: 0, through: vec![0; threads_each], has_ended: false };
+        let member = RollCallEntry {
+            heard_s: 0.0,
+            interval_s: 0.0,
+            number: 0,
+            through: vec![0; threads_each],
+            has_ended: false,
+        };
         Self { members: vec![member; generators], lost: None }
     }
 
@@ -72,6 +84,7 @@ impl RollCall {
             Some(through) if is_next && *through == second => {
                 *through = if is_last { u64::MAX } else { second + 1 };
                 member.number = number;
+                member.interval_s = member.interval_s.max(now_s);
             }
             _ => self.lose(generator, LossCause::Incoherent),
         }
@@ -108,6 +121,10 @@ impl RollCall {
         let silent = |member: &RollCallEntry| !member.has_ended && now_s - member.heard_s > SILENCE_S;
         if let Some(generator) = self.members.iter().position(silent) {
             self.lose(generator, LossCause::Silent);
+        }
+        let stalled = |member: &RollCallEntry| !member.has_ended && now_s - member.interval_s > STALLED_S;
+        if let Some(generator) = self.members.iter().position(stalled) {
+            self.lose(generator, LossCause::Stalled);
         }
         self.lost
     }
@@ -218,6 +235,16 @@ mod tests {
         calls.heard(0, 2.0);
         calls.heard(2, 2.0);
         assert_eq!(cause(&mut calls, 3.1), Some((1, LossCause::Silent)));
+    }
+
+    #[test]
+    fn a_generator_that_only_answers_is_lost() {
+        let mut calls = until(2);
+        for second in 3..=13 {
+            (0..2).for_each(|generator| calls.heard(generator, f64::from(second)));
+        }
+        assert_eq!(cause(&mut calls, 12.0), None);
+        assert_eq!(cause(&mut calls, 12.1), Some((0, LossCause::Stalled)));
     }
 
     #[test]

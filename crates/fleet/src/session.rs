@@ -19,7 +19,7 @@ use record::rows::FleetSecond;
 use crate::calls::{GeneratorCaller, PendingCalls};
 use crate::clock_offset::{ClockComparison, ClockExchange, ClockOffset};
 use crate::generator::{monotonic_ns, named};
-use crate::messages::{GeneratorMessage, GeneratorOrder, GeneratorSetup};
+use crate::messages::{GeneratorMessage, GeneratorOrder, GeneratorSetup, LONGEST_LINE};
 use crate::order_writer::OrderWriter;
 use crate::roll_call::{LossCause, LostGenerator, RollCall, SILENCE_S};
 
@@ -41,8 +41,8 @@ const LEAD_NS: u64 = 200_000_000;
 const FILE_PART_BYTES: u64 = 1 << 20;
 /// How often the roll is called.
 const GLANCE: Duration = Duration::from_millis(50);
-/// The longest line that is read.
-const LONGEST_LINE: u64 = 256 << 20;
+/// Characters of a reason of a generator's that are shown.
+const LONGEST_REASON: usize = 1000;
 
 const GO_ON: u8 = 0;
 const STOP: u8 = 1;
@@ -255,7 +255,7 @@ impl FleetSession {
                 Some(GeneratorMessage::Reached { refused: None }) => return Ok(()),
                 Some(GeneratorMessage::Reached { refused: Some(reason) }) => {
                     let name = self.members[0].name.clone();
-                    return Err(SessionError::Unreached { name, service, reason });
+                    return Err(SessionError::Unreached { name, service, reason: shortened(&reason) });
                 }
                 _ => {}
             }
@@ -270,7 +270,7 @@ impl FleetSession {
             while let Some(missing) = asked.first().copied() {
                 let heard = self.next_message(missing, until, given_up)?;
                 asked.retain(|generator| *generator != heard.generator);
-                self.take_pong(&heard);
+                self.take_pong(&heard)?;
             }
         }
         Ok(())
@@ -296,11 +296,18 @@ impl FleetSession {
         }
     }
 
-    fn take_pong(&mut self, heard: &Heard) {
-        if let Some(GeneratorMessage::Pong { t0_ns, t1_ns, t2_ns }) = heard.message {
-            let exchange = ClockExchange { t0_ns, t1_ns, t2_ns, t3_ns: heard.at_ns };
-            self.members[heard.generator].clock.take(exchange);
+    /// Takes an answer to a ping in.
+    ///
+    /// # Errors
+    /// If there was no such ping.
+    fn take_pong(&mut self, heard: &Heard) -> Result<(), SessionError> {
+        let Some(GeneratorMessage::Pong { t0_ns, t1_ns, t2_ns }) = heard.message else { return Ok(()) };
+        let member = &mut self.members[heard.generator];
+        if !member.orders.has_pinged(t0_ns) {
+            return Err(self.wrong(heard.generator, "it answers a ping that was not sent"));
         }
+        member.clock.take(ClockExchange { t0_ns, t1_ns, t2_ns, t3_ns: heard.at_ns });
+        Ok(())
     }
 
     /// Hands a file over to each of them, under the name that loads and connections have for it.
@@ -409,7 +416,7 @@ impl FleetSession {
     }
 
     fn wrong(&self, generator: usize, reason: &str) -> SessionError {
-        SessionError::Generator { name: self.members[generator].name.clone(), reason: reason.to_owned() }
+        SessionError::Generator { name: self.members[generator].name.clone(), reason: shortened(reason) }
     }
 }
 
@@ -551,7 +558,7 @@ impl FleetPlay {
 
     fn take(&mut self, heard: Heard, now_s: f64) -> Result<(), SessionError> {
         let generator = heard.generator;
-        self.session.take_pong(&heard);
+        self.session.take_pong(&heard)?;
         if generator >= self.session.playing {
             // It waits, and has nothing to say.
             return match heard.message {
@@ -608,10 +615,19 @@ impl FleetPlay {
         let reason = match lost.cause {
             LossCause::StreamEnded => "its stream ended",
             LossCause::Silent => "it sent nothing for 3 s",
+            LossCause::Stalled => "it sent no results for 10 s, though it answers",
             LossCause::Deaf => "it does not read its commands",
             LossCause::Incoherent => "its data is incomplete or inconsistent",
         };
         SessionError::Lost { name, at_s: lost.heard_s, reason }
+    }
+}
+
+/// A reason of a generator's, which may be as long as it likes.
+fn shortened(reason: &str) -> String {
+    match reason.char_indices().nth(LONGEST_REASON) {
+        Some((end, _)) => format!("{}…", &reason[..end]),
+        None => reason.to_owned(),
     }
 }
 
@@ -631,10 +647,10 @@ fn read_messages(generator: usize, mut messages: Box<dyn BufRead + Send>, told: 
     let (mut line, mut sum) = (Vec::new(), crc32fast::Hasher::new());
     loop {
         line.clear();
-        let read = io::Read::take(&mut messages, LONGEST_LINE).read_until(b'\n', &mut line);
+        let read = io::Read::take(&mut messages, LONGEST_LINE as u64).read_until(b'\n', &mut line);
         let at_ns = monotonic_ns();
         let is_whole = read.is_ok() && line.last() == Some(&b'\n');
-        let message = if is_whole { serde_json::from_slice(&line).ok() } else { None };
+        let message = if is_whole { GeneratorMessage::parse(&line) } else { None };
         let crc = match &message {
             Some(GeneratorMessage::Interval { .. }) => {
                 sum.update(&line);

@@ -33,7 +33,7 @@ pub fn generators(input: &[u8]) {
     let (mut calls, mut clock) = (RollCall::new(1, THREADS as usize), ClockComparison::default());
     let trial = Clock::starting_in(Duration::ZERO);
     for (now_s, line) in input.split_inclusive(|byte| *byte == b'\n').enumerate() {
-        let Ok(said) = serde_json::from_slice::<GeneratorMessage>(line) else { break };
+        let Some(said) = GeneratorMessage::parse(line) else { break };
         serde_json::from_slice::<GeneratorMessage>(&serde_json::to_vec(&said).unwrap()).unwrap();
         let (complete, now_s) = (calls.complete(), now_s as f64);
         match said {

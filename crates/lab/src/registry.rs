@@ -341,6 +341,9 @@ pub(crate) struct RunOwner {
     /// In which pid namespace both are true: its inode.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pid_namespace: Option<u64>,
+    /// In which time namespace it started then: its inode.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_namespace: Option<u64>,
 }
 
 /// What can be said of the process that plays a run.
@@ -352,8 +355,8 @@ enum OwnerState {
     Gone,
     /// It is gone, and so is every process of its pid namespace.
     GoneWithNamespace,
-    /// It is in a pid namespace that cannot be seen from here.
-    Elsewhere,
+    /// It is in a namespace that cannot be seen from here, of this kind.
+    Elsewhere(&'static str),
 }
 
 impl RunOwner {
@@ -361,7 +364,8 @@ impl RunOwner {
     pub fn this_process() -> Self {
         let pid = std::process::id();
         let started_ticks = procfs::stat(pid).map_or(0, |stat| stat.started_ticks);
-        Self { pid, started_ticks, boot: procfs::boot(), pid_namespace: procfs::pid_namespace() }
+        let (pid_namespace, time_namespace) = (procfs::pid_namespace(), procfs::time_namespace());
+        Self { pid, started_ticks, boot: procfs::boot(), pid_namespace, time_namespace }
     }
 
     /// Whether it still runs, as far as can be seen from here.
@@ -376,11 +380,15 @@ impl RunOwner {
             (Some(theirs), Some(procfs::FIRST_PID_NAMESPACE)) if !procfs::has_processes(theirs) => {
                 return OwnerState::GoneWithNamespace;
             }
-            (Some(_), _) => return OwnerState::Elsewhere,
+            (Some(_), _) => return OwnerState::Elsewhere("pid"),
         }
-        let now = procfs::stat(self.pid).filter(|stat| !stat.is_dead());
-        let is_alive = now.is_some_and(|stat| stat.started_ticks == self.started_ticks);
-        if is_alive { OwnerState::Alive } else { OwnerState::Gone }
+        match procfs::stat(self.pid).filter(|stat| !stat.is_dead()) {
+            None => OwnerState::Gone,
+            Some(stat) if stat.started_ticks == self.started_ticks => OwnerState::Alive,
+            // The start time of the same process is another one where the clock since boot is.
+            Some(_) if self.time_namespace != procfs::time_namespace() => OwnerState::Elsewhere("time"),
+            Some(_) => OwnerState::Gone,
+        }
     }
 
     /// Whether the machine was not started anew since.

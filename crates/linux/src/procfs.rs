@@ -138,6 +138,12 @@ pub fn pid_namespace() -> Option<u64> {
     if shown == std::process::id() { pid_namespace_of("self") } else { None }
 }
 
+/// The inode of our time namespace, in which the start times of processes count; `None` where the kernel has none.
+pub fn time_namespace() -> Option<u64> {
+    let link = fs::read_link("/proc/self/ns/time").ok()?;
+    link.to_str()?.strip_prefix("time:[")?.strip_suffix(']')?.parse().ok()
+}
+
 /// Whether any process is in this pid namespace, which is not ours: seen from the first one, where all are seen. True also where there
 /// are processes that we may not look at.
 pub fn has_processes(pid_namespace: u64) -> bool {

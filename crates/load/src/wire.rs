@@ -14,6 +14,11 @@ use crate::interval::{AttemptCount, HistogramSet, SlotCounts, ThreadInterval, Un
 /// The longest interval that is taken, in slots of all services: an hour of milliseconds at one.
 const MOST_SLOTS: usize = 3_600_000;
 
+/// Notices of an interval that are kept, and characters of each; bytes of a result's or status's name.
+const MOST_NOTICES: usize = 16;
+const LONGEST_NOTICE: usize = 1000;
+const LONGEST_NAME: usize = 1000;
+
 /// No load lasts so long, seconds.
 const LONGEST_S: f64 = 1e9;
 
@@ -166,6 +171,11 @@ impl WireInterval {
                 return Err(wrong("of another load, or there twice"));
             }
         }
+        let names = self.attempts.iter().chain(&self.units).map(|(operation, name, _)| operation.len().max(name.len()));
+        if names.max().unwrap_or(0) > LONGEST_NAME {
+            return Err(WireError::Impossible("names"));
+        }
+        let shortened = |notice: String| notice.chars().take(LONGEST_NOTICE).collect();
         let attempt = |(operation, result, count)| AttemptCount { operation, result, count };
         let unit = |(operation, status, count)| UnitCount { operation, status, count };
         Ok(ThreadInterval {
@@ -183,7 +193,7 @@ impl WireInterval {
             units: self.units.into_iter().map(unit).collect(),
             generator: self.generator,
             history: self.history,
-            notices: self.notices,
+            notices: self.notices.into_iter().take(MOST_NOTICES).map(shortened).collect(),
             agent_cycles: self.agent_cycles,
             sheet,
         })

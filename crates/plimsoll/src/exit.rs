@@ -100,6 +100,14 @@ impl Failure {
             {
                 Some("free some space, or choose another disk with --out; `run --resume` goes on".to_owned())
             }
+            Self::Conduct(conduct::Error::Record(error)) | Self::File { error, .. }
+                if error.kind() == std::io::ErrorKind::FileTooLarge =>
+            {
+                Some(
+                    "a limit of this shell, `ulimit -f`, or of the file system keeps files from growing further"
+                        .to_owned(),
+                )
+            }
             _ => None,
         }
     }

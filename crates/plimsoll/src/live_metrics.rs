@@ -6,11 +6,11 @@ mod otlp;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::io::{self, Read as _, Write as _};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use conduct::{Observer, ProgressEvent, SecondTotals};
 use experiment::plan::Trial;
@@ -44,9 +44,11 @@ const BOUNDS_NS: [u64; 17] = [
 /// Outcomes of operations that ended, in the order of the figures.
 const OUTCOMES: [&str; 4] = ["ok", "failed", "timeout", "wrong"];
 
-/// Whoever asks has so long to do so, and a question has so many bytes at most.
+/// Time for a whole question, and for its answer; bytes of a question.
 const PATIENCE: Duration = Duration::from_secs(2);
-const QUESTION: u64 = 8 * 1024;
+const QUESTION: usize = 8 * 1024;
+/// Questions that are answered at a time; a further connection is closed.
+const ASKERS: usize = 16;
 
 /// What the current trial has done so far.
 #[derive(Debug, Clone, Default)]
@@ -99,7 +101,18 @@ pub fn published(
 fn serve(address: SocketAddr, figures: &Arc<Mutex<LiveFigures>>) -> Result<(), Failure> {
     let asked = Arc::clone(figures);
     let listening = TcpListener::bind(address).and_then(|listener| {
-        let serve = move || listener.incoming().flatten().for_each(|stream| drop(answer(stream, &asked)));
+        let askers = Arc::new(());
+        let serve = move || {
+            for stream in listener.incoming().flatten() {
+                let (asked, asker) = (Arc::clone(&asked), Arc::clone(&askers));
+                if Arc::strong_count(&asker) > ASKERS + 1 {
+                    continue;
+                }
+                let answer = move || (drop(answer(stream, address, &asked)), drop(asker));
+                // Without a thread for it, nobody is answered.
+                let _ = thread::Builder::new().name("metrics-answer".to_owned()).spawn(answer);
+            }
+        };
         thread::Builder::new().name("metrics".to_owned()).spawn(serve)
     });
     listening.map_err(|error| Failure::Bad {
@@ -109,14 +122,16 @@ fn serve(address: SocketAddr, figures: &Arc<Mutex<LiveFigures>>) -> Result<(), F
     Ok(())
 }
 
-fn answer(stream: TcpStream, figures: &Mutex<LiveFigures>) -> io::Result<()> {
-    stream.set_read_timeout(Some(PATIENCE))?;
+fn answer(mut stream: TcpStream, address: SocketAddr, figures: &Mutex<LiveFigures>) -> io::Result<()> {
+    let question = question(&mut stream)?;
     stream.set_write_timeout(Some(PATIENCE))?;
-    let mut lines = BufReader::new((&stream).take(QUESTION)).lines();
-    let asked = lines.next().transpose()?.unwrap_or_default();
-    // What is not read would be answered by a reset.
-    lines.map_while(Result::ok).take_while(|line| !line.is_empty()).for_each(drop);
+    let mut lines = question.lines();
+    let asked = lines.next().unwrap_or_default();
+    let host = lines.filter_map(|line| line.split_once(':')).find(|(name, _)| name.eq_ignore_ascii_case("host"));
     let (status, body) = match asked.split(' ').nth(1) {
+        _ if host.is_some_and(|(_, host)| !is_meant(host.trim(), address)) => {
+            ("403 Forbidden", "this is not the host that --serve-metrics names\n".to_owned())
+        }
         Some("/metrics") => ("200 OK", locked(figures).text()),
         _ => ("404 Not Found", "GET /metrics\n".to_owned()),
     };
@@ -125,6 +140,34 @@ fn answer(stream: TcpStream, figures: &Mutex<LiveFigures>) -> io::Result<()> {
     let head =
         format!("HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n");
     (&stream).write_all(format!("{head}{body}").as_bytes())
+}
+
+/// The head of a request, as far as it came in time. All of it is read: what is not would be answered by a reset.
+fn question(stream: &mut TcpStream) -> io::Result<String> {
+    let until = Instant::now() + PATIENCE;
+    let (mut head, mut part) = (Vec::new(), [0; 1024]);
+    while head.len() < QUESTION && !head.windows(4).any(|end| end == b"\r\n\r\n") {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        stream.set_read_timeout(Some(left))?;
+        match stream.read(&mut part)? {
+            0 => break,
+            read => head.extend_from_slice(&part[..read]),
+        }
+    }
+    Ok(String::from_utf8_lossy(&head).into_owned())
+}
+
+/// Whether a question to this host is for an endpoint at this address. A page of the web can have its own name lead to a browser's own
+/// machine (DNS rebinding); what listens on more than that machine answers by any name.
+fn is_meant(host: &str, address: SocketAddr) -> bool {
+    let named = |name: &str| name == "localhost" || name.ends_with(".localhost");
+    let is_loopback = |ip: IpAddr| ip.is_loopback() || ip == address.ip();
+    let name = host.rsplit_once(':').filter(|(_, port)| port.parse::<u16>().is_ok()).map_or(host, |(name, _)| name);
+    let ip = name.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+    !address.ip().is_loopback() || ip.map_or_else(|_| named(&name.to_ascii_lowercase()), is_loopback)
 }
 
 /// A thread that panicked while it wrote left figures that are whole all the same.
@@ -241,6 +284,43 @@ mod tests {
         latencies_ms.iter().for_each(|ms| latency_ns.record(ms * 1_000_000).unwrap());
         let latency_ns = (!latencies_ms.is_empty()).then(|| Box::new(latency_ns));
         SecondTotals { at_s, ok: latencies_ms.len() as u64, failed, latency_ns, ..SecondTotals::default() }
+    }
+
+    fn asked(address: SocketAddr, question: &str) -> String {
+        let mut stream = TcpStream::connect(address).unwrap();
+        stream.write_all(question.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    }
+
+    #[test]
+    fn a_slow_reader_holds_up_nobody() {
+        let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        serve(address, &Arc::default()).unwrap();
+        // The first asks for half of it and says no more; the second is answered before it.
+        let mut slow = TcpStream::connect(address).unwrap();
+        slow.write_all(b"GET /met").unwrap();
+        let host = format!("Host: {address}\r\n\r\n");
+        assert!(asked(address, &format!("GET /metrics HTTP/1.1\r\n{host}")).starts_with("HTTP/1.1 200"));
+        slow.write_all(format!("rics HTTP/1.1\r\n{host}").as_bytes()).unwrap();
+        let mut answer = String::new();
+        slow.read_to_string(&mut answer).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+        let rebound = asked(address, "GET /metrics HTTP/1.1\r\nhost: evil.example.com\r\n\r\n");
+        assert!(rebound.starts_with("HTTP/1.1 403"), "{rebound}");
+    }
+
+    #[test]
+    fn a_loopback_endpoint_answers_by_the_names_of_this_machine_alone() {
+        let (own, open) = ("127.0.0.1:9464".parse().unwrap(), "0.0.0.0:9464".parse().unwrap());
+        for host in ["127.0.0.1:9464", "localhost", "LOCALHOST:1", "[::1]:9464", "x.localhost:9464"] {
+            assert!(is_meant(host, own), "{host}");
+        }
+        for host in ["evil.example.com", "evil.example.com:9464", "10.0.0.1:9464", "", "localhost.evil.com"] {
+            assert!(!is_meant(host, own), "{host}");
+            assert!(is_meant(host, open), "{host}");
+        }
     }
 
     #[test]

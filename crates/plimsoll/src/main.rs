@@ -24,6 +24,7 @@ fn main() -> ExitCode {
 }
 
 fn play() -> ExitCode {
+    signals::report_full_files();
     let words: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
     let asked = match Cli::try_parse() {
         Ok(asked) => asked,

@@ -12,6 +12,9 @@ use serde::Serialize;
 
 use crate::exit::Failure;
 
+/// What our own colours are written with.
+const COLOURS: [&str; 5] = ["\x1b[0m", "\x1b[2m", "\x1b[31m", "\x1b[32m", "\x1b[33m"];
+
 /// Whether something could not be said.
 static IS_LOST: AtomicBool = AtomicBool::new(false);
 /// The run that ends when nobody can hear of it any more.
@@ -19,11 +22,31 @@ static RUN: Mutex<Option<Arc<Interrupts>>> = Mutex::new(None);
 /// What is never printed.
 static SECRETS: Mutex<Option<Secrets>> = Mutex::new(None);
 
-/// Prints a text as it is on standard output. A reader that has seen enough (`plimsoll show DIR | head`) is no error.
+/// Prints words on standard output, in which what others have put into them commands no terminal; our own colours stay.
+///
+/// # Errors
+/// As [`data`].
+pub fn text(text: &str) -> Result<(), Failure> {
+    data(&without_commands(text))
+}
+
+/// The words with our own colours and no other command of a terminal.
+fn without_commands(text: &str) -> String {
+    let (mut shown, mut rest) = (String::new(), text);
+    while let Some(at) = rest.find('\x1b') {
+        shown.push_str(&text::plain(&rest[..at]));
+        let colour = COLOURS.iter().find(|colour| rest[at..].starts_with(**colour) && colour_on_stdout());
+        shown.push_str(colour.copied().unwrap_or("\u{fffd}"));
+        rest = &rest[at + colour.map_or(1, |colour| colour.len())..];
+    }
+    shown + &text::plain(rest)
+}
+
+/// Prints a text as it is on standard output: what other programs read. A reader that has seen enough (`plimsoll show DIR | head`) is no error.
 ///
 /// # Errors
 /// If standard output cannot be written, for another reason than that nobody reads it any more.
-pub fn text(text: &str) -> Result<(), Failure> {
+pub fn data(text: &str) -> Result<(), Failure> {
     let text = without_secrets(text);
     let mut stdout = io::stdout().lock();
     match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
@@ -37,16 +60,15 @@ pub fn text(text: &str) -> Result<(), Failure> {
 /// Prints a value as JSON, for people and programs alike.
 ///
 /// # Errors
-/// As [`text`].
+/// As [`data`].
 pub fn json<T: Serialize>(value: &T) -> Result<(), Failure> {
     let json = serde_json::to_string_pretty(value).map_err(|error| Failure::Ours(error.to_string()))?;
-    text(&(json + "\n"))
+    data(&(json + "\n"))
 }
 
 /// Says a line on standard error. What others have put into it must not command the terminal.
 pub fn say(line: &str) {
-    let is_command = |character: char| character.is_control() && !matches!(character, '\n' | '\t');
-    say_text(&format!("{}\n", text::visible(line).replace(is_command, "\u{fffd}")));
+    say_text(&format!("{}\n", text::plain(line)));
 }
 
 /// Says a text on standard error as it is.
@@ -127,4 +149,18 @@ pub fn colour_on_stderr() -> bool {
 #[must_use]
 pub fn colour_on_stdout() -> bool {
     io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_of_others_command_no_terminal() {
+        let shown = without_commands("a \x1b]0;owned\x07\u{9b}2J \u{202e}txt\x1b[31m red\tb\n");
+        assert_eq!(
+            shown, "a \u{fffd}]0;owned\u{fffd}\u{fffd}2J [U+202E]txt\u{fffd}[31m red\tb\n",
+            "tests have no terminal"
+        );
+    }
 }

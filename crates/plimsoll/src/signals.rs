@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use conduct::Interrupts;
 use rustix::process::{PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
 
 use crate::exit::Failure;
@@ -91,6 +91,13 @@ impl PassedOn {
     fn known(&self) -> MutexGuard<'_, Option<OwnedFd>> {
         self.worker.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// A file that grows past the limit of `ulimit -f` is an error of its write from now on, and no longer the end of this process. The
+/// signal is caught and not ignored: programs that are started have it as it was.
+pub fn report_full_files() {
+    // Only for forbidden signals an error.
+    let _ = signal_hook::flag::register(SIGXFSZ, Arc::default());
 }
 
 /// Signals that ask for an end.

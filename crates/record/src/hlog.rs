@@ -6,6 +6,7 @@
 //! for people only and, as there, in milliseconds. With a `StartTime` and no `BaseTime`, readers take starts that are
 //! much smaller than it as seconds after it.
 
+use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::io;
 use std::path::Path;
@@ -191,10 +192,18 @@ impl From<&Interval> for Counted {
 /// If the file cannot be read, or a line other than the last one is broken.
 pub fn visit(path: &Path, mut take: impl FnMut(&Counted)) -> Result<IntervalLog, ReadError> {
     let mut counted = Counted::default();
+    let (mut tags, mut bytes) = (HashSet::new(), 0);
     visit_lines(path, |line, payload, decoder| {
-        decoder.counts(payload, &mut counted.counts)?;
+        let room = decoder.counts(payload, &mut counted.counts)?;
         counted.tag.clear();
         counted.tag.push_str(line.tag().map_or("", |tag| tag.as_str()));
+        if !tags.contains(&counted.tag) {
+            tags.insert(counted.tag.clone());
+            bytes += room * 8;
+        }
+        if bytes > MOST_OF_ALL_TAGS {
+            return Err(format!("{} tags, whose histograms take more than {} MiB", tags.len(), MOST_OF_ALL_TAGS >> 20));
+        }
         counted.start_s = line.start_timestamp().as_secs_f64();
         counted.length_s = line.duration().as_secs_f64();
         take(&counted);
@@ -264,8 +273,12 @@ const HEAD: usize = 40;
 const LONGEST: usize = 32 * 1024 * 1024;
 /// Room that is made at a time.
 const STEP: usize = 64 * 1024;
-/// The largest value that histograms can be asked for without overflowing.
-const HIGHEST: u64 = 1 << 62;
+/// The largest value that histograms can be asked for: an hour is written, and a sum of what is later may be made to grow.
+const HIGHEST: u64 = 1 << 43;
+/// The most significant digits of a histogram; three are written, and each more takes ten times the memory.
+const MOST_DIGITS: u8 = 3;
+/// Memory for one histogram of each tag of a log, bytes. A line of a hundred bytes may ask for a quarter of a megabyte.
+const MOST_OF_ALL_TAGS: u64 = 512 << 20;
 /// A count of 2^63, below zero: nothing that any encoder writes, and what the decoder cannot turn around.
 const IMPOSSIBLE: [u8; 9] = [0xff; 9];
 
@@ -371,16 +384,16 @@ impl PayloadDecoder {
         deserializer.deserialize(&mut self.plain.as_slice()).map_err(|error| error.to_string())
     }
 
-    /// What the histogram holds, into `counts`.
+    /// What the histogram holds, into `counts`; how many buckets it has room for.
     ///
     /// # Errors
     /// What is wrong with it.
-    fn counts(&mut self, payload: &[u8], counts: &mut HistogramCounts) -> Result<(), String> {
+    fn counts(&mut self, payload: &[u8], counts: &mut HistogramCounts) -> Result<u64, String> {
         let length = self.inflate_checked(payload)?;
         let word = |at: usize| self.plain.get(at..)?.first_chunk::<4>().map(|bytes| u32::from_be_bytes(*bytes));
         let long = |at: usize| self.plain.get(at..)?.first_chunk::<8>().map(|bytes| u64::from_be_bytes(*bytes));
         let head = (word(8), word(12).and_then(|digits| u8::try_from(digits).ok()), long(16), long(24), long(32));
-        let (Some(0), Some(digits @ 0..=5), Some(low @ 1..), Some(high), Some(ratio)) = head else {
+        let (Some(0), Some(digits @ 0..=MOST_DIGITS), Some(low @ 1..), Some(high), Some(ratio)) = head else {
             return Err("a histogram of a kind that is not known".to_owned());
         };
         if high / 2 < low || f64::from_bits(ratio) != 1.0 {
@@ -408,7 +421,7 @@ impl PayloadDecoder {
                 return Err("a histogram with more counts than it has room for".to_owned());
             }
         }
-        Ok(())
+        Ok(layout.length)
     }
 
     /// Inflates into `plain`, and checks what the decoder takes on trust; length of the counts in bytes.
@@ -417,11 +430,12 @@ impl PayloadDecoder {
         let plain = &self.plain;
         let word = |at: usize| plain.get(at..)?.first_chunk::<4>().map(|bytes| u32::from_be_bytes(*bytes));
         let long = |at: usize| plain.get(at..)?.first_chunk::<8>().map(|bytes| u64::from_be_bytes(*bytes));
-        let (Some(PLAIN_COOKIE), Some(length), Some(highest)) = (word(0), word(4), long(24)) else {
+        let (Some(PLAIN_COOKIE), Some(length), Some(digits), Some(highest)) = (word(0), word(4), word(12), long(24))
+        else {
             return Err("not a histogram".to_owned());
         };
         let counts = plain.get(HEAD..).unwrap_or_default();
-        if length as usize > counts.len() || highest > HIGHEST {
+        if length as usize > counts.len() || highest > HIGHEST || digits > u32::from(MOST_DIGITS) {
             return Err("a damaged histogram".to_owned());
         }
         if counts.windows(IMPOSSIBLE.len()).any(|window| *window == IMPOSSIBLE) {
@@ -668,7 +682,7 @@ mod tests {
     #[test]
     fn counts_are_those_of_the_histogram_whatever_its_bounds() {
         for (low, high, digits) in
-            [(1, 2, 0), (1, 3_600_000_000_000, 3), (1000, 60_000_000, 2), (7, 5_000_000, 5), (1, 1 << 61, 1)]
+            [(1, 2, 0), (1, 3_600_000_000_000, 3), (1000, 60_000_000, 2), (7, 5_000_000, 3), (1, 1 << 43, 1)]
         {
             let mut written = Histogram::<u64>::new_with_bounds(low, high, digits).unwrap();
             let mut value = 1_u64;
@@ -722,6 +736,27 @@ mod tests {
             odd[at..at + 4].copy_from_slice(&u32::MAX.to_be_bytes());
             assert!(read_payload(&payload(&odd)).is_err(), "at {at}");
         }
+    }
+
+    #[test]
+    fn small_lines_do_not_ask_for_much_memory() {
+        let mut wide = plain(&[1, 4]);
+        wide[12..16].copy_from_slice(&5_u32.to_be_bytes());
+        assert!(read_payload(&payload(&wide)).is_err(), "five digits");
+        let mut far = plain(&[1, 4]);
+        far[24..32].copy_from_slice(&(1_u64 << 62).to_be_bytes());
+        assert!(read_payload(&payload(&far)).is_err(), "a century");
+        let scratch = Scratch::new("bomb");
+        let line = BASE64.encode(payload(&plain(&[1, 4])));
+        let log = |tags: u64| {
+            let lines =
+                (0..tags).map(|tag| format!("Tag=op{tag}/ok/latency,0.000,1.000,1.0,{line}\n")).collect::<String>();
+            std::fs::write(scratch.path("load.hlog"), header(0.0) + &lines).unwrap();
+            visit(&scratch.path("load.hlog"), |_| {})
+        };
+        assert!(log(1000).is_ok());
+        let most = MOST_OF_ALL_TAGS / 8 / BucketLayout::of(1, 3_600_000_000_000, 3).unwrap().length;
+        assert!(log(most + 2).unwrap_err().to_string().contains("more than 512 MiB"));
     }
 
     #[test]

@@ -123,6 +123,32 @@ pub fn visible(text: &str) -> Cow<'_, str> {
     text.chars().map(shown).collect::<String>().into()
 }
 
+/// A text of somebody else's that commands no terminal: what moves the cursor is replaced, and what would turn letters round is shown. Lines
+/// and tabs stay.
+#[must_use]
+pub fn plain(text: &str) -> Cow<'_, str> {
+    let is_command = |character: char| character.is_control() && !matches!(character, '\n' | '\t');
+    let text = visible(text);
+    if text.contains(is_command) { text.replace(is_command, "\u{fffd}").into() } else { text }
+}
+
+/// A text of as many bytes that commands no terminal, for places in it that are counted in bytes.
+#[must_use]
+pub fn plain_in_place(text: &str) -> Cow<'_, str> {
+    let is_command =
+        |character: char| is_bidi(character) || character.is_control() && !matches!(character, '\n' | '\t' | '\r');
+    if !text.contains(is_command) {
+        return text.into();
+    }
+    let shown = |character: char| match character.len_utf8() {
+        _ if !is_command(character) => character,
+        1 => '?',
+        2 => '\u{bf}',
+        _ => '\u{fffd}',
+    };
+    text.chars().map(shown).collect::<String>().into()
+}
+
 /// Whether the character changes the direction of those around it (Unicode Bidirectional Algorithm, UAX 9).
 fn is_bidi(character: char) -> bool {
     matches!(character, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')

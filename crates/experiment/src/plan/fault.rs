@@ -1,7 +1,7 @@
 //! `[[fault]]` of a trial: what is broken, of what the lab can break, when, and whom it may hit. How each fault looks in charts
 //! and how it heals comes from the catalog here, so that nobody behind the plan has to ask for it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -14,7 +14,7 @@ use crate::plan::check_context::CheckContext;
 use crate::plan::lab::Lab;
 use crate::plan::operation::{self, NamedArgument};
 use crate::plan::target::TargetKind;
-use crate::problem::{Problem, join_words, nearest_hint};
+use crate::problem::{Problem, SHOWN, join_words, nearest_hint};
 use crate::section::Section;
 use crate::tier::{DISK_TIER, Tier, TierMedium};
 use crate::tree::{Node, TextSpan};
@@ -136,10 +136,13 @@ pub(super) fn read(
     let names: Vec<&str> = sections.iter().filter_map(|section| section.text("name")).collect();
     let mut faults = Vec::new();
     let mut heals = Vec::new();
-    for (index, section) in sections.iter().enumerate() {
+    let mut firsts: HashMap<&str, &Section<'_>> = HashMap::new();
+    for section in &sections {
         if let Some(name) = section.text("name")
-            && let Some(first) = sections[..index].iter().find(|other| other.text("name") == Some(name))
+            && let Some(first) = firsts.insert(name, section)
         {
+            // The third is compared with the first, too.
+            firsts.insert(name, first);
             context.problems.push(
                 Problem::new(section.place("name"), format!("two faults are called `{name}`"))
                     .expected("the second")
@@ -357,7 +360,9 @@ fn after(section: &Section<'_>, names: &[&str], context: &mut CheckContext<'_>) 
     if !names.contains(&name) {
         let problem = Problem::absent(&place, format!("there is no fault called `{name}`")).expected("unknown fault");
         let others = names.iter().copied().filter(|other| section.text("name") != Some(other));
-        context.problems.push(problem.maybe(nearest_hint(name, others)));
+        // Of thousands that are wrong, each would be compared with thousands.
+        let is_shown = context.problems.len() < SHOWN;
+        context.problems.push(problem.maybe(if is_shown { nearest_hint(name, others) } else { None }));
         return None;
     }
     Some(When::After { fault: name.to_owned(), healed: moment == "healed", plus_s })

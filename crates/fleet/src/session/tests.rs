@@ -187,8 +187,8 @@ fn a_setup_that_nobody_reads_holds_up_nobody() {
 #[test]
 fn one_that_speaks_and_does_not_listen_is_lost() {
     let streams = vec![false_one("g1", |output, _| {
-        let pong = GeneratorMessage::Pong { t0_ns: 0, t1_ns: 0, t2_ns: 0 };
-        while writeln!(output, "{}", serde_json::to_string(&pong).unwrap()).is_ok() {
+        let word = serde_json::to_string(&GeneratorMessage::Stored).unwrap();
+        while writeln!(output, "{word}").is_ok() {
             std::thread::park_timeout(GLANCE);
         }
     })];
@@ -202,6 +202,39 @@ fn one_that_speaks_and_does_not_listen_is_lost() {
     let (ended, _) = play(session, 1);
     let told = ended.err().unwrap().to_string();
     assert!(told.contains("g1 was lost") && told.contains("does not read its commands"), "{told}");
+}
+
+#[test]
+fn an_answer_to_a_ping_that_was_not_sent_is_refused() {
+    let streams = vec![false_one("g1", |output, _| {
+        let pong = GeneratorMessage::Pong { t0_ns: 12345, t1_ns: 1, t2_ns: 1 };
+        let _ = writeln!(output, "{}", serde_json::to_string(&pong).unwrap());
+    })];
+    let mut session = FleetSession::begin(streams).unwrap();
+    session.set_up(&setup("127.0.0.1:1", 60.0), 1, &|| false).unwrap();
+    let told = play(session, 1).0.err().unwrap().to_string();
+    assert!(told.contains("g1: it answers a ping that was not sent"), "{told}");
+}
+
+#[test]
+fn a_load_that_is_to_begin_in_a_century_is_refused() {
+    let ((input, mut orders), (messages, output)) = (pipe().unwrap(), pipe().unwrap());
+    named("test-generator", move || serve(BufReader::new(input), output, None).unwrap()).unwrap();
+    let begin = GeneratorOrder::Begin { at_ns: 1 << 63 };
+    for order in [GeneratorOrder::Setup(Box::new(setup("127.0.0.1:1", 1.0))), begin, GeneratorOrder::End] {
+        writeln!(orders, "{}", serde_json::to_string(&order).unwrap()).unwrap();
+    }
+    // The thread that reads them keeps the stream open.
+    drop(orders);
+    let said: Vec<String> = BufReader::new(messages).lines().map(Result::unwrap).collect();
+    assert!(said.last().unwrap().contains("more than an hour from now"), "{said:?}");
+}
+
+#[test]
+fn a_reason_is_shown_as_far_as_it_can_be_read() {
+    let shown = shortened(&"é".repeat(1_000_000));
+    assert_eq!(shown.chars().count(), LONGEST_REASON + 1);
+    assert_eq!(shortened("no room"), "no room");
 }
 
 #[test]

@@ -85,9 +85,9 @@ fn tidy(
         OwnerState::Gone => {}
         // Its numbers mean other processes here.
         OwnerState::GoneWithNamespace => record.groups.clear(),
-        OwnerState::Elsewhere => {
+        OwnerState::Elsewhere(namespace) => {
             cleaned.left_alone.push(format!(
-                "run {} ({}) began in another pid namespace, so that it cannot be seen from here whether it goes on; `plimsoll clean` \
+                "run {} ({}) began in another {namespace} namespace, so that it cannot be seen from here whether it goes on; `plimsoll clean` \
                  looks after it there, or as root outside of all containers; its entry is {}",
                 record.id,
                 record.folder.display(),

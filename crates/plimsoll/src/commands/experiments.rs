@@ -80,7 +80,7 @@ pub fn new(arguments: &cli::New) -> Result<Exit, Failure> {
         what: problem.to_string(),
         remedy: "`plimsoll targets` lists the targets; anything with :// is taken as a URL".to_owned(),
     })?;
-    output::text(&text)?;
+    output::data(&text)?;
     Ok(Exit::Well)
 }
 

@@ -101,7 +101,7 @@ impl ExportDestination {
 
     fn write(&mut self, text: &str) -> Result<(), Failure> {
         match self {
-            Self::Output => output::text(text),
+            Self::Output => output::data(text),
             Self::File(path, file) => file.write_all(text.as_bytes()).map_err(|error| cannot_write(path, error)),
         }
     }

@@ -47,7 +47,7 @@ pub fn run(words: &cli::Hit) -> Result<Exit, Failure> {
     }
     let plan = experiments::plan(&source, &[], &known)?;
     if words.print {
-        output::text(&text)?;
+        output::data(&text)?;
         return Ok(Exit::Well);
     }
     if words.debug {

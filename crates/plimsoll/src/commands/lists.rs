@@ -20,7 +20,7 @@ pub fn targets(arguments: &cli::Named) -> Result<Exit, Failure> {
     };
     if arguments.name.is_none() {
         for (name, refused) in known.refused() {
-            output::say_text(&format!("`{name}` is not run: {}\n  {}\n", refused.why, refused.remedy));
+            output::say(&format!("`{name}` is not run: {}\n  {}", refused.why, refused.remedy));
         }
     }
     print(&lines)

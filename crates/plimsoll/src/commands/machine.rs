@@ -174,7 +174,7 @@ pub fn measure_profile(arguments: &cli::Profile) -> Result<Exit, Failure> {
             lab::hosts::measure(destination, &plimsoll).map_err(Failure::Lab)
         })?,
     };
-    output::text(&text)?;
+    output::data(&text)?;
     Ok(Exit::Well)
 }
 

@@ -79,7 +79,7 @@ pub fn generator(arguments: &cli::GeneratorCommand) -> Result<Exit, Failure> {
 pub fn completions(arguments: &cli::Completions) -> Result<Exit, Failure> {
     let mut script = Vec::new();
     clap_complete::generate(arguments.shell, &mut Cli::command(), "plimsoll", &mut script);
-    output::text(&String::from_utf8_lossy(&script))?;
+    output::data(&String::from_utf8_lossy(&script))?;
     Ok(Exit::Well)
 }
 
@@ -97,6 +97,6 @@ pub fn man(arguments: &cli::Man) -> Result<Exit, Failure> {
     clap_mangen::Man::new(Cli::command())
         .render(&mut page)
         .map_err(|error| Failure::File { what: "cannot make the manual page".to_owned(), error })?;
-    output::text(&String::from_utf8_lossy(&page))?;
+    output::data(&String::from_utf8_lossy(&page))?;
     Ok(Exit::Well)
 }

@@ -130,7 +130,7 @@ impl PreparedRun {
         named_files::make_folder(out)?;
         let what = || format!("cannot write the run folder in {}", out.display());
         let write = || -> std::io::Result<RunFolder> {
-            let folder = RunFolder::create(out, &self.plan.title, record::clock::calendar())?;
+            let folder = RunFolder::create(out, &self.secrets.hidden(&self.plan.title), record::clock::calendar())?;
             record::checked_file::write_whole(&folder.experiment(), self.text.as_bytes())?;
             record::checked_file::write_json(&folder.plan(), &conduct::recorded(&self.plan, &self.secrets)?)?;
             folder.write_environment(&environment(&self.plan, known, folder.path()))?;

@@ -52,6 +52,13 @@ fn ended_in_order(stage: &Stage, playing: Playing) {
 }
 
 #[test]
+fn a_limit_on_the_size_of_files_is_an_error_that_names_the_file() {
+    let mut stage = Stage::new();
+    stage.within("ulimit -f 2 && exec \"$@\"", std::path::Path::new("sh"));
+    stage.run(&[FIRST]).exits(1).says(&["cannot write the run folder", "ulimit -f"]);
+}
+
+#[test]
 fn a_run_whose_stderr_is_a_full_disk_is_interrupted() {
     let stage = Stage::new();
     begin(&stage, Stdio::piped(), full()).wait().exits(130);

@@ -88,6 +88,74 @@ const MODES: &[(&str, &str)] = &[
     ("lying numbers", "these are no ports"),
 ];
 
+/// A generator that does what its mode says, and else answers until it is told to end; it never plays.
+const GENERATOR: &str = r#"#!/bin/sh
+while read -r order; do case $MODE.$order in
+  "a giant interval."*setup*) printf '{"says":"interval","number":0,"of":{"a":[0'; yes ,0 | tr -d '\n' | head -c 300000000; echo ']}}';;
+  "a long refusal."*setup*) printf '{"says":"refused","reason":"\\u001b]0;'; head -c 900000 /dev/zero | tr '\0' x; echo '"}';;
+  *setup*) echo '{"says":"ready","version":3,"cores":1}';;
+  *ping*)
+    t0=${order##*:}; t0=${t0%\}}; t=$t0
+    case $MODE in "a clock of another century") t=9223372036854775808;; "an answer to no ping") t0=${t0}1;; esac
+    echo '{"says":"pong","t0_ns":'"$t0"',"t1_ns":'"$t"',"t2_ns":'"$t"'}';;
+  *\"end\"*) exit;;
+esac; done
+"#;
+
+/// What each mode of a generator is called, and what is said of it.
+const GENERATORS: &[(&str, &str)] = &[
+    ("a giant interval", "says what is no message"),
+    ("a long refusal", "xxxx…"),
+    ("a clock of another century", "its clock was not compared"),
+    ("no results", "though it answers"),
+    ("an answer to no ping", "answers a ping that was not sent"),
+];
+
+/// Why a mode of a generator did not end as it should.
+fn judged_generator(mode: &str, says: &str) -> Result<(), String> {
+    let mut stage = Stage::new();
+    stage.set("MODE", mode);
+    let program = stage.program("generator", GENERATOR);
+    let file = stage.file(
+        "hostile.toml",
+        format!(
+            "title = \"t\"\nasks = \"a\"\n[target]\nuse = \"echo\"\n[load]\nagents = 1\ntime = \"1s\"\n[[load.cycle]]\n\
+             call = \"get\"\nwith = {{ path = \"/\" }}\n[fleet]\ngenerators = 1\nby = \"command\"\nstart = [\"{program}\"]\n"
+        ),
+    );
+    let PlayedWithin { played, peak_kib } = stage.start_run(&[&file]).wait_within(IN_TIME);
+    let Some(played) = played else { return Err(format!("not ended within {} s", IN_TIME.as_secs())) };
+    let events = fs::read_to_string(stage.run_folder().join("trials/001/events.jsonl")).unwrap_or_default();
+    let said = played.stdout + &played.stderr + &events;
+    match () {
+        () if peak_kib > MOST_KIB => Err(format!("it had {} MiB", peak_kib >> 10)),
+        () if !said.contains(says) => Err(format!("exit {}, and nothing of `{says}` in: {said}", played.code)),
+        () if said.contains('\x1b') => Err(format!("it shows what moves a cursor: {said:?}")),
+        // Its words stand in a few places.
+        () if said.len() > 100_000 => Err(format!("{} bytes are said of it", said.len())),
+        () if !stage.leftovers().is_empty() => Err(format!("left over: {:?}", stage.leftovers())),
+        () => Ok(()),
+    }
+}
+
+#[test]
+fn whatever_a_generator_says_the_run_ends_in_time_and_in_bounded_memory() {
+    let failed: Vec<String> = std::thread::scope(|scope| {
+        let play = |(mode, says): &'static (&str, &str)| {
+            scope.spawn(move || judged_generator(mode, says).err().map(|why| format!("{mode}: {why}")))
+        };
+        GENERATORS
+            .iter()
+            .map(play)
+            .collect::<Vec<_>>()
+            .into_iter()
+            .filter_map(|played| played.join().unwrap())
+            .collect()
+    });
+    println!("campaign: generators={} generators_contained={}", GENERATORS.len(), GENERATORS.len() - failed.len());
+    assert!(failed.is_empty(), "{failed:#?}");
+}
+
 fn measured(mode: &str) -> (Stage, PlayedWithin) {
     let mut stage = Stage::new();
     let programs = stage.path().join("programs");

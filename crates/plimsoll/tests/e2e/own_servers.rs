@@ -412,7 +412,7 @@ fn redirects_are_followed_once_before_the_load_where_that_is_asked() {
     assert!(counted.contains("redirect 302") || counted.contains("302"), "{counted}");
     assert!(counted.contains("--location"), "the option is told: {counted}");
     hit("/round", &["-L"]).exits(2).says(&["more than 10 redirects"]);
-    hit("/away", &["-L", "-H", "Authorization: Bearer x"]).exits(2).says(&["another host", "-H"]);
+    hit("/away", &["-L", "-H", "Authorization: Bearer x"]).exits(2).says(&["another scheme, host or port", "-H"]);
     hit("/away", &["-L"]).exits(4).says(&["other.invalid", "DNS"]);
     hit("/old", &["-L", "-d", "x"]).exits(2).says(&["--location with the method POST"]);
 }

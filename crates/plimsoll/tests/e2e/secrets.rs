@@ -141,6 +141,20 @@ fn a_hit_records_no_secret_and_points_to_the_environment() {
 }
 
 #[test]
+fn a_credential_in_a_query_is_in_no_record_and_reaches_the_server() {
+    let stage = Stage::new();
+    let (_server, url) = echo(&stage, &[]);
+    let runs = stage.runs().display().to_string();
+    let url = format!("{url}x?access_token=pl4nted-bearer&page=2&password=pl4nted-login");
+    let played = stage.play(&["hit", &url, "-c", "2", "-t", "1s", "--accept", "--out", &runs]).exits(0);
+    let name = stage.run_folder().display().to_string();
+    assert!(!name.contains("pl4nted"), "{name}");
+    is_clean(&stage.run_folder(), &[&played]);
+    let once = stage.play(&["hit", &url, "--debug"]).exits(0);
+    is_clean(&stage.runs(), &[&once]);
+}
+
+#[test]
 fn a_run_that_goes_on_takes_its_secrets_from_where_they_were() {
     let stage = Stage::new();
     let (_server, url) = echo(&stage, &[]);

@@ -49,14 +49,14 @@ pub fn columns_of_seconds(trial: &ExportedTrial<'_>, seconds: &[FigureSecond]) -
 /// A trial's rows.
 pub fn rows_of_seconds(trial: &ExportedTrial<'_>, seconds: &[FigureSecond]) -> Result<String, Failure> {
     let began = began_unix_s(trial)?;
-    let which = which(trial);
+    let which = which(trial).map(|text| defused(&text));
     lines(seconds.iter().map(|one| {
         let label = |name: &str| one.labels.iter().find(|(label, _)| *label == name).map(|(_, value)| value.clone());
         let unix_s = began.map_or_else(String::new, |began| format!("{:.3}", began + one.at_s));
         let mut row: Vec<String> = which.to_vec();
-        row.extend([one.at_s.to_string(), unix_s, one.name.clone()]);
-        row.extend(LABELS.iter().map(|name| label(name).unwrap_or_default()));
-        row.extend([one.own_labels.clone(), one.value.to_string()]);
+        row.extend([one.at_s.to_string(), unix_s, defused(&one.name)]);
+        row.extend(LABELS.iter().map(|name| defused(&label(name).unwrap_or_default())));
+        row.extend([defused(&one.own_labels), one.value.to_string()]);
         row
     }))
 }
@@ -102,10 +102,11 @@ impl CsvTable {
 
     /// All of it as CSV.
     pub fn text(&self) -> Result<String, Failure> {
-        let header = TRIAL.into_iter().map(str::to_owned).chain(self.columns.iter().cloned()).collect();
+        let header =
+            TRIAL.into_iter().map(str::to_owned).chain(self.columns.iter().map(|name| defused(name))).collect();
         let row = |(which, figures): &([String; 6], BTreeMap<String, f64>)| {
             let figure = |path: &String| figures.get(path).map_or_else(String::new, f64::to_string);
-            which.iter().cloned().chain(self.columns.iter().map(figure)).collect()
+            which.iter().map(|text| defused(text)).chain(self.columns.iter().map(figure)).collect()
         };
         lines(std::iter::once(header).chain(self.rows.iter().map(row)))
     }
@@ -160,6 +161,11 @@ fn flatten(value: &Value, path: &str, figures: &mut Vec<(String, f64)>) {
     }
 }
 
+/// A text that no spreadsheet takes for a formula.
+fn defused(text: &str) -> String {
+    if text.starts_with(['=', '+', '-', '@', '\t', '\r']) { format!("'{text}") } else { text.to_owned() }
+}
+
 fn lines(rows: impl IntoIterator<Item = Vec<String>>) -> Result<String, Failure> {
     let mut writer = csv::Writer::from_writer(Vec::new());
     for row in rows {
@@ -193,6 +199,14 @@ mod tests {
                 ("faults.1.number", 2.0)
             ]
         );
+    }
+
+    #[test]
+    fn a_text_is_no_formula() {
+        for text in ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1"] {
+            assert_eq!(defused(text), format!("'{text}"));
+        }
+        assert_eq!((defused("a=1"), defused("load.rate=-1")), ("a=1".to_owned(), "load.rate=-1".to_owned()));
     }
 
     #[test]

@@ -37,10 +37,10 @@ pub fn followed(asked: &HitOptions, protocol: &Protocol) -> Result<HitTarget, Fa
             what: format!("--location: {}{} leads to {}", from.service, from.path, wrong.what),
             remedy: wrong.remedy,
         })?;
-        if host(&place.service) != host(&from.service) && !asked.headers.is_empty() {
+        if origin(&place.service) != origin(&from.service) && !asked.headers.is_empty() {
             return Err(Failure::Bad {
                 what: format!(
-                    "--location: {} leads to another host, {}, which is not sent the headers of -H",
+                    "--location: {} leads to {}, another scheme, host or port, which is not sent the headers of -H",
                     from.service, place.service
                 ),
                 remedy: "hit that URL, with the headers that it is to have".to_owned(),
@@ -112,10 +112,16 @@ fn resolved(from: &HitTarget, location: &str) -> String {
     }
 }
 
-/// The host of a service, without scheme and port.
-fn host(service: &str) -> &str {
-    let authority = service.split_once("://").map_or(service, |(_, authority)| authority);
-    authority.rfind(']').map_or_else(|| authority.split(':').next().unwrap_or_default(), |end| &authority[..=end])
+/// Scheme, host and port of a service: headers of -H are for these alone (as in curl from 7.83 on).
+fn origin(service: &str) -> (String, String, &str) {
+    let (scheme, authority) = service.split_once("://").unwrap_or(("http", service));
+    let scheme = scheme.to_ascii_lowercase();
+    let host_end = authority.rfind(']').map_or(0, |end| end + 1);
+    let (host, port) = match authority[host_end..].rfind(':') {
+        Some(colon) => (&authority[..host_end + colon], &authority[host_end + colon + 1..]),
+        None => (authority, if scheme == "https" { "443" } else { "80" }),
+    };
+    (scheme, host.to_ascii_lowercase(), port)
 }
 
 #[cfg(test)]
@@ -141,6 +147,21 @@ mod tests {
         let answer = b"HTTP/1.1 301 Moved\r\nlOcation:  /there \r\n\r\nLocation: /body";
         assert_eq!(header(answer, "location").as_deref(), Some("/there"));
         assert_eq!(header(b"HTTP/1.1 301 Moved\r\n\r\nLocation: /body", "location"), None);
-        assert_eq!((host("http://h:1"), host("https://[::1]:2"), host("http://h")), ("h", "[::1]", "h"));
+    }
+
+    #[test]
+    fn headers_are_kept_for_the_same_scheme_host_and_port_alone() {
+        for (one, other, is_same) in [
+            ("http://h", "http://h:80", true),
+            ("https://H", "https://h:443", true),
+            ("https://[::1]", "https://[::1]:443", true),
+            ("http://h:1", "http://h:2", false),
+            ("https://h", "http://h", false),
+            ("https://h:8443", "http://h:8443", false),
+            ("http://h", "http://other", false),
+            ("http://[::1]:1", "http://[::2]:1", false),
+        ] {
+            assert_eq!(origin(one) == origin(other), is_same, "{one} {other}");
+        }
     }
 }
