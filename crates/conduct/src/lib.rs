@@ -5,6 +5,7 @@ pub mod conductor;
 pub mod exercise;
 mod fleet_placement;
 mod load_makers;
+mod mistakes;
 mod playing;
 mod preparation;
 pub mod progress;
@@ -16,6 +17,7 @@ mod target_calls;
 mod trial;
 mod weight;
 
+pub use mistakes::mistakes;
 pub use playing::{Run, play, recorded};
 pub use progress::{Interrupts, Observer, ProgressEvent, SecondTotals};
 pub use weight::{heavy, weight_bytes};

@@ -6,6 +6,7 @@ pub mod duration;
 pub mod example;
 mod keys;
 pub mod manifest;
+pub mod mistake;
 mod overlay;
 mod path;
 pub mod pattern;

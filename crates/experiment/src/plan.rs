@@ -17,7 +17,7 @@ mod load;
 pub(crate) mod load_group;
 mod metric;
 mod operation;
-mod reading;
+pub(crate) mod reading;
 mod stop_rule;
 pub(crate) mod target;
 pub(crate) mod trial;

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use text::{hanging, of_json};
 
 use crate::duration::show;
-use crate::plan::{Exercise, Fault, Find, Plan, Trial, Warmup, When};
+use crate::plan::{Exercise, Fault, Find, Load, Plan, Step, Trial, Warmup, When};
 use crate::search;
 
 mod listing;
@@ -16,12 +16,29 @@ mod room;
 #[must_use]
 pub fn notes(plan: &Plan) -> Vec<String> {
     let mut notes: Vec<String> = Vec::new();
-    for note in plan.possible().iter().flat_map(room::notes) {
+    for note in plan.possible().iter().flat_map(|trial| room::notes(trial).into_iter().chain(literal_files(trial))) {
         if !notes.contains(&note) {
             notes.push(note);
         }
     }
     notes
+}
+
+/// Bodies that name a file as other tools do, and are sent as they stand.
+fn literal_files(trial: &Trial) -> Vec<String> {
+    let prepared = trial.prepare.iter().map(|prepare| &prepare.step);
+    let steps = trial.load.iter().flat_map(Load::all_steps).chain(prepared);
+    let note = |step: &Step| {
+        let body = step.with.get("body")?;
+        let is_file = body.len() > 1 && body.starts_with('@') && !body.contains(char::is_whitespace);
+        is_file.then(|| {
+            format!(
+                "`{}` sends the text `{body}` itself, and not the file: write the body here, or take it from a feed",
+                step.name
+            )
+        })
+    };
+    steps.filter_map(note).collect()
 }
 
 /// The plan, for a person; ends with a newline.

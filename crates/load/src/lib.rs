@@ -3,6 +3,7 @@
 
 use std::sync::mpsc::SyncSender;
 
+use experiment::mistake::{Mistake, TrialPart};
 use experiment::plan::{Load, Tls};
 use record::clock::Clock;
 use serde::{Deserialize, Serialize};
@@ -91,6 +92,17 @@ pub enum LoadPurpose {
 /// What stands in the way, with the remedy.
 pub fn check(orders: &LoadOrder) -> Result<(), Error> {
     (kind(orders)?.check)(orders)
+}
+
+/// Every part of the orders that cannot be played anywhere: requests that make no sense, and files that are missing or broken. Unlike
+/// [`check`] it does not look at this machine's limits. Programs that a target names are left out; they are known on its hosts. Files
+/// that are not regular are not read.
+#[must_use]
+pub fn mistakes(orders: &LoadOrder) -> Vec<Mistake> {
+    match kind(orders) {
+        Ok(kind) => (kind.mistakes)(orders),
+        Err(error) => vec![Mistake { part: TrialPart::Load, reason: error.to_string() }],
+    }
 }
 
 /// Starts the engine's threads. They wait for the clock's zero, hand over an [`ThreadInterval`] each at every whole second, and drop

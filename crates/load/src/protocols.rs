@@ -6,6 +6,7 @@ use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 
 use experiment::catalog;
+use experiment::mistake::Mistake;
 use experiment::plan::MemberProgram;
 use record::clock::Clock;
 
@@ -42,6 +43,7 @@ pub struct ProtocolKind {
     /// What an experiment may say in it.
     pub info: &'static catalog::Protocol,
     pub(crate) check: fn(&LoadOrder) -> Result<(), Error>,
+    pub(crate) mistakes: fn(&LoadOrder) -> Vec<Mistake>,
     pub(crate) start: fn(&LoadOrder, Clock, SyncSender<ThreadInterval>) -> Result<RunningLoad, Error>,
     pub(crate) connect: fn(&str, &TlsTrust, Duration) -> ConnectResult,
 }
@@ -51,6 +53,7 @@ impl ProtocolKind {
         Self {
             info: P::INFO,
             check: crate::engine::check::<P>,
+            mistakes: crate::engine::script::Script::<P>::mistakes,
             start: crate::engine::start::<P>,
             connect: crate::client::connect::<P>,
         }

@@ -188,7 +188,12 @@ impl ProgressPrinter {
             ProgressEvent::Happened { at_s, what } => {
                 let words = self.host(what).or_else(|| self.said(what));
                 let words = words.or_else(|| self.action(what)).or_else(|| happening(what))?;
-                Some(at_s.map_or_else(|| format!("            {words}"), |at_s| format!("  {at_s:>6.1} s  {words}")))
+                // What rounds to nothing has no sign.
+                let tenths = |at_s: f64| (at_s * 10.0).round() / 10.0 + 0.0;
+                Some(at_s.map_or_else(
+                    || format!("            {words}"),
+                    |at_s| format!("  {:>6.1} s  {words}", tenths(at_s)),
+                ))
             }
             ProgressEvent::TrialEnds { how: Ending::Done, .. } => {
                 self.done += 1;

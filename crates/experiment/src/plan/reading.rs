@@ -44,7 +44,7 @@ pub fn read(source: &Source, sets: &[String], catalog: &Catalog) -> Result<Plan,
 }
 
 /// Each `--set` as a source of its own.
-fn named(sets: &[String]) -> Vec<Arc<Source>> {
+pub(crate) fn named(sets: &[String]) -> Vec<Arc<Source>> {
     let name = |index: usize| match sets.len() {
         1 => "--set".to_owned(),
         count => format!("--set {} of {count}", index + 1),

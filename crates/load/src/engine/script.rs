@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
 
+use experiment::mistake::{Mistake, TrialPart};
 use experiment::plan::{self, Expected, Load, Rate, SlotContent, StepOrder};
 
 use super::agent_group::{AgentGroup, GroupId};
@@ -16,6 +17,7 @@ use super::units::UnitCounter;
 use crate::feed_stream::FeedQueue;
 use crate::program_worker::{DeathSignal, ProgramHost};
 use crate::protocols::{Call, Protocol};
+use crate::schedules::replay::Replay;
 use crate::schedules::{NS_PER_S, constant, poisson};
 use crate::tls::{TlsPeers, TlsTrust};
 use crate::values::feeds::FeedRows;
@@ -181,6 +183,76 @@ impl<P: Protocol> Script<P> {
         })
     }
 
+    /// [`crate::mistakes`] for a protocol.
+    pub fn mistakes(orders: &LoadOrder) -> Vec<Mistake> {
+        let load = &orders.load;
+        let mut found = Vec::new();
+        let mut note = |part: TrialPart, reason: String| found.push(Mistake { part, reason });
+        let mut services: Vec<P> = Vec::new();
+        for service in &orders.services {
+            match P::open(service) {
+                Ok(open) => services.push(open),
+                Err(reason) => note(TrialPart::Service, reason),
+            }
+        }
+        if let Err(error) = peers(orders, &services) {
+            note(TrialPart::Tls, error.to_string());
+        }
+        let (mut feeds, mut lacking) = (Vec::new(), Vec::new());
+        for feed in &load.feeds {
+            match FeedRows::read_regular(feed, &orders.files) {
+                Ok(read) => feeds.push(read),
+                Err(error) => note(TrialPart::Feed(feed.name.clone()), error.to_string()),
+            }
+            if !matches!(feeds.last(), Some(Some(read)) if read.name() == feed.name) {
+                lacking.push(format!("{{feed.{}.", feed.name));
+            }
+        }
+        let feeds: Vec<FeedRows> = feeds.into_iter().flatten().collect();
+        let (names, slots) = match slots(load) {
+            Ok(slots) => (operation_names(load), slots),
+            Err(error) => {
+                note(TrialPart::Load, error.to_string());
+                return found;
+            }
+        };
+        let program = match load.script.as_ref().map(|file| Program::read(file, &orders.files, &slots)).transpose() {
+            Ok(program) => program,
+            Err(error) => {
+                note(TrialPart::Script, error.to_string());
+                return found;
+            }
+        };
+        for population in load.populations() {
+            let compiler = ScriptCompiler {
+                services: &services,
+                hosts: &[],
+                load: population,
+                first: 0,
+                closes: !load.connections.keep_alive,
+                names: &names,
+                slots: &slots,
+                feeds: &feeds,
+                program: program.as_ref(),
+            };
+            for (number, step) in population.steps.iter().enumerate().filter(|(_, step)| step.program.is_none()) {
+                let text = serde_json::to_string(step).unwrap_or_default();
+                if lacking.iter().any(|feed| text.contains(feed)) {
+                    continue;
+                }
+                if let Err(Error::Step { reason, .. }) = compiler.step(number) {
+                    note(part_of(step, &reason), reason);
+                }
+            }
+            if let Some(Rate::Replay { replay, stretch }) = &population.rate
+                && let Err(error) = Replay::read(&orders.files.path(replay), *stretch, 1, 0)
+            {
+                note(TrialPart::Schedule(replay.clone()), error.to_string());
+            }
+        }
+        found
+    }
+
     /// Connections that the threads started here have to one service, at most.
     pub fn most_to_a_service(&self) -> u32 {
         let mut of_services = vec![0; self.places.services as usize];
@@ -237,6 +309,17 @@ impl<P: Protocol> Script<P> {
     #[inline]
     pub fn request(&self, agent: &Agent) -> &P::Request {
         &self.requests[agent.place.requests as usize + agent.step.index()]
+    }
+}
+
+/// The argument that is named in the reason, or else the whole step.
+fn part_of(step: &plan::Step, reason: &str) -> TrialPart {
+    let name = reason.split('`').skip(1).step_by(2).find_map(|name| step.with.get_key_value(name));
+    match name {
+        Some((argument, text)) => {
+            TrialPart::Argument { step: step.name.clone(), argument: argument.clone(), text: text.clone() }
+        }
+        None => TrialPart::Step(step.name.clone()),
     }
 }
 
@@ -337,9 +420,10 @@ impl<P: Protocol> ScriptCompiler<'_, P> {
         let names = self.names_of_values();
         let kept = self.kept_before(number);
         let compile = |(stream, (name, text)): (usize, (&String, &String))| {
-            check_slots(text, &kept, &[])?;
-            let template = CompiledTemplate::compile(text, stream as u64, &names)?;
-            Ok(Argument { name: name.clone(), template })
+            let compiled = check_slots(text, &kept, &[])
+                .and_then(|()| CompiledTemplate::compile(text, stream as u64, &names))
+                .map_err(|reason| format!("`{name}`: {reason}"));
+            Ok(Argument { name: name.clone(), template: compiled? })
         };
         step.with.iter().enumerate().map(compile).collect()
     }

@@ -523,10 +523,10 @@ fn checked(builder: &mut LayoutBuilder, call: &Call<'_>, place: usize, check: &V
 fn check_header_name(name: &str) -> Result<(), String> {
     let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     if name.is_empty() || !name.bytes().all(is_token) {
-        return Err(format!("`{name}` is not the name of a header"));
+        return Err(format!("`header.{name}`: `{name}` is not the name of a header"));
     }
     if ["content-length", "transfer-encoding", "connection"].contains(&name.to_ascii_lowercase().as_str()) {
-        return Err(format!("`{name}` is written by the engine itself"));
+        return Err(format!("`header.{name}`: `{name}` is written by the engine itself"));
     }
     Ok(())
 }

@@ -256,6 +256,12 @@ impl FeedRows {
         Ok(read)
     }
 
+    /// The same, and `None` of what is no regular file: it may give its bytes only once.
+    pub fn read_regular(feed: &plan::Feed, files: &InputFiles) -> Result<Option<Self>, Error> {
+        let is_other = std::fs::metadata(files.path(&feed.file)).is_ok_and(|file| !file.is_file());
+        if is_other { Ok(None) } else { Self::read(feed, files).map(Some) }
+    }
+
     /// Its name in templates.
     pub fn name(&self) -> &str {
         &self.name

@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use experiment::example::{Example, example};
+use experiment::mistake::Mistake;
 use experiment::plan::Plan;
 use experiment::secrets::Secrets;
 use experiment::source::Source;
@@ -21,6 +22,16 @@ pub fn check(arguments: &cli::Check) -> Result<Exit, Failure> {
     let secrets = Secrets::of(&source, &arguments.sets);
     output::hide(&secrets);
     let plan = plan(&source, &arguments.sets, &known)?;
+    let files = file.parent().unwrap_or(Path::new(""));
+    let mistakes = conduct::mistakes(&plan, files);
+    for mistake in mistakes.iter().filter(|mistake| is_built_later(&mistake.reason)) {
+        output::say(&format!("note: {}; `run --install` makes it", mistake.reason));
+    }
+    let may_lack = |reason: &str| is_built_later(reason) || reason.contains(UNSET);
+    refuse(&source, &arguments.sets, mistakes, may_lack)?;
+    for note in experiment::timeline::notes(&plan) {
+        output::say(&format!("note: {note}"));
+    }
     if arguments.json {
         let plan = conduct::recorded(&plan, &secrets).map_err(|error| Failure::Ours(error.to_string()))?;
         output::json(&plan)?;
@@ -32,6 +43,28 @@ pub fn check(arguments: &cli::Check) -> Result<Exit, Failure> {
         }
     }
     Ok(Exit::Well)
+}
+
+/// A variable of the environment is set where the experiment is played, and perhaps not where it is checked.
+const UNSET: &str = "the environment has no `";
+
+/// Whether the mistake is the lack of a file that the installation of a target makes.
+pub fn is_built_later(reason: &str) -> bool {
+    reason.contains("/_build/") && reason.contains("No such file or directory")
+}
+
+/// Refuses a plan with these mistakes, but for reasons that do not matter.
+pub fn refuse(
+    source: &Source,
+    sets: &[String],
+    mut mistakes: Vec<Mistake>,
+    is_no_matter: impl Fn(&str) -> bool,
+) -> Result<(), Failure> {
+    mistakes.retain(|mistake| !is_no_matter(&mistake.reason));
+    if mistakes.is_empty() {
+        return Ok(());
+    }
+    Err(Failure::Problems(experiment::mistake::located(source, sets, &mistakes).render(output::colour_on_stderr())))
 }
 
 /// Reads an experiment file.

@@ -88,13 +88,15 @@ pub struct PreparedRun {
     text: String,
     secrets: Secrets,
     folder: Option<RunFolder>,
+    /// What the plan was made of, where mistakes are underlined.
+    written: Option<(Source, Vec<String>)>,
 }
 
 impl PreparedRun {
     /// A run of this plan, which was made of this text, from which its secrets were taken. Feeds would be found beside it, in
     /// `files`.
     pub fn of(plan: Plan, text: String, secrets: Secrets, files: PathBuf) -> Self {
-        Self { plan, files, text, secrets, folder: None }
+        Self { plan, files, text, secrets, folder: None, written: None }
     }
 
     /// The plan.
@@ -113,6 +115,10 @@ impl PreparedRun {
         }
         lab::hosts::can_make(self.plan.possible())?;
         install::ensure(known, &self.plan)?;
+        if let Some((source, sets)) = &self.written {
+            // Now also files that an installation makes.
+            experiments::refuse(source, sets, conduct::mistakes(&self.plan, &self.files), |_| false)?;
+        }
         install::settings(known, &self.plan)
     }
 
@@ -198,7 +204,10 @@ fn begin(arguments: &cli::Run) -> Result<(PreparedRun, TargetCatalog), Failure> 
     // From wherever the run is resumed, the file's neighbours are found again.
     let file = std::path::absolute(file).unwrap_or_else(|_| file.to_path_buf());
     let files = file.parent().map(Path::to_path_buf).unwrap_or_default();
-    Ok((PreparedRun::of(plan, with_sets(&file, &source, &arguments.sets, &secrets), secrets, files), known))
+    experiments::refuse(&source, &arguments.sets, conduct::mistakes(&plan, &files), experiments::is_built_later)?;
+    let text = with_sets(&file, &source, &arguments.sets, &secrets);
+    let written = Some((source, arguments.sets.clone()));
+    Ok((PreparedRun { written, ..PreparedRun::of(plan, text, secrets, files) }, known))
 }
 
 /// The first line of a run's `experiment.toml`: where it comes from.
@@ -228,7 +237,8 @@ fn resume(path: &Path) -> Result<(PreparedRun, TargetCatalog), Failure> {
     let (plan, secrets) = with_secrets(recorded, &text, from.map(Path::new), path)?;
     output::hide(&secrets);
     let known = catalog::known(from.map(Path::new))?;
-    Ok((PreparedRun { plan, files, text: String::new(), secrets, folder: Some(folder) }, known))
+    let begun = PreparedRun::of(plan, String::new(), secrets, files);
+    Ok((PreparedRun { folder: Some(folder), ..begun }, known))
 }
 
 /// A plan as it was recorded, with its secrets, which are only where they came from.

@@ -34,6 +34,68 @@ fn each_mistake_is_named() {
     assert!(!stage.path().join("runs").exists(), "a bad file must not leave a run folder");
 }
 
+/// A feed of the file, and a step that uses it.
+fn with_feed(file: &str) -> String {
+    let feed = format!("[[load.feed]]\nname = \"f\"\nfile = \"{file}\"\n[[load.cycle]]");
+    GOOD.replace("[[load.cycle]]", &feed).replace("\"/\"", "\"/{feed.f.q}\"")
+}
+
+#[test]
+fn requests_and_files_are_checked_before_anything_is_started() {
+    let stage = Stage::new();
+    for (file, text) in [
+        ("good.csv", "q\nx\n"),
+        ("open.csv", "q\nx\n\"y\n"),
+        ("twice.csv", "q,q\n1,2\n"),
+        ("ragged.csv", "q,r\n1,2\n3\n4,5\n"),
+        ("times.csv", "at_s\n2\n1\n"),
+    ] {
+        stage.file(file, text);
+    }
+    let with = |with: &str| GOOD.replace("path = \"/\"", with);
+    let rate = |file: &str| GOOD.replace("agents = 1", &format!("agents = 1\nrate = {{ replay = \"{file}\" }}"));
+    for (name, text, words) in [
+        (
+            "connection",
+            with("path = \"/\", header.connection = \"close\""),
+            &["\"close\"", "written by the engine"][..],
+        ),
+        ("length", with("path = \"/\", header.content-length = \"3\""), &["\"3\"", "written by the engine"]),
+        ("line-end", with("path = \"/\", header.x = \"a\\nb\""), &["header.x", "does not allow"]),
+        ("pair", with("path = \"/\", header.x-a = \"1\", header.X-A = \"2\""), &["header.X-A", "the same header"]),
+        ("slash", with("path = \"ok\""), &["\"ok\"", "begins with"]),
+        ("blank", with("path = \"/o k\""), &["\"/o k\"", "does not allow"]),
+        ("filled", with("path = \"/o k/{seq}\""), &["/o k/{seq}", "does not allow"]),
+        ("missing", with_feed("no.csv"), &["\"no.csv\"", "No such file"]),
+        ("column", with_feed("good.csv").replace("{feed.f.q}", "{feed.f.nope}"), &["nope}\"", "no column `nope`"]),
+        ("quote", with_feed("open.csv"), &["\"open.csv\"", "line 3"]),
+        ("twice", with_feed("twice.csv"), &["\"twice.csv\"", "line 1"]),
+        ("ragged", with_feed("ragged.csv"), &["\"ragged.csv\"", "line: 3"]),
+        ("schedule", rate("no.csv"), &["\"no.csv\"", "No such file"]),
+        ("times", rate("times.csv"), &["\"times.csv\"", "line 3"]),
+    ] {
+        let file = stage.file(&format!("{name}.toml"), text);
+        let checked = stage.play(&["check", &file]).exits(2).says(words).says(&[&format!("{name}.toml:")]);
+        let run = stage.run(&[&file]).exits(2);
+        assert_eq!(checked.stderr, run.stderr, "`check` and `run` must say the same");
+    }
+    assert!(!stage.path().join("runs").exists(), "a bad file must not leave a run folder");
+    stage.play(&["check", &stage.file("feed.toml", with_feed("good.csv"))]).exits(0);
+    // The variable may be set where it is played.
+    let file = stage.file("env.toml", with("path = \"/\", header.x = \"{env:PLIMSOLL_NO_SUCH}\""));
+    stage.play(&["check", &file]).exits(0);
+    stage.run(&[&file]).exits(2).says(&["PLIMSOLL_NO_SUCH"]);
+    let file = stage.file("body.toml", with("path = \"/\", body = \"@body.json\"").replace("\"get\"", "\"post\""));
+    stage.play(&["check", &file]).exits(0).says(&["note: `post` sends the text `@body.json` itself"]);
+}
+
+#[test]
+fn mistakes_of_requests_and_files_are_named_at_once() {
+    let stage = Stage::new();
+    let text = with_feed("no.csv") + "[[load.cycle]]\ncall = \"get\"\nname = \"b\"\nwith = { path = \"x\" }\n";
+    stage.play(&["check", &stage.file("two.toml", text)]).exits(2).says(&["no.csv", "\"x\"", "2 problems"]);
+}
+
 #[test]
 fn all_mistakes_are_named_at_once() {
     let stage = Stage::new();

@@ -1,0 +1,72 @@
+//! What no trial of a plan could be played with: requests that make no sense, and files that are missing or broken. Known before any
+//! target is started.
+
+use std::path::Path;
+
+use experiment::mistake::Mistake;
+use experiment::plan::{Load, Plan, Rate, TargetKind, Tls, Trial};
+use load::{InputFiles, LoadOrder, LoadPurpose};
+
+use crate::preparation;
+
+/// An address for requests to a target that has none yet.
+const NOBODY: &str = "127.0.0.1:1";
+
+/// Compiles the loads and preparations of the plan, whose files are below `files`.
+#[must_use]
+pub fn mistakes(plan: &Plan, files: &Path) -> Vec<Mistake> {
+    let mut refused = Vec::new();
+    let mut seen: Vec<(&str, String, &Tls, Load)> = Vec::new();
+    for trial in plan.possible() {
+        let prepared = trial.prepare.iter().map(|prepare| preparation::load_of(prepare, trial.load.as_ref()));
+        for load in prepared.chain(trial.load.clone()).map(what_is_compiled) {
+            let part = (trial.target.protocol.as_str(), service(trial), &trial.target.tls, load);
+            if !seen.contains(&part) {
+                refused.extend(load::mistakes(&orders(&part, trial.seed, files)));
+                seen.push(part);
+            }
+        }
+    }
+    refused
+}
+
+/// The load without the numbers that trials of a sweep differ in: what it sends and the files it names.
+fn what_is_compiled(load: Load) -> Load {
+    let groups = load.groups.into_iter().map(what_is_compiled).collect();
+    let rate = load.rate.filter(|rate| matches!(rate, Rate::Replay { .. }));
+    Load {
+        groups,
+        rate,
+        name: load.name,
+        connections: load.connections,
+        order: load.order,
+        steps: load.steps,
+        feeds: load.feeds,
+        script: load.script,
+        ..Load::default()
+    }
+}
+
+fn service(trial: &Trial) -> String {
+    match &trial.target.kind {
+        TargetKind::Running { url } | TargetKind::Started { url, .. } if !url.is_empty() => url.clone(),
+        _ => NOBODY.to_owned(),
+    }
+}
+
+fn orders((protocol, service, tls, load): &(&str, String, &Tls, Load), seed: u64, files: &Path) -> LoadOrder {
+    LoadOrder {
+        protocol: (*protocol).to_owned(),
+        services: vec![service.clone()],
+        load: load.clone(),
+        purpose: LoadPurpose::Measure,
+        seed,
+        tls: (*tls).clone(),
+        files: InputFiles::below(files),
+        slot_s: 1.0,
+        tether: None,
+        hosts: Vec::new(),
+        without_ring: true,
+        slice: None,
+    }
+}

@@ -1,0 +1,167 @@
+//! Parts of an experiment that are found wrong only when its load is compiled and its files are read, and where they stand in the text.
+
+use std::sync::Arc;
+
+use crate::overlay;
+use crate::plan::reading::named;
+use crate::problem::{Problem, Problems};
+use crate::source::{self, Source};
+use crate::tree::{Node, TextSpan, TomlTable};
+
+/// A part of a trial that cannot be played, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mistake {
+    /// The part.
+    pub part: TrialPart,
+    /// What is wrong with it.
+    pub reason: String,
+}
+
+/// A part of a trial that can be refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TrialPart {
+    /// Where the load goes.
+    Service,
+    /// The certificates and names of TLS.
+    Tls,
+    /// The feed of that name.
+    Feed(String),
+    /// The load's script.
+    Script,
+    /// A recorded schedule, by its file.
+    Schedule(String),
+    /// An argument of a step.
+    Argument {
+        /// The step's name.
+        step: String,
+        /// The argument's name.
+        argument: String,
+        /// Its value.
+        text: String,
+    },
+    /// The step of that name.
+    Step(String),
+    /// Anything else about the load.
+    Load,
+}
+
+/// The mistakes as problems of the text.
+#[must_use]
+pub fn located(source: &Source, sets: &[String], mistakes: &[Mistake]) -> Problems {
+    let file = Arc::new(source.clone());
+    let (base, mut ignored) = source::parse(&file);
+    let layers = overlay::layers(base, &named(sets), &mut ignored);
+    let settings = layers.settings(&mut ignored);
+    let start = TextSpan::new(&file, 0, 0..0);
+    let problem = |mistake: &Mistake| {
+        let place = settings.iter().find_map(|setting| place(&setting.tree, &mistake.part));
+        Problem::new(&place.unwrap_or_else(|| start.clone()), &mistake.reason).expected("cannot be played")
+    };
+    Problems::new(mistakes.iter().map(problem).collect(), false)
+}
+
+fn place(trial: &TomlTable, part: &TrialPart) -> Option<TextSpan> {
+    let load = trial.table("load");
+    let value = |table: &TomlTable, key: &str| table.get(key).map(|node| node.place.clone());
+    let key = |table: &TomlTable, key: &str| table.entry(key).map(|entry| entry.key_place.clone());
+    let found = match part {
+        TrialPart::Service => value(trial.table("target")?, "url"),
+        TrialPart::Tls => key(trial.table("target")?, "tls"),
+        TrialPart::Script => value(load?, "script"),
+        TrialPart::Feed(name) => {
+            let mut feeds = load?.tables("feed").filter(|(_, feed)| feed.text("name") == Some(name));
+            feeds.find_map(|(_, feed)| value(feed, "file"))
+        }
+        TrialPart::Schedule(file) => {
+            let rates = groups(load?).filter_map(|group| group.table("rate")?.get("replay"));
+            rates.filter(|replay| replay.text() == Some(file)).map(|replay| replay.place.clone()).next()
+        }
+        TrialPart::Step(name) => {
+            steps(trial).find(|step| is_named(step, name)).and_then(|step| value(step, "call").or(value(step, "name")))
+        }
+        TrialPart::Argument { step: name, argument, text } => {
+            let own = |step: &&TomlTable| is_named(step, name);
+            let is_it = |step: &TomlTable| argument_place(step, argument, text);
+            steps(trial).filter(own).find_map(is_it).or_else(|| place(trial, &TrialPart::Step(name.clone())))
+        }
+        TrialPart::Load => None,
+    };
+    found.or_else(|| key(trial, "load"))
+}
+
+/// The load itself, and its groups.
+fn groups(load: &TomlTable) -> impl Iterator<Item = &TomlTable> {
+    std::iter::once(load).chain(load.tables("group").map(|(_, group)| group))
+}
+
+fn steps(trial: &TomlTable) -> impl Iterator<Item = &TomlTable> {
+    let of_group = |group| ["cycle", "mix"].into_iter().flat_map(move |key| TomlTable::tables(group, key));
+    let of_load = trial.table("load").into_iter().flat_map(groups).flat_map(of_group);
+    of_load.chain(trial.tables("prepare")).map(|(_, step)| step)
+}
+
+fn is_named(step: &TomlTable, name: &str) -> bool {
+    step.text("name").or(step.text("call")) == Some(name)
+}
+
+fn argument_place(step: &TomlTable, argument: &str, text: &str) -> Option<TextSpan> {
+    let given = step.table("with")?.flattened();
+    let node: Option<&Node> = given.iter().find(|entry| entry.key == argument).map(|entry| &entry.node);
+    node.filter(|node| node.as_written().is_none_or(|written| written == text)).map(|node| node.place.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_part_is_found_where_it_was_written() {
+        let text = r#"
+[target]
+url = "http://h/"
+tls = { ca = "no.pem" }
+[load]
+script = "s.lua"
+rate = { replay = "a.csv" }
+[[load.feed]]
+name = "f"
+file = "f.csv"
+[[load.cycle]]
+call = "get"
+with = { path = "/a" }
+[[load.cycle]]
+call = "get"
+with = { path = "/b", header.x = "y" }
+[[prepare]]
+name = "first"
+call = "post"
+with = { path = "c" }
+"#;
+        let source = Source { name: "e.toml".into(), text: text.into() };
+        let argument = |step: &str, argument: &str, text: &str| TrialPart::Argument {
+            step: step.into(),
+            argument: argument.into(),
+            text: text.into(),
+        };
+        for (part, underlined) in [
+            (TrialPart::Service, "\"http://h/\""),
+            (TrialPart::Tls, "tls"),
+            (TrialPart::Script, "\"s.lua\""),
+            (TrialPart::Schedule("a.csv".into()), "\"a.csv\""),
+            (TrialPart::Feed("f".into()), "\"f.csv\""),
+            (argument("get", "path", "/b"), "\"/b\""),
+            (argument("get", "header.x", "y"), "\"y\""),
+            (argument("first", "path", "c"), "\"c\""),
+            (argument("first", "body", "?"), "\"post\""),
+            (TrialPart::Step("first".into()), "\"post\""),
+            (TrialPart::Feed("none".into()), "load"),
+        ] {
+            let mistake = Mistake { part: part.clone(), reason: "no".into() };
+            let problems = located(&source, &[], &[mistake]);
+            assert_eq!(problems.as_slice()[0].place.text(), underlined, "{part:?}");
+        }
+        let set = ["load.script=t.lua".to_owned()];
+        let problems = located(&source, &set, &[Mistake { part: TrialPart::Script, reason: "no".into() }]);
+        assert_eq!(problems.as_slice()[0].place.source.name, "--set");
+    }
+}
