@@ -349,7 +349,7 @@ mod tests {
     fn all_by(evidence: &Evidence, until_s: f64, clock_error_s: f64) -> FaultOutcomes {
         let planned =
             plan::Trial { faults: vec![synthetic::fault("oops", 10.0)], ..synthetic::trial(synthetic::load(10, 40.0)) };
-        let window = LoadWindow { from_s: 2.0, until_s, first_fault_s: None, steady: None };
+        let window = LoadWindow { from_s: 2.0, until_s, first_fault_s: None, steady: None, is_over: false };
         let timeline = Timeline::of(&evidence.slots).map(|timeline| timeline.with_clock_error(clock_error_s));
         happened(&planned, evidence, timeline.as_ref(), Some(&window))
     }

@@ -77,7 +77,7 @@ mod tests {
     #[test]
     fn each_has_the_seconds_of_its_own_threads_in_the_measured_part() {
         let fleet = Fleet { generators: 2, threads: 2, ..Fleet::default() };
-        let window = LoadWindow { from_s: 1.0, until_s: 4.0, first_fault_s: None, steady: None };
+        let window = LoadWindow { from_s: 1.0, until_s: 4.0, first_fault_s: None, steady: None, is_over: false };
         let mut rows = Vec::new();
         for at_s in (1..=6_u8).map(f64::from) {
             rows.extend((0..4).map(|thread| row(at_s, thread, if thread < 2 { 100 } else { 80 })));

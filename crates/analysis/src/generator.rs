@@ -334,7 +334,8 @@ mod tests {
         Evidence { generator, events: vec![ended], ..Evidence::default() }
     }
 
-    const WINDOW: LoadWindow = LoadWindow { from_s: 0.0, until_s: 20.0, first_fault_s: None, steady: None };
+    const WINDOW: LoadWindow =
+        LoadWindow { from_s: 0.0, until_s: 20.0, first_fault_s: None, steady: None, is_over: false };
 
     #[test]
     fn nobody_watched() {

@@ -24,6 +24,8 @@ pub(crate) struct LoadWindow {
     pub first_fault_s: Option<f64>,
     /// Whether it became steady; `None` if the rate was to change, or the load was too short to tell.
     pub steady: Option<bool>,
+    /// Whether the load was over then, so that no operation ended later: the end may lie anywhere in a slot of the timeline.
+    pub is_over: bool,
 }
 
 impl LoadWindow {
@@ -71,7 +73,8 @@ impl LoadWindow {
             }
         };
         steady.from_s = steady.from_s.clamp(0.0, until_s.max(0.0));
-        let window = Self { from_s: steady.from_s, until_s, first_fault_s, steady: steady.is };
+        let is_over = last_s <= until_s || (load.is_counted() && drained_s.is_infinite());
+        let window = Self { from_s: steady.from_s, until_s, first_fault_s, steady: steady.is, is_over };
         // An interruption may come before the load begins: then there is no window.
         (until_s > 0.0).then_some((window, steady))
     }
@@ -82,6 +85,19 @@ impl LoadWindow {
         // Bins of 100 ms are multiples that a decimal fraction only approximates.
         let whole_s = (self.from_s - 1e-6).ceil();
         if self.until_s - whole_s >= 1.0 - 1e-6 { whole_s } else { self.from_s.floor() }
+    }
+
+    /// The slots of the timeline in which operations of the load's part from `from_s` on ended.
+    pub fn slots(&self, timeline: &Timeline, from_s: f64) -> [usize; 2] {
+        let until = if self.is_over { timeline.slots() } else { timeline.slot_of(self.until_s) };
+        [timeline.slot_of(from_s), until]
+    }
+
+    /// `ok` per second of the load's part from `from_s` on; `None` if that is less than a slot.
+    pub fn ok_per_s(&self, timeline: &Timeline, from_s: f64) -> Option<f64> {
+        let [from, until] = self.slots(timeline, from_s);
+        let length_s = if self.is_over { self.until_s - from_s } else { timeline.at_s(until) - timeline.at_s(from) };
+        (until > from && length_s > 0.0).then(|| timeline.ok().between(from, until) as f64 / length_s)
     }
 
     /// Length of the measured part, seconds.
@@ -219,7 +235,9 @@ mod tests {
 
     #[test]
     fn latencies_are_taken_from_a_whole_second_on_if_there_is_one() {
-        let from = |from_s, until_s| LoadWindow { from_s, until_s, first_fault_s: None, steady: None }.latency_from_s();
+        let from = |from_s, until_s| {
+            LoadWindow { from_s, until_s, first_fault_s: None, steady: None, is_over: false }.latency_from_s()
+        };
         assert_eq!(from(2.0, 10.0), 2.0);
         assert_eq!(from(0.1 + 0.2 + 1.7, 10.0), 2.0, "2.0000000000000004 is 2");
         assert_eq!(from(2.3, 10.0), 3.0);
@@ -250,6 +268,22 @@ mod tests {
         let load = Load { count: Some(500), ..synthetic::load(10, 1_800.0) };
         assert_eq!(window(&load, &counted).until_s, 0.487);
         assert_eq!(window(&Load { count: None, ..load }, &counted).until_s, 1.0);
+    }
+
+    #[test]
+    fn a_load_that_is_over_counts_to_its_exact_end() {
+        let mut counted = evidence(0.09);
+        counted.last_sample_s = Some(1.0);
+        counted.generator = vec![GeneratorSecond { at_s: 0.0873, ..Default::default() }];
+        let timeline = Timeline::of(&counted.slots).unwrap();
+        let load = Load { count: Some(90), warmup: Warmup::Seconds(0.0), ..synthetic::load(10, 1_800.0) };
+        let over = window(&load, &counted);
+        assert_eq!((over.is_over, over.slots(&timeline, 0.0)), (true, [0, 9]), "the last slot is one of it");
+        assert_eq!(over.ok_per_s(&timeline, 0.0), Some(90.0 / 0.0873));
+        counted.events.push(Event { at_s: 0.0873, what: What::Phase { phase: Phase::Draining } });
+        let interrupted = window(&load, &counted);
+        assert_eq!((interrupted.is_over, interrupted.slots(&timeline, 0.0)), (false, [0, 8]));
+        assert_eq!(interrupted.ok_per_s(&timeline, 0.0).map(f64::round), Some(1_000.0));
     }
 
     #[test]

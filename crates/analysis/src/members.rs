@@ -28,7 +28,7 @@ pub(crate) fn add(
             fault.members.extend(felt.outage.map(|outage| MemberOutage { name: name.clone(), outage }));
         }
         trial.members.push(MemberFigures {
-            operations_per_s: timeline.ok_per_s(window.from_s, window.until_s),
+            operations_per_s: window.ok_per_s(&timeline, window.from_s),
             ok: timeline.ok().between(0, timeline.slots()),
             failed: timeline.failed().between(0, timeline.slots()),
             wrong: timeline.wrong().between(0, timeline.slots()),

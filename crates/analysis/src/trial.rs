@@ -2,7 +2,7 @@
 //! what the target's processes said, and a trial on modelled hosts as it would be on the machines meant, are put together here.
 
 use experiment::plan::{self, Lab};
-use record::events::{Event, Phase, What};
+use record::events::{Event, What};
 use record::folder::TrialFolder;
 use record::results::{Emulated, Quantiles, Said, Throughput, Trial, WithWarmup};
 
@@ -121,7 +121,7 @@ fn measured(
         repeat: planned.repeat,
         ended: evidence.ending().map(|(how, _)| how),
         measured_s: measured_s.map(|(from_s, until_s)| [from_s, until_s]),
-        throughput: throughput(planned, evidence, timeline, window, measured_s),
+        throughput: throughput(evidence, timeline, window, measured_s),
         with_warmup: with_warmup(evidence, timeline, window, &all),
         failed_pct: failed_pct(&outcomes),
         timeout_pct: share_pct(outcomes.timeout, &outcomes),
@@ -158,25 +158,23 @@ fn measured(
 }
 
 fn throughput(
-    planned: &plan::Trial,
     evidence: &Evidence,
     timeline: Option<&Timeline>,
     window: Option<&LoadWindow>,
     measured_s: Option<(f64, f64)>,
 ) -> Throughput {
     let rate = |(from_s, until_s)| timeline.and_then(|timeline| timeline.ok_per_s(from_s, until_s));
-    // A load that was over with its last cycle does not end with a slot.
-    let is_counted = planned.load.as_ref().is_some_and(plan::Load::is_counted);
-    let is_over = is_counted && evidence.entered_s(Phase::Draining).is_none();
-    let measured = |(from_s, until_s)| match timeline {
-        Some(timeline) if is_over => timeline.ok_per_s_to_the_end(from_s, until_s),
-        _ => rate((from_s, until_s)),
-    };
+    let operations_per_s =
+        measured_s.and(window).zip(timeline).and_then(|(window, timeline)| window.ok_per_s(timeline, window.from_s));
     let bins = measured_s.zip(timeline).map(|((from_s, until_s), timeline)| timeline.ok_rates(from_s, until_s, BIN_S));
     let sure = bins.as_deref().and_then(sure);
     Throughput {
-        operations_per_s: measured_s.and_then(measured),
-        operations_per_s_ci95: sure.and_then(|sure| sure.ci95),
+        operations_per_s,
+        // It is from whole bins, and the rate to the end of the measured part, which may lie in a bin.
+        operations_per_s_ci95: sure.and_then(|sure| sure.ci95).map(|[low, high]| {
+            let per_s = operations_per_s.unwrap_or(low);
+            [low.min(per_s), high.max(per_s)]
+        }),
         effective_samples: sure.map(|sure| sure.effective_samples),
         cycles_per_s: measured_s.and_then(|measured_s| generator::cycles_per_s(&evidence.generator, measured_s)),
         received_bytes_per_s: measured_s
@@ -199,9 +197,7 @@ fn with_warmup(
 ) -> WithWarmup {
     let whole_s = window.map(|window| (0.0, window.until_s));
     WithWarmup {
-        operations_per_s: whole_s
-            .zip(timeline)
-            .and_then(|((from_s, until_s), timeline)| timeline.ok_per_s(from_s, until_s)),
+        operations_per_s: window.zip(timeline).and_then(|(window, timeline)| window.ok_per_s(timeline, 0.0)),
         cycles_per_s: whole_s.and_then(|whole_s| generator::cycles_per_s(&evidence.generator, whole_s)),
         latency_us: all.latency_us(&evidence.load.asked),
         service_us: all.service_us(&evidence.load.asked),
@@ -294,7 +290,6 @@ mod tests {
     use record::rows::OutcomeSlot;
 
     use super::*;
-    use crate::synthetic;
 
     fn lab(speed: f64, profile: Option<&str>) -> Lab {
         let host = Host { name: "n1".into(), profile: profile.map(str::to_owned), ..Host::default() };
@@ -320,10 +315,10 @@ mod tests {
         let slots: Vec<OutcomeSlot> = (0..2_000).map(slot).collect();
         let timeline = Timeline::of(&slots).unwrap();
         let evidence = Evidence { slots, ..Evidence::default() };
-        let planned = synthetic::trial(synthetic::load(10, 20.0));
         let before = |fault_s: f64| {
-            let window = LoadWindow { from_s: 10.0, until_s: 20.0, first_fault_s: Some(fault_s), steady: None };
-            let found = throughput(&planned, &evidence, Some(&timeline), Some(&window), Some((10.0, 20.0)));
+            let window =
+                LoadWindow { from_s: 10.0, until_s: 20.0, first_fault_s: Some(fault_s), steady: None, is_over: false };
+            let found = throughput(&evidence, Some(&timeline), Some(&window), Some((10.0, 20.0)));
             found.before_first_fault_per_s.map(f64::round)
         };
         assert_eq!(before(12.0), Some(1_000.0));

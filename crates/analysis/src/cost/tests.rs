@@ -63,7 +63,7 @@ fn of_pi2c() -> Vec<Sample> {
     samples
 }
 
-const WINDOW: LoadWindow = LoadWindow { from_s: 2.0, until_s: 8.0, first_fault_s: None, steady: None };
+const WINDOW: LoadWindow = LoadWindow { from_s: 2.0, until_s: 8.0, first_fault_s: None, steady: None, is_over: false };
 
 fn trial(cycles_per_s: f64, with_warmup: f64) -> Trial {
     Trial {

@@ -272,7 +272,7 @@ fn with_slow(made: &SyntheticLoad, faults: &[Fault]) -> Vec<Disturbance> {
     let (timeline, until_s) = (made.timeline(), made.rows.len() as f64 * SLOT_S);
     let mut evidence = Evidence::default();
     evidence.load.latency = made.latency.clone();
-    let window = LoadWindow { from_s: 0.0, until_s, first_fault_s: None, steady: None };
+    let window = LoadWindow { from_s: 0.0, until_s, first_fault_s: None, steady: None, is_over: false };
     with_slow_phases(found(made, 0.0), faults, &evidence, &timeline, &window, 1.0)
 }
 

@@ -273,12 +273,6 @@ impl Timeline {
         (until > from).then(|| self.ok.between(from, until) as f64 / ((until - from) as f64 * self.slot_s))
     }
 
-    /// `ok` per second of a load that was over at that time, wherever in a slot it lies.
-    pub fn ok_per_s_to_the_end(&self, from_s: f64, over_s: f64) -> Option<f64> {
-        let ok = self.ok.between(self.slot_of(from_s), self.slots() + SLOTS_AFTER);
-        (over_s > from_s).then(|| ok as f64 / (over_s - from_s))
-    }
-
     /// `ok` per second in consecutive whole windows of (about) `window_s` between two times.
     pub fn ok_rates(&self, from_s: f64, until_s: f64, window_s: f64) -> Vec<f64> {
         let (from, until) = (self.slot_of(from_s), self.slot_of(until_s));

@@ -863,7 +863,7 @@ fn client_programs(facts: &RuleInput<'_>) -> Evaluation {
 
 fn few_operations(facts: &RuleInput<'_>) -> Evaluation {
     let (timeline, window) = (facts.timeline?, facts.window?);
-    let (from, until) = (timeline.slot_of(window.from_s), timeline.slot_of(window.until_s));
+    let [from, until] = window.slots(timeline, window.from_s);
     let ended = timeline.ok().between(from, until)
         + timeline.failed().between(from, until)
         + timeline.wrong().between(from, until);

@@ -42,7 +42,7 @@ impl Case {
         Self {
             planned: synthetic::trial(synthetic::load(10, 20.0)),
             evidence: Evidence { slots: vec![slot], events: vec![ended], ..Evidence::default() },
-            window: LoadWindow { from_s: 2.0, until_s: 20.0, first_fault_s: None, steady: Some(true) },
+            window: LoadWindow { from_s: 2.0, until_s: 20.0, first_fault_s: None, steady: Some(true), is_over: false },
             trial,
             plan: None,
             earlier: EarlierVersions::default(),
