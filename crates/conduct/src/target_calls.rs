@@ -106,7 +106,7 @@ impl Caller for ProtocolCaller {
     fn provoke(&self, service: &str, operation: &str, with: &BTreeMap<String, String>) -> Result<(), String> {
         match self.ask(service, operation, with) {
             // It was sent, and what would have answered may be what it destroyed.
-            Err(CallError::Timeout(_) | CallError::Lost(_) | CallError::BadAnswer) => Ok(()),
+            Err(CallError::Timeout(_) | CallError::Lost(_) | CallError::BadAnswer(_)) => Ok(()),
             Err(error) => Err(error.to_string()),
             Ok(answer) => accepted(&answer),
         }

@@ -1,5 +1,6 @@
 //! A commented experiment file to start from, for a URL or for a target folder. It has to plan as it stands.
 
+use crate::authority;
 use crate::catalog::{Catalog, Effect, Heals, Operation, Protocol};
 use crate::manifest::{Manifest, Takes};
 use crate::plan::target::parse_url;
@@ -70,7 +71,8 @@ fn for_url(url: &str, catalog: &Catalog) -> Result<String, ExampleError> {
     let found = catalog.protocols.iter().find(|protocol| protocol.schemes.contains(&scheme));
     let protocol = found.ok_or_else(|| {
         let schemes = catalog.protocols.iter().flat_map(|protocol| protocol.schemes).copied();
-        ExampleError::NoProtocol { name: scheme.to_owned(), hint: nearest_hint(scheme, schemes) }
+        let hint = authority::way_round(scheme).map(str::to_owned).or_else(|| nearest_hint(scheme, schemes));
+        ExampleError::NoProtocol { name: scheme.to_owned(), hint }
     })?;
     let path = url.split_once("://").and_then(|(_, rest)| rest.find('/').map(|at| &rest[at..])).unwrap_or("/");
     Ok([
@@ -238,5 +240,9 @@ mod tests {
         assert_eq!(told(Example::Target("vsns".into())), "there is no target `vsns`");
         assert_eq!(told(Example::Url("localhost".into())), "`localhost` is not a URL: there is no `://`");
         assert_eq!(told(Example::Url("gopher://x".into())), "no protocol is called `gopher`");
+        for known in ["grpc", "wss", "rediss", "postgres"] {
+            let told = told(Example::Url(format!("{known}://x:1")));
+            assert!(told.contains("not spoken"), "{told}");
+        }
     }
 }

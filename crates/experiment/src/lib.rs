@@ -1,6 +1,7 @@
 //! What a user writes: experiment files and target manifests, parsed, checked and turned into a plan.
 //! Pure: text in, values and problems out. No file, process, network or clock is touched here.
 
+pub mod authority;
 pub mod catalog;
 pub mod duration;
 pub mod example;

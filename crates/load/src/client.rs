@@ -9,9 +9,10 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use crate::TlsTrust;
+use crate::excerpt;
 use crate::protocols::{Answer as Whole, AttemptCause, Call, Progress, Protocol, RequestContext};
 use crate::service_address::ServiceAddress;
-use crate::tls::{TlsPeers, TlsSession};
+use crate::tls::{NO_PROTOCOL, TlsPeers, TlsSession};
 use crate::tunnel::{TunnelAnswer, TunnelRequest};
 use crate::values::{Argument, CompiledTemplate, OperationValues, ValueSource};
 
@@ -38,9 +39,9 @@ pub enum CallError {
     /// The connection ended before the answer; the call may have taken effect.
     #[error("{0}")]
     Lost(String),
-    /// What came is no answer.
-    #[error("bad answer")]
-    BadAnswer,
+    /// What came is no answer; why, as `attempts.csv` has it.
+    #[error("{0}")]
+    BadAnswer(String),
 }
 
 /// The answer to a call.
@@ -249,7 +250,11 @@ impl<P: Protocol> ClientExchange<P> {
                     return Err(refused("more than one answer to the greeting".to_owned()));
                 }
                 Progress::Answer(Whole { result: cause, .. }) | Progress::Bad(cause) => {
-                    return Err(refused(cause.text(P::REFUSALS)));
+                    return Err(refused(format!(
+                        "{}: it said `{}`",
+                        cause.text(P::REFUSALS),
+                        excerpt::last_line(&input)
+                    )));
                 }
                 Progress::More { .. } => {}
             }
@@ -338,7 +343,7 @@ impl<P: Protocol> ClientExchange<P> {
         loop {
             match P::decode(asked, &mut self.decoder, &mut self.memory, input, ended) {
                 Progress::Answer(answer) => return Ok(answer),
-                Progress::Bad(_) => return Err(CallError::BadAnswer),
+                Progress::Bad(cause) => return Err(CallError::BadAnswer(cause.text(P::REFUSALS))),
                 Progress::More { .. } if ended => {
                     return Err(CallError::Lost("the connection was closed before the answer".to_owned()));
                 }
@@ -402,7 +407,7 @@ impl ClientConnection {
             let has_ended = self.receive(&mut buffer, &mut answer, deadline)?;
             match TunnelAnswer::of(&answer) {
                 TunnelAnswer::Open => return Ok(()),
-                TunnelAnswer::Refused(why) => return Err(io::Error::other(why)),
+                TunnelAnswer::Refused { why, .. } => return Err(io::Error::other(why)),
                 TunnelAnswer::More if has_ended => return Err(ErrorKind::UnexpectedEof.into()),
                 TunnelAnswer::More => {}
             }
@@ -487,7 +492,11 @@ impl ClientConnection {
         }
         if count == 0 {
             // Nobody can say whether more was to come (RFC 9112, 9.8).
-            return Err(io::Error::new(ErrorKind::UnexpectedEof, "the connection was closed without a word"));
+            let why = match session.has_no_protocol() && input.is_empty() {
+                true => NO_PROTOCOL,
+                false => "the connection was closed without a word",
+            };
+            return Err(io::Error::new(ErrorKind::UnexpectedEof, why));
         }
         let mut sealed = &buffer[..count];
         let mut clear = [0; 4096];

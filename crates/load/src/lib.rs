@@ -12,11 +12,13 @@ pub(crate) mod answer_budget;
 pub mod client;
 mod engine;
 mod error;
+mod excerpt;
 mod feed_stream;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
 mod input_files;
 mod interval;
+mod open_words;
 pub mod program_worker;
 pub mod protocols;
 pub mod recorder;

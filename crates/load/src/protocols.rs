@@ -11,7 +11,8 @@ use experiment::plan::MemberProgram;
 use record::clock::Clock;
 
 use crate::client::ConnectResult;
-use crate::tls::TlsTrust;
+use crate::open_words::ERROR_WORDS;
+use crate::tls::{self, TlsTrust};
 use crate::values::allowed::NotSendable;
 use crate::values::{Argument, OperationValues};
 use crate::{Error, LoadOrder, RunningLoad, ThreadInterval};
@@ -72,8 +73,6 @@ pub trait Protocol: Sized + Send + Sync + 'static {
     const ALPN: &'static [&'static [u8]] = &[];
     /// Whether an operation is a program of this machine, and nothing goes over a network.
     const RUNS_PROGRAMS: bool = false;
-    /// Whether a target may refuse a connection in these words before it was asked anything. Where not, what it sends then is no answer.
-    const MAY_REFUSE_UNASKED: bool = false;
 
     /// A step, compiled.
     type Request: Send + Sync + 'static;
@@ -92,6 +91,16 @@ pub trait Protocol: Sized + Send + Sync + 'static {
 
     /// The host that its certificate is made out to, if the service is spoken to by TLS.
     fn tls_host(&self) -> Option<&str> {
+        None
+    }
+
+    /// Whether a target that sends this byte before it was asked anything refuses the connection. Otherwise it is no answer.
+    fn may_refuse_unasked(_first: u8) -> bool {
+        false
+    }
+
+    /// What a reader must know once an attempt has failed so, beside the cause.
+    fn advice(_failure: AttemptCause) -> Option<&'static str> {
         None
     }
 
@@ -309,20 +318,27 @@ pub enum AttemptCause {
     TlsHandshake,
     /// The target ended the connection before there were keys.
     TlsClosed,
-    /// The target ended the handshake with an alert.
-    TlsRefused,
+    /// The target refused the handshake with this alert. By TLS 1.3 it may come when the client has begun to speak, and nothing that
+    /// the client said was read then.
+    TlsAlert(u8),
     /// What came later was not sealed with the keys that were agreed on, or an alert.
     TlsBroken,
+    /// A proxy opened no tunnel, and answered with this status; 0: with none.
+    Proxy(u16),
     /// What came is no answer of the protocol.
     BadAnswer,
+    /// The same, where it is known what is wrong with it.
+    Malformed(Malformation),
     /// What came is longer than any answer may be.
     TooLong,
     /// All answers together hold more than they may.
     TooLarge,
     /// Answered with the place of another answer, as an attempt is told of: its operation is `ok`.
     Redirect(u16),
-    /// One of [`Protocol::REFUSALS`].
+    /// One of [`Protocol::REFUSALS`], or behind those one of [`ERROR_WORDS`].
     Answer(u8),
+    /// The same, in answer to the greeting: nothing was asked yet.
+    Greeted(u8),
     /// A status of 400 or more.
     Status(u16),
 }
@@ -347,18 +363,20 @@ impl AttemptCause {
             Self::TlsCertificate => "tls: bad certificate",
             Self::TlsHandshake => "tls: handshake failed",
             Self::TlsClosed => "tls: closed in the handshake",
-            Self::TlsRefused => "tls: refused by the target",
             Self::TlsBroken => "tls: broken",
             Self::BadAnswer => "bad answer",
+            Self::Malformed(malformation) => malformation.text(),
+            Self::Proxy(0) => "proxy: bad answer",
             Self::TooLong => "answer too long",
             Self::TooLarge => "answer too large",
             Self::NotSent(why) => return format!("not sent: {}", why.text()),
             Self::OkStatus(status) => return format!("ok {status}"),
             Self::Redirect(status) => return format!("redirect {status}"),
-            Self::Answer(number) => {
-                let name = refusals.get(usize::from(number)).map_or("?", |refusal| refusal.name);
-                return format!("answer: {name}");
+            Self::Answer(number) | Self::Greeted(number) => {
+                return format!("answer: {}", word_of(refusals, number));
             }
+            Self::TlsAlert(alert) => return format!("tls: refused by the target: {}", tls::alert_name(alert)),
+            Self::Proxy(status) => return format!("proxy: {status}"),
             Self::Status(status) => return format!("status {status}"),
         }
         .to_owned()
@@ -378,9 +396,52 @@ impl AttemptCause {
             | Self::TlsCertificate
             | Self::TlsHandshake
             | Self::TlsClosed
-            | Self::TlsRefused => true,
+            | Self::TlsAlert(_)
+            | Self::Proxy(_)
+            | Self::Greeted(_) => true,
             Self::Answer(number) => refusals.get(usize::from(number)).is_some_and(|refusal| refusal.harmless),
             _ => false,
+        }
+    }
+}
+
+/// The word of an answer that refuses an operation.
+pub(crate) fn word_of(refusals: &[Refusal], number: u8) -> &'static str {
+    let number = usize::from(number);
+    match refusals.get(number) {
+        Some(refusal) => refusal.name,
+        None => ERROR_WORDS.word(number - refusals.len()).unwrap_or("?"),
+    }
+}
+
+/// The number of an answer's word behind all refusals; `None` where that is no word, or one too many.
+pub(crate) fn open_word(refusals: &[Refusal], word: &[u8]) -> Option<u8> {
+    u8::try_from(refusals.len() + ERROR_WORDS.number(word)?).ok()
+}
+
+/// What is wrong with an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Malformation {
+    /// A header goes on in the next line (obs-fold; RFC 9112, 5.2).
+    FoldedHeader,
+    /// More headers than are read.
+    TooManyHeaders,
+    /// The header block is longer than any that is read.
+    LongHead,
+    /// The server switches to a protocol that was not asked for.
+    Switched,
+    /// Frames of HTTP/2 (RFC 9113, 4.1).
+    Http2,
+}
+
+impl Malformation {
+    fn text(self) -> &'static str {
+        match self {
+            Self::FoldedHeader => "bad answer: a header is folded",
+            Self::TooManyHeaders => "answer too long: more than 128 headers",
+            Self::LongHead => "answer too long: headers of more than 64 KiB",
+            Self::Switched => "bad answer: 101, which was not asked for",
+            Self::Http2 => "bad answer: HTTP/2",
         }
     }
 }

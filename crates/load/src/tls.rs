@@ -22,6 +22,10 @@ use crate::protocols::AttemptCause;
 /// Sessions that a thread remembers, to resume them: more than the services it goes to.
 const SESSIONS: usize = 256;
 
+/// Said where a peer hangs up that took none of the protocols offered to it (ALPN).
+pub const NO_PROTOCOL: &str = "the target closed the connection without an answer, and by TLS it had agreed on no protocol (ALPN): it may \
+                               speak HTTP/2 alone; HTTP/1.1 is spoken here";
+
 /// Whom a client trusts at the other end of a TLS connection.
 #[derive(Debug, Clone, Default)]
 pub struct TlsTrust {
@@ -160,14 +164,19 @@ pub struct TlsSession {
     connection: ClientConnection,
     /// Why the peer's certificate was refused.
     refused: Option<Error>,
+    /// Whether the peer was offered protocols (ALPN).
+    offers: bool,
+    /// Whether the peer has said anything by the keys that were agreed on.
+    is_answered: bool,
 }
 
 impl TlsSession {
     fn new(config: Arc<ClientConfig>, name: ServerName<'static>) -> Result<Self, AttemptCause> {
+        let offers = !config.alpn_protocols.is_empty();
         let mut session = ClientConnection::new(config, name).map_err(|_| AttemptCause::TlsHandshake)?;
         // A request is taken whole, however long it is: it is in memory anyway.
         session.set_buffer_limit(None);
-        Ok(Self { connection: session, refused: None })
+        Ok(Self { connection: session, refused: None, offers, is_answered: false })
     }
 
     /// Whether the two have not agreed yet.
@@ -184,7 +193,7 @@ impl TlsSession {
             return Err(if is_handshaking { AttemptCause::TlsHandshake } else { AttemptCause::TlsBroken });
         }
         self.connection.process_new_packets().map(drop).map_err(|error| {
-            let cause = cause(&error, is_handshaking);
+            let cause = cause(&error, is_handshaking, self.is_answered);
             self.refused = Some(error).filter(|_| cause == AttemptCause::TlsCertificate);
             cause
         })
@@ -197,7 +206,14 @@ impl TlsSession {
 
     /// Some of what the bytes that came mean; 0 if the peer has ended the session, and `None` if there is nothing (more) to read now.
     pub fn read(&mut self, clear: &mut [u8]) -> Option<usize> {
-        self.connection.reader().read(clear).ok()
+        let count = self.connection.reader().read(clear).ok()?;
+        self.is_answered = true;
+        Some(count)
+    }
+
+    /// Whether the peer agreed on no protocol (ALPN), although it was offered some.
+    pub fn has_no_protocol(&self) -> bool {
+        self.offers && !self.connection.is_handshaking() && self.connection.alpn_protocol().is_none()
     }
 
     /// Says something; it is sent by [`Self::write_to`].
@@ -236,7 +252,7 @@ fn why_refused(error: &Error) -> String {
         }
         Error::InvalidCertificate(C::UnknownIssuer) => {
             "its issuer is unknown: it is self-signed, or signed by a CA that is not trusted here, or the server does not send the \
-             certificates in between"
+             certificates in between; trust its CA with `tls.ca`, or check nothing with `tls.insecure`"
                 .to_owned()
         }
         Error::InvalidCertificate(C::BadSignature) => {
@@ -249,7 +265,9 @@ fn why_refused(error: &Error) -> String {
             format!("it is for {names}, and not for {}", expected.to_str())
         }
         error if is_an_authoritys(error) => {
-            "it is a CA certificate (CA:TRUE) that is used as the server's: name that very certificate as the CA".to_owned()
+            "it is a CA certificate (CA:TRUE) that is used as the server's: name that very certificate with `tls.ca`, or check nothing \
+             with `tls.insecure`"
+                .to_owned()
         }
         error => error.to_string(),
     }
@@ -261,13 +279,54 @@ fn bare(name: &str) -> &str {
     inside.trim_matches('"')
 }
 
-/// What an error is to an attempt. As long as the two have not agreed, no request was sent.
-fn cause(error: &Error, is_handshaking: bool) -> AttemptCause {
+/// What an error is to an attempt. As long as the two have not agreed, no request was sent; and none was read where the server
+/// refuses the client's certificate: by TLS 1.3 it says so when the client has begun to speak (RFC 8446, 4.4.2.4).
+fn cause(error: &Error, is_handshaking: bool, is_answered: bool) -> AttemptCause {
     match error {
         Error::InvalidCertificate(_) => AttemptCause::TlsCertificate,
+        Error::AlertReceived(alert) if is_handshaking => AttemptCause::TlsAlert((*alert).into()),
+        Error::AlertReceived(alert) if !is_answered && OF_CERTIFICATES.contains(&(*alert).into()) => {
+            AttemptCause::TlsAlert((*alert).into())
+        }
         _ if !is_handshaking => AttemptCause::TlsBroken,
-        Error::AlertReceived(_) => AttemptCause::TlsRefused,
         _ => AttemptCause::TlsHandshake,
+    }
+}
+
+/// Alerts about the client's certificate, or that it has none (RFC 8446, 6.2).
+const OF_CERTIFICATES: [u8; 8] = [42, 43, 44, 45, 46, 48, 51, 116];
+
+/// The name of an alert (RFC 8446, 6.2; RFC 5246, 7.2.2).
+pub fn alert_name(alert: u8) -> &'static str {
+    match alert {
+        0 => "close notify",
+        10 => "unexpected message",
+        20 => "bad record MAC",
+        22 => "record overflow",
+        40 => "handshake failure",
+        42 => "bad certificate",
+        43 => "unsupported certificate",
+        44 => "certificate revoked",
+        45 => "certificate expired",
+        46 => "certificate unknown",
+        47 => "illegal parameter",
+        48 => "unknown CA",
+        49 => "access denied",
+        50 => "decode error",
+        51 => "decrypt error",
+        70 => "protocol version",
+        71 => "insufficient security",
+        80 => "internal error",
+        86 => "inappropriate fallback",
+        90 => "user canceled",
+        109 => "missing extension",
+        110 => "unsupported extension",
+        112 => "unrecognised name",
+        113 => "bad certificate status response",
+        115 => "unknown PSK identity",
+        116 => "certificate required",
+        120 => "no application protocol",
+        _ => "another alert",
     }
 }
 
@@ -464,6 +523,17 @@ mod tests {
     }
 
     #[test]
+    fn an_alert_about_the_clients_certificate_refuses_the_handshake_until_something_was_answered() {
+        let told = |alert: u8, is_handshaking, is_answered| {
+            cause(&Error::AlertReceived(alert.into()), is_handshaking, is_answered).text(&[])
+        };
+        assert_eq!(told(116, false, false), "tls: refused by the target: certificate required");
+        assert_eq!(told(40, true, false), "tls: refused by the target: handshake failure");
+        assert_eq!(told(116, false, true), "tls: broken", "after an answer nobody knows what it is about");
+        assert_eq!(told(80, false, false), "tls: broken", "the request may have been read");
+    }
+
+    #[test]
     fn what_is_no_tls_is_refused() {
         let peers = insecure();
         for bytes in [&b"HTTP/1.1 400 Bad Request\r\n\r\n"[..], b"SSH-2.0-OpenSSH_9.2\r\n", &[0; 100], &[0xff; 20_000]]
@@ -475,7 +545,7 @@ mod tests {
         // An alert: handshake_failure (40).
         let mut session = peers.session(1).unwrap().unwrap();
         hello(&mut session);
-        assert_eq!(take(&mut session, &[21, 3, 3, 0, 2, 2, 40]), Err(AttemptCause::TlsRefused));
+        assert_eq!(take(&mut session, &[21, 3, 3, 0, 2, 2, 40]), Err(AttemptCause::TlsAlert(40)));
     }
 
     proptest! {

@@ -22,8 +22,13 @@ pub enum TunnelAnswer {
     More,
     /// What is sent from now on goes to the service.
     Open,
-    /// There is no tunnel; why, in words.
-    Refused(String),
+    /// There is no tunnel.
+    Refused {
+        /// Status of the proxy's answer, 0 if it is none.
+        status: u16,
+        /// Why, in words.
+        why: String,
+    },
 }
 
 impl TunnelRequest {
@@ -39,20 +44,24 @@ impl TunnelAnswer {
     /// Of what has come by now. Who serves by TLS does not speak first, so nothing comes behind the answer's head.
     pub fn of(bytes: &[u8]) -> Self {
         let Some(end) = bytes.windows(4).position(|four| four == b"\r\n\r\n") else {
-            return if bytes.len() > LONGEST { Self::Refused(no_answer(bytes)) } else { Self::More };
+            return if bytes.len() > LONGEST { Self::refused(0, bytes) } else { Self::More };
         };
         let line = bytes.split(|byte| *byte == b'\r').next().unwrap_or_default();
         let mut words = line.split(|byte| *byte == b' ');
         let is_http = words.next().is_some_and(|version| version.starts_with(b"HTTP/1."));
-        let is_open = words.next().is_some_and(|status| status.len() == 3 && status.starts_with(b"2"));
-        if is_http && is_open && end + 4 == bytes.len() { Self::Open } else { Self::Refused(no_answer(bytes)) }
+        let status = words.next().filter(|word| is_http && word.len() == 3);
+        let status: u16 = status.and_then(|word| std::str::from_utf8(word).ok()?.parse().ok()).unwrap_or(0);
+        let is_open = (200..300).contains(&status) && end + 4 == bytes.len();
+        if is_open { Self::Open } else { Self::refused(status, bytes) }
     }
-}
 
-fn no_answer(bytes: &[u8]) -> String {
-    let line = bytes.split(|byte| *byte == b'\r').next().unwrap_or_default();
-    let line = String::from_utf8_lossy(&line[..line.len().min(100)]);
-    format!("the proxy opened no tunnel and answered `{}`", line.escape_debug())
+    fn refused(status: u16, bytes: &[u8]) -> Self {
+        let line = bytes.split(|byte| *byte == b'\r').next().unwrap_or_default();
+        let line = String::from_utf8_lossy(&line[..line.len().min(100)]);
+        let login = if status == 407 { ", so it wants a login; Plimsoll sends none to a proxy" } else { "" };
+        let why = format!("the proxy opened no tunnel and answered `{}`{login}", line.escape_debug());
+        Self::Refused { status, why }
+    }
 }
 
 #[cfg(test)]
@@ -82,9 +91,10 @@ mod tests {
             b"\r\n\r\n",
             &[b'x'; LONGEST + 1],
         ] {
-            assert!(matches!(TunnelAnswer::of(refused), TunnelAnswer::Refused(_)), "{refused:?}");
+            assert!(matches!(TunnelAnswer::of(refused), TunnelAnswer::Refused { .. }), "{refused:?}");
         }
-        let TunnelAnswer::Refused(why) = TunnelAnswer::of(b"HTTP/1.1 403 No\x1b[31m\r\n\r\n") else { panic!() };
+        let answer = TunnelAnswer::of(b"HTTP/1.1 403 No\x1b[31m\r\n\r\n");
+        let TunnelAnswer::Refused { status: 403, why } = answer else { panic!("{answer:?}") };
         assert_eq!(why, "the proxy opened no tunnel and answered `HTTP/1.1 403 No\\u{1b}[31m`");
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::authority;
 use crate::catalog::Protocol;
 use crate::keys::section;
 use crate::manifest::{Manifest, Parameter, Takes, refusal};
@@ -517,7 +518,8 @@ fn by_scheme(scheme: &str, section: &Section<'_>, context: &mut CheckContext<'_>
             None => section.place("urls").clone(),
         };
         let problem = Problem::new(&place, format!("no protocol has the scheme `{scheme}`")).expected("unknown scheme");
-        let hint = nearest_hint(scheme, schemes).map(|hint| format!("{hint}; or say `protocol = \"…\"`"));
+        let nearest = || nearest_hint(scheme, schemes).map(|hint| format!("{hint}; or say `protocol = \"…\"`"));
+        let hint = authority::way_round(scheme).map(str::to_owned).or_else(nearest);
         context.problems.push(problem.maybe(hint));
     }
     found
@@ -537,16 +539,6 @@ pub(crate) fn parse_url(url: &str) -> Result<&str, &'static str> {
     }
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
     let address = authority.rsplit_once('@').map_or(authority, |(_, address)| address);
-    // An IPv6 address has colons of its own, inside brackets.
-    let (host, port) = match address.rfind(']') {
-        Some(end) => (&address[..=end], address[end + 1..].strip_prefix(':')),
-        None => address.split_once(':').map_or((address, None), |(host, port)| (host, Some(port))),
-    };
-    if host.is_empty() {
-        return Err("there is no host");
-    }
-    match port {
-        Some(port) if !port.parse::<u16>().is_ok_and(|port| port > 0) => Err("the port is a number from 1 to 65535"),
-        _ => Ok(scheme),
-    }
+    authority::check(address).map_err(|problem| problem.what)?;
+    Ok(scheme)
 }

@@ -26,6 +26,7 @@ use super::limits::{SourceAddresses, use_for};
 use super::pipelines::BufferPool;
 use super::script::Script;
 use crate::Error;
+use crate::excerpt;
 use crate::program_worker::{DeathSignal, ProgramHost, spawn_program_worker};
 use crate::protocols::{AttemptCause, Progress, Protocol};
 use crate::ring::{Completion, Ring, RingToken, WakePolicy};
@@ -642,13 +643,16 @@ impl<P: Protocol> ConnectionSet<P> {
         let service = connection.service as usize;
         match self.peers.as_ref().and_then(|peers| peers.session(service)) {
             // What is there before anything was asked answers nothing.
-            None if source.flags.contains(EventFlags::IN) && !self.may_speak_first(service) => match has_bytes(&socket)
-            {
-                Ok(true) => Some(ConnEvent::ConnectFailed(AttemptCause::BadAnswer)),
-                Ok(false) => self.greet(source.conn, socket),
-                // The system says it once: whoever wrote now would only hear that nobody listens.
-                Err(errno) => Some(ConnEvent::ConnectFailed(connect_cause(errno))),
-            },
+            None if source.flags.contains(EventFlags::IN) && !self.may_speak_first(service) => {
+                match first_byte(&socket) {
+                    Ok(Some(first)) if !P::may_refuse_unasked(first) => {
+                        Some(ConnEvent::ConnectFailed(AttemptCause::BadAnswer))
+                    }
+                    Ok(_) => self.greet(source.conn, socket),
+                    // The system says it once: whoever wrote now would only hear that nobody listens.
+                    Err(errno) => Some(ConnEvent::ConnectFailed(connect_cause(errno))),
+                }
+            }
             None => self.greet(source.conn, socket),
             Some(Ok(session)) => self.enter(source.conn, socket, session),
             Some(Err(cause)) => Some(ConnEvent::ConnectFailed(cause)),
@@ -657,7 +661,7 @@ impl<P: Protocol> ConnectionSet<P> {
 
     fn may_speak_first(&self, service: usize) -> bool {
         let greeting = self.services[service].greeting();
-        P::MAY_REFUSE_UNASKED || greeting.is_some_and(|greeting| greeting.bytes.is_empty())
+        greeting.is_some_and(|greeting| greeting.bytes.is_empty())
     }
 
     /// The connection takes requests from now on.
@@ -705,10 +709,24 @@ impl<P: Protocol> ConnectionSet<P> {
                     _ => None,
                 };
             }
-            Some(Progress::Answer(answer)) if answer.result.is_harmless(P::REFUSALS) => answer.result,
+            Some(Progress::Answer(answer)) if answer.result != AttemptCause::Ok => answer.result,
             _ => AttemptCause::ConnectFailed,
         };
         Some(ConnEvent::ConnectFailed(refused))
+    }
+
+    /// What the peer said when it refused the connection at its greeting, or a proxy when it was asked for a tunnel: a line, made fit
+    /// to be shown. Empty if that was nothing.
+    pub fn refusal_text(&self, conn: ConnId) -> String {
+        let connection = &self.list[conn.index()];
+        match connection.state {
+            SocketState::Greeting(_) => excerpt::last_line(&connection.pending),
+            SocketState::Tunnelling(_) => {
+                let line = connection.pending.split(|byte| *byte == b'\n').next().unwrap_or_default();
+                excerpt::last_line(line)
+            }
+            _ => String::new(),
+        }
     }
 
     /// Reads what is there; to its end where the peer is gone.
@@ -811,11 +829,12 @@ fn event_data(generation: u32, conn: ConnId) -> epoll::EventData {
     epoll::EventData::new_u64(u64::from(generation) << 32 | u64::from(conn.number()))
 }
 
-/// Whether bytes are there to be read.
-fn has_bytes(socket: &OwnedFd) -> Result<bool, Errno> {
-    match recv(socket, [0_u8; 1].as_mut_slice(), RecvFlags::PEEK) {
-        Ok((count, _)) => Ok(count > 0),
-        Err(Errno::AGAIN | Errno::INTR) => Ok(false),
+/// The next byte to be read, if there is one.
+fn first_byte(socket: &OwnedFd) -> Result<Option<u8>, Errno> {
+    let mut first = [0_u8; 1];
+    match recv(socket, first.as_mut_slice(), RecvFlags::PEEK) {
+        Ok((count, _)) => Ok((count > 0).then_some(first[0])),
+        Err(Errno::AGAIN | Errno::INTR) => Ok(None),
         Err(errno) => Err(errno),
     }
 }

@@ -20,6 +20,7 @@ use super::script::Script;
 use super::thread_stats::{ThreadIdentity, ThreadStats, ThreadTotals};
 use crate::protocols::{Answer, AttemptCause, Progress, Protocol};
 use crate::ring::WakePolicy;
+use crate::tls::NO_PROTOCOL;
 use crate::values::lua;
 use crate::{Error, ThreadInterval};
 
@@ -58,6 +59,10 @@ struct Noticed {
     certificate: bool,
     /// A lack of ports or descriptors.
     resources: bool,
+    /// The words of a greeting or a proxy that refused a connection.
+    refusal: bool,
+    /// A peer that agreed on no protocol and hung up.
+    protocol: bool,
 }
 
 impl<P: Protocol> Worker<P> {
@@ -420,6 +425,7 @@ impl<P: Protocol> Worker<P> {
                 match cause {
                     AttemptCause::BadAnswer => self.notice_unsolicited(),
                     AttemptCause::TlsCertificate => self.notice_certificate(conn),
+                    AttemptCause::Greeted(_) | AttemptCause::Proxy(_) => self.notice_refusal(conn, cause),
                     _ => {}
                 }
                 self.connect_failed(conn, cause, now_ns);
@@ -556,6 +562,7 @@ impl<P: Protocol> Worker<P> {
 
     /// The connection is of no use any more. An idle one is made again at once, if it ever served.
     fn connection_lost(&mut self, conn: ConnId, cause: AttemptCause, now_ns: u64) {
+        self.notice_protocol(conn, cause);
         let was_proven = self.pipelines[conn].is_proven;
         let waiting = self.close(conn);
         if waiting != AgentId::NONE {
@@ -657,6 +664,28 @@ impl<P: Protocol> Worker<P> {
         {
             self.noticed.certificate = true;
             self.stats.notices.push(format!("TLS: the target's certificate is not taken: {why}"));
+        }
+    }
+
+    /// What the peer said when it refused the connection.
+    fn notice_refusal(&mut self, conn: ConnId, cause: AttemptCause) {
+        let said = self.connections.refusal_text(conn);
+        if !said.is_empty() && !std::mem::replace(&mut self.noticed.refusal, true) {
+            let by = if matches!(cause, AttemptCause::Proxy(_)) { "the proxy" } else { "the target" };
+            self.stats.notices.push(format!("{by} refused connections: it said `{said}`"));
+        }
+    }
+
+    /// A peer that was offered HTTP/1.1 and took nothing, and hangs up when it is spoken to, may speak HTTP/2 alone.
+    fn notice_protocol(&mut self, conn: ConnId, cause: AttemptCause) {
+        let hung_up = matches!(cause, AttemptCause::Reset | AttemptCause::Closed);
+        if hung_up
+            && !self.pipelines[conn].is_proven
+            && !self.noticed.protocol
+            && self.connections.has_no_protocol(conn)
+        {
+            self.noticed.protocol = true;
+            self.stats.notices.push(NO_PROTOCOL.to_owned());
         }
     }
 

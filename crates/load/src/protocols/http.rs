@@ -4,7 +4,7 @@
 use experiment::catalog::{self, Effect, Field, Operation};
 use experiment::socket_url;
 
-use super::{AboutData, Answer, AttemptCause, Call, Progress, Protocol, Refusal, RequestContext};
+use super::{AboutData, Answer, AttemptCause, Call, Malformation, Progress, Protocol, Refusal, RequestContext};
 use crate::answer_budget::BudgetShare;
 use crate::service_address::IN_FILES;
 use crate::values::allowed::{AllowedBytes, NotSendable};
@@ -152,6 +152,13 @@ impl Protocol for Http {
         }
     }
 
+    fn advice(failure: AttemptCause) -> Option<&'static str> {
+        (failure == AttemptCause::Malformed(Malformation::Http2)).then_some(
+            "the target answers in HTTP/2, and may speak nothing else at this port; HTTP/1.1 is spoken here: give a port, or a proxy, \
+             that takes it",
+        )
+    }
+
     fn encode(request: &Request, id: u32, values: &OperationValues<'_>, out: &mut Vec<u8>) -> Result<(), NotSendable> {
         request.layout.write(id, values, out)
     }
@@ -242,7 +249,7 @@ impl Decoder {
             };
             match head.status {
                 // Nothing was asked to be upgraded.
-                101 => return Err(AttemptCause::BadAnswer),
+                101 => return Err(AttemptCause::Malformed(Malformation::Switched)),
                 100..200 => {
                     self.pass(head.length, HEAD_LIMIT as u64)?;
                     used += head.length;
@@ -585,6 +592,9 @@ impl LastHeaders {
 
 /// Parses the head at the start of the input; `None` if it is not whole.
 pub fn parse(input: &[u8]) -> Result<Option<ResponseHead>, AttemptCause> {
+    if input.first() == Some(&0) {
+        return frames(input);
+    }
     let mut headers = [httparse::EMPTY_HEADER; HEADERS];
     let mut response = httparse::Response::new(&mut headers);
     // No further than it may be long, so that what follows cannot change what is said of it.
@@ -592,7 +602,13 @@ pub fn parse(input: &[u8]) -> Result<Option<ResponseHead>, AttemptCause> {
     let length = match response.parse(seen) {
         Ok(httparse::Status::Complete(length)) => length,
         Ok(httparse::Status::Partial) if seen.len() < HEAD_LIMIT => return Ok(None),
-        Ok(httparse::Status::Partial) => return Err(AttemptCause::TooLong),
+        Ok(httparse::Status::Partial) => return Err(AttemptCause::Malformed(Malformation::LongHead)),
+        Err(httparse::Error::TooManyHeaders) => {
+            return Err(AttemptCause::Malformed(Malformation::TooManyHeaders));
+        }
+        Err(httparse::Error::HeaderName) if is_folded(seen) => {
+            return Err(AttemptCause::Malformed(Malformation::FoldedHeader));
+        }
         Err(_) => return Err(AttemptCause::BadAnswer),
     };
     let status = response.code.filter(|status| *status >= 100).ok_or(AttemptCause::BadAnswer)?;
@@ -610,6 +626,30 @@ pub fn parse(input: &[u8]) -> Result<Option<ResponseHead>, AttemptCause> {
     let is_ambiguous = facts.chunked.is_some() && facts.length.is_some();
     let reusable = !facts.close && (is_new || facts.keep_alive) && !is_ambiguous;
     Ok(Some(ResponseHead { status, framing, reusable, length }))
+}
+
+/// Looks whether bytes that begin with a zero are a frame of HTTP/2: a server's SETTINGS, or GOAWAY, on stream 0 (RFC 9113, 4.1, 6.5, 6.8).
+fn frames(input: &[u8]) -> Result<Option<ResponseHead>, AttemptCause> {
+    const HEAD: usize = 9;
+    let is_frame = |at: usize, byte: u8| match at {
+        0 | 5..=8 => byte == 0,
+        3 => matches!(byte, 4 | 7),
+        4 => byte <= 1,
+        _ => true,
+    };
+    let head = &input[..input.len().min(HEAD)];
+    if !head.iter().enumerate().all(|(at, byte)| is_frame(at, *byte)) {
+        return Err(AttemptCause::BadAnswer);
+    }
+    if head.len() < HEAD { Ok(None) } else { Err(AttemptCause::Malformed(Malformation::Http2)) }
+}
+
+/// Whether a header goes on in the next line, and all before that is right: so that what follows cannot change what is said of it.
+fn is_folded(block: &[u8]) -> bool {
+    let Some(line_end) = block.windows(2).position(|two| matches!(two, [b'\n', b' ' | b'\t'])) else { return false };
+    let mut headers = [httparse::EMPTY_HEADER; HEADERS];
+    let before = httparse::Response::new(&mut headers).parse(&block[..=line_end]);
+    matches!(before, Ok(httparse::Status::Partial))
 }
 
 struct HeaderFacts {

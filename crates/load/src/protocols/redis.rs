@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 
 use experiment::catalog::{self, Effect, Field, Operation};
 
-use super::{AboutData, Answer, AttemptCause, Call, Greeting, Progress, Protocol, Refusal, RequestContext};
+use super::{
+    AboutData, Answer, AttemptCause, Call, Greeting, Progress, Protocol, Refusal, RequestContext, open_word, word_of,
+};
 use crate::values::allowed::NotSendable;
 use crate::values::words::TemplateWords;
 use crate::values::{Argument, CompiledTemplate, OperationValues, TemplateNames, write_decimal};
@@ -133,11 +135,14 @@ pub struct Decoder {
     status: &'static str,
 }
 
-/// First words of errors, in small letters; the last stands for all others. All but that one are said before a command is carried
-/// out, or of a script or transaction before any of it is.
+/// First words of errors, in small letters, that are said before a command is carried out, or of a script or transaction before any
+/// of it is; and the last two: `err`, and text that does not begin with a word. Other words are [`open_word`]s, which tell nothing
+/// about the effect.
 const REFUSALS: &[Refusal] = &[
     refusal("ask"),
     refusal("busy"),
+    refusal("busygroup"),
+    refusal("busykey"),
     refusal("clusterdown"),
     refusal("crossslot"),
     refusal("denied"),
@@ -148,15 +153,21 @@ const REFUSALS: &[Refusal] = &[
     refusal("misconf"),
     refusal("moved"),
     refusal("noauth"),
+    refusal("nogroup"),
     refusal("noperm"),
+    refusal("noproto"),
     refusal("noreplicas"),
     refusal("noscript"),
     refusal("oom"),
     refusal("readonly"),
     refusal("tryagain"),
     refusal("wrongpass"),
+    refusal("wrongtype"),
     Refusal { name: "err", harmless: false },
+    Refusal { name: "other", harmless: false },
 ];
+/// What Redis appends to an error that a script ran into, in the midst of its work.
+const IN_A_SCRIPT: &[u8] = b" script: ";
 /// After these the server closes the connection.
 const LAST_WORDS: [&str; 2] = ["denied", "maxclients"];
 
@@ -179,6 +190,19 @@ impl Protocol for Redis {
         &self.place.authority
     }
 
+    /// A server with too many clients says so at once.
+    fn may_refuse_unasked(first: u8) -> bool {
+        first == b'-'
+    }
+
+    fn advice(failure: AttemptCause) -> Option<&'static str> {
+        let AttemptCause::Answer(number) = failure else { return None };
+        matches!(word_of(REFUSALS, number), "ask" | "clusterdown" | "crossslot" | "moved" | "tryagain").then_some(
+            "this is a Redis Cluster: each member holds a part of the keys, and redirects (MOVED, ASK) are not followed; use keys of one \
+             member's slots, such as with a {tag} in them, or a proxy that knows the cluster",
+        )
+    }
+
     fn greeting(&self) -> Option<&Greeting> {
         self.place.greeting.as_ref()
     }
@@ -195,7 +219,7 @@ impl Protocol for Redis {
             let reply = Reply(&input[used..][..length]);
             used += length;
             if reply.is_error() {
-                let result = AttemptCause::Answer(refused(reply));
+                let result = AttemptCause::Greeted(refused(reply));
                 return Progress::Answer(Answer { used, result, reusable: false });
             }
         }
@@ -283,7 +307,7 @@ impl Decoder {
     fn judge(&mut self, verb: Verb, reply: Reply<'_>, used: usize) -> Progress {
         if reply.is_error() {
             let number = refused(reply);
-            self.status = REFUSALS[usize::from(number)].name;
+            self.status = word_of(REFUSALS, number);
             let reusable = !LAST_WORDS.contains(&self.status);
             return Progress::Answer(Answer { used, result: AttemptCause::Answer(number), reusable });
         }
@@ -299,7 +323,7 @@ impl Decoder {
     }
 }
 
-/// Which of the refusals an error is.
+/// Number of an error's word: one of the refusals, or an open word.
 fn refused(reply: Reply<'_>) -> u8 {
     let text = reply.text().unwrap_or_default();
     // Said to a connection that is one too many, before anything was asked on it.
@@ -308,9 +332,14 @@ fn refused(reply: Reply<'_>) -> u8 {
     } else {
         text.split(|byte| *byte == b' ').next().unwrap_or_default()
     };
-    let others = REFUSALS.len() - 1;
-    let place = REFUSALS.iter().position(|refusal| refusal.name.as_bytes().eq_ignore_ascii_case(word));
-    u8::try_from(place.unwrap_or(others)).unwrap_or(u8::MAX)
+    let known = REFUSALS.iter().position(|refusal| refusal.name.as_bytes().eq_ignore_ascii_case(word));
+    let is_midway = memchr::memmem::find(text, IN_A_SCRIPT).is_some();
+    let known = known.filter(|number| !(is_midway && REFUSALS[*number].harmless));
+    let other = REFUSALS.len() - 1;
+    known
+        .and_then(|number| u8::try_from(number).ok())
+        .or_else(|| open_word(REFUSALS, word))
+        .unwrap_or(u8::try_from(other).unwrap_or(u8::MAX))
 }
 
 impl Verb {

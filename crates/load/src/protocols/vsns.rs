@@ -154,10 +154,13 @@ impl Protocol for Vsns {
         Refusal { name: "busy", harmless: true },
         Refusal { name: "too_large", harmless: true },
     ];
-    const MAY_REFUSE_UNASKED: bool = true;
     type Request = Request;
     type Decoder = ();
     type Memory = ();
+
+    fn may_refuse_unasked(_first: u8) -> bool {
+        true
+    }
 
     fn open(service: &str) -> Result<Self, String> {
         let authority = service.strip_prefix("vsns://").unwrap_or(service).trim_end_matches('/');

@@ -83,7 +83,10 @@ fn a_database_that_is_not_there_is_never_mistaken_for_another() {
         _ => None,
     });
     let came = play(read(&server, 5.0));
-    assert!(came.summary.ok == 0 && came.attempts("connect failed") == came.summary.failed);
+    assert!(came.summary.ok == 0 && came.attempts("answer: err") == came.summary.failed);
+    assert!(came.history().iter().all(|line| line.applied == Some(false)), "nothing was asked");
+    let notices = came.notices();
+    assert!(notices.iter().any(|notice| notice.contains("ERR DB index is out of range")), "{notices:?}");
     assert!(log.lock().unwrap().iter().all(|(_, words)| !words.starts_with("GET")));
 }
 
@@ -138,7 +141,7 @@ fn single_calls_are_greeted_too() {
     assert_eq!(log.lock().unwrap().len(), 3);
     let (server, _) = redis(|_| bytes(b"-WRONGPASS no\r\n"));
     let Err(CallError::Connect { reason, .. }) = connect(&server) else { panic!("not refused") };
-    assert_eq!(reason, "answer: wrongpass");
+    assert_eq!(reason, "answer: wrongpass: it said `-WRONGPASS no`");
     let (server, _) = redis(|_| Some(Reply::Close));
     assert!(matches!(connect(&server), Err(CallError::Connect { .. })));
 }

@@ -64,6 +64,8 @@ fn refusals_are_told_apart() {
         ("-READONLY You can't write against a read only replica.\r\n", "answer: readonly", Some(false)),
         ("-MOVED 1 127.0.0.1:7001\r\n", "answer: moved", Some(false)),
         ("-ERR something\r\n", "answer: err", None),
+        ("-WRONGTYPE Operation against a key\r\n", "answer: wrongtype", Some(false)),
+        ("-IOERR error or timeout\r\n", "answer: ioerr", None),
     ] {
         let server = Server::redis(move |_| Reply::Bytes(answer.as_bytes().to_vec()));
         let set = Step { audit: true, ..step("set", &["key=k", "value=v"]) };

@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::time::Duration;
 
-use experiment::plan::{Connections, Load, Step, Tls};
+use experiment::plan::{AuditAs, AuditEffect, Connections, Load, Step, Tls};
 use load::client::{CallError, Client};
 use load::{LoadOrder, TlsTrust};
 use record::events::Outcome;
@@ -150,7 +150,7 @@ fn a_forward_proxy_opens_tunnels_or_refuses_them() {
 
     let (_proxy, url) = proxy(to, "HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n");
     let refused = Tls { proxy: Some(url), ..authority.trusted() };
-    assert_all_failed_by(&get_from(&server, refused.clone()), "connect refused");
+    assert_all_failed_by(&get_from(&server, refused.clone()), "proxy: 407");
     let trust = TlsTrust { tls: refused, ..TlsTrust::default() };
     let error = Client::connect_trusting("http", &server.service(), &trust, Duration::from_secs(5)).unwrap_err();
     assert!(error.to_string().contains("answered `HTTP/1.1 407 Proxy Authentication Required`"), "{error}");
@@ -169,7 +169,7 @@ fn servers_that_speak_something_else() {
     let clear = said(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n");
     assert_all_failed_by(&get_from(&clear, authority.trusted()), "tls: handshake failed");
     let alert = said(&[21, 3, 3, 0, 2, 2, 40]);
-    assert_all_failed_by(&get_from(&alert, authority.trusted()), "tls: refused by the target");
+    assert_all_failed_by(&get_from(&alert, authority.trusted()), "tls: refused by the target: handshake failure");
     let short = Secret::raw(|mut socket| {
         let _ = socket.read(&mut [0; 1000]);
     });
@@ -321,11 +321,23 @@ fn a_server_that_asks_for_it_is_shown_the_clients_certificate() {
             let came = get_from(&server, tls);
             assert!(came.summary.ok > 0 && came.summary.failed == 0, "{:?} {:?}", came.summary, came.notices());
         }
-        for tls in [authority.trusted(), stranger.clone()] {
-            let came = get_from(&server, tls);
-            assert!(came.summary.ok == 0 && came.summary.failed + came.summary.timeout > 0, "{:?}", came.summary);
+        // By TLS 1.3 the refusal comes when the client has sent its first request.
+        for (tls, refusal) in [(authority.trusted(), "certificate required"), (stranger.clone(), "")] {
+            let told = AuditAs {
+                effect: AuditEffect::Write,
+                space: String::new(),
+                key: "k".into(),
+                keys: None,
+                value: Some("request.body".into()),
+            };
+            let set = Step { audit: true, audit_as: Some(told), ..step("put", &["path=/x", "body=v"]) };
+            let came = play(by_tls(&server.service(), tls, load(2, 0.15, vec![set])));
+            assert!(came.summary.ok == 0 && came.summary.failed > 0, "{:?}", came.summary);
             let told = &came.intervals[0].attempts;
-            assert!(told.iter().all(|attempt| attempt.result.starts_with("tls: ")), "{told:?}");
+            let refusal = format!("tls: refused by the target: {refusal}");
+            assert!(told.iter().all(|attempt| attempt.result.starts_with(&refusal)), "{told:?}");
+            assert_eq!(connects(&came).1, came.summary.failed, "each is a connect that failed");
+            assert!(came.history().iter().all(|line| line.applied == Some(false)), "nothing was read");
         }
     }
     for (tls, words) in [

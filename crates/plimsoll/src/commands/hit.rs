@@ -158,19 +158,30 @@ fn about_secrets(secrets: &Secrets) -> Option<String> {
     ))
 }
 
-/// Results of attempts that another line may not have, as `attempts.csv` names them, and what to write there.
-const FAILURES: [(&str, &str, &str); 4] = [
+/// Beginnings of results of attempts that another line may not have, as `attempts.csv` names them, and what to write there.
+const FAILURES: [(&str, &str, &str); 9] = [
     ("tls: bad certificate", "--cacert ca.pem", "trusts the CAs in this file; -k disables the check"),
-    ("tls: refused by the target", "--cert client.pem", "if the server wants a certificate of the client"),
-    // By TLS 1.3 the server says so when the client has already begun to speak.
-    ("tls: broken", "--cert client.pem", "if the server wants a certificate of the client"),
+    ("tls: refused by the target: certificate", CERT.0, CERT.1),
+    ("tls: refused by the target: bad certificate", CERT.0, CERT.1),
+    ("tls: refused by the target: handshake failure", CERT.0, CERT.1),
+    ("tls: refused by the target: unknown CA", CERT.0, "one that the server trusts: it refused this"),
+    ("tls: refused by the target: access denied", CERT.0, CERT.1),
+    ("tls: refused by the target: unrecognised name", "--server-name NAME", "the name that the server knows itself by"),
+    ("tls: refused by the target: no application", "http://…", "at a port of HTTP/1.1: this may be HTTP/2's alone"),
     ("tls: handshake failed", "http://…", "if the server speaks no TLS at this port"),
 ];
+const CERT: (&str, &str) = ("--cert client.pem", "if the server wants a certificate of the client");
 /// What a server does that is asked in the clear and expects TLS.
 const AS_BY_TLS: [&str; 4] = ["connection reset", "connection closed", "bad answer", "status 400"];
 
 fn against_failures(trial: &Trial, words: &cli::Hit) -> Vec<(String, &'static str)> {
-    let happened = FAILURES.iter().filter(|(result, ..)| trial.attempt_results.contains_key(*result));
+    let has = |start: &str| trial.attempt_results.keys().any(|result| result.starts_with(start));
+    let mut happened: Vec<(&str, &str)> = Vec::new();
+    for (_, option, why) in FAILURES.into_iter().filter(|(start, ..)| has(start)) {
+        if !happened.contains(&(option, why)) {
+            happened.push((option, why));
+        }
+    }
     let is_clear = !words.url.to_ascii_lowercase().starts_with("https:");
     let may_be_tls =
         is_clear && trial.outcomes.ok == 0 && AS_BY_TLS.iter().any(|how| trial.attempt_results.contains_key(*how));
@@ -178,7 +189,7 @@ fn against_failures(trial: &Trial, words: &cli::Hit) -> Vec<(String, &'static st
     let debug = (trial.outcomes.ok == 0).then(|| ("--debug".to_owned(), "sends one request and prints its answer"));
     let redirected = trial.attempt_results.keys().any(|result| result.starts_with("redirect "));
     let address = redirected.then(|| ("--location".to_owned(), "hits the URL that the redirects lead to"));
-    let happened = happened.map(|(_, option, why)| ((*option).to_owned(), *why));
+    let happened = happened.into_iter().map(|(option, why)| (option.to_owned(), why));
     happened.chain(by_tls).chain(address).chain(debug).collect()
 }
 
@@ -368,6 +379,7 @@ mod tests {
                 "HOST:example.org",
             ],
             &[URL, "-m", "put", "-d", "", "-H", "X-Odd.Name: 1:2"],
+            &[URL, "-H", "Cookie: a=1", "-H", "cookie: b=2", "-t", "1m30s"],
             &["http://h/{id}?q={x}", "-H", "X: {y}", "--expect", "body={}"],
             &[URL, "--no-keep-alive", "-r", "100", "--poisson"],
             &[URL, "--disable-keepalive", "--pipeline", "1"],
@@ -446,8 +458,17 @@ mod tests {
     fn what_cannot_be_is_refused() {
         let table: &[(&[&str], &str)] = &[
             (&["http://"], "names no host"),
-            (&["http://h:0/"], "`0` is not a port"),
-            (&["http://h:99999/"], "`99999` is not a port"),
+            (&["http://h:0/"], "not a number from 1 to 65535"),
+            (&["http://h:99999/"], "not a number from 1 to 65535"),
+            (&["http://::1:80/"], "http://[::1]:8080/"),
+            (&["http://[fe80::1%25eth0]/"], "zone"),
+            (&["http://bücher.localhost/"], "xn--"),
+            (&["grpc://h:1"], "HTTP/2 and gRPC are not spoken yet"),
+            (&["WSS://h:1"], "WebSocket is not spoken yet"),
+            (&["rediss://h:1"], "Redis by TLS is not spoken yet"),
+            (&["postgres://h:1"], "`command`"),
+            (&[URL, "-H", "Connection: close"], "--no-keep-alive"),
+            (&[URL, "-H", "content-length: 3"], "leave it out"),
             (&["http://user:word@h/"], "Authorization"),
             (&["http://h/a b"], "%20"),
             (&["ftp://h/"], "no URL of a web server"),
@@ -534,6 +555,11 @@ mod tests {
         let told = next_steps(&failed, &words);
         assert!(told.contains("--cacert") && told.contains("-k disables") && !told.contains("--print"), "{told}");
         assert!(told.lines().all(|line| line.chars().count() <= 80), "{told}");
+        let mut refused = results(Trust::Void, 0);
+        for alert in ["certificate required", "bad certificate"] {
+            refused.trials[0].attempt_results.insert(format!("tls: refused by the target: {alert}"), 9);
+        }
+        assert_eq!(next_steps(&refused, &words).matches("--cert client.pem").count(), 1);
         let mut closed = results(Trust::Void, 0);
         closed.trials[0].attempt_results.insert("connection reset".to_owned(), 9);
         let told = next_steps(&closed, &typed("plimsoll hit http://h/"));

@@ -110,8 +110,7 @@ impl<P: Protocol> ConnectionSet<P> {
         match TunnelAnswer::of(&connection.pending) {
             TunnelAnswer::More => return None,
             TunnelAnswer::Open => {}
-            // Nothing has reached the target.
-            TunnelAnswer::Refused(_) => return Some(ConnEvent::ConnectFailed(AttemptCause::ConnectRefused)),
+            TunnelAnswer::Refused { status, .. } => return Some(ConnEvent::ConnectFailed(AttemptCause::Proxy(status))),
         }
         connection.pending.clear();
         match std::mem::replace(&mut connection.state, SocketState::Down) {
@@ -130,6 +129,11 @@ impl<P: Protocol> ConnectionSet<P> {
         let written = tls.write();
         connection.state = SocketState::Handshaking(tls);
         written.err().map(|cause| connection.lost(cause))
+    }
+
+    /// Whether the peer agreed on no protocol (ALPN) on this connection, although it was offered some.
+    pub fn has_no_protocol(&mut self, conn: ConnId) -> bool {
+        self.list[conn.index()].tls().is_some_and(|tls| tls.session.has_no_protocol())
     }
 
     /// Why the peer's certificate was refused on a connection that could not be opened, in words,
@@ -207,8 +211,9 @@ impl<P: Protocol> ConnectionSet<P> {
         if let Err(cause) = taken {
             // The peer is told why, if it can be.
             let _ = tls.write();
-            return Some(match connection.state {
-                SocketState::Up(_) => ConnEvent::Closed(cause),
+            return Some(match (&connection.state, cause) {
+                // By TLS 1.3 the client is done before the server has seen its certificate.
+                (SocketState::Up(_), cause) if !matches!(cause, AttemptCause::TlsAlert(_)) => ConnEvent::Closed(cause),
                 _ => ConnEvent::ConnectFailed(cause),
             });
         }

@@ -219,7 +219,13 @@ fn hostile_answers() {
     let table = [
         ("nonsense\r\n\r\n", AttemptCause::BadAnswer),
         ("HTTP/1.1 099 Low\r\n\r\n", AttemptCause::BadAnswer),
-        ("HTTP/1.1 101 Switching\r\n\r\n", AttemptCause::BadAnswer),
+        ("HTTP/1.1 101 Switching\r\n\r\n", AttemptCause::Malformed(Malformation::Switched)),
+        ("HTTP/1.1 200 OK\r\nX: a\r\n\tb\r\n\r\n", AttemptCause::Malformed(Malformation::FoldedHeader)),
+        // The first mistake counts.
+        ("HTTP/1.1 200 OK\r\nX\r\nY: a\r\n b\r\n\r\n", AttemptCause::BadAnswer),
+        ("\0\0\x12\x04\0\0\0\0\0\0\x03\0\0\0\x64", AttemptCause::Malformed(Malformation::Http2)),
+        ("\0\0\x08\x07\0\0\0\0\0\0\0\0\0\0\0\0\x01", AttemptCause::Malformed(Malformation::Http2)),
+        ("\0\0\x08\x07\0\0\0\0\x01", AttemptCause::BadAnswer),
         ("HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n", AttemptCause::BadAnswer),
         ("HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", AttemptCause::BadAnswer),
         ("HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999\r\n\r\n", AttemptCause::BadAnswer),
@@ -228,14 +234,14 @@ fn hostile_answers() {
         ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n\r\n", AttemptCause::BadAnswer),
         ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nab\r\n", AttemptCause::BadAnswer),
         ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nFFFFFFFFF\r\n", AttemptCause::TooLong),
-        (many.as_str(), AttemptCause::BadAnswer),
+        (many.as_str(), AttemptCause::Malformed(Malformation::TooManyHeaders)),
     ];
     for (bytes, cause) in table {
         assert_eq!(is_the_same_in_pieces(&get(), 1, bytes.as_bytes(), false), Seen::Bad(cause), "{bytes:?}");
     }
     assert_eq!(
         feed(&get(), &mut HttpScratch::default(), 1, &[endless.as_bytes()], false),
-        Seen::Bad(AttemptCause::TooLong)
+        Seen::Bad(AttemptCause::Malformed(Malformation::LongHead))
     );
     let chunk = format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1;{}", "e".repeat(5000));
     assert_eq!(
@@ -263,7 +269,8 @@ fn what_is_passed_over_has_a_limit() {
 fn a_head_that_is_too_long_is_so_however_it_is_cut() {
     let head = format!("HTTP/1.1 200 OK\r\nX: {}\0\r\n\r\n", "y".repeat(HEAD_LIMIT));
     for pieces in [&[head.as_bytes()][..], &[&head.as_bytes()[..100], &head.as_bytes()[100..]]] {
-        assert_eq!(feed(&get(), &mut HttpScratch::default(), 1, pieces, false), Seen::Bad(AttemptCause::TooLong));
+        let long = Seen::Bad(AttemptCause::Malformed(Malformation::LongHead));
+        assert_eq!(feed(&get(), &mut HttpScratch::default(), 1, pieces, false), long);
     }
 }
 

@@ -31,8 +31,17 @@ fn seen(result: AttemptCause, reusable: bool, status: &str, fields: &[Option<&st
     Seen::Answer { result, reusable, surplus: Vec::new(), fields, status: status.to_owned() }
 }
 
+fn number(word: &str) -> u8 {
+    let known = REFUSALS.iter().position(|refusal| refusal.name == word);
+    known.map_or_else(|| open_word(REFUSALS, word.as_bytes()).unwrap(), |number| u8::try_from(number).unwrap())
+}
+
 fn error(word: &str) -> AttemptCause {
-    AttemptCause::Answer(u8::try_from(REFUSALS.iter().position(|refusal| refusal.name == word).unwrap()).unwrap())
+    AttemptCause::Answer(number(word))
+}
+
+fn greeted_by(word: &str) -> AttemptCause {
+    AttemptCause::Greeted(number(word))
 }
 
 #[test]
@@ -146,7 +155,9 @@ fn answers() {
         (&get(), ">2\r\n+invalidate\r\n*1\r\n$1\r\nk\r\n$2\r\nhi\r\n", found("hi")),
         (&get(), "|1\r\n+ttl\r\n:3600\r\n$2\r\nhi\r\n", found("hi")),
         (&get(), "-ERR no\r\n", refused("err", true, "ERR no")),
-        (&get(), "-WRONGTYPE that\r\n", refused("err", true, "WRONGTYPE that")),
+        (&get(), "-WRONGTYPE that\r\n", refused("wrongtype", true, "WRONGTYPE that")),
+        (&get(), "-Module-Error that\r\n", refused("module-error", true, "Module-Error that")),
+        (&get(), "-\r\n", refused("other", true, "")),
         (&get(), "!10\r\nREADONLY x\r\n", refused("readonly", true, "READONLY x")),
         (&get(), "-MOVED 3999 127.0.0.1:6381\r\n", refused("moved", true, "MOVED 3999 127.0.0.1:6381")),
         (&get(), "-LOADING\r\n", refused("loading", true, "LOADING")),
@@ -249,6 +260,32 @@ fn what_follows_an_answer_is_left() {
 }
 
 #[test]
+fn an_error_is_told_by_its_first_word_and_has_no_effect_only_where_that_is_certain() {
+    let told = |reply: &str| {
+        let cause = AttemptCause::Answer(refused(Reply(reply.as_bytes())));
+        (cause.text(REFUSALS), cause.is_harmless(REFUSALS))
+    };
+    for (reply, cause, harmless) in [
+        ("-WRONGTYPE Operation against a key\r\n", "answer: wrongtype", true),
+        ("-BUSYKEY Target key name already exists.\r\n", "answer: busykey", true),
+        ("-ERR something\r\n", "answer: err", false),
+        ("-IOERR error or timeout\r\n", "answer: ioerr", false),
+        // A script may have written before it met the error.
+        ("-WRONGTYPE Operation against a key script: 87b, on @user_script:1.\r\n", "answer: wrongtype", false),
+    ] {
+        assert_eq!(told(reply), (cause.to_owned(), harmless), "{reply}");
+    }
+    assert!(AttemptCause::Greeted(refused(Reply(b"-ERR DB index is out of range\r\n"))).is_harmless(REFUSALS));
+}
+
+#[test]
+fn a_redirect_is_told_to_be_a_clusters() {
+    let advice = |word: &str| Redis::advice(error(word));
+    assert!(advice("moved").is_some_and(|text| text.contains("Redis Cluster")) && advice("crossslot").is_some());
+    assert_eq!(advice("wrongtype"), None);
+}
+
+#[test]
 fn greetings_are_answered_one_by_one() {
     let greeting = Greeting { bytes: Vec::new(), answers: 2 };
     let greeted = |input: &str| Redis::greeted(&greeting, input.as_bytes());
@@ -258,8 +295,8 @@ fn greetings_are_answered_one_by_one() {
     for not_whole in ["", "+OK\r\n", "+OK\r\n+O"] {
         assert_eq!(greeted(not_whole), Progress::More { used: 0 });
     }
-    assert_eq!(greeted("-WRONGPASS invalid\r\n"), answer(20, error("wrongpass")));
-    assert_eq!(greeted("+OK\r\n-ERR DB index is out of range\r\n"), answer(36, error("err")));
+    assert_eq!(greeted("-WRONGPASS invalid\r\n"), answer(20, greeted_by("wrongpass")));
+    assert_eq!(greeted("+OK\r\n-ERR DB index is out of range\r\n"), answer(36, greeted_by("err")));
     assert_eq!(greeted("SSH-2.0\r\n"), Progress::Bad(AttemptCause::BadAnswer));
     assert_eq!(greeted(&format!("$60000000\r\n{}", "x".repeat(GREETED_LIMIT))), Progress::Bad(AttemptCause::TooLong));
 }

@@ -15,7 +15,6 @@ use crate::setting::pairs;
 /// What a call makes of the result of an attempt: its errors are fewer.
 fn in_a_call(word: &str) -> &str {
     match word {
-        "answer too long" => "bad answer",
         "connection closed" | "connection reset" | "connection broken" | "tls: broken" => "lost",
         "connect failed" | "connect timeout" => "not connected",
         word if word.starts_with("tls: ") => "not connected",
@@ -38,7 +37,7 @@ impl Case {
             Err(CallError::Connect { .. }) => "not connected".to_owned(),
             Err(CallError::Timeout(_)) => "timeout".to_owned(),
             Err(CallError::Lost(_)) => "lost".to_owned(),
-            Err(CallError::BadAnswer) => "bad answer".to_owned(),
+            Err(CallError::BadAnswer(why)) => why,
             Err(CallError::Invalid(reason)) => panic!("{}: {reason}", self.name),
         }
     }

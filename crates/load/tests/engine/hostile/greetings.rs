@@ -13,7 +13,7 @@ const fn banner(name: &'static str, deeds: &'static [super::Deed], ends: &'stati
 
 pub static CASES: &[Case] = &[
     greeted("refuses to be greeted", &[Hear, Say(b"-NOAUTH who are you\r\n"), Wait], &["answer: noauth"]),
-    greeted("refuses in words of its own", &[Hear, Say(b"-SORRY no\r\n"), Wait], &["connect failed"]),
+    greeted("refuses in words of its own", &[Hear, Say(b"-SORRY no\r\n"), Wait], &["answer: sorry"]),
     greeted("answers a greeting with garbage", &[Hear, Say(b"\xde\xad\xbe\xef\r\n"), Wait], &["connect failed"]),
     greeted("answers a greeting without end", &[Hear, Say(b"+"), Endless(b"x")], &["connect failed"]),
     greeted("answers a greeting at length", &[Hear, Say(b"$67108864\r\n"), Endless(b"x")], &["connect failed"]),

@@ -16,7 +16,7 @@ pub static CASES: &[Case] = &[
     redis("answers", &[Hear, Say(VALUE), Again], &["ok"]),
     redis("has nothing", &[Hear, Say(b"$-1\r\n"), Again], &["ok"]),
     redis("an error", &[Hear, Say(b"-ERR no\r\n"), Again], &["answer: err"]),
-    redis("an error without a word", &[Hear, Say(b"-\r\n"), Again], &["answer: err"]),
+    redis("an error without a word", &[Hear, Say(b"-\r\n"), Again], &["answer: other"]),
     redis("an error without end", &[Hear, Say(b"-ERR "), Endless(b"no ")], &["answer too long"]),
     redis("another type than was asked for", &[Hear, Say(b":1\r\n"), Wait], &["bad answer"]),
     redis("no type", &[Hear, Say(b"v\r\n"), Wait], &["bad answer"]),

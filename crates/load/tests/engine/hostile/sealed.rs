@@ -43,14 +43,18 @@ pub static CASES: &[Case] = &[
     ),
     https("a hello without end", &[HearAnything, Endless(PIECE)], &["tls: handshake failed"]),
     https("warnings without end", &[HearAnything, Endless(WARNING)], &["tls: handshake failed"])
-        .or(&["tls: refused by the target"]),
+        .or(&["tls: refused by the target: user canceled"]),
     https(
         "a change of ciphers without end",
         &[HearAnything, Endless(b"\x14\x03\x03\x00\x01\x01")],
         &["tls: handshake failed"],
     ),
     https("a hello byte by byte", &[HearAnything, Drip(b"\x16\x03\x03\x00\x7a\x02\x00\x00\x76")], &["connect timeout"]),
-    https("an alert", &[HearAnything, Say(b"\x15\x03\x03\x00\x02\x02\x28"), Wait], &["tls: refused by the target"]),
+    https(
+        "an alert",
+        &[HearAnything, Say(b"\x15\x03\x03\x00\x02\x02\x28"), Wait],
+        &["tls: refused by the target: handshake failure"],
+    ),
     https("ends after the handshake", &[Shake], &[]).or(&["connection closed", "connection reset"]),
     https("ends its session after the handshake", &[Shake, Part, Wait], &["connection closed"]),
     https("resets after the handshake", &[Shake, Reset], &["connection reset"]).or(&["connection closed"]),
@@ -83,7 +87,11 @@ pub static CASES: &[Case] = &[
     https("a byte now and then", &[Shake, Hear, Drip(OK)], &["timeout"]),
     https("does not listen", &[Shake, Hear, Deaf, Stay], &["timeout"]),
     https("a body without end", &[Shake, Hear, Say(b"HTTP/1.1 200 OK\r\n\r\n"), Endless(b"hi")], &["answer too long"]),
-    https("a header without end", &[Shake, Hear, Say(b"HTTP/1.1 200 OK\r\nX: "), Endless(b"y")], &["answer too long"]),
+    https(
+        "a header without end",
+        &[Shake, Hear, Say(b"HTTP/1.1 200 OK\r\nX: "), Endless(b"y")],
+        &["answer too long: headers of more than 64 KiB"],
+    ),
     https("100 without end", &[Shake, Hear, Endless(b"HTTP/1.1 100 Continue\r\n\r\n")], &["answer too long"]),
     https("more than its length without end", &[Shake, Hear, Say(OK), Endless(b"hi")], &["ok"]).or(&["bad answer"]),
     https(

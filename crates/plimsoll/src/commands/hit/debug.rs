@@ -9,6 +9,7 @@ use load::client::{Client, ExchangedBytes};
 use text::numbers;
 
 use super::options::HitOptions;
+use crate::commands::hit;
 use crate::exit::{Exit, Failure};
 use crate::output;
 
@@ -20,19 +21,19 @@ pub fn once(asked: &HitOptions, plan: &Plan) -> Result<Exit, Failure> {
     let trial = plan.trials.first().ok_or_else(|| Failure::Ours("a load without a trial".to_owned()))?;
     let timeout_s = trial.load.as_ref().map_or(10.0, |load| load.timeout_s);
     let service = &asked.place.service;
-    let unanswered = |error: &load::client::CallError| Failure::Unanswered {
-        what: format!("no answer from {service}: {error}"),
-        remedy: remedy(service, &error.to_string()).to_owned(),
+    let unanswered = |error: &load::client::CallError, received: &[u8]| Failure::Unanswered {
+        what: hit::words_in_options(&format!("no answer from {service}: {error}")),
+        remedy: remedy(service, &error.to_string(), received).to_owned(),
     };
     let trust = TlsTrust { tls: trial.target.tls.clone(), ..TlsTrust::default() };
     let mut client =
         Client::connect_trusting(&trial.target.protocol, service, &trust, Duration::from_secs_f64(timeout_s))
-            .map_err(|error| unanswered(&error))?;
+            .map_err(|error| unanswered(&error, b""))?;
     let begun = Instant::now();
     let answer = client.call(&asked.method, &values(asked));
     let took = begun.elapsed();
     output::text(&told(client.exchanged()))?;
-    let answer = answer.map_err(|error| unanswered(&error))?;
+    let answer = answer.map_err(|error| unanswered(&error, &client.exchanged().received))?;
     let took = numbers::micros(took.as_secs_f64() * 1e6);
     output::text(&format!("status {} after {took}, connecting not included\n", answer.status))?;
     Ok(Exit::Well)
@@ -63,19 +64,38 @@ fn told(exchanged: &ExchangedBytes) -> String {
     } else {
         String::new()
     };
-    let body = text::visible(&String::from_utf8_lossy(shown)).trim_end().to_owned();
+    let body = text::visible(&escaped(&String::from_utf8_lossy(shown))).trim_end().to_owned();
     let body = if body.is_empty() { String::new() } else { format!("{body}{more}\n\n") };
     format!("{}\n{}\n{body}", lines(">", &exchanged.sent), lines("<", head))
 }
 
-/// What to look at where there is no answer.
-pub fn remedy(service: &str, why: &str) -> &'static str {
+/// A text with its lines and tabs, and with every other control character as an escape: a terminal would obey it.
+fn escaped(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for character in text.replace("\r\n", "\n").chars() {
+        match character {
+            '\n' | '\t' => shown.push(character),
+            other if other.is_control() => shown.extend(other.escape_debug()),
+            other => shown.push(other),
+        }
+    }
+    shown
+}
+
+/// What to look at where there is no answer, but perhaps some bytes.
+pub fn remedy(service: &str, why: &str, received: &[u8]) -> &'static str {
     let is_tls = service.starts_with("https:");
     if why.contains("lookup address") {
         lab::UNKNOWN_NAME
+    } else if why.contains("HTTP/2") || why.contains("no application protocol") {
+        "give a port, or a proxy, that speaks HTTP/1.1"
+    } else if why.contains("the proxy opened no tunnel") {
+        "let the proxy admit this machine, or reach the server without it"
+    } else if received.starts_with(b"HTTP/1.") {
+        "the server speaks HTTP/1.1 and breaks a rule or a limit of it here: mend the answer above"
     } else if is_tls && why.contains("bad certificate") {
         "trust its CA with --cacert ca.pem, or skip the check with -k"
-    } else if is_tls && ["refused by the target", "tls: broken"].iter().any(|how| why.contains(how)) {
+    } else if is_tls && why.contains("refused by the target") {
         "if the server wants a certificate of the client, give it with --cert client.pem"
     } else if is_tls && why.contains("tls:") {
         "if the server speaks no TLS at this port, write http://"
@@ -105,6 +125,13 @@ mod tests {
     }
 
     #[test]
+    fn a_body_does_not_control_the_terminal() {
+        let body = b"HTTP/1.1 200 OK\r\n\r\na\tb\r\n\x1b]0;owned\x07 \xc2\x9b31m\x08 \rover\n";
+        let told = told(&ExchangedBytes { received: body.to_vec(), ..ExchangedBytes::default() });
+        assert!(told.ends_with("a\tb\n\\u{1b}]0;owned\\u{7} \\u{9b}31m\\u{8} \\rover\n\n"), "{told:?}");
+    }
+
+    #[test]
     fn what_to_look_at_follows_from_what_went_wrong() {
         for (service, why, words) in [
             ("http://h", "cannot connect to h: failed to lookup address information", "DNS"),
@@ -114,7 +141,10 @@ mod tests {
             ("http://h", "the connection was closed before the answer", "https://"),
             ("http://h", "cannot connect to h: Connection refused", "start the server"),
         ] {
-            assert!(remedy(service, why).contains(words), "{why}");
+            assert!(remedy(service, why, b"").contains(words), "{why}");
         }
+        let folded = remedy("http://h", "bad answer: a header is folded", b"HTTP/1.1 200 OK\r\nX: a\r\n b\r\n\r\n");
+        assert!(!folded.contains("https") && folded.contains("HTTP/1.1"), "{folded}");
+        assert!(!remedy("http://h", "bad answer: HTTP/2", b"\0").contains("https://"));
     }
 }

@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
+use experiment::authority;
 use experiment::catalog::{Field, Operation, Protocol};
 use experiment::duration;
 use experiment::pointer::{self, Pointer};
@@ -198,12 +199,19 @@ fn operation(words: &cli::Hit, protocol: &Protocol) -> Result<&'static Operation
     })
 }
 
-/// `-H 'Name: value'`, each name once.
+/// `-H 'Name: value'`, each name once; cookies are joined.
 fn headers(given: &[String], wrong: &mut Vec<OptionProblem>) -> Vec<(String, String)> {
     let mut headers: Vec<(String, String)> = Vec::new();
+    let has =
+        |headers: &[(String, String)], name: &str| headers.iter().any(|(other, _)| other.eq_ignore_ascii_case(name));
     for text in given {
         match header(text) {
-            Ok((name, _)) if headers.iter().any(|(other, _)| other.eq_ignore_ascii_case(&name)) => {
+            Ok((name, value)) if name.eq_ignore_ascii_case("cookie") && has(&headers, &name) => {
+                // As a browser sends several cookies (RFC 6265, 4.2.1).
+                let known = headers.iter_mut().find(|(other, _)| other.eq_ignore_ascii_case(&name));
+                known.into_iter().for_each(|(_, cookies)| cookies.push_str(&format!("; {value}")));
+            }
+            Ok((name, _)) if has(&headers, &name) => {
                 wrong.push(OptionProblem::new(
                     format!("-H {name}: it is given twice"),
                     "write its values into one, with commas",
@@ -215,6 +223,13 @@ fn headers(given: &[String], wrong: &mut Vec<OptionProblem>) -> Vec<(String, Str
     }
     headers
 }
+
+/// Headers that say how a request is framed and its connection kept, and what to write instead.
+const OF_THE_ENGINE: [(&str, &str); 3] = [
+    ("connection", "connections are kept; --no-keep-alive makes one for each request, and says `Connection: close`"),
+    ("content-length", "leave it out: it is the length of the body"),
+    ("transfer-encoding", "leave it out: bodies are sent with their length"),
+];
 
 fn header(text: &str) -> Result<(String, String), OptionProblem> {
     const FORM: &str = "write -H 'Name: value'";
@@ -229,6 +244,9 @@ fn header(text: &str) -> Result<(String, String), OptionProblem> {
     let value = value.trim();
     if value.chars().any(|character| character.is_control() && character != '\t') {
         return Err(bad("a line break or another control character cannot be in a header"));
+    }
+    if let Some((_, remedy)) = OF_THE_ENGINE.into_iter().find(|(own, _)| name.eq_ignore_ascii_case(own)) {
+        return Err(OptionProblem::new(format!("-H {name}: the engine writes this header itself"), remedy));
     }
     // The one header that the engine looks for, to leave its own out.
     let name = if name.eq_ignore_ascii_case("host") { "host" } else { name };
@@ -448,7 +466,6 @@ fn without_login(url: &str) -> String {
 /// What is wrong with it.
 pub fn place(url: &str, schemes: &[&str]) -> Result<HitTarget, OptionProblem> {
     let bad = |why: &str, remedy: &str| OptionProblem::new(format!("{}: {why}", without_login(url)), remedy);
-    const FORM: &str = "write a URL such as http://localhost:8080/path";
     if url.chars().any(|character| character.is_whitespace() || character.is_control()) {
         return Err(bad("there are blanks in this URL", "write %20 for a blank"));
     }
@@ -456,26 +473,17 @@ pub fn place(url: &str, schemes: &[&str]) -> Result<HitTarget, OptionProblem> {
     let scheme = scheme.to_ascii_lowercase();
     if !schemes.contains(&scheme.as_str()) {
         let known: Vec<String> = schemes.iter().map(|known| format!("{known}://")).collect();
-        let remedy = format!("this takes {}; for others `plimsoll new URL` writes a file", text::listed(&known, "and"));
+        let remedy = match authority::way_round(&scheme) {
+            Some(way_round) => way_round.to_owned(),
+            None => format!("this takes {}; for others `plimsoll new URL` writes a file", text::listed(&known, "and")),
+        };
         return Err(bad("no URL of a web server", &remedy));
     }
     let (authority, rest) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
     if authority.contains('@') {
         return Err(bad("a user is not taken from a URL", "send it: -H 'Authorization: Basic …'"));
     }
-    // An IPv6 address has colons of its own, inside brackets.
-    let (host, port) = match authority.rfind(']') {
-        Some(end) => (&authority[..=end], authority[end + 1..].strip_prefix(':')),
-        None => authority.split_once(':').map_or((authority, None), |(host, port)| (host, Some(port))),
-    };
-    if host.is_empty() {
-        return Err(bad("this URL names no host", FORM));
-    }
-    if let Some(port) = port
-        && !port.parse::<u16>().is_ok_and(|port| port > 0)
-    {
-        return Err(bad(&format!("`{port}` is not a port"), "the port is a number from 1 to 65535"));
-    }
+    authority::check(authority).map_err(|problem| bad(problem.what, problem.remedy))?;
     let rest = rest.split('#').next().unwrap_or_default();
     let slash = if rest.starts_with('/') { "" } else { "/" };
     Ok(HitTarget { service: format!("{scheme}://{authority}"), path: format!("{slash}{rest}") })

@@ -63,7 +63,7 @@ fn location(asked: &HitOptions, protocol: &Protocol) -> Result<Option<String>, F
     let service = &asked.place.service;
     let unanswered = |error: &load::client::CallError| Failure::Unanswered {
         what: format!("no answer from {service}: {error}"),
-        remedy: debug::remedy(service, &error.to_string()).to_owned(),
+        remedy: debug::remedy(service, &error.to_string(), b"").to_owned(),
     };
     let tls = &asked.connections.tls;
     let tls = plan::Tls {

@@ -1,0 +1,100 @@
+//! The host and port of a URL, read alike wherever a URL is taken; and schemes that nothing here speaks, with the way round.
+
+/// What is wrong with a host and port, and what to write instead.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AuthorityProblem {
+    /// What is wrong.
+    pub what: &'static str,
+    /// What to write instead.
+    pub remedy: &'static str,
+}
+
+const FORM: &str = "write a URL such as http://localhost:8080/path";
+
+/// Checks `HOST` or `HOST:PORT`, without a user.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn check(authority: &str) -> Result<(), AuthorityProblem> {
+    let problem = |what, remedy| Err(AuthorityProblem { what, remedy });
+    // An IPv6 address has colons of its own, inside brackets.
+    let (host, port) = match authority.rfind(']') {
+        Some(end) => (&authority[..=end], authority[end + 1..].strip_prefix(':')),
+        None if authority.matches(':').count() > 1 => {
+            return problem("an IPv6 address stands in brackets", "write http://[::1]:8080/");
+        }
+        None => authority.split_once(':').map_or((authority, None), |(host, port)| (host, Some(port))),
+    };
+    if host.is_empty() {
+        return problem("this URL names no host", FORM);
+    }
+    if host.starts_with('[') && host.contains('%') {
+        return problem(
+            "an IPv6 address with a zone, such as %eth0, is not taken",
+            "give an address that is valid on every network, or a name",
+        );
+    }
+    if !host.is_ascii() {
+        return problem(
+            "a host's name with letters beyond ASCII is not converted",
+            "write the name as DNS has it, which begins with xn-- (`idn2 NAME` prints it)",
+        );
+    }
+    match port {
+        Some(port) if !port.parse::<u16>().is_ok_and(|port| port > 0) => {
+            problem("its port is not a number from 1 to 65535", FORM)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What can be done about a service of this scheme, which is known and not spoken.
+#[must_use]
+pub fn way_round(scheme: &str) -> Option<&'static str> {
+    Some(match scheme {
+        "grpc" | "grpcs" | "h2" | "h2c" | "http2" | "http3" => {
+            "HTTP/2 and gRPC are not spoken yet: hit the service's HTTP/1.1 gateway if it has one, or run its own client as an \
+             operation (`command` in docs/protocols.md)"
+        }
+        "ws" | "wss" => {
+            "WebSocket is not spoken yet: run a client of it as an operation (`command` in docs/protocols.md); http:// measures \
+             plain requests to the same server"
+        }
+        "rediss" => {
+            "Redis by TLS is not spoken yet: let a proxy such as stunnel end TLS beside this machine, and write redis:// with its address"
+        }
+        "postgres" | "postgresql" | "mysql" | "mariadb" | "mongodb" | "mongodb+srv" | "cassandra" | "amqp"
+        | "amqps" | "kafka" | "mqtt" | "mqtts" | "nats" | "ldap" | "ldaps" | "memcached" | "memcache" => {
+            "this protocol is not spoken: run a client of it as an operation (`command` in docs/protocols.md), or a benchmark of it whose \
+             own count are the `units`"
+        }
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_host_that_cannot_be_has_words_of_its_own() {
+        for (authority, what) in [
+            ("", "names no host"),
+            (":80", "names no host"),
+            ("::1:80", "brackets"),
+            ("fe80::1", "brackets"),
+            ("[fe80::1%25eth0]:80", "zone"),
+            ("[::1%lo]", "zone"),
+            ("bücher.example", "ASCII"),
+            ("h:0", "port"),
+            ("h:", "port"),
+            ("[::1]:x", "port"),
+        ] {
+            let problem = check(authority).unwrap_err();
+            assert!(problem.what.contains(what), "{authority}: {problem:?}");
+        }
+        for authority in ["h", "h:80", "[::1]", "[::1]:80", "127.1:65535", "xn--bcher-kva.example"] {
+            assert_eq!(check(authority), Ok(()), "{authority}");
+        }
+    }
+}

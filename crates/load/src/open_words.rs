@@ -1,0 +1,67 @@
+//! Words of a protocol that no list has in full, such as the first words of a server's errors. Each is allocated when it is first
+//! seen, and their number is bounded, since a hostile server may invent any number of them.
+
+use std::sync::OnceLock;
+
+/// Most words.
+const MOST: usize = 64;
+/// Bytes of the longest word.
+const LONGEST: usize = 24;
+
+/// The first words of errors that servers have sent to this process.
+pub static ERROR_WORDS: OpenWords = OpenWords::new();
+
+/// Numbered words.
+#[derive(Debug)]
+pub struct OpenWords([OnceLock<Box<str>>; MOST]);
+
+impl OpenWords {
+    const fn new() -> Self {
+        Self([const { OnceLock::new() }; MOST])
+    }
+
+    /// Returns the number of a word, a new one at its first sight. `None` for text that is no plain word, and where the list is full.
+    pub fn number(&self, word: &[u8]) -> Option<usize> {
+        let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+        if word.is_empty() || word.len() > LONGEST || !word.iter().all(is_plain) {
+            return None;
+        }
+        let lower = || String::from_utf8_lossy(word).to_ascii_lowercase().into_boxed_str();
+        self.0.iter().position(|known| known.get_or_init(lower).as_bytes().eq_ignore_ascii_case(word))
+    }
+
+    /// Returns the word of a number, in small letters.
+    pub fn word(&self, number: usize) -> Option<&str> {
+        self.0.get(number)?.get().map(AsRef::as_ref)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_keeps_its_number_and_a_million_words_take_no_more_room_than_64() {
+        let words = OpenWords::new();
+        assert_eq!(words.number(b"WRONGTYPE"), Some(0));
+        assert_eq!(words.number(b"BusyKey"), Some(1));
+        assert_eq!(
+            (words.number(b"wrongtype"), words.word(0), words.word(1)),
+            (Some(0), Some("wrongtype"), Some("busykey"))
+        );
+        for number in 0..1_000_000 {
+            words.number(format!("w{number}").as_bytes());
+        }
+        assert_eq!((words.word(63), words.word(64)), (Some("w61"), None));
+        assert_eq!((words.number(b"another"), words.number(b"w61")), (None, Some(63)));
+    }
+
+    #[test]
+    fn other_text_is_no_word() {
+        let words = OpenWords::new();
+        for text in [&b""[..], b"a\x1b[31m", "\u{e9}".as_bytes(), &[b'x'; 25]] {
+            assert_eq!(words.number(text), None);
+        }
+        assert_eq!(words.word(0), None);
+    }
+}
