@@ -16,7 +16,7 @@ use crate::groups::counting_by_variant;
 use crate::latency_series::LatencySeries;
 use crate::safe_load::{self, SearchTrial};
 use crate::trial::judged;
-use crate::verdict::{RuleFinding, RunContext, lost_trial, of_used, run_verdict};
+use crate::verdict::{RuleFinding, RunContext, lost_trial, of_used, run_verdict, without_success};
 use crate::versions::EarlierVersions;
 use crate::{Error, claims, comparisons, cost, demand, faults, plausibility, scaling};
 
@@ -86,6 +86,7 @@ fn analyzed(folder: &RunFolder, metrics: &[MetricPath]) -> Result<AnalyzedRun, E
     } else {
         findings = of_used(&trials, findings);
     }
+    without_success(&trials, &mut findings);
     let lost =
         plan.trials.iter().filter(|planned| is_over && !ids.contains(&planned.id) && !left_out.contains(&&planned.id));
     findings.extend(lost.map(|planned| (planned.id.clone(), vec![lost_trial()])));

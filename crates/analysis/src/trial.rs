@@ -2,7 +2,7 @@
 //! what the target's processes said, and a trial on modelled hosts as it would be on the machines meant, are put together here.
 
 use experiment::plan::{self, Lab};
-use record::events::{Event, What};
+use record::events::{Event, FailureExample, What};
 use record::folder::TrialFolder;
 use record::results::{Emulated, Quantiles, Said, Throughput, Trial, WithWarmup};
 
@@ -137,6 +137,7 @@ fn measured(
             .and_then(|(wrong, cycles)| per_1000(wrong, cycles)),
         attempts: evidence.attempts.iter().map(|row| row.count).sum(),
         attempt_results: attempt_results(&evidence.attempts),
+        examples: examples(&evidence.events),
         latency_us: after_warmup.latency_us(asked),
         latency_of_all_us: after_warmup.of_all_us(asked),
         punctual_latency_us: OperationTotals::punctual_of(evidence.load.measured().values(), asked),
@@ -254,6 +255,16 @@ fn shorter(time_us: Quantiles, speed: f64) -> Quantiles {
         count: time_us.count,
         others: time_us.others.into_iter().map(|(name, time_us)| (name, scaled(time_us))).collect(),
     }
+}
+
+/// The failures of which one was recorded for each kind. The bounds of a file are not trusted.
+fn examples(events: &[Event]) -> Vec<FailureExample> {
+    const MOST: usize = 32;
+    let is = |event: &Event| match &event.what {
+        What::Example { is } => Some(is.clone()),
+        _ => None,
+    };
+    events.iter().filter_map(is).take(MOST).collect()
 }
 
 /// Each process and text once, in the order in which it was first said.

@@ -193,6 +193,8 @@ pub(crate) fn limit(findings: &[RuleFinding], trial: &Trial) -> String {
         ("generator_stall", "lateness"),
         ("stall_in_outage", "lateness"),
         ("failed_connects", "connections"),
+        ("local_limits", "connections"),
+        ("refused_connects", "connections"),
         ("failed_handshakes", "connections"),
         ("full_disk", "disk"),
         ("saturated_balancer", "balancer"),
@@ -202,6 +204,15 @@ pub(crate) fn limit(findings: &[RuleFinding], trial: &Trial) -> String {
         limits.iter().find(|(rule, _)| by(rule))
     };
     found(Trust::Void).or_else(|| found(Trust::Suspect)).map_or("none", |(_, limit)| limit).to_owned()
+}
+
+/// The findings of a run none of whose trials had a success: what is no more than suspect beside other points is void then.
+pub(crate) fn without_success(trials: &[Trial], findings: &mut [(String, Vec<RuleFinding>)]) {
+    if trials.iter().any(|trial| trial.outcomes.ok > 0) {
+        return;
+    }
+    let found = findings.iter_mut().flat_map(|(_, found)| found).filter(|one| one.reason == rules::NO_SUCCESS);
+    found.for_each(|one| one.trust = Trust::Void);
 }
 
 /// Sound repeats that it takes to do without a void one.

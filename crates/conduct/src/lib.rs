@@ -2,6 +2,7 @@
 //! It must not measure, judge or print.
 
 pub mod conductor;
+mod examples;
 pub mod exercise;
 mod fleet_placement;
 mod load_makers;

@@ -11,7 +11,7 @@ use lab::sampling::SampleSenders;
 use load::recorder::{Recorder, SampledKeys};
 use load::{HistogramSet, ThreadInterval};
 use record::clock::Clock;
-use record::events::{Event, HistoryEntry, Outcome, What};
+use record::events::{Event, FailureExample, HistoryEntry, Outcome, What};
 use record::folder::TrialFolder;
 use record::hlog::Time;
 use record::rows::{FleetSecond, Metric, Sample};
@@ -43,6 +43,8 @@ pub enum RecordingEvent {
     Second(SecondTotals),
     /// Something that a reader of the records must know.
     Notice(String),
+    /// A failure of a kind that a thread has not met before.
+    Example(FailureExample),
 }
 
 /// What is to be recorded of a load.
@@ -156,10 +158,12 @@ fn record_load(
 ) -> Result<(), Error> {
     for interval in intervals {
         let second = RecordingEvent::Second(SecondTotals { of_s: load_s, ..totals(&interval) });
-        let notices: Vec<String> = interval.notices.clone();
+        let notices = interval.notices.clone().into_iter().map(RecordingEvent::Notice);
+        let examples = interval.examples.clone().into_iter().map(RecordingEvent::Example);
+        let told: Vec<RecordingEvent> = notices.chain(examples).chain([second]).collect();
         moments.try_iter().for_each(|at_s| recorder.look_closely(at_s));
         recorder.take(interval)?;
-        for news in notices.into_iter().map(RecordingEvent::Notice).chain([second]) {
+        for news in told {
             // Nobody may be listening any more; the records do not depend on it.
             let _ = heard.send(news);
         }

@@ -23,6 +23,7 @@ use record::folder::TrialFolder;
 
 use crate::Error;
 use crate::conductor::{Action, Conductor, Input};
+use crate::examples::ExampleBook;
 use crate::exercise::PlannedStep;
 use crate::fleet_placement::PlacedFleet;
 use crate::load_makers::{BadEnd, PlayedLoad, RaisedFleet, ReadyFleet};
@@ -62,6 +63,7 @@ pub fn play(
         kept,
         elsewhere: Arc::default(),
         event_log: EventLog::begin(&folder, run.secrets).map_err(Error::Record)?,
+        examples: ExampleBook::of(trial.load.as_ref()),
         folder,
         observer,
         interrupts,
@@ -102,6 +104,8 @@ struct TrialShell<'a> {
     elsewhere: Arc<Mutex<Option<GeneratorCaller>>>,
     folder: TrialFolder,
     event_log: EventLog,
+    /// Failures of which one is recorded for each kind.
+    examples: ExampleBook,
     observer: &'a mut dyn Observer,
     interrupts: &'a Interrupts,
     /// How many of the user's interrupts the conductor has been told of.
@@ -373,6 +377,11 @@ impl TrialShell<'_> {
         match heard {
             RecordingEvent::Second(second) => self.observer.tell(&ProgressEvent::Second(second)),
             RecordingEvent::Notice(text) => self.note(Instant::now(), What::Notice { text }),
+            RecordingEvent::Example(example) => {
+                if let Some(is) = self.examples.take(example) {
+                    self.note(Instant::now(), What::Example { is });
+                }
+            }
         }
     }
 

@@ -303,7 +303,9 @@ fn argument(path: &str) -> Option<&str> {
     TABLES.iter().filter_map(|table| after(table)).min_by_key(|argument| argument.len())
 }
 
-fn is_credential(argument: &str) -> bool {
+/// Whether an argument of this name, or a field of an answer, is a credential.
+#[must_use]
+pub fn is_credential(argument: &str) -> bool {
     match argument.strip_prefix("header.").map(str::to_ascii_lowercase) {
         Some(header) => {
             HEADERS.contains(&header.as_str())

@@ -5,7 +5,7 @@ use std::sync::mpsc::SyncSender;
 
 use hdrhistogram::Histogram;
 use record::clock::Clock;
-use record::events::{HistoryEntry, Outcome};
+use record::events::{FailureExample, HistoryEntry, Outcome};
 use record::hlog::{Tag, Time};
 use record::rows::{AgentCycles, GeneratorSecond};
 
@@ -50,6 +50,8 @@ pub struct ThreadInterval {
     pub history: Vec<HistoryEntry>,
     /// What a reader must know.
     pub notices: Vec<String>,
+    /// Failures of a kind that the thread has not met before.
+    pub examples: Vec<FailureExample>,
     /// Of each agent of the thread, with its last interval.
     pub agent_cycles: Vec<AgentCycles>,
     /// Times of the operations that ended.

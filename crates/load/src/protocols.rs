@@ -104,6 +104,12 @@ pub trait Protocol: Sized + Send + Sync + 'static {
         None
     }
 
+    /// Appends the beginning of an answer as a reader may see it: without values that may be secret.
+    fn show_answer(answer: &[u8], out: &mut Vec<u8>) {
+        const SHOWN: usize = 200;
+        out.extend_from_slice(&answer[..answer.len().min(SHOWN)]);
+    }
+
     /// What each connection begins with, if not with a request.
     fn greeting(&self) -> Option<&Greeting> {
         None

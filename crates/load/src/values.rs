@@ -214,6 +214,15 @@ impl CompiledTemplate {
         self.pieces.iter().all(|piece| piece.is_filled(source))
     }
 
+    /// Whether a value of the environment is in it.
+    pub fn has_environment(&self) -> bool {
+        self.pieces.iter().any(|piece| match piece {
+            TemplatePiece::Env(_) => true,
+            TemplatePiece::Whole(template) => template.has_environment(),
+            _ => false,
+        })
+    }
+
     /// Whether it takes calling a script.
     pub fn asks_script(&self) -> bool {
         self.pieces.iter().any(TemplatePiece::asks_script)

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use record::clock::Clock;
-use record::events::HistoryEntry;
+use record::events::{FailureExample, HistoryEntry};
 use record::hlog::{self, Tag};
 use record::rows::{AgentCycles, GeneratorSecond};
 use serde::{Deserialize, Serialize};
@@ -55,6 +55,9 @@ pub struct WireInterval {
     pub history: Vec<HistoryEntry>,
     /// What a reader must know.
     pub notices: Vec<String>,
+    /// Failures of a kind that the thread has not met before.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub examples: Vec<FailureExample>,
     /// Of each agent of the thread, with its last interval.
     pub agent_cycles: Vec<AgentCycles>,
     /// Names of the operations, in the order in which they are counted.
@@ -131,6 +134,7 @@ impl WireInterval {
             generator: interval.generator.clone(),
             history: interval.history.clone(),
             notices: interval.notices.clone(),
+            examples: interval.examples.clone(),
             agent_cycles: interval.agent_cycles.clone(),
             operations: interval.sheet.names().to_vec(),
             histograms: interval.sheet.histograms().map(histogram).collect::<Result<_, _>>()?,
@@ -194,9 +198,22 @@ impl WireInterval {
             generator: self.generator,
             history: self.history,
             notices: self.notices.into_iter().take(MOST_NOTICES).map(shortened).collect(),
+            examples: self.examples.into_iter().take(MOST_NOTICES).map(short_example).collect(),
             agent_cycles: self.agent_cycles,
             sheet,
         })
+    }
+}
+
+/// An example whose texts are no longer than a notice.
+fn short_example(example: FailureExample) -> FailureExample {
+    FailureExample {
+        operation: shortened(example.operation),
+        result: shortened(example.result),
+        request: shortened(example.request),
+        expectation: example.expectation.map(shortened),
+        got: example.got.map(shortened),
+        answer: example.answer.map(shortened),
     }
 }
 

@@ -164,6 +164,11 @@ pub enum What {
         #[serde(default, skip_serializing_if = "is_zero")]
         left_out: u64,
     },
+    /// The first failure of its kind that a thread of the load met.
+    Example {
+        /// The failure.
+        is: FailureExample,
+    },
     /// Something of the generator or the recorder that a reader must know.
     Notice {
         /// In words.
@@ -263,6 +268,27 @@ impl StepResult {
             Self::Unfinished => "unfinished",
         }
     }
+}
+
+/// A failure, as far as it may be shown: bounded, without control characters, without values of headers and of the environment.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct FailureExample {
+    /// Name of the operation.
+    pub operation: String,
+    /// Result of the attempt, as `attempts.csv` has it.
+    pub result: String,
+    /// The request: path without its query, or key.
+    pub request: String,
+    /// The expectation that did not hold, as `body = hello`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expectation: Option<String>,
+    /// Value that came in the expected one's place; null if the answer had none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub got: Option<String>,
+    /// Beginning of the answer; null if nothing came, or nothing was kept of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub answer: Option<String>,
 }
 
 fn is_zero(count: &u64) -> bool {

@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::events::{HostFigures, ProcessShare, StepResult, SweepStop};
+use crate::events::{FailureExample, HostFigures, ProcessShare, StepResult, SweepStop};
 use crate::rows::MetricKind;
 
 pub use costs::{Cost, CostWithWarmup, DemandedHosts, PointCost};
@@ -126,6 +126,9 @@ pub struct Trial {
     pub attempts: u64,
     /// Result of an attempt (`ok`, `connection closed`, …) to count.
     pub attempt_results: BTreeMap<String, u64>,
+    /// One failure of each kind, in the order of their first time.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub examples: Vec<FailureExample>,
     /// Intended start to answer, of `ok` operations that ended in the measured part, to the second.
     pub latency_us: Option<Quantiles>,
     /// 95 % intervals of these, from ten batches of this trial alone. Trials differ by more. Null where none could be had.

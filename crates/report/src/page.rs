@@ -105,6 +105,7 @@ const PAGE: &[PageSection] = &[
             Part::Table(operations::each_operation),
             Part::Table(operations::outcomes),
             Part::Table(operations::attempts),
+            Part::Table(operations::examples),
             Part::Table(verdicts::consistency),
             Part::Table(verdicts::claims),
             Part::Table(verdicts::requirements),

@@ -5,6 +5,8 @@ mod fleet;
 mod losses;
 mod records;
 
+use std::collections::BTreeMap;
+
 use experiment::plan::{self, When};
 use record::events::{Ending, What};
 use record::results::{DisturbanceKind, Host, Quantiles, Steady};
@@ -92,14 +94,12 @@ pub(crate) const RULES: &[Rule] = &[
     },
     Rule {
         name: "failed_connects",
-        looks_at: "connects that failed before any fault and before the first operation succeeded, or at any time for want of a local \
-                   port or file descriptor",
+        looks_at: "connects that failed before any fault and before the first operation succeeded",
         unit: "connects",
         threshold: SUSPECT_IF_SO,
         why: "Agents that cannot connect do not load the target. A target that has served and then refuses connections has failed, which \
               is a result: its operations count as failed.",
-        remedy: "Check the target's address, its limit of connections and the length of its accept queue, and ports and file \
-                 descriptors on this machine",
+        remedy: "Check the target's address, its limit of connections and the length of its accept queue",
         weigh: failed_connects,
     },
     Rule {
@@ -119,8 +119,8 @@ pub(crate) const RULES: &[Rule] = &[
         why: "The target was reached but no request was sent: its certificate was not trusted, or the two sides had no \
               TLS version or cipher in common.",
         remedy: "For a bad certificate, name the authority with `tls.ca` and the name in the certificate with \
-                 `tls.server_name`, or accept any with `tls.insecure`; otherwise check whether the target speaks TLS \
-                 at this port",
+                 `tls.server_name`, or accept any with `tls.insecure`; for a target that wants a certificate of the client, \
+                 give one with `tls.cert`; otherwise check whether the target speaks TLS at this port",
         weigh: failed_handshakes,
     },
     Rule {
@@ -239,6 +239,17 @@ pub(crate) const RULES: &[Rule] = &[
         weigh: littles_law,
     },
     Rule {
+        name: "local_limits",
+        looks_at: "attempts that failed for want of a local port or file descriptor on the generator's machine",
+        unit: "% of the attempts",
+        threshold: From { suspect: 0.01, void: 50.0 },
+        why: "The limit is this machine's, not the target's. Where half of the attempts never left the machine, the figures are those \
+              of its limit.",
+        remedy: "Widen net.ipv4.ip_local_port_range, raise `ulimit -n`, keep connections, or use several source addresses \
+                 (`load.from`); `plimsoll doctor` tells what there is",
+        weigh: local_limits,
+    },
+    Rule {
         name: "lost_host",
         looks_at: "hosts that were lost without a fault: their shim or runner ended, or the connection to it broke",
         unit: "",
@@ -307,10 +318,12 @@ pub(crate) const RULES: &[Rule] = &[
     },
     Rule {
         name: "no_success",
-        looks_at: "whether any operation succeeded",
+        looks_at: "whether any operation succeeded: suspect in a trial beside trials of other points, void where the experiment has one \
+                   point, or no trial of the run had a success",
         unit: "",
-        threshold: SUSPECT_IF_SO,
-        why: "Without one success, a mistake in the experiment is more likely than a failure of the target.",
+        threshold: From { suspect: 1.0, void: 2.0 },
+        why: "Without one success, a mistake in the experiment is more likely than a failure of the target. A target that fails at the \
+              highest load of a sweep is a result; one that never answered was not measured.",
         remedy: "Look at the results of the attempts: they name the cause",
         weigh: no_success,
     },
@@ -334,6 +347,17 @@ pub(crate) const RULES: &[Rule] = &[
               be what went wrong.",
         remedy: "This is a bug worth reporting, with the run folder",
         weigh: records::records_disagree,
+    },
+    Rule {
+        name: "refused_connects",
+        looks_at: "connects that the target or a proxy refused in its own words (a login, a database, too many clients), before any fault \
+                   and before the first operation succeeded",
+        unit: "connects",
+        threshold: SUSPECT_IF_SO,
+        why: "The target was reached, and nothing was asked: agents that are refused do not load it.",
+        remedy: "Read the target's own words in the notices of events.jsonl; correct the login or the database in the URL, raise the \
+                 target's limit of clients, or let the proxy admit this machine",
+        weigh: refused_connects,
     },
     Rule {
         name: "restarted_target",
@@ -500,22 +524,33 @@ fn dropped_starts(facts: &RuleInput<'_>) -> Evaluation {
 }
 
 fn failed_connects(facts: &RuleInput<'_>) -> Evaluation {
-    let own = failed_for_want(facts);
-    if own > 0 {
-        let what = "connects failed for want of a local port or file descriptor";
-        return Some((own as f64, format!("{own} {what}: the limit is this machine's, not the target's")));
-    }
-    let first_ok_s = facts.evidence.slots.iter().find(|slot| slot.ok > 0).map_or(f64::INFINITY, |slot| slot.at_s);
-    let failed = failed_connects_until(facts, first_ok_s);
-    let others = failed.connects - failed.handshakes;
+    let failed = failed_connects_until(facts, first_ok_s(facts));
+    let others = failed.connects - failed.handshakes - failed.refused - failed.own;
     let when = failed.when;
     Some((others as f64, format!("{others} connects failed {when}: agents could not reach the target")))
 }
 
+fn refused_connects(facts: &RuleInput<'_>) -> Evaluation {
+    let failed = failed_connects_until(facts, first_ok_s(facts));
+    let (refused, when) = (failed.refused, failed.when);
+    let how = failed.worst_refusal.unwrap_or_default();
+    Some((refused as f64, format!("{refused} connects were refused {when}, most by `{how}`: the target was reached")))
+}
+
+fn first_ok_s(facts: &RuleInput<'_>) -> f64 {
+    facts.evidence.slots.iter().find(|slot| slot.ok > 0).map_or(f64::INFINITY, |slot| slot.at_s)
+}
+
 /// Attempts that this machine's own limits ended, over the whole load.
-fn failed_for_want(facts: &RuleInput<'_>) -> u64 {
-    let own = facts.evidence.attempts.iter().filter(|row| OF_THIS_MACHINE.contains(&row.result.as_str()));
-    own.map(|row| row.count).sum()
+fn local_limits(facts: &RuleInput<'_>) -> Evaluation {
+    let count = |is_counted: &dyn Fn(&str) -> bool| -> u64 {
+        let rows = facts.evidence.attempts.iter().filter(|row| is_counted(&row.result));
+        rows.map(|row| row.count).sum()
+    };
+    let own = count(&|result| OF_THIS_MACHINE.contains(&result));
+    let pct = 100.0 * own as f64 / count(&|_| true).max(1) as f64;
+    let what = "attempts failed for want of a local port or file descriptor";
+    Some((pct, format!("{own} {what} ({pct:.1} %): the limit is this machine's, not the target's")))
 }
 
 /// Results of attempts, as `attempts.csv` names them, that are this machine's doing.
@@ -524,24 +559,40 @@ const OF_THIS_MACHINE: [&str; 2] = ["connect: no local port left", "connect: no 
 fn failed_handshakes(facts: &RuleInput<'_>) -> Evaluation {
     let failed = failed_connects_until(facts, f64::INFINITY);
     let (handshakes, when) = (failed.handshakes, failed.when);
-    let what = match failed.worst {
-        Some("tls: bad certificate") => "its certificate is not trusted",
-        _ => "it speaks no TLS, or no version that both sides support",
+    let what = match failed.worst_handshake {
+        Some("tls: bad certificate") => "its certificate is not trusted".to_owned(),
+        Some(refused) if refused.starts_with(REFUSED) => {
+            let alert = refused[REFUSED.len()..].trim_start_matches(": ");
+            let wants = alert.contains("certificate") || alert == "handshake failure";
+            let may_want = if wants { "; it may want a certificate of the client" } else { "" };
+            format!("it refused the handshake ({alert}){may_want}")
+        }
+        _ => "it speaks no TLS, or no version that both sides support".to_owned(),
     };
     Some((handshakes as f64, format!("{handshakes} TLS handshakes failed {when}: the target was reached, but {what}")))
 }
 
-/// Results of attempts whose connection ended in the handshake, as `attempts.csv` names them. A `tls: broken` is of later.
+/// Beginnings of results of attempts whose connection ended in the handshake, as `attempts.csv` names them. A `tls: broken` is of
+/// later.
 const OF_HANDSHAKES: [&str; 4] =
-    ["tls: bad certificate", "tls: closed in the handshake", "tls: handshake failed", "tls: refused by the target"];
+    ["tls: bad certificate", "tls: closed in the handshake", "tls: handshake failed", REFUSED];
+const REFUSED: &str = "tls: refused by the target";
+/// … and of those whose connection the peer refused in its own words.
+const OF_REFUSALS: [&str; 2] = ["answer: ", "proxy: "];
 
 /// Connects that failed before any fault, and before another moment.
 struct FailedConnects<'a> {
     connects: u64,
+    /// … of these for want of a local port or file descriptor.
+    own: u64,
     /// … of these by a handshake. Where agents share connections, several attempts fail by one: no more than failed connects.
     handshakes: u64,
+    /// … of these by the words of the target or of a proxy.
+    refused: u64,
     /// The result that most of the handshakes had.
-    worst: Option<&'a str>,
+    worst_handshake: Option<&'a str>,
+    /// The result that most of the refused had.
+    worst_refusal: Option<&'a str>,
     /// In words.
     when: &'static str,
 }
@@ -550,18 +601,23 @@ fn failed_connects_until<'a>(facts: &RuleInput<'a>, until_s: f64) -> FailedConne
     let first_fault_s = facts.window.and_then(|window| window.first_fault_s).unwrap_or(f64::INFINITY);
     let until_s = until_s.min(first_fault_s);
     let before = facts.evidence.generator.iter().filter(|row| row.at_s <= until_s);
-    let connects = before.map(|row| row.connect_failures).sum();
-    let by = |result: &str| -> u64 {
-        let rows = facts.evidence.attempts.iter().filter(|row| row.at_s <= until_s && row.result == result);
-        rows.map(|row| row.count).sum()
-    };
-    let counts = OF_HANDSHAKES.map(|result| (by(result), result));
-    FailedConnects {
-        connects,
-        handshakes: counts.iter().map(|(count, _)| count).sum::<u64>().min(connects),
-        worst: counts.into_iter().max().filter(|(count, _)| *count > 0).map(|(_, result)| result),
-        when: if first_fault_s.is_finite() { "before any fault" } else { "without a fault" },
+    let connects: u64 = before.map(|row| row.connect_failures).sum();
+    let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
+    for row in facts.evidence.attempts.iter().filter(|row| row.at_s <= until_s) {
+        *counts.entry(row.result.as_str()).or_default() += row.count;
     }
+    let by = |starts: &[&str]| -> (u64, Option<&'a str>) {
+        let of = || counts.iter().filter(|(result, _)| starts.iter().any(|start| result.starts_with(start)));
+        (of().map(|(_, count)| count).sum(), of().max_by_key(|(_, count)| **count).map(|(result, _)| *result))
+    };
+    let own = by(&OF_THIS_MACHINE).0.min(connects);
+    let (handshakes, worst_handshake) = by(&OF_HANDSHAKES);
+    let handshakes = handshakes.min(connects - own);
+    // An operation on an open connection may be answered so, too: what is left of the connects was refused at most.
+    let (refused, worst_refusal) = by(&OF_REFUSALS);
+    let refused = refused.min((connects - own - handshakes).saturating_sub(by(&["connect "]).0));
+    let when = if first_fault_s.is_finite() { "before any fault" } else { "without a fault" };
+    FailedConnects { connects, own, handshakes, refused, worst_handshake, worst_refusal, when }
 }
 
 /// A thread of the target that used so much of its core over the measured part has no time left, percent. By the utilization law
@@ -966,8 +1022,21 @@ fn alarming_log(facts: &RuleInput<'_>) -> Evaluation {
 
 fn no_success(facts: &RuleInput<'_>) -> Evaluation {
     facts.planned.load.as_ref()?;
-    Some((f64::from(u8::from(facts.trial.outcomes.ok == 0)), "no operation succeeded".to_owned()))
+    let is_alone = facts.run.plan.is_none_or(|plan| {
+        let is_same =
+            |other: &plan::Trial| (&other.variant, &other.point) == (&facts.planned.variant, &facts.planned.point);
+        plan.find.is_none() && plan.trials.iter().all(is_same)
+    });
+    let figure = match facts.trial.outcomes.ok {
+        0 if is_alone => 2.0,
+        0 => 1.0,
+        _ => 0.0,
+    };
+    Some((figure, NO_SUCCESS.to_owned()))
 }
+
+/// What is said of a trial without one success.
+pub const NO_SUCCESS: &str = "no operation succeeded";
 
 /// Before the first fault only: what a fault does to the target's processes is what it is for.
 fn restarted_target(facts: &RuleInput<'_>) -> Evaluation {

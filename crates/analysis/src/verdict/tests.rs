@@ -107,6 +107,11 @@ impl Case {
         self.evidence.attempts.push(Attempts { at_s: 2.0, result: result.to_owned(), count, ..Attempts::default() });
     }
 
+    fn out_of_ports(&mut self, count: u64) {
+        let result = "connect: no local port left".to_owned();
+        self.evidence.attempts.push(Attempts { at_s: 9.0, result, count, ..Attempts::default() });
+    }
+
     fn event(&mut self, what: What) {
         self.evidence.events.insert(0, Event { at_s: 9.0, what });
     }
@@ -309,10 +314,6 @@ const SPOILT: &[(&str, Trust, Spoil)] = &[
     ("dropped_starts", Suspect, |case| case.trial.generator.dropped = Some(6)),
     ("dropped_starts", Void, |case| case.trial.generator.dropped = Some(500)),
     ("failed_connects", Suspect, |case| case.evidence.generator.push(unconnected(2.0))),
-    ("failed_connects", Suspect, |case| {
-        let result = "connect: no local port left".to_owned();
-        case.evidence.attempts.push(Attempts { at_s: 9.0, result, count: 2, ..Attempts::default() });
-    }),
     ("failed_fault", Void, |case| {
         case.trial.faults.push(Fault { failed: Some("no such process".into()), ..Fault::default() });
     }),
@@ -359,6 +360,8 @@ const SPOILT: &[(&str, Trust, Spoil)] = &[
     ("generators_uneven", Suspect, |case| case.fleet(1, |uneven| uneven.late_us_p99 = Some(2_300.0))),
     ("littles_law", Suspect, |case| case.trial.generator.littles_law_error_pct = Some(5.0)),
     ("littles_law", Void, |case| case.trial.generator.littles_law_error_pct = Some(20.0)),
+    ("local_limits", Suspect, |case| case.out_of_ports(2)),
+    ("local_limits", Void, |case| case.out_of_ports(5_000)),
     ("lost_host", Void, |case| case.event(What::HostDown { host: "n1".into(), expected: false })),
     ("lost_process", Suspect, |case| case.event(down(false))),
     ("lost_switch", Void, |case| case.event(What::SwitchLost { reason: "its runner ended".into() })),
@@ -386,6 +389,8 @@ const SPOILT: &[(&str, Trust, Spoil)] = &[
     // What was still open at the end is in no other record.
     ("records_disagree", Void, |case| case.loses = |evidence| evidence.generator[3].due = Some(5_001)),
     ("records_disagree", Void, |case| case.event(What::Audit { keys: 9, unread: 0, skipped: 0 })),
+    ("refused_connects", Suspect, |case| case.refused_by("answer: wrongpass", 3)),
+    ("refused_connects", Suspect, |case| case.refused_by("proxy: 407", 3)),
     ("restarted_target", Suspect, |case| case.replaced(5.0, 1)),
     ("saturated_balancer", Suspect, |case| case.busy([90.0, 89.9], None)),
     ("saturated_balancer", Suspect, |case| case.busy([25.0, 40.0], Some(95.0))),
@@ -435,12 +440,27 @@ fn the_targets_own_words_are_quoted() {
 }
 
 #[test]
-fn a_trial_without_a_success_is_suspect() {
-    let found = Case::spoiled(|case| {
-        case.evidence.slots[0] = OutcomeSlot { failed: 5_000, ok: 0, ..case.evidence.slots[0] };
-        case.trial.outcomes = Outcomes { failed: 5_000, ..Outcomes::default() };
-    });
-    assert_eq!(found.iter().map(|finding| finding.rule).collect::<Vec<_>>(), ["no_success"]);
+fn a_result_without_a_success_is_void_and_one_point_of_many_is_suspect() {
+    let found = |rates: &[u64]| {
+        Case::spoiled(|case| {
+            case.evidence.slots[0] = OutcomeSlot { failed: 5_000, ok: 0, ..case.evidence.slots[0] };
+            case.trial.outcomes = Outcomes { failed: 5_000, ..Outcomes::default() };
+            let point = |rate: &u64| BTreeMap::from([("load.rate".to_owned(), serde_json::json!(rate))]);
+            case.planned.point = point(&rates[0]);
+            let trial = |rate| plan::Trial { point: point(rate), ..case.planned.clone() };
+            case.plan = Some(Plan { trials: rates.iter().map(trial).collect(), ..Plan::default() });
+        })
+    };
+    let rules = |found: &[RuleFinding]| found.iter().map(|one| (one.rule, one.trust)).collect::<Vec<_>>();
+    assert_eq!(rules(&found(&[10])), [("no_success", Void)]);
+    assert_eq!(rules(&found(&[10, 10])), [("no_success", Void)], "repeats of one point");
+    assert_eq!(rules(&found(&[10, 20])), [("no_success", Suspect)], "beside another point");
+    let (trial, mut all) = (Trial::default(), [("001".to_owned(), found(&[10, 20]))]);
+    let worked = Trial { outcomes: Outcomes { ok: 1, ..Outcomes::default() }, ..Trial::default() };
+    without_success(&[trial.clone(), worked], &mut all);
+    assert_eq!(rules(&all[0].1), [("no_success", Suspect)]);
+    without_success(&[trial], &mut all);
+    assert_eq!(rules(&all[0].1), [("no_success", Void)], "the other point did not work either");
 }
 
 #[test]
@@ -587,7 +607,9 @@ fn a_failed_handshake_is_told_from_a_target_that_was_not_reached() {
     assert!(matches!(&said("tls: handshake failed", 3)[..], [one] if one.contains("it speaks no TLS")));
     // Whoever shared the connection was refused with it.
     assert!(matches!(&said("tls: closed in the handshake", 48)[..], [one] if one.starts_with("3 TLS handshakes")));
-    let both = said("tls: refused by the target", 1);
+    let wants = said("tls: refused by the target: certificate required", 3);
+    assert!(wants[0].contains("refused the handshake (certificate required); it may want a certificate of the client"));
+    let both = said("tls: refused by the target: protocol version", 1);
     assert!(both[0].starts_with("2 connects failed") && both[1].starts_with("1 TLS handshakes"), "{both:?}");
     // After the handshake there is a connection, and nothing but the connects is left to speak of.
     assert!(matches!(&said("tls: broken", 3)[..], [one] if one.starts_with("3 connects failed")));

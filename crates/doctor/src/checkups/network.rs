@@ -40,7 +40,7 @@ pub static RANGE: CheckKind = CheckKind {
     reads: "net.ipv4.ip_local_port_range",
     why: "connections to one address need a local port each, and one that was closed keeps it for a minute",
     source: "https://docs.kernel.org/networking/ip-sysctl.html",
-    caught_by: &["failed_connects"],
+    caught_by: &["local_limits"],
     article: Some(Tuning {
         number: 3,
         says: "ip_local_port_range 1024 65535",
@@ -55,7 +55,7 @@ pub static REUSE: CheckKind = CheckKind {
     reads: "net.ipv4.tcp_tw_reuse",
     why: "a load that connects again and again runs out of ports that wait a minute after their connection's end",
     source: "https://docs.kernel.org/networking/ip-sysctl.html",
-    caught_by: &["failed_connects"],
+    caught_by: &["local_limits"],
     article: None,
     look: look_at_reuse,
 };

@@ -124,7 +124,7 @@ pub static OPEN_FILES: CheckKind = CheckKind {
     reads: "/proc/self/limits",
     why: "each agent is a connection, and each connection an open file at both ends",
     source: "https://man7.org/linux/man-pages/man2/getrlimit.2.html",
-    caught_by: &["failed_connects"],
+    caught_by: &["failed_connects", "local_limits"],
     article: Some(Tuning {
         number: 2,
         says: "soft nofile 1024, hard nofile 65536",

@@ -2,6 +2,7 @@
 //! knows; what its answer has to be (`expect`), what later steps use of it (`keep`), and what it does to a key (`audit`).
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
@@ -408,6 +409,25 @@ pub enum Expected {
     Text(String),
     /// All that this says.
     Compared(TextCondition),
+}
+
+/// As a reader takes it: `= hello`, `contains "a" and not = b`.
+impl fmt::Display for Expected {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let condition = match self {
+            Self::Text(text) => return write!(out, "= {text}"),
+            Self::Compared(condition) => condition,
+        };
+        let word = |word: &str, text: &Option<String>| text.as_ref().map(|text| format!("{word} {text:?}"));
+        let parts = [
+            word("matches", &condition.matches),
+            word("contains", &condition.contains),
+            condition.one_of.as_ref().map(|texts| format!("is one of {texts:?}")),
+            word("passes", &condition.lua),
+            condition.not.as_ref().map(|not| format!("not {not}")),
+        ];
+        out.write_str(&parts.into_iter().flatten().collect::<Vec<_>>().join(" and "))
+    }
 }
 
 /// Ways to look at a text; all that are given must hold.

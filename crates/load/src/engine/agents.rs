@@ -28,6 +28,7 @@ use crate::{Error, LoadPurpose};
 
 pub mod answers;
 mod backlog;
+mod examples;
 mod feeding;
 mod reconnects;
 mod turns;
@@ -468,6 +469,8 @@ impl<P: Protocol> Agents<P> {
         let agent = &mut self.list[id];
         agent.is_unsure |= !cause.is_harmless(P::REFUSALS) && P::about_data(cause).is_none();
         stats.attempt(self.script.steps[agent.step].name, cause);
+        self.note_failure(id, cause, None, stats);
+        let agent = &mut self.list[id];
         let group = &self.script.groups[agent.group];
         if agent.tries < group.tries {
             agent.work = AgentWork::RetryPause;

@@ -16,6 +16,7 @@ pub struct LoadControl {
     has_noticed_redirects: AtomicBool,
     has_noticed_budget: AtomicBool,
     has_noticed_untold: AtomicBool,
+    has_advised: AtomicBool,
 }
 
 impl LoadControl {
@@ -36,6 +37,11 @@ impl LoadControl {
     /// Whether nobody has told of redirects yet; from now on somebody has.
     pub fn is_first_redirect(&self) -> bool {
         !self.has_noticed_redirects.swap(true, Ordering::Relaxed)
+    }
+
+    /// Whether nobody has given advice about a cause yet; from now on somebody has.
+    pub fn is_first_advice(&self) -> bool {
+        !self.has_advised.swap(true, Ordering::Relaxed)
     }
 
     /// Whether nobody has told yet of answers that do not say what was done; from now on somebody has.

@@ -89,10 +89,14 @@ pub struct Script<P: Protocol> {
 pub struct CompiledStep {
     /// Number of its name.
     pub name: usize,
+    /// Name of the protocol's operation.
+    pub call: &'static str,
     /// Its arguments.
     pub arguments: Vec<Argument>,
     /// What the answer has to be.
     pub expects: Vec<Expectation>,
+    /// The same for readers: field, and what it has to be.
+    pub expected: Vec<(String, String)>,
     /// Which of the expectations is about the status, if one is.
     pub status: Option<usize>,
     /// What is kept of it.
@@ -400,10 +404,13 @@ impl<P: Protocol> ScriptCompiler<'_, P> {
             || keeps.iter().any(CaptureSlot::is_costly)
             || units.as_ref().is_some_and(|units| units.is_costly());
         let streams = self.take_streams();
+        let expected = step.expect.iter().map(|(field, expected)| (field.clone(), expected.to_string())).collect();
         let compiled = CompiledStep {
             name,
+            call: operation.name,
             arguments,
             expects,
+            expected,
             status,
             keeps,
             is_costly,

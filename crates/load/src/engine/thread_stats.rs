@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 
 use hdrhistogram::Histogram;
 use record::clock::Clock;
-use record::events::{HistoryEntry, Outcome};
+use record::events::{FailureExample, HistoryEntry, Outcome};
 use record::hlog::Time;
 use record::rows::{AgentCycles, GeneratorSecond};
 use rustix::time::{ClockId, clock_gettime};
@@ -21,6 +21,8 @@ use crate::schedules::{Due, NS_PER_S};
 const HISTOGRAM_SETS: usize = 4;
 /// Different results of an operation's attempts in a second for which there is room without allocating.
 const RESULTS: usize = 16;
+/// Kinds of failures of which a thread gives an example.
+const KINDS: usize = 32;
 const LATENESS_MAX_NS: u64 = 60_000_000_000;
 
 /// Which thread counts, and for whom.
@@ -102,6 +104,10 @@ pub struct ThreadStats {
     pub history: Vec<HistoryEntry>,
     /// What a reader must know.
     pub notices: Vec<String>,
+    /// Failures of kinds that were not met before.
+    pub examples: Vec<FailureExample>,
+    /// The kinds that were met: operation, cause and expectation.
+    kinds: Vec<(usize, AttemptCause, Option<usize>)>,
     /// At the end, of each agent.
     pub agent_cycles: Vec<AgentCycles>,
     /// Over the whole load.
@@ -145,6 +151,8 @@ impl ThreadStats {
             agents: 0,
             history: Vec::new(),
             notices: Vec::new(),
+            examples: Vec::new(),
+            kinds: Vec::with_capacity(KINDS),
             agent_cycles: Vec::new(),
             totals: ThreadTotals::default(),
             is_cut_off: false,
@@ -289,6 +297,16 @@ impl ThreadStats {
         }
     }
 
+    /// Whether a failure is the first of its kind, as long as there are not too many.
+    pub fn is_new_kind(&mut self, operation: usize, cause: AttemptCause, expectation: Option<usize>) -> bool {
+        let kind = (operation, cause, expectation);
+        let is_new = self.kinds.len() < KINDS && !self.kinds.contains(&kind);
+        if is_new {
+            self.kinds.push(kind);
+        }
+        is_new
+    }
+
     /// An operation has done so many units, of which these are the parts.
     pub fn count_units(&mut self, operation: usize, units: u64, parts: &StatusCounts) {
         let (sum, statuses) = &mut self.units[operation];
@@ -374,6 +392,7 @@ impl ThreadStats {
             generator,
             history: std::mem::take(&mut self.history),
             notices: std::mem::take(&mut self.notices),
+            examples: std::mem::take(&mut self.examples),
             agent_cycles: std::mem::take(&mut self.agent_cycles),
             sheet: std::mem::replace(&mut self.histograms, fresh),
         };

@@ -507,6 +507,7 @@ impl<P: Protocol> Worker<P> {
                     seen = input.len().min(seen + answer.used);
                 }
                 Progress::Bad(cause) => {
+                    self.agents.note_failure(id, cause, Some(rest), &mut self.stats);
                     self.reject_answer(conn, cause, now_ns);
                     return None;
                 }

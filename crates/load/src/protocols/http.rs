@@ -47,6 +47,9 @@ pub static INFO: catalog::Protocol = catalog::Protocol {
     ],
 };
 
+/// Headers of an answer that an example of a failure shows: they tell about its body, and are no secrets.
+const SHOWN_HEADERS: [&str; 4] = ["content-type", "content-encoding", "content-length", "retry-after"];
+
 /// The longest body that is taken for one.
 const BODY_LIMIT: u64 = 64 * 1024 * 1024;
 
@@ -157,6 +160,23 @@ impl Protocol for Http {
             "the target answers in HTTP/2, and may speak nothing else at this port; HTTP/1.1 is spoken here: give a port, or a proxy, \
              that takes it",
         )
+    }
+
+    /// The status line, headers that tell about the body, and the body's beginning. Where that came in pieces, only the body is left.
+    fn show_answer(answer: &[u8], out: &mut Vec<u8>) {
+        const BODY: usize = 200;
+        let end = memchr::memmem::find(answer, b"\r\n\r\n").filter(|_| answer.starts_with(b"HTTP/"));
+        let (head, body) = end.map_or((&b""[..], answer), |end| (&answer[..end], &answer[end + 4..]));
+        out.extend_from_slice(head.split(|byte| *byte == b'\r').next().unwrap_or_default());
+        for name in SHOWN_HEADERS {
+            if let Some(value) = header(head, name) {
+                out.extend([b"; ", name.as_bytes(), b": ", &value[..value.len().min(80)]].concat());
+            }
+        }
+        if !head.is_empty() && !body.is_empty() {
+            out.extend_from_slice(b"; body: ");
+        }
+        out.extend_from_slice(&body[..body.len().min(BODY)]);
     }
 
     fn encode(request: &Request, id: u32, values: &OperationValues<'_>, out: &mut Vec<u8>) -> Result<(), NotSendable> {

@@ -64,6 +64,7 @@ fn interval(clock: Clock, thread: u32, start_s: f64, end_s: f64, latencies_ns: &
         },
         history: Vec::new(),
         notices: Vec::new(),
+        examples: Vec::new(),
         agent_cycles: Vec::new(),
         sheet,
     }

@@ -66,6 +66,7 @@ fn interval(clock: Clock, (thread, threads): (u32, u32), second: u64, is_last: b
         generator: GeneratorSecond::default(),
         history: Vec::new(),
         notices: Vec::new(),
+        examples: Vec::new(),
         agent_cycles: Vec::new(),
         sheet: HistogramSet::new(&operations(), None),
     }

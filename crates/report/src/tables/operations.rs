@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use analysis::groups::{FigureOf, Group, groups, operations};
+use record::events::FailureExample;
 use record::results::{AnswerParts, GroupFigures, Operation, Quantiles, Trial};
 use text::{Tone, distinct, numbers};
 
@@ -41,6 +42,35 @@ pub fn attempts(input: &ReportInput) -> Option<Table> {
         others.flat_map(|row| &mut row.cells[..labels]).for_each(|cell| cell.text.clear());
     }
     Some(table)
+}
+
+/// One failure of each kind.
+pub fn examples(input: &ReportInput) -> Option<Table> {
+    let columns = ["result of an attempt", "request", "expected", "came instead", "answer"].map(Column::text).to_vec();
+    let note = "The first of each kind in a trial. Values of headers and queries are left out, control characters are escaped.";
+    let groups = groups(input.results, input.plan);
+    let rows = |group: &Group| {
+        let mut told: Vec<&FailureExample> = Vec::new();
+        for example in group.trials.iter().flat_map(|trial| &trial.examples) {
+            let is_same = |other: &&FailureExample| {
+                (&other.operation, &other.result, &other.expectation)
+                    == (&example.operation, &example.result, &example.expectation)
+            };
+            if !told.iter().any(is_same) {
+                told.push(example);
+            }
+        }
+        let or_none = |text: &Option<String>| text.clone().unwrap_or_else(|| numbers::NONE.to_owned());
+        let row = |example: &FailureExample| {
+            let FailureExample { result, request, expectation, got, answer, .. } = example;
+            [result.clone(), request.clone(), or_none(expectation), or_none(got), or_none(answer)]
+                .map(Cell::new)
+                .to_vec()
+        };
+        told.into_iter().map(row).collect()
+    };
+    let table = Table::new("Examples of failures", note, columns);
+    Some(table.by_group(&groups, rows)?.folded_beyond(MANY)).filter(|table| !table.rows.is_empty())
 }
 
 fn added_up(group: &Group) -> BTreeMap<String, u64> {

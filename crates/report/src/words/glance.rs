@@ -99,7 +99,10 @@ fn outcomes(trial: &Trial) -> String {
 /// Why attempts were not `ok`.
 fn causes(trial: &Trial) -> String {
     let told = summary::causes(trial.attempt_results.iter());
-    if told.is_empty() { String::new() } else { line("causes", &told) }
+    if told.is_empty() {
+        return String::new();
+    }
+    line("causes", &told) + &summary::examples(std::iter::once(trial), &format!("  {:HEAD$}", "for example"), WIDTH)
 }
 
 /// Answers that only say where another one is to be had. They count as `ok`.

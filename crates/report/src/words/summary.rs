@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use analysis::answer::answer;
 use analysis::groups::groups;
 use experiment::plan::Plan;
+use record::events::FailureExample;
 use record::results::{FleetFigures, Results, Trial};
 use record::rows::is_ok;
 use text::{Tone, hanging, numbers, visible, without_controls, wrapped};
@@ -67,7 +68,7 @@ pub fn summary(results: &Results, plan: &Plan, colour: bool) -> String {
         });
     }
     parts.push(fleets(results));
-    parts.push(failed_attempts(results));
+    parts.push(failed_attempts(results) + &examples(results.trials.iter(), "  e.g. ", WIDTH));
     parts.push(failed_parts(results));
     parts.push(redirects(results));
     parts.retain(|part| !part.is_empty());
@@ -105,6 +106,33 @@ fn failed_attempts(results: &Results) -> String {
         String::new()
     } else {
         hanging(&format!("attempts that were not ok: {told}"), "", "  ", WIDTH)
+    }
+}
+
+/// Failures that are shown beside their counts.
+const EXAMPLES: usize = 3;
+
+/// One failure of each kind, the first few: `wrong: body = hello did not hold, it was hi (get /x)`.
+pub(super) fn examples<'a>(trials: impl Iterator<Item = &'a Trial>, head: &str, width: usize) -> String {
+    let mut told: Vec<String> = Vec::new();
+    for text in trials.flat_map(|trial| &trial.examples).map(example) {
+        if told.len() < EXAMPLES && !told.contains(&text) {
+            told.push(text);
+        }
+    }
+    let behind = " ".repeat(head.chars().count());
+    told.iter().map(|text| hanging(text, head, &behind, width)).collect()
+}
+
+fn example(example: &FailureExample) -> String {
+    let FailureExample { result, request, expectation, got, answer, .. } = example;
+    match (expectation, answer) {
+        (Some(expectation), _) => {
+            let got = got.as_ref().map_or_else(|| "the answer has none".to_owned(), |got| format!("it was `{got}`"));
+            format!("{result}: {request}: `{expectation}` does not hold: {got}")
+        }
+        (None, Some(answer)) => format!("{result}: {request}: answered `{answer}`"),
+        (None, None) => format!("{result}: {request}"),
     }
 }
 

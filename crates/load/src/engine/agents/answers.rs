@@ -46,7 +46,7 @@ pub struct DecodedAnswer<'a, P: Protocol> {
 #[derive(Debug, Default)]
 pub struct CaptureMemory {
     /// For what is read of an answer.
-    found: ExtractedFields,
+    pub(super) found: ExtractedFields,
     /// For a rendered value.
     value: Vec<u8>,
     /// For the parts of an answer.
@@ -68,7 +68,7 @@ impl<P: Protocol> Agents<P> {
         now_ns: u64,
         stats: &mut ThreadStats,
     ) -> AnswerClass {
-        let mut class = self.check_answer(id, answer);
+        let (mut class, contradicted) = self.check_answer(id, answer);
         let step = self.list[id].step;
         if class == AnswerClass::Ok && self.script.steps[step].units.is_some() {
             class = self.count_units(id, answer, stats);
@@ -82,8 +82,14 @@ impl<P: Protocol> Agents<P> {
                 };
                 (Outcome::Ok, self.redirect(id, answer, stats).unwrap_or_else(plain))
             }
-            AnswerClass::Wrong => (Outcome::Wrong, AttemptCause::Wrong),
-            AnswerClass::Failed => return class,
+            AnswerClass::Wrong => {
+                self.note_wrong(id, answer, contradicted, stats);
+                (Outcome::Wrong, AttemptCause::Wrong)
+            }
+            AnswerClass::Failed => {
+                self.note_failure(id, answer.result, Some(answer.input), stats);
+                return class;
+            }
             AnswerClass::Undecidable => {
                 // Another try would be answered the same.
                 let agent = &mut self.list[id];
@@ -157,14 +163,14 @@ impl<P: Protocol> Agents<P> {
         Some(AttemptCause::Redirect(status))
     }
 
-    /// Holds the answer against the step's expectations. An expectation whose slot this cycle did
-    /// not fill says nothing.
-    fn check_answer(&mut self, id: AgentId, answer: &DecodedAnswer<'_, P>) -> AnswerClass {
+    /// Holds the answer against the step's expectations; with the number of the first that does not hold. An expectation whose slot
+    /// this cycle did not fill says nothing.
+    fn check_answer(&mut self, id: AgentId, answer: &DecodedAnswer<'_, P>) -> (AnswerClass, Option<usize>) {
         let &DecodedAnswer { decoder, input, result } = answer;
         let agent = &self.list[id];
         let step = &self.script.steps[agent.step];
         if step.expects.is_empty() {
-            return if result == AttemptCause::Ok { AnswerClass::Ok } else { AnswerClass::Failed };
+            return (if result == AttemptCause::Ok { AnswerClass::Ok } else { AnswerClass::Failed }, None);
         }
         let request = self.script.request(agent);
         let source = source(agent, id, &self.script, &self.slots, &self.feeding.taken);
@@ -177,8 +183,8 @@ impl<P: Protocol> Agents<P> {
             Some(got.is_some_and(|got| expectation.check.holds(got, &source, &mut self.captures.value)))
         };
         let is_expected = result == AttemptCause::Ok || step.status.and_then(&mut holds) == Some(true);
-        let is_contradicted = (0..step.expects.len()).any(|number| holds(number) == Some(false));
-        match (is_expected, is_contradicted) {
+        let contradicted = (0..step.expects.len()).find(|number| holds(*number) == Some(false));
+        let class = match (is_expected, contradicted.is_some()) {
             (true, false) => AnswerClass::Ok,
             (true, true) => AnswerClass::Wrong,
             (false, true) if P::about_data(result).is_some() => {
@@ -187,7 +193,8 @@ impl<P: Protocol> Agents<P> {
             }
             // A failure counts as an answer only where the step expects that very status.
             (false, _) => AnswerClass::Failed,
-        }
+        };
+        (class, contradicted)
     }
 
     fn keep(&mut self, id: AgentId, answer: &DecodedAnswer<'_, P>, number: usize, stats: &mut ThreadStats) {

@@ -1,0 +1,115 @@
+//! One example of each kind of failure: what was asked, what came, and which expectation did not hold, as far as a reader may see it.
+
+use experiment::secrets::is_credential;
+use record::events::FailureExample;
+
+use super::answers::DecodedAnswer;
+use super::{Agents, source};
+use crate::LoadPurpose;
+use crate::engine::ids::AgentId;
+use crate::engine::thread_stats::ThreadStats;
+use crate::excerpt;
+use crate::protocols::{AttemptCause, Protocol};
+
+/// Arguments that say what a request is about; of the others only their length is told.
+const SHOWN: [&str; 3] = ["key", "path", "space"];
+/// Bytes of a value that are shown.
+const VALUE: usize = 200;
+/// Bytes of an answer that are shown.
+const ANSWER: usize = 600;
+
+impl<P: Protocol> Agents<P> {
+    /// The agent's attempt fails by this cause, with these bytes for an answer, if there is one.
+    #[inline]
+    pub fn note_failure(&self, id: AgentId, cause: AttemptCause, answer: Option<&[u8]>, stats: &mut ThreadStats) {
+        let name = self.script.steps[self.list[id].step].name;
+        if stats.is_new_kind(name, cause, None) {
+            let example = self.example(id, cause, answer);
+            stats.examples.extend(example);
+            self.note_advice(cause, stats);
+        }
+    }
+
+    /// The agent's operation is answered, and the expectation of that number does not hold; `None`: what units are counted from is
+    /// not in the answer.
+    pub(super) fn note_wrong(
+        &mut self,
+        id: AgentId,
+        answer: &DecodedAnswer<'_, P>,
+        expectation: Option<usize>,
+        stats: &mut ThreadStats,
+    ) {
+        let step = &self.script.steps[self.list[id].step];
+        if !stats.is_new_kind(step.name, AttemptCause::Wrong, expectation) {
+            return;
+        }
+        let Some(mut example) = self.example(id, AttemptCause::Wrong, Some(answer.input)) else { return };
+        if let Some((number, (field, expected))) =
+            expectation.and_then(|number| Some((number, step.expected.get(number)?)))
+        {
+            example.expectation = Some(excerpt::beginning(format!("{field} {expected}").as_bytes(), VALUE));
+            let request = self.script.request(&self.list[id]);
+            let found = &mut self.captures.found;
+            let got = step.expects[number].field.read::<P>(request, answer.decoder, answer.input, found);
+            example.got = got.map(|got| match is_credential(field) {
+                true => "[redacted]".to_owned(),
+                false => excerpt::beginning(got, VALUE),
+            });
+        }
+        stats.examples.push(example);
+    }
+
+    /// Of a preparation, which ends with its first failure, there is none.
+    #[cold]
+    fn example(&self, id: AgentId, cause: AttemptCause, answer: Option<&[u8]>) -> Option<FailureExample> {
+        if self.script.purpose != LoadPurpose::Measure {
+            return None;
+        }
+        let step = &self.script.steps[self.list[id].step];
+        let shown = answer.filter(|bytes| !bytes.is_empty()).map(|bytes| {
+            let mut shown = Vec::new();
+            P::show_answer(bytes, &mut shown);
+            excerpt::beginning(&shown, ANSWER)
+        });
+        Some(FailureExample {
+            operation: self.script.names[step.name].clone(),
+            result: cause.text(P::REFUSALS),
+            request: self.request_text(id),
+            answer: shown,
+            ..FailureExample::default()
+        })
+    }
+
+    /// `get /items/7?… header.accept body (12 bytes)`
+    fn request_text(&self, id: AgentId) -> String {
+        let agent = &self.list[id];
+        let step = &self.script.steps[agent.step];
+        let source = source(agent, id, &self.script, &self.slots, &self.feeding.taken);
+        let mut text = step.call.to_owned();
+        for argument in &step.arguments {
+            let mut value = Vec::new();
+            argument.template.write(&source, &mut value);
+            let told = match argument.name.as_str() {
+                name if SHOWN.contains(&name) && !argument.template.has_environment() => {
+                    let end = value.iter().position(|byte| *byte == b'?').filter(|_| name == "path");
+                    let query = if end.is_some() { "?…" } else { "" };
+                    format!("{}{query}", excerpt::beginning(&value[..end.unwrap_or(value.len())], VALUE))
+                }
+                name if name.starts_with("header.") => name.to_owned(),
+                name => format!("{name} ({} bytes)", value.len()),
+            };
+            text.push(' ');
+            text.push_str(&told);
+        }
+        text
+    }
+
+    /// What a reader must know of this cause, where nobody has told it yet.
+    fn note_advice(&self, cause: AttemptCause, stats: &mut ThreadStats) {
+        if let Some(advice) = P::advice(cause)
+            && self.control.is_first_advice()
+        {
+            stats.notices.push(advice.to_owned());
+        }
+    }
+}
