@@ -533,6 +533,11 @@ impl TrialShell<'_> {
     fn begin_load(&mut self) -> Result<(), Error> {
         self.inspect("before_load");
         let fleet = self.raise_fleet()?;
+        // Before the clock is set: long requests take a while.
+        let here = self.trial.load.clone().filter(|_| fleet.is_none());
+        let here = here.map(|load| self.orders(load, LoadPurpose::Measure));
+        let compile = |orders| inside(self.deployment.as_ref(), || Ok(load::compile(orders)?));
+        let here = here.map(compile).transpose()?;
         let clock = Clock::starting_in(fleet.as_ref().map_or(LEAD, ReadyFleet::lead));
         self.clock = Some(clock);
         self.event_log.start_clock(clock).map_err(Error::Record)?;
@@ -555,11 +560,10 @@ impl TrialShell<'_> {
         let watched = self.deployment.as_ref().map(Deployment::watched).unwrap_or_default();
         let probes = self.probes.insert(Probes::start(watched.clone(), clock, sinks.samples)?);
         inside(self.deployment.as_ref(), || Ok(probes.scrape(&watched, clock, &sinks.metrics)?))?;
-        match (fleet, &self.trial.load) {
+        match (fleet, here) {
             (Some(fleet), _) => self.load = Some(fleet.start(clock, sinks.intervals, sinks.clocks)?),
-            (None, Some(load)) => {
-                let orders = self.orders(load.clone(), LoadPurpose::Measure);
-                let start = || Ok(PlayedLoad::Here(load::start(orders, clock, sinks.intervals)?));
+            (None, Some(compiled)) => {
+                let start = || Ok(PlayedLoad::Here(compiled.start(clock, sinks.intervals)?));
                 self.load = Some(inside(self.deployment.as_ref(), start)?);
             }
             (None, None) => self.no_load = Some(sinks.intervals),

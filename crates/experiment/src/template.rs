@@ -136,7 +136,8 @@ impl Template {
         let mut parts = Vec::new();
         let mut literal = String::new();
         let mut rest = 0;
-        while let Some(found) = text[rest..].find(['{', '}']) {
+        // A body may be long: bytes are looked at much faster than characters.
+        while let Some(found) = text.as_bytes()[rest..].iter().position(|byte| matches!(byte, b'{' | b'}')) {
             let at = rest + found;
             literal.push_str(&text[rest..at]);
             let brace = &text[at..=at];

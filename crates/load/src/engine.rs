@@ -32,7 +32,7 @@ use crate::feed_stream::FeedReaders;
 use crate::protocols::Protocol;
 use crate::service_address::ServiceAddress;
 use crate::tunnel::TunnelRequest;
-use crate::{Error, LoadOrder, ThreadInterval};
+use crate::{Error, LoadOrder, StartLoad, ThreadInterval};
 
 mod agent_group;
 mod agents;
@@ -70,12 +70,8 @@ pub fn check<P: Protocol>(orders: &LoadOrder) -> Result<(), Error> {
     sources_of(orders, &script, &addresses).map(drop)
 }
 
-/// [`crate::start`] for a protocol.
-pub fn start<P: Protocol>(
-    orders: &LoadOrder,
-    clock: Clock,
-    sink: SyncSender<ThreadInterval>,
-) -> Result<RunningLoad, Error> {
+/// [`crate::compile`] for a protocol.
+pub fn compile<P: Protocol>(orders: &LoadOrder) -> Result<StartLoad, Error> {
     let script = Arc::new(Script::<P>::compile(orders)?);
     limits::check(&script)?;
     let tunnels = tunnels(orders, &script.services)?;
@@ -84,18 +80,24 @@ pub fn start<P: Protocol>(
     let tunnels: Arc<[Option<TunnelRequest>]> = tunnels.into();
     let sources = Arc::new(sources_of(orders, &script, &addresses)?);
     sources.try_out()?;
+    let paths = ConnectPaths { addresses, tunnels, sources };
+    Ok(Box::new(move |clock, sink| start(&script, &paths, clock, &sink)))
+}
+
+/// Starts the threads of a compiled load.
+fn start<P: Protocol>(
+    script: &Arc<Script<P>>,
+    paths: &ConnectPaths,
+    clock: Clock,
+    sink: &SyncSender<ThreadInterval>,
+) -> Result<RunningLoad, Error> {
     let control = Arc::new(LoadControl::default());
     let readers = FeedReaders::start(script.streams().map(Arc::clone));
     let readers =
         readers.map_err(|source| Error::System { doing: "cannot start a thread that reads a feed", source })?;
     let mut threads = Vec::new();
     for number in script.mine.clone() {
-        let paths = ConnectPaths {
-            addresses: Arc::clone(&addresses),
-            tunnels: Arc::clone(&tunnels),
-            sources: Arc::clone(&sources),
-        };
-        let worker = Worker::new(Arc::clone(&script), Arc::clone(&control), paths, number, clock, sink.clone());
+        let worker = Worker::new(Arc::clone(script), Arc::clone(&control), paths.clone(), number, clock, sink.clone());
         let spawned = worker.and_then(|worker| {
             let named = std::thread::Builder::new().name(format!("load-{number}"));
             let alarm = Alarm(Arc::clone(&control));

@@ -113,7 +113,37 @@ pub fn mistakes(orders: &LoadOrder) -> Vec<Mistake> {
 /// # Errors
 /// As [`check`], or if a service's name cannot be resolved or a thread not be started.
 pub fn start(orders: LoadOrder, clock: Clock, sink: SyncSender<ThreadInterval>) -> Result<RunningLoad, Error> {
-    (kind(&orders)?.start)(&orders, clock, sink)
+    compile(orders)?.start(clock, sink)
+}
+
+/// Compiles a load: so that it begins at its clock's zero, however long its requests are.
+///
+/// # Errors
+/// As [`check`], or if a service's name cannot be resolved.
+pub fn compile(orders: LoadOrder) -> Result<CompiledLoad, Error> {
+    (kind(&orders)?.compile)(&orders).map(CompiledLoad)
+}
+
+/// A load that is ready to start.
+pub struct CompiledLoad(StartLoad);
+
+/// Starts the threads of a compiled load.
+pub(crate) type StartLoad = Box<dyn FnOnce(Clock, SyncSender<ThreadInterval>) -> Result<RunningLoad, Error> + Send>;
+
+impl CompiledLoad {
+    /// Starts the engine's threads, as [`start`] does.
+    ///
+    /// # Errors
+    /// If a thread cannot be started.
+    pub fn start(self, clock: Clock, sink: SyncSender<ThreadInterval>) -> Result<RunningLoad, Error> {
+        (self.0)(clock, sink)
+    }
+}
+
+impl std::fmt::Debug for CompiledLoad {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CompiledLoad").finish_non_exhaustive()
+    }
 }
 
 fn kind(orders: &LoadOrder) -> Result<&'static protocols::ProtocolKind, Error> {

@@ -2,20 +2,18 @@
 //! retry is known here, and nothing of how agents take turns.
 
 use std::collections::BTreeMap;
-use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 
 use experiment::catalog;
 use experiment::mistake::Mistake;
 use experiment::plan::MemberProgram;
-use record::clock::Clock;
 
 use crate::client::ConnectResult;
 use crate::open_words::ERROR_WORDS;
 use crate::tls::{self, TlsTrust};
 use crate::values::allowed::NotSendable;
 use crate::values::{Argument, OperationValues};
-use crate::{Error, LoadOrder, RunningLoad, ThreadInterval};
+use crate::{Error, LoadOrder, StartLoad};
 
 pub(crate) mod command;
 pub(crate) mod http;
@@ -45,7 +43,7 @@ pub struct ProtocolKind {
     pub info: &'static catalog::Protocol,
     pub(crate) check: fn(&LoadOrder) -> Result<(), Error>,
     pub(crate) mistakes: fn(&LoadOrder) -> Vec<Mistake>,
-    pub(crate) start: fn(&LoadOrder, Clock, SyncSender<ThreadInterval>) -> Result<RunningLoad, Error>,
+    pub(crate) compile: fn(&LoadOrder) -> Result<StartLoad, Error>,
     pub(crate) connect: fn(&str, &TlsTrust, Duration) -> ConnectResult,
 }
 
@@ -55,7 +53,7 @@ impl ProtocolKind {
             info: P::INFO,
             check: crate::engine::check::<P>,
             mistakes: crate::engine::script::Script::<P>::mistakes,
-            start: crate::engine::start::<P>,
+            compile: crate::engine::compile::<P>,
             connect: crate::client::connect::<P>,
         }
     }

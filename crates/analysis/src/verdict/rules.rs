@@ -674,6 +674,8 @@ struct ThreadStall {
     pub at_s: f64,
     /// For how long, microseconds.
     pub late_us: f64,
+    /// How much of that it did not run, microseconds.
+    pub idle_us: f64,
     /// How much of that it was waiting for a CPU, microseconds; `None` where the kernel does not say.
     pub waited_us: Option<f64>,
 }
@@ -693,7 +695,7 @@ fn stalls(facts: &RuleInput<'_>) -> Vec<ThreadStall> {
         if !is_measured || (is_paced && idle_us < late_us / 2.0) {
             continue;
         }
-        let stall = ThreadStall { at_s: row.at_s, late_us, waited_us };
+        let stall = ThreadStall { at_s: row.at_s, late_us, idle_us, waited_us };
         match worst.iter_mut().find(|other| (other.at_s - row.at_s).abs() < SAME_SECOND_S) {
             Some(other) if other.late_us >= late_us => {}
             Some(other) => *other = stall,
@@ -729,6 +731,9 @@ fn generator_stall(facts: &RuleInput<'_>) -> Evaluation {
     let pct = stalls.iter().map(|stall| stall.late_us / 1e6).sum::<f64>() / facts.window?.length_s() * 100.0;
     let (longest_ms, at_s) = (longest.late_us / 1e3, longest.at_s);
     let why = match longest.waited_us {
+        _ if longest.idle_us < longest.late_us / 2.0 => {
+            "it was busy by itself, such as with very long requests or answers"
+        }
         Some(waited_us) if waited_us < longest.late_us / 2.0 => {
             "it was not waiting for a CPU, so it was stopped, or the whole machine was"
         }

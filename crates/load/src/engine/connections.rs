@@ -72,6 +72,7 @@ impl LoadClock {
 }
 
 /// Between where and where connections are made.
+#[derive(Clone)]
 pub struct ConnectPaths {
     /// Of each service.
     pub addresses: Arc<[ServiceAddress]>,
