@@ -1,7 +1,7 @@
 //! Examples of failures on their way to the records: one of each kind, and without values of the environment.
 
-use experiment::plan::Load;
-use experiment::template;
+use std::collections::BTreeMap;
+
 use record::events::FailureExample;
 
 /// Examples that a trial records.
@@ -18,19 +18,10 @@ pub struct ExampleBook {
 }
 
 impl ExampleBook {
-    /// Of a load, whose templates may name values of the environment.
-    pub fn of(load: Option<&Load>) -> Self {
-        let mut hidden: Vec<(String, String)> = Vec::new();
-        let text = load.and_then(|load| serde_json::to_string(load).ok()).unwrap_or_default();
-        let names = std::cell::RefCell::new(Vec::new());
-        let _ = template::with_environment(&text, &|name| {
-            names.borrow_mut().push(name.to_owned());
-            None
-        });
-        for name in names.into_inner() {
-            let value = std::env::var(&name).ok().filter(|value| value.len() >= DISTINCT);
-            hidden.extend(value.map(|value| (format!("[redacted env:{name}]"), value)));
-        }
+    /// Of a load whose templates take these values of the environment, by name.
+    pub fn of(environment: BTreeMap<String, String>) -> Self {
+        let distinct = environment.into_iter().filter(|(_, value)| value.len() >= DISTINCT);
+        let hidden = distinct.map(|(name, value)| (format!("[redacted env:{name}]"), value)).collect();
         Self { seen: Vec::new(), hidden }
     }
 
@@ -56,23 +47,19 @@ impl ExampleBook {
 
 #[cfg(test)]
 mod tests {
-    use experiment::plan::Step;
-
     use super::*;
 
     #[test]
     fn one_of_each_kind_is_recorded_without_values_of_the_environment() {
-        let path = std::env::var("PATH").unwrap();
-        let with = [("path".to_owned(), "/x?t={env:PATH}".to_owned())].into();
-        let load = Load { steps: vec![Step { with, ..Step::default() }], ..Load::default() };
-        let mut book = ExampleBook::of(Some(&load));
+        let environment = [("PIN", "500"), ("TOKEN", "s3cret-t0ken")];
+        let mut book = ExampleBook::of(environment.map(|(name, value)| (name.to_owned(), value.to_owned())).into());
         let example = |result: &str| FailureExample {
             result: result.to_owned(),
-            answer: Some(format!("HTTP/1.1 500 {path}")),
+            answer: Some("HTTP/1.1 500 s3cret-t0ken".to_owned()),
             ..FailureExample::default()
         };
         let told = book.take(example("status 500")).unwrap();
-        assert_eq!(told.answer.as_deref(), Some("HTTP/1.1 500 [redacted env:PATH]"));
+        assert_eq!(told.answer.as_deref(), Some("HTTP/1.1 500 [redacted env:TOKEN]"));
         assert_eq!(book.take(example("status 500")), None);
         let kinds = (0..1000).filter_map(|number| book.take(example(&format!("answer: {number}")))).count();
         assert_eq!(kinds, MOST - 1);

@@ -63,7 +63,7 @@ pub fn play(
         kept,
         elsewhere: Arc::default(),
         event_log: EventLog::begin(&folder, run.secrets).map_err(Error::Record)?,
-        examples: ExampleBook::of(trial.load.as_ref()),
+        examples: ExampleBook::of(trial.load.as_ref().map(load::environment_of).unwrap_or_default()),
         folder,
         observer,
         interrupts,

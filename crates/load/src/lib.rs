@@ -38,7 +38,7 @@ pub use input_files::InputFiles;
 pub use interval::{AttemptCount, HistogramSet, SlotCounts, ThreadInterval, UnitCount};
 pub use slice::LoadSlice;
 pub use tls::TlsTrust;
-pub use values::with_environment;
+pub use values::{environment_of, with_environment};
 pub use wire::{WireError, WireInterval, WireTerms};
 
 /// A load to be put on a service.

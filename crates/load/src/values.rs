@@ -2,6 +2,7 @@
 //! function of the agent, its cycle, what it kept, its feed rows and one random number per operation, so that
 //! a retry sends the same value and a value can be written a second time instead of being kept.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -41,6 +42,20 @@ pub fn with_environment(load: &Load) -> Load {
     });
     // A load always can be written and read: it stands in the plan.
     filled.unwrap_or_else(|_| load.clone())
+}
+
+/// Values of this process's environment that the load's templates take, by their names.
+#[must_use]
+pub fn environment_of(load: &Load) -> BTreeMap<String, String> {
+    let taken = RefCell::new(BTreeMap::new());
+    let note = |name: &str| {
+        taken.borrow_mut().extend(std::env::var(name).ok().map(|value| (name.to_owned(), value)));
+        None
+    };
+    for text in load.all_steps().flat_map(|step| step.with.values()) {
+        let _ = template::with_environment(text, &note);
+    }
+    taken.into_inner()
 }
 
 /// Everything a value depends on.

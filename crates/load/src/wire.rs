@@ -179,7 +179,6 @@ impl WireInterval {
         if names.max().unwrap_or(0) > LONGEST_NAME {
             return Err(WireError::Impossible("names"));
         }
-        let shortened = |notice: String| notice.chars().take(LONGEST_NOTICE).collect();
         let attempt = |(operation, result, count)| AttemptCount { operation, result, count };
         let unit = |(operation, status, count)| UnitCount { operation, status, count };
         Ok(ThreadInterval {
@@ -203,6 +202,10 @@ impl WireInterval {
             sheet,
         })
     }
+}
+
+fn shortened(notice: String) -> String {
+    notice.chars().take(LONGEST_NOTICE).collect()
 }
 
 /// An example whose texts are no longer than a notice.

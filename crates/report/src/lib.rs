@@ -205,6 +205,9 @@ mod tests {
             trial.variant = Some(evil());
             trial.verdict.reasons = vec![evil()];
             trial.attempt_results.insert(evil(), 3);
+            let example =
+                record::events::FailureExample { request: evil(), answer: Some(evil()), ..Default::default() };
+            trial.examples = vec![example];
             trial.operations.insert(evil(), record::results::Operation::default());
             trial.consistency.lost_examples = vec![evil()];
             trial.generator.limit = evil();

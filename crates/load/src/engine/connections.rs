@@ -26,7 +26,6 @@ use super::limits::{SourceAddresses, use_for};
 use super::pipelines::BufferPool;
 use super::script::Script;
 use crate::Error;
-use crate::excerpt;
 use crate::program_worker::{DeathSignal, ProgramHost, spawn_program_worker};
 use crate::protocols::{AttemptCause, Progress, Protocol};
 use crate::ring::{Completion, Ring, RingToken, WakePolicy};
@@ -714,20 +713,6 @@ impl<P: Protocol> ConnectionSet<P> {
             _ => AttemptCause::ConnectFailed,
         };
         Some(ConnEvent::ConnectFailed(refused))
-    }
-
-    /// What the peer said when it refused the connection at its greeting, or a proxy when it was asked for a tunnel: a line, made fit
-    /// to be shown. Empty if that was nothing.
-    pub fn refusal_text(&self, conn: ConnId) -> String {
-        let connection = &self.list[conn.index()];
-        match connection.state {
-            SocketState::Greeting(_) => excerpt::last_line(&connection.pending),
-            SocketState::Tunnelling(_) => {
-                let line = connection.pending.split(|byte| *byte == b'\n').next().unwrap_or_default();
-                excerpt::last_line(line)
-            }
-            _ => String::new(),
-        }
     }
 
     /// Reads what is there; to its end where the peer is gone.

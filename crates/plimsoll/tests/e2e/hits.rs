@@ -146,6 +146,26 @@ fn what_was_not_expected_is_wrong_and_what_failed_has_its_cause() {
 }
 
 #[test]
+fn a_result_without_a_success_is_void_and_shows_what_came_instead() {
+    let stage = Stage::new();
+    let (server, url) = echo(&stage, &[]);
+    let url = format!("{url}items?token=s3cret-t0ken");
+    let options = ["hit", &url, "-c", "2", "-n", "20", "-H", "Authorization: Bearer s3cret-t0ken"];
+    let expects = ["--expect", "status=200", "--expect", "body=another text"];
+    let void = stage.play(&[&options[..], &expects].concat()).exits(6);
+    for words in ["no operation succeeded", "for example", "`body = another text` does not hold", "get /items?…"] {
+        assert!(void.stdout.contains(words), "no `{words}` in:\n{}", void.stdout);
+    }
+    let json = stage.play(&[&options[..], &expects, &["--accept", "--json"]].concat()).exits(0).json();
+    let examples = json.pointer("/trials/0/examples").unwrap().as_array().unwrap();
+    assert_eq!(examples.len(), 1, "{examples:?}");
+    assert_eq!(examples[0]["expectation"], "body = another text");
+    assert!(examples[0]["answer"].as_str().unwrap().starts_with("HTTP/1.1 200 OK"));
+    assert!(!json["trials"].to_string().contains("s3cret-t0ken"), "{}", json["trials"]);
+    leaves_nothing(&stage, server);
+}
+
+#[test]
 fn braces_are_braces_and_a_body_makes_a_post() {
     let stage = Stage::new();
     let (server, url) = echo(&stage, &[]);

@@ -15,6 +15,7 @@ use super::{
     write,
 };
 use crate::engine::ids::ConnId;
+use crate::excerpt;
 use crate::protocols::{AttemptCause, Protocol};
 use crate::tls::TlsSession;
 use crate::tunnel::TunnelAnswer;
@@ -129,6 +130,20 @@ impl<P: Protocol> ConnectionSet<P> {
         let written = tls.write();
         connection.state = SocketState::Handshaking(tls);
         written.err().map(|cause| connection.lost(cause))
+    }
+
+    /// What the peer said when it refused the connection at its greeting, or a proxy when it was asked for a tunnel: a line, made fit
+    /// to be shown. Empty if that was nothing.
+    pub fn refusal_text(&self, conn: ConnId) -> String {
+        let connection = &self.list[conn.index()];
+        match connection.state {
+            SocketState::Greeting(_) => excerpt::last_line(&connection.pending),
+            SocketState::Tunnelling(_) => {
+                let line = connection.pending.split(|byte| *byte == b'\n').next().unwrap_or_default();
+                excerpt::last_line(line)
+            }
+            _ => String::new(),
+        }
     }
 
     /// Whether the peer agreed on no protocol (ALPN) on this connection, although it was offered some.

@@ -1,0 +1,102 @@
+//! What rules weigh of connections that could not be made: by whose doing, and in whose words.
+
+use std::collections::BTreeMap;
+
+use super::{Evaluation, RuleInput};
+
+pub fn failed_connects(facts: &RuleInput<'_>) -> Evaluation {
+    let failed = failed_connects_until(facts, first_ok_s(facts));
+    let others = failed.connects - failed.handshakes - failed.refused - failed.own;
+    let when = failed.when;
+    Some((others as f64, format!("{others} connects failed {when}: agents could not reach the target")))
+}
+
+pub fn refused_connects(facts: &RuleInput<'_>) -> Evaluation {
+    let failed = failed_connects_until(facts, first_ok_s(facts));
+    let (refused, when) = (failed.refused, failed.when);
+    let how = failed.worst_refusal.unwrap_or_default();
+    Some((refused as f64, format!("{refused} connects were refused {when}, most by `{how}`: the target was reached")))
+}
+
+fn first_ok_s(facts: &RuleInput<'_>) -> f64 {
+    facts.evidence.slots.iter().find(|slot| slot.ok > 0).map_or(f64::INFINITY, |slot| slot.at_s)
+}
+
+/// Attempts that this machine's own limits ended, over the whole load.
+pub fn local_limits(facts: &RuleInput<'_>) -> Evaluation {
+    let count = |is_counted: &dyn Fn(&str) -> bool| -> u64 {
+        let rows = facts.evidence.attempts.iter().filter(|row| is_counted(&row.result));
+        rows.map(|row| row.count).sum()
+    };
+    let own = count(&|result| OF_THIS_MACHINE.contains(&result));
+    let pct = 100.0 * own as f64 / count(&|_| true).max(1) as f64;
+    let what = "attempts failed for want of a local port or file descriptor";
+    Some((pct, format!("{own} {what} ({pct:.1} %): the limit is this machine's, not the target's")))
+}
+
+/// Results of attempts, as `attempts.csv` names them, that are this machine's doing.
+const OF_THIS_MACHINE: [&str; 2] = ["connect: no local port left", "connect: no file descriptor left"];
+
+pub fn failed_handshakes(facts: &RuleInput<'_>) -> Evaluation {
+    let failed = failed_connects_until(facts, f64::INFINITY);
+    let (handshakes, when) = (failed.handshakes, failed.when);
+    let what = match failed.worst_handshake {
+        Some("tls: bad certificate") => "its certificate is not trusted".to_owned(),
+        Some(refused) if refused.starts_with(REFUSED) => {
+            let alert = refused[REFUSED.len()..].trim_start_matches(": ");
+            let wants = alert.contains("certificate") || alert == "handshake failure";
+            let may_want = if wants { "; it may want a certificate of the client" } else { "" };
+            format!("it refused the handshake ({alert}){may_want}")
+        }
+        _ => "it speaks no TLS, or no version that both sides support".to_owned(),
+    };
+    Some((handshakes as f64, format!("{handshakes} TLS handshakes failed {when}: the target was reached, but {what}")))
+}
+
+/// Beginnings of results of attempts whose connection ended in the handshake, as `attempts.csv` names them. A `tls: broken` is of
+/// later.
+const OF_HANDSHAKES: [&str; 4] =
+    ["tls: bad certificate", "tls: closed in the handshake", "tls: handshake failed", REFUSED];
+const REFUSED: &str = "tls: refused by the target";
+/// … and of those whose connection the peer refused in its own words.
+const OF_REFUSALS: [&str; 2] = ["answer: ", "proxy: "];
+
+/// Connects that failed before any fault, and before another moment.
+struct FailedConnects<'a> {
+    connects: u64,
+    /// … of these for want of a local port or file descriptor.
+    own: u64,
+    /// … of these by a handshake. Where agents share connections, several attempts fail by one: no more than failed connects.
+    handshakes: u64,
+    /// … of these by the words of the target or of a proxy.
+    refused: u64,
+    /// The result that most of the handshakes had.
+    worst_handshake: Option<&'a str>,
+    /// The result that most of the refused had.
+    worst_refusal: Option<&'a str>,
+    /// In words.
+    when: &'static str,
+}
+
+fn failed_connects_until<'a>(facts: &RuleInput<'a>, until_s: f64) -> FailedConnects<'a> {
+    let first_fault_s = facts.window.and_then(|window| window.first_fault_s).unwrap_or(f64::INFINITY);
+    let until_s = until_s.min(first_fault_s);
+    let before = facts.evidence.generator.iter().filter(|row| row.at_s <= until_s);
+    let connects: u64 = before.map(|row| row.connect_failures).sum();
+    let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
+    for row in facts.evidence.attempts.iter().filter(|row| row.at_s <= until_s) {
+        *counts.entry(row.result.as_str()).or_default() += row.count;
+    }
+    let by = |starts: &[&str]| -> (u64, Option<&'a str>) {
+        let of = || counts.iter().filter(|(result, _)| starts.iter().any(|start| result.starts_with(start)));
+        (of().map(|(_, count)| count).sum(), of().max_by_key(|(_, count)| **count).map(|(result, _)| *result))
+    };
+    let own = by(&OF_THIS_MACHINE).0.min(connects);
+    let (handshakes, worst_handshake) = by(&OF_HANDSHAKES);
+    let handshakes = handshakes.min(connects - own);
+    // An operation on an open connection may be answered so, too: what is left of the connects was refused at most.
+    let (refused, worst_refusal) = by(&OF_REFUSALS);
+    let refused = refused.min((connects - own - handshakes).saturating_sub(by(&["connect "]).0));
+    let when = if first_fault_s.is_finite() { "before any fault" } else { "without a fault" };
+    FailedConnects { connects, own, handshakes, refused, worst_handshake, worst_refusal, when }
+}
