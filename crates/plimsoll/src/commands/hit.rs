@@ -379,7 +379,6 @@ mod tests {
                 "HOST:example.org",
             ],
             &[URL, "-m", "put", "-d", "", "-H", "X-Odd.Name: 1:2"],
-            &[URL, "-H", "Cookie: a=1", "-H", "cookie: b=2", "-t", "1m30s"],
             &["http://h/{id}?q={x}", "-H", "X: {y}", "--expect", "body={}"],
             &[URL, "--no-keep-alive", "-r", "100", "--poisson"],
             &[URL, "--disable-keepalive", "--pipeline", "1"],
@@ -395,6 +394,12 @@ mod tests {
         let told: Vec<String> =
             table.iter().map(|options| format!("$ plimsoll hit {options:?}\n{}", experiment(options))).collect();
         insta::assert_snapshot!(told.join("\n"));
+    }
+
+    #[test]
+    fn several_cookies_are_one_header() {
+        let text = experiment(&[URL, "-H", "Cookie: a=1", "-H", "cookie: b=2", "-t", "1m30s"]);
+        assert!(text.contains("a=1; b=2") && text.contains("1m30s"), "{text}");
     }
 
     #[test]
