@@ -7,13 +7,13 @@ pub mod sweeps;
 
 use experiment::plan::Plan;
 use record::results::{
-    Consistency, Disturbance, DisturbanceKind, Emulated, Outage, Results, Trial, Trust, Verdict, counting,
+    Consistency, Disturbance, DisturbanceKind, Emulated, Fault, Outage, Results, Trial, Trust, Verdict, counting,
 };
 use text::{code, numbers, stopped};
 
 use crate::disturbances::{TOLD_HIGHER, TOLD_LOWER};
 use crate::exercise;
-use crate::groups::{FigureOf, Group, counted, groups, longest, operations, outages, planned};
+use crate::groups::{FigureOf, Group, MedianRange, counted, groups, longest, operations, outages, planned};
 
 /// The finding, with numbers. A void result begins with why it must not be used, a partial one with what is missing.
 #[must_use]
@@ -81,8 +81,18 @@ fn findings(results: &Results, plan: &Plan) -> Vec<String> {
     sentences.extend(exercise::sentence(results, plan));
     sentences.extend(disturbances(results));
     sentences.extend(slow_times(results));
+    sentences.extend(busy_agents(results));
     sentences.extend(emulation(results));
     sentences
+}
+
+/// That all agents of an open loop were stuck in operations that timed out, so that nothing was sent.
+fn busy_agents(results: &Results) -> Option<String> {
+    let used = counting(&results.trials);
+    let stuck = used.iter().filter(|trial| trial.outcomes.timeout > 0);
+    let busy_s = stuck.filter_map(|trial| trial.generator.all_busy_s).fold(0.0, f64::max);
+    let text = "all agents waited for answers, up to the timeout, and no operation started when it was due";
+    (busy_s >= 1.0).then(|| format!("For {} {text}.", numbers::seconds(busy_s)))
 }
 
 /// That the hosts are modelled, for whoever reads nothing but the answer.
@@ -175,15 +185,21 @@ pub fn repeats(group: &Group) -> String {
 
 /// `none of 11.2 million calls failed`, or how many did.
 fn failures(group: &Group) -> String {
-    let failed = group.spread(|trial| counted(trial, |trial| trial.outcomes.failed + trial.outcomes.timeout));
+    let failed = group.spread(|trial| counted(trial, |trial| trial.outcomes.failed));
+    let timed_out = group.spread(|trial| counted(trial, |trial| trial.outcomes.timeout));
     let all = group.spread(|trial| counted(trial, operations));
     let all = all.map_or_else(|| numbers::NONE.to_owned(), |all| all.text(numbers::median_count_in_words));
-    match failed {
-        Some(failed) if failed.most > 0.0 => {
-            format!("{} of {all} calls failed", failed.text(numbers::median_count_in_words))
-        }
-        _ => format!("none of {all} calls failed"),
+    match [failed, timed_out].map(above_none) {
+        [Some(failed), None] => format!("{failed} of {all} calls failed"),
+        [Some(failed), Some(timed_out)] => format!("{failed} of {all} calls failed and {timed_out} timed out"),
+        [None, Some(timed_out)] => format!("{timed_out} of {all} calls timed out"),
+        [None, None] => format!("none of {all} calls failed"),
     }
+}
+
+/// A count in words, unless it is 0 everywhere.
+fn above_none(count: Option<MedianRange>) -> Option<String> {
+    count.filter(|count| count.most > 0.0).map(|count| count.text(numbers::median_count_in_words))
 }
 
 /// What the consistency checks found, if they looked.
@@ -225,11 +241,12 @@ fn checked_keys(group: &Group) -> Option<(String, Option<String>)> {
     Some((checked, all))
 }
 
-/// The fault's name and victim: `the fault ‹oops› on ‹n1›`.
-pub fn fault(trial: &Trial) -> String {
+/// The names and victims of the faults that happened: `the fault ‹oops› on ‹n1›`. Without a lab there is one machine, which need not be named.
+fn fault(trial: &Trial, has_lab: bool) -> String {
     let mut names: Vec<String> = Vec::new();
     let mut victims: Vec<String> = Vec::new();
-    for fault in trial.faults.iter().filter(|fault| fault.outage.is_some()) {
+    let happened: Vec<&Fault> = trial.faults.iter().filter(|fault| fault.outage.is_some()).collect();
+    for fault in &happened {
         let (name, on) = (code(&fault.name), code(&fault.on));
         if !names.contains(&name) {
             names.push(name);
@@ -239,10 +256,10 @@ pub fn fault(trial: &Trial) -> String {
         }
     }
     let on = match victims.as_slice() {
-        [one] => format!(" on {one}"),
+        [one] if has_lab => format!(" on {one}"),
         _ => String::new(),
     };
-    match (names.as_slice(), trial.faults.len()) {
+    match (names.as_slice(), happened.len()) {
         ([one], 1) => format!("the fault {one}{on}"),
         ([one], times) => format!("the fault {one}{on}, {times} times,"),
         (names, _) => format!("the faults {}{on}", text::listed(names, "and")),
@@ -265,26 +282,47 @@ fn of_crash(group: &Group, plan: &Plan) -> String {
         };
         text.push_str(&format!("at {} calls/s{from}, ", before.text(numbers::number)));
     }
-    let parts = [Some(failures_felt(group)), back(group), losses(group)];
+    let has_lab =
+        group.trials.iter().filter_map(|trial| planned(plan, &trial.id)).any(|trial| !trial.lab.hosts.is_empty());
+    let parts = [Some(failures_felt(group, has_lab)), back(group), refused(group), losses(group)];
     text.push_str(&parts.into_iter().flatten().collect::<Vec<_>>().join("; "));
     text::capital(&stopped(&text))
 }
 
-fn failures_felt(group: &Group) -> String {
-    let name = group.counting().find(|trial| outages(trial).next().is_some()).map(fault).unwrap_or_default();
-    let failed = group.spread(|trial| felt(trial, |outage| outage.failed));
+fn failures_felt(group: &Group, has_lab: bool) -> String {
+    let with_fault = group.counting().find(|trial| outages(trial).next().is_some());
+    let name = with_fault.map(|trial| fault(trial, has_lab)).unwrap_or_default();
+    let failed = group.spread(|trial| felt(trial, Outage::refused));
+    let timed_out = group.spread(|trial| felt(trial, |outage| outage.timed_out));
     let all = group
         .spread(|trial| counted(trial, operations))
         .map(|all| all.text(numbers::median_count_in_words))
         .unwrap_or_default();
     let over = group.spread(|trial| longest(trial, |outage| Some(outage.last_failure_s? - outage.first_failure_s?)));
-    match failed {
-        Some(failed) if failed.most > 0.0 => {
-            let over = over.map_or_else(String::new, |over| format!(" over {}", over.text(numbers::seconds)));
-            format!("{name} made {} of {all} calls fail{over}", failed.text(numbers::median_count_in_words))
+    let over = over.filter(|over| over.most > 0.0);
+    let over = over.map_or_else(String::new, |over| format!(" over {}", over.text(numbers::seconds)));
+    match [failed, timed_out].map(above_none) {
+        [Some(failed), None] => format!("{name} made {failed} of {all} calls fail{over}"),
+        [Some(failed), Some(timed_out)] => {
+            format!("{name} made {failed} of {all} calls fail and {timed_out} time out{over}")
         }
-        _ => format!("{name} made none of {all} calls fail"),
+        [None, Some(timed_out)] => format!("{name} made {timed_out} of {all} calls time out{over}"),
+        [None, None] if !is_noticed(group) => format!("no client noticed {name}, and none of {all} calls failed by it"),
+        [None, None] => format!("{name} made none of {all} calls fail"),
     }
+}
+
+fn is_noticed(group: &Group) -> bool {
+    group.counting().flat_map(outages).any(|(_, outage)| outage.baseline_per_s.is_none() || outage.is_noticed())
+}
+
+/// The faults and actions that were refused.
+fn refused(group: &Group) -> Option<String> {
+    let faults = group.counting().flat_map(|trial| &trial.faults).filter(|fault| fault.failed.is_some());
+    let actions = group.counting().flat_map(|trial| &trial.actions).filter(|action| action.failed.is_some());
+    let names = faults.map(|fault| &fault.name).chain(actions.map(|action| &action.name));
+    let names = text::distinct(names).into_iter().map(|name| code(name)).collect::<Vec<_>>();
+    (!names.is_empty()).then(|| format!("refused: {}", text::listed(&names, "and")))
 }
 
 /// Summed over the faults of a trial.
@@ -293,6 +331,9 @@ fn felt(trial: &Trial, count: fn(&Outage) -> u64) -> Option<f64> {
 }
 
 fn back(group: &Group) -> Option<String> {
+    if !is_noticed(group) {
+        return None;
+    }
     let never =
         |trial: &&Trial| outages(trial).any(|(_, o)| o.baseline_per_s.is_some() && o.back_to_baseline_s.is_none());
     let (gone, all) = (group.counting().filter(never).count(), group.counting().count());
@@ -366,10 +407,14 @@ pub fn disturbances(results: &Results) -> Option<String> {
         several => format!("{} times", numbers::count(several as u64)),
     };
     let sum = |count: fn(&Outage) -> u64| found().map(|one| count(&one.outage)).sum::<u64>();
-    let (failed, wrong) = (sum(|outage| outage.failed), sum(|outage| outage.wrong));
+    let (failed, wrong) = (sum(Outage::refused), sum(|outage| outage.wrong));
+    let timed_out = sum(|outage| outage.timed_out);
     let mut felt = Vec::new();
-    if failed > 0 || wrong == 0 {
+    if failed > 0 || wrong + timed_out == 0 {
         felt.push(format!("{} {} failed", numbers::count_in_words(failed), if failed == 1 { "call" } else { "calls" }));
+    }
+    if timed_out > 0 {
+        felt.push(format!("{} timed out", numbers::count_in_words(timed_out)));
     }
     if wrong > 0 {
         felt.push(format!("{} were wrong", numbers::count_in_words(wrong)));

@@ -741,6 +741,15 @@ mod tests {
     }
 
     #[test]
+    fn only_keys_with_an_acknowledged_write_count_as_such() {
+        let of =
+            |operations: &str| lost_writes(&history(operations), &[], ONE_CLOCK).map(|f| (f.checked, f.acknowledged));
+        assert_eq!(of("w+a => a"), Some((1, 1)));
+        assert_eq!(of("w?a => a"), Some((1, 0)), "nobody knows whether it was written");
+        assert_eq!(of("w-a => _"), Some((1, 0)), "it was refused");
+    }
+
+    #[test]
     fn what_was_not_read_back_is_not_checked() {
         assert_eq!(lost_writes(&[], &[], ONE_CLOCK), None);
         assert_eq!(lost_writes(&history("w+a => !"), &[], ONE_CLOCK), None);

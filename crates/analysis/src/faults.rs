@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 use experiment::plan::{self, samples_for};
 use record::events::{Event, What};
-use record::results::{Disturbance, Fault, Outage, OutageDistribution, Spread, Trial};
+use record::results::{Disturbance, Fault, OperatorAction, Outage, OutageDistribution, Spread, Trial};
 
 use crate::disturbances::{self, FaultlessStretch, NormalLoad};
 use crate::evidence::Evidence;
@@ -182,6 +182,25 @@ impl<'a> FaultWalk<'a> {
         self.disturbances.extend(found);
         self.baseline_from_s = settled_s;
     }
+}
+
+/// Every occurrence of an operator's action, in time order.
+pub(crate) fn actions(events: &[Event], planned: &[plan::Fault]) -> Vec<OperatorAction> {
+    let action = |event: &Event| {
+        let at_s = event.at_s;
+        match event.what.clone() {
+            What::ActionTaken { action: name, number, kind, on } => {
+                Some(OperatorAction { name, kind, on, number, at_s, failed: None })
+            }
+            What::ActionFailed { action: name, number, reason } => {
+                let plan = planned.iter().find(|plan| plan.name == name);
+                let (kind, on) = plan.map(|plan| (plan.kind.clone(), plan.on.to_string())).unwrap_or_default();
+                Some(OperatorAction { name, kind, on, number, at_s, failed: Some(reason) })
+            }
+            _ => None,
+        }
+    };
+    events.iter().filter_map(action).collect()
 }
 
 fn occurrences(events: &[Event], planned: &[plan::Fault]) -> Vec<Fault> {

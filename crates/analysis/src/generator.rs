@@ -47,6 +47,7 @@ pub(crate) fn generator(
         littles_law_error_pct: largest(books.into_iter().chain(busy)),
         connect_failures: Some(rows.iter().map(|row| row.connect_failures).sum()),
         dropped: Some(rows.iter().map(|row| row.dropped).sum()),
+        all_busy_s: None,
         throttled_pct: evidence.sampled.throttled_pct(),
         run_delay_pct,
         preempted_pct,
@@ -111,6 +112,20 @@ pub(crate) fn lateness_effect_pct(all: &Quantiles, punctual: &Quantiles) -> f64 
         (late_us >= EXACT_US).then(|| 100.0 * late_us / all_us)
     });
     shares.fold(0.0, f64::max)
+}
+
+/// Of an agent's time, the share from which on it counts as busy all the time.
+const BUSY: f64 = 0.99;
+
+/// Seconds in which all agents were in operations: an open loop then starts none when it is due.
+pub(crate) fn all_busy_s(rows: &[GeneratorSecond]) -> f64 {
+    let mut seconds: BTreeMap<u64, (bool, f64)> = BTreeMap::new();
+    for row in rows.iter().filter(|row| row.at_s > 0.0 && row.interval_s >= SHORTEST_S && row.agents > 0) {
+        let (all_busy, longest_s) = seconds.entry(row.at_s.round() as u64).or_insert((true, 0.0));
+        *all_busy &= row.in_flight_mean >= BUSY * f64::from(row.agents);
+        *longest_s = longest_s.max(row.interval_s);
+    }
+    seconds.into_values().filter(|(all_busy, _)| *all_busy).map(|(_, length_s)| length_s).sum()
 }
 
 fn books(evidence: &Evidence, unfinished_s: f64) -> SecondSums {
@@ -451,6 +466,21 @@ mod tests {
     }
 
     /// The engine's threads wait for so much of each second; the machine, strangers there, and the generator use so much of it.
+    #[test]
+    fn a_second_in_which_every_agent_of_every_thread_is_busy_counts() {
+        let row = |at_s, thread, in_flight_mean| GeneratorSecond {
+            at_s,
+            interval_s: 1.0,
+            thread,
+            agents: 100,
+            in_flight_mean,
+            ..GeneratorSecond::default()
+        };
+        let rows = [row(1.0, 0, 20.0), row(1.0, 1, 100.0), row(2.0, 0, 100.0), row(2.0, 1, 99.5), row(3.0, 0, 140.0)];
+        assert_eq!(all_busy_s(&rows), 2.0);
+        assert_eq!(all_busy_s(&[]), 0.0);
+    }
+
     fn waiting(run_delay_pct: f64, machine_pct: f64, strangers_pct: f64, own_pct: f64) -> Evidence {
         waiting_with(run_delay_pct, machine_pct, strangers_pct, own_pct, |row| row)
     }

@@ -216,6 +216,7 @@ mod tests {
         let (Some(first), rest) = (steps.first(), steps.get(1..).unwrap_or_default()) else { return };
         let name = if *first == "*" { "any" } else { first };
         let lists = [
+            "actions",
             "audits",
             "disturbances",
             "each",

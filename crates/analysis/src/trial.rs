@@ -62,6 +62,7 @@ pub(crate) fn judged(
     // Where nothing ended there is no measured part, and waiting for the feed may be why.
     let fed_s = window.as_ref().map(|window| (window.from_s, window.until_s));
     let fed_s = fed_s.or(planned.load.as_ref().map(|load| (0.0, load.time_s)));
+    trial.generator.all_busy_s = is_open.then(|| generator::all_busy_s(&evidence.generator));
     trial.generator.feed = fed_s.and_then(|fed_s| generator::feed_figures(&evidence.generator, fed_s, is_open));
     let measured_s = trial.measured_s.map(|[from_s, until_s]| (from_s, until_s));
     trial.generator.fleet = generator::fleet_figures(&evidence.fleet);
@@ -146,6 +147,7 @@ fn measured(
         by_outcome: all.by_outcome(asked),
         operations: operations(&evidence.load, &evidence.attempts, measured_s),
         faults: happened.faults,
+        actions: faults::actions(&evidence.events, &planned.faults),
         steps: exercise::played(&evidence.events),
         disturbances: happened.disturbances,
         said: said(&evidence.events),

@@ -6,6 +6,7 @@ use experiment::plan;
 use record::events::{Ending, Phase, What};
 
 use crate::exercise::{AuditAnswer, ConditionAnswer, PlannedStep, StepSequence};
+use crate::leader_questions::LeaderQuestions;
 use crate::read_back::ReadBack;
 use crate::schedule::{FaultSchedule, Occurrence};
 
@@ -18,12 +19,21 @@ pub enum Input {
     Prepared,
     /// Time has passed.
     Tick,
-    /// A fault was injected into this member.
-    FaultBegun(Occurrence, String),
+    /// The target's hook `leader` has answered, for a fault.
+    LeaderNamed(Occurrence, Result<String, String>),
+    /// A fault has begun to act. Its input comes when it has been injected, with the time at which it began.
+    FaultBegun {
+        /// The fault.
+        occurrence: Occurrence,
+        /// The members it hit.
+        on: String,
+        /// When it was injected, seconds since load start.
+        done_s: f64,
+    },
     /// A fault could not be injected.
     FaultRefused(Occurrence, String),
-    /// A fault was undone.
-    FaultHealed(Occurrence),
+    /// A fault is over; whether there was anything to undo.
+    FaultHealed(Occurrence, bool),
     /// The programs of a step have ended: what is wrong, if anything is.
     StepRan(Occurrence, Option<String>),
     /// The members were asked for a step's condition.
@@ -60,6 +70,8 @@ pub enum Action {
     Prepare,
     /// Start the clock, the probes and the load.
     BeginLoad,
+    /// Ask the target who leads, for a fault that will begin.
+    AskLeader(Occurrence),
     /// Inject.
     BeginFault(Occurrence),
     /// Undo.
@@ -92,6 +104,9 @@ pub struct Conductor {
     phase: Phase,
     schedule: FaultSchedule,
     steps: StepSequence,
+    leaders: LeaderQuestions,
+    /// Whether the lab has a host that is called as the leader is.
+    has_namesake: bool,
     end_s: f64,
     /// Whether the load is over and only steps are waited for.
     load_ended: bool,
@@ -116,11 +131,14 @@ impl Conductor {
         let end_s = trial.load.as_ref().map_or(faults_end_s, |load| load.time_s);
         let audited = |step: &plan::Step| step.audit;
         let steps = StepSequence::new(steps, trial.faults.len());
-        let faults = trial.faults.iter().map(|fault| (fault.clone(), heals(&fault.kind)));
+        let heals = |fault: &plan::Fault| if fault.repairs { Heals::ByItself } else { heals(&fault.kind) };
+        let faults = trial.faults.iter().map(|fault| (fault.clone(), heals(fault)));
         Self {
             phase: Phase::Starting,
             schedule: FaultSchedule::new(faults, end_s).with_steps(steps.faults()),
             steps,
+            leaders: LeaderQuestions::default(),
+            has_namesake: trial.lab.hosts.iter().any(|host| host.name == plan::Victim::Leader.name()),
             end_s,
             load_ended: false,
             prepares: !trial.prepare.is_empty(),
@@ -149,7 +167,9 @@ impl Conductor {
     #[must_use]
     pub fn next_s(&self) -> Option<f64> {
         let end_s = self.waits_for_end().then_some(self.end_s);
-        let next_s = [self.schedule.next_s(), self.steps.next_s(), end_s].into_iter().flatten().min_by(f64::total_cmp);
+        let ask_s = self.leaders.next_s(self.coming_for_leader());
+        let all = [self.schedule.next_s(), self.steps.next_s(), ask_s, end_s];
+        let next_s = all.into_iter().flatten().min_by(f64::total_cmp);
         next_s.filter(|_| self.is_playing())
     }
 
@@ -172,7 +192,7 @@ impl Conductor {
     /// What follows from `input` at `now_s` (seconds since load start; anything before it).
     pub fn step(&mut self, now_s: f64, input: Input) -> Vec<Action> {
         let effects = self.react(now_s, input);
-        let mut effects = self.with_healing(effects);
+        let mut effects = self.worked_out(effects, now_s);
         // The last step may be what was waited for.
         if self.load_ended && self.steps.is_over() && self.is_in_load() {
             self.load_ended = false;
@@ -185,8 +205,25 @@ impl Conductor {
         matches!(self.phase, Phase::Load | Phase::Draining)
     }
 
-    /// What a step asks to be healed, one by one.
-    fn with_healing(&mut self, effects: Vec<Action>) -> Vec<Action> {
+    /// Whether the target has to be asked whom a fault hits.
+    fn hits_leader(&self, fault: &plan::Fault) -> bool {
+        fault.on == plan::Victim::Leader && !self.has_namesake
+    }
+
+    /// Planned faults of the leader, with when they are due.
+    fn coming_for_leader(&self) -> Vec<(Occurrence, f64)> {
+        let coming = self.schedule.coming().filter(|(occurrence, _)| self.hits_leader(self.schedule.plan(*occurrence)));
+        coming.collect()
+    }
+
+    /// The answer of the target's hook `leader` for a fault.
+    #[must_use]
+    pub fn leader(&self, occurrence: Occurrence) -> Option<&Result<String, String>> {
+        self.leaders.answer(occurrence)
+    }
+
+    /// Heals one by one what a step asks to be healed, and lets faults of the leader wait until it is known.
+    fn worked_out(&mut self, effects: Vec<Action>, now_s: f64) -> Vec<Action> {
         let mut all = Vec::new();
         for effect in effects {
             match effect {
@@ -194,6 +231,16 @@ impl Conductor {
                     let steps = &self.steps;
                     let own = self.schedule.heal_those(|occurrence| steps.owns(occurrence));
                     all.extend(own.into_iter().map(Action::HealFault));
+                }
+                Action::BeginFault(occurrence)
+                    if self.hits_leader(self.fault(occurrence)) && self.leader(occurrence).is_none() =>
+                {
+                    all.extend(self.leaders.begin(occurrence, now_s));
+                }
+                Action::CancelPrograms => {
+                    let steps = &self.steps;
+                    self.leaders.forget(|occurrence| steps.owns(occurrence));
+                    all.push(Action::CancelPrograms);
                 }
                 other => all.push(other),
             }
@@ -209,15 +256,13 @@ impl Conductor {
             Input::TargetUp if self.prepares => self.enter(Phase::Preparing, Action::Prepare),
             Input::TargetUp | Input::Prepared => self.break_or_load(),
             Input::Tick => self.tick(now_s),
-            Input::FaultBegun(occurrence, on) => {
-                self.schedule_healing(occurrence, now_s);
-                let fault = self.fault(occurrence);
-                let mut effects = vec![Action::Note(What::FaultBegun {
-                    fault: fault.name.clone(),
-                    number: occurrence.number,
-                    kind: fault.kind.clone(),
-                    on,
-                })];
+            Input::LeaderNamed(occurrence, answer) => {
+                self.leaders.named(occurrence, answer, now_s).into_iter().collect()
+            }
+            Input::FaultBegun { occurrence, on, done_s } => {
+                self.leaders.forget(|named| named == occurrence);
+                self.schedule_healing(occurrence, now_s, done_s);
+                let mut effects = vec![Action::Note(begun(self.fault(occurrence), occurrence.number, on))];
                 match self.phase {
                     _ if self.is_playing() => effects.extend(self.steps.begun(occurrence, now_s)),
                     Phase::Starting | Phase::Preparing => effects.extend(self.break_or_load()),
@@ -226,9 +271,9 @@ impl Conductor {
                 effects
             }
             Input::FaultRefused(occurrence, reason) => self.refused(occurrence, reason, now_s),
-            Input::FaultHealed(occurrence) => {
+            Input::FaultHealed(occurrence, was_undone) => {
                 self.schedule.healed(occurrence, now_s);
-                let mut effects = vec![self.note_healed(occurrence)];
+                let mut effects: Vec<Action> = was_undone.then(|| self.note_healed(occurrence)).into_iter().collect();
                 effects.extend(self.steps.healed(occurrence, now_s));
                 effects
             }
@@ -276,11 +321,11 @@ impl Conductor {
         }
     }
 
-    fn schedule_healing(&mut self, occurrence: Occurrence, now_s: f64) {
+    fn schedule_healing(&mut self, occurrence: Occurrence, now_s: f64, done_s: f64) {
         if self.steps.owns(occurrence) && self.fault(occurrence).is_program() {
             self.schedule.program_begun(occurrence);
         } else {
-            self.schedule.begun(occurrence, now_s);
+            self.schedule.begun(occurrence, now_s, done_s);
         }
     }
 
@@ -288,14 +333,26 @@ impl Conductor {
         Action::Note(What::FaultHealed { fault: self.fault(occurrence).name.clone(), number: occurrence.number })
     }
 
+    /// Faults that still wait to know the leader, although the load is over: they did not happen.
+    fn unanswered(&mut self) -> Vec<Action> {
+        let steps = &self.steps;
+        let waiting = self.leaders.forget(|occurrence| !steps.owns(occurrence));
+        let refuse = |occurrence: Occurrence| {
+            let reason = "the load was over before the hook `leader` answered".to_owned();
+            Action::Note(failed(self.fault(occurrence), occurrence.number, reason))
+        };
+        waiting.into_iter().map(refuse).collect()
+    }
+
     fn refused(&mut self, occurrence: Occurrence, reason: String, now_s: f64) -> Vec<Action> {
+        self.leaders.forget(|named| named == occurrence);
         if self.steps.owns(occurrence) {
             return self.steps.refused(occurrence, reason, now_s);
         }
         let fault = self.fault(occurrence);
-        let (name, standing) = (fault.name.clone(), fault.standing);
-        let told = format!("the condition \"{name}\" could not be made: {reason}");
-        let mut effects = vec![Action::Note(What::FaultFailed { fault: name, number: occurrence.number, reason })];
+        let standing = fault.standing;
+        let told = format!("the condition \"{}\" could not be made: {reason}", fault.name);
+        let mut effects = vec![Action::Note(failed(fault, occurrence.number, reason))];
         // Without its condition the trial would be another one.
         if standing && self.phase != Phase::Stopping {
             effects.extend(self.give_up(Ending::Failed, told));
@@ -309,12 +366,14 @@ impl Conductor {
         }
         let mut effects: Vec<Action> = self.schedule.heal_due(now_s).into_iter().map(Action::HealFault).collect();
         effects.extend(self.schedule.due(now_s).into_iter().map(Action::BeginFault));
+        effects.extend(self.leaders.ask(now_s, self.coming_for_leader()));
         effects.extend(self.steps.tick(now_s));
         if self.waits_for_end() && now_s >= self.end_s {
             // What a step broke is its own to heal.
             let steps = &self.steps;
             let healed = self.schedule.heal_those(|occurrence| !steps.owns(occurrence));
             effects.extend(healed.into_iter().map(Action::HealFault));
+            effects.extend(self.unanswered());
             self.phase = Phase::Draining;
             effects.push(note_phase(Phase::Draining));
             effects.push(Action::EndLoad);
@@ -324,6 +383,7 @@ impl Conductor {
 
     fn after_load(&mut self) -> Vec<Action> {
         let mut effects = self.heal_all();
+        effects.extend(self.unanswered());
         let next = if self.audits && self.ending == Ending::Done {
             self.enter(Phase::Auditing, Action::ReadBack)
         } else {
@@ -335,6 +395,7 @@ impl Conductor {
 
     fn interrupt(&mut self) -> Vec<Action> {
         self.ending = Ending::Interrupted;
+        self.leaders = LeaderQuestions::default();
         // An interruption is the user's: there is no more to say of it.
         self.reason = None;
         self.steps.abandon();
@@ -365,6 +426,7 @@ impl Conductor {
         let stopping = self.phase == Phase::Stopping;
         self.ending = ending;
         self.reason = Some(reason);
+        self.leaders = LeaderQuestions::default();
         if stopping {
             return vec![Action::StopTarget(true)];
         }
@@ -383,6 +445,24 @@ impl Conductor {
     fn enter(&mut self, phase: Phase, effect: Action) -> Vec<Action> {
         self.phase = phase;
         vec![note_phase(phase), effect]
+    }
+}
+
+/// That a fault began, or an action.
+fn begun(fault: &plan::Fault, number: u32, on: String) -> What {
+    let (name, kind) = (fault.name.clone(), fault.kind.clone());
+    match fault.repairs {
+        true => What::ActionTaken { action: name, number, kind, on },
+        false => What::FaultBegun { fault: name, number, kind, on },
+    }
+}
+
+/// That a fault could not be injected, or an action not be done.
+fn failed(fault: &plan::Fault, number: u32, reason: String) -> What {
+    let name = fault.name.clone();
+    match fault.repairs {
+        true => What::ActionFailed { action: name, number, reason },
+        false => What::FaultFailed { fault: name, number, reason },
     }
 }
 

@@ -5,6 +5,7 @@ pub mod conductor;
 mod examples;
 pub mod exercise;
 mod fleet_placement;
+pub mod leader_questions;
 mod load_makers;
 mod mistakes;
 mod playing;

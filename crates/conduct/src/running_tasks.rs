@@ -24,6 +24,8 @@ pub enum TaskPurpose {
     Ask(HoldsOn),
     /// To audit; of each program the audit's name.
     Audit(Vec<String>),
+    /// To ask who leads, for a fault.
+    AskLeader(Occurrence),
 }
 
 /// Programs that run.
@@ -71,6 +73,10 @@ impl RunningTasks {
         Some(match &self.purpose {
             TaskPurpose::Do(occurrence) => Input::StepRan(*occurrence, failed(&ends)),
             TaskPurpose::Ask(on) => Input::ConditionAsked(answer(*on, &ends)),
+            TaskPurpose::AskLeader(occurrence) => {
+                let leader = ends.first().map_or_else(|| Err("nobody was asked".to_owned()), |(_, end)| end.leader());
+                Input::LeaderNamed(*occurrence, leader)
+            }
             TaskPurpose::Audit(audits) => {
                 let answers = audits.iter().zip(&ends).map(|(audit, (host, end))| AuditAnswer {
                     audit: audit.clone(),
@@ -110,7 +116,7 @@ fn answer(on: HoldsOn, ends: &[(&str, &TaskEnd)]) -> ConditionAnswer {
     if let Some(error) = failed(&broken) {
         return ConditionAnswer::Error(error);
     }
-    let holding = ends.iter().filter(|(_, end)| **end == TaskEnd::Ok).count();
+    let holding = ends.iter().filter(|(_, end)| matches!(end, TaskEnd::Ok(_))).count();
     let holds = match on {
         HoldsOn::All => holding == ends.len() && holding > 0,
         HoldsOn::One => holding > 0,
@@ -133,7 +139,8 @@ mod tests {
     #[test]
     fn a_condition_holds_on_all_or_on_one() {
         let not_yet = |why: &str| ConditionAnswer::NotYet(why.to_owned());
-        let (ok, later, lost) = (TaskEnd::Ok, exit(1, "1 of 3 nodes"), TaskEnd::Broken("host n3 is lost".to_owned()));
+        let (ok, later, lost) =
+            (TaskEnd::Ok(String::new()), exit(1, "1 of 3 nodes"), TaskEnd::Broken("host n3 is lost".to_owned()));
         for (ends, all, one) in [
             (vec![("n1", &ok), ("n2", &ok)], ConditionAnswer::Holds, ConditionAnswer::Holds),
             (vec![("n1", &ok), ("n2", &later)], not_yet("n2: 1 of 3 nodes"), ConditionAnswer::Holds),
@@ -149,7 +156,7 @@ mod tests {
     #[test]
     fn any_other_exit_code_is_an_error_wherever_it_is() {
         let broken = exit(127, "");
-        let ends = [("n1", &TaskEnd::Ok), ("n2", &broken)];
+        let ends = [("n1", &TaskEnd::Ok(String::new())), ("n2", &broken)];
         assert_eq!(answer(HoldsOn::One, &ends), ConditionAnswer::Error("n2: exit 127".to_owned()));
     }
 
@@ -157,6 +164,6 @@ mod tests {
     fn what_is_wrong_is_said_of_each_host() {
         let (first, second) = (exit(1, "two DCs"), TaskEnd::Broken("signal 9".to_owned()));
         assert_eq!(failed(&[("n1", &first), ("n2", &second)]), Some("n1: two DCs; n2: signal 9".to_owned()));
-        assert_eq!(failed(&[("n1", &TaskEnd::Ok)]), None);
+        assert_eq!(failed(&[("n1", &TaskEnd::Ok(String::new()))]), None);
     }
 }

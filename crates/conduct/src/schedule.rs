@@ -82,6 +82,14 @@ impl FaultSchedule {
         Some(Occurrence { fault, number: 1 })
     }
 
+    /// The next occurrence of each fault that is planned, and when it begins.
+    pub fn coming(&self) -> impl Iterator<Item = (Occurrence, f64)> + '_ {
+        self.entries.iter().enumerate().filter_map(|(fault, entry)| {
+            let due_s = entry.due_s.filter(|at_s| *at_s < self.end_s)?;
+            Some((Occurrence { fault, number: entry.occurred + 1 }, due_s))
+        })
+    }
+
     /// Takes out the occurrences that begin by now, earliest first.
     pub fn due(&mut self, now_s: f64) -> Vec<Occurrence> {
         let mut due: Vec<(f64, Occurrence)> = Vec::new();
@@ -112,8 +120,9 @@ impl FaultSchedule {
         self.heal_those(|_| true)
     }
 
-    /// The occurrence has begun; whatever waits for that is now due.
-    pub fn begun(&mut self, occurrence: Occurrence, at_s: f64) {
+    /// The occurrence began to act at `at_s` and was injected by `done_s`; whatever waits for that is now due. It is healed `for` after it
+    /// began, or where a program breaks something, after that has ended: until then nobody knows whether anything is broken.
+    pub fn begun(&mut self, occurrence: Occurrence, at_s: f64, done_s: f64) {
         let entry = &self.entries[occurrence.fault];
         let name = entry.plan.name.clone();
         match entry.heals {
@@ -122,7 +131,8 @@ impl FaultSchedule {
                 self.wake(&name, true, at_s);
             }
             Heals::AfterFor => {
-                let heal_s = entry.plan.for_s.map(|for_s| at_s + for_s);
+                let from_s = if entry.plan.is_program() { done_s } else { at_s };
+                let heal_s = entry.plan.for_s.map(|for_s| from_s + for_s);
                 self.active.push(Active { occurrence, heal_s });
                 self.wake(&name, false, at_s);
             }
@@ -199,7 +209,7 @@ mod tests {
         let occurrence = Occurrence { fault: 0, number: 1 };
         assert_eq!(schedule.due(5.01), [occurrence]);
         assert_eq!(schedule.next_s(), None);
-        schedule.begun(occurrence, 5.01);
+        schedule.begun(occurrence, 5.01, 5.01);
         assert_eq!(schedule.next_s(), Some(7.01));
         assert!(schedule.heal_due(7.0).is_empty());
         assert_eq!(schedule.heal_due(7.02), [occurrence]);
@@ -213,7 +223,7 @@ mod tests {
         let mut begun = Vec::new();
         for second in 0..100 {
             for occurrence in schedule.due(f64::from(second)) {
-                schedule.begun(occurrence, f64::from(second));
+                schedule.begun(occurrence, f64::from(second), f64::from(second));
                 begun.push((second, occurrence.number));
             }
         }
@@ -230,7 +240,7 @@ mod tests {
         ];
         let mut schedule = FaultSchedule::new(faults, 60.0);
         let first = schedule.due(5.0)[0];
-        schedule.begun(first, 5.0);
+        schedule.begun(first, 5.0, 5.0);
         assert_eq!(schedule.next_s(), Some(6.0));
         assert_eq!(schedule.due(6.0), [Occurrence { fault: 1, number: 1 }]);
         assert_eq!(schedule.heal_due(8.0), [first]);
@@ -246,7 +256,7 @@ mod tests {
             [(fault("first", When::At(1.0), None), Heals::ByItself), (fault("next", after, None), Heals::ByItself)];
         let mut schedule = FaultSchedule::new(faults, 60.0);
         let first = schedule.due(1.0)[0];
-        schedule.begun(first, 1.0);
+        schedule.begun(first, 1.0, 1.0);
         assert_eq!(schedule.due(1.0), [Occurrence { fault: 1, number: 1 }]);
     }
 
@@ -259,7 +269,7 @@ mod tests {
         let mut schedule = FaultSchedule::new(faults, 60.0);
         let due = schedule.due(2.0);
         for occurrence in &due {
-            schedule.begun(*occurrence, 2.0);
+            schedule.begun(*occurrence, 2.0, 2.0);
         }
         assert_eq!(schedule.heal_all(), [due[1], due[0]]);
     }

@@ -76,6 +76,7 @@ pub fn play(
         probes: None,
         recording: None,
         tasks: None,
+        questions: Vec::new(),
         prepared: Vec::new(),
         down: Vec::new(),
         no_load: None,
@@ -120,6 +121,8 @@ struct TrialShell<'a> {
     recording: Option<Recording>,
     /// Programs of the step at hand.
     tasks: Option<RunningTasks>,
+    /// Hooks that are being asked who leads.
+    questions: Vec<RunningTasks>,
     /// What `[[prepare]]` did to audited keys.
     prepared: Vec<Preparation>,
     /// Hosts that are down before the load begins, and until its end.
@@ -136,7 +139,7 @@ impl TrialShell<'_> {
     fn play(&mut self) -> Result<(Ending, Option<String>), Error> {
         let heals = |kind: &str| lab::faults::find(kind).map_or(Heals::ByItself, |kind| kind.info.heals);
         let mut conductor = Conductor::new(self.trial, self.planned_steps(heals), heals, self.has_replicas());
-        // Each with the moment at which what it follows from began.
+        // Each with the moment of what it follows from.
         let mut effects: VecDeque<(Instant, Action)> = VecDeque::new();
         let queue = |effects: &mut VecDeque<_>, since, more: Vec<Action>| {
             effects.extend(more.into_iter().map(|effect| (since, effect)));
@@ -147,9 +150,8 @@ impl TrialShell<'_> {
                 if let Action::Finish(how, reason) = effect {
                     return Ok((how, reason));
                 }
-                let begun = Instant::now();
-                if let Some((at_s, input)) = self.perform(&conductor, since, effect) {
-                    queue(&mut effects, begun, conductor.step(at_s, input));
+                if let Some((at, input)) = self.perform(&conductor, since, effect) {
+                    queue(&mut effects, at, conductor.step(self.at_s(at), input));
                 }
             }
             let input = self.wait(&conductor);
@@ -189,23 +191,36 @@ impl TrialShell<'_> {
     }
 
     fn now_s(&self) -> f64 {
-        self.clock.map_or(-1.0, |clock| clock.at_s())
+        self.at_s(Instant::now())
     }
 
-    /// Does one thing, which follows from something that began then; what came of it and when it began.
-    fn perform(&mut self, conductor: &Conductor, since: Instant, effect: Action) -> Option<(f64, Input)> {
-        let at_s = self.now_s();
+    fn at_s(&self, at: Instant) -> f64 {
+        self.clock.map_or(-1.0, |clock| clock.at_s_of(at))
+    }
+
+    /// Does one thing, which follows from something that happened then; what came of it, and when.
+    fn perform(&mut self, conductor: &Conductor, since: Instant, effect: Action) -> Option<(Instant, Input)> {
+        let mut at = None;
         let came = match effect {
             Action::Note(what) => {
                 // What a fault did may have been felt before it was through.
-                let at = if matches!(what, What::FaultBegun { .. }) { since } else { Instant::now() };
+                let at = if matches!(what, What::FaultBegun { .. } | What::ActionTaken { .. }) {
+                    since
+                } else {
+                    Instant::now()
+                };
                 self.note(at, what);
                 return None;
             }
             Action::StartTarget => self.start_target().map(|()| self.unless_interrupted(Input::TargetUp)),
             Action::Prepare => self.prepare().map(|()| self.unless_interrupted(Input::Prepared)),
             Action::BeginLoad => self.begin_load().map(|()| None),
-            Action::BeginFault(occurrence) => Ok(Some(self.begin_fault(conductor, occurrence))),
+            Action::AskLeader(occurrence) => Ok(self.ask_leader(occurrence)),
+            Action::BeginFault(occurrence) => {
+                let (begun, input) = self.begin_fault(conductor, occurrence);
+                at = begun;
+                Ok(Some(input))
+            }
             Action::HealFault(occurrence) => Ok(Some(self.heal_fault(conductor, occurrence))),
             Action::AskCondition => self.ask_condition(conductor).map(|()| None),
             Action::AuditStep => self.audit_step(conductor).map(|()| None),
@@ -234,14 +249,15 @@ impl TrialShell<'_> {
             }
             Action::HealStep | Action::Finish(..) => Ok(None),
         };
+        let at = at.unwrap_or_else(Instant::now);
         match came {
-            Ok(input) => input.map(|input| (at_s, input)),
+            Ok(input) => input.map(|input| (at, input)),
             // Work that stopped because the user asked is not an error; `wait` brings the interrupt itself.
             Err(_) if self.interrupts.asked() > self.answered => None,
             Err(error) => {
                 let reason = error.to_string();
                 self.error.get_or_insert(error);
-                Some((at_s, Input::Broke(reason)))
+                Some((at, Input::Broke(reason)))
             }
         }
     }
@@ -278,6 +294,10 @@ impl TrialShell<'_> {
                 self.tasks = None;
                 return input;
             }
+            if let Some((index, input)) = self.answered() {
+                drop(self.questions.swap_remove(index));
+                return input;
+            }
             let due_in_s = conductor.next_s().map_or(f64::INFINITY, |next_s| next_s - self.now_s());
             if due_in_s <= 0.0 {
                 return Input::Tick;
@@ -287,6 +307,11 @@ impl TrialShell<'_> {
                 self.pass_on(heard);
             }
         }
+    }
+
+    /// The first question that is answered, and its answer.
+    fn answered(&mut self) -> Option<(usize, Input)> {
+        self.questions.iter_mut().enumerate().find_map(|(index, question)| Some((index, question.poll()?)))
     }
 
     fn start_target(&mut self) -> Result<(), Error> {
@@ -333,6 +358,7 @@ impl TrialShell<'_> {
 
     fn stop_target(&mut self, at_once: bool) {
         self.tasks = None;
+        self.questions.clear();
         if let Some(load) = self.load.take() {
             load.abort();
             match load.join() {
@@ -410,7 +436,8 @@ impl TrialShell<'_> {
     }
 
     fn note(&mut self, at: Instant, what: What) {
-        if let (What::FaultBegun { .. } | What::FaultHealed { .. }, Some(recording)) = (&what, &self.recording) {
+        let is_of_fault = matches!(what, What::FaultBegun { .. } | What::FaultHealed { .. } | What::ActionTaken { .. });
+        if let (true, Some(recording)) = (is_of_fault, &self.recording) {
             recording.look_closely(self.clock.map_or(0.0, |clock| clock.at_s_of(at)));
         }
         self.observer.tell(&ProgressEvent::Happened { at_s: self.clock.map(|clock| clock.at_s_of(at)), what: &what });
@@ -737,25 +764,43 @@ fn inside<T: Send>(
 }
 
 impl TrialShell<'_> {
-    fn begin_fault(&mut self, conductor: &Conductor, occurrence: Occurrence) -> Input {
-        let fault = conductor.fault(occurrence);
-        let Some(deployment) = &mut self.deployment else {
-            return Input::FaultRefused(occurrence, "there is no target".to_owned());
+    /// Has the target asked who leads. The answer is an input of its own, unless nobody can be asked.
+    fn ask_leader(&mut self, occurrence: Occurrence) -> Option<Input> {
+        let task = match self.deployment.as_ref().map(Deployment::leader_task) {
+            Some(task) => task.map_err(|error| error.to_string()),
+            None => Err("there is no target".to_owned()),
         };
+        let start = |task| RunningTasks::start(TaskPurpose::AskLeader(occurrence), vec![task]);
+        match task.and_then(|task| start(task).map_err(|error| error.to_string())) {
+            Ok(question) => {
+                self.questions.push(question);
+                None
+            }
+            Err(reason) => Some(Input::LeaderNamed(occurrence, Err(reason))),
+        }
+    }
+
+    /// Injects a fault. Returns when it began to act, too, if it did.
+    fn begin_fault(&mut self, conductor: &Conductor, occurrence: Occurrence) -> (Option<Instant>, Input) {
+        let fault = conductor.fault(occurrence);
+        let refused = |reason: String| (None, Input::FaultRefused(occurrence, reason));
+        let Some(deployment) = &mut self.deployment else { return refused("there is no target".to_owned()) };
+        deployment.know_leader(conductor.leader(occurrence).cloned());
         if conductor.steps().owns(occurrence) && fault.is_program() {
             return self.begin_programs(conductor, occurrence);
         }
         let Some(kind) = lab::faults::find(&fault.kind) else {
-            return Input::FaultRefused(occurrence, format!("no fault of kind `{}`", fault.kind));
+            return refused(format!("no fault of kind `{}`", fault.kind));
         };
         match (kind.inject)(fault, occurrence.number, deployment) {
             Ok(begun) => {
                 if fault.standing {
                     self.down.extend_from_slice(&begun.on);
                 }
-                Input::FaultBegun(occurrence, begun.on.join(", "))
+                let on = begun.on.join(", ");
+                (Some(begun.at), Input::FaultBegun { occurrence, on, done_s: self.now_s() })
             }
-            Err(error) => Input::FaultRefused(occurrence, error.to_string()),
+            Err(error) => refused(error.to_string()),
         }
     }
 
@@ -767,11 +812,12 @@ impl TrialShell<'_> {
             }
             _ => Err("there is no target".to_owned()),
         };
-        if let Err(reason) = healed {
+        let was_undone = healed.unwrap_or_else(|reason| {
             let text = format!("fault `{}` could not be healed: {reason}", fault.name);
             self.note(Instant::now(), What::Notice { text });
-        }
-        Input::FaultHealed(occurrence)
+            true
+        });
+        Input::FaultHealed(occurrence, was_undone)
     }
 }
 
@@ -782,11 +828,12 @@ const BEYOND_STEP: Duration = Duration::from_millis(500);
 
 impl TrialShell<'_> {
     /// Programs that do something: they are not waited for here.
-    fn begin_programs(&mut self, conductor: &Conductor, occurrence: Occurrence) -> Input {
+    fn begin_programs(&mut self, conductor: &Conductor, occurrence: Occurrence) -> (Option<Instant>, Input) {
+        let at = Instant::now();
         let fault = conductor.fault(occurrence);
         let (step, within) = (self.step_name(conductor), self.left(conductor) + BEYOND_STEP);
         let Some(deployment) = &mut self.deployment else {
-            return Input::FaultRefused(occurrence, "there is no target".to_owned());
+            return (None, Input::FaultRefused(occurrence, "there is no target".to_owned()));
         };
         let tasks = deployment.step_tasks(&step, fault, occurrence.number, within).map_err(|error| error.to_string());
         let started = tasks.and_then(|tasks| {
@@ -797,9 +844,9 @@ impl TrialShell<'_> {
         match started {
             Ok((running, on)) => {
                 self.tasks = Some(running);
-                Input::FaultBegun(occurrence, on.join(", "))
+                (Some(at), Input::FaultBegun { occurrence, on: on.join(", "), done_s: self.now_s() })
             }
-            Err(reason) => Input::FaultRefused(occurrence, reason),
+            Err(reason) => (None, Input::FaultRefused(occurrence, reason)),
         }
     }
 
@@ -852,144 +899,4 @@ impl TrialShell<'_> {
 }
 
 #[cfg(test)]
-mod tests {
-
-    use std::path::PathBuf;
-
-    use experiment::plan::{FORMAT, Host, Lab, Plan, Target, TargetKind, Trial};
-    use experiment::secrets::Secrets;
-    use record::events::Phase;
-    use record::folder::RunFolder;
-
-    use super::*;
-
-    fn trial(id: &str, hosts: &[&str], measure_storage: bool) -> Trial {
-        let host = |name: &&str| Host { name: (*name).to_owned(), ..Host::default() };
-        Trial {
-            id: id.to_owned(),
-            repeat: 1,
-            seed: 1,
-            target: Target {
-                kind: TargetKind::Running { url: "http://127.0.0.1:1/".to_owned() },
-                protocol: "http".to_owned(),
-                ..Default::default()
-            },
-            lab: Lab { hosts: hosts.iter().map(host).collect(), measure_storage, speed: 1.0, ..Lab::default() },
-            ..Trial::default()
-        }
-    }
-
-    fn plan(trials: Vec<Trial>) -> Plan {
-        Plan {
-            format: FORMAT,
-            title: "A plan".to_owned(),
-            asks: "?".to_owned(),
-            variants: Vec::new(),
-            swept: Vec::new(),
-            stop: None,
-            trials,
-            requirements: Vec::new(),
-            claims: Vec::new(),
-            find: None,
-            demand: None,
-        }
-    }
-
-    /// A folder below one that is the test's own, which comes first.
-    fn run_folder(test: &str) -> (PathBuf, RunFolder) {
-        let runs = std::env::temp_dir().join(format!("plimsoll-conduct-{test}-{}", std::process::id()));
-        let folder = RunFolder::create(&runs, test, record::clock::calendar()).unwrap();
-        (runs, folder)
-    }
-
-    fn run<'a>(plan: &'a Plan, folder: &'a RunFolder, secrets: &'a Secrets) -> Run<'a> {
-        Run {
-            plan,
-            folder,
-            targets: &|_| None,
-            files: std::env::temp_dir(),
-            secrets,
-            plimsoll: std::env::current_exe().unwrap(),
-        }
-    }
-
-    #[test]
-    fn storage_is_measured_at_the_first_trial_of_each_lab_and_known_in_the_others() {
-        let plan = plan(vec![
-            trial("001", &["n1"], true),
-            trial("002", &["n1", "n2"], true),
-            trial("003", &["n1"], true),
-            trial("004", &["n1", "n2", "n3"], false),
-        ]);
-        let (runs, folder) = run_folder("storage");
-        let secrets = Secrets::default();
-        let run = run(&plan, &folder, &secrets);
-        let of = |number: usize| storage_figures(&run, &plan.trials[number]);
-        assert_eq!(of(2), StorageFigures::Measured, "nothing is on record of the first");
-        for (id, read) in [("001", 100.0), ("002", 200.0)] {
-            let mut event_log = EventLog::begin(&folder.create_trial(id).unwrap(), &secrets).unwrap();
-            for again in 0..2 {
-                let is = HostFigures { storage_read_per_s: Some(read + f64::from(again)), ..HostFigures::default() };
-                let what = What::HostUp { host: "n1".to_owned(), kind: "netns".to_owned(), profile: None, is };
-                event_log.note(Instant::now(), what).unwrap();
-            }
-            event_log.end().unwrap();
-        }
-        assert_eq!((of(0), of(1)), (StorageFigures::Measured, StorageFigures::Measured));
-        let StorageFigures::Known(known) = of(2) else { panic!("{:?}", of(2)) };
-        assert_eq!(known["n1"].storage_read_per_s, Some(100.0), "as it came up first, on the same hosts");
-        assert_eq!(of(3), StorageFigures::NotAsked);
-        std::fs::remove_dir_all(&runs).unwrap();
-    }
-
-    #[test]
-    fn an_engines_own_error_outranks_that_the_recording_ended() {
-        let script = || load::Error::Script { script: "s.lua".to_owned(), reason: "s.lua:1: boom".to_owned() };
-        let full = || Error::Record(std::io::Error::from(std::io::ErrorKind::StorageFull));
-        let cause = |engine: Option<load::Error>, recording| cause(engine.map(Error::from), recording).to_string();
-        // The order in which the two were seen to end changes nothing: both are known by then.
-        assert_eq!(cause(Some(script()), None), "script `s.lua`: s.lua:1: boom");
-        assert_eq!(cause(Some(script()), Some(full())), "script `s.lua`: s.lua:1: boom");
-        assert_eq!(cause(Some(load::Error::RecorderGone), Some(full())), full().to_string());
-        assert_eq!(cause(Some(load::Error::RecorderGone), None), load::Error::RecorderGone.to_string());
-        assert_eq!(cause(None, Some(full())), full().to_string());
-        assert!(cause(None, None).contains("ended before the trial"));
-    }
-
-    /// Somebody who watches and panics.
-    struct Clumsy;
-
-    impl Observer for Clumsy {
-        fn tell(&mut self, event: &ProgressEvent<'_>) {
-            if matches!(event, ProgressEvent::Happened { what: What::Phase { phase: Phase::Load }, .. }) {
-                panic!("dropped the pencil");
-            }
-        }
-    }
-
-    #[test]
-    fn a_panic_ends_a_run_in_order_and_with_an_error() {
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let mut trial = trial("001", &[], false);
-        trial.target.kind = TargetKind::Running { url: format!("http://{}/", listener.local_addr().unwrap()) };
-        let plan = plan(vec![trial]);
-        let (runs, folder) = run_folder("panic");
-        let secrets = Secrets::default();
-        let run = run(&plan, &folder, &secrets);
-        let played = crate::play(&run, &mut Clumsy, &Interrupts::new());
-        let ending = folder.read_ending().unwrap();
-        std::fs::remove_dir_all(&runs).unwrap();
-        assert!(matches!(&played, Err(Error::Panicked(text)) if text == "dropped the pencil"), "{played:?}");
-        let ending = ending.expect("how it ended is recorded");
-        assert_eq!(ending.how, Ending::Failed);
-        assert!(ending.reason.is_some_and(|reason| reason.contains("dropped the pencil")));
-    }
-
-    #[test]
-    fn who_has_nobody_to_watch_is_asked_once() {
-        let interrupts = Interrupts::new();
-        (0..5).for_each(|_| interrupts.ask_once());
-        assert_eq!(interrupts.asked(), 1);
-        assert_eq!(interrupts.ask(), 2, "the user may still be in a hurry");
-    }
-}
+mod tests;

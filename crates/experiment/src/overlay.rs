@@ -15,7 +15,7 @@ use crate::source::{self, Source};
 use crate::tree::{Node, TableEntry, TextSpan, TomlTable, TomlValue};
 
 /// The sections that make up a trial: what variants and sweeps may change.
-pub(crate) const TRIAL_SECTIONS: [&str; 7] = ["target", "lab", "prepare", "load", "fleet", "fault", "step"];
+pub(crate) const TRIAL_SECTIONS: [&str; 8] = ["target", "lab", "prepare", "load", "fleet", "fault", "action", "step"];
 
 /// More trials than anyone will wait for; a product of lists gets there quickly.
 pub(crate) const TRIALS_MAX: usize = 10_000;

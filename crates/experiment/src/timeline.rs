@@ -122,7 +122,8 @@ fn clock_lines(trial: &Trial) -> Vec<String> {
         lines.push(format!("         {}", bar(trial)));
         lines.push(format!("         {}", legend(trial)));
     }
-    lines.extend(trial.faults.iter().map(|fault| format!("fault    {}", fault_line(fault))));
+    let kind = |fault: &Fault| if fault.repairs { "action" } else { "fault" };
+    lines.extend(trial.faults.iter().map(|fault| format!("{:<9}{}", kind(fault), fault_line(fault))));
     lines.extend(trial.steps.iter().map(|step| format!("step     {}", step_line(step))));
     for note in room::notes(trial) {
         lines.extend(hanging(&note, "note     ", "         ", WIDTH).lines().map(str::to_owned));
@@ -146,7 +147,7 @@ fn bar(trial: &Trial) -> String {
     }
     for fault in trial.faults.iter().filter(|fault| !fault.standing) {
         for at_s in moments(fault, &trial.faults, end_s) {
-            cells[column(at_s).min(BAR - 1)] = '╳';
+            cells[column(at_s).min(BAR - 1)] = if fault.repairs { '▲' } else { '╳' };
         }
     }
     cells.into_iter().collect()
@@ -170,8 +171,11 @@ fn legend(trial: &Trial) -> String {
         words.push(format!("━ load to {}", show(load.time_s)));
         words.push(format!("· drain, up to {}", show(load.drain_s)));
     }
-    if trial.faults.iter().any(|fault| !fault.standing) {
+    if trial.faults.iter().any(|fault| !fault.standing && !fault.repairs) {
         words.push("╳ fault".to_owned());
+    }
+    if trial.faults.iter().any(|fault| fault.repairs) {
+        words.push("▲ action".to_owned());
     }
     words.join("   ")
 }

@@ -8,6 +8,7 @@ mod injection;
 mod layout;
 
 use std::collections::{BTreeMap, VecDeque};
+use std::ffi::OsString;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -81,6 +82,8 @@ pub struct Deployment {
     /// Name to path in the target's folder.
     hooks: BTreeMap<String, String>,
     hook_hosts: Vec<HookHost>,
+    /// Every host, with what a command of the user's is told there.
+    command_hosts: Vec<HookHost>,
     observed: VecDeque<HostEvent>,
     watched: WatchedProcesses,
     broken: injection::ActiveFaults,
@@ -287,17 +290,13 @@ const ASK_PATIENCE: Duration = Duration::from_secs(10);
 /// A hook, and the host that it is run on.
 pub struct HookCall<'a> {
     hook: Hook,
-    /// `None`: here.
-    on: Option<&'a dyn Host>,
+    host: &'a dyn Host,
 }
 
 impl HookCall<'_> {
     /// Runs it, and gives the JSON object that it answers with.
     pub fn ask(&self) -> Result<Value, Error> {
-        match self.on {
-            Some(host) => self.hook.ask_on(host),
-            None => self.hook.ask(),
-        }
+        if self.host.session().is_some() { self.hook.ask_on(self.host) } else { self.hook.ask() }
     }
 }
 
@@ -313,19 +312,24 @@ impl Deployment {
         let is_up = |index: usize| self.hosts.get(index).is_some_and(|host| host.is_up());
         let place = self.hook_hosts.iter().find(|place| is_up(place.host)).or_else(|| self.hook_hosts.first())?;
         let hook = self.hook_at(place, name, ASK_PATIENCE)?;
-        let host = self.hosts.get(place.host)?;
-        Some(HookCall { hook, on: host.session().is_some().then_some(host.as_ref()) })
+        Some(HookCall { hook, host: self.hosts.get(place.host)?.as_ref() })
+    }
+
+    /// What a hook or a command is told on a host.
+    fn environment_at(&self, place: &HookHost, host: &str) -> BTreeMap<String, OsString> {
+        let mut environment = place.environment.clone();
+        environment.insert(MARK.to_owned(), self.ledger.id().into());
+        for member in self.members().iter().filter(|member| member.host == host) {
+            environment.insert(hooks::variable("PLIMSOLL_PID_", &member.role), member.pid.to_string().into());
+        }
+        environment
     }
 
     /// The hook as it is asked of one member.
     fn hook_at(&self, place: &HookHost, name: &str, within: Duration) -> Option<Hook> {
         let path = hooks::path(&place.folder, &self.hooks, name)?;
         let host = self.hosts.get(place.host)?;
-        let mut environment = place.environment.clone();
-        environment.insert(MARK.to_owned(), self.ledger.id().into());
-        for member in self.members().iter().filter(|member| member.host == host.name()) {
-            environment.insert(hooks::variable("PLIMSOLL_PID_", &member.role), member.pid.to_string().into());
-        }
+        let environment = self.environment_at(place, host.name());
         Some(Hook {
             name: name.to_owned(),
             folder: place.folder.clone(),

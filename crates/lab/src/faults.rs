@@ -20,6 +20,7 @@ mod slow_port;
 mod squeeze;
 
 use std::collections::BTreeMap;
+use std::time::Instant;
 
 use experiment::catalog::{self, ArgumentProblem, Field};
 use experiment::plan::Victim;
@@ -40,8 +41,8 @@ pub struct FaultKind {
     /// Injects an occurrence, counted from 1. If it hits several members, those before one that fails are hit; a state of
     /// hosts is healed again.
     pub inject: fn(&plan::Fault, u32, &mut Deployment) -> Result<ActiveFault, Error>,
-    /// Undoes it. Nothing happens if there is nothing to undo.
-    pub heal: fn(&plan::Fault, u32, &mut Deployment) -> Result<(), Error>,
+    /// Undoes it. Returns whether there was anything to undo.
+    pub heal: fn(&plan::Fault, u32, &mut Deployment) -> Result<bool, Error>,
 }
 
 /// A fault that has begun.
@@ -49,6 +50,8 @@ pub struct FaultKind {
 pub struct ActiveFault {
     /// The members or hosts it hit.
     pub on: Vec<String>,
+    /// When it began to act: once its victims were known, and before any of them was touched.
+    pub at: Instant,
 }
 
 /// Every kind, sorted by name.
@@ -128,23 +131,26 @@ fn inject_state(
 ) -> Result<ActiveFault, Error> {
     let hosts = choose_hosts(fault, number, deployment)?;
     let control = read(control(&fault.with, deployment.speed()))?;
-    inject_states(fault, number, deployment, hosts.iter().map(|host| (host.clone(), control.clone())).collect())?;
-    Ok(ActiveFault { on: hosts })
+    let at =
+        inject_states(fault, number, deployment, hosts.iter().map(|host| (host.clone(), control.clone())).collect())?;
+    Ok(ActiveFault { on: hosts, at })
 }
 
-/// Injects a control on each host; all of them or none.
+/// Injects a control on each host; all of them or none. Returns when it began to.
 fn inject_states(
     fault: &plan::Fault,
     number: u32,
     deployment: &mut Deployment,
     controls: Vec<(String, Injection)>,
-) -> Result<(), Error> {
-    deployment.inject(&key(fault, number), &controls).map_err(refused)
+) -> Result<Instant, Error> {
+    let at = Instant::now();
+    deployment.inject(&key(fault, number), &controls).map_err(refused)?;
+    Ok(at)
 }
 
 /// Ends a fault that is a state of hosts.
-fn heal_state(fault: &plan::Fault, number: u32, deployment: &mut Deployment) -> Result<(), Error> {
-    deployment.heal(&key(fault, number))
+fn heal_state(fault: &plan::Fault, number: u32, deployment: &mut Deployment) -> Result<bool, Error> {
+    deployment.heal(&key(fault, number)).map(|()| true)
 }
 
 /// Which of a host's volumes a fault of disks hits.

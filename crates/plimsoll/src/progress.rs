@@ -323,6 +323,8 @@ fn happening(what: &What) -> Option<String> {
         What::FaultBegun { fault, kind, on, .. } => Some(format!("fault {fault}: {kind} on {on}")),
         What::FaultHealed { fault, .. } => Some(format!("fault {fault} healed")),
         What::FaultFailed { fault, reason, .. } => Some(format!("fault {fault} could not be injected: {reason}")),
+        What::ActionTaken { action, kind, on, .. } => Some(format!("action {action}: {kind} on {on}")),
+        What::ActionFailed { action, reason, .. } => Some(format!("action {action} failed: {reason}")),
         What::ProcessDown { process, how, expected: false, last_lines, .. } => {
             let last = last_lines.iter().rfind(|line| !line.trim().is_empty());
             let last = last.map(|line| format!("; it wrote last: {}", line.trim())).unwrap_or_default();

@@ -58,6 +58,26 @@ pub enum What {
         /// Why.
         reason: String,
     },
+    /// An operator's action, which repairs, began; `number` counts its occurrences from 1.
+    ActionTaken {
+        /// Name in the experiment.
+        action: String,
+        /// Occurrence, from 1.
+        number: u32,
+        /// Kind.
+        kind: String,
+        /// The members it was for.
+        on: String,
+    },
+    /// An action could not be done; the trial is not what was asked for.
+    ActionFailed {
+        /// Name in the experiment.
+        action: String,
+        /// Occurrence, from 1.
+        number: u32,
+        /// Why.
+        reason: String,
+    },
     /// A step of an exercise began.
     StepBegun {
         /// Name in the experiment.

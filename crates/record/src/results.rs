@@ -16,7 +16,8 @@ use crate::rows::MetricKind;
 
 pub use costs::{Cost, CostWithWarmup, DemandedHosts, PointCost};
 pub use outages::{
-    Disturbance, DisturbanceKind, Fault, MemberFigures, MemberOutage, Outage, OutageDistribution, Spread,
+    Disturbance, DisturbanceKind, Fault, MemberFigures, MemberOutage, OperatorAction, Outage, OutageDistribution,
+    Spread,
 };
 pub use scaling::{Crossing, Lead, Scaling, ScalingPoint, Usl};
 
@@ -149,6 +150,9 @@ pub struct Trial {
     pub groups: BTreeMap<String, GroupFigures>,
     /// Every occurrence of a fault, in time order.
     pub faults: Vec<Fault>,
+    /// Every occurrence of an operator's action, in time order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub actions: Vec<OperatorAction>,
     /// The steps of an exercise, in order, as far as they were played.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<PlayedStep>,
@@ -779,6 +783,8 @@ pub struct Generator {
     pub connect_failures: Option<u64>,
     /// Operations that should have started and did not.
     pub dropped: Option<u64>,
+    /// Seconds of an open loop in which all agents were busy, so that no operation could start when it was due.
+    pub all_busy_s: Option<f64>,
     /// Time in which a quota of this machine's (a container's) kept the generator from running, summed over CPUs, percent.
     pub throttled_pct: Option<f64>,
     /// Time in which an engine thread could run and did not, percent: the worst thread over the measured part.

@@ -140,7 +140,18 @@ impl TrialView<'_> {
                 colours: Some(drawing::legible(&fault.colour)),
             }
         };
-        self.steps().chain(faults.map(mark)).chain(self.disturbed()).collect()
+        self.steps().chain(faults.map(mark)).chain(self.actions()).chain(self.disturbed()).collect()
+    }
+
+    /// Every action as a line, in the ink of the axis.
+    fn actions(&self) -> impl Iterator<Item = Mark> {
+        self.trial.actions.iter().filter(|action| action.failed.is_none()).map(|action| Mark {
+            at: action.at_s,
+            since: None,
+            until: None,
+            label: format!("{} ({} on {})", action.name, action.kind, action.on),
+            colours: None,
+        })
     }
 
     /// Every step as a band, in a colour that says what came of it.
@@ -219,6 +230,8 @@ pub fn notices(series: &TrialSeries) -> Vec<(String, String)> {
         What::FaultBegun { fault, on, kind, .. } => Some(format!("fault {fault} ({kind}) begun on {on}")),
         What::FaultHealed { fault, .. } => Some(format!("fault {fault} healed")),
         What::FaultFailed { fault, reason, .. } => Some(format!("fault {fault} could not be injected: {reason}")),
+        What::ActionTaken { action, on, kind, .. } => Some(format!("action {action} ({kind}) on {on}")),
+        What::ActionFailed { action, reason, .. } => Some(format!("action {action} failed: {reason}")),
         What::StepBegun { step } => Some(format!("step {step} begun")),
         What::StepEnded { step, result, why, .. } => Some(format!(
             "step {step} {}{}",

@@ -138,6 +138,7 @@ fn outage_in(timeline: &Timeline, latency: &LatencySeconds, times: FaultTimes) -
     let broke_off = first_gap.map_or(begin, |gap| gap[1]);
     let felt = Outage {
         failed: failed.between(begin, affected),
+        timed_out: timeline.timeouts().between(begin, affected),
         wrong: timeline.wrong().between(begin, affected),
         first_failure_s: failed.first_in(begin, affected).map(after),
         last_failure_s: failed.last_in(begin, affected).map(after),
@@ -192,6 +193,12 @@ impl Recovery {
         if !slow.is_empty() {
             back = found(&slow);
         }
+        if slow.is_empty()
+            && let Some(late) = back
+            && is_unnoticed(timeline, &gaps, [begin, late], baseline)
+        {
+            return Self { baseline, gaps: Vec::new(), slow, back: Some(begin), overshoot: None };
+        }
         let overshoot = match back {
             Some(back) if !slow.is_empty() => overshoot(timeline, &baseline, [back, end]).or(drained),
             _ => drained,
@@ -222,6 +229,23 @@ impl Recovery {
             ..felt
         }
     }
+}
+
+/// A fault whose first effect comes later than this after it, and is over sooner than this, had none, seconds.
+const BRIEF_S: f64 = HOLD_S;
+
+/// Whether nothing but a moment of less throughput long after the fault, in which nothing failed, keeps service from having been as before all
+/// the time until `late`: a system has such moments of its own accord.
+fn is_unnoticed(timeline: &Timeline, gaps: &[[usize; 2]], [begin, late]: [usize; 2], baseline: Baseline) -> bool {
+    let fewest = baseline.bound_per_s * baseline.window as f64 * timeline.slot_s();
+    let is_low = |slot: &usize| (timeline.ok().between(*slot, slot + baseline.window) as f64) < fewest;
+    let first = gaps.iter().map(|gap| gap[0]).chain((begin..late).find(is_low)).min();
+    let bad = timeline.failed().between(begin, late) + timeline.wrong().between(begin, late);
+    let brief = (BRIEF_S / timeline.slot_s()).round() as usize;
+    let is_short = |gap: &[usize; 2]| gap[1] - gap[0] < baseline.window;
+    bad <= baseline.tolerated(late - begin)
+        && gaps.iter().all(is_short)
+        && first.is_some_and(|first| first >= begin + brief && late < first + brief)
 }
 
 /// Gaps in the slots since the fault.

@@ -21,6 +21,7 @@ pub(crate) struct Timeline {
     ok: CumulativeCounts,
     failed: CumulativeCounts,
     wrong: CumulativeCounts,
+    timeouts: CumulativeCounts,
     /// The same in the wide slots alone, if some were recorded in narrow ones.
     whole: Option<Box<Timeline>>,
     /// How far times of one who recorded may be off, seconds.
@@ -158,14 +159,15 @@ impl Timeline {
             (index >= 0.0 && index < MOST_SLOTS as f64).then_some(index as usize)
         };
         let length = slots.iter().filter_map(index).max()? + 1;
-        let mut counts = vec![[0_u64; 3]; length];
+        let mut counts = vec![[0_u64; KINDS]; length];
         for slot in slots {
             let Some(index) = index(slot) else { continue };
             let kinds = kinds(slot);
             counts[index].iter_mut().zip(kinds).for_each(|(sum, count)| *sum += count);
         }
         let kind = |kind: usize| CumulativeCounts::of(counts.iter().map(|slot| slot[kind]));
-        Some(Self { slot_s, ok: kind(0), failed: kind(1), wrong: kind(2), whole: None, clock_error_s: 0.0 })
+        let [ok, failed, wrong, timeouts] = std::array::from_fn(kind);
+        Some(Self { slot_s, ok, failed, wrong, timeouts, whole: None, clock_error_s: 0.0 })
     }
 
     /// The timeline of `outcomes.csv` and the narrower slots of `outcomes-fine.csv`. A wide slot is replaced by narrow ones where these
@@ -192,18 +194,19 @@ impl Timeline {
             let count = rest[skipped..].iter().take_while(|slot| at(slot) < end as f64).count();
             let inside = &rest[skipped..skipped + count];
             rest = &rest[skipped + count..];
-            let held = [&whole.ok, &whole.failed, &whole.wrong].map(|counts| counts.between(number, number + 1));
+            let held = [&whole.ok, &whole.failed, &whole.wrong, &whole.timeouts]
+                .map(|counts| counts.between(number, number + 1));
             let rows = inside.iter().map(|slot| (at(slot) as usize, slots(slot.slot_s) as usize, kinds(slot)));
             builder.add([begin, end], held, &rows.collect::<Vec<_>>());
         }
         let end = u32::try_from(length * builder.wide).ok()?;
         builder.starts.push(end);
         let cells = Rc::new(Cells { starts: builder.starts, first: builder.first, wide: builder.wide });
-        let [ok, failed, wrong] = builder.sums.map(|mut sums| {
+        let [ok, failed, wrong, timeouts] = builder.sums.map(|mut sums| {
             sums.insert(0, 0);
             CumulativeCounts { sums, cells: Some(Rc::clone(&cells)) }
         });
-        Some(Self { slot_s, ok, failed, wrong, whole: Some(Box::new(whole)), clock_error_s: 0.0 })
+        Some(Self { slot_s, ok, failed, wrong, timeouts, whole: Some(Box::new(whole)), clock_error_s: 0.0 })
     }
 
     /// The same, recorded by several whose clocks may each be off by so much.
@@ -267,6 +270,11 @@ impl Timeline {
         &self.wrong
     }
 
+    /// Of those that ended `failed` or `timeout`, the latter.
+    pub fn timeouts(&self) -> &CumulativeCounts {
+        &self.timeouts
+    }
+
     /// `ok` per second between two times, to the slot; `None` if that is less than a slot.
     pub fn ok_per_s(&self, from_s: f64, until_s: f64) -> Option<f64> {
         let (from, until) = (self.slot_of(from_s), self.slot_of(until_s));
@@ -286,9 +294,13 @@ impl Timeline {
     }
 }
 
-/// `ok`, `failed` with `timeout`, and `wrong`.
-fn kinds(slot: &OutcomeSlot) -> [u64; 3] {
-    [u64::from(slot.ok), u64::from(slot.failed) + u64::from(slot.timeout), u64::from(slot.wrong)]
+/// Counts that are kept of each slot.
+const KINDS: usize = 4;
+
+/// `ok`, `failed` with `timeout`, `wrong`, and `timeout` alone.
+fn kinds(slot: &OutcomeSlot) -> [u64; KINDS] {
+    let [ok, failed, timeout, wrong] = [slot.ok, slot.failed, slot.timeout, slot.wrong].map(u64::from);
+    [ok, failed + timeout, wrong, timeout]
 }
 
 /// Cells as they are put together.
@@ -296,33 +308,33 @@ struct CellBuilder {
     wide: usize,
     starts: Vec<u32>,
     first: Vec<u32>,
-    sums: [Vec<u64>; 3],
+    sums: [Vec<u64>; KINDS],
 }
 
 impl CellBuilder {
     /// Adds a wide slot that holds so much, or the narrow `rows` in it (first slot, slots, counts) if they hold as much.
-    fn add(&mut self, [begin, end]: [usize; 2], held: [u64; 3], rows: &[(usize, usize, [u64; 3])]) {
+    fn add(&mut self, [begin, end]: [usize; 2], held: [u64; KINDS], rows: &[(usize, usize, [u64; KINDS])]) {
         self.first.push(self.starts.len() as u32);
         let sum = |kind: usize| rows.iter().map(|(.., counts)| counts[kind]).sum::<u64>();
         let in_order = rows.windows(2).all(|pair| pair[0].0 + pair[0].1 <= pair[1].0);
         let inside = rows.iter().all(|(start, length, _)| *length > 0 && start + length <= end);
-        if !in_order || !inside || [0, 1, 2].map(sum) != held {
+        if !in_order || !inside || std::array::from_fn(sum) != held {
             return self.cell(begin, held);
         }
         let mut next = begin;
         for (start, length, counts) in rows {
             if *start > next {
-                self.cell(next, [0; 3]);
+                self.cell(next, [0; KINDS]);
             }
             self.cell(*start, *counts);
             next = start + length;
         }
         if next < end {
-            self.cell(next, [0; 3]);
+            self.cell(next, [0; KINDS]);
         }
     }
 
-    fn cell(&mut self, start: usize, held: [u64; 3]) {
+    fn cell(&mut self, start: usize, held: [u64; KINDS]) {
         self.starts.push(start as u32);
         for (sums, count) in self.sums.iter_mut().zip(held) {
             sums.push(sums.last().copied().unwrap_or(0) + count);

@@ -2,12 +2,13 @@
 //! in `records`. A rule is a pure function of a trial's facts; nothing here reads, and nothing decides what follows.
 
 mod connects;
+mod faults;
 mod fleet;
 mod losses;
 mod records;
 
-use experiment::plan::{self, When};
-use record::events::{Ending, What};
+use experiment::plan;
+use record::events::What;
 use record::results::{DisturbanceKind, Host, Quantiles, Steady};
 use record::rows::GeneratorSecond;
 use text::numbers;
@@ -103,12 +104,12 @@ pub(crate) const RULES: &[Rule] = &[
     },
     Rule {
         name: "failed_fault",
-        looks_at: "faults that could not be injected",
+        looks_at: "faults that could not be injected, and actions that could not be done",
         unit: "",
         threshold: VOID_IF_SO,
         why: "The trial is not the one that was requested.",
         remedy: "See what the fault needs: `plimsoll faults NAME`",
-        weigh: failed_fault,
+        weigh: faults::failed_fault,
     },
     Rule {
         name: "failed_handshakes",
@@ -121,6 +122,15 @@ pub(crate) const RULES: &[Rule] = &[
                  `tls.server_name`, or accept any with `tls.insecure`; for a target that wants a certificate of the client, \
                  give one with `tls.cert`; otherwise check whether the target speaks TLS at this port",
         weigh: connects::failed_handshakes,
+    },
+    Rule {
+        name: "fault_duration",
+        looks_at: "how far the time for which a fault acted is from its `for`, 50 ms and less left out",
+        unit: "% of `for`",
+        threshold: From { suspect: 10.0, void: 50.0 },
+        why: "What clients notice depends on how long a fault lasts, and its figures are those of another fault.",
+        remedy: "See in events.jsonl what took so long: a host that boots, a `command`, another fault meanwhile; or let the fault last longer",
+        weigh: faults::fault_duration,
     },
     Rule {
         name: "few_operations",
@@ -228,6 +238,16 @@ pub(crate) const RULES: &[Rule] = &[
         weigh: fleet::generators_uneven,
     },
     Rule {
+        name: "late_fault",
+        looks_at: "how long after its planned time a fault began to act, 50 ms and less left out",
+        unit: "% of `for`, or without it of the rest of the load",
+        threshold: From { suspect: 10.0, void: NEVER },
+        why: "The figures of a fault count from when it began to act, and are right. But it met another moment of the load than was planned, \
+              and what follows it has less time.",
+        remedy: "Make the target's hook `leader` faster, or let the fault begin later: the hook is asked ahead of it",
+        weigh: faults::late_fault,
+    },
+    Rule {
         name: "littles_law",
         looks_at: "difference between operations in flight and rate times latency",
         unit: "%",
@@ -278,12 +298,12 @@ pub(crate) const RULES: &[Rule] = &[
     },
     Rule {
         name: "missing_fault",
-        looks_at: "planned faults that never began",
+        looks_at: "planned faults and actions that never began",
         unit: "",
         threshold: VOID_IF_SO,
         why: "The trial is not the one that was requested.",
         remedy: "Read the notices in events.jsonl; perhaps the event that the fault follows never happened",
-        weigh: missing_fault,
+        weigh: faults::missing_fault,
     },
     Rule {
         name: "missing_records",
@@ -302,7 +322,7 @@ pub(crate) const RULES: &[Rule] = &[
         threshold: SUSPECT_IF_SO,
         why: "The cost of a fault is the difference from the service before it.",
         remedy: "Let the fault begin later, or leave more time between two",
-        weigh: no_baseline,
+        weigh: faults::no_baseline,
     },
     Rule {
         name: "no_steady_state",
@@ -676,32 +696,6 @@ fn littles_law(facts: &RuleInput<'_>) -> Evaluation {
         pct,
         format!("the generator's counts are off by {pct:.1} %: operations in flight do not match rate times latency"),
     ))
-}
-
-fn failed_fault(facts: &RuleInput<'_>) -> Evaluation {
-    let (name, reason) = facts.trial.faults.iter().find_map(|fault| Some((&fault.name, fault.failed.as_ref()?)))?;
-    Some((1.0, format!("fault `{name}` could not be injected: {reason}")))
-}
-
-fn missing_fault(facts: &RuleInput<'_>) -> Evaluation {
-    // Where the trial was cut short, that is reason enough.
-    let ended = matches!(facts.evidence.ending(), Some((Ending::Done, _)));
-    let missing = facts.planned.faults.iter().find(|planned| {
-        let scheduled = !planned.standing && matches!(planned.when, When::At(_) | When::Every { .. });
-        scheduled && !facts.trial.faults.iter().any(|fault| fault.name == planned.name)
-    });
-    let name = &missing.filter(|_| ended)?.name;
-    Some((1.0, format!("fault `{name}` never began")))
-}
-
-fn no_baseline(facts: &RuleInput<'_>) -> Evaluation {
-    let without = |outage: &record::results::Outage| outage.baseline_per_s.is_none();
-    // What a step does may well come before service does.
-    let is_of_a_step = |fault: &record::results::Fault| facts.planned.steps.iter().any(|step| step.name == fault.name);
-    let mut faults = facts.trial.faults.iter().filter(|fault| !is_of_a_step(fault));
-    let fault = faults.find(|fault| fault.outage.as_ref().is_some_and(without))?;
-    let (name, number) = (&fault.name, fault.number);
-    Some((1.0, format!("fault `{name}` ({number}) began without steady service before it to compare with")))
 }
 
 fn slow_feed(facts: &RuleInput<'_>) -> Evaluation {

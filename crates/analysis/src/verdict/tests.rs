@@ -8,7 +8,7 @@ use record::events::{By, Ending, Event, HistoryEntry, HostFigures, Outcome, Phas
 use record::replicas::{Replica, ReplicaContents};
 use record::results::{
     Disturbance, DisturbanceKind, Emulated, Fault, FeedFigures, FleetFigures, Generator, GeneratorFigures, Machine,
-    Outage, Outcomes, Quantiles, Said,
+    OperatorAction, Outage, Outcomes, Quantiles, Said,
 };
 use record::rows::{Attempts, GeneratorSecond, OutcomeSlot, Sample};
 use serde_json::json;
@@ -99,6 +99,12 @@ impl Case {
                 ..RunContext::default()
             },
         })
+    }
+
+    /// A fault that is planned at 10 s for 2 s, and when it began and was healed.
+    fn crash(&mut self, at_s: f64, healed_s: Option<f64>) {
+        self.planned.faults = vec![plan::Fault { for_s: Some(2.0), ..synthetic::fault("crash", 10.0) }];
+        self.trial.faults = vec![Fault { name: "crash".into(), number: 1, at_s, healed_s, ..Fault::default() }];
     }
 
     /// Three connects failed, and of the attempts so many with this result.
@@ -317,6 +323,12 @@ const SPOILT: &[(&str, Trust, Spoil)] = &[
     ("failed_fault", Void, |case| {
         case.trial.faults.push(Fault { failed: Some("no such process".into()), ..Fault::default() });
     }),
+    ("fault_duration", Suspect, |case| case.crash(10.0, Some(11.7))),
+    ("fault_duration", Suspect, |case| case.crash(10.0, Some(12.3))),
+    ("fault_duration", Void, |case| case.crash(10.0, Some(10.08))),
+    ("failed_fault", Void, |case| {
+        case.trial.actions.push(OperatorAction { failed: Some("exit 1".into()), ..OperatorAction::default() });
+    }),
     ("failed_handshakes", Suspect, |case| case.refused_by("tls: bad certificate", 3)),
     ("few_operations", Suspect, |case| {
         case.evidence.slots[0] = few(99);
@@ -360,6 +372,12 @@ const SPOILT: &[(&str, Trust, Spoil)] = &[
     ("generators_uneven", Suspect, |case| case.fleet(1, |uneven| uneven.late_us_p99 = Some(2_300.0))),
     ("littles_law", Suspect, |case| case.trial.generator.littles_law_error_pct = Some(5.0)),
     ("littles_law", Void, |case| case.trial.generator.littles_law_error_pct = Some(20.0)),
+    ("late_fault", Suspect, |case| case.crash(10.3, Some(12.3))),
+    ("late_fault", Suspect, |case| case.crash(17.9, Some(19.9))),
+    ("late_fault", Suspect, |case| {
+        case.crash(11.0, None);
+        case.planned.faults[0].for_s = None;
+    }),
     ("local_limits", Suspect, |case| case.out_of_ports(2)),
     ("local_limits", Void, |case| case.out_of_ports(5_000)),
     ("lost_host", Void, |case| case.event(What::HostDown { host: "n1".into(), expected: false })),
@@ -726,6 +744,8 @@ const JUST_INSIDE: &[Spoil] = &[
         case.evidence.generator[0].cpu_pct = 99.0;
     },
     |case| case.trial.said = vec![said(false)],
+    |case| case.crash(10.04, Some(12.08)),
+    |case| case.crash(10.0, None),
     |case| case.trial.generator.clock_jump_s = Some(0.099),
     |case| case.trial.generator.preempted_pct = Some(4.9),
     |case| case.trial.generator.throttled_pct = Some(0.09),

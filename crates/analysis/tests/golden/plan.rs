@@ -141,6 +141,7 @@ fn trial(repeat: u32) -> Trial {
             colour: "#c0392b".into(),
             standing: false,
             action: None,
+            repairs: false,
         }],
         ..Trial::default()
     }

@@ -11,6 +11,7 @@ use record::events::{Ending, Phase, What};
 use super::{Action, Conductor, Input};
 use crate::exercise::{AuditAnswer, ConditionAnswer, PlannedStep, StepSequence};
 use crate::read_back::ReadBack;
+use crate::schedule::Occurrence;
 
 fn trial() -> plan::Trial {
     let step = plan::Step { call: "save".to_owned(), name: "save".to_owned(), audit: true, ..Default::default() };
@@ -94,12 +95,18 @@ struct Model {
     up: bool,
     loading: bool,
     broken: Vec<String>,
+    begun_s: Vec<f64>,
+    refused: Vec<String>,
     log: Vec<String>,
     finished: Option<Ending>,
     /// How often a condition was asked.
     asked: u32,
     /// What a program will have done.
     running: Option<Input>,
+    /// How long the hook `leader` takes, seconds.
+    hook_s: f64,
+    /// When it answers for which fault.
+    questions: VecDeque<(f64, Occurrence)>,
 }
 
 impl Model {
@@ -115,11 +122,15 @@ impl Model {
         Self {
             asked: 0,
             running: None,
+            hook_s: 0.5,
+            questions: VecDeque::new(),
             conductor: Conductor::new(trial, steps, |_| Heals::AfterFor, false),
             now_s: -1.0,
             up: false,
             loading: false,
             broken: Vec::new(),
+            begun_s: Vec::new(),
+            refused: Vec::new(),
             log: Vec::new(),
             finished: None,
         }
@@ -130,6 +141,7 @@ impl Model {
             Action::Note(What::Ended { .. }) => self.log.push("ended".to_owned()),
             Action::Note(What::Phase { phase }) => self.log.push(format!("{phase:?}")),
             Action::Note(What::StepEnded { step, result, .. }) => self.log.push(format!("{step} {}", result.words())),
+            Action::Note(What::FaultFailed { fault, .. }) => self.refused.push(fault),
             Action::Note(_) => {}
             Action::HealStep => panic!("the conductor heals one by one"),
             Action::AskCondition => {
@@ -150,6 +162,10 @@ impl Model {
                 self.log.push("rebuild".to_owned());
                 return Some(Input::Rebuilt);
             }
+            Action::AskLeader(occurrence) => {
+                self.log.push(format!("ask for {}", self.conductor.fault(occurrence).name));
+                self.questions.push_back((self.now_s + self.hook_s, occurrence));
+            }
             Action::StartTarget => {
                 self.up = true;
                 return Some(Input::TargetUp);
@@ -163,18 +179,19 @@ impl Model {
                 let fault = self.conductor.fault(occurrence);
                 let name = fault.name.clone();
                 self.log.push(format!("break {name}"));
+                self.begun_s.push(self.now_s);
                 if fault.action.is_some() {
                     self.running = Some(Input::StepRan(occurrence, None));
                 } else {
                     self.broken.push(name);
                 }
-                return Some(Input::FaultBegun(occurrence, "server".to_owned()));
+                return Some(Input::FaultBegun { occurrence, on: "server".to_owned(), done_s: self.now_s });
             }
             Action::HealFault(occurrence) => {
                 let name = self.conductor.fault(occurrence).name.clone();
                 self.log.push(format!("heal {name}"));
                 self.broken.retain(|broken| *broken != name);
-                return Some(Input::FaultHealed(occurrence));
+                return Some(Input::FaultHealed(occurrence, true));
             }
             Action::EndLoad | Action::DropLoad => {
                 if std::mem::take(&mut self.loading) && effect == Action::EndLoad {
@@ -214,6 +231,12 @@ impl Model {
             } else if let Some(input) = self.running.take() {
                 self.now_s += 0.1;
                 effects.extend(self.conductor.step(self.now_s, input));
+            } else if let Some(&(answered_s, occurrence)) = self.questions.front()
+                && self.conductor.next_s().is_none_or(|next_s| answered_s <= next_s)
+            {
+                self.questions.pop_front();
+                self.now_s = answered_s.max(self.now_s);
+                effects.extend(self.conductor.step(self.now_s, Input::LeaderNamed(occurrence, Ok("n1".to_owned()))));
             } else {
                 self.now_s = self.conductor.next_s().expect("the conductor waits for nothing").max(self.now_s);
                 effects.extend(self.conductor.step(self.now_s, Input::Tick));
@@ -419,4 +442,76 @@ fn without_its_condition_a_trial_fails() {
     let effects = conductor.step(0.0, Input::TargetStopped);
     let failed = |effect: &Action| matches!(effect, Action::Finish(Ending::Failed, Some(reason)) if reason.contains("no such host"));
     assert!(effects.iter().any(failed), "{effects:?}");
+}
+
+/// With faults that hit the leader, whose hook takes its time.
+fn headless() -> plan::Trial {
+    let mut trial = trial();
+    for fault in &mut trial.faults {
+        fault.on = plan::Victim::Leader;
+    }
+    trial
+}
+
+#[test]
+fn a_slow_hook_for_the_leader_delays_no_fault_that_it_can_be_asked_ahead_of() {
+    let mut model = Model::of(&headless());
+    model.play(None);
+    assert_eq!(model.begun_s, [2.0, 4.0]);
+    let asked = |line: &&String| line.starts_with("ask for");
+    assert_eq!(model.log.iter().filter(asked).count(), 4, "each early, and again: {:?}", model.log);
+    assert!(model.finished == Some(Ending::Done) && model.broken.is_empty());
+}
+
+#[test]
+fn a_fault_begins_as_soon_as_a_hook_that_is_too_slow_names_the_leader_and_lasts_as_long_as_planned() {
+    let mut model = Model::of(&headless());
+    model.hook_s = 2.5;
+    model.play(None);
+    assert_eq!(model.begun_s[0], 2.5, "asked at load start for 2 s");
+    let broken = model.log.iter().position(|line| line == "break brief").unwrap();
+    assert!(model.log[..broken].iter().all(|line| !line.starts_with("heal")), "{:?}", model.log);
+    let mut conductor = Conductor::new(&headless(), Vec::new(), |_| Heals::AfterFor, false);
+    let _ = conductor.step(0.0, Input::TargetUp);
+    let _ = conductor.step(0.0, Input::Prepared);
+    let occurrence = Occurrence { fault: 0, number: 1 };
+    assert!(conductor.step(0.0, Input::Tick).contains(&Action::AskLeader(occurrence)));
+    assert_eq!(conductor.step(2.0, Input::Tick), [], "it waits");
+    let begun = conductor.step(2.5, Input::LeaderNamed(occurrence, Ok("n1".to_owned())));
+    assert_eq!(begun, [Action::BeginFault(occurrence)]);
+    let _ = conductor.step(2.5, Input::FaultBegun { occurrence, on: "n1".to_owned(), done_s: 2.6 });
+    assert!(conductor.step(5.4, Input::Tick).iter().all(|effect| *effect != Action::HealFault(occurrence)));
+    assert!(conductor.step(5.5, Input::Tick).contains(&Action::HealFault(occurrence)), "3 s after it began");
+}
+
+#[test]
+fn a_fault_whose_leader_is_not_known_when_the_load_ends_is_refused() {
+    let mut model = Model::of(&headless());
+    model.hook_s = 100.0;
+    model.play(None);
+    assert_eq!((model.finished, model.begun_s.as_slice()), (Some(Ending::Done), [].as_slice()));
+    assert_eq!(model.refused, ["brief", "lasting"]);
+    intruded(&headless(), &[]);
+}
+
+#[test]
+fn an_action_is_taken_after_its_fault_and_is_none_itself() {
+    let mut plan = trial();
+    let after = plan::When::After { fault: "lasting".to_owned(), healed: false, plus_s: 2.0 };
+    plan.faults[1].for_s = None;
+    plan.faults[0] = plan::Fault { name: "promote".to_owned(), repairs: true, when: after, ..plan.faults[0].clone() };
+    let mut conductor = Conductor::new(&plan, Vec::new(), |_| Heals::AfterFor, false);
+    let _ = conductor.step(0.0, Input::TargetUp);
+    let _ = conductor.step(0.0, Input::Prepared);
+    let (promote, lasting) = (Occurrence { fault: 0, number: 1 }, Occurrence { fault: 1, number: 1 });
+    let begun = |occurrence, done_s| Input::FaultBegun { occurrence, on: "n2".to_owned(), done_s };
+    assert_eq!(conductor.step(4.0, Input::Tick), [Action::BeginFault(lasting)]);
+    let _ = conductor.step(4.0, begun(lasting, 4.1));
+    assert_eq!(conductor.step(6.0, Input::Tick), [Action::BeginFault(promote)]);
+    let taken = conductor.step(6.0, begun(promote, 6.5));
+    assert!(matches!(&taken[..], [Action::Note(What::ActionTaken { action, .. })] if action == "promote"), "{taken:?}");
+    let ended = conductor.step(10.0, Input::Tick);
+    assert!(ended.contains(&Action::HealFault(lasting)) && !ended.contains(&Action::HealFault(promote)), "{ended:?}");
+    let failed = conductor.step(6.0, Input::FaultRefused(promote, "exit 1".to_owned()));
+    assert!(matches!(&failed[..], [Action::Note(What::ActionFailed { .. })]), "{failed:?}");
 }

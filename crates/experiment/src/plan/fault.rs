@@ -34,7 +34,7 @@ section! {
             "Once, so long after load start, ramp included; with `every`, the first time", ["start", "when", "time"];
         every: TIME,
             "Again and again while the load lasts, the first time after one period", ["interval", "period"];
-        after: Text, "After another fault: \"fault.NAME.healed\" or \"fault.NAME.begun\", perhaps with \" + 5s\"";
+        after: Text, "After another fault or an action: \"fault.NAME.healed\", \"fault.NAME.begun\" or \"action.NAME.done\", perhaps with \" + 5s\"";
         for: TIME => for_s: Option<f64>,
             "Healed after so long; left out: it heals by itself, or at the end of the trial", ["duration", "lasts"];
         seed: Whole { min: 1, max: i64::MAX } => u64,
@@ -47,6 +47,19 @@ section! {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         => action: Option<String>,
             "Of a step: the action of the target that is run on the members, in place of a fault of a kind";
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        => repairs: bool,
+            "An `[[action]]`: an operator's step that repairs. It begins no outage and ends none";
+    }
+}
+
+section! {
+    const ACTION {
+        name = required: Name, "By which paths, faults and other actions speak of it: action.NAME.at";
+        ..FAULT: on, with, at, every, seed;
+        kind = required: Text, "What is done: command, call or restart, as `plimsoll faults` describes them", ["type", "do"];
+        after: Text,
+            "After a fault or another action: \"fault.NAME.begun\", \"fault.NAME.healed\" or \"action.NAME.done\", perhaps with \" + 5s\"";
     }
 }
 
@@ -125,26 +138,35 @@ pub enum When {
     },
 }
 
-/// Reads all faults. `end` is the end of the load, and where the file says so.
+/// How charts draw an action.
+const ACTION_COLOUR: &str = "#4a6d8c";
+
+/// Reads all faults, and the actions after them. `end` is the end of the load, and where the file says so.
 pub(super) fn read(
     root: &Section<'_>,
     victims: &Victims<'_>,
     end: Option<&(f64, TextSpan)>,
     context: &mut CheckContext<'_>,
 ) -> Vec<Fault> {
-    let sections = root.sections("fault");
-    let names: Vec<&str> = sections.iter().filter_map(|section| section.text("name")).collect();
+    let mut sections = root.sections("fault");
+    let faults_end = sections.len();
+    sections.extend(root.sections("action").into_iter().map(|section| Section { keys: FAULT, ..section }));
+    let named = |(index, section): (usize, &Section<'_>)| {
+        let table = if index < faults_end { "fault" } else { "action" };
+        Some(format!("{table}.{}", section.text("name")?))
+    };
+    let names: Vec<String> = sections.iter().enumerate().filter_map(named).collect();
     let mut faults = Vec::new();
     let mut heals = Vec::new();
     let mut firsts: HashMap<&str, &Section<'_>> = HashMap::new();
-    for section in &sections {
+    for (index, section) in sections.iter().enumerate() {
         if let Some(name) = section.text("name")
             && let Some(first) = firsts.insert(name, section)
         {
             // The third is compared with the first, too.
             firsts.insert(name, first);
             context.problems.push(
-                Problem::new(section.place("name"), format!("two faults are called `{name}`"))
+                Problem::new(section.place("name"), format!("two faults or actions are called `{name}`"))
                     .expected("the second")
                     .related(first.place("name"), "the first")
                     .hint("paths and other faults speak of a fault by its name"),
@@ -157,8 +179,14 @@ pub(super) fn read(
         }
         victims.check(section, kind, context);
         let when = read_moment(section, &names, context);
-        heals.push(kind.map(|kind| kind.heals));
-        faults.push(fault(section, kind, when));
+        let repairs = index >= faults_end;
+        if let Some(kind) = kind.filter(|_| repairs) {
+            needs_no_healing(section, kind, context);
+        }
+        heals.push(kind.map(|kind| if repairs { Heals::ByItself } else { kind.heals }));
+        let read = fault(section, kind, when);
+        let colour = if repairs { ACTION_COLOUR.to_owned() } else { read.colour.clone() };
+        faults.push(Fault { repairs, colour, ..read });
     }
     check_moments(&sections, &faults, &heals, end, root.has("load"), context);
     faults
@@ -286,6 +314,20 @@ fn values(
     }
 }
 
+/// An action leaves nothing behind that Plimsoll would have to undo.
+fn needs_no_healing(section: &Section<'_>, kind: &catalog::Fault, context: &mut CheckContext<'_>) {
+    if kind.heals == Heals::AfterFor && kind.name != "command" {
+        let problem = Problem::new(section.place("kind"), format!("`{}` is no action: it breaks something", kind.name));
+        let problem = problem.expected("there are: command, call, restart");
+        context.problems.push(problem.hint("make it a [[fault]]; the outage of the fault before it ends with it"));
+    }
+    let given = section.entries("with");
+    if let Some(entry) = given.iter().find(|entry| entry.key == "heal") {
+        let problem = Problem::new(&entry.node.place, "an action is not undone").expected("there is nothing to heal");
+        context.problems.push(problem.hint("remove `heal`, or make it a [[fault]]"));
+    }
+}
+
 fn healing(section: &Section<'_>, kind: &catalog::Fault, context: &mut CheckContext<'_>) {
     if section.has("for") && kind.heals == Heals::ByItself {
         context.problems.push(
@@ -304,7 +346,7 @@ fn seconds(seconds: f64) -> String {
 const WHEN_HINT: &str = "`at = \"90s\"` once, `every = \"30s\"` again and again, or `after = \"fault.NAME.healed\"`";
 
 /// Reads when a fault begins.
-fn read_moment(section: &Section<'_>, names: &[&str], context: &mut CheckContext<'_>) -> Option<When> {
+fn read_moment(section: &Section<'_>, names: &[String], context: &mut CheckContext<'_>) -> Option<When> {
     if section.has("after") {
         for key in ["at", "every"].into_iter().filter(|key| section.has(key)) {
             let problem = Problem::new(section.place(key), format!("`after` and `{key}` exclude each other"));
@@ -331,7 +373,7 @@ fn read_moment(section: &Section<'_>, names: &[&str], context: &mut CheckContext
 }
 
 /// `fault.NAME.healed` or `fault.NAME.begun`, perhaps with ` + 5s`.
-fn after(section: &Section<'_>, names: &[&str], context: &mut CheckContext<'_>) -> Option<When> {
+fn after(section: &Section<'_>, names: &[String], context: &mut CheckContext<'_>) -> Option<When> {
     let node = section.node("after")?;
     let text = node.text()?;
     let (event, plus) = text.split_once('+').map_or((text, None), |(event, plus)| (event, Some(plus)));
@@ -346,20 +388,24 @@ fn after(section: &Section<'_>, names: &[&str], context: &mut CheckContext<'_>) 
         }
     };
     let event = event.trim();
-    let parts = event.strip_prefix("fault.").and_then(|rest| rest.rsplit_once('.'));
-    let Some((name, moment @ ("healed" | "begun"))) = parts else {
+    let parts = event.rsplit_once('.').and_then(|(path, moment)| Some((path, path.split_once('.')?, moment)));
+    let Some((path, (table, name), moment)) = parts.filter(|(_, (table, _), moment)| {
+        matches!((*table, *moment), ("fault", "healed" | "begun") | ("action", "done"))
+    }) else {
         let problem = Problem::new(&node.place, "this is nothing a fault can follow");
-        context.problems.push(problem.expected("\"fault.NAME.healed\" or \"fault.NAME.begun\""));
+        context.problems.push(problem.expected("\"fault.NAME.healed\", \"fault.NAME.begun\" or \"action.NAME.done\""));
         return None;
     };
-    let place = node.inside(6..6 + name.len());
+    let place = node.inside(table.len() + 1..path.len());
     if section.text("name") == Some(name) {
         context.problems.push(Problem::new(&place, "a fault cannot follow itself").expected("itself").hint(WHEN_HINT));
         return None;
     }
-    if !names.contains(&name) {
-        let problem = Problem::absent(&place, format!("there is no fault called `{name}`")).expected("unknown fault");
-        let others = names.iter().copied().filter(|other| section.text("name") != Some(other));
+    if !names.iter().any(|known| known == path) {
+        let what = format!("there is no {table} called `{name}`");
+        let problem = Problem::absent(&place, what).expected(format!("unknown {table}"));
+        let of_table = names.iter().filter_map(|known| known.strip_prefix(table)?.strip_prefix('.'));
+        let others = of_table.filter(|other| section.text("name") != Some(other));
         // Of thousands that are wrong, each would be compared with thousands.
         let is_shown = context.problems.len() < SHOWN;
         context.problems.push(problem.maybe(if is_shown { nearest_hint(name, others) } else { None }));

@@ -3,7 +3,7 @@
 use crate::keys::section;
 use crate::plan::demand::DEMAND;
 use crate::plan::exercise::STEP;
-use crate::plan::fault::FAULT;
+use crate::plan::fault::{ACTION, FAULT};
 use crate::plan::find::FIND;
 use crate::plan::fleet::FLEET;
 use crate::plan::gates::{CLAIM, REQUIRE};
@@ -23,7 +23,7 @@ section! {
         secret: TEXTS,
             "Values that no record may have, each by the end of its path: header.x-token, body, target.with.key",
             ["secrets", "redact", "hide"];
-        ..SETTING: target = required, lab, prepare, load, fleet, fault, step;
+        ..SETTING: target = required, lab, prepare, load, fleet, fault, action, step;
         sweep: PathsBeside(SWEEP, &Paths(&List(&Any))),
             "Dotted paths of this file, each with a list of values; trials are the product of all lists",
             ["matrix", "parameters"];
@@ -48,7 +48,7 @@ section! {
 section! {
     const VARIANT {
         name = required: Text, "Its name, in results and in `where`";
-        ..SETTING: target, lab, prepare, load, fleet, fault, step;
+        ..SETTING: target, lab, prepare, load, fleet, fault, action, step;
     }
 }
 
@@ -62,6 +62,8 @@ section! {
         fleet: Table(FLEET),
             "Processes that make the load together; left out: this one makes it", ["distributed", "generators"];
         fault: Tables(FAULT), "Something that is broken at a time, and healed", ["faults", "chaos", "nemesis"];
+        action: Tables(ACTION),
+            "Something that an operator does to repair what is broken, such as promoting a replica", ["actions", "recovery"];
         step: Tables(STEP), "Of an exercise, in order: do something, wait for a condition, check", ["steps", "test"];
     }
 }

@@ -142,7 +142,7 @@ pub(super) fn read(
 /// The conditions that are searched; without any, the file's faults as written.
 pub(super) fn conditions(section: &Section<'_>, parts: &[Option<TrialTemplate>]) -> Vec<String> {
     let given: Vec<String> = section.get("surviving").unwrap_or_default();
-    let faulty = parts.iter().flatten().any(|parts| !parts.faults.is_empty());
+    let faulty = parts.iter().flatten().any(|parts| parts.faults.iter().any(|fault| !fault.repairs));
     match given.as_slice() {
         [] if faulty => vec![String::new()],
         [] => vec![NOTHING_LOST.to_owned()],
@@ -185,7 +185,11 @@ fn faults(condition: &str, parts: &TrialTemplate, catalog: &Catalog, file_seed: 
         "" => parts.faults.clone(),
         NOTHING_LOST => Vec::new(),
         ONE_MEMBER_DOWN => member_down(parts, catalog, file_seed).into_iter().collect(),
-        name => parts.faults.iter().filter(|fault| fault.name == name).cloned().collect(),
+        name => {
+            let repairs =
+                |fault: &Fault| fault.repairs && matches!(&fault.when, When::After { fault, .. } if fault == name);
+            parts.faults.iter().filter(|fault| fault.name == name || repairs(fault)).cloned().collect()
+        }
     }
 }
 
@@ -212,6 +216,7 @@ fn member_down(parts: &TrialTemplate, catalog: &Catalog, file_seed: u64) -> Opti
         colour: known.map_or_else(String::new, |known| known.colour.to_owned()),
         standing: true,
         action: None,
+        repairs: false,
     })
 }
 
@@ -385,8 +390,9 @@ fn check_condition(name: &str, place: &TextSpan, parts: &TrialTemplate, catalog:
             Some(problem.hint("add [lab] with `hosts = 2` or more, or name a [[fault]] instead"))
         }
         name => {
-            let names = parts.faults.iter().map(|fault| fault.name.as_str());
-            let Some(fault) = parts.faults.iter().find(|fault| fault.name == name) else {
+            let faults = || parts.faults.iter().filter(|fault| !fault.repairs);
+            let names = faults().map(|fault| fault.name.as_str());
+            let Some(fault) = faults().find(|fault| fault.name == name) else {
                 let known = [NOTHING_LOST, ONE_MEMBER_DOWN].into_iter().chain(names);
                 let problem = Problem::absent(place, format!("there is no fault called \"{name}\""));
                 return Some(problem.expected("unknown condition").maybe(nearest_hint(name, known)));

@@ -15,7 +15,7 @@ const HOLD_S: f64 = 1.0;
 pub(super) fn notes(trial: &Trial) -> Vec<String> {
     let Some(load) = &trial.load else { return Vec::new() };
     let mut begun: Vec<(f64, &str, f64)> = Vec::new();
-    for fault in trial.faults.iter().filter(|fault| !fault.standing) {
+    for fault in trial.faults.iter().filter(|fault| !fault.standing && !fault.repairs) {
         let lasts_s = fault.for_s.unwrap_or(0.0);
         let times = moments(fault, &trial.faults, load.time_s);
         begun.extend(times.into_iter().map(|at_s| (at_s, fault.name.as_str(), at_s + lasts_s)));

@@ -102,6 +102,7 @@ pub fn up_on(
         ledger: build.registry.ledger(),
         hooks: BTreeMap::new(),
         hook_hosts: Vec::new(),
+        command_hosts: Vec::new(),
         observed: VecDeque::new(),
         watched,
         broken: ActiveFaults::of(&build.trial.lab),
@@ -330,6 +331,7 @@ impl Deployment {
         self.slow_ports(&build.trial.lab, hosts, ports)?;
         self.posts = laid_out.posts;
         self.hook_hosts = laid_out.hook_hosts;
+        self.command_hosts = laid_out.command_hosts;
         self.watched.sources.set_endpoints(laid_out.endpoints);
         self.services = self.posts.iter().filter_map(|post| post.service.clone()).collect();
         if self.services.is_empty() {

@@ -40,8 +40,8 @@ enum TaskProgram {
 /// What came of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TaskEnd {
-    /// Exit code 0.
-    Ok,
+    /// Exit code 0; its standard output.
+    Ok(String),
     /// Another exit code, and the last line that it wrote to standard output, or else to standard error.
     Exit(i32, String),
     /// It was ended, or could not be run, or its host was lost: why.
@@ -53,11 +53,24 @@ impl TaskEnd {
     #[must_use]
     pub fn failed(&self) -> Option<String> {
         match self {
-            Self::Ok => None,
+            Self::Ok(_) => None,
             Self::Exit(code, said) if said.is_empty() => Some(format!("exit {code}")),
             Self::Exit(_, said) => Some(said.clone()),
             Self::Broken(why) => Some(why.clone()),
         }
+    }
+
+    /// The member that the hook `leader` answered with.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub fn leader(&self) -> Result<String, String> {
+        let Self::Ok(answer) = self else {
+            return Err(format!("hook `leader`: {}", self.failed().unwrap_or_default()));
+        };
+        let answer: Option<serde_json::Value> = serde_json::from_str(answer).ok();
+        let leader = answer.as_ref().and_then(|answer| answer.get("leader")?.as_str());
+        leader.map(str::to_owned).ok_or_else(|| "the hook `leader` names none".to_owned())
     }
 }
 
@@ -88,7 +101,7 @@ impl HostTask {
             Err(error) => return TaskEnd::Broken(error.to_string()),
         };
         match ran.ended {
-            ProcessExit::Exit(0) => TaskEnd::Ok,
+            ProcessExit::Exit(0) => TaskEnd::Ok(ran.output),
             ProcessExit::Exit(code) => TaskEnd::Exit(code, said(&ran.output, &ran.errors)),
             killed => {
                 let last = said("", &ran.errors);
@@ -306,7 +319,7 @@ mod tests {
             };
             HostTask::of_hook(&host, hook).run(&|| stops)
         };
-        assert_eq!(ends("echo fine", 20_000, false), TaskEnd::Ok);
+        assert_eq!(ends("echo fine", 20_000, false), TaskEnd::Ok("fine\n".to_owned()));
         assert_eq!(ends("echo one; echo two; exit 1", 20_000, false), TaskEnd::Exit(1, "two".to_owned()));
         assert_eq!(ends("echo bad >&2; exit 3", 20_000, false), TaskEnd::Exit(3, "bad".to_owned()));
         assert!(matches!(ends("kill -9 $$", 20_000, false), TaskEnd::Broken(_)));

@@ -2,6 +2,7 @@
 //! stand still, and how each of it is undone.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs as _, UdpSocket};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,6 +15,7 @@ use runner::{Injection, ProgramSpec};
 use rustix::process::Signal;
 
 use super::bring_up::PortNumbers;
+use super::exercise::HostTask;
 use super::layout::ProcessSlot;
 use super::{Deployment, HostEvent};
 use crate::deployment::bring_up::DiscoveredHost;
@@ -45,6 +47,8 @@ pub(super) struct ActiveFaults {
     commanded: Vec<(String, String)>,
     /// Hosts that an occurrence crashed.
     crashed: Vec<(String, usize)>,
+    /// The answer of the hook `leader` that holds for the fault at hand.
+    leader: Option<Result<String, String>>,
     /// Posts that are to be started again once they have ended.
     restarts: Vec<Restart>,
 }
@@ -173,12 +177,24 @@ impl Deployment {
         Arc::clone(&self.caller)
     }
 
+    /// The question who leads, for a thread of its own: the hook may take seconds.
+    ///
+    /// # Errors
+    /// If the target has no hook `leader`.
+    pub fn leader_task(&self) -> Result<HostTask, Error> {
+        let hook = self.hook("leader").ok_or_else(|| Error::Fault("this target has no hook `leader`".to_owned()))?;
+        Ok(HostTask::of_hook(hook.host, hook.hook))
+    }
+
+    /// Takes over the answer to [`Deployment::leader_task`] for the faults that are injected next; `None`: they ask themselves.
+    pub fn know_leader(&mut self, answer: Option<Result<String, String>>) {
+        self.broken.leader = answer;
+    }
+
     /// The member that the target's hook `leader` names.
     pub(crate) fn leader(&self) -> Result<String, Error> {
-        let hook = self.hook("leader").ok_or_else(|| Error::Fault("this target has no hook `leader`".to_owned()))?;
-        let answer = hook.ask()?;
-        let leader = answer.get("leader").and_then(serde_json::Value::as_str);
-        leader.map(str::to_owned).ok_or_else(|| Error::Fault("the hook `leader` names none".to_owned()))
+        let known = self.broken.leader.clone();
+        known.map_or_else(|| self.leader_task().map(|task| task.run(&|| false).leader()), Ok)?.map_err(Error::Fault)
     }
 
     /// The post of a role on a host; without a role, the member's.
@@ -193,6 +209,20 @@ impl Deployment {
         let known = || Error::NoVictim { on: host.to_owned(), known: self.host_names() };
         self.hosts.iter().position(|one| one.name() == host).ok_or_else(known)
     }
+}
+
+/// The command with the placeholders that it names filled in. All other braces are the shell's own, also those of `${host}`.
+fn with_placeholders(command: &str, values: &BTreeMap<String, String>) -> String {
+    let (mut filled, mut rest) = (String::new(), command);
+    while let Some(open) = rest.find('{') {
+        let (before, inside) = rest.split_at(open);
+        filled.push_str(before);
+        let name = inside[1..].split_once('}').map(|(name, _)| name).filter(|_| !before.ends_with('$'));
+        let value = name.and_then(|name| Some((name, values.get(name)?)));
+        filled.push_str(value.map_or("{", |(_, value)| value.as_str()));
+        rest = &inside[value.map_or(1, |(name, _)| name.len() + 2)..];
+    }
+    filled + rest
 }
 
 fn ipv4(host: &str, address: &str) -> Result<Ipv4Addr, Error> {
@@ -341,6 +371,22 @@ impl Deployment {
         self.broken.hit.clear();
         for (_, paused) in std::mem::take(&mut self.broken.paused) {
             self.go_on(&paused);
+        }
+    }
+
+    /// A shell command of the user's as a program on a host. It is told what a hook is told there, and the target's placeholders are filled in.
+    pub(crate) fn command_on(&self, host: &str, role: &str, command: &str) -> ProgramSpec {
+        let place = self.command_hosts.iter().find(|place| self.hosts[place.host].name() == host);
+        let text = |text: OsString| text.to_string_lossy().into_owned();
+        // Of a target that runs already nothing is known but its name.
+        let nothing = || BTreeMap::from(["PLIMSOLL_HOST", "PLIMSOLL_NAME"].map(|name| (name.to_owned(), host.into())));
+        let environment = place.map_or_else(nothing, |place| self.environment_at(place, host));
+        let command = place.map_or_else(|| command.to_owned(), |place| with_placeholders(command, &place.values));
+        ProgramSpec {
+            role: role.to_owned(),
+            command: vec!["sh".to_owned(), "-c".to_owned(), command],
+            environment: environment.into_iter().map(|(name, value)| (name, text(value))).collect(),
+            ..ProgramSpec::default()
         }
     }
 
@@ -707,6 +753,17 @@ mod tests {
             ["worker signal 19", "group signal 19", "group signal 18", "worker signal 9", "missing signal 19"];
         assert_eq!(stage.done(), expected.map(|line| format!("n1 server {line}")));
         assert!(!stage.deployment.posts[post].end_expected, "it is not the process itself");
+    }
+
+    #[test]
+    fn placeholders_of_the_target_are_filled_in_and_the_shells_own_braces_stay() {
+        let values = [("host", "10.83.0.1"), ("port.pg", "5432")];
+        let values = values.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+        let filled = |command: &str| super::with_placeholders(command, &values);
+        assert_eq!(filled("psql -h {host} -p {port.pg}; {host}"), "psql -h 10.83.0.1 -p 5432; 10.83.0.1");
+        for own in ["echo ${host}", "awk '{print $1}'", "f() { echo; }", "a{b", "{port.other}", "}{"] {
+            assert_eq!(filled(own), own);
+        }
     }
 
     #[test]

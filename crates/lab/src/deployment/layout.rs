@@ -72,6 +72,8 @@ pub struct DeploymentLayout {
     pub posts: Vec<ProcessSlot>,
     /// The members' hosts, in order.
     pub hook_hosts: Vec<HookHost>,
+    /// Every host, with what a command of the user's is told there.
+    pub command_hosts: Vec<HookHost>,
     /// Where those give figures of their own.
     pub endpoints: Vec<Endpoint>,
 }
@@ -168,15 +170,17 @@ impl LayoutInput<'_> {
             }
         }
         let members = self.hosts.iter().enumerate().filter(|(_, host)| host.runs(self.members()));
-        let hook_hosts = members.clone().map(|(index, host)| HookHost {
+        let told = |(index, host): (usize, &DiscoveredHost)| HookHost {
             host: index,
             folder: host.target.clone(),
             environment: OnHost { basis: self, host, index }.hook_environment(),
             values: OnHost { basis: self, host, index }.member_values(),
-        });
+        };
+        let hook_hosts = members.clone().map(told);
         let endpoints = members.filter_map(|(index, host)| OnHost { basis: self, host, index }.endpoint().transpose());
         Ok(DeploymentLayout {
             hook_hosts: hook_hosts.collect(),
+            command_hosts: self.hosts.iter().enumerate().map(told).collect(),
             endpoints: endpoints.collect::<Result<_, _>>()?,
             posts,
         })

@@ -2,6 +2,7 @@
 //! name server's `oops`.
 
 use std::collections::BTreeMap;
+use std::time::Instant;
 
 use experiment::catalog::{self, Field, Heals};
 use experiment::plan;
@@ -21,7 +22,7 @@ pub static KIND: FaultKind = FaultKind {
         check: None,
     },
     inject,
-    heal: |_, _, _| Ok(()),
+    heal: |_, _, _| Ok(false),
 };
 
 fn inject(fault: &plan::Fault, number: u32, deployment: &mut Deployment) -> Result<ActiveFault, Error> {
@@ -30,6 +31,7 @@ fn inject(fault: &plan::Fault, number: u32, deployment: &mut Deployment) -> Resu
     let with: BTreeMap<String, String> =
         names.filter_map(|name| Some((name.clone(), argument(fault, name)?))).collect();
     let victims = choose_members(fault, number, deployment)?;
+    let at = Instant::now();
     for host in &victims {
         let service = deployment.service_of(host);
         deployment
@@ -37,5 +39,5 @@ fn inject(fault: &plan::Fault, number: u32, deployment: &mut Deployment) -> Resu
             .provoke(&service, &operation, &with)
             .map_err(|reason| refused(format!("call `{operation}` to {host} ({service}): {reason}")))?;
     }
-    Ok(ActiveFault { on: victims })
+    Ok(ActiveFault { on: victims, at })
 }

@@ -1,7 +1,7 @@
 //! The fault `command`: a shell command of the user's on a host, and another one to undo it.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use experiment::catalog::{self, ArgumentProblem, Field, Heals};
 use experiment::plan;
@@ -19,9 +19,14 @@ const WITHIN_S: f64 = 5.0;
 pub static KIND: FaultKind = FaultKind {
     info: &catalog::Fault {
         name: "command",
-        help: "run a shell command on a host, as the user that the host's processes run as",
+        help: "run a shell command on a host, as the user that the host's processes run as, with the environment of the target's hooks",
         takes: &[
-            Field { name: "run", help: "the command; any exit code but 0 is a failure", required: true },
+            Field {
+                name: "run",
+                help: "the command, in which the target's placeholders are filled in, such as {host} and {port.NAME}; any exit code but 0 is a \
+                       failure",
+                required: true,
+            },
             Field { name: "heal", help: "the command that undoes it", required: false },
             Field {
                 name: "within",
@@ -54,12 +59,13 @@ fn hosts_of(fault: &plan::Fault, number: u32, deployment: &Deployment) -> Result
 
 fn inject(fault: &plan::Fault, number: u32, deployment: &mut Deployment) -> Result<ActiveFault, Error> {
     let hosts = hosts_of(fault, number, deployment)?;
+    let at = Instant::now();
     for host in &hosts {
         // Also one that fails may have done something.
         deployment.remember_commanded(&key(fault, number), host);
         run(fault, "run", host, deployment)?;
     }
-    Ok(ActiveFault { on: hosts })
+    Ok(ActiveFault { on: hosts, at })
 }
 
 /// What a step runs on which host, and does not wait for: the fault's command. It remembers where, for the healing.
@@ -72,28 +78,25 @@ pub(crate) fn commands(
     for host in &hosts {
         deployment.remember_commanded(&key(fault, number), host);
     }
-    Ok(hosts.into_iter().map(|host| (host.clone(), program(fault, "run", &host))).collect())
+    Ok(hosts.into_iter().map(|host| (host.clone(), program(fault, "run", &host, deployment))).collect())
 }
 
-fn heal(fault: &plan::Fault, number: u32, deployment: &mut Deployment) -> Result<(), Error> {
+fn heal(fault: &plan::Fault, number: u32, deployment: &mut Deployment) -> Result<bool, Error> {
+    let hosts = deployment.take_commanded(&key(fault, number));
+    if !fault.with.contains_key("heal") {
+        return Ok(false);
+    }
     let mut failed = None;
-    for host in deployment.take_commanded(&key(fault, number)) {
-        if fault.with.contains_key("heal")
-            && let Err(error) = run(fault, "heal", &host, deployment)
-        {
+    for host in hosts {
+        if let Err(error) = run(fault, "heal", &host, deployment) {
             failed.get_or_insert(error);
         }
     }
-    failed.map_or(Ok(()), Err)
+    failed.map_or(Ok(true), Err)
 }
 
-fn program(fault: &plan::Fault, which: &str, host: &str) -> ProgramSpec {
-    ProgramSpec {
-        role: fault.name.clone(),
-        command: vec!["sh".to_owned(), "-c".to_owned(), argument(fault, which).unwrap_or_default()],
-        environment: BTreeMap::from([("PLIMSOLL_HOST".to_owned(), host.to_owned())]),
-        ..ProgramSpec::default()
-    }
+fn program(fault: &plan::Fault, which: &str, host: &str, deployment: &Deployment) -> ProgramSpec {
+    deployment.command_on(host, &fault.name, &argument(fault, which).unwrap_or_default())
 }
 
 /// Runs one of the commands on a host.
@@ -101,7 +104,7 @@ fn run(fault: &plan::Fault, which: &str, host: &str, deployment: &Deployment) ->
     // Not scaled by the lab's speed: it bounds a program of this machine, and means nothing else.
     let within_s = read(within_s(&fault.with))?;
     let within = Duration::try_from_secs_f64(within_s).unwrap_or_default();
-    let output = deployment.run_on(host, &program(fault, which, host), within)?;
+    let output = deployment.run_on(host, &program(fault, which, host, deployment), within)?;
     if output.ended == ProcessExit::Exit(0) {
         return Ok(());
     }

@@ -36,6 +36,7 @@ fn control(with: &BTreeMap<String, Value>, tier: Option<String>) -> Result<Injec
 fn inject(fault: &plan::Fault, number: u32, deployment: &mut Deployment) -> Result<ActiveFault, Error> {
     let hosts = choose_hosts(fault, number, deployment)?;
     let control = read(control(&fault.with, tier_of(&fault.with, deployment)?))?;
-    inject_states(fault, number, deployment, hosts.iter().map(|host| (host.clone(), control.clone())).collect())?;
-    Ok(ActiveFault { on: hosts })
+    let at =
+        inject_states(fault, number, deployment, hosts.iter().map(|host| (host.clone(), control.clone())).collect())?;
+    Ok(ActiveFault { on: hosts, at })
 }

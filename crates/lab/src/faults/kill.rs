@@ -2,6 +2,7 @@
 //! the same process is started again with the same ports and data.
 
 use std::collections::BTreeMap;
+use std::time::Instant;
 
 use experiment::catalog::{self, ArgumentProblem, Field, Heals};
 use experiment::plan;
@@ -67,6 +68,7 @@ fn inject(fault: &plan::Fault, number: u32, deployment: &mut Deployment) -> Resu
     read(checked(&fault.with))?;
     let program = argument(fault, "program");
     let signal = argument(fault, "signal").and_then(|name| signal(&name)).unwrap_or(Signal::KILL);
+    let at = Instant::now();
     let mut hit = Vec::new();
     for host in &victims {
         let post = deployment.post_of(host, role.as_deref()).map_err(refused)?;
@@ -79,15 +81,18 @@ fn inject(fault: &plan::Fault, number: u32, deployment: &mut Deployment) -> Resu
         hit.push(post);
         deployment.remember_hit(&fault.name, number, hit.clone());
     }
-    Ok(ActiveFault { on: victims })
+    Ok(ActiveFault { on: victims, at })
 }
 
-fn heal(fault: &plan::Fault, number: u32, deployment: &mut Deployment) -> Result<(), Error> {
+fn heal(fault: &plan::Fault, number: u32, deployment: &mut Deployment) -> Result<bool, Error> {
     let mut failed = None;
-    for post in deployment.take_hit(&fault.name, number) {
+    // What watches over a program starts it again, or nothing does.
+    let hit = deployment.take_hit(&fault.name, number);
+    let was_hit = !hit.is_empty();
+    for post in hit {
         if let Err(error) = deployment.start_again(post) {
             failed.get_or_insert(error);
         }
     }
-    failed.map_or(Ok(()), Err)
+    failed.map_or(Ok(was_hit), Err)
 }

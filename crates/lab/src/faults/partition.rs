@@ -81,8 +81,8 @@ fn inject(fault: &plan::Fault, number: u32, deployment: &mut Deployment) -> Resu
         let from = speakers.flat_map(|speaker| addresses[speaker].iter().copied());
         controls.extend(cut(from.collect(), clients).map(|control| (name.clone(), control)));
     }
-    inject_states(fault, number, deployment, controls)?;
-    Ok(ActiveFault { on: if shape == PartitionShape::Ring { names } else { side } })
+    let at = inject_states(fault, number, deployment, controls)?;
+    Ok(ActiveFault { on: if shape == PartitionShape::Ring { names } else { side }, at })
 }
 
 fn indices(some: &[String], all: &[String]) -> Vec<usize> {

@@ -1,6 +1,8 @@
 //! The fault `pause`: a member's process and its process group stand still where they are
 //! (SIGSTOP) and then go on (SIGCONT); what left the group goes on all the time.
 
+use std::time::Instant;
+
 use experiment::catalog::{self, Field, Heals};
 use experiment::plan;
 
@@ -24,7 +26,7 @@ pub static KIND: FaultKind = FaultKind {
     inject,
     heal: |fault, number, deployment| {
         deployment.unpause(&key(fault, number));
-        Ok(())
+        Ok(true)
     },
 };
 
@@ -32,6 +34,7 @@ fn inject(fault: &plan::Fault, number: u32, deployment: &mut Deployment) -> Resu
     let role = argument(fault, "process");
     let program = argument(fault, "program");
     let hosts = choose_running(fault, number, deployment, role.as_deref())?;
+    let at = Instant::now();
     for host in &hosts {
         let paused = deployment.post_of(host, role.as_deref()).and_then(|post| {
             let paused = deployment.pause(post, program.as_deref(), &key(fault, number));
@@ -42,5 +45,5 @@ fn inject(fault: &plan::Fault, number: u32, deployment: &mut Deployment) -> Resu
             return Err(refused(error));
         }
     }
-    Ok(ActiveFault { on: hosts })
+    Ok(ActiveFault { on: hosts, at })
 }

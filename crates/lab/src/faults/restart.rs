@@ -2,7 +2,7 @@
 //! does not, and started again with the same ports and data.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use experiment::catalog::{self, ArgumentProblem, Field, Heals};
 use experiment::plan;
@@ -26,7 +26,7 @@ pub static KIND: FaultKind = FaultKind {
         check: Some(|with| wait_s(with).err().unwrap_or_default()),
     },
     inject,
-    heal: |_, _, _| Ok(()),
+    heal: |_, _, _| Ok(false),
 };
 
 fn wait_s(with: &BTreeMap<String, Value>) -> Result<f64, Vec<ArgumentProblem>> {
@@ -40,9 +40,10 @@ fn inject(fault: &plan::Fault, number: u32, deployment: &mut Deployment) -> Resu
     let hosts = choose_running(fault, number, deployment, role.as_deref())?;
     let wait_s = read(wait_s(&fault.with))? / deployment.speed();
     let wait = Duration::try_from_secs_f64(wait_s).unwrap_or_default();
+    let at = Instant::now();
     for host in &hosts {
         let restarted = deployment.post_of(host, role.as_deref()).and_then(|post| deployment.restart(post, wait));
         restarted.map_err(refused)?;
     }
-    Ok(ActiveFault { on: hosts })
+    Ok(ActiveFault { on: hosts, at })
 }

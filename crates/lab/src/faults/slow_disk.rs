@@ -118,6 +118,6 @@ fn inject(fault: &plan::Fault, number: u32, deployment: &mut Deployment) -> Resu
         };
         controls.push((host.clone(), Injection::Disk { disk, tier: tier.clone() }));
     }
-    inject_states(fault, number, deployment, controls)?;
-    Ok(ActiveFault { on: hosts })
+    let at = inject_states(fault, number, deployment, controls)?;
+    Ok(ActiveFault { on: hosts, at })
 }

@@ -60,6 +60,7 @@ fn inject(fault: &plan::Fault, number: u32, deployment: &mut Deployment) -> Resu
         return Err(refused(format!("this target has no port `{port}`")));
     }
     let control = Injection::Port { ports, link };
-    inject_states(fault, number, deployment, hosts.iter().map(|host| (host.clone(), control.clone())).collect())?;
-    Ok(ActiveFault { on: hosts })
+    let at =
+        inject_states(fault, number, deployment, hosts.iter().map(|host| (host.clone(), control.clone())).collect())?;
+    Ok(ActiveFault { on: hosts, at })
 }

@@ -56,10 +56,7 @@ fn a_killed_process_comes_back_with_the_same_port_and_data() {
     let mut deployment = bench.up(&manifest(vec![server("server")])).unwrap();
     let (first, service) = (deployment.members()[0].pid, deployment.service());
     let kill = find("kill").unwrap();
-    assert_eq!(
-        (kill.inject)(&fault("kill", &[]), 1, &mut deployment).unwrap(),
-        ActiveFault { on: vec!["n1".to_owned()] }
-    );
+    assert_eq!((kill.inject)(&fault("kill", &[]), 1, &mut deployment).unwrap().on, ["n1"]);
     let mut seen = Vec::new();
     until("its end is seen", || {
         seen.extend(downs(&mut deployment));
@@ -155,6 +152,57 @@ fn a_command_breaks_what_runs_already() {
     assert_eq!(std::fs::read_to_string(note).unwrap(), "broken\nhealed\n");
 }
 
+#[test]
+fn a_command_is_told_what_a_hook_is_told() {
+    let bench = Bench::new();
+    let mut deployment = bench.up(&manifest(vec![server("server")])).unwrap();
+    let note = bench.folder.join("note");
+    let run = format!(
+        "echo $PLIMSOLL_HOST:$PLIMSOLL_PORT_SERVICE $PLIMSOLL_NAME $PLIMSOLL_PID_SERVER {{port.service}} >{}",
+        note.display()
+    );
+    (find("command").unwrap().inject)(&fault("command", &[("run", &run)]), 1, &mut deployment).unwrap();
+    let (service, pid) = (deployment.service(), deployment.members()[0].pid);
+    let port = service.rsplit_once(':').unwrap().1;
+    assert_eq!(std::fs::read_to_string(note).unwrap(), format!("{service} n1 {pid} {port}\n"));
+}
+
+#[test]
+fn only_what_was_undone_is_healed() {
+    let mut stage = FakeDeployment::of(1);
+    let healed = |stage: &mut FakeDeployment, fault: plan::Fault| {
+        let kind = find(&fault.kind).unwrap();
+        (kind.inject)(&fault, 1, &mut stage.deployment).unwrap();
+        (kind.heal)(&fault, 1, &mut stage.deployment).unwrap()
+    };
+    assert!(healed(&mut stage, with("command", "n1", json!({"run": "break it", "heal": "mend it"}))));
+    assert!(!healed(&mut stage, with("command", "n1", json!({"run": "break it"}))));
+    assert!(!healed(&mut stage, with("kill", "n1", json!({"program": "worker"}))), "nothing here starts it again");
+    assert!(healed(&mut stage, with("host_crash", "n1", json!({}))));
+    assert!(!healed(&mut stage, plan::Fault { for_s: None, ..with("host_crash", "n1", json!({})) }), "it stays down");
+}
+
+#[test]
+fn a_fault_of_the_leader_hits_whom_the_hook_has_named_and_begins_after_that() {
+    let bench = Bench::new();
+    bench.folder.script("hooks/leader", "echo '{\"leader\": \"n1\"}'");
+    let mut manifest = manifest(vec![server("server")]);
+    manifest.hooks.insert("leader".to_owned(), "hooks/leader".to_owned());
+    let mut deployment = bench.up(&manifest).unwrap();
+    let (kill, fault) =
+        (find("kill").unwrap(), plan::Fault { on: "leader".into(), ..fault("kill", &[("signal", "USR1")]) });
+    let answer = deployment.leader_task().unwrap().run(&|| false).leader();
+    assert_eq!(answer, Ok("n1".to_owned()));
+    bench.folder.script("hooks/leader", "echo lost >&2; exit 1");
+    let answered = Instant::now();
+    deployment.know_leader(Some(answer));
+    let begun = (kill.inject)(&fault, 1, &mut deployment).unwrap();
+    assert!(begun.on == ["n1"] && begun.at >= answered);
+    deployment.know_leader(None);
+    let refused = (kill.inject)(&fault, 2, &mut deployment).err().unwrap();
+    assert_eq!(refused.to_string(), "hook `leader`: lost");
+}
+
 fn with(kind: &str, on: &str, with: Value) -> plan::Fault {
     let with = with.as_object().unwrap().clone().into_iter().collect();
     plan::Fault { on: on.into(), with, for_s: Some(1.0), ..fault(kind, &[]) }
@@ -166,7 +214,7 @@ impl FakeDeployment {
     }
 
     fn heal(&mut self, fault: &plan::Fault, number: u32) -> Result<(), Error> {
-        (find(&fault.kind).unwrap().heal)(fault, number, &mut self.deployment)
+        (find(&fault.kind).unwrap().heal)(fault, number, &mut self.deployment).map(drop)
     }
 }
 

@@ -213,3 +213,52 @@ fn a_standstill_in_which_nothing_fails_is_a_disturbance() {
     assert!(number(longest, "/outage/total_s") > until_s - from_s - 2.0 * SLOTS_S, "{longest}");
     assert_eq!(longest["outage"]["failed"].as_u64(), Some(0), "{longest}");
 }
+
+/// A server that stands still until an operator lets it go on, and a second step of his that fails.
+const REPAIRED: &str = r#"
+title = "A standstill that an operator ends"
+asks  = "Is it one outage?"
+[target]
+use = "echo"
+[load]
+agents  = 4
+time    = "6s"
+timeout = "300ms"
+warmup  = "0s"
+[[load.cycle]]
+call = "get"
+with = { path = "/" }
+[[fault]]
+name = "stuck"
+kind = "pause"
+at   = "2s"
+[[action]]
+name  = "go-on"
+kind  = "command"
+after = "fault.stuck.begun + 1s"
+with  = { run = "test $PLIMSOLL_PORT_SERVICE = {port.service} && kill -CONT $PLIMSOLL_PID_SERVER" }
+[[action]]
+name  = "in-vain"
+kind  = "command"
+after = "action.go-on.done + 100ms"
+with  = { run = "echo no replica >&2; exit 3" }
+"#;
+
+#[test]
+fn an_operators_action_belongs_to_the_outage_of_its_fault() {
+    let stage = Stage::new();
+    let results = stage.run(&[&stage.file("repaired.toml", REPAIRED)]).exits(0).json();
+    let trial = &results["trials"][0];
+    let names =
+        |list: &str| -> Vec<Value> { trial[list].as_array().unwrap().iter().map(|one| one["name"].clone()).collect() };
+    assert_eq!((names("faults"), names("actions")), (vec!["stuck".into()], vec!["go-on".into(), "in-vain".into()]));
+    assert_eq!(trial["actions"][0]["failed"], Value::Null);
+    assert_eq!(trial["actions"][1]["failed"], "`run` on n1: exit 3: no replica");
+    // What clients felt goes on until the action, and is over after it: it is the fault's.
+    let outage = &trial["faults"][0]["outage"];
+    let acted_s = number(trial, "/actions/0/at_s") - number(trial, "/faults/0/at_s");
+    assert!(number(outage, "/first_ok_s") >= acted_s, "{outage:#}");
+    assert!(number(outage, "/timed_out") > 0.0 && outage["back_to_baseline_s"].is_number(), "{outage:#}");
+    let reasons = results["verdict"]["reasons"].to_string();
+    assert!(reasons.contains("action `in-vain` failed: `run` on n1: exit 3: no replica"), "{reasons}");
+}

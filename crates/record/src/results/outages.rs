@@ -34,6 +34,24 @@ pub struct Fault {
     pub members: Vec<MemberOutage>,
 }
 
+/// One occurrence of an operator's action.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct OperatorAction {
+    /// Name in the experiment.
+    pub name: String,
+    /// Kind.
+    pub kind: String,
+    /// The members it was for.
+    pub on: String,
+    /// Occurrence, from 1.
+    pub number: u32,
+    /// Begun, seconds since load start.
+    pub at_s: f64,
+    /// Why it could not be done, if so.
+    pub failed: Option<String>,
+}
+
 /// What the clients of one member felt of a fault.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
@@ -78,6 +96,8 @@ pub struct Outage {
     pub baseline_spread_per_s: Option<f64>,
     /// Operations that ended `failed` or `timeout` in the affected window.
     pub failed: u64,
+    /// … of these `failed` and `timeout`, the latter.
+    pub timed_out: u64,
     /// … of these `failed` and `timeout`, those that the usual share of failures does not explain; null without a baseline.
     pub failed_excess: Option<f64>,
     /// … that ended `wrong`.
@@ -110,6 +130,21 @@ pub struct Outage {
     pub overshoot_until_s: Option<f64>,
     /// Largest fall of the target's resident memory within 5 s.
     pub memory_released_bytes: Option<u64>,
+}
+
+impl Outage {
+    /// Whether clients noticed anything, as far as that is known.
+    #[must_use]
+    pub fn is_noticed(&self) -> bool {
+        let is_back_at_once = self.back_to_baseline_s == Some(0.0) || self.baseline_per_s.is_none();
+        self.failed + self.wrong > 0 || !is_back_at_once
+    }
+
+    /// Operations that ended with a definite error.
+    #[must_use]
+    pub fn refused(&self) -> u64 {
+        self.failed.saturating_sub(self.timed_out)
+    }
 }
 
 /// What service was like in a disturbance.

@@ -70,6 +70,7 @@ const MEASURES: &[ComparedMetric] = &[
         counted(trial, |trial| trial.outcomes.timeout)
     })
     .loss()
+    .brief()
     .only_if_any(),
     number_of("retried", "attempts beyond the first of each operation", |trial| {
         retried(trial).map(|count| count as f64)

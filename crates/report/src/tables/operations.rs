@@ -179,7 +179,7 @@ const GROUP_COLUMNS: [(&str, &str, bool); 10] = [
     ("asked/s", "operations per second that were asked for; none in a closed loop", false),
     ("ok/s", "after warm-up", true),
     ("ok", "over the whole load", false),
-    ("failed", "failed or timed out, of the operations that ended", true),
+    ("not ok", "failed or timed out, of the operations that ended", true),
     ("p50", "latency of ok ones", true),
     ("p95", "latency of ok ones", false),
     ("p99", "latency of ok ones", true),

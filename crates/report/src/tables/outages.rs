@@ -2,6 +2,7 @@
 
 use analysis::answer::slow_by;
 use analysis::groups::{label, planned, repeated};
+use experiment::plan::Failover;
 use record::results::{Disturbance, DisturbanceKind, Fault, Outage, OutageDistribution, Said, Spread, Trial};
 use text::{Tone, numbers};
 
@@ -11,10 +12,11 @@ use crate::ReportInput;
 /// Rows beyond which the table is folded: the comparison stands above it then.
 const MANY: usize = 12;
 
-const OUTAGE_COLUMNS: [(&str, &str); 12] = [
-    ("failed", "operations that ended with an error or without an answer in time, while the fault was felt"),
+const OUTAGE_COLUMNS: [(&str, &str); 13] = [
+    ("failed", "operations that ended with a definite error, while the fault was felt"),
+    ("timeouts", "operations without an answer in time, while the fault was felt; they may have taken effect"),
     ("wrong", "answers that contradict what the client did before, while the fault was felt"),
-    ("first failure", "from the fault to the first operation that failed"),
+    ("first failure", "from the fault to the first operation that failed or timed out"),
     ("first ok", "from the fault to the first operation that succeeded again after service broke off"),
     ("no service", "time in which nothing succeeded"),
     ("partial", "time in which some operations failed while others succeeded"),
@@ -37,7 +39,24 @@ const OUTAGE_COLUMNS: [(&str, &str); 12] = [
 ];
 
 /// Columns that the narrow terminal has, too.
-const BRIEF: [&str; 6] = ["failed", "wrong", "first failure", "first ok", "no service", "recovered after"];
+const BRIEF: [&str; 7] = ["failed", TIMEOUTS, "wrong", "first failure", "first ok", "no service", "recovered after"];
+
+const TIMEOUTS: &str = "timeouts";
+
+/// Puts columns on the narrow terminal; that of timeouts where there were any.
+fn brief(input: &ReportInput, columns: &mut [Column]) {
+    for column in columns {
+        let is_brief = BRIEF.contains(&column.head.as_str());
+        column.brief |= is_brief && (column.head != TIMEOUTS || any_timed_out(input));
+    }
+}
+
+fn any_timed_out(input: &ReportInput) -> bool {
+    let mut faults = input.results.trials.iter().flat_map(|trial| &trial.faults);
+    let mut disturbances = input.results.trials.iter().flat_map(|trial| &trial.disturbances);
+    faults.any(|fault| fault.outage.as_ref().is_some_and(|outage| outage.timed_out > 0))
+        || disturbances.any(|one| one.outage.timed_out > 0)
+}
 
 pub fn outages(input: &ReportInput) -> Option<Table> {
     // An exercise without a load has no clients that could feel anything.
@@ -46,7 +65,7 @@ pub fn outages(input: &ReportInput) -> Option<Table> {
     }
     let mut columns = vec![Column::text("fault")];
     columns.extend(Column::numerics(&OUTAGE_COLUMNS));
-    columns.iter_mut().for_each(|column| column.brief |= BRIEF.contains(&column.head.as_str()));
+    brief(input, &mut columns);
     let rows = |trial: &Trial| {
         let felt_ones = trial.faults.iter().filter(|fault| !stands(input, &trial.id, fault));
         felt_ones.map(|fault| [vec![fault_name(fault)], felt(trial, fault)].concat()).collect()
@@ -55,10 +74,11 @@ pub fn outages(input: &ReportInput) -> Option<Table> {
     Some(table.by_trial(input, rows)?.folded_beyond(MANY).explained())
 }
 
-const MEMBER_COLUMNS: [(&str, &str); 8] = [
-    ("failed", "operations of this member's clients that ended with an error or without an answer in time"),
+const MEMBER_COLUMNS: [(&str, &str); 9] = [
+    ("failed", "operations of this member's clients that ended with a definite error"),
+    ("timeouts", "operations of this member's clients without an answer in time"),
     ("wrong", "answers of this member that contradict what the client did before"),
-    ("first failure", "from the fault to the first operation that failed at this member"),
+    ("first failure", "from the fault to the first operation that failed or timed out at this member"),
     ("first ok", "from the fault to this member's first success after its service broke off"),
     ("no service", "time in which nothing succeeded at this member"),
     ("recovered after", "from the fault until this member's service was as before, for good"),
@@ -70,10 +90,10 @@ const MEMBER_COLUMNS: [(&str, &str); 8] = [
 pub fn members(input: &ReportInput) -> Option<Table> {
     let mut columns = vec![Column::text("fault"), Column::text("member")];
     columns.extend(Column::numerics(&MEMBER_COLUMNS));
-    columns.iter_mut().for_each(|column| column.brief |= BRIEF.contains(&column.head.as_str()));
+    brief(input, &mut columns);
     let rows = |trial: &Trial| {
         let of_faults = trial.faults.iter().filter(|fault| fault.failed.is_none()).flat_map(|fault| {
-            let felt = fault.members.iter().filter(|member| is_felt(&member.outage));
+            let felt = fault.members.iter().filter(|member| member.outage.is_noticed());
             felt.map(move |member| {
                 (fault_name(fault), &member.name, until_next(trial, fault.at_s), fault.at_s, &member.outage)
             })
@@ -85,12 +105,13 @@ pub fn members(input: &ReportInput) -> Option<Table> {
         });
         let row = |(fault, member, until, at_s, outage): (Cell, &String, &str, f64, &Outage)| {
             let felt = vec![
-                Cell::loss(outage.failed),
+                Cell::loss(outage.refused()),
+                Cell::loss(outage.timed_out),
                 Cell::loss(outage.wrong),
                 Cell::of(outage.first_failure_s, numbers::seconds),
                 Cell::of(outage.first_ok_s, numbers::seconds),
                 Cell::of(outage.total_s, numbers::seconds),
-                back(outage, until),
+                if moves(input, trial) { back_or_moved(outage, until) } else { back(outage, until) },
                 Cell::of(outage.lost_operations, whole).over(outage.lost_operations_ci95, whole),
                 baseline(at_s, outage),
             ];
@@ -103,10 +124,18 @@ pub fn members(input: &ReportInput) -> Option<Table> {
     Some(table.by_trial(input, rows)?.folded_beyond(MANY).explained())
 }
 
-/// Whether there was anything to be felt, as far as that is known.
-fn is_felt(outage: &Outage) -> bool {
-    let is_back_at_once = outage.back_to_baseline_s == Some(0.0) || outage.baseline_per_s.is_none();
-    outage.failed + outage.wrong > 0 || !is_back_at_once
+/// Whether clients go to another member once theirs does not answer.
+fn moves(input: &ReportInput, trial: &Trial) -> bool {
+    let load = planned(input.plan, &trial.id).and_then(|trial| trial.load.as_ref());
+    load.is_some_and(|load| load.populations().iter().any(|load| load.reconnects.failover == Failover::Next))
+}
+
+/// A member whose clients have gone elsewhere does not get its load back.
+fn back_or_moved(outage: &Outage, until: &str) -> Cell {
+    match (outage.back_to_baseline_s, outage.baseline_per_s) {
+        (None, Some(_)) => Cell::new(numbers::NONE).with("its clients went to other members"),
+        _ => back(outage, until),
+    }
 }
 
 /// The part of the load that a baseline is of, where that is not the part just before.
@@ -163,7 +192,8 @@ fn felt(trial: &Trial, fault: &Fault) -> Vec<Cell> {
         return vec![Cell::new(numbers::NONE); OUTAGE_COLUMNS.len()];
     };
     vec![
-        Cell::loss(outage.failed).with(share(outage, trial).unwrap_or_default()),
+        Cell::loss(outage.refused()).with(share(outage, trial).unwrap_or_default()),
+        Cell::loss(outage.timed_out),
         Cell::loss(outage.wrong),
         Cell::of(outage.first_failure_s, numbers::seconds),
         Cell::of(outage.first_ok_s, numbers::seconds),
@@ -194,7 +224,7 @@ fn overshoot(outage: &Outage) -> Cell {
 
 fn share(outage: &Outage, trial: &Trial) -> Option<String> {
     let all = analysis::groups::operations(trial);
-    (all > 0 && outage.failed > 0).then(|| format!("of {}", numbers::count_in_words(all)))
+    (all > 0 && outage.refused() > 0).then(|| format!("of {}", numbers::count_in_words(all)))
 }
 
 /// Until when one could see whether service recovered.
@@ -208,6 +238,7 @@ fn until_next(trial: &Trial, at_s: f64) -> &'static str {
 
 fn back(outage: &Outage, until: &str) -> Cell {
     match (outage.back_to_baseline_s, outage.baseline_per_s) {
+        _ if outage.baseline_per_s.is_some() && !outage.is_noticed() => Cell::new("not noticed"),
         (Some(back), _) => Cell::new(numbers::seconds(back)),
         (None, Some(_)) => Cell::new("never").with(until).toned(Tone::Bad),
         (None, None) => Cell::new(numbers::NONE),
@@ -220,7 +251,7 @@ const RECOVERY_COLUMNS: [(&str, &str); 7] = [
     ("recovered after", "median time until service was as before, for good, 95 % interval"),
     ("p90", "nine of ten had recovered after this"),
     ("longest", "the one that took longest"),
-    ("failed", "median of the operations that failed, 95 % interval"),
+    ("not ok", "median of the operations that failed or timed out, 95 % interval"),
     ("lost operations", "median of the ok operations missing against the baseline, 95 % interval"),
 ];
 
@@ -259,8 +290,9 @@ fn figures(of: &OutageDistribution) -> Vec<Cell> {
     ]
 }
 
-const DISTURBANCE_COLUMNS: [(&str, &str); 6] = [
-    ("failed", "operations that ended with an error or without an answer in time, until service was as before"),
+const DISTURBANCE_COLUMNS: [(&str, &str); 7] = [
+    ("failed", "operations that ended with a definite error, until service was as before"),
+    ("timeouts", "operations without an answer in time, until then"),
     ("wrong", "answers that contradict what the client did before, until then"),
     ("no service", "time in which nothing succeeded"),
     ("partial", "time in which some operations failed while others succeeded"),
@@ -271,7 +303,7 @@ const DISTURBANCE_COLUMNS: [(&str, &str); 6] = [
 pub fn disturbances(input: &ReportInput) -> Option<Table> {
     let mut columns = vec![Column::numeric("at", "when it began, from load start"), Column::text("what")];
     columns.extend(Column::numerics(&DISTURBANCE_COLUMNS));
-    columns.iter_mut().for_each(|column| column.brief = true);
+    columns.iter_mut().for_each(|column| column.brief = column.head != TIMEOUTS || any_timed_out(input));
     let note = "Something else failed, or the target failed by itself. All times but the first count from the start of the outage.";
     let table = Table::new("Outages and slow times that no fault explains", note, columns);
     let rows = |trial: &Trial| trial.disturbances.iter().map(felt_unexplained).collect();
@@ -288,7 +320,8 @@ fn felt_unexplained(one: &Disturbance) -> Vec<Cell> {
     vec![
         Cell::new(numbers::moment(one.at_s)),
         Cell::new(what),
-        count(outage.failed),
+        count(outage.refused()),
+        count(outage.timed_out),
         count(outage.wrong),
         Cell::of(outage.total_s, numbers::seconds),
         Cell::of(outage.partial_s, numbers::seconds),

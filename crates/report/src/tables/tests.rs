@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use experiment::plan::{MetricRange, Plan};
+use experiment::plan::{Failover, MetricRange, Plan};
 use record::events::HostFigures;
 use record::results::{
     Emulated, Fault, GeneratorFigures, MemberFigures, MemberOutage, Outage, Results, SafeLoad, TargetMetric,
@@ -179,6 +179,17 @@ fn outages_say_what_never_came_back_and_what_could_not_be_injected() {
     let failed = table(outages::outages, &results, &plan).unwrap();
     assert_eq!(column(&failed, "failed")[0].small, "no such member");
     assert_eq!(column(&failed, "wrong")[0].text, numbers::NONE);
+}
+
+#[test]
+fn a_member_whose_clients_went_elsewhere_is_not_missed() {
+    let (mut plan, mut results) = one_crash();
+    let outage = Outage { baseline_per_s: Some(10.0), failed: 3, ..Outage::default() };
+    results.trials[0].faults[0].members = vec![MemberOutage { name: "n1".to_owned(), outage }];
+    let back = |plan: &Plan| column(&table(outages::members, &results, plan).unwrap(), "recovered after")[0].clone();
+    assert_eq!(back(&plan).text, "never");
+    plan.trials[0].load.as_mut().unwrap().reconnects.failover = Failover::Next;
+    assert_eq!(back(&plan), Cell::new(numbers::NONE).with("its clients went to other members"));
 }
 
 #[test]

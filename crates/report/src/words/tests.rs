@@ -3,7 +3,7 @@
 
 use analysis::answer::{answer, sweeps};
 use experiment::plan::Plan;
-use record::results::{Crossing, Lead, Results, SafeLoad, Scaling, ScalingPoint, Trust, Verdict};
+use record::results::{Crossing, Fault, Lead, Results, SafeLoad, Scaling, ScalingPoint, Trust, Verdict};
 
 use super::*;
 use crate::{ReportInput, example};
@@ -225,7 +225,48 @@ fn no_figure_is_named_that_was_not_measured() {
     trial.consistency = record::results::Consistency::default();
     let outage = trial.faults[0].outage.as_mut().unwrap();
     *outage = record::results::Outage { failed: 99, ..Default::default() };
-    assert_eq!(answer(&results, &plan), "The fault `oops` on `local.server` made 99 of 1,834,666 calls fail.");
+    assert_eq!(answer(&results, &plan), "The fault `oops` made 99 of 1,834,666 calls fail.");
+}
+
+#[test]
+fn a_fault_that_no_client_noticed_has_no_recovery() {
+    let (plan, mut results) = one_crash();
+    results.trials[0].faults[0].outage.as_mut().unwrap().failed = 0;
+    assert!(answer(&results, &plan).contains("throughput recovered after 120 ms"));
+    results.trials[0].faults[0].outage.as_mut().unwrap().back_to_baseline_s = Some(0.0);
+    let said = answer(&results, &plan);
+    assert!(said.contains("no client noticed the fault `oops`") && !said.contains("recovered"), "{said}");
+}
+
+#[test]
+fn only_faults_that_happened_are_counted_and_the_others_are_named() {
+    let (plan, mut results) = one_crash();
+    let refused = Fault { name: "promote".into(), failed: Some("exit 2".into()), ..Fault::default() };
+    results.trials[0].faults.push(refused);
+    let said = answer(&results, &plan);
+    assert!(said.contains("the fault `oops` made") && said.contains("; refused: `promote`;"), "{said}");
+}
+
+#[test]
+fn what_timed_out_is_not_called_failed() {
+    let (plan, mut results) = one_crash();
+    let outage = results.trials[0].faults[0].outage.as_mut().unwrap();
+    (outage.failed, outage.timed_out) = (43, 32);
+    assert!(answer(&results, &plan).contains("made 11 of 1,834,666 calls fail and 32 time out over 12 ms"));
+    let consistency = &mut results.trials[0].consistency;
+    (consistency.acknowledged, consistency.acknowledged_checked) = (Some(4_000), Some(4_000));
+    assert!(
+        answer(&results, &plan).contains("no acknowledged write was lost (4,000 checked)"),
+        "refused ones are none"
+    );
+}
+
+#[test]
+fn agents_that_all_wait_in_an_open_loop_are_said_to() {
+    let (plan, mut results) = one_crash();
+    results.trials[0].outcomes.timeout = 32;
+    results.trials[0].generator.all_busy_s = Some(5.0);
+    assert!(answer(&results, &plan).contains("For 5 s all agents waited for answers"));
 }
 
 #[test]

@@ -1,0 +1,137 @@
+//! When the target is asked who leads: ahead of a fault of the leader, so that a hook that takes its time does not delay the fault.
+//! Pure, told the time from outside.
+
+use crate::conductor::Action;
+use crate::schedule::Occurrence;
+
+/// From the first question to its fault, seconds: how long the hook takes is not known yet.
+const FIRST_LEAD_S: f64 = 5.0;
+
+/// Added to the time that the hook takes, seconds.
+const MARGIN_S: f64 = 0.1;
+
+/// The questions of a trial, and the answers to them.
+#[derive(Debug, Default)]
+pub struct LeaderQuestions {
+    /// The longest that the hook has taken, seconds.
+    took_s: Option<f64>,
+    questions: Vec<Question>,
+}
+
+/// Who leads, for one fault.
+#[derive(Debug)]
+struct Question {
+    occurrence: Occurrence,
+    asked_s: f64,
+    /// Whether the hook runs.
+    is_open: bool,
+    answer: Option<Result<String, String>>,
+    /// Whether the fault waits for the answer.
+    is_due: bool,
+}
+
+impl LeaderQuestions {
+    /// When the target is asked for a fault that is due then; `None` where it has been, or is being asked.
+    fn ask_s(&self, occurrence: Occurrence, due_s: f64) -> Option<f64> {
+        let ask_s = due_s - self.took_s.map_or(FIRST_LEAD_S, |took_s| 1.5 * took_s + MARGIN_S);
+        match self.of(occurrence) {
+            // An answer is asked for again once it is known how late that can be done: the leader may change.
+            Some(question) if question.is_open || question.asked_s >= ask_s => None,
+            _ => Some(ask_s),
+        }
+    }
+
+    fn of(&self, occurrence: Occurrence) -> Option<&Question> {
+        self.questions.iter().find(|question| question.occurrence == occurrence)
+    }
+
+    /// The next second at which [`LeaderQuestions::ask`] has something to give, for faults that are due at these times.
+    pub fn next_s(&self, faults: impl IntoIterator<Item = (Occurrence, f64)>) -> Option<f64> {
+        faults.into_iter().filter_map(|(occurrence, due_s)| self.ask_s(occurrence, due_s)).min_by(f64::total_cmp)
+    }
+
+    /// The questions to be asked by now.
+    pub fn ask(&mut self, now_s: f64, faults: impl IntoIterator<Item = (Occurrence, f64)>) -> Vec<Action> {
+        let due = |(occurrence, due_s)| self.ask_s(occurrence, due_s).filter(|at_s| *at_s <= now_s).map(|_| occurrence);
+        let due: Vec<Occurrence> = faults.into_iter().filter_map(due).collect();
+        due.into_iter().map(|occurrence| self.open(occurrence, now_s)).collect()
+    }
+
+    fn open(&mut self, occurrence: Occurrence, now_s: f64) -> Action {
+        let known = self.questions.iter().position(|question| question.occurrence == occurrence);
+        let earlier = known.map(|index| self.questions.remove(index));
+        let (answer, is_due) = earlier.map_or((None, false), |earlier| (earlier.answer, earlier.is_due));
+        self.questions.push(Question { occurrence, asked_s: now_s, is_open: true, answer, is_due });
+        Action::AskLeader(occurrence)
+    }
+
+    /// A fault of the leader is due: it begins, or waits for the answer.
+    pub fn begin(&mut self, occurrence: Occurrence, now_s: f64) -> Option<Action> {
+        let asked = self.of(occurrence).is_none().then(|| self.open(occurrence, now_s));
+        let question = self.questions.iter_mut().find(|question| question.occurrence == occurrence)?;
+        question.is_due = question.answer.is_none();
+        if question.is_due { asked } else { Some(Action::BeginFault(occurrence)) }
+    }
+
+    /// The hook has answered.
+    pub fn named(&mut self, occurrence: Occurrence, answer: Result<String, String>, now_s: f64) -> Option<Action> {
+        let question = self.questions.iter_mut().find(|question| question.occurrence == occurrence)?;
+        let took_s = now_s - question.asked_s;
+        self.took_s = Some(self.took_s.map_or(took_s, |longest_s| longest_s.max(took_s)));
+        (question.answer, question.is_open) = (Some(answer), false);
+        std::mem::take(&mut question.is_due).then_some(Action::BeginFault(occurrence))
+    }
+
+    /// The answer for a fault that begins.
+    #[must_use]
+    pub fn answer(&self, occurrence: Occurrence) -> Option<&Result<String, String>> {
+        self.of(occurrence)?.answer.as_ref()
+    }
+
+    /// Drops the questions for these faults. Returns those that waited for an answer.
+    pub fn forget(&mut self, is_meant: impl Fn(Occurrence) -> bool) -> Vec<Occurrence> {
+        let (meant, others) =
+            std::mem::take(&mut self.questions).into_iter().partition(|question| is_meant(question.occurrence));
+        self.questions = others;
+        meant.into_iter().filter(|question: &Question| question.is_due).map(|question| question.occurrence).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FIRST: Occurrence = Occurrence { fault: 0, number: 1 };
+    const SECOND: Occurrence = Occurrence { fault: 0, number: 2 };
+
+    fn named(name: &str) -> Result<String, String> {
+        Ok(name.to_owned())
+    }
+
+    #[test]
+    fn the_leader_is_known_when_its_fault_is_due() {
+        let mut questions = LeaderQuestions::default();
+        assert_eq!(questions.next_s([(FIRST, 20.0)]), Some(15.0));
+        assert_eq!(questions.ask(15.0, [(FIRST, 20.0)]), [Action::AskLeader(FIRST)]);
+        assert_eq!(questions.next_s([(FIRST, 20.0)]), None, "it is being asked");
+        assert_eq!(questions.named(FIRST, named("n1"), 16.0), None);
+        assert_eq!(questions.next_s([(FIRST, 20.0)]), Some(18.4), "it took a second");
+        assert_eq!(questions.ask(18.4, [(FIRST, 20.0)]), [Action::AskLeader(FIRST)]);
+        assert_eq!(questions.named(FIRST, named("n2"), 19.4), None);
+        assert_eq!(questions.begin(FIRST, 20.0), Some(Action::BeginFault(FIRST)));
+        assert_eq!(questions.answer(FIRST), Some(&named("n2")), "the later answer counts");
+        assert_eq!(questions.forget(|of| of == FIRST), [], "none waits");
+        assert_eq!(questions.next_s([(SECOND, 40.0)]), Some(38.4), "only the first is asked for twice");
+    }
+
+    #[test]
+    fn a_fault_waits_for_an_answer_that_is_late() {
+        let mut questions = LeaderQuestions::default();
+        assert_eq!(questions.begin(FIRST, 4.0), Some(Action::AskLeader(FIRST)), "nobody was asked before");
+        assert_eq!(questions.begin(FIRST, 4.0), None, "it is asked once");
+        assert_eq!(questions.named(FIRST, named("n1"), 6.0), Some(Action::BeginFault(FIRST)));
+        assert_eq!(questions.begin(SECOND, 9.0), Some(Action::AskLeader(SECOND)));
+        assert_eq!(questions.forget(|_| true), [SECOND], "the load is over");
+        assert_eq!(questions.named(SECOND, named("n1"), 11.0), None);
+    }
+}

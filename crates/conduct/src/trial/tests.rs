@@ -1,0 +1,141 @@
+//! Tests of the shell of a trial.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::path::PathBuf;
+
+use experiment::plan::{FORMAT, Host, Lab, Plan, Target, TargetKind, Trial};
+use experiment::secrets::Secrets;
+use record::events::Phase;
+use record::folder::RunFolder;
+
+use super::*;
+
+fn trial(id: &str, hosts: &[&str], measure_storage: bool) -> Trial {
+    let host = |name: &&str| Host { name: (*name).to_owned(), ..Host::default() };
+    Trial {
+        id: id.to_owned(),
+        repeat: 1,
+        seed: 1,
+        target: Target {
+            kind: TargetKind::Running { url: "http://127.0.0.1:1/".to_owned() },
+            protocol: "http".to_owned(),
+            ..Default::default()
+        },
+        lab: Lab { hosts: hosts.iter().map(host).collect(), measure_storage, speed: 1.0, ..Lab::default() },
+        ..Trial::default()
+    }
+}
+
+fn plan(trials: Vec<Trial>) -> Plan {
+    Plan {
+        format: FORMAT,
+        title: "A plan".to_owned(),
+        asks: "?".to_owned(),
+        variants: Vec::new(),
+        swept: Vec::new(),
+        stop: None,
+        trials,
+        requirements: Vec::new(),
+        claims: Vec::new(),
+        find: None,
+        demand: None,
+    }
+}
+
+/// A folder below one that is the test's own, which comes first.
+fn run_folder(test: &str) -> (PathBuf, RunFolder) {
+    let runs = std::env::temp_dir().join(format!("plimsoll-conduct-{test}-{}", std::process::id()));
+    let folder = RunFolder::create(&runs, test, record::clock::calendar()).unwrap();
+    (runs, folder)
+}
+
+fn run<'a>(plan: &'a Plan, folder: &'a RunFolder, secrets: &'a Secrets) -> Run<'a> {
+    Run {
+        plan,
+        folder,
+        targets: &|_| None,
+        files: std::env::temp_dir(),
+        secrets,
+        plimsoll: std::env::current_exe().unwrap(),
+    }
+}
+
+#[test]
+fn storage_is_measured_at_the_first_trial_of_each_lab_and_known_in_the_others() {
+    let plan = plan(vec![
+        trial("001", &["n1"], true),
+        trial("002", &["n1", "n2"], true),
+        trial("003", &["n1"], true),
+        trial("004", &["n1", "n2", "n3"], false),
+    ]);
+    let (runs, folder) = run_folder("storage");
+    let secrets = Secrets::default();
+    let run = run(&plan, &folder, &secrets);
+    let of = |number: usize| storage_figures(&run, &plan.trials[number]);
+    assert_eq!(of(2), StorageFigures::Measured, "nothing is on record of the first");
+    for (id, read) in [("001", 100.0), ("002", 200.0)] {
+        let mut event_log = EventLog::begin(&folder.create_trial(id).unwrap(), &secrets).unwrap();
+        for again in 0..2 {
+            let is = HostFigures { storage_read_per_s: Some(read + f64::from(again)), ..HostFigures::default() };
+            let what = What::HostUp { host: "n1".to_owned(), kind: "netns".to_owned(), profile: None, is };
+            event_log.note(Instant::now(), what).unwrap();
+        }
+        event_log.end().unwrap();
+    }
+    assert_eq!((of(0), of(1)), (StorageFigures::Measured, StorageFigures::Measured));
+    let StorageFigures::Known(known) = of(2) else { panic!("{:?}", of(2)) };
+    assert_eq!(known["n1"].storage_read_per_s, Some(100.0), "as it came up first, on the same hosts");
+    assert_eq!(of(3), StorageFigures::NotAsked);
+    std::fs::remove_dir_all(&runs).unwrap();
+}
+
+#[test]
+fn an_engines_own_error_outranks_that_the_recording_ended() {
+    let script = || load::Error::Script { script: "s.lua".to_owned(), reason: "s.lua:1: boom".to_owned() };
+    let full = || Error::Record(std::io::Error::from(std::io::ErrorKind::StorageFull));
+    let cause = |engine: Option<load::Error>, recording| cause(engine.map(Error::from), recording).to_string();
+    // The order in which the two were seen to end changes nothing: both are known by then.
+    assert_eq!(cause(Some(script()), None), "script `s.lua`: s.lua:1: boom");
+    assert_eq!(cause(Some(script()), Some(full())), "script `s.lua`: s.lua:1: boom");
+    assert_eq!(cause(Some(load::Error::RecorderGone), Some(full())), full().to_string());
+    assert_eq!(cause(Some(load::Error::RecorderGone), None), load::Error::RecorderGone.to_string());
+    assert_eq!(cause(None, Some(full())), full().to_string());
+    assert!(cause(None, None).contains("ended before the trial"));
+}
+
+/// Somebody who watches and panics.
+struct Clumsy;
+
+impl Observer for Clumsy {
+    fn tell(&mut self, event: &ProgressEvent<'_>) {
+        if matches!(event, ProgressEvent::Happened { what: What::Phase { phase: Phase::Load }, .. }) {
+            panic!("dropped the pencil");
+        }
+    }
+}
+
+#[test]
+fn a_panic_ends_a_run_in_order_and_with_an_error() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut trial = trial("001", &[], false);
+    trial.target.kind = TargetKind::Running { url: format!("http://{}/", listener.local_addr().unwrap()) };
+    let plan = plan(vec![trial]);
+    let (runs, folder) = run_folder("panic");
+    let secrets = Secrets::default();
+    let run = run(&plan, &folder, &secrets);
+    let played = crate::play(&run, &mut Clumsy, &Interrupts::new());
+    let ending = folder.read_ending().unwrap();
+    std::fs::remove_dir_all(&runs).unwrap();
+    assert!(matches!(&played, Err(Error::Panicked(text)) if text == "dropped the pencil"), "{played:?}");
+    let ending = ending.expect("how it ended is recorded");
+    assert_eq!(ending.how, Ending::Failed);
+    assert!(ending.reason.is_some_and(|reason| reason.contains("dropped the pencil")));
+}
+
+#[test]
+fn who_has_nobody_to_watch_is_asked_once() {
+    let interrupts = Interrupts::new();
+    (0..5).for_each(|_| interrupts.ask_once());
+    assert_eq!(interrupts.asked(), 1);
+    assert_eq!(interrupts.ask(), 2, "the user may still be in a hurry");
+}
