@@ -6,7 +6,7 @@ use experiment::plan::{self, MetricExpression, MetricPath, Plan};
 use record::checked_file::read_json_up_to;
 use record::events::{Ending, RunEnding, What};
 use record::folder::RunFolder;
-use record::results::{FORMAT, Results, SafeLoad, Trial};
+use record::results::{Claim, FORMAT, Requirement, Results, SafeLoad, Trial};
 use record::{ReadError, lines};
 
 use crate::answer::answer;
@@ -90,21 +90,15 @@ fn analyzed(folder: &RunFolder, metrics: &[MetricPath]) -> Result<AnalyzedRun, E
     let lost =
         plan.trials.iter().filter(|planned| is_over && !ids.contains(&planned.id) && !left_out.contains(&&planned.id));
     findings.extend(lost.map(|planned| (planned.id.clone(), vec![lost_trial()])));
-    let at_safe_load = plan.find.as_ref().map(|_| safe_load::at_safe_loads(&safe_loads, &trials));
-    // A search overloads the target on purpose: its other trials are not what is asked about.
-    let of = |metric: &MetricExpression| at_safe_load.as_deref().filter(|_| metric.path().is_some()).unwrap_or(&trials);
-    let required = |gate: &plan::Requirement, trials: &[Trial], safe_loads: &[SafeLoad]| {
-        let found = claims::requirement(gate, trials, safe_loads);
-        if plan.find.is_some() && gate.metric.path().is_some() { safe_load::said_of_it(found, trials) } else { found }
-    };
+    let (claims, requirements) = held_gates(&plan, &trials, &safe_loads);
     let drawn = counting_by_variant(&trials, &plan.variants);
     let mut results = Results {
         format: FORMAT,
         partial,
         verdict: run_verdict(&findings),
         planned_trials: u32::try_from(plan.trials.len()).unwrap_or(u32::MAX),
-        claims: plan.claims.iter().map(|claim| claims::claim(claim, of(&claim.metric), &safe_loads)).collect(),
-        requirements: plan.requirements.iter().map(|gate| required(gate, of(&gate.metric), &safe_loads)).collect(),
+        claims,
+        requirements,
         safe_load: safe_load::lowest(&safe_loads),
         // Trials of a search differ in what it makes of them.
         comparisons: if plan.find.is_some() { Vec::new() } else { comparisons::within(&plan, &trials) },
@@ -125,6 +119,20 @@ fn analyzed(folder: &RunFolder, metrics: &[MetricPath]) -> Result<AnalyzedRun, E
     };
     results.answer = answer(&results, &plan);
     Ok(AnalyzedRun { results, latencies })
+}
+
+/// Holds the plan's claims and requirements against the trials that they are about: beside a search, those at the
+/// safe load, because a search overloads the target on purpose.
+fn held_gates(plan: &Plan, trials: &[Trial], safe_loads: &[SafeLoad]) -> (Vec<Claim>, Vec<Requirement>) {
+    let at_safe_load = plan.find.as_ref().map(|_| safe_load::at_safe_loads(safe_loads, trials));
+    let of = |metric: &MetricExpression| at_safe_load.as_deref().filter(|_| metric.path().is_some()).unwrap_or(trials);
+    let claims = plan.claims.iter().map(|claim| claims::claim(claim, of(&claim.metric), safe_loads)).collect();
+    let required = |gate: &plan::Requirement| {
+        let held = claims::requirement(gate, of(&gate.metric), safe_loads);
+        let searched = plan.find.is_some() && gate.metric.path().is_some();
+        if searched { safe_load::said_of_it(held, of(&gate.metric)) } else { held }
+    };
+    (claims, plan.requirements.iter().map(required).collect())
 }
 
 pub(crate) fn plan_of(folder: &RunFolder) -> Result<Plan, Error> {

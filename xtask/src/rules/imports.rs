@@ -36,6 +36,7 @@ pub const ALLOWED: &[(&str, &[&str])] = &[
             "experiment",
             "fleet",
             "lab",
+            "linux",
             "load",
             "record",
             "report",

@@ -147,9 +147,10 @@ impl Model {
             Action::AskCondition => {
                 self.asked += 1;
                 let never = self.conductor.steps().step().is_some_and(|step| step.plan.name == "never");
-                let holds = !never && self.asked.is_multiple_of(2);
-                let not_yet = || ConditionAnswer::NotYet("n2: 1 of 3".to_owned());
-                return Some(Input::ConditionAsked(if holds { ConditionAnswer::Holds } else { not_yet() }));
+                if !never && self.asked.is_multiple_of(2) {
+                    return Some(Input::ConditionAsked(ConditionAnswer::Holds));
+                }
+                return Some(Input::ConditionAsked(ConditionAnswer::NotYet("n2: 1 of 3".to_owned())));
             }
             Action::CancelPrograms => self.running = None,
             Action::AuditStep => {
@@ -188,9 +189,9 @@ impl Model {
                 return Some(Input::FaultBegun { occurrence, on: "server".to_owned(), done_s: self.now_s });
             }
             Action::HealFault(occurrence) => {
-                let name = self.conductor.fault(occurrence).name.clone();
+                let name = &self.conductor.fault(occurrence).name;
                 self.log.push(format!("heal {name}"));
-                self.broken.retain(|broken| *broken != name);
+                self.broken.retain(|broken| broken != name);
                 return Some(Input::FaultHealed(occurrence, true));
             }
             Action::EndLoad | Action::DropLoad => {
@@ -200,8 +201,7 @@ impl Model {
             }
             Action::ReadBack => return Some(Input::ReadBack(ReadBack { keys: 10, ..ReadBack::default() })),
             Action::StopTarget(_) => {
-                self.up = false;
-                self.loading = false;
+                (self.up, self.loading) = (false, false);
                 return Some(Input::TargetStopped);
             }
             Action::Finish(ending, _) => self.finished = Some(ending),
