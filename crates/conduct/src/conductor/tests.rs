@@ -172,10 +172,7 @@ impl Model {
                 return Some(Input::TargetUp);
             }
             Action::Prepare => return Some(Input::Prepared),
-            Action::BeginLoad => {
-                self.now_s = 0.0;
-                self.loading = true;
-            }
+            Action::BeginLoad => (self.now_s, self.loading) = (0.0, true),
             Action::BeginFault(occurrence) => {
                 let fault = self.conductor.fault(occurrence);
                 let name = fault.name.clone();

@@ -196,5 +196,5 @@ fn what_is_asked_for_must_be_said_and_be_there() {
     stage.play(&["export", empty.to_str().unwrap(), "--csv"]).exits(2).says(&["not a run folder", "plimsoll run"]);
     let nowhere = stage.path().join("no/such/file");
     let words = ["export", golden, "--csv", "--out", nowhere.to_str().unwrap()];
-    stage.play(&words).exits(1).says(&["cannot write", "no/such/file"]);
+    stage.play(&words).exits(1).says(&["cannot write into", "no/such"]);
 }
