@@ -119,7 +119,7 @@ pub fn start(orders: LoadOrder, clock: Clock, sink: SyncSender<ThreadInterval>) 
 /// Compiles a load: so that it begins at its clock's zero, however long its requests are.
 ///
 /// # Errors
-/// As [`check`], or if a service's name cannot be resolved.
+/// Returns the errors of [`check`], and an error if a service's name cannot be resolved.
 pub fn compile(orders: LoadOrder) -> Result<CompiledLoad, Error> {
     (kind(&orders)?.compile)(&orders).map(CompiledLoad)
 }

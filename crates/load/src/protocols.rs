@@ -97,7 +97,7 @@ pub trait Protocol: Sized + Send + Sync + 'static {
         false
     }
 
-    /// What a reader must know once an attempt has failed so, beside the cause.
+    /// Returns advice for the reader on attempts that failed with this cause.
     fn advice(_failure: AttemptCause) -> Option<&'static str> {
         None
     }
@@ -302,7 +302,7 @@ pub enum AttemptCause {
     ConnectUnreachable,
     /// Connecting failed in another way.
     ConnectFailed,
-    /// Its request could not be written: the protocol cannot hold one of its values.
+    /// The request could not be written: the protocol cannot hold one of its values.
     NotSent(NotSendable),
     /// Nothing was tried: the connection was cut, and the agent does not make a new one yet.
     NotConnected,
@@ -423,7 +423,7 @@ pub(crate) fn open_word(refusals: &[Refusal], word: &[u8]) -> Option<u8> {
     u8::try_from(refusals.len() + ERROR_WORDS.number(word)?).ok()
 }
 
-/// What is wrong with an answer.
+/// A defect of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Malformation {
     /// A header goes on in the next line (obs-fold; RFC 9112, 5.2).

@@ -279,8 +279,9 @@ fn bare(name: &str) -> &str {
     inside.trim_matches('"')
 }
 
-/// What an error is to an attempt. As long as the two have not agreed, no request was sent; and none was read where the server
-/// refuses the client's certificate: by TLS 1.3 it says so when the client has begun to speak (RFC 8446, 4.4.2.4).
+/// Returns the attempt's cause for a TLS error. During the handshake, no request was sent. If the
+/// server refuses the client's certificate, it has read no request: in TLS 1.3 the refusal may
+/// arrive after the client's first request (RFC 8446, 4.4.2.4).
 fn cause(error: &Error, is_handshaking: bool, is_answered: bool) -> AttemptCause {
     match error {
         Error::InvalidCertificate(_) => AttemptCause::TlsCertificate,

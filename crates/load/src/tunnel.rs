@@ -24,9 +24,9 @@ pub enum TunnelAnswer {
     Open,
     /// There is no tunnel.
     Refused {
-        /// Status of the proxy's answer, 0 if it is none.
+        /// Status of the proxy's answer. 0 if the answer has no status.
         status: u16,
-        /// Why, in words.
+        /// The reason, as text.
         why: String,
     },
 }

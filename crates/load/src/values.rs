@@ -90,7 +90,7 @@ pub struct CompiledTemplate {
 #[derive(Debug, Clone, PartialEq)]
 enum TemplatePiece {
     Text(Box<[u8]>),
-    /// From the environment, or a constant that was encoded; never cut into words.
+    /// A value from the environment, or an encoded constant. It is never split into words.
     Env(Box<[u8]>),
     Agent(Arithmetic),
     Seq(Arithmetic),

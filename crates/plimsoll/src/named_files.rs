@@ -64,7 +64,7 @@ impl Write for NamedFile {
 /// Writes a file.
 ///
 /// # Errors
-/// As [`NamedFile::create`].
+/// Returns the errors of [`NamedFile::create`].
 pub fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     let mut file = NamedFile::create(path)?;
     file.write_all(bytes).map_err(|error| cannot_write(path, error))?;

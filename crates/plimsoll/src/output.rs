@@ -12,20 +12,20 @@ use serde::Serialize;
 
 use crate::exit::Failure;
 
-/// What our own colours are written with.
+/// Escape sequences of our own colours.
 const COLOURS: [&str; 5] = ["\x1b[0m", "\x1b[2m", "\x1b[31m", "\x1b[32m", "\x1b[33m"];
 
 /// Whether something could not be said.
 static IS_LOST: AtomicBool = AtomicBool::new(false);
 /// The run that ends when nobody can hear of it any more.
 static RUN: Mutex<Option<Arc<Interrupts>>> = Mutex::new(None);
-/// What is never printed.
+/// Secrets that are never printed.
 static SECRETS: Mutex<Option<Secrets>> = Mutex::new(None);
 
 /// Prints words on standard output, in which what others have put into them commands no terminal; our own colours stay.
 ///
 /// # Errors
-/// As [`data`].
+/// Returns the errors of [`data`].
 pub fn text(text: &str) -> Result<(), Failure> {
     data(&without_commands(text))
 }
@@ -60,7 +60,7 @@ pub fn data(text: &str) -> Result<(), Failure> {
 /// Prints a value as JSON, for people and programs alike.
 ///
 /// # Errors
-/// As [`data`].
+/// Returns the errors of [`data`].
 pub fn json<T: Serialize>(value: &T) -> Result<(), Failure> {
     let json = serde_json::to_string_pretty(value).map_err(|error| Failure::Ours(error.to_string()))?;
     data(&(json + "\n"))

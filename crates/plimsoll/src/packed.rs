@@ -114,7 +114,7 @@ struct Home {
     is_private: bool,
 }
 
-/// Where all of them are written to; `None` if there is no folder that can be written to.
+/// Returns the folder for the built-in experiments, or `None` if no folder is writable.
 fn home() -> Option<Home> {
     let absolute = |name: &str| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     if let Some(path) = absolute(VARIABLE) {

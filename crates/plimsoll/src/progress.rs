@@ -188,7 +188,7 @@ impl ProgressPrinter {
             ProgressEvent::Happened { at_s, what } => {
                 let words = self.host(what).or_else(|| self.said(what));
                 let words = words.or_else(|| self.action(what)).or_else(|| happening(what))?;
-                // What rounds to nothing has no sign.
+                // Adding 0.0 removes the sign of a value that rounds to zero.
                 let tenths = |at_s: f64| (at_s * 10.0).round() / 10.0 + 0.0;
                 Some(at_s.map_or_else(
                     || format!("            {words}"),
@@ -284,7 +284,8 @@ fn heading(trial: &Trial, number: usize, of: Option<usize>) -> String {
     words.join(" · ")
 }
 
-/// What a trial says to its search: `agents 64: held: latency_us.p99 = 43.9 ms, asked below 50 ms`.
+/// Returns a trial's result for its search:
+/// `agents 64: held: latency_us.p99 = 43.9 ms, asked below 50 ms`.
 fn answered(trial: &Trial, step: &SearchStep, limits: &[Requirement]) -> String {
     let what = trial.point.keys().next().map_or("", |path| path.rsplit('.').next().unwrap_or(path));
     let says = match step.held {

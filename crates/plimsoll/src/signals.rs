@@ -83,7 +83,7 @@ impl PassedOn {
     fn pass_on(&self, signal: i32) {
         self.asked.store(true, Ordering::SeqCst);
         if let (Some(worker), Some(signal)) = (self.known().as_ref(), Signal::from_named_raw(signal)) {
-            // It may have ended already.
+            // The worker may have ended already.
             let _ = pidfd_send_signal(worker, signal);
         }
     }

@@ -55,7 +55,7 @@ pub enum What {
         fault: String,
         /// Occurrence, from 1.
         number: u32,
-        /// Why.
+        /// Reason for the failure.
         reason: String,
     },
     /// An operator's action, which repairs, began; `number` counts its occurrences from 1.
@@ -75,7 +75,7 @@ pub enum What {
         action: String,
         /// Occurrence, from 1.
         number: u32,
-        /// Why.
+        /// Reason for the failure.
         reason: String,
     },
     /// A step of an exercise began.
@@ -234,13 +234,15 @@ pub enum What {
         /// Why it cannot be told which processes are the target's, so that none is called another.
         #[serde(default)]
         not_judged: Option<String>,
-        /// What other processes used that were started and ended between two readings, percent of the machine.
+        /// CPU time of other processes that started and ended between two readings, percent of the
+        /// machine.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         short_lived_cpu_pct: Option<f64>,
-        /// What the programs that are operations used, percent of the machine.
+        /// CPU time of the programs that run as operations, percent of the machine.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         programs_cpu_pct: Option<f64>,
-        /// What the target used meanwhile, percent of the machine; nothing where it is not on this machine.
+        /// CPU time of the target, percent of the machine. Absent if the target is not on this
+        /// machine.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         target_cpu_pct: Option<f64>,
     },

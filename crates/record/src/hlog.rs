@@ -384,7 +384,7 @@ impl PayloadDecoder {
         deserializer.deserialize(&mut self.plain.as_slice()).map_err(|error| error.to_string())
     }
 
-    /// What the histogram holds, into `counts`; how many buckets it has room for.
+    /// Reads the histogram into `counts`. Returns the number of buckets in its layout.
     ///
     /// # Errors
     /// What is wrong with it.

@@ -104,7 +104,7 @@ pub fn create_folder(path: &Path) -> io::Result<()> {
 pub struct NewFile {
     folder: OwnedFd,
     name: OsString,
-    /// Its name until it is whole.
+    /// Temporary name, until the file is complete.
     beside: OsString,
     file: File,
     is_whole: bool,

@@ -372,17 +372,17 @@ pub const PERCENTILE: &str = "^p[0-9]+(\\.[0-9]+)?$";
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct QuantileIntervals {
-    /// Of the median.
+    /// Interval of the median.
     pub p50_ci95: Option<[f64; 2]>,
-    /// Of 75 %.
+    /// Interval of the 75th percentile.
     pub p75_ci95: Option<[f64; 2]>,
-    /// Of 90 %.
+    /// Interval of the 90th percentile.
     pub p90_ci95: Option<[f64; 2]>,
-    /// Of 95 %.
+    /// Interval of the 95th percentile.
     pub p95_ci95: Option<[f64; 2]>,
-    /// Of 99 %.
+    /// Interval of the 99th percentile.
     pub p99_ci95: Option<[f64; 2]>,
-    /// Of 99.9 %.
+    /// Interval of the 99.9th percentile.
     pub p999_ci95: Option<[f64; 2]>,
 }
 
@@ -402,11 +402,11 @@ pub struct GroupFigures {
     pub agents_without_cycle: Option<u64>,
     /// Counts over the whole load.
     pub outcomes: Outcomes,
-    /// As of the trial: of its operations the share that failed or timed out.
+    /// Percentage of the group's operations that failed or timed out.
     pub failed_pct: Option<f64>,
-    /// As of the trial.
+    /// Percentage of the group's operations that timed out.
     pub timeout_pct: Option<f64>,
-    /// As of the trial.
+    /// Percentage of the group's operations with a wrong answer.
     pub wrong_pct: Option<f64>,
     /// Attempts in all.
     pub attempts: u64,

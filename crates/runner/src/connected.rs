@@ -77,7 +77,8 @@ impl KernelTables {
 }
 
 impl ConnectedProcesses {
-    /// Of a target of which the experiment also names these, seen from this program.
+    /// Starts the search. `also` holds the processes that the experiment names, `us` is this
+    /// program's pid.
     pub fn new(also: AlsoTarget, us: u32) -> Self {
         Self { us, also, found: HashMap::new(), looks: 0, pause: 0, tables: KernelTables::read }
     }
@@ -233,7 +234,8 @@ impl ProcessRelations<'_> {
         found
     }
 
-    /// Of a client or what it came from: the one that listens, where it runs the same program as the server.
+    /// Returns the server that the client belongs to: the client or one of its ancestors. It must
+    /// listen and run the same program as `server`.
     fn peer(
         &self,
         client: u32,
@@ -254,7 +256,7 @@ impl ProcessRelations<'_> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct RunProgram {
     file: PathBuf,
-    /// Where the file is an interpreter: what it runs.
+    /// The script, if the file is an interpreter.
     script: Option<String>,
 }
 

@@ -15,11 +15,11 @@ use crate::sample_source::ProcDir;
 /// A target that is not, or not only, what the lab has started.
 pub struct ExternalTarget {
     pub(crate) addresses: Vec<TargetAddress>,
-    /// What belongs to it by its connections, and what the experiment names.
+    /// Processes that belong to the target by connections, or that the experiment names.
     connected: ConnectedProcesses,
-    /// Host and role of its row.
+    /// Host and role of the target's row.
     pub(crate) name: (String, String),
-    /// What was found last.
+    /// Result of the last look.
     pub found: Option<TargetLocation>,
 }
 
@@ -27,7 +27,7 @@ pub struct ExternalTarget {
 pub(crate) struct TargetAddress {
     /// Finds its processes; `None` where there is no address to find them by.
     finder: Option<Finder>,
-    /// What was found last. A server that was found and does not listen any more is one that is down.
+    /// Result of the last look. A server that was found and no longer listens is down.
     pub(crate) found: Option<TargetLocation>,
 }
 
@@ -45,8 +45,9 @@ impl TargetAddress {
 }
 
 impl ExternalTarget {
-    /// Of whoever answers there, as far as that is known, and what else the experiment names, by the name of its row: host and
-    /// role.
+    /// Returns a target with these addresses and the processes that the experiment names. An `Err`
+    /// in `addresses` is the reason why an address is unknown. `name` is the host and role of the
+    /// target's row.
     pub fn new(addresses: Vec<Result<SocketAddr, String>>, also: AlsoTarget, name: (String, String)) -> Self {
         let us = std::process::id();
         let address = |address| match address {
@@ -64,7 +65,7 @@ impl ExternalTarget {
         all: &HashMap<u32, Stat>,
         started: &[u32],
     ) -> Option<ServerProcesses> {
-        // What the experiment names is here, whoever listens at its address.
+        // Processes that the experiment names are on this machine, wherever the address is.
         let mut is_here = self.connected.is_named();
         let (mut here, mut unknown) = (ServerProcesses::default(), None);
         for address in &mut self.addresses {

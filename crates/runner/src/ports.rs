@@ -514,7 +514,7 @@ pub struct ControlGroup {
 }
 
 impl ControlGroup {
-    /// From a line of that file.
+    /// Parses a line of `/proc/PID/cgroup`.
     pub fn parse(line: &str) -> Option<Self> {
         let mut parts = line.splitn(3, ':');
         let (number, controllers, path) = (parts.next()?, parts.next()?, parts.next()?);

@@ -66,7 +66,7 @@ pub struct TreeReading {
     pub own: Option<Sample>,
     /// CPU time of all that belongs to the run, user and system, percent of the machine.
     pub run: Option<(f64, f64)>,
-    /// … of the programs that are operations.
+    /// CPU time of the programs that run as operations, percent of the machine.
     pub operations_pct: Option<f64>,
 }
 
@@ -540,13 +540,15 @@ const TOLD: usize = 16;
 pub struct CpuShares {
     /// Control group of the lab whose processes are accounted for elsewhere.
     lab: Option<String>,
-    /// Who belonged to the run at the last reading, who of these to the lab, and who to neither.
+    /// Processes of the run at the last reading.
     run: HashSet<u32>,
+    /// Processes of the run that are in the lab.
     in_lab: HashSet<u32>,
+    /// Processes outside the run.
     others: HashSet<u32>,
     /// By pid and start: processes that used any time, or are the target's.
     accounts: BTreeMap<(u32, u64), RoleAccount>,
-    /// Of others that were started and ended between two readings.
+    /// CPU time of other processes that started and ended between two readings.
     short_lived_ticks: u64,
     time_s: f64,
     cores: f64,
@@ -558,7 +560,7 @@ struct RoleAccount {
     is_target: bool,
 }
 
-/// What the run used since the last reading, percent of the machine.
+/// CPU time of the run since the last reading, percent of the machine.
 struct RunShare {
     user_pct: f64,
     system_pct: f64,
@@ -583,8 +585,8 @@ impl CpuShares {
         Self { lab, ..Self::default() }
     }
 
-    /// What the run used since the last reading; `run` has all pids that belong to it now, `target` those of the target. `None` at
-    /// the first reading.
+    /// Returns the run's CPU time since the last reading, or `None` at the first reading. `run` has
+    /// all pids of the run, `target` those of the target.
     fn read(
         &mut self,
         proc: &ProcDir,
@@ -595,7 +597,7 @@ impl CpuShares {
     ) -> Option<RunShare> {
         let used_by = |was: &HashSet<u32>, is: &HashSet<u32>, own_only: bool| {
             let is_same = |pid: &u32, started: u64| all.get(pid).is_some_and(|stat| stat.started_ticks == started);
-            // What has ended is in its parent's account now.
+            // The parent's account now includes the time of ended processes.
             let counts = |pid: &u32, started: u64| match all.contains_key(pid) {
                 true => is.contains(pid) && is_same(pid, started),
                 false => was.contains(pid),

@@ -34,7 +34,7 @@ pub struct ReadRows {
     pub own: Option<Sample>,
     /// CPU time of all that belongs to the run, where it is told.
     pub run: Sample,
-    /// … of the programs that are operations, percent of the machine.
+    /// CPU time of the programs that run as operations, percent of the machine.
     pub operations_pct: Option<f64>,
 }
 

@@ -244,7 +244,7 @@ pub struct Agents<P: Protocol> {
     /// What agents have taken of feeds.
     feeding: Feeding,
     wheel: Wheel,
-    /// Of each group the starts that wait for an agent, where their number is bounded.
+    /// Per group: the queue of starts that wait for an agent. `None` without a backlog limit.
     queues: Vec<Option<Queue>>,
     /// The starts of open loops, and the agents that are free for them.
     turns: Turns,
@@ -538,7 +538,7 @@ impl<P: Protocol> Agents<P> {
         self.advance_step(id, outcome, at.now_ns, stats);
         let agent = &mut self.list[id];
         let schedule = &self.script.groups[agent.group].schedule;
-        // Where the starts are fixed it is the attempt that waits for a connection, and the operation is late.
+        // With fixed starts, the attempt waits for a connection and the operation is late.
         if schedule.is_fixed() {
             return self.take_next(id, at, stats);
         }

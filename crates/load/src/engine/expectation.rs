@@ -31,7 +31,7 @@ impl WantedFields {
 pub struct CompiledField {
     /// Number of the field.
     pub want: usize,
-    /// Where in it, if it is to be read as JSON.
+    /// Place in the JSON. `None` for the whole text.
     pub place: Option<CompiledPointer>,
 }
 
@@ -81,7 +81,7 @@ pub enum OperationPart {
 pub struct ArgumentPart {
     /// Number of the argument.
     pub argument: usize,
-    /// Where in it, if it is to be read as JSON.
+    /// Place in the JSON. `None` for the whole text.
     pub place: Option<CompiledPointer>,
 }
 

@@ -668,7 +668,7 @@ impl<P: Protocol> Worker<P> {
         }
     }
 
-    /// What the peer said when it refused the connection.
+    /// Adds a notice with the text of the first refusal that has one.
     fn notice_refusal(&mut self, conn: ConnId, cause: AttemptCause) {
         let said = self.connections.refusal_text(conn);
         if !said.is_empty() && !std::mem::replace(&mut self.noticed.refusal, true) {

@@ -166,9 +166,9 @@ const REFUSALS: &[Refusal] = &[
     Refusal { name: "err", harmless: false },
     Refusal { name: "other", harmless: false },
 ];
-/// What Redis appends to an error that a script ran into, in the midst of its work.
+/// Text that Redis appends to an error inside a running script.
 const IN_A_SCRIPT: &[u8] = b" script: ";
-/// After these the server closes the connection.
+/// Errors after which the server closes the connection.
 const LAST_WORDS: [&str; 2] = ["denied", "maxclients"];
 
 const fn refusal(name: &'static str) -> Refusal {

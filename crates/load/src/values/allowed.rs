@@ -4,15 +4,15 @@
 /// A value that its protocol cannot hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum NotSendable {
-    /// It has a blank or a control character, and is a path.
+    /// A path with a blank or a control character.
     InPath,
-    /// It is a path, and has no beginning of one.
+    /// A path without a valid beginning.
     PathBeginning,
-    /// It has a control character, and is a header.
+    /// A header with a control character.
     InHeader,
-    /// It has the end of a line, and is part of one.
+    /// A part of a line with a line end in it.
     InLine,
-    /// Its length is more than its length field can say.
+    /// A value that is too long for its length field.
     TooLong,
 }
 

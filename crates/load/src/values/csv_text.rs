@@ -18,13 +18,13 @@ pub struct CsvText<R> {
     has_ended: bool,
 }
 
-/// Where in a record a byte is.
+/// Position of a byte in a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum CsvPlace {
     FieldStart,
     Field,
     Quoted,
-    /// After a quote inside quotes: their end, or the first of two that stand for one.
+    /// After a quote inside quotes: the closing quote, or the first half of a doubled quote.
     QuoteInQuoted,
 }
 

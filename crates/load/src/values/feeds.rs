@@ -105,7 +105,7 @@ fn next_row(
     ends: &mut Vec<usize>,
 ) -> Result<u64, String> {
     let read = reader.read_byte_record(record);
-    // Whatever comes after such a quote is taken for one cell.
+    // The reader takes all text after an unclosed quote for one cell.
     reader.get_ref().check_end()?;
     match read {
         Ok(false) => Ok(0),

@@ -36,12 +36,12 @@ enum Segment {
     End(usize),
 }
 
-/// What a value with parts from outside has to be.
+/// Rules for a value with parts from outside.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ValueCheck {
-    /// Bytes of its parts from outside.
+    /// Allowed bytes in the parts from outside.
     pub allowed: AllowedBytes,
-    /// Beginnings of which it has one; anything if there are none.
+    /// Allowed beginnings of the value. If empty, any beginning is allowed.
     pub begins: &'static [&'static [u8]],
 }
 

@@ -321,7 +321,7 @@ fn a_server_that_asks_for_it_is_shown_the_clients_certificate() {
             let came = get_from(&server, tls);
             assert!(came.summary.ok > 0 && came.summary.failed == 0, "{:?} {:?}", came.summary, came.notices());
         }
-        // By TLS 1.3 the refusal comes when the client has sent its first request.
+        // In TLS 1.3, the refusal arrives after the client's first request.
         for (tls, refusal) in [(authority.trusted(), "certificate required"), (stranger.clone(), "")] {
             let told = AuditAs {
                 effect: AuditEffect::Write,

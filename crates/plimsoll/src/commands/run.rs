@@ -34,7 +34,7 @@ pub fn run(arguments: &cli::Run) -> Result<Exit, Failure> {
     let folder = begun.open(&arguments.out, &known)?;
     output::say(&folder.path().display().to_string());
     let (ending, run) = begun.play_on(&folder, &known, observer, &interrupts)?;
-    // What was measured before something failed is printed, too.
+    // After a failure, the trials that were already measured are printed, too.
     let is_empty = run.results.trials.iter().all(|trial| trial.ended != Some(Ending::Done));
     let ending = match ending {
         Err(failure) if is_empty => return Err(failure),
@@ -88,7 +88,7 @@ pub struct PreparedRun {
     text: String,
     secrets: Secrets,
     folder: Option<RunFolder>,
-    /// What the plan was made of, where mistakes are underlined.
+    /// The plan's source, for errors that underline a mistake in it.
     written: Option<(Source, Vec<String>)>,
 }
 

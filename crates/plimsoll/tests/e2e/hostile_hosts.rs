@@ -102,7 +102,7 @@ while read -r order; do case $MODE.$order in
 esac; done
 "#;
 
-/// What each mode of a generator is called, and what is said of it.
+/// Name of each generator mode, and the text that the output must contain.
 const GENERATORS: &[(&str, &str)] = &[
     ("a giant interval", "says what is no message"),
     ("a long refusal", "xxxx…"),
@@ -111,7 +111,7 @@ const GENERATORS: &[(&str, &str)] = &[
     ("an answer to no ping", "answers a ping that was not sent"),
 ];
 
-/// Why a mode of a generator did not end as it should.
+/// Returns an error if a generator mode does not end as expected.
 fn judged_generator(mode: &str, says: &str) -> Result<(), String> {
     let mut stage = Stage::new();
     stage.set("MODE", mode);
@@ -131,7 +131,7 @@ fn judged_generator(mode: &str, says: &str) -> Result<(), String> {
         () if peak_kib > MOST_KIB => Err(format!("it had {} MiB", peak_kib >> 10)),
         () if !said.contains(says) => Err(format!("exit {}, and nothing of `{says}` in: {said}", played.code)),
         () if said.contains('\x1b') => Err(format!("it shows what moves a cursor: {said:?}")),
-        // Its words stand in a few places.
+        // The output repeats the generator's text in a few places.
         () if said.len() > 100_000 => Err(format!("{} bytes are said of it", said.len())),
         () if !stage.leftovers().is_empty() => Err(format!("left over: {:?}", stage.leftovers())),
         () => Ok(()),

@@ -254,7 +254,7 @@ fn an_operators_action_belongs_to_the_outage_of_its_fault() {
     assert_eq!((names("faults"), names("actions")), (vec!["stuck".into()], vec!["go-on".into(), "in-vain".into()]));
     assert_eq!(trial["actions"][0]["failed"], Value::Null);
     assert_eq!(trial["actions"][1]["failed"], "`run` on n1: exit 3: no replica");
-    // What clients felt goes on until the action, and is over after it: it is the fault's.
+    // The outage lasts until the action and ends after it. It belongs to the fault.
     let outage = &trial["faults"][0]["outage"];
     let acted_s = number(trial, "/actions/0/at_s") - number(trial, "/faults/0/at_s");
     assert!(number(outage, "/first_ok_s") >= acted_s, "{outage:#}");

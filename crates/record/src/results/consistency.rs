@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// What the consistency checks found. Null: not checked.
+/// Results of the consistency checks. A value is null if it was not checked.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Consistency {
@@ -14,7 +14,7 @@ pub struct Consistency {
     pub checked: Option<u64>,
     /// Keys with an acknowledged write or removal.
     pub acknowledged: Option<u64>,
-    /// Of these, keys that were judged.
+    /// Judged keys with an acknowledged write or removal.
     pub acknowledged_checked: Option<u64>,
     /// Operations whose answer contradicted what their client did; null where nothing was expected.
     pub wrong: Option<u64>,
@@ -26,13 +26,13 @@ pub struct Consistency {
     pub lost_examples: Vec<String>,
     /// Keys on which members that were asked differ, or that some of them lack; null where fewer than two told what they hold.
     pub diverged_keys: Option<u64>,
-    /// Of these, keys of which members hold different values or versions.
+    /// Diverged keys with different values or versions on members.
     pub diverged_differing: Option<u64>,
-    /// Of these, keys that a member lacks; a key may be among both.
+    /// Diverged keys that a member lacks. A key can also count in `diverged_differing`.
     pub diverged_missing: Option<u64>,
     /// A few of the diverged ones: the key, and who holds what.
     pub diverged_examples: Vec<String>,
-    /// What each member told after the load; empty where the target cannot say.
+    /// Each member's table after the load. Empty if the target cannot report its tables.
     pub replicas: Vec<ReplicaTable>,
     /// Whether what members held still changed when they were asked for the last time; null where nobody asked.
     pub replicas_settled: Option<bool>,
@@ -46,13 +46,14 @@ pub struct Consistency {
 pub struct ReplicaTable {
     /// The member.
     pub name: String,
-    /// How many records it holds; null if it did not tell.
+    /// Number of records. Null if the member reported none.
     pub records: Option<u64>,
-    /// Why it did not tell.
+    /// Reason why the member reported no number.
     pub failed: Option<String>,
 }
 
-/// What the checks found at one variant and point, over its repeats that are not void; over all of them if all are.
+/// Results of the checks at one variant and point, over the repeats that are not void. If all
+/// repeats are void, the results are over all of them.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct PooledConsistency {

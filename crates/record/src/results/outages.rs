@@ -48,7 +48,7 @@ pub struct OperatorAction {
     pub number: u32,
     /// Begun, seconds since load start.
     pub at_s: f64,
-    /// Why it could not be done, if so.
+    /// Reason why the action failed. Null if it succeeded.
     pub failed: Option<String>,
 }
 
@@ -96,11 +96,12 @@ pub struct Outage {
     pub baseline_spread_per_s: Option<f64>,
     /// Operations that ended `failed` or `timeout` in the affected window.
     pub failed: u64,
-    /// … of these `failed` and `timeout`, the latter.
+    /// Operations that ended `timeout` in the affected window.
     pub timed_out: u64,
-    /// … of these `failed` and `timeout`, those that the usual share of failures does not explain; null without a baseline.
+    /// Operations that ended `failed` or `timeout` in the affected window, minus the usual share of
+    /// failures. Null without a baseline.
     pub failed_excess: Option<f64>,
-    /// … that ended `wrong`.
+    /// Operations that ended `wrong` in the affected window.
     pub wrong: u64,
     /// First failure after the fault; null: none.
     pub first_failure_s: Option<f64>,

@@ -72,7 +72,7 @@ impl Machine {
         ConnectedProcesses { tables: self.kernel, ..ConnectedProcesses::new(also, US) }
     }
 
-    /// What belongs to a target of which only these were found.
+    /// Returns the target's roots after a look that starts with only these processes.
     fn roots(&self, connected: &mut ConnectedProcesses, found: &[u32]) -> Vec<u32> {
         let mut target = ServerProcesses { roots: found.iter().copied().collect(), more: BTreeSet::new() };
         connected.look(&ProcDir::at(&self.proc), &self.all, &[], &mut target);
@@ -85,7 +85,7 @@ impl Machine {
     }
 }
 
-/// As the kernel writes it: a word of this machine's byte order.
+/// Formats an address as the kernel does: a word in this machine's byte order.
 fn hex(address: &str) -> String {
     let address: std::net::SocketAddrV4 = address.parse().unwrap();
     format!("{:08X}:{:04X}", u32::from_ne_bytes(address.ip().octets()), address.port())

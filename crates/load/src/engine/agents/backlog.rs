@@ -261,7 +261,7 @@ struct QueuePlace {
     next: u32,
 }
 
-/// What waits for an agent of a service.
+/// The operations that wait for an agent of one service.
 #[derive(Debug, Clone, Copy)]
 struct ServiceQueue {
     first: u32,

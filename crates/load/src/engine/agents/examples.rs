@@ -59,7 +59,7 @@ impl<P: Protocol> Agents<P> {
         stats.examples.push(example);
     }
 
-    /// Of a preparation, which ends with its first failure, there is none.
+    /// Returns `None` during a preparation: it ends with its first failure.
     #[cold]
     fn example(&self, id: AgentId, cause: AttemptCause, answer: Option<&[u8]>) -> Option<FailureExample> {
         if self.script.purpose != LoadPurpose::Measure {
@@ -104,7 +104,7 @@ impl<P: Protocol> Agents<P> {
         text
     }
 
-    /// What a reader must know of this cause, where nobody has told it yet.
+    /// Adds the protocol's advice on this cause to the notices, once per load.
     fn note_advice(&self, cause: AttemptCause, stats: &mut ThreadStats) {
         if let Some(advice) = P::advice(cause)
             && self.control.is_first_advice()

@@ -125,7 +125,7 @@ impl<P: Protocol> Agents<P> {
         let intended_ns = if is_fixed { self.list[id].intended_ns } else { at.now_ns };
         match turn {
             FeedTurn::Ends => {
-                // It was counted as open when it became due.
+                // The start has counted as open since it became due. It goes back into the queue.
                 let service = self.service_line(id);
                 if let Some(queue) = &mut self.queues[self.list[id].group.index()] {
                     queue.put_back(service, intended_ns);

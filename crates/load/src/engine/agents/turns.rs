@@ -1,4 +1,4 @@
-//! Which agent takes the next start of an open loop.
+//! Selection of the agent that takes the next start of an open loop.
 //!
 //! The schedule deals starts to *places*, one for each agent, before the load. A start goes to any free agent of its place's group
 //! and service, so it waits only while all of them are busy, and the load of a service does not depend on its speed.
@@ -31,11 +31,11 @@ pub struct Turns {
 /// A place of the schedule. It has the number of the agent that joins with its first start.
 #[derive(Debug, Clone, Copy)]
 pub struct StartPlace {
-    /// Its first start that no operation has begun with.
+    /// The first start without an operation.
     pub next_ns: u64,
     /// All starts before this moment have been counted as due.
     pub counted_ns: u64,
-    /// A timer was late for the starts before this moment: they began late by the thread's doing.
+    /// A timer was late for the starts before this moment: the thread delayed them.
     pub woken_ns: u64,
     roster: u32,
     /// The place behind it in the line of those that wait for an agent.
@@ -125,7 +125,7 @@ impl Roster {
 }
 
 impl Turns {
-    /// Those of the agents of a thread.
+    /// Returns the turns of a thread's agents.
     pub fn new<P: Protocol>(script: &Script<P>, agents: &[Agent]) -> Self {
         let services = script.places.services.max(1);
         let place = |agent: &Agent| StartPlace {

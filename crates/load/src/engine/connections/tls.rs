@@ -132,8 +132,8 @@ impl<P: Protocol> ConnectionSet<P> {
         written.err().map(|cause| connection.lost(cause))
     }
 
-    /// What the peer said when it refused the connection at its greeting, or a proxy when it was asked for a tunnel: a line, made fit
-    /// to be shown. Empty if that was nothing.
+    /// Returns one printable line of the peer's refusal at its greeting, or of the proxy's refusal
+    /// to open a tunnel. Empty without such a text.
     pub fn refusal_text(&self, conn: ConnId) -> String {
         let connection = &self.list[conn.index()];
         match connection.state {
@@ -227,7 +227,7 @@ impl<P: Protocol> ConnectionSet<P> {
             // The peer is told why, if it can be.
             let _ = tls.write();
             return Some(match (&connection.state, cause) {
-                // By TLS 1.3 the client is done before the server has seen its certificate.
+                // In TLS 1.3, the client is connected before the server reads its certificate.
                 (SocketState::Up(_), cause) if !matches!(cause, AttemptCause::TlsAlert(_)) => ConnEvent::Closed(cause),
                 _ => ConnEvent::ConnectFailed(cause),
             });

@@ -82,7 +82,7 @@ fn escaped(text: &str) -> String {
     shown
 }
 
-/// What to look at where there is no answer, but perhaps some bytes.
+/// Returns the remedy for a request without an answer. `received` may hold some bytes.
 pub fn remedy(service: &str, why: &str, received: &[u8]) -> &'static str {
     let is_tls = service.starts_with("https:");
     if why.contains("lookup address") {

@@ -207,7 +207,7 @@ fn headers(given: &[String], wrong: &mut Vec<OptionProblem>) -> Vec<(String, Str
     for text in given {
         match header(text) {
             Ok((name, value)) if name.eq_ignore_ascii_case("cookie") && has(&headers, &name) => {
-                // As a browser sends several cookies (RFC 6265, 4.2.1).
+                // One header holds all cookies, as a browser sends them (RFC 6265, 4.2.1).
                 let known = headers.iter_mut().find(|(other, _)| other.eq_ignore_ascii_case(&name));
                 known.into_iter().for_each(|(_, cookies)| cookies.push_str(&format!("; {value}")));
             }
