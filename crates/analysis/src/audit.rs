@@ -163,18 +163,18 @@ fn shortened(value: &str) -> String {
     shown
 }
 
-/// What was found.
+/// Result of the check for lost writes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct LostWrites {
-    /// Keys that were read back, or looked for, and judged.
+    /// Keys that were judged, by a read-back or by the members' records.
     pub checked: u64,
     /// Keys with an acknowledged change.
     pub acknowledged: u64,
-    /// Of these, keys that were judged.
+    /// Judged keys with an acknowledged change.
     pub acknowledged_checked: u64,
-    /// Of those judged, keys whose value is nowhere one that their operations allow.
+    /// Judged keys of which no value found is one that their operations allow.
     pub lost: u64,
-    /// The first few of these, as `space/key`; `key` where there are no spaces.
+    /// The first few lost keys, as `space/key`, or as `key` without spaces.
     pub examples: Vec<String>,
 }
 

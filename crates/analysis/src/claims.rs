@@ -511,7 +511,8 @@ fn number(value: &Value) -> Option<f64> {
 
 /// A sentence for each quantile that the plan wants of this trial and that it cannot give.
 pub(crate) fn asked_in_vain(plan: &Plan, trial: &Trial) -> Vec<String> {
-    // Of a search they ask for the safe load alone, and which trials are at it is not known yet.
+    // In a search, requirements and claims apply only to trials at the safe load. These trials
+    // are not known yet.
     let is_of_all = |metric: &&MetricExpression| plan.find.is_none() || metric.path().is_none();
     let required = plan.requirements.iter().map(|gate| (&gate.metric, &gate.filter));
     let claimed = plan.claims.iter().map(|claim| (&claim.metric, &claim.filter));

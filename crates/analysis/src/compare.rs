@@ -512,7 +512,7 @@ mod tests {
         let told = found.warnings.iter().find(|warning| warning.contains("is inconclusive in")).unwrap();
         assert!(told.contains("the gate of 5 % ") && told.contains("play the two in turn"), "{told}");
         assert!(found.warnings.iter().any(|warning| warning.contains("compare --play")), "{:?}", found.warnings);
-        // Whoever plays them in turn already needs other advice.
+        // Runs that are already played in turn need other advice.
         let in_turn = CompareOptions { gate_pct: Some(5.0), in_turn: true, ..CompareOptions::default() };
         let warnings = compare(&[&a, &b], &in_turn).unwrap().warnings;
         assert!(!warnings.iter().any(|one| one.contains("--play") || one.contains("the two in turn")), "{warnings:?}");

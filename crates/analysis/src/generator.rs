@@ -114,7 +114,7 @@ pub(crate) fn lateness_effect_pct(all: &Quantiles, punctual: &Quantiles) -> f64 
     shares.fold(0.0, f64::max)
 }
 
-/// Of an agent's time, the share from which on it counts as busy all the time.
+/// Share of the time in operations from which an agent counts as always busy.
 const BUSY: f64 = 0.99;
 
 /// Seconds in which all agents were in operations: an open loop then starts none when it is due.

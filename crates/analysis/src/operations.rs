@@ -278,7 +278,7 @@ pub(crate) fn failed_pct(outcomes: &Outcomes) -> Option<f64> {
     share_pct(outcomes.failed + outcomes.timeout + outcomes.unfinished, outcomes)
 }
 
-/// So many of all operations, percent; `None` without operations.
+/// Returns `count` as a percentage of all operations, or `None` without operations.
 pub(crate) fn share_pct(count: u64, of: &Outcomes) -> Option<f64> {
     let all = of.ok + of.failed + of.timeout + of.wrong + of.unfinished;
     (all > 0).then(|| 100.0 * count as f64 / all as f64)

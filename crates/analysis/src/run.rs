@@ -37,19 +37,19 @@ pub fn analyze(folder: &RunFolder) -> Result<Results, Error> {
     analyze_for(folder, &[])
 }
 
-/// The same, with the percentiles that these metrics name beside those of the plan.
+/// Analyzes a run with the percentiles of these metrics, in addition to those of the plan.
 ///
 /// # Errors
-/// As [`analyze`].
+/// Fails as [`analyze`] does.
 pub(crate) fn analyze_for(folder: &RunFolder, metrics: &[String]) -> Result<Results, Error> {
     let metrics: Vec<MetricPath> = metrics.iter().map(|path| path.as_str().into()).collect();
     analyzed(folder, &metrics).map(|run| run.results)
 }
 
-/// The same, for whoever draws it, too.
+/// Analyzes a run and also returns the latency series for its charts.
 ///
 /// # Errors
-/// As [`analyze`].
+/// Fails as [`analyze`] does.
 pub fn analyze_to_draw(folder: &RunFolder) -> Result<AnalyzedRun, Error> {
     analyzed(folder, &[])
 }

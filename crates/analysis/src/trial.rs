@@ -173,7 +173,8 @@ fn throughput(
     let sure = bins.as_deref().and_then(sure);
     Throughput {
         operations_per_s,
-        // It is from whole bins, and the rate to the end of the measured part, which may lie in a bin.
+        // The interval comes from whole bins, but the rate also covers a last partial bin. The
+        // interval is widened to include the rate.
         operations_per_s_ci95: sure.and_then(|sure| sure.ci95).map(|[low, high]| {
             let per_s = operations_per_s.unwrap_or(low);
             [low.min(per_s), high.max(per_s)]

@@ -13,12 +13,12 @@ const DISTINCT: usize = 8;
 #[derive(Debug, Default)]
 pub struct ExampleBook {
     seen: Vec<FailureExample>,
-    /// What stands for a value of the environment, and the value.
+    /// Pairs of a placeholder and the environment value that it replaces.
     hidden: Vec<(String, String)>,
 }
 
 impl ExampleBook {
-    /// Of a load whose templates take these values of the environment, by name.
+    /// Creates a book for a load whose templates use these environment values, by name.
     pub fn of(environment: BTreeMap<String, String>) -> Self {
         let distinct = environment.into_iter().filter(|(_, value)| value.len() >= DISTINCT);
         let hidden = distinct.map(|(name, value)| (format!("[redacted env:{name}]"), value)).collect();

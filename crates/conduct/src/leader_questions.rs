@@ -4,10 +4,10 @@
 use crate::conductor::Action;
 use crate::schedule::Occurrence;
 
-/// From the first question to its fault, seconds: how long the hook takes is not known yet.
+/// Time between the first question and its fault, seconds. The hook's duration is not known yet.
 const FIRST_LEAD_S: f64 = 5.0;
 
-/// Added to the time that the hook takes, seconds.
+/// Margin added to the hook's duration, seconds.
 const MARGIN_S: f64 = 0.1;
 
 /// The questions of a trial, and the answers to them.
@@ -18,7 +18,7 @@ pub struct LeaderQuestions {
     questions: Vec<Question>,
 }
 
-/// Who leads, for one fault.
+/// A question for the leader, asked for one fault.
 #[derive(Debug)]
 struct Question {
     occurrence: Occurrence,

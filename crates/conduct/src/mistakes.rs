@@ -1,5 +1,5 @@
-//! What no trial of a plan could be played with: requests that make no sense, and files that are missing or broken. Known before any
-//! target is started.
+//! Checks a plan for invalid requests and for missing or broken files, before any target is
+//! started.
 
 use std::path::Path;
 

@@ -39,7 +39,7 @@ pub struct ReadBack {
     pub skipped: u64,
 }
 
-/// Where and for how long keys are read back.
+/// Parameters of a read-back.
 pub struct ReadBackSetting<'a> {
     /// How services are called.
     pub calls: &'a TargetCalls,
@@ -47,15 +47,15 @@ pub struct ReadBackSetting<'a> {
     pub services: &'a [String],
     /// Whether agents may have gone to another service.
     pub failover: Failover,
-    /// Whether any member told all its records.
+    /// Whether any member listed all its records.
     pub members_told: bool,
     /// The trial's clock.
     pub clock: Clock,
-    /// Time limit. Keys are read in a random order, so that those that were read are a sample.
+    /// Time limit. Keys are read in random order, so that the keys read are a sample.
     pub within: Duration,
     /// The trial's seed.
     pub seed: u64,
-    /// Whether the user wants an end.
+    /// Returns whether the user asked to stop.
     pub give_up: &'a (dyn Fn() -> bool + Sync),
 }
 
@@ -148,14 +148,14 @@ struct PendingKey {
     all_answered: bool,
 }
 
-/// What a service said of a key.
+/// Result of reading a key from a service.
 #[derive(Debug, Clone, PartialEq)]
 enum Reading {
-    /// Its value, if it has one, and when it was read.
+    /// The key's value, or `None` if it has none, and the time of the reading.
     Value(Option<String>, f64),
-    /// Nothing, in all the time that it had.
+    /// The service gave no answer with a result.
     Silent,
-    /// It was not asked in time.
+    /// The time limit passed before the service answered.
     Skipped,
 }
 

@@ -1,11 +1,11 @@
-//! The host and port of a URL, read alike wherever a URL is taken; and schemes that nothing here speaks, with the way round.
+//! Checks of a URL's host and port, and workarounds for unsupported schemes.
 
-/// What is wrong with a host and port, and what to write instead.
+/// A mistake in the host and port of a URL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AuthorityProblem {
-    /// What is wrong.
+    /// Description of the mistake.
     pub what: &'static str,
-    /// What to write instead.
+    /// Suggested fix.
     pub remedy: &'static str,
 }
 
@@ -14,7 +14,7 @@ const FORM: &str = "write a URL such as http://localhost:8080/path";
 /// Checks `HOST` or `HOST:PORT`, without a user.
 ///
 /// # Errors
-/// What is wrong with it.
+/// If the host or the port is invalid.
 pub fn check(authority: &str) -> Result<(), AuthorityProblem> {
     let problem = |what, remedy| Err(AuthorityProblem { what, remedy });
     // An IPv6 address has colons of its own, inside brackets.
@@ -48,7 +48,7 @@ pub fn check(authority: &str) -> Result<(), AuthorityProblem> {
     }
 }
 
-/// What can be done about a service of this scheme, which is known and not spoken.
+/// Returns a workaround for a known but unsupported scheme, or `None` for other schemes.
 #[must_use]
 pub fn way_round(scheme: &str) -> Option<&'static str> {
     Some(match scheme {

@@ -8,23 +8,23 @@ use crate::problem::{Problem, Problems};
 use crate::source::{self, Source};
 use crate::tree::{Node, TextSpan, TomlTable};
 
-/// A part of a trial that cannot be played, and why.
+/// A part of a trial that cannot be played, and the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mistake {
     /// The part.
     pub part: TrialPart,
-    /// What is wrong with it.
+    /// Description of the mistake.
     pub reason: String,
 }
 
 /// A part of a trial that can be refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TrialPart {
-    /// Where the load goes.
+    /// The address of the service.
     Service,
     /// The certificates and names of TLS.
     Tls,
-    /// The feed of that name.
+    /// The feed with this name.
     Feed(String),
     /// The load's script.
     Script,
@@ -36,10 +36,10 @@ pub enum TrialPart {
         step: String,
         /// The argument's name.
         argument: String,
-        /// Its value.
+        /// The argument's value.
         text: String,
     },
-    /// The step of that name.
+    /// The step with this name.
     Step(String),
     /// Anything else about the load.
     Load,

@@ -3,34 +3,35 @@
 //! A generator is lost when its stream ends before its last word, or when nothing came of it for [`SILENCE_S`]. What the others measured from
 //! then on is of a load that nobody asked for, so the first loss ends the trial.
 
-/// A generator hands something over each second, also where nothing happened: after so long without a word it is lost.
+/// Time without a message after which a generator is lost, seconds. A generator sends at least one
+/// message each second.
 pub const SILENCE_S: f64 = 3.0;
-/// So long without an interval, a generator that still answers pings does not play: it waits for a moment that never comes, or is not one.
+/// Time without an interval after which a generator is lost although it answers pings, seconds.
 const STALLED_S: f64 = 10.0;
 
-/// Why a generator is lost.
+/// Cause of a generator's loss.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LossCause {
-    /// Its stream ended before its last word.
+    /// The generator's stream ended before its final message.
     StreamEnded,
-    /// Nothing came of it for too long.
+    /// The generator sent no message for too long.
     Silent,
-    /// It answers pings, and no interval came of it for too long.
+    /// The generator answered pings but sent no interval for too long.
     Stalled,
-    /// What it is told waits on the way to it.
+    /// The generator does not read its commands.
     Deaf,
-    /// What it said cannot be, or is not whole.
+    /// The generator's data is inconsistent or incomplete.
     Incoherent,
 }
 
 /// A generator that is lost.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LostGenerator {
-    /// Its number, from 0.
+    /// The generator's number, from 0.
     pub generator: usize,
-    /// The last moment at which it was heard, seconds since load start.
+    /// Time of the generator's last message, seconds since load start.
     pub heard_s: f64,
-    /// Why.
+    /// Cause of the loss.
     pub cause: LossCause,
 }
 

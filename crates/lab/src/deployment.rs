@@ -315,7 +315,7 @@ impl Deployment {
         Some(HookCall { hook, host: self.hosts.get(place.host)?.as_ref() })
     }
 
-    /// What a hook or a command is told on a host.
+    /// Returns the environment of a hook or a command on a host.
     fn environment_at(&self, place: &HookHost, host: &str) -> BTreeMap<String, OsString> {
         let mut environment = place.environment.clone();
         environment.insert(MARK.to_owned(), self.ledger.id().into());

@@ -346,16 +346,16 @@ pub(crate) struct RunOwner {
     pub time_namespace: Option<u64>,
 }
 
-/// What can be said of the process that plays a run.
+/// State of the process that plays a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum OwnerState {
-    /// It runs.
+    /// The process runs.
     Alive,
-    /// It is gone.
+    /// The process is gone.
     Gone,
-    /// It is gone, and so is every process of its pid namespace.
+    /// The process and all others of its pid namespace are gone.
     GoneWithNamespace,
-    /// It is in a namespace that cannot be seen from here, of this kind.
+    /// The process is in another namespace of this kind, so its state is unknown.
     Elsewhere(&'static str),
 }
 

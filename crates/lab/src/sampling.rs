@@ -162,12 +162,13 @@ struct ProbedMachine {
     operations: OperationShares,
 }
 
-/// What programs that are operations used beside the target, percent of the machine times seconds.
+/// CPU use of programs that are operations, and of the target, in percent of the machine times
+/// seconds.
 #[derive(Default)]
 struct OperationShares {
     time_s: f64,
     operations: f64,
-    /// `None` once it is not known.
+    /// `None` once the target's use is not known.
     target: Option<f64>,
 }
 
@@ -338,11 +339,12 @@ pub struct WatchedProcesses {
     pub(crate) host: Arc<str>,
     pub(crate) members: Arc<Mutex<Vec<Member>>>,
     pub(crate) sources: ProbeSources,
-    /// Where a target answers of which not all was started here, or why that is not known; empty: all of it was.
+    /// Addresses of a target that may have processes not started here, or the reason why an address
+    /// is not known. Empty if all its processes were started here.
     pub(crate) addresses: Vec<Result<SocketAddr, String>>,
-    /// Processes of this machine that belong to such a target, too.
+    /// Other processes of this machine that belong to such a target.
     pub(crate) also: AlsoTarget,
-    /// CPUs of this machine that are the clients' alone; empty: there are none.
+    /// CPUs of this machine that only the clients use; empty if there are none.
     pub(crate) clients_cpus: Arc<[u32]>,
     /// Whether operations are programs, which run beside the clients.
     pub(crate) runs_operations: bool,

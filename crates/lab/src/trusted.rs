@@ -44,7 +44,7 @@ pub fn shared_folder(path: &Path) -> Result<PathBuf, Error> {
 /// Makes a folder, with those above it, as a [`shared_folder`]. Nothing is made below a folder that is not one.
 ///
 /// # Errors
-/// As [`folder`], or if it cannot be made.
+/// Fails as [`folder`] does, or with [`Error::System`] if the folder cannot be made.
 pub fn make_shared_folder(path: &Path) -> Result<(), Error> {
     let there = path.ancestors().find(|folder| folder.exists());
     shared_folder(there.unwrap_or(Path::new(".")))?;

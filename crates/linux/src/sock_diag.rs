@@ -10,26 +10,28 @@ use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, 
 /// A socket of the local domain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnixSocket {
-    /// Its number in `/proc/PID/fd`.
+    /// Inode number, as in `/proc/PID/fd`.
     pub inode: u64,
-    /// Whether it waits for connections.
+    /// Whether the socket waits for connections.
     pub is_listening: bool,
-    /// Its address, a path or an abstract name; an accepted socket has that of its listener, a client usually none.
+    /// Address: a path or an abstract name. An accepted socket has its listener's address. A client
+    /// usually has none.
     pub name: Option<Vec<u8>>,
-    /// The socket at the other end.
+    /// Inode number of the socket at the other end.
     pub peer: Option<u64>,
 }
 
 /// A TCP socket.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TcpSocket {
-    /// Its own address; of an IPv6 socket for an IPv4 address, that address; unspecified: all addresses.
+    /// Local address. An IPv6 socket for an IPv4 address has the IPv4 address. The unspecified
+    /// address stands for all addresses.
     pub address: SocketAddr,
-    /// Address of the other end; `None`: it waits for connections.
+    /// Address of the other end; `None` if the socket waits for connections.
     pub remote: Option<SocketAddr>,
-    /// The user that made it.
+    /// User that created the socket.
     pub uid: u32,
-    /// Its number in `/proc/PID/fd`; 0: no process has it open.
+    /// Inode number, as in `/proc/PID/fd`; 0 if no process has the socket open.
     pub inode: u64,
 }
 
@@ -40,7 +42,7 @@ impl TcpSocket {
     }
 }
 
-// From linux/netlink.h, sock_diag.h, unix_diag.h, inet_diag.h and net/tcp_states.h.
+// Constants from linux/netlink.h, sock_diag.h, unix_diag.h, inet_diag.h and net/tcp_states.h.
 const HEADER_BYTES: usize = 16;
 const DONE: u16 = 3;
 const ERROR: u16 = 2;
@@ -84,7 +86,7 @@ pub fn tcp_sockets() -> io::Result<Vec<TcpSocket>> {
     let of = |family| {
         let mut request = vec![family, IPPROTO_TCP, 0, 0];
         request.extend(OPEN_STATES.to_ne_bytes());
-        // Of all ports, addresses and interfaces.
+        // Zeros select all ports, addresses and interfaces.
         request.extend([0; 48]);
         dump(&request, tcp_socket)
     };

@@ -39,7 +39,7 @@ pub enum CallError {
     /// The connection ended before the answer; the call may have taken effect.
     #[error("{0}")]
     Lost(String),
-    /// What came is no answer; why, as `attempts.csv` has it.
+    /// The received data is not a valid answer; the reason, as in `attempts.csv`.
     #[error("{0}")]
     BadAnswer(String),
 }

@@ -270,7 +270,7 @@ impl Timeline {
         &self.wrong
     }
 
-    /// Of those that ended `failed` or `timeout`, the latter.
+    /// Operations that ended `timeout`. [`Self::failed`] includes them.
     pub fn timeouts(&self) -> &CumulativeCounts {
         &self.timeouts
     }

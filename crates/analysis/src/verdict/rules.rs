@@ -936,7 +936,7 @@ fn no_success(facts: &RuleInput<'_>) -> Evaluation {
     Some((figure, NO_SUCCESS.to_owned()))
 }
 
-/// What is said of a trial without one success.
+/// Message for a trial in which no operation succeeded.
 pub const NO_SUCCESS: &str = "no operation succeeded";
 
 /// Before the first fault only: what a fault does to the target's processes is what it is for.

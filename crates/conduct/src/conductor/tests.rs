@@ -441,7 +441,7 @@ fn without_its_condition_a_trial_fails() {
     assert!(effects.iter().any(failed), "{effects:?}");
 }
 
-/// With faults that hit the leader, whose hook takes its time.
+/// Returns a trial whose faults all hit the leader.
 fn headless() -> plan::Trial {
     let mut trial = trial();
     for fault in &mut trial.faults {

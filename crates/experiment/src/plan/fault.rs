@@ -406,7 +406,8 @@ fn after(section: &Section<'_>, names: &[String], context: &mut CheckContext<'_>
         let problem = Problem::absent(&place, what).expected(format!("unknown {table}"));
         let of_table = names.iter().filter_map(|known| known.strip_prefix(table)?.strip_prefix('.'));
         let others = of_table.filter(|other| section.text("name") != Some(other));
-        // Of thousands that are wrong, each would be compared with thousands.
+        // Only problems that are shown get a hint. Otherwise thousands of wrong names would each be
+        // compared with thousands of others.
         let is_shown = context.problems.len() < SHOWN;
         context.problems.push(problem.maybe(if is_shown { nearest_hint(name, others) } else { None }));
         return None;

@@ -411,7 +411,7 @@ pub enum Expected {
     Compared(TextCondition),
 }
 
-/// As a reader takes it: `= hello`, `contains "a" and not = b`.
+/// Formats the expectation for readers: `= hello`, `contains "a" and not = b`.
 impl fmt::Display for Expected {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let condition = match self {
@@ -636,7 +636,8 @@ fn check_captures(section: &Section<'_>, called: CalledOperation<'_>, context: &
     context.problems.extend(section.entries("keep").iter().filter_map(wrong));
 }
 
-/// What is wrong with `request.FIELD` or `answer.FIELD`, perhaps with a JSON pointer.
+/// Returns the problem of a `request.FIELD` or `answer.FIELD`, each with an optional JSON pointer.
+/// `None` if there is no problem.
 fn not_a_part(node: &Node, section: &Section<'_>, called: CalledOperation<'_>) -> Option<Problem> {
     const FORM: &str = "write \"request.FIELD\" or \"answer.FIELD\"";
     let text = node.text()?;
@@ -658,7 +659,7 @@ fn not_a_part(node: &Node, section: &Section<'_>, called: CalledOperation<'_>) -
     }
 }
 
-/// What is wrong with the `FIELD` or `FIELD/JSON/POINTER` of a request.
+/// Returns the problem of a request's `FIELD` or `FIELD/JSON/POINTER`, or `None`.
 fn not_a_request_part(node: &Node, part: &str, section: &Section<'_>, called: CalledOperation<'_>) -> Option<Problem> {
     let (field, pointer) = pointer::split(part);
     let end = "request.".len() + field.len();

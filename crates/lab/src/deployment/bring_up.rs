@@ -136,11 +136,13 @@ pub fn up_on(
     }
 }
 
-/// Where a target answers of which not all was started here: it runs already, or a command may have left it behind. On the hosts of
-/// a lab all belongs to the target; and where programs are run they are the target.
+/// Returns the addresses of a target that may have processes not started here: it already runs, or
+/// a command may have left processes behind. An address that is not known is an error with the
+/// reason. There are none in a lab: all processes on its hosts belong to the target. There are none
+/// if operations are programs: these are the target.
 fn addresses(target: &plan::Target, is_lab: bool) -> Vec<Result<SocketAddr, String>> {
     let is_started = matches!(target.kind, TargetKind::Started { .. });
-    // Who listens on a socket in the file system is not looked for: it is taken to be what the command started.
+    // The listener on a local socket is not looked up. The command is assumed to have started it.
     let is_known = |url: &String| is_lab || (is_started && socket_url::socket_of(url).is_some());
     let address = |url: String| match target.tls.proxy {
         Some(_) if !is_started => Err("it is reached through a proxy".to_owned()),

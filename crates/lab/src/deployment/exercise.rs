@@ -60,10 +60,10 @@ impl TaskEnd {
         }
     }
 
-    /// The member that the hook `leader` answered with.
+    /// Returns the member that the hook `leader` named.
     ///
     /// # Errors
-    /// Why there is none.
+    /// If the hook failed or its answer names no member.
     pub fn leader(&self) -> Result<String, String> {
         let Self::Ok(answer) = self else {
             return Err(format!("hook `leader`: {}", self.failed().unwrap_or_default()));

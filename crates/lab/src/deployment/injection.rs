@@ -378,7 +378,7 @@ impl Deployment {
     pub(crate) fn command_on(&self, host: &str, role: &str, command: &str) -> ProgramSpec {
         let place = self.command_hosts.iter().find(|place| self.hosts[place.host].name() == host);
         let text = |text: OsString| text.to_string_lossy().into_owned();
-        // Of a target that runs already nothing is known but its name.
+        // For a target that already runs, only its name is known.
         let nothing = || BTreeMap::from(["PLIMSOLL_HOST", "PLIMSOLL_NAME"].map(|name| (name.to_owned(), host.into())));
         let environment = place.map_or_else(nothing, |place| self.environment_at(place, host));
         let command = place.map_or_else(|| command.to_owned(), |place| with_placeholders(command, &place.values));

@@ -86,7 +86,7 @@ fn inject(fault: &plan::Fault, number: u32, deployment: &mut Deployment) -> Resu
 
 fn heal(fault: &plan::Fault, number: u32, deployment: &mut Deployment) -> Result<bool, Error> {
     let mut failed = None;
-    // What watches over a program starts it again, or nothing does.
+    // Only posts are started again. A killed program is left to its supervisor, if it has one.
     let hit = deployment.take_hit(&fault.name, number);
     let was_hit = !hit.is_empty();
     for post in hit {

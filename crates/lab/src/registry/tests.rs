@@ -489,7 +489,7 @@ fn a_run_of_another_time_namespace_is_left_alone() {
     assert!(scratch.is_dir() && entries(&opened(&registry)).len() == 1, "a live run was removed");
 }
 
-/// Not a test: finds a run whose start is another time here.
+/// Helper that another test starts in a different time namespace.
 #[test]
 #[ignore = "started by another test"]
 fn clean_by_another_clock() {

@@ -78,19 +78,20 @@ pub struct AgentService {
 
 /// An agent.
 pub struct Agent {
-    /// From 1, over all threads.
+    /// The agent's number, from 1, over all threads.
     pub number: u32,
-    /// Whose steps and pace it has.
+    /// The group whose steps and pace the agent has.
     pub group: GroupId,
-    /// Its place in the group, from 0, over all threads; the place of that number in the schedule joins with it.
+    /// The agent's number in its group, from 0, over all threads. The agent joins at the
+    /// first start of the schedule's place with this number.
     pub place_in_group: u32,
-    /// Where it goes.
+    /// The service that the agent calls.
     pub place: AgentService,
-    /// Which of the thread's connections it goes by. It never changes.
+    /// The connection of the thread that the agent uses. It never changes.
     pub connection: ConnId,
-    /// Who comes behind it in the line of those who wait on its connection, if anybody does.
+    /// The next agent in the line of agents that wait for the connection, if any.
     pub behind: AgentId,
-    /// What it is doing.
+    /// The agent's current activity.
     pub work: AgentWork,
     /// The step of its operation, or of the next one.
     pub step: StepId,

@@ -1,4 +1,4 @@
-//! What rules weigh of connections that could not be made: by whose doing, and in whose words.
+//! Rules about failed connects, by cause.
 
 use std::collections::BTreeMap;
 
@@ -53,28 +53,29 @@ pub fn failed_handshakes(facts: &RuleInput<'_>) -> Evaluation {
     Some((handshakes as f64, format!("{handshakes} TLS handshakes failed {when}: the target was reached, but {what}")))
 }
 
-/// Beginnings of results of attempts whose connection ended in the handshake, as `attempts.csv` names them. A `tls: broken` is of
-/// later.
+/// Prefixes of the results, as in `attempts.csv`, of attempts whose connection ended in the TLS
+/// handshake. `tls: broken` is not included: it occurs after the handshake.
 const OF_HANDSHAKES: [&str; 4] =
     ["tls: bad certificate", "tls: closed in the handshake", "tls: handshake failed", REFUSED];
 const REFUSED: &str = "tls: refused by the target";
-/// … and of those whose connection the peer refused in its own words.
+/// Prefixes of the results of attempts whose connection the target or a proxy refused.
 const OF_REFUSALS: [&str; 2] = ["answer: ", "proxy: "];
 
-/// Connects that failed before any fault, and before another moment.
+/// Connects that failed before the first fault and before a given time.
 struct FailedConnects<'a> {
     connects: u64,
-    /// … of these for want of a local port or file descriptor.
+    /// Failed connects for which this machine had no local port or file descriptor left.
     own: u64,
-    /// … of these by a handshake. Where agents share connections, several attempts fail by one: no more than failed connects.
+    /// Failed TLS handshakes, limited to the number of failed connects. One failed handshake on a
+    /// shared connection fails several attempts.
     handshakes: u64,
-    /// … of these by the words of the target or of a proxy.
+    /// Connects that the target or a proxy refused.
     refused: u64,
-    /// The result that most of the handshakes had.
+    /// The most frequent result of failed handshakes.
     worst_handshake: Option<&'a str>,
-    /// The result that most of the refused had.
+    /// The most frequent result of refused connects.
     worst_refusal: Option<&'a str>,
-    /// In words.
+    /// The period in words.
     when: &'static str,
 }
 

@@ -19,7 +19,7 @@ pub(super) fn failed_fault(facts: &RuleInput<'_>) -> Evaluation {
 }
 
 pub(super) fn missing_fault(facts: &RuleInput<'_>) -> Evaluation {
-    // Where the trial was cut short, that is reason enough.
+    // A trial that was cut short is not judged: its early end explains missing faults.
     let ended = matches!(facts.evidence.ending(), Some((Ending::Done, _)));
     let missing = facts.planned.faults.iter().find(|planned| {
         let scheduled = !planned.standing && matches!(planned.when, When::At(_) | When::Every { .. });
@@ -34,7 +34,7 @@ pub(super) fn missing_fault(facts: &RuleInput<'_>) -> Evaluation {
 
 pub(super) fn no_baseline(facts: &RuleInput<'_>) -> Evaluation {
     let without = |outage: &record::results::Outage| outage.baseline_per_s.is_none();
-    // What a step does may well come before service does.
+    // An action of a step may run before there is steady service.
     let is_of_a_step = |fault: &Fault| facts.planned.steps.iter().any(|step| step.name == fault.name);
     let mut faults = facts.trial.faults.iter().filter(|fault| !is_of_a_step(fault));
     let fault = faults.find(|fault| fault.outage.as_ref().is_some_and(without))?;
@@ -54,11 +54,11 @@ pub(super) fn late_fault(facts: &RuleInput<'_>) -> Evaluation {
 }
 
 pub(super) fn fault_duration(facts: &RuleInput<'_>) -> Evaluation {
-    // Where the trial was cut short, so were its faults.
+    // A trial that was cut short is not judged: its faults may end early, too.
     let is_whole = matches!(facts.evidence.ending(), Some((Ending::Done, _)));
     let off = begun(facts).filter(|_| is_whole).filter_map(|(fault, planned)| {
         let (for_s, healed_s) = planned.for_s.zip(fault.healed_s)?;
-        // The end of the load heals what it does not leave time for.
+        // The end of the load heals faults that would last longer.
         if planned_end_s(facts).is_some_and(|end_s| fault.at_s + for_s >= end_s) {
             return None;
         }
