@@ -114,7 +114,7 @@ struct Home {
     is_private: bool,
 }
 
-/// Returns the folder for the built-in experiments, or `None` if no folder is writable.
+/// Returns the folder for the built-in targets and experiments. `None` if no folder is writable.
 fn home() -> Option<Home> {
     let absolute = |name: &str| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     if let Some(path) = absolute(VARIABLE) {

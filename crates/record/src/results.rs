@@ -402,7 +402,7 @@ pub struct GroupFigures {
     pub agents_without_cycle: Option<u64>,
     /// Counts over the whole load.
     pub outcomes: Outcomes,
-    /// Percentage of the group's operations that failed or timed out.
+    /// Percentage of the group's operations that failed, timed out or stayed unfinished.
     pub failed_pct: Option<f64>,
     /// Percentage of the group's operations that timed out.
     pub timeout_pct: Option<f64>,

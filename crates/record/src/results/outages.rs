@@ -98,8 +98,8 @@ pub struct Outage {
     pub failed: u64,
     /// Operations that ended `timeout` in the affected window.
     pub timed_out: u64,
-    /// Operations that ended `failed` or `timeout` in the affected window, minus the usual share of
-    /// failures. Null without a baseline.
+    /// Operations that ended `failed` or `timeout` in the affected window and that the usual share
+    /// of failures does not explain. Null without a baseline.
     pub failed_excess: Option<f64>,
     /// Operations that ended `wrong` in the affected window.
     pub wrong: u64,
