@@ -442,7 +442,7 @@ fn a_forward_proxy_is_sent_whole_urls() {
     hit("http://shop.invalid:81/a?b", &[]).exits(0).says(&["GET http://shop.invalid:81/a?b through http://127.0.0.1"]);
     // To https it is a tunnel, which this proxy does not open.
     let refused = hit("https://shop.invalid/", &[]).exits(0).stdout;
-    assert!(refused.contains("connect refused (20)"), "{refused}");
+    assert!(refused.contains("proxy: 501 (20)"), "{refused}");
     let debugged = stage.play(&["hit", "https://shop.invalid/", "--proxy", &proxy, "--debug"]);
     debugged.exits(4).says(&["the proxy opened no tunnel", "501"]);
 }

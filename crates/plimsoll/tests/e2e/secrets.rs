@@ -161,10 +161,14 @@ fn a_run_that_goes_on_takes_its_secrets_from_where_they_were() {
     let file = stage.file("secrets.toml", experiment(&url) + "[sweep]\n\"load.agents\" = [1, 2]\n");
     let variable = ("PLANTED", "pl4nted-variable");
     let runs = stage.runs().display().to_string();
-    // Without the variable it cannot begin, and its plan is recorded.
-    let first = stage.play(&["run", &file, "--out", &runs]).exits(2);
+    // Without the variable it does not begin.
+    let words = ["run", &file, "--out", &runs, "--accept"];
+    let first = stage.play(&words).exits(2);
     assert!(first.stderr.contains("PLANTED"), "{}", first.stderr);
+    assert!(stage.any_run_folder().is_none());
+    stage.play_with(variable, &words).exits(0);
     let folder = stage.run_folder();
+    fs::remove_dir_all(folder.join("trials/002")).unwrap();
     let resume = ["run", "--resume", folder.to_str().unwrap(), "--accept"];
     let resumed = stage.play_with(variable, &resume).exits(0);
     is_clean(&folder, &[&resumed]);

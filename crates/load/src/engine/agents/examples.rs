@@ -86,7 +86,9 @@ impl<P: Protocol> Agents<P> {
         let step = &self.script.steps[agent.step];
         let source = source(agent, id, &self.script, &self.slots, &self.feeding.taken);
         let mut text = step.call.to_owned();
-        for argument in &step.arguments {
+        let mut arguments: Vec<_> = step.arguments.iter().collect();
+        arguments.sort_by_key(|argument| !SHOWN.contains(&argument.name.as_str()));
+        for argument in arguments {
             let mut value = Vec::new();
             argument.template.write(&source, &mut value);
             let told = match argument.name.as_str() {
