@@ -220,8 +220,9 @@ fn an_answer_to_a_ping_that_was_not_sent_is_refused() {
 fn a_load_that_is_to_begin_in_a_century_is_refused() {
     let ((input, mut orders), (messages, output)) = (pipe().unwrap(), pipe().unwrap());
     named("test-generator", move || serve(BufReader::new(input), output, None).unwrap()).unwrap();
+    let setup = GeneratorSetup { slice: LoadSlice { threads: 1, first: 0, count: 1 }, ..setup("127.0.0.1:1", 1.0) };
     let begin = GeneratorOrder::Begin { at_ns: 1 << 63 };
-    for order in [GeneratorOrder::Setup(Box::new(setup("127.0.0.1:1", 1.0))), begin, GeneratorOrder::End] {
+    for order in [GeneratorOrder::Setup(Box::new(setup)), begin, GeneratorOrder::End] {
         writeln!(orders, "{}", serde_json::to_string(&order).unwrap()).unwrap();
     }
     // The thread that reads them keeps the stream open.

@@ -102,7 +102,7 @@ fn prometheus_scrapes_a_run_while_it_goes_on() {
     let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let ask = |path: &str| -> Option<String> {
         let mut stream = TcpStream::connect(address).ok()?;
-        stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n").as_bytes()).ok()?;
+        stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n").as_bytes()).ok()?;
         let mut answer = String::new();
         stream.read_to_string(&mut answer).ok()?;
         Some(answer)
