@@ -583,7 +583,7 @@ fn of_one(group: &Group, input: &ReportInput) -> Vec<HeadlineFigure> {
     }
     let faulty = group.counting().any(|trial| groups::outages(trial).next().is_some());
     let failed =
-        loss("failed calls", group.spread(|t| counted(t, |t| t.outcomes.failed + t.outcomes.timeout)), share_of(group));
+        loss("calls not ok", group.spread(|t| counted(t, |t| t.outcomes.failed + t.outcomes.timeout)), share_of(group));
     let back = faulty.then(|| back(group)).flatten();
     let lost = group.spread(|trial| trial.consistency.lost_writes.map(|lost| lost as f64));
     let checked = group.spread(|trial| {
@@ -697,7 +697,7 @@ fn of_several(groups: &[Group]) -> Vec<HeadlineFigure> {
         extreme("highest throughput", |trial| trial.throughput.work_per_s(), numbers::number, work, true),
         extreme("lowest p99", |trial| trial.latency_us.as_ref()?.p99, numbers::micros, "", false),
         extreme("highest p99", |trial| trial.latency_us.as_ref()?.p99, numbers::micros, "", true),
-        with_losses("failed calls in", failed),
+        with_losses("calls not ok in", failed),
         with_losses("wrong answers in", |trial| trial.consistency.wrong.map(|count| count as f64)),
         with_losses("lost writes in", |trial| trial.consistency.lost_writes.map(|count| count as f64)),
         with_losses("diverged keys in", |trial| trial.consistency.diverged_keys.map(|count| count as f64)),
