@@ -81,28 +81,29 @@ pub(crate) fn machine(events: &[Event], sampled: &Sampled) -> Machine {
     }
 }
 
-/// To whom the machine's CPU time was put down.
+/// Returns the shares of the machine's CPU time, as the trial's last event about them has them.
 fn shares(events: &[Event]) -> Machine {
-    let last = events.iter().rev().find_map(|event| match event.what.clone() {
-        What::CpuShares {
-            target_processes,
-            other_processes,
-            not_judged,
-            short_lived_cpu_pct,
-            programs_cpu_pct,
-            target_cpu_pct,
-        } => Some(Machine {
-            target_processes,
-            other_processes,
-            not_judged,
-            short_lived_cpu_pct,
-            programs_cpu_pct,
-            target_cpu_pct,
-            ..Machine::default()
-        }),
-        _ => None,
-    });
-    last.unwrap_or_default()
+    let last = events.iter().rev().find(|event| matches!(event.what, What::CpuShares { .. }));
+    let Some(What::CpuShares {
+        target_processes,
+        other_processes,
+        not_judged,
+        short_lived_cpu_pct,
+        programs_cpu_pct,
+        target_cpu_pct,
+    }) = last.map(|event| event.what.clone())
+    else {
+        return Machine::default();
+    };
+    Machine {
+        target_processes,
+        other_processes,
+        not_judged,
+        short_lived_cpu_pct,
+        programs_cpu_pct,
+        target_cpu_pct,
+        ..Machine::default()
+    }
 }
 
 #[cfg(test)]
