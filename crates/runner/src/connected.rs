@@ -23,9 +23,9 @@ use crate::sample_source::ProcDir;
 const FIRST_LOOKS: u32 = 3;
 /// CPU time that looks may take at each reading, in the mean.
 const LOOK_NS: u64 = 2_000_000;
-/// The target's own sockets are read so often at a look, as long as the look has taken no more CPU time: many servers connect to
-/// their back ends anew for each request.
+/// The target's own sockets are read so often at a look, because many servers connect to their back ends anew for each request.
 const ROUNDS: u32 = 8;
+/// No round begins after the rounds of a look have taken this CPU time.
 const ROUNDS_NS: u64 = 8_000_000;
 /// Services of the whole machine. Many programs are connected to them; none of these is their target.
 const MACHINE_SERVICES: [&str; 16] = [
@@ -106,13 +106,19 @@ impl ConnectedProcesses {
         self.add_named(proc, all, &sockets, target);
         let machine = ProcessRelations { proc, all, us: self.us, children: children(all) };
         machine.follow(&sockets, started, target);
+        // Counted by itself: on a machine with many processes the first reading alone takes longer.
+        let rounds_began_ns = thread_cpu_ns();
         for _ in 1..ROUNDS {
-            if thread_cpu_ns().saturating_sub(began_ns) > ROUNDS_NS {
+            let family = machine.family_of(started, target);
+            sockets.add_open(proc, family.iter().copied());
+            let tables = (self.tables)();
+            // Again: a connection that began while the tables were read is in one of the two.
+            sockets.add_open(proc, family.into_iter());
+            sockets.link(proc, &tables);
+            machine.follow(&sockets, started, target);
+            if thread_cpu_ns().saturating_sub(rounds_began_ns) > ROUNDS_NS {
                 break;
             }
-            sockets.add_open(proc, machine.family_of(started, target).into_iter());
-            sockets.link(proc, &(self.tables)());
-            machine.follow(&sockets, started, target);
         }
         let new = target.roots.difference(&before).filter_map(|pid| Some((*pid, all.get(pid)?.started_ticks)));
         self.found.extend(new);

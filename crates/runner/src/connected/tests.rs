@@ -290,3 +290,31 @@ fn back_ends_are_found_when_they_come_and_stay_when_their_connections_end() {
     assert_eq!(machine.roots(&mut connected, &[10]), [10]);
     assert_eq!(machine.roots(&mut connected, &[10]), [10, 30]);
 }
+
+#[test]
+fn the_targets_sockets_are_read_again_also_after_a_slow_first_reading() {
+    thread_local! { static READINGS: std::cell::Cell<u32> = const { std::cell::Cell::new(0) }; }
+    // As slow as on a machine with many processes, and the connection is new at each request.
+    let kernel = || {
+        READINGS.set(READINGS.get() + 1);
+        let began_ns = thread_cpu_ns();
+        while READINGS.get() == 1 && thread_cpu_ns() - began_ns < 2 * ROUNDS_NS {}
+        let socket = |port: u16, remote: Option<u16>, inode: u64| TcpSocket {
+            address: SocketAddr::from(([127, 0, 0, 1], port)),
+            remote: remote.map(|port| SocketAddr::from(([127, 0, 0, 1], port))),
+            uid: 0,
+            inode,
+        };
+        let mut tcp = vec![socket(7000, None, 1)];
+        if READINGS.get() == 2 {
+            tcp.extend([socket(40_000, Some(7000), 2), socket(7000, Some(40_000), 3)]);
+        }
+        KernelTables { tcp: Some(tcp), unix: Vec::new() }
+    };
+    let mut machine = Machine { kernel, ..Machine::new() };
+    for (pid, inode) in [(10, 2), (20, 1)] {
+        machine.process(pid, 1, "server");
+        machine.holds(pid, inode);
+    }
+    assert_eq!(machine.belonging_to(&[10]), [10, 20]);
+}
