@@ -12,6 +12,7 @@ pub(crate) mod outage;
 pub(crate) mod quantile_batches;
 pub(crate) mod quantiles;
 pub(crate) mod queue;
+pub(crate) mod sectioning;
 pub(crate) mod shares;
 pub(crate) mod significance;
 pub(crate) mod slow_phases;

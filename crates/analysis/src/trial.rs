@@ -10,9 +10,10 @@ use crate::audit::consistency;
 use crate::evidence::Evidence;
 use crate::load_window::LoadWindow;
 use crate::operations::{OperationTotals, agents_without_cycle, attempt_results, failed_pct, operations, share_pct};
-use crate::stats::effective_samples::sure;
+use crate::stats::effective_samples::effective_samples;
 use crate::stats::outage::SHORTEST_BASELINE_S;
 use crate::stats::quantiles::asked_percentiles;
+use crate::stats::sectioning::{SHORTEST_S, mean_ci95};
 use crate::stats::timeline::Timeline;
 use crate::verdict::{self, RuleFinding};
 use crate::{Error, cost, exercise, faults, fleet, generator, hosts, load_groups, members, units};
@@ -170,16 +171,19 @@ fn throughput(
     let operations_per_s =
         measured_s.and(window).zip(timeline).and_then(|(window, timeline)| window.ok_per_s(timeline, window.from_s));
     let bins = measured_s.zip(timeline).map(|((from_s, until_s), timeline)| timeline.ok_rates(from_s, until_s, BIN_S));
-    let sure = bins.as_deref().and_then(sure);
+    let is_long = measured_s.is_some_and(|(from_s, until_s)| until_s - from_s >= SHORTEST_S - 1e-6);
+    let ci95 = bins.as_deref().filter(|_| is_long).and_then(mean_ci95);
+    let without = || if is_long { "fewer than ten bins of 100 ms" } else { "less than 10 s were measured" };
     Throughput {
         operations_per_s,
         // The interval comes from whole bins, but the rate also covers a last partial bin. The
         // interval is widened to include the rate.
-        operations_per_s_ci95: sure.and_then(|sure| sure.ci95).map(|[low, high]| {
+        operations_per_s_ci95: ci95.map(|[low, high]| {
             let per_s = operations_per_s.unwrap_or(low);
             [low.min(per_s), high.max(per_s)]
         }),
-        effective_samples: sure.map(|sure| sure.effective_samples),
+        without_ci95: operations_per_s.filter(|_| ci95.is_none()).map(|_| without().to_owned()),
+        effective_samples: bins.as_deref().and_then(effective_samples),
         cycles_per_s: measured_s.and_then(|measured_s| generator::cycles_per_s(&evidence.generator, measured_s)),
         received_bytes_per_s: measured_s
             .and_then(|measured_s| generator::received_bytes_per_s(&evidence.generator, measured_s)),
@@ -235,6 +239,7 @@ fn faster(throughput: &Throughput, speed: f64) -> Throughput {
     Throughput {
         operations_per_s: scaled(throughput.operations_per_s),
         operations_per_s_ci95: throughput.operations_per_s_ci95.map(|range| range.map(|per_s| per_s / speed)),
+        without_ci95: throughput.without_ci95.clone(),
         effective_samples: throughput.effective_samples,
         cycles_per_s: scaled(throughput.cycles_per_s),
         before_first_fault_per_s: scaled(throughput.before_first_fault_per_s),

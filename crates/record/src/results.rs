@@ -134,7 +134,8 @@ pub struct Trial {
     pub examples: Vec<FailureExample>,
     /// Intended start to answer, of `ok` operations that ended in the measured part, to the second.
     pub latency_us: Option<Quantiles>,
-    /// 95 % intervals of these, from ten batches of this trial alone. Trials differ by more. Null where none could be had.
+    /// 95 % intervals of the long-run quantiles of this trial, from ten batches of it. Other trials differ by more. Null if less than 10 s were
+    /// measured, or a batch has too few operations for its median.
     pub latency_intervals_us: Option<QuantileIntervals>,
     /// Latency of every operation of the measured part, whatever became of it: one that failed, timed out or was never answered took longer
     /// than all others. A quantile that lies among those is null, and so are mean and maximum. Null where all were answered.
@@ -288,9 +289,13 @@ pub struct WithWarmup {
 pub struct Throughput {
     /// `ok` operations per second.
     pub operations_per_s: Option<f64>,
-    /// 95 % interval of it from within this trial alone: what the next minute of the same trial would show. Trials differ by more.
+    /// 95 % interval of the long-run rate of this trial, from ten batches of `measured_s`. A second stretch of the same length differs by more,
+    /// by up to √2 times the width, and another trial by more than that.
     pub operations_per_s_ci95: Option<[f64; 2]>,
-    /// How many independent observations that rests on.
+    /// Why that interval is null though there is a rate, in words: `less than 10 s were measured`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub without_ci95: Option<String>,
+    /// Number of independent bins of 100 ms that would tell as much of the mean rate.
     pub effective_samples: Option<f64>,
     /// Full cycles per second.
     pub cycles_per_s: Option<f64>,
@@ -368,7 +373,8 @@ fn other_percentiles(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
 /// Names of percentiles, as a regular expression.
 pub const PERCENTILE: &str = "^p[0-9]+(\\.[0-9]+)?$";
 
-/// 95 % intervals of quantiles of a time, microseconds. One that too few operations support is null.
+/// 95 % intervals of quantiles of a time, microseconds. The interval of a quantile is null if one of the ten batches has too few operations for
+/// that quantile.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct QuantileIntervals {

@@ -1,15 +1,13 @@
-//! How many independent observations a series is worth whose neighbours resemble each other, and the interval of its mean that
-//! follows. It must not know what the series is of.
+//! How many independent observations a series is worth whose neighbours resemble each other. It must not know what the series is of.
 //!
 //! The variance of the mean of `n` observations is `σ²·τ/n` with `τ = 1 + 2·Σ ρ(lag)`; they are worth `n/τ`. The estimated
 //! autocorrelations are noise from some lag on, so the sum must end: Geyer's initial monotone sequence adds them in pairs
 //! `ρ(2k) + ρ(2k+1)`, which for a reversible chain are positive and fall, and ends where the estimates no longer do
 //! (C. J. Geyer, "Practical Markov chain Monte Carlo", Statistical Science 7, 1992, section 3.3). `τ` is not taken below 1: an
-//! alternating series may be worth more than its length, but short ones look so by chance, too. The interval is Student's with one
-//! degree of freedom less than the series is worth.
+//! alternating series may be worth more than its length, but short ones look so by chance, too. In a series that is not many times as
+//! long as its memory `τ` comes out too low, so intervals of a mean are those of [`super::sectioning`].
 
 use super::quantiles::mean;
-use super::student::quantile_of_t;
 
 /// Fewest observations whose resemblance can be estimated.
 const FEWEST: usize = 10;
@@ -24,29 +22,11 @@ pub(crate) fn gathered(series: &[f64], most: usize) -> Option<Vec<f64>> {
     (of_each > 1).then(|| series.chunks_exact(of_each).filter_map(mean).collect())
 }
 
-/// A mean and how sure it is.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct MeanEstimate {
-    /// So many independent observations would have told as much.
-    pub effective_samples: f64,
-    /// 95 % interval of the mean; `None` where less than two observations' worth is left.
-    pub ci95: Option<[f64; 2]>,
-}
-
-/// How sure the mean of a stationary series is; `None` if it is too short to tell.
-pub(crate) fn sure(series: &[f64]) -> Option<MeanEstimate> {
+/// Number of independent observations that would tell as much of the mean; `None` if the series is too short to tell.
+pub(crate) fn effective_samples(series: &[f64]) -> Option<f64> {
     let gathered = gathered(series, MOST);
     let series = gathered.as_deref().unwrap_or(series);
-    let mean = mean(series).filter(|_| series.len() >= FEWEST)?;
-    let count = series.len() as f64;
-    let effective_samples = count / inflation(series);
-    let variance = series.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (count - 1.0);
-    let t = quantile_of_t(0.975, effective_samples - 1.0).filter(|_| effective_samples >= 2.0);
-    let ci95 = t.map(|t| {
-        let half = t * (variance / effective_samples).sqrt();
-        [mean - half, mean + half]
-    });
-    Some(MeanEstimate { effective_samples, ci95 })
+    (series.len() >= FEWEST).then(|| series.len() as f64 / inflation(series))
 }
 
 /// `τ`, by how much resemblance inflates the variance of the mean: from 1 to the length of the series.
@@ -75,24 +55,6 @@ mod tests {
     use super::*;
     use crate::synthetic::autoregressive;
 
-    /// How often the interval holds the true mean, of 400 series of 600.
-    fn coverage(phi: f64) -> f64 {
-        let mut random = fastrand::Rng::with_seed(20);
-        let holds = |_: &u32| {
-            let [low, high] = sure(&autoregressive(&mut random, 600, phi)).unwrap().ci95.unwrap();
-            low <= 0.0 && 0.0 <= high
-        };
-        (0..400).filter(holds).count() as f64 / 400.0
-    }
-
-    #[test]
-    fn the_interval_holds_the_mean_as_often_as_it_says() {
-        for phi in [0.0, 0.5, 0.9] {
-            let coverage = coverage(phi);
-            assert!((0.90..=0.985).contains(&coverage), "φ = {phi}: {coverage}");
-        }
-    }
-
     #[test]
     fn a_series_is_worth_what_theory_says() {
         // AR(1): τ = (1 + φ) / (1 − φ).
@@ -106,15 +68,13 @@ mod tests {
     #[test]
     fn an_alternating_series_is_worth_no_more_than_its_length() {
         let series: Vec<f64> = (0..100).map(|number| f64::from(number % 2)).collect();
-        assert_eq!(sure(&series).unwrap().effective_samples, 100.0);
+        assert_eq!(effective_samples(&series), Some(100.0));
     }
 
     #[test]
-    fn what_has_no_spread_is_sure_and_what_is_short_unknown() {
-        assert_eq!(sure(&[7.0; 50]).unwrap(), MeanEstimate { effective_samples: 50.0, ci95: Some([7.0, 7.0]) });
-        assert_eq!(sure(&[7.0; 9]), None);
-        assert_eq!(sure(&[]), None);
+    fn a_trend_is_worth_little_and_what_is_short_unknown() {
+        assert_eq!([50, 9, 0].map(|count| effective_samples(&vec![7.0; count])), [Some(50.0), None, None]);
         let rising: Vec<f64> = (0..40).map(f64::from).collect();
-        assert!(sure(&rising).unwrap().effective_samples < 5.0, "a trend is worth little");
+        assert!(effective_samples(&rising).unwrap() < 5.0);
     }
 }

@@ -49,6 +49,7 @@ fn requests(trial: &Trial) -> String {
         // Of few seconds the interval may be wider than the rate.
         format!(" (95 % interval {})", numbers::from_to(&numbers::rate(low.max(0.0)), &numbers::rate(high)))
     });
+    let range = trial.throughput.without_ci95.as_ref().map_or(range, |why| format!(" (no 95 % interval: {why})"));
     let over = trial.measured_s.map_or_else(String::new, |[from_s, to_s]| {
         let since =
             if from_s > 0.0 { format!(" after {} of warm-up", numbers::seconds(from_s)) } else { String::new() };
