@@ -332,7 +332,7 @@ mod tests {
             "history.jsonl",
         ];
         let mut random = fastrand::Rng::with_seed(11);
-        for _ in 0..25 {
+        for _ in 0..8 {
             run.0.discard_trial("001").unwrap();
             let trial = run.0.create_trial("001").unwrap();
             for file in files {

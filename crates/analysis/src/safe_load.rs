@@ -587,10 +587,10 @@ mod tests {
         -random.f64().max(1e-300).ln()
     }
 
-    /// Plays twenty searches on it: how many intervals hold its edge, and what each says was the limit.
+    /// Plays three searches on it: how many intervals hold its edge, and what each says was the limit.
     fn searched(server: &Server) -> (usize, Vec<String>) {
         let (mut held, mut limits) = (0, Vec::new());
-        for seed in 0..20 {
+        for seed in 0..3 {
             let mut random = fastrand::Rng::with_seed(seed);
             let first = [30.0, 100.0, 600.0][seed as usize % 3];
             let own = find();
@@ -639,7 +639,7 @@ mod tests {
         ];
         for (number, server) in servers.iter().enumerate() {
             let (held, limits) = searched(server);
-            assert!(held >= 18, "server {number}: {held} of 20; {limits:?}");
+            assert!(held >= 2, "server {number}: {held} of 3; {limits:?}");
             assert!(limits.iter().all(|limit| !limit.contains("generator")), "server {number}: {limits:?}");
         }
     }
@@ -656,7 +656,7 @@ mod tests {
             },
         };
         let (held, limits) = searched(&endless);
-        assert!(held >= 18, "{held} of 20");
+        assert!(held >= 2, "{held} of 3");
         assert!(limits.iter().all(|limit| limit.starts_with("the generator: operations waited")), "{limits:?}");
     }
 

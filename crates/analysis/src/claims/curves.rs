@@ -403,7 +403,7 @@ mod tests {
         assert_eq!((knee.holds(&at_most(4.0)), knee.holds(&at_most(20.0))), (Holds::NotShown, Holds::Yes));
     }
 
-    /// Of 200 sweeps with repeats that differ by 4 %, in how many an interval holds what curves without noise give.
+    /// Of 40 sweeps with repeats that differ by 4 %, in how many an interval holds what curves without noise give.
     #[test]
     fn intervals_hold_the_truth_about_as_often_as_they_say() {
         let mut random = fastrand::Rng::with_seed(11);
@@ -430,7 +430,7 @@ mod tests {
         let exact = run(0.0, &mut random);
         let truths: Vec<f64> = asked.iter().map(|(_, of)| of(&each(&exact)).value.unwrap()).collect();
         let mut held = [0; 4];
-        for _ in 0..200 {
+        for _ in 0..40 {
             let noisy = run(0.04, &mut random);
             for (index, (_, of)) in asked.iter().enumerate() {
                 let [low, high] = of(&each(&noisy)).range.unwrap();
@@ -438,7 +438,7 @@ mod tests {
             }
         }
         let names = asked.map(|(name, _)| name);
-        assert!(held.iter().all(|held| (180..=200).contains(held)), "{names:?}: {held:?} of 200");
+        assert!(held.iter().all(|held| *held >= 33), "{names:?}: {held:?} of 40");
     }
 
     mod laws {

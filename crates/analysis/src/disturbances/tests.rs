@@ -150,10 +150,10 @@ fn what_the_load_shows_again_and_again_is_no_disturbance() {
 
 #[test]
 fn stalls_of_a_machine_and_chance_raise_no_alarm() {
-    // 200 loads of 40 s, from 3 to 3,000 operations a second; half of them have a stall of 60 to 80 ms every 3 s or so, half a single
+    // 40 loads of 40 s, from 3 to 3,000 operations a second; half of them have a stall of 60 to 80 ms every 3 s or so, half a single
     // one.
     let mut alarms = 0;
-    for seed in 0..200 {
+    for seed in 0..40 {
         let mut random = fastrand::Rng::with_seed(seed);
         let rate = 10_f64.powf(0.5 + 3.0 * random.f64());
         let stalls: Vec<(f64, f64)> = (0..if seed % 2 == 0 { 13 } else { 1 })
@@ -164,7 +164,7 @@ fn stalls_of_a_machine_and_chance_raise_no_alarm() {
         alarms += found(&made, 2.0).len();
     }
     // Chance makes such a silence in one of a hundred loads, and it counts only if it is no usual one.
-    assert!(alarms <= 2, "{alarms} false alarms in 200 loads");
+    assert!(alarms <= 1, "{alarms} false alarms in 40 loads");
 }
 
 /// The end of the silence was looked for beyond the end of the stretch, for ever.
@@ -179,19 +179,19 @@ fn a_silence_that_outlasts_its_stretch_ends_with_it() {
     assert!(found[0].at_s < 0.4, "{found:?}");
 }
 
-/// Of 40 loads at each rate with a standstill of 250 ms, how many have a disturbance there, and one only.
+/// Of 8 loads at each rate with a standstill of 250 ms, how many have a disturbance there, and one only.
 #[test]
 fn a_standstill_of_a_quarter_of_a_second_is_found_at_any_rate() {
     for rate in [50.0, 100.0, 400.0, 1_600.0, 5_000.0] {
-        let found = (0..40).filter(|&seed| {
-            let begin_s = 6.0 + 0.37 * f64::from(seed as u32);
+        let found = (0..8).filter(|&seed| {
+            let begin_s = 6.0 + 1.85 * f64::from(seed as u32);
             let stalled = |at_s: f64| (begin_s..begin_s + 0.25).contains(&at_s);
             let made = SyntheticLoad::random(seed, 25.0, |at_s| if stalled(at_s) { 0.0 } else { rate });
             let found = found(&made, 2.0);
             found.len() == 1 && (found[0].at_s - begin_s).abs() < 0.003 + 6.0 / rate
         });
         let found = found.count();
-        assert!(found >= 38, "{found} of 40 at {rate}/s");
+        assert!(found >= 7, "{found} of 8 at {rate}/s");
     }
 }
 
@@ -224,7 +224,7 @@ fn amid_failures(seed: u64, rate: f64, share: f64, [from_s, until_s]: [f64; 2]) 
 fn an_outage_amid_usual_failures_begins_and_ends_where_it_did() {
     for share in [0.002, 0.005, 0.02, 0.1] {
         let mut right = 0;
-        for seed in 0..20 {
+        for seed in 0..6 {
             let made = amid_failures(seed, 400.0, share, [8.001, 10.299]);
             let found = found(&made, 0.0);
             let Some(one) = found.iter().find(|one| (7.0..9.0).contains(&one.at_s)) else { continue };
@@ -236,18 +236,18 @@ fn an_outage_amid_usual_failures_begins_and_ends_where_it_did() {
                 && near(felt.failed_excess, truth as f64, 10.0);
             right += u32::from(is_right);
         }
-        assert!(right >= 19, "{right} of 20 with {share}");
+        assert!(right >= 5, "{right} of 6 with {share}");
     }
 }
 
 #[test]
 fn usual_failures_raise_no_alarm() {
     let mut disturbed = 0;
-    for seed in 0..100 {
+    for seed in 0..32 {
         let share = [0.003, 0.005, 0.02, 0.1][seed as usize % 4];
         disturbed += u32::from(!found(&amid_failures(seed, 400.0, share, [0.0; 2]), 0.0).is_empty());
     }
-    assert!(disturbed <= 2, "{disturbed} of 100");
+    assert!(disturbed <= 1, "{disturbed} of 32");
 }
 
 #[test]
@@ -311,7 +311,7 @@ fn mixed(seed: u64, share: impl Fn(f64) -> f64, [some_us, others_us]: [f64; 2]) 
 #[test]
 fn a_few_more_of_the_slow_kind_of_operations_are_no_slow_time_though_a_quantile_jumps() {
     let share = |at_s: f64| if (20.0..28.0).contains(&at_s) { 0.28 } else { 0.21 };
-    for seed in 0..10 {
+    for seed in 0..4 {
         assert_eq!(with_slow(&mixed(seed, share, [250_000.0, 9_000.0]), &[]), []);
     }
 }
@@ -319,7 +319,7 @@ fn a_few_more_of_the_slow_kind_of_operations_are_no_slow_time_though_a_quantile_
 #[test]
 fn three_tenths_that_take_longer_are_a_slow_time_told_by_the_quantile_that_shows_it() {
     let share = |at_s: f64| if (20.0..28.0).contains(&at_s) { 0.3 } else { 0.0 };
-    for seed in 0..10 {
+    for seed in 0..4 {
         let found = with_slow(&mixed(seed, share, [64_000.0, 8_000.0]), &[]);
         let [one] = &found[..] else { panic!("{found:?}") };
         assert!((one.at_s - 20.0).abs() < 0.3 && near(one.outage.degraded_s, 8.0, 0.5), "{one:?}");
@@ -368,7 +368,7 @@ fn a_slow_time_before_a_fault_ends_with_it_and_has_none_of_its_failures() {
 fn a_queue_that_wanders_is_not_slow_time_after_time() {
     for load in [0.5, 0.7, 0.9] {
         let mut alarms = 0;
-        for seed in 0..20 {
+        for seed in 0..4 {
             let mut random = fastrand::Rng::with_seed(seed);
             let mut made = SyntheticLoad::each(60.0, |_| 0);
             let (mut at_s, mut free_s) = (0.0_f64, 0.0_f64);
@@ -389,6 +389,6 @@ fn a_queue_that_wanders_is_not_slow_time_after_time() {
             }
             alarms += with_slow(&made, &[]).iter().filter(|one| one.kind == DisturbanceKind::Slow).count();
         }
-        assert!(alarms <= 1, "{alarms} in 20 loads of {load}");
+        assert_eq!(alarms, 0, "in 4 loads of {load}");
     }
 }

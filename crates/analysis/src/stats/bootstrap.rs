@@ -8,8 +8,9 @@
 
 use fastrand::Rng;
 
-/// Resamples, enough for the ends of a 95 % interval (Efron and Tibshirani, section 14.3).
-pub(crate) const RESAMPLES: usize = 2_000;
+/// Resamples, enough for the ends of a 95 % interval (Efron and Tibshirani, section 14.3). Unit tests, which are built without
+/// optimization, draw fewer.
+pub(crate) const RESAMPLES: usize = if cfg!(test) { 400 } else { 2_000 };
 
 /// The statistic of [`RESAMPLES`] resamples: of each stratum (a variant at a load) as many items are drawn, with replacement, as
 /// it has. Resamples for which there is no statistic are left out.
@@ -140,12 +141,12 @@ mod tests {
         (-2.0 * (1.0 - random.f64()).ln()).sqrt() * (std::f64::consts::TAU * random.f64()).cos()
     }
 
-    /// Of how many of 1,000 intervals the truth, 0, is in.
+    /// Shares of 300 intervals that hold the truth, 0.
     fn coverage(n: usize) -> (f64, f64) {
         let mut random = Rng::with_seed(n as u64);
         let quantile = StudentsT::new(0.0, 1.0, n as f64 - 1.0).unwrap().inverse_cdf(0.975);
         let (mut by_t, mut by_bootstrap) = (0, 0);
-        for round in 0..1_000 {
+        for round in 0..300 {
             let sample: Vec<f64> = (0..n).map(|_| normal(&mut random)).collect();
             let centre = mean(&sample).unwrap();
             let variance = sample.iter().map(|value| (value - centre).powi(2)).sum::<f64>() / (n as f64 - 1.0);
@@ -153,7 +154,7 @@ mod tests {
             let [low, high] = percentile(&replicates(&[sample], round, |drawn| mean(&drawn[0])), TAIL).unwrap();
             by_bootstrap += u32::from(low <= 0.0 && 0.0 <= high);
         }
-        (f64::from(by_t) / 1_000.0, f64::from(by_bootstrap) / 1_000.0)
+        (f64::from(by_t) / 300.0, f64::from(by_bootstrap) / 300.0)
     }
 
     /// Why comparisons use the t interval: of a bootstrap over as few trials as people play, every fourth to tenth misses.
@@ -161,10 +162,10 @@ mod tests {
     fn few_trials_are_too_few_for_a_bootstrap_and_not_for_t() {
         let found: Vec<(f64, f64)> = [3, 5, 7, 10].into_iter().map(coverage).collect();
         for (by_t, _) in &found {
-            assert!((0.93..=0.97).contains(by_t), "{found:?}");
+            assert!((0.92..=0.98).contains(by_t), "{found:?}");
         }
         for ((_, by_bootstrap), known) in found.iter().zip([0.75, 0.83, 0.87, 0.89]) {
-            assert!((by_bootstrap - known).abs() <= 0.03, "{found:?}");
+            assert!((by_bootstrap - known).abs() <= 0.05, "{found:?}");
         }
     }
 }

@@ -39,7 +39,8 @@ impl QuantileBatches {
 
     /// Those of the results, microseconds; `None` where there is none at all.
     pub fn intervals_us(&self) -> Option<QuantileIntervals> {
-        let ci95 = |quantile| self.ci95(quantile).map(|ends| ends.map(|ns| ns / 1e3));
+        let sections = self.sections()?;
+        let ci95 = |quantile| sections.ci95(quantile).map(|ends| ends.map(|ns| ns / 1e3));
         let found = QuantileIntervals {
             p50_ci95: ci95(0.5),
             p75_ci95: ci95(0.75),
@@ -51,30 +52,41 @@ impl QuantileBatches {
         found.p50_ci95.map(|_| found)
     }
 
+    /// `None` if a batch has no operation.
+    fn sections(&self) -> Option<Sections> {
+        let ten: Vec<Histogram<u64>> = self.batches.iter().cloned().collect::<Option<_>>()?;
+        let five: Vec<Histogram<u64>> = ten.chunks(2).map(summed).collect::<Option<_>>()?;
+        Some(Sections { all: summed(&five)?, ten, five })
+    }
+}
+
+/// Batches of two lengths, and all of them together.
+struct Sections {
+    ten: Vec<Histogram<u64>>,
+    five: Vec<Histogram<u64>>,
+    all: Histogram<u64>,
+}
+
+impl Sections {
     /// The 95 % interval of a quantile, nanoseconds; `None` where a batch has too few operations to have it.
-    pub fn ci95(&self, quantile: f64) -> Option<[f64; 2]> {
-        let (centre, short) = self.deviations(quantile, 1)?;
-        let (_, long) = self.deviations(quantile, 2)?;
-        let half = half_width(&short, &long)?;
+    fn ci95(&self, quantile: f64) -> Option<[f64; 2]> {
+        if self.ten.iter().any(|batch| batch.len() < samples_for(quantile)) {
+            return None;
+        }
+        let value = |histogram: &Histogram<u64>| (histogram.value_at_quantile(quantile) as f64).max(1.0).ln();
+        let centre = value(&self.all);
+        let deviations =
+            |batches: &[Histogram<u64>]| batches.iter().map(|batch| value(batch) - centre).collect::<Vec<f64>>();
+        let half = half_width(&deviations(&self.ten), &deviations(&self.five))?;
         Some([(centre - half).exp(), (centre + half).exp()])
     }
+}
 
-    /// The logarithm of a quantile, and how far off it that of each batch is; so many batches are taken together.
-    fn deviations(&self, quantile: f64, together: usize) -> Option<(f64, Vec<f64>)> {
-        let value = |histogram: &Histogram<u64>| (histogram.value_at_quantile(quantile) as f64).max(1.0).ln();
-        let (mut all, mut logs) = (Histogram::<u64>::new(3).ok()?, Vec::with_capacity(BATCHES));
-        for batches in self.batches.chunks(together) {
-            let mut sum = Histogram::<u64>::new(3).ok()?;
-            for batch in batches {
-                let batch = batch.as_ref().filter(|batch| batch.len() >= samples_for(quantile))?;
-                sum.add(batch).ok()?;
-            }
-            logs.push(value(&sum));
-            all.add(&sum).ok()?;
-        }
-        let centre = value(&all);
-        Some((centre, logs.into_iter().map(|log| log - centre).collect()))
-    }
+fn summed(histograms: &[Histogram<u64>]) -> Option<Histogram<u64>> {
+    let (first, others) = histograms.split_first()?;
+    let mut sum = first.clone();
+    others.iter().try_for_each(|other| sum.add(other)).ok()?;
+    Some(sum)
 }
 
 #[cfg(test)]
@@ -100,9 +112,10 @@ mod tests {
                 }
                 histogram.record(((free_s - at_s) * 1e9) as u64).unwrap();
             }
+            let sections = batches.sections().unwrap();
             for (held, quantile) in held.iter_mut().zip([0.5, 0.9]) {
                 let truth_ns = -(1.0_f64 - quantile).ln() / (serves_per_s * (1.0 - load)) * 1e9;
-                let [low, high] = batches.ci95(quantile).unwrap();
+                let [low, high] = sections.ci95(quantile).unwrap();
                 *held += u32::from(low <= truth_ns && truth_ns <= high);
             }
         }
@@ -128,10 +141,11 @@ mod tests {
             (0..seconds + 5).for_each(|second| batches.add(2.0 + f64::from(second), &counts));
             batches
         };
-        assert_eq!(of(9).ci95(0.5), None);
-        let [low, high] = of(10).ci95(0.5).unwrap();
+        let of = |seconds| of(seconds).sections();
+        assert!(of(9).is_none());
+        let [low, high] = of(10).unwrap().ci95(0.5).unwrap();
         assert!((low / 1e6 - 1.0).abs() < 0.001 && (high / 1e6 - 1.0).abs() < 0.001, "{low} {high}");
-        assert_eq!(of(10).ci95(0.99), None, "298 in a batch");
-        assert!(of(20).ci95(0.99).is_some());
+        assert_eq!(of(10).unwrap().ci95(0.99), None, "298 in a batch");
+        assert!(of(20).unwrap().ci95(0.99).is_some());
     }
 }

@@ -20,8 +20,10 @@ pub(crate) fn quantile_of_t(share: f64, freedom: f64) -> Option<f64> {
 const REACH: f64 = 7.0;
 /// Steps of Simpson's rule.
 const STEPS: usize = 280;
-/// Halvings of the bracket; each is a binary digit.
-const HALVINGS: usize = 50;
+/// Steps of the search for a root, which takes about ten.
+const ROOT_STEPS: usize = 100;
+/// Relative precision of a root.
+const ROOT_PRECISION: f64 = 1e-13;
 
 /// Chance that the statistic is beyond ±`critical` if the true difference is `shift` standard errors, with `freedom`
 /// degrees of freedom.
@@ -44,12 +46,12 @@ pub(crate) fn shift_for(wanted: f64, critical: f64, freedom: f64) -> Option<f64>
     if !critical.is_finite() {
         return None;
     }
-    bisect(critical, |shift| power(shift, critical, freedom) - wanted)
+    root(critical, |shift| power(shift, critical, freedom) - wanted)
 }
 
 /// The value that a χ² variable stays below with the chance `share`.
 pub(crate) fn chi_squared_quantile(share: f64, freedom: f64) -> Option<f64> {
-    bisect(freedom, |value| chi_squared(value, freedom) - share)
+    root(freedom, |value| chi_squared(value, freedom) - share)
 }
 
 /// The chance of a ratio of two estimates of one variance that is larger than this, by their degrees of freedom (R. A. Fisher 1924; by the
@@ -66,22 +68,41 @@ fn chi_squared(value: f64, freedom: f64) -> f64 {
     if value > 0.0 { gamma_lr(freedom / 2.0, value / 2.0) } else { 0.0 }
 }
 
-/// Where a rising function of positive numbers is zero; `first` is a guess of its order of magnitude.
-fn bisect(first: f64, rising: impl Fn(f64) -> f64) -> Option<f64> {
+/// Returns the root of a rising function of positive numbers; `first` is a guess of its order of magnitude. The method is the
+/// Illinois variant of false position (M. Dowell, P. Jarratt, "A modified regula falsi method for computing the root of an
+/// equation", BIT 11, 1971).
+fn root(first: f64, rising: impl Fn(f64) -> f64) -> Option<f64> {
     let (mut low, mut high) = (0.0, first.max(f64::MIN_POSITIVE));
+    let (mut at_low, mut at_high) = (rising(low), rising(high));
     let mut doublings = 0;
-    while rising(high) < 0.0 {
-        (low, high) = (high, high * 2.0);
+    while at_high < 0.0 {
+        (low, at_low) = (high, at_high);
+        high *= 2.0;
+        at_high = rising(high);
         doublings += 1;
         if doublings > 60 {
             return None;
         }
     }
-    for _ in 0..HALVINGS {
-        let middle = f64::midpoint(low, high);
-        if rising(middle) < 0.0 { low = middle } else { high = middle }
+    let (mut root, mut moved_low) = (high, None);
+    for _ in 0..ROOT_STEPS {
+        let next = (low * at_high - high * at_low) / (at_high - at_low);
+        if !next.is_finite() || (next - root).abs() <= ROOT_PRECISION * root {
+            break;
+        }
+        root = next;
+        let value = rising(root);
+        let is_low = value < 0.0;
+        // The end that stays a second time counts half, so that it moves as well.
+        let stays = if moved_low == Some(is_low) { 0.5 } else { 1.0 };
+        if is_low {
+            (low, at_low, at_high) = (root, value, at_high * stays);
+        } else {
+            (high, at_high, at_low) = (root, value, at_low * stays);
+        }
+        moved_low = Some(is_low);
     }
-    Some(f64::midpoint(low, high))
+    Some(root)
 }
 
 #[cfg(test)]

@@ -150,8 +150,9 @@ fn terms(load: f64) -> [f64; 3] {
 
 /// What the load is divided by; the law has no meaning where that is not positive.
 fn below(load: f64, at: [f64; 3]) -> Option<f64> {
-    let below: f64 = terms(load).iter().zip(at).map(|(term, parameter)| term * parameter).sum();
-    (below > 0.0).then_some(below)
+    let [one, line, square] = terms(load);
+    let below = one * at[0] + line * at[1] + square * at[2];
+    if below > 0.0 { Some(below) } else { None }
 }
 
 fn placed(points: &[WeightedMean], at: [f64; 3]) -> Option<Fit> {
@@ -218,7 +219,9 @@ fn equations(points: &[WeightedMean], at: [f64; 3], free: [bool; 3]) -> Option<(
     for point in points {
         let WeightedMean { load, weight, .. } = *point;
         let below = below(load, at)?;
-        let slope = terms(load).map(|term| -load * term / (below * below));
+        let [one, line, square] = terms(load);
+        let steepness = -load / (below * below);
+        let slope = [steepness * one, steepness * line, steepness * square];
         let missing = point.rate - load / below;
         for row in 0..3 {
             for column in 0..3 {
