@@ -3,6 +3,7 @@
 
 pub mod differing;
 mod side_by_side;
+pub mod steadiness;
 pub mod sweeps;
 
 use experiment::plan::Plan;
@@ -81,6 +82,7 @@ fn findings(results: &Results, plan: &Plan) -> Vec<String> {
     sentences.extend(exercise::sentence(results, plan));
     sentences.extend(disturbances(results));
     sentences.extend(slow_times(results));
+    sentences.extend(steadiness::sentence(results));
     sentences.extend(busy_agents(results));
     sentences.extend(emulation(results));
     sentences

@@ -4,7 +4,7 @@
 use experiment::plan::{self, Lab};
 use record::events::{Event, FailureExample, What};
 use record::folder::TrialFolder;
-use record::results::{Emulated, Quantiles, Said, Throughput, Trial, WithWarmup};
+use record::results::{Emulated, Quantiles, Said, Steady, Throughput, Trial, WithWarmup};
 
 use crate::audit::consistency;
 use crate::evidence::Evidence;
@@ -12,7 +12,7 @@ use crate::load_window::LoadWindow;
 use crate::operations::{OperationTotals, agents_without_cycle, attempt_results, failed_pct, operations, share_pct};
 use crate::stats::effective_samples::effective_samples;
 use crate::stats::outage::SHORTEST_BASELINE_S;
-use crate::stats::quantiles::asked_percentiles;
+use crate::stats::quantiles::{asked_percentiles, largest};
 use crate::stats::sectioning::{SHORTEST_S, mean_ci95};
 use crate::stats::timeline::Timeline;
 use crate::verdict::{self, RuleFinding};
@@ -55,7 +55,7 @@ pub(crate) fn judged(
     let of_plan = run.plan.into_iter().flat_map(plan::Plan::metrics).filter_map(|metric| metric.measured());
     let asked = asked_percentiles(of_plan.chain(run.metrics));
     evidence.read_log(planned, folder, logged_s, asked)?;
-    let mut trial = measured(planned, evidence, timeline.as_ref(), window.as_ref());
+    let mut trial = measured(planned, evidence, timeline.as_ref(), window.as_ref(), steady.as_ref());
     if let Some(load) = &planned.load {
         load_groups::add(&mut trial, load, evidence);
     }
@@ -100,6 +100,7 @@ fn measured(
     evidence: &Evidence,
     timeline: Option<&Timeline>,
     window: Option<&LoadWindow>,
+    steady: Option<&Steady>,
 ) -> Trial {
     let all = OperationTotals::of_all(evidence.load.totals.values());
     let asked = &evidence.load.asked;
@@ -107,6 +108,7 @@ fn measured(
     let after_warmup = OperationTotals::of_all(evidence.load.measured().values());
     let measured_s = window.filter(|window| window.length_s() > 0.0).map(|window| (window.from_s, window.until_s));
     let cycles = generator::cycles(&evidence.generator);
+    let throughput = throughput(evidence, timeline, window, measured_s);
     let consistency = consistency(planned, evidence, &outcomes, cycles);
     let happened = faults::happened(planned, evidence, timeline, window);
     let busy_agents = planned
@@ -123,7 +125,10 @@ fn measured(
         repeat: planned.repeat,
         ended: evidence.ending().map(|(how, _)| how),
         measured_s: measured_s.map(|(from_s, until_s)| [from_s, until_s]),
-        throughput: throughput(evidence, timeline, window, measured_s),
+        throughput: Throughput {
+            operations_per_s_ci95: with_bias(throughput.operations_per_s_ci95, steady),
+            ..throughput
+        },
         with_warmup: with_warmup(evidence, timeline, window, &all),
         failed_pct: failed_pct(&outcomes),
         timeout_pct: share_pct(outcomes.timeout, &outcomes),
@@ -194,6 +199,14 @@ fn throughput(
             .and_then(rate),
         ..Throughput::default()
     }
+}
+
+/// The interval of the mean, with what a warm-up that is left in it may have taken from it.
+fn with_bias(ci95: Option<[f64; 2]>, steady: Option<&Steady>) -> Option<[f64; 2]> {
+    let bias_pct = steady
+        .and_then(|steady| largest([steady.remaining_bias_pct, steady.tolerated_bias_pct].into_iter().flatten()))
+        .unwrap_or(0.0);
+    ci95.map(|[low, high]| [low, high + (low + high) / 2.0 * bias_pct / 100.0])
 }
 
 /// The figures of the whole load, from its start to the last new operation.

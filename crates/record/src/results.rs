@@ -5,6 +5,7 @@ mod consistency;
 mod costs;
 mod outages;
 mod scaling;
+mod steadiness;
 
 use std::collections::BTreeMap;
 
@@ -22,6 +23,7 @@ pub use outages::{
     Spread,
 };
 pub use scaling::{Crossing, Lead, Scaling, ScalingPoint, Usl};
+pub use steadiness::{FasterStart, Steady};
 
 /// Version of the format.
 pub const FORMAT: u32 = 1;
@@ -245,28 +247,6 @@ pub fn counting<'a>(trials: impl IntoIterator<Item = &'a Trial>) -> Vec<&'a Tria
     let trials: Vec<&Trial> = trials.into_iter().collect();
     let none = !trials.iter().any(|trial| trial.counts());
     trials.into_iter().filter(|trial| none || trial.counts()).collect()
-}
-
-/// Where a trial became steady.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default)]
-pub struct Steady {
-    /// End of the warm-up, seconds since load start.
-    pub from_s: f64,
-    /// How it was found: `MSER-5`, `given`, `too short to tell`; `MSER-5, before the disturbance at 3.0 s` where more would have been cut.
-    pub method: String,
-    /// Whether the rest is steady; null if nobody looked, or could.
-    pub is: Option<bool>,
-    /// What is not steady, if so: `throughput`, `latency`.
-    pub unsteady: Option<String>,
-    /// Trend of throughput from the end of the ramp to the load's end, or to the first fault: percent that it changed by. Null if too short.
-    pub throughput_change_pct: Option<f64>,
-    /// 95 % interval of it.
-    pub throughput_change_ci95: Option<[f64; 2]>,
-    /// The same of the mean latency.
-    pub latency_change_pct: Option<f64>,
-    /// 95 % interval of it.
-    pub latency_change_ci95: Option<[f64; 2]>,
 }
 
 /// Figures of the whole load, warm-up included.

@@ -1,5 +1,6 @@
 //! Tables of what is judged: what the consistency checks found, what the article says, the gates, and every trial.
 
+use analysis::answer::steadiness;
 use analysis::groups::{Group, groups, short, trial_name};
 use experiment::plan::{self, Plan};
 use record::events::Ending;
@@ -366,7 +367,8 @@ pub fn trials(input: &ReportInput) -> Option<Table> {
 fn how(steady: &Steady) -> String {
     let how = match (&steady.unsteady, steady.method.as_str()) {
         (Some(what), method) => format!("warm-up by {method}; {what} not steady"),
-        (None, "MSER-5") => "warm-up by MSER-5; steady".to_owned(),
+        (None, "MSER-5") if steady.is == Some(true) => "warm-up by MSER-5; steady".to_owned(),
+        (None, "MSER-5") => "warm-up by MSER-5".to_owned(),
         (None, "given") if steady.is == Some(true) => "warm-up as given; steady".to_owned(),
         (None, "given") => "warm-up as given".to_owned(),
         (None, method) => format!("warm-up: {method}"),
@@ -376,7 +378,8 @@ fn how(steady: &Steady) -> String {
             let told = |[low, high]: [f64; 2]| format!("; trend of {name} {low:+.1} to {high:+.1} %");
             ci95.map(told).unwrap_or_default()
         });
-    how + &trends.concat()
+    let notes = steadiness::notes(steady).into_iter().map(|note| format!("; {note}"));
+    how + &trends.concat() + &notes.collect::<String>()
 }
 
 #[cfg(test)]

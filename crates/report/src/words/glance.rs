@@ -1,7 +1,7 @@
 //! One load at a glance, on a terminal of 80 columns: the answer, requests, latencies, outcomes and why, how the latency is
 //! distributed, and whether it can be trusted.
 
-use analysis::answer;
+use analysis::answer::{self, steadiness};
 use analysis::groups::{operations, planned};
 use experiment::plan::{Load, Plan, samples_for};
 use hdrhistogram::Histogram;
@@ -28,7 +28,9 @@ pub fn at_a_glance(results: &Results, plan: &Plan, latency_ns: Option<&Histogram
     let mut parts = vec![hanging(&answer::beside_the_verdict(results, plan), "  ", "  ", WIDTH)];
     if let Some(trial) = results.trials.first().filter(|trial| operations(trial) + trial.outcomes.unfinished > 0) {
         let at_rate = planned(plan, &trial.id).and_then(|trial| trial.load.as_ref()).is_some_and(Load::is_open);
-        parts.push(requests(trial) + &answers(trial) + &outcomes(trial) + &causes(trial) + &redirects(trial));
+        parts.push(
+            requests(trial) + &doubt(trial) + &answers(trial) + &outcomes(trial) + &causes(trial) + &redirects(trial),
+        );
         parts.push(latencies(trial, at_rate));
         parts.extend(latency_ns.map(distribution));
     }
@@ -56,6 +58,12 @@ fn requests(trial: &Trial) -> String {
         format!(" over {}{since}", numbers::seconds(to_s - from_s))
     });
     line("requests", &format!("{all} in all; {ok} ok{over}{range}"))
+}
+
+/// `  steadiness  whether the load was steady cannot be told: …`; empty if the answer says it, or there is no doubt.
+fn doubt(trial: &Trial) -> String {
+    let told = trial.steady.as_ref().and_then(steadiness::beside_the_answer);
+    told.map_or_else(String::new, |doubt| line("steadiness", &doubt))
 }
 
 /// `  answers     status 200 (9,900), 201 (100), 503 (12); 5.12 MB/s`; without a word where nobody counted bytes.

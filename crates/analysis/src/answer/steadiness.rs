@@ -1,0 +1,105 @@
+//! What is to be known of a load's beginning and its steadiness beside the verdict, in words.
+
+use record::results::{FasterStart, Results, Steady, counting};
+use text::{capital, code, numbers};
+
+/// A change of throughput of this many percent is worth a sentence in the answer, though chance can explain it.
+const WORTH_PCT: f64 = 8.0;
+
+/// A clause for each of them; empty for a load that was shown to be steady after its warm-up, or was not.
+#[must_use]
+pub fn notes(steady: &Steady) -> Vec<String> {
+    let faster = steady.faster_start.as_ref().map(faster_start);
+    faster.into_iter().chain(remaining(steady)).chain(doubt(steady)).collect()
+}
+
+/// The clauses that are not worth a sentence in the answer: a doubt about a small change.
+#[must_use]
+pub fn beside_the_answer(steady: &Steady) -> Option<String> {
+    doubt(steady).filter(|_| !is_large(steady))
+}
+
+fn is_large(steady: &Steady) -> bool {
+    steady.throughput_change_pct.is_some_and(|pct| pct.abs() >= WORTH_PCT)
+}
+
+/// `the first 2.5 s were 9 % faster than the rest, and are measured with it: that is no warm-up`
+fn faster_start(FasterStart { of, long_s, pct }: &FasterStart) -> String {
+    let first = numbers::seconds(*long_s);
+    let how = if of == "latency" {
+        format!("the latency of the first {first} was {pct:.0} % lower than that of the rest")
+    } else {
+        format!("the first {first} were {pct:.0} % faster than the rest")
+    };
+    format!("{how}: no warm-up, so they are measured with it")
+}
+
+fn remaining(steady: &Steady) -> Option<String> {
+    let pct = steady.remaining_bias_pct?;
+    Some(format!("the warm-up may not be over: throughput may be up to {pct:.1} % higher after it"))
+}
+
+fn doubt(steady: &Steady) -> Option<String> {
+    steady.cannot_tell.as_ref().map(|why| format!("whether the load was steady cannot be told: {why}"))
+}
+
+/// The sentence of the answer, for the trials whose figures count; `None` if there is nothing that a reader has to know.
+pub(super) fn sentence(results: &Results) -> Option<String> {
+    let used = counting(&results.trials);
+    let worth_telling = |steady: &Steady| {
+        let beside = beside_the_answer(steady);
+        notes(steady).into_iter().filter(|note| Some(note) != beside.as_ref()).collect::<Vec<String>>()
+    };
+    let told = used.iter().filter_map(|trial| Some((trial, worth_telling(trial.steady.as_ref()?))));
+    let told: Vec<_> = told.filter(|(_, notes)| !notes.is_empty()).collect();
+    let (first, notes) = told.first()?;
+    let notes = notes.join("; ");
+    Some(match (told.len(), used.len()) {
+        (_, 1) => format!("{}.", capital(&notes)),
+        (some, all) => format!("Check the steadiness of {some} of {all} trials; in {}, {notes}.", code(&first.id)),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use record::results::Trial;
+
+    use super::*;
+
+    fn of(steady: Steady) -> Option<String> {
+        sentence(&Results { trials: vec![Trial { steady: Some(steady), ..Trial::default() }], ..Results::default() })
+    }
+
+    #[test]
+    fn a_large_change_that_cannot_be_told_from_chance_is_in_the_answer() {
+        let why =
+            "throughput changed by -31.0 % over the load (90 % interval -42.0 to -4.0 %), and steady is -8 to +8 %";
+        let doubtful =
+            |pct| Steady { cannot_tell: Some(why.to_owned()), throughput_change_pct: Some(pct), ..Steady::default() };
+        let told = of(doubtful(-31.0)).unwrap();
+        assert_eq!(told, format!("Whether the load was steady cannot be told: {why}."));
+        assert_eq!(of(doubtful(-7.0)), None);
+        assert_eq!(notes(&doubtful(-7.0)).len(), 1, "beside the trial it is told all the same");
+        assert_eq!(of(Steady { is: Some(true), ..Steady::default() }), None);
+    }
+
+    #[test]
+    fn beginnings_are_named() {
+        let faster = |of: &str| Some(FasterStart { of: of.to_owned(), long_s: 2.5, pct: 9.0 });
+        let steady = Steady { faster_start: faster("throughput"), remaining_bias_pct: Some(1.24), ..Steady::default() };
+        let told = of(steady).unwrap();
+        assert!(told.starts_with("The first 2.5 s were 9 % faster than the rest"), "{told}");
+        assert!(told.contains("the warm-up may not be over: throughput may be up to 1.2 % higher after it"), "{told}");
+        let told = of(Steady { faster_start: faster("latency"), ..Steady::default() }).unwrap();
+        assert!(told.starts_with("The latency of the first 2.5 s was 9 % lower"), "{told}");
+    }
+
+    #[test]
+    fn of_several_trials_the_number_is_told() {
+        let doubtful = Steady { remaining_bias_pct: Some(2.0), ..Steady::default() };
+        let trial = |id: &str, steady| Trial { id: id.to_owned(), steady: Some(steady), ..Trial::default() };
+        let trials = vec![trial("001", Steady::default()), trial("002", doubtful.clone()), trial("003", doubtful)];
+        let told = sentence(&Results { trials, ..Results::default() }).unwrap();
+        assert!(told.starts_with("Check the steadiness of 2 of 3 trials; in `002`, the warm-up may not"), "{told}");
+    }
+}
