@@ -8,7 +8,7 @@ use experiment::plan::{self, Plan};
 use record::compared::{Compared, FORMAT, Gated, GatedComparison, Side, Surrounding};
 use record::environment::Environment;
 use record::folder::RunFolder;
-use record::results::{Results, Trial, Trust};
+use record::results::{FigureClass, Results, Trial, Trust};
 use serde_json::Value;
 
 use crate::Error;
@@ -16,6 +16,7 @@ use crate::answer::differing;
 use crate::comparisons::{self, CompareOptions, PlayedTrial};
 use crate::metrics::metric;
 use crate::run::{analyze_for, found, plan_of, started_unix_s};
+use crate::verdict::figures::class_of_path;
 
 /// A run, read.
 struct ComparedRun {
@@ -250,6 +251,7 @@ fn warnings(
                 .to_owned(),
         );
     }
+    warnings.extend(sides.iter().flat_map(|side| unusable(side, comparisons)));
     warnings.extend(lacking(comparisons));
     warnings.extend(options.gate_pct.and_then(|gate| inconclusive(comparisons, gate, options.in_turn)));
     warnings.extend(options.looks_before.map(|before| {
@@ -260,6 +262,31 @@ fn warnings(
         )
     }));
     warnings
+}
+
+/// Classes of compared figures that are suspect or void in trials that count.
+fn unusable(side: &Runs, comparisons: &[GatedComparison]) -> Vec<String> {
+    let compared: BTreeSet<FigureClass> =
+        comparisons.iter().map(|judged| class_of_path(&judged.comparison.metric.as_str().into())).collect();
+    let trials = || side.runs.iter().flat_map(|run| &run.results.trials).filter(|trial| trial.counts());
+    let words = |class: FigureClass| {
+        let of = |is: Trust| {
+            trials().filter(|trial| trial.verdict.figures.iter().any(|one| (one.figure, one.is) == (class, is))).count()
+        };
+        let (suspect, void) = (of(Trust::Suspect), of(Trust::Void));
+        let first = trials()
+            .flat_map(|trial| &trial.verdict.figures)
+            .find(|one| one.figure == class && !one.reasons.is_empty())?;
+        let reason = first.reasons.first()?;
+        let void = if void > 0 { format!(" and void in {void}, which are left out of it") } else { String::new() };
+        Some(format!(
+            "{}: {} is suspect in {suspect} of {} trials{void}: {reason}",
+            side.name,
+            class.name(),
+            trials().count()
+        ))
+    };
+    compared.into_iter().filter_map(words).collect()
 }
 
 /// Metrics that some trials do not have.

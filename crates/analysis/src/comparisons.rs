@@ -21,6 +21,7 @@ use crate::stats::blocks::{self, COVARIATES, Observed};
 use crate::stats::quantiles::{largest, mean};
 use crate::stats::significance::{self, Difference, apart, detectable_errors, paired};
 use crate::verdict::can_void;
+use crate::verdict::figures::class_of_path;
 
 /// Chance of calling something a difference that is none, over all comparisons made together.
 const LEVEL: f64 = 0.05;
@@ -400,7 +401,7 @@ fn is_allowed_for(together: &[(usize, usize, &Trial)]) -> bool {
 }
 
 /// Rules about what others took of the machine: where that is allowed for, it is no reason to leave a trial out.
-const OF_OTHERS: [&str; 3] = ["generator_preempted", "steal", "strangers"];
+const OF_OTHERS: [&str; 3] = ["delayed", "steal", "strangers"];
 
 /// Whether a trial may stand in a comparison: it counts, or nothing can have voided it but what others took of the machine.
 fn is_comparable(trial: &Trial) -> bool {
@@ -620,9 +621,13 @@ impl TrialFigure {
         }
     }
 
-    /// Its value in a trial; of several, the worst.
+    /// Its value in a trial; of several, the worst. `None` where the trial's verdict says that it must not be used.
     pub fn value(&self, trial: &Trial) -> Option<f64> {
-        let values = metric(trial, &self.path.as_str().into());
+        let path = self.path.as_str().into();
+        if trial.verdict.voids(class_of_path(&path)) {
+            return None;
+        }
+        let values = metric(trial, &path);
         if self.more_is_better {
             largest(values.into_iter().map(|value| -value)).map(|value| -value)
         } else if values.len() < self.expected(trial) {

@@ -103,15 +103,23 @@ fn latest_us(rows: &[GeneratorSecond], window: Option<&LoadWindow>) -> Option<f6
 /// A part of a quantile that is smaller than this, microseconds, is no lateness: timers are not more exact.
 const EXACT_US: f64 = 200.0;
 
-/// How much of the latencies is the generator's own lateness, percent: the largest share in p50, p90 and p99. An operation that was late
-/// and took long anyway because of the target counts with its own lateness alone, so this is what the figures would change by.
+/// How much of a latency is the generator's own lateness, percent of it. An operation that was late and took long anyway because of the
+/// target counts with its own lateness alone, so this is what the figure would change by.
+pub(crate) fn lateness_pct(all_us: Option<f64>, punctual_us: Option<f64>) -> Option<f64> {
+    let (all_us, late_us) = (all_us?, all_us? - punctual_us?);
+    (late_us >= EXACT_US).then(|| 100.0 * late_us / all_us)
+}
+
+/// The largest of these shares in p50, p90 and p99; 0 without one.
 pub(crate) fn lateness_effect_pct(all: &Quantiles, punctual: &Quantiles) -> f64 {
     let pairs = [(all.p50, punctual.p50), (all.p90, punctual.p90), (all.p99, punctual.p99)];
-    let shares = pairs.into_iter().filter_map(|(all, punctual)| {
-        let (all_us, late_us) = (all?, all? - punctual?);
-        (late_us >= EXACT_US).then(|| 100.0 * late_us / all_us)
-    });
-    shares.fold(0.0, f64::max)
+    pairs.into_iter().filter_map(|(all, punctual)| lateness_pct(all, punctual)).fold(0.0, f64::max)
+}
+
+/// Operations that were due and those that ended; `None` where an older version wrote, or none was due.
+pub(crate) fn due_and_ended(rows: &[GeneratorSecond]) -> Option<(u64, u64)> {
+    let due: u64 = rows.iter().map(|row| row.due).sum::<Option<u64>>()?;
+    (due > 0).then(|| (due, rows.iter().map(|row| row.operations).sum()))
 }
 
 /// Share of the time in operations from which an agent counts as always busy.

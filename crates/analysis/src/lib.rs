@@ -7,6 +7,7 @@ mod claims;
 mod compare;
 mod comparisons;
 mod cost;
+mod delays;
 mod demand;
 mod disturbances;
 mod evidence;

@@ -99,6 +99,12 @@ impl LoadLog {
         if ended { &self.measured } else { &self.totals }
     }
 
+    /// Latencies of `ok` operations of the measured part; `None` without one.
+    pub fn ok_latency(&self) -> Option<Histogram<u64>> {
+        let all = OperationTotals::of_all(self.measured().values());
+        all.latency(Outcome::Ok).cloned()
+    }
+
     /// Operations that ended, any outcome but unfinished, by the second that their interval begins in.
     pub fn ended(&self) -> &BTreeMap<i64, u64> {
         &self.ended

@@ -353,7 +353,7 @@ mod tests {
     }
 
     fn void(rule: &'static str) -> RuleFinding {
-        RuleFinding { rule, trust: Trust::Void, reason: format!("because of {rule}") }
+        RuleFinding::against_all(rule, Trust::Void, format!("because of {rule}"))
     }
 
     fn says(trial: &Trial, findings: &[RuleFinding]) -> (Option<ProbeResult>, Vec<String>) {

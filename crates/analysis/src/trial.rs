@@ -16,7 +16,7 @@ use crate::stats::quantiles::{asked_percentiles, largest};
 use crate::stats::sectioning::{SHORTEST_S, mean_ci95};
 use crate::stats::timeline::Timeline;
 use crate::verdict::{self, RuleFinding};
-use crate::{Error, cost, exercise, faults, fleet, generator, hosts, load_groups, members, units};
+use crate::{Error, cost, delays, exercise, faults, fleet, generator, hosts, load_groups, members, units};
 
 /// How sure throughput is, is told from bins of this length, seconds.
 const BIN_S: f64 = 0.1;
@@ -80,6 +80,11 @@ pub(crate) fn judged(
         .as_ref()
         .zip(trial.punctual_latency_us.as_ref())
         .map(|(all, punctual)| generator::lateness_effect_pct(all, punctual));
+    trial.delay = planned.load.as_ref().and_then(|load| {
+        let threads = evidence.generator.iter().map(|row| row.thread + 1).max().unwrap_or(0);
+        let due = is_open.then(|| generator::due_and_ended(&evidence.generator)).flatten();
+        delays::delay_effect(load, &trial, &evidence.load, &evidence.sampled, threads, due)
+    });
     trial.emulated = emulated(&planned.lab, &trial);
     cost::charge(&mut trial, &planned.lab, &evidence.sampled, window.as_ref());
     let findings = verdict::findings(&verdict::RuleInput {

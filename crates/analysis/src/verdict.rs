@@ -1,10 +1,11 @@
 //! Whether a trial can be trusted: every rule of the table is held against it, and each that speaks against it gives a reason.
 //! A bad result of a good measurement is valid. Findings against trials that the answer does not use count for less.
 
+pub(crate) mod figures;
 mod rules;
 
 use experiment::plan::{self, MetricPath, Plan};
-use record::results::{Trial, Trust, Verdict};
+use record::results::{FigureClass, FigureVerdict, Trial, Trust, Verdict};
 
 use crate::evidence::Evidence;
 use crate::load_window::LoadWindow;
@@ -85,12 +86,23 @@ pub struct Rule {
     pub unit: &'static str,
     /// From where on.
     pub threshold: Threshold,
+    /// The classes of figures that it speaks against.
+    pub spoils: &'static [FigureClass],
     /// Why it speaks against a trial, and why from there on.
     pub why: &'static str,
     /// What a user can do about it.
     pub remedy: &'static str,
     /// The figure and what is wrong, in words; `None` where it does not apply or was not measured.
-    weigh: fn(&RuleInput<'_>) -> Option<(f64, String)>,
+    weigh: Weighing,
+}
+
+/// How a rule finds its figure.
+#[derive(Debug)]
+enum Weighing {
+    /// One figure for all classes that the rule speaks against.
+    Whole(fn(&RuleInput<'_>) -> Option<(f64, String)>),
+    /// A figure for each class.
+    EachClass(fn(&RuleInput<'_>, FigureClass) -> Option<(f64, String)>),
 }
 
 /// A rule that spoke against a trial.
@@ -98,10 +110,20 @@ pub struct Rule {
 pub(crate) struct RuleFinding {
     /// The rule's name.
     pub rule: &'static str,
-    /// What it makes of the trial.
+    /// Its result for the trial: the worst among the classes that the verdict is about. Valid: it is a note.
     pub trust: Trust,
     /// The sentence.
     pub reason: String,
+    /// Its result for each class that it speaks against, with the sentence.
+    pub classes: Vec<(FigureClass, Trust, String)>,
+}
+
+impl RuleFinding {
+    /// A finding against all figures.
+    pub fn against_all(rule: &'static str, trust: Trust, reason: String) -> Self {
+        let classes = FigureClass::ALL.iter().map(|class| (*class, trust, reason.clone())).collect();
+        Self { rule, trust, reason, classes }
+    }
 }
 
 /// Every rule, sorted by name.
@@ -112,17 +134,35 @@ pub fn rules() -> &'static [Rule] {
 
 /// What the rules find, in the order of the table.
 pub(crate) fn findings(facts: &RuleInput<'_>) -> Vec<RuleFinding> {
-    let finding = |rule: &Rule| {
-        let (figure, reason) = (rule.weigh)(facts)?;
-        let trust = rule.threshold.trust(figure);
-        (trust > Trust::Valid).then_some(RuleFinding { rule: rule.name, trust, reason })
+    let used = figures::used(facts);
+    RULES.iter().filter_map(|rule| finding(rule, facts, &used)).collect()
+}
+
+fn finding(rule: &Rule, facts: &RuleInput<'_>, used: &[FigureClass]) -> Option<RuleFinding> {
+    let weighed: Vec<(FigureClass, f64, String)> = match rule.weigh {
+        Weighing::Whole(weigh) => {
+            let (figure, reason) = weigh(facts)?;
+            rule.spoils.iter().map(|class| (*class, figure, reason.clone())).collect()
+        }
+        Weighing::EachClass(weigh) => {
+            let of = |class: &FigureClass| weigh(facts, *class).map(|(figure, reason)| (*class, figure, reason));
+            rule.spoils.iter().filter_map(of).collect()
+        }
     };
-    RULES.iter().filter_map(finding).collect()
+    let judged = weighed.into_iter().map(|(class, figure, reason)| (class, rule.threshold.trust(figure), reason));
+    let classes: Vec<_> = judged.filter(|(_, trust, _)| *trust > Trust::Valid).collect();
+    let of_used = classes.iter().filter(|(class, ..)| used.contains(class));
+    // Of equals the first, which `max_by_key` would not give.
+    let worst = of_used.rev().max_by_key(|(_, trust, _)| *trust);
+    let trust = worst.map_or(Trust::Valid, |(_, trust, _)| *trust);
+    let reason = worst.or(classes.first())?.2.clone();
+    Some(RuleFinding { rule: rule.name, trust, reason, classes })
 }
 
 /// The verdict that findings make; what is worse comes first.
 pub(crate) fn verdict(findings: &[RuleFinding]) -> Verdict {
-    let mut sorted: Vec<&RuleFinding> = findings.iter().collect();
+    let (mut sorted, notes): (Vec<&RuleFinding>, Vec<&RuleFinding>) =
+        findings.iter().partition(|finding| finding.trust > Trust::Valid);
     sorted.sort_by_key(|finding| std::cmp::Reverse(finding.trust));
     Verdict {
         is: sorted.first().map_or(Trust::Valid, |finding| finding.trust),
@@ -130,13 +170,22 @@ pub(crate) fn verdict(findings: &[RuleFinding]) -> Verdict {
         rules: sorted.iter().map(|finding| finding.rule.to_owned()).collect(),
         severities: sorted.iter().map(|finding| finding.trust).collect(),
         reasons: sorted.into_iter().map(|finding| finding.reason.clone()).collect(),
+        figures: FigureClass::ALL.iter().map(|class| figure_verdict(*class, findings)).collect(),
+        notes: notes.into_iter().map(|finding| finding.reason.clone()).collect(),
     }
+}
+
+fn figure_verdict(figure: FigureClass, findings: &[RuleFinding]) -> FigureVerdict {
+    let against = findings.iter().flat_map(|finding| &finding.classes).filter(|(class, ..)| *class == figure);
+    let against: Vec<_> = against.collect();
+    let is = against.iter().map(|(_, trust, _)| *trust).max().unwrap_or_default();
+    FigureVerdict { figure, is, reasons: against.into_iter().map(|(.., reason)| reason.clone()).collect() }
 }
 
 /// What is found of a trial that the run has played, and that has no records at all.
 pub(crate) fn lost_trial() -> RuleFinding {
     let reason = "it has no records, although the run came to its end".to_owned();
-    RuleFinding { rule: "missing_records", trust: Trust::Void, reason }
+    RuleFinding::against_all("missing_records", Trust::Void, reason)
 }
 
 /// Whether a rule by this name can make a trial void; one that is not known may.
@@ -155,7 +204,7 @@ fn remedy(rule: &str) -> &'static str {
 pub(crate) fn run_verdict(trials: &[(String, Vec<RuleFinding>)]) -> Verdict {
     let mut findings = Vec::new();
     for rule in RULES {
-        for trust in [Trust::Void, Trust::Suspect] {
+        for trust in [Trust::Void, Trust::Suspect, Trust::Valid] {
             let by_rule = |finding: &&RuleFinding| finding.rule == rule.name && finding.trust == trust;
             let found: Vec<(&str, &RuleFinding)> = trials
                 .iter()
@@ -167,7 +216,13 @@ pub(crate) fn run_verdict(trials: &[(String, Vec<RuleFinding>)]) -> Verdict {
                 (_, 1) => format!("trial {id}: {}", first.reason),
                 (_, many) => format!("trial {id} (and {} more): {}", many - 1, first.reason),
             };
-            findings.push(RuleFinding { rule: rule.name, trust, reason });
+            let all = || found.iter().flat_map(|(_, finding)| &finding.classes);
+            let worst = |class: &FigureClass| {
+                let trusts = all().filter(|(own, ..)| own == class).map(|(_, trust, _)| *trust);
+                Some((*class, trusts.max()?, reason.clone()))
+            };
+            let classes = FigureClass::ALL.iter().filter_map(worst).collect();
+            findings.push(RuleFinding { rule: rule.name, trust, reason, classes });
         }
     }
     verdict(&findings)
@@ -188,7 +243,7 @@ pub(crate) fn limit(findings: &[RuleFinding], trial: &Trial) -> String {
         ("slow_feed", if unpacks { "cpu" } else { "disk" }),
         ("generator_cpu", "cpu"),
         ("generator_throttled", "cpu"),
-        ("generator_preempted", "cpu"),
+        ("delayed", "cpu"),
         ("generator_lateness", "lateness"),
         ("generator_stall", "lateness"),
         ("stall_in_outage", "lateness"),
@@ -212,7 +267,7 @@ pub(crate) fn without_success(trials: &[Trial], findings: &mut [(String, Vec<Rul
         return;
     }
     let found = findings.iter_mut().flat_map(|(_, found)| found).filter(|one| one.reason == rules::NO_SUCCESS);
-    found.for_each(|one| one.trust = Trust::Void);
+    found.for_each(|one| *one = RuleFinding::against_all(one.rule, Trust::Void, one.reason.clone()));
 }
 
 /// Sound repeats that it takes to do without a void one.
@@ -227,10 +282,10 @@ pub(crate) fn of_used(trials: &[Trial], findings: Vec<(String, Vec<RuleFinding>)
         let sound = repeats().count() - void;
         trial.verdict.is == Trust::Void && sound >= STAND_IN * void
     };
-    let weakened = |finding: RuleFinding| RuleFinding {
-        trust: Trust::Suspect,
-        reason: format!("{}; this trial is left out of all figures", finding.reason),
-        ..finding
+    let weakened = |finding: RuleFinding| {
+        let reason = format!("{}; this trial is left out of all figures", finding.reason);
+        let classes = finding.classes.iter().map(|(class, ..)| (*class, Trust::Suspect, reason.clone())).collect();
+        RuleFinding { trust: Trust::Suspect, reason, classes, ..finding }
     };
     let mut counted = Vec::with_capacity(findings.len());
     for (id, found) in findings {

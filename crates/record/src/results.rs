@@ -6,6 +6,7 @@ mod costs;
 mod outages;
 mod scaling;
 mod steadiness;
+mod verdicts;
 
 use std::collections::BTreeMap;
 
@@ -24,6 +25,7 @@ pub use outages::{
 };
 pub use scaling::{Crossing, Lead, Scaling, ScalingPoint, Usl};
 pub use steadiness::{FasterStart, Steady};
+pub use verdicts::{DelayEffect, FigureClass, FigureVerdict, Trust, Verdict};
 
 /// Version of the format.
 pub const FORMAT: u32 = 1;
@@ -180,6 +182,9 @@ pub struct Trial {
     pub emulated: Option<Emulated>,
     /// The generator's own health.
     pub generator: Generator,
+    /// Delay by other processes and the hypervisor that reached the load's operations; null where it was not measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delay: Option<DelayEffect>,
     /// What a unit of work costs on the machines meant.
     pub cost: Cost,
 }
@@ -236,6 +241,7 @@ impl Trial {
         let was_void = !self.counts();
         if was_void {
             self.verdict.is = Trust::Suspect;
+            self.verdict.figures.iter_mut().for_each(|one| one.is = one.is.min(Trust::Suspect));
         }
         was_void
     }
@@ -631,49 +637,6 @@ pub struct HostMetric {
     pub increase: Option<f64>,
     /// The same per second.
     pub per_s: Option<f64>,
-}
-
-/// Whether a result can be trusted.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Trust {
-    /// Nothing speaks against it.
-    #[default]
-    Valid,
-    /// Something may have spoiled it.
-    Suspect,
-    /// It must not be used.
-    Void,
-}
-
-/// A verdict and its reasons.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default)]
-pub struct Verdict {
-    /// The verdict.
-    pub is: Trust,
-    /// A sentence for each rule that spoke against the result.
-    pub reasons: Vec<String>,
-    /// What can be done about each, in the same order.
-    pub remedies: Vec<String>,
-    /// The names of the rules, in the same order.
-    pub rules: Vec<String>,
-    /// What each makes of the result by itself, in the same order: what is worse comes first. Empty in records of before 0.2.
-    pub severities: Vec<Trust>,
-}
-
-impl Verdict {
-    /// Whether the result is void, and this reason alone would only make it suspect.
-    #[must_use]
-    pub fn is_minor(&self, reason: usize) -> bool {
-        self.severities.get(reason).is_some_and(|severity| *severity < self.is)
-    }
-
-    /// How many reasons make it what it is.
-    #[must_use]
-    pub fn decisive(&self) -> usize {
-        (0..self.reasons.len()).filter(|reason| !self.is_minor(*reason)).count()
-    }
 }
 
 /// The generator's own health.

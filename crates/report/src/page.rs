@@ -200,6 +200,10 @@ pub struct Page {
     verdict: &'static str,
     meaning: String,
     reasons: Vec<Reason>,
+    /// Which figures can be used, where not all can.
+    usable_figures: String,
+    /// Sentences that do not speak against the figures used, as markup.
+    notes: Vec<String>,
     partial: Option<String>,
     figures: Vec<HeadlineFigure>,
     requirements: Vec<RequirementChip>,
@@ -326,6 +330,8 @@ pub fn filled(input: &ReportInput, templates: &Templates) -> Result<Page, Error>
             _ => text::stopped(&text::capital(words::meaning(results))),
         },
         reasons: reasons(&results.verdict),
+        usable_figures: words::usable_figures(&results.verdict),
+        notes: results.verdict.notes.iter().map(|note| with_code(&text::stopped(&text::capital(note)))).collect(),
         partial: results.partial.as_deref().map(text::stopped),
         figures: key_figures(input),
         requirements: requirement_chips(input),

@@ -7,7 +7,7 @@ use record::results::{Requirement, Results, Trial, Trust};
 use crate::ReportInput;
 use crate::compared::{cell_escaped, xml_escaped};
 use crate::tables::{Cell, Table, comparison, sweeps, trust_word, verdicts};
-use crate::words::{meaning, verdict};
+use crate::words::{meaning, usable_figures, verdict};
 
 /// Rows of a table that are listed at most.
 const LISTED: usize = 40;
@@ -19,6 +19,11 @@ pub fn markdown(results: &Results, plan: &Plan) -> String {
     text.push_str(&format!("{}\n\n", cell_escaped(&results.answer)));
     text.push_str(&format!("**{}**: {}\n", verdict(results).0, meaning(results)));
     results.verdict.reasons.iter().for_each(|reason| text.push_str(&format!("- {}\n", cell_escaped(reason))));
+    let figures = usable_figures(&results.verdict);
+    if !figures.is_empty() {
+        text.push_str(&format!("- figures: {figures}\n"));
+    }
+    results.verdict.notes.iter().for_each(|note| text.push_str(&format!("- note: {}\n", cell_escaped(note))));
     if let Some(partial) = &results.partial {
         text.push_str(&format!("- partial: {}\n", cell_escaped(partial)));
     }

@@ -5,7 +5,7 @@ mod metric_history;
 pub(crate) mod summary;
 
 use analysis::groups::is_measured;
-use record::results::{Results, Trust};
+use record::results::{Results, Trust, Verdict};
 use text::Tone;
 
 use crate::tables::tone_of;
@@ -31,6 +31,17 @@ pub(crate) fn meaning(results: &Results) -> &'static str {
         Trust::Valid if is_measured(results) => "no check found a problem",
         Trust::Valid => "nothing was measured",
     }
+}
+
+/// `valid: counts, throughput; suspect: tail latency (p90 to p99)`, where some figures can be used and others cannot; else empty.
+pub(crate) fn usable_figures(verdict: &Verdict) -> String {
+    let named = |is: Trust| {
+        let of = verdict.figures.iter().filter(|one| one.is == is).map(|one| one.figure.name());
+        let names: Vec<&str> = of.collect();
+        (!names.is_empty()).then(|| format!("{}: {}", trust_word(is), names.join(", ")))
+    };
+    let all: Vec<String> = [Trust::Valid, Trust::Suspect, Trust::Void].into_iter().filter_map(named).collect();
+    if all.len() > 1 { all.join("; ") } else { String::new() }
 }
 
 #[cfg(test)]

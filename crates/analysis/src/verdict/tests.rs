@@ -7,14 +7,16 @@ use Trust::{Suspect, Void};
 use record::events::{By, Ending, Event, HistoryEntry, HostFigures, Outcome, Phase, ProcessShare, Versions, What};
 use record::replicas::{Replica, ReplicaContents};
 use record::results::{
-    Disturbance, DisturbanceKind, Emulated, Fault, FeedFigures, FleetFigures, Generator, GeneratorFigures, Machine,
-    OperatorAction, Outage, Outcomes, Quantiles, Said,
+    DelayEffect, Disturbance, DisturbanceKind, Emulated, Fault, FeedFigures, FleetFigures, Generator, GeneratorFigures,
+    Machine, OperatorAction, Outage, Outcomes, Quantiles, Said,
 };
 use record::rows::{Attempts, GeneratorSecond, OutcomeSlot, Sample};
 use serde_json::json;
 
 use super::{run_verdict, *};
 use crate::synthetic;
+
+mod by_figure;
 
 /// A trial with nothing to say against it, to be spoiled.
 struct Case {
@@ -133,6 +135,13 @@ impl Case {
     fn apart(&mut self, began_within_us: Option<f64>, clock_error_us: f64) {
         let clock_error_us = Some(clock_error_us);
         self.trial.generator.fleet = Some(FleetFigures { generators: 2, began_within_us, clock_error_us });
+    }
+
+    /// Others delayed operations, with this effect.
+    fn delayed(&mut self, make: impl FnOnce(&mut DelayEffect)) {
+        let mut delay = DelayEffect { generator_pct: Some(3.0), target_pct: Some(2.0), ..DelayEffect::default() };
+        make(&mut delay);
+        self.trial.delay = Some(delay);
     }
 
     /// Operations are programs, which used so much of the machine beside the target.
@@ -302,7 +311,9 @@ fn the_table_is_sorted_and_says_everything() {
 fn nothing_speaks_against_a_good_trial() {
     let findings = Case::spoiled(|_| {});
     assert_eq!(findings, []);
-    assert_eq!(verdict(&findings), Verdict::default());
+    let found = verdict(&findings);
+    assert!(found.figures.iter().all(|one| one.is == Trust::Valid && one.reasons.is_empty()));
+    assert_eq!(Verdict { figures: Vec::new(), ..found }, Verdict::default());
     assert_eq!(limit(&findings, &Case::good().trial), "none");
     assert_eq!(limit(&[], &Trial::default()), "", "nobody watched");
 }
@@ -317,6 +328,11 @@ const SPOILT: &[(&str, Trust, Spoil)] = &[
     ("cut_off", Suspect, |case| case.evidence.events.clear()),
     ("cut_off", Suspect, |case| case.ended(Ending::Interrupted, "SIGINT")),
     ("cut_off", Suspect, |case| case.ended(Ending::Failed, "the target did not become ready")),
+    ("delayed", Suspect, |case| case.delayed(|delay| delay.throughput_pct = 5.0)),
+    ("delayed", Suspect, |case| case.delayed(|delay| delay.p99_pct = Some(49.0))),
+    ("delayed", Trust::Valid, |case| case.delayed(|delay| delay.p90_pct = Some(49.0))),
+    ("delayed", Void, |case| case.delayed(|delay| delay.p50_pct = Some(50.0))),
+    ("delayed", Trust::Valid, |case| case.delayed(|delay| delay.p999_pct = Some(90.0))),
     ("dropped_starts", Suspect, |case| case.trial.generator.dropped = Some(6)),
     ("dropped_starts", Void, |case| case.trial.generator.dropped = Some(500)),
     ("failed_connects", Suspect, |case| case.evidence.generator.push(unconnected(2.0))),
@@ -336,9 +352,16 @@ const SPOILT: &[(&str, Trust, Spoil)] = &[
     }),
     ("full_disk", Void, |case| case.event(What::Notice { text: "No space left on device".into() })),
     ("generator_cpu", Suspect, |case| case.trial.generator.cpu_pct = Some(90.0)),
-    ("generator_cpu", Void, |case| case.trial.generator.cpu_pct = Some(98.0)),
+    ("generator_cpu", Suspect, |case| case.trial.generator.cpu_pct = Some(100.0)),
     ("generator_cpu", Suspect, |case| case.generator_and_target_at_their_limits(95.0)),
-    ("generator_cpu", Void, |case| case.generator_and_target_at_their_limits(94.0)),
+    ("generator_cpu", Void, |case| {
+        case.generator_and_target_at_their_limits(94.0);
+        case.asks("throughput.operations_per_s", 5_000);
+    }),
+    ("generator_cpu", Suspect, |case| {
+        case.generator_and_target_at_their_limits(95.0);
+        case.asks("throughput.operations_per_s", 5_000);
+    }),
     ("generator_cpu", Void, |case| {
         case.generator_and_target_at_their_limits(100.0);
         case.planned.load.as_mut().unwrap().think_s = 0.01;
@@ -351,8 +374,6 @@ const SPOILT: &[(&str, Trust, Spoil)] = &[
     ("generator_lost", Void, |case| {
         case.event(What::GeneratorLost { generator: "g2".into(), heard_s: 2.1, reason: "its stream ended".into() });
     }),
-    ("generator_preempted", Suspect, |case| case.trial.generator.preempted_pct = Some(5.0)),
-    ("generator_preempted", Void, |case| case.trial.generator.preempted_pct = Some(25.0)),
     ("generator_stall", Suspect, |case| case.stall(5.0, 50_000.0)),
     ("generator_stall", Void, |case| case.stall(5.0, 950_000.0)),
     // The timers that were due before the end fire after it.
@@ -421,12 +442,14 @@ const SPOILT: &[(&str, Trust, Spoil)] = &[
         let outage = Some(Outage { baseline_per_s: Some(1.0), back_to_baseline_s: Some(0.1), ..Outage::default() });
         case.trial.faults.push(Fault { at_s: 10.2, outage, ..Fault::default() });
     }),
-    ("steal", Suspect, |case| case.trial.machine = Machine { steal_pct: Some(2.0), ..Machine::default() }),
-    ("steal", Void, |case| case.trial.machine = Machine { steal_pct: Some(10.0), ..Machine::default() }),
+    ("steal", Trust::Valid, |case| case.trial.machine = Machine { steal_pct: Some(2.0), ..Machine::default() }),
     ("client_programs", Suspect, |case| case.runs_programs(85.0, 12.0)),
     ("client_programs", Suspect, |case| case.runs_programs(50.0, 0.0)),
-    ("strangers", Suspect, |case| case.trial.machine.strangers_cpu_pct = Some(10.0)),
-    ("strangers", Void, |case| case.trial.machine.strangers_cpu_pct = Some(30.0)),
+    ("strangers", Trust::Valid, |case| case.trial.machine.strangers_cpu_pct = Some(90.0)),
+    ("strangers", Suspect, |case| {
+        case.trial.machine.strangers_cpu_pct = Some(10.0);
+        case.asks("hosts.n1.cpu_pct", 5_000);
+    }),
     ("torn_records", Suspect, |case| case.evidence.torn = vec!["samples.csv"]),
     ("unaudited_member", Suspect, |case| case.silent("n2")),
     ("unhealed_fault", Suspect, |case| case.event(What::Notice { text: "fault `x` could not be healed: no".into() })),
@@ -443,7 +466,7 @@ fn each_rule_finds_what_it_is_for() {
         assert_eq!(rules, [(*rule, *trust)], "{found:?}");
         assert!(found[0].reason.len() > 10);
     }
-    let tried: Vec<_> = SPOILT.iter().map(|(rule, ..)| *rule).chain(["no_success"]).collect();
+    let tried: Vec<_> = SPOILT.iter().map(|(rule, ..)| *rule).chain(["late_failures", "no_success"]).collect();
     assert!(RULES.iter().all(|rule| tried.contains(&rule.name)), "a rule without a test");
 }
 
@@ -527,10 +550,10 @@ fn threads_that_stand_still_together_count_once() {
 
 #[test]
 fn a_reason_comes_with_what_to_do() {
-    let is = verdict(&Case::spoiled(|case| case.trial.machine.steal_pct = Some(2.0)));
-    let remedy = rules().iter().find(|rule| rule.name == "steal").unwrap().remedy;
-    assert_eq!((is.rules, is.remedies), (vec!["steal".to_owned()], vec![remedy.to_owned()]));
-    assert_eq!(is.reasons, ["the hypervisor took 2.0 % of the CPU"]);
+    let is = verdict(&Case::spoiled(|case| case.trial.generator.throttled_pct = Some(2.0)));
+    let remedy = rules().iter().find(|rule| rule.name == "generator_throttled").unwrap().remedy;
+    assert_eq!((is.rules, is.remedies), (vec!["generator_throttled".to_owned()], vec![remedy.to_owned()]));
+    assert!(is.reasons[0].contains("for 2.0 % of the time"), "{:?}", is.reasons);
 }
 
 #[test]
@@ -581,7 +604,7 @@ fn nobody_is_called_another_process_where_the_target_cannot_be_told() {
 
 #[test]
 fn the_worst_comes_first_and_names_its_trial() {
-    let found = |rule, trust, reason: &str| RuleFinding { rule, trust, reason: reason.to_owned() };
+    let found = |rule, trust, reason: &str| RuleFinding::against_all(rule, trust, reason.to_owned());
     let one = vec![found("steal", Suspect, "a"), found("strangers", Void, "b")];
     let single = verdict(&one);
     assert_eq!((single.is, single.reasons), (Void, vec!["b".to_owned(), "a".to_owned()]));
@@ -594,7 +617,7 @@ fn the_worst_comes_first_and_names_its_trial() {
     assert_eq!(run.is, Void);
     assert_eq!(run.reasons, ["trial 003: 12 %", "trial 001: 2 %", "trial 003: t"], "001 is not void");
     assert_eq!(run_verdict(&trials[..1]).reasons, ["2 %"]);
-    assert_eq!(run_verdict(&[]), Verdict::default());
+    assert_eq!(run_verdict(&[]).is, Trust::Valid);
 }
 
 #[test]
@@ -609,8 +632,8 @@ fn the_limit_is_what_held_the_generator_back() {
 
 #[test]
 fn a_generator_that_was_frozen_on_a_busy_machine_is_late_first_of_all() {
-    let found = |rule: &'static str, trust| RuleFinding { rule, trust, reason: String::new() };
-    let findings = [found("generator_preempted", Suspect), found("generator_stall", Void)];
+    let found = |rule: &'static str, trust| RuleFinding::against_all(rule, trust, String::new());
+    let findings = [found("delayed", Suspect), found("generator_stall", Void)];
     assert_eq!(limit(&findings, &Case::good().trial), "lateness");
     assert_eq!(limit(&findings[..1], &Case::good().trial), "cpu");
 }
@@ -720,7 +743,7 @@ fn a_trial_without_an_end_in_a_run_that_has_one_is_void() {
 
 #[test]
 fn a_figure_that_is_no_number_is_never_within_a_threshold() {
-    let found = Case::spoiled(|case| case.trial.machine.steal_pct = Some(f64::NAN));
+    let found = Case::spoiled(|case| case.trial.generator.littles_law_error_pct = Some(f64::NAN));
     assert_eq!(verdict(&found).is, Void);
 }
 
@@ -747,7 +770,10 @@ const JUST_INSIDE: &[Spoil] = &[
     |case| case.crash(10.04, Some(12.08)),
     |case| case.crash(10.0, None),
     |case| case.trial.generator.clock_jump_s = Some(0.099),
-    |case| case.trial.generator.preempted_pct = Some(4.9),
+    |case| {
+        case.delayed(|delay| (delay.throughput_pct, delay.p50_pct, delay.p99_pct) = (4.9, Some(4.9), Some(4.9)));
+    },
+    |case| case.trial.generator.preempted_pct = Some(60.0),
     |case| case.trial.generator.throttled_pct = Some(0.09),
     |case| case.trial.generator.run_delay_pct = Some(60.0),
     |case| case.asks("latency_us.max", 10),
@@ -877,7 +903,7 @@ fn run(judged: &[(u32, Trust)]) -> Trust {
         let mut trial = Trial { id: format!("{:03}", index + 1), ..Trial::default() };
         trial.point.insert("load.agents".to_owned(), json!(agents));
         trial.verdict.is = is;
-        let found = RuleFinding { rule: "steal", trust: is, reason: "the hypervisor took 20 %".to_owned() };
+        let found = RuleFinding::against_all("steal", is, "the hypervisor took 20 %".to_owned());
         findings.push((trial.id.clone(), if is == Trust::Valid { Vec::new() } else { vec![found] }));
         trials.push(trial);
     }
@@ -906,7 +932,7 @@ fn a_void_repeat_that_too_few_stand_in_for_makes_a_run_void() {
 fn the_reason_says_that_the_trial_is_left_out_and_nothing_else_of_it() {
     let mut trials: Vec<Trial> = (1..=4).map(|id| Trial { id: format!("{id:03}"), ..Trial::default() }).collect();
     trials[1].verdict.is = Void;
-    let found = |rule, trust| RuleFinding { rule, trust, reason: format!("{rule} is high") };
+    let found = |rule, trust| RuleFinding::against_all(rule, trust, format!("{rule} is high"));
     let findings = vec![("002".to_owned(), vec![found("steal", Void), found("strangers", Suspect)])];
     let run = run_verdict(&of_used(&trials, findings));
     assert_eq!(run.is, Suspect);

@@ -4,12 +4,13 @@ use analysis::answer::steadiness;
 use analysis::groups::{Group, groups, short, trial_name};
 use experiment::plan::{self, Plan};
 use record::events::Ending;
-use record::results::{Claim, Holds, PooledConsistency, ReplicaTable, Requirement, Results, Steady, Trial};
+use record::results::{Claim, Holds, PooledConsistency, ReplicaTable, Requirement, Results, Steady, Trial, Verdict};
 use text::{Tone, numbers, of_json};
 
 use super::{Cell, Column, Row, Table, trust_word};
 use crate::ReportInput;
 use crate::tables::tone_of;
+use crate::words::usable_figures;
 
 const MANY: usize = 12;
 /// Groups of which examples are shown.
@@ -355,12 +356,19 @@ pub fn trials(input: &ReportInput) -> Option<Table> {
             Cell::of(started, numbers::utc),
             Cell::new(ended).toned(tone),
             Cell::of(trial.measured_s, measured).with(trial.steady.as_ref().map(how).unwrap_or_default()),
-            verdict.with(trial.verdict.reasons.join("; ")),
+            verdict.with(why(&trial.verdict)),
         ])
     };
     let columns = ["trial", "load started", "ended", "figures taken from", "verdict"].map(Column::text).to_vec();
     let table = Table::new("Trials", "In the order in which they ran.", columns);
     Some(table.filled(input.results.trials.iter().map(row).collect())?.folded_beyond(MANY))
+}
+
+/// The reasons for a verdict, its notes, and which figures can be used where not all can.
+fn why(verdict: &Verdict) -> String {
+    let notes = verdict.notes.iter().map(|note| format!("note: {note}"));
+    let parts = verdict.reasons.iter().cloned().chain(notes).chain([usable_figures(verdict)]);
+    parts.filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ")
 }
 
 /// How the end of the warm-up was found, and what came of it.

@@ -396,6 +396,7 @@ mod tests {
             remedies: vec!["Give the generator more `load.threads` or cores of its own, or lower the load".to_owned()],
             rules: vec!["generator_cpu".to_owned()],
             severities: vec![Trust::Void],
+            ..Verdict::default()
         };
         insta::assert_snapshot!(glance(&plan, &results, None));
     }

@@ -212,6 +212,12 @@ pub(super) fn verdict(results: &Results, colour: bool, width: usize) -> String {
             text.push_str(&hanging(remedy, "    -> ", "       ", width));
         }
     }
+    let figures = super::usable_figures(&results.verdict);
+    if !figures.is_empty() {
+        text.push_str(&hanging(&figures, "  figures: ", "           ", width));
+    }
+    let notes = results.verdict.notes.iter().map(|note| hanging(note, "  note: ", "        ", width));
+    text.extend(notes);
     text
 }
 

@@ -1,0 +1,240 @@
+//! Delay by other processes and the hypervisor that reached the load's operations, and how far it can have moved their figures.
+//!
+//! A thread that could run and did not, because others ran, delays the operations that wait for it. Summed over threads and divided by the
+//! rate, that is the mean delay of an operation. An operation behind it in a queue waits too: the delay of a thread that is busy for the
+//! share `u` of its time reaches `1 / (1 − u)` operations (the sensitivity of a queue's wait to its service time), but no more than are
+//! in flight. Throughput of agents that wait for answers falls by the share of the mean delay in their cycle (Little's law).
+//!
+//! **Quantiles.** A thread waits for the time slice of another one, so few operations are delayed, by milliseconds each. Let a share `s` of
+//! them be delayed by `d`, independently of how long they take otherwise, with `s × d` the mean delay. Then `G(t) = (1 − s) F(t) + s F(t − d)`
+//! for the distributions `G` as measured and `F` without delay, which is solved for `F` from its low end (deconvolution with a
+//! distribution of two points); `F(t)` is at most `G(t + d)`. The effect is the largest over slices `d` from 2 ms to the
+//! lateness of the generator's own timers, at least 4 ms.
+
+use experiment::plan;
+use hdrhistogram::Histogram;
+use record::results::{DelayEffect, Trial};
+use record::rows::THIS_MACHINE;
+
+use crate::operations::LoadLog;
+use crate::sampled::{HostSums, Sampled};
+use crate::stats::quantiles::largest;
+
+/// Lengths of the time slice of another thread, nanoseconds. Those beyond the second are used up to the lateness of the generator's timers.
+const SLICES_NS: [u64; 6] = [2_000_000, 4_000_000, 8_000_000, 16_000_000, 32_000_000, 64_000_000];
+const COMMON_SLICES: usize = 2;
+
+/// Largest share of delayed operations for which the distribution is solved: the error of `F` doubles with each slice at a half. Where
+/// more are delayed, all are taken to be delayed by the mean.
+const LARGEST_SHARE: f64 = 1.0 / 3.0;
+
+/// Operations that wait in a queue are delayed together with at least one other one.
+const QUEUED: f64 = 2.0;
+
+/// A load that ends this share of the operations that were due is as fast as was asked for.
+const AS_ASKED: f64 = 0.99;
+
+/// The delay and its effect; `None` where nobody knows how much time others took, or nothing ended.
+pub(crate) fn delay_effect(
+    load: &plan::Load,
+    trial: &Trial,
+    log: &LoadLog,
+    sampled: &Sampled,
+    threads: u32,
+    due: Option<(u64, u64)>,
+) -> Option<DelayEffect> {
+    let per_s = trial.throughput.operations_per_s.filter(|per_s| *per_s > 0.0)?;
+    let stolen = stolen_share(sampled);
+    let generator_pct = generator_pct(trial, threads, stolen);
+    let target = target_pct(sampled, stolen);
+    if generator_pct.is_none() && target.is_none() {
+        return None;
+    }
+    let in_flight = per_s * trial.latency_us.as_ref()?.mean? / 1e6;
+    let reached = |delay_pct: f64, busy_pct: f64| {
+        let idle = (1.0 - (busy_pct + delay_pct) / 100.0).max(0.01);
+        delay_pct / 100.0 * (1.0 / idle).max(QUEUED).min(in_flight).max(1.0)
+    };
+    let of_generator = generator_pct.map_or(0.0, |pct| reached(pct, trial.generator.cpu_pct.unwrap_or(0.0)));
+    let of_target = target.map_or(0.0, |(pct, busy_pct)| reached(pct, busy_pct));
+    let operation_s = (of_generator + of_target) / per_s;
+    let lost_pct = generator_pct.unwrap_or(0.0) + target.map_or(0.0, |(pct, _)| pct);
+    let throughput_pct = match due {
+        Some((due, ended)) if ended as f64 >= AS_ASKED * due as f64 => 0.0,
+        Some((due, ended)) => lost_pct.min(100.0 * (1.0 - ended as f64 / due as f64)),
+        None => lost_pct.min(100.0 * operation_s * per_s / f64::from(load.agents.max(1))),
+    };
+    let latency = log.ok_latency();
+    let late_ns = trial.generator.late_us_p99.unwrap_or(f64::INFINITY) * 1e3;
+    let longer = SLICES_NS[COMMON_SLICES..].iter().take_while(|slice_ns| **slice_ns as f64 <= late_ns).count();
+    let slices_ns = &SLICES_NS[..COMMON_SLICES + longer];
+    let risen = |q: f64, quantile: Option<f64>| {
+        quantile?;
+        latency.as_ref().map(|latency| risen_pct(latency, q, operation_s * 1e9, slices_ns))
+    };
+    let own = trial.latency_us.as_ref()?;
+    Some(DelayEffect {
+        generator_pct,
+        target_pct: target.map(|(pct, _)| pct),
+        operation_us: operation_s * 1e6,
+        throughput_pct,
+        p50_pct: risen(0.5, own.p50),
+        p90_pct: risen(0.9, own.p90),
+        p95_pct: risen(0.95, own.p95),
+        p99_pct: risen(0.99, own.p99),
+        p999_pct: risen(0.999, own.p999),
+    })
+}
+
+/// Time for which others kept the generator's threads from running, percent, summed over threads. Without an account of run delay, the
+/// CPU time of others stands for it.
+fn generator_pct(trial: &Trial, threads: u32, stolen: f64) -> Option<f64> {
+    let generator = &trial.generator;
+    let waited_pct = match (generator.preempted_pct, generator.run_delay_pct) {
+        (Some(pct), _) => pct,
+        (None, None) => trial.machine.strangers_cpu_pct?,
+        (None, Some(_)) => return None,
+    };
+    Some(f64::from(threads) * (waited_pct + stolen * generator.cpu_pct.unwrap_or(0.0)))
+}
+
+/// Share of a thread's running time that the hypervisor takes, on the machine where it takes most.
+fn stolen_share(sampled: &Sampled) -> f64 {
+    let of_host = |host: &HostSums| {
+        let (steal_pct, busy_pct) = host.steal_pct.value().zip(host.busy_pct.value())?;
+        (steal_pct > 0.0).then(|| steal_pct / (steal_pct + busy_pct))
+    };
+    largest(sampled.hosts.iter().filter_map(of_host)).unwrap_or(0.0)
+}
+
+/// Time for which others kept the target's threads from running, percent, summed over threads and hosts; and how busy its busiest thread is.
+fn target_pct(sampled: &Sampled, stolen: f64) -> Option<(f64, f64)> {
+    let machine = sampled.host(THIS_MACHINE);
+    let of_host = |host: &HostSums| {
+        let own_busy_pct = host.target_busy_pct()?;
+        let (strangers_pct, others_pct) = match (host.strangers_pct.value(), machine) {
+            (Some(strangers_pct), _) => (strangers_pct, host.busy_pct.value()? - own_busy_pct),
+            (None, Some(machine)) => (machine.strangers_pct.value()?, machine.busy_pct.value()?),
+            (None, None) => return None,
+        };
+        let share = if others_pct > 0.0 { (strangers_pct / others_pct).clamp(0.0, 1.0) } else { 0.0 };
+        let busiest_pct = host.busiest_thread_pct().unwrap_or(0.0);
+        let waited_pct = host.target_run_delay_pct().map_or(strangers_pct, |pct| pct * share);
+        Some((waited_pct + stolen * busiest_pct, busiest_pct))
+    };
+    let hosts: Vec<(f64, f64)> = sampled.hosts.iter().filter_map(of_host).collect();
+    Some((hosts.iter().map(|(pct, _)| pct).sum(), largest(hosts.iter().map(|(_, busy_pct)| *busy_pct))?))
+}
+
+/// How far a quantile can have risen by a mean delay, percent of it.
+fn risen_pct(latency: &Histogram<u64>, q: f64, delay_ns: f64, slices_ns: &[u64]) -> f64 {
+    let measured = Distribution::of(latency);
+    let quantile_ns = latency.value_at_quantile(q) as f64;
+    let without_ns = |slice_ns: u64| {
+        let share = delay_ns / slice_ns as f64;
+        (share <= LARGEST_SHARE).then(|| measured.quantile_without(q, share, slice_ns) as f64)
+    };
+    let solved = slices_ns.iter().copied().filter_map(without_ns).reduce(f64::min);
+    let without_ns = solved.unwrap_or(quantile_ns - delay_ns).clamp(0.0, quantile_ns);
+    if quantile_ns > 0.0 { 100.0 * (quantile_ns - without_ns) / quantile_ns } else { 0.0 }
+}
+
+/// A distribution of times, by the buckets of a histogram.
+struct Distribution {
+    /// Upper end of each bucket, nanoseconds, and the share of times up to it.
+    steps: Vec<(u64, f64)>,
+}
+
+impl Distribution {
+    fn of(times: &Histogram<u64>) -> Self {
+        let (all, mut below) = (times.len() as f64, 0);
+        let step = |bucket: hdrhistogram::iterators::IterationValue<u64>| {
+            below += bucket.count_at_value();
+            (bucket.value_iterated_to(), below as f64 / all)
+        };
+        Self { steps: times.iter_recorded().map(step).collect() }
+    }
+
+    /// Share of times up to this one.
+    fn share(&self, time_ns: u64) -> f64 {
+        let above = self.steps.partition_point(|(step_ns, _)| *step_ns <= time_ns);
+        above.checked_sub(1).and_then(|last| self.steps.get(last)).map_or(0.0, |(_, share)| *share)
+    }
+
+    /// The quantile if the share of times were not longer by the slice.
+    fn quantile_without(&self, q: f64, share: f64, slice_ns: u64) -> u64 {
+        let without = |time_ns: u64| {
+            let (mut factor, mut sum, mut at_ns) = (1.0 / (1.0 - share), 0.0, Some(time_ns));
+            while let Some(now_ns) = at_ns.filter(|_| factor.abs() > 1e-6) {
+                sum += factor * self.share(now_ns);
+                factor *= -share / (1.0 - share);
+                at_ns = now_ns.checked_sub(slice_ns);
+            }
+            // Who is delayed by a slice is found within that slice.
+            sum.min(self.share(time_ns.saturating_add(slice_ns)))
+        };
+        let first = self.steps.partition_point(|(time_ns, _)| without(*time_ns) < q);
+        self.steps.get(first).map_or(0, |(time_ns, _)| *time_ns)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use record::rows::Sample;
+
+    use super::*;
+
+    fn times(of: impl Iterator<Item = f64>) -> Histogram<u64> {
+        let mut histogram = Histogram::new(3).unwrap();
+        of.for_each(|ms| histogram.record((ms * 1e6) as u64).unwrap());
+        histogram
+    }
+
+    /// Times of 1 ms and an exponential tail of 10 ms, of which a share is longer by so many milliseconds.
+    fn exponential(share: f64, more_ms: f64) -> Histogram<u64> {
+        let mut random = fastrand::Rng::with_seed(7);
+        times((0..40_000).map(|_| {
+            let own = 1.0 - 10.0 * (1.0 - random.f64()).ln();
+            own + if random.f64() < share { more_ms } else { 0.0 }
+        }))
+    }
+
+    #[test]
+    fn a_delay_moves_a_quantile_by_as_much_as_it_can() {
+        for (share, more_ms) in [(0.05, 4.0), (0.02, 16.0), (0.2, 2.0), (0.3, 8.0)] {
+            let (without, with) = (exponential(0.0, 0.0), exponential(share, more_ms));
+            for q in [0.5, 0.9, 0.99] {
+                let value = |of: &Histogram<u64>| of.value_at_quantile(q) as f64;
+                let risen = 100.0 * (value(&with) - value(&without)) / value(&with);
+                let at_most = risen_pct(&with, q, share * more_ms * 1e6, &SLICES_NS);
+                assert!(risen <= at_most + 1.5, "{share} {more_ms} ms, {q}: {risen} % of at most {at_most} %");
+            }
+        }
+        assert_eq!(risen_pct(&exponential(0.0, 0.0), 0.99, 0.0, &SLICES_NS), 0.0);
+    }
+
+    #[test]
+    fn a_tail_that_lies_apart_from_all_delays_is_not_moved() {
+        let stalled = times((0..1_000).map(|number| if number < 900 { 10.0 } else { 1_300.0 }));
+        assert!(risen_pct(&stalled, 0.99, 0.5e6, &SLICES_NS) < 1.0);
+        let fast = times((0..1_000).map(|number| 0.5 + f64::from(number) / 1e3));
+        assert!(risen_pct(&fast, 0.9, 0.5e6, &SLICES_NS) > 10.0, "a p90 of 1.3 ms suffers from delays of 0.5 ms");
+    }
+
+    #[test]
+    fn what_the_hypervisor_takes_counts_while_a_thread_runs() {
+        let row = |steal: f64, user: f64| Sample {
+            cpu_steal_pct: Some(steal),
+            cpu_user_pct: Some(user),
+            at_s: 1.0,
+            host: "n1".to_owned(),
+            ..Sample::default()
+        };
+        let share = |steal, user| {
+            let mut sampled = Sampled::over(0.0, 10.0);
+            sampled.add(&row(steal, user));
+            stolen_share(&sampled)
+        };
+        assert_eq!((share(0.0, 0.0), share(2.0, 8.0)), (0.0, 0.2));
+    }
+}

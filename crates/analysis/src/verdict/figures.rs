@@ -1,0 +1,106 @@
+//! Classes of figures: which of them a metric is of, and which a trial's verdict is about.
+
+use experiment::plan::{MetricExpression, MetricPath, percentile};
+use record::results::FigureClass::{
+    self, Counts, ExtremeLatency, HostFigures, MedianLatency, Outages, TailLatency, Throughput, UpperLatency,
+};
+use record::results::{DelayEffect, DisturbanceKind, Quantiles};
+
+use super::RuleInput;
+
+/// Reads a quantile.
+pub(super) type ReadQuantile = fn(&Quantiles) -> Option<f64>;
+
+/// The quantiles of a class of latencies.
+pub(super) fn quantiles(class: FigureClass) -> &'static [(&'static str, ReadQuantile)] {
+    match class {
+        MedianLatency => &[("p50", |all| all.p50)],
+        UpperLatency => &[("p75", |all| all.p75), ("p90", |all| all.p90), ("p95", |all| all.p95)],
+        TailLatency => &[("p99", |all| all.p99)],
+        ExtremeLatency => &[("p99.9", |all| all.p999)],
+        _ => &[],
+    }
+}
+
+/// Reads how far a quantile can have risen.
+type RisenOf = fn(&DelayEffect) -> Option<f64>;
+
+/// The quantiles whose delay is known, with their share and name.
+pub(super) const DELAYED_QUANTILES: [(f64, &str, RisenOf); 5] = [
+    (0.5, "p50", |delay| delay.p50_pct),
+    (0.9, "p90", |delay| delay.p90_pct),
+    (0.95, "p95", |delay| delay.p95_pct),
+    (0.99, "p99", |delay| delay.p99_pct),
+    (0.999, "p99.9", |delay| delay.p999_pct),
+];
+
+/// The class of a quantile.
+pub(super) fn class_of_quantile(share: f64) -> FigureClass {
+    match share {
+        _ if share < 0.75 => MedianLatency,
+        _ if share < 0.99 => UpperLatency,
+        _ if share < 0.999 => TailLatency,
+        _ => ExtremeLatency,
+    }
+}
+
+/// The class of a metric's figure. A function of curves is of throughput.
+pub(super) fn class_of(metric: &MetricExpression) -> FigureClass {
+    metric.measured().map_or(Throughput, class_of_path)
+}
+
+/// The class of a figure, by its path in a trial.
+pub(crate) fn class_of_path(path: &MetricPath) -> FigureClass {
+    let has = |names: &[&str]| path.0.iter().any(|part| names.contains(&part.as_str()));
+    let last = path.0.last().map_or("", String::as_str);
+    match path.0.first().map_or("", String::as_str) {
+        "faults" | "disturbances" | "actions" | "members" | "steps" => Outages,
+        "hosts" | "machine" | "cost" | "metrics" | "generator" => HostFigures,
+        _ if has(&["latency_us", "service_us", "latency_of_all_us", "punctual_latency_us", "by_outcome"]) => match last
+        {
+            "max" => ExtremeLatency,
+            "mean" => UpperLatency,
+            _ => percentile(last).map_or(Counts, class_of_quantile),
+        },
+        _ if has(&["throughput", "with_warmup"]) || last.ends_with("per_s") => Throughput,
+        _ => Counts,
+    }
+}
+
+/// The classes that the verdict on a trial is about: those of the answer, which gives counts, throughput, p50, p99 and outages, and those of
+/// the metrics that are asked for.
+pub(super) fn used(facts: &RuleInput<'_>) -> Vec<FigureClass> {
+    let mut used = vec![Counts, Throughput, MedianLatency, TailLatency];
+    let is_outage = |kind: DisturbanceKind| kind == DisturbanceKind::Outage;
+    if !facts.trial.faults.is_empty() || facts.trial.disturbances.iter().any(|one| is_outage(one.kind)) {
+        used.push(Outages);
+    }
+    used.extend(facts.run.plan.into_iter().flat_map(|plan| plan.metrics()).map(class_of));
+    used.extend(facts.run.metrics.iter().map(class_of_path));
+    used
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_metric_is_of_the_class_of_its_figure() {
+        let of = |path: &str| class_of(&MetricExpression::from(path));
+        for (path, class) in [
+            ("latency_us.p50", MedianLatency),
+            ("operations.get.latency_us.p97.5", UpperLatency),
+            ("latency_us.p99", TailLatency),
+            ("latency_us.p999", ExtremeLatency),
+            ("service_us.max", ExtremeLatency),
+            ("throughput.operations_per_s", Throughput),
+            ("peak(a)", Throughput),
+            ("failed_pct", Counts),
+            ("consistency.lost_writes", Counts),
+            ("faults.crash.outage.first_ok_s", Outages),
+            ("hosts.n1.cpu_pct", HostFigures),
+        ] {
+            assert_eq!(of(path), class, "{path}");
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! Rules about delay that reached operations: how far it can have moved figures, and which failures it caused.
+
+use record::results::DisturbanceKind;
+use record::results::FigureClass::{self, Outages, Throughput};
+use record::rows::GeneratorSecond;
+use text::numbers;
+
+use super::{Evaluation, RuleInput};
+use crate::stats::quantiles::mean;
+use crate::stats::significance::apart;
+use crate::verdict::figures::{DELAYED_QUANTILES, class_of_quantile};
+
+pub(super) fn delayed(facts: &RuleInput<'_>, class: FigureClass) -> Evaluation {
+    let delay = facts.trial.delay?;
+    let (pct, moved) = match class {
+        Throughput => (delay.throughput_pct, "throughput can have fallen by up to".to_owned()),
+        Outages => (outages_pct(facts)?, "the shortest outage can be off by up to".to_owned()),
+        _ => {
+            let of_class = DELAYED_QUANTILES.iter().filter(|(share, ..)| class_of_quantile(*share) == class);
+            let risen =
+                of_class.filter_map(|(_, name, of)| Some((of(&delay)?, format!("{name} can have risen by up to"))));
+            risen.max_by(|a, b| a.0.total_cmp(&b.0))?
+        }
+    };
+    let waited = |name: &str, pct: Option<f64>| pct.map(|pct| format!("{name} for {pct:.1} % of the time"));
+    let waited = [waited("the generator", delay.generator_pct), waited("the target", delay.target_pct)];
+    let waited: Vec<String> = waited.into_iter().flatten().collect();
+    let waited = text::listed(&waited, "and");
+    let mean = numbers::micros(delay.operation_us);
+    Some((pct, format!("{moved} {pct:.0} %: other processes or the hypervisor delayed {waited}, {mean} per operation")))
+}
+
+/// How far off an outage can be whose first and last operation are as late as the timers in their worst second: percent of the shortest.
+fn outages_pct(facts: &RuleInput<'_>) -> Option<f64> {
+    let trial = facts.trial;
+    let of_faults = trial.faults.iter().filter_map(|fault| fault.outage.as_ref()?.back_to_baseline_s);
+    let outages = trial.disturbances.iter().filter(|one| one.kind == DisturbanceKind::Outage);
+    let lengths_s = of_faults.chain(outages.filter_map(|one| one.outage.first_ok_s));
+    let shortest_s = lengths_s.filter(|length_s| *length_s > 0.0).min_by(f64::total_cmp)?;
+    Some(trial.generator.late_us_p99? / 1e4 / shortest_s)
+}
+
+/// As many starts at once are a bunch.
+const BUNCH: f64 = 2.0;
+/// Significance level at which failures follow late starts.
+const LEVEL: f64 = 0.01;
+
+/// A second of the load.
+struct SecondOfStarts {
+    is_late: bool,
+    ended: f64,
+    failed: f64,
+}
+
+/// Compares seconds with late starts to the other seconds before the first fault, by their shares of failures.
+pub(super) fn late_failures(facts: &RuleInput<'_>) -> Evaluation {
+    let seconds = seconds(facts)?;
+    let shares = |is_late: bool| -> Vec<f64> {
+        let of = seconds.iter().filter(|second| second.is_late == is_late && second.ended > 0.0);
+        of.map(|second| second.failed / second.ended).collect()
+    };
+    let (punctual, late) = (shares(false), shares(true));
+    let difference = apart(&punctual, &late).filter(|found| found.estimate > 0.0 && found.p < LEVEL)?;
+    let ended_late: f64 = seconds.iter().filter(|second| second.is_late).map(|second| second.ended).sum();
+    let failed: f64 = seconds.iter().map(|second| second.failed).sum();
+    let pct = 100.0 * (difference.estimate * ended_late / failed.max(1.0)).min(1.0);
+    let usual_pct = 100.0 * mean(&punctual)?;
+    Some((
+        pct,
+        format!(
+            "{pct:.0} % of the failures are in {} seconds in which operations started late and in bunches, beyond the {usual_pct:.2} % of \
+             operations that fail otherwise: they are the generator's, not the target's",
+            late.len()
+        ),
+    ))
+}
+
+/// The seconds of an open loop before its first fault.
+fn seconds(facts: &RuleInput<'_>) -> Option<Vec<SecondOfStarts>> {
+    let (window, timeline) = (facts.window?, facts.timeline?);
+    facts.planned.load.as_ref().filter(|load| load.is_open())?;
+    let until_s = window.first_fault_s.unwrap_or(window.until_s);
+    let is_late = |row: &GeneratorSecond| {
+        let per_s = row.due.unwrap_or(row.operations) as f64 / row.interval_s.max(f64::EPSILON);
+        row.late_us_max.is_some_and(|late_us| late_us / 1e6 * per_s >= BUNCH)
+    };
+    let second = |number: usize| {
+        let (from_s, to_s) = (number as f64, (number + 1) as f64);
+        let (from, to) = (timeline.slot_of(from_s), timeline.slot_of(to_s));
+        let rows = &facts.evidence.generator;
+        let near = &rows[rows.partition_point(|row| row.at_s <= from_s)..];
+        let mut inside =
+            near.iter().take_while(|row| row.at_s < to_s + 1.0).filter(|row| row.at_s - row.interval_s < to_s - 0.5);
+        let failed = timeline.failed().between(from, to) as f64;
+        let ended = failed + timeline.ok().between(from, to) as f64;
+        SecondOfStarts { is_late: inside.any(is_late), ended, failed }
+    };
+    Some((0..until_s as usize).map(second).collect())
+}

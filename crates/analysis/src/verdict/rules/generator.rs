@@ -1,0 +1,291 @@
+//! Rules about the generator: whether it kept up, and what kept it from running.
+
+use experiment::plan;
+use record::results::FigureClass::{
+    self, Counts, ExtremeLatency, HostFigures, MedianLatency, Outages, TailLatency, Throughput, UpperLatency,
+};
+use record::rows::GeneratorSecond;
+use text::numbers;
+
+use super::{Evaluation, RuleInput};
+use crate::generator::lateness_pct;
+use crate::verdict::UNPACKING_PCT;
+use crate::verdict::figures::{ReadQuantile, class_of, quantiles};
+
+/// Where the effect of lateness is not known: below this share of the median latency it does not matter.
+const LATE_SHARE: f64 = 0.1;
+
+/// … and from how many microseconds on it makes a trial suspect, or void.
+const LATE_US: f64 = 1_000.0;
+
+const VERY_LATE_US: f64 = 50_000.0;
+
+/// A generator that did not run for so long, microseconds, stood still: shorter ones are the scheduler's daily bread.
+const STALL_US: f64 = 50_000.0;
+
+/// The same where operations wait for timers: shorter ones are in their lateness.
+const PACED_STALL_US: f64 = 200_000.0;
+
+/// Rows of one second may lie this far apart.
+const SAME_SECOND_S: f64 = 0.25;
+
+/// A thread of the target that used so much of its core over the measured part has no time left, percent. By the utilization law
+/// (Denning and Buzen 1978) its throughput is within a twentieth of what it can do, whoever else is busy.
+const TARGET_FULL_PCT: f64 = 95.0;
+
+/// What is suspect by this rule, and not void, at most.
+const GENERATOR_SUSPECT_PCT: f64 = 97.9;
+
+pub(super) fn dropped_starts(facts: &RuleInput<'_>) -> Evaluation {
+    let dropped = facts.trial.generator.dropped? as f64;
+    let outcomes = facts.trial.outcomes;
+    let ended = outcomes.ok + outcomes.failed + outcomes.timeout + outcomes.wrong + outcomes.unfinished;
+    let due = dropped + ended as f64;
+    let pct = if due > 0.0 { 100.0 * dropped / due } else { return None };
+    Some((pct, format!("{dropped:.0} operations ({pct:.1} %) were due but were dropped: the backlog was full")))
+}
+
+pub(super) fn generator_cpu(facts: &RuleInput<'_>, class: FigureClass) -> Evaluation {
+    let pct = facts.trial.generator.cpu_pct?;
+    let what = "the generator's busiest thread used";
+    if is_paced(facts) {
+        return Some((
+            pct,
+            format!("{what} {pct:.0} % of a core: the generator, not the target, may have limited the load"),
+        ))
+        .filter(|_| class != HostFigures);
+    }
+    let target_pct = facts.trial.hosts.iter().filter_map(|host| host.busiest_thread_pct).fold(0.0, f64::max);
+    let target_is_full = target_pct >= TARGET_FULL_PCT;
+    let whose = match target_is_full {
+        true => format!(", and the target's {target_pct:.0} %: throughput is the target's"),
+        false => ": throughput is the generator's limit, and the target can do at least as much".to_owned(),
+    };
+    let what = format!("{what} {pct:.0} % of a core{whose}; part of the latency is waiting for the generator");
+    match class {
+        MedianLatency | UpperLatency | TailLatency | ExtremeLatency => Some((pct.min(GENERATOR_SUSPECT_PCT), what)),
+        Throughput if !target_is_full && asks_what_the_target_can_do(facts) => Some((pct, what)),
+        _ => None,
+    }
+}
+
+/// Whether the run compares loads or variants, or asks for a metric of throughput.
+fn asks_what_the_target_can_do(facts: &RuleInput<'_>) -> bool {
+    facts.run.plan.is_some_and(|plan| {
+        let case = |trial: &plan::Trial| (trial.variant.clone(), trial.point.clone());
+        let is_first = |trial: &plan::Trial| plan.trials.first().is_some_and(|first| case(first) == case(trial));
+        !plan.trials.iter().all(is_first) || plan.metrics().any(|metric| class_of(metric) == Throughput)
+    })
+}
+
+/// Whether operations start when a timer says so, and not when the one before has ended.
+fn is_paced(facts: &RuleInput<'_>) -> bool {
+    facts.planned.load.as_ref().is_some_and(plan::Load::is_paced)
+}
+
+pub(super) fn generator_lateness(facts: &RuleInput<'_>, class: FigureClass) -> Evaluation {
+    let trial = facts.trial;
+    let Some(worst_pct) = trial.generator.lateness_effect_pct else { return lateness_estimate(facts) };
+    let what = "of the latency is the generator's own lateness";
+    let Some((all, punctual)) = trial.latency_us.as_ref().zip(trial.punctual_latency_us.as_ref()) else {
+        return Some((worst_pct, format!("{worst_pct:.0} % {what}: it did not run when operations were due")));
+    };
+    let named = |&(name, of): &(&'static str, ReadQuantile)| {
+        let (all_us, punctual_us) = (of(all), of(punctual));
+        Some((lateness_pct(all_us, punctual_us)?, name, all_us?, punctual_us?))
+    };
+    let (pct, name, all_us, punctual_us) =
+        quantiles(class).iter().filter_map(named).max_by(|a, b| a.0.total_cmp(&b.0))?;
+    let instead = format!("{name} would be {} instead of {}", numbers::micros(punctual_us), numbers::micros(all_us));
+    Some((pct, format!("{pct:.0} % {what} ({instead}): it did not run when operations were due")))
+}
+
+/// The same of records that do not tell it, by the worst second: it errs on the side of doubt.
+fn lateness_estimate(facts: &RuleInput<'_>) -> Evaluation {
+    let late_us = facts.trial.generator.late_us_p99.filter(|_| is_paced(facts))?;
+    let median_us = facts.trial.latency_us.as_ref().and_then(|latency| latency.p50);
+    if late_us < LATE_US || median_us.is_some_and(|median_us| late_us <= LATE_SHARE * median_us) {
+        return None;
+    }
+    let share = median_us.map_or(1.0, |median_us| late_us / (late_us + median_us));
+    let pct = if late_us >= VERY_LATE_US { 100.0 } else { 100.0 * share.min(0.49) };
+    let late_ms = late_us / 1e3;
+    Some((pct, format!("operations started up to {late_ms:.1} ms behind schedule (p99 of the worst second)")))
+}
+
+/// A second in which an engine thread stood still.
+#[derive(Debug, Clone, Copy)]
+struct ThreadStall {
+    /// Its end, seconds since load start.
+    pub at_s: f64,
+    /// For how long, microseconds.
+    pub late_us: f64,
+    /// How much of that it did not run, microseconds.
+    pub idle_us: f64,
+    /// How much of that it was waiting for a CPU, microseconds; `None` where the kernel does not say.
+    pub waited_us: Option<f64>,
+}
+
+/// Seconds of the measured part in which the generator stood still, by its worst thread. Where operations wait for timers, a late
+/// timer may also mean more work than time; then the thread was busy.
+fn stalls(facts: &RuleInput<'_>) -> Vec<ThreadStall> {
+    let Some(window) = facts.window else { return Vec::new() };
+    let is_paced = is_paced(facts);
+    let shortest_us = if is_paced { PACED_STALL_US } else { STALL_US };
+    let mut worst: Vec<ThreadStall> = Vec::new();
+    for row in &facts.evidence.generator {
+        let Some(late_us) = row.late_us_max.filter(|late_us| *late_us >= shortest_us) else { continue };
+        // A timer that was due before the load's end may fire after it.
+        let is_measured = row.at_s > window.from_s && row.at_s - late_us / 1e6 < window.until_s;
+        let (idle_us, waited_us) = meanwhile(facts, row, late_us);
+        if !is_measured || (is_paced && idle_us < late_us / 2.0) {
+            continue;
+        }
+        let stall = ThreadStall { at_s: row.at_s, late_us, idle_us, waited_us };
+        match worst.iter_mut().find(|other| (other.at_s - row.at_s).abs() < SAME_SECOND_S) {
+            Some(other) if other.late_us >= late_us => {}
+            Some(other) => *other = stall,
+            None => worst.push(stall),
+        }
+    }
+    worst
+}
+
+/// What a row's thread did in the seconds that a stall in it may reach back to: neither run nor wait, or only wait; microseconds.
+fn meanwhile(facts: &RuleInput<'_>, row: &GeneratorSecond, late_us: f64) -> (f64, Option<f64>) {
+    let from_s = row.at_s - row.interval_s - late_us / 1e6;
+    // Rows come in the order of time, to within a second.
+    let rows = &facts.evidence.generator;
+    let near = &rows[rows.partition_point(|other| other.at_s <= from_s - 2.0)..];
+    let reached = near
+        .iter()
+        .take_while(|other| other.at_s <= row.at_s + 2.0)
+        .filter(|other| other.thread == row.thread && other.at_s > from_s && other.at_s <= row.at_s);
+    let mut idle_us = 0.0;
+    let mut waited_us = Some(0.0);
+    for other in reached {
+        let percent_us = other.interval_s * 1e4;
+        idle_us += percent_us * (100.0 - other.cpu_pct);
+        waited_us = waited_us.zip(other.run_delay_pct).map(|(sum, pct)| sum + percent_us * pct);
+    }
+    (idle_us, waited_us)
+}
+
+pub(super) fn generator_stall(facts: &RuleInput<'_>, class: FigureClass) -> Evaluation {
+    let stalls = stalls(facts);
+    let longest = stalls.iter().max_by(|a, b| a.late_us.total_cmp(&b.late_us))?;
+    let pct = stalls.iter().map(|stall| stall.late_us / 1e6).sum::<f64>() / facts.window?.length_s() * 100.0;
+    let (longest_ms, at_s) = (longest.late_us / 1e3, longest.at_s);
+    let why = match longest.waited_us {
+        _ if longest.idle_us < longest.late_us / 2.0 => {
+            "it was busy by itself, such as with very long requests or answers"
+        }
+        Some(waited_us) if waited_us < longest.late_us / 2.0 => {
+            "it was not waiting for a CPU, so it was stopped, or the whole machine was"
+        }
+        Some(_) => "it was waiting for a CPU",
+        None => "it was stopped, or waited for a CPU",
+    };
+    let what = format!(
+        "the generator stalled for {pct:.1} % of the time ({longest_ms:.0} ms at worst, near {at_s:.0} s): {why}. The latency \
+         and errors of these moments are not the target's doing"
+    );
+    let held_pct = if is_paced(facts) { pct } else { pct.min(held_pct(facts, stalls.len())?) };
+    let counted = match class {
+        Counts if fails_nothing(facts) => return None,
+        MedianLatency | UpperLatency => above_a_percent(held_pct),
+        TailLatency => held_pct / 2.0,
+        ExtremeLatency => held_pct,
+        Outages => pct,
+        _ => above_a_percent(pct),
+    };
+    Some((counted, what))
+}
+
+/// Operations of agents that wait for answers, all of which so many stalls held up: percent of those that ended.
+fn held_pct(facts: &RuleInput<'_>, stalls: usize) -> Option<f64> {
+    let agents = facts.planned.load.as_ref()?.agents;
+    let ok = facts.trial.outcomes.ok.max(1);
+    Some(100.0 * stalls as f64 * f64::from(agents) / ok as f64)
+}
+
+/// Whether no operation failed or timed out, so that no count can be the generator's doing.
+fn fails_nothing(facts: &RuleInput<'_>) -> bool {
+    facts.trial.outcomes.failed + facts.trial.outcomes.timeout == 0
+}
+
+/// A share of the time that is too small to move a mean or a median counts as none.
+fn above_a_percent(pct: f64) -> f64 {
+    if pct < 1.0 { 0.0 } else { pct }
+}
+
+pub(super) fn generator_throttled(facts: &RuleInput<'_>, class: FigureClass) -> Evaluation {
+    let pct = facts.trial.generator.throttled_pct?;
+    if class == Counts && fails_nothing(facts) {
+        return None;
+    }
+    let counted = if [TailLatency, ExtremeLatency, Outages].contains(&class) { pct } else { above_a_percent(pct) };
+    Some((
+        counted,
+        format!(
+            "a CPU quota stopped the control group that Plimsoll runs in for {pct:.1} % of the time, summed over CPUs"
+        ),
+    ))
+}
+
+pub(super) fn littles_law(facts: &RuleInput<'_>) -> Evaluation {
+    let pct = facts.trial.generator.littles_law_error_pct?;
+    Some((
+        pct,
+        format!("the generator's counts are off by {pct:.1} %: operations in flight do not match rate times latency"),
+    ))
+}
+
+pub(super) fn slow_feed(facts: &RuleInput<'_>) -> Evaluation {
+    let feed = facts.trial.generator.feed?;
+    let pct = feed.wait_pct?;
+    let of = match facts.planned.load.as_ref().is_some_and(plan::Load::is_open) {
+        true => "of the latency was waiting for the load's own feed",
+        false => "of the agents' time was waiting for the load's own feed",
+    };
+    let read = match (feed.bytes_per_s, feed.read_pct) {
+        (Some(bytes_per_s), Some(read_pct)) if read_pct < UNPACKING_PCT => format!(
+            ": {} were read, and the reader was busy unpacking rather than waiting for its disk",
+            numbers::by_metric("bytes_per_s", bytes_per_s)
+        ),
+        (Some(bytes_per_s), Some(read_pct)) => format!(
+            ": {} gave {}, and the reader waited for it {:.0} % of the time",
+            feed_device(facts.planned),
+            numbers::by_metric("bytes_per_s", bytes_per_s),
+            read_pct
+        ),
+        _ => String::new(),
+    };
+    Some((pct, format!("{pct:.0} % {of}{read}")))
+}
+
+/// What a feed came from: its disk, or a tier that it was read as slowly as.
+fn feed_device(planned: &plan::Trial) -> String {
+    let mut feeds = planned.load.iter().flat_map(|load| &load.feeds);
+    match feeds.find_map(|feed| feed.tier.as_ref().filter(|_| !feed.limits.is_none())) {
+        Some(tier) => format!("the tier `{tier}`, as slowly as which it was read,"),
+        None => "its disk".to_owned(),
+    }
+}
+
+pub(super) fn stall_in_outage(facts: &RuleInput<'_>) -> Evaluation {
+    let felt = |at_s: f64| {
+        facts.trial.faults.iter().any(|fault| {
+            let back_s = fault.outage.as_ref().and_then(|outage| outage.back_to_baseline_s);
+            at_s > fault.at_s && at_s - 1.0 <= fault.at_s + back_s.unwrap_or(f64::INFINITY)
+        })
+    };
+    let stall = stalls(facts).into_iter().find(|stall| felt(stall.at_s))?;
+    let (at_s, late_ms) = (stall.at_s, stall.late_us / 1e3);
+    Some((
+        1.0,
+        format!(
+            "the generator stalled for {late_ms:.0} ms near {at_s:.0} s, during an outage: the outage may be shorter than measured"
+        ),
+    ))
+}

@@ -1,0 +1,70 @@
+//! Rules about the machine: its clock, its disk, and what else runs there.
+
+use record::events::What;
+
+use super::{Evaluation, RuleInput};
+
+/// So many other processes are named, if they used so much of the machine.
+const NAMED: usize = 3;
+
+const NAMED_PCT: f64 = 1.0;
+
+/// A smaller share of the CPU is lost in the kernel's clock ticks.
+const SMALLEST_PCT: f64 = 0.1;
+
+pub(super) fn clock_jump(facts: &RuleInput<'_>) -> Evaluation {
+    let jump_s = facts.trial.generator.clock_jump_s?;
+    Some((jump_s, format!("this machine's calendar clock jumped by {jump_s:.1} s during the trial")))
+}
+
+/// A slow core runs at full speed until its quota of a period is used up: a job shorter than that is not slowed at all.
+pub(super) fn coarse_cores(facts: &RuleInput<'_>) -> Evaluation {
+    let period_us = facts.trial.emulated.as_ref()?.granularity_s? * 1e6;
+    let median_us = facts.trial.latency_us.as_ref()?.p50?;
+    let (period_ms, median_ms) = (period_us / 1e3, median_us / 1e3);
+    let what = format!(
+        "the median latency, {median_ms:.1} ms, is below the {period_ms:.0} ms period of the emulated cores: a job that \
+         short runs at the full speed of this machine"
+    );
+    Some((period_us / median_us, what))
+}
+
+pub(super) fn full_disk(facts: &RuleInput<'_>) -> Evaluation {
+    let speaks_of_it = |text: &str| {
+        let text = text.to_lowercase();
+        text.contains("no space left") || text.contains("disk is full") || text.contains("disk full")
+    };
+    let said = facts.evidence.events.iter().find_map(|event| match &event.what {
+        What::Notice { text } if speaks_of_it(text) => Some(text),
+        What::Ended { reason: Some(reason), .. } if speaks_of_it(reason) => Some(reason),
+        _ => None,
+    })?;
+    Some((1.0, format!("the disk of the run folder was full, so records are missing: {said}")))
+}
+
+pub(super) fn steal(facts: &RuleInput<'_>) -> Evaluation {
+    let pct = facts.trial.machine.steal_pct?;
+    Some((pct, format!("the hypervisor took {pct:.1} % of the CPU")))
+}
+
+pub(super) fn strangers(facts: &RuleInput<'_>) -> Evaluation {
+    let machine = &facts.trial.machine;
+    let pct = machine.strangers_cpu_pct?;
+    let named = machine.other_processes.iter().filter(|process| process.cpu_pct >= NAMED_PCT).take(NAMED);
+    let mut named: Vec<String> =
+        named.map(|process| format!("{} (pid {}) {:.0} %", process.name, process.pid, process.cpu_pct)).collect();
+    let short_lived = machine.short_lived_cpu_pct.filter(|pct| *pct >= NAMED_PCT);
+    named.extend(short_lived.map(|pct| format!("short-lived processes {pct:.0} %")));
+    let busiest = if named.is_empty() { String::new() } else { format!("; the busiest: {}", named.join(", ")) };
+    Some((pct, format!("other processes used {pct:.0} % of the CPU{busiest}")))
+}
+
+pub(super) fn client_programs(facts: &RuleInput<'_>) -> Evaluation {
+    let machine = &facts.trial.machine;
+    let (programs_pct, target_pct) = machine.programs_cpu_pct.zip(machine.target_cpu_pct)?;
+    let what = format!(
+        "the clients' own programs used {programs_pct:.0} % of this machine's CPU, and the target {target_pct:.0} %: the programs were \
+         measured more than the target"
+    );
+    Some((programs_pct / target_pct.max(SMALLEST_PCT), what))
+}

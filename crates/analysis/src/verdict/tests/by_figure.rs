@@ -1,0 +1,67 @@
+//! Checks of verdicts on classes of figures, and of failures that the generator caused.
+
+use super::*;
+
+/// A load at 1,000/s that fails so often in late and in punctual seconds, percent; every third second is late.
+fn failing([late_pct, punctual_pct]: [u32; 2]) -> Vec<RuleFinding> {
+    Case::spoiled(|case| {
+        case.planned.load.as_mut().unwrap().rate = Some(plan::Rate::Constant(1_000.0));
+        case.trial.outcomes = Outcomes::default();
+        case.evidence.slots.clear();
+        for second in 0..20_u32 {
+            let (is_late, noise) = (second % 3 == 0, second % 2);
+            let failed = 10 * if is_late { late_pct } else { punctual_pct } + noise;
+            let at_s = f64::from(second);
+            let slot =
+                OutcomeSlot { at_s: at_s + 0.5, slot_s: 0.001, ok: 1_000 - failed, failed, ..OutcomeSlot::default() };
+            case.evidence.slots.push(slot);
+            case.trial.outcomes.ok += u64::from(slot.ok);
+            case.trial.outcomes.failed += u64::from(failed);
+            let late_us_max = Some(if is_late { 9_000.0 } else { 90.0 });
+            let row = GeneratorSecond { at_s: at_s + 1.0, interval_s: 1.0, late_us_max, ..GeneratorSecond::default() };
+            case.evidence.generator.push(GeneratorSecond { due: Some(1_000), ..row });
+        }
+    })
+}
+
+#[test]
+fn failures_that_follow_late_starts_are_the_generators() {
+    let of = |found: Vec<RuleFinding>| found.into_iter().find(|finding| finding.rule == "late_failures");
+    let found = of(failing([4, 0])).unwrap();
+    assert_eq!(found.trust, Suspect);
+    assert!(found.reason.contains("in 7 seconds in which operations started late"), "{}", found.reason);
+    assert_eq!(of(failing([3, 3])), None, "a target that fails all the time");
+    assert_eq!(of(failing([0, 3])), None, "it fails when starts are punctual");
+}
+
+#[test]
+fn a_rule_against_the_tail_leaves_counts_and_throughput_valid() {
+    let found = verdict(&Case::spoiled(|case| case.delayed(|delay| delay.p99_pct = Some(30.0))));
+    assert_eq!(found.is, Suspect);
+    for one in &found.figures {
+        let is = if one.figure == FigureClass::TailLatency { Suspect } else { Trust::Valid };
+        assert_eq!((one.figure, one.is), (one.figure, is));
+    }
+    assert!(found.reasons[0].starts_with("p99 can have risen by up to 30 %"), "{:?}", found.reasons);
+}
+
+#[test]
+fn a_busy_generator_thread_of_agents_that_wait_leaves_counts_and_throughput_valid() {
+    let found = verdict(&Case::spoiled(|case| case.generator_and_target_at_their_limits(60.0)));
+    assert_eq!([FigureClass::Counts, FigureClass::Throughput].map(|class| found.of(class)), [Trust::Valid; 2]);
+    assert_eq!(found.of(FigureClass::MedianLatency), Suspect);
+    assert!(found.reasons[0].contains("throughput is the generator's limit"), "{:?}", found.reasons);
+}
+
+#[test]
+fn lateness_names_the_quantile_that_it_moves() {
+    let found = Case::spoiled(|case| {
+        let all = Quantiles { p50: Some(10_000.0), p99: Some(1_988_100.0), ..Quantiles::default() };
+        let punctual = Quantiles { p50: Some(8_000.0), ..all.clone() };
+        case.trial.generator.lateness_effect_pct = Some(20.0);
+        (case.trial.latency_us, case.trial.punctual_latency_us) = (Some(all), Some(punctual));
+    });
+    let reason = "20 % of the latency is the generator's own lateness (p50 would be 8 ms instead of 10 ms): it did not run when operations \
+                  were due";
+    assert_eq!(found.iter().map(|finding| finding.reason.as_str()).collect::<Vec<_>>(), [reason]);
+}

@@ -1,0 +1,153 @@
+#!/usr/bin/env python3
+"""Whether verdicts tell figures that other load has spoiled from those that it has not. Servers of known behaviour are measured beside next to
+nothing, bursts, a busy loop on one core and one on each core. Of each figure: what is true, what was measured, and what its verdict says. A
+figure is wrong that is more than 5 % off. True of latencies is the median of the runs beside next to nothing, whose arrivals are the same;
+true of all else is arithmetic. Needs a machine that is idle otherwise. Prints a table.
+"""
+
+import collections
+import json
+import multiprocessing
+import os
+import random
+import statistics
+import time
+
+from bench_stage import ROOT, arguments, bench, free_port
+
+SERVER = ROOT / "scripts/bench_truth_server.py"
+WRONG = 0.05
+# A figure is wrong from here on only: microseconds of a median, seconds of an outage.
+EXACT = {"median_latency": 200.0, "outages": 0.02}
+PATHS = {"median_latency": "p50", "upper_latency": "p90", "tail_latency": "p99", "extreme_latency": "p999"}
+
+Truth = collections.namedtuple("Truth", "load server true")
+
+
+def truths(seconds):
+    """Each server, its load, and the figures that are arithmetic, by the server's own book."""
+    rate = lambda per_s: lambda book: {"throughput": per_s * book["ok"] / book["requests"], "counts": book["failed"]}
+    stall = lambda book: rate(300)(book) | {"outages": 0.7}
+    leak = lambda _: {"throughput": leaking(seconds), "counts": 0}
+    at = lambda starts: f"agents = 400\nrate = {starts}"
+    return {
+        "M/D/1": Truth(at("{ poisson = 174 }"), "--service 0.005 --workers 1", rate(174)),
+        "M/M/1": Truth(at("{ poisson = 174 }"), "--service 0.004 --workers 1 --exponential", rate(174)),
+        "stall": Truth(at(300), f"--service 0.01 --window stall,{seconds / 2},{seconds / 2 + 0.7}", stall),
+        "errors": Truth(at(300), f"--service 0.01 --window error,{seconds / 3},{seconds / 1.5},0.3", rate(300)),
+        "leak": Truth("agents = 8", f"--service 0.005 --workers 1 --leak 0.4,{seconds}", leak),
+    }
+
+
+def leaking(seconds):
+    """Operations per second after the first one, of a server whose service takes longer by a linear part of 0.4."""
+    at_s, count = 0.0, 0
+    while at_s < seconds:
+        at_s += 0.005 * (1 + 0.4 * at_s / seconds)
+        count += at_s > 1.0
+    return count / (seconds - 1.0)
+
+
+def loop(cpu):
+    os.sched_setaffinity(0, {cpu})
+    while True:
+        pass
+
+
+def bursts():
+    """A tenth to three tenths of a core, in bursts of 5 to 200 ms, as a browser's."""
+    chance = random.Random()
+    while True:
+        burst_s = chance.uniform(0.005, 0.2)
+        until_s = time.monotonic() + burst_s
+        while time.monotonic() < until_s:
+            pass
+        time.sleep(burst_s * chance.uniform(2.3, 9.0))
+
+
+CPUS = sorted(os.sched_getaffinity(0))
+BESIDE = {
+    "next to nothing": [],
+    "bursts": [(bursts, ())],
+    "a loop on one core": [(loop, (CPUS[0],))],
+    "a loop on each core": [(loop, (cpu,)) for cpu in CPUS],
+}
+
+
+def play(stage, name, truth, beside, seconds):
+    """The figures of a trial with their verdicts, and those that are arithmetic."""
+    port, book = free_port(), stage.folder / "book.json"
+    text = f"""
+title = "{name}"
+asks  = "Is it measured as it was?"
+[target]
+start = "exec python3 {SERVER} {port} {truth.server} > {book}"
+url   = "http://127.0.0.1:{port}/"
+[load]
+threads = 1
+{truth.load}
+time    = "{seconds}s"
+warmup  = "1s"
+[[load.cycle]]
+call = "get"
+with = {{ path = "/" }}
+"""
+    others = [multiprocessing.Process(target=what, args=words, daemon=True) for what, words in BESIDE[beside]]
+    for other in others:
+        other.start()
+    try:
+        trial = stage.play(text).results
+    finally:
+        for other in others:
+            other.kill()
+            other.join()
+    latency = trial["latency_us"]
+    measured = {figure: latency[path] for figure, path in PATHS.items() if latency and latency[path]}
+    measured |= {"throughput": trial["throughput"]["operations_per_s"], "counts": trial["outcomes"]["failed"]}
+    outages = [one["outage"]["first_ok_s"] for one in trial["disturbances"] if one["kind"] == "outage"]
+    measured["outages"] = outages[0] if len(outages) == 1 else None
+    # What is planted in a leak does not speak against its figures.
+    against = lambda one: [reason for reason in one.get("reasons", []) if "never became steady" not in reason]
+    trust = {one["figure"]: one["is"] if against(one) else "valid" for one in trial["verdict"]["figures"]}
+    return measured, truth.true(json.loads(book.read_text())), trust, trial
+
+
+def measure(stage, given):
+    rows = []
+    for turn in range(given.turns):
+        for name, truth in truths(given.seconds).items():
+            for beside in BESIDE:
+                played = play(stage, name, truth, beside, given.seconds)
+                rows.append((name, beside, *played[:3]))
+                print(f"{turn + 1}: {name} beside {beside}: {played[3]['verdict']['is']}: {'; '.join(played[3]['verdict']['reasons'])}", flush=True)
+    print("\n| server | figure | truth | " + " | ".join(BESIDE) + " |\n|---|---|---:|" + "---|" * len(BESIDE))
+    counted = collections.Counter()
+    for name in truths(given.seconds):
+        own = [row for row in rows if row[0] == name]
+        for figure in ["counts", "throughput", *PATHS, "outages"]:
+            cells, true = [], None
+            for beside in BESIDE:
+                cell = []
+                for _, _, measured, known, trust in [row for row in own if row[1] == beside]:
+                    value = measured.get(figure)
+                    calm = [row[2].get(figure) for row in own if row[1] == "next to nothing"]
+                    calm = [one for one in calm if one is not None]
+                    true = known.get(figure, statistics.median(calm) if calm and figure in PATHS else None)
+                    if true is None:
+                        continue
+                    off = abs(value - true) if value is not None else float("inf")
+                    is_right = off <= max(WRONG * true, EXACT.get(figure, 0.0))
+                    counted[is_right, trust.get(figure)] += 1
+                    shown = "none" if value is None else f"{value:,.4g}"
+                    cell.append(f"{shown} {trust.get(figure)}{'' if is_right else ' WRONG'}")
+                cells.append(", ".join(cell))
+            if true is not None:
+                print(f"| {name} | {figure} | {true:,.4g} | " + " | ".join(cells) + " |")
+    right = sum(count for (is_right, _), count in counted.items() if is_right)
+    valid = sum(count for (_, trust), count in counted.items() if trust == "valid")
+    print(f"\nCalled valid, and wrong: {counted[False, 'valid']} of {valid} (goal: at most 1 in 20).")
+    print(f"Right, and called valid: {counted[True, 'valid']} of {right} (goal: at least 9 in 10).")
+
+
+if __name__ == "__main__":
+    bench(measure, arguments(__doc__, seconds=8, turns=5))
