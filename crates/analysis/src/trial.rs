@@ -4,7 +4,7 @@
 use experiment::plan::{self, Lab};
 use record::events::{Event, FailureExample, What};
 use record::folder::TrialFolder;
-use record::results::{Emulated, Quantiles, Said, Steady, Throughput, Trial, WithWarmup};
+use record::results::{Emulated, QuantileMoments, Quantiles, Said, Steady, Throughput, Trial, WithWarmup};
 
 use crate::audit::consistency;
 use crate::evidence::Evidence;
@@ -55,7 +55,7 @@ pub(crate) fn judged(
     let of_plan = run.plan.into_iter().flat_map(plan::Plan::metrics).filter_map(|metric| metric.measured());
     let asked = asked_percentiles(of_plan.chain(run.metrics));
     evidence.read_log(planned, folder, logged_s, asked)?;
-    let mut trial = measured(planned, evidence, timeline.as_ref(), window.as_ref(), steady.as_ref());
+    let mut trial = measured(planned, evidence, timeline.as_ref(), window.as_ref());
     if let Some(load) = &planned.load {
         load_groups::add(&mut trial, load, evidence);
     }
@@ -74,7 +74,10 @@ pub(crate) fn judged(
     if let (Some(fleet), Some(window)) = (&planned.fleet, &window) {
         trial.generator.each = fleet::each(fleet, is_open, &evidence.generator, window);
     }
+    trial.throughput.operations_per_s_ci95 = with_bias(trial.throughput.operations_per_s_ci95, steady.as_ref());
     trial.steady = steady;
+    let latency_us = window.as_ref().zip(trial.latency_us.as_ref());
+    trial.latency_moments = latency_us.map(|(window, latency_us)| moments(evidence, window, latency_us));
     trial.generator.lateness_effect_pct = trial
         .latency_us
         .as_ref()
@@ -105,7 +108,6 @@ fn measured(
     evidence: &Evidence,
     timeline: Option<&Timeline>,
     window: Option<&LoadWindow>,
-    steady: Option<&Steady>,
 ) -> Trial {
     let all = OperationTotals::of_all(evidence.load.totals.values());
     let asked = &evidence.load.asked;
@@ -113,7 +115,6 @@ fn measured(
     let after_warmup = OperationTotals::of_all(evidence.load.measured().values());
     let measured_s = window.filter(|window| window.length_s() > 0.0).map(|window| (window.from_s, window.until_s));
     let cycles = generator::cycles(&evidence.generator);
-    let throughput = throughput(evidence, timeline, window, measured_s);
     let consistency = consistency(planned, evidence, &outcomes, cycles);
     let happened = faults::happened(planned, evidence, timeline, window);
     let busy_agents = planned
@@ -130,10 +131,7 @@ fn measured(
         repeat: planned.repeat,
         ended: evidence.ending().map(|(how, _)| how),
         measured_s: measured_s.map(|(from_s, until_s)| [from_s, until_s]),
-        throughput: Throughput {
-            operations_per_s_ci95: with_bias(throughput.operations_per_s_ci95, steady),
-            ..throughput
-        },
+        throughput: throughput(evidence, timeline, window, measured_s),
         with_warmup: with_warmup(evidence, timeline, window, &all),
         failed_pct: failed_pct(&outcomes),
         timeout_pct: share_pct(outcomes.timeout, &outcomes),
@@ -203,6 +201,20 @@ fn throughput(
             .filter(|(from_s, until_s)| until_s - from_s >= SHORTEST_BASELINE_S)
             .and_then(rate),
         ..Throughput::default()
+    }
+}
+
+/// From how many separate moments each quantile comes.
+fn moments(evidence: &Evidence, window: &LoadWindow, latency_us: &Quantiles) -> QuantileMoments {
+    let within_s = [window.latency_from_s(), window.until_s];
+    let of = |us: Option<f64>| evidence.load.latency.moments(us? * 1e3, within_s);
+    QuantileMoments {
+        p50: of(latency_us.p50),
+        p75: of(latency_us.p75),
+        p90: of(latency_us.p90),
+        p95: of(latency_us.p95),
+        p99: of(latency_us.p99),
+        p999: of(latency_us.p999),
     }
 }
 
@@ -360,6 +372,40 @@ mod tests {
         };
         assert_eq!(before(12.0), Some(1_000.0));
         assert_eq!([before(10.0), before(10.003), before(10.4)], [None; 3], "that is no baseline");
+    }
+
+    #[test]
+    fn the_interval_takes_in_what_a_warm_up_may_have_left() {
+        let left = |tolerated_bias_pct, remaining_bias_pct| {
+            let steady = Steady { tolerated_bias_pct, remaining_bias_pct, ..Steady::default() };
+            with_bias(Some([990.0, 1_010.0]), Some(&steady)).unwrap()
+        };
+        assert_eq!(left(None, None), [990.0, 1_010.0]);
+        assert_eq!(left(Some(0.5), None), [990.0, 1_015.0]);
+        assert_eq!(left(Some(0.5), Some(4.0)), [990.0, 1_050.0]);
+        assert_eq!(with_bias(None, None), None);
+    }
+
+    #[test]
+    fn a_rate_of_less_than_ten_seconds_has_no_interval_and_says_so() {
+        let slot = |number: u32| OutcomeSlot {
+            at_s: f64::from(number) / 100.0,
+            slot_s: 0.01,
+            ok: 10 + number % 2,
+            ..Default::default()
+        };
+        let slots: Vec<OutcomeSlot> = (0..2_000).map(slot).collect();
+        let timeline = Timeline::of(&slots).unwrap();
+        let evidence = Evidence { slots, ..Evidence::default() };
+        let of = |until_s: f64| {
+            let window = LoadWindow { from_s: 0.0, until_s, first_fault_s: None, steady: None, is_over: false };
+            throughput(&evidence, Some(&timeline), Some(&window), Some((0.0, until_s)))
+        };
+        assert!(of(10.0).operations_per_s_ci95.is_some() && of(10.0).without_ci95.is_none());
+        assert_eq!(
+            (of(9.9).operations_per_s_ci95, of(9.9).without_ci95.as_deref()),
+            (None, Some("less than 10 s were measured"))
+        );
     }
 
     #[test]

@@ -141,6 +141,8 @@ pub struct Trial {
     /// 95 % intervals of the long-run quantiles of this trial, from ten batches of it. Other trials differ by more. Null if less than 10 s were
     /// measured, or a batch has too few operations for its median.
     pub latency_intervals_us: Option<QuantileIntervals>,
+    /// From how many separate moments the operations come that took as long as each quantile of `latency_us`, or longer; null without latencies.
+    pub latency_moments: Option<QuantileMoments>,
     /// Latency of every operation of the measured part, whatever became of it: one that failed, timed out or was never answered took longer
     /// than all others. A quantile that lies among those is null, and so are mean and maximum. Null where all were answered.
     pub latency_of_all_us: Option<Quantiles>,
@@ -376,6 +378,47 @@ pub struct QuantileIntervals {
     pub p99_ci95: Option<[f64; 2]>,
     /// Interval of the 99.9th percentile.
     pub p999_ci95: Option<[f64; 2]>,
+}
+
+/// Separate moments of the measured part in which operations took as long as a quantile, or longer. Slow operations come in bunches, and a
+/// bunch is one observation: the operations are divided by the index of dispersion of their counts by second. A quantile without an interval
+/// is sure from ten moments on; the tables mark others with `~`. Null where the quantile is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct QuantileMoments {
+    /// Moments of the median.
+    pub p50: Option<u64>,
+    /// Moments of the 75th percentile.
+    pub p75: Option<u64>,
+    /// Moments of the 90th percentile.
+    pub p90: Option<u64>,
+    /// Moments of the 95th percentile.
+    pub p95: Option<u64>,
+    /// Moments of the 99th percentile.
+    pub p99: Option<u64>,
+    /// Moments of the 99.9th percentile.
+    pub p999: Option<u64>,
+}
+
+/// Separate moments from which a quantile without an interval is sure.
+pub const SURE_MOMENTS: u64 = 10;
+
+impl Trial {
+    /// From how many moments a quantile of `latency_us` comes, if these are too few for it to be sure; by its name, such as `p99`.
+    #[must_use]
+    pub fn unsure_moments(&self, quantile: &str) -> Option<u64> {
+        let (moments, ci95) = (self.latency_moments?, self.latency_intervals_us.unwrap_or_default());
+        let (moments, ci95) = match quantile {
+            "p50" => (moments.p50, ci95.p50_ci95),
+            "p75" => (moments.p75, ci95.p75_ci95),
+            "p90" => (moments.p90, ci95.p90_ci95),
+            "p95" => (moments.p95, ci95.p95_ci95),
+            "p99" => (moments.p99, ci95.p99_ci95),
+            "p99.9" | "p999" => (moments.p999, ci95.p999_ci95),
+            _ => return None,
+        };
+        moments.filter(|moments| *moments < SURE_MOMENTS && ci95.is_none())
+    }
 }
 
 /// A group of the load's agents, over all its operations. Each of these by itself is among the trial's `operations`.

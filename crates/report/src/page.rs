@@ -587,6 +587,10 @@ fn of_one(group: &Group, input: &ReportInput) -> Vec<HeadlineFigure> {
     if let (Some(p99), Some(of_all)) = (&mut p99, p99_of_all(group)) {
         p99.small = [p99.small.as_str(), &of_all].join("; ").trim_start_matches("; ").to_owned();
     }
+    if let (Some(p99), Some(moments)) = (&mut p99, moments_of_p99(group)) {
+        p99.value.insert(0, '~');
+        p99.small = [p99.small.as_str(), &moments].join("; ").trim_start_matches("; ").to_owned();
+    }
     let faulty = group.counting().any(|trial| groups::outages(trial).next().is_some());
     let failed =
         loss("calls not ok", group.spread(|t| counted(t, |t| t.outcomes.failed + t.outcomes.timeout)), share_of(group));
@@ -615,6 +619,12 @@ fn of_one(group: &Group, input: &ReportInput) -> Vec<HeadlineFigure> {
         cost(group, input),
     ];
     figures.into_iter().flatten().collect()
+}
+
+/// `from 2 separate moments`; `None` if p99 is sure.
+fn moments_of_p99(group: &Group) -> Option<String> {
+    let moments = group.counting().filter_map(|trial| trial.unsure_moments("p99")).min()?;
+    Some(format!("from {moments} separate {}", if moments == 1 { "moment" } else { "moments" }))
 }
 
 /// What p99 is of all that was due, where some of it had no answer: latencies are of what succeeded.

@@ -219,6 +219,18 @@ impl Cell {
     }
 }
 
+/// Explains the mark of [`approximate`].
+const APPROXIMATE: &str = " ~: a quantile without an interval, from fewer than ten separate moments of a trial.";
+
+/// The cell of a quantile, marked with `~` if it is not sure in some trial.
+fn approximate(cell: Cell, group: &Group, quantile: &str) -> Cell {
+    if is_approximate(group, quantile) { Cell { text: format!("~{}", cell.text), ..cell } } else { cell }
+}
+
+fn is_approximate(group: &Group, quantile: &str) -> bool {
+    group.counting().any(|trial| trial.unsure_moments(quantile).is_some())
+}
+
 /// How a verdict is meant.
 pub fn tone_of(trust: Trust) -> Tone {
     match trust {

@@ -25,6 +25,9 @@ const EDGE_S: f64 = 1e-6;
 /// Fewest seconds before the fault that say what is usual.
 const FEWEST: usize = 3;
 
+/// Fewest windows whose counts show bunches that are longer than a second.
+const WINDOWS: usize = 8;
+
 /// What is looked at, and in how many seconds in a row it must be high.
 const QUANTILES: [(f64, usize); 3] = [(0.5, 2), (0.9, 2), (0.99, 3)];
 
@@ -82,6 +85,40 @@ impl LatencySeconds {
     /// About the share of operations that take longer than a limit, of those seconds between two times that `belong`; `None` without any.
     pub fn share_over(&self, limit_ns: f64, between_s: [f64; 2], belongs: impl Fn(f64) -> bool) -> Option<f64> {
         self.together(between_s, belongs).share_above(step_of(limit_ns))
+    }
+
+    /// From how many separate moments between two times the operations come that take as long as this, or longer; `None` if there are none.
+    ///
+    /// Operations that wait for the same cause come together, so each such bunch is one observation, and their number is that of the
+    /// operations divided by the mean size of a bunch. For bunches at random times that is the index of dispersion: the variance of the counts
+    /// by second, as a multiple of what independent operations would have (D. R. Cox and P. A. W. Lewis, "The Statistical Analysis of Series of
+    /// Events", 1966, section 4.5; its inverse estimates the extremal index, see C. A. T. Ferro and J. Segers, "Inference for clusters of extreme
+    /// values", Journal of the Royal Statistical Society B 65, 2003). Bunches that last for seconds show in the counts by 2, 4, … seconds.
+    pub fn moments(&self, at_least_ns: f64, [from_s, until_s]: [f64; 2]) -> Option<u64> {
+        let place = |at_s: f64| self.seconds.partition_point(|second| second.from_s < at_s - EDGE_S);
+        let seconds = &self.seconds[place(from_s)..place(until_s).max(place(from_s))];
+        let step = step_of(at_least_ns);
+        let long =
+            |second: &SecondLatency| second.counts.iter().filter(|(other, _)| *other >= step).map(|(_, n)| *n).sum();
+        let counts: Vec<[u64; 2]> = seconds.iter().map(|second| [long(second), second.count()]).collect();
+        let sum = |counts: &[[u64; 2]], which: usize| counts.iter().map(|both| both[which]).sum::<u64>() as f64;
+        let share = sum(&counts, 0) / sum(&counts, 1);
+        if share.is_nan() || share <= 0.0 {
+            return None;
+        }
+        let squared_off = |window: &[[u64; 2]]| {
+            let expected = share * sum(window, 1);
+            (sum(window, 0) - expected).powi(2) / expected
+        };
+        let dispersion = |length: usize| {
+            let windows = counts.chunks(length);
+            windows.clone().map(squared_off).sum::<f64>() / (windows.len() as f64 - 1.0)
+        };
+        let lengths = (0..).map(|doublings| 1_usize << doublings);
+        let lengths = lengths.take_while(|length| *length == 1 || counts.len() / length >= WINDOWS);
+        // All in one second may be one moment.
+        let worst = lengths.map(dispersion).reduce(f64::max).filter(|worst| worst.is_finite());
+        Some((sum(&counts, 0) / worst.unwrap_or(f64::INFINITY).max(1.0)).max(1.0) as u64)
     }
 
     /// The operations of those seconds between two times that `belong`.
@@ -280,5 +317,38 @@ mod tests {
             let made = SyntheticLoad::random(seed, 30.0, |_| 50.0).taking(seed, |_| 1_000.0);
             assert_eq!(made.latency.slow([2.0, 12.0], [12.0, 30.0]), [[0.0; 2]; 0], "{seed}");
         }
+    }
+
+    /// 2,000 operations a second for so long: 1 ms, but as long as the server stalls, up to its end.
+    fn stalling(length_s: f64, stalls_s: &[[f64; 2]]) -> LatencySeconds {
+        let stalls: Vec<[f64; 2]> = stalls_s.to_vec();
+        let made = SyntheticLoad::even(length_s, |_| 2_000.0);
+        let wait_us = move |at_s: f64| {
+            let stall = stalls.iter().find(|[from_s, until_s]| (*from_s..*until_s).contains(&at_s));
+            stall.map_or(1_000.0, |[_, until_s]| 1_000.0 + 1e6 * (until_s - at_s))
+        };
+        made.taking(9, wait_us).latency
+    }
+
+    #[test]
+    fn a_bunch_of_slow_operations_is_one_moment() {
+        // Two stalls of 200 ms are 800 of 20,000 operations, and p99.9 is the slowest of one of them.
+        let two = stalling(10.0, &[[2.1, 2.3], [6.4, 6.6]]);
+        assert!(two.moments(150e6, [0.0, 10.0]).unwrap() <= 3, "{:?}", two.moments(150e6, [0.0, 10.0]));
+        let slow = stalling(20.0, &[[8.0, 12.0]]);
+        assert!(slow.moments(50e6, [0.0, 20.0]).unwrap() <= 10, "four seconds are no hundred moments");
+        let made = SyntheticLoad::random(3, 20.0, |_| 2_000.0);
+        let mut random = fastrand::Rng::with_seed(3);
+        let tails: Vec<f64> = (0..50_000).map(|_| -1_000.0 * random.f64().max(1e-9).ln()).collect();
+        let next = std::cell::Cell::new(0);
+        let independent = made.taking(3, |_| {
+            next.set(next.get() + 1);
+            tails[next.get() % tails.len()]
+        });
+        let p999_ns = 1e6 * 1_000.0_f64.ln();
+        let moments = independent.latency.moments(p999_ns, [0.0, 20.0]).unwrap();
+        assert!((20..=200).contains(&moments), "{moments} of about 100 independent ones");
+        assert_eq!(independent.latency.moments(1e12, [0.0, 20.0]), None);
+        assert_eq!(stalling(1.0, &[]).moments(1e3, [0.0, 1.0]), Some(1), "one second may be one moment");
     }
 }

@@ -7,7 +7,7 @@ use record::results::{Comparison, Trial, Trust};
 use text::{Tone, numbers};
 
 use super::operations::cycles_of_steps;
-use super::{Cell, Column, Row, Table};
+use super::{APPROXIMATE, Cell, Column, Row, Table, approximate, is_approximate};
 use crate::ReportInput;
 
 /// Groups beyond which the page folds their table: charts over what was swept tell more.
@@ -201,6 +201,9 @@ pub fn comparison_of(groups: &[Group]) -> Table {
         let number = (groups.len() < 2).then(|| Cell::new(numbers::count(group.trials.len() as u64)));
         vec![number.into_iter().chain(measures.iter().map(|measure| cell(group, measure))).collect()]
     };
+    if groups.iter().any(|group| measures.iter().any(|measure| is_approximate(group, measure.head))) {
+        note.push_str(APPROXIMATE);
+    }
     let mut table = Table::new(title, note, columns).by_group(groups, cells).unwrap_or_default();
     groups.iter().zip(&mut table.rows).for_each(|(group, row)| mark_trust(group, &mut row.cells));
     table.folded_beyond(MANY).explained()
@@ -223,7 +226,7 @@ fn mark_trust(group: &Group, cells: &mut [Cell]) {
 
 fn cell(group: &Group, measure: &ComparedMetric) -> Cell {
     let spread = group.spread(measure.value);
-    let cell = Cell::spread(spread, measure.write);
+    let cell = approximate(Cell::spread(spread, measure.write), group, measure.head);
     match spread {
         Some(spread) if measure.loss && spread.most > 0.0 => cell.toned(Tone::Bad),
         Some(_) if measure.loss => cell.toned(Tone::Good),

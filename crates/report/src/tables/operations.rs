@@ -7,7 +7,7 @@ use record::events::FailureExample;
 use record::results::{AnswerParts, GroupFigures, Operation, Quantiles, Trial};
 use text::{Tone, distinct, numbers};
 
-use super::{Cell, Column, Table};
+use super::{Cell, Column, Table, approximate};
 use crate::ReportInput;
 
 const MANY: usize = 12;
@@ -382,14 +382,14 @@ pub fn warmup(input: &ReportInput) -> Option<Table> {
     }
     let row = |group: &Group| {
         let mut cells = Vec::new();
-        for &(_, _, cut, whole, write) in &pairs {
+        for &(head, _, cut, whole, write) in &pairs {
             // Of each trial, so that no repeat is held against another's.
             let difference = group.spread(|trial| {
                 let after = cut(trial).filter(|after| *after > 0.0)?;
                 Some(100.0 * (whole(trial)? / after - 1.0))
             });
             let differs = difference.map_or_else(String::new, |spread| numbers::change(spread.median));
-            cells.push(Cell::of(group.spread(cut), |spread| write(spread.median)));
+            cells.push(approximate(Cell::of(group.spread(cut), |spread| write(spread.median)), group, head));
             cells.push(Cell::of(group.spread(whole), |spread| write(spread.median)).with(differs));
         }
         vec![cells]

@@ -5,7 +5,7 @@ use analysis::answer::{self, steadiness};
 use analysis::groups::{operations, planned};
 use experiment::plan::{Load, Plan, samples_for};
 use hdrhistogram::Histogram;
-use record::results::{Generator, Quantiles, Results, Trial};
+use record::results::{Generator, Quantiles, Results, SURE_MOMENTS, Trial};
 use text::{capital, hanging, numbers, visible};
 
 use super::summary::{self, partial, redirected, verdict};
@@ -130,7 +130,7 @@ fn latencies(trial: &Trial, at_rate: bool) -> String {
     let heads = ["p50", "p75", "p90", "p95", "p99", "p99.9", "max"];
     let set = |head: &str, cells: &[String]| {
         let cells: String = cells.iter().map(|cell| format!(" {cell:>FIGURE$}")).collect();
-        format!("  {head:HEAD$}{}\n", cells.strip_prefix(' ').unwrap_or(&cells))
+        format!("  {head:HEAD$}{}\n", cells.strip_prefix(' ').unwrap_or(&cells).trim_end())
     };
     let rows: Vec<(&str, &Quantiles)> =
         trial.latency_us.iter().map(|latency| ("latency", latency)).chain(of_failures(trial)).collect();
@@ -139,7 +139,15 @@ fn latencies(trial: &Trial, at_rate: bool) -> String {
     }
     let mut table = set("", &heads.map(str::to_owned));
     for (head, times) in rows {
-        table.push_str(&set(head, &figures(times)));
+        let mut cells = figures(times);
+        if head == "latency" {
+            heads.iter().zip(&mut cells).filter(|(head, _)| trial.unsure_moments(head).is_some()).for_each(
+                |(_, cell)| {
+                    cell.insert(0, '~');
+                },
+            );
+        }
+        table.push_str(&set(head, &cells));
         if head == "latency"
             && let Some(sure) = &trial.latency_intervals_us
         {
@@ -154,11 +162,23 @@ fn latencies(trial: &Trial, at_rate: bool) -> String {
             table.push_str(&set("of all", &figures_of_all(all)));
         }
     }
+    table.push_str(&few_moments(trial, heads));
     if at_rate && let Some(service) = &trial.service_us {
         table.push_str(&set("service", &figures(service)));
         table.push_str(&hanging(FROM_WHEN_DUE, "  ", "  ", WIDTH));
     }
     table
+}
+
+/// `~ from few separate moments: p99 from 6, p99.9 from 2; 10 are needed to be sure.`; empty if each quantile is sure.
+fn few_moments<'a>(trial: &Trial, heads: impl IntoIterator<Item = &'a str>) -> String {
+    let few = heads.into_iter().filter_map(|head| Some(format!("{head} from {}", trial.unsure_moments(head)?)));
+    let few: Vec<String> = few.collect();
+    if few.is_empty() {
+        return String::new();
+    }
+    let text = format!("~ from few separate moments: {}; {SURE_MOMENTS} are needed to be sure.", few.join(", "));
+    hanging(&text, "  ", "  ", WIDTH)
 }
 
 /// Latencies of operations that did not end `ok`, by outcome.
@@ -324,7 +344,7 @@ mod tests {
     use std::path::Path;
 
     use record::folder::RunFolder;
-    use record::results::{Outcomes, Trust, Verdict};
+    use record::results::{Outcomes, QuantileIntervals, QuantileMoments, Steady, Trust, Verdict};
 
     use super::*;
     use crate::example;
@@ -399,6 +419,29 @@ mod tests {
             ..Verdict::default()
         };
         insta::assert_snapshot!(glance(&plan, &results, None));
+    }
+
+    #[test]
+    fn a_quantile_from_few_separate_moments_is_marked() {
+        let (plan, mut results) = one();
+        let moments = QuantileMoments { p50: Some(5_000), p99: Some(40), p999: Some(2), ..QuantileMoments::default() };
+        results.trials[0].latency_moments = Some(moments);
+        let text = glance(&plan, &results, None);
+        assert!(text.contains("~ from few separate moments: p99.9 from 2; 10 are needed"), "{text}");
+        assert_eq!(text.matches('~').count(), 2, "{text}");
+        results.trials[0].latency_intervals_us =
+            Some(QuantileIntervals { p999_ci95: Some([9_000.0, 14_000.0]), ..QuantileIntervals::default() });
+        assert!(!glance(&plan, &results, None).contains('~'), "its interval says how sure it is");
+    }
+
+    #[test]
+    fn a_doubt_about_steadiness_is_told() {
+        let (plan, mut results) = one();
+        let why =
+            "throughput changed by +3.8 % over the load (90 % interval -6.2 to +12.1 %), and steady is -8 to +8 %";
+        results.trials[0].steady = Some(Steady { cannot_tell: Some(why.to_owned()), ..Steady::default() });
+        let text = glance(&plan, &results, None);
+        assert!(text.contains("steadiness  whether the load was steady cannot be told"), "{text}");
     }
 
     #[test]
