@@ -106,7 +106,7 @@ fn course(mut runs: Vec<HistoryRun>, metrics: &[String]) -> Result<MetricHistory
     let asked: Vec<&str> =
         if metrics.is_empty() { USUAL.to_vec() } else { metrics.iter().map(String::as_str).collect() };
     for path in asked {
-        let found = of_metric(path, &runs, &environments);
+        let found = of_metric(path, &runs);
         if found.is_empty() && !metrics.is_empty() {
             return Err(Error::Incomparable {
                 what: format!("no usable trial has a figure `{path}`"),
@@ -117,7 +117,7 @@ fn course(mut runs: Vec<HistoryRun>, metrics: &[String]) -> Result<MetricHistory
         }
         series.extend(found);
     }
-    corrected(&mut series);
+    find_changes(&mut series, &environments);
     let listed = runs.iter().enumerate().map(|(index, run)| CourseRun {
         folder: run.folder.clone(),
         start_unix_s: run.start_unix_s,
@@ -135,8 +135,10 @@ const SMALLEST_PCT: f64 = 5.0;
 /// Chance of calling anything a change that is none, over all series together.
 const LEVEL: f64 = 0.05;
 
-/// Leaves out what many series show by chance (Holm), and what is too small to matter.
-fn corrected(series: &mut [FigureSeries]) {
+/// Finds where the series change, except what many series show by chance (Holm), and what is too small to matter.
+fn find_changes(series: &mut [FigureSeries], environments: &[BTreeMap<String, String>]) {
+    let together = series.len();
+    series.iter_mut().for_each(|one| one.changes = changes(&one.values, environments, together));
     // A series without a change has a chance of at least the level, and does not count for others.
     let chances: Vec<f64> =
         series.iter().map(|one| one.changes.iter().map(|change| change.p).fold(1.0, f64::min)).collect();
@@ -167,7 +169,7 @@ fn one_experiment(runs: &[HistoryRun]) -> Result<String, Error> {
 }
 
 /// A metric at every variant and point where any run has it.
-fn of_metric(path: &str, runs: &[HistoryRun], environments: &[BTreeMap<String, String>]) -> Vec<FigureSeries> {
+fn of_metric(path: &str, runs: &[HistoryRun]) -> Vec<FigureSeries> {
     let mut places: Vec<(GroupKey, &Trial)> = Vec::new();
     for trial in runs.iter().flat_map(|run| &run.results.trials) {
         if !places.iter().any(|(known, _)| *known == place(trial)) {
@@ -180,7 +182,7 @@ fn of_metric(path: &str, runs: &[HistoryRun], environments: &[BTreeMap<String, S
             metric: path.to_owned(),
             variant: example.variant.clone(),
             point: example.point.clone(),
-            changes: changes(&values, environments),
+            changes: Vec::new(),
             values,
         })
     };
@@ -198,11 +200,11 @@ fn value(path: &str, run: &HistoryRun, wanted: &GroupKey) -> Option<f64> {
     median(&values)
 }
 
-fn changes(values: &[Option<f64>], environments: &[BTreeMap<String, String>]) -> Vec<FigureChange> {
+fn changes(values: &[Option<f64>], environments: &[BTreeMap<String, String>], together: usize) -> Vec<FigureChange> {
     // Runs without the figure are no part of its series.
     let (at, series): (Vec<usize>, Vec<f64>) =
         values.iter().enumerate().filter_map(|(run, value)| Some((run, (*value)?))).unzip();
-    let found = change_points(&series, SEED);
+    let found = change_points(&series, SEED, together);
     let end = |index: usize| found.get(index).map_or(series.len(), |change| change.at);
     let change = |(index, change): (usize, &ChangePoint)| {
         let begin = index.checked_sub(1).map_or(0, |earlier| found[earlier].at);
