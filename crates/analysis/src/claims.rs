@@ -391,10 +391,8 @@ fn ratio_part(values: &[[Option<f64>; 2]]) -> Option<FunctionPart> {
     }
     let logarithms: Vec<(f64, f64)> = both.iter().map(|(a, b)| (b.ln(), a.ln())).collect();
     let value = mean(&logarithms.iter().map(|(b, a)| a - b).collect::<Vec<_>>())?.exp();
-    let ci95 = paired(&logarithms).and_then(|difference| {
-        let reach = difference.error?.reach(MISS);
-        Some([difference.estimate - reach, difference.estimate + reach].map(f64::exp))
-    });
+    let interval = paired(&logarithms).and_then(|difference| difference.interval(MISS));
+    let ci95 = interval.map(|ends| ends.map(f64::exp));
     let note = if ci95.is_none() { "the same in every pair: no interval" } else { "" };
     Some(FunctionPart { note: note.to_owned(), ..FunctionPart::of(value, ci95) })
 }

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::Error;
 use crate::answer::differing;
-use crate::comparisons::{self, CompareOptions, PlayedTrial};
+use crate::comparisons::{self, CompareOptions, InterimLook, PlayedTrial};
 use crate::metrics::metric;
 use crate::run::{analyze_for, found, plan_of, started_unix_s};
 use crate::verdict::figures::class_of_path;
@@ -55,6 +55,7 @@ pub fn compare(folders: &[&Path], options: &CompareOptions) -> Result<Compared, 
         surroundings,
         sides: sides.iter().map(summed).collect(),
         gate_pct: options.gate_pct,
+        gate_is_sure: options.is_sure,
         comparisons,
     })
 }
@@ -254,13 +255,8 @@ fn warnings(
     warnings.extend(sides.iter().flat_map(|side| unusable(side, comparisons)));
     warnings.extend(lacking(comparisons));
     warnings.extend(options.gate_pct.and_then(|gate| inconclusive(comparisons, gate, options.in_turn)));
-    warnings.extend(options.looks_before.map(|before| {
-        format!(
-            "this is look {} at runs that are played until the gate decides: p and intervals are corrected for that, so that all \
-             looks together find a difference that is none in at most 5 % of cases",
-            before + 1
-        )
-    }));
+    warnings.extend(unadjusted(comparisons));
+    warnings.extend(options.look.map(of_look));
     warnings
 }
 
@@ -296,6 +292,26 @@ fn lacking(comparisons: &[GatedComparison]) -> Vec<String> {
     let lacking: BTreeSet<&String> = lacking.collect();
     let words = |metric| format!("{metric}: some trials do not have it and are left out of its comparison");
     lacking.into_iter().map(words).collect()
+}
+
+/// How much one look of several can show.
+fn of_look(look: InterimLook) -> String {
+    if look.level == 0.0 {
+        return "earlier looks at these runs have spent the 5 % that all looks together may be wrong: nothing can be shown any more; play \
+                anew with another --out"
+            .to_owned();
+    }
+    format!(
+        "this is look {} at runs that are played until the gate decides: p and intervals are corrected for that (of the 5 % that all looks \
+         together may be wrong it has {})",
+        look.number,
+        text::numbers::percent(100.0 * look.level)
+    )
+}
+
+/// What of the machine comparisons are not adjusted for.
+fn unadjusted(comparisons: &[GatedComparison]) -> Vec<String> {
+    text::distinct(comparisons.iter().flat_map(|judged| differing::unadjusted(&judged.comparison)))
 }
 
 /// What made trials of a side void.
@@ -595,8 +611,8 @@ mod tests {
         let (a, empty) = (scratch.copy("a"), scratch.0.join("empty"));
         std::fs::create_dir(&empty).unwrap();
         for (folders, metric, word) in [
-            (vec![a.as_path(), empty.as_path()], "failed_pct", "not a run folder"),
-            (vec![a.as_path(), Path::new("nowhere/at/all")], "failed_pct", "nowhere/at/all"),
+            (vec![empty.as_path(), a.as_path()], "failed_pct", "not a run folder"),
+            (vec![Path::new("nowhere/at/all"), a.as_path()], "failed_pct", "nowhere/at/all"),
             (vec![a.as_path()], "failed_pct", "two folders"),
             (vec![a.as_path(), a.as_path()], "latency_us.q98", "latency_us.q98"),
         ] {

@@ -1,23 +1,26 @@
 //! Variants, swept values and runs beside each other: ratio or difference with its interval, whether it is more than chance,
 //! and how small a difference would have shown. One figure per trial is what is compared.
 //!
-//! Variants of one run, and choices, are judged by one model of all of them over all repeats ([`blocks`]), with the CPU that the hypervisor and
-//! other processes took beside each trial. That is no reason to leave a trial out there: what it is void for is allowed for.
+//! Variants of one run, and choices, are judged by one model of all of them over all repeats ([`blocks`]), adjusted for the CPU that the
+//! hypervisor and other processes took beside each trial, unless it differs between those that are compared. A trial that is void for what it
+//! is adjusted for is used. The ratio without adjusting stands beside the adjusted one.
 //!
 //! Ratios are taken of logarithms, so that b over a and a over b give the same answer. Chances are corrected over all
 //! comparisons made together (Holm); those where not one value differs from another could not have shown anything and do not
 //! count among them (R. E. Tarone, "A modified Bonferroni method for discrete data", Biometrics 46, 1990). Each comparison also has an
-//! interval at the level at which it is tested, so that the two never contradict each other; by it a gate is judged.
+//! interval at the level at which it is tested, so that the two never contradict each other (K. Strassburger, F. Bretz, "Compatible simultaneous
+//! lower confidence bounds for the Holm procedure and other Bonferroni-based closed tests", Statistics in Medicine 27, 2008: these are
+//! consistent with the test, but not simultaneous); by it a gate is judged.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use experiment::plan::Plan;
 use record::compared::{Gated, GatedComparison};
-use record::results::{Comparison, Trial};
+use record::results::{Comparison, Trial, UnadjustedCovariate};
 use serde_json::Value;
 
 use crate::metrics::metric;
-use crate::stats::blocks::{self, COVARIATES, Observed};
+use crate::stats::blocks::{self, COVARIATES, Covariates, Observed};
 use crate::stats::quantiles::{largest, mean};
 use crate::stats::significance::{self, Difference, apart, detectable_errors, paired};
 use crate::verdict::can_void;
@@ -37,20 +40,44 @@ pub struct CompareOptions {
     pub gate_pct: Option<f64>,
     /// Whether void trials are taken like others.
     pub accepts_void: bool,
-    /// Of runs that go on until a gate decides: how often they were looked at before this.
-    pub looks_before: Option<u32>,
+    /// Whether a gate fails only where the whole interval is beyond it, and not as soon as the estimate is.
+    pub is_sure: bool,
+    /// Which look this is of several at runs that go on until a gate decides.
+    pub look: Option<InterimLook>,
     /// Whether the runs were played in turn for this comparison.
     pub in_turn: bool,
 }
 
+/// One look of several at runs that are played until a gate decides.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct InterimLook {
+    /// Its number, from 1.
+    pub number: u32,
+    /// Chance of a false alarm that it may have, of the 5 % that all looks have together.
+    pub level: f64,
+}
+
+/// Returns the chance of a false alarm that a look after `turns` of at most `at_most` turns may have, if earlier looks have spent so much.
+/// Whoever looks again and again, and stops as soon as something shows, would find something at last, so all looks together have the 5 % of
+/// a single one (a union bound). Most of it is spent late, where there is most to see: α·t² of the share t of the turns (K. Kim, D. L. DeMets,
+/// "Design and analysis of group sequential tests based on the type I error spending rate function", Biometrika 74, 1987). 0: nothing is left.
+#[must_use]
+pub fn level_of_look(turns: u32, at_most: u32, spent: f64) -> f64 {
+    let share = f64::from(turns) / f64::from(at_most.max(turns).max(1));
+    let left = LEVEL * share.powi(2) - spent;
+    // Sums of shares differ in their last digits.
+    if left > SMALLEST_LEVEL { left } else { 0.0 }
+}
+
 impl CompareOptions {
-    /// Chance of calling something a difference that is none which this comparison may have. Whoever looks again and again, and
-    /// stops as soon as something shows, would find something at last: so each look has half the chance of the one before, and all
-    /// of them together have no more than a single one.
+    /// Chance of calling something a difference that is none which this comparison may have.
     fn level(&self) -> f64 {
-        self.looks_before.map_or(LEVEL, |before| LEVEL * 0.5_f64.powi(1 + before.min(64) as i32))
+        self.look.map_or(LEVEL, |look| look.level.max(SMALLEST_LEVEL))
     }
 }
+
+/// Level of a look for which nothing is left, so that its intervals have ends.
+const SMALLEST_LEVEL: f64 = 1e-9;
 
 /// Each variant beside the first, at each point; without variants, each value of a swept choice beside its first.
 pub(crate) fn within(plan: &Plan, trials: &[Trial]) -> Vec<Comparison> {
@@ -62,12 +89,12 @@ pub(crate) fn within(plan: &Plan, trials: &[Trial]) -> Vec<Comparison> {
 
 /// The same of runs of one experiment, their repeats taken together.
 pub(crate) fn within_runs(plan: &Plan, played: &[PlayedTrial<'_>], options: &CompareOptions) -> Vec<GatedComparison> {
-    judged(compared(&couples_within(&plan.variants, &plan.swept, played), options), options.gate_pct)
+    judged(compared(&couples_within(&plan.variants, &plan.swept, played), options), options)
 }
 
 /// Every side beside the first, at each variant and point that both have.
 pub(crate) fn between(sides: &[ComparisonSide<'_>], options: &CompareOptions) -> Vec<GatedComparison> {
-    judged(compared(&couples_between(sides), options), options.gate_pct)
+    judged(compared(&couples_between(sides), options), options)
 }
 
 fn compared(couples: &[ComparedPair<'_>], options: &CompareOptions) -> Vec<WeighedComparison> {
@@ -86,6 +113,8 @@ fn compared(couples: &[ComparedPair<'_>], options: &CompareOptions) -> Vec<Weigh
 struct WeighedComparison {
     comparison: Comparison,
     difference: Option<Difference>,
+    /// The same without adjusting for covariates; `None` where there are none.
+    raw: Option<Difference>,
     more_is_better: bool,
     /// Chance of a false alarm that each of those made together may have.
     level: f64,
@@ -100,20 +129,23 @@ fn weighed(couple: &ComparedPair<'_>, figure: &TrialFigure) -> Option<WeighedCom
     let scaled = |value: f64| if as_ratio { value.ln() } else { value };
     let a: Vec<f64> = sample.a.iter().copied().map(scaled).collect();
     let b: Vec<f64> = sample.b.iter().copied().map(scaled).collect();
-    let observed = if as_ratio { couple.observed(figure) } else { Vec::new() };
-    let allowed_for = blocks::explaining(&observed);
-    let difference = match (sample.pairs > 0, couple.group) {
-        (true, Some(group)) if !observed.is_empty() => blocks::difference(&observed, group, &allowed_for),
-        (true, _) => paired(&a.iter().copied().zip(b.iter().copied()).collect::<Vec<_>>()),
-        (false, _) => apart(&a, &b),
+    let observed = if as_ratio && sample.pairs > 0 { couple.observed(figure) } else { Vec::new() };
+    let covariates = blocks::explaining(&observed);
+    let resolution = if as_ratio { figure.resolution() } else { 0.0 };
+    let modelled = |used: &[usize]| {
+        let difference = match (sample.pairs > 0, couple.group) {
+            (true, Some(group)) if !observed.is_empty() => blocks::difference(&observed, group, used),
+            (true, _) => paired(&a.iter().copied().zip(b.iter().copied()).collect::<Vec<_>>()),
+            (false, _) => apart(&a, &b),
+        };
+        difference.map(|difference| difference.resolved(resolution))
     };
+    let difference = modelled(&covariates.used);
+    let raw = if covariates.used.is_empty() { None } else { modelled(&[]) };
     let (mean_a, mean_b) = (mean(&a), mean(&b));
     let of_means = mean_a.zip(mean_b).map(|(a, b)| b - a);
     let estimate = difference.map(|difference| difference.estimate).or(of_means);
-    let interval = difference.and_then(|difference| {
-        let reach = difference.error?.reach(LEVEL);
-        Some([difference.estimate - reach, difference.estimate + reach])
-    });
+    let interval = difference.and_then(|difference| difference.interval(LEVEL));
     let unscaled = |value: f64| if as_ratio { value.exp() } else { value };
     let comparison = Comparison {
         over: couple.over.clone(),
@@ -128,13 +160,24 @@ fn weighed(couple: &ComparedPair<'_>, figure: &TrialFigure) -> Option<WeighedCom
         difference: estimate.filter(|_| !as_ratio),
         difference_ci95: interval.filter(|_| !as_ratio),
         p: difference.map(|difference| difference.p),
-        adjusted_for: allowed_for.into_iter().map(|index| BESIDE[index].0.to_owned()).collect(),
+        adjusted_for: covariates.used.iter().map(|index| BESIDE[*index].0.to_owned()).collect(),
+        raw_ratio: raw.map(|raw| raw.estimate.exp()),
+        not_adjusted_for: unadjusted(&covariates, &observed, couple.group),
         pairs: sample.pairs,
         trials: [sample.a.len(), sample.b.len()].map(|count| count as u32),
         without: sample.without,
         ..Comparison::default()
     };
-    Some(WeighedComparison { comparison, difference, more_is_better: figure.more_is_better, level: LEVEL })
+    Some(WeighedComparison { comparison, difference, raw, more_is_better: figure.more_is_better, level: LEVEL })
+}
+
+/// Covariates that differ between the groups.
+fn unadjusted(covariates: &Covariates, observed: &[Observed], group: Option<usize>) -> Vec<UnadjustedCovariate> {
+    let one = |(index, p): &(usize, f64)| {
+        let difference = blocks::covariate_difference(observed, group?, *index)?;
+        Some(UnadjustedCovariate { name: BESIDE[*index].0.to_owned(), difference, p: *p })
+    };
+    covariates.unbalanced.iter().filter_map(one).collect()
 }
 
 /// The values that are compared: of pairs, one of each for every pair that has both.
@@ -183,10 +226,14 @@ fn correct(weighed: &mut [WeighedComparison], family_level: f64) {
     let chances: Vec<f64> = family.iter().filter_map(|weighed| weighed.comparison.p).collect();
     let level = family_level / chances.len().max(1) as f64;
     let mut known: Vec<(f64, Option<f64>)> = Vec::new();
+    let raw_chances: Vec<f64> = family.iter().filter_map(|one| one.raw.or(one.difference)).map(|raw| raw.p).collect();
+    let raw_levels = significance::holm_levels(&raw_chances, family_level);
     let corrected = significance::holm(&chances).into_iter().zip(significance::holm_levels(&chances, family_level));
-    for (one, (adjusted, decided_at)) in family.into_iter().zip(corrected) {
+    for ((one, (adjusted, decided_at)), raw_level) in family.into_iter().zip(corrected).zip(raw_levels) {
         let (comparison, Some(difference)) = (&mut one.comparison, one.difference) else { continue };
         one.level = level;
+        let raw = one.raw.and_then(|raw| raw.interval(raw_level));
+        comparison.raw_ci95_adjusted = raw.map(|ends| ends.map(f64::exp));
         let adjusted = (adjusted * LEVEL / family_level).min(1.0);
         comparison.p_adjusted = Some(adjusted);
         comparison.significant = adjusted < LEVEL;
@@ -194,10 +241,9 @@ fn correct(weighed: &mut [WeighedComparison], family_level: f64) {
             let b_is_better = (difference.estimate > 0.0) == one.more_is_better;
             comparison.better = Some(if b_is_better { comparison.b.clone() } else { comparison.a.clone() });
         }
-        let Some(error) = difference.error else { continue };
-        let reach = error.reach(decided_at);
-        let interval = [difference.estimate - reach, difference.estimate + reach];
-        let smallest = errors(error.freedom, level, &mut known).map(|errors| error.of_mean * errors);
+        let Some((error, interval)) = difference.error.zip(difference.interval(decided_at)) else { continue };
+        let smallest = errors(error.freedom, level, &mut known);
+        let smallest = smallest.map(|errors| error.of_mean * errors + error.resolution);
         if comparison.ratio.is_some() {
             comparison.ci95_adjusted = Some(interval.map(f64::exp));
             comparison.detectable_pct = smallest.map(|smallest| 100.0 * smallest.exp_m1());
@@ -267,7 +313,13 @@ type MachineFigure = fn(&Trial) -> Option<f64>;
 
 /// What the machine is like beside a trial, as [`blocks`] takes it.
 const BESIDE: [(&str, MachineFigure); COVARIATES] =
-    [("steal", |trial| trial.machine.steal_pct), ("strangers", |trial| trial.machine.strangers_cpu_pct)];
+    [("steal", |trial| trial.machine.steal_pct), ("strangers", strangers_pct)];
+
+/// CPU that other processes took. Where the target's processes were found by their connections, a back end that was not found is among the
+/// others, so this is no covariate.
+fn strangers_pct(trial: &Trial) -> Option<f64> {
+    trial.machine.strangers_cpu_pct.filter(|_| trial.machine.target_processes.is_empty())
+}
 
 /// What counts as one observation: a trial, or a run of several repeats that was played in turn with others.
 #[derive(Debug, Clone)]
@@ -390,17 +442,18 @@ fn in_rounds<'a>(
     numbered.collect()
 }
 
-/// Whether there are enough trials to allow for what the machine was like beside them.
+/// Whether the comparison of these trials is adjusted for whatever others took of the machine beside them.
 fn is_allowed_for(together: &[(usize, usize, &Trial)]) -> bool {
     let beside = |trial: &Trial| BESIDE.map(|(_, of)| of(trial));
     let observed: Vec<Observed> = together
         .iter()
         .map(|(round, group, trial)| Observed { round: *round, group: *group, value: 0.0, beside: beside(trial) })
         .collect();
-    !blocks::explaining(&observed).is_empty()
+    let covariates = blocks::explaining(&observed);
+    !covariates.used.is_empty() && covariates.unbalanced.is_empty()
 }
 
-/// Rules about what others took of the machine: where that is allowed for, it is no reason to leave a trial out.
+/// Rules about what others took of the machine: where a comparison is adjusted for that, it is no reason to leave a trial out.
 const OF_OTHERS: [&str; 3] = ["delayed", "steal", "strangers"];
 
 /// Whether a trial may stand in a comparison: it counts, or nothing can have voided it but what others took of the machine.
@@ -435,7 +488,7 @@ fn couples_between<'a>(sides: &[ComparisonSide<'a>]) -> Vec<ComparedPair<'a>> {
     couples
 }
 
-/// What is compared of two sides, and, if what others took of the machine can be allowed for, all of it with rounds and sides.
+/// What is compared of two sides, and, if the comparison is adjusted for what others took of the machine, all of it with rounds and sides.
 type BetweenSides<'a> = (Units<'a>, Vec<(usize, usize, &'a Trial)>);
 
 /// `None` if nothing can be used. Whether runs took turns is seen from all of them: one that is void must not bring the others out of step.
@@ -606,6 +659,12 @@ const TOLD: &str = "metrics.";
 /// What runs takes CPU, and a rate is a rate also of losses.
 const NEVER_ZERO: [&str; 2] = ["_per_s", "cpu_pct"];
 
+/// Part of the paths of figures that are read from histograms.
+const FROM_HISTOGRAMS: &str = "_us.";
+
+/// Width of a histogram's bucket, as a share of its value, at most: histograms have three significant digits.
+const BUCKET: f64 = 0.001;
+
 /// Cycles per operation that differ by no more than this are the same: the figure would only count twice.
 const SAME_CYCLES: f64 = 0.05;
 
@@ -621,10 +680,16 @@ impl TrialFigure {
         }
     }
 
+    /// By how much its logarithm may be off in all trials alike.
+    fn resolution(&self) -> f64 {
+        if self.path.contains(FROM_HISTOGRAMS) { BUCKET.ln_1p() } else { 0.0 }
+    }
+
     /// Its value in a trial; of several, the worst. `None` where the trial's verdict says that it must not be used.
     pub fn value(&self, trial: &Trial) -> Option<f64> {
         let path = self.path.as_str().into();
-        if trial.verdict.voids(class_of_path(&path)) {
+        // A trial that does not count is compared only where the comparison is adjusted for what it is void for.
+        if trial.counts() && trial.verdict.voids(class_of_path(&path)) {
             return None;
         }
         let values = metric(trial, &path);
@@ -673,13 +738,14 @@ fn usual<'a>(trials: impl Iterator<Item = &'a Trial>) -> Vec<TrialFigure> {
 }
 
 /// What a gate makes of each, if there is one.
-fn judged(weighed: Vec<WeighedComparison>, gate_pct: Option<f64>) -> Vec<GatedComparison> {
+fn judged(weighed: Vec<WeighedComparison>, options: &CompareOptions) -> Vec<GatedComparison> {
     let mut known = Vec::new();
     let judge = |one: WeighedComparison| {
-        let gate = gate_pct.map(|gate_pct| gated(&one.comparison, gate_pct));
-        let needed = gate_pct.filter(|_| gate == Some(Gated::CannotTell));
+        let gate = options.gate_pct.map(|gate_pct| gated(&one.comparison, gate_pct, options.is_sure));
+        let needed = options.gate_pct.filter(|_| gate == Some(Gated::CannotTell));
+        let worse = Worsening::of(&one.comparison).map(|worse| worse.estimate_pct);
         GatedComparison {
-            worse_pct: worse_pct(&one.comparison).filter(|worse| worse.is_finite()),
+            worse_pct: worse.filter(|worse| worse.is_finite()),
             gate,
             repeats_needed: needed.and_then(|gate_pct| repeats_needed(&one, gate_pct, &mut known)),
             comparison: one.comparison,
@@ -688,29 +754,70 @@ fn judged(weighed: Vec<WeighedComparison>, gate_pct: Option<f64>) -> Vec<GatedCo
     weighed.into_iter().map(judge).collect()
 }
 
-/// Holds a comparison against a gate of so many percent.
-fn gated(comparison: &Comparison, gate_pct: f64) -> Gated {
-    if comparison.significant && worse_pct(comparison).is_some_and(|worse| worse >= gate_pct) {
+/// Holds a comparison against a gate of so many percent, by the ratio and its interval, and by those without adjusting.
+fn gated(comparison: &Comparison, gate_pct: f64, is_sure: bool) -> Gated {
+    let fails = |worse: Worsening, is_shown: bool| {
+        let least = worse.interval_pct.filter(|_| is_sure).map_or(worse.estimate_pct, |[near, _]| near);
+        is_shown && least >= gate_pct
+    };
+    let worse = Worsening::of(comparison);
+    let raw = Worsening::raw_of(comparison);
+    let raw_is_shown = comparison.raw_ci95_adjusted.is_some_and(|[low, high]| 1.0 < low || high < 1.0);
+    if worse.is_some_and(|worse| fails(worse, comparison.significant))
+        || raw.is_some_and(|raw| fails(raw, raw_is_shown))
+    {
         return Gated::Fails;
     }
-    let passes = match worst_pct(comparison) {
-        Some(worst) => worst < gate_pct,
+    // Of a share in percent, which may be 0, points are excluded.
+    let in_points = comparison.difference_ci95_adjusted.filter(|_| is_share(comparison));
+    let far = match in_points {
+        Some([_, high]) => Some(high),
+        None => worse.and_then(|worse| worse.interval_pct).map(|[_, far]| far),
+    };
+    let passes = match far {
+        Some(far) => far < gate_pct,
         // Without spread there is no interval: either not one value differs from another, or the number of trials has to speak.
         None => comparison.significant || comparison.p == Some(1.0),
     };
     if passes { Gated::Passes } else { Gated::CannotTell }
 }
 
-/// By how many percent of `a` the other is worse at worst, as far as its corrected interval goes; for a share in percent, which may be
-/// 0, by how many points. `None` without an interval.
-fn worst_pct(comparison: &Comparison) -> Option<f64> {
-    let more_is_better = TrialFigure::of(&comparison.metric).more_is_better;
-    if let Some([low, high]) = comparison.ci95_adjusted {
-        return Some(100.0 * if more_is_better { 1.0 - low } else { high - 1.0 });
+/// By how much the other side of a comparison is worse, percent of `a`; negative if it is better, infinite where `a` is 0 and `b` is not.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Worsening {
+    estimate_pct: f64,
+    /// The corrected interval, the end at which it is least worse first; `None` without one.
+    interval_pct: Option<[f64; 2]>,
+}
+
+impl Worsening {
+    /// Of the ratio, or the difference.
+    fn of(comparison: &Comparison) -> Option<Self> {
+        if let Some(ratio) = comparison.ratio {
+            return Some(Self::of_ratio(comparison, ratio, comparison.ci95_adjusted));
+        }
+        let a = comparison.a_value?.abs();
+        let pct = |difference: f64| if difference == 0.0 { 0.0 } else { 100.0 * difference / a };
+        let ends = comparison.difference_ci95_adjusted.map(|ends| ends.map(pct));
+        Some(Self::signed(comparison, pct(comparison.difference?), ends))
     }
-    let [low, high] = comparison.difference_ci95_adjusted?;
-    let worst = if more_is_better { -low } else { high };
-    Some(if is_share(comparison) { worst } else { 100.0 * worst / comparison.a_value?.abs() })
+
+    /// Of the ratio without adjusting.
+    fn raw_of(comparison: &Comparison) -> Option<Self> {
+        Some(Self::of_ratio(comparison, comparison.raw_ratio?, comparison.raw_ci95_adjusted))
+    }
+
+    fn of_ratio(comparison: &Comparison, ratio: f64, ends: Option<[f64; 2]>) -> Self {
+        let pct = |ratio: f64| 100.0 * (ratio - 1.0);
+        Self::signed(comparison, pct(ratio), ends.map(|ends| ends.map(pct)))
+    }
+
+    fn signed(comparison: &Comparison, more_pct: f64, ends: Option<[f64; 2]>) -> Self {
+        if TrialFigure::of(&comparison.metric).more_is_better {
+            return Self { estimate_pct: -more_pct, interval_pct: ends.map(|[low, high]| [-high, -low]) };
+        }
+        Self { estimate_pct: more_pct, interval_pct: ends }
+    }
 }
 
 /// Whether percent of a baseline, which may be 0, mean less than points.
@@ -742,7 +849,7 @@ fn repeats_needed(one: &WeighedComparison, gate_pct: f64, known: &mut Vec<(f64, 
         let repeats = f64::from(repeats);
         let freedom = error.freedom * (repeats - 1.0) / (now - 1.0);
         let of_mean = error.of_mean * (now / repeats).sqrt();
-        errors(freedom, one.level, known).is_some_and(|errors| of_mean * errors <= wanted)
+        errors(freedom, one.level, known).is_some_and(|errors| of_mean * errors + error.resolution <= wanted)
     };
     let (mut few, mut many) = (now as u32, now as u32 + 1);
     while !would_do(many) {
@@ -756,13 +863,6 @@ fn repeats_needed(one: &WeighedComparison, gate_pct: f64, known: &mut Vec<(f64, 
         (few, many) = if would_do(middle) { (few, middle) } else { (middle, many) };
     }
     Some(many)
-}
-
-/// By how many percent of `a` the other is worse; negative if it is better. Infinite where `a` is 0 and `b` is not.
-fn worse_pct(comparison: &Comparison) -> Option<f64> {
-    let (a, b) = comparison.a_value.zip(comparison.b_value)?;
-    let more = if a == b { 0.0 } else { 100.0 * (b - a) / a.abs() };
-    Some(if TrialFigure::of(&comparison.metric).more_is_better { -more } else { more })
 }
 
 #[cfg(test)]

@@ -42,7 +42,7 @@ mod verdict;
 mod versions;
 
 pub use compare::compare;
-pub use comparisons::CompareOptions;
+pub use comparisons::{CompareOptions, InterimLook, level_of_look};
 pub use history::{USUAL, history};
 pub use latency_series::{LatencySecond, LatencySeries};
 pub use metrics::{metric, metric_paths};

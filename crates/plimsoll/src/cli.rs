@@ -239,6 +239,9 @@ pub struct Compare {
     /// neither shown nor excluded
     #[arg(long, value_name = "PERCENT", allow_hyphen_values = true)]
     pub gate: Option<String>,
+    /// With --gate: fail only if the whole interval is beyond the gate, not only the estimate
+    #[arg(long, requires = "gate")]
+    pub sure: bool,
     /// Compare this figure, such as latency_us.p99, instead of the usual ones; may be repeated
     #[arg(long = "metric", value_name = "PATH")]
     pub metrics: Vec<String>,

@@ -22,6 +22,8 @@ pub struct Compared {
     pub warnings: Vec<String>,
     /// How much worse is too much, percent; null without a gate.
     pub gate_pct: Option<f64>,
+    /// Whether the gate fails only where the whole interval is beyond it (`--sure`).
+    pub gate_is_sure: bool,
     /// The comparisons.
     pub comparisons: Vec<GatedComparison>,
 }
@@ -69,7 +71,8 @@ pub struct GatedComparison {
     /// The comparison.
     #[serde(flatten)]
     pub comparison: Comparison,
-    /// By how many percent of `a` the other is worse; negative if it is better; null where `a` is 0 and `b` is not.
+    /// By how many percent of `a` the other is worse, by `ratio` or `difference`; negative if it is better; null where `a` is 0 and `b` is
+    /// not.
     pub worse_pct: Option<f64>,
     /// What the gate makes of it; null without one.
     pub gate: Option<Gated>,
@@ -84,7 +87,7 @@ pub struct GatedComparison {
 pub enum Gated {
     /// A change for the worse as large as the gate is excluded: the corrected interval ends below it.
     Passes,
-    /// Significantly worse, by at least so much.
+    /// Significantly worse, by at least so much, either by the comparison or without adjusting it (`raw_ratio`).
     Fails,
     /// Inconclusive: neither of the two is shown.
     CannotTell,

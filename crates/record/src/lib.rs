@@ -10,6 +10,7 @@ pub mod events;
 pub mod folder;
 pub mod hlog;
 pub mod lines;
+pub mod looks;
 pub mod metric_history;
 pub mod private;
 pub mod replicas;

@@ -889,8 +889,8 @@ pub struct Comparison {
     pub ratio: Option<f64>,
     /// 95 % interval of the ratio; null with too few trials.
     pub ci95: Option<[f64; 2]>,
-    /// The same at the level at which the difference is tested, which is corrected for all comparisons made together: 1 is outside of
-    /// it exactly where the difference is significant.
+    /// The same at the level at which the difference is tested, which is corrected for all comparisons made together (Holm), so that it is
+    /// consistent with `p_adjusted`: 1 is outside of it exactly where the difference is significant. These intervals are not simultaneous.
     pub ci95_adjusted: Option<[f64; 2]>,
     /// b − a, for figures that can be 0.
     pub difference: Option<f64>,
@@ -909,10 +909,19 @@ pub struct Comparison {
     pub detectable_pct: Option<f64>,
     /// The same in the unit of the metric, for figures that can be 0.
     pub detectable: Option<f64>,
-    /// What of the machine is allowed for: `steal`, `strangers`. The difference is that at the same amount of it; empty where it did not
-    /// differ, or there are too few trials.
+    /// What of the machine the comparison is adjusted for: `steal`, `strangers`. The difference is that at the same amount of it; empty where
+    /// it did not differ, or there are too few trials.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub adjusted_for: Vec<String>,
+    /// b / a without adjusting; left out where the comparison is adjusted for nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub raw_ratio: Option<f64>,
+    /// The interval of `raw_ratio` at the level at which it is tested; see `ci95_adjusted`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub raw_ci95_adjusted: Option<[f64; 2]>,
+    /// What of the machine differs between the sides by more than chance. The comparison is not adjusted for it, because `b` may cause it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub not_adjusted_for: Vec<UnadjustedCovariate>,
     /// Pairs of trials that were played beside each other; 0: they were not, and the machine's drift is in the difference.
     pub pairs: u32,
     /// Trials of `a` and of `b` that have the figure.
@@ -921,4 +930,16 @@ pub struct Comparison {
     pub without: [u32; 2],
     /// Which of the two is better, if they differ.
     pub better: Option<String>,
+}
+
+/// CPU taken by others that differs between the sides of a comparison by more than chance.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct UnadjustedCovariate {
+    /// `steal` or `strangers`.
+    pub name: String,
+    /// How much more of it there was beside `b` than beside `a`, points of the machine's CPU in percent.
+    pub difference: f64,
+    /// Chance of so large a difference between the sides if none of them causes it (F).
+    pub p: f64,
 }

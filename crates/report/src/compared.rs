@@ -66,7 +66,8 @@ fn finding(judged: &GatedComparison) -> String {
         p => format!(", p = {p}"),
     });
     let verdict = differing::verdict(one).0.replace('`', "");
-    format!("{} → {}: {verdict}{chance}{}", write(one.a_value), write(one.b_value), undecided(judged))
+    let raw = differing::raw(one).map_or_else(String::new, |raw| format!(" ({raw})"));
+    format!("{} → {}: {verdict}{chance}{raw}{}", write(one.a_value), write(one.b_value), undecided(judged))
 }
 
 /// What a gate that cannot tell needs; empty of any other.
@@ -362,6 +363,7 @@ pub(crate) mod tests {
             }],
             warnings: vec!["a & b are <different> experiments".into()],
             gate_pct: Some(5.0),
+            gate_is_sure: false,
             comparisons: vec![
                 one("throughput.operations_per_s", 850.0, Some(0.002), Gated::Fails),
                 one("latency_us.p50", 1_010.0, Some(0.4), Gated::Passes),

@@ -1,6 +1,6 @@
 //! A comparison in words: how much one is better, or that no difference was shown and how large one would have been.
 
-use record::results::Comparison;
+use record::results::{Comparison, UnadjustedCovariate};
 use text::{Tone, code, listed, numbers, of_json};
 
 /// From here on a ratio is said as a multiple.
@@ -40,6 +40,7 @@ pub fn verdict(comparison: &Comparison) -> (String, Tone) {
         (Some(_), None, None) if comparison.difference == Some(0.0) || comparison.ratio == Some(1.0) => {
             ("the same in every trial".to_owned(), Tone::Plain)
         }
+        (Some(1.0), None, None) => ("the same within the resolution (0.1 %)".to_owned(), Tone::Plain),
         (Some(_), None, None) => (format!("{NOT_SHOWN}: too few trials without spread"), Tone::Plain),
     }
 }
@@ -61,6 +62,33 @@ pub fn estimate(comparison: &Comparison) -> (String, String) {
         }
         (None, None) => (numbers::NONE.to_owned(), String::new()),
     }
+}
+
+/// `without adjusting for steal: 6.3 % slower (5–8 %)`; `None` of a comparison that is adjusted for nothing.
+pub fn raw(comparison: &Comparison) -> Option<String> {
+    let raw = Comparison {
+        ratio: Some(comparison.raw_ratio?),
+        ci95_adjusted: comparison.raw_ci95_adjusted,
+        ci95: None,
+        ..comparison.clone()
+    };
+    let (change, interval) = change(&raw);
+    Some(format!("without adjusting for {}: {change}{interval}", listed(&comparison.adjusted_for, "and")))
+}
+
+/// What of the machine a comparison is not adjusted for, a sentence each.
+pub fn unadjusted(comparison: &Comparison) -> Vec<String> {
+    let (a, b) = (code(&comparison.a), code(&comparison.b));
+    let place = if comparison.at.is_empty() { String::new() } else { format!(" at {}", place(comparison)) };
+    let sentence = |one: &UnadjustedCovariate| {
+        let points = numbers::number(one.difference.abs());
+        format!(
+            "{} differs between {a} and {b}{place} by {points} points (p {}): not adjusted, because {b} may cause it",
+            one.name,
+            chance(one.p)
+        )
+    };
+    comparison.not_adjusted_for.iter().map(sentence).collect()
 }
 
 /// The interval that agrees with the verdict; what an older version wrote has only its own 95 %.

@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use fastrand::Rng;
+use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
 use record::results::{Consistency, Fault, Operation, Outage, Quantiles, Throughput, Trust, Verdict};
 use serde_json::json;
 
@@ -26,16 +28,29 @@ pub(super) fn trial(variant: &str, repeat: u32, per_s: f64) -> Trial {
 }
 
 #[test]
-fn all_looks_together_have_no_more_chance_than_one() {
-    let level = |looks_before| CompareOptions { looks_before, ..CompareOptions::default() }.level();
-    assert_eq!(level(None), LEVEL);
-    let all: f64 = (0..100).map(|before| level(Some(before))).sum();
-    assert!(all <= LEVEL && level(Some(0)) == LEVEL / 2.0, "{all}");
+fn all_looks_together_have_no_more_chance_than_one_however_they_are_planned() {
+    // Each plan is gone on with by the next one, as with another `--turns` or `--at-most`.
+    for plans in
+        [&[&[5, 10, 20, 40][..]][..], &[&[5, 10, 20, 30], &[5, 10, 20, 40, 60]], &[&[3, 6], &[7, 12], &[9, 11, 100]]]
+    {
+        let (mut spent, mut levels) = (0.0, Vec::new());
+        for plan in plans {
+            for turns in *plan {
+                let level = level_of_look(*turns, *plan.last().unwrap(), spent);
+                spent += level;
+                levels.push(level);
+            }
+        }
+        assert!((spent - LEVEL).abs() < 1e-12 && levels.iter().all(|level| *level >= 0.0), "{levels:?}");
+    }
+    let levels: Vec<f64> = [5, 10, 20, 40].iter().map(|turns| level_of_look(*turns, 40, 0.0)).collect();
+    assert!((levels[3] - levels[2] - 0.75 * LEVEL).abs() < 1e-12, "most of it is left for the last look: {levels:?}");
+    assert!((level_of_look(40, 30, 0.0) - LEVEL).abs() < 1e-12, "more turns are there than were asked for");
 }
 
-/// The same runs, looked at for the first and for the third time: intervals widen, p grows, and what was shown by a hair is not.
+/// The same runs at two looks and at a single one: intervals widen, p grows, and what was shown by a hair is not.
 #[test]
-fn a_later_look_is_stricter() {
+fn a_look_with_a_smaller_share_is_stricter() {
     let trials: Vec<Trial> = (1..=5)
         .flat_map(|repeat| {
             let drift = 1.0 + 0.02 * f64::from(repeat * 7 % 5);
@@ -47,17 +62,20 @@ fn a_later_look_is_stricter() {
         .collect();
     let played: Vec<PlayedTrial<'_>> =
         trials.iter().map(|trial| PlayedTrial { trial, run: 0, started_unix_s: None }).collect();
-    let at = |looks_before| {
+    let at = |level: Option<f64>| {
         let metrics = vec![OPERATIONS.to_owned()];
-        let options = CompareOptions { metrics, gate_pct: Some(5.0), looks_before, ..CompareOptions::default() };
+        let look = level.map(|level| InterimLook { number: 1, level });
+        let options = CompareOptions { metrics, gate_pct: Some(5.0), look, ..CompareOptions::default() };
         within_runs(&plan(&["a", "b"], &[]), &played, &options).remove(0).comparison
     };
-    let (only, first, third) = (at(None), at(Some(0)), at(Some(2)));
+    let (only, first, third) = (at(None), at(Some(LEVEL / 2.0)), at(Some(LEVEL / 8.0)));
     let width = |one: &Comparison| one.ci95_adjusted.map(|[low, high]| high - low).unwrap();
     assert!(width(&only) < width(&first) && width(&first) < width(&third));
     let p = |one: &Comparison| one.p_adjusted.unwrap();
     assert!((p(&first) - 2.0 * p(&only)).abs() < 1e-12 && (p(&third) - 8.0 * p(&only)).abs() < 1e-12);
-    for one in [only, first, third] {
+    let nothing_left = at(Some(0.0));
+    assert!(!nothing_left.significant && width(&nothing_left).is_finite());
+    for one in [only, first, third, nothing_left] {
         let [low, high] = one.ci95_adjusted.unwrap();
         assert_eq!(one.significant, !(low..=high).contains(&1.0), "interval and decision agree: {one:?}");
     }
@@ -361,7 +379,7 @@ fn normal(random: &mut Rng) -> f64 {
     (-2.0 * (1.0 - random.f64()).ln()).sqrt() * (std::f64::consts::TAU * random.f64()).cos()
 }
 
-/// Of 1,000 runs of two variants that are the same, at two points, on a machine that drifts: how many have anything flagged.
+/// Of 60 runs of two variants that are the same, at two points, on a machine that drifts: how many have anything flagged.
 #[test]
 fn of_runs_of_the_same_thing_at_most_one_in_twenty_flags_anything() {
     let mut random = Rng::with_seed(5);
@@ -626,7 +644,7 @@ fn a_gate_fails_by_what_is_shown_and_large_and_passes_by_what_is_excluded() {
         (steal, 0.01, 0.02, true, Some([0.015, 0.025]), Gated::Fails),
     ] {
         let comparison = comparison(metric, a, b, significant, ends);
-        assert_eq!(gated(&comparison, 5.0), known, "{comparison:?}");
+        assert_eq!(gated(&comparison, 5.0, false), known, "{comparison:?}");
     }
 }
 
@@ -650,32 +668,13 @@ const RATE: &[&str] = &["throughput.operations_per_s"];
 #[test]
 fn a_gate_hardly_ever_passes_3_repeats_that_differ_by_46_pct_whatever_their_noise() {
     let mut random = Rng::with_seed(46);
-    for (spread, most) in [(0.001, 0), (0.05, 0), (0.1, 0), (0.2, 1)] {
-        let passed = (0..15).filter(|_| {
+    for (spread, most) in [(0.001, 0), (0.05, 0), (0.1, 0), (0.2, 0)] {
+        let passed = (0..8).filter(|_| {
             let found = held(&noisy(&mut random, 3, 1.0 / 1.46, spread), RATE);
             found.iter().all(|judged| judged.gate == Some(Gated::Passes))
         });
         let passed = passed.count();
-        assert!(passed <= most, "{passed} of 15 at {spread}");
-    }
-}
-
-/// Interval and decision, and both with the gate.
-#[test]
-fn intervals_never_contradict_what_is_decided() {
-    let mut random = Rng::with_seed(7);
-    for _ in 0..15 {
-        let ratio = 1.0 + 0.1 * normal(&mut random);
-        let repeats = random.usize(2..8);
-        for judged in held(&noisy(&mut random, repeats, ratio, 0.03), &[]) {
-            let found = &judged.comparison;
-            let Some([low, high]) = found.ci95_adjusted else { continue };
-            assert_eq!(found.significant, high < 1.0 || 1.0 < low, "{found:?}");
-            let worst = if found.metric.ends_with("_per_s") { 1.0 - low } else { high - 1.0 };
-            if judged.gate == Some(Gated::Passes) {
-                assert!(worst < 0.05, "{found:?}");
-            }
-        }
+        assert!(passed <= most, "{passed} of 8 at {spread}");
     }
 }
 
@@ -684,7 +683,7 @@ fn intervals_never_contradict_what_is_decided() {
 fn as_many_repeats_as_are_asked_for_would_do() {
     let mut random = Rng::with_seed(11);
     let mut decided = 0;
-    for _ in 0..30 {
+    for _ in 0..12 {
         let asked = held(&noisy(&mut random, 5, 1.0, 0.03), RATE);
         let Some(needed) = asked[0].repeats_needed else {
             decided += u32::from(asked[0].gate != Some(Gated::CannotTell));
@@ -694,7 +693,7 @@ fn as_many_repeats_as_are_asked_for_would_do() {
         let found = held(&noisy(&mut random, needed as usize, 1.0, 0.03), RATE);
         decided += u32::from(found[0].gate != Some(Gated::CannotTell));
     }
-    assert!(decided >= 20, "{decided} of 30");
+    assert!(decided >= 8, "{decided} of 12");
     // Where nothing spreads the number of repeats speaks: 2 of the ways to deal them out.
     let lost = |lost| Trial {
         consistency: Consistency { lost_writes: Some(lost), ..Consistency::default() },
@@ -709,8 +708,162 @@ fn as_many_repeats_as_are_asked_for_would_do() {
 
 #[test]
 fn worse_has_a_sign() {
-    assert_eq!(worse_pct(&comparison("latency_us.p99", 100.0, 90.0, true, None)), Some(-10.0));
-    assert_eq!(worse_pct(&comparison("throughput.cycles_per_s", 100.0, 90.0, true, None)), Some(10.0));
-    assert_eq!(worse_pct(&comparison("failed_pct", 0.0, 1.0, true, None)), Some(f64::INFINITY));
-    assert_eq!(worse_pct(&Comparison::default()), None);
+    let worse = |comparison: &Comparison| Worsening::of(comparison).map(|worse| worse.estimate_pct);
+    let near = |found: Option<f64>, known: f64| assert!((found.unwrap() - known).abs() < 1e-9, "{found:?}");
+    near(worse(&comparison("latency_us.p99", 100.0, 90.0, true, None)), -10.0);
+    near(worse(&comparison("throughput.cycles_per_s", 100.0, 90.0, true, None)), 10.0);
+    assert_eq!(worse(&comparison("failed_pct", 0.0, 1.0, true, None)), Some(f64::INFINITY));
+    assert_eq!(worse(&Comparison::default()), None);
+}
+
+#[test]
+fn a_sure_gate_fails_only_where_the_whole_interval_is_beyond_it() {
+    let one = |ends| comparison("throughput.operations_per_s", 100.0, 93.0, true, Some(ends));
+    for (ends, sure, known) in [
+        ([91.0, 94.9], true, Gated::Fails),
+        ([91.0, 95.1], true, Gated::CannotTell),
+        ([91.0, 95.1], false, Gated::Fails),
+    ] {
+        assert_eq!(gated(&one(ends), 5.0, sure), known, "{ends:?}");
+    }
+}
+
+/// Eight pairs at which `b` is by so much slower, and a percent slower for each point of steal, of which it has so much more than `a`.
+fn beside_steal(slower_pct: f64, more_steal: [f64; 8]) -> Vec<Trial> {
+    let one = |variant: &str, repeat: u32, steal: f64, slower_pct: f64| {
+        let wobble = 0.1 * (f64::from(repeat * 3 % 8) - 3.5) * if variant == "a" { 1.0 } else { -0.7 };
+        let mut trial = trial(variant, repeat, 1_000.0 * (-(steal + slower_pct + 0.3 * wobble) / 100.0).exp());
+        trial.machine.steal_pct = Some(steal);
+        trial
+    };
+    let pairs = (1..).zip(more_steal).map(|(repeat, more)| (repeat, 12.0 + f64::from(repeat * 5 % 7), more));
+    pairs
+        .flat_map(|(repeat, steal, more)| [one("a", repeat, steal, 0.0), one("b", repeat, steal + more, slower_pct)])
+        .collect()
+}
+
+fn gated_by(trials: &[Trial], gate_pct: f64) -> GatedComparison {
+    let played: Vec<PlayedTrial<'_>> =
+        trials.iter().map(|trial| PlayedTrial { trial, run: 0, started_unix_s: None }).collect();
+    within_runs(&plan(&["a", "b"], &[]), &played, &options(RATE, Some(gate_pct))).remove(0)
+}
+
+/// Found in an audit: 2.7 % slower (1.9–3.4 %), and the gate of 5 % failed by 6 % of the means as measured.
+#[test]
+fn the_gate_follows_the_adjusted_ratio_and_not_the_means() {
+    let judged = gated_by(&beside_steal(3.0, [8.0, -6.0, 10.0, -3.0, 9.0, -5.0, 7.0, -2.0]), 5.0);
+    let one = &judged.comparison;
+    let means = one.b_value.unwrap() / one.a_value.unwrap();
+    assert!(one.significant && means < 0.95 && one.ci95_adjusted.unwrap()[0] > 0.96, "{one:#?}");
+    assert_eq!(judged.gate, Some(Gated::Passes), "{one:#?}");
+    assert!((judged.worse_pct.unwrap() - 3.0).abs() < 0.3, "{judged:#?}");
+    assert!((one.raw_ratio.unwrap() - means).abs() < 1e-9 && one.raw_ci95_adjusted.unwrap()[1] > 1.0, "{one:#?}");
+}
+
+/// Found in an audit: 5 % slower through a back end that took 5 points more of the CPU, and no difference was ever seen.
+#[test]
+fn what_b_itself_may_cause_is_not_adjusted_for() {
+    let trials = beside_steal(0.0, [5.0, 4.0, 6.5, 5.5, 4.5, 5.0, 6.0, 3.5]);
+    let judged = gated_by(&trials, 3.0);
+    let one = &judged.comparison;
+    assert_eq!((one.adjusted_for.len(), one.raw_ratio, judged.gate), (0, None, Some(Gated::Fails)), "{one:#?}");
+    assert!(one.significant && (one.ratio.unwrap() - 0.95).abs() < 0.005, "{one:#?}");
+    let [steal] = one.not_adjusted_for.as_slice() else { panic!("{one:#?}") };
+    assert!(steal.name == "steal" && (steal.difference - 5.0).abs() < 1e-9 && steal.p < 0.001, "{steal:?}");
+    let said = crate::answer::differing::unadjusted(one);
+    assert_eq!(
+        said,
+        ["steal differs between `a` and `b` by 5 points (p < 0.001): not adjusted, because `b` may cause it"]
+    );
+}
+
+/// More steal beside `b`, by so much that chance may have made it.
+#[test]
+fn a_gate_fails_by_the_ratio_without_adjusting_too() {
+    let judged = gated_by(&beside_steal(0.0, [8.0, 1.0, 6.0, -1.0, 7.0, 2.0, -2.0, 6.0]), 2.0);
+    let one = &judged.comparison;
+    assert_eq!((one.adjusted_for.as_slice(), one.significant), (&["steal".to_owned()][..], false), "{one:#?}");
+    assert!(one.raw_ci95_adjusted.unwrap()[1] < 1.0 && judged.gate == Some(Gated::Fails), "{judged:#?}");
+    let said = crate::answer::differing::raw(one).unwrap();
+    assert!(said.starts_with("without adjusting for steal: 3.3 % slower ("), "{said}");
+}
+
+/// A back end that was not found by its connections is among the others.
+#[test]
+fn other_processes_are_not_adjusted_for_where_the_target_was_found_by_its_connections() {
+    let mut trials = beside_steal(0.0, [8.0, -6.0, 10.0, -3.0, 9.0, -5.0, 7.0, -9.0]);
+    trials.iter_mut().for_each(|one| one.machine.strangers_cpu_pct = one.machine.steal_pct.take());
+    assert_eq!(gated_by(&trials, 5.0).comparison.adjusted_for, ["strangers"]);
+    trials.iter_mut().for_each(|one| one.machine.target_processes = vec![record::events::ProcessShare::default()]);
+    assert_eq!(gated_by(&trials, 5.0).comparison.adjusted_for, [""; 0]);
+}
+
+/// Six pairs of which each has the next bucket of the histogram.
+#[test]
+fn a_difference_of_one_bucket_is_not_shown() {
+    for (by, is_shown) in [(1.000_9, false), (1.002, true)] {
+        let mut trials = two_variants(&[(1_000.0, 1_000.0); 6]);
+        for b in trials.iter_mut().skip(1).step_by(2) {
+            b.latency_us.as_mut().unwrap().p50 = Some(64_000.0 * by);
+        }
+        let found = within(&plan(&["a", "b"], &[]), &trials);
+        let p50 = of(&found, "latency_us.p50");
+        assert_eq!((p50.significant, p50.p == Some(1.0)), (is_shown, !is_shown), "{p50:#?}");
+        let said = crate::answer::differing::verdict(p50).0;
+        assert_eq!(said == "the same within the resolution (0.1 %)", !is_shown, "{said}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 40, rng_seed: RngSeed::Fixed(15), ..ProptestConfig::default() })]
+
+    /// Whatever was measured, beside whatever steal, with trials that are missing: the decision follows from an estimate and its interval.
+    #[test]
+    fn a_gate_follows_from_an_estimate_and_its_interval(
+        seed in 0_u64..1 << 40, groups in 2_usize..4, repeats in 2_u32..10, noise in 0.0..0.05_f64, per_point in 0.0..0.02_f64,
+        more_steal in 0.0..6.0_f64, slower in -0.1..0.2_f64, missing in 0.0..0.2_f64, is_sure: bool, metric in 0_usize..2,
+    ) {
+        let names = &["a", "b", "c"][..groups];
+        let mut random = Rng::with_seed(seed);
+        let mut trials = Vec::new();
+        for repeat in 1..=repeats {
+            for (group, name) in names.iter().enumerate() {
+                let steal = -2.0 * (1.0 - random.f64()).ln() + more_steal * group as f64;
+                let rate = 1_000.0 * (noise * normal(&mut random) - per_point * steal - slower * group as f64).exp();
+                let mut one = trial(name, repeat, rate);
+                one.machine.steal_pct = Some(steal);
+                if random.f64() >= missing {
+                    trials.push(one);
+                }
+            }
+        }
+        let played: Vec<PlayedTrial<'_>> =
+            trials.iter().map(|trial| PlayedTrial { trial, run: 0, started_unix_s: None }).collect();
+        let metrics = vec![["throughput.operations_per_s", "latency_us.p50"][metric].to_owned()];
+        let options = CompareOptions { metrics, is_sure, ..CompareOptions::default() };
+        for judged in within_runs(&plan(names, &[]), &played, &options) {
+            let one = &judged.comparison;
+            let gate = 5.0;
+            let more_is_better = one.metric.ends_with("_per_s");
+            let worse = |ratio: f64| 100.0 * if more_is_better { 1.0 - ratio } else { ratio - 1.0 };
+            let ends = |ends: [f64; 2]| {
+                let ends = ends.map(worse);
+                [ends[0].min(ends[1]), ends[0].max(ends[1])]
+            };
+            prop_assert!(one.ratio.is_none_or(|ratio| judged.worse_pct == Some(worse(ratio))), "{one:?}");
+            let models = [(one.ratio, one.ci95_adjusted), (one.raw_ratio, one.raw_ci95_adjusted)];
+            let models = models.map(|(ratio, interval)| Some((worse(ratio?), ends(interval?))));
+            for (estimate, [near, far]) in models.into_iter().flatten() {
+                prop_assert!(near <= estimate && estimate <= far, "{one:?}");
+            }
+            let fails = models.iter().flatten().any(|(estimate, [near, _])| *near > 0.0 && (if is_sure { near } else { estimate }) >= &gate);
+            let known = match models[0] {
+                _ if fails => Gated::Fails,
+                Some((_, [_, far])) if far < gate => Gated::Passes,
+                Some(_) => Gated::CannotTell,
+                None => continue,
+            };
+            prop_assert_eq!(gated(one, gate, is_sure), known, "{:?}", one);
+        }
+    }
 }

@@ -6,8 +6,13 @@
 //! rounds that are 12 degrees of freedom instead of the 4 of two groups' pairs. What a neighbour took of the CPU explains much of how trials
 //! differ on a shared machine, and what is explained is no chance.
 //!
-//! Where the differences of two groups spread more from round to round than the rest of the table does, they are judged by their pairs alone:
-//! one group that spreads more than the others must not borrow their small spread. That the two spreads are of one kind is what a
+//! A covariate that the groups explain is not used: a group may be its cause, and adjusting for a consequence removes the effect itself
+//! (P. R. Rosenbaum, "The consequences of adjustment for a concomitant variable that has been affected by the treatment", Journal of the
+//! Royal Statistical Society A 147, 1984; Cochran asks for the same). That a covariate differs between the groups is what an F test within
+//! the rounds decides.
+//!
+//! Where the differences of two groups spread more from round to round than the rest of the table does, they are judged by a model of these two
+//! alone: one group that spreads more than the others must not borrow their small spread. That the two spreads are of one kind is what a
 //! preliminary F test at the level of a quarter decides (A. E. Paull, "On a preliminary test for pooling mean squares in the analysis of
 //! variance", Annals of Mathematical Statistics 21, 1950; the level: T. A. Bancroft, "Analysis and inference for incompletely specified models
 //! involving the use of preliminary test(s) of significance", Biometrics 20, 1964). At that level the two together keep theirs where all spread
@@ -44,9 +49,22 @@ const SPREAD: f64 = 0.5;
 /// The level of the preliminary test.
 const PRELIMINARY: f64 = 0.25;
 
-/// Which of the covariates explain the values: those that were measured everywhere, differ, and leave enough to judge by. Values are not
-/// looked at, so that this choice is no search for a result.
-pub(crate) fn explaining(observed: &[Observed]) -> Vec<usize> {
+/// Chance below which a difference of a covariate between the groups is no chance. Leaving a covariate out by chance costs the level: where it
+/// explains nearly all of the spread, a test at 0.1 makes 9 % of false alarms out of 5 %, this one 5.8 %.
+const IMBALANCE: f64 = 0.01;
+
+/// Covariates of the values.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Covariates {
+    /// Those that are adjusted for.
+    pub used: Vec<usize>,
+    /// Those that differ between the groups by more than chance, each with the chance of so large a difference.
+    pub unbalanced: Vec<(usize, f64)>,
+}
+
+/// Returns the covariates that explain the values: those that were measured everywhere, differ, but not between the groups, and leave enough
+/// to judge by. Values are not looked at, so that this choice is no search for a result.
+pub(crate) fn explaining(observed: &[Observed]) -> Covariates {
     let (rounds, groups) = (count(observed, |one| one.round), count(observed, |one| one.group));
     let left = (observed.len() + 1).saturating_sub(rounds + groups);
     let spread = |index: usize| {
@@ -58,8 +76,26 @@ pub(crate) fn explaining(observed: &[Observed]) -> Vec<usize> {
     let mut known: Vec<(usize, f64)> = (0..COVARIATES).filter_map(|index| Some((index, spread(index)?))).collect();
     known.retain(|(_, spread)| *spread >= SPREAD);
     known.sort_by(|one, other| other.1.total_cmp(&one.1));
-    known.truncate(left.saturating_sub(FREEDOM));
-    known.into_iter().map(|(index, _)| index).collect()
+    let chances = known.into_iter().map(|(index, _)| (index, imbalance(observed, index)));
+    let (unbalanced, balanced): (Vec<_>, Vec<_>) = chances.partition(|(_, chance)| *chance < IMBALANCE);
+    // The model of two groups needs a degree of freedom of its own.
+    let most = left.saturating_sub(FREEDOM).min(rounds.saturating_sub(2));
+    Covariates { used: balanced.into_iter().take(most).map(|(index, _)| index).collect(), unbalanced }
+}
+
+/// The chance that a covariate differs so much between the groups if none of them is its cause.
+fn imbalance(observed: &[Observed], covariate: usize) -> f64 {
+    fit(&as_values(observed, covariate), 1, &[])
+        .map_or(1.0, |fit| chance_of_f(fit.explained / fit.groups / fit.variance, fit.groups, fit.freedom))
+}
+
+/// How much more of a covariate a group has than group 0.
+pub(crate) fn covariate_difference(observed: &[Observed], group: usize, covariate: usize) -> Option<f64> {
+    Some(fit(&as_values(observed, covariate), group, &[])?.estimate)
+}
+
+fn as_values(observed: &[Observed], covariate: usize) -> Vec<Observed> {
+    observed.iter().filter_map(|one| Some(Observed { value: one.beside[covariate]?, ..*one })).collect()
 }
 
 fn count(observed: &[Observed], of: impl Fn(&Observed) -> usize) -> usize {
@@ -71,27 +107,22 @@ fn count(observed: &[Observed], of: impl Fn(&Observed) -> usize) -> usize {
 
 /// How much the group differs from group 0, with these covariates; `None` where there are too few values to tell.
 pub(crate) fn difference(observed: &[Observed], group: usize, covariates: &[usize]) -> Option<Difference> {
-    let pairs = pairs(observed, group);
-    let by_pairs = paired(&pairs)?;
-    if covariates.is_empty() && observed.iter().all(|one| one.group <= 1) {
-        return Some(by_pairs);
-    }
-    let Some((own, fit)) = by_pairs.error.zip(fit(observed, group, covariates)) else { return Some(by_pairs) };
-    if covariates.is_empty() {
-        // Of a single value, as the model has it.
-        let own_variance = own.of_mean.powi(2) * pairs.len() as f64 / 2.0;
-        if spreads_more([own_variance, own.freedom], [fit.variance, fit.freedom]) {
-            return Some(by_pairs);
-        }
-    }
-    Some(of_error(fit.estimate, StandardError { of_mean: fit.error, freedom: fit.freedom }))
+    let by_pairs = paired(&pairs(observed, group))?;
+    let both = observed.iter().filter(|one| [0, group].contains(&one.group));
+    let both: Vec<Observed> = both.map(|one| Observed { group: usize::from(one.group == group), ..*one }).collect();
+    let Some((own, _)) = fit(&both, 1, covariates).zip(by_pairs.error) else { return Some(by_pairs) };
+    let fit = match fit(observed, group, covariates) {
+        Some(all) if !spreads_more(&own, &all) => all,
+        _ => own,
+    };
+    Some(of_error(fit.estimate, StandardError { of_mean: fit.error, freedom: fit.freedom, resolution: 0.0 }))
 }
 
-/// Whether a variance is larger than what is left of another, of which it is a part, each with its degrees of freedom.
-fn spreads_more([own, freedom]: [f64; 2], [all, of_all]: [f64; 2]) -> bool {
-    let left = of_all - freedom;
-    let rest = (all * of_all - own * freedom) / left;
-    left > 0.0 && rest.is_finite() && (rest <= 0.0 || chance_of_f(own / rest, freedom, left) < PRELIMINARY)
+/// Whether the values of two groups spread more than what is left of all values, of which they are a part.
+fn spreads_more(own: &Fitted, all: &Fitted) -> bool {
+    let left = all.freedom - own.freedom;
+    let rest = (all.variance * all.freedom - own.variance * own.freedom) / left;
+    left > 0.0 && rest.is_finite() && (rest <= 0.0 || chance_of_f(own.variance / rest, own.freedom, left) < PRELIMINARY)
 }
 
 /// Values of group 0 and of another one, of the rounds that have both.
@@ -107,6 +138,10 @@ struct Fitted {
     freedom: f64,
     /// Of a single value.
     variance: f64,
+    /// Groups besides group 0.
+    groups: f64,
+    /// Sum of squares that groups and covariates explain.
+    explained: f64,
 }
 
 /// Least squares. Rounds fall out where each value is taken as its difference from the mean of its round.
@@ -141,8 +176,10 @@ fn fit(observed: &[Observed], group: usize, covariates: &[usize]) -> Option<Fitt
         inverse.iter().map(|row| row.iter().zip(&with_value).map(|(a, b)| a * b).sum::<f64>()).collect();
     let residual = |row: &&Vec<f64>| row[columns] - estimates.iter().zip(row.iter()).map(|(a, b)| a * b).sum::<f64>();
     let variance = rows.iter().map(|row| residual(row).powi(2)).sum::<f64>() / freedom;
-    let at = group.checked_sub(1)?;
-    Some(Fitted { estimate: estimates[at], error: (variance * inverse[at][at]).sqrt(), freedom, variance })
+    let at = group.checked_sub(1).filter(|at| *at < columns)?;
+    let explained = estimates.iter().zip(&with_value).map(|(a, b)| a * b).sum();
+    let error = (variance * inverse[at][at]).sqrt();
+    Some(Fitted { estimate: estimates[at], error, freedom, variance, groups: (groups - 1) as f64, explained })
 }
 
 /// A pivot that is smaller than this share of the largest is none: the columns say the same.
@@ -242,9 +279,10 @@ mod tests {
             let (mut holds, mut flagged) = (0, 0);
             for _ in 0..plays {
                 let observed = self.played(by, &mut random);
-                let found = difference(&observed, self.groups - 1, &explaining(&observed)).unwrap();
+                let found = difference(&observed, self.groups - 1, &explaining(&observed).used).unwrap();
                 let truth = by * (self.groups - 1) as f64;
-                holds += u32::from((found.estimate - truth).abs() <= found.error.unwrap().reach(0.05));
+                let [low, high] = found.interval(0.05).unwrap();
+                holds += u32::from((low..=high).contains(&truth));
                 flagged += u32::from(found.p < 0.05);
             }
             (f64::from(holds) / f64::from(plays), f64::from(flagged) / f64::from(plays))
@@ -254,18 +292,14 @@ mod tests {
     #[test]
     fn intervals_hold_the_truth_as_often_as_they_say() {
         for (groups, rounds) in [(2, 5), (4, 5), (3, 3), (2, 10)] {
-            for noise in [0.01, 0.03, 0.05, 0.1] {
-                for (memory, steal) in [(0.0, 0.0), (0.7, 0.0), (0.9, 0.0), (0.0, 0.02)] {
-                    let machine = Machine { groups, rounds, noise, memory, steal, ..QUIET };
-                    let seed = (groups * 1_000 + rounds * 10) as u64;
-                    let (holds, _) = machine.shares(0.1, 150, seed);
-                    // Three standard errors of a share of 95 % of 150 are 5.3 points. Where a neighbour comes and goes and too few trials are left
-                    // to allow for him, what he takes is noise of a long tail, and intervals are wider than they need be.
-                    let most = if steal > 0.0 && rounds == 3 { 1.0 } else { 0.995 };
-                    let what =
-                        format!("{groups} groups, {rounds} rounds, noise {noise}, memory {memory}, steal {steal}");
-                    assert!((0.895..=most).contains(&holds), "{what}: {holds}");
-                }
+            for (noise, memory, steal) in [(0.01, 0.0, 0.0), (0.03, 0.7, 0.0), (0.1, 0.9, 0.0), (0.03, 0.0, 0.02)] {
+                let machine = Machine { groups, rounds, noise, memory, steal, ..QUIET };
+                let seed = (groups * 1_000 + rounds * 10) as u64;
+                let (holds, _) = machine.shares(0.1, 250, seed);
+                // Three standard errors of a share of 95 % of 250 are 4.1 points. Where a neighbour comes and goes and too few trials are left
+                // to adjust for him, what he takes is noise of a long tail, and intervals are wider than they need be.
+                let what = format!("{groups} groups, {rounds} rounds, noise {noise}, memory {memory}, steal {steal}");
+                assert!((0.909..=1.0).contains(&holds), "{what}: {holds}");
             }
         }
     }
@@ -277,9 +311,9 @@ mod tests {
 
     #[test]
     fn the_same_thing_is_flagged_in_at_most_one_of_twenty_whatever_the_trend() {
-        const PLAYS: u32 = 300;
-        for (groups, rounds) in [(2, 4), (2, 5), (3, 3), (4, 5), (2, 10), (4, 10), (2, 20)] {
-            for trend in [0.0, 0.5, 1.0, 3.0] {
+        const PLAYS: u32 = 400;
+        for (groups, rounds) in [(2, 4), (3, 3), (4, 5), (2, 10)] {
+            for trend in [0.0, 1.0, 3.0] {
                 let machine = Machine { groups, rounds, trend, ..QUIET };
                 let (_, flagged) = machine.shares(0.0, PLAYS, 7);
                 // With a trend it is less, since the trend spreads the differences, and the order keeps it out of their mean.
@@ -350,10 +384,10 @@ mod tests {
         for _ in 0..200 {
             let observed = machine.played(-0.1 / 3.0, &mut random);
             let is_found = |covariates: &[usize]| difference(&observed, 3, covariates).unwrap().p < 0.05 / 12.0;
-            with += u32::from(is_found(&explaining(&observed)));
+            with += u32::from(is_found(&explaining(&observed).used));
             without += u32::from(is_found(&[]));
         }
-        assert!(with >= 160 && without <= 60, "{with} and {without} of 200");
+        assert!(with >= 130 && without <= 60, "{with} and {without} of 200");
     }
 
     #[test]
@@ -371,16 +405,46 @@ mod tests {
     /// thrice or six times as much, where the common spread alone would flag 11 to 18 %.
     #[test]
     fn a_group_that_spreads_more_does_not_borrow_the_others_spread() {
-        const PLAYS: u32 = 300;
-        for (groups, rounds) in [(4, 5), (3, 5), (4, 10)] {
-            for wilder in [2.0, 5.0] {
-                let machine = Machine { groups, rounds, wilder, ..QUIET };
+        const PLAYS: u32 = 600;
+        for (groups, rounds) in [(4, 5), (3, 5)] {
+            // Also beside a covariate that explains nothing.
+            for steal in [0.0, 1e-9] {
+                let machine = Machine { groups, rounds, wilder: 5.0, steal, ..QUIET };
                 let (_, flagged) = machine.shares(0.0, PLAYS, 3);
-                assert!(
-                    flagged <= 0.08 + by_chance(PLAYS),
-                    "{groups} groups, {rounds} rounds, {wilder} times wilder: {flagged}"
-                );
+                assert!(flagged <= 0.1, "{groups} groups, {rounds} rounds, steal {steal}: {flagged}");
             }
+        }
+    }
+
+    /// A covariate that group 1 raises by 5 points, each of which costs a percent.
+    #[test]
+    fn a_covariate_that_a_group_causes_is_not_adjusted_for() {
+        let mut random = Rng::with_seed(6);
+        for rounds in [6, 10] {
+            let machine = Machine { rounds, noise: 0.02, ..QUIET };
+            let (mut sum, mut shown, mut chance_left_out) = (0.0, 0, 0);
+            for _ in 0..200 {
+                let mut observed = machine.played(0.0, &mut random);
+                for one in &mut observed {
+                    let steal = -2.0 * (1.0 - random.f64()).ln();
+                    one.beside[0] = Some(steal);
+                    one.value -= 0.01 * steal;
+                }
+                chance_left_out += explaining(&observed).unbalanced.len();
+                for one in observed.iter_mut().filter(|one| one.group == 1) {
+                    one.beside[0] = one.beside[0].map(|steal| steal + 5.0);
+                    one.value -= 0.05;
+                }
+                let raw = difference(&observed, 1, &[]).unwrap();
+                let covariates = explaining(&observed);
+                let adjusted = difference(&observed, 1, &covariates.used).unwrap();
+                sum += adjusted.estimate / 200.0;
+                // As a gate fails, by either.
+                shown += usize::from(adjusted.p < 0.05 || raw.p < 0.05);
+                assert!(covariates.unbalanced.is_empty() || adjusted == raw);
+            }
+            assert!(sum < -0.03 && shown >= 110, "{rounds} rounds: {sum}, shown in {shown} of 200");
+            assert!(chance_left_out <= 6, "{chance_left_out} of 200");
         }
     }
 
@@ -388,7 +452,7 @@ mod tests {
     fn covariates_are_used_where_they_differ_and_leave_enough() {
         let mut random = Rng::with_seed(2);
         let mut asked = |groups: usize, rounds: usize, steal: f64| {
-            explaining(&Machine { groups, rounds, steal, ..QUIET }.played(0.0, &mut random))
+            explaining(&Machine { groups, rounds, steal, ..QUIET }.played(0.0, &mut random)).used
         };
         assert_eq!(asked(4, 5, 0.02), [0]);
         assert_eq!(asked(2, 6, 0.02), [0], "five degrees of freedom less one");
@@ -396,7 +460,7 @@ mod tests {
         assert_eq!(asked(4, 5, 0.0), [0; 0], "it did not differ");
         let mut half = Machine { groups: 4, steal: 0.02, ..QUIET }.played(0.0, &mut Rng::with_seed(2));
         half[3].beside = [None, Some(1.0)];
-        assert_eq!(explaining(&half), [0; 0], "not measured everywhere");
+        assert_eq!(explaining(&half).used, [0; 0], "not measured everywhere");
     }
 
     #[test]

@@ -46,6 +46,8 @@ pub(crate) struct StandardError {
     pub of_mean: f64,
     /// Degrees of freedom that it rests on.
     pub freedom: f64,
+    /// By how much values may be off all in the same direction, such as by a bucket of a histogram: no difference up to this is shown.
+    pub resolution: f64,
 }
 
 /// Of pairs `(a, b)`, each measured beside each other; `None` with fewer than two.
@@ -58,7 +60,10 @@ pub(crate) fn paired(pairs: &[(f64, f64)]) -> Option<Difference> {
         let one_way = 2_f64.powi(1 - i32::try_from(n).ok()?);
         return Some(without_spread(estimate, size, one_way));
     }
-    Some(of_error(estimate, StandardError { of_mean: (variance / n as f64).sqrt(), freedom: n as f64 - 1.0 }))
+    Some(of_error(
+        estimate,
+        StandardError { of_mean: (variance / n as f64).sqrt(), freedom: n as f64 - 1.0, resolution: 0.0 },
+    ))
 }
 
 /// Of two samples measured apart; `None` with fewer than two in either.
@@ -73,13 +78,24 @@ pub(crate) fn apart(a: &[f64], b: &[f64]) -> Option<Difference> {
     }
     let freedom =
         (part_a + part_b).powi(2) / (part_a.powi(2) / (a.len() as f64 - 1.0) + part_b.powi(2) / (b.len() as f64 - 1.0));
-    Some(of_error(estimate, StandardError { of_mean: (part_a + part_b).sqrt(), freedom }))
+    Some(of_error(estimate, StandardError { of_mean: (part_a + part_b).sqrt(), freedom, resolution: 0.0 }))
 }
 
-impl StandardError {
-    /// How far from the estimate the ends of an interval lie that misses the truth with this chance.
-    pub fn reach(&self, miss: f64) -> f64 {
-        self.of_mean * quantile(1.0 - miss / 2.0, self.freedom)
+impl Difference {
+    /// The interval that misses the truth with this chance; `None` where nothing spreads.
+    pub fn interval(&self, miss: f64) -> Option<[f64; 2]> {
+        let error = self.error?;
+        let reach = error.of_mean * quantile(1.0 - miss / 2.0, error.freedom) + error.resolution;
+        Some([self.estimate - reach, self.estimate + reach])
+    }
+
+    /// The same of values that are known no better than this.
+    pub fn resolved(self, resolution: f64) -> Self {
+        match self.error {
+            Some(error) => of_error(self.estimate, StandardError { resolution, ..error }),
+            None if self.estimate.abs() <= resolution => Self { p: 1.0, nothing_to_show: true, ..self },
+            None => self,
+        }
     }
 }
 
@@ -94,8 +110,8 @@ pub(crate) fn detectable_errors(level: f64, power: f64, freedom: f64) -> Option<
 
 /// A difference with an error that is known so well.
 pub(crate) fn of_error(estimate: f64, error: StandardError) -> Difference {
-    let t = estimate / error.of_mean;
-    let p = StudentsT::new(0.0, 1.0, error.freedom).map_or(1.0, |student| 2.0 * student.cdf(-t.abs()));
+    let t = (estimate.abs() - error.resolution).max(0.0) / error.of_mean;
+    let p = StudentsT::new(0.0, 1.0, error.freedom).map_or(1.0, |student| 2.0 * student.cdf(-t));
     Difference { estimate, error: Some(error), p: p.min(1.0), nothing_to_show: false }
 }
 
@@ -188,8 +204,11 @@ mod tests {
         near(now.estimate / error.of_mean, &case["t"]);
         near(error.freedom, &case["freedom"]);
         near(now.p, &case["p"]);
-        near(now.estimate - error.reach(0.05), &case["interval"][0]);
-        near(now.estimate + error.reach(0.05), &case["interval"][1]);
+        now.interval(0.05)
+            .unwrap()
+            .into_iter()
+            .zip(case["interval"].as_array().unwrap())
+            .for_each(|(now, then)| near(now, then));
     }
 
     #[test]

@@ -135,8 +135,8 @@ pub fn open(arguments: &cli::Folder) -> Result<Exit, Failure> {
 pub fn compare(arguments: &cli::Compare) -> Result<Exit, Failure> {
     let gate_pct = arguments.gate.as_deref().map(percent).transpose()?;
     let (metrics, accepts_void) = (arguments.metrics.clone(), arguments.accept);
-    let options =
-        analysis::CompareOptions { metrics, gate_pct, accepts_void, looks_before: None, in_turn: arguments.play };
+    let (is_sure, in_turn) = (arguments.sure, arguments.play);
+    let options = analysis::CompareOptions { metrics, gate_pct, is_sure, accepts_void, look: None, in_turn };
     let compared = if arguments.play {
         let Some(compared) = turns::compare(arguments, &options)? else { return Ok(Exit::Interrupted) };
         compared

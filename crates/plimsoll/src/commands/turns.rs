@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use analysis::CompareOptions;
+use analysis::{CompareOptions, InterimLook, level_of_look};
 use record::compared::{Compared, Gated};
 use record::folder::RunFolder;
+use record::looks::{LookTaken, LooksTaken};
 
 use crate::commands::folders::is_inconclusive;
 use crate::exit::Failure;
@@ -67,6 +68,10 @@ pub fn compare(arguments: &cli::Compare, options: &CompareOptions) -> Result<Opt
     }
     let looks = looks(arguments.turns, arguments.at_most);
     let mut played = turns.turns_played()?;
+    if played == 0 && arguments.out.is_dir() {
+        // What was spent on runs that are gone is not spent on the next ones.
+        turns.forget_looks()?;
+    }
     for (number, upto) in looks.iter().enumerate() {
         let is_last = number + 1 == looks.len();
         if *upto < played && !is_last {
@@ -76,7 +81,8 @@ pub fn compare(arguments: &cli::Compare, options: &CompareOptions) -> Result<Opt
             return Ok(None);
         }
         played = played.max(*upto);
-        let compared = turns.compared(&CompareOptions { looks_before: Some(number as u32), ..options.clone() })?;
+        let look = turns.look(played, options)?;
+        let compared = turns.compared(&CompareOptions { look: Some(look), ..options.clone() })?;
         if is_last || !is_open(&compared) {
             return Ok(Some(compared));
         }
@@ -184,6 +190,29 @@ impl PlayedInTurn<'_> {
     fn turns_played(&self) -> Result<u32, Failure> {
         let runs = [self.runs(0)?.len(), self.runs(1)?.len()];
         Ok(runs.into_iter().min().and_then(|fewest| u32::try_from(fewest).ok()).unwrap_or_default())
+    }
+
+    fn forget_looks(&self) -> Result<(), Failure> {
+        let out = &self.arguments.out;
+        let failed = |error| Failure::File { what: format!("cannot write to {}", out.display()), error };
+        LooksTaken::default().write(out).map_err(failed)
+    }
+
+    /// Takes a look after so many turns, and writes it down beside the runs before anything is seen.
+    fn look(&self, played: u32, options: &CompareOptions) -> Result<InterimLook, Failure> {
+        let out = &self.arguments.out;
+        let mut taken = LooksTaken::read(out).map_err(analysis::Error::from)?;
+        let look = LookTaken {
+            turns: played,
+            metrics: options.metrics.clone(),
+            accepts_void: options.accepts_void,
+            ..LookTaken::default()
+        };
+        let (number, level) = taken.add(look, |spent| level_of_look(played, self.arguments.at_most, spent));
+        taken
+            .write(out)
+            .map_err(|error| Failure::File { what: format!("cannot write to {}", out.display()), error })?;
+        Ok(InterimLook { number: u32::try_from(number).unwrap_or(u32::MAX), level })
     }
 
     fn compared(&self, options: &CompareOptions) -> Result<Compared, Failure> {

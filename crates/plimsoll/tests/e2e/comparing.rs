@@ -226,6 +226,13 @@ fn turns_are_played_until_the_gate_decides() {
     assert_eq!(fs::read_dir(out.join("candidate")).unwrap().count(), 3, "{}", played.stderr);
     let said = played.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(said.contains("this is look 1 at runs") && said.contains("The gate of 5 % fails"), "{}", played.stdout);
+    let looks = |out: &Path| -> Vec<(u64, f64)> {
+        let text = fs::read_to_string(out.join("looks.json")).unwrap();
+        let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let one = |look: &serde_json::Value| (look["turns"].as_u64().unwrap(), look["level"].as_f64().unwrap());
+        json["looks"].as_array().unwrap().iter().map(one).collect()
+    };
+    assert_eq!(looks(&out), [(3, 0.05 / 64.0)], "what was spent is written down");
     // A figure that only one of them has is never decided.
     let (other, out) = (experiment(&stage, "other", "5ms", "fetch"), stage.path().join("open"));
     let more = ["--turns", "2", "--at-most", "3", "--metric", "operations.get.latency_us.p50"];
@@ -234,6 +241,13 @@ fn turns_are_played_until_the_gate_decides() {
     // What was played counts: nothing is left to play, and the last look is taken again.
     let again = play(words(&base, &other, &out, &[&more[..], &["--allow-inconclusive"]].concat())).exits(0);
     assert!(!again.stderr.contains("turn "), "{}", again.stderr);
+    let taken = looks(&out);
+    assert!(taken.len() == 2 && (taken.iter().map(|look| look.1).sum::<f64>() - 0.05).abs() < 1e-12, "{taken:?}");
+    // With another plan nothing is left for further looks at these runs.
+    let further = ["--turns", "2", "--at-most", "2", "--metric", "latency_us.p50"];
+    let played = play(words(&base, &other, &out, &further));
+    let said = played.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains("nothing can be shown any more"), "{}", played.stdout);
     let few = ["--turns", "5", "--at-most", "3"];
     play(words(&base, &other, &out, &few)).exits(2).says(&["--at-most 3", "fewer than the 5 turns"]);
     stage.play(&["compare", &base, &other, "--until-decided"]).exits(2).says(&["--play", "--gate"]);

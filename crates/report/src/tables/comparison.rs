@@ -273,9 +273,12 @@ pub fn differences_of(comparisons: &[&Comparison]) -> Table {
         (comparisons[0].a.clone(), comparisons[0].b.clone())
     };
     let figures_of = [
-        (a.as_str(), "mean over its trials"),
-        (b.as_str(), "mean over its trials"),
-        ("ratio", "of the second to the first, or the difference where a figure can be 0"),
+        (a.as_str(), "mean over its trials, as measured"),
+        (b.as_str(), "mean over its trials, as measured"),
+        (
+            "ratio",
+            "of the second to the first, or the difference where a figure can be 0; adjusted for CPU taken by others",
+        ),
         ("p", "chance of so large a difference if there is none, corrected for all comparisons"),
     ];
     columns.extend(Column::numerics(&figures_of).into_iter().map(Column::brief));
@@ -304,19 +307,22 @@ fn figures(one: &Comparison) -> Vec<Cell> {
     let write = |value: f64| numbers::by_metric(&one.metric, value);
     let (estimate, interval) = differing::estimate(one);
     let (verdict, tone) = differing::verdict(one);
-    let lacking = match one.without {
+    let mut small = match one.without {
         [0, 0] => String::new(),
         [a, 0] => format!("missing in {a} of the first"),
         [0, b] => format!("missing in {b} of the second"),
         [a, b] => format!("missing in {a} of the first, {b} of the second"),
     };
+    if let Some(raw) = differing::raw(one) {
+        small = if small.is_empty() { raw } else { format!("{raw}; {small}") };
+    }
     vec![
         Cell::new(differing::figure(&one.metric)),
         Cell::of(one.a_value, write),
         Cell::of(one.b_value, write),
         Cell::new(estimate).with(interval),
         Cell::of(one.p_adjusted, differing::chance),
-        Cell::new(verdict.replace('`', "")).with(lacking).toned(tone),
+        Cell::new(verdict.replace('`', "")).with(small).toned(tone),
     ]
 }
 
@@ -328,14 +334,20 @@ fn note(comparisons: &[&Comparison]) -> String {
         1 => "One trial of each: nothing is tested, and differences may be chance. Set repeat = 3 or more.".to_owned(),
         pairs => format!("Up to {pairs} pairs of trials played in turn (one model of all of them, on logarithms)."),
     };
-    let mut allowed_for: Vec<String> = comparisons.iter().flat_map(|one| one.adjusted_for.clone()).collect();
-    allowed_for.sort();
-    allowed_for.dedup();
-    let others = match allowed_for.as_slice() {
+    let mut adjusted_for: Vec<String> = comparisons.iter().flat_map(|one| one.adjusted_for.clone()).collect();
+    adjusted_for.sort();
+    adjusted_for.dedup();
+    let others = match adjusted_for.as_slice() {
         [] => String::new(),
-        some => format!(" CPU taken by others is allowed for: {}.", text::listed(some, "and")),
+        some => format!(" Ratios are adjusted for CPU taken by others ({}), means are not.", text::listed(some, "and")),
     };
-    format!("{how}{others} Intervals (95 %) and p are corrected for all comparisons (Holm). Void trials are left out.")
+    let unadjusted = text::distinct(comparisons.iter().flat_map(|one| differing::unadjusted(one)));
+    let unadjusted: String =
+        unadjusted.iter().map(|one| format!(" {}.", text::capital(&one.replace('`', "")))).collect();
+    format!(
+        "{how}{others}{unadjusted} Intervals are consistent with p, which is corrected for all comparisons (Holm). Void trials are left \
+         out."
+    )
 }
 
 /// How the verdicts are spread over the rows: `13 of 72 differ`.
