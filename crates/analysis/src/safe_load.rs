@@ -139,6 +139,8 @@ fn safe_load(find: &Find, template: &plan::Trial, steps: &[SearchTrial], finishe
         over: find.highest.clone(),
         value: line.value,
         ci95: line.ci95,
+        width_pct: line.ci95[0].zip(line.ci95[1]).map(|(low, high)| 100.0 * (high / low - 1.0)),
+        hold_pct: Some(find.hold_pct),
         limited_by: limited_by(find, line.end.as_ref(), line.value, &own),
         surviving: template.surviving.clone().unwrap_or_default(),
         complete: matches!(line.end, Some(End::Narrow | End::Nowhere | End::Bound)),

@@ -109,6 +109,7 @@ pub(crate) fn find(limits: Vec<Requirement>) -> Find {
         from: None,
         up_to: None,
         precision_pct: 5.0,
+        hold_pct: 50.0,
         trials_max: 24,
         accepts_void: false,
         templates: Vec::new(),

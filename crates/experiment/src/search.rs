@@ -1,26 +1,18 @@
 //! The search for the safe load: from the trials that are finished, and nothing else, to the one that comes next, and to what all
 //! of them say. Pure, so that a run goes on after any interruption.
 //!
-//! Its course: bracket by doubling and halving, then bisect, until the interval is narrow or
-//! something else ends it. Where the edge may be, given answers that are sometimes wrong, is the
-//! posterior of probabilistic bisection (M. Horstein, "Sequential transmission using noiseless
-//! feedback", IEEE Transactions on Information Theory 9, 1963; R. Waeber, P. I. Frazier, S. G.
-//! Henderson, "Bisection search with noisy responses", SIAM Journal on Control and Optimization
-//! 51, 2013): the places of a grid start out equally likely by the logarithm of their value, and
-//! each answer multiplies those on its side by 1 − e and the others by e, e being the chance that
-//! it is wrong. Near the value tried, 1 − e passes into e along a logistic curve instead of a step
-//! (as in A. B. Watson, D. G. Pelli, "QUEST: a Bayesian adaptive psychometric method", Perception
-//! & Psychophysics 33, 1983): a load just above the edge holds as often as it breaks. How wide that
-//! curve is, which is how much trials of one value differ, is learnt together with the edge (L. L.
-//! Kontsevich, C. W. Tyler, "Bayesian adaptive estimation of psychometric slope and threshold",
-//! Vision Research 39, 1999). Trials that follow each other may be off together: what the interval
-//! says of the edge in the long run is wider by that.
+//! Its course: bracket by doubling and halving, then bisect at the median of the [`posterior`], until the interval is narrow or
+//! something else ends it.
+
+mod posterior;
 
 use std::collections::BTreeMap;
 
 use serde_json::Value as Json;
 
 use crate::plan::{Find, Plan, Trial, trial};
+
+use posterior::{Bracket, HIGH, LOW, Posterior, ProbeAnswer, SearchRange};
 
 /// A finished trial, as far as a search has to know it.
 #[derive(Debug, Clone, PartialEq)]
@@ -86,6 +78,9 @@ pub fn line(find: &Find, template: &Trial, finished: &[Finished]) -> SearchSumma
     SearchState::of(find, template, &of(template, finished)).line()
 }
 
+/// How fast a latency grows with the load near its limit: by 4 % for each percent.
+const TYPICAL_SLOPE: f64 = 4.0;
+
 /// How many trials a search of this template takes if nothing disturbs it: the median over edges below, near and above its first
 /// value.
 #[must_use]
@@ -95,7 +90,8 @@ pub fn typical_trials(find: &Find, template: &Trial) -> u32 {
         let edge = first * factor;
         let mut finished = Vec::new();
         while let Ok(value) = SearchState::of(find, template, &finished).next() {
-            let said = if value <= edge { ProbeResult::Held(None) } else { ProbeResult::Broke(None) };
+            let margin = Some(TYPICAL_SLOPE * (value / edge).ln().abs());
+            let said = if value <= edge { ProbeResult::Held(margin) } else { ProbeResult::Broke(margin) };
             finished.push(Finished {
                 variant: template.variant.clone(),
                 surviving: template.surviving.clone(),
@@ -172,10 +168,6 @@ fn json(value: f64) -> Json {
     if value.fract() == 0.0 { Json::from(value as u64) } else { Json::from(value) }
 }
 
-/// Ends of the interval.
-const LOW: f64 = 0.025;
-const HIGH: f64 = 0.975;
-
 /// A search gives up that far below its first value.
 const DEEPEST: f64 = 256.0;
 
@@ -200,7 +192,8 @@ const CONFIRMED: usize = 2;
 /// What a search says so far.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SearchSummary {
-    /// The highest value at which the limits hold: the median of what is possible; `None` if they hold nowhere, or nothing is known.
+    /// The edge: the value at which the wanted share of trials holds, as the median of what is possible; `None` if the limits hold
+    /// nowhere, or nothing is known.
     pub value: Option<f64>,
     /// 95 % interval; an end is `None` where the search met none.
     pub ci95: [Option<f64>; 2],
@@ -230,16 +223,15 @@ struct SearchState<'a> {
     find: &'a Find,
     finished: Vec<Finished>,
     first: f64,
-    /// Value, whether the limits held, and how far from their bound.
-    answers: Vec<(f64, bool, Option<f64>)>,
+    answers: Vec<ProbeAnswer>,
 }
 
 impl<'a> SearchState<'a> {
     pub fn of(find: &'a Find, template: &Trial, finished: &[Finished]) -> Self {
         let finished = told_apart(finished);
         let answer = |one: &Finished| match one.said {
-            ProbeResult::Held(margin) => Some((one.value, true, margin)),
-            ProbeResult::Broke(margin) => Some((one.value, false, margin)),
+            ProbeResult::Held(margin) => Some(ProbeAnswer { value: one.value, held: true, margin }),
+            ProbeResult::Broke(margin) => Some(ProbeAnswer { value: one.value, held: false, margin }),
             ProbeResult::Nothing(_) => None,
         };
         let first = rounded(find, find.first(template));
@@ -256,7 +248,7 @@ impl<'a> SearchState<'a> {
             // Below what broke nothing is known: a value there would be a guess.
             return SearchSummary { value: None, ci95: [None, self.lowest(false)], end };
         }
-        let posterior = self.posterior().in_the_long_run();
+        let posterior = self.posterior().long_run(self.log_odds());
         let [low, middle, high] = [LOW, 0.5, HIGH].map(|q| posterior.quantile(q));
         let whole = self.whole();
         let known =
@@ -312,7 +304,7 @@ impl<'a> SearchState<'a> {
     fn ceiling(&self) -> Option<(f64, &str)> {
         let found = self.finished.iter().filter_map(|one| match &one.said {
             ProbeResult::Nothing(Inconclusive::Generator(reason)) => {
-                let answered = self.answers.iter().any(|(value, ..)| same(*value, one.value));
+                let answered = self.answers.iter().any(|answer| same(answer.value, one.value));
                 (self.silent_at(one.value).count() >= GENERATOR_TRIES && !answered)
                     .then_some((one.value, reason.as_str()))
             }
@@ -354,23 +346,26 @@ impl<'a> SearchState<'a> {
     }
 
     fn bisects(&self) -> Result<f64, End> {
-        let posterior = self.posterior();
+        let answers = self.posterior();
+        let posterior = answers.these_trials(self.log_odds());
         let [low, high] = [LOW, HIGH].map(|q| posterior.quantile(q));
         let reached = if low.high.is_infinite() {
             Some(End::Bound)
         } else if high.low <= 0.0 {
             Some(End::Nowhere)
-        } else if low.low > 0.0 && high.high.is_finite() && self.is_narrow(low, high) {
+        } else if low.low > 0.0 && high.high.is_finite() && self.is_narrow(low, high, answers.memory) {
             Some(End::Narrow)
         } else {
             None
         };
-        let Some(end) = reached else { return Ok(rounded(self.find, posterior.median())) };
+        let Some(end) = reached else { return Ok(rounded(self.find, answers.median())) };
         self.unconfirmed(&end, low, high).ok_or(end)
     }
 
-    fn is_narrow(&self, low: Bracket, high: Bracket) -> bool {
-        let width = high.high - low.low;
+    /// Whether the trials of this search leave this little room. What others may be off by is no reason to go on: more trials
+    /// would not show it.
+    fn is_narrow(&self, low: Bracket, high: Bracket, memory: f64) -> bool {
+        let width = (high.high - low.low) * memory;
         width <= low.low * self.find.precision_pct / 100.0 || (self.whole() && width <= 1.0)
     }
 
@@ -393,7 +388,7 @@ impl<'a> SearchState<'a> {
     }
 
     fn posterior(&self) -> Posterior {
-        let tried = || self.answers.iter().map(|(value, ..)| *value);
+        let tried = || self.answers.iter().map(|answer| answer.value);
         let (least, most) = (tried().fold(f64::INFINITY, f64::min), tried().fold(0.0, f64::max));
         let bound = self.ceiling().map_or(self.bound(), |(ceiling, _)| ceiling.min(self.bound()));
         // Without a broken limit, nothing is known beyond what was tried.
@@ -401,11 +396,15 @@ impl<'a> SearchState<'a> {
         let from = rounded(self.find, least / AROUND).max(self.floor());
         let to = rounded(self.find, most * around).min(bound).max(from);
         let precision = self.find.precision_pct / 100.0;
-        let mut posterior = Posterior::new(SearchRange { from, to, whole: self.whole(), precision });
-        for &(value, held, margin) in &self.answers {
-            posterior.learn(value, held, wrong(margin));
-        }
-        posterior
+        let [a, b] = [self.highest(true), self.lowest(false)].map(|end| end.unwrap_or(from));
+        let range = SearchRange { from, to, whole: self.whole(), precision, edge: [a.min(b), a.max(b)] };
+        Posterior::of(range, &self.answers)
+    }
+
+    /// Logarithm of the odds that a trial at the wanted value holds: 0 at the edge itself.
+    fn log_odds(&self) -> f64 {
+        let hold = self.find.hold_pct / 100.0;
+        (hold / (1.0 - hold)).ln()
     }
 
     fn whole(&self) -> bool {
@@ -432,17 +431,17 @@ impl<'a> SearchState<'a> {
     }
 
     fn highest(&self, held: bool) -> Option<f64> {
-        let same = self.answers.iter().filter(|answer| answer.1 == held);
-        same.map(|answer| answer.0).max_by(f64::total_cmp)
+        let same = self.answers.iter().filter(|answer| answer.held == held);
+        same.map(|answer| answer.value).max_by(f64::total_cmp)
     }
 
     fn lowest(&self, held: bool) -> Option<f64> {
-        let same = self.answers.iter().filter(|answer| answer.1 == held);
-        same.map(|answer| answer.0).min_by(f64::total_cmp)
+        let same = self.answers.iter().filter(|answer| answer.held == held);
+        same.map(|answer| answer.value).min_by(f64::total_cmp)
     }
 
     fn count(&self, counts: impl Fn(f64, bool) -> bool) -> usize {
-        self.answers.iter().filter(|(value, held, _)| counts(*value, *held)).count()
+        self.answers.iter().filter(|answer| counts(answer.value, answer.held)).count()
     }
 }
 
@@ -465,185 +464,6 @@ fn digits(value: f64, count: i32) -> f64 {
     // Through text, so that 0.3 is the number that a user would write.
     let scaled = (value / 10_f64.powi(power)).round();
     if power >= 0 { scaled * 10_f64.powi(power) } else { scaled / 10_f64.powi(-power) }
-}
-
-/// Cells for each width that the search is to reach.
-const CELLS: f64 = 10.0;
-
-/// How likely, in octaves, an edge below the lowest or above the highest cell is at first: about as likely as next to them.
-const BEYOND: f64 = 0.5;
-
-/// How wrong an answer may be whose figure is far from its bound: a trial that something spoiled which nobody saw.
-const WRONG_FAR: f64 = 0.03;
-/// What comes on top of that at the bound itself. How trials differ near it is in [`SPREADS`], and must not be explained twice.
-const WRONG_NEAR: f64 = 0.02;
-/// The distance, as a logarithm of a ratio, over which that fades.
-const FADES: f64 = 0.2;
-/// How far around the edge trials disagree by nature: what the standard deviation of a trial's own edge may be, as the logarithm of a
-/// ratio.
-const SPREADS: [f64; 6] = [0.005, 0.01, 0.02, 0.04, 0.08, 0.16];
-/// How likely each of them is at first, compared with the next smaller one.
-const RARER: f64 = 0.65;
-/// Scale of a logistic curve for its standard deviation.
-const LOGISTIC: f64 = 0.551_328_9;
-/// How far all trials of a search may be off together, as a share of how far each is by itself: so far that in simulated searches nine of
-/// ten intervals hold the truth also where trials differ by 10 %, or are off for ten trials on end.
-const DRIFT: f64 = 0.8;
-/// How wrong an answer without a distance may be.
-const WRONG: f64 = 0.1;
-
-/// The chance that an answer with this distance from its bound is wrong.
-fn wrong(margin: Option<f64>) -> f64 {
-    margin.map_or(WRONG, |margin| WRONG_FAR + WRONG_NEAR * (-margin.abs() / FADES).exp())
-}
-
-/// Where the search looks.
-#[derive(Debug, Clone, Copy)]
-struct SearchRange {
-    /// Lowest value; an edge below it is one cell.
-    pub from: f64,
-    /// Highest value; an edge at or above it is one cell.
-    pub to: f64,
-    /// Whether only whole values count.
-    pub whole: bool,
-    /// The width to reach, as a share.
-    pub precision: f64,
-}
-
-/// The edge is in here: the limits hold at `low`, and no more above `high`.
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct Bracket {
-    /// 0 in the first cell.
-    pub low: f64,
-    /// Infinite in the last.
-    pub high: f64,
-    /// Logarithm of where in it the edge is taken to be.
-    edge_ln: f64,
-    /// With each of the spreads.
-    likely: [f64; SPREADS.len()],
-}
-
-impl Bracket {
-    /// A cell that is so likely; the edge of whole numbers is between the last that holds and the first that does not.
-    fn new(low: f64, high: f64, whole: bool, likely: f64) -> Self {
-        let edge = if whole { f64::midpoint(low, high) + 0.5 } else { (low * high).sqrt() };
-        let edge_ln = if low <= 0.0 { f64::NEG_INFINITY } else { edge.ln() };
-        let prior: [f64; SPREADS.len()] = std::array::from_fn(|index| RARER.powi(index as i32));
-        let sum: f64 = prior.iter().sum();
-        Self { low, high, edge_ln, likely: prior.map(|share| likely * share / sum) }
-    }
-
-    /// How likely limits with the edge in here hold at a value, spoiled trials aside, if trials differ by so much.
-    fn holds(&self, value_ln: f64, spread: f64) -> f64 {
-        // Beyond that it is 0 or 1 to 13 digits.
-        match (value_ln - self.edge_ln) / (spread * LOGISTIC) {
-            far if far > 30.0 => 0.0,
-            far if far < -30.0 => 1.0,
-            near => 1.0 / (1.0 + near.exp()),
-        }
-    }
-
-    fn likely(&self) -> f64 {
-        self.likely.iter().sum()
-    }
-}
-
-/// How likely the edge is where, and how much trials differ; the shares add up to 1.
-#[derive(Debug, Clone)]
-struct Posterior {
-    cells: Vec<Bracket>,
-}
-
-impl Posterior {
-    /// Before any answer.
-    pub fn new(span: SearchRange) -> Self {
-        let ratio = 1.0 + span.precision / CELLS;
-        let next = |low: f64| if span.whole { (low + 1.0).max((low * ratio).round()) } else { low * ratio };
-        let octaves = |low: f64, high: f64| (high / low).log2();
-        let last = if span.whole { 1.0 } else { 0.0 };
-        let cell = |low: f64, high: f64, likely: f64| Bracket::new(low, high, span.whole, likely);
-        let mut cells = vec![cell(0.0, span.from - last, BEYOND)];
-        let mut low = span.from;
-        while low < span.to {
-            let high = next(low).min(span.to);
-            cells.push(cell(low, high - last, octaves(low, high)));
-            low = high;
-        }
-        cells.push(cell(span.to, f64::INFINITY, BEYOND));
-        let mut posterior = Self { cells };
-        posterior.balance();
-        posterior
-    }
-
-    /// Takes in an answer that is wrong with this chance.
-    pub fn learn(&mut self, value: f64, held: bool, wrong: f64) {
-        let value_ln = value.ln();
-        for cell in &mut self.cells {
-            for (index, spread) in SPREADS.into_iter().enumerate() {
-                let holds = wrong + (1.0 - 2.0 * wrong) * cell.holds(value_ln, spread);
-                cell.likely[index] *= if held { holds } else { 1.0 - holds };
-            }
-        }
-        self.balance();
-    }
-
-    /// Of the edge that trials on other days would have, too: these here may all be off by the same.
-    pub fn in_the_long_run(&self) -> Self {
-        let mut cells = self.cells.clone();
-        cells.iter_mut().for_each(|cell| cell.likely = [0.0; SPREADS.len()]);
-        let inner = 1..self.cells.len() - 1;
-        for (from, cell) in self.cells.iter().enumerate() {
-            for (index, spread) in SPREADS.into_iter().enumerate() {
-                let near = |to: &usize| (self.cells[*to].edge_ln - cell.edge_ln).abs() <= 3.0 * DRIFT * spread;
-                // Cells are in order.
-                let below = (inner.start..from).rev().take_while(near);
-                let reached: Vec<usize> = match inner.contains(&from) {
-                    true => below.chain((from..inner.end).take_while(near)).collect(),
-                    false => vec![from],
-                };
-                let weight = |to: usize| {
-                    let far = (cells[to].edge_ln - cell.edge_ln) / (DRIFT * spread);
-                    if to == from { 1.0 } else { (-far * far / 2.0).exp() }
-                };
-                let weights: Vec<f64> = reached.iter().map(|to| weight(*to)).collect();
-                let sum: f64 = weights.iter().sum();
-                for (to, weight) in reached.into_iter().zip(weights) {
-                    cells[to].likely[index] += cell.likely[index] * weight / sum;
-                }
-            }
-        }
-        Self { cells }
-    }
-
-    fn balance(&mut self) {
-        let sum: f64 = self.cells.iter().map(Bracket::likely).sum();
-        self.cells.iter_mut().flat_map(|cell| &mut cell.likely).for_each(|likely| *likely /= sum);
-    }
-
-    /// The cell below whose upper end the edge is with this probability.
-    pub fn quantile(&self, q: f64) -> Bracket {
-        let mut sum = 0.0;
-        let found = self.cells.iter().find(|cell| {
-            sum += cell.likely();
-            sum >= q
-        });
-        // The shares may add up to a hair less than 1.
-        found.or(self.cells.last()).copied().unwrap_or(Bracket::new(0.0, f64::INFINITY, false, 1.0))
-    }
-
-    /// The value that is as likely to hold as to break.
-    pub fn median(&self) -> f64 {
-        let mut below = 0.0;
-        let mut best = (f64::INFINITY, 0.0);
-        for pair in self.cells.windows(2) {
-            below += pair[0].likely();
-            let off = f64::abs(below - 0.5);
-            if off < best.0 {
-                best = (off, pair[1].low);
-            }
-        }
-        best.1
-    }
 }
 
 #[cfg(test)]

@@ -835,17 +835,25 @@ pub struct SafeLoad {
     pub variant: Option<String>,
     /// The path that was raised.
     pub over: String,
-    /// Highest value at which the limits hold, in the terms of the experiment file: the median of what the trials leave possible, or
-    /// the highest that held where they never broke. Null if they held at no value, or nothing is known.
+    /// Estimate of the edge, in the terms of the experiment file: the median of what the trials leave possible, or the highest that
+    /// held where they never broke. At the edge itself `hold_pct` of the trials hold, so the load that is safe is the lower end of `ci95`.
+    /// Null if the limits held at no value, or nothing is known.
     pub value: Option<f64>,
-    /// 95 % interval; an end is null where the search met none: the limits broke at the lowest value tried, or held at the highest
-    /// that the generator or the search allowed.
+    /// 95 % interval of the edge: the load that is safe is the first end. An end is null where the search met none: the limits broke at
+    /// the lowest value tried, or held at the highest that the generator or the search allowed.
     pub ci95: [Option<f64>; 2],
+    /// Width of `ci95`, percent of its lower end. It can be above the precision that was asked for although the search is complete.
+    /// Null without both ends.
+    pub width_pct: Option<f64>,
+    /// Percentage of trials that hold at the edge: 50, unless the experiment asks for a load that rarely breaks. Null in results of
+    /// older versions, which is 50.
+    pub hold_pct: Option<f64>,
     /// The limit that was hit, or what kept the search from hitting one.
     pub limited_by: String,
     /// Under which condition: `nothing lost`, `one member down`, or the name of a fault.
     pub surviving: String,
-    /// Whether the interval became as narrow as was asked for.
+    /// Whether the search ended because more trials would not have helped: what its own trials leave possible became as narrow as was asked
+    /// for. `ci95` is wider, because all trials of a search may be off together; `width_pct` is its width.
     pub complete: bool,
     /// Each trial of the search, in order.
     pub steps: Vec<SearchStep>,

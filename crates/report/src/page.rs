@@ -547,18 +547,25 @@ fn figure(name: &str, value: String, unit: &str, small: String, tone: Tone) -> H
 }
 
 fn safe_load(line: &SafeLoad) -> HeadlineFigure {
+    use analysis::answer::sweeps as safe;
+
     let variant = line.variant.as_ref().map_or_else(String::new, |variant| format!(", {variant}"));
     let name = format!("safe load, {}{variant}", sweeps::condition(&line.surviving));
     let unit = if groups::short(&line.over) == "agents" { "agents" } else { "operations/s" };
-    let small = analysis::answer::sweeps::interval(Some(line.ci95));
     let tone = if line.complete { Tone::Plain } else { Tone::Doubtful };
-    match (line.value, analysis::answer::sweeps::nowhere(line)) {
-        (Some(value), _) => figure(&name, numbers::number(value), unit, small, tone),
+    let edge = line.value.map(|value| {
+        format!("{} near {}, 95 % {}", safe::edge(line), numbers::number(value), safe::interval(Some(line.ci95)))
+    });
+    match (safe::surely(line).map(numbers::number), safe::nowhere(line)) {
+        (Some(low), _) => figure(&name, format!("≥ {low}"), unit, edge.unwrap_or_default(), tone),
         (None, Some(least)) => {
             let broke = format!("{} breaks there", line.limited_by);
             figure(&name, format!("not even {}", numbers::number(least)), unit, broke, Tone::Bad)
         }
-        (None, None) => figure(&name, "not known".to_owned(), "", line.limited_by.clone(), Tone::Bad),
+        (None, None) => {
+            let why = edge.unwrap_or_else(|| line.limited_by.clone());
+            figure(&name, "not known".to_owned(), "", why, Tone::Bad)
+        }
     }
 }
 

@@ -176,8 +176,7 @@ fn search_chart(find: &Find, line: &SafeLoad) -> Chart {
 /// The edge, or the begin of its interval where it has no value, and the interval; an end that was not met is that of the chart.
 fn mark(line: &SafeLoad, end: f64) -> Option<Mark> {
     let at = line.value.or(line.ci95[0])?;
-    let label =
-        line.value.map_or_else(String::new, |value| format!("{} {}", short(&line.over), numbers::number(value)));
+    let label = line.value.map_or_else(String::new, |value| format!("edge near {}", numbers::number(value)));
     Some(Mark { at, since: line.ci95[0], until: Some(line.ci95[1].unwrap_or(end)), label, colours: None })
 }
 
@@ -281,7 +280,7 @@ mod tests {
         };
         let found = mark(&line, 600.0).unwrap();
         assert_eq!((found.at, found.since, found.until), (306.0, Some(211.0), Some(427.0)));
-        assert_eq!(found.label, "rate 306");
+        assert_eq!(found.label, "edge near 306");
         line.value = None;
         let found = mark(&line, 600.0).unwrap();
         assert_eq!((found.at, found.label.as_str()), (211.0, ""), "no value, no claim of one");

@@ -47,6 +47,8 @@ section! {
         up_to: Positive => Option<f64>, "No higher value is tried; without it, the generator sets the bound";
         precision_pct = "5": Positive => f64,
             "A search is complete when its 95 % interval is no wider than this";
+        hold_pct = "50": Positive => f64,
+            "Share of trials that hold at the load that is found: 50 is the edge itself, where every other trial breaks; 95 a load that rarely does";
         trials = "24": Whole { min: 3, max: 200 } => trials_max: u32, "Most trials of each search";
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         => accepts_void: bool,
@@ -232,6 +234,10 @@ fn members(lab: &Lab, target: &TargetKind, catalog: &Catalog) -> (Option<String>
 const PRECISION_MIN_PCT: f64 = 1.0;
 const PRECISION_MAX_PCT: f64 = 100.0;
 
+/// Shares of trials that a search can find the load of. Beyond the highest, a search has too few trials to know how they differ.
+const HOLD_MIN_PCT: f64 = 50.0;
+const HOLD_MAX_PCT: f64 = 99.0;
+
 /// What does not go with a search.
 fn check_alone(root: &Section<'_>, section: &Section<'_>, names: &MetricNames<'_>, problems: &mut Vec<Problem>) {
     if let Some(sweep) = names.sweeps.first() {
@@ -351,6 +357,14 @@ fn check_bounds(
         let problem = Problem::new(section.place("precision_pct"), "`precision_pct` is out of range");
         let range = format!("from {PRECISION_MIN_PCT} to {PRECISION_MAX_PCT}");
         problems.push(problem.expected(range).hint("trials of the same load differ by a few percent themselves"));
+    }
+    if let Some(pct) = section.number("hold_pct")
+        && pct > 0.0
+        && !(HOLD_MIN_PCT..=HOLD_MAX_PCT).contains(&pct)
+    {
+        let problem = Problem::new(section.place("hold_pct"), "`hold_pct` is out of range");
+        let range = format!("from {HOLD_MIN_PCT} to {HOLD_MAX_PCT}");
+        problems.push(problem.expected(range).hint("50 finds the edge, 95 a load at which 95 of 100 trials hold"));
     }
 }
 

@@ -67,6 +67,13 @@ fn searched(find: &Find) -> String {
     let bound = find.up_to.map_or_else(String::new, |up_to| format!(", up to {}", figure(up_to)));
     let precision = format!(", until the 95 % interval is within {} %", find.precision_pct);
     text.push_str(&wrapped("", &format!("from {} {}{bound}{precision}", firsts.join(" or "), find.unit())));
+    if find.hold_pct > 50.0 {
+        text.push_str(&wrapped("", &format!("the load at which {} % of trials hold", figure(find.hold_pct))));
+    }
+    if !find.is_whole() {
+        let starts = if find.starts == "even" { "evenly" } else { "at random (Poisson)" };
+        text.push_str(&wrapped("", &format!("operations start {starts}")));
+    }
     let conditions = find.surviving.iter().map(|condition| match condition.as_str() {
         "" => "with the faults below".to_owned(),
         NOTHING_LOST | ONE_MEMBER_DOWN => condition.clone(),

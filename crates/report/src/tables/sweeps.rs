@@ -1,6 +1,6 @@
 //! Tables of swept and searched loads: safe loads and the trials that found them, scaling laws, crossings, and what a cycle costs.
 
-use analysis::answer::sweeps::{cost_name, interval, nowhere};
+use analysis::answer::sweeps::{cost_name, edge, interval, nowhere, surely};
 use analysis::groups::{curve_name, short};
 use experiment::profile::Profile;
 use record::events::SweepStop;
@@ -16,7 +16,9 @@ pub fn safe_loads(input: &ReportInput) -> Option<Table> {
     let with_variant = lines.iter().any(|line| line.variant.is_some());
     let mut columns: Vec<Column> = with_variant.then(|| Column::text("variant")).into_iter().collect();
     columns.push(Column::text("surviving"));
-    columns.push(Column::numeric(&format!("highest {}", short(&first.over)), "at which all limits hold").brief());
+    columns.push(Column::numeric(&format!("{} carried", short(&first.over)), "at least, with 95 % confidence").brief());
+    let estimate = format!("{} near", edge(first));
+    columns.push(Column::numeric(&estimate, "estimate, with its 95 % interval").brief());
     columns.push(Column::text("limited by"));
     columns.push(Column::numeric("trials", "of this search").brief());
     let rows = lines.iter().map(|line| Row::of(safe_load_cells(line, with_variant)));
@@ -31,8 +33,9 @@ fn safe_load_cells(line: &SafeLoad, with_variant: bool) -> Vec<Cell> {
     cells.push(Cell::new(condition(&line.surviving)));
     cells.push(match nowhere(line) {
         Some(least) => Cell::new(format!("not even {}", numbers::number(least))).toned(Tone::Bad),
-        None => Cell::of(line.value, numbers::number).with(interval(Some(line.ci95))),
+        None => Cell::of(surely(line), |low| format!("≥ {}", numbers::number(low))),
     });
+    cells.push(Cell::of(line.value, numbers::number).with(interval(Some(line.ci95))));
     cells.push(Cell::new(line.limited_by.clone()));
     cells.push(Cell::new(numbers::count(line.steps.len() as u64)));
     cells

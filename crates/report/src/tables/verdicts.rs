@@ -267,6 +267,12 @@ pub fn figure(metric: &str, value: f64, results: &Results) -> String {
 /// What this run says, with its range or why there is none.
 pub fn said(claim: &Claim, results: &Results) -> Cell {
     let write = |value| figure(&claim.metric, value, results);
+    // The edge of a search is not safe: every other trial breaks there.
+    if let Some([low, _]) = claim.range.filter(|_| claim.metric.starts_with("safe_load(")) {
+        let edge = claim.value.map(|value| format!("edge near {}", write(value)));
+        let small = edge.into_iter().chain(numbers::interval(claim.range, write));
+        return Cell::new(format!("at least {}", write(low))).with(small.collect::<Vec<_>>().join("; "));
+    }
     let small = [numbers::interval(claim.range, write).unwrap_or_default(), claim.note.clone()]
         .into_iter()
         .filter(|text| !text.is_empty());

@@ -342,13 +342,13 @@ fn a_line_that_holds_nowhere_is_said_plainly() {
         limited_by: "wrong_per_1000_cycles".to_owned(),
         surviving: surviving.to_owned(),
         complete: true,
-        steps: Vec::new(),
+        ..SafeLoad::default()
     };
     let held = SafeLoad { value: Some(40.0), ci95: [Some(36.0), Some(44.0)], ..line("sync_dirty", "nothing lost") };
     results.safe_loads = vec![line("async_dirty", "nothing lost"), held, line("sync_dirty", "one member down")];
     let said = answer(&results, &plan);
-    let words = "`async_dirty` carries not even 1 agent healthy; there `wrong_per_1000_cycles` breaks. `sync_dirty` carries 40 agents \
-                 (95 % interval 36–44) healthy and not even 1 agent with one member down; beyond it `wrong_per_1000_cycles` breaks.";
+    let words = "`async_dirty` carries not even 1 agent healthy; there `wrong_per_1000_cycles` breaks. `sync_dirty` carries at least \
+                 36 agents (95 %; edge near 40, interval 36–44) healthy and not even 1 agent with one member down; beyond it `wrong_per_1000_cycles` breaks.";
     assert!(said.starts_with(words), "{said}");
     let table = crate::tables::sweeps::safe_loads(&input(&results, &plan)).expect("a table");
     assert_eq!(table.rows[0].cells[2].text, "not even 1");

@@ -1,0 +1,483 @@
+//! The posterior of a search: where the edge may be, and how much trials of one value differ.
+//!
+//! Answers are sometimes wrong, so this is probabilistic bisection (M. Horstein, "Sequential transmission using noiseless
+//! feedback", IEEE Transactions on Information Theory 9, 1963; R. Waeber, P. I. Frazier, S. G. Henderson, "Bisection search
+//! with noisy responses", SIAM Journal on Control and Optimization 51, 2013): the places of a grid start out equally likely by
+//! the logarithm of their value, and each answer multiplies them by its likelihood. Near the value tried the likelihood is a
+//! logistic curve instead of a step (A. B. Watson, D. G. Pelli, "QUEST: a Bayesian adaptive psychometric method", Perception &
+//! Psychophysics 33, 1983): a load just above the edge holds as often as it breaks. The width of that curve, which is how much
+//! trials of one value differ, is learnt together with the edge (L. L. Kontsevich, C. W. Tyler, "Bayesian adaptive estimation
+//! of psychometric slope and threshold", Vision Research 39, 1999). The value at which any other share of trials holds follows
+//! from both (A. B. Watson, "QUEST+: a general multidimensional Bayesian adaptive psychometric method", Journal of Vision 17,
+//! 2017).
+//!
+//! **Margins**: A trial near the edge says more than on which side it is: its figure divided by its bound, read off the slope of
+//! the figures over the load, says where the edge of that very trial was. Far figures count by their side only, because the
+//! slope holds near the edge alone: a regression that is censored on both sides (J. Tobin, "Estimation of relationships for
+//! limited dependent variables", Econometrica 26, 1958). The slope is the median of those between two trials, weighted by their
+//! distance (L. A. Jaeckel, "Estimating regression coefficients by minimizing the dispersion of the residuals", Annals of
+//! Mathematical Statistics 43, 1972), so that a spoiled trial does not set it. Any trial may be spoiled; its margin is then
+//! anything.
+//!
+//! **Long run**: Trials that follow each other may be off together, so the interval of the edge in the long run is wider.
+
+/// Ends of the interval.
+pub(super) const LOW: f64 = 0.025;
+pub(super) const HIGH: f64 = 0.975;
+
+/// Cells for each width that the search is to reach.
+const CELLS: f64 = 10.0;
+
+/// Probability of an edge below the lowest or above the highest cell before any answer, in octaves: about that of their neighbours.
+const BEYOND: f64 = 0.5;
+
+/// Chance that an answer whose figure is far from its bound is wrong: something spoiled the trial, unseen.
+const WRONG_FAR: f64 = 0.03;
+/// Added to it at the bound itself. How trials differ near the bound is in [`SPREADS`], and must not be explained twice.
+const WRONG_NEAR: f64 = 0.02;
+/// The distance, as a logarithm of a ratio, over which that fades.
+const FADES: f64 = 0.2;
+/// Chance that an answer without a distance is wrong.
+const WRONG: f64 = 0.1;
+/// Standard deviations that the edges of single trials may have, as the logarithm of a ratio.
+pub(super) const SPREADS: [f64; 6] = [0.005, 0.01, 0.02, 0.04, 0.08, 0.16];
+/// Probability of each of them before any answer, as a share of that of the next smaller one.
+const RARER: f64 = 0.75;
+/// Scale of a logistic curve for its standard deviation.
+const LOGISTIC: f64 = 0.551_328_9;
+/// How far all trials of a search may be off together, as a share of how far each is by itself, …
+const DRIFT: f64 = 0.6;
+/// … and as a share of the load, for each trial of the search. With both, intervals of simulated searches hold the truth also where
+/// trials are off for ten on end, or each carries 0.3 % more than the one before.
+const TREND: f64 = 0.0007;
+/// The spread is itself known to this share only, which matters the more the rarer a trial is to break.
+const SPREAD_ERROR: f64 = 0.4;
+/// Neighbours count as no more alike than this.
+const MOST_ALIKE: f64 = 4.0;
+
+/// Answers this near the edge, as the logarithm of a ratio, show the slope of the figure over the load …
+const NEAR: f64 = 0.3;
+/// … if there are at least this many, …
+const LEAST_NEAR: usize = 12;
+/// … and if slopes with more than this share of the weight are positive.
+const FALLING: f64 = 0.2;
+/// A figure is read as a distance up to this margin, a factor of 1.6; beyond it only the side counts.
+const READ: f64 = 0.5;
+/// Probability density of the margin of a spoiled trial: anywhere within a factor of 150 of the bound.
+const SPOILED: f64 = 0.1;
+
+/// Distances are not read where the sides of the answers are less likely than this, as a share of what they could be.
+const DISAGREES: f64 = 0.05;
+
+/// Cells are this much wider at a distance of [`NEAR`] from the values at which answers change.
+const COARSE: f64 = 8.0;
+
+/// A trial that says whether the limits hold.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct ProbeAnswer {
+    /// The value tried.
+    pub value: f64,
+    /// Whether the limits held.
+    pub held: bool,
+    /// Distance of the figure from its bound, as the logarithm of their ratio, without sign.
+    pub margin: Option<f64>,
+}
+
+impl ProbeAnswer {
+    /// The margin with its sign: positive if the limit broke.
+    fn signed(&self) -> Option<f64> {
+        self.margin.map(|margin| if self.held { -margin.abs() } else { margin.abs() })
+    }
+}
+
+/// The chance that an answer with this distance from its bound is wrong.
+pub(super) fn wrong(margin: Option<f64>) -> f64 {
+    margin.map_or(WRONG, |margin| WRONG_FAR + WRONG_NEAR * (-margin.abs() / FADES).exp())
+}
+
+/// Where the search looks.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct SearchRange {
+    /// Lowest value; an edge below it is one cell.
+    pub from: f64,
+    /// Highest value; an edge at or above it is one cell.
+    pub to: f64,
+    /// Whether only whole values count.
+    pub whole: bool,
+    /// The width to reach, as a share.
+    pub precision: f64,
+    /// Values between which answers change.
+    pub edge: [f64; 2],
+}
+
+/// The edge is in here: the limits hold at `low`, and no more above `high`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Bracket {
+    /// 0 in the first cell.
+    pub low: f64,
+    /// Infinite in the last.
+    pub high: f64,
+    /// Logarithm of the edge's place in it.
+    edge_ln: f64,
+    /// Its probability before any answer, not balanced: its width as a logarithm.
+    octaves: f64,
+    /// Probability with each of the spreads.
+    likely: [f64; SPREADS.len()],
+}
+
+impl Bracket {
+    /// A cell with this probability; the edge of whole numbers is between the last that holds and the first that does not.
+    fn new(low: f64, high: f64, whole: bool, likely: f64) -> Self {
+        let edge = if whole { f64::midpoint(low, high) + 0.5 } else { (low * high).sqrt() };
+        let edge_ln = if low <= 0.0 { f64::NEG_INFINITY } else { edge.ln() };
+        let prior: [f64; SPREADS.len()] = std::array::from_fn(|index| RARER.powi(index as i32));
+        let sum: f64 = prior.iter().sum();
+        Self { low, high, edge_ln, octaves: likely, likely: prior.map(|share| likely * share / sum) }
+    }
+
+    pub fn likely(&self) -> f64 {
+        self.likely.iter().sum()
+    }
+}
+
+/// What an answer says of each cell and spread.
+#[derive(Debug, Clone, Copy)]
+enum EdgeEvidence {
+    /// The edge of its trial was above this, or below.
+    Side { edge_ln: f64, above: bool },
+    /// The edge of its trial was this; margins grow with the load by this slope.
+    Edge { edge_ln: f64, slope: f64 },
+}
+
+impl EdgeEvidence {
+    fn of(answer: &ProbeAnswer, slope: Option<f64>) -> Self {
+        let value_ln = answer.value.ln();
+        match (answer.signed(), slope) {
+            (Some(margin), Some(slope)) => {
+                let edge_ln = value_ln - margin.clamp(-READ, READ) / slope;
+                if margin.abs() < READ {
+                    Self::Edge { edge_ln, slope }
+                } else {
+                    Self::Side { edge_ln, above: answer.held }
+                }
+            }
+            _ => Self::Side { edge_ln: value_ln, above: answer.held },
+        }
+    }
+
+    /// Likelihood of this answer, which is wrong with this chance, if the edge is here and trials differ by this spread.
+    fn likelihood(self, cell_ln: f64, spread: f64, wrong: f64) -> f64 {
+        let scale = spread * LOGISTIC;
+        let (Self::Side { edge_ln, .. } | Self::Edge { edge_ln, .. }) = self;
+        // Beyond 30 it is 0 or 1 to 13 digits.
+        let far = ((edge_ln - cell_ln) / scale).clamp(-30.0, 30.0);
+        let below = 1.0 / (1.0 + far.exp());
+        match self {
+            Self::Side { above, .. } => wrong + (1.0 - 2.0 * wrong) * if above { below } else { 1.0 - below },
+            Self::Edge { slope, .. } => {
+                2.0 * wrong * SPOILED + (1.0 - 2.0 * wrong) * below * (1.0 - below) / (scale * slope)
+            }
+        }
+    }
+}
+
+/// The slope of the figure's logarithm over the load's, if enough answers near this value show that it rises: the median of the
+/// slopes between one that held and one that broke, weighted by their distance.
+fn slope(answers: &[ProbeAnswer], near: f64) -> Option<f64> {
+    let close = answers.iter().filter(|answer| (answer.value / near).ln().abs() <= NEAR);
+    let points: Vec<(f64, f64)> = close.filter_map(|answer| Some((answer.value.ln(), answer.signed()?))).collect();
+    let (held, broke): (Vec<_>, Vec<_>) = points.iter().partition::<Vec<(f64, f64)>, _>(|point| point.1 < 0.0);
+    let pairs = held.iter().flat_map(|a| broke.iter().map(move |b| (b.0 - a.0, b.1 - a.1)));
+    let slope = |(far, risen): (f64, f64)| (far != 0.0).then(|| (risen / far, far.abs()));
+    let mut slopes: Vec<(f64, f64)> = pairs.filter_map(slope).collect();
+    slopes.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let weight: f64 = slopes.iter().map(|slope| slope.1).sum();
+    let quantile = |share: f64| {
+        let mut sum = 0.0;
+        let found = slopes.iter().find(|slope| {
+            sum += slope.1;
+            sum >= share * weight
+        });
+        found.map(|slope| slope.0)
+    };
+    let rises = points.len() >= LEAST_NEAR && quantile(FALLING)? > 0.0;
+    quantile(0.5).filter(|_| rises)
+}
+
+/// By which factor neighbours are more alike than trials further apart; 1 if they are not. J. von Neumann's ratio ("Distribution of
+/// the ratio of the mean square successive difference to the variance", Annals of Mathematical Statistics 12, 1941) is 2 of
+/// independent trials.
+fn memory(answers: &[ProbeAnswer], slope: f64) -> f64 {
+    let read = answers.iter().filter_map(|answer| match EdgeEvidence::of(answer, Some(slope)) {
+        EdgeEvidence::Edge { edge_ln, .. } => Some(edge_ln),
+        EdgeEvidence::Side { .. } => None,
+    });
+    let edges: Vec<f64> = read.collect();
+    let mean = edges.iter().sum::<f64>() / edges.len() as f64;
+    let squares: f64 = edges.iter().map(|edge| (edge - mean).powi(2)).sum();
+    let steps: f64 = edges.windows(2).map(|pair| (pair[1] - pair[0]).powi(2)).sum();
+    if steps > 0.0 { (2.0 * squares / steps).clamp(1.0, MOST_ALIKE) } else { 1.0 }
+}
+
+/// How likely the edge is where, and how much trials differ; the shares add up to 1.
+#[derive(Debug, Clone)]
+pub(super) struct Posterior {
+    pub cells: Vec<Bracket>,
+    /// Answers taken in.
+    answers: u32,
+    /// By which factor trials that follow each other are more alike than others.
+    pub memory: f64,
+}
+
+impl Posterior {
+    /// Before any answer.
+    pub fn new(span: SearchRange) -> Self {
+        let fine = span.precision / CELLS;
+        let [from, to] = [span.edge[0] * (-NEAR).exp(), span.edge[1] * NEAR.exp()];
+        let ratio = |low: f64| 1.0 + fine * if (from..to).contains(&low) { 1.0 } else { COARSE };
+        let next = |low: f64| if span.whole { (low + 1.0).max((low * ratio(low)).round()) } else { low * ratio(low) };
+        let octaves = |low: f64, high: f64| (high / low).log2();
+        let last = if span.whole { 1.0 } else { 0.0 };
+        let cell = |low: f64, high: f64, likely: f64| Bracket::new(low, high, span.whole, likely);
+        let mut cells = vec![cell(0.0, span.from - last, BEYOND)];
+        let mut low = span.from;
+        while low < span.to {
+            let high = next(low).min(span.to);
+            cells.push(cell(low, high - last, octaves(low, high)));
+            low = high;
+        }
+        cells.push(cell(span.to, f64::INFINITY, BEYOND));
+        let mut posterior = Self { cells, answers: 0, memory: 1.0 };
+        posterior.balance();
+        posterior
+    }
+
+    /// After these answers.
+    pub fn of(span: SearchRange, answers: &[ProbeAnswer]) -> Self {
+        let learnt = |slope: Option<f64>| {
+            let mut posterior = Self::new(span);
+            answers.iter().for_each(|answer| posterior.learn(answer, slope));
+            posterior
+        };
+        let by_side = learnt(None);
+        let near = by_side.median();
+        // Where a cell is one agent wide, a figure would be read more finely than the edge can be.
+        let is_coarse = span.whole && near * span.precision < CELLS;
+        let Some(slope) = slope(answers, near).filter(|_| !is_coarse) else { return by_side };
+        let by_margin = Self { memory: memory(answers, slope), ..learnt(Some(slope)) };
+        if by_margin.agrees_with(&by_side) { by_margin } else { by_side }
+    }
+
+    /// Whether this is where the sides of the answers are likely, too. If figures jump at the edge instead of rising, their distances
+    /// say that trials differ by more than their sides do.
+    fn agrees_with(&self, by_side: &Self) -> bool {
+        let likelihood = |cell: &Bracket| -> [f64; SPREADS.len()] {
+            std::array::from_fn(|index| cell.likely[index] / RARER.powi(index as i32) / cell.octaves)
+        };
+        let likelihoods = || by_side.cells.iter().map(likelihood);
+        let most = likelihoods().flatten().fold(0.0, f64::max);
+        let cells = self.cells.iter().zip(likelihoods());
+        let mean: f64 =
+            cells.flat_map(|(cell, sides)| cell.likely.into_iter().zip(sides)).map(|(p, side)| p * side).sum();
+        mean >= DISAGREES * most
+    }
+
+    /// Takes in an answer, with its margin if the slope is known.
+    pub fn learn(&mut self, answer: &ProbeAnswer, slope: Option<f64>) {
+        let (evidence, wrong) = (EdgeEvidence::of(answer, slope), wrong(answer.margin));
+        for cell in &mut self.cells {
+            for (likely, spread) in cell.likely.iter_mut().zip(SPREADS) {
+                *likely *= evidence.likelihood(cell.edge_ln, spread, wrong);
+            }
+        }
+        self.answers += 1;
+        self.balance();
+    }
+
+    /// The value at which trials of this search hold with these odds, given as a logarithm.
+    pub fn these_trials(&self, log_odds: f64) -> Self {
+        if log_odds == 0.0 { self.clone() } else { self.moved(log_odds, |_| 0.0) }
+    }
+
+    /// The value at which trials of other searches hold with these odds, too: those here may all be off by the same.
+    pub fn long_run(&self, log_odds: f64) -> Self {
+        let together = (self.memory * DRIFT).hypot(SPREAD_ERROR * LOGISTIC * log_odds);
+        self.moved(log_odds, |spread| (together * spread).hypot(TREND * f64::from(self.answers)))
+    }
+
+    /// With each spread, moves the cells down to the value at which a trial holds with these odds, and smears them by this standard
+    /// deviation.
+    fn moved(&self, log_odds: f64, smear: impl Fn(f64) -> f64) -> Self {
+        let mut moved = self.clone();
+        moved.cells.iter_mut().for_each(|cell| cell.likely = [0.0; SPREADS.len()]);
+        let inner = &self.cells[1..self.cells.len() - 1];
+        for (from, cell) in self.cells.iter().enumerate() {
+            for (index, spread) in SPREADS.into_iter().enumerate() {
+                if !(1..=inner.len()).contains(&from) {
+                    moved.cells[from].likely[index] += cell.likely[index];
+                    continue;
+                }
+                let wanted_ln = cell.edge_ln - log_odds * LOGISTIC * spread;
+                let smear = smear(spread);
+                // Cells are in order.
+                let below = |reach: f64| inner.partition_point(|to| to.edge_ln < wanted_ln + reach) + 1;
+                let nearest = self.nearest(wanted_ln);
+                let reached = below(-3.0 * smear).min(nearest)..below(3.0 * smear).max(nearest + 1);
+                let weight = |to: usize| {
+                    let far = (self.cells[to].edge_ln - wanted_ln) / smear;
+                    if reached.len() == 1 { 1.0 } else { self.cells[to].octaves * (-far * far / 2.0).exp() }
+                };
+                let weights: Vec<f64> = reached.clone().map(weight).collect();
+                let sum: f64 = weights.iter().sum();
+                for (to, weight) in reached.zip(weights) {
+                    moved.cells[to].likely[index] += cell.likely[index] * weight / sum;
+                }
+            }
+        }
+        moved
+    }
+
+    /// The cell whose edge is nearest; the first, if all are above.
+    fn nearest(&self, edge_ln: f64) -> usize {
+        let next = self.cells.partition_point(|cell| cell.edge_ln < edge_ln).min(self.cells.len() - 1);
+        let off = |index: usize| (self.cells[index].edge_ln - edge_ln).abs();
+        if next > 0 && off(next - 1) <= off(next) { next - 1 } else { next }
+    }
+
+    fn balance(&mut self) {
+        let sum: f64 = self.cells.iter().map(Bracket::likely).sum();
+        self.cells.iter_mut().flat_map(|cell| &mut cell.likely).for_each(|likely| *likely /= sum);
+    }
+
+    /// The cell below whose upper end the edge is with this probability.
+    pub fn quantile(&self, q: f64) -> Bracket {
+        let mut sum = 0.0;
+        let found = self.cells.iter().find(|cell| {
+            sum += cell.likely();
+            sum >= q
+        });
+        // The shares may add up to a hair less than 1.
+        found.or(self.cells.last()).copied().unwrap_or(Bracket::new(0.0, f64::INFINITY, false, 1.0))
+    }
+
+    /// The value that is as likely to hold as to break.
+    pub fn median(&self) -> f64 {
+        let mut below = 0.0;
+        let mut best = (f64::INFINITY, 0.0);
+        for pair in self.cells.windows(2) {
+            below += pair[0].likely();
+            let off = f64::abs(below - 0.5);
+            if off < best.0 {
+                best = (off, pair[1].low);
+            }
+        }
+        best.1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic)]
+
+    use super::*;
+
+    fn answer(value: f64, held: bool, margin: Option<f64>) -> ProbeAnswer {
+        ProbeAnswer { value, held, margin }
+    }
+
+    fn belief_in_agents(from: f64, to: f64) -> Posterior {
+        Posterior::new(SearchRange { from, to, whole: true, precision: 0.05, edge: [from, to] })
+    }
+
+    #[test]
+    fn an_answer_multiplies_its_side_by_one_minus_e_and_the_other_by_e() {
+        let before = belief_in_agents(1.0, 4.0);
+        let mut after = before.clone();
+        after.learn(&answer(2.0, true, None), None);
+        let share = |posterior: &Posterior, from: f64| -> f64 {
+            posterior.cells.iter().filter(|cell| cell.low >= from).map(|cell| cell.likely()).sum()
+        };
+        let (above, below) = (share(&before, 2.0) * 0.9, (1.0 - share(&before, 2.0)) * 0.1);
+        // But for what trials of one value differ by, which hardly reaches from one agent to the next.
+        assert!((share(&after, 2.0) - above / (above + below)).abs() < 0.005);
+        assert!((after.cells.iter().map(Bracket::likely).sum::<f64>() - 1.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn equal_octaves_are_equally_likely() {
+        let posterior =
+            Posterior::new(SearchRange { from: 100.0, to: 400.0, whole: false, precision: 0.05, edge: [150.0, 150.0] });
+        assert!((posterior.median() - 200.0).abs() < 2.0, "{}", posterior.median());
+        assert_eq!(posterior.quantile(0.01).low, 0.0, "it may be below");
+        assert!(posterior.quantile(0.999).high.is_infinite(), "or above");
+    }
+
+    #[test]
+    fn every_number_of_agents_has_its_cell() {
+        let lows: Vec<f64> = belief_in_agents(1.0, 6.0).cells.iter().map(|cell| cell.low).collect();
+        assert_eq!(lows, [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+    }
+
+    #[test]
+    fn what_is_far_from_its_bound_is_trusted_more() {
+        assert!(wrong(Some(2.0)) < wrong(Some(0.05)) && wrong(Some(0.05)) < wrong(Some(0.0)));
+        assert!(wrong(Some(-2.0)) < 0.031 && wrong(Some(0.0)) <= 0.1001 && (wrong(None) - 0.1).abs() < 1e-12);
+    }
+
+    /// Answers around an edge at 1,000, of trials whose margins are this many times the logarithm of the load.
+    fn sloped(slope: f64) -> Vec<ProbeAnswer> {
+        (0..12)
+            .map(|index| 0.04 * f64::from(index) - 0.22)
+            .map(|off| answer(1000.0 * off.exp(), off < 0.0, Some(slope * off.abs())))
+            .collect()
+    }
+
+    #[test]
+    fn the_slope_is_that_of_the_figures_and_no_spoiled_trial_sets_it() {
+        let mut answers = sloped(3.0);
+        assert!((slope(&answers, 1000.0).unwrap() - 3.0).abs() < 1e-9);
+        answers[2] = answer(answers[2].value, false, Some(4.0));
+        assert!((slope(&answers, 1000.0).unwrap() - 3.0).abs() < 0.5, "{:?}", slope(&answers, 1000.0));
+        assert_eq!(slope(&answers[..9], 1000.0), None, "too few");
+        let falls: Vec<ProbeAnswer> = sloped(3.0).iter().map(|one| ProbeAnswer { held: !one.held, ..*one }).collect();
+        assert_eq!(slope(&falls, 1000.0), None, "it does not rise");
+    }
+
+    #[test]
+    fn a_figure_far_from_its_bound_counts_by_its_side() {
+        let EdgeEvidence::Edge { edge_ln, .. } = EdgeEvidence::of(&answer(1000.0, true, Some(0.2)), Some(4.0)) else {
+            panic!()
+        };
+        assert!((edge_ln - (1000_f64.ln() + 0.05)).abs() < 1e-12);
+        let EdgeEvidence::Side { edge_ln, above } = EdgeEvidence::of(&answer(1000.0, false, Some(2.0)), Some(4.0))
+        else {
+            panic!()
+        };
+        assert!((edge_ln - (1000_f64.ln() - READ / 4.0)).abs() < 1e-12 && !above, "it was below that at least");
+    }
+
+    #[test]
+    fn trials_that_resemble_those_before_them_have_a_memory() {
+        let at = |off: f64| answer(1000.0, off < 0.0, Some(off.abs()));
+        let drifting: Vec<ProbeAnswer> = (0..12).map(|index| at(0.02 * f64::from(index) - 0.11)).collect();
+        let turning: Vec<ProbeAnswer> = (0..12).map(|index| at(if index % 2 == 0 { 0.1 } else { -0.1 })).collect();
+        assert_eq!((memory(&drifting, 1.0), memory(&turning, 1.0)), (MOST_ALIKE, 1.0));
+    }
+
+    #[test]
+    fn a_wide_cell_takes_in_as_much_more_of_what_is_smeared() {
+        let mut posterior =
+            Posterior::new(SearchRange { from: 100.0, to: 1600.0, whole: false, precision: 0.05, edge: [400.0; 2] });
+        posterior.cells.iter_mut().for_each(|cell| cell.likely = [0.0; SPREADS.len()]);
+        let at = posterior.nearest(540_f64.ln());
+        posterior.cells[at].likely[5] = 1.0;
+        let mean: f64 = posterior
+            .long_run(0.0)
+            .cells
+            .iter()
+            .filter(|cell| cell.likely() > 0.0)
+            .map(|cell| cell.likely() * cell.edge_ln)
+            .sum();
+        assert!((mean - 540_f64.ln()).abs() < 0.01, "{}", mean.exp());
+    }
+}
