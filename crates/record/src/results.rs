@@ -799,7 +799,7 @@ pub struct Claim {
     pub metric: String,
     /// Its value here: the median over the matching trials; of a function of curves, the function's.
     pub value: Option<f64>,
-    /// Smallest and largest over the matching trials; of a function of curves, its 95 % interval.
+    /// Smallest and largest over the matching trials, which is no interval of a given probability; of a function of curves, its 95 % interval.
     pub range: Option<[f64; 2]>,
     /// Why a function has no value or no end of its range, in words: that curves do not cross, or a knee was not reached; or why a cost is
     /// not known. Empty otherwise.
@@ -895,14 +895,14 @@ pub struct Comparison {
     pub b_value: Option<f64>,
     /// b / a; null where one of them can be 0.
     pub ratio: Option<f64>,
-    /// 95 % interval of the ratio; null with too few trials.
+    /// 95 % interval of the ratio that very many such trials would give; null with too few trials.
     pub ci95: Option<[f64; 2]>,
     /// The same at the level at which the difference is tested, which is corrected for all comparisons made together (Holm), so that it is
     /// consistent with `p_adjusted`: 1 is outside of it exactly where the difference is significant. These intervals are not simultaneous.
     pub ci95_adjusted: Option<[f64; 2]>,
     /// b − a, for figures that can be 0.
     pub difference: Option<f64>,
-    /// 95 % interval of the difference; null with too few trials, or where nothing spreads.
+    /// 95 % interval of the difference that very many such trials would give; null with too few trials, or where nothing spreads.
     pub difference_ci95: Option<[f64; 2]>,
     /// The same at the level at which the difference is tested; see `ci95_adjusted`.
     pub difference_ci95_adjusted: Option<[f64; 2]>,

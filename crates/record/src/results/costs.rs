@@ -58,11 +58,11 @@ pub struct PointCost {
     pub watts: Option<f64>,
     /// Energy.
     pub joules_per_cycle: Option<f64>,
-    /// 95 % interval of it; null with too few repeats.
+    /// 95 % interval of the mean that very many repeats would give; null with too few repeats. The profile's own error is not in it.
     pub joules_per_cycle_ci95: Option<[f64; 2]>,
     /// Money, in `currency`.
     pub price_per_million_cycles: Option<f64>,
-    /// 95 % interval of it; null with too few repeats.
+    /// 95 % interval of the mean that very many repeats would give; null with too few repeats. The profile's own error is not in it.
     pub price_per_million_cycles_ci95: Option<[f64; 2]>,
     /// ISO 4217: `EUR`.
     pub currency: Option<String>,
@@ -94,11 +94,11 @@ pub struct DemandedHosts {
     pub measured_hosts: u32,
     /// What each of them carried: mean over the repeats, or its part of the safe load.
     pub per_host: Option<f64>,
-    /// 95 % interval of it; an end is null where it is not known.
+    /// 95 % interval of the mean that very many repeats would give, or of the safe load; an end is null where it is not known.
     pub per_host_ci95: [Option<f64>; 2],
     /// Hosts that carry what is demanded; null where nothing was carried.
     pub hosts: Option<u64>,
-    /// By the ends of the interval.
+    /// Numbers of hosts by the upper and the lower end of that interval.
     pub hosts_ci95: [Option<u64>; 2],
     /// What so many hosts cost to buy, by their profiles; null where one has no price.
     pub price: Option<f64>,

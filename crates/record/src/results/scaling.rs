@@ -21,11 +21,11 @@ pub struct Scaling {
     /// Where more load stops paying: the load at which the line of the lightest loads meets the plateau around the peak. Null with
     /// fewer than three loads, or where throughput still rises at the highest.
     pub knee: Option<f64>,
-    /// 95 % interval of it by bootstrap over trials; null with too few repeats.
+    /// 95 % interval of the knee that very many trials would give, by bootstrap over trials; null with too few repeats.
     pub knee_ci95: Option<[f64; 2]>,
     /// Highest throughput: the mean of the best point.
     pub peak_per_s: Option<f64>,
-    /// 95 % interval of it; null with too few repeats.
+    /// 95 % interval of the mean that very many trials at that point would give, by Student's t; null with too few repeats.
     pub peak_ci95: Option<[f64; 2]>,
     /// The load of the best point.
     pub peak_at: Option<f64>,

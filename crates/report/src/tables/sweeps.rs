@@ -92,7 +92,7 @@ pub fn scaling(input: &ReportInput) -> Option<Table> {
     ]);
     let rows = scaling.iter().map(|scaling| Row::of(scaling_cells(scaling, several_paths)));
     let title = format!("Scaling over {}", if several_paths { "the swept loads" } else { first.over.as_str() });
-    let note = "Below each figure its 95 % interval: what it would be if all trials were repeated. Without one there were too few repeats.";
+    let note = "Below each figure its 95 % interval: the true values that these trials leave possible. Without one there were too few repeats.";
     let law = "the Universal Scalability Law, λN / (1 + σ(N − 1) + κN(N − 1)), by least squares; left out where \
                the curve does not follow it (F test of lack of fit against the spread of repeats)";
     let table = Table { rows: rows.collect(), ..Table::new(&title, note, columns) };
