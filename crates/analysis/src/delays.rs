@@ -1,8 +1,8 @@
 //! Delay by other processes and the hypervisor that reached the load's operations, and how far it can have moved their figures.
 //!
 //! A thread that could run and did not, because others ran, delays the operations that wait for it. Summed over threads and divided by the
-//! rate, that is the mean delay of an operation. An operation behind it in a queue waits too: the delay of a thread that is busy for the
-//! share `u` of its time reaches `1 / (1 − u)` operations (the sensitivity of a queue's wait to its service time), but no more than are
+//! rate, that is the mean delay of an operation. An operation behind it in a queue waits too: the delay of a thread that runs or waits to run
+//! for the share `u` of its time reaches `1 / (1 − u)` operations (the sensitivity of a queue's wait to its service time), but no more than are
 //! in flight. Throughput of agents that wait for answers falls by the share of the mean delay in their cycle (Little's law).
 //!
 //! **Quantiles.** A thread waits for the time slice of another one, so few operations are delayed, by milliseconds each. Let a share `s` of
@@ -52,17 +52,23 @@ pub(crate) fn delay_effect(
     }
     let in_flight = per_s * trial.latency_us.as_ref()?.mean? / 1e6;
     let reached = |delay_pct: f64, busy_pct: f64| {
-        let idle = (1.0 - (busy_pct + delay_pct) / 100.0).max(0.01);
+        let idle = (1.0 - busy_pct / 100.0).max(0.01);
         delay_pct / 100.0 * (1.0 / idle).max(QUEUED).min(in_flight).max(1.0)
     };
-    let of_generator = generator_pct.map_or(0.0, |pct| reached(pct, trial.generator.cpu_pct.unwrap_or(0.0)));
+    let busy_pct = trial.generator.cpu_pct.unwrap_or(0.0) + trial.generator.run_delay_pct.unwrap_or(0.0);
+    let of_generator = generator_pct.map_or(0.0, |pct| reached(pct, busy_pct));
     let of_target = target.map_or(0.0, |(pct, busy_pct)| reached(pct, busy_pct));
     let operation_s = (of_generator + of_target) / per_s;
-    let lost_pct = generator_pct.unwrap_or(0.0) + target.map_or(0.0, |(pct, _)| pct);
     let throughput_pct = match due {
         Some((due, ended)) if ended as f64 >= AS_ASKED * due as f64 => 0.0,
-        Some((due, ended)) => lost_pct.min(100.0 * (1.0 - ended as f64 / due as f64)),
-        None => lost_pct.min(100.0 * operation_s * per_s / f64::from(load.agents.max(1))),
+        Some((due, ended)) => {
+            let lost_pct = generator_pct.unwrap_or(0.0) + target.map_or(0.0, |(pct, _)| pct);
+            lost_pct.min(100.0 * (1.0 - ended as f64 / due as f64))
+        }
+        None => {
+            let kept = |reached: f64| 1.0 - (reached / f64::from(load.agents.max(1))).min(1.0);
+            100.0 * (1.0 - kept(of_generator) * kept(of_target))
+        }
     };
     let latency = log.ok_latency();
     let late_ns = trial.generator.late_us_p99.unwrap_or(f64::INFINITY) * 1e3;
@@ -82,7 +88,8 @@ pub(crate) fn delay_effect(
         p90_pct: risen(0.9, own.p90),
         p95_pct: risen(0.95, own.p95),
         p99_pct: risen(0.99, own.p99),
-        p999_pct: risen(0.999, own.p999),
+        // The longest delays are rarer than can be told from the lateness of timers.
+        p999_pct: risen(0.999, own.p999).map(|pct| pct.max(risen(0.99, own.p99).unwrap_or(0.0))),
     })
 }
 
@@ -107,7 +114,8 @@ fn stolen_share(sampled: &Sampled) -> f64 {
     largest(sampled.hosts.iter().filter_map(of_host)).unwrap_or(0.0)
 }
 
-/// Time for which others kept the target's threads from running, percent, summed over threads and hosts; and how busy its busiest thread is.
+/// Time for which others kept the target's threads from running, percent, summed over threads and hosts; and the time for which its busiest
+/// thread ran or waited to run, whoever ran instead.
 fn target_pct(sampled: &Sampled, stolen: f64) -> Option<(f64, f64)> {
     let machine = sampled.host(THIS_MACHINE);
     let of_host = |host: &HostSums| {
@@ -119,8 +127,9 @@ fn target_pct(sampled: &Sampled, stolen: f64) -> Option<(f64, f64)> {
         };
         let share = if others_pct > 0.0 { (strangers_pct / others_pct).clamp(0.0, 1.0) } else { 0.0 };
         let busiest_pct = host.busiest_thread_pct().unwrap_or(0.0);
-        let waited_pct = host.target_run_delay_pct().map_or(strangers_pct, |pct| pct * share);
-        Some((waited_pct + stolen * busiest_pct, busiest_pct))
+        let run_delay_pct = host.target_run_delay_pct();
+        let waited_pct = run_delay_pct.map_or(strangers_pct, |pct| pct * share);
+        Some((waited_pct + stolen * busiest_pct, busiest_pct + run_delay_pct.unwrap_or(0.0)))
     };
     let hosts: Vec<(f64, f64)> = sampled.hosts.iter().filter_map(of_host).collect();
     Some((hosts.iter().map(|(pct, _)| pct).sum(), largest(hosts.iter().map(|(_, busy_pct)| *busy_pct))?))

@@ -255,7 +255,13 @@ pub(crate) fn limit(findings: &[RuleFinding], trial: &Trial) -> String {
         ("saturated_balancer", "balancer"),
     ];
     let found = |trust: Trust| {
-        let by = |rule: &str| findings.iter().any(|finding| finding.rule == rule && finding.trust == trust);
+        // Delay that left throughput as it was held nothing back.
+        let held_back = |finding: &RuleFinding| {
+            finding.rule != "delayed" || finding.classes.iter().any(|(class, ..)| *class == FigureClass::Throughput)
+        };
+        let is =
+            |finding: &RuleFinding, rule: &str| finding.rule == rule && finding.trust == trust && held_back(finding);
+        let by = |rule: &str| findings.iter().any(|finding| is(finding, rule));
         limits.iter().find(|(rule, _)| by(rule))
     };
     found(Trust::Void).or_else(|| found(Trust::Suspect)).map_or("none", |(_, limit)| limit).to_owned()

@@ -91,7 +91,7 @@ fn busy_loops_on_every_cpu_delay_operations_and_are_noted() {
     let _hogs = hogs_on(&[cpus.as_slice(), &cpus].concat());
     let results = stage.run(&[&file]).exits(0).json();
     assert_ne!(results["verdict"]["is"], "valid");
-    assert!(reason(&results, "delayed").contains("other processes or the hypervisor delayed the generator"));
+    assert!(reason(&results, "delayed").contains("other processes or the hypervisor delayed the generator's threads"));
     let notes = results["verdict"]["notes"].as_array().unwrap();
     assert!(notes.iter().any(|note| note.as_str().unwrap().contains("other processes used ")), "{notes:?}");
     assert!(number(&results, "/trials/0/delay/generator_pct") > 0.0);
@@ -116,7 +116,7 @@ fn a_hog_on_the_generators_own_cpu_is_found_there() {
     let _hogs = hogs_on(&[own[0], own[0]]);
     let results = playing.wait().exits(0).json();
     assert_ne!(results["verdict"]["is"], "valid");
-    assert!(reason(&results, "delayed").contains("other processes or the hypervisor delayed the generator"));
+    assert!(reason(&results, "delayed").contains("other processes or the hypervisor delayed the generator's threads"));
     assert!(
         number(&results, "/trials/0/generator/preempted_pct") <= number(&results, "/trials/0/generator/run_delay_pct")
     );

@@ -23,7 +23,7 @@ pub(super) fn delayed(facts: &RuleInput<'_>, class: FigureClass) -> Evaluation {
         }
     };
     let waited = |name: &str, pct: Option<f64>| pct.map(|pct| format!("{name} for {pct:.1} % of the time"));
-    let waited = [waited("the generator", delay.generator_pct), waited("the target", delay.target_pct)];
+    let waited = [waited("the generator's threads", delay.generator_pct), waited("the target's", delay.target_pct)];
     let waited: Vec<String> = waited.into_iter().flatten().collect();
     let waited = text::listed(&waited, "and");
     let mean = numbers::micros(delay.operation_us);
