@@ -102,4 +102,15 @@ mod tests {
         let half = half_width(&rising, &[-4.0, -2.0, 0.0, 2.0, 4.0]).unwrap();
         assert!((half / (12.706 * 3.0 * (82.5_f64 / 90.0).sqrt()) - 1.0).abs() < 1e-3, "{half}");
     }
+
+    #[test]
+    fn the_autocorrelation_of_ten_batches_is_corrected_and_the_wider_interval_holds() {
+        // ρ = 0.3, corrected 4 / 6: inflation 5, and 1.8 degrees of freedom.
+        let ten = [1.0, 1.0, 1.0, -1.0, -1.0, -1.0, 1.0, 1.0, -1.0, -1.0];
+        let half = half_width(&ten, &[0.0; 5]).unwrap();
+        assert!((half / 3.5739 - 1.0).abs() < 1e-3, "{half}");
+        let five = [4.0, -4.0, 4.0, -4.0, 0.0].map(|off| 2.0 * off);
+        let half = half_width(&ten, &five).unwrap();
+        assert!((half / (2.776 * (256.0_f64 / 20.0).sqrt()) - 1.0).abs() < 1e-3, "{half}");
+    }
 }

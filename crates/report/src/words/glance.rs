@@ -47,10 +47,10 @@ pub fn at_a_glance(results: &Results, plan: &Plan, latency_ns: Option<&Histogram
 fn requests(trial: &Trial) -> String {
     let all = numbers::count(operations(trial) + trial.outcomes.unfinished);
     let ok = numbers::or_none(trial.throughput.operations_per_s, numbers::rate);
-    let range = trial.throughput.operations_per_s_ci95.map_or_else(String::new, |[low, high]| {
-        // Of few seconds the interval may be wider than the rate.
-        format!(" (95 % interval {})", numbers::from_to(&numbers::rate(low.max(0.0)), &numbers::rate(high)))
-    });
+    // Of few seconds the interval may be wider than the rate.
+    let ends = trial.throughput.operations_per_s_ci95.map(|[low, high]| [low.max(0.0), high]);
+    let range =
+        numbers::interval(ends, numbers::rate).map_or_else(String::new, |range| format!(" (95 % interval {range})"));
     let range = trial.throughput.without_ci95.as_ref().map_or(range, |why| format!(" (no 95 % interval: {why})"));
     let over = trial.measured_s.map_or_else(String::new, |[from_s, to_s]| {
         let since =
