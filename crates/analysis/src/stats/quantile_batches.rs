@@ -40,16 +40,21 @@ impl QuantileBatches {
     /// Those of the results, microseconds; `None` where there is none at all.
     pub fn intervals_us(&self) -> Option<QuantileIntervals> {
         let sections = self.sections()?;
-        let ci95 = |quantile| sections.ci95(quantile).map(|ends| ends.map(|ns| ns / 1e3));
-        let found = QuantileIntervals {
-            p50_ci95: ci95(0.5),
-            p75_ci95: ci95(0.75),
-            p90_ci95: ci95(0.9),
-            p95_ci95: ci95(0.95),
-            p99_ci95: ci95(0.99),
-            p999_ci95: ci95(0.999),
-        };
-        found.p50_ci95.map(|_| found)
+        let us = |quantile| sections.ci95(quantile).map(|ends| ends.map(|ns| ns / 1e3));
+        let mut all = [0.5, 0.75, 0.9, 0.95, 0.99, 0.999].map(us);
+        // A quantile is not below a lower one, nor above a higher one, and neither are its bounds.
+        let mut least = 0.0_f64;
+        for [low, _] in all.iter_mut().flatten() {
+            least = least.max(*low);
+            *low = least;
+        }
+        let mut most = f64::INFINITY;
+        for [_, high] in all.iter_mut().rev().flatten() {
+            most = most.min(*high);
+            *high = most;
+        }
+        let [p50_ci95, p75_ci95, p90_ci95, p95_ci95, p99_ci95, p999_ci95] = all;
+        p50_ci95.map(|_| QuantileIntervals { p50_ci95, p75_ci95, p90_ci95, p95_ci95, p99_ci95, p999_ci95 })
     }
 
     /// `None` if a batch has no operation.
@@ -147,5 +152,22 @@ mod tests {
         assert!((low / 1e6 - 1.0).abs() < 0.001 && (high / 1e6 - 1.0).abs() < 0.001, "{low} {high}");
         assert_eq!(of(10).unwrap().ci95(0.99), None, "298 in a batch");
         assert!(of(20).unwrap().ci95(0.99).is_some());
+    }
+
+    #[test]
+    fn bounds_of_a_higher_quantile_are_not_below_those_of_a_lower_one() {
+        let mut batches = QuantileBatches::over([0.0, 10.0]);
+        for second in 0..10_u32 {
+            let mut histogram = Histogram::<u64>::new(3).unwrap();
+            histogram.record_n(1_000_000 + u64::from(second % 3) * 1_000, 980).unwrap();
+            // The tail is a hundred times as long in a second of three.
+            histogram.record_n(if second % 3 == 0 { 200_000_000 } else { 2_000_000 }, 20).unwrap();
+            batches.add(f64::from(second), &HistogramCounts::of(&histogram));
+        }
+        let found = batches.intervals_us().unwrap();
+        let (median, tail) = (found.p50_ci95.unwrap(), found.p99_ci95.unwrap());
+        let alone = batches.sections().unwrap().ci95(0.99).unwrap();
+        assert!(alone[0] / 1e3 < median[0], "by itself it would be lower: {alone:?}");
+        assert!(tail[0] >= median[0] && tail[1] > tail[0] && median[1] < tail[1], "{found:?}");
     }
 }
