@@ -108,7 +108,8 @@ impl LatencySeconds {
         }
         let squared_off = |window: &[[u64; 2]]| {
             let expected = share * sum(window, 1);
-            (sum(window, 0) - expected).powi(2) / expected
+            // A second may have none.
+            if expected > 0.0 { (sum(window, 0) - expected).powi(2) / expected } else { 0.0 }
         };
         let dispersion = |length: usize| {
             let windows = counts.chunks(length);
@@ -349,6 +350,9 @@ mod tests {
         let moments = independent.latency.moments(p999_ns, [0.0, 20.0]).unwrap();
         assert!((20..=200).contains(&moments), "{moments} of about 100 independent ones");
         assert_eq!(independent.latency.moments(1e12, [0.0, 20.0]), None);
+        let mut with_pause = independent.latency.clone();
+        with_pause.add(20.0, 1.0, &HistogramCounts::default());
+        assert!(with_pause.moments(p999_ns, [0.0, 21.0]).unwrap() >= 20, "a second without operations");
         assert_eq!(stalling(1.0, &[]).moments(1e3, [0.0, 1.0]), Some(1), "one second may be one moment");
     }
 }
