@@ -151,8 +151,8 @@ fn a_void_side_ends_with_its_own_code() {
     let stage = Stage::new();
     let (base, other) = (runs(&stage, "base", 1.0, 0.0), runs(&stage, "other", 1.2, 30.0));
     for trial in ["001", "002"] {
-        let samples = other.join("run-3/trials").join(trial).join("samples.csv");
-        rewrite(&samples, "cpu_throttled_pct", |_| "90".to_owned());
+        let generator = other.join("run-3/trials").join(trial).join("generator.csv");
+        rewrite(&generator, "in_flight_mean", |_| "900".to_owned());
     }
     let [base, other] = [&base, &other].map(|path| path.to_str().unwrap());
     let words = ["compare", base, other, "--metric", "generator.cpu_pct", "--gate", "5%"];
@@ -162,7 +162,7 @@ fn a_void_side_ends_with_its_own_code() {
     let played = stage.play(&[&words[..], &["--accept"]].concat()).exits(5);
     let said = played.stdout.split_whitespace().collect::<Vec<_>>().join(" ").replace('`', "");
     for words in [
-        "2 of 8 trials are void (generator_throttled)",
+        "2 of 8 trials are void (littles_law)",
         "used all the same (--accept)",
         "4 pairs",
         "Void trials are used as well",
@@ -180,15 +180,15 @@ fn a_side_that_is_void_throughout_is_no_bad_argument() {
     let stage = Stage::new();
     let (base, other) = (runs(&stage, "base", 1.0, 0.0), runs(&stage, "other", 1.2, 30.0));
     for (run, trial) in (0..4).flat_map(|run| ["001", "002"].map(|trial| (run, trial))) {
-        let samples = other.join(format!("run-{run}/trials/{trial}/samples.csv"));
-        rewrite(&samples, "cpu_throttled_pct", |_| "90".to_owned());
+        let generator = other.join(format!("run-{run}/trials/{trial}/generator.csv"));
+        rewrite(&generator, "in_flight_mean", |_| "900".to_owned());
     }
     let [base, other] = [&base, &other].map(|path| path.to_str().unwrap());
     let words = ["compare", base, other, "--metric", "generator.cpu_pct"];
     let played = stage.play(&words).exits(6);
     for said in [
         "8 of 8 trials are void and left out",
-        "no trial can be used (generator_throttled",
+        "no trial can be used (littles_law",
         "Nothing could be compared.",
     ] {
         let text = played.stdout.split_whitespace().collect::<Vec<_>>().join(" ").replace('`', "");
