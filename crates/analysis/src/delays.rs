@@ -189,9 +189,11 @@ impl Distribution {
 
 #[cfg(test)]
 mod tests {
+    use record::results::{Generator, Quantiles, Throughput};
     use record::rows::Sample;
 
     use super::*;
+    use crate::synthetic;
 
     fn times(of: impl Iterator<Item = f64>) -> Histogram<u64> {
         let mut histogram = Histogram::new(3).unwrap();
@@ -228,6 +230,77 @@ mod tests {
         assert!(risen_pct(&stalled, 0.99, 0.5e6, &SLICES_NS) < 1.0);
         let fast = times((0..1_000).map(|number| 0.5 + f64::from(number) / 1e3));
         assert!(risen_pct(&fast, 0.9, 0.5e6, &SLICES_NS) > 10.0, "a p90 of 1.3 ms suffers from delays of 0.5 ms");
+    }
+
+    /// A trial at 1,000/s of 10 agents that wait 10 ms each, whose generator others delayed for so much of the time.
+    fn delayed(preempted_pct: f64, run_delay_pct: f64) -> Trial {
+        Trial {
+            throughput: Throughput { operations_per_s: Some(1_000.0), ..Throughput::default() },
+            latency_us: Some(Quantiles { p50: Some(10_000.0), mean: Some(10_000.0), ..Quantiles::default() }),
+            generator: Generator {
+                cpu_pct: Some(10.0),
+                run_delay_pct: Some(run_delay_pct),
+                preempted_pct: Some(preempted_pct),
+                ..Generator::default()
+            },
+            ..Trial::default()
+        }
+    }
+
+    fn effect(trial: &Trial, due: Option<(u64, u64)>) -> Option<DelayEffect> {
+        delay_effect(&synthetic::load(10, 20.0), trial, &LoadLog::default(), &Sampled::default(), 1, due)
+    }
+
+    #[test]
+    fn agents_that_wait_lose_the_delay_and_a_rate_that_is_reached_loses_nothing() {
+        let close = |a: f64, b: f64| assert!((a - b).abs() < 1e-9, "{a} is not {b}");
+        let of = |trial: &Trial, due| effect(trial, due).unwrap();
+        // Two operations wait for a thread that is mostly idle: 2 × 20 ms in each second.
+        let idle = delayed(2.0, 2.0);
+        close(of(&idle, None).operation_us, 40.0);
+        close(of(&idle, None).throughput_pct, 0.4);
+        // All ten wait for one that has no time left.
+        close(of(&delayed(2.0, 90.0), None).throughput_pct, 2.0);
+        close(of(&delayed(2.0, 70.0), None).throughput_pct, 1.0);
+        close(of(&idle, Some((20_000, 19_800))).throughput_pct, 0.0);
+        close(of(&idle, Some((20_000, 19_700))).throughput_pct, 1.5);
+        close(of(&idle, Some((20_000, 10_000))).throughput_pct, 2.0);
+    }
+
+    #[test]
+    fn delay_that_nobody_can_put_down_to_others_has_no_effect() {
+        let mut trial = delayed(2.0, 2.0);
+        trial.generator.preempted_pct = None;
+        assert_eq!(effect(&trial, None), None, "whose it was is not known");
+        trial.generator.run_delay_pct = None;
+        assert_eq!(effect(&trial, None), None);
+        trial.machine.strangers_cpu_pct = Some(7.0);
+        assert_eq!(effect(&trial, None).and_then(|effect| effect.generator_pct), Some(7.0), "as much as they used");
+    }
+
+    #[test]
+    fn the_targets_delay_is_the_others_share_of_it() {
+        let row = |process: &str, user: f64, strangers: Option<f64>, run_delay: Option<f64>| Sample {
+            at_s: 1.0,
+            host: "n1".to_owned(),
+            process: process.to_owned(),
+            cpu_user_pct: Some(user),
+            cpu_system_pct: Some(0.0),
+            cpu_strangers_pct: strangers,
+            run_delay_pct: run_delay,
+            busiest_thread_pct: run_delay.map(|_| 2.0 * user),
+            ..Sample::default()
+        };
+        let target = |strangers| {
+            let mut sampled = Sampled::over(0.0, 10.0);
+            sampled.add(&row("", 60.0, Some(strangers), None));
+            sampled.add(&row("server", 20.0, None, Some(8.0)));
+            target_pct(&sampled, 0.0)
+        };
+        assert_eq!(target(10.0), Some((2.0, 48.0)), "others ran for 40 %, strangers for a quarter of that");
+        assert_eq!(target(0.0), Some((0.0, 48.0)));
+        assert_eq!(target(80.0), Some((8.0, 48.0)), "never more than there was");
+        assert_eq!(target_pct(&Sampled::over(0.0, 10.0), 0.0), None);
     }
 
     #[test]

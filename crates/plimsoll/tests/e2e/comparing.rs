@@ -186,11 +186,9 @@ fn a_side_that_is_void_throughout_is_no_bad_argument() {
     let [base, other] = [&base, &other].map(|path| path.to_str().unwrap());
     let words = ["compare", base, other, "--metric", "generator.cpu_pct"];
     let played = stage.play(&words).exits(6);
-    for said in [
-        "8 of 8 trials are void and left out",
-        "no trial can be used (littles_law",
-        "Nothing could be compared.",
-    ] {
+    for said in
+        ["8 of 8 trials are void and left out", "no trial can be used (littles_law", "Nothing could be compared."]
+    {
         let text = played.stdout.split_whitespace().collect::<Vec<_>>().join(" ").replace('`', "");
         assert!(text.contains(said), "no {said} in\n{}", played.stdout);
     }

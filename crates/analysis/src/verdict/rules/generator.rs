@@ -69,12 +69,14 @@ pub(super) fn generator_cpu(facts: &RuleInput<'_>, class: FigureClass) -> Evalua
     }
 }
 
-/// Whether the run compares loads or variants, or asks for a metric of throughput.
+/// Whether the run searches, compares loads or variants, or asks for a metric of throughput.
 fn asks_what_the_target_can_do(facts: &RuleInput<'_>) -> bool {
     facts.run.plan.is_some_and(|plan| {
         let case = |trial: &plan::Trial| (trial.variant.clone(), trial.point.clone());
         let is_first = |trial: &plan::Trial| plan.trials.first().is_some_and(|first| case(first) == case(trial));
-        !plan.trials.iter().all(is_first) || plan.metrics().any(|metric| class_of(metric) == Throughput)
+        plan.find.is_some()
+            || !plan.trials.iter().all(is_first)
+            || plan.metrics().any(|metric| class_of(metric) == Throughput)
     })
 }
 
