@@ -315,7 +315,10 @@ fn failures_felt(group: &Group, has_lab: bool) -> String {
 }
 
 fn is_noticed(group: &Group) -> bool {
-    group.counting().flat_map(outages).any(|(_, outage)| outage.baseline_per_s.is_none() || outage.is_noticed())
+    group
+        .counting()
+        .flat_map(outages)
+        .any(|(_, outage)| outage.baseline_per_s.is_none() || outage.cannot_tell.is_some() || outage.is_noticed())
 }
 
 /// The faults and actions that were refused.
@@ -336,16 +339,33 @@ fn back(group: &Group) -> Option<String> {
     if !is_noticed(group) {
         return None;
     }
-    let never =
-        |trial: &&Trial| outages(trial).any(|(_, o)| o.baseline_per_s.is_some() && o.back_to_baseline_s.is_none());
-    let (gone, all) = (group.counting().filter(never).count(), group.counting().count());
-    let spread = group.spread(|trial| longest(trial, |outage| outage.back_to_baseline_s));
-    match (spread, gone) {
+    let all = group.counting().count();
+    let gone = group.counting().filter(|trial| outages(trial).any(|(_, outage)| outage.is_never_back())).count();
+    let is_told = |trial: &Trial| outages(trial).all(|(_, outage)| outage.cannot_tell.is_none());
+    let spread = group.spread(|trial| longest(trial, |outage| outage.back_to_baseline_s).filter(|_| is_told(trial)));
+    let recovered = match (spread, gone) {
         (Some(spread), 0) => Some(format!("throughput recovered after {}", spread.text(numbers::seconds))),
         (None, 0) => None,
         (_, 1) if all == 1 => Some("throughput did not come back to its baseline within the trial".to_owned()),
         (_, gone) => Some(format!("throughput did not come back to its baseline in {gone} of {all} trials")),
-    }
+    };
+    let parts: Vec<String> = [recovered, untold(group)].into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| parts.join("; "))
+}
+
+/// That it cannot be told whether throughput recovered, and what is known instead.
+fn untold(group: &Group) -> Option<String> {
+    let untold =
+        |trial: &Trial| outages(trial).map(|(_, outage)| outage).find(|one| one.cannot_tell.is_some()).cloned();
+    let (found, all) = (group.counting().filter_map(untold).collect::<Vec<_>>(), group.counting().count());
+    let first = found.first()?;
+    let trials = if all > 1 { format!("in {} of {all} trials ", found.len()) } else { String::new() };
+    let by_signs = first.back_to_baseline_s.map(|back_s| {
+        let signs = text::listed(&first.recovery_by, "and");
+        format!(" (by {signs}, service recovered after {})", numbers::seconds(back_s))
+    });
+    let why = first.cannot_tell.clone().unwrap_or_default();
+    Some(format!("{trials}it cannot be told whether throughput recovered: {why}{}", by_signs.unwrap_or_default()))
 }
 
 /// The slowest time of all that are used, in one sentence; `None` if there was none.
@@ -452,5 +472,47 @@ mod tests {
         };
         assert!(answer_of(Trust::Void).starts_with("Of 2 cases only `one` has trials that count. "));
         assert!(!answer_of(Trust::Valid).contains("cases only"));
+    }
+
+    /// The answer about one trial with a fault and what clients felt of it.
+    fn after_a_fault(outages: &[Outage]) -> String {
+        let trial = |outage: &Outage| Trial {
+            outcomes: Outcomes { ok: 100, ..Outcomes::default() },
+            faults: vec![Fault { name: "oops".into(), outage: Some(outage.clone()), ..Fault::default() }],
+            ..Trial::default()
+        };
+        let trials = outages.iter().map(trial).collect();
+        answer(&Results { trials, ..Results::default() }, &synthetic::plan())
+    }
+
+    #[test]
+    fn a_recovery_that_cannot_be_told_is_not_claimed() {
+        let told = Outage {
+            baseline_per_s: Some(100.0),
+            back_to_baseline_s: Some(1.5),
+            recovered: Some(true),
+            failed: 2,
+            ..Outage::default()
+        };
+        let untold = Outage {
+            recovered: None,
+            cannot_tell: Some("the baseline varies by ±40 %".into()),
+            recovery_by: vec!["failures".into(), "gaps".into()],
+            ..told.clone()
+        };
+        let never = Outage { back_to_baseline_s: None, recovered: Some(false), ..told.clone() };
+        let text = after_a_fault(std::slice::from_ref(&told));
+        assert!(text.ends_with("throughput recovered after 1.5 s."), "{text}");
+        let whether = "it cannot be told whether throughput recovered: the baseline varies by ±40 % (by failures and gaps, service \
+                       recovered after 1.5 s)";
+        let text = after_a_fault(std::slice::from_ref(&untold));
+        assert!(text.ends_with(&format!("; {whether}.")) && !text.contains("throughput recovered after"), "{text}");
+        let text = after_a_fault(&[told, untold.clone()]);
+        assert!(text.contains("throughput recovered after 1.5 s; in 1 of 2 trials it cannot be told"), "{text}");
+        let text = after_a_fault(&[never]);
+        assert!(text.ends_with("throughput did not come back to its baseline within the trial."), "{text}");
+        let nothing = Outage { failed: 0, back_to_baseline_s: Some(0.0), ..untold };
+        let text = after_a_fault(&[nothing]);
+        assert!(!text.contains("no client noticed") && text.contains("it cannot be told"), "{text}");
     }
 }

@@ -17,7 +17,8 @@ use crate::disturbances::{self, FaultlessStretch, NormalLoad};
 use crate::evidence::Evidence;
 use crate::groups::{TrialGroup, repeats};
 use crate::load_window::LoadWindow;
-use crate::stats::outage::{BASELINE_S, FaultTimes, horizon_s, outage};
+use crate::stats::baseline::BASELINE_S;
+use crate::stats::outage::{FaultTimes, horizon_s, outage};
 use crate::stats::quantiles::{median, median_ci95, nearest_rank};
 use crate::stats::timeline::Timeline;
 
@@ -128,7 +129,10 @@ impl<'a> FaultWalk<'a> {
     fn fault(&mut self, at_s: f64, healed_s: Option<f64>, next_s: Option<f64>) -> Outage {
         let [until_s, counted_until_s] = self.until_s(next_s);
         self.was_undisturbed(at_s);
-        let (baseline_from_s, earlier_baseline_s) = (self.baseline_from_s, self.undisturbed_s);
+        // Where the rate changes, throughput of more than a baseline ago does not show how it varies now.
+        let recent_s = if self.changes { at_s - BASELINE_S } else { 0.0 };
+        let baseline_from_s = self.baseline_from_s.map(|from_s| from_s.max(recent_s));
+        let earlier_baseline_s = self.undisturbed_s;
         let (timeout_s, usual_failures_per_s) = (self.timeout_s, self.usual.failures_per_s());
         let times = FaultTimes {
             at_s,

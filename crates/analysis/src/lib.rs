@@ -23,7 +23,6 @@ mod load_groups;
 mod load_window;
 mod members;
 mod metrics;
-pub mod noise;
 mod operations;
 mod plausibility;
 mod programs;

@@ -1,5 +1,6 @@
 //! Numbers from numbers: a method to a file, or a few of one subject, each with its source. Nothing here knows a file, an experiment or a verdict.
 
+pub(crate) mod baseline;
 pub(crate) mod blocks;
 pub(crate) mod bootstrap;
 pub(crate) mod change_points;

@@ -6,7 +6,7 @@ use analysis::groups::{self, Group, MedianRange, counted, longest, trial_name};
 use experiment::plan::samples_for;
 use minijinja::value::{Serde, Value};
 use minijinja::{AutoEscape, UndefinedBehavior};
-use record::results::{Quantiles, SafeLoad, Trial, Trust, Verdict};
+use record::results::{Outage, Quantiles, SafeLoad, Trial, Trust, Verdict};
 use serde::Serialize;
 use text::{Tone, numbers, visible};
 
@@ -665,11 +665,12 @@ fn loss(name: &str, spread: Option<MedianRange>, of: String) -> Option<HeadlineF
 
 fn back(group: &Group) -> Option<HeadlineFigure> {
     let name = "recovered after";
-    let never = |trial: &Trial| {
-        groups::outages(trial).any(|(_, o)| o.baseline_per_s.is_some() && o.back_to_baseline_s.is_none())
-    };
-    if group.counting().any(never) {
+    let outages = || group.counting().flat_map(groups::outages).map(|(_, outage)| outage);
+    if outages().any(Outage::is_never_back) {
         return Some(figure(name, "never".to_owned(), "", "within the trial".to_owned(), Tone::Bad));
+    }
+    if let Some(why) = outages().find_map(|outage| outage.cannot_tell.clone()) {
+        return Some(figure(name, "cannot tell".to_owned(), "", why, Tone::Doubtful));
     }
     let figure = spread_figure(name, group.spread(|t| longest(t, |o| o.back_to_baseline_s)), numbers::seconds, "")?;
     let total = group.spread(|trial| longest(trial, |outage| outage.total_s));

@@ -156,14 +156,25 @@ impl LatencySeconds {
         limit.over(&seconds[begin..first.saturating_sub(1).max(begin)]).edges(&seconds, [first, end])
     }
 
+    /// Seconds that lie wholly between two times.
+    fn whole_seconds(&self, [from_s, until_s]: [f64; 2]) -> Vec<&SecondLatency> {
+        let near = self.seconds.partition_point(|second| second.from_s < from_s - 2.0 * EDGE_S);
+        self.seconds[near..]
+            .iter()
+            .take_while(|second| second.from_s <= until_s)
+            .filter(|second| second.from_s >= from_s - EDGE_S && second.until_s <= until_s + EDGE_S)
+            .collect()
+    }
+
+    /// Whether the seconds of a baseline are enough to tell slow ones from.
+    pub fn is_known(&self, baseline_s: [f64; 2]) -> bool {
+        let median = |second: &&&SecondLatency| second.quantile(QUANTILES[0].0).is_some();
+        self.whole_seconds(baseline_s).iter().filter(median).count() >= FEWEST
+    }
+
     /// Spells of `[at_s, until_s]` that are slow beside the seconds of the baseline, seconds since load start.
     pub fn slow(&self, [from_s, baseline_until_s]: [f64; 2], [at_s, until_s]: [f64; 2]) -> Vec<[f64; 2]> {
-        let near = self.seconds.partition_point(|second| second.from_s < from_s - 2.0 * EDGE_S);
-        let before: Vec<&SecondLatency> = self.seconds[near..]
-            .iter()
-            .take_while(|second| second.from_s <= baseline_until_s)
-            .filter(|second| second.from_s >= from_s - EDGE_S && second.until_s <= baseline_until_s + EDGE_S)
-            .collect();
+        let before = self.whole_seconds([from_s, baseline_until_s]);
         let begun = self.seconds.partition_point(|second| second.until_s <= at_s);
         let after: Vec<&SecondLatency> = self.seconds[begun..]
             .iter()

@@ -1,12 +1,6 @@
 //! What clients felt of a fault, from counts per slot: baseline, affected window, gaps, losses.
 //!
-//! **Baseline**: the mean `ok` rate of up to 10 s before the fault, or of another part of the load where these hold too little that was
-//! undisturbed.
-//!
-//! **Bound**: throughput counts as back when it is at least the baseline less 5 %, or less 4.5 standard deviations of the
-//! baseline's own windows where that is more: a drop that the system shows without a fault is no sign of one. (So many, because
-//! a second holds many overlapping windows, and each would have its chance to raise a false alarm.) More than the baseline is
-//! no outage. Windows are 250 ms, and longer, up to 2 s, where 250 ms hold fewer than 2,000 operations.
+//! **Baseline** and the bounds of throughput are those of [`super::baseline`]. More than the baseline is no outage.
 //!
 //! **Gap**: a time without any success that a Poisson stream of the baseline's rate would show in less than one of a hundred
 //! such windows (of `n` waiting times with mean `1/λ`, the longest exceeds `ln(n/α)/λ` with probability about `α`), and one of
@@ -20,23 +14,22 @@
 //! be its own; a gap counts as shorter by twice the bound, and throughput of a window as higher by what may have ended just beside it: then
 //! no clock makes an outage.
 //!
-//! **Back to baseline**: the first moment after which, for a second and for two windows, throughput stays within the bound, no gap
-//! begins, no more operations go wrong than before the fault, and none of it is slow (see `latency_seconds`); found to the slot by
-//! maximum likelihood. Where the load or the next fault leaves less than two windows after it, windows are halved until two of them fit, at
-//! the price of a wider bound. If service breaks down again while the fault still acts or its last timeouts come in, that was not it. What
-//! happens long after is not the fault's. While a backlog drains, latency is high although throughput is back: that is the
-//! overshoot's, and only what is slow after it counts.
+//! **Back to baseline**: the first moment after which, for a second and for two windows, no window of any length is below its bound,
+//! no gap begins, no more operations go wrong than before the fault, and none of it is slow (see `latency_seconds`). It is found to the
+//! slot by maximum likelihood; bins of operations have a bounded influence, so that a stall near the edge does not move it (P. J.
+//! Huber, "A robust version of the probability ratio test", Annals of Mathematical Statistics 36, 1965). If the load or the next fault
+//! leaves less than two windows after it, windows are halved until two of them fit, at the price of a wider bound. If service breaks
+//! down again while the fault still acts or its last timeouts come in, that was not it, unless it is one brief moment. What happens long
+//! after is not the fault's. While a backlog drains, latency is high although throughput is back: that is the overshoot's, and only what
+//! is slow after it counts.
+//!
+//! **Three answers**: service recovered, or it is still bad at the end, or neither can be told: the baseline varies too much for a bound,
+//! or too little of the load is left.
 //!
 //! What fails usually is no sign of an outage: as many failures as the baseline or the whole load has in a stretch of the same length, and what
 //! chance adds to them. The last of them is told from those that follow as usual by maximum likelihood, too.
 //!
 //! **Lost operations** are those missing until then, or until the overshoot is over: what the backlog made up for is not lost.
-//!
-//! **Intervals** come from batch means: the baseline is cut into ten batches of equal length, and the spread of their means
-//! says how far the mean of all can be off. Throughput of neighbouring moments is alike (a stall, a garbage collection), and a
-//! batch that is long beside that makes its mean nearly independent of the next one, which single moments are not. Between 10
-//! and 30 batches are enough (B. Schmeiser, "Batch size effects in the analysis of simulation output", Operations Research 30,
-//! 1982); of these, ten are the longest. With nine degrees of freedom Student's t stands in for the normal distribution.
 //!
 //! **Overshoot**: What comes after an outage when a backlog drains: throughput beyond the baseline.
 //!
@@ -47,10 +40,9 @@
 
 use record::results::Outage;
 
+use super::baseline::{Baseline, Bound, DEVIATIONS, WITHIN};
 use super::latency_seconds::LatencySeconds;
-use super::quantiles::{interquartile_range, mean};
 use super::timeline::{CumulativeCounts, Timeline};
-use super::usual_failures::excess;
 
 /// A gap that begins within this time of the fault is likely to be its effect.
 const AT_ONCE_S: f64 = 0.25;
@@ -66,6 +58,9 @@ const CLOSE_S: f64 = 400.0;
 
 /// … and for so long after its effects are to have come to light.
 const BEYOND_S: f64 = 120.0;
+
+/// Operations that tell two rates apart which are nearly the same.
+const TELLING: f64 = 50.0;
 
 /// In bins of this length, failures and successes count as simultaneous.
 const PARTIAL_BIN_S: f64 = 0.01;
@@ -153,13 +148,15 @@ fn outage_in(timeline: &Timeline, latency: &LatencySeconds, times: FaultTimes) -
             failed_excess: Some(course.baseline.excess(timeline, [begin, affected])),
             ..course.beside_baseline(timeline, felt, [begin, end])
         },
-        None => felt,
+        None => Outage { cannot_tell: Some("there is no baseline".to_owned()), ..felt },
     }
 }
 
 /// What followed a fault that has a baseline.
 struct Recovery {
     baseline: Baseline,
+    /// Whether latency before the fault is known.
+    by_latency: bool,
     gaps: Vec<[usize; 2]>,
     /// Stretches of high latency, but for those of an overshoot.
     slow: Vec<[usize; 2]>,
@@ -175,81 +172,136 @@ impl Recovery {
         [begin, end]: [usize; 2],
         baseline: Baseline,
     ) -> Self {
-        let gaps = gaps(timeline, times, [begin, end], baseline);
+        let gaps = gaps(timeline, times, [begin, end], &baseline);
         let found = |slow: &[[usize; 2]]| {
             let stretches = gaps.iter().chain(slow).copied();
             let signs = |baseline| OutageSigns::of(timeline, [begin, end], stretches.clone(), baseline);
-            back_to_baseline(&signs(baseline), times).or_else(|| back_near_the_end(signs, baseline, times))
+            let usual = signs(baseline.clone());
+            back_to_baseline(&usual, times).or_else(|| back_near_the_end(signs, usual, times))
         };
-        let mut back = found(&[]);
-        let drained = back.and_then(|back| overshoot(timeline, &baseline, [back, end]));
+        let mut quiet = found(&[]);
+        let drained = quiet.and_then(|[_, back]| overshoot(timeline, &baseline, [back, end]));
         // The second in which the backlog was gone is slow in part.
         let second = (1.0 / timeline.slot_s()).round() as usize;
         let explained = drained.map_or(begin, |overshoot| overshoot.until.map_or(end, |until| until + second));
-        let spells = latency.slow(baseline.slots.map(|slot| timeline.at_s(slot)), [times.at_s, times.until_s]);
+        let baseline_s = baseline.slots.map(|slot| timeline.at_s(slot));
+        let by_latency = latency.is_known(baseline_s);
+        let spells = latency.slow(baseline_s, [times.at_s, times.until_s]);
         let slots = spells.into_iter().map(|spell| spell.map(|edge_s| timeline.slot_of(edge_s)));
         let mut slow: Vec<[usize; 2]> = slots.filter(|spell| spell[1] > explained).collect();
         slow.iter_mut().for_each(|spell| spell[0] = spell[0].max(explained.min(end)));
         if !slow.is_empty() {
-            back = found(&slow);
+            quiet = found(&slow);
         }
         if slow.is_empty()
-            && let Some(late) = back
-            && is_unnoticed(timeline, &gaps, [begin, late], baseline)
+            && let Some([earlier, late]) = quiet
+            && is_brief(
+                timeline,
+                &gaps,
+                [earlier, late],
+                &baseline,
+                times.healed_s.map(|healed_s| timeline.slot_of(healed_s)),
+            )
         {
-            return Self { baseline, gaps: Vec::new(), slow, back: Some(begin), overshoot: None };
+            let gaps = gaps.into_iter().filter(|gap| gap[0] < earlier).collect();
+            let overshoot = overshoot(timeline, &baseline, [earlier, end]).filter(|_| earlier > begin);
+            return Self { baseline, by_latency, gaps, slow, back: Some(earlier), overshoot };
         }
+        let back = quiet.map(|[_, back]| back);
         let overshoot = match back {
             Some(back) if !slow.is_empty() => overshoot(timeline, &baseline, [back, end]).or(drained),
             _ => drained,
         };
-        Self { baseline, gaps, slow, back, overshoot }
+        Self { baseline, by_latency, gaps, slow, back, overshoot }
+    }
+
+    /// Why it cannot be told whether service recovered, if so.
+    fn cannot_tell(&self, timeline: &Timeline, [begin, end]: [usize; 2]) -> Option<String> {
+        if self.back.is_some() {
+            let varied = 100.0 * self.baseline.too_varied()?.min(1.0);
+            return Some(format!(
+                "the baseline varies by ±{varied:.0} %, and less throughput than that cannot be told"
+            ));
+        }
+        let hold = ((HOLD_S / timeline.slot_s()).round() as usize).min(end - begin);
+        let last = end - hold;
+        let bad = timeline.failed().between(last, end) + timeline.wrong().between(last, end);
+        let is_out = |stretch: &[usize; 2]| stretch[1] > last;
+        let is_bad = bad > self.baseline.tolerated(hold) || self.gaps.iter().chain(&self.slow).any(is_out);
+        let is_low = || hold > 0 && self.baseline.bound_over(timeline, hold).is_above(timeline, last);
+        (!is_bad && !is_low()).then(|| "service was not observed for long enough after it".to_owned())
+    }
+
+    /// Signs by which recovery was found.
+    fn signs(&self) -> Vec<String> {
+        let known = [
+            ("throughput", self.baseline.too_varied().is_none()),
+            ("failures", true),
+            ("gaps", true),
+            ("latency", self.by_latency),
+        ];
+        known.into_iter().filter(|(_, is_known)| *is_known).map(|(sign, _)| sign.to_owned()).collect()
     }
 
     /// The figures that take a baseline, added to the others.
     fn beside_baseline(&self, timeline: &Timeline, felt: Outage, [begin, end]: [usize; 2]) -> Outage {
-        let (baseline, slot_s) = (self.baseline, timeline.slot_s());
+        let (baseline, slot_s) = (&self.baseline, timeline.slot_s());
         let drained = self.overshoot.and_then(|overshoot| overshoot.until);
         let until = self.back.map_or(end, |back| drained.map_or(back, |drained| drained.max(back)));
         let expected = baseline.ok_per_s * (until - begin) as f64 * slot_s;
         // Not cut off at 0: over many faults that would bend the mean.
         let lost = expected - timeline.ok().between(begin, until) as f64;
+        let bound = baseline.told();
+        let cannot_tell = self.cannot_tell(timeline, [begin, end]);
         let affected = [begin, self.back.unwrap_or(end)];
-        let degraded = degraded(timeline, &baseline, affected, &self.gaps, &self.slow);
+        let degraded = degraded(timeline, baseline, affected, &self.gaps, &self.slow);
         Outage {
             baseline_per_s: Some(baseline.ok_per_s),
             baseline_s: Some(baseline.slots.map(|slot| (timeline.at_s(slot) * 1e6).round() / 1e6)),
             baseline_ci95: baseline.ci95(timeline),
             baseline_spread_per_s: baseline.spread_per_s,
+            bound_per_s: Some(bound.per_s.max(0.0)),
+            bound_window_s: Some(bound.window as f64 * slot_s),
             total_s: Some(self.gaps.iter().map(|gap| gap[1] - gap[0]).sum::<usize>() as f64 * slot_s),
             degraded_s: Some(degraded as f64 * slot_s),
             lost_operations: Some(lost),
             lost_operations_ci95: baseline.expected_off(timeline, until - begin).map(|off| [lost - off, lost + off]),
+            recovered: cannot_tell.is_none().then_some(self.back.is_some()),
+            cannot_tell,
+            recovery_by: self.signs(),
             overshoot_ratio: self.overshoot.map(|overshoot| overshoot.ratio),
             ..felt
         }
     }
 }
 
-/// A fault whose first effect comes later than this after it, and is over sooner than this, had none, seconds.
+/// What begins later than this after service was as before, and is over sooner than this, is of the system's own accord, seconds.
 const BRIEF_S: f64 = HOLD_S;
 
-/// Whether nothing but a moment of less throughput long after the fault, in which nothing failed, keeps service from having been as before all
-/// the time until `late`: a system has such moments of its own accord.
-fn is_unnoticed(timeline: &Timeline, gaps: &[[usize; 2]], [begin, late]: [usize; 2], baseline: Baseline) -> bool {
-    let fewest = baseline.bound_per_s * baseline.window as f64 * timeline.slot_s();
-    let is_low = |slot: &usize| (timeline.ok().between(*slot, slot + baseline.window) as f64) < fewest;
-    let first = gaps.iter().map(|gap| gap[0]).chain((begin..late).find(is_low)).min();
-    let bad = timeline.failed().between(begin, late) + timeline.wrong().between(begin, late);
-    let brief = (BRIEF_S / timeline.slot_s()).round() as usize;
-    let is_short = |gap: &[usize; 2]| gap[1] - gap[0] < baseline.window;
-    bad <= baseline.tolerated(late - begin)
-        && gaps.iter().all(is_short)
-        && first.is_some_and(|first| first >= begin + brief && late < first + brief)
+/// Whether nothing but a moment of less throughput, in which nothing failed, keeps service from having been as before all the time
+/// between two slots. It must begin long after the first, and not with the end of the fault: a system has such moments of its own accord.
+fn is_brief(
+    timeline: &Timeline,
+    gaps: &[[usize; 2]],
+    [earlier, late]: [usize; 2],
+    baseline: &Baseline,
+    healed: Option<usize>,
+) -> bool {
+    // The shortest window that shows it tells best when it begins.
+    let low = baseline.bounds.iter().find_map(|bound| (earlier..late).find(|slot| bound.is_above(timeline, *slot)));
+    let gaps = || gaps.iter().filter(|gap| gap[0] >= earlier);
+    let first = gaps().map(|gap| gap[0]).chain(low).min();
+    let bad = timeline.failed().between(earlier, late) + timeline.wrong().between(earlier, late);
+    let slots = |long_s: f64| (long_s / timeline.slot_s()).round() as usize;
+    let is_of_healing = |first: usize| healed.is_some_and(|healed| first.abs_diff(healed) <= slots(AT_ONCE_S));
+    let brief = slots(BRIEF_S);
+    bad <= baseline.tolerated(late - earlier)
+        && gaps().all(|gap| gap[1] - gap[0] < baseline.window)
+        && first.is_some_and(|first| first >= earlier + brief && late < first + brief && !is_of_healing(first))
 }
 
 /// Gaps in the slots since the fault.
-fn gaps(timeline: &Timeline, times: FaultTimes, [begin, end]: [usize; 2], baseline: Baseline) -> Vec<[usize; 2]> {
+fn gaps(timeline: &Timeline, times: FaultTimes, [begin, end]: [usize; 2], baseline: &Baseline) -> Vec<[usize; 2]> {
     let effects = [Some(times.at_s), times.healed_s];
     timeline
         .ok()
@@ -261,7 +313,7 @@ fn gaps(timeline: &Timeline, times: FaultTimes, [begin, end]: [usize; 2], baseli
                 effects.into_iter().flatten().any(|effect_s| (-AT_ONCE_S..=AT_ONCE_S).contains(&after_s(effect_s)));
             let of_its_own = match (failures_beside, at_once) {
                 (true, _) => 0,
-                (false, true) => baseline.longest,
+                (false, true) => baseline.longest + baseline.gap,
                 (false, false) => baseline.window.max(FAR_LONGER * baseline.longest),
             };
             let by_chance = baseline.gap.max(by_chance_there(timeline, [from, until], end, baseline));
@@ -272,7 +324,7 @@ fn gaps(timeline: &Timeline, times: FaultTimes, [begin, end]: [usize; 2], baseli
 
 /// The longest gap that chance explains at the rate at which operations succeed just before this one or just after it, whichever is lower:
 /// while nine of ten fail, the others are far apart.
-fn by_chance_there(timeline: &Timeline, [from, until]: [usize; 2], end: usize, baseline: Baseline) -> usize {
+fn by_chance_there(timeline: &Timeline, [from, until]: [usize; 2], end: usize, baseline: &Baseline) -> usize {
     let around = baseline.window / 2;
     let [begun, ended] = baseline.slots;
     let sides = [[from.saturating_sub(around), from], [until, (until + around).min(end)]];
@@ -303,199 +355,11 @@ fn partial_s(timeline: &Timeline, begin: usize, end: usize) -> f64 {
     (begin..end).step_by(bin).filter(both).count() as f64 * bin as f64 * timeline.slot_s()
 }
 
-/// The baseline is taken from this long before the fault, at most.
-pub(crate) const BASELINE_S: f64 = 10.0;
-
-/// Less than this is no baseline.
-pub(crate) const SHORTEST_BASELINE_S: f64 = 0.5;
-
-/// The spread of the baseline is that of windows this long.
-const SPREAD_WINDOW_S: f64 = 0.1;
-
-/// Throughput this much below the baseline (as a share) counts as back.
-const WITHIN: f64 = 0.05;
-
-/// … or this many standard deviations.
-const DEVIATIONS: f64 = 4.5;
-
-/// Interquartile range of a normal distribution with standard deviation 1.
-const NORMAL_IQR: f64 = 1.349;
-
-/// Shortest and longest window over which throughput is compared with the baseline.
-pub(crate) const WINDOW_S: [f64; 2] = [0.25, 2.0];
-
-/// Operations that such a window should hold; its Poisson noise is then 2.2 %.
-pub(crate) const WINDOW_OPERATIONS: f64 = 2_000.0;
-
 /// Service must hold for this long, and for two windows.
 pub(crate) const HOLD_S: f64 = 1.0;
 
 /// Chance of one gap in a baseline-long window being called an outage.
 pub(crate) const CHANCE: f64 = 0.01;
-
-/// Batches of the baseline.
-const BATCHES: usize = 10;
-
-/// The 97.5 % quantile of Student's t with [`BATCHES`] − 1 degrees of freedom.
-const STUDENT: f64 = 2.262_157;
-
-/// What service was like before a fault.
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct Baseline {
-    /// Its slots.
-    pub slots: [usize; 2],
-    pub ok_per_s: f64,
-    pub spread_per_s: Option<f64>,
-    /// Throughput below this is an outage.
-    pub bound_per_s: f64,
-    /// Slots of a window.
-    pub window: usize,
-    /// Operations that go wrong in a slot when nothing is the matter, …
-    pub bad_per_slot: f64,
-    /// … and those of them that fail.
-    pub failed_per_slot: f64,
-    /// Slots without success that chance does not explain.
-    pub gap: usize,
-    /// The longest stretch of slots without success.
-    pub longest: usize,
-}
-
-impl Baseline {
-    /// The baseline of a fault; `None` if there is too little of it.
-    pub fn of(
-        timeline: &Timeline,
-        from_s: f64,
-        FaultTimes { at_s, usual_failures_per_s, .. }: FaultTimes,
-    ) -> Option<Self> {
-        let from_s = from_s.max(at_s - BASELINE_S);
-        let (from, until) = (timeline.slot_of(from_s), timeline.slot_of(at_s));
-        let slot_s = timeline.slot_s();
-        let length_s = until.saturating_sub(from) as f64 * slot_s;
-        if length_s < SHORTEST_BASELINE_S {
-            return None;
-        }
-        let ok = timeline.ok().between(from, until);
-        if ok == 0 {
-            return None;
-        }
-        let ok_per_s = ok as f64 / length_s;
-        let slots = |long_s: f64| ((long_s / slot_s).round() as usize).max(1);
-        let window_s = (WINDOW_OPERATIONS / ok_per_s).clamp(WINDOW_S[0], WINDOW_S[1]);
-        let allowance = (WITHIN * ok_per_s).max(DEVIATIONS * deviation(timeline, [from_s, at_s], window_s, ok_per_s));
-        let per_slot = |counts: &CumulativeCounts| counts.between(from, until) as f64 / (until - from) as f64;
-        // Of few failures a short baseline may have none by chance.
-        let failed_per_slot = per_slot(timeline.failed()).max(usual_failures_per_s * slot_s);
-        let gap_s = (ok as f64 / CHANCE).ln() / ok_per_s;
-        let longest = timeline.ok().silences(from, until).map(|silence| silence[1] - silence[0]).max().unwrap_or(0);
-        Some(Self {
-            slots: [from, until],
-            ok_per_s,
-            spread_per_s: interquartile_range(&timeline.ok_rates(from_s, at_s, SPREAD_WINDOW_S))
-                .map(|range| range / 2.0),
-            bound_per_s: ok_per_s - allowance - beside(timeline, ok_per_s, window_s),
-            window: slots(window_s),
-            bad_per_slot: failed_per_slot + per_slot(timeline.wrong()),
-            failed_per_slot,
-            gap: slots(gap_s),
-            longest,
-        })
-    }
-
-    /// The same, held against windows of so many slots.
-    pub fn in_windows_of(self, timeline: &Timeline, window: usize) -> Self {
-        Self { window, bound_per_s: self.bound_per_s_over(timeline, window), ..self }
-    }
-
-    /// The bound of throughput over so many slots.
-    pub fn bound_per_s_over(&self, timeline: &Timeline, slots: usize) -> f64 {
-        let window_s = slots as f64 * timeline.slot_s();
-        let deviation = self.deviation_per_s(timeline, window_s);
-        let allowance = (WITHIN * self.ok_per_s).max(DEVIATIONS * deviation);
-        self.ok_per_s - allowance - beside(timeline, self.ok_per_s, window_s)
-    }
-
-    /// Of what failed in these slots, that which would not have without the outage.
-    pub fn excess(&self, timeline: &Timeline, [begin, end]: [usize; 2]) -> f64 {
-        let failed = timeline.failed().between(begin, end);
-        let ended = timeline.ok().between(begin, end) + timeline.wrong().between(begin, end) + failed;
-        let ok_per_slot = self.ok_per_s * timeline.slot_s();
-        excess(failed, ended, self.failed_per_slot / (self.failed_per_slot + ok_per_slot))
-    }
-
-    /// How many operations may go wrong in so many slots.
-    pub fn tolerated(&self, slots: usize) -> u64 {
-        tolerated(self.bad_per_slot * slots as f64)
-    }
-
-    /// Standard deviation of windows of so many seconds, as [`deviation`].
-    pub fn deviation_per_s(&self, timeline: &Timeline, window_s: f64) -> f64 {
-        deviation(timeline, self.slots.map(|slot| timeline.at_s(slot)), window_s, self.ok_per_s)
-    }
-
-    /// The 95 % interval of the level; `None` where there are too few slots for batches.
-    pub fn ci95(&self, timeline: &Timeline) -> Option<[f64; 2]> {
-        let half = STUDENT * self.mean_variance(timeline)?.sqrt() / timeline.slot_s();
-        Some([(self.ok_per_s - half).max(0.0), self.ok_per_s + half])
-    }
-
-    /// How far (95 %) the `ok` operations of so many slots without a fault may be from the baseline's level: the spread of such
-    /// stretches within the baseline, and that its level is not known exactly. Stretches longer than a batch take the batches' spread, which
-    /// grows with their square root.
-    pub fn expected_off(&self, timeline: &Timeline, slots: usize) -> Option<f64> {
-        if slots == 0 {
-            return Some(0.0);
-        }
-        let of_mean = self.mean_variance(timeline)?;
-        let batch = self.batch();
-        let stretch = slots.min(batch);
-        let of_stretch = variance(&self.counts(timeline, stretch))? * slots as f64 / stretch as f64;
-        Some(STUDENT * (of_stretch + of_mean * (slots as f64).powi(2)).sqrt())
-    }
-
-    fn batch(&self) -> usize {
-        (self.slots[1] - self.slots[0]) / BATCHES
-    }
-
-    /// Variance of the mean of a slot, from batch means.
-    fn mean_variance(&self, timeline: &Timeline) -> Option<f64> {
-        let batch = Some(self.batch()).filter(|&batch| batch > 0)?;
-        let counts = self.counts(timeline, batch);
-        Some(variance(&counts)? / (batch as f64).powi(2) / counts.len() as f64)
-    }
-
-    /// `ok` operations in consecutive stretches of so many slots; what is left over is the oldest.
-    fn counts(&self, timeline: &Timeline, stretch: usize) -> Vec<f64> {
-        let [from, until] = self.slots;
-        let ends = (from..=until).rev().step_by(stretch);
-        let begins = ends.filter_map(|end| end.checked_sub(stretch).filter(|&begin| begin >= from));
-        begins.map(|begin| timeline.ok().between(begin, begin + stretch) as f64).collect()
-    }
-}
-
-/// What of a window's throughput clocks may have put into its neighbours.
-fn beside(timeline: &Timeline, ok_per_s: f64, window_s: f64) -> f64 {
-    ok_per_s * (2.0 * timeline.clock_error_s() / window_s).min(1.0)
-}
-
-/// How many operations may go wrong where this many do on average.
-pub(crate) fn tolerated(mean: f64) -> u64 {
-    if mean > 0.0 { (mean + DEVIATIONS * mean.sqrt()).ceil() as u64 } else { 0 }
-}
-
-/// Standard deviation of the baseline's windows: of their interquartile range, so that a single stall does not widen it, and at
-/// least that of a Poisson stream.
-fn deviation(timeline: &Timeline, [from_s, at_s]: [f64; 2], window_s: f64, ok_per_s: f64) -> f64 {
-    let rates = timeline.ok_rates(from_s, at_s, window_s);
-    let seen = interquartile_range(&rates).filter(|_| rates.len() >= 4).map_or(0.0, |range| range / NORMAL_IQR);
-    let level = mean(&rates).unwrap_or(ok_per_s);
-    seen.max((level / window_s).sqrt())
-}
-
-/// Of a sample; `None` of fewer than two.
-fn variance(values: &[f64]) -> Option<f64> {
-    let mean = mean(values).filter(|_| values.len() >= 2)?;
-    Some(values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (values.len() - 1) as f64)
-}
 
 /// A fault's effects come to light within this time, or within the operations' timeout if that is longer.
 const HORIZON_S: f64 = 10.0;
@@ -505,16 +369,19 @@ pub(crate) fn horizon_s(at_s: f64, healed_s: Option<f64>, timeout_s: f64) -> f64
     healed_s.unwrap_or(at_s).max(at_s) + timeout_s.max(HORIZON_S)
 }
 
-/// The first slot from which service is as before, for good.
-fn back_to_baseline(signs: &OutageSigns, times: FaultTimes) -> Option<usize> {
+/// The first slot from which service is as before, for good, after the first from which it was before the last relapse.
+fn back_to_baseline(signs: &OutageSigns, times: FaultTimes) -> Option<[usize; 2]> {
     let horizon_s = horizon_s(times.at_s, times.healed_s, times.timeout_s);
     let horizon = signs.timeline.slot_of(horizon_s).min(signs.end);
-    let mut from = signs.begin;
+    let (mut from, mut earlier) = (signs.begin, None);
     loop {
         let quiet = signs.first_quiet(from).map(|quiet| signs.sharpened(quiet))?;
+        if quiet + signs.hold > signs.end {
+            return None;
+        }
         match signs.first_relapse(quiet, horizon) {
-            Some(relapse) => from = relapse + 1,
-            None => return Some(quiet),
+            Some(relapse) => (from, earlier) = (relapse + 1, Some(quiet)),
+            None => return Some([earlier.unwrap_or(quiet), quiet]),
         }
     }
 }
@@ -522,19 +389,18 @@ fn back_to_baseline(signs: &OutageSigns, times: FaultTimes) -> Option<usize> {
 /// The same where so little of the load is left that no hold fits after it: by the longest that does.
 fn back_near_the_end<'a>(
     signs: impl Fn(Baseline) -> OutageSigns<'a>,
-    baseline: Baseline,
+    mut longer: OutageSigns<'a>,
     times: FaultTimes,
-) -> Option<usize> {
-    let mut longer = signs(baseline);
+) -> Option<[usize; 2]> {
     loop {
         let half = (longer.baseline.window / 2).max(1);
-        let shorter = signs(longer.baseline.in_windows_of(longer.timeline, half));
+        let shorter = signs(longer.baseline.clone().in_windows_of(longer.timeline, half));
         if shorter.hold >= longer.hold {
             return None;
         }
-        if let Some(back) = back_to_baseline(&shorter, times) {
+        if let Some([_, back]) = back_to_baseline(&shorter, times) {
             // After an earlier moment the longer hold would have fitted, and service did not hold.
-            return (back + longer.hold > longer.end && shorter.holds_to_the_end(back)).then_some(back);
+            return (back + longer.hold > longer.end && shorter.holds_to_the_end(back)).then_some([back, back]);
         }
         longer = shorter;
     }
@@ -545,8 +411,8 @@ struct OutageSigns<'a> {
     timeline: &'a Timeline,
     begin: usize,
     end: usize,
-    /// Windows that begin in a slot and are below the bound.
-    low: CumulativeCounts,
+    /// Windows that begin in a slot and are below their bound, by the bound.
+    low: Vec<CumulativeCounts>,
     /// Slots in gaps, and slots whose operations took far longer than before.
     gap: CumulativeCounts,
     hold: usize,
@@ -565,14 +431,14 @@ impl<'a> OutageSigns<'a> {
     ) -> Self {
         let slot_s = timeline.slot_s();
         let hold = ((HOLD_S / slot_s).round() as usize).max(2 * baseline.window);
-        let fewest = baseline.bound_per_s * baseline.window as f64 * slot_s;
-        let low = (begin..end).map(|slot| {
-            let until = slot + baseline.window;
-            u64::from(until <= end && (timeline.ok().between(slot, until) as f64) < fewest)
-        });
+        let low = |bound: &Bound| {
+            let begins = begin..(end + 1).saturating_sub(bound.window).max(begin);
+            CumulativeCounts::of(begins.map(|slot| u64::from(bound.is_above(timeline, slot))))
+        };
+        let low = baseline.bounds.iter().map(low).collect();
         let gap = marked([begin, end], stretches);
         let failures = baseline.tolerated(hold);
-        Self { timeline, begin, end, low: CumulativeCounts::of(low), gap, hold, failures, baseline }
+        Self { timeline, begin, end, low, gap, hold, failures, baseline }
     }
 
     fn bad(&self, from: usize, until: usize) -> u64 {
@@ -589,16 +455,17 @@ impl<'a> OutageSigns<'a> {
     fn first_quiet(&self, from: usize) -> Option<usize> {
         let last = self.end.checked_sub(self.hold)?;
         (from..=last).find(|&slot| {
-            let (low_from, low_until) = (slot - self.begin, slot - self.begin + self.hold - self.baseline.window);
-            self.low.between(low_from, low_until + 1) == 0 && !self.breaks_off(slot)
+            let from = slot - self.begin;
+            let until = from + self.hold - self.baseline.bounds[0].window + 1;
+            self.low.iter().all(|low| low.between(from, until) == 0) && !self.breaks_off(slot)
         })
     }
 
     /// Whether all that is left from this slot on is within the bound.
     fn holds_to_the_end(&self, slot: usize) -> bool {
         let left = self.end - slot;
-        let fewest = self.baseline.bound_per_s_over(self.timeline, left) * left as f64 * self.timeline.slot_s();
-        self.timeline.ok().between(slot, self.end) as f64 >= fewest
+        let bound = self.baseline.bound_over(self.timeline, left);
+        !bound.is_above(self.timeline, slot)
     }
 
     /// A window that looks ahead from a quiet slot may still hold the end of the outage: the slot at which the rate changed from what
@@ -621,31 +488,36 @@ impl<'a> OutageSigns<'a> {
     }
 
     fn sharpened_by_rate(&self, quiet: usize) -> usize {
-        let before = quiet.saturating_sub(self.baseline.window).max(self.begin);
-        let slots = quiet - before;
-        if slots == 0 {
+        if quiet == self.begin {
             return quiet;
         }
         let slot_s = self.timeline.slot_s();
-        // Nothing at all in so many slots does not mean a rate of nothing.
-        let low = (self.timeline.ok().between(before, quiet) as f64).max(0.5) / slots as f64;
-        if low >= self.baseline.bound_per_s * slot_s {
-            return quiet;
-        }
-        let until = (quiet + self.baseline.window).min(self.end);
-        change(
-            |from, until| self.timeline.ok().between(from, until),
-            [quiet, until],
-            [low, self.baseline.ok_per_s * slot_s],
-        )
+        let bounds = &self.baseline.bounds;
+        let last = quiet - 1 - self.begin;
+        // What was low just before: a window of throughput, or only a gap or failures.
+        let longest = self.low.iter().rposition(|low| low.between(last, last + 1) > 0);
+        let of_longest = |_| bounds.iter().map(|bound| bound.per_s).fold(0.0, f64::max);
+        let limit = longest.map_or(bounds[0].per_s, of_longest) * slot_s;
+        let longest = longest.unwrap_or(0);
+        let before = |bound: &Bound| {
+            let slots = bound.window.min(quiet - self.begin);
+            // Nothing at all in so many slots does not mean a rate of nothing.
+            (self.timeline.ok().between(quiet - slots, quiet) as f64).max(0.5) / slots as f64
+        };
+        // Of windows before it the highest that is low: a lower one holds a stall, or a deeper part of the outage.
+        let rates = bounds[..=longest].iter().map(before).filter(|rate| *rate < limit);
+        let Some(low) = rates.max_by(f64::total_cmp) else { return quiet };
+        let until = (quiet + bounds[longest].window).min(self.end);
+        let ok = self.timeline.ok();
+        bounded_change(|from, until| ok.between(from, until), [quiet, until], [low, self.baseline.ok_per_s * slot_s])
     }
 
     /// The first slot between a quiet one and the horizon at which service breaks down again, beyond what chance does.
     fn first_relapse(&self, quiet: usize, horizon: usize) -> Option<usize> {
         let last = horizon.min(self.end.checked_sub(self.hold)?);
-        let fewest = self.baseline.bound_per_s * self.hold as f64 * self.timeline.slot_s();
-        (quiet..=last)
-            .find(|&slot| self.breaks_off(slot) || (self.timeline.ok().between(slot, slot + self.hold) as f64) < fewest)
+        let low = |low: &CumulativeCounts| low.first_in(quiet - self.begin, last + 1 - self.begin);
+        let low = self.low.iter().filter_map(low).min().map(|slot| slot + self.begin);
+        (quiet..=low.unwrap_or(last)).find(|&slot| Some(slot) == low || self.breaks_off(slot))
     }
 }
 
@@ -655,6 +527,22 @@ pub(crate) fn change(between: impl Fn(usize, usize) -> u64, [from, until]: [usiz
     let (each_operation, each_slot) = ((a / b).ln(), b - a);
     let for_a = |slot: &usize| between(from, *slot) as f64 * each_operation + (slot - from) as f64 * each_slot;
     (from..=until).max_by(|x, y| for_a(x).total_cmp(&for_a(y)).then(y.cmp(x))).unwrap_or(from)
+}
+
+/// The same by bins, each of which speaks for either rate no louder than if it had just that rate: a stall moves the change by no more than
+/// its own length. The closer the rates, the more operations it takes to tell them apart, and the longer are the bins.
+fn bounded_change(between: impl Fn(usize, usize) -> u64, [from, until]: [usize; 2], [a, b]: [f64; 2]) -> usize {
+    let bin = ((TELLING * (a / b).powi(2) / b).ceil() as usize).max(1);
+    let (each_operation, each_slot) = ((a / b).ln(), b - a);
+    let (mut sum, mut most, mut at) = (0.0, 0.0, from);
+    for end in (from + bin..=until).step_by(bin) {
+        let rate = (between(end - bin, end) as f64 / bin as f64).clamp(a, b);
+        sum += bin as f64 * (rate * each_operation + each_slot);
+        if sum > most {
+            (most, at) = (sum, end);
+        }
+    }
+    at
 }
 
 /// Slots of `begin..end`, counted from `begin`, that lie in any of the stretches.
@@ -679,8 +567,9 @@ fn degraded(
 ) -> usize {
     let around = [begin, affected];
     let (in_gap, is_slow) = (marked(around, gaps.iter().copied()), marked(around, slow.iter().copied()));
-    let half = (baseline.window / 2).max(1);
-    let fewest = baseline.bound_per_s * timeline.slot_s();
+    let bound = baseline.told();
+    let half = (bound.window / 2).max(1);
+    let fewest = bound.per_s * timeline.slot_s();
     let tolerated = baseline.tolerated(2 * half);
     let bad =
         |from: usize, until: usize| timeline.failed().between(from, until) + timeline.wrong().between(from, until);

@@ -90,10 +90,14 @@ pub struct Outage {
     /// The part of the load that this is taken from, seconds since load start: up to 10 s that end with the fault, or where service was not
     /// undisturbed for half a second there, the longest undisturbed part before.
     pub baseline_s: Option<[f64; 2]>,
-    /// 95 % interval of it, from the spread of its batches.
+    /// 95 % interval of it, from ten batches. Null if the baseline is shorter than 8 s.
     pub baseline_ci95: Option<[f64; 2]>,
     /// Half the spread (interquartile range / 2) of the baseline over windows of 100 ms.
     pub baseline_spread_per_s: Option<f64>,
+    /// `ok` per second below which throughput over `bound_window_s` counts as lower than the baseline. Null without a baseline.
+    pub bound_per_s: Option<f64>,
+    /// Length of the window that `bound_per_s` applies to, seconds. Null without a baseline.
+    pub bound_window_s: Option<f64>,
     /// Operations that ended `failed` or `timeout` in the affected window.
     pub failed: u64,
     /// Operations that ended `timeout` in the affected window.
@@ -113,13 +117,21 @@ pub struct Outage {
     pub total_s: Option<f64>,
     /// Time in which some operations failed and others succeeded.
     pub partial_s: Option<f64>,
-    /// Until service was as before, for good: throughput within 5 % of the baseline, no more failures than in it, latency not far above
-    /// it; null: not within the trial, or before the next fault.
+    /// Until service was as before, for good: throughput within its bounds, no more failures than in the baseline, latency not far above
+    /// it; null: not within the trial, or before the next fault. Found by the signs in `recovery_by`.
     pub back_to_baseline_s: Option<f64>,
+    /// Whether service was as before within the trial, or before the next fault; null: that cannot be told, for the reason
+    /// in `cannot_tell`.
+    pub recovered: Option<bool>,
+    /// Reason why `recovered` is null.
+    pub cannot_tell: Option<String>,
+    /// Signs by which `back_to_baseline_s` was found: `throughput`, `failures`, `gaps`, `latency`. Throughput is missing if the
+    /// baseline varies too much, latency if too little of it was recorded before the fault. Empty without a baseline.
+    pub recovery_by: Vec<String>,
     /// `ok` operations missing against the baseline until then, or until an overshoot was over, or until the next fault or the load's end
     /// if service was never back. Negative where there were more.
     pub lost_operations: Option<f64>,
-    /// 95 % interval of it, from the spread of the baseline over times of that length.
+    /// 95 % interval of it, from the spread of the baseline over times of that length. Null if the baseline is shorter than 8 s.
     pub lost_operations_ci95: Option<[f64; 2]>,
     /// Time in which nothing failed and throughput was below the bound, or latency far above what it was before: half again as high
     /// as in the slowest second of the baseline, for seconds.
@@ -139,6 +151,12 @@ impl Outage {
     pub fn is_noticed(&self) -> bool {
         let is_back_at_once = self.back_to_baseline_s == Some(0.0) || self.baseline_per_s.is_none();
         self.failed + self.wrong > 0 || !is_back_at_once
+    }
+
+    /// Whether service was below its baseline to the end, so that it is known not to have recovered.
+    #[must_use]
+    pub fn is_never_back(&self) -> bool {
+        self.baseline_per_s.is_some() && self.back_to_baseline_s.is_none() && self.cannot_tell.is_none()
     }
 
     /// Operations that ended with a definite error.

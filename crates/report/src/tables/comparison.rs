@@ -239,7 +239,7 @@ fn cell(group: &Group, measure: &ComparedMetric) -> Cell {
 
 /// Whether there was a baseline and throughput did not come back to it within the trial.
 fn never_back(trial: &Trial) -> bool {
-    outages(trial).any(|(_, outage)| outage.baseline_per_s.is_some() && outage.back_to_baseline_s.is_none())
+    outages(trial).any(|(_, outage)| outage.is_never_back())
 }
 
 /// A name longer than this, such as a path, is no heading.

@@ -24,7 +24,10 @@ const OUTAGE_COLUMNS: [(&str, &str); 13] = [
         "degraded",
         "time in which nothing failed and throughput was below the bound, or latency far above the baseline's",
     ),
-    ("recovered after", "from the fault until service was as before, for good: throughput within 5 % of its baseline"),
+    (
+        "recovered after",
+        "from the fault until service was as before, for good; cannot tell: the baseline varies too much, or too little of the load was left",
+    ),
     ("overshoot", "throughput beyond the baseline while a backlog drained, and until when"),
     (
         "lost operations",
@@ -132,9 +135,9 @@ fn moves(input: &ReportInput, trial: &Trial) -> bool {
 
 /// A member whose clients have gone elsewhere does not get its load back.
 fn back_or_moved(outage: &Outage, until: &str) -> Cell {
-    match (outage.back_to_baseline_s, outage.baseline_per_s) {
-        (None, Some(_)) => Cell::new(numbers::NONE).with("its clients went to other members"),
-        _ => back(outage, until),
+    match outage.is_never_back() {
+        true => Cell::new(numbers::NONE).with("its clients went to other members"),
+        false => back(outage, until),
     }
 }
 
@@ -238,10 +241,15 @@ fn until_next(trial: &Trial, at_s: f64) -> &'static str {
 
 fn back(outage: &Outage, until: &str) -> Cell {
     match (outage.back_to_baseline_s, outage.baseline_per_s) {
-        _ if outage.baseline_per_s.is_some() && !outage.is_noticed() => Cell::new("not noticed"),
+        (None, None) => Cell::new(numbers::NONE),
+        (back, _) if let Some(why) = &outage.cannot_tell => {
+            let by =
+                |back| format!("{} by {}; {why}", numbers::seconds(back), text::listed(&outage.recovery_by, "and"));
+            Cell::new("cannot tell").with(back.map_or_else(|| why.clone(), by)).toned(Tone::Doubtful)
+        }
+        (Some(_), _) if !outage.is_noticed() => Cell::new("not noticed"),
         (Some(back), _) => Cell::new(numbers::seconds(back)),
         (None, Some(_)) => Cell::new("never").with(until).toned(Tone::Bad),
-        (None, None) => Cell::new(numbers::NONE),
     }
 }
 
@@ -348,4 +356,30 @@ pub fn said(input: &ReportInput) -> Option<Table> {
     let note = "The lines that the target's [log] names; of lines with the same text the first. The whole logs are in each trial's folder.";
     let table = Table::new("Log lines of the members", note, columns);
     Some(table.by_trial(input, |trial| trial.said.iter().map(of).collect())?.folded_beyond(MANY))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_recovery_has_three_answers() {
+        let outage = |back_s: Option<f64>, cannot_tell: Option<&str>| Outage {
+            baseline_per_s: Some(100.0),
+            failed: 1,
+            back_to_baseline_s: back_s,
+            cannot_tell: cannot_tell.map(str::to_owned),
+            recovery_by: vec!["failures".into(), "gaps".into()],
+            ..Outage::default()
+        };
+        let shown = |outage: &Outage| {
+            let cell = back(outage, WITHIN);
+            (cell.text.clone(), cell.small.clone())
+        };
+        assert_eq!(shown(&outage(Some(1.5), None)), ("1.5 s".into(), String::new()));
+        assert_eq!(shown(&outage(None, None)), ("never".into(), WITHIN.into()));
+        assert_eq!(shown(&outage(None, Some("too short"))), ("cannot tell".into(), "too short".into()));
+        let by_others = "1.5 s by failures and gaps; it varies";
+        assert_eq!(shown(&outage(Some(1.5), Some("it varies"))), ("cannot tell".into(), by_others.into()));
+    }
 }

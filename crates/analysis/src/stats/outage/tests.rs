@@ -6,7 +6,7 @@ use proptest::test_runner::RngSeed;
 use record::rows::OutcomeSlot;
 
 use super::{FaultTimes, *};
-use crate::synthetic::{SLOT_S, SyntheticLoad, near};
+use crate::synthetic::{SLOT_S, SyntheticLoad, autoregressive, near, normal};
 
 #[test]
 fn without_an_effect_there_is_no_outage() {
@@ -73,6 +73,18 @@ fn a_stall_long_after_a_fault_that_nobody_noticed_is_not_its_outage() {
     assert!(near(stalls(15.2, 0.018).outage(15.0).back_to_baseline_s, 0.218, 0.002));
     assert!(near(stalls(21.0, 0.4).outage(15.0).back_to_baseline_s, 6.4, 0.002));
     assert!(near(stalls(21.0, 0.018).failing(5, 21.0, 21.01).outage(15.0).back_to_baseline_s, 6.018, 0.002));
+}
+
+#[test]
+fn a_short_stall_long_after_an_outage_is_not_its_relapse() {
+    let rate = |at_s: f64| match at_s - 15.0 {
+        after if (0.0..1.0).contains(&after) || (6.0..6.1).contains(&after) => 0.0,
+        _ => 20_000.0,
+    };
+    let load = || SyntheticLoad::random(7, 40.0, rate);
+    assert!(near(load().outage(15.0).back_to_baseline_s, 1.0, 0.002));
+    let healed = FaultTimes { healed_s: Some(21.0), ..from_15_s(40.0) };
+    assert!(near(load().outage_of(healed).back_to_baseline_s, 6.1, 0.002), "the end of the fault may be its cause");
 }
 
 #[test]
@@ -533,7 +545,7 @@ fn without_an_outage_nothing_is_lost_for_sure() {
 
 #[test]
 fn what_never_came_back_is_counted_to_the_end_with_its_interval() {
-    let felt = SyntheticLoad::random(2, 20.0, |at_s| if at_s < 12.0 { 5_000.0 } else { 2_000.0 }).outage(12.0);
+    let felt = SyntheticLoad::random(3, 20.0, |at_s| if at_s < 12.0 { 5_000.0 } else { 2_000.0 }).outage(12.0);
     let [low, high] = felt.lost_operations_ci95.unwrap();
     assert!(low < 24_000.0 && 24_000.0 < high && high - low < 3_000.0, "{felt:?}");
 }
@@ -685,4 +697,130 @@ proptest! {
         let made = SyntheticLoad::random(seed, 17.0, |at_s| if (12.0..12.0 + down_s).contains(&at_s) { 0.0 } else { rate });
         prop_assert_eq!(made.outage(12.0).overshoot_ratio, None);
     }
+}
+
+/// Share of the rate at a moment, by the moment and random numbers that are drawn beforehand, one for each 100 ms.
+type Noise = fn(f64, &[f64]) -> f64;
+
+/// Kinds of noise.
+const NOISES: [Noise; 10] = [
+    |_, _| 1.0,
+    |at_s, ar| 1.0 + 0.04 * ar[(at_s / 0.1) as usize],
+    |at_s, ar| 1.0 + 0.15 * ar[(at_s / 0.1) as usize],
+    |at_s, ar| 1.0 + 0.06 * (std::f64::consts::TAU * (at_s / 8.0 + ar[0])).sin(),
+    |at_s, ar| paused(at_s + ar[0].abs(), 1.0, 0.05, 0.0),
+    |at_s, ar| paused(at_s + ar[0].abs(), 2.0, 0.1, 0.0),
+    |at_s, ar| paused(at_s + ar[0].abs(), 5.0, 0.1, 0.0),
+    |at_s, ar| if ar[(at_s / 0.1) as usize] < -1.8 { 0.0 } else { 1.0 },
+    |at_s, ar| paused(at_s + ar[0].abs(), 3.0, 0.25, 0.6),
+    |at_s, ar| paused(at_s + 5.0 * ar[0].abs(), 12.0, 2.0, 0.7),
+];
+
+/// A share is left for so long, once in a period.
+fn paused(at_s: f64, period_s: f64, long_s: f64, left: f64) -> f64 {
+    if at_s.rem_euclid(period_s) < long_s { left } else { 1.0 }
+}
+
+/// 27 s of 10,000/s with such noise, in slots of 10 ms, of which this share is left from 15 s on for so long.
+fn noisy(seed: u64, noise: Noise, left: f64, long_s: f64) -> Outage {
+    const WIDE_S: f64 = 0.01;
+    let mut random = fastrand::Rng::with_seed(seed);
+    let ar = autoregressive(&mut random, 270, 0.6);
+    let row = |slot: u32| {
+        let middle_s = (f64::from(slot) + 0.5) * WIDE_S;
+        let felt = if (15.0..15.0 + long_s).contains(&middle_s) { left } else { 1.0 };
+        let mean = 100.0 * noise(middle_s, &ar).max(0.02) * felt;
+        let ok = (mean + mean.sqrt() * normal(&mut random)).round().max(0.0) as u32;
+        OutcomeSlot { at_s: f64::from(slot) * WIDE_S, slot_s: WIDE_S, ok, ..OutcomeSlot::default() }
+    };
+    let rows: Vec<OutcomeSlot> = (0..2_700).map(row).filter(|row| row.ok > 0).collect();
+    outage(&Timeline::of(&rows).unwrap(), &LatencySeconds::default(), from_15_s(27.0))
+}
+
+fn from_15_s(until_s: f64) -> FaultTimes {
+    FaultTimes {
+        at_s: 15.0,
+        healed_s: None,
+        baseline_from_s: Some(0.0),
+        earlier_baseline_s: None,
+        until_s,
+        counted_until_s: until_s,
+        timeout_s: 1.0,
+        usual_failures_per_s: 0.0,
+    }
+}
+
+#[test]
+fn a_fault_that_does_nothing_has_no_outage_whatever_the_load_does_by_itself() {
+    let of_noise = |noise| (0..5).filter(|seed| noisy(*seed, noise, 1.0, 0.0).back_to_baseline_s == Some(0.0)).count();
+    let right: Vec<usize> = NOISES.map(of_noise).to_vec();
+    println!("{right:?}");
+    assert!(right.iter().sum::<usize>() >= 49 && right.iter().all(|right| *right >= 4), "of 5 each: {right:?}");
+}
+
+#[test]
+fn an_outage_is_found_among_pauses_of_the_load() {
+    let outages = [(0.0, 1.0), (0.3, 5.0)];
+    let cases = NOISES.iter().flat_map(|noise| outages.map(|(left, long_s)| (noise, left, long_s)));
+    let is_found = |(noise, left, long_s): &(&Noise, f64, f64)| {
+        near(noisy(7, **noise, *left, *long_s).back_to_baseline_s, *long_s, 0.1)
+    };
+    let found = cases.filter(is_found).count();
+    assert!(found >= 18, "{found} of 20");
+}
+
+#[test]
+fn less_throughput_than_the_baseline_varies_by_cannot_be_told() {
+    let varied: Noise = |at_s, ar| 1.0 + 0.5 * ar[(at_s / 0.1) as usize];
+    let felt = noisy(1, varied, 0.8, 5.0);
+    assert_eq!((felt.recovered, felt.back_to_baseline_s), (None, Some(0.0)), "{felt:?}");
+    assert_eq!(felt.recovery_by, ["failures", "gaps"]);
+    let why = felt.cannot_tell.unwrap();
+    assert!(
+        why.starts_with("the baseline varies by ±") && why.ends_with("less throughput than that cannot be told"),
+        "{why}"
+    );
+    let told = noisy(1, NOISES[0], 0.8, 5.0);
+    assert_eq!((told.recovered, told.cannot_tell, told.recovery_by.len()), (Some(true), None, 3));
+    let bound = told.bound_per_s.unwrap() / told.baseline_per_s.unwrap();
+    assert!((0.8..=0.95).contains(&bound) && told.bound_window_s == Some(0.25), "{bound}");
+    let down = noisy(1, varied, 0.0, 12.0);
+    assert!(down.is_never_back() && down.recovered == Some(false), "far less is an outage all the same: {down:?}");
+}
+
+#[test]
+fn whether_service_recovers_is_unknown_if_the_load_ends_too_soon() {
+    let load = |left: f64| SyntheticLoad::even(16.0, move |at_s| if at_s < 15.5 { 9_000.0 } else { 9_000.0 * left });
+    let felt = |left: f64| load(left).outage_of(FaultTimes { at_s: 15.3, ..from_15_s(16.0) });
+    let (well, ill) = (felt(1.0), felt(0.3));
+    assert_eq!(
+        (well.recovered, well.cannot_tell.as_deref()),
+        (None, Some("service was not observed for long enough after it"))
+    );
+    assert_eq!((ill.recovered, ill.is_never_back()), (Some(false), true), "{ill:?}");
+}
+
+#[test]
+fn a_shallow_tail_after_an_outage_belongs_to_it_among_pauses_too() {
+    let steady = noisy(3, |at_s, _| tail_of(at_s), 0.0, 1.0);
+    assert!(near(steady.back_to_baseline_s, 4.0, 0.1), "{steady:?}");
+    let pausing = noisy(3, |at_s, _| tail_of(at_s) * paused(at_s + 0.3, 5.0, 0.1, 0.0), 0.0, 1.0);
+    assert!(near(pausing.back_to_baseline_s, 4.0, 0.5), "{pausing:?}");
+}
+
+/// A fifth less for 3 s after an outage of one second.
+fn tail_of(at_s: f64) -> f64 {
+    if (16.0..19.0).contains(&at_s) { 0.8 } else { 1.0 }
+}
+
+#[test]
+fn a_backlog_that_drains_does_not_hide_a_relapse() {
+    let rate = |at_s: f64| match at_s - 15.0 {
+        after if (0.0..1.0).contains(&after) => 0.0,
+        after if (1.0..3.0).contains(&after) => 15_000.0,
+        after if (3.0..5.0).contains(&after) => 6_000.0,
+        _ => 10_000.0,
+    };
+    let felt = SyntheticLoad::random(5, 30.0, rate).outage(15.0);
+    assert!(near(felt.back_to_baseline_s, 5.0, 0.02), "{felt:?}");
 }

@@ -1,0 +1,303 @@
+//! Service before a fault: its level, how exactly that is known, and how far throughput varies without a fault.
+//!
+//! **Baseline**: the mean `ok` rate of up to 10 s before the fault, or of another part of the load where these hold too little that was
+//! undisturbed.
+//!
+//! **Bounds**: throughput of a window is low if it is below the level by more than an allowance, the largest of three: 5 %; 4.5
+//! standard deviations of what a Poisson stream adds (so many, because a second holds many overlapping windows, and each could raise a
+//! false alarm); and the variation without a fault. That is what the lowest window of that length lacks in up to 60 s of undisturbed
+//! load before the fault, as far as a Poisson stream does not explain it, times a factor. The lowest of `n` normal numbers is about
+//! `√(2 ln n)` standard deviations below their mean (H. Cramér, "Mathematical Methods of Statistics", 1946, section 28.6), and the
+//! factor makes 5.5 of them; it is at least 2, because pauses are not normal: two of them may fall into one window. A drop that the system
+//! shows without a fault is no sign of a fault.
+//!
+//! There is a bound for each length of window, doubled up to 4 s: the longer the window, the smaller the drop that it shows.
+//!
+//! **What can be told**: the bound that the results report is that of the shortest window whose allowance is at most a quarter of
+//! the level. If there is none, recovery of throughput cannot be told.
+//!
+//! **Intervals** are those of [`super::sectioning`].
+
+use super::outage::{CHANCE, FaultTimes};
+use super::quantiles::{interquartile_range, mean};
+use super::sectioning::{BATCHES, half_width};
+use super::timeline::{CumulativeCounts, Timeline};
+use super::usual_failures::excess;
+
+/// The baseline is taken from this long before the fault, at most.
+pub(crate) const BASELINE_S: f64 = 10.0;
+
+/// Less than this is no baseline.
+pub(crate) const SHORTEST_BASELINE_S: f64 = 0.5;
+
+/// The variation of throughput is taken from this long before the fault, at most.
+const VARIATION_S: f64 = 60.0;
+
+/// The spread of the baseline is that of windows this long.
+const SPREAD_WINDOW_S: f64 = 0.1;
+
+/// Throughput this much below the baseline (as a share) counts as back.
+pub(super) const WITHIN: f64 = 0.05;
+
+/// … or this many standard deviations.
+pub(super) const DEVIATIONS: f64 = 4.5;
+
+/// Interquartile range of a normal distribution with standard deviation 1.
+const NORMAL_IQR: f64 = 1.349;
+
+/// Shortest window over which throughput is compared with the baseline, by the rate.
+const WINDOW_S: [f64; 2] = [0.25, 2.0];
+
+/// Operations that such a window should hold; its Poisson noise is then 2.2 %.
+const WINDOW_OPERATIONS: f64 = 2_000.0;
+
+/// Operations that the shortest window should hold; its Poisson noise is then 10 %.
+const FEWEST_OPERATIONS: f64 = 100.0;
+
+/// Times by which a window may be lower than the lowest one without a fault, at least.
+const LOWER: f64 = 2.0;
+
+/// Standard deviations that those times stand for if throughput is distributed normally.
+const LOWEST_DEVIATIONS: f64 = 5.5;
+
+/// A bound is of at least so many windows without a fault.
+const FEWEST_WINDOWS: usize = 4;
+
+/// Longest window over which throughput is compared with the baseline.
+const LONGEST_WINDOW_S: f64 = 4.0;
+
+/// Largest allowance with which the recovery of throughput can be told, as a share of the level.
+const CEILING: f64 = 0.25;
+
+/// Shortest batch of a baseline that has an interval, seconds.
+const SHORTEST_BATCH_S: f64 = 0.8;
+
+/// The 97.5 % quantile of Student's t with nine degrees of freedom.
+const DEVIATIONS_95: f64 = 2.262_157;
+
+/// Service before a fault.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Baseline {
+    /// Its slots.
+    pub slots: [usize; 2],
+    /// Undisturbed slots that show how throughput varies: the baseline and up to 50 s before it.
+    varied: [usize; 2],
+    /// Level.
+    pub ok_per_s: f64,
+    /// Half the interquartile range of windows of [`SPREAD_WINDOW_S`].
+    pub spread_per_s: Option<f64>,
+    /// Slots of the usual window.
+    pub window: usize,
+    /// From the shortest window to the longest; at least one.
+    pub bounds: Vec<Bound>,
+    /// Operations that go wrong in a slot when nothing is the matter, …
+    pub bad_per_slot: f64,
+    /// … and those of them that fail.
+    pub failed_per_slot: f64,
+    /// Slots without success that chance does not explain.
+    pub gap: usize,
+    /// The longest stretch of slots without success.
+    pub longest: usize,
+}
+
+/// The throughput of a window below which it is low.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Bound {
+    /// Slots of the window.
+    pub window: usize,
+    /// `ok` per second.
+    pub per_s: f64,
+}
+
+impl Bound {
+    /// Whether the window that begins in this slot is low.
+    pub fn is_above(&self, timeline: &Timeline, slot: usize) -> bool {
+        let fewest = self.per_s * self.window as f64 * timeline.slot_s();
+        (timeline.ok().between(slot, slot + self.window) as f64) < fewest
+    }
+}
+
+impl Baseline {
+    /// The baseline of a fault; `None` if there is too little of it.
+    pub fn of(
+        timeline: &Timeline,
+        from_s: f64,
+        FaultTimes { at_s, usual_failures_per_s, .. }: FaultTimes,
+    ) -> Option<Self> {
+        let varied = [timeline.slot_of(from_s.max(at_s - VARIATION_S)), timeline.slot_of(at_s)];
+        let from_s = from_s.max(at_s - BASELINE_S);
+        let (from, until) = (timeline.slot_of(from_s), timeline.slot_of(at_s));
+        let slot_s = timeline.slot_s();
+        let length_s = until.saturating_sub(from) as f64 * slot_s;
+        if length_s < SHORTEST_BASELINE_S {
+            return None;
+        }
+        let ok = timeline.ok().between(from, until);
+        if ok == 0 {
+            return None;
+        }
+        let ok_per_s = ok as f64 / length_s;
+        let slots = |long_s: f64| ((long_s / slot_s).round() as usize).max(1);
+        let per_slot = |counts: &CumulativeCounts| counts.between(from, until) as f64 / (until - from) as f64;
+        // Of few failures a short baseline may have none by chance.
+        let failed_per_slot = per_slot(timeline.failed()).max(usual_failures_per_s * slot_s);
+        let gap_s = (ok as f64 / CHANCE).ln() / ok_per_s;
+        let longest = timeline.ok().silences(from, until).map(|silence| silence[1] - silence[0]).max().unwrap_or(0);
+        let window_s = (WINDOW_OPERATIONS / ok_per_s).clamp(WINDOW_S[0], WINDOW_S[1]);
+        let baseline = Self {
+            slots: [from, until],
+            varied,
+            ok_per_s,
+            spread_per_s: interquartile_range(&timeline.ok_rates(from_s, at_s, SPREAD_WINDOW_S))
+                .map(|range| range / 2.0),
+            window: 1,
+            bounds: Vec::new(),
+            bad_per_slot: failed_per_slot + per_slot(timeline.wrong()),
+            failed_per_slot,
+            gap: slots(gap_s),
+            longest,
+        };
+        Some(baseline.in_windows_of(timeline, slots(window_s)))
+    }
+
+    /// The same with a usual window of this many slots, and bounds for shorter and longer ones.
+    pub fn in_windows_of(self, timeline: &Timeline, window: usize) -> Self {
+        let slots = |long_s: f64| (long_s / timeline.slot_s()).round() as usize;
+        let varied = self.varied[1] - self.varied[0];
+        let longest = slots(LONGEST_WINDOW_S).min(varied / FEWEST_WINDOWS);
+        let shortest = slots(WINDOW_S[0].max(FEWEST_OPERATIONS / self.ok_per_s));
+        let shorter = std::iter::successors(Some(window), |window| Some(window / 2));
+        let first = shorter.take_while(|shorter| *shorter >= shortest).last().unwrap_or(window);
+        let windows = std::iter::successors(Some(first), |window| Some(2 * window));
+        let windows = windows.take_while(|other| *other <= window.max(longest));
+        let bounds = windows.map(|window| self.bound_over(timeline, window)).collect();
+        Self { window, bounds, ..self }
+    }
+
+    /// The bound of the shortest window with which recovery can be told, or else of the longest.
+    pub fn told(&self) -> Bound {
+        let told = self.bounds.iter().find(|bound| self.allowance(bound) <= CEILING).or(self.bounds.last());
+        told.copied().unwrap_or(Bound { window: 1, per_s: 0.0 })
+    }
+
+    /// Share of the level by which throughput varies without a fault, if that is too much to tell whether it recovered.
+    pub fn too_varied(&self) -> Option<f64> {
+        Some(self.allowance(&self.told())).filter(|allowance| *allowance > CEILING)
+    }
+
+    /// Share of the level that a window may lack.
+    fn allowance(&self, bound: &Bound) -> f64 {
+        1.0 - bound.per_s / self.ok_per_s
+    }
+
+    /// The bound of throughput over so many slots.
+    pub fn bound_over(&self, timeline: &Timeline, window: usize) -> Bound {
+        let window_s = window as f64 * timeline.slot_s();
+        let level = self.ok_per_s;
+        let chance = (level / window_s).sqrt();
+        let windows = ((self.varied[1] - self.varied[0]) as f64 / window as f64).max(FEWEST_WINDOWS as f64);
+        // The lowest of n normal numbers is about √(2 ln n) standard deviations below their mean.
+        let reach = (2.0 * windows.ln()).sqrt();
+        let times = (LOWEST_DEVIATIONS / reach).max(LOWER);
+        let lacking = level - self.lowest_per_s(timeline, window).unwrap_or(level);
+        // More than a Poisson stream lacks in its lowest window.
+        let by_itself = (lacking.max(0.0).powi(2) - (reach * chance).powi(2)).max(0.0).sqrt();
+        let lower = by_itself * times + 2.0 * chance;
+        let allowance = lower.max(WITHIN * level).max(DEVIATIONS * chance);
+        Bound { window, per_s: level - allowance - beside(timeline, level, window_s) }
+    }
+
+    /// Throughput of the lowest window of so many slots; `None` if none fits.
+    fn lowest_per_s(&self, timeline: &Timeline, window: usize) -> Option<f64> {
+        let [from, until] = self.varied;
+        let begins = (from..=until.checked_sub(window)?).step_by((window / 50).max(1));
+        let fewest = begins.map(|begin| timeline.ok().between(begin, begin + window)).min()?;
+        Some(fewest as f64 / (window as f64 * timeline.slot_s()))
+    }
+
+    /// Of what failed in these slots, that which would not have without the outage.
+    pub fn excess(&self, timeline: &Timeline, [begin, end]: [usize; 2]) -> f64 {
+        let failed = timeline.failed().between(begin, end);
+        let ended = timeline.ok().between(begin, end) + timeline.wrong().between(begin, end) + failed;
+        let ok_per_slot = self.ok_per_s * timeline.slot_s();
+        excess(failed, ended, self.failed_per_slot / (self.failed_per_slot + ok_per_slot))
+    }
+
+    /// How many operations may go wrong in so many slots.
+    pub fn tolerated(&self, slots: usize) -> u64 {
+        tolerated(self.bad_per_slot * slots as f64)
+    }
+
+    /// Standard deviation of windows of so many seconds: of their interquartile range, so that a single stall does not widen it, and at
+    /// least that of a Poisson stream.
+    pub fn deviation_per_s(&self, timeline: &Timeline, window_s: f64) -> f64 {
+        let [from_s, until_s] = self.slots.map(|slot| timeline.at_s(slot));
+        let rates = timeline.ok_rates(from_s, until_s, window_s);
+        let seen = interquartile_range(&rates).filter(|_| rates.len() >= 4).map_or(0.0, |range| range / NORMAL_IQR);
+        let level = mean(&rates).unwrap_or(self.ok_per_s);
+        seen.max((level / window_s).sqrt())
+    }
+
+    /// The 95 % interval of the level; `None` if the baseline is too short for one.
+    pub fn ci95(&self, timeline: &Timeline) -> Option<[f64; 2]> {
+        let half = self.half_width(timeline)? / timeline.slot_s();
+        Some([(self.ok_per_s - half).max(0.0), self.ok_per_s + half])
+    }
+
+    /// How far (95 %) the `ok` operations of so many slots without a fault may be from the baseline's level: the spread of such
+    /// stretches within the baseline, and that its level is not known exactly. `None` if the baseline is too short to tell.
+    ///
+    /// The variance of stretches longer than a batch grows with their length, as that of the mean falls with it.
+    pub fn expected_off(&self, timeline: &Timeline, slots: usize) -> Option<f64> {
+        if slots == 0 {
+            return Some(0.0);
+        }
+        let of_mean = self.half_width(timeline)?;
+        let (all, slots) = ((self.slots[1] - self.slots[0]) as f64, slots as f64);
+        let of_long = of_mean * (all * slots).sqrt();
+        let of_stretch = match slots <= all / BATCHES as f64 {
+            true => DEVIATIONS_95 * variance(&self.counts(timeline, slots as usize))?.sqrt(),
+            false => of_long,
+        };
+        Some((of_mean * slots).hypot(of_stretch))
+    }
+
+    /// Half of the 95 % interval of the mean of a slot (see [`super::sectioning`]).
+    fn half_width(&self, timeline: &Timeline) -> Option<f64> {
+        let all = self.slots[1] - self.slots[0];
+        let batch = all / BATCHES;
+        if (batch as f64 * timeline.slot_s()) < SHORTEST_BATCH_S - 1e-6 {
+            return None;
+        }
+        let off = |batch: usize| -> Vec<f64> {
+            let counts = self.counts(timeline, batch);
+            let centre = mean(&counts).unwrap_or(0.0);
+            counts.iter().rev().map(|count| (count - centre) / batch as f64).collect()
+        };
+        half_width(&off(batch), &off(2 * batch))
+    }
+
+    /// `ok` operations in consecutive stretches of so many slots; what is left over is the oldest.
+    fn counts(&self, timeline: &Timeline, stretch: usize) -> Vec<f64> {
+        let [from, until] = self.slots;
+        let ends = (from..=until).rev().step_by(stretch);
+        let begins = ends.filter_map(|end| end.checked_sub(stretch).filter(|&begin| begin >= from));
+        begins.map(|begin| timeline.ok().between(begin, begin + stretch) as f64).collect()
+    }
+}
+
+/// What of a window's throughput clocks may have put into its neighbours.
+fn beside(timeline: &Timeline, ok_per_s: f64, window_s: f64) -> f64 {
+    ok_per_s * (2.0 * timeline.clock_error_s() / window_s).min(1.0)
+}
+
+/// How many operations may go wrong where this many do on average.
+fn tolerated(mean: f64) -> u64 {
+    if mean > 0.0 { (mean + DEVIATIONS * mean.sqrt()).ceil() as u64 } else { 0 }
+}
+
+/// Of a sample; `None` of fewer than two.
+fn variance(values: &[f64]) -> Option<f64> {
+    let mean = mean(values).filter(|_| values.len() >= 2)?;
+    Some(values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (values.len() - 1) as f64)
+}
