@@ -23,6 +23,7 @@ mod load_groups;
 mod load_window;
 mod members;
 mod metrics;
+pub mod noise;
 mod operations;
 mod plausibility;
 mod programs;

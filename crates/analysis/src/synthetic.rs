@@ -8,6 +8,7 @@ use record::hlog::HistogramCounts;
 use record::results::Outage;
 use record::rows::OutcomeSlot;
 
+pub(crate) use crate::noise::{autoregressive, normal, poisson};
 use crate::stats::latency_seconds::LatencySeconds;
 use crate::stats::outage::{FaultTimes, outage};
 use crate::stats::timeline::Timeline;
@@ -69,34 +70,6 @@ pub(crate) fn plan() -> Plan {
         find: None,
         demand: None,
     }
-}
-
-/// An autoregressive series of order 1 with mean 0 and standard deviation 1: each value is `phi` of the one before, and noise.
-pub(crate) fn autoregressive(random: &mut fastrand::Rng, length: usize, phi: f64) -> Vec<f64> {
-    let mut last = normal(random);
-    let values = std::iter::repeat_with(|| {
-        let value = last;
-        last = phi * last + (1.0 - phi * phi).sqrt() * normal(random);
-        value
-    });
-    values.take(length).collect()
-}
-
-/// A standard normal number (G. E. P. Box, M. E. Muller 1958).
-pub(crate) fn normal(random: &mut fastrand::Rng) -> f64 {
-    let radius = (-2.0 * random.f64().max(1e-300).ln()).sqrt();
-    radius * (std::f64::consts::TAU * random.f64()).cos()
-}
-
-/// A Poisson number, in D. E. Knuth's way: large ones in parts, whose sum is one, too.
-pub(crate) fn poisson(random: &mut fastrand::Rng, mean: f64) -> u32 {
-    let part = mean.min(500.0);
-    let (limit, mut product, mut count) = ((-part).exp(), random.f64(), 0);
-    while product > limit {
-        product *= random.f64();
-        count += 1;
-    }
-    if mean > part { count + poisson(random, mean - part) } else { count }
 }
 
 /// A search for a number of agents within these limits, of nothing yet.

@@ -49,7 +49,10 @@ uses a tenth more CPU. The values are drawn by the clock (--seed repeats them). 
 `plimsoll run` measures: right; marked, where it is off and the trial's verdict had said that it cannot be
 trusted; or wrong. docs/selfcheck.md tells what to do then.
 
-Exit codes: 0 all right, 5 something is wrong, 6 nothing is wrong, but something is marked, 130 interrupted.";
+--statistics simulates runs whose truth is known, analyses them as `plimsoll analyze` and `plimsoll compare` do,
+and counts.
+
+Exit codes: 0 all right, 5 something is wrong or misses its goal, 6 nothing is wrong, but something is marked, 130 interrupted.";
 
 const EXPORTING: &str = "Examples:
   plimsoll export runs/2026-11-20T10-31-05-first-run --csv > seconds.csv
@@ -349,28 +352,32 @@ pub struct Doctor {
 
 #[derive(Debug, Args)]
 pub struct Selfcheck {
-    /// Where the runs and the page `selfcheck.html` go
+    /// Where the runs and the page `selfcheck.html` go (with --statistics `statistics.json`)
     #[arg(long, value_name = "DIR", default_value = CHECKS)]
     pub out: PathBuf,
-    /// Play ten rounds, with more parts: about half an hour
+    /// Check the statistics on simulated runs instead of this machine: how often intervals hold the truth, and how often tests and
+    /// recovery times are wrong; at most five minutes on two cores
+    #[arg(long, conflicts_with = "misinformed")]
+    pub statistics: bool,
+    /// Play ten rounds, with more parts: about half an hour; with --statistics five times as many runs
     #[arg(long)]
     pub long: bool,
     /// Play this part alone; may be repeated
     #[arg(long = "part", value_name = "NAME", value_parser = PossibleValuesParser::new(selfcheck::names()))]
     pub parts: Vec<String>,
-    /// Seed of the planted truths, to repeat a check; left out: from the clock
+    /// Seed of the planted truths, to repeat a check; left out: from the clock, with --statistics 1
     #[arg(long, value_name = "NUMBER")]
     pub seed: Option<u64>,
     /// Write the table as Markdown into this file
     #[arg(long, value_name = "FILE")]
     pub markdown: Option<PathBuf>,
-    /// Print selfcheck.json instead of the table
+    /// Print selfcheck.json (with --statistics statistics.json) instead of the table
     #[arg(long)]
     pub json: bool,
     /// Plain progress lines, also on a terminal
     #[arg(long)]
     pub plain: bool,
-    /// Factor of all lengths, for tests
+    /// Factor of all lengths and of the numbers of simulated runs, for tests
     #[arg(long, default_value_t = 1.0, hide = true)]
     pub scale: f64,
     /// Compare the measurements with wrong truths, for tests

@@ -2,6 +2,7 @@
 //! The hinge between the live half (which writes here) and the cold half (which reads only here).
 //! It must not know how anything is measured or what it means.
 
+pub mod calibration;
 pub mod checked_file;
 pub mod clock;
 pub mod compared;

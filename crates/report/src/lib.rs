@@ -1,6 +1,7 @@
 //! From results to one page and a few words. It reads what the analysis left in the run folder, and must neither judge anew
 //! nor invent: what was not measured is said to be so.
 
+pub mod calibration;
 mod charts;
 pub mod compared;
 mod drawing;

@@ -1,7 +1,7 @@
 //! `plimsoll selfcheck`: this machine, and the program on it, held against what is known beforehand. Its experiments are played on the road of
 //! `plimsoll run`, and what came of them is read from the same results; there is no other way of measuring here.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use conduct::Interrupts;
@@ -9,6 +9,7 @@ use experiment::secrets::Secrets;
 use experiment::source::Source;
 use fastrand::Rng;
 use parts::{PARTS, PlannedPart};
+use record::calibration::{self, Calibration};
 use record::environment::Environment;
 use record::events::Ending;
 use record::folder::RunFolder;
@@ -22,15 +23,23 @@ use crate::exit::{Exit, Failure};
 use crate::{cli, named_files, output, progress, signals};
 
 mod parts;
+mod statistics;
 
 /// How often each part is played in the long form.
 const ROUNDS: u32 = 10;
 /// The files beside the runs.
 const PAGE: &str = "selfcheck.html";
 const RESULTS: &str = "selfcheck.json";
+const STATISTICS: &str = "statistics.json";
+/// Factor of the numbers of simulated runs in the long form.
+const STATISTICS_ROUNDS: u32 = 5;
 
 /// Plays every part, and says what came of it.
 pub fn run(arguments: &cli::Selfcheck) -> Result<Exit, Failure> {
+    arguments.refuse_others()?;
+    if arguments.statistics {
+        return run_statistics(arguments);
+    }
     run::clean_up();
     let known = catalog::known(None)?;
     let interrupts = signals::interrupts()?;
@@ -70,12 +79,86 @@ pub fn run(arguments: &cli::Selfcheck) -> Result<Exit, Failure> {
     })
 }
 
-/// What the parts are called.
+/// Counts how often the statistics are right on simulated runs.
+fn run_statistics(arguments: &cli::Selfcheck) -> Result<Exit, Failure> {
+    let interrupts = signals::interrupts()?;
+    let begun_s = unix_s();
+    let seed = arguments.seed.unwrap_or(1);
+    let rounds = if arguments.long { STATISTICS_ROUNDS } else { 1 };
+    let scratch = Scratch::new()?;
+    let wanted = statistics::Wanted { parts: &arguments.parts, seed, rounds, scale: arguments.scale };
+    let progress = |done: usize, all: usize| {
+        if done.is_multiple_of(10) || done == all {
+            output::say(&format!("{done} of {all} settings"));
+        }
+    };
+    let rows = statistics::calibrated(&wanted, &scratch.0, &|| interrupts.asked() > 0, &progress)?;
+    let Some(rows) = rows else { return Ok(Exit::Interrupted) };
+    let calibration = Calibration {
+        format: calibration::FORMAT,
+        plimsoll: env!("CARGO_PKG_VERSION").to_owned(),
+        unix_s: begun_s,
+        took_s: unix_s() - begun_s,
+        seed,
+        rounds,
+        rows,
+    };
+    let path = arguments.out.join(STATISTICS);
+    let failed = |error| Failure::File { what: format!("cannot write {}", path.display()), error };
+    std::fs::create_dir_all(&arguments.out).map_err(failed)?;
+    record::checked_file::write_json(&path, &calibration).map_err(failed)?;
+    if let Some(markdown) = &arguments.markdown {
+        named_files::write(markdown, report::calibration::markdown(&calibration).as_bytes())?;
+    }
+    if arguments.json {
+        output::json(&calibration)?;
+    } else {
+        output::text(&report::calibration::text(&calibration, output::colour_on_stdout()))?;
+    }
+    let is_met = calibration.rows.iter().all(|row| row.is_met);
+    Ok(if is_met { Exit::Well } else { Exit::Violated })
+}
+
+/// A folder for simulated runs, removed at the end.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new() -> Result<Self, Failure> {
+        let path = std::env::temp_dir().join(format!("plimsoll-statistics-{}", std::process::id()));
+        let failed = |error| Failure::File { what: format!("cannot make {}", path.display()), error };
+        std::fs::create_dir_all(&path).map_err(failed)?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Names of the parts, those of the statistics included.
 pub fn names() -> impl Iterator<Item = &'static str> {
-    PARTS.iter().map(|part| part.name)
+    PARTS.iter().map(|part| part.name).chain(statistics::names())
 }
 
 impl cli::Selfcheck {
+    /// Refuses parts of the statistics without `--statistics`, and others with it.
+    fn refuse_others(&self) -> Result<(), Failure> {
+        let is_statistics = |part: &str| statistics::names().any(|name| name == part);
+        match self.parts.iter().find(|part| is_statistics(part) != self.statistics) {
+            None => Ok(()),
+            Some(part) if self.statistics => Err(Failure::Bad {
+                what: format!("`{part}` is no part of --statistics"),
+                remedy: format!("its parts are {}", statistics::names().collect::<Vec<_>>().join(", ")),
+            }),
+            Some(part) => Err(Failure::Bad {
+                what: format!("`{part}` is a part of --statistics"),
+                remedy: "add --statistics".to_owned(),
+            }),
+        }
+    }
+
     fn wants(&self, name: &str, is_long: bool) -> bool {
         if self.parts.is_empty() { self.long || !is_long } else { self.parts.iter().any(|part| part == name) }
     }
@@ -114,7 +197,7 @@ impl Checking<'_> {
     fn play(&mut self, planned: &PlannedPart) -> Result<Option<Vec<HeldTruth>>, Failure> {
         let source = Source { name: "plimsoll selfcheck".to_owned(), text: planned.experiment.clone() };
         let plan = experiments::plan(&source, &[], self.known)?;
-        let begun = PreparedRun::of(plan, source.text, Secrets::default(), std::path::PathBuf::new());
+        let begun = PreparedRun::of(plan, source.text, Secrets::default(), PathBuf::new());
         begun.can_be_played(self.known, false)?;
         let folder = begun.open(&self.arguments.out, self.known)?;
         let observer = progress::observer(self.arguments.plain);

@@ -52,6 +52,24 @@ fn errors_are_counted_exactly_and_the_page_says_so() {
 }
 
 #[test]
+fn statistics_are_counted_on_simulated_runs() {
+    let stage = Stage::new();
+    let played = checked(&stage, &["--statistics", "--part", "throughput", "--scale", "0.02", "--json"]);
+    let rows = played.json()["rows"].as_array().unwrap().clone();
+    assert_eq!(json(&stage.runs().join("statistics.json"))["rows"], Value::Array(rows.clone()));
+    let is_met = rows.iter().all(|row| row["is_met"] == true);
+    assert_eq!(played.code, if is_met { 0 } else { 5 }, "{}", played.stderr);
+    let counts = |setting: &str| {
+        let row = rows.iter().find(|row| row["of"] == "throughput" && row["setting"] == setting).unwrap();
+        ["replicates", "refused", "hits"].map(|name| row[name].as_u64().unwrap())
+    };
+    assert_eq!(counts("AR 0, 5 s"), [4, 4, 0], "too short for an interval");
+    assert!(counts("AR 0, 60 s")[1] == 0 && counts("AR 0, 60 s")[2] >= 2, "{rows:#?}");
+    let other = checked(&stage, &["--statistics", "--part", "errors"]);
+    assert!(other.code == 2 && other.stderr.contains("no part of --statistics"), "{}", other.stderr);
+}
+
+#[test]
 fn wrong_truths_are_noticed() {
     let stage = Stage::new();
     let parts = ["--part", "errors", "--part", "full-queue", "--scale", "0.4"];

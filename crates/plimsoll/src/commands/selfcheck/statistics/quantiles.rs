@@ -1,0 +1,72 @@
+//! Quantiles of latency within a trial: whether their intervals hold those of a queue in the long run.
+
+use experiment::plan::Warmup;
+use fastrand::Rng;
+use record::results::QuantileIntervals;
+
+use super::synthetic_run::{SyntheticTrial, histogram, planned};
+use super::{Bench, COVERAGE, Job, Rows, row};
+use crate::exit::Failure;
+
+/// Operations per second that the server could carry.
+const SERVES_PER_S: f64 = 1_000.0;
+/// Length of a slot, seconds.
+const SLOT_S: f64 = 0.1;
+
+/// The settings.
+pub fn jobs() -> Vec<Job> {
+    let mut jobs: Vec<Job> = Vec::new();
+    for load in [0.5, 0.9] {
+        for time_s in [10_u32, 20, 60] {
+            jobs.push(Box::new(move |bench| play(bench, load, time_s)));
+        }
+    }
+    jobs
+}
+
+/// A queue with one server, random arrivals and random service times (M/M/1), whose response times are exponential.
+fn play(bench: &Bench<'_>, load: f64, time_s: u32) -> Rows {
+    type Interval = fn(&QuantileIntervals) -> Option<[f64; 2]>;
+    let asked: [(&str, f64, Interval); 3] = [
+        ("interval of the median holds it", 0.5, |found| found.p50_ci95),
+        ("interval of p90 holds it", 0.9, |found| found.p90_ci95),
+        ("interval of p99 holds it", 0.99, |found| found.p99_ci95),
+    ];
+    let setting = format!("queue at {:.0} % of its capacity, {time_s} s", 100.0 * load);
+    let mut random = bench.random(&setting);
+    let failed = |error| Failure::File { what: "cannot make a histogram".to_owned(), error };
+    let trials: Result<Vec<SyntheticTrial>, std::io::Error> =
+        (1..=bench.replicates(100)).map(|number| queue(number, load, time_s, &mut random)).collect();
+    let found = bench.analyzed(&trials.map_err(failed)?)?;
+    let rows = asked.into_iter().map(|(asked, quantile, interval)| {
+        let truth_us = -(1.0 - quantile).ln() / (SERVES_PER_S * (1.0 - load)) * 1e6;
+        let mut held = row("quantiles of latency", &setting, asked, COVERAGE);
+        for trial in &found.trials {
+            let ci95 = trial.latency_intervals_us.as_ref().and_then(interval);
+            held.count(ci95.map(|[low, high]| low <= truth_us && truth_us <= high));
+        }
+        held
+    });
+    Ok(rows.collect())
+}
+
+fn queue(number: u32, load: f64, time_s: u32, random: &mut Rng) -> std::io::Result<SyntheticTrial> {
+    let exponential = |random: &mut Rng, per_s: f64| -random.f64().max(1e-12).ln() / per_s;
+    let mut ok = vec![0; (f64::from(time_s) / SLOT_S).round() as usize];
+    let mut seconds = (0..time_s).map(|_| histogram()).collect::<std::io::Result<Vec<_>>>()?;
+    // It has been running for a while when the load is measured.
+    let (mut at_s, mut free_s) = (-20.0_f64, -20.0_f64);
+    loop {
+        at_s += exponential(random, SERVES_PER_S * load);
+        free_s = free_s.max(at_s) + exponential(random, SERVES_PER_S);
+        if free_s < 0.0 {
+            continue;
+        }
+        let Some(slot) = ok.get_mut((free_s / SLOT_S) as usize) else { break };
+        *slot += 1;
+        seconds[free_s as usize].record(((free_s - at_s) * 1e9) as u64).map_err(std::io::Error::other)?;
+    }
+    let mut trial = SyntheticTrial::of(planned(number, f64::from(time_s), Warmup::Seconds(0.0)), SLOT_S, ok);
+    trial.latencies = Some(seconds);
+    Ok(trial)
+}

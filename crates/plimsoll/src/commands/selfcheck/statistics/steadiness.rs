@@ -1,0 +1,77 @@
+//! Steadiness: leaks that are found, and warm-ups that stay in the mean.
+
+use analysis::noise::autoregressive;
+use experiment::plan::Warmup;
+use record::results::Trial;
+
+use super::synthetic_run::{SyntheticTrial, planned};
+use super::{Bench, Job, Rows, at_least, at_most, row};
+
+/// Length of a bin, seconds, and its operations on average.
+const BIN_S: f64 = 0.1;
+const IN_BIN: f64 = 2_000.0;
+
+/// The settings.
+pub fn jobs() -> Vec<Job> {
+    let mut jobs: Vec<Job> = Vec::new();
+    for (leak, time_s) in [(0.12, 10.0), (0.2, 10.0), (0.12, 20.0), (0.25, 60.0)] {
+        jobs.push(Box::new(move |bench| leaking(bench, leak, time_s)));
+    }
+    for (time_s, slower, fades_s) in
+        [(20.0, 0.3, 6.0), (20.0, 0.3, 3.0), (10.0, 0.3, 2.0), (60.0, 0.1, 15.0), (60.0, 0.3, 5.0)]
+    {
+        jobs.push(Box::new(move |bench| warming_up(bench, time_s, slower, fades_s)));
+    }
+    jobs
+}
+
+/// Trials whose throughput has this level over time, with noise of this standard deviation and an autocorrelation of 0.5.
+fn played(
+    bench: &Bench<'_>,
+    setting: &str,
+    time_s: f64,
+    spread: f64,
+    level: impl Fn(f64) -> f64,
+) -> Result<Vec<Trial>, crate::exit::Failure> {
+    let mut random = bench.random(setting);
+    let trials: Vec<SyntheticTrial> = (1..=bench.replicates(100))
+        .map(|number| {
+            let bins = autoregressive(&mut random, (time_s / BIN_S).round() as usize, 0.5);
+            let count = |(bin, noise): (usize, &f64)| {
+                let level = level((bin as f64 + 0.5) * BIN_S) * (1.0 + spread * noise);
+                (level.max(0.0) * IN_BIN + random.f64()) as u32
+            };
+            let ok = bins.iter().enumerate().map(count).collect();
+            SyntheticTrial::of(planned(number, time_s, Warmup::Auto), BIN_S, ok)
+        })
+        .collect();
+    Ok(bench.analyzed(&trials)?.trials)
+}
+
+/// Throughput that falls evenly.
+fn leaking(bench: &Bench<'_>, leak: f64, time_s: f64) -> Rows {
+    let setting = format!("{:.0} % less over {time_s} s", 100.0 * leak);
+    let trials = played(bench, &setting, time_s, 0.03, |at_s| 1.0 - leak * at_s / time_s)?;
+    let mut steady = row("a leak", &setting, "called steady", at_most(0.05));
+    let mut noticed = row("a leak", &setting, "called unsteady, or a faster start", at_least(0.5));
+    for trial in &trials {
+        let Some(found) = &trial.steady else { continue };
+        steady.count(Some(found.is == Some(true) && found.faster_start.is_none()));
+        noticed.count(Some(found.is == Some(false) || found.faster_start.is_some()));
+    }
+    Ok(vec![steady, noticed])
+}
+
+/// Throughput that is lower at first, by this share, and comes near its level within some seconds.
+fn warming_up(bench: &Bench<'_>, time_s: f64, slower: f64, fades_s: f64) -> Rows {
+    let setting = format!("{time_s} s, {:.0} % less at first, fading in {fades_s} s", 100.0 * slower);
+    let trials = played(bench, &setting, time_s, 0.02, |at_s| 1.0 - slower * (-at_s / fades_s).exp())?;
+    let truth = IN_BIN / BIN_S;
+    let mut held = row("a warm-up", &setting, "interval holds the final rate, or unsteady", at_least(0.92));
+    for trial in &trials {
+        let is_unsteady = trial.steady.as_ref().is_some_and(|steady| steady.is == Some(false));
+        let ci95 = trial.throughput.operations_per_s_ci95;
+        held.count(ci95.map(|[low, high]| is_unsteady || (low <= truth && truth <= high)));
+    }
+    Ok(vec![held])
+}

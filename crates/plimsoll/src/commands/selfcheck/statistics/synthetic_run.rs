@@ -1,0 +1,316 @@
+//! Run folders of simulated trials, written by the writers of `plimsoll run`.
+
+use std::path::Path;
+
+use experiment::plan::{self, Fault, Load, Plan, Step, Target, TargetKind, Trial, Warmup, When};
+use hdrhistogram::Histogram;
+use record::checked_file::write_json;
+use record::events::{Ending, Event, Outcome, Phase, RunEnding, What};
+use record::folder::{RunFolder, TrialFolder};
+use record::hlog::{HlogWriter, Tag, Time};
+use record::lines::JsonLinesWriter;
+use record::results::Results;
+use record::rows::{Attempts, CsvWriter, GeneratorSecond, OutcomeSlot, Sample};
+
+use crate::exit::Failure;
+
+/// Agents of each simulated load.
+pub const AGENTS: u32 = 64;
+/// Operation of each simulated load.
+const OPERATION: &str = "get";
+/// Host of each simulated run.
+const HOST: &str = "local";
+
+/// A simulated trial.
+pub struct SyntheticTrial {
+    /// The trial as it was planned.
+    pub planned: Trial,
+    /// Length of a slot, seconds.
+    pub slot_s: f64,
+    /// Operations that ended `ok`, per slot.
+    pub ok: Vec<u32>,
+    /// Latencies of each second, nanoseconds; `None`: those of a closed loop of [`AGENTS`] with these operations.
+    pub latencies: Option<Vec<Histogram<u64>>>,
+    /// CPU time that the hypervisor gave to others, and that other processes took, percent.
+    pub beside_pct: [f64; 2],
+    /// Start of the load, Unix time in seconds.
+    pub started_unix_s: f64,
+}
+
+impl SyntheticTrial {
+    /// A trial with these operations, in a closed loop, alone on its machine.
+    pub fn of(planned: Trial, slot_s: f64, ok: Vec<u32>) -> Self {
+        let started_unix_s = 1_800_000_000.0 + 100.0 * f64::from(planned.repeat);
+        Self { planned, slot_s, ok, latencies: None, beside_pct: [0.0; 2], started_unix_s }
+    }
+}
+
+/// A trial of this length, numbered from 1.
+pub fn planned(number: u32, time_s: f64, warmup: Warmup) -> Trial {
+    let load = Load {
+        agents: AGENTS,
+        time_s,
+        timeout_s: 1.0,
+        drain_s: 1.0,
+        warmup,
+        steps: vec![Step { call: OPERATION.into(), name: OPERATION.into(), ..Step::default() }],
+        ..Load::default()
+    };
+    Trial {
+        id: format!("{number:03}"),
+        repeat: number,
+        seed: 1,
+        target: Target {
+            kind: TargetKind::Running { url: "http://127.0.0.1:1".into() },
+            protocol: "http".into(),
+            ..Target::default()
+        },
+        load: Some(load),
+        ..Trial::default()
+    }
+}
+
+/// The fault of a trial that has one.
+pub const FAULT: &str = "planted";
+
+/// The same with a fault at this second.
+pub fn with_fault(mut planned: Trial, at_s: f64) -> Trial {
+    planned.faults = vec![Fault {
+        name: FAULT.into(),
+        kind: "call".into(),
+        when: When::At(at_s),
+        seed: 1,
+        label: "a call".into(),
+        colour: "#cc0000".into(),
+        ..Fault::default()
+    }];
+    planned
+}
+
+/// A plan of these trials.
+pub fn plan_of(trials: Vec<Trial>) -> Plan {
+    Plan {
+        format: plan::FORMAT,
+        title: "Simulated".into(),
+        asks: "Is it found as it is known to be?".into(),
+        variants: Vec::new(),
+        swept: Vec::new(),
+        stop: None,
+        trials,
+        requirements: Vec::new(),
+        claims: Vec::new(),
+        find: None,
+        demand: None,
+    }
+}
+
+/// Writes a run of these trials into a new folder.
+pub fn write(path: &Path, variants: &[&str], swept: &[&str], trials: &[SyntheticTrial]) -> Result<RunFolder, Failure> {
+    let failed = |error| Failure::File { what: format!("cannot write {}", path.display()), error };
+    write_records(path, variants, swept, trials).map_err(failed)
+}
+
+fn write_records(
+    path: &Path,
+    variants: &[&str],
+    swept: &[&str],
+    trials: &[SyntheticTrial],
+) -> std::io::Result<RunFolder> {
+    std::fs::create_dir_all(path)?;
+    let folder = RunFolder::at(path);
+    let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+    let trials_planned = trials.iter().map(|trial| trial.planned.clone()).collect();
+    write_json(&folder.plan(), &Plan { variants: owned(variants), swept: owned(swept), ..plan_of(trials_planned) })?;
+    for trial in trials {
+        trial.write(&folder.create_trial(&trial.planned.id)?)?;
+    }
+    folder.write_ending(&RunEnding { how: Ending::Done, reason: None, stops: Vec::new() })?;
+    Ok(folder)
+}
+
+/// Writes a run that has results and no records.
+pub fn write_results(path: &Path, results: &Results) -> Result<(), Failure> {
+    let written = || {
+        std::fs::create_dir_all(path)?;
+        let folder = RunFolder::at(path);
+        write_json(&folder.plan(), &plan_of(vec![planned(1, 10.0, Warmup::Seconds(0.0))]))?;
+        folder.write_results(results)
+    };
+    written().map_err(|error| Failure::File { what: format!("cannot write {}", path.display()), error })
+}
+
+impl SyntheticTrial {
+    fn write(&self, files: &TrialFolder) -> std::io::Result<()> {
+        let seconds = self.seconds()?;
+        self.write_slots(files)?;
+        self.write_log(files, &seconds)?;
+        self.write_generator(files, &seconds)?;
+        self.write_samples(files, seconds.len())?;
+        self.write_events(files)?;
+        CsvWriter::<Attempts>::create(&files.attempts())?.flush()?;
+        std::fs::write(files.history(), "")
+    }
+
+    fn length_s(&self) -> f64 {
+        self.ok.len() as f64 * self.slot_s
+    }
+
+    fn slots_in_second(&self) -> usize {
+        (1.0 / self.slot_s).round() as usize
+    }
+
+    fn write_slots(&self, files: &TrialFolder) -> std::io::Result<()> {
+        let mut rows = CsvWriter::create(&files.outcomes())?;
+        for (slot, &ok) in self.ok.iter().enumerate().filter(|(_, ok)| **ok > 0) {
+            // A slot's start has six digits in a record.
+            let at_s = (slot as f64 * self.slot_s * 1e6).round() / 1e6;
+            rows.write(&OutcomeSlot { at_s, slot_s: self.slot_s, ok, ..OutcomeSlot::default() })?;
+        }
+        rows.flush()
+    }
+
+    /// Latencies by the second in which their operations ended, nanoseconds.
+    fn seconds(&self) -> std::io::Result<Vec<Histogram<u64>>> {
+        if let Some(latencies) = &self.latencies {
+            return Ok(latencies.clone());
+        }
+        let (ok, slot_s) = (&self.ok, self.slot_s);
+        let mut times = ClosedLoop { ok, slot_s, slot: 0, ended: 0.0, begun: 0, ended_before_begun: 0.0 };
+        let second = |slots: &[u32]| {
+            let mut histogram = histogram()?;
+            for &ok in slots {
+                let latency_ns = (times.next() * 1e9) as u64;
+                histogram.record_n(latency_ns, u64::from(ok)).map_err(std::io::Error::other)?;
+            }
+            Ok(histogram)
+        };
+        self.ok.chunks(self.slots_in_second()).map(second).collect()
+    }
+
+    fn write_log(&self, files: &TrialFolder, seconds: &[Histogram<u64>]) -> std::io::Result<()> {
+        let mut log = HlogWriter::create(&files.load_hlog(), self.started_unix_s)?;
+        let tag = Tag { operation: OPERATION.into(), outcome: Outcome::Ok, time: Time::Latency }.to_string();
+        for (second, histogram) in seconds.iter().enumerate().filter(|(_, histogram)| !histogram.is_empty()) {
+            log.write(&tag, second as f64, 1.0, histogram)?;
+        }
+        log.flush()
+    }
+
+    fn write_generator(&self, files: &TrialFolder, seconds: &[Histogram<u64>]) -> std::io::Result<()> {
+        let mut rows = CsvWriter::create(&files.generator())?;
+        for (second, histogram) in seconds.iter().enumerate() {
+            let latency_sum_s = histogram.mean() / 1e9 * histogram.len() as f64;
+            rows.write(&GeneratorSecond {
+                at_s: second as f64 + 1.0,
+                interval_s: 1.0,
+                cpu_pct: 10.0,
+                run_delay_pct: Some(0.1),
+                late_us_p99: Some(20.0),
+                late_us_max: Some(50.0),
+                agents: AGENTS,
+                in_flight_mean: latency_sum_s,
+                operations: histogram.len(),
+                latency_sum_s,
+                cycles: histogram.len(),
+                connects: if second == 0 { u64::from(AGENTS) } else { 0 },
+                ..GeneratorSecond::default()
+            })?;
+        }
+        rows.flush()
+    }
+
+    fn write_samples(&self, files: &TrialFolder, seconds: usize) -> std::io::Result<()> {
+        let mut rows = CsvWriter::create(&files.samples())?;
+        let [steal, strangers] = self.beside_pct;
+        for second in 0..=seconds {
+            rows.write(&Sample {
+                at_s: second as f64 + 0.25,
+                host: HOST.into(),
+                cpu_user_pct: Some(20.0),
+                cpu_system_pct: Some(5.0),
+                cpu_iowait_pct: Some(0.0),
+                cpu_steal_pct: Some(steal),
+                cpu_strangers_pct: Some(strangers),
+                memory_used_bytes: Some(1 << 30),
+                memory_available_bytes: Some(8 << 30),
+                ..Sample::default()
+            })?;
+        }
+        rows.flush()
+    }
+
+    fn write_events(&self, files: &TrialFolder) -> std::io::Result<()> {
+        let until_s = self.length_s();
+        let phase = |phase| What::Phase { phase };
+        let begun = self.planned.faults.iter().filter_map(|fault| match fault.when {
+            When::At(at_s) => Some((at_s, FAULT.to_owned(), fault.kind.clone())),
+            _ => None,
+        });
+        let begun =
+            begun.map(|(at_s, fault, kind)| (at_s, What::FaultBegun { fault, number: 1, kind, on: HOST.into() }));
+        let mut events = vec![(0.0, What::Clock { unix_s: self.started_unix_s }), (0.0, phase(Phase::Load))];
+        events.extend(begun);
+        events.push((until_s, phase(Phase::Draining)));
+        events.push((until_s + 0.1, phase(Phase::Stopping)));
+        events.push((until_s + 0.2, What::Ended { how: Ending::Done, reason: None }));
+        let mut writer = JsonLinesWriter::create(&files.events())?;
+        for (at_s, what) in events {
+            writer.write(&Event { at_s, what })?;
+        }
+        writer.flush()
+    }
+}
+
+/// A histogram of nanoseconds.
+pub fn histogram() -> std::io::Result<Histogram<u64>> {
+    // Resizes itself.
+    Histogram::new(3).map_err(std::io::Error::other)
+}
+
+/// Latencies of agents that start their next operation when the last one ends and are served in turn: an operation began when the one
+/// [`AGENTS`] places before it ended.
+struct ClosedLoop<'a> {
+    ok: &'a [u32],
+    slot_s: f64,
+    /// The next slot, and the operations that ended before it.
+    slot: usize,
+    ended: f64,
+    /// The slot in which the next operation began, and the operations that ended before it.
+    begun: usize,
+    ended_before_begun: f64,
+}
+
+impl ClosedLoop<'_> {
+    /// Returns the mean latency of the operations that end in the next slot, seconds.
+    fn next(&mut self) -> f64 {
+        let count = f64::from(self.ok[self.slot]);
+        let place = self.ended + count / 2.0 - f64::from(AGENTS);
+        while self.begun < self.slot && self.ended_before_begun + f64::from(self.ok[self.begun]) <= place {
+            self.ended_before_begun += f64::from(self.ok[self.begun]);
+            self.begun += 1;
+        }
+        let within = (place - self.ended_before_begun) / f64::from(self.ok[self.begun].max(1));
+        let began = if place <= 0.0 { 0.0 } else { self.begun as f64 + within.min(1.0) };
+        let latency_s = (self.slot as f64 + 0.5 - began) * self.slot_s;
+        self.ended += count;
+        self.slot += 1;
+        latency_s.max(1e-5)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_closed_loop_keeps_littles_law_through_a_stall() {
+        // 64 agents at 1,000/s wait 64 ms; operations that were held up by a stall of 0.5 s wait longer by it.
+        let mut ok = vec![10; 400];
+        ok[200..250].fill(0);
+        let mut times = ClosedLoop { ok: &ok, slot_s: 0.01, slot: 0, ended: 0.0, begun: 0, ended_before_begun: 0.0 };
+        let latencies: Vec<f64> = ok.iter().map(|_| times.next()).collect();
+        assert!((latencies[150] - 0.064).abs() < 0.006, "{}", latencies[150]);
+        assert!((latencies[251] - 0.564).abs() < 0.006, "{}", latencies[251]);
+        assert!((latencies[300] - 0.064).abs() < 0.006, "{}", latencies[300]);
+    }
+}
