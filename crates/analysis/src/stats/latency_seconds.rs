@@ -360,6 +360,11 @@ mod tests {
         let p999_ns = 1e6 * 1_000.0_f64.ln();
         let moments = independent.latency.moments(p999_ns, [0.0, 20.0]).unwrap();
         assert!((20..=200).contains(&moments), "{moments} of about 100 independent ones");
+        let mut alike = LatencySeconds::default();
+        let mut histogram = hdrhistogram::Histogram::<u64>::new(3).unwrap();
+        histogram.record_n(1_000_000, 500).unwrap();
+        (0..10).for_each(|second| alike.add(f64::from(second), 1.0, &HistogramCounts::of(&histogram)));
+        assert_eq!(alike.moments(1e6, [0.0, 10.0]), Some(5_000), "as long as the quantile counts, too");
         assert_eq!(independent.latency.moments(1e12, [0.0, 20.0]), None);
         let mut with_pause = independent.latency.clone();
         with_pause.add(20.0, 1.0, &HistogramCounts::default());

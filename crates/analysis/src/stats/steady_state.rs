@@ -704,6 +704,10 @@ mod tests {
         let flat =
             (0..40).filter(|_| judged_rates(&noisy(&mut random, 20, |_| 1.0), true).unwrap().remaining.is_some());
         assert!(flat.count() <= 2, "of 40 loads without a warm-up");
+        let times = of_rates(&[0.0; 100]).at_s;
+        let rising =
+            (0..60).filter(|_| still_rising(&times, &autoregressive(&mut random, 100, 0.5), 0).is_some()).count();
+        assert!(rising <= 8, "{rising} of 60 series of noise");
     }
 
     #[test]
@@ -716,6 +720,12 @@ mod tests {
         series.values.iter_mut().enumerate().for_each(warm);
         let precise = judged_rates(&series, true).unwrap().beginning;
         assert!(precise.cut > 0 && precise.tolerated.is_none(), "0.8 % is more than the interval: {precise:?}");
+        let begins_low = |bin: usize| if bin < 20 { 9.95 } else { 10.0 + 0.002 * (bin % 3) as f64 };
+        let tiny = judged_rates(&of_rates(&(0..300).map(begins_low).collect::<Vec<f64>>()), true).unwrap().beginning;
+        assert!(
+            tiny.cut == 0 && tiny.tolerated.is_some_and(|bias| bias < 0.001),
+            "however narrow the interval: {tiny:?}"
+        );
         let coarse = Beginning::of(30, 0.004, 0.005, -0.08);
         assert_eq!(coarse, Beginning { tolerated: Some(0.004), ..Beginning::default() });
         assert_eq!(Beginning::of(30, 0.006, 0.005, -0.08), Beginning { cut: 30, ..Beginning::default() });
@@ -750,5 +760,16 @@ mod tests {
         let found = steady_from(&load, &[], LoadStretch { cuts: false, ..whole(0.0, 10.0) });
         let why = found.cannot_tell.unwrap();
         assert!(found.is.is_none() && why.contains("90 % interval") && why.contains("steady is -8 to +8 %"), "{why}");
+    }
+
+    #[test]
+    fn what_the_latency_cuts_off_is_no_bias_of_throughput() {
+        let begins_low =
+            timeline(30.0, 0.0, |at_s| if at_s < 2.0 { 199_000.0 } else { 200_000.0 + 100.0 * (at_s % 0.3) });
+        let alone = steady_from(&begins_low, &[], whole(0.0, 30.0));
+        assert!(alone.from_s == 0.0 && alone.tolerated_bias_pct.is_some_and(|pct| pct < 0.1), "{alone:?}");
+        let slow = seconds(|at_s| if at_s < 6.0 { 0.004 } else { 0.001 + 0.0001 * (at_s % 3.0) }, 30);
+        let later = steady_from(&begins_low, &slow, whole(0.0, 30.0));
+        assert_eq!((later.from_s, later.tolerated_bias_pct), (6.0, None));
     }
 }

@@ -119,4 +119,12 @@ mod tests {
         values[200] = -100.0;
         assert!(!trend(&times(300), &values).unwrap().is_sure);
     }
+
+    #[test]
+    fn the_interval_of_90_percent_lies_within_that_of_95() {
+        let mut random = fastrand::Rng::with_seed(4);
+        let found = trend(&times(100), &autoregressive(&mut random, 100, 0.0)).unwrap();
+        let inside = found.ci95[0] < found.ci90[0] && found.ci90[1] < found.ci95[1];
+        assert!(inside && found.ci90[0] < found.slope && found.slope < found.ci90[1], "{found:?}");
+    }
 }
