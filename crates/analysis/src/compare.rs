@@ -256,6 +256,7 @@ fn warnings(
     warnings.extend(lacking(comparisons));
     warnings.extend(options.gate_pct.and_then(|gate| inconclusive(comparisons, gate, options.in_turn)));
     warnings.extend(unadjusted(comparisons));
+    warnings.extend(options.gate_pct.into_iter().flat_map(|gate| failing_raw(comparisons, gate)));
     warnings.extend(options.look.map(of_look));
     warnings
 }
@@ -292,6 +293,19 @@ fn lacking(comparisons: &[GatedComparison]) -> Vec<String> {
     let lacking: BTreeSet<&String> = lacking.collect();
     let words = |metric| format!("{metric}: some trials do not have it and are left out of its comparison");
     lacking.into_iter().map(words).collect()
+}
+
+/// Figures that fail the gate only without adjusting.
+fn failing_raw(comparisons: &[GatedComparison], gate_pct: f64) -> Vec<String> {
+    let is_raw = |judged: &&GatedComparison| {
+        let is_shown = judged.comparison.significant && judged.worse_pct.is_none_or(|worse| worse >= gate_pct);
+        judged.gate == Some(Gated::Fails) && !is_shown
+    };
+    let words = |judged: &GatedComparison| {
+        let (found, raw) = (&judged.comparison, differing::raw(&judged.comparison)?);
+        Some(format!("{} fails the gate {raw}", differing::figure(&found.metric)))
+    };
+    comparisons.iter().filter(is_raw).filter_map(words).collect()
 }
 
 /// How much one look of several can show.

@@ -502,7 +502,9 @@ fn units_between<'a>(a: &[PlayedTrial<'a>], b: &[PlayedTrial<'a>]) -> Option<Bet
         }
         let usable: Vec<_> = pairs.iter().filter_map(|(a, b)| Some((a.usable()?, b.usable()?))).collect();
         if usable.len() > 1 {
-            return Some((Units::Paired(usable), Vec::new()));
+            let rounds: Option<Vec<_>> = usable.iter().enumerate().map(|(round, pair)| in_round(round, pair)).collect();
+            let together = rounds.map_or_else(Vec::new, |rounds| rounds.into_iter().flatten().collect());
+            return Some((Units::Paired(usable), together));
         }
     }
     let (a, b) = (usable(a), usable(b));

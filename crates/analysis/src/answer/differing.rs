@@ -64,15 +64,20 @@ pub fn estimate(comparison: &Comparison) -> (String, String) {
     }
 }
 
+/// The comparison without adjusting; `None` of one that is adjusted for nothing.
+fn without_adjusting(comparison: &Comparison) -> Option<Comparison> {
+    let ratio = Some(comparison.raw_ratio?);
+    Some(Comparison { ratio, ci95_adjusted: comparison.raw_ci95_adjusted, ci95: None, ..comparison.clone() })
+}
+
+/// As [`estimate`], without adjusting; empty of a comparison that is adjusted for nothing.
+pub fn raw_estimate(comparison: &Comparison) -> (String, String) {
+    without_adjusting(comparison).map_or_else(Default::default, |raw| estimate(&raw))
+}
+
 /// `without adjusting for steal: 6.3 % slower (5–8 %)`; `None` of a comparison that is adjusted for nothing.
 pub fn raw(comparison: &Comparison) -> Option<String> {
-    let raw = Comparison {
-        ratio: Some(comparison.raw_ratio?),
-        ci95_adjusted: comparison.raw_ci95_adjusted,
-        ci95: None,
-        ..comparison.clone()
-    };
-    let (change, interval) = change(&raw);
+    let (change, interval) = change(&without_adjusting(comparison)?);
     Some(format!("without adjusting for {}: {change}{interval}", listed(&comparison.adjusted_for, "and")))
 }
 

@@ -777,6 +777,21 @@ fn what_b_itself_may_cause_is_not_adjusted_for() {
     );
 }
 
+/// The same of runs that were played in turn.
+#[test]
+fn what_b_itself_may_cause_is_not_adjusted_for_between_runs_either() {
+    let trials = beside_steal(0.0, [5.0, 4.0, 6.5, 5.5, 4.5, 5.0, 6.0, 3.5]);
+    let of_side = |at: usize| -> Vec<Trial> {
+        let of_runs = trials.iter().skip(at).step_by(2).cloned();
+        of_runs.map(|trial| Trial { variant: None, repeat: 1, ..trial }).collect()
+    };
+    let (a, b) = (of_side(0), of_side(1));
+    let begun = |from: f64| (0..8).map(|run| from + 20.0 * f64::from(run)).collect::<Vec<f64>>();
+    let found = between(&[side_of("a", &a, &begun(0.0)), side_of("b", &b, &begun(10.0))], RATE);
+    assert_eq!((found[0].pairs, found[0].not_adjusted_for.len(), found[0].raw_ratio), (8, 1, None), "{found:#?}");
+    assert!((found[0].ratio.unwrap() - 0.95).abs() < 0.005, "{found:#?}");
+}
+
 /// More steal beside `b`, by so much that chance may have made it.
 #[test]
 fn a_gate_fails_by_the_ratio_without_adjusting_too() {

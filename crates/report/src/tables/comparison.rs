@@ -248,7 +248,8 @@ const HEADING: usize = 16;
 pub fn differences(input: &ReportInput) -> Option<Table> {
     let comparisons: Vec<&Comparison> = input.results.comparisons.iter().collect();
     let mut table = (!comparisons.is_empty()).then(|| differences_of(&comparisons))?;
-    for note in only_storage(input.plan) {
+    let unadjusted = text::distinct(comparisons.iter().flat_map(|one| differing::unadjusted(one)));
+    for note in unadjusted.iter().map(|one| text::capital(one)).chain(only_storage(input.plan)) {
         table.note.push_str(&format!(" {}.", note.replace('`', "")));
     }
     Some(table)
@@ -282,6 +283,10 @@ pub fn differences_of(comparisons: &[&Comparison]) -> Table {
         ("p", "chance of so large a difference if there is none, corrected for all comparisons"),
     ];
     columns.extend(Column::numerics(&figures_of).into_iter().map(Column::brief));
+    let adjusted = comparisons.iter().any(|one| one.raw_ratio.is_some());
+    if adjusted {
+        columns.push(Column { explained: "the ratio without adjusting".to_owned(), ..Column::text("raw ratio") });
+    }
     columns.push(Column::text("verdict"));
     let mut before: Option<(&str, String)> = None;
     let rows = comparisons.iter().map(|one| {
@@ -295,7 +300,12 @@ pub fn differences_of(comparisons: &[&Comparison]) -> Table {
         if placed {
             cells.push(Cell::new(place));
         }
-        cells.extend(figures(one));
+        let mut figures = figures(one);
+        if adjusted {
+            let (raw, interval) = differing::raw_estimate(one);
+            figures.insert(figures.len() - 1, Cell::new(raw).with(interval));
+        }
+        cells.extend(figures);
         Row { cells, begins }
     });
     let shown = "what nine of ten such comparisons would show, by the spread of these trials";
@@ -307,22 +317,19 @@ fn figures(one: &Comparison) -> Vec<Cell> {
     let write = |value: f64| numbers::by_metric(&one.metric, value);
     let (estimate, interval) = differing::estimate(one);
     let (verdict, tone) = differing::verdict(one);
-    let mut small = match one.without {
+    let lacking = match one.without {
         [0, 0] => String::new(),
         [a, 0] => format!("missing in {a} of the first"),
         [0, b] => format!("missing in {b} of the second"),
         [a, b] => format!("missing in {a} of the first, {b} of the second"),
     };
-    if let Some(raw) = differing::raw(one) {
-        small = if small.is_empty() { raw } else { format!("{raw}; {small}") };
-    }
     vec![
         Cell::new(differing::figure(&one.metric)),
         Cell::of(one.a_value, write),
         Cell::of(one.b_value, write),
         Cell::new(estimate).with(interval),
         Cell::of(one.p_adjusted, differing::chance),
-        Cell::new(verdict.replace('`', "")).with(small).toned(tone),
+        Cell::new(verdict.replace('`', "")).with(lacking).toned(tone),
     ]
 }
 
@@ -341,11 +348,8 @@ fn note(comparisons: &[&Comparison]) -> String {
         [] => String::new(),
         some => format!(" Ratios are adjusted for CPU taken by others ({}), means are not.", text::listed(some, "and")),
     };
-    let unadjusted = text::distinct(comparisons.iter().flat_map(|one| differing::unadjusted(one)));
-    let unadjusted: String =
-        unadjusted.iter().map(|one| format!(" {}.", text::capital(&one.replace('`', "")))).collect();
     format!(
-        "{how}{others}{unadjusted} Intervals are consistent with p, which is corrected for all comparisons (Holm). Void trials are left \
+        "{how}{others} Intervals are consistent with p, which is corrected for all comparisons (Holm). Void trials are left \
          out."
     )
 }
