@@ -71,11 +71,11 @@ pub struct PooledConsistency {
     pub wrong: Option<u64>,
     /// Wrong answers per 1,000 cycles.
     pub wrong_per_1000_cycles: Option<f64>,
-    /// 95 % interval of that.
+    /// 95 % interval of the rate that very many cycles would have.
     pub ci95: Option<[f64; 2]>,
     /// Wrong answers per 1,000 operations.
     pub wrong_per_1000_operations: Option<f64>,
-    /// 95 % interval of that.
+    /// 95 % interval of the rate that very many operations would have.
     pub operations_ci95: Option<[f64; 2]>,
     /// How the intervals were found: `ratio` or `Clopper-Pearson`; empty without any.
     pub method: String,

@@ -90,7 +90,7 @@ pub struct Outage {
     /// The part of the load that this is taken from, seconds since load start: up to 10 s that end with the fault, or where service was not
     /// undisturbed for half a second there, the longest undisturbed part before.
     pub baseline_s: Option<[f64; 2]>,
-    /// 95 % interval of it, from ten batches. Null if the baseline is shorter than 8 s.
+    /// 95 % interval of the load's long-run rate before the fault, from ten batches. Null if the baseline is shorter than 8 s.
     pub baseline_ci95: Option<[f64; 2]>,
     /// Half the spread (interquartile range / 2) of the baseline over windows of 100 ms.
     pub baseline_spread_per_s: Option<f64>,
@@ -131,7 +131,7 @@ pub struct Outage {
     /// `ok` operations missing against the baseline until then, or until an overshoot was over, or until the next fault or the load's end
     /// if service was never back. Negative where there were more.
     pub lost_operations: Option<f64>,
-    /// 95 % interval of it, from the spread of the baseline over times of that length. Null if the baseline is shorter than 8 s.
+    /// 95 % interval of the operations that the fault cost, from the spread of the baseline over times of that length. Null if the baseline is shorter than 8 s.
     pub lost_operations_ci95: Option<[f64; 2]>,
     /// Time in which nothing failed and throughput was below the bound, or latency far above what it was before: half again as high
     /// as in the slowest second of the baseline, for seconds.
@@ -227,7 +227,7 @@ pub struct Spread {
     pub min: Option<f64>,
     /// Median.
     pub p50: Option<f64>,
-    /// 95 % interval of the median, from six occurrences on.
+    /// 95 % interval of the median that very many independent occurrences would have; null for less than six.
     pub p50_ci95: Option<[f64; 2]>,
     /// 90 %.
     pub p90: Option<f64>,
