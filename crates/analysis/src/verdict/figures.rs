@@ -55,7 +55,7 @@ pub(crate) fn class_of_path(path: &MetricPath) -> FigureClass {
     let last = path.0.last().map_or("", String::as_str);
     match path.0.first().map_or("", String::as_str) {
         "faults" | "disturbances" | "actions" | "members" | "steps" => Outages,
-        "hosts" | "machine" | "cost" | "metrics" | "generator" => HostFigures,
+        "hosts" | "machine" | "cost" | "metrics" | "generator" | "delay" => HostFigures,
         _ if has(&["latency_us", "service_us", "latency_of_all_us", "punctual_latency_us", "by_outcome"]) => match last
         {
             "max" => ExtremeLatency,
