@@ -152,8 +152,10 @@ impl ComparisonSetting {
             held.count(one.ci95.map(|[low, high]| low <= self.last && self.last <= high));
             shown.count(Some(one.significant && one.better.as_deref() == Some(&one.a)));
             let bound = 1.0 - gate_pct / 100.0;
+            // A gate fails by the ratio without adjusting, too.
+            let excluded = |ends: Option<[f64; 2]>| ends.is_none_or(|[low, _]| low > bound);
             undone.count(one.ci95_adjusted.map(|[low, high]| match judged.gate {
-                Some(Gated::Fails) => low > bound,
+                Some(Gated::Fails) => low > bound && excluded(one.raw_ci95_adjusted),
                 Some(Gated::Passes) => high < bound,
                 _ => false,
             }));
