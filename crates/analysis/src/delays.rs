@@ -31,6 +31,9 @@ const LARGEST_SHARE: f64 = 1.0 / 3.0;
 /// Operations that wait in a queue are delayed together with at least one other one.
 const QUEUED: f64 = 2.0;
 
+/// A host that is so busy has no CPU time left, percent. Agents that wait for answers then lose all of the delay: what holds them up is CPU time.
+const FULL_PCT: f64 = 95.0;
+
 /// A load that ends this share of the operations that were due is as fast as was asked for.
 const AS_ASKED: f64 = 0.99;
 
@@ -66,8 +69,13 @@ pub(crate) fn delay_effect(
             lost_pct.min(100.0 * (1.0 - ended as f64 / due as f64))
         }
         None => {
-            let kept = |reached: f64| 1.0 - (reached / f64::from(load.agents.max(1))).min(1.0);
-            100.0 * (1.0 - kept(of_generator) * kept(of_target))
+            let is_full = sampled.hosts.iter().any(|host| host.busy_pct.value().is_some_and(|pct| pct >= FULL_PCT));
+            let kept = |delay_pct: Option<f64>, reached: f64| {
+                let lost =
+                    if is_full { delay_pct.unwrap_or(0.0) / 100.0 } else { reached / f64::from(load.agents.max(1)) };
+                1.0 - lost.min(1.0)
+            };
+            100.0 * (1.0 - kept(generator_pct, of_generator) * kept(target.map(|(pct, _)| pct), of_target))
         }
     };
     let latency = log.ok_latency();
@@ -265,6 +273,18 @@ mod tests {
         close(of(&idle, Some((20_000, 19_800))).throughput_pct, 0.0);
         close(of(&idle, Some((20_000, 19_700))).throughput_pct, 1.5);
         close(of(&idle, Some((20_000, 10_000))).throughput_pct, 2.0);
+    }
+
+    #[test]
+    fn agents_on_a_machine_without_idle_time_lose_all_of_the_delay() {
+        let lost = |user: f64| {
+            let mut sampled = Sampled::over(0.0, 10.0);
+            sampled.add(&Sample { at_s: 1.0, host: "n1".to_owned(), cpu_user_pct: Some(user), ..Sample::default() });
+            let log = LoadLog::default();
+            let found = delay_effect(&synthetic::load(10, 20.0), &delayed(7.0, 7.0), &log, &sampled, 1, None);
+            found.map(|effect| effect.throughput_pct.round())
+        };
+        assert_eq!((lost(94.0), lost(95.0)), (Some(1.0), Some(7.0)));
     }
 
     #[test]
