@@ -19,24 +19,20 @@
 //! A key that was not read back by the protocol, as with one that has no such operation, is looked for in what the members told
 //! of all their records. It is lost if none of them holds an allowed value; if some do and others do not, it has diverged,
 //! which is not for this room to say.
-//!
-//! **Pooled**: What the checks found at each variant and point, over all repeats that are not void, if any is not.
-//!
-//! The rate of wrong answers has an interval of the ratio of sums over repeats where there are three of them and any answer was
-//! wrong: it counts in how much repeats differ. With fewer, and where nothing was wrong and repeats thus cannot differ, it is
-//! that of the pooled counts, which says how rare wrong answers must be to have been missed. So it is where repeats resemble
-//! each other more than counts can: three that had one wrong answer each do not show that there is always one.
+
+mod pooled;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use experiment::plan::{self, Retry, WhenFailed};
 use record::events::{By, HistoryEntry, Outcome, What};
 use record::replicas::{Replica, ReplicaContents, ReplicaValue};
-use record::results::{Consistency, Outcomes, PooledConsistency, ReplicaTable, Trial, counting};
+use record::results::{Consistency, Outcomes, ReplicaTable};
+use record::rows::OutcomeSlot;
 
 use crate::evidence::Evidence;
-use crate::groups::{operations, repeats};
-use crate::stats::shares::{ratio_of_sums, share_ci95};
+
+pub(crate) use pooled::pooled;
 
 /// What all checks found in a trial whose operations ended so, and which had so many full cycles.
 pub(crate) fn consistency(
@@ -60,6 +56,7 @@ pub(crate) fn consistency(
         acknowledged: lost.as_ref().map(|lost| lost.acknowledged),
         acknowledged_checked: lost.as_ref().map(|lost| lost.acknowledged_checked),
         wrong: expects.then_some(outcomes.wrong),
+        wrong_by_part: if expects { wrong_by_part(&evidence.slots) } else { Vec::new() },
         cycles: full_cycles.map(|full| full + broken),
         lost_writes: lost.as_ref().map(|lost| lost.lost),
         lost_examples: lost.map(|lost| lost.examples).unwrap_or_default(),
@@ -74,6 +71,22 @@ pub(crate) fn consistency(
         }),
         linearizable: "not checked".to_owned(),
     }
+}
+
+/// Most parts that a load is divided in, and how short they may be: clusters of wrong answers are shorter.
+const PARTS: f64 = 20.0;
+const SHORTEST_PART_S: f64 = 1.0;
+
+/// Wrong answers in each of some equal parts of the load.
+fn wrong_by_part(slots: &[OutcomeSlot]) -> Vec<u64> {
+    let until_s = slots.last().map_or(0.0, |slot| slot.at_s + slot.slot_s);
+    let count = (until_s / SHORTEST_PART_S).floor().clamp(1.0, PARTS);
+    let mut parts = vec![0; count as usize];
+    for slot in slots {
+        let part = (slot.at_s / until_s * count).clamp(0.0, count - 1.0);
+        parts[part as usize] += u64::from(slot.wrong);
+    }
+    parts
 }
 
 fn table(replica: &Replica) -> ReplicaTable {
@@ -361,70 +374,6 @@ impl<'a> AuditedKey<'a> {
     }
 }
 
-/// As many repeats show how much they differ.
-const REPEATS: usize = 3;
-const RATIO: &str = "ratio";
-const COUNTS: &str = "Clopper-Pearson";
-
-/// An entry for each variant and point of which anything was checked, in the order of the trials.
-pub(crate) fn pooled(trials: &[Trial]) -> Vec<PooledConsistency> {
-    repeats(counting(trials)).into_iter().filter_map(|group| of_group(&group.trials)).collect()
-}
-
-fn of_group(trials: &[&Trial]) -> Option<PooledConsistency> {
-    let first = trials.first()?;
-    let found = || trials.iter().map(|trial| &trial.consistency);
-    let is_checked = found().any(|found| found.wrong.or(found.lost_writes).or(found.diverged_keys).is_some());
-    if !is_checked {
-        return None;
-    }
-    let wrong: Option<Vec<u64>> = found().map(|found| found.wrong).collect();
-    let cycles: Option<Vec<u64>> = found().map(|found| found.cycles).collect();
-    let operations: Vec<u64> = trials.iter().map(|trial| operations(trial)).collect();
-    let of = |all: Option<&Vec<u64>>| wrong.as_ref().zip(all).and_then(|(wrong, all)| pooled_rate(wrong, all));
-    let (by_cycle, by_operation) = (of(cycles.as_ref()), of(Some(&operations)));
-    let method = by_cycle.as_ref().or(by_operation.as_ref()).map(|rate| rate.method);
-    Some(PooledConsistency {
-        variant: first.variant.clone(),
-        point: first.point.clone(),
-        repeats: trials.len() as u64,
-        cycles: cycles.map(|cycles| cycles.iter().sum()),
-        operations: operations.iter().sum(),
-        wrong: wrong.map(|wrong| wrong.iter().sum()),
-        wrong_per_1000_cycles: by_cycle.as_ref().map(|rate| rate.per_1000),
-        ci95: by_cycle.and_then(|rate| rate.ci95),
-        wrong_per_1000_operations: by_operation.as_ref().map(|rate| rate.per_1000),
-        operations_ci95: by_operation.and_then(|rate| rate.ci95),
-        method: method.unwrap_or_default().to_owned(),
-        diverged_keys: found().map(|found| found.diverged_keys).collect(),
-        lost_writes: found().map(|found| found.lost_writes).collect(),
-    })
-}
-
-struct ErrorRate {
-    per_1000: f64,
-    ci95: Option<[f64; 2]>,
-    method: &'static str,
-}
-
-/// Some of all, a pair for each repeat; `None` if there was nothing that could have been wrong.
-fn pooled_rate(some: &[u64], all: &[u64]) -> Option<ErrorRate> {
-    let (wrong, of) = (some.iter().sum::<u64>(), all.iter().sum::<u64>());
-    if of == 0 {
-        return None;
-    }
-    let pairs: Vec<(f64, f64)> = some.iter().zip(all).map(|(some, all)| (*some as f64, *all as f64)).collect();
-    let over_repeats = (wrong > 0 && pairs.len() >= REPEATS).then(|| ratio_of_sums(&pairs)).flatten();
-    let of_counts = share_ci95(wrong, of);
-    let width = |[low, high]: [f64; 2]| high - low;
-    let (method, ci95) = match over_repeats {
-        Some((_, ci95)) if of_counts.is_none_or(|counts| width(ci95) >= width(counts)) => (RATIO, Some(ci95)),
-        _ => (COUNTS, of_counts),
-    };
-    let thousand = |share: f64| 1000.0 * share;
-    Some(ErrorRate { per_1000: thousand(wrong as f64 / of as f64), ci95: ci95.map(|ends| ends.map(thousand)), method })
-}
-
 #[cfg(test)]
 mod tests {
     //! Canaries: a write that was planted as lost and a divergence that was planted must be found in records on disk, and nothing where
@@ -436,7 +385,7 @@ mod tests {
     use record::folder::TrialFolder;
     use record::lines::JsonLinesWriter;
     use record::replicas;
-    use record::results::{Trust, Verdict};
+    use record::results::{Trial, Trust};
 
     use super::*;
     use crate::synthetic;
@@ -838,96 +787,6 @@ mod tests {
         lines[0].space.clear();
         let found = lost_writes(&lines, &divergence::replicas(&["k=b", "k=b"]), ONE_CLOCK).unwrap();
         assert_eq!((found.lost, found.examples), (1, vec!["k".to_owned()]));
-    }
-
-    fn trial(variant: &str, wrong: Option<u64>, cycles: u64, diverged_keys: Option<u64>) -> Trial {
-        let lost_writes = diverged_keys.map(|keys| keys / 2);
-        Trial {
-            variant: Some(variant.to_owned()),
-            outcomes: Outcomes {
-                ok: 6 * cycles - wrong.unwrap_or(0),
-                wrong: wrong.unwrap_or(0),
-                ..Outcomes::default()
-            },
-            consistency: Consistency {
-                wrong,
-                cycles: Some(cycles),
-                diverged_keys,
-                lost_writes,
-                ..Consistency::default()
-            },
-            ..Trial::default()
-        }
-    }
-
-    #[test]
-    fn repeats_of_a_variant_are_taken_together() {
-        let mut void = trial("dirty", Some(999), 1000, Some(999));
-        void.verdict = Verdict { is: Trust::Void, ..Verdict::default() };
-        let trials = [
-            trial("dirty", Some(10), 1000, Some(4)),
-            trial("sync", Some(0), 16_000, Some(0)),
-            trial("dirty", Some(20), 1000, Some(6)),
-            void,
-            trial("dirty", Some(30), 2000, None),
-            trial("sync", Some(0), 0, Some(0)),
-        ];
-        let [dirty, sync] = pooled(&trials).try_into().unwrap();
-        assert_eq!((dirty.variant.as_deref(), dirty.repeats), (Some("dirty"), 3));
-        assert_eq!((dirty.wrong, dirty.cycles, dirty.operations), (Some(60), Some(4000), 24_000));
-        assert_eq!((dirty.wrong_per_1000_cycles, dirty.wrong_per_1000_operations), (Some(15.0), Some(2.5)));
-        assert_eq!(dirty.method, "ratio");
-        let [low, high] = dirty.ci95.unwrap();
-        assert!(low < 15.0 - 5.0 && high > 15.0 + 5.0 && ((low + high) / 2.0 - 15.0).abs() < 1e-9, "{low} {high}");
-        assert_eq!(
-            (dirty.diverged_keys, dirty.lost_writes),
-            (vec![Some(4), Some(6), None], vec![Some(2), Some(3), None])
-        );
-
-        assert_eq!(
-            (sync.wrong, sync.wrong_per_1000_cycles, sync.method.as_str()),
-            (Some(0), Some(0.0), "Clopper-Pearson")
-        );
-        let [low, high] = sync.ci95.unwrap();
-        assert!(low == 0.0 && (high - 0.2306).abs() < 1e-3, "at most {high} in 1,000");
-    }
-
-    #[test]
-    fn few_repeats_and_equal_ones_are_counted() {
-        let method = |wrongs: &[u64]| {
-            let trials: Vec<Trial> = wrongs.iter().map(|wrong| trial("a", Some(*wrong), 1000, None)).collect();
-            let found = pooled(&trials).remove(0);
-            (found.method, found.ci95.unwrap())
-        };
-        assert_eq!(method(&[10, 90]).0, "Clopper-Pearson");
-        let (equal, [low, high]) = method(&[1, 1, 1]);
-        assert!(equal == "Clopper-Pearson" && low < 0.3 && high > 2.0, "{equal} {low} {high}");
-        assert_eq!(method(&[10, 90, 20]).0, "ratio");
-    }
-
-    #[test]
-    fn what_was_not_checked_has_no_figures() {
-        assert_eq!(pooled(&[trial("a", None, 1000, None)]), []);
-        assert_eq!(pooled(&[]), []);
-        let found = pooled(&[trial("a", None, 1000, Some(3))]).remove(0);
-        assert_eq!(
-            (found.wrong, found.wrong_per_1000_cycles, found.ci95, found.method.as_str()),
-            (None, None, None, "")
-        );
-        // More wrong answers than cycles: cycles of which several answers are wrong are no independent draws of one.
-        let found = pooled(&[trial("a", Some(20), 10, None)]).remove(0);
-        assert_eq!((found.wrong_per_1000_cycles, found.ci95), (Some(2000.0), None));
-        assert!(found.operations_ci95.is_some());
-    }
-
-    #[test]
-    fn where_all_are_void_all_are_shown() {
-        let void = |wrong| Trial {
-            verdict: Verdict { is: Trust::Void, ..Verdict::default() },
-            ..trial("a", Some(wrong), 1000, None)
-        };
-        let found = pooled(&[void(1), void(2)]).remove(0);
-        assert_eq!((found.repeats, found.wrong), (2, Some(3)));
     }
 
     mod divergence {

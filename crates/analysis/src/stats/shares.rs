@@ -5,6 +5,11 @@
 //! unlikely on either side. It holds at least the confidence that it promises, also where nothing was counted, which is what it
 //! is here for. It takes each of the many to be independent of the others.
 //!
+//! **Of clustered counts**: One incident may make many of them. E. L. Korn and B. I. Graubard, "Confidence intervals for
+//! proportions with small expected number of positive counts estimated from survey data", Survey Methodology 24 (1998): the same
+//! interval, of as many independent counts as have the variance that was seen between parts of the time (the design effect), and
+//! fewer, because that variance is itself uncertain.
+//!
 //! **Of sums**: Interval of a ratio of sums, where each pair is one observation: wrong answers of a repeat to its cycles.
 //! Repeats differ by more than counting explains, so what one of them has in common with itself must not count as many
 //! observations. Cochran, "Sampling Techniques", 3rd ed. (1977), section 2.11 and chapter 6: the ratio of the sums, its
@@ -16,6 +21,8 @@ use super::student::quantile_of_t;
 
 /// On each side of a 95 % interval.
 const TAIL: f64 = 0.025;
+/// The same quantile of a normal variable.
+const NORMAL: f64 = 1.959_964;
 /// Of the continued fraction; it takes about the square root of the count.
 const TERMS: u32 = 100_000;
 
@@ -24,20 +31,42 @@ pub(crate) fn share_ci95(some: u64, all: u64) -> Option<[f64; 2]> {
     if all == 0 || some > all {
         return None;
     }
-    let (x, n) = (some as f64, all as f64);
+    Some(tails(some as f64, all as f64))
+}
+
+/// 95 % interval of a share, from the counts of equal parts of the time, of `all`; `None` if there are none at all, more than all, or too few
+/// parts to show how they vary.
+pub(crate) fn clustered_share_ci95(parts: &[u64], all: u64) -> Option<[f64; 2]> {
+    let some: u64 = parts.iter().sum();
+    if some <= 1 || some >= all {
+        return share_ci95(some, all);
+    }
+    let (x, n, count) = (some as f64, all as f64, parts.len() as f64);
+    let squares: f64 = parts.iter().map(|part| (*part as f64 - x / count).powi(2)).sum();
+    let variance = squares * count / (count - 1.0);
+    let design_effect = variance / (x * (1.0 - x / n));
+    // Parts without any do not show how large clusters are.
+    let freedom = parts.iter().filter(|part| **part > 0).count().saturating_sub(1).max(1);
+    let uncertain = (NORMAL / quantile_of_t(1.0 - TAIL, freedom as f64)?).powi(2);
+    let effective = if design_effect > 1.0 { uncertain / design_effect } else { 1.0 };
+    (parts.len() > 1).then(|| tails(x * effective, n * effective))
+}
+
+/// Ends of the interval of `x` of `n`, which need not be whole.
+fn tails(x: f64, n: f64) -> [f64; 2] {
     // With none or all of them the tail is a power.
-    let low = match some {
-        0 => 0.0,
-        some if some == all => TAIL.powf(1.0 / n),
+    let low = match x {
+        0.0 => 0.0,
+        x if x >= n => TAIL.powf(1.0 / n),
         _ => quantile(x, n - x + 1.0, TAIL),
     };
-    let high = match some {
-        some if some == all => 1.0,
+    let high = match x {
+        x if x >= n => 1.0,
         // 1 - TAIL^(1/n), which would be rounded off where n is large.
-        0 => -(TAIL.ln() / n).exp_m1(),
+        0.0 => -(TAIL.ln() / n).exp_m1(),
         _ => quantile(x + 1.0, n - x, 1.0 - TAIL),
     };
-    Some([low, high])
+    [low, high]
 }
 
 /// Where a beta distribution has this much below it, by bisection.
@@ -120,6 +149,31 @@ mod tests {
             .exp()
         };
         (0..=some).map(term).sum()
+    }
+
+    /// Incidents of 50 wrong answers each: operations were the observations, and one interval in seven held the truth.
+    #[test]
+    fn clusters_and_not_operations_are_the_observations() {
+        let mut random = fastrand::Rng::with_seed(3);
+        let (mut held, mut by_count) = (0, 0);
+        for _ in 0..200 {
+            let mut parts = [0; 20];
+            for part in &mut parts {
+                // Four incidents in 20 parts, of a geometric size.
+                *part = if random.f64() < 0.2 { (random.f64().ln() / 0.98_f64.ln()).ceil() as u64 } else { 0 };
+            }
+            let holds = |ci95: Option<[f64; 2]>| ci95.is_some_and(|[low, high]| low <= 0.01 && 0.01 <= high);
+            held += u32::from(holds(clustered_share_ci95(&parts, 20_000)));
+            by_count += u32::from(holds(share_ci95(parts.iter().sum(), 20_000)));
+        }
+        assert!(held >= 184 && by_count < 60, "{held} and {by_count} of 200");
+    }
+
+    #[test]
+    fn even_counts_have_the_interval_of_independent_ones() {
+        assert_eq!(clustered_share_ci95(&[5; 20], 10_000), share_ci95(100, 10_000));
+        assert_eq!(clustered_share_ci95(&[0; 20], 10_000), share_ci95(0, 10_000));
+        assert_eq!(clustered_share_ci95(&[30], 10_000), None, "one part shows no variance");
     }
 
     #[test]

@@ -18,6 +18,9 @@ pub struct Consistency {
     pub acknowledged_checked: Option<u64>,
     /// Operations whose answer contradicted what their client did; null where nothing was expected.
     pub wrong: Option<u64>,
+    /// Wrong answers in each of up to 20 equal parts of the load's time, none shorter than a second: one incident makes many of them.
+    /// Empty where nothing was expected.
+    pub wrong_by_part: Vec<u64>,
     /// Cycles of the whole load that ended, full or not, for the wrong answers to be held against; null where nobody counted.
     pub cycles: Option<u64>,
     /// Acknowledged writes that were gone (or changed) after the run: on every member that could be asked.
@@ -77,7 +80,7 @@ pub struct PooledConsistency {
     pub wrong_per_1000_operations: Option<f64>,
     /// 95 % interval of the rate that very many operations would have.
     pub operations_ci95: Option<[f64; 2]>,
-    /// How the intervals were found: `ratio` or `Clopper-Pearson`; empty without any.
+    /// How the intervals were found: `ratio`, `Korn-Graubard` or `Clopper-Pearson`; empty without any.
     pub method: String,
     /// Diverged keys of each repeat, in their order; null where it was not looked.
     pub diverged_keys: Vec<Option<u64>>,
