@@ -108,18 +108,22 @@ fn described(of: VariantCurve, over: &str) -> Scaling {
     }
 }
 
-/// The best point's mean. Its interval is Student's, with the spread of all loads together.
+/// The mean of the loads that cannot be told from the best. Its interval is Student's, as wide as that of the best alone, because which
+/// loads count was chosen by their figures.
 pub(crate) fn peak(curve: &LoadCurve) -> Option<Estimate> {
     let means = curve.means();
-    let best = means[knee::peak(&means)?];
-    let half = curve.spread().and_then(|spread| {
-        Some(quantile_of_t(0.975, spread.degrees as f64)? * spread.relative * best.rate / (best.repeats as f64).sqrt())
+    let best = knee::peak(&means)?;
+    let spread = curve.spread_at(best);
+    let value = knee::peak_rate(&means, spread)?;
+    let repeats = means[best].repeats as f64;
+    let half = spread.and_then(|spread| {
+        Some(quantile_of_t(0.975, spread.degrees as f64)? * spread.relative * value / repeats.sqrt())
     });
-    Some(Estimate { value: best.rate, ci95: half.map(|half| [(best.rate - half).max(0.0), best.rate + half]) })
+    Some(Estimate { value, ci95: half.map(|half| [(value - half).max(0.0), value + half]) })
 }
 
-/// The best point of `a` over that of `b`. Which points are the best is decided once: of curves drawn at random the highest would be
-/// too high by chance.
+/// The peak of `a` over that of `b`, with the interval of their best points. Which points are the best is decided once: of curves drawn at
+/// random the highest would be too high by chance.
 pub(crate) fn peak_ratio(a: &LoadCurve, b: &LoadCurve) -> Option<Estimate> {
     let (means_a, means_b) = (a.means(), b.means());
     let (best_a, best_b) = (knee::peak(&means_a)?, knee::peak(&means_b)?);
@@ -127,7 +131,9 @@ pub(crate) fn peak_ratio(a: &LoadCurve, b: &LoadCurve) -> Option<Estimate> {
         let below = means[1].get(best_b)?.rate;
         (below > 0.0).then_some(means[0].get(best_a)?.rate / below)
     };
-    Some(Estimate { value: ratio(&[means_a, means_b])?, ci95: interval(&[a, b], ratio) })
+    let value = peak(a)?.value / peak(b).filter(|peak| peak.value > 0.0)?.value;
+    let moved = value / ratio(&[means_a, means_b])?;
+    Some(Estimate { value, ci95: interval(&[a, b], ratio).map(|ends| ends.map(|end| end * moved)) })
 }
 
 /// The knee; infinite where throughput still rises at the highest load. `None` with too few loads, or without throughput.

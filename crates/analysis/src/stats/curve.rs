@@ -2,8 +2,9 @@
 //! were measured again.
 //!
 //! Repeats are few (two or three of a load is usual), and too few to tell the spread at each load. So it is taken from all
-//! loads together, as a share of the mean there: it is assumed to be about the same share everywhere. What is drawn again are
-//! these residuals (Davison and Hinkley, Bootstrap Methods and their Application, 1997, section 6.2), enlarged by `√(n / (n −
+//! loads together, as a share of the mean there. If thirds of the loads show that it is not the same share everywhere, by Levene's
+//! test (H. Levene, "Robust tests for equality of variances", Contributions to Probability and Statistics, 1960), each third has
+//! its own, but none less than that of all: a saturated system varies more than an idle one. What is drawn again are these residuals (Davison and Hinkley, Bootstrap Methods and their Application, 1997, section 6.2), enlarged by `√(n / (n −
 //! 1))`, because residuals about a mean of n are smaller than errors. Its percentiles are Hesterberg's expanded ones (What
 //! Teachers Should Know About the Bootstrap, 2015, section 5.3): plain ones of few repeats are too narrow by what Student's t
 //! makes up for.
@@ -22,14 +23,22 @@
 //! and Sevcik, Quantitative System Performance, 1984, chapter 5). A sharp corner between two loads is cut: with doubled loads
 //! it comes out up to an eighth too early.
 
+use std::ops::Range;
+
 use statrs::distribution::{ContinuousCDF, Normal};
 
 use super::bootstrap::{RESAMPLES, percentile, replicates};
 use super::quantiles::mean;
-use super::student::quantile_of_t;
+use super::student::{chance_of_f, quantile_of_t};
 
 /// Repeats beyond the first of each load that an interval needs. Below, Student's t is wider than anybody could use.
 const LEAST_DEGREES: usize = 3;
+
+/// The same of a third of the loads.
+const LEAST_OF_THIRD: usize = 2;
+
+/// Chance of deviations that are so unequal from which on they are not equal. It is high, because wrong equality is worse.
+const UNEQUAL: f64 = 0.2;
 
 /// Always the same: the same records give the same interval.
 const SEED: u64 = 1;
@@ -70,6 +79,17 @@ pub(crate) struct RepeatSpread {
     pub degrees: usize,
 }
 
+/// A third of the loads with its spread.
+#[derive(Debug, Clone)]
+struct SpreadThird {
+    /// Places of its loads.
+    places: Range<usize>,
+    /// How much repeats differ there, at least as much as everywhere.
+    spread: RepeatSpread,
+    /// As many errors as it has trials, with that spread.
+    errors: Vec<f64>,
+}
+
 impl LoadCurve {
     /// Of loads and throughputs in any order.
     pub(crate) fn of(measured: &[(f64, f64)]) -> Self {
@@ -94,11 +114,47 @@ impl LoadCurve {
 
     /// How much repeats differ; `None` with too few to tell.
     pub(crate) fn spread(&self) -> Option<RepeatSpread> {
-        let residuals = self.residuals();
+        self.squares().filter(|spread| spread.degrees >= LEAST_DEGREES)
+    }
+
+    /// How much repeats differ at the load in this place: as at all loads, or more if it does not spread as they do.
+    pub(crate) fn spread_at(&self, place: usize) -> Option<RepeatSpread> {
+        let own = self.thirds().into_iter().flatten().find(|third| third.places.contains(&place));
+        own.map_or_else(|| self.spread(), |third| Some(third.spread))
+    }
+
+    /// The thirds of the loads, if they do not spread by the same share.
+    fn thirds(&self) -> Option<Vec<SpreadThird>> {
+        let (all, count) = (self.spread()?, self.points.len());
+        let third = |index: usize| {
+            let places = index * count / 3..(index + 1) * count / 3;
+            let curve = Self { points: self.points[places.clone()].to_vec() };
+            let own = curve.squares()?;
+            let spread = if own.relative > all.relative { own } else { all };
+            let enlarged = if own.relative > 0.0 { spread.relative / own.relative } else { 1.0 };
+            Some(SpreadThird {
+                places,
+                spread,
+                errors: curve.errors().into_iter().map(|error| error * enlarged).collect(),
+            })
+        };
+        let deviations = |third: &SpreadThird| -> Vec<f64> {
+            let curve = |point: &LoadPoint| Self { points: vec![point.clone()] };
+            // As many as there are degrees of freedom: two repeats deviate by the same.
+            let of = |point: &LoadPoint| curve(point).residuals().into_iter().skip(1).map(f64::abs).collect::<Vec<_>>();
+            self.points[third.places.clone()].iter().flat_map(of).collect()
+        };
+        let thirds: Vec<SpreadThird> = (0..3).map(third).collect::<Option<_>>()?;
+        let groups: Vec<Vec<f64>> = thirds.iter().map(deviations).collect();
+        (levene(&groups)? < UNEQUAL).then_some(thirds)
+    }
+
+    /// The variance of the residuals, however few.
+    fn squares(&self) -> Option<RepeatSpread> {
+        let squares: Vec<f64> = self.residuals().iter().map(|residual| residual * residual).collect();
         let degrees: usize = self.points.iter().map(|point| point.rates.len().saturating_sub(1)).sum();
         // Each residual is enlarged so that the mean of the squares of a load's is their variance.
-        let variance = mean(&residuals.iter().map(|residual| residual * residual).collect::<Vec<_>>())?;
-        (degrees >= LEAST_DEGREES).then(|| RepeatSpread { relative: variance.sqrt(), degrees })
+        (degrees >= LEAST_OF_THIRD).then_some(RepeatSpread { relative: mean(&squares)?.sqrt(), degrees })
     }
 
     /// What differs from the mean of its load, as a share of it, enlarged to the size of an error.
@@ -119,6 +175,21 @@ impl LoadCurve {
     }
 }
 
+/// The chance of such deviations if all groups spread by the same; `None` with fewer than two in any.
+fn levene(groups: &[Vec<f64>]) -> Option<f64> {
+    let all = groups.concat();
+    let middle = mean(&all)?;
+    let (mut between, mut within) = (0.0, 0.0);
+    for group in groups {
+        let own = mean(group).filter(|_| group.len() >= LEAST_OF_THIRD)?;
+        between += group.len() as f64 * (own - middle).powi(2);
+        within += group.iter().map(|deviation| (deviation - own).powi(2)).sum::<f64>();
+    }
+    let (above, below) = (groups.len() as f64 - 1.0, (all.len() - groups.len()) as f64);
+    let ratio = between / above / (within / below);
+    ratio.is_finite().then(|| chance_of_f(ratio, above, below))
+}
+
 /// The 95 % interval of a figure of one curve or several: what it would be if every trial were repeated. The figure may be infinite.
 /// `None` with too few repeats, or if it could not be worked out for most of the curves drawn.
 pub(crate) fn interval(curves: &[&LoadCurve], figure: impl Fn(&[Vec<LoadMean>]) -> Option<f64>) -> Option<[f64; 2]> {
@@ -131,13 +202,19 @@ pub(crate) fn intervals<const N: usize>(
     figures: impl Fn(&[Vec<LoadMean>]) -> Option<[f64; N]>,
 ) -> Option<[[f64; 2]; N]> {
     let spreads: Option<Vec<RepeatSpread>> = curves.iter().map(|curve| curve.spread()).collect();
-    // Of several curves the one with least to go by counts.
-    let degrees = spreads?.iter().map(|spread| spread.degrees).min()?;
+    let thirds: Vec<Option<Vec<SpreadThird>>> = curves.iter().map(|curve| curve.thirds()).collect();
+    // Of several curves, or thirds of them, the one with least to go by counts.
+    let of_thirds = thirds.iter().flatten().flatten().map(|third| third.spread);
+    let degrees = spreads?.into_iter().chain(of_thirds).map(|spread| spread.degrees).min()?;
     let means: Vec<Vec<LoadMean>> = curves.iter().map(|curve| curve.means()).collect();
-    let errors: Vec<Vec<f64>> = curves.iter().map(|curve| curve.errors()).collect();
+    let strata = |(curve, thirds): (&&LoadCurve, &Option<Vec<SpreadThird>>)| match thirds {
+        Some(thirds) => thirds.iter().map(|third| third.errors.clone()).collect(),
+        None => vec![curve.errors()],
+    };
+    let errors: Vec<Vec<f64>> = curves.iter().zip(&thirds).flat_map(strata).collect();
     let drawn = replicates(&errors, SEED, |errors| {
-        let redrawn: Vec<Vec<LoadMean>> =
-            means.iter().zip(errors).map(|(means, errors)| redrawn(means, errors)).collect();
+        let mut errors = errors.iter().flatten();
+        let redrawn: Vec<Vec<LoadMean>> = means.iter().map(|means| redrawn(means, &mut errors)).collect();
         figures(&redrawn)
     });
     let tail = Normal::standard().cdf(-quantile_of_t(0.975, degrees as f64)?);
@@ -150,8 +227,7 @@ pub(crate) fn intervals<const N: usize>(
 }
 
 /// The curve as it might have been measured, with an error for each of its trials.
-fn redrawn(means: &[LoadMean], errors: &[f64]) -> Vec<LoadMean> {
-    let mut errors = errors.iter();
+fn redrawn<'a>(means: &[LoadMean], errors: &mut impl Iterator<Item = &'a f64>) -> Vec<LoadMean> {
     let mut redraw = |mean: &LoadMean| {
         let sum: f64 = errors.by_ref().take(mean.repeats).sum();
         LoadMean { rate: (mean.rate * (1.0 + sum / mean.repeats as f64)).max(0.0), ..*mean }
@@ -205,6 +281,7 @@ mod tests {
 
     use super::super::{knee, usl};
     use super::*;
+    use crate::scaling::peak;
 
     const DOUBLING: [f64; 7] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0];
 
@@ -285,6 +362,43 @@ mod tests {
         });
         let held = held.count();
         assert!(held >= LEAST, "{held} of {TRIED}");
+    }
+
+    /// Repeats differ by 1 % at light loads and by 8 % at saturated ones.
+    fn contended(rate: impl Fn(f64) -> f64, random: &mut Rng) -> LoadCurve {
+        let mut measured = Vec::new();
+        for load in DOUBLING {
+            for _ in 0..3 {
+                let normal: f64 = (0..12).map(|_| random.f64()).sum::<f64>() - 6.0;
+                measured.push((load, rate(load) * (1.0 + if load < 8.0 { 0.01 } else { 0.08 } * normal)));
+            }
+        }
+        LoadCurve::of(&measured)
+    }
+
+    /// The peak of a plateau was too high by 5 %, and its interval held the truth in 80 of 100 curves.
+    #[test]
+    fn a_saturated_system_that_varies_more_has_a_wider_peak() {
+        let mut random = Rng::with_seed(44);
+        let (mut held, mut sum) = (0, 0.0);
+        for _ in 0..200 {
+            let found = peak(&contended(|n| 100.0 * n.min(8.0), &mut random)).unwrap();
+            let [low, high] = found.ci95.unwrap();
+            held += u32::from(low <= 800.0 && 800.0 <= high);
+            sum += found.value / 800.0 - 1.0;
+        }
+        assert!(held >= 184 && (sum / 200.0_f64).abs() < 0.02, "{held} of 200, off by {}", sum / 200.0);
+    }
+
+    #[test]
+    fn thirds_have_their_own_spread_only_where_they_differ() {
+        let mut random = Rng::with_seed(45);
+        let unequal = (0..40).filter(|_| contended(|n| n, &mut random).thirds().is_some()).count();
+        let equal = (0..40).filter(|_| noisy(|n| n, 0.04, 3, &mut random).thirds().is_some()).count();
+        assert!(unequal >= 24 && equal <= 16, "{unequal} and {equal} of 40");
+        let curve = contended(|n| n, &mut random);
+        let [light, saturated] = [0, 6].map(|place| curve.spread_at(place).unwrap().relative);
+        assert!(light >= curve.spread().unwrap().relative && saturated >= light, "{light} {saturated}");
     }
 
     #[test]

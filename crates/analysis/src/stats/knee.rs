@@ -31,9 +31,7 @@ impl KneeSplit {
     /// rises at the highest load, or is on the line there.
     pub(crate) fn of(means: &[LoadMean], spread: Option<RepeatSpread>) -> Option<Self> {
         let best = peak(means).filter(|_| means.len() >= LEAST_LOADS)?;
-        let by_chance =
-            |mean: &LoadMean| spread.map_or(0.0, |spread| RANGE * spread.relative / (mean.repeats as f64).sqrt());
-        let tolerance = |mean: &LoadMean| by_chance(mean).clamp(TOLERANCE, WIDEST);
+        let tolerance = |mean: &LoadMean| by_chance(mean, spread).clamp(TOLERANCE, WIDEST);
         let per_load = |mean: &LoadMean| mean.rate / mean.load;
         let mut steepest = 0.0_f64;
         let light = means.iter().take_while(|mean| {
@@ -60,6 +58,21 @@ impl KneeSplit {
         let knee = plateau / self.plateau.len() as f64 / (rates / loads);
         (rates > 0.0 && knee.is_finite()).then_some(knee)
     }
+}
+
+/// The mean of the loads that cannot be told from the best: the highest of several equal ones is too high by chance. They are not
+/// told apart below the same range as on a plateau; without a spread the best is alone.
+pub(crate) fn peak_rate(means: &[LoadMean], spread: Option<RepeatSpread>) -> Option<f64> {
+    let best = means[peak(means)?];
+    let apart = |mean: &LoadMean| by_chance(mean, spread).min(WIDEST);
+    let equal = means.iter().filter(|mean| mean.rate >= (1.0 - apart(mean)) * best.rate);
+    let (sum, count) = equal.fold((0.0, 0.0), |(sum, count), mean| (sum + mean.rate, count + 1.0));
+    Some(sum / count)
+}
+
+/// How far the highest of some equal means is above this one by chance, as a share.
+fn by_chance(mean: &LoadMean, spread: Option<RepeatSpread>) -> f64 {
+    spread.map_or(0.0, |spread| RANGE * spread.relative / (mean.repeats as f64).sqrt())
 }
 
 /// The place of the highest mean, the lowest load of equal ones; `None` where nothing got through.

@@ -23,9 +23,10 @@ pub struct Scaling {
     pub knee: Option<f64>,
     /// 95 % interval of the knee that very many trials would give, by bootstrap over trials; null with too few repeats.
     pub knee_ci95: Option<[f64; 2]>,
-    /// Highest throughput: the mean of the best point.
+    /// Highest throughput: the mean of the loads that cannot be told from the best; without repeats, that of the best.
     pub peak_per_s: Option<f64>,
-    /// 95 % interval of the mean that very many trials at that point would give, by Student's t; null with too few repeats.
+    /// 95 % interval of the peak that very many trials would give, by Student's t and as wide as that of the best load alone; null with too
+    /// few repeats.
     pub peak_ci95: Option<[f64; 2]>,
     /// The load of the best point.
     pub peak_at: Option<f64>,
