@@ -30,8 +30,8 @@ pub(crate) fn claim(claim: &plan::Claim, trials: &[Trial], safe_loads: &[SafeLoa
     let void = claim.on_void && matching(&claim.filter, trials).any(|trial| !trial.counts());
     let counting: Vec<Trial> = if void { trials.iter().map(as_counting).collect() } else { Vec::new() };
     let matching: Vec<&Trial> = matching(&claim.filter, if void { &counting } else { trials }).collect();
-    let (value, range, holds, note) = match of_function(&claim.metric, &claim.range, &matching, safe_loads) {
-        Some(found) => (found.value, found.range, found.holds(&claim.range), found.note),
+    let (value, range, holds, note, read) = match of_function(&claim.metric, &claim.range, &matching, safe_loads) {
+        Some(found) => (found.value, found.range, found.holds(&claim.range), found.note, 0),
         None => {
             let usable = usable(&matching);
             let measured = measured(&claim.metric, &claim.range, &usable);
@@ -40,7 +40,7 @@ pub(crate) fn claim(claim: &plan::Claim, trials: &[Trial], safe_loads: &[SafeLoa
             let range = smallest.zip(largest(values.iter().copied())).map(|(low, high)| [low, high]);
             let unknown = || cost::unknown(&claim.metric, &usable).or_else(|| never_told(&claim.metric, &usable));
             let note = if values.is_empty() { unknown() } else { None };
-            (median(&values), range, held(&measured, &claim.range), note.unwrap_or_default())
+            (median(&values), range, held(&measured, &claim.range), note.unwrap_or_default(), values.len() as u64)
         }
     };
     Claim {
@@ -51,6 +51,7 @@ pub(crate) fn claim(claim: &plan::Claim, trials: &[Trial], safe_loads: &[SafeLoa
         range,
         note,
         holds,
+        trials: read,
         on_void: void,
     }
 }
@@ -111,6 +112,7 @@ pub(crate) fn requirement(requirement: &plan::Requirement, trials: &[Trial], saf
             asked: asked(&requirement.metric, &requirement.range),
             value: found.value,
             holds: found.holds(&requirement.range) == Holds::Yes,
+            trials: 0,
             unmeasured: match found.value {
                 None => matching.iter().find_map(|trial| refusal(trial, &requirement.metric)),
                 Some(_) => None,
@@ -125,6 +127,7 @@ pub(crate) fn requirement(requirement: &plan::Requirement, trials: &[Trial], saf
         asked: asked(&requirement.metric, &requirement.range),
         value: worst(&values, &requirement.range),
         holds: all_hold && values.iter().all(|&value| requirement.range.holds(value)),
+        trials: values.len() as u64,
         unmeasured: if all_hold {
             None
         } else {

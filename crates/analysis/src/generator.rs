@@ -44,6 +44,8 @@ pub(crate) fn generator(
         cpu_pct: busiest_thread_pct(rows, window.map_or(f64::INFINITY, |window| window.until_s)),
         late_us_p99: latest_us(rows, window),
         lateness_effect_pct: None,
+        bunched_pct: None,
+        punctual_failed_pct: None,
         littles_law_error_pct: largest(books.into_iter().chain(busy)),
         connect_failures: Some(rows.iter().map(|row| row.connect_failures).sum()),
         dropped: Some(rows.iter().map(|row| row.dropped).sum()),

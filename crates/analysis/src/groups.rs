@@ -76,10 +76,11 @@ impl MedianRange {
         }
     }
 
-    /// `2.71–2.95 ms`; `None` where both ends read the same.
+    /// `2.71–2.95 ms, n = 3`; `None` where both ends read the same. From the lowest to the highest of a few trials is no interval: how
+    /// many there were stands beside it.
     pub fn range(&self, write: impl Fn(f64) -> String) -> Option<String> {
         let (least, most) = (write(self.least), write(self.most));
-        (least != most).then(|| numbers::from_to(&least, &most))
+        (least != most).then(|| format!("{}, n = {}", numbers::from_to(&least, &most), self.of))
     }
 }
 

@@ -18,6 +18,7 @@ mod generator;
 pub mod groups;
 mod history;
 mod hosts;
+mod late_starts;
 mod latency_series;
 mod load_groups;
 mod load_window;

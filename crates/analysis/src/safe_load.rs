@@ -1,6 +1,7 @@
 //! The safe load: what each trial of a search says of its limits, and what all of them say together. Which value comes next,
 //! and how sure it all is, is worked out in `experiment::search`.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use experiment::plan::{self, Find, MetricPath, MetricRange, Plan, Requirement, percentile, samples_for};
@@ -53,6 +54,7 @@ pub fn finished(
 /// A trial as its search sees it.
 pub(crate) fn step(find: &Find, trial: &Trial, findings: &[RuleFinding]) -> SearchTrial {
     let value = trial.point.get(&find.highest).and_then(serde_json::Value::as_f64).unwrap_or(0.0);
+    let trial = &*without_bunches(trial);
     let (said, broke, hit) = said(find, trial, findings);
     let held = match &said {
         Some(ProbeResult::Held(_)) => Some(true),
@@ -87,6 +89,27 @@ fn waited(limits: &[Requirement], trial: &Trial) -> bool {
     broken.peek().is_some() && broken.all(|limit| holds_from_send(limit) == Some(true))
 }
 
+/// The limit that a search judges without the time in which late starts arrived in bunches.
+const FAILURES: &str = "failed_pct";
+
+/// The trial as its search judges it: failures that follow late starts are the generator's, whether limits hold or break.
+fn without_bunches(trial: &Trial) -> Cow<'_, Trial> {
+    match trial.generator.bunched_pct {
+        Some(pct) if pct > 0.0 => {
+            Cow::Owned(Trial { failed_pct: trial.generator.punctual_failed_pct, ..trial.clone() })
+        }
+        _ => Cow::Borrowed(trial),
+    }
+}
+
+/// Why a trial says nothing of a limit on failures: less than half of its time was without bunches.
+fn bunched(find: &Find, trial: &Trial) -> Option<String> {
+    let pct = trial.generator.bunched_pct.filter(|_| trial.failed_pct.is_none())?;
+    let is_asked = find.limits.iter().any(|limit| &*limit.metric == FAILURES);
+    is_asked
+        .then(|| format!("late starts arrived in bunches in {pct:.0} % of the time: failures may be the generator's"))
+}
+
 /// What it says, the words to it, and the limit that broke by most.
 fn said(find: &Find, trial: &Trial, findings: &[RuleFinding]) -> (Option<ProbeResult>, Vec<String>, Option<String>) {
     if trial.ended != Some(Ending::Done) {
@@ -102,6 +125,9 @@ fn said(find: &Find, trial: &Trial, findings: &[RuleFinding]) -> (Option<ProbeRe
         );
         let reason = generator.unwrap_or(void).reason.clone();
         return (Some(ProbeResult::Nothing(silence)), vec![reason], None);
+    }
+    if let Some(reason) = bunched(find, trial) {
+        return (Some(ProbeResult::Nothing(Inconclusive::Void(reason.clone()))), vec![reason], None);
     }
     let judged: Vec<LimitResult> = find.limits.iter().map(|limit| judge(limit, trial)).collect();
     let broken: Vec<&LimitResult> = judged.iter().filter(|limit| limit.holds == Some(false)).collect();
@@ -389,6 +415,28 @@ mod tests {
         assert_eq!(step(&accepting, &fast, &[void("steal")]).step.held, Some(false));
         let cut = Trial { ended: None, ..trial(Some(1.0)) };
         assert_eq!(says(&cut, &[]).0, None, "it is played again");
+    }
+
+    /// A token bucket of 250/s with a burst of 5 had its edge at 110/s, and beside other programs a search found 95.
+    #[test]
+    fn failures_that_follow_late_starts_are_not_counted() {
+        let failing = |bunched_pct, punctual_failed_pct, p99_us| {
+            let mut trial = Trial { failed_pct: Some(2.0), ..trial(Some(p99_us)) };
+            (trial.generator.bunched_pct, trial.generator.punctual_failed_pct) =
+                (Some(bunched_pct), punctual_failed_pct);
+            says(&trial, &[])
+        };
+        assert!(matches!(failing(12.0, Some(0.05), 1.0).0, Some(ProbeResult::Held(_))), "they are the generator's");
+        for (what, (said, _)) in [
+            ("no bunches", failing(0.0, Some(2.0), 1.0)),
+            ("it fails without them, too", failing(12.0, Some(1.9), 1.0)),
+            ("another limit broke", failing(12.0, Some(0.05), 71_000.0)),
+        ] {
+            assert!(matches!(said, Some(ProbeResult::Broke(_))), "{what}: {said:?}");
+        }
+        let (said, broke) = failing(80.0, None, 1.0);
+        assert!(matches!(said, Some(ProbeResult::Nothing(Inconclusive::Void(_)))), "too little is left: {said:?}");
+        assert!(broke[0].contains("in 80 % of the time"), "{broke:?}");
     }
 
     #[test]

@@ -16,7 +16,7 @@ use crate::stats::quantiles::{asked_percentiles, largest};
 use crate::stats::sectioning::{SHORTEST_S, mean_ci95};
 use crate::stats::timeline::Timeline;
 use crate::verdict::{self, RuleFinding};
-use crate::{Error, cost, delays, exercise, faults, fleet, generator, hosts, load_groups, members, units};
+use crate::{Error, cost, delays, exercise, faults, fleet, generator, hosts, late_starts, load_groups, members, units};
 
 /// How sure throughput is, is told from bins of this length, seconds.
 const BIN_S: f64 = 0.1;
@@ -78,6 +78,7 @@ pub(crate) fn judged(
     trial.steady = steady;
     let latency_us = window.as_ref().zip(trial.latency_us.as_ref());
     trial.latency_moments = latency_us.map(|(window, latency_us)| moments(evidence, window, latency_us));
+    late_starts::add(&mut trial, planned, evidence);
     trial.generator.lateness_effect_pct = trial
         .latency_us
         .as_ref()

@@ -693,6 +693,12 @@ pub struct Generator {
     /// How much of `latency_us` is the generator's own lateness, percent: the largest share in p50, p90 and p99. Null where no timer starts
     /// operations.
     pub lateness_effect_pct: Option<f64>,
+    /// Percentage of the load's time in which late starts arrived in bunches: at least two operations became due while the generator did not
+    /// run. Null in a closed loop.
+    pub bunched_pct: Option<f64>,
+    /// `failed_pct` without that time: failures that follow late starts are the generator's. Null in a closed loop, or if less than half of
+    /// the time is left.
+    pub punctual_failed_pct: Option<f64>,
     /// `|agents × share busy − rate × latency| / in flight`, percent: Little's law.
     pub littles_law_error_pct: Option<f64>,
     /// Connects that failed.
@@ -806,6 +812,9 @@ pub struct Claim {
     pub note: String,
     /// Whether the claim holds here.
     pub holds: Holds,
+    /// Trials whose figures it was read on, one by one; 0 for a function of all of them. "Yes" of one trial says little: another may
+    /// differ.
+    pub trials: u64,
     /// Whether void trials are among those that it was read on, as the experiment asks.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub on_void: bool,
@@ -823,6 +832,8 @@ pub struct Requirement {
     pub value: Option<f64>,
     /// Whether every matching trial holds. What was not measured does not hold.
     pub holds: bool,
+    /// Trials whose figures it was held against, one by one; 0 for a function of all of them.
+    pub trials: u64,
     /// Why it could not be measured, where that is known; null if it was.
     pub unmeasured: Option<String>,
 }

@@ -295,6 +295,7 @@ fn judged(plan: &mut Plan, results: &mut Results) {
             note: String::new(),
             holds,
             on_void: false,
+            ..Claim::default()
         });
         plan.claims.push(plan::Claim {
             says,

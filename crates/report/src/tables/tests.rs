@@ -301,6 +301,9 @@ fn a_claim_on_a_safe_load_counts_what_was_raised_and_one_on_void_trials_says_so(
     let held: Vec<&str> = column(&claims, "holds").iter().map(|cell| cell.text.as_str()).collect();
     assert_eq!(held, ["yes, on void trials", "not shown", "no", "not measured"]);
     assert!(claims.terms.iter().any(|(term, _)| term == "on void trials"));
+    results.claims[0].on_void = false;
+    results.claims[0].trials = 1;
+    assert_eq!(column(&table(verdicts::claims, &results, &plan).unwrap(), "holds")[0].text, "yes, of one trial");
     results.safe_loads[0].over = "load.rate".to_owned();
     assert_eq!(column(&table(verdicts::claims, &results, &plan).unwrap(), "this run")[0].text, "at least 1,100/s");
 }

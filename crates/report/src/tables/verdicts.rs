@@ -282,6 +282,7 @@ pub fn said(claim: &Claim, results: &Results) -> Cell {
 /// Whether it holds, in a word.
 pub fn held(claim: &Claim) -> Cell {
     let (word, tone) = match claim.holds {
+        Holds::Yes if claim.trials == 1 => ("yes, of one trial", Tone::Good),
         Holds::Yes => ("yes", Tone::Good),
         Holds::No => ("no", Tone::Bad),
         Holds::NotShown => ("not shown", Tone::Doubtful),
@@ -322,7 +323,11 @@ pub fn requirement_asked(requirement: &Requirement, index: usize, plan: &Plan, r
 pub fn requirements(input: &ReportInput) -> Option<Table> {
     let rows = input.results.requirements.iter().enumerate().map(|(index, requirement)| {
         let (asked, filter) = requirement_asked(requirement, index, input.plan, input.results);
-        let (word, tone) = if requirement.holds { ("met", Tone::Good) } else { ("violated", Tone::Bad) };
+        let (word, tone) = match (requirement.holds, requirement.trials) {
+            (true, 1) => ("met, of one trial", Tone::Good),
+            (true, _) => ("met", Tone::Good),
+            (false, _) => ("violated", Tone::Bad),
+        };
         let worst = match requirement.value {
             Some(value) => {
                 let value = figure(&requirement.metric, value, input.results);

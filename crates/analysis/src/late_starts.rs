@@ -1,0 +1,102 @@
+//! Late starts that arrive in bunches: a generator that did not run for a while sends at once what was due meanwhile. A target that limits
+//! bursts rejects them, and these failures are the generator's.
+
+use experiment::plan;
+use record::results::{Outcomes, Trial};
+use record::rows::{GeneratorSecond, OutcomeSlot};
+
+use crate::evidence::Evidence;
+use crate::operations::failed_pct;
+
+/// Operations that became due while the generator did not run, from which on they arrive in a bunch.
+const BUNCH: f64 = 2.0;
+
+/// Failures come this long after the second in which a bunch was sent, seconds.
+const AFTER_S: f64 = 0.1;
+
+/// Share of the load's slots without bunches that a share of failures is taken from.
+const ENOUGH: f64 = 0.5;
+
+/// How many starts were bunched, and what failed without them.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct BunchedStarts {
+    /// Percentage of the load's time in which late starts arrived in bunches.
+    pct: f64,
+    /// Percentage of operations that failed in the rest of the time; `None` if that is less than half.
+    failed_pct: Option<f64>,
+}
+
+/// Adds the bunches of a load whose operations start at given moments.
+pub(crate) fn add(trial: &mut Trial, planned: &plan::Trial, evidence: &Evidence) {
+    if planned.load.as_ref().is_some_and(plan::Load::is_open) {
+        let found = of_rows(&evidence.generator, &evidence.slots);
+        trial.generator.bunched_pct = found.map(|found| found.pct);
+        trial.generator.punctual_failed_pct = found.and_then(|found| found.failed_pct);
+    }
+}
+
+fn of_rows(generator: &[GeneratorSecond], slots: &[OutcomeSlot]) -> Option<BunchedStarts> {
+    let is_bunched = |row: &&GeneratorSecond| {
+        let due_per_s = row.due.unwrap_or(row.operations) as f64 / row.interval_s;
+        row.late_us_max.is_some_and(|late_us| late_us / 1e6 * due_per_s >= BUNCH)
+    };
+    let late: Vec<&GeneratorSecond> = generator.iter().filter(is_bunched).collect();
+    let is_late = |slot: &&OutcomeSlot| {
+        late.iter().any(|row| slot.at_s + slot.slot_s > row.at_s - row.interval_s && slot.at_s < row.at_s + AFTER_S)
+    };
+    let punctual: Vec<&OutcomeSlot> = slots.iter().filter(|slot| !is_late(slot)).collect();
+    let share = punctual.len() as f64 / slots.len() as f64;
+    let sum = |count: fn(&OutcomeSlot) -> u32| punctual.iter().map(|slot| u64::from(count(slot))).sum();
+    let outcomes = Outcomes {
+        ok: sum(|slot| slot.ok),
+        failed: sum(|slot| slot.failed),
+        timeout: sum(|slot| slot.timeout),
+        wrong: sum(|slot| slot.wrong),
+        ..Outcomes::default()
+    };
+    let failed_pct = if share >= ENOUGH { failed_pct(&outcomes) } else { None };
+    (!slots.is_empty()).then_some(BunchedStarts { pct: 100.0 * (1.0 - share), failed_pct })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn second(at_s: f64, late_us: f64) -> GeneratorSecond {
+        GeneratorSecond {
+            at_s,
+            interval_s: 1.0,
+            due: Some(100),
+            late_us_max: Some(late_us),
+            ..GeneratorSecond::default()
+        }
+    }
+
+    /// Ten seconds of 100 operations each, of which one in a hundred fails in those that have a bunch.
+    fn slots(bunched: &[usize]) -> Vec<OutcomeSlot> {
+        let slot = |index: usize| {
+            let failed = u32::from(bunched.contains(&(index / 10)));
+            OutcomeSlot { at_s: index as f64 / 10.0, slot_s: 0.1, ok: 10 - failed, failed, ..OutcomeSlot::default() }
+        };
+        (0..100).map(slot).collect()
+    }
+
+    #[test]
+    fn failures_that_follow_bunches_are_left_out() {
+        let generator: Vec<GeneratorSecond> =
+            (1..=10).map(|at| second(f64::from(at), if at == 4 { 60_000.0 } else { 500.0 })).collect();
+        let found = of_rows(&generator, &slots(&[3])).unwrap();
+        assert!((found.pct - 11.0).abs() < 1e-9, "the second and a slot after it: {found:?}");
+        assert_eq!(found.failed_pct, Some(0.0));
+        let others = of_rows(&generator, &slots(&[3, 7])).unwrap();
+        assert!(others.failed_pct.unwrap() > 1.0, "the target fails on its own: {others:?}");
+    }
+
+    #[test]
+    fn a_late_start_alone_is_no_bunch_and_a_load_of_bunches_says_nothing() {
+        let late = |late_us| (1..=10).map(|at| second(f64::from(at), late_us)).collect::<Vec<_>>();
+        assert_eq!(of_rows(&late(15_000.0), &slots(&[3])).unwrap().pct, 0.0, "1.5 operations were due");
+        assert_eq!(of_rows(&late(60_000.0), &slots(&[3])), Some(BunchedStarts { pct: 100.0, failed_pct: None }));
+        assert_eq!(of_rows(&late(60_000.0), &[]), None);
+    }
+}
