@@ -68,19 +68,19 @@ impl MedianRange {
         Some(Self { median: median(&values)?, least, most: largest(values.iter().copied())?, of: values.len() })
     }
 
-    /// The median, written by `write`, and the range where there is one.
+    /// The median, written by `write`, and the range where there is one. From the lowest to the highest of a few trials is no interval: their
+    /// number stands beside it.
     pub fn text(&self, write: impl Fn(f64) -> String) -> String {
         match self.range(&write) {
-            Some(range) => format!("{} ({range})", write(self.median)),
+            Some(range) => format!("{} ({range}, n = {})", write(self.median), self.of),
             None => write(self.median),
         }
     }
 
-    /// `2.71–2.95 ms, n = 3`; `None` where both ends read the same. From the lowest to the highest of a few trials is no interval: how
-    /// many there were stands beside it.
+    /// `2.71–2.95 ms`; `None` where both ends read the same.
     pub fn range(&self, write: impl Fn(f64) -> String) -> Option<String> {
         let (least, most) = (write(self.least), write(self.most));
-        (least != most).then(|| format!("{}, n = {}", numbers::from_to(&least, &most), self.of))
+        (least != most).then(|| numbers::from_to(&least, &most))
     }
 }
 

@@ -576,7 +576,7 @@ fn spread_figure(
     unit: &str,
 ) -> Option<HeadlineFigure> {
     let spread = spread?;
-    let small = spread.range(write).unwrap_or_default();
+    let small = spread.range(write).map_or_else(String::new, |range| format!("{range} over {} trials", spread.of));
     Some(figure(name, write(spread.median), unit, small, Tone::Plain))
 }
 
