@@ -47,8 +47,8 @@ const RARER: f64 = 0.75;
 const LOGISTIC: f64 = 0.551_328_9;
 /// How far all trials of a search may be off together, as a share of how far each is by itself, …
 const DRIFT: f64 = 0.6;
-/// … and as a share of the load, for each trial of the search. With both, intervals of simulated searches hold the truth also where
-/// trials are off for ten on end, or each carries 0.3 % more than the one before.
+/// … and as a share of the load, for each trial of the search. How often simulated intervals hold the truth with both is in
+/// docs/find.md.
 const TREND: f64 = 0.0007;
 /// The spread is itself known to this share only, which matters the more the rarer a trial is to break.
 const SPREAD_ERROR: f64 = 0.4;

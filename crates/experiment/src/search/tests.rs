@@ -1,5 +1,5 @@
-//! Searches on simulated targets. How often their intervals hold the truth is measured over many more of them in
-//! `selfcheck --statistics`: here are enough to see a search that has gone wrong.
+//! Searches on simulated targets. How often their intervals hold the truth over many more of them is in
+//! docs/find.md: here are enough to see a search that has gone wrong.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use fastrand::Rng;
