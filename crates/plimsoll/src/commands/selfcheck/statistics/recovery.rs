@@ -135,7 +135,13 @@ fn no_operation(bench: &Bench<'_>, name: &str, noise: LoadNoise) -> Rows {
 
 /// `None` if the results say that recovery cannot be told.
 fn answer(outage: &Outage, is_right: impl Fn(Option<f64>) -> bool) -> Option<bool> {
-    Some(is_right(outage.back_to_baseline_s))
+    outage.cannot_tell.is_none().then(|| is_right(outage.back_to_baseline_s))
+}
+
+/// Whether the results say that such a drop is told from the load's own variation.
+fn is_beyond_the_bound(outage: &Outage, (long_s, left): Planted) -> bool {
+    let known = outage.baseline_per_s.zip(outage.bound_per_s.zip(outage.bound_window_s));
+    known.is_some_and(|(level, (bound, window_s))| (1.0 - left) * (long_s / window_s).min(1.0) > 1.0 - bound / level)
 }
 
 fn outages(bench: &Bench<'_>, name: &str, noise: LoadNoise, left: f64) -> Rows {
@@ -156,7 +162,9 @@ fn outages(bench: &Bench<'_>, name: &str, noise: LoadNoise, left: f64) -> Rows {
                 // Times are recorded to a slot.
                 let is_near =
                     |back_s: Option<f64>| back_s.is_some_and(|back_s| (back_s - long_s).abs() < within_s + SLOT_S);
-                felt.iter().for_each(|outage| near.count(answer(outage, is_near)));
+                let answer =
+                    |outage: &Outage| answer(outage, is_near).filter(|_| is_beyond_the_bound(outage, (long_s, left)));
+                felt.iter().for_each(|outage| near.count(answer(outage)));
                 rows.push(near);
             }
         }
@@ -169,12 +177,17 @@ fn intervals(bench: &Bench<'_>, baseline_s: f64, outage_s: f64, phi: f64) -> Row
     let setting = format!("baseline of {baseline_s} s, outage of {outage_s} s, AR {phi}");
     let mut random = bench.random(&setting);
     let from = ((FAULT_S - baseline_s) / SLOT_S).round() as usize;
+    let slots = (outage_s / SLOT_S).round() as usize;
+    let mut lost = Vec::new();
     let trials: Vec<SyntheticTrial> = (1..=bench.replicates(100))
         .map(|number| {
             let levels = correlated(&mut random, 0.05, phi);
-            let mut one = trial(number, levels, (outage_s, 0.0), &mut random);
+            let mut one = trial(number, levels, NOTHING, &mut random);
             // A shorter load, so that its baseline is no longer.
             one.ok.drain(..from);
+            let begin = (baseline_s / SLOT_S).round() as usize;
+            lost.push(one.ok[begin..begin + slots].iter().map(|ok| f64::from(*ok)).sum::<f64>());
+            one.ok[begin..begin + slots].fill(0);
             one.planned = with_fault(planned(number, UNTIL_S - FAULT_S + baseline_s, Warmup::Seconds(0.0)), baseline_s);
             one
         })
@@ -182,9 +195,9 @@ fn intervals(bench: &Bench<'_>, baseline_s: f64, outage_s: f64, phi: f64) -> Row
     let mut of_baseline = row("baseline of a fault", &setting, "interval holds the long-run rate", COVERAGE);
     let mut of_lost = row("operations lost by a fault", &setting, "interval holds them", COVERAGE);
     let holds = |[low, high]: [f64; 2], truth: f64| low <= truth && truth <= high;
-    for outage in felt(bench, &trials)? {
+    for (outage, lost) in felt(bench, &trials)?.iter().zip(lost) {
         of_baseline.count(outage.baseline_ci95.map(|ends| holds(ends, PER_S)));
-        of_lost.count(outage.lost_operations_ci95.map(|ends| holds(ends, PER_S * outage_s)));
+        of_lost.count(outage.lost_operations_ci95.map(|ends| holds(ends, lost)));
     }
     Ok(vec![of_baseline, of_lost])
 }
