@@ -8,6 +8,8 @@ TIME       ?= 600
 TARGETS    ?=
 SOAK       ?= 1800
 PARTS      ?=
+SEED       ?= 1
+MUTANTS    ?= 60
 
 # All that is tested is tested in one set of features, so that it is compiled once.
 WHOLE = --workspace --features plimsoll/scripts --locked
@@ -37,6 +39,7 @@ help:
 	@echo '            where these are set; make test plays all of it on stand-ins'
 	@echo 'make lint   format, clippy, house rules, licences, packages, Dialyzer, shellcheck'
 	@echo 'make gate   is the load engine slower than where this branch began? builds both, lets them take turns'
+	@echo 'make mutants  60 mutants of the statistics and of the verdict, drawn with SEED=1, and whether the unit tests catch them; writes target/mutants'
 	@echo 'make fuzz   each fuzz target for TIME=600 seconds, or some: make fuzz TIME=60 TARGETS="http vsns"; short ones are in make test'
 	@echo 'make bench  Plimsoll beside wrk, oha and hey, and held against the truth; 50,000 agents; what hosts get of what is asked; whether'
 	@echo '            differences can be trusted; writes bench/*.md'
@@ -142,6 +145,10 @@ nvdimm:
 fuzz:
 	@scripts/need.sh rust compiler c++
 	@scripts/fuzz.sh $(TIME) $(TARGETS)
+
+mutants:
+	@scripts/need.sh rust compiler
+	@scripts/mutants.py --seed $(SEED) --mutants $(MUTANTS)
 
 siege:
 	@scripts/need.sh rust compiler c++ lab ssh python nginx

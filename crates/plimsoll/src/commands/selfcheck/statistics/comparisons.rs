@@ -130,7 +130,7 @@ impl ComparisonSetting {
     fn without_difference(&self, bench: &Bench<'_>) -> Rows {
         let mut random = bench.random(self.name);
         let mut flagged = row("comparison of the same", self.name, "a figure is said to differ", at_most(0.05));
-        for _ in 0..bench.replicates(100) {
+        for _ in 0..bench.replicates(60) {
             let found = bench.compared(&VARIANTS[..self.groups], &self.trials(&mut random), &Self::options(None))?;
             flagged.count(Some(found.comparisons.iter().any(|judged| judged.comparison.significant)));
         }
@@ -144,7 +144,7 @@ impl ComparisonSetting {
         let mut shown = row(of, self.name, "shown", at_least(0.9));
         let mut undone = row(of, self.name, "the gate contradicts the interval", at_most(0.0));
         let gate_pct = 5.0;
-        for _ in 0..bench.replicates(50) {
+        for _ in 0..bench.replicates(40) {
             let options = CompareOptions { metrics: vec![THROUGHPUT.to_owned()], ..Self::options(Some(gate_pct)) };
             let found = bench.compared(&VARIANTS[..self.groups], &self.trials(&mut random), &options)?;
             let Some(judged) = found.comparisons.first() else { continue };

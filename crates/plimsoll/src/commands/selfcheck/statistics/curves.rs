@@ -14,6 +14,8 @@ const LOAD: &str = "load.agents";
 /// Length of a trial and of a slot, seconds.
 const TIME_S: f64 = 10.0;
 const SLOT_S: f64 = 1.0;
+/// Trials of each load.
+const REPEATS: u32 = 3;
 
 /// Standard deviation of a trial, as a share, below and above the knee.
 #[derive(Clone, Copy)]
@@ -33,10 +35,8 @@ const SPREADS: [LoadSpread; 3] = [
 pub fn jobs() -> Vec<Job> {
     let mut jobs: Vec<Job> = Vec::new();
     for spread in SPREADS {
-        for repeats in [3, 5] {
-            jobs.push(Box::new(move |bench| of_one(bench, spread, repeats)));
-            jobs.push(Box::new(move |bench| of_two(bench, spread, repeats)));
-        }
+        jobs.push(Box::new(move |bench| of_one(bench, spread)));
+        jobs.push(Box::new(move |bench| of_two(bench, spread)));
     }
     jobs
 }
@@ -45,12 +45,11 @@ pub fn jobs() -> Vec<Job> {
 fn swept(
     variant: Option<&str>,
     spread: LoadSpread,
-    repeats: u32,
     random: &mut Rng,
     per_s: impl Fn(f64) -> f64,
 ) -> Vec<SyntheticTrial> {
     let mut trials = Vec::new();
-    for (repeat, load) in (1..=repeats).flat_map(|repeat| LOADS.map(|load| (repeat, load))) {
+    for (repeat, load) in (1..=REPEATS).flat_map(|repeat| LOADS.map(|load| (repeat, load))) {
         let noise = if load <= 8 { spread.light } else { spread.heavy };
         let rate = per_s(f64::from(load)) * (1.0 + noise * normal(random)).max(0.1);
         let ok = (0..(TIME_S / SLOT_S) as usize).map(|_| (rate * SLOT_S + random.f64()) as u32).collect();
@@ -75,13 +74,13 @@ fn played(
 }
 
 /// A curve that rises evenly to a corner at six.
-fn of_one(bench: &Bench<'_>, spread: LoadSpread, repeats: u32) -> Rows {
-    let setting = format!("spread {}, {repeats} repeats", spread.name);
+fn of_one(bench: &Bench<'_>, spread: LoadSpread) -> Rows {
+    let setting = format!("spread {}, {REPEATS} repeats", spread.name);
     let mut random = bench.random(&setting);
     let mut peak = row("curve", &setting, "interval of the peak holds it", COVERAGE);
     let mut knee = row("curve", &setting, "interval of the knee holds it", COVERAGE);
-    for _ in 0..bench.replicates(60) {
-        let trials = swept(None, spread, repeats, &mut random, |load| 1_000.0 * load.min(6.0));
+    for _ in 0..bench.replicates(40) {
+        let trials = swept(None, spread, &mut random, |load| 1_000.0 * load.min(6.0));
         let found = played(bench, &[], trials)?;
         let Some(curve) = found.scaling.first() else { continue };
         peak.count(curve.peak_ci95.map(|[low, high]| low <= 6_000.0 && 6_000.0 <= high));
@@ -91,14 +90,14 @@ fn of_one(bench: &Bench<'_>, spread: LoadSpread, repeats: u32) -> Rows {
 }
 
 /// Two curves whose lead changes evenly with the logarithm of the load, and is 0 at 8.
-fn of_two(bench: &Bench<'_>, spread: LoadSpread, repeats: u32) -> Rows {
-    let setting = format!("spread {}, {repeats} repeats", spread.name);
+fn of_two(bench: &Bench<'_>, spread: LoadSpread) -> Rows {
+    let setting = format!("spread {}, {REPEATS} repeats", spread.name);
     let mut random = bench.random(&format!("crossing, {setting}"));
     let mut crossing = row("curve", &setting, "interval of the crossing holds it", COVERAGE);
     let lead = |load: f64| (load.log2() - 3.0) / 9.0;
-    for _ in 0..bench.replicates(60) {
-        let mut trials = swept(Some("a"), spread, repeats, &mut random, |load| 1_000.0 * (1.0 + lead(load)));
-        trials.extend(swept(Some("b"), spread, repeats, &mut random, |load| 1_000.0 * (1.0 - lead(load))));
+    for _ in 0..bench.replicates(40) {
+        let mut trials = swept(Some("a"), spread, &mut random, |load| 1_000.0 * (1.0 + lead(load)));
+        trials.extend(swept(Some("b"), spread, &mut random, |load| 1_000.0 * (1.0 - lead(load))));
         let found = played(bench, &["a", "b"], trials)?;
         let ends = found.crossings.first().and_then(|crossing| crossing.ci95);
         crossing.count(ends.map(|[low, high]| low.is_none_or(|low| low <= 8.0) && high.is_none_or(|high| 8.0 <= high)));

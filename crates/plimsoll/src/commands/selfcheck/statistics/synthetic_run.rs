@@ -4,13 +4,13 @@ use std::path::Path;
 
 use experiment::plan::{self, Fault, Load, Plan, Step, Target, TargetKind, Trial, Warmup, When};
 use hdrhistogram::Histogram;
-use record::checked_file::write_json;
 use record::events::{Ending, Event, Outcome, Phase, RunEnding, What};
 use record::folder::{RunFolder, TrialFolder};
 use record::hlog::{HlogWriter, Tag, Time};
 use record::lines::JsonLinesWriter;
 use record::results::Results;
 use record::rows::{Attempts, CsvWriter, GeneratorSecond, OutcomeSlot, Sample};
+use serde::Serialize;
 
 use crate::exit::Failure;
 
@@ -124,8 +124,13 @@ fn write_records(
     for trial in trials {
         trial.write(&folder.create_trial(&trial.planned.id)?)?;
     }
-    folder.write_ending(&RunEnding { how: Ending::Done, reason: None, stops: Vec::new() })?;
+    write_json(&folder.ending(), &RunEnding { how: Ending::Done, reason: None, stops: Vec::new() })?;
     Ok(folder)
+}
+
+/// Writes a file without waiting for the disk: it is read at once, and removed.
+fn write_json<T: Serialize>(path: &Path, value: &T) -> std::io::Result<()> {
+    std::fs::write(path, serde_json::to_vec(value)?)
 }
 
 /// Writes a run that has results and no records.
@@ -134,7 +139,7 @@ pub fn write_results(path: &Path, results: &Results) -> Result<(), Failure> {
         std::fs::create_dir_all(path)?;
         let folder = RunFolder::at(path);
         write_json(&folder.plan(), &plan_of(vec![planned(1, 10.0, Warmup::Seconds(0.0))]))?;
-        folder.write_results(results)
+        write_json(&folder.analysis(), results)
     };
     written().map_err(|error| Failure::File { what: format!("cannot write {}", path.display()), error })
 }
