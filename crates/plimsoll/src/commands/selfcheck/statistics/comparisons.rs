@@ -1,7 +1,7 @@
 //! Comparisons: of a variant with itself, with and without CPU time that is taken by others; of a slower one; and by a gate.
 
-use analysis::CompareOptions;
 use analysis::noise::normal;
+use analysis::{CompareOptions, InterimLook, level_of_look};
 use experiment::plan::Warmup;
 use fastrand::Rng;
 use record::compared::Gated;
@@ -15,6 +15,9 @@ const SLOT_S: f64 = 0.1;
 const IN_SLOT: f64 = 200.0;
 
 const VARIANTS: [&str; 4] = ["a", "b", "c", "d"];
+/// Turns after which runs that are played until a gate decides are looked at.
+const LOOKS: [u32; 4] = [5, 10, 20, 40];
+
 const THROUGHPUT: &str = "throughput.operations_per_s";
 
 /// CPU time that is taken by others in a trial.
@@ -81,7 +84,10 @@ const SLOWER: [ComparisonSetting; 4] = [
 pub fn jobs() -> Vec<Job> {
     let nulls = NULLS.into_iter().map(|setting| -> Job { Box::new(move |bench| setting.without_difference(bench)) });
     let slower = SLOWER.into_iter().map(|setting| -> Job { Box::new(move |bench| setting.with_difference(bench)) });
-    nulls.chain(slower).collect()
+    let looked_at = [(1.0, at_most(0.05)), (0.9925, at_least(0.75))].into_iter().map(|(last, goal)| -> Job {
+        Box::new(move |bench| ComparisonSetting { last, rounds: 40, ..SAME }.until_shown(bench, goal))
+    });
+    nulls.chain(slower).chain(looked_at).collect()
 }
 
 impl ComparisonSetting {
@@ -161,5 +167,33 @@ impl ComparisonSetting {
             }));
         }
         Ok(vec![held, shown, undone])
+    }
+
+    /// Looks again and again until the throughput is said to differ.
+    fn until_shown(&self, bench: &Bench<'_>, goal: [Option<f64>; 2]) -> Rows {
+        let setting = format!("{} % slower, looks after 5, 10, 20 and 40 pairs", 100.0 * (1.0 - self.last));
+        let mut random = bench.random(&setting);
+        let mut shown = row("looks until decided", &setting, "said to differ at any look", goal);
+        for _ in 0..bench.replicates(40) {
+            let trials = self.trials(&mut random);
+            let (mut spent, mut differs) = (0.0, false);
+            for (turns, number) in LOOKS.into_iter().zip(1..) {
+                let level = level_of_look(turns, LOOKS[LOOKS.len() - 1], spent);
+                spent += level;
+                let options = CompareOptions {
+                    metrics: vec![THROUGHPUT.to_owned()],
+                    look: Some(InterimLook { number, level }),
+                    ..Self::options(None)
+                };
+                let played = &trials[..turns as usize * self.groups];
+                let found = bench.compared(&VARIANTS[..self.groups], played, &options)?;
+                differs = found.comparisons.iter().any(|judged| judged.comparison.significant);
+                if differs {
+                    break;
+                }
+            }
+            shown.count(Some(differs));
+        }
+        Ok(vec![shown])
     }
 }
