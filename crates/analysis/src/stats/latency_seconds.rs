@@ -323,6 +323,18 @@ mod tests {
     }
 
     #[test]
+    fn operations_of_one_second_are_added_up() {
+        let mut histogram = hdrhistogram::Histogram::<u64>::new(3).unwrap();
+        histogram.record_n(1_000_000, 3).unwrap();
+        histogram.record_n(1_001_000, 4).unwrap();
+        histogram.record_n(80_000_000, 2).unwrap();
+        let mut latency = LatencySeconds::default();
+        (0..2).for_each(|_| latency.add(4.0, 1.0, &HistogramCounts::of(&histogram)));
+        assert_eq!(latency.seconds.len(), 1);
+        assert_eq!(latency.seconds[0].counts.iter().map(|(_, count)| count).sum::<u64>(), 18);
+    }
+
+    #[test]
     fn chance_makes_no_spell() {
         // 30 loads of 50 operations a second, whose quantiles are noisy.
         for seed in 0..30 {
