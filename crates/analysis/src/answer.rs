@@ -181,7 +181,7 @@ fn of_load(group: &Group, plan: &Plan) -> String {
 pub fn repeats(group: &Group) -> String {
     match group.counting().count() {
         0 | 1 => String::new(),
-        several => format!("medians of {several} repeats (and their ranges): "),
+        several => format!("medians of {several} repeats (lowest–highest): "),
     }
 }
 

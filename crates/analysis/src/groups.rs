@@ -68,11 +68,11 @@ impl MedianRange {
         Some(Self { median: median(&values)?, least, most: largest(values.iter().copied())?, of: values.len() })
     }
 
-    /// The median, written by `write`, and the range where there is one. From the lowest to the highest of a few trials is no interval: their
-    /// number stands beside it.
+    /// The median, written by `write`, and the range where there is one. From the lowest to the highest of a few trials is no
+    /// interval: the sentence names their number.
     pub fn text(&self, write: impl Fn(f64) -> String) -> String {
         match self.range(&write) {
-            Some(range) => format!("{} ({range}, n = {})", write(self.median), self.of),
+            Some(range) => format!("{} ({range})", write(self.median)),
             None => write(self.median),
         }
     }

@@ -236,7 +236,10 @@ mod tests {
             let mut element = json!({ "name": "any" });
             put(&mut element, if rest.first() == Some(&"*") { &rest[1..] } else { rest });
             *value = json!([element]);
-        } else if ["measured_s", "baseline_s"].contains(first) || first.ends_with("_ci95") || first.ends_with("_ci90") {
+        } else if ["measured_s", "baseline_s", "wrong_by_part"].contains(first)
+            || first.ends_with("_ci95")
+            || first.ends_with("_ci90")
+        {
             *value = json!([1.0, 1.0]);
         } else if rest.is_empty() {
             *value = json!(1);
