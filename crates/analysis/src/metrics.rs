@@ -240,7 +240,7 @@ mod tests {
             || first.ends_with("_ci95")
             || first.ends_with("_ci90")
         {
-            *value = json!([1.0, 1.0]);
+            *value = json!([1, 1]);
         } else if rest.is_empty() {
             *value = json!(1);
         } else {
