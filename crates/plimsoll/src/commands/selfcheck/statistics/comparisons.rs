@@ -171,7 +171,8 @@ impl ComparisonSetting {
 
     /// Looks again and again until the throughput is said to differ.
     fn until_shown(&self, bench: &Bench<'_>, goal: [Option<f64>; 2]) -> Rows {
-        let setting = format!("{} % slower, looks after 5, 10, 20 and 40 pairs", 100.0 * (1.0 - self.last));
+        let slower = 100.0 * (1.0 - self.last);
+        let setting = format!("{slower:.2} % slower, looks after 5, 10, 20 and 40 pairs");
         let mut random = bench.random(&setting);
         let mut shown = row("looks until decided", &setting, "said to differ at any look", goal);
         for _ in 0..bench.replicates(40) {
