@@ -309,7 +309,9 @@ fn failures_felt(group: &Group, has_lab: bool) -> String {
             format!("{name} made {failed} of {all} calls fail and {timed_out} time out{over}")
         }
         [None, Some(timed_out)] => format!("{name} made {timed_out} of {all} calls time out{over}"),
-        [None, None] if !is_noticed(group) => format!("no client noticed {name}, and none of {all} calls failed by it"),
+        [None, None] if !is_noticed(group) => {
+            format!("no client noticed {name}, and none of {all} calls failed by it{}", unseen(group))
+        }
         [None, None] => format!("{name} made none of {all} calls fail"),
     }
 }
@@ -319,6 +321,14 @@ fn is_noticed(group: &Group) -> bool {
         .counting()
         .flat_map(outages)
         .any(|(_, outage)| outage.baseline_per_s.is_none() || outage.cannot_tell.is_some() || outage.is_noticed())
+}
+
+/// The largest drop of throughput that cannot be told from what the load varies by.
+fn unseen(group: &Group) -> String {
+    let drop = |outage: &Outage| Some(100.0 * (1.0 - outage.bound_per_s? / outage.baseline_per_s?));
+    let largest = group.spread(|trial| longest(trial, drop)).map(|drop| drop.most).filter(|pct| *pct > 0.0);
+    let words = |pct| format!(" (a drop of throughput by less than {} cannot be told)", numbers::percent(pct));
+    largest.map_or_else(String::new, words)
 }
 
 /// The faults and actions that were refused.

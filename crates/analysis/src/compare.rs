@@ -277,7 +277,7 @@ fn unusable(side: &Runs, comparisons: &[GatedComparison]) -> Vec<String> {
         let reason = first.reasons.first()?;
         let void = if void > 0 { format!(" and void in {void}, which are left out of it") } else { String::new() };
         Some(format!(
-            "{}: {} is suspect in {suspect} of {} trials{void}: {reason}",
+            "{}: suspect {} in {suspect} of {} trials{void}: {reason}",
             side.name,
             class.name(),
             trials().count()

@@ -34,6 +34,9 @@ const QUEUED: f64 = 2.0;
 /// A host that is so busy has no CPU time left, percent. Agents that wait for answers then lose all of the delay: what holds them up is CPU time.
 const FULL_PCT: f64 = 95.0;
 
+/// More run delay than one thread can have.
+const ONE_THREAD_PCT: f64 = 100.0;
+
 /// A load that ends this share of the operations that were due is as fast as was asked for.
 const AS_ASKED: f64 = 0.99;
 
@@ -136,7 +139,14 @@ fn target_pct(sampled: &Sampled, stolen: f64) -> Option<(f64, f64)> {
         let share = if others_pct > 0.0 { (strangers_pct / others_pct).clamp(0.0, 1.0) } else { 0.0 };
         let busiest_pct = host.busiest_thread_pct().unwrap_or(0.0);
         let run_delay_pct = host.target_run_delay_pct();
-        let waited_pct = run_delay_pct.map_or(strangers_pct, |pct| pct * share);
+        let waited_pct = match run_delay_pct {
+            // The threads wait for each other: they can do less by no more than what others did.
+            Some(pct) if pct > ONE_THREAD_PCT && host.strangers_pct.value().is_some() => {
+                (pct * share).min(100.0 * strangers_pct / (strangers_pct + own_busy_pct).max(f64::EPSILON))
+            }
+            Some(pct) => pct * share,
+            None => strangers_pct,
+        };
         Some((waited_pct + stolen * busiest_pct, busiest_pct + run_delay_pct.unwrap_or(0.0)))
     };
     let hosts: Vec<(f64, f64)> = sampled.hosts.iter().filter_map(of_host).collect();
@@ -311,16 +321,24 @@ mod tests {
             busiest_thread_pct: run_delay.map(|_| 2.0 * user),
             ..Sample::default()
         };
-        let target = |strangers| {
+        let target_of = |strangers, run_delay| {
             let mut sampled = Sampled::over(0.0, 10.0);
             sampled.add(&row("", 60.0, Some(strangers), None));
-            sampled.add(&row("server", 20.0, None, Some(8.0)));
+            sampled.add(&row("server", 20.0, None, Some(run_delay)));
             target_pct(&sampled, 0.0)
         };
+        let target = |strangers| target_of(strangers, 8.0);
         assert_eq!(target(10.0), Some((2.0, 48.0)), "others ran for 40 %, strangers for a quarter of that");
         assert_eq!(target(0.0), Some((0.0, 48.0)));
         assert_eq!(target(80.0), Some((8.0, 48.0)), "never more than there was");
         assert_eq!(target_pct(&Sampled::over(0.0, 10.0), 0.0), None);
+        let waited = |strangers, run_delay| target_of(strangers, run_delay).map(|(pct, _)| pct);
+        assert_eq!(waited(5.0, 96.0), Some(12.0));
+        assert_eq!(
+            waited(5.0, 480.0),
+            Some(20.0),
+            "64 threads wait for each other: of 25 % that ran, a fifth was not theirs"
+        );
     }
 
     #[test]

@@ -181,8 +181,14 @@ fn throughput(
         measured_s.and(window).zip(timeline).and_then(|(window, timeline)| window.ok_per_s(timeline, window.from_s));
     let bins = measured_s.zip(timeline).map(|((from_s, until_s), timeline)| timeline.ok_rates(from_s, until_s, BIN_S));
     let is_long = measured_s.is_some_and(|(from_s, until_s)| until_s - from_s >= SHORTEST_S - 1e-6);
-    let ci95 = bins.as_deref().filter(|_| is_long).and_then(mean_ci95);
-    let without = || if is_long { "fewer than ten bins of 100 ms" } else { "less than 10 s were measured" };
+    let of_bins = bins.as_deref().filter(|_| is_long).and_then(mean_ci95);
+    // An interval from below 0 says nothing.
+    let ci95 = of_bins.filter(|[low, _]| *low > 0.0 || operations_per_s == Some(0.0));
+    let without = || match of_bins {
+        Some(_) => "the rate changes so much that its interval would include 0",
+        None if is_long => "fewer than ten bins of 100 ms",
+        None => "less than 10 s were measured",
+    };
     Throughput {
         operations_per_s,
         // The interval comes from whole bins, but the rate also covers a last partial bin. The
@@ -407,6 +413,24 @@ mod tests {
             (of(9.9).operations_per_s_ci95, of(9.9).without_ci95.as_deref()),
             (None, Some("less than 10 s were measured"))
         );
+    }
+
+    #[test]
+    fn an_interval_from_below_zero_is_not_given() {
+        // The clients come late, one after another.
+        let slot = |number: u32| OutcomeSlot {
+            at_s: f64::from(number) / 10.0,
+            slot_s: 0.1,
+            ok: number * number / 100,
+            ..Default::default()
+        };
+        let slots: Vec<OutcomeSlot> = (0..120).map(slot).collect();
+        let timeline = Timeline::of(&slots).unwrap();
+        let window = LoadWindow { from_s: 0.0, until_s: 12.0, first_fault_s: None, steady: None, is_over: false };
+        let evidence = Evidence { slots, ..Evidence::default() };
+        let found = throughput(&evidence, Some(&timeline), Some(&window), Some((0.0, 12.0)));
+        assert_eq!(found.operations_per_s_ci95, None);
+        assert!(found.without_ci95.is_some_and(|why| why.contains("include 0")));
     }
 
     #[test]

@@ -19,7 +19,7 @@ fn outcome(compared: &Compared) -> String {
         };
     }
     let all = match compared.comparisons.len() {
-        1 => "one comparison".to_owned(),
+        1 => "1 comparison".to_owned(),
         all => format!("{all} comparisons"),
     };
     let count = |better: bool| {

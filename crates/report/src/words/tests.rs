@@ -233,9 +233,12 @@ fn a_fault_that_no_client_noticed_has_no_recovery() {
     let (plan, mut results) = one_crash();
     results.trials[0].faults[0].outage.as_mut().unwrap().failed = 0;
     assert!(answer(&results, &plan).contains("throughput recovered after 120 ms"));
-    results.trials[0].faults[0].outage.as_mut().unwrap().back_to_baseline_s = Some(0.0);
+    let outage = results.trials[0].faults[0].outage.as_mut().unwrap();
+    outage.back_to_baseline_s = Some(0.0);
+    (outage.baseline_per_s, outage.bound_per_s) = (Some(60_000.0), Some(48_000.0));
     let said = answer(&results, &plan);
     assert!(said.contains("no client noticed the fault `oops`") && !said.contains("recovered"), "{said}");
+    assert!(said.contains("(a drop of throughput by less than 20 % cannot be told)"), "{said}");
 }
 
 #[test]

@@ -14,7 +14,7 @@ pub(super) fn delayed(facts: &RuleInput<'_>, class: FigureClass) -> Evaluation {
     let delay = facts.trial.delay?;
     let (pct, moved) = match class {
         Throughput => (delay.throughput_pct, "throughput can have fallen by up to".to_owned()),
-        Outages => (outages_pct(facts)?, "the shortest outage can be off by up to".to_owned()),
+        Outages => return outages(facts),
         _ => {
             let of_class = DELAYED_QUANTILES.iter().filter(|(share, ..)| class_of_quantile(*share) == class);
             let risen =
@@ -31,13 +31,21 @@ pub(super) fn delayed(facts: &RuleInput<'_>, class: FigureClass) -> Evaluation {
 }
 
 /// How far off an outage can be whose first and last operation are as late as the timers in their worst second: percent of the shortest.
-fn outages_pct(facts: &RuleInput<'_>) -> Option<f64> {
+fn outages(facts: &RuleInput<'_>) -> Evaluation {
     let trial = facts.trial;
     let of_faults = trial.faults.iter().filter_map(|fault| fault.outage.as_ref()?.back_to_baseline_s);
     let outages = trial.disturbances.iter().filter(|one| one.kind == DisturbanceKind::Outage);
     let lengths_s = of_faults.chain(outages.filter_map(|one| one.outage.first_ok_s));
     let shortest_s = lengths_s.filter(|length_s| *length_s > 0.0).min_by(f64::total_cmp)?;
-    Some(trial.generator.late_us_p99? / 1e4 / shortest_s)
+    let late_us = trial.generator.late_us_p99?;
+    let pct = late_us / 1e4 / shortest_s;
+    let (shortest, late) = (numbers::seconds(shortest_s), numbers::micros(late_us));
+    Some((
+        pct,
+        format!(
+            "the shortest outage ({shortest}) can be off by up to {pct:.0} %: the generator's timers were {late} late"
+        ),
+    ))
 }
 
 /// As many starts at once are a bunch.
