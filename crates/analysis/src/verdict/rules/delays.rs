@@ -30,6 +30,9 @@ pub(super) fn delayed(facts: &RuleInput<'_>, class: FigureClass) -> Evaluation {
     Some((pct, format!("{moved} {pct:.0} %: other processes or the hypervisor delayed {waited}, {mean} per operation")))
 }
 
+/// Shorter outages are off by a share of this length: a few milliseconds more or less decide nothing.
+const SHORT_OUTAGE_S: f64 = 0.1;
+
 /// How far off an outage can be whose first and last operation are as late as the timers in their worst second: percent of the shortest.
 fn outages(facts: &RuleInput<'_>) -> Evaluation {
     let trial = facts.trial;
@@ -38,13 +41,12 @@ fn outages(facts: &RuleInput<'_>) -> Evaluation {
     let lengths_s = of_faults.chain(outages.filter_map(|one| one.outage.first_ok_s));
     let shortest_s = lengths_s.filter(|length_s| *length_s > 0.0).min_by(f64::total_cmp)?;
     let late_us = trial.generator.late_us_p99?;
-    let pct = late_us / 1e4 / shortest_s;
-    let (shortest, late) = (numbers::seconds(shortest_s), numbers::micros(late_us));
+    let length_s = shortest_s.max(SHORT_OUTAGE_S);
+    let pct = late_us / 1e4 / length_s;
+    let (late, length) = (numbers::micros(late_us), numbers::seconds(length_s));
     Some((
         pct,
-        format!(
-            "the shortest outage ({shortest}) can be off by up to {pct:.0} %: the generator's timers were {late} late"
-        ),
+        format!("times of outages can be off by {late}, {pct:.0} % of {length}: the generator's timers were so late"),
     ))
 }
 

@@ -65,3 +65,19 @@ fn lateness_names_the_quantile_that_it_moves() {
                   were due";
     assert_eq!(found.iter().map(|finding| finding.reason.as_str()).collect::<Vec<_>>(), [reason]);
 }
+
+#[test]
+fn a_few_milliseconds_of_a_short_outage_harm_nobody() {
+    let found = |first_ok_s: f64, late_us: f64| {
+        let found = Case::spoiled(|case| {
+            case.delayed(|_| {});
+            case.trial.generator.late_us_p99 = Some(late_us);
+            let outage = Outage { first_ok_s: Some(first_ok_s), ..Default::default() };
+            let kind = DisturbanceKind::Outage;
+            case.trial.disturbances.push(Disturbance { kind, outage, ..Default::default() });
+        });
+        found.into_iter().find(|finding| finding.rule == "delayed").map(|finding| finding.trust)
+    };
+    assert_eq!(found(0.001, 4_500.0), None);
+    assert_eq!((found(0.2, 20_000.0), found(0.001, 60_000.0)), (Some(Suspect), Some(Void)));
+}
