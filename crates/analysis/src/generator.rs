@@ -363,6 +363,14 @@ mod tests {
         LoadWindow { from_s: 0.0, until_s: 20.0, first_fault_s: None, steady: None, is_over: false };
 
     #[test]
+    fn operations_that_were_due_are_counted_where_they_were_written_down() {
+        let second = |due: Option<u64>, operations: u64| GeneratorSecond { due, operations, ..Default::default() };
+        assert_eq!(due_and_ended(&[second(Some(100), 90), second(Some(50), 60)]), Some((150, 150)));
+        assert_eq!(due_and_ended(&[second(Some(100), 90), second(None, 60)]), None, "an older version wrote");
+        assert_eq!((due_and_ended(&[second(Some(0), 0)]), due_and_ended(&[])), (None, None), "none was due");
+    }
+
+    #[test]
     fn nobody_watched() {
         assert_eq!(generator(&Evidence::default(), None, 0.0, None), Generator::default());
     }
