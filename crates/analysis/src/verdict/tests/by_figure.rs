@@ -15,7 +15,7 @@ fn failing([late_pct, punctual_pct]: [u32; 2]) -> Vec<RuleFinding> {
             let slot =
                 OutcomeSlot { at_s: at_s + 0.5, slot_s: 0.001, ok: 1_000 - failed, failed, ..OutcomeSlot::default() };
             // In one second nothing ends.
-            case.evidence.slots.extend((second != 13).then_some(slot.clone()));
+            case.evidence.slots.extend((second != 13).then_some(slot));
             case.trial.outcomes.ok += u64::from(slot.ok);
             case.trial.outcomes.failed += u64::from(failed);
             let late_us_max = Some(if is_late { 9_000.0 } else { 90.0 });
