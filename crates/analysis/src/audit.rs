@@ -390,6 +390,15 @@ mod tests {
     use super::*;
     use crate::synthetic;
 
+    #[test]
+    fn wrong_answers_are_counted_in_equal_parts_of_a_second_and_more() {
+        let slot = |at_s: f64, wrong: u32| OutcomeSlot { at_s, slot_s: 0.5, wrong, ..OutcomeSlot::default() };
+        assert_eq!(wrong_by_part(&[slot(0.0, 1), slot(0.9, 2), slot(1.0, 4), slot(2.5, 8)]), [3, 4, 8]);
+        let night: Vec<OutcomeSlot> = (0..400).map(|half| slot(f64::from(half) / 2.0, half / 380)).collect();
+        assert_eq!(wrong_by_part(&night), [[0; 19].as_slice(), &[20]].concat());
+        assert_eq!(wrong_by_part(&[]), [0]);
+    }
+
     /// A trial folder of its own for one test.
     struct Scratch(PathBuf);
 

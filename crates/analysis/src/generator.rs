@@ -363,6 +363,19 @@ mod tests {
         LoadWindow { from_s: 0.0, until_s: 20.0, first_fault_s: None, steady: None, is_over: false };
 
     #[test]
+    fn the_worst_second_is_one_of_the_measured_part() {
+        let row = |at_s: f64, late_us: f64| GeneratorSecond {
+            at_s,
+            interval_s: 1.0,
+            late_us_p99: Some(late_us),
+            ..GeneratorSecond::default()
+        };
+        let rows = [row(1.0, 900.0), row(2.0, 800.0), row(3.0, 10.0), row(4.0, 20.0), row(6.0, 700.0)];
+        let window = LoadWindow { from_s: 2.0, until_s: 5.0, first_fault_s: None, steady: None, is_over: false };
+        assert_eq!((latest_us(&rows, Some(&window)), latest_us(&rows, None)), (Some(20.0), Some(900.0)));
+    }
+
+    #[test]
     fn operations_that_were_due_are_counted_where_they_were_written_down() {
         let second = |due: Option<u64>, operations: u64| GeneratorSecond { due, operations, ..Default::default() };
         assert_eq!(due_and_ended(&[second(Some(100), 90), second(Some(50), 60)]), Some((150, 150)));

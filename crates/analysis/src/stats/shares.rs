@@ -174,6 +174,11 @@ mod tests {
         assert_eq!(clustered_share_ci95(&[5; 20], 10_000), share_ci95(100, 10_000));
         assert_eq!(clustered_share_ci95(&[0; 20], 10_000), share_ci95(0, 10_000));
         assert_eq!(clustered_share_ci95(&[30], 10_000), None, "one part shows no variance");
+        // 60 of 100 in four parts: a variance of 100 × 4 / 3 of the sum, where a binomial one has 24.
+        let ([low, high], effect) = (clustered_share_ci95(&[20, 10, 20, 10], 100).unwrap(), 400.0 / 3.0 / 24.0);
+        let effective = (NORMAL / quantile_of_t(1.0 - TAIL, 3.0).unwrap()).powi(2) / effect;
+        let expected = tails(60.0 * effective, 100.0 * effective);
+        assert!(close(low, expected[0], 1e-9) && close(high, expected[1], 1e-9), "{low} {high} {expected:?}");
     }
 
     #[test]
