@@ -129,6 +129,7 @@ bench:
 	scripts/bench-prices.py
 	scripts/bench-lab.py
 	scripts/bench-trust.py
+	scripts/bench-beside.py
 
 # Apart from the others, since it fetches Elasticsearch and Rally.
 bench-rally:

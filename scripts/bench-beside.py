@@ -2,7 +2,7 @@
 """Whether verdicts tell figures that other load has spoiled from those that it has not. Servers of known behaviour are measured beside next to
 nothing, bursts, a busy loop on one core and one on each core. Of each figure: what is true, what was measured, and what its verdict says. A
 figure is wrong that is more than 5 % off. True of a latency is the lowest of all runs, whose arrivals are the same: delays only add. All else
-is arithmetic. Needs a machine that is idle otherwise. Prints a table.
+is arithmetic. Needs a machine that is idle otherwise. Writes a section of bench/TRUST.md.
 """
 
 import collections
@@ -12,6 +12,7 @@ import os
 import random
 import time
 
+import bench_page
 from bench_stage import ROOT, arguments, bench, free_port
 
 SERVER = ROOT / "scripts/bench_truth_server.py"
@@ -119,7 +120,8 @@ def measure(stage, given):
                 played = play(stage, name, truth, beside, given.seconds)
                 rows.append((name, beside, *played[:3]))
                 print(f"{turn + 1}: {name} beside {beside}: {played[3]['verdict']['is']}: {'; '.join(played[3]['verdict']['reasons'])}", flush=True)
-    print("\n| server | figure | truth | " + " | ".join(BESIDE) + " |\n|---|---|---:|" + "---|" * len(BESIDE))
+    lines = [f"Latencies in µs, throughput per second, outages in seconds; {given.turns} rounds of {given.seconds:.0f} s.", ""]
+    lines += ["| server | figure | truth | " + " | ".join(BESIDE) + " |", "|---|---|---:|" + "---|" * len(BESIDE)]
     counted = collections.Counter()
     for name in truths(given.seconds):
         own = [row for row in rows if row[0] == name]
@@ -140,12 +142,15 @@ def measure(stage, given):
                     cell.append(f"{shown} {trust.get(figure)}{'' if is_right else ' WRONG'}")
                 cells.append(", ".join(cell))
             if true is not None:
-                print(f"| {name} | {figure} | {true:,.4g} | " + " | ".join(cells) + " |")
+                lines.append(f"| {name} | {figure} | {true:,.4g} | " + " | ".join(cells) + " |")
     right = sum(count for (is_right, _), count in counted.items() if is_right)
     valid = sum(count for (_, trust), count in counted.items() if trust == "valid")
-    print(f"\nCalled valid, and wrong: {counted[False, 'valid']} of {valid} (goal: at most 1 in 20).")
-    print(f"Right, and called valid: {counted[True, 'valid']} of {right} (goal: at least 9 in 10).")
+    met = lambda is_met: "met" if is_met else "not met"
+    wrong, good = counted[False, "valid"], counted[True, "valid"]
+    lines += ["", f"Called valid, and wrong: {wrong} of {valid}; wanted at most 1 in 20: **{met(wrong <= 0.05 * valid)}**", ""]
+    lines += [f"Right, and called valid: {good} of {right}; wanted at least 9 in 10: **{met(good >= 0.9 * right)}**"]
+    bench_page.write("Beside other load", lines, given, bench_page.TRUST)
 
 
 if __name__ == "__main__":
-    bench(measure, arguments(__doc__, seconds=8, turns=5))
+    bench(measure, arguments(__doc__, seconds=8, turns=3))

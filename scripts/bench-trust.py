@@ -17,15 +17,6 @@ import time
 import bench_page
 from bench_stage import ROOT, Failed, arguments, bench, free_port
 
-PAGE = bench_page.Page(
-    ROOT / "bench/TRUST.md",
-    ["Known truths", "Servers in another language", "Open loops", "Pairs", "Pairs beside something that comes and goes", "Searches on five servers"],
-    """# Whether the answers can be trusted, measured
-
-{counts} Each section is written by `scripts/bench-trust.py` and says when; *Known truths* is the table of
-`plimsoll selfcheck --long` ([docs/selfcheck.md](../docs/selfcheck.md)).
-""",
-)
 SERVER = ROOT / "scripts/bench_truth_server.py"
 # How far times may be off.
 WITHIN_S = 0.010
@@ -451,7 +442,7 @@ def measure(stage, given):
         begun_s = time.monotonic()
         lines = part(stage, given)
         print(f"{name}: {time.monotonic() - begun_s:.0f} s", file=sys.stderr, flush=True)
-        bench_page.write(title, lines, given, PAGE)
+        bench_page.write(title, lines, given, bench_page.TRUST)
 
 
 def more(parser):

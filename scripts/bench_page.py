@@ -45,6 +45,24 @@ What [the lab's hosts get](LAB.md), [how far the answers can be trusted](TRUST.m
 pages of their own.
 """,
 )
+TRUST = Page(
+    ROOT / "bench/TRUST.md",
+    [
+        "Known truths",
+        "Coverage and error rates",
+        "Servers in another language",
+        "Beside other load",
+        "Open loops",
+        "Pairs",
+        "Pairs beside something that comes and goes",
+        "Searches on five servers",
+    ],
+    """# Whether the answers can be trusted, measured
+
+{counts} Each section is written by `scripts/bench-trust.py` or `scripts/bench-beside.py` and says when; *Known truths* is the table of
+`plimsoll selfcheck --long` and *Coverage and error rates* that of `plimsoll selfcheck --statistics --long` ([docs/selfcheck.md](../docs/selfcheck.md)).
+""",
+)
 # What a verdict line ends with.
 VERDICTS = {"met": r"\*\*met\*\*", "not met": r"\*\*not met", "not measured": r"\*\*not measured"}
 
