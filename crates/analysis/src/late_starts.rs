@@ -17,6 +17,12 @@ const AFTER_S: f64 = 0.1;
 /// Share of the load's slots without bunches that a share of failures is taken from.
 const ENOUGH: f64 = 0.5;
 
+/// Whether starts of a row's second were late, so many of them that they arrived in a bunch.
+pub(crate) fn is_bunched(row: &GeneratorSecond) -> bool {
+    let due_per_s = row.due.unwrap_or(row.operations) as f64 / row.interval_s.max(f64::EPSILON);
+    row.late_us_max.is_some_and(|late_us| late_us / 1e6 * due_per_s >= BUNCH)
+}
+
 /// How many starts were bunched, and what failed without them.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct BunchedStarts {
@@ -36,13 +42,16 @@ pub(crate) fn add(trial: &mut Trial, planned: &plan::Trial, evidence: &Evidence)
 }
 
 fn of_rows(generator: &[GeneratorSecond], slots: &[OutcomeSlot]) -> Option<BunchedStarts> {
-    let is_bunched = |row: &&GeneratorSecond| {
-        let due_per_s = row.due.unwrap_or(row.operations) as f64 / row.interval_s;
-        row.late_us_max.is_some_and(|late_us| late_us / 1e6 * due_per_s >= BUNCH)
-    };
-    let late: Vec<&GeneratorSecond> = generator.iter().filter(is_bunched).collect();
+    let mut bunched: Vec<&GeneratorSecond> = generator.iter().filter(|row| is_bunched(row)).collect();
+    bunched.sort_by(|a, b| a.at_s.total_cmp(&b.at_s));
+    // The earliest begin of each row and those after it.
+    let mut begins_s: Vec<f64> = bunched.iter().map(|row| row.at_s - row.interval_s).collect();
+    for place in (1..begins_s.len()).rev() {
+        begins_s[place - 1] = begins_s[place - 1].min(begins_s[place]);
+    }
     let is_late = |slot: &&OutcomeSlot| {
-        late.iter().any(|row| slot.at_s + slot.slot_s > row.at_s - row.interval_s && slot.at_s < row.at_s + AFTER_S)
+        let first = bunched.partition_point(|row| row.at_s + AFTER_S <= slot.at_s);
+        begins_s.get(first).is_some_and(|begin_s| slot.at_s + slot.slot_s > *begin_s)
     };
     let punctual: Vec<&OutcomeSlot> = slots.iter().filter(|slot| !is_late(slot)).collect();
     let share = punctual.len() as f64 / slots.len() as f64;

@@ -2,10 +2,10 @@
 
 use record::results::DisturbanceKind;
 use record::results::FigureClass::{self, Outages, Throughput};
-use record::rows::GeneratorSecond;
 use text::numbers;
 
 use super::{Evaluation, RuleInput};
+use crate::late_starts::is_bunched;
 use crate::stats::quantiles::mean;
 use crate::stats::significance::apart;
 use crate::verdict::figures::{DELAYED_QUANTILES, class_of_quantile};
@@ -50,8 +50,6 @@ fn outages(facts: &RuleInput<'_>) -> Evaluation {
     ))
 }
 
-/// As many starts at once are a bunch.
-const BUNCH: f64 = 2.0;
 /// Significance level at which failures follow late starts.
 const LEVEL: f64 = 0.01;
 
@@ -90,10 +88,6 @@ fn seconds(facts: &RuleInput<'_>) -> Option<Vec<SecondOfStarts>> {
     let (window, timeline) = (facts.window?, facts.timeline?);
     facts.planned.load.as_ref().filter(|load| load.is_open())?;
     let until_s = window.first_fault_s.unwrap_or(window.until_s);
-    let is_late = |row: &GeneratorSecond| {
-        let per_s = row.due.unwrap_or(row.operations) as f64 / row.interval_s.max(f64::EPSILON);
-        row.late_us_max.is_some_and(|late_us| late_us / 1e6 * per_s >= BUNCH)
-    };
     let second = |number: usize| {
         let (from_s, to_s) = (number as f64, (number + 1) as f64);
         let (from, to) = (timeline.slot_of(from_s), timeline.slot_of(to_s));
@@ -103,7 +97,7 @@ fn seconds(facts: &RuleInput<'_>) -> Option<Vec<SecondOfStarts>> {
             near.iter().take_while(|row| row.at_s < to_s + 1.0).filter(|row| row.at_s - row.interval_s < to_s - 0.5);
         let failed = timeline.failed().between(from, to) as f64;
         let ended = failed + timeline.ok().between(from, to) as f64;
-        SecondOfStarts { is_late: inside.any(is_late), ended, failed }
+        SecondOfStarts { is_late: inside.any(is_bunched), ended, failed }
     };
     Some((0..until_s as usize).map(second).collect())
 }
