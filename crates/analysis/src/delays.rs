@@ -85,11 +85,13 @@ pub(crate) fn delay_effect(
     let late_ns = trial.generator.late_us_p99.unwrap_or(f64::INFINITY) * 1e3;
     let longer = SLICES_NS[COMMON_SLICES..].iter().take_while(|slice_ns| **slice_ns as f64 <= late_ns).count();
     let slices_ns = &SLICES_NS[..COMMON_SLICES + longer];
+    let measured = latency.as_ref().map(Distribution::of);
     let risen = |q: f64, quantile: Option<f64>| {
         quantile?;
-        latency.as_ref().map(|latency| risen_pct(latency, q, operation_s * 1e9, slices_ns))
+        measured.as_ref().map(|measured| measured.risen_pct(q, operation_s * 1e9, slices_ns))
     };
     let own = trial.latency_us.as_ref()?;
+    let p99_pct = risen(0.99, own.p99);
     Some(DelayEffect {
         generator_pct,
         target_pct: target.map(|(pct, _)| pct),
@@ -98,9 +100,9 @@ pub(crate) fn delay_effect(
         p50_pct: risen(0.5, own.p50),
         p90_pct: risen(0.9, own.p90),
         p95_pct: risen(0.95, own.p95),
-        p99_pct: risen(0.99, own.p99),
+        p99_pct,
         // The longest delays are rarer than can be told from the lateness of timers.
-        p999_pct: risen(0.999, own.p999).map(|pct| pct.max(risen(0.99, own.p99).unwrap_or(0.0))),
+        p999_pct: risen(0.999, own.p999).map(|pct| pct.max(p99_pct.unwrap_or(0.0))),
     })
 }
 
@@ -153,33 +155,33 @@ fn target_pct(sampled: &Sampled, stolen: f64) -> Option<(f64, f64)> {
     Some((hosts.iter().map(|(pct, _)| pct).sum(), largest(hosts.iter().map(|(_, busy_pct)| *busy_pct))?))
 }
 
-/// How far a quantile can have risen by a mean delay, percent of it.
-fn risen_pct(latency: &Histogram<u64>, q: f64, delay_ns: f64, slices_ns: &[u64]) -> f64 {
-    let measured = Distribution::of(latency);
-    let quantile_ns = latency.value_at_quantile(q) as f64;
-    let without_ns = |slice_ns: u64| {
-        let share = delay_ns / slice_ns as f64;
-        (share <= LARGEST_SHARE).then(|| measured.quantile_without(q, share, slice_ns) as f64)
-    };
-    let solved = slices_ns.iter().copied().filter_map(without_ns).reduce(f64::min);
-    let without_ns = solved.unwrap_or(quantile_ns - delay_ns).clamp(0.0, quantile_ns);
-    if quantile_ns > 0.0 { 100.0 * (quantile_ns - without_ns) / quantile_ns } else { 0.0 }
-}
-
 /// A distribution of times, by the buckets of a histogram.
-struct Distribution {
+struct Distribution<'a> {
+    times: &'a Histogram<u64>,
     /// Upper end of each bucket, nanoseconds, and the share of times up to it.
     steps: Vec<(u64, f64)>,
 }
 
-impl Distribution {
-    fn of(times: &Histogram<u64>) -> Self {
+impl<'a> Distribution<'a> {
+    fn of(times: &'a Histogram<u64>) -> Self {
         let (all, mut below) = (times.len() as f64, 0);
         let step = |bucket: hdrhistogram::iterators::IterationValue<u64>| {
             below += bucket.count_at_value();
             (bucket.value_iterated_to(), below as f64 / all)
         };
-        Self { steps: times.iter_recorded().map(step).collect() }
+        Self { times, steps: times.iter_recorded().map(step).collect() }
+    }
+
+    /// Percentage by which a quantile can have risen by a mean delay.
+    fn risen_pct(&self, q: f64, delay_ns: f64, slices_ns: &[u64]) -> f64 {
+        let quantile_ns = self.times.value_at_quantile(q) as f64;
+        let without_ns = |slice_ns: u64| {
+            let share = delay_ns / slice_ns as f64;
+            (share <= LARGEST_SHARE).then(|| self.quantile_without(q, share, slice_ns) as f64)
+        };
+        let solved = slices_ns.iter().copied().filter_map(without_ns).reduce(f64::min);
+        let without_ns = solved.unwrap_or(quantile_ns - delay_ns).clamp(0.0, quantile_ns);
+        if quantile_ns > 0.0 { 100.0 * (quantile_ns - without_ns) / quantile_ns } else { 0.0 }
     }
 
     /// Share of times up to this one.
@@ -212,6 +214,10 @@ mod tests {
 
     use super::*;
     use crate::synthetic;
+
+    fn risen_pct(times: &Histogram<u64>, q: f64, delay_ns: f64, slices_ns: &[u64]) -> f64 {
+        Distribution::of(times).risen_pct(q, delay_ns, slices_ns)
+    }
 
     fn times(of: impl Iterator<Item = f64>) -> Histogram<u64> {
         let mut histogram = Histogram::new(3).unwrap();

@@ -21,6 +21,7 @@
 use super::outage::{CHANCE, FaultTimes};
 use super::quantiles::{interquartile_range, mean};
 use super::sectioning::{BATCHES, half_width};
+use super::significance::moments;
 use super::timeline::{CumulativeCounts, Timeline};
 use super::usual_failures::excess;
 
@@ -256,7 +257,7 @@ impl Baseline {
         let (all, slots) = ((self.slots[1] - self.slots[0]) as f64, slots as f64);
         let of_long = of_mean * (all * slots).sqrt();
         let of_stretch = match slots <= all / BATCHES as f64 {
-            true => DEVIATIONS_95 * variance(&self.counts(timeline, slots as usize))?.sqrt(),
+            true => DEVIATIONS_95 * moments(&self.counts(timeline, slots as usize))?.1.sqrt(),
             false => of_long,
         };
         Some((of_mean * slots).hypot(of_stretch))
@@ -294,10 +295,4 @@ fn beside(timeline: &Timeline, ok_per_s: f64, window_s: f64) -> f64 {
 /// How many operations may go wrong where this many do on average.
 fn tolerated(mean: f64) -> u64 {
     if mean > 0.0 { (mean + DEVIATIONS * mean.sqrt()).ceil() as u64 } else { 0 }
-}
-
-/// Of a sample; `None` of fewer than two.
-fn variance(values: &[f64]) -> Option<f64> {
-    let mean = mean(values).filter(|_| values.len() >= 2)?;
-    Some(values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (values.len() - 1) as f64)
 }

@@ -122,7 +122,7 @@ fn without_spread(estimate: f64, size: f64, p: f64) -> Difference {
 }
 
 /// Mean and variance; `None` of fewer than two values.
-fn moments(values: &[f64]) -> Option<(f64, f64)> {
+pub(crate) fn moments(values: &[f64]) -> Option<(f64, f64)> {
     let centre = mean(values).filter(|_| values.len() > 1)?;
     let squares: f64 = values.iter().map(|value| (value - centre).powi(2)).sum();
     Some((centre, squares / (values.len() as f64 - 1.0)))
