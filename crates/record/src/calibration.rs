@@ -62,6 +62,11 @@ impl CalibrationRow {
         }
     }
 
+    /// Counts whether an interval holds the truth; `None` if it was refused.
+    pub fn count_interval(&mut self, ci95: Option<[f64; 2]>, truth: f64) {
+        self.count(ci95.map(|[low, high]| low <= truth && truth <= high));
+    }
+
     /// Share of the replicates that were not refused; `None` without any.
     #[must_use]
     pub fn share(&self) -> Option<f64> {
@@ -100,6 +105,10 @@ mod tests {
         let mut one = row(93, 7, 300, [Some(0.92), Some(0.98)]);
         one.judge(false);
         assert_eq!((one.share(), one.replicates, one.is_met), (Some(0.93), 400, true));
+        one.count_interval(Some([1.0, 2.0]), 2.0);
+        one.count_interval(Some([1.0, 2.0]), 2.1);
+        one.count_interval(None, 2.0);
+        assert_eq!((one.hits, one.replicates, one.refused), (94, 403, 301));
         let mut none = row(0, 0, 10, [Some(0.92), None]);
         none.judge(false);
         assert_eq!((none.share(), none.is_met), (None, true));

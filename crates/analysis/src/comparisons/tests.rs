@@ -748,7 +748,7 @@ fn gated_by(trials: &[Trial], gate_pct: f64) -> GatedComparison {
     within_runs(&plan(&["a", "b"], &[]), &played, &options(RATE, Some(gate_pct))).remove(0)
 }
 
-/// Found in an audit: 2.7 % slower (1.9–3.4 %), and the gate of 5 % failed by 6 % of the means as measured.
+/// It was 2.7 % slower (1.9–3.4 %), and the gate of 5 % failed by 6 % of the means as measured.
 #[test]
 fn the_gate_follows_the_adjusted_ratio_and_not_the_means() {
     let judged = gated_by(&beside_steal(3.0, [8.0, -6.0, 10.0, -3.0, 9.0, -5.0, 7.0, -2.0]), 5.0);
@@ -760,7 +760,7 @@ fn the_gate_follows_the_adjusted_ratio_and_not_the_means() {
     assert!((one.raw_ratio.unwrap() - means).abs() < 1e-9 && one.raw_ci95_adjusted.unwrap()[1] > 1.0, "{one:#?}");
 }
 
-/// Found in an audit: 5 % slower through a back end that took 5 points more of the CPU, and no difference was ever seen.
+/// It was 5 % slower through a back end that took 5 points more of the CPU, and no difference was ever seen.
 #[test]
 fn what_b_itself_may_cause_is_not_adjusted_for() {
     let trials = beside_steal(0.0, [5.0, 4.0, 6.5, 5.5, 4.5, 5.0, 6.0, 3.5]);

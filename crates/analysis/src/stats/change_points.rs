@@ -214,7 +214,7 @@ mod tests {
         assert!(alarms <= 7, "3 of 60 are meant, 7 are rare: {alarms}");
     }
 
-    /// Found in an audit: runs that are alike from day to day were taken for changes in a quarter to a half of all series.
+    /// Runs that are alike from day to day were taken for changes in a quarter to a half of all series.
     #[test]
     fn runs_that_resemble_their_neighbours_seldom_change() {
         let mut random = fastrand::Rng::with_seed(10);
@@ -223,7 +223,7 @@ mod tests {
         assert!(alarms <= 12, "about 7 of 60 are meant, 19 without allowing for it: {alarms}");
     }
 
-    /// Found in an audit: of 5,000 orders none is rare enough for the first step of Holm's procedure over 250 series.
+    /// None of 5,000 orders is rare enough for the first step of Holm's procedure over 250 series.
     #[test]
     fn a_clear_step_is_found_among_300_series() {
         let mut random = fastrand::Rng::with_seed(2);

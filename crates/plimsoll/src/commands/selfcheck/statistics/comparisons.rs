@@ -155,7 +155,7 @@ impl ComparisonSetting {
             let found = bench.compared(&VARIANTS[..self.groups], &self.trials(&mut random), &options)?;
             let Some(judged) = found.comparisons.first() else { continue };
             let one = &judged.comparison;
-            held.count(one.ci95.map(|[low, high]| low <= self.last && self.last <= high));
+            held.count_interval(one.ci95, self.last);
             shown.count(Some(one.significant && one.better.as_deref() == Some(&one.a)));
             let bound = 1.0 - gate_pct / 100.0;
             // A gate fails by the ratio without adjusting, too.

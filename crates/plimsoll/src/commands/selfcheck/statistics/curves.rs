@@ -83,8 +83,8 @@ fn of_one(bench: &Bench<'_>, spread: LoadSpread) -> Rows {
         let trials = swept(None, spread, &mut random, |load| 1_000.0 * load.min(6.0));
         let found = played(bench, &[], trials)?;
         let Some(curve) = found.scaling.first() else { continue };
-        peak.count(curve.peak_ci95.map(|[low, high]| low <= 6_000.0 && 6_000.0 <= high));
-        knee.count(curve.knee_ci95.map(|[low, high]| low <= 6.0 && 6.0 <= high));
+        peak.count_interval(curve.peak_ci95, 6_000.0);
+        knee.count_interval(curve.knee_ci95, 6.0);
     }
     Ok(vec![peak, knee])
 }

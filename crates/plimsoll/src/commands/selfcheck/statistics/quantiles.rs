@@ -43,7 +43,7 @@ fn play(bench: &Bench<'_>, load: f64, time_s: u32) -> Rows {
         let mut held = row("quantiles of latency", &setting, asked, COVERAGE);
         for trial in &found.trials {
             let ci95 = trial.latency_intervals_us.as_ref().and_then(interval);
-            held.count(ci95.map(|[low, high]| low <= truth_us && truth_us <= high));
+            held.count_interval(ci95, truth_us);
         }
         held
     });

@@ -21,7 +21,7 @@ type Levels = Vec<f64>;
 /// How a load varies by itself.
 type LoadNoise = fn(&mut Rng) -> Levels;
 
-/// Kinds of noise: the audit's ten, and two that vary by 15 % within 100 ms.
+/// Kinds of noise: ten, and two that vary by 15 % within 100 ms.
 const NOISES: [(&str, LoadNoise); 12] = [
     ("Poisson", |_| even()),
     ("4 %, AR 0.8", |random| correlated(random, 0.04, 0.8)),
@@ -194,10 +194,9 @@ fn intervals(bench: &Bench<'_>, baseline_s: f64, outage_s: f64, phi: f64) -> Row
         .collect();
     let mut of_baseline = row("baseline of a fault", &setting, "interval holds the long-run rate", COVERAGE);
     let mut of_lost = row("operations lost by a fault", &setting, "interval holds them", COVERAGE);
-    let holds = |[low, high]: [f64; 2], truth: f64| low <= truth && truth <= high;
     for (outage, lost) in felt(bench, &trials)?.iter().zip(lost) {
-        of_baseline.count(outage.baseline_ci95.map(|ends| holds(ends, PER_S)));
-        of_lost.count(outage.lost_operations_ci95.map(|ends| holds(ends, lost)));
+        of_baseline.count_interval(outage.baseline_ci95, PER_S);
+        of_lost.count_interval(outage.lost_operations_ci95, lost);
     }
     Ok(vec![of_baseline, of_lost])
 }

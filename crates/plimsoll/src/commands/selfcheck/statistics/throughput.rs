@@ -108,8 +108,7 @@ impl RateSetting {
         let mut held = row("throughput", &self.name, "interval holds the long-run rate", COVERAGE);
         let mut unsteady = row("steadiness", &self.name, "called unsteady", at_most(0.05));
         for (trial, truth) in found.trials.iter().zip(truths) {
-            let ci95 = trial.throughput.operations_per_s_ci95;
-            held.count(ci95.map(|[low, high]| low <= truth && truth <= high));
+            held.count_interval(trial.throughput.operations_per_s_ci95, truth);
             unsteady.count(trial.steady.as_ref().and_then(|steady| steady.is).map(|is| !is));
         }
         Ok(vec![held, unsteady])
