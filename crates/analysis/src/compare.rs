@@ -323,7 +323,7 @@ fn of_look(look: InterimLook) -> String {
     )
 }
 
-/// What of the machine comparisons are not adjusted for.
+/// Covariates that comparisons are not adjusted for.
 fn unadjusted(comparisons: &[GatedComparison]) -> Vec<String> {
     text::distinct(comparisons.iter().flat_map(|judged| differing::unadjusted(&judged.comparison)))
 }

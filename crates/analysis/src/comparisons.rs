@@ -42,7 +42,7 @@ pub struct CompareOptions {
     pub accepts_void: bool,
     /// Whether a gate fails only where the whole interval is beyond it, and not as soon as the estimate is.
     pub is_sure: bool,
-    /// Which look this is of several at runs that go on until a gate decides.
+    /// The look, of several at runs that go on until a gate decides.
     pub look: Option<InterimLook>,
     /// Whether the runs were played in turn for this comparison.
     pub in_turn: bool,
@@ -51,7 +51,7 @@ pub struct CompareOptions {
 /// One look of several at runs that are played until a gate decides.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct InterimLook {
-    /// Its number, from 1.
+    /// Number, from 1.
     pub number: u32,
     /// Chance of a false alarm that it may have, of the 5 % that all looks have together.
     pub level: f64,
@@ -682,12 +682,12 @@ impl TrialFigure {
         }
     }
 
-    /// By how much its logarithm may be off in all trials alike.
+    /// Error that its logarithm may have in all trials alike.
     fn resolution(&self) -> f64 {
         if self.path.contains(FROM_HISTOGRAMS) { BUCKET.ln_1p() } else { 0.0 }
     }
 
-    /// Its value in a trial; of several, the worst. `None` where the trial's verdict says that it must not be used.
+    /// Value in a trial; of several, the worst. `None` where the trial's verdict says that it must not be used.
     pub fn value(&self, trial: &Trial) -> Option<f64> {
         let path = self.path.as_str().into();
         // A trial that does not count is compared only where the comparison is adjusted for what it is void for.
@@ -784,7 +784,7 @@ fn gated(comparison: &Comparison, gate_pct: f64, is_sure: bool) -> Gated {
     if passes { Gated::Passes } else { Gated::CannotTell }
 }
 
-/// By how much the other side of a comparison is worse, percent of `a`; negative if it is better, infinite where `a` is 0 and `b` is not.
+/// Change for the worse of the other side of a comparison, percent of `a`; negative if it is better, infinite where `a` is 0 and `b` is not.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Worsening {
     estimate_pct: f64,
@@ -793,7 +793,7 @@ struct Worsening {
 }
 
 impl Worsening {
-    /// Of the ratio, or the difference.
+    /// Returns that of the ratio, or the difference.
     fn of(comparison: &Comparison) -> Option<Self> {
         if let Some(ratio) = comparison.ratio {
             return Some(Self::of_ratio(comparison, ratio, comparison.ci95_adjusted));
@@ -804,7 +804,7 @@ impl Worsening {
         Some(Self::signed(comparison, pct(comparison.difference?), ends))
     }
 
-    /// Of the ratio without adjusting.
+    /// Returns that of the ratio without adjusting.
     fn raw_of(comparison: &Comparison) -> Option<Self> {
         Some(Self::of_ratio(comparison, comparison.raw_ratio?, comparison.raw_ci95_adjusted))
     }

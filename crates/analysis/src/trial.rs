@@ -211,7 +211,7 @@ fn throughput(
     }
 }
 
-/// From how many separate moments each quantile comes.
+/// Numbers of separate moments that the quantiles come from.
 fn moments(evidence: &Evidence, window: &LoadWindow, latency_us: &Quantiles) -> QuantileMoments {
     let within_s = [window.latency_from_s(), window.until_s];
     let of = |us: Option<f64>| evidence.load.latency.moments(us? * 1e3, within_s);

@@ -110,11 +110,11 @@ enum Weighing {
 pub(crate) struct RuleFinding {
     /// The rule's name.
     pub rule: &'static str,
-    /// Its result for the trial: the worst among the classes that the verdict is about. Valid: it is a note.
+    /// Result for the trial: the worst among the classes that the verdict is about. Valid: it is a note.
     pub trust: Trust,
     /// The sentence.
     pub reason: String,
-    /// Its result for each class that it speaks against, with the sentence.
+    /// Result for each class that the rule speaks against, with the sentence.
     pub classes: Vec<(FigureClass, Trust, String)>,
 }
 

@@ -200,7 +200,7 @@ pub struct Page {
     verdict: &'static str,
     meaning: String,
     reasons: Vec<Reason>,
-    /// Which figures can be used, where not all can.
+    /// Figures that can be used, if not all can.
     usable_figures: String,
     /// Sentences that do not speak against the figures used, as markup.
     notes: Vec<String>,

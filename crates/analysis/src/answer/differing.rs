@@ -70,7 +70,7 @@ fn without_adjusting(comparison: &Comparison) -> Option<Comparison> {
     Some(Comparison { ratio, ci95_adjusted: comparison.raw_ci95_adjusted, ci95: None, ..comparison.clone() })
 }
 
-/// As [`estimate`], without adjusting; empty of a comparison that is adjusted for nothing.
+/// Returns [`estimate`] without adjusting; empty for a comparison that is adjusted for nothing.
 pub fn raw_estimate(comparison: &Comparison) -> (String, String) {
     without_adjusting(comparison).map_or_else(Default::default, |raw| estimate(&raw))
 }
@@ -81,7 +81,7 @@ pub fn raw(comparison: &Comparison) -> Option<String> {
     Some(format!("without adjusting for {}: {change}{interval}", listed(&comparison.adjusted_for, "and")))
 }
 
-/// What of the machine a comparison is not adjusted for, a sentence each.
+/// Covariates that a comparison is not adjusted for, a sentence each.
 pub fn unadjusted(comparison: &Comparison) -> Vec<String> {
     let (a, b) = (code(&comparison.a), code(&comparison.b));
     let place = if comparison.at.is_empty() { String::new() } else { format!(" at {}", place(comparison)) };

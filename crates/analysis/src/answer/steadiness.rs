@@ -1,4 +1,4 @@
-//! What is to be known of a load's beginning and its steadiness beside the verdict, in words.
+//! Sentences about a load's beginning and its steadiness, beside the verdict.
 
 use record::results::{FasterStart, Results, Steady, counting};
 use text::{capital, code, numbers};

@@ -1,4 +1,4 @@
-//! What the checks found at each variant and point, over all repeats that are not void, if any is not.
+//! Results of the checks at each variant and point, over all repeats that are not void, if any is not.
 //!
 //! The rate of wrong answers has an interval of the ratio of sums over repeats where there are three of them and any answer was
 //! wrong: it counts in how much repeats differ. With fewer, parts of the load's time take the place of repeats, because one
@@ -11,7 +11,7 @@ use record::results::{PooledConsistency, Trial, counting};
 use crate::groups::{operations, repeats};
 use crate::stats::shares::{clustered_share_ci95, ratio_of_sums, share_ci95};
 
-/// As many repeats show how much they differ.
+/// Fewest repeats that show how much they differ.
 const REPEATS: usize = 3;
 const RATIO: &str = "ratio";
 const CLUSTERS: &str = "Korn-Graubard";

@@ -79,7 +79,7 @@ const DEVIATIONS_95: f64 = 2.262_157;
 /// Service before a fault.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Baseline {
-    /// Its slots.
+    /// Slots of the baseline.
     pub slots: [usize; 2],
     /// Undisturbed slots that show how throughput varies: the baseline and up to 50 s before it.
     varied: [usize; 2],
@@ -89,7 +89,7 @@ pub(super) struct Baseline {
     pub spread_per_s: Option<f64>,
     /// Slots of the usual window.
     pub window: usize,
-    /// From the shortest window to the longest; at least one.
+    /// Bounds, from the shortest window to the longest; at least one.
     pub bounds: Vec<Bound>,
     /// Operations that go wrong in a slot when nothing is the matter, …
     pub bad_per_slot: f64,
@@ -216,7 +216,7 @@ impl Baseline {
         Some(fewest as f64 / (window as f64 * timeline.slot_s()))
     }
 
-    /// Of what failed in these slots, that which would not have without the outage.
+    /// Failures in these slots that would not have been without the outage.
     pub fn excess(&self, timeline: &Timeline, [begin, end]: [usize; 2]) -> f64 {
         let failed = timeline.failed().between(begin, end);
         let ended = timeline.ok().between(begin, end) + timeline.wrong().between(begin, end) + failed;
@@ -287,7 +287,7 @@ impl Baseline {
     }
 }
 
-/// What of a window's throughput clocks may have put into its neighbours.
+/// Throughput of a window that clocks may have put into its neighbours.
 fn beside(timeline: &Timeline, ok_per_s: f64, window_s: f64) -> f64 {
     ok_per_s * (2.0 * timeline.clock_error_s() / window_s).min(1.0)
 }

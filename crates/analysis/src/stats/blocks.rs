@@ -56,9 +56,9 @@ const IMBALANCE: f64 = 0.01;
 /// Covariates of the values.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Covariates {
-    /// Those that are adjusted for.
+    /// Covariates that are adjusted for.
     pub used: Vec<usize>,
-    /// Those that differ between the groups by more than chance, each with the chance of so large a difference.
+    /// Covariates that differ between the groups by more than chance, each with the chance of so large a difference.
     pub unbalanced: Vec<(usize, f64)>,
 }
 

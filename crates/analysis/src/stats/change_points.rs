@@ -99,14 +99,14 @@ fn divided(series: &[f64], inflation: f64, seed: u64, most: usize) -> Vec<Change
     found
 }
 
-/// Where the stretches between the changes begin and end.
+/// Ends of the stretches between the changes.
 fn ends(series: &[f64], found: &[ChangePoint]) -> Vec<usize> {
     let mut ends: Vec<usize> = found.iter().map(|change| change.at).chain([0, series.len()]).collect();
     ends.sort_unstable();
     ends
 }
 
-/// By how much the resemblance of neighbours inflates the variance of a mean, about the levels between these changes.
+/// Factor by which the resemblance of neighbours inflates the variance of a mean, about the levels between these changes.
 fn inflation(series: &[f64], found: &[ChangePoint]) -> f64 {
     let ends = ends(series, found);
     let off = |ends: &[usize]| {

@@ -86,7 +86,7 @@ struct SpreadThird {
     places: Range<usize>,
     /// How much repeats differ there, at least as much as everywhere.
     spread: RepeatSpread,
-    /// As many errors as it has trials, with that spread.
+    /// An error for each of its trials, with that spread.
     errors: Vec<f64>,
 }
 

@@ -87,7 +87,7 @@ impl LatencySeconds {
         self.together(between_s, belongs).share_above(step_of(limit_ns))
     }
 
-    /// From how many separate moments between two times the operations come that take as long as this, or longer; `None` if there are none.
+    /// Number of separate moments between two times that operations come from which take as long as this, or longer; `None` if there are none.
     ///
     /// Operations that wait for the same cause come together, so each such bunch is one observation, and their number is that of the
     /// operations divided by the mean size of a bunch. For bunches at random times that is the index of dispersion: the variance of the counts

@@ -275,7 +275,7 @@ impl Recovery {
     }
 }
 
-/// What begins later than this after service was as before, and is over sooner than this, is of the system's own accord, seconds.
+/// A stall that begins later than this after service was as before, and is over sooner than this, is not the fault's, seconds.
 const BRIEF_S: f64 = HOLD_S;
 
 /// Whether nothing but a moment of less throughput, in which nothing failed, keeps service from having been as before all the time

@@ -46,7 +46,7 @@ pub(crate) struct StandardError {
     pub of_mean: f64,
     /// Degrees of freedom that it rests on.
     pub freedom: f64,
-    /// By how much values may be off all in the same direction, such as by a bucket of a histogram: no difference up to this is shown.
+    /// Error that all values may have in the same direction, such as by a bucket of a histogram: no difference up to this is shown.
     pub resolution: f64,
 }
 

@@ -131,7 +131,7 @@ struct ObservedSeries {
     values: Vec<f64>,
 }
 
-/// What a series says of the load.
+/// Result of a series of the load.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct SeriesResult {
     beginning: Beginning,
@@ -310,7 +310,7 @@ fn half_width(rates: &[f64]) -> Option<f64> {
     Some((high - low) / (high + low)).filter(|half| half.is_finite())
 }
 
-/// By how much the last third of what is kept is above its first; `None` if it does not rise by more than chance.
+/// Rise from the first third of what is kept to the last; `None` if it does not rise by more than chance.
 fn still_rising(at_s: &[f64], shares: &[f64], cut: usize) -> Option<f64> {
     let kept = &shares[cut..];
     let third = kept.len() / 3;

@@ -20,7 +20,7 @@ const RANKS: [usize; 2] = [11, 33];
 /// Those of the interval of 99 %.
 const SURE_RANKS: [usize; 2] = [8, 36];
 
-/// Those of the interval of 90 %, by which two one-sided tests at 5 % decide.
+/// Ends of the interval of 90 %, by which two one-sided tests at 5 % decide.
 const EQUIVALENCE_RANKS: [usize; 2] = [12, 32];
 
 /// Fewest observations in a batch.

@@ -95,7 +95,7 @@ pub(super) fn wrong(margin: Option<f64>) -> f64 {
     margin.map_or(WRONG, |margin| WRONG_FAR + WRONG_NEAR * (-margin.abs() / FADES).exp())
 }
 
-/// Where the search looks.
+/// Values that the search looks at.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SearchRange {
     /// Lowest value; an edge below it is one cell.
@@ -119,7 +119,7 @@ pub(super) struct Bracket {
     pub high: f64,
     /// Logarithm of the edge's place in it.
     edge_ln: f64,
-    /// Its probability before any answer, not balanced: its width as a logarithm.
+    /// Probability before any answer, not balanced: the width as a logarithm.
     octaves: f64,
     /// Probability with each of the spreads.
     likely: [f64; SPREADS.len()],
@@ -140,7 +140,7 @@ impl Bracket {
     }
 }
 
-/// What an answer says of each cell and spread.
+/// Evidence of an answer about each cell and spread.
 #[derive(Debug, Clone, Copy)]
 enum EdgeEvidence {
     /// The edge of its trial was above this, or below.
@@ -204,7 +204,7 @@ fn slope(answers: &[ProbeAnswer], near: f64) -> Option<f64> {
     quantile(0.5).filter(|_| rises)
 }
 
-/// By which factor neighbours are more alike than trials further apart; 1 if they are not. J. von Neumann's ratio ("Distribution of
+/// Factor by which neighbours are more alike than trials further apart; 1 if they are not. J. von Neumann's ratio ("Distribution of
 /// the ratio of the mean square successive difference to the variance", Annals of Mathematical Statistics 12, 1941) is 2 of
 /// independent trials.
 fn memory(answers: &[ProbeAnswer], slope: f64) -> f64 {
@@ -225,7 +225,7 @@ pub(super) struct Posterior {
     pub cells: Vec<Bracket>,
     /// Answers taken in.
     answers: u32,
-    /// By which factor trials that follow each other are more alike than others.
+    /// Factor by which trials that follow each other are more alike than others.
     pub memory: f64,
 }
 
@@ -305,7 +305,7 @@ impl Posterior {
         self.moved(log_odds, |spread| (together * spread).hypot(TREND * f64::from(self.answers)))
     }
 
-    /// With each spread, moves the cells down to the value at which a trial holds with these odds, and smears them by this standard
+    /// Moves the cells, for each spread, down to the value at which a trial holds with these odds, and smears them by this standard
     /// deviation.
     fn moved(&self, log_odds: f64, smear: impl Fn(f64) -> f64) -> Self {
         let mut moved = self.clone();

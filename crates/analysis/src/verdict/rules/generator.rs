@@ -12,7 +12,7 @@ use crate::generator::lateness_pct;
 use crate::verdict::UNPACKING_PCT;
 use crate::verdict::figures::{ReadQuantile, class_of, quantiles};
 
-/// Where the effect of lateness is not known: below this share of the median latency it does not matter.
+/// Share of the median latency below which lateness does not matter, if its effect is not known.
 const LATE_SHARE: f64 = 0.1;
 
 /// … and from how many microseconds on it makes a trial suspect, or void.
@@ -33,7 +33,7 @@ const SAME_SECOND_S: f64 = 0.25;
 /// (Denning and Buzen 1978) its throughput is within a twentieth of what it can do, whoever else is busy.
 const TARGET_FULL_PCT: f64 = 95.0;
 
-/// What is suspect by this rule, and not void, at most.
+/// Highest figure of this rule that is suspect, and not void.
 const GENERATOR_SUSPECT_PCT: f64 = 97.9;
 
 pub(super) fn dropped_starts(facts: &RuleInput<'_>) -> Evaluation {
@@ -118,9 +118,9 @@ fn lateness_estimate(facts: &RuleInput<'_>) -> Evaluation {
 /// A second in which an engine thread stood still.
 #[derive(Debug, Clone, Copy)]
 struct ThreadStall {
-    /// Its end, seconds since load start.
+    /// End, seconds since load start.
     pub at_s: f64,
-    /// For how long, microseconds.
+    /// Duration, microseconds.
     pub late_us: f64,
     /// How much of that it did not run, microseconds.
     pub idle_us: f64,
@@ -153,7 +153,7 @@ fn stalls(facts: &RuleInput<'_>) -> Vec<ThreadStall> {
     worst
 }
 
-/// What a row's thread did in the seconds that a stall in it may reach back to: neither run nor wait, or only wait; microseconds.
+/// Time that a row's thread neither ran nor waited in the seconds that a stall in it may reach back to, and that it waited; microseconds.
 fn meanwhile(facts: &RuleInput<'_>, row: &GeneratorSecond, late_us: f64) -> (f64, Option<f64>) {
     let from_s = row.at_s - row.interval_s - late_us / 1e6;
     // Rows come in the order of time, to within a second.
@@ -266,7 +266,7 @@ pub(super) fn slow_feed(facts: &RuleInput<'_>) -> Evaluation {
     Some((pct, format!("{pct:.0} % {of}{read}")))
 }
 
-/// What a feed came from: its disk, or a tier that it was read as slowly as.
+/// Source of a feed: its disk, or a tier that it was read as slowly as.
 fn feed_device(planned: &plan::Trial) -> String {
     let mut feeds = planned.load.iter().flat_map(|load| &load.feeds);
     match feeds.find_map(|feed| feed.tier.as_ref().filter(|_| !feed.limits.is_none())) {

@@ -4,7 +4,7 @@ use record::events::What;
 
 use super::{Evaluation, RuleInput};
 
-/// So many other processes are named, if they used so much of the machine.
+/// Most other processes that are named, and the least that they use of the machine.
 const NAMED: usize = 3;
 
 const NAMED_PCT: f64 = 1.0;

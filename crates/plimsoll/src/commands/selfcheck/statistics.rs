@@ -67,7 +67,7 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     SUBJECTS.iter().map(|(name, _)| *name)
 }
 
-/// What all settings have in common.
+/// Seed, replicates and folder of all settings.
 pub struct Bench<'a> {
     /// Folder for run folders.
     scratch: &'a Path,
@@ -136,7 +136,7 @@ impl Bench<'_> {
     }
 }
 
-/// What is simulated.
+/// Choice of the simulations.
 pub struct Wanted<'a> {
     /// Subjects; all of them if empty.
     pub parts: &'a [String],
