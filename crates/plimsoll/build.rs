@@ -38,7 +38,7 @@ const PACKED: &str = "packed";
 /// The folders in it.
 const SHELVES: [&str; 2] = ["experiments", "targets"];
 /// What builds and tests leave there, and what only they need.
-const LEFT_OUT: [&str; 6] = ["_build", "_template", "__pycache__", "ebin", "erl_crash.dump", "test"];
+const LEFT_OUT: [&str; 7] = ["_build", "_template", "__pycache__", "ebin", "erl_crash.dump", "studies", "test"];
 
 /// Writes `packed.rs`: every file with its path, whether it is a program, and its content; and a mark that changes with any of it.
 fn pack() -> io::Result<()> {
