@@ -131,7 +131,7 @@ fn parameters(manifest: &Manifest) -> String {
     let mut text = "\n# Parameters, each with its default:\n# [target.with]\n".to_owned();
     for (name, parameter) in &manifest.parameters {
         let value = match parameter.takes {
-            Takes::Integer { .. } | Takes::Boolean => parameter.default.clone(),
+            Takes::Integer { .. } | Takes::Number { .. } | Takes::Boolean => parameter.default.clone(),
             Takes::Choice { .. } | Takes::Text | Takes::Duration => text::toml_string(&parameter.default),
         };
         let choices = match &parameter.takes {

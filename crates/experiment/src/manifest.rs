@@ -15,7 +15,7 @@ pub use private_folders::refused_private;
 use crate::duration;
 use crate::keys::section;
 use crate::pointer::Pointer;
-use crate::problem::{Problem, Problems, nearest_hint, nearest_name};
+use crate::problem::{Problem, Problems, join_words, nearest_hint, nearest_name};
 use crate::quantity::Quantity;
 use crate::section::{self, Section};
 use crate::source::Source;
@@ -65,10 +65,10 @@ pub enum HoldsOn {
 
 section! {
     const PARAMETER {
-        type = required: Choice(&["choice", "integer", "boolean", "text", "duration"]), "What it takes";
+        type = required: Choice(&["choice", "integer", "number", "boolean", "text", "duration"]), "What it takes";
         of: TEXTS, "For a choice: the list";
-        min: Whole { min: i64::MIN, max: i64::MAX }, "For an integer: the smallest";
-        max: Whole { min: i64::MIN, max: i64::MAX }, "For an integer: the largest";
+        min: Whole { min: i64::MIN, max: i64::MAX }, "For an integer or a number: the smallest";
+        max: Whole { min: i64::MIN, max: i64::MAX }, "For an integer or a number: the largest";
         default = required: Scalar, "Used where the experiment gives none";
         help = required: Text, "One line";
         lab_time = "false": Boolean,
@@ -323,6 +323,13 @@ pub enum Takes {
         /// Largest allowed.
         max: Option<i64>,
     },
+    /// A number, with or without decimals.
+    Number {
+        /// Smallest allowed.
+        min: Option<i64>,
+        /// Largest allowed.
+        max: Option<i64>,
+    },
     /// true or false.
     Boolean,
     /// Any text.
@@ -486,15 +493,18 @@ fn is_parameter_name(name: &str) -> bool {
 
 fn parameter(entry: &TableEntry, section: &Section<'_>, problems: &mut Vec<Problem>) -> Option<Parameter> {
     let kind = section.text("type")?;
-    for (key, of) in [("of", "choice"), ("min", "integer"), ("max", "integer"), ("lab_time", "duration")] {
-        if section.has(key) && kind != of {
-            let problem = Problem::new(section.place(key), format!("`{key}` belongs to a parameter of type \"{of}\""));
+    let bounded: &[&str] = &["integer", "number"];
+    for (key, of) in [("of", &["choice"][..]), ("min", bounded), ("max", bounded), ("lab_time", &["duration"])] {
+        if section.has(key) && !of.contains(&kind) {
+            let types = join_words(&of.iter().map(|of| format!("\"{of}\"")).collect::<Vec<_>>(), "or");
+            let problem = Problem::new(section.place(key), format!("`{key}` belongs to a parameter of type {types}"));
             problems.push(problem.expected("has no meaning here").related(section.place("type"), "another type"));
         }
     }
     let takes = match kind {
         "choice" => Takes::Choice { of: section.get("of").unwrap_or_default() },
         "integer" => Takes::Integer { min: section.get("min"), max: section.get("max") },
+        "number" => Takes::Number { min: section.get("min"), max: section.get("max") },
         "boolean" => Takes::Boolean,
         "text" => Takes::Text,
         "duration" => Takes::Duration,
@@ -506,7 +516,9 @@ fn parameter(entry: &TableEntry, section: &Section<'_>, problems: &mut Vec<Probl
         problems.push(problem.expected("`of` is missing or empty").hint("of = [\"one\", \"other\"]"));
         return None;
     }
-    if matches!(takes, Takes::Integer { min: Some(min), max: Some(max) } if min > max) {
+    if let Takes::Integer { min: Some(min), max: Some(max) } | Takes::Number { min: Some(min), max: Some(max) } = takes
+        && min > max
+    {
         problems.push(Problem::new(section.place("max"), "no number is in this range").expected("below `min`"));
     }
     let default = section.node("default")?;
@@ -862,6 +874,11 @@ pub(crate) fn refusal(takes: &Takes, text: &str) -> Option<String> {
         Takes::Integer { min, max } => text
             .parse::<i64>()
             .is_ok_and(|number| min.is_none_or(|min| number >= min) && max.is_none_or(|max| number <= max)),
+        Takes::Number { min, max } => text.parse::<f64>().is_ok_and(|number| {
+            number.is_finite()
+                && min.is_none_or(|min| number >= min as f64)
+                && max.is_none_or(|max| number <= max as f64)
+        }),
         Takes::Boolean => matches!(text, "true" | "false"),
         Takes::Text => true,
         Takes::Duration => duration::parse_s(text).is_ok(),

@@ -39,6 +39,7 @@ set(#{host := Host} = Options) ->
     ok = docket_register:set(Options),
     ok = docket_admittance:set(Options),
     ok = docket_inspect:set(Options),
+    ok = docket_route:set(Options),
     ok = docket_core:is(case is_web_only(Options) of true -> docket_options:node_of(Host); false -> node() end),
     case application:load(docket) of
         ok -> ok;

@@ -22,12 +22,13 @@
     dump_s := pos_integer(),
     layout := together | web_and_core,
     admission := non_neg_integer(),
+    work_ms := number(),
     serial := boolean(),
     cores := non_neg_integer(),
     part := all | core
 }.
 
--type kind() :: address | addresses | text | boolean | {choice, [atom()]} | {integer, integer(), integer()}.
+-type kind() :: address | addresses | text | boolean | {choice, [atom()]} | {integer | number, integer(), integer()}.
 
 %% Every member has a copy of everything and a connection to every other. More than this is a mistake in a list.
 -define(MOST_MEMBERS, 32).
@@ -51,6 +52,7 @@ table() ->
      {dump_s, {integer, 1, 86400}, 180},
      {layout, {choice, [together, web_and_core]}, together},
      {admission, {integer, 0, 1000000}, 0},
+     {work_ms, {number, 0, 60000}, 0},
      {serial, boolean, false},
      %% The start script has already given this one to the emulator; here it is only checked.
      {cores, {integer, 0, 1024}, 0},
@@ -149,14 +151,16 @@ value({choice, Of}, Text) ->
         [Choice] -> {ok, Choice};
         [] -> {expected, lists:append(lists:join(", ", [atom_to_list(C) || C <- Of]))}
     end;
-value({integer, Min, Max}, Text) ->
-    try list_to_integer(Text) of
-        N when N >= Min, N =< Max -> {ok, N};
-        _ -> {expected, between(Min, Max)}
-    catch
-        error:badarg -> {expected, between(Min, Max)}
+value({Kind, Min, Max}, Text) ->
+    case read(Kind, Text) of
+        N when is_number(N), N >= Min, N =< Max -> {ok, N};
+        _ -> {expected, format("~ts from ~b to ~b", [case Kind of integer -> "a whole number"; number -> "a number" end, Min, Max])}
     end.
 
--spec between(integer(), integer()) -> string().
-between(Min, Max) ->
-    format("a whole number from ~b to ~b", [Min, Max]).
+-spec read(integer | number, string()) -> number() | error.
+read(Kind, Text) ->
+    case {string:to_integer(Text), string:to_float(Text)} of
+        {{Whole, ""}, _} when is_integer(Whole) -> Whole;
+        {_, {Decimal, ""}} when Kind =:= number, is_float(Decimal) -> Decimal;
+        _ -> error
+    end.

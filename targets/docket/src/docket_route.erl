@@ -3,7 +3,7 @@
 %% It must not read from or write to a connection (docket_http), nor to the table (docket_register).
 -module(docket_route).
 
--export([is_always_admitted/1, answer/5]).
+-export([set/1, is_always_admitted/1, answer/5]).
 -export_type([answer/0, pages/0]).
 
 -type headers() :: [{string(), string()}].
@@ -18,6 +18,10 @@
 -define(MOST_ITERATIONS, 1000000).
 -define(HEALTH_MS, 3000).
 
+%% @doc Sets what each request to /cases costs, once.
+-spec set(docket_options:options()) -> ok.
+set(#{work_ms := Ms}) -> persistent_term:put(?MODULE, docket_work:rounds(Ms)).
+
 %% @doc What whoever watches a member asks is answered however busy it is.
 -spec is_always_admitted([binary()]) -> boolean().
 is_always_admitted([Word | _]) -> lists:member(Word, [<<"health">>, <<"metrics">>, <<"inspect">>, <<"audit">>]);
@@ -31,10 +35,14 @@ answer(Method, Path, Query, Head, Body) ->
             {404, [], "there is no such path\n"};
         Methods ->
             case lists:member(Method, Methods) of
-                true -> route(Method, Path, Query, Head, Body);
+                true -> work(Path), route(Method, Path, Query, Head, Body);
                 false -> {405, [{"allow", lists:append(lists:join(", ", [atom_to_list(M) || M <- Methods]))}], "not with this method\n"}
             end
     end.
+
+-spec work([binary()]) -> ok.
+work([<<"cases">> | _]) -> docket_work:compute(persistent_term:get(?MODULE));
+work(_) -> ok.
 
 -spec allowed([binary()]) -> [atom()].
 allowed([<<"cases">>]) -> ['GET'];

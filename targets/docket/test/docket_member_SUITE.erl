@@ -9,7 +9,7 @@ all() -> [{group, members}].
 
 groups() ->
     [{members, [parallel],
-      [answers, refuses, admission_refuses_at_once, two_vms, web_is_killed, core_is_killed, bad_options, taken_ports, hooks, serial_server, picture]}].
+      [answers, refuses, admission_refuses_at_once, work_is_in_flight, two_vms, web_is_killed, core_is_killed, bad_options, taken_ports, hooks, serial_server, picture]}].
 
 suite() -> [{timetrap, {seconds, 60}}].
 
@@ -72,6 +72,17 @@ admission_refuses_at_once(_) ->
         %% The connection that was refused goes on, its body was read.
         docket_probe:until(fun() -> metric(M, "docket_requests_in_flight") =:= 0 end),
         {200, _, _} = docket_probe:get(M, "/cases/stuck")
+    end).
+
+%% Work that does not end while the test lasts: only requests to /cases have it, and it counts.
+work_is_in_flight(_) ->
+    with(["--copies", "ram", "--admission", "1", "--work-ms", "60000"], fun(#{http := Port} = M) ->
+        {ok, Busy} = gen_tcp:connect({127, 0, 0, 2}, Port, [binary, {active, false}]),
+        ok = gen_tcp:send(Busy, "GET /cases/a HTTP/1.1\r\nhost: x\r\n\r\n"),
+        docket_probe:until(fun() -> metric(M, "docket_requests_in_flight") =:= 1 end),
+        {503, #{<<"x-refused">> := <<"admission">>}, _} = docket_probe:get(M, "/cases/a"),
+        [200 = docket_probe:status(M, Path) || Path <- ["/health", "/metrics", "/inspect", "/audit"]],
+        ?assertEqual(1, metric(M, "docket_requests_in_flight"))
     end).
 
 %% ---- What else it has

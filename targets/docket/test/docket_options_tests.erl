@@ -12,11 +12,17 @@ good_test() ->
 alone_test() ->
     ?assertMatch({ok, #{members := [{127, 0, 0, 1}]}}, parse("--data x")).
 
+work_may_have_decimals_test() ->
+    ?assertMatch({ok, #{work_ms := 3}}, parse("--data x --work-ms 3")),
+    ?assertMatch({ok, #{work_ms := 0.5}}, parse("--data x --work-ms 0.5")).
+
 bad_test_() ->
     [?_assertEqual({error, Why}, parse(Text)) || {Text, Why} <- [
         {"--write dirty --data x",
          "--write: expected transaction, sync_transaction, async_dirty, sync_dirty, got \"dirty\""},
         {"--admission -1", "--admission: expected a whole number from 0 to 1000000, got \"-1\""},
+        {"--admission 0.5", "--admission: expected a whole number from 0 to 1000000, got \"0.5\""},
+        {"--work-ms 3ms", "--work-ms: expected a number from 0 to 60000, got \"3ms\""},
         {"--host here", "--host: expected an IPv4 address, got \"here\""},
         {"--members 127.0.0.1,", "--members: expected IPv4 addresses, separated by commas, got \"127.0.0.1,\""},
         {"--host 127.0.0.9 --members 127.0.0.2,127.0.0.3", "--host: 127.0.0.9 is not one of --members 127.0.0.2,127.0.0.3"},

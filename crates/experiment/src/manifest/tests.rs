@@ -311,3 +311,19 @@ fn placeholders_of_several_hosts_are_known() {
     let told = read(&SMALL.replace("{size}", "{host.sever}")).unwrap_err();
     assert!(told[0].contains("{host.sever} stands for nothing"), "{told:?}");
 }
+
+#[test]
+fn a_number_may_have_decimals_and_keeps_its_bounds() {
+    let text = |default: &str| {
+        let number =
+            format!("[parameters.work_ms]\ntype = \"number\"\nmin = 0\nmax = 9\ndefault = {default}\nhelp = \"Work\"");
+        SMALL.replace("[[process]]", &format!("{number}\n[[process]]"))
+    };
+    for default in ["0", "0.5", "9"] {
+        assert_eq!(read(&text(default)).unwrap().parameters["work_ms"].default, default);
+    }
+    for default in ["-0.5", "9.1", "inf", "\"3ms\"", "true"] {
+        let problems = read(&text(default)).unwrap_err();
+        assert!(problems[0].contains("the default of `work_ms` cannot be"), "{default}: {problems:?}");
+    }
+}

@@ -423,15 +423,19 @@ fn meant(name: &str, parameter: &Parameter, text: &str) -> String {
 }
 
 fn words(takes: &Takes) -> String {
+    let bounded = |noun: &str, min: &Option<i64>, max: &Option<i64>| match (min, max) {
+        (Some(min), Some(max)) => format!("{noun} from {min} to {max}"),
+        (Some(min), None) => format!("{noun}, {min} or more"),
+        (None, Some(max)) => format!("{noun}, {max} or less"),
+        (None, None) => noun.to_owned(),
+    };
     match takes {
         Takes::Choice { of } => {
             let quoted: Vec<String> = of.iter().map(|choice| format!("\"{choice}\"")).collect();
             join_words(&quoted, "or")
         }
-        Takes::Integer { min: Some(min), max: Some(max) } => format!("a whole number from {min} to {max}"),
-        Takes::Integer { min: Some(min), max: None } => format!("a whole number, {min} or more"),
-        Takes::Integer { min: None, max: Some(max) } => format!("a whole number, {max} or less"),
-        Takes::Integer { min: None, max: None } => "a whole number".to_owned(),
+        Takes::Integer { min, max } => bounded("a whole number", min, max),
+        Takes::Number { min, max } => bounded("a number", min, max),
         Takes::Boolean => "true or false".to_owned(),
         Takes::Text => "a text".to_owned(),
         Takes::Duration => "a duration such as \"50ms\"".to_owned(),

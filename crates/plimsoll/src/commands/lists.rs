@@ -103,7 +103,7 @@ fn takes(takes: &Takes) -> String {
     let bound = |bound: &Option<i64>| bound.map(|bound| bound.to_string()).unwrap_or_default();
     match takes {
         Takes::Choice { of } => of.join(" | "),
-        Takes::Integer { min, max } => format!("{}..{}", bound(min), bound(max)),
+        Takes::Integer { min, max } | Takes::Number { min, max } => format!("{}..{}", bound(min), bound(max)),
         Takes::Boolean => "true | false".to_owned(),
         Takes::Text => "a text".to_owned(),
         Takes::Duration => "a duration".to_owned(),
