@@ -54,6 +54,7 @@ fn host(name: &str, sums: Option<&HostSums>) -> Host {
         throttled_pct: sums.throttled_pct.value(),
         run_delay_pct: sums.run_delay_pct.value().or_else(|| sums.target_run_delay_pct()),
         load1_max: sums.load1_max,
+        load1_own_max: sums.load1_own_max,
         load5_max: sums.load5_max,
         load15_max: sums.load15_max,
         oom_kills: sums.oom_kills,
@@ -161,6 +162,45 @@ mod tests {
         assert_eq!((host.rss_max_bytes, host.disk_write_bytes, host.net_bytes), (Some(2_000), Some(200), Some(24)));
         assert_eq!(host.run_delay_pct, Some(4.5), "of the target's processes, where the host has none");
         assert_eq!(hosts[1], Host { name: "n2".into(), ..Host::default() }, "what was not sampled is null");
+    }
+
+    /// Every 5 s the kernel moves the average towards the number of threads that run or wait.
+    #[test]
+    fn a_load_average_less_run_delay_leaves_out_threads_that_wait_for_a_cpu() {
+        let series = |waiting_at: fn(f64) -> f64| {
+            let mut load1 = 0.0;
+            let samples: Vec<Sample> = (0..300)
+                .map(|second| {
+                    let at_s = f64::from(second);
+                    if second % 5 == 0 {
+                        let kept = (-5.0_f64 / 60.0).exp();
+                        load1 = load1 * kept + (1.0 + waiting_at(at_s)) * (1.0 - kept);
+                    }
+                    let run_delay_pct = Some(waiting_at(at_s) * 100.0);
+                    Sample { load1: Some(load1), run_delay_pct, ..sample(at_s, "n1", "") }
+                })
+                .collect();
+            let host = &hosts(&[], &during(&samples, 300.0))[0];
+            (host.load1_max.unwrap(), host.load1_own_max.unwrap())
+        };
+        for (waiting_at, raw, own) in [
+            ((|_| 0.0) as fn(f64) -> f64, 1.0, 1.0),
+            (|_| 7.0, 7.9, 1.0),
+            // A rush of two minutes, in which 15 threads wait.
+            (|at_s| if (60.0..180.0).contains(&at_s) { 15.0 } else { 0.0 }, 13.9, 1.0),
+        ] {
+            let (load1_max, load1_own_max) = series(waiting_at);
+            assert!((load1_max - raw).abs() < 0.2, "{load1_max}, not {raw}");
+            // The average moves every 5 s, the delay every second.
+            assert!((load1_own_max - own).abs() < 1.2, "{load1_own_max}, not {own}");
+        }
+    }
+
+    #[test]
+    fn without_run_delay_there_is_no_load_average_less_it() {
+        let samples = [1.0, 2.0].map(|at_s| Sample { load1: Some(3.0), ..sample(at_s, "n1", "") });
+        let host = &hosts(&[], &during(&samples, 2.0))[0];
+        assert_eq!((host.load1_max, host.load1_own_max), (Some(3.0), None));
     }
 
     #[test]

@@ -78,6 +78,26 @@ impl TargetSeries {
     }
 }
 
+/// Time constant of the load average over 1 minute: the kernel's `EXP_1` is 1/exp(5 s/1 min) every 5 s (`include/linux/sched/loadavg.h`).
+const LOAD1_S: f64 = 60.0;
+
+/// Threads of a host that could run and did not, averaged over time as the load average over 1 minute is.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+struct DampedRunDelay {
+    last_s: Option<f64>,
+    threads: f64,
+}
+
+impl DampedRunDelay {
+    /// Takes in the run delay of the time since the row before, summed over threads; returns the average at `at_s`, or `None` without a row before.
+    fn after(&mut self, at_s: f64, run_delay_pct: f64) -> Option<f64> {
+        let last_s = self.last_s.replace(at_s)?;
+        let kept = (-(at_s - last_s).max(0.0) / LOAD1_S).exp();
+        self.threads = self.threads * kept + run_delay_pct / 100.0 * (1.0 - kept);
+        Some(self.threads)
+    }
+}
+
 /// Sums of a host over the load.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct HostSums {
@@ -94,6 +114,7 @@ pub(crate) struct HostSums {
     pub steal_pct: RunningMean,
     pub strangers_pct: RunningMean,
     pub load1_max: Option<f64>,
+    pub load1_own_max: Option<f64>,
     pub load5_max: Option<f64>,
     pub load15_max: Option<f64>,
     pub io_wait_threads: Option<u64>,
@@ -105,6 +126,7 @@ pub(crate) struct HostSums {
     busiest_thread_pct: BTreeMap<String, RunningMean>,
     target_run_delay_pct: TargetSeries,
     target_rss_bytes: TargetSeries,
+    damped_run_delay: DampedRunDelay,
 }
 
 impl HostSums {
@@ -129,6 +151,9 @@ impl HostSums {
     }
 
     fn add_whole(&mut self, sample: &Sample) {
+        // A delay that ended before the first row is not known, so a load average that is left of it counts as the host's own.
+        let waiting = sample.run_delay_pct.and_then(|pct| self.damped_run_delay.after(sample.at_s, pct));
+        let load1_own = sample.load1.zip(waiting).map(|(load1, waiting)| (load1 - waiting).max(0.0));
         self.busy_pct.add(busy_pct(sample));
         self.throttled_pct.add(sample.cpu_throttled_pct);
         self.run_delay_pct.add(sample.run_delay_pct);
@@ -138,6 +163,7 @@ impl HostSums {
         self.steal_pct.add(sample.cpu_steal_pct);
         self.strangers_pct.add(sample.cpu_strangers_pct);
         self.load1_max = larger(self.load1_max, sample.load1);
+        self.load1_own_max = larger(self.load1_own_max, load1_own);
         self.load5_max = larger(self.load5_max, sample.load5);
         self.load15_max = larger(self.load15_max, sample.load15);
         self.io_wait_threads = self.io_wait_threads.max(sample.io_wait_threads);

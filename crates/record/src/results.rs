@@ -598,6 +598,10 @@ pub struct Host {
     pub io_blocked_source: Option<String>,
     /// Highest load average over 1 minute.
     pub load1_max: Option<f64>,
+    /// Highest load average over 1 minute less run delay averaged in the same way, summed over threads: the threads that ran or waited for a
+    /// disk, without those that only waited for a CPU. Null where run delay is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub load1_own_max: Option<f64>,
     /// … 5 minutes.
     pub load5_max: Option<f64>,
     /// … 15 minutes.

@@ -106,6 +106,14 @@ const MEASURES: &[ComparedMetric] = &[
     )
     .brief()
     .drawn(),
+    metric(
+        "own load 1 min",
+        "the same, less threads that only waited for a CPU: what it would be if the host had its CPUs to itself",
+        numbers::number,
+        |trial| trial.hosts.iter().find(|host| !trial.steps.is_empty() && host.kind.is_some())?.load1_own_max,
+    )
+    .brief()
+    .drawn(),
     metric("no service", "longest time in which nothing succeeded", numbers::seconds, |trial| {
         longest(trial, |outage| outage.total_s)
     }),

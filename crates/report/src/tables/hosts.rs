@@ -135,7 +135,7 @@ fn lab_note<'a>(input: &ReportInput, mut unmeasured: impl Iterator<Item = &'a st
 /// Heading, meaning, value and how it is written.
 type LoadFigure = (&'static str, &'static str, fn(&Trial, &Host) -> Option<f64>, fn(f64) -> String);
 
-const LOAD_FIGURES: [LoadFigure; 17] = [
+const LOAD_FIGURES: [LoadFigure; 18] = [
     ("CPU", "mean, of all cores", |_, host| host.cpu_pct, numbers::percent),
     ("CPU of target", "mean of the target's processes, of all cores", |_, host| host.target_cpu_pct, numbers::percent),
     (
@@ -161,6 +161,12 @@ const LOAD_FIGURES: [LoadFigure; 17] = [
     ("throttled", "by a quota", |_, host| host.throttled_pct, numbers::percent),
     ("run delay", "runnable but not running", |_, host| host.run_delay_pct, numbers::percent),
     ("load 1 min", "highest", |_, host| host.load1_max, numbers::number),
+    (
+        "load 1 min, own",
+        "highest, less threads that only waited for a CPU",
+        |_, host| host.load1_own_max,
+        numbers::number,
+    ),
     ("load 5 min", "highest", |_, host| host.load5_max, numbers::number),
     ("load 15 min", "highest", |_, host| host.load15_max, numbers::number),
     ("resident", "largest, of the target's processes", |_, host| host.rss_max_bytes.map(|b| b as f64), numbers::bytes),
