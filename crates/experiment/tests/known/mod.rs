@@ -343,6 +343,7 @@ pub fn catalog_of_today() -> Catalog {
     catalog.metrics.push("emulated.latency_us.p99".to_owned());
     catalog.metrics.push("agents_without_cycle".to_owned());
     catalog.metrics.push("generator.feed.wait_pct".to_owned());
+    catalog.metrics.push("steady.throughput_change_pct".to_owned());
     catalog.protocols.push(&LINES);
     catalog.faults.push(&SQUEEZE);
     catalog.metrics.push("emulated.latency_us.p50".to_owned());
