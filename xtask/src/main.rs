@@ -1,17 +1,20 @@
-//! The workspace's own chores: `tidy` holds the house rules. It is built without the
-//! workspace's crates, so that it is there at once. Nothing that a user of Plimsoll needs may live here.
+//! The workspace's own chores: `tidy` holds the house rules, `studies` and `keep` write the evidence of the studies. Of the workspace's
+//! crates it uses `text` alone, so that it is there at once. Nothing that a user of Plimsoll needs may live here.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command of the workspace prints")]
 
 mod ratchet;
 mod rules;
 mod source;
+mod studies;
 mod tree;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use rules::{HouseRule, KINDS};
+use studies::page::PATH;
+use studies::{Studies, StudyFile};
 use tree::Tree;
 
 const USAGE: &str = "\
@@ -19,6 +22,9 @@ usage: cargo xtask COMMAND
 
   tidy             check the house rules; exits 1 if one is broken
   tidy --list      the rules and why they exist
+  keep RUN…        copies the page, the first charts and the analysis of run folders into results/, and writes docs/studies.md
+  study NAME       prints the title of a study and its experiments, one a line
+  studies          writes docs/studies.md from experiments/studies and results/
 ";
 
 fn main() -> ExitCode {
@@ -30,6 +36,9 @@ fn main() -> ExitCode {
             list();
             Ok(true)
         }
+        ["keep", runs @ ..] if !runs.is_empty() => keep(&root(), runs),
+        ["studies"] => write_studies(&root()),
+        ["study", name] => print_study(&root(), name),
         _ => {
             eprint!("{USAGE}");
             return ExitCode::from(2);
@@ -54,6 +63,29 @@ fn list() {
     for rule in KINDS {
         println!("{}\n    {}", rule.name, rule.reason);
     }
+}
+
+fn keep(root: &Path, runs: &[&str]) -> Result<bool, String> {
+    for run in runs {
+        println!("{}", studies::kept::keep(root, Path::new(run))?);
+    }
+    write_studies(root)
+}
+
+fn write_studies(root: &Path) -> Result<bool, String> {
+    let page = studies::page::text(&Studies::of(&Tree::read(root)?));
+    std::fs::write(root.join(PATH), page).map_err(|problem| format!("{PATH}: {problem}"))?;
+    println!("{PATH}");
+    Ok(complain(&studies::KIND, &Tree::read(root)?) == 0)
+}
+
+fn print_study(root: &Path, name: &str) -> Result<bool, String> {
+    let all = Studies::of(&Tree::read(root)?);
+    let named = |study: &&StudyFile| study.name == name;
+    let study = all.studies.iter().find(named).ok_or_else(|| format!("there is no experiments/studies/{name}.toml"))?;
+    println!("{}", study.title);
+    study.experiments.iter().for_each(|experiment| println!("experiments/{experiment}.toml"));
+    Ok(true)
 }
 
 /// Prints every offence with the reason of its rule; true if there is none.

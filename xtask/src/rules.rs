@@ -24,7 +24,7 @@ pub struct HouseRule {
 }
 
 /// Something that breaks a rule.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
     /// The file.
     pub path: String,

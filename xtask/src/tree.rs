@@ -6,6 +6,8 @@ use std::process::Command;
 
 use serde_json::Value;
 
+use crate::studies::kept;
+
 /// Folders that hold nothing we wrote.
 const SKIPPED: [&str; 6] = [".git", "target", "runs", "_build", "ebin", "node_modules"];
 
@@ -39,6 +41,8 @@ const TEXT: [&str; 21] = [
 pub struct Tree {
     /// Sorted by path.
     pub files: Vec<File>,
+    /// Text files below results/, which a program wrote: no rule for what we write holds them.
+    pub kept: Vec<File>,
     /// Paths of all files, pictures and the like too.
     pub paths: Vec<String>,
     /// Names of the workspace's crates.
@@ -83,11 +87,9 @@ impl Tree {
     /// A tree of these files, for canaries.
     #[cfg(test)]
     pub fn of(files: &[(&str, &str)]) -> Self {
-        Self {
-            files: files.iter().map(|(path, text)| File { path: (*path).into(), text: (*text).into() }).collect(),
-            paths: files.iter().map(|(path, _)| (*path).into()).collect(),
-            ..Self::default()
-        }
+        let mut tree = Self { paths: files.iter().map(|(path, _)| (*path).into()).collect(), ..Self::default() };
+        files.iter().for_each(|(path, text)| tree.add_text((*path).into(), (*text).into()));
+        tree
     }
 
     /// The Rust files.
@@ -123,7 +125,7 @@ impl Tree {
 
     /// The text of the file at `path`; empty without it.
     pub fn text_of(&self, path: &str) -> &str {
-        self.files.iter().find(|file| file.path == path).map_or("", |file| &file.text)
+        self.files.iter().chain(&self.kept).find(|file| file.path == path).map_or("", |file| &file.text)
     }
 
     /// Whether there is a file or a folder at `path`.
@@ -152,8 +154,13 @@ impl Tree {
         self.paths.push(path.clone());
         // What is named like text and is not UTF-8 is none of ours: a target's fixture, say.
         if let Some(text) = is_text(place, name).then(|| fs::read_to_string(place).ok()).flatten() {
-            self.files.push(File { path, text });
+            self.add_text(path, text);
         }
+    }
+
+    fn add_text(&mut self, path: String, text: String) {
+        let files = if path.starts_with(kept::FOLDER) { &mut self.kept } else { &mut self.files };
+        files.push(File { path, text });
     }
 
     /// Takes crates and edges from the JSON of `cargo metadata --no-deps`.

@@ -48,7 +48,7 @@ pub const ALLOWED: &[(&str, &[&str])] = &[
     ("report", &["analysis", "experiment", "record", "text"]),
     ("runner", &["experiment", "linux", "record", "text"]),
     ("text", &[]),
-    ("xtask", &["analysis", "experiment", "lab", "load", "record"]),
+    ("xtask", &["text"]),
 ];
 
 /// Tests may also play against the echo server, and use what they share.
