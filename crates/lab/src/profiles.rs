@@ -21,6 +21,8 @@ const BUILT_IN: &[(&str, &str)] = &[
     ("raspberry-pi-2", include_str!("../packed/profiles/raspberry-pi-2.toml")),
     ("raspberry-pi-2-fast-disk", include_str!("../packed/profiles/raspberry-pi-2-fast-disk.toml")),
     ("raspberry-pi-5", include_str!("../packed/profiles/raspberry-pi-5.toml")),
+    ("search-server-optane", include_str!("../packed/profiles/search-server-optane.toml")),
+    ("search-server-sata", include_str!("../packed/profiles/search-server-sata.toml")),
     ("server-nvme", include_str!("../packed/profiles/server-nvme.toml")),
     ("server-sata", include_str!("../packed/profiles/server-sata.toml")),
     ("xeon-vm-1core", include_str!("../packed/profiles/xeon-vm-1core.toml")),

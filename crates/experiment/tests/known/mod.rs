@@ -266,6 +266,7 @@ fn metrics() -> Vec<String> {
         "hosts.*.figures.storage_write_per_s",
         "hosts.*.io_wait_threads",
         "hosts.*.load1_max",
+        "hosts.*.load1_own_max",
         "hosts.*.rss_max_bytes",
         "generator.cpu_pct",
         "attempt_results.*",
