@@ -74,10 +74,15 @@ for need in "$@"; do
             erlang mnesia eunit proper
             header eunit erlang-dev
             header proper erlang-proper-dev
+            program rebar3 rebar3
             program make make
             ;;
-        erlang-checks) erlang mnesia mochiweb eunit proper dialyzer tools ;;
+        erlang-checks)
+            erlang mnesia mochiweb dialyzer tools
+            program rebar3 rebar3
+            ;;
         docket)
+            program rebar3 rebar3
             erlang eunit common_test
             header eunit erlang-dev
             target docket

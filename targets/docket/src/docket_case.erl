@@ -1,6 +1,6 @@
 %% What a case looks like from outside: its id, its document, its version as an etag.
 %%
-%% Pure. It must not know how cases are kept or asked for.
+%% Pure.
 -module(docket_case).
 
 -export([is_id/1, party/1, etag/1, version/1, escape/1]).

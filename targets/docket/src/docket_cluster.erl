@@ -1,8 +1,8 @@
 %% One cluster of all members: founds it, joins it, comes back to it, and says whether this member serves.
 %%
-%% A cluster is founded once, by the first member of the list, when every other one has said that it knows of none. From then
-%% on whoever comes without data is let in by one that is in, the first member, too; so there is never a second, empty one.
-%% Whoever has its place on disk comes back through Mnesia, which knows whose cases are the latest. It must not touch cases.
+%% A cluster is founded once, by the first member of the list, when every other one has said that it knows of none. From then on
+%% whoever comes without data is let in by one that is in, the first member, too; so there is never a second, empty one. Whoever
+%% has its place on disk comes back through Mnesia, which knows whose cases are the latest.
 -module(docket_cluster).
 -behaviour(gen_server).
 
@@ -59,15 +59,17 @@ copies(disc) -> disc_copies.
 
 %% @private
 -spec init(docket_options:options()) -> {ok, #state{}, {continue, begin_}}.
-init(#{members := Members} = Options) ->
-    Peers = [docket_options:node_of(M) || M <- Members] -- [node()],
+init(#{members := Members, host := Host} = Options) ->
+    Peers = [docket_options:node_of(M) || M <- Members, M =/= Host],
+    not_ready("starts"),
+    stand(fresh),
     {ok, #state{options = Options, peers = Peers, since = now_s()}, {continue, begin_}}.
 
 %% @private
 -spec handle_continue(begin_, #state{}) -> {noreply, #state{}}.
 handle_continue(begin_, #state{options = Options, peers = Peers} = State) ->
     ok = set_up(Options),
-    All = lists:sort([node() | Peers]),
+    All = all(Peers),
     case docket_folder:mark(Options) of
         {ok, All} ->
             stand(returning),
@@ -80,7 +82,6 @@ handle_continue(begin_, #state{options = Options, peers = Peers} = State) ->
                                [names(All), names(Others)]);
         none ->
             emptied(Options),
-            stand(fresh),
             tick(State);
         {error, Text} ->
             docket_log:give_up(2, "read its data folder: ~ts", [Text])
@@ -135,17 +136,16 @@ set_up(#{copies := Copies, dump_writes := Writes, dump_s := Seconds} = Options) 
 
 %% Looks for a cluster to join, or founds it.
 -spec look(#state{}) -> #state{}.
-look(#state{options = #{members := [First | _]}, peers = Peers} = State) ->
+look(#state{options = #{members := [First | _], host := Host}, peers = Peers} = State) ->
     Answers = lists:zip(Peers, erpc:multicall(Peers, ?MODULE, standing, [], ?ASK_MS)),
-    Founder = docket_options:node_of(First),
     Silent = [Peer || {Peer, Answer} <- Answers, not is_answer(Answer)],
     Returning = [Peer || {Peer, {ok, returning}} <- Answers],
     case [Peer || {Peer, {ok, formed}} <- Answers] of
         [In | _] -> join(In, State);
         [] when Silent =/= [] -> wait(["no answer from ", names(Silent)], State);
         [] when Returning =/= [] -> wait([names(Returning), " not back yet"], State);
-        [] when Founder =:= node() -> found(State);
-        [] -> wait([atom_to_list(Founder), " has not founded it yet"], State)
+        [] when First =:= Host -> found(State);
+        [] -> wait([atom_to_list(docket_options:node_of(First)), " has not founded it yet"], State)
     end.
 
 -spec is_answer(term()) -> boolean().
@@ -168,13 +168,13 @@ wait(Why, #state{since = Since, told = Told} = State) ->
     end.
 
 -spec found(#state{}) -> #state{}.
-found(#state{options = #{copies := Copies} = Options} = State) ->
+found(#state{options = #{copies := Copies} = Options, peers = Peers} = State) ->
     try
         ok = schema(Copies),
         ok = open(),
         lists:foreach(fun({Table, Definition}) -> {atomic, ok} = mnesia:create_table(Table, Definition) end,
                       docket_register:tables({copies(Copies), [node()]})),
-        ok = docket_folder:put_mark(Options),
+        ok = docket_folder:put_mark(all(Peers), Options),
         enter(loading, State)
     catch
         error:{badmatch, Why} ->
@@ -205,12 +205,12 @@ emptied(Options) ->
 
 %% Waits for the table.
 -spec load(#state{}) -> #state{}.
-load(#state{options = Options, since = Since, told = Told} = State) ->
+load(#state{options = Options, peers = Peers, since = Since, told = Told} = State) ->
     Tables = [Table || {Table, _} <- docket_register:tables({ram_copies, []})],
     Waited = now_s() - Since,
     case mnesia:wait_for_tables(Tables, ?TICK_MS) of
         ok ->
-            case docket_folder:put_mark(Options) of
+            case docket_folder:put_mark(all(Peers), Options) of
                 ok -> ok;
                 {error, Text} -> docket_log:give_up(1, "use its data folder: ~ts", [Text])
             end,
@@ -298,6 +298,9 @@ stand(Standing) -> persistent_term:put({?MODULE, standing}, Standing).
 
 -spec not_ready(unicode:chardata()) -> ok.
 not_ready(Why) -> persistent_term:put({?MODULE, ready}, Why).
+
+-spec all([node()]) -> [node()].
+all(Peers) -> lists:sort([node() | Peers]).
 
 -spec names([node()]) -> iolist().
 names(Nodes) -> lists:join(", ", [atom_to_list(N) || N <- Nodes]).

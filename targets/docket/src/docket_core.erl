@@ -1,19 +1,19 @@
 %% The way from the web server to the register: a call in the same VM, or one into the member's other VM.
 %%
-%% The same functions either way. It must not know what is asked.
+%% The same functions either way.
 -module(docket_core).
 
--export([is/1, node/0, ask/3, ask/4]).
+-export([node/0, ask/3, ask/4]).
 
 -define(LONGEST_MS, 60000).
 
-%% @doc Says which node the register is on; this one if both are together.
--spec is(node()) -> ok.
-is(Node) -> persistent_term:put(?MODULE, Node).
-
-%% @doc Which node the register is on.
+%% @doc Returns the node that the register is on.
 -spec node() -> node().
-node() -> persistent_term:get(?MODULE).
+node() ->
+    case docket_options:is_web_only() of
+        true -> docket_options:node_of(docket_options:get(host));
+        false -> erlang:node()
+    end.
 
 %% @doc Calls a function where the register is.
 -spec ask(module(), atom(), [term()]) -> term() | {aborted, term()}.

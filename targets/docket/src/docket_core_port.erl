@@ -1,7 +1,7 @@
 %% The member's other VM, seen from the web server's: started, watched, stopped.
 %%
-%% The two live and die together. The core's end ends this VM, with the same status; the end of this VM, however sudden,
-%% closes the pipe, and docket_tie at the other end notices. It must not carry requests: those go over distribution.
+%% The two live and die together. The core's end ends this VM, with the same status; the end of this VM, however sudden, closes
+%% the pipe, and docket_tie at the other end notices.
 -module(docket_core_port).
 -behaviour(gen_server).
 

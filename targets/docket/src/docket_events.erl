@@ -1,8 +1,7 @@
 %% Mnesia's own events, in its words and in one line each.
 %%
 %% Put in the place of Mnesia's own handler (`event_module'), so that nothing is missed from its start on and nothing is said
-%% twice. It must not act on what it hears: Mnesia goes on after a split brain, and so does a member. The one exception is a
-%% fatal event, after which Mnesia kills itself.
+%% twice. Nothing but a fatal event, after which Mnesia kills itself, ends the member: Mnesia goes on after a split brain.
 -module(docket_events).
 -behaviour(gen_event).
 

@@ -1,10 +1,9 @@
 %% What a member keeps in its data folder: Mnesia's files, and beside them the mark that its place in a cluster is complete.
 %%
-%% Without the mark Mnesia's files are those of a founding or a joining that was broken off, and are thrown away. It must not
-%% know what is in them.
+%% Without the mark Mnesia's files are those of a founding or a joining that was broken off, and are thrown away.
 -module(docket_folder).
 
--export([mnesia/1, mark/1, put_mark/1, empty/1]).
+-export([mnesia/1, mark/1, put_mark/2, empty/1]).
 
 %% @doc Where Mnesia's files are.
 -spec mnesia(docket_options:options()) -> file:filename().
@@ -26,11 +25,11 @@ mark(Options) ->
     end.
 
 %% @doc Marks the place as complete, on the disk and not only in its cache.
--spec put_mark(docket_options:options()) -> ok | {error, string()}.
-put_mark(#{copies := ram}) ->
+-spec put_mark(Members :: [node()], docket_options:options()) -> ok | {error, string()}.
+put_mark(_, #{copies := ram}) ->
     ok;
-put_mark(#{members := Members} = Options) ->
-    Text = io_lib:format("~p.~n", [{members, lists:sort([docket_options:node_of(M) || M <- Members])}]),
+put_mark(Members, Options) ->
+    Text = io_lib:format("~p.~n", [{members, Members}]),
     New = file(Options) ++ ".new",
     case written(New, Text) of
         ok -> told(New, file:rename(New, file(Options)));

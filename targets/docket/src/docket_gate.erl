@@ -1,7 +1,6 @@
 %% Lets members into the cluster that this one is in, one at a time.
 %%
-%% Runs on every member; who wants in asks one that is in. It must not decide whether there is a cluster to join
-%% (docket_cluster of the one who asks does).
+%% Runs on every member; who wants in asks one that is in.
 -module(docket_gate).
 -behaviour(gen_server).
 

@@ -1,11 +1,11 @@
 %% HTTP by mochiweb: who is let in, the body, the answer. One process per connection.
 %%
-%% It must not know what a path means (docket_route). Whether a request is let in is decided before its body is looked at,
-%% with one atomic counter, so that a member whose admitted work is stuck still refuses at once. A refused body is read all the
-%% same, and thrown away: closing a connection with unread bytes would reset it, and the answer would be lost with it.
+%% Whether a request is let in is decided before its body is looked at, with one atomic counter, so that a member whose admitted
+%% work is stuck still refuses at once. A refused body is read all the same, and thrown away: closing a connection with unread
+%% bytes would reset it, and the answer would be lost with it.
 -module(docket_http).
 
--export([child/1, loop/1]).
+-export([child/1, loop/3]).
 
 -define(LARGEST_BODY, 65536).
 %% What is read of a body that is too large, so that its sender gets to the answer.
@@ -15,8 +15,8 @@
 %% @doc The listener with its connections, for a supervisor.
 -spec child(docket_options:options()) -> supervisor:child_spec().
 child(#{host := Host, http_port := Port, admission := Admission}) ->
-    persistent_term:put(?MODULE, {docket_options:address(Host), Admission}),
-    Options = [{name, ?MODULE}, {ip, Host}, {port, Port}, {loop, {?MODULE, loop}}, {nodelay, true},
+    Loop = {?MODULE, loop, [docket_options:address(Host), Admission]},
+    Options = [{name, ?MODULE}, {ip, Host}, {port, Port}, {loop, Loop}, {nodelay, true},
                %% Beyond `max' a connection is not accepted, and waits in the backlog.
                {max, 16384}, {acceptor_pool_size, 32}, {backlog, 1024},
                %% The kernel sizes its own buffers; this one bounds a line of the head.
@@ -24,9 +24,8 @@ child(#{host := Host, http_port := Port, admission := Admission}) ->
     #{id => ?MODULE, start => {mochiweb_http, start_link, [Options]}, type => worker}.
 
 %% @doc One request.
--spec loop(term()) -> ok.
-loop(Request) ->
-    {Member, Admission} = persistent_term:get(?MODULE),
+-spec loop(term(), Member :: string(), Admission :: non_neg_integer()) -> ok.
+loop(Request, Member, Admission) ->
     Method = mochiweb_request:get(method, Request),
     {Path, Query} = target(mochiweb_request:get(raw_path, Request)),
     Bound = case docket_route:is_always_admitted(Path) of true -> 0; false -> Admission end,

@@ -1,20 +1,14 @@
 %% What the member is and how it sees the others, as a JSON object.
-%%
-%% It must not change anything.
 -module(docket_inspect).
 
--export([set/1, json/0, facts/0]).
+-export([json/0, facts/0]).
 
 -define(WAIT_MS, 3000).
-
-%% @doc Keeps the settings, once.
--spec set(docket_options:options()) -> ok.
-set(Options) -> persistent_term:put(?MODULE, Options).
 
 %% @doc The object.
 -spec json() -> iodata().
 json() ->
-    Options = persistent_term:get(?MODULE),
+    {ok, Options} = docket_options:environment(),
     Register = case docket_core:ask(?MODULE, facts, [], ?WAIT_MS) of
         {aborted, Reason} -> [{unknown, text("~0tp", [Reason])}];
         Facts -> Facts
@@ -24,18 +18,18 @@ json() ->
 %% @doc What is known where the register is.
 -spec facts() -> [{atom(), term()}].
 facts() ->
-    #{members := Members, host := Host} = persistent_term:get(?MODULE),
+    {ok, #{members := Members, host := Host}} = docket_options:environment(),
     Running = running(),
     Ready = docket_cluster:ready(),
     Seen = [begin
-        Node = docket_options:node_of(Address),
+        Node = node_at(Address, Host),
         {struct, [{address, list_to_binary(docket_options:address(Address))},
                   {self, Address =:= Host},
                   {connected, Node =:= node() orelse lists:member(Node, nodes())},
                   {in_cluster, lists:member(Node, Running)}]}
     end || Address <- Members],
     %% Reachable and yet not together: that is what Mnesia leaves of a split brain.
-    Apart = [list_to_binary(docket_options:address(A)) || A <- Members,
+    Apart = [list_to_binary(docket_options:address(A)) || A <- Members, A =/= Host,
              lists:member(docket_options:node_of(A), nodes()), not lists:member(docket_options:node_of(A), Running)],
     [{node, node()},
      {ready, Ready =:= true},
@@ -44,6 +38,10 @@ facts() ->
      {apart_from, Apart},
      {inconsistent_database, docket_tally:get(inconsistent)},
      {tables, {struct, [{Table, {struct, table(Table)}} || Running =/= [], Table <- mnesia:system_info(tables), Table =/= schema]}}].
+
+-spec node_at(inet:ip4_address(), Own :: inet:ip4_address()) -> node().
+node_at(Own, Own) -> node();
+node_at(Address, _) -> docket_options:node_of(Address).
 
 -spec running() -> [node()].
 running() ->

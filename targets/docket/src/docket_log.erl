@@ -1,7 +1,7 @@
 %% The log: one line per event. What happens to the register goes to standard output, what goes wrong inside to standard error.
 %%
-%% The reports of OTP are many lines each and some say the same thing three times; here each crash is one line of the
-%% process and one of its supervisor. Must not lose an event that nobody else reports, and must not log requests.
+%% The reports of OTP are many lines each and some say the same thing three times; here each crash is one line of the process and
+%% one of its supervisor.
 -module(docket_log).
 
 -export([say/2, give_up/3, install/0, format/2, wanted/2]).

@@ -1,9 +1,9 @@
-%% The start from the command line: reads the options, becomes a node, starts the application.
+%% The start from the command line: puts the options into the application's environment, becomes a node, starts the application.
 %%
-%% It must not be needed by anything in the tree: the application also starts from a shell or a test.
+%% A shell, a test or a release starts the application without it.
 -module(docket_main).
 
--export([start/0, set/1]).
+-export([start/0]).
 
 %% How long a connection between members may be silent, in seconds. Mnesia goes on without a member only when that is
 %% noticed; the default of 60 s would be the outage.
@@ -24,47 +24,20 @@ start() ->
 
 -spec start(docket_options:options()) -> ok | no_return().
 start(Options) ->
-    ok = folder(Options),
+    maps:foreach(fun(Name, Value) -> ok = application:set_env(docket, Name, Value) end, Options),
     ok = distribute(Options, ?LISTEN_TRIES),
-    ok = set(Options),
+    {ok, _} = application:ensure_all_started(mochiweb),
+    %% Apart from the others: if a permanent application cannot start, OTP ends the VM while ensure_all_started/2 still stops them.
     case application:start(docket, permanent) of
         ok -> docket_log:install();
         {error, Reason} -> docket_log:give_up(1, "~ts", [explain(Options, Reason)])
-    end.
-
-%% @doc Sets what the modules of this VM read at any time, and the application's options.
--spec set(docket_options:options()) -> ok.
-set(#{host := Host} = Options) ->
-    ok = docket_tally:new(),
-    ok = docket_register:set(Options),
-    ok = docket_admittance:set(Options),
-    ok = docket_inspect:set(Options),
-    ok = docket_route:set(Options),
-    ok = docket_core:is(case is_web_only(Options) of true -> docket_options:node_of(Host); false -> node() end),
-    case application:load(docket) of
-        ok -> ok;
-        {error, {already_loaded, docket}} -> ok
-    end,
-    application:set_env(docket, options, Options).
-
--spec is_web_only(docket_options:options()) -> boolean().
-is_web_only(#{layout := web_and_core, part := all}) -> true;
-is_web_only(_) -> false.
-
--spec folder(docket_options:options()) -> ok | no_return().
-folder(#{copies := ram}) ->
-    ok;
-folder(#{data := Data}) ->
-    case filelib:ensure_path(Data) of
-        ok -> ok;
-        {error, Reason} -> docket_log:give_up(1, "use its data folder ~ts: ~ts", [Data, file:format_error(Reason)])
     end.
 
 %% A web server of its own is a client of its core: nobody connects to it, and no member hears of it.
 -spec distribute(docket_options:options(), non_neg_integer()) -> ok | no_return().
 distribute(#{host := Host, distribution_port := Port} = Options, Tries) ->
     ok = application:set_env(kernel, inet_dist_use_interface, Host),
-    Web = is_web_only(Options),
+    Web = docket_options:is_web_only(),
     Name = case Web of
         true -> list_to_atom("docket_web@" ++ docket_options:address(Host));
         false -> docket_options:node_of(Host)

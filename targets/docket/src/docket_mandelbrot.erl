@@ -1,5 +1,4 @@
-%% The Mandelbrot set, counted: pure computing on all schedulers of the asked member, for the article's third experiment. It
-%% must not use another node, nor judge whether a picture is too large.
+%% The Mandelbrot set, counted: pure computing on all schedulers of the asked member and on no other, for the article's third experiment.
 -module(docket_mandelbrot).
 
 -export([picture/2]).

@@ -1,7 +1,6 @@
 %% How the member is, in Prometheus' text format.
 %%
-%% With two VMs the figures of both are added up: it is one member. It must not wait for anything that may be stuck: what
-%% cannot be had within a second is left out.
+%% With two VMs the figures of both are added up: it is one member. What cannot be had within a second is left out.
 -module(docket_metrics).
 
 -export([text/0, sample/0]).

@@ -1,9 +1,9 @@
-%% The parameters: their names, kinds, bounds and defaults in one table, read from the command line.
+%% The parameters: read from the application's environment, and from the command line over it.
 %%
-%% Pure. It must not start, open or print anything: what is wrong with an option is returned as a text.
+%% Their defaults are the environment of docket.app.src. What is wrong with a value is returned as a text.
 -module(docket_options).
 
--export([parse/1, defaults/0, address/1, node_of/1]).
+-export([environment/0, parse/1, get/1, is_web_only/0, address/1, node_of/1]).
 -export_type([options/0, mode/0]).
 
 -type mode() :: transaction | sync_transaction | async_dirty | sync_dirty.
@@ -35,40 +35,47 @@
 
 -define(MODES, {choice, [transaction, sync_transaction, async_dirty, sync_dirty]}).
 
--spec table() -> [{atom(), kind(), Default :: term()}].
+-spec table() -> [{atom(), kind()}].
 table() ->
-    [{host, address, {127, 0, 0, 1}},
-     {http_port, {integer, 1, 65535}, 4380},
-     {distribution_port, {integer, 1, 65535}, 4370},
-     {serial_port, {integer, 1, 65535}, 4390},
-     %% None: it is the only one.
-     {members, addresses, []},
-     {data, text, ""},
-     {write, ?MODES, transaction},
-     {read, ?MODES, transaction},
-     {copies, {choice, [ram, disc]}, disc},
-     %% OTP's own defaults.
-     {dump_writes, {integer, 1, 1000000000}, 1000},
-     {dump_s, {integer, 1, 86400}, 180},
-     {layout, {choice, [together, web_and_core]}, together},
-     {admission, {integer, 0, 1000000}, 0},
-     {work_ms, {number, 0, 60000}, 0},
-     {serial, boolean, false},
+    [{host, address},
+     {http_port, {integer, 1, 65535}},
+     {distribution_port, {integer, 1, 65535}},
+     {serial_port, {integer, 1, 65535}},
+     {members, addresses},
+     {data, text},
+     {write, ?MODES},
+     {read, ?MODES},
+     {copies, {choice, [ram, disc]}},
+     {dump_writes, {integer, 1, 1000000000}},
+     {dump_s, {integer, 1, 86400}},
+     {layout, {choice, [together, web_and_core]}},
+     {admission, {integer, 0, 1000000}},
+     {work_ms, {number, 0, 60000}},
+     {serial, boolean},
      %% The start script has already given this one to the emulator; here it is only checked.
-     {cores, {integer, 0, 1024}, 0},
+     {cores, {integer, 0, 1024}},
      %% With layout web_and_core the web server's VM starts the register's VM with `core'. Not for users.
-     {part, {choice, [all, core]}, all}].
+     {part, {choice, [all, core]}}].
 
-%% @doc The defaults.
--spec defaults() -> options().
-defaults() ->
-    maps:from_list([{Name, Default} || {Name, _, Default} <- table()]).
+%% @doc Returns the parameters of the application's environment, or what is wrong with them.
+-spec environment() -> {ok, options()} | {error, string()}.
+environment() ->
+    Options = given(),
+    case [Row || {Name, Kind} = Row <- table(), not fits(Kind, maps:get(Name, Options, undefined))] of
+        [] -> check(Options);
+        [{Name, Kind} | _] ->
+            {error, format("~ts: expected ~ts, got ~0tp", [Name, expected(Kind), maps:get(Name, Options, undefined)])}
+    end.
 
-%% @doc Reads `--name value' pairs; a `-' in a name is a `_'.
+-spec given() -> options().
+given() ->
+    _ = application:load(docket),
+    maps:with([Name || {Name, _} <- table()], maps:from_list(application:get_all_env(docket))).
+
+%% @doc Reads `--name value' pairs over the application's environment; a `-' in a name is a `_'.
 -spec parse([string()]) -> {ok, options()} | {error, string()}.
 parse(Arguments) ->
-    case parse(Arguments, defaults()) of
-        {ok, #{members := [], host := Host} = Options} -> check(Options#{members := [Host]});
+    case parse(Arguments, given()) of
         {ok, Options} -> check(Options);
         Error -> Error
     end.
@@ -77,23 +84,36 @@ parse(Arguments) ->
 parse([], Options) ->
     {ok, Options};
 parse(["--" ++ Name | Rest], Options) ->
-    Known = [Row || {Option, _, _} = Row <- table(), dashed(atom_to_list(Option)) =:= dashed(Name)],
+    Known = [Row || {Option, _} = Row <- table(), dashed(atom_to_list(Option)) =:= dashed(Name)],
     case {Known, Rest} of
         {[], _} ->
             {error, "unknown option --" ++ Name};
         {_, []} ->
             {error, "--" ++ Name ++ " needs a value"};
-        {[{Option, Kind, _}], [Text | Others]} ->
-            case value(Kind, Text) of
-                {ok, Value} -> parse(Others, Options#{Option := Value});
-                {expected, What} -> {error, format("--~ts: expected ~ts, got \"~ts\"", [Name, What, Text])}
+        {[{Option, Kind}], [Text | Others]} ->
+            Value = value(Kind, Text),
+            case fits(Kind, Value) of
+                true -> parse(Others, Options#{Option => Value});
+                false -> {error, format("--~ts: expected ~ts, got \"~ts\"", [Name, expected(Kind), Text])}
             end
     end;
 parse([Word | _], _) ->
     {error, "not an option: " ++ Word}.
 
+%% @doc Returns one parameter of the application's environment.
+-spec get(atom()) -> term().
+get(Name) ->
+    {ok, Value} = application:get_env(docket, Name),
+    Value.
+
+%% @doc Whether the register is in the member's other VM.
+-spec is_web_only() -> boolean().
+is_web_only() -> docket_options:get(layout) =:= web_and_core andalso docket_options:get(part) =:= all.
+
 %% What no option alone can say.
 -spec check(options()) -> {ok, options()} | {error, string()}.
+check(#{host := Host, members := []} = Options) ->
+    check(Options#{members := [Host]});
 check(#{host := Host, members := Members} = Options) ->
     Twice = Members -- lists:usort(Members),
     case Options of
@@ -130,37 +150,45 @@ format(Format, Arguments) -> lists:flatten(io_lib:format(Format, Arguments)).
 dashed(Name) ->
     [case C of $_ -> $-; _ -> C end || C <- Name].
 
--spec value(kind(), string()) -> {ok, term()} | {expected, string()}.
+%% `error' if the text cannot be read as one.
+-spec value(kind(), string()) -> term().
 value(text, Text) ->
-    {ok, Text};
+    Text;
 value(address, Text) ->
     case inet:parse_ipv4strict_address(Text) of
-        {ok, Address} -> {ok, Address};
-        {error, _} -> {expected, "an IPv4 address"}
+        {ok, Address} -> Address;
+        {error, _} -> error
     end;
 value(addresses, Text) ->
-    Read = [value(address, Word) || Word <- string:split(Text, ",", all)],
-    case [Address || {ok, Address} <- Read] of
-        Addresses when length(Addresses) =:= length(Read) -> {ok, Addresses};
-        _ -> {expected, "IPv4 addresses, separated by commas"}
-    end;
+    [value(address, Word) || Word <- string:split(Text, ",", all)];
 value(boolean, Text) ->
     value({choice, [true, false]}, Text);
 value({choice, Of}, Text) ->
     case [Choice || Choice <- Of, atom_to_list(Choice) =:= Text] of
-        [Choice] -> {ok, Choice};
-        [] -> {expected, lists:append(lists:join(", ", [atom_to_list(C) || C <- Of]))}
+        [Choice] -> Choice;
+        [] -> error
     end;
-value({Kind, Min, Max}, Text) ->
-    case read(Kind, Text) of
-        N when is_number(N), N >= Min, N =< Max -> {ok, N};
-        _ -> {expected, format("~ts from ~b to ~b", [case Kind of integer -> "a whole number"; number -> "a number" end, Min, Max])}
-    end.
-
--spec read(integer | number, string()) -> number() | error.
-read(Kind, Text) ->
+value({_, _, _}, Text) ->
     case {string:to_integer(Text), string:to_float(Text)} of
         {{Whole, ""}, _} when is_integer(Whole) -> Whole;
-        {_, {Decimal, ""}} when Kind =:= number, is_float(Decimal) -> Decimal;
+        {_, {Decimal, ""}} when is_float(Decimal) -> Decimal;
         _ -> error
     end.
+
+-spec fits(kind(), term()) -> boolean().
+fits(text, Value) -> io_lib:printable_unicode_list(Value);
+fits(address, Value) -> inet:is_ipv4_address(Value);
+fits(addresses, Value) -> is_list(Value) andalso lists:all(fun inet:is_ipv4_address/1, Value);
+fits(boolean, Value) -> is_boolean(Value);
+fits({choice, Of}, Value) -> lists:member(Value, Of);
+fits({integer, Min, Max}, Value) -> is_integer(Value) andalso Value >= Min andalso Value =< Max;
+fits({number, Min, Max}, Value) -> is_number(Value) andalso Value >= Min andalso Value =< Max.
+
+-spec expected(kind()) -> string().
+expected(text) -> "a text";
+expected(address) -> "an IPv4 address";
+expected(addresses) -> "IPv4 addresses, separated by commas";
+expected(boolean) -> "true, false";
+expected({choice, Of}) -> lists:append(lists:join(", ", [atom_to_list(C) || C <- Of]));
+expected({integer, Min, Max}) -> format("a whole number from ~b to ~b", [Min, Max]);
+expected({number, Min, Max}) -> format("a number from ~b to ~b", [Min, Max]).

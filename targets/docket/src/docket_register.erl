@@ -3,12 +3,11 @@
 %% Whose cases they are stands in a second table, by party. An index of Mnesia would do that, too, but a transaction that looks
 %% into one holds all writers of the whole table up; here it meets those of its own party only.
 %%
-%% All that a request does happens in one mnesia:activity/2, the check of the version, too. In the dirty modes that is no
-%% atomic step, and is not meant to be: what that costs is what they are compared for. It must not start Mnesia or know who
-%% the members are (docket_cluster).
+%% All that a request does happens in one mnesia:activity/2, the check of the version, too. In the dirty modes that is no atomic
+%% step, and is not meant to be: what that costs is what they are compared for.
 -module(docket_register).
 
--export([set/1, tables/1, create/3, read/1, of_party/1, page/2, modify/4, delete/2, audit/1]).
+-export([tables/1, create/3, read/1, of_party/1, page/2, modify/4, delete/2, audit/1]).
 -export_type([failure/0]).
 
 %% Why nothing can be said about a request: Mnesia's reason, or why the member is not in its cluster yet.
@@ -29,11 +28,6 @@
 }).
 
 -define(AUDIT_PAGE, 200).
-
-%% @doc Sets the modes, once.
--spec set(docket_options:options()) -> ok.
-set(#{write := Write, read := Read}) ->
-    persistent_term:put(?MODULE, {Write, Read}).
 
 %% @doc The tables as Mnesia is to make them, on the nodes and with the kind of copy that `Copies' says.
 -spec tables({ram_copies | disc_copies, [node()]}) -> [{atom(), [tuple()]}].
@@ -139,13 +133,11 @@ put(Id, Version, Party, Document) ->
 
 -spec write(fun(() -> Result)) -> Result | failure().
 write(Fun) ->
-    {Mode, _} = persistent_term:get(?MODULE),
-    activity(Mode, Fun).
+    activity(docket_options:get(write), Fun).
 
 -spec read_only(fun(() -> Result)) -> Result | failure().
 read_only(Fun) ->
-    {_, Mode} = persistent_term:get(?MODULE),
-    activity(Mode, Fun).
+    activity(docket_options:get(read), Fun).
 
 -spec activity(docket_options:mode(), fun(() -> Result)) -> Result | failure().
 activity(Mode, Fun) ->

@@ -1,9 +1,7 @@
 %% What a request means and what is answered: PROTOCOL.md, line by line.
-%%
-%% It must not read from or write to a connection (docket_http), nor to the table (docket_register).
 -module(docket_route).
 
--export([set/1, is_always_admitted/1, answer/5]).
+-export([is_always_admitted/1, answer/5]).
 -export_type([answer/0, pages/0]).
 
 -type headers() :: [{string(), string()}].
@@ -17,10 +15,6 @@
 -define(LARGEST_PICTURE, 16384).
 -define(MOST_ITERATIONS, 1000000).
 -define(HEALTH_MS, 3000).
-
-%% @doc Sets what each request to /cases costs, once.
--spec set(docket_options:options()) -> ok.
-set(#{work_ms := Ms}) -> persistent_term:put(?MODULE, docket_work:rounds(Ms)).
 
 %% @doc What whoever watches a member asks is answered however busy it is.
 -spec is_always_admitted([binary()]) -> boolean().
@@ -41,7 +35,7 @@ answer(Method, Path, Query, Head, Body) ->
     end.
 
 -spec work([binary()]) -> ok.
-work([<<"cases">> | _]) -> docket_work:compute(persistent_term:get(?MODULE));
+work([<<"cases">> | _]) -> docket_work:compute(docket_work:rounds(docket_options:get(work_ms)));
 work(_) -> ok.
 
 -spec allowed([binary()]) -> [atom()].

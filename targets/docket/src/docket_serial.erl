@@ -1,7 +1,6 @@
 %% Asks the one Prolog server of the cluster whether a case may be admitted: the article's serial bottleneck.
 %%
-%% One connection for each member, one request at a time on it, 5 s for each, the wait for its turn included. It must not decide
-%% anything itself: without an answer there is none.
+%% One connection for each member, one request at a time on it, 5 s for each, the wait for its turn included.
 -module(docket_serial).
 -behaviour(gen_server).
 

@@ -1,7 +1,7 @@
-%% The one Prolog server of the cluster, on its first member: prolog/register.pl as a port program.
+%% The one Prolog server of the cluster, on its first member: priv/register.pl as a port program.
 %%
 %% Each ends with the other: its standard input closes when this VM ends, however that happens, and when it ends it is started
-%% again. It must not ask it anything; that is docket_serial's.
+%% again.
 -module(docket_serial_server).
 -behaviour(gen_server).
 
@@ -28,7 +28,7 @@ init(#{first := First, port := Number}) ->
             say("cannot start the serial server: SWI-Prolog is not installed (Debian's package is swi-prolog-nox)", []),
             {stop, no_swipl};
         Swipl ->
-            Register = filename:join([filename:dirname(code:which(?MODULE)), "..", "prolog", "register.pl"]),
+            Register = filename:join([filename:dirname(code:which(?MODULE)), "..", "priv", "register.pl"]),
             Arguments = ["-f", "none", "-q", "-O", Register, "--", docket_serial:text(First), integer_to_list(Number)],
             State = start(#state{command = {Swipl, Arguments}, port = none}),
             await(State, erlang:monotonic_time(millisecond) + ?WITHIN_MS)

@@ -1,6 +1,4 @@
 %% The serial server and its client: a server that dies is started again, and its member goes on.
-%%
-%% It must not know what they do.
 -module(docket_serial_sup).
 -behaviour(supervisor).
 

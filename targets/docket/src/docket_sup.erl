@@ -1,7 +1,6 @@
 %% The top of the tree: the register, then the web server; with two VMs, each in its own.
 %%
-%% Its intensity is 0: what ends unexpectedly here ends the member, so that whoever watches the process sees it. It must not
-%% hold state or talk to clients.
+%% Its intensity is 0: what ends unexpectedly here ends the member, so that whoever watches the process sees it.
 -module(docket_sup).
 -behaviour(supervisor).
 

@@ -1,7 +1,6 @@
 %% What is counted, and the one bound that is held: requests in flight.
 %%
 %% Atomics and nothing else: whether a request is let in is decided by its own process, at once, whatever queues there are.
-%% It must not be a process.
 -module(docket_tally).
 
 -export([new/0, enter/1, leave/0, add/1, get/1]).

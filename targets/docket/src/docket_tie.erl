@@ -1,6 +1,6 @@
 %% The member's other VM, seen from the core: when the web server's is gone, so is this one.
 %%
-%% Asked to stop it stops in order; a pipe that just closes is a crash, and then this is one, too. It must not do anything else.
+%% Asked to stop it stops in order; a pipe that just closes is a crash, and then this is one, too.
 -module(docket_tie).
 -behaviour(gen_server).
 

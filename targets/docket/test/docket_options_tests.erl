@@ -41,5 +41,5 @@ target_test() ->
     {ok, Text} = file:read_file("target.toml"),
     {match, Names} = re:run(Text, "\"--([a-z-]+)\"", [global, {capture, all_but_first, list}]),
     Member = [Name || [Name] <- Names, not lists:member(Name, ["kind", "port", "member-port"])],
-    Known = maps:keys(docket_options:defaults()),
+    Known = [Name || {Name, _} <- application:get_all_env(docket)],
     [?assert(lists:member(list_to_atom(lists:flatten(string:replace(Name, "-", "_", all))), Known), Name) || Name <- Member].

@@ -2,7 +2,7 @@
 -module(docket_probe).
 
 -export([cluster/1, cluster/2, start/2, again/1, launch/1, pid/1, signal/2, ending/1, lines/1, stop/1]).
--export([get/2, ask/4, ask/5, ready/1, status/2, ids/1, until/1, until/2, home/0, at_home/0, folder/0, free_port/0, kill_group/1]).
+-export([get/2, ask/4, ask/5, ready/1, status/2, ids/1, until/1, until/2, home/0, folder/0, free_port/0, kill_group/1]).
 
 -define(PATIENCE_MS, 60000).
 
@@ -177,13 +177,8 @@ until(Fun, Reason, End) ->
 
 %% ---- Places
 
-%% The target's folder. Common Test runs suites in another.
-at_home() ->
-    {ok, Here} = file:get_cwd(),
-    persistent_term:put(?MODULE, Here),
-    persistent_term:put({?MODULE, ports}, atomics:new(1, [{signed, false}])).
-
-home() -> persistent_term:get(?MODULE).
+%% The target's folder: rebar3 builds into _build/test/lib/docket there.
+home() -> lists:foldl(fun(_, Folder) -> filename:dirname(Folder) end, code:lib_dir(docket), "four").
 
 folder() ->
     Folder = filename:join([home(), "_build/tmp", integer_to_list(erlang:unique_integer([positive]))]),
@@ -193,7 +188,7 @@ folder() ->
 %% Below the ports that the kernel gives to connections, so that none of those is in the way. Each is handed out once: cases run
 %% side by side, and a port that is free now may be the next case's in a moment.
 free_port() ->
-    Turn = atomics:add_get(persistent_term:get({?MODULE, ports}), 1, 1),
+    Turn = erlang:unique_integer([positive, monotonic]),
     Port = 20000 + (erlang:phash2(os:getpid(), 10000) + Turn) rem 10000,
     case gen_tcp:listen(Port, [{reuseaddr, true}]) of
         {ok, Socket} -> gen_tcp:close(Socket), Port;

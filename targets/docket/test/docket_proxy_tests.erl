@@ -170,16 +170,15 @@ all_serve(Site) ->
     wait_for(fun() -> [Turn(), Turn(), Turn()] =:= [?HOSTS, ?HOSTS, ?HOSTS] end).
 
 arguments(Kind, Port, MemberPort) ->
-    Data = filename:join([home(), "_build", "tmp", "proxy of " ++ Kind ++ " " ++ integer_to_list(Port)]),
+    Data = filename:join([docket_probe:home(), "_build", "tmp", "proxy of " ++ Kind ++ " " ++ integer_to_list(Port)]),
     ["--kind", Kind, "--host", "127.0.0.1", "--port", integer_to_list(Port), "--members", lists:join($,, ?HOSTS),
      "--member-port", integer_to_list(MemberPort), "--data", Data, "--cores", "2"].
 
-home() -> filename:absname(filename:join(filename:dirname(code:which(docket_mandelbrot)), "..")).
 
 %% Held by a process of its own, which keeps what it says: tests of one setup are not all run by the same process.
 proxy(Arguments) ->
     spawn(fun() ->
-        Port = open_port({spawn_executable, filename:join([home(), "bin", "proxy"])},
+        Port = open_port({spawn_executable, filename:join([docket_probe:home(), "bin", "proxy"])},
                          [{args, [lists:flatten(Argument) || Argument <- Arguments]}, stderr_to_stdout, exit_status]),
         hold(Port, [])
     end).

@@ -87,7 +87,10 @@ cannot_start_test_() ->
         {ok, Number} = inet:port(Taken),
         process_flag(trap_exit, true),
         Options = #{serial => true, is_first => true, first => <<"127.0.0.1">>, port => Number},
+        #{level := Level} = logger:get_primary_config(),
+        ok = logger:set_primary_config(level, none),
         ?assertMatch({error, {exit_status, 1}}, docket_serial_server:start_link(Options)),
+        ok = logger:set_primary_config(level, Level),
         ok = gen_tcp:close(Taken)
     end}.
 

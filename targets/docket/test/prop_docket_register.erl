@@ -1,13 +1,20 @@
 %% One member of each mode against a model: whatever is done in whatever order, its answers are those of a map.
 -module(prop_docket_register).
 -include_lib("proper/include/proper.hrl").
--export([prop_like_a_map/0, prop_byte_for_byte/0, numtests/1]).
+-export([properties_test_/0, prop_like_a_map/0, prop_byte_for_byte/0]).
 
 -define(IDS, [<<"a">>, <<"a.b">>, <<"B-1">>, <<"z_9">>]).
 -define(PARTIES, [<<"P">>, <<"Ö & Co/?"/utf8>>]).
 -define(MODES, [transaction, sync_transaction, async_dirty, sync_dirty]).
 
-numtests(_) -> 60.
+%% For EUnit.
+properties_test_() ->
+    [{Name, {timeout, 120, fun() ->
+        case proper:quickcheck(Property, [quiet, {numtests, 60}]) of
+            true -> ok;
+            Failed -> error({Failed, proper:counterexample()})
+        end
+     end}} || {Name, Property} <- [{"like a map", prop_like_a_map()}, {"byte for byte", prop_byte_for_byte()}]].
 
 %% A property is run on members of its own: one for each mode, half of them with copies on disk.
 with_members(Property) ->
