@@ -1,8 +1,8 @@
 %% The hub's connection to the name service: asks once, says whether it worked.
 %%
-%% One request is in flight at a time, so the next frame is its answer. Must not retry (vsns_hub_connection) and must
-%% not outlive a doubt: after any failure but a clean `unavailable' the connection is closed, so that a late answer can
-%% never be taken for the answer to a later request.
+%% One request is in flight at a time, so the next frame is its answer. After any failure but a
+%% clean `unavailable' the connection is closed, so that a late answer can never be taken for the answer to a later
+%% request. Retrying is the caller's (vsns_hub_connection).
 -module(vsns_backend).
 
 -export([ask/4, info/2]).

@@ -1,11 +1,12 @@
 %% The client's side of a connection: frames in, answers out, the limits, the close.
 %%
 %% A behaviour: what a request means is the callback module's (vsns_connection answers it from the names,
-%% vsns_hub_connection delegates it). This module must not call the name server, and must end quietly whatever a
-%% client sends: `normal' and `{shutdown, _}' exits are not reported by anyone.
+%% vsns_hub_connection delegates it). It ends quietly whatever a client sends: `normal' and `{shutdown, _}' exits are not
+%% reported by anyone. A special process (sys) and no gen_server, so that nothing stands between a socket and its frames.
 -module(vsns_client).
 
--export([start_link/4, go/1, init/4]).
+-export([start_link/4, go/1, init/5]).
+-export([system_continue/3, system_terminate/4, system_code_change/4]).
 
 %% A frame that is a request, and the answer as a whole frame. `close': the connection ends without an answer.
 -callback init(gen_tcp:socket(), vsns_options:options()) -> State :: term().
@@ -21,10 +22,15 @@
 -define(ANSWERS, 65536).
 
 -record(client, {
+    parent :: pid(),
+    role :: vsns_listener_sup:role(),
+    options :: vsns_options:options(),
+    %% Whether the socket is its own.
+    going = false :: boolean(),
     socket :: gen_tcp:socket(),
     limit :: pos_integer(),
     module :: module(),
-    state :: term(),
+    state = none :: term(),
     %% The beginning of a frame: its parts (latest first), their size, and the size at which to look again.
     parts = [] :: [binary()],
     size = 0 :: non_neg_integer(),
@@ -32,9 +38,9 @@
 }).
 
 %% @doc Starts the process of a connection. It does nothing before go/1.
--spec start_link(vsns_listener_sup:role(), module(), vsns_options:options(), gen_tcp:socket()) -> {ok, pid()}.
+-spec start_link(vsns_listener_sup:role(), module(), vsns_options:options(), gen_tcp:socket()) -> {ok, pid()} | {error, term()}.
 start_link(Role, Module, Options, Socket) ->
-    {ok, proc_lib:spawn_link(?MODULE, init, [Role, Module, Options, Socket])}.
+    proc_lib:start_link(?MODULE, init, [self(), Role, Module, Options, Socket]).
 
 %% @doc Tells it that the socket is its own now.
 -spec go(pid()) -> ok.
@@ -43,14 +49,17 @@ go(Pid) ->
     ok.
 
 %% @private
--spec init(vsns_listener_sup:role(), module(), vsns_options:options(), gen_tcp:socket()) -> no_return().
-init(Role, Module, #{frame_limit := Limit} = Options, Socket) ->
-    receive go -> ok end,
+-spec init(pid(), vsns_listener_sup:role(), module(), vsns_options:options(), gen_tcp:socket()) -> no_return().
+init(Parent, Role, Module, #{frame_limit := Limit} = Options, Socket) ->
+    proc_lib:init_ack({ok, self()}),
+    loop(#client{parent = Parent, role = Role, options = Options, socket = Socket, limit = Limit, module = Module}).
+
+-spec begin_(#client{}) -> #client{}.
+begin_(#client{role = Role, options = Options, socket = Socket, module = Module} = Client) ->
     case vsns_connection_tally:admit(Role) of
         ok ->
-            Client = #client{socket = Socket, limit = Limit, module = Module, state = Module:init(Socket, Options)},
             ask(Client),
-            loop(Client);
+            Client#client{going = true, state = Module:init(Socket, Options)};
         busy ->
             _ = gen_tcp:send(Socket, vsns_frame:answer(0, busy)),
             finish(Socket)
@@ -64,6 +73,11 @@ ask(#client{socket = Socket}) ->
     end.
 
 -spec loop(#client{}) -> no_return().
+loop(#client{going = false, parent = Parent} = Client) ->
+    receive
+        go -> loop(begin_(Client));
+        {system, From, Request} -> sys:handle_system_msg(Request, From, Parent, ?MODULE, [], Client)
+    end;
 loop(#client{socket = Socket, module = Module, state = State} = Client) ->
     receive
         {tcp, Socket, Data} ->
@@ -75,9 +89,26 @@ loop(#client{socket = Socket, module = Module, state = State} = Client) ->
             exit(normal);
         {tcp_error, Socket, _} ->
             finish(Socket);
+        {system, From, Request} ->
+            sys:handle_system_msg(Request, From, Client#client.parent, ?MODULE, [], Client);
         Other ->
             loop(Client#client{state = Module:info(Other, State)})
     end.
+
+%% @private
+-spec system_continue(pid(), [sys:dbg_opt()], #client{}) -> no_return().
+system_continue(_Parent, _Debug, Client) ->
+    loop(Client).
+
+%% @private
+-spec system_terminate(term(), pid(), [sys:dbg_opt()], #client{}) -> no_return().
+system_terminate(Reason, _Parent, _Debug, _Client) ->
+    exit(Reason).
+
+%% @private
+-spec system_code_change(#client{}, module(), term(), term()) -> {ok, #client{}}.
+system_code_change(Client, _Module, _Before, _Extra) ->
+    {ok, Client}.
 
 %% Parts of a large frame are joined once, when it is complete.
 -spec received(binary(), #client{}) -> #client{}.

@@ -1,9 +1,8 @@
 %% One client of the name service: each request is a call to the name server.
 %%
-%% Here is `coupling', what a connection does when its call fails because the name server crashed. `calls': it dies
-%% of it, and its socket with it, as in the article. `isolated': its client gets the answer `unavailable', and the
-%% connection lives. A connection without a call in flight does not notice a crash. Must not retry: whether to is the
-%% client's or the hub's to say.
+%% Here is `coupling', what a connection does when its call fails because the name server crashed. `calls': it
+%% dies of it, and its socket with it, as in the article. `isolated': its client gets the answer `unavailable',
+%% and the connection lives. A connection without a call in flight does not notice a crash.
 -module(vsns_connection).
 -behaviour(vsns_client).
 

@@ -1,7 +1,6 @@
 %% The connections of one listener: one process per client, none of them ever restarted.
 %%
-%% A client whose connection died connects again; nothing here could do that for it. Must not limit or count
-%% (vsns_connection_tally).
+%% A client whose connection died connects again; nothing here could do that for it.
 -module(vsns_connection_sup).
 -behaviour(supervisor).
 

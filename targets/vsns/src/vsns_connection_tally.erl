@@ -1,7 +1,6 @@
 %% Counts the connections of one listener, holds them to their limit, and knows how many were cut off.
 %%
-%% A connection reports itself once; its end is seen by a monitor, so that no way of dying is missed. Must not be on the
-%% path of any call.
+%% A connection reports itself once; its end is seen by a monitor, so that no way of dying is missed.
 -module(vsns_connection_tally).
 -behaviour(gen_server).
 

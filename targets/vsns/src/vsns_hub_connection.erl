@@ -1,10 +1,10 @@
 %% One client of the hub: each request is delegated over a backend connection of its own.
 %%
-%% Here are the article's three designs of showing a failure to the client. `fail_fast': at once. `wait': not at all,
-%% the client waits until it works. `bounded': after `hub_tries' more attempts, `hub_wait_ms' apart. What counts
-%% as a failure: no connection, a connection closed before the answer, the answers `unavailable' and `busy'. An attempt
-%% that failed may have been carried out, so retried requests are carried out at least once; `oops' is never retried.
-%% Must not answer from anything but the backend's answer.
+%% Here are the article's three designs of showing a failure to the client. `fail_fast': at once. `wait': not at
+%% all, the client waits until it works. `bounded': after `hub_tries' more attempts, `hub_wait_ms' apart. What
+%% counts as a failure: no connection, a connection closed before the answer, the answers `unavailable' and
+%% `busy'. An attempt that failed may have been carried out, so retried requests are carried out at least once;
+%% `oops' is never retried.
 -module(vsns_hub_connection).
 -behaviour(vsns_client).
 

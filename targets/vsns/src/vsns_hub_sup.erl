@@ -1,7 +1,7 @@
 %% The hub: a front service in this node, with a listener and a subtree of its own.
 %%
-%% All it has from the rest of the node is the port of the name service: it delegates over TCP, as a service on another
-%% host would. Must not call the name server.
+%% All it has from the rest of the node is the port of the name service: it delegates over TCP, as a service on
+%% another host would.
 -module(vsns_hub_sup).
 -behaviour(supervisor).
 

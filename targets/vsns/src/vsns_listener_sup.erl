@@ -1,7 +1,7 @@
 %% One listening socket and all that hangs on it: the tally, the connections, the acceptors.
 %%
 %% There are two of these when the hub is on: `service' and `hub' differ in their address and in the module that
-%% serves their clients, in nothing else. Must not know what is served.
+%% serves their clients, in nothing else.
 -module(vsns_listener_sup).
 -behaviour(supervisor).
 

@@ -1,8 +1,7 @@
 %% The log: one line per event, on standard error.
 %%
 %% A formatter and a filter for OTP's logger. The reports of OTP are many lines each and some say the same thing
-%% three times; here each crash is one line of the process and one of its supervisor. Must not lose an event that
-%% nobody else reports.
+%% three times; here each crash is one line of the process and one of its supervisor.
 -module(vsns_log).
 
 -export([install/0, format/2, wanted/2]).
@@ -53,6 +52,12 @@ text({Format, Arguments}, _) ->
 
 -spec who(term()) -> unicode:chardata().
 who(vsns_name_server) -> "name server";
+%% It takes its name when it serves. Its report is written by itself.
+who(Pid) when Pid =:= self() ->
+    case process_info(Pid, registered_name) of
+        {registered_name, Name} -> who(Name);
+        [] -> pid_to_list(Pid)
+    end;
 who(Name) -> io_lib:format("~0tp", [Name]).
 
 -spec supervisor(atom(), #{atom() => term()}) -> unicode:chardata().

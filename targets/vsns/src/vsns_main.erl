@@ -1,7 +1,6 @@
-%% The start from the command line: reads the options, starts the application, says so in one line.
+%% The start from the command line: puts the options into the application's environment, starts the application, says so.
 %%
-%% The only module that prints by itself and that ends the node. Must not be needed by anything in the tree: the
-%% application also starts from a shell or a test.
+%% A shell, a test or a release starts the application without it.
 -module(vsns_main).
 
 -export([start/0]).
@@ -16,7 +15,6 @@ start() ->
 
 -spec start(vsns_options:options()) -> ok | no_return().
 start(Options) ->
-    ok = load(),
     maps:foreach(fun(Name, Value) -> ok = application:set_env(vsns, Name, Value) end, Options),
     %% Until the tree stands, what goes wrong is said once, below, and not by each supervisor on the way.
     _ = logger:remove_handler(default),
@@ -26,13 +24,6 @@ start(Options) ->
             logger:notice("~ts", [standing(Options)]);
         {error, Reason} ->
             give_up(1, explain(Reason))
-    end.
-
--spec load() -> ok.
-load() ->
-    case application:load(vsns) of
-        ok -> ok;
-        {error, {already_loaded, vsns}} -> ok
     end.
 
 -spec standing(vsns_options:options()) -> iodata().

@@ -1,7 +1,7 @@
 %% The one process that every call on names goes through, as in the article, and that `oops' crashes.
 %%
-%% It puts requests to a store, one after the other, and knows neither sockets nor bytes on the wire. It must not catch
-%% what goes wrong: its crash is what this service is for, and its supervisor the repair.
+%% It puts requests to a store, one after the other, and knows neither sockets nor bytes on the wire. What goes wrong is not
+%% caught here: its crash is what this service is for, and its supervisor the repair.
 -module(vsns_name_server).
 -behaviour(gen_server).
 
@@ -17,25 +17,26 @@
     names :: vsns_store:state(),
     frame_limit :: pos_integer(),
     %% Answers wait here for a sync of the store, latest first; empty for stores that need none.
-    waiting = [] :: [{gen_server:from(), vsns_frame:answer() | counts()}]
+    waiting = [] :: [{caller(), vsns_frame:answer() | counts()}]
 }).
 
+-type caller() :: {pid(), reference()}.
 -type counts() :: {counts, Names :: non_neg_integer(), Spaces :: non_neg_integer()}.
 -type request() :: vsns_frame:request().
+-type paused() :: {paused, vsns_options:options()}.
 
-%% @doc Starts the name server on what the table owner shares; after a crash only when the pause is over. It is the supervisor
-%% that waits, as with the delayed restarts of RabbitMQ's: nobody is registered meanwhile, so that calls fail.
+%% @doc Starts the name server on what the table owner shares. After a crash it serves only when `restart_pause_ms' is over:
+%% it has no name before that, so that calls fail, and nobody waits for it, its supervisor least of all.
 -spec start_link(vsns_options:options()) -> gen_server:start_ret().
-start_link(#{restart_pause_ms := Pause} = Options) ->
-    _ = [timer:sleep(Pause) || Pause > 0, vsns_table_owner:starts() > 0],
-    gen_server:start_link({local, ?MODULE}, ?MODULE, Options, [{spawn_opt, [{message_queue_data, off_heap}]}]).
+start_link(Options) ->
+    gen_server:start_link(?MODULE, Options, [{spawn_opt, [{message_queue_data, off_heap}]}]).
 
 %% @doc Calls the name server. `{down, Reason}': it was not there, or died before it answered; the request may
 %% then have been carried out or not.
 %%
-%% This is gen_server:call/2 with one monitor per caller instead of one per call: a connection makes thousands of
-%% calls a second to the same process. A reply can never be taken for another's, because each call has its own
-%% reference and none gives up waiting while the name server lives.
+%% A cast, a reply by message, and one monitor per caller, where gen_server:call/2 has one per call: a connection makes
+%% thousands of calls a second to the same process. A reply can never be taken for another's, because each call has its
+%% own reference and none gives up waiting while the name server lives.
 -spec call(request(), link()) -> {ok, vsns_frame:answer() | counts(), link()} | {down, term()}.
 call(Request, none) ->
     case whereis(?MODULE) of
@@ -44,7 +45,7 @@ call(Request, none) ->
     end;
 call(Request, {Pid, Monitor} = Link) ->
     Ref = make_ref(),
-    Pid ! {'$gen_call', {self(), Ref}, Request},
+    ok = gen_server:cast(Pid, {request, {self(), Ref}, Request}),
     receive
         {Ref, Answer} -> {ok, Answer, Link};
         {'DOWN', Monitor, process, _, Reason} -> {down, Reason}
@@ -56,35 +57,58 @@ gone({'DOWN', Monitor, process, _, _}, {_, Monitor}) -> true;
 gone(_, _) -> false.
 
 %% @private
--spec init(vsns_options:options()) -> {ok, #state{}}.
-init(#{state := Kind, frame_limit := Limit}) ->
+-spec init(vsns_options:options()) -> {ok, #state{} | paused()}.
+init(#{restart_pause_ms := Pause} = Options) ->
+    case Pause > 0 andalso vsns_table_owner:starts() > 0 of
+        true ->
+            _ = erlang:send_after(Pause, self(), serve),
+            {ok, {paused, Options}};
+        false ->
+            {ok, serve(Options)}
+    end.
+
+-spec serve(vsns_options:options()) -> #state{}.
+serve(#{state := Kind, frame_limit := Limit}) ->
+    true = register(?MODULE, self()),
     Store = vsns_store:module(Kind),
     {Shared, Before} = vsns_table_owner:share(),
     Names = Store:open(Shared),
     _ = [logger:warning("name server up: restart ~b, ~b names (~s)", [Before, element(1, Store:count(Names)), Kind])
          || Before > 0],
-    {ok, #state{store = Store, names = Names, frame_limit = Limit}}.
+    #state{store = Store, names = Names, frame_limit = Limit}.
 
 %% @private
--spec handle_call(request(), gen_server:from(), #state{}) ->
-    {reply, vsns_frame:answer() | counts(), #state{}} | {noreply, #state{}, 0}.
-handle_call(oops, From, State) ->
+-spec handle_call(term(), gen_server:from(), State) -> {noreply, State} when State :: #state{} | paused().
+handle_call(_, _, State) ->
+    {noreply, State}.
+
+%% @private
+-spec handle_cast({request, caller(), request()}, #state{}) -> {noreply, #state{}} | {noreply, #state{}, 0}.
+handle_cast({request, Caller, oops}, State) ->
     %% The answer leaves before the crash but after everything that could prevent it: nothing is left to fail
     %% between the two lines, and what was sent by a process arrives before the news of its death.
     ok = settle(State),
-    gen_server:reply(From, ok),
+    ok = reply(Caller, ok),
     exit(oops);
-handle_call(Request, From, #state{store = Store, names = Names} = State) ->
+handle_cast({request, Caller, Request}, #state{store = Store, names = Names} = State) ->
     {Answer, After} = apply_to(Request, Names, State),
     Next = State#state{names = After},
     case Store:needs_sync(After) of
-        false -> {reply, Answer, Next};
+        false ->
+            ok = reply(Caller, Answer),
+            {noreply, Next};
         %% Reads wait too: an answer must not show a name that a power cut could still take back.
-        true -> wait([{From, Answer} | State#state.waiting], Next)
+        true ->
+            wait([{Caller, Answer} | State#state.waiting], Next)
     end.
 
+-spec reply(caller(), vsns_frame:answer() | counts()) -> ok.
+reply({Pid, Ref}, Answer) ->
+    Pid ! {Ref, Answer},
+    ok.
+
 %% A timeout of 0 comes when no other request is waiting: then all are synced at once.
--spec wait([{gen_server:from(), vsns_frame:answer() | counts()}], #state{}) -> {noreply, #state{}, 0}.
+-spec wait([{caller(), vsns_frame:answer() | counts()}], #state{}) -> {noreply, #state{}, 0}.
 wait(Waiting, State) ->
     {noreply, State#state{waiting = Waiting}, 0}.
 
@@ -116,19 +140,14 @@ settle(#state{waiting = []}) ->
     ok;
 settle(#state{waiting = Waiting, store = Store, names = Names}) ->
     ok = Store:sync(Names),
-    lists:foreach(fun({From, Answer}) -> gen_server:reply(From, Answer) end, lists:reverse(Waiting)).
+    lists:foreach(fun({Caller, Answer}) -> reply(Caller, Answer) end, lists:reverse(Waiting)).
 
 %% @private
--spec handle_cast(term(), #state{}) -> {noreply, #state{}}.
-handle_cast(_, State) ->
-    settle_and_go_on(State).
-
-%% @private
--spec handle_info(term(), #state{}) -> {noreply, #state{}}.
+-spec handle_info(term(), #state{} | paused()) -> {noreply, #state{} | paused()}.
+handle_info(serve, {paused, Options}) ->
+    {noreply, serve(Options)};
+handle_info(_, {paused, _} = State) ->
+    {noreply, State};
 handle_info(_, State) ->
-    settle_and_go_on(State).
-
--spec settle_and_go_on(#state{}) -> {noreply, #state{}}.
-settle_and_go_on(State) ->
     ok = settle(State),
     {noreply, State#state{waiting = []}}.

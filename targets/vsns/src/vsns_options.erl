@@ -1,10 +1,9 @@
-%% The parameters: their names, kinds, bounds and defaults in one table, read from the command line.
+%% The parameters: read from the application's environment, and from the command line over it.
 %%
-%% Pure except for from_env/0, which reads the application's environment. It must not start, open or print
-%% anything: what is wrong with an option is returned as a text.
+%% Their defaults are the environment of vsns.app.src. What is wrong with a value is returned as a text.
 -module(vsns_options).
 
--export([parse/1, from_env/0, defaults/0]).
+-export([environment/0, parse/1]).
 -export_type([options/0]).
 
 -type options() :: #{
@@ -31,101 +30,116 @@
 
 -type kind() :: address | text | boolean | {choice, [atom()]} | {integer, integer(), integer()}.
 
--spec table() -> [{atom(), kind(), Default :: term()}].
+-spec table() -> [{atom(), kind()}].
 table() ->
-    [{host, address, {127, 0, 0, 1}},
-     {port, {integer, 0, 65535}, 4100},
-     %% 0: any free port. Only the hub, in this same node, has to find it.
-     {inner_port, {integer, 0, 65535}, 0},
-     {data, text, ""},
-     {state, {choice, [process, ets, mnesia]}, ets},
-     {sync, boolean, true},
-     {coupling, {choice, [calls, isolated]}, calls},
-     {hub, {choice, [off, fail_fast, wait, bounded]}, off},
-     {hub_tries, {integer, 0, 1000000}, 3},
-     {hub_wait_ms, {integer, 0, 60000}, 50},
+    [{host, address},
+     {port, {integer, 0, 65535}},
+     {inner_port, {integer, 0, 65535}},
+     {data, text},
+     {state, {choice, [process, ets, mnesia]}},
+     {sync, boolean},
+     {coupling, {choice, [calls, isolated]}},
+     {hub, {choice, [off, fail_fast, wait, bounded]}},
+     {hub_tries, {integer, 0, 1000000}},
+     {hub_wait_ms, {integer, 0, 60000}},
      %% The start script has already given this one to the emulator; here it is only checked.
-     {schedulers, {integer, 0, 1024}, 1},
-     {frame_limit, {integer, 64, 67108864}, 1048576},
-     {connections, {integer, 1, 1000000}, 10000},
-     {restarts, {integer, 0, 1000000}, 1000},
-     {restart_pause_ms, {integer, 0, 60000}, 0},
+     {schedulers, {integer, 0, 1024}},
+     {frame_limit, {integer, 64, 67108864}},
+     {connections, {integer, 1, 1000000}},
+     {restarts, {integer, 0, 1000000}},
+     {restart_pause_ms, {integer, 0, 60000}},
      %% The start script has given these to the emulator, too.
-     {max_processes, {integer, 0, 134217727}, 0},
-     {max_ports, {integer, 0, 134217727}, 0},
-     {open_files, {integer, 0, 1073741816}, 0},
-     %% 0: the kernel sizes them by itself, and better.
-     {socket_buffers, {integer, 0, 1073741824}, 0}].
+     {max_processes, {integer, 0, 134217727}},
+     {max_ports, {integer, 0, 134217727}},
+     {open_files, {integer, 0, 1073741816}},
+     {socket_buffers, {integer, 0, 1073741824}}].
 
-%% @doc The defaults.
--spec defaults() -> options().
-defaults() ->
-    maps:from_list([{Name, Default} || {Name, _, Default} <- table()]).
+%% @doc Returns the parameters of the application's environment, or what is wrong with them.
+-spec environment() -> {ok, options()} | {error, string()}.
+environment() ->
+    Options = given(),
+    case [Row || {Name, Kind} = Row <- table(), not fits(Kind, maps:get(Name, Options, undefined))] of
+        [] -> check(Options);
+        [{Name, Kind} | _] ->
+            {error, format("~ts: expected ~ts, got ~0tp", [Name, expected(Kind), maps:get(Name, Options, undefined)])}
+    end.
 
-%% @doc What the application's environment says, over the defaults.
--spec from_env() -> options().
-from_env() ->
-    Known = maps:with(maps:keys(defaults()), maps:from_list(application:get_all_env(vsns))),
-    maps:merge(defaults(), Known).
+-spec given() -> options().
+given() ->
+    _ = application:load(vsns),
+    maps:with([Name || {Name, _} <- table()], maps:from_list(application:get_all_env(vsns))).
 
-%% @doc Reads `--name value' pairs; a `-' in a name is a `_'.
+%% @doc Reads `--name value' pairs over the application's environment; a `-' in a name is a `_'.
 -spec parse([string()]) -> {ok, options()} | {error, string()}.
 parse(Arguments) ->
-    case parse(Arguments, defaults()) of
-        {ok, #{state := mnesia, data := ""}} -> {error, "--state mnesia needs --data FOLDER"};
-        Result -> Result
+    case parse(Arguments, given()) of
+        {ok, Options} -> check(Options);
+        Error -> Error
     end.
+
+-spec check(options()) -> {ok, options()} | {error, string()}.
+check(#{state := mnesia, data := ""}) -> {error, "--state mnesia needs --data FOLDER"};
+check(Options) -> {ok, Options}.
 
 -spec parse([string()], options()) -> {ok, options()} | {error, string()}.
 parse([], Options) ->
     {ok, Options};
 parse(["--" ++ Name | Rest], Options) ->
-    Known = [Row || {Option, _, _} = Row <- table(), dashed(atom_to_list(Option)) =:= dashed(Name)],
+    Known = [Row || {Option, _} = Row <- table(), dashed(atom_to_list(Option)) =:= dashed(Name)],
     case {Known, Rest} of
         {[], _} ->
             {error, "unknown option --" ++ Name};
         {_, []} ->
             {error, "--" ++ Name ++ " needs a value"};
-        {[{Option, Kind, _}], [Text | Others]} ->
-            case value(Kind, Text) of
-                {ok, Value} -> parse(Others, Options#{Option := Value});
-                {expected, What} -> {error, expected(Name, What, Text)}
+        {[{Option, Kind}], [Text | Others]} ->
+            Value = value(Kind, Text),
+            case fits(Kind, Value) of
+                true -> parse(Others, Options#{Option => Value});
+                false -> {error, format("--~ts: expected ~ts, got \"~ts\"", [Name, expected(Kind), Text])}
             end
     end;
 parse([Word | _], _) ->
     {error, "not an option: " ++ Word}.
 
--spec expected(string(), string(), string()) -> string().
-expected(Name, What, Text) ->
-    lists:flatten(io_lib:format("--~ts: expected ~ts, got \"~ts\"", [Name, What, Text])).
+-spec format(string(), [term()]) -> string().
+format(Format, Arguments) -> lists:flatten(io_lib:format(Format, Arguments)).
 
 -spec dashed(string()) -> string().
 dashed(Name) ->
     [case C of $_ -> $-; _ -> C end || C <- Name].
 
--spec value(kind(), string()) -> {ok, term()} | {expected, string()}.
+%% `error' if the text cannot be read as one.
+-spec value(kind(), string()) -> term().
 value(text, Text) ->
-    {ok, Text};
+    Text;
 value(address, Text) ->
     case inet:parse_address(Text) of
-        {ok, Address} -> {ok, Address};
-        {error, _} -> {expected, "an IP address"}
+        {ok, Address} -> Address;
+        {error, _} -> error
     end;
 value(boolean, Text) ->
     value({choice, [true, false]}, Text);
 value({choice, Of}, Text) ->
     case [Choice || Choice <- Of, atom_to_list(Choice) =:= Text] of
-        [Choice] -> {ok, Choice};
-        [] -> {expected, lists:append(lists:join(", ", [atom_to_list(C) || C <- Of]))}
+        [Choice] -> Choice;
+        [] -> error
     end;
-value({integer, Min, Max}, Text) ->
-    try list_to_integer(Text) of
-        N when N >= Min, N =< Max -> {ok, N};
-        _ -> {expected, between(Min, Max)}
-    catch
-        error:badarg -> {expected, between(Min, Max)}
+value({integer, _, _}, Text) ->
+    case string:to_integer(Text) of
+        {Whole, ""} when is_integer(Whole) -> Whole;
+        _ -> error
     end.
 
--spec between(integer(), integer()) -> string().
-between(Min, Max) ->
-    lists:flatten(io_lib:format("a whole number from ~b to ~b", [Min, Max])).
+-spec fits(kind(), term()) -> boolean().
+fits(text, Value) -> io_lib:printable_unicode_list(Value);
+fits(address, Value) -> inet:is_ip_address(Value);
+fits(boolean, Value) -> is_boolean(Value);
+fits({choice, Of}, Value) -> lists:member(Value, Of);
+fits({integer, Min, Max}, Value) -> is_integer(Value) andalso Value >= Min andalso Value =< Max.
+
+-spec expected(kind()) -> string().
+expected(text) -> "a text";
+expected(address) -> "an IP address";
+expected(boolean) -> "true, false";
+expected({choice, Of}) -> lists:append(lists:join(", ", [atom_to_list(C) || C <- Of]));
+expected({integer, Min, Max}) -> format("a whole number from ~b to ~b", [Min, Max]).

@@ -1,6 +1,4 @@
 %% The answer to `stats': what the service knows about itself, as JSON.
-%%
-%% Must not touch a store: the counts of names come from the name server, like every answer about names.
 -module(vsns_stats).
 
 -export([json/2]).

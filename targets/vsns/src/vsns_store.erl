@@ -1,9 +1,10 @@
 %% What a store is: a map of spaces to maps of keys to values, kept somewhere.
 %%
-%% The behaviour, and the paging that all stores share. It must not know where any store keeps its names.
+%% The behaviour, and the paging that all stores share.
 %%
 %% A store has two lives. prepare/1 runs once in the table owner, which outlives the name server; open/1 runs in
-%% the name server each time that starts. Whatever is only in the state that open/1 returns dies with the name server.
+%% the name server each time that starts. Whatever is only in the state that open/1 returns dies with the name
+%% server.
 -module(vsns_store).
 
 -export([module/1, page/4]).

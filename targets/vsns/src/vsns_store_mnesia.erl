@@ -1,13 +1,12 @@
 %% Names in a Mnesia table with a copy on disk: they outlive the name server and the node.
 %%
-%% Every change is a Mnesia transaction. That alone is not durable: Mnesia's log is written behind (disk_log keeps
-%% what it was given for up to two seconds), and neither `transaction' nor `sync_transaction' waits for the disk of
-%% the local node, so a SIGKILL loses saves that had been answered. So with `sync' (the default) the name server calls
-%% sync/1 before it answers, once for all the requests that were waiting: a group commit. Without it this store is
-%% the known-bad control for a check of lost writes.
+%% Every change is a Mnesia transaction. That alone is not durable: Mnesia's log is written behind (disk_log
+%% keeps what it was given for up to two seconds), and neither `transaction' nor `sync_transaction' waits for
+%% the disk of the local node, so a SIGKILL loses saves that had been answered. So with `sync' (the default) the
+%% name server calls sync/1 before it answers, once for all the requests that were waiting: a group commit.
+%% Without it this store is the known-bad control for a check of lost writes.
 %%
 %% Reads are dirty: all changes come from one process, the name server, which does not read while it writes.
-%% This module must not create anything on disk outside the folder it is given.
 -module(vsns_store_mnesia).
 -behaviour(vsns_store).
 

@@ -1,7 +1,7 @@
 %% The names: first the owner of the table, then the name server that works on it.
 %%
-%% rest_for_one: a name server that crashes is restarted alone and finds the table as it was; without its owner a
-%% table is gone, so the name server goes too. Must not restart connections: how they take it is their own matter.
+%% rest_for_one: a name server that crashes is restarted alone and finds the table as it was; without its owner
+%% a table is gone, so the name server goes too.
 -module(vsns_store_sup).
 -behaviour(supervisor).
 

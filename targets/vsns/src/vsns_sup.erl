@@ -1,7 +1,7 @@
 %% The top of the tree: the store, then the service's listener, then the hub if there is one.
 %%
 %% Its intensity is 0: what its children could not repair by themselves ends the service, and the node with it,
-%% so that whoever watches the process sees it. It must not hold state or talk to clients.
+%% so that whoever watches the process sees it.
 -module(vsns_sup).
 -behaviour(supervisor).
 

@@ -1,6 +1,6 @@
 %% Owns what has to outlive the name server: its table, and the count of its starts.
 %%
-%% It must do as little as possible, because what does nothing does not crash: no name ever passes through here.
+%% It does as little as possible, because what does nothing does not crash: no name ever passes through here.
 -module(vsns_table_owner).
 -behaviour(gen_server).
 

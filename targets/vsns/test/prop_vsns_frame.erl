@@ -1,9 +1,15 @@
 %% The codec: what is encoded is decoded again, and no bytes whatever crash the decoder.
 -module(prop_vsns_frame).
 -include_lib("proper/include/proper.hrl").
--export([numtests/1]).
+-export([properties_test_/0]).
 
-numtests(_) -> 1000.
+%% For EUnit.
+properties_test_() ->
+    [vsns_probe:property(Name, 1000, Property) ||
+        {Name, Property} <- [{"requests round trip", fun prop_requests_round_trip/0},
+                             {"answers round trip", fun prop_answers_round_trip/0},
+                             {"prefixes ask for more", fun prop_prefixes_ask_for_more/0},
+                             {"any bytes are survived", fun prop_any_bytes_are_survived/0}]].
 
 id() -> range(0, 16#ffffffff).
 key() -> non_empty(binary()).

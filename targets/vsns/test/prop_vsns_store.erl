@@ -1,10 +1,12 @@
 %% Each store behaves like a map of maps, paging included.
 -module(prop_vsns_store).
 -include_lib("proper/include/proper.hrl").
--export([numtests/1]).
+-export([properties_test_/0]).
 
-numtests(prop_mnesia) -> 100;
-numtests(_) -> 500.
+%% For EUnit.
+properties_test_() ->
+    [vsns_probe:property("process", 500, fun prop_process/0), vsns_probe:property("ets", 500, fun prop_ets/0),
+     vsns_probe:property("mnesia", 100, fun prop_mnesia/0)].
 
 spaces() -> [<<>>, <<"a">>, <<"b">>, <<"ab">>, <<255>>].
 space() -> oneof(spaces()).
@@ -21,7 +23,7 @@ prop_mnesia() -> like_a_map(mnesia, vsns_probe:folder()).
 
 like_a_map(Kind, Data) ->
     Store = vsns_store:module(Kind),
-    Options = (vsns_options:defaults())#{data := Data},
+    Options = (vsns_probe:options())#{data := Data},
     ?FORALL(Commands, resize(60, list(command())),
         begin
             Opened = Store:open(Store:prepare(Options)),

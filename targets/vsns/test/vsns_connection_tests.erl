@@ -152,11 +152,14 @@ many_oops_test_() ->
         ?assertEqual(ok, call(C, ping))
     end).
 
-calls_fail_while_the_supervisor_pauses_test_() ->
+%% The pause was a sleep in start_link once: the supervisor answered nobody meanwhile.
+calls_fail_during_the_pause_and_the_supervisor_answers_test_() ->
     with(#{coupling => isolated, restart_pause_ms => 2000}, fun() ->
         C = connect(),
         ?assertEqual(ok, call(C, oops)),
         ?assertMatch({unavailable, _}, call(C, ping)),
+        [{_, Paused, _, _}] = [Child || {vsns_name_server, _, _, _} = Child <- supervisor:which_children(vsns_store_sup)],
+        ?assertMatch({paused, _}, sys:get_state(Paused)),
         ?assertMatch({unavailable, _}, call(C, ping)),
         back(1),
         ?assertEqual(ok, call(C, ping))
@@ -174,3 +177,34 @@ too_many_restarts_end_the_service_test_() ->
 back(Restarts) ->
     until(fun() -> vsns_table_owner:restarts() =:= Restarts andalso whereis(vsns_name_server) =/= undefined end),
     _ = sys:get_state(vsns_name_server).
+
+%% ---- Special processes, as `sys' and observer see them
+
+%% It takes its orders between two requests: what comes while it is suspended waits.
+connection_is_suspended_test_() ->
+    with(#{}, fun() ->
+        C = connect(),
+        ?assertEqual(ok, call(C, ping)),
+        [{_, Pid, _, _}] = supervisor:which_children(vsns_connection_sup),
+        ?assertEqual(client, element(1, sys:get_state(Pid))),
+        ok = sys:suspend(Pid),
+        send(C, [ping]),
+        ?assertEqual({error, timeout}, gen_tcp:recv(C, 4, 50)),
+        ok = sys:resume(Pid),
+        ?assertEqual({1, ok}, answer(C, ping)),
+        ok = sys:terminate(Pid, normal),
+        ?assertEqual(true, closed(C))
+    end).
+
+acceptors_answer_test_() ->
+    with(#{}, fun() ->
+        [{_, Listener, _, _}] = [Child || {vsns_listener_sup, _, _, _} = Child <- supervisor:which_children(vsns_sup)],
+        Acceptors = [Pid || {{vsns_acceptor, _}, Pid, _, _} <- supervisor:which_children(Listener)],
+        ?assertEqual([acceptor, acceptor], [element(1, sys:get_state(Pid)) || Pid <- Acceptors]),
+        [ok = sys:suspend(Pid) || Pid <- Acceptors],
+        C = connect(),
+        send(C, [ping]),
+        ?assertEqual({error, timeout}, gen_tcp:recv(C, 4, 50)),
+        [ok = sys:resume(Pid) || Pid <- Acceptors],
+        ?assertEqual({1, ok}, answer(C, ping))
+    end).

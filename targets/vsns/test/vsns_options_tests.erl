@@ -3,7 +3,13 @@
 -include_lib("eunit/include/eunit.hrl").
 
 defaults_test() ->
-    ?assertEqual({ok, vsns_options:defaults()}, vsns_options:parse([])).
+    ?assertEqual(vsns_options:environment(), vsns_options:parse([])).
+
+wrong_environment_test() ->
+    _ = application:load(vsns),
+    ok = application:set_env(vsns, state, disk),
+    ?assertEqual({error, "state: expected process, ets, mnesia, got disk"}, vsns_options:environment()),
+    ok = application:unload(vsns).
 
 all_test() ->
     {ok, Options} = vsns_options:parse(

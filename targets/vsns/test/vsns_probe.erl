@@ -1,22 +1,38 @@
 %% What the tests share: the application in this VM, and a plain client for it.
 -module(vsns_probe).
--export([start/1, stop/0, with/2, port/0, connect/0, close/1, send/2, answer/2, call/2, closed/1, until/1,
-         free_port/0, folder/0]).
+-export([property/3, start/1, stop/0, options/0, with/2, port/0, connect/0, close/1, send/2, answer/2, call/2, closed/1, until/1,
+         free_port/0, folder/0, home/0]).
 
 start(Options) ->
-    _ = application:load(vsns),
-    All = maps:merge((vsns_options:defaults())#{port := 0}, Options),
-    maps:foreach(fun(K, V) -> application:set_env(vsns, K, V) end, All),
-    ok = application:start(vsns).
+    ok = logger:set_primary_config(level, none),
+    maps:foreach(fun(K, V) -> application:set_env(vsns, K, V) end, (options())#{port := 0}),
+    maps:foreach(fun(K, V) -> application:set_env(vsns, K, V) end, Options),
+    {ok, _} = application:ensure_all_started(vsns),
+    ok.
 
 stop() ->
     _ = application:stop(vsns),
     _ = application:stop(mnesia),
-    ok.
+    %% The defaults again.
+    _ = application:unload(vsns),
+    ok = logger:set_primary_config(level, notice).
+
+options() ->
+    {ok, Options} = vsns_options:environment(),
+    Options.
 
 %% An EUnit fixture around one test.
 with(Options, Test) ->
     {setup, fun() -> start(Options) end, fun(_) -> stop() end, {timeout, 30, Test}}.
+
+%% A property of PropEr as a test of EUnit.
+property(Name, Tests, Property) ->
+    {setup, fun() -> ok end, fun(_) -> stop() end, {Name, {timeout, 60, fun() ->
+        case proper:quickcheck(Property(), [quiet, {numtests, Tests}]) of
+            true -> ok;
+            Failed -> error({Failed, proper:counterexample()})
+        end
+    end}}}.
 
 port() ->
     Role = case application:get_env(vsns, hub) of {ok, off} -> service; _ -> hub end,
@@ -66,8 +82,11 @@ free_port() ->
     ok = gen_tcp:close(S),
     Port.
 
+%% The target's folder: rebar3 builds into _build/test/lib/vsns there.
+home() -> lists:foldl(fun(_, Folder) -> filename:dirname(Folder) end, code:lib_dir(vsns), "four").
+
 folder() ->
     Name = "vsns-test-" ++ os:getpid() ++ "-" ++ integer_to_list(erlang:unique_integer([positive])),
-    Dir = filename:join([filename:absname("_build"), "tmp", Name]),
+    Dir = filename:join([home(), "_build/tmp", Name]),
     ok = filelib:ensure_path(Dir),
     Dir.

@@ -3,7 +3,7 @@
 -include_lib("eunit/include/eunit.hrl").
 
 run(Arguments) ->
-    open_port({spawn_executable, filename:absname("bin/vsns")},
+    open_port({spawn_executable, filename:join(vsns_probe:home(), "bin/vsns")},
               [{args, Arguments}, exit_status, stderr_to_stdout, binary, {line, 1000}]).
 
 %% What it printed, until it ended, and its status.

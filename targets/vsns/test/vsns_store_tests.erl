@@ -12,7 +12,7 @@ stores_test_() ->
 open(Kind) ->
     Store = vsns_store:module(Kind),
     Data = case Kind of mnesia -> vsns_probe:folder(); _ -> "" end,
-    {Store, Store:open(Store:prepare((vsns_options:defaults())#{data := Data}))}.
+    {Store, Store:open(Store:prepare((vsns_probe:options())#{data := Data}))}.
 
 close(_) ->
     _ = application:stop(mnesia),
