@@ -22,27 +22,30 @@ use crate::cost;
 use crate::metrics::metric;
 use crate::scaling::Estimate;
 use crate::stats::curve::LoadCurve;
+use crate::stats::moderated::{Variance, moderated};
 use crate::stats::quantiles::{largest, mean, median};
-use crate::stats::significance::paired;
+use crate::stats::significance::{ROUNDING, StandardError, moments, of_error, paired};
 
 /// What a source says, checked against this run. A void trial is not used, unless the claim is to be read on void ones as well.
 pub(crate) fn claim(claim: &plan::Claim, trials: &[Trial], safe_loads: &[SafeLoad]) -> Claim {
     let void = claim.on_void && matching(&claim.filter, trials).any(|trial| !trial.counts());
     let counting: Vec<Trial> = if void { trials.iter().map(as_counting).collect() } else { Vec::new() };
-    let matching: Vec<&Trial> = matching(&claim.filter, if void { &counting } else { trials }).collect();
-    let (value, range, holds, note, read) = match of_function(&claim.metric, &claim.range, &matching, safe_loads) {
-        Some(found) => (found.value, found.range, found.holds(&claim.range), found.note, 0),
-        None => {
-            let usable = usable(&matching);
-            let measured = measured(&claim.metric, &claim.range, &usable);
-            let values: Vec<f64> = measured.iter().copied().flatten().collect();
-            let smallest = largest(values.iter().map(|value| -value)).map(|value| -value);
-            let range = smallest.zip(largest(values.iter().copied())).map(|(low, high)| [low, high]);
-            let unknown = || cost::unknown(&claim.metric, &usable).or_else(|| never_told(&claim.metric, &usable));
-            let note = if values.is_empty() { unknown() } else { None };
-            (median(&values), range, held(&measured, &claim.range), note.unwrap_or_default(), values.len() as u64)
-        }
-    };
+    let trials = if void { &counting } else { trials };
+    let matching: Vec<&Trial> = matching(&claim.filter, trials).collect();
+    let (value, range, holds, note, read) =
+        match of_function(&claim.metric, &claim.range, (&matching, trials), safe_loads) {
+            Some(found) => (found.value, found.range, found.holds(&claim.range), found.note, 0),
+            None => {
+                let usable = usable(&matching);
+                let measured = measured(&claim.metric, &claim.range, &usable);
+                let values: Vec<f64> = measured.iter().copied().flatten().collect();
+                let smallest = largest(values.iter().map(|value| -value)).map(|value| -value);
+                let range = smallest.zip(largest(values.iter().copied())).map(|(low, high)| [low, high]);
+                let unknown = || cost::unknown(&claim.metric, &usable).or_else(|| never_told(&claim.metric, &usable));
+                let note = if values.is_empty() { unknown() } else { None };
+                (median(&values), range, held(&measured, &claim.range), note.unwrap_or_default(), values.len() as u64)
+            }
+        };
     Claim {
         says: claim.says.clone(),
         source: claim.source.clone(),
@@ -106,7 +109,7 @@ fn held(measured: &[Option<f64>], range: &MetricRange) -> Holds {
 /// A gate: every matching trial must have the metric, and in range.
 pub(crate) fn requirement(requirement: &plan::Requirement, trials: &[Trial], safe_loads: &[SafeLoad]) -> Requirement {
     let matching: Vec<&Trial> = matching(&requirement.filter, trials).collect();
-    if let Some(found) = of_function(&requirement.metric, &requirement.range, &matching, safe_loads) {
+    if let Some(found) = of_function(&requirement.metric, &requirement.range, (&matching, trials), safe_loads) {
         return Requirement {
             metric: requirement.metric.to_string(),
             asked: asked(&requirement.metric, &requirement.range),
@@ -167,11 +170,12 @@ fn usable<'a>(trials: &[&'a Trial]) -> Vec<&'a Trial> {
     trials.iter().copied().filter(|trial| trial.counts()).collect()
 }
 
-/// The value of a function over these trials, or of a search; `None` if the metric is a path. Where there are no variants, none is named.
+/// The value of a function over the matching trials, or of a search; `None` if the metric is a path. Where there are no variants, none is
+/// named. The others of all trials help to estimate an error.
 fn of_function<'m>(
     metric: &'m MetricExpression,
     range: &MetricRange,
-    matching: &[&Trial],
+    (matching, all): (&[&Trial], &[Trial]),
     safe_loads: &[SafeLoad],
 ) -> Option<FunctionValue> {
     let trials = &usable(matching);
@@ -187,10 +191,11 @@ fn of_function<'m>(
         MetricFunction::FlatUntil(a, over) => curves::flats(a.as_deref(), over, trials),
         MetricFunction::Knee(a, over) => curves::knees(a.as_deref(), over, trials),
         MetricFunction::KneeRatio(names, over) => curves::knee_ratio(both(names), over, trials),
+        MetricFunction::LevelFrom(a, over) => curves::levels(a.as_deref(), over, trials),
         MetricFunction::Onset(path, a, over) => onset(path, a.as_deref(), over, matching),
         MetricFunction::Peak(a) => curves::peaks(a.as_deref(), trials),
         MetricFunction::PeakRatio(names) => curves::peak_ratios(both(names), trials),
-        MetricFunction::Ratio(path, names) => ratio(path, both(names), range, trials),
+        MetricFunction::Ratio(path, names) => ratio(path, both(names), range, (trials, all)),
         MetricFunction::Retained(path, a, over, at) => curves::retained(path, a.as_deref(), over, *at, trials),
         MetricFunction::SafeLoad(names) => safe_load(names, safe_loads),
         MetricFunction::Usl(parameter, a, over) => curves::law(*parameter, a.as_deref(), over, trials),
@@ -353,15 +358,59 @@ struct Pairs<'a> {
 }
 
 /// The metric in variant `a` over that in variant `b` at each point, paired by repeat because these were played beside each other: the
-/// geometric mean of the ratios, with Student's interval of their logarithms.
-fn ratio(path: &MetricPath, names: [&str; 2], range: &MetricRange, trials: &[&Trial]) -> FunctionValue {
-    let pairs = pairs(path, names, range, trials);
+/// geometric mean of the ratios, with Student's interval of their logarithms. Its error is moderated by those of all points that have both
+/// variants, the ones that are not asked for included.
+fn ratio(
+    path: &MetricPath,
+    names: [&str; 2],
+    range: &MetricRange,
+    (trials, all): (&[&Trial], &[Trial]),
+) -> FunctionValue {
+    let asked = pairs(path, names, range, trials);
     let lacks = |values: &[Option<f64>; 2]| values.contains(&None);
-    let lacking = pairs.iter().flat_map(|pairs| &pairs.values).any(lacks);
-    let parts: Vec<Option<FunctionPart>> = pairs.iter().map(|pairs| ratio_part(&pairs.values)).collect();
-    let undefined = parts.iter().zip(&pairs).any(|(part, pairs)| part.is_none() && !pairs.values.iter().all(lacks));
+    let lacking = asked.iter().flat_map(|pairs| &pairs.values).any(lacks);
+    let everywhere = pairs(path, names, range, &usable(&all.iter().collect::<Vec<_>>()));
+    let errors = pooled_errors(&everywhere);
+    let part = |pairs: &Pairs<'_>| {
+        let place = everywhere.iter().position(|other| other.point == pairs.point);
+        ratio_part(&pairs.values, place.and_then(|place| errors.get(place).copied().flatten()))
+    };
+    let parts: Vec<Option<FunctionPart>> = asked.iter().map(part).collect();
+    let undefined = parts.iter().zip(&asked).any(|(part, pairs)| part.is_none() && !pairs.values.iter().all(lacks));
     let found = FunctionValue::of(parts.into_iter().flatten()).lacking(lacking || undefined);
     if undefined { found.noted(&format!("{} is 0: no ratio", names[1])) } else { found }
+}
+
+/// The variance of a point's differences, estimated from this many points.
+#[derive(Clone, Copy)]
+struct PooledError {
+    variance: Variance,
+    points: usize,
+}
+
+/// For each point the variance of its logarithms' differences; none where a figure is 0 or missing everywhere, or where no other point helps.
+fn pooled_errors(points: &[Pairs<'_>]) -> Vec<Option<PooledError>> {
+    let own = points.iter().map(|point| {
+        let differences: Vec<f64> = log_ratios(&point.values)?;
+        let (_, value) = moments(&differences).unwrap_or_default();
+        let freedom = differences.len().checked_sub(1)? as f64;
+        Some(Variance { value: if value.sqrt() > ROUNDING { value } else { 0.0 }, freedom })
+    });
+    let own: Vec<Option<Variance>> = own.collect();
+    let known: Vec<Variance> = own.iter().copied().flatten().collect();
+    let helping = known.iter().filter(|variance| variance.freedom > 0.0 && variance.value > 0.0).count();
+    let mut moderated = moderated(&known).into_iter().flatten();
+    let pooled = |own: Option<Variance>| {
+        let variance = own.and_then(|_| moderated.next())?;
+        (variance.value > 0.0).then_some(PooledError { variance, points: helping })
+    };
+    own.into_iter().map(pooled).collect()
+}
+
+/// The logarithm of each pair's ratio; `None` where a figure is 0.
+fn log_ratios(values: &[[Option<f64>; 2]]) -> Option<Vec<f64>> {
+    let both = values.iter().filter_map(|[a, b]| (*a).zip(*b));
+    both.map(|(a, b)| (a > 0.0 && b > 0.0).then(|| (a / b).ln())).collect()
 }
 
 fn pairs<'a>(path: &MetricPath, [a, b]: [&str; 2], range: &MetricRange, trials: &[&'a Trial]) -> Vec<Pairs<'a>> {
@@ -381,23 +430,30 @@ fn pairs<'a>(path: &MetricPath, [a, b]: [&str; 2], range: &MetricRange, trials: 
 }
 
 /// The ratio at one point; `None` without a pair, or where the second figure is 0.
-fn ratio_part(values: &[[Option<f64>; 2]]) -> Option<FunctionPart> {
-    let both: Vec<(f64, f64)> = values.iter().filter_map(|[a, b]| (*a).zip(*b)).collect();
-    if !both.iter().all(|(a, b)| *a > 0.0 && *b > 0.0) {
-        let (a, b): (Vec<f64>, Vec<f64>) = both.into_iter().unzip();
+fn ratio_part(values: &[[Option<f64>; 2]], pooled: Option<PooledError>) -> Option<FunctionPart> {
+    let Some(logarithms) = log_ratios(values) else {
+        let (a, b): (Vec<f64>, Vec<f64>) = values.iter().filter_map(|[a, b]| (*a).zip(*b)).unzip();
         let below = mean(&b).filter(|below| *below > 0.0)?;
         let note = "a figure that is 0 has no ratio to be sure of: no interval".to_owned();
         return Some(FunctionPart { note, ..FunctionPart::of(mean(&a)? / below, None) });
-    }
-    if let [(a, b)] = both.as_slice() {
-        return Some(FunctionPart { note: "one trial each: no interval".to_owned(), ..FunctionPart::of(a / b, None) });
-    }
-    let logarithms: Vec<(f64, f64)> = both.iter().map(|(a, b)| (b.ln(), a.ln())).collect();
-    let value = mean(&logarithms.iter().map(|(b, a)| a - b).collect::<Vec<_>>())?.exp();
-    let interval = paired(&logarithms).and_then(|difference| difference.interval(MISS));
-    let ci95 = interval.map(|ends| ends.map(f64::exp));
-    let note = if ci95.is_none() { "the same in every pair: no interval" } else { "" };
-    Some(FunctionPart { note: note.to_owned(), ..FunctionPart::of(value, ci95) })
+    };
+    let (value, pairs) = (mean(&logarithms)?, logarithms.len() as f64);
+    let difference = match pooled {
+        Some(PooledError { variance: Variance { value: variance, freedom }, .. }) => {
+            Some(of_error(value, StandardError { of_mean: (variance / pairs).sqrt(), freedom, resolution: 0.0 }))
+        }
+        None => paired(&logarithms.iter().map(|logarithm| (0.0, *logarithm)).collect::<Vec<_>>()),
+    };
+    let ci95 = difference.and_then(|difference| difference.interval(MISS)).map(|ends| ends.map(f64::exp));
+    let note = match (pooled, ci95) {
+        (Some(PooledError { variance, points }), Some(_)) => {
+            format!("error pooled over {points} points: {:.0} degrees of freedom", variance.freedom)
+        }
+        (_, Some(_)) => String::new(),
+        (_, None) if logarithms.len() == 1 => "one trial each: no interval".to_owned(),
+        (_, None) => "the same in every pair: no interval".to_owned(),
+    };
+    Some(FunctionPart { note, ..FunctionPart::of(value.exp(), ci95) })
 }
 
 /// The lowest of the safe loads that bear these names: of the variant, where there are variants, then of the condition.

@@ -5,6 +5,8 @@
 //! hypervisor and other processes took beside each trial, unless it differs between those that are compared. A trial that is void for what it
 //! is adjusted for is used. The ratio without adjusting stands beside the adjusted one.
 //!
+//! At several points of a sweep, the error of a ratio is estimated with the help of the other points' ([`moderated`]).
+//!
 //! Ratios are taken of logarithms, so that b over a and a over b give the same answer. Chances are corrected over all
 //! comparisons made together (Holm); those where not one value differs from another could not have shown anything and do not
 //! count among them (R. E. Tarone, "A modified Bonferroni method for discrete data", Biometrics 46, 1990). Each comparison also has an
@@ -21,8 +23,9 @@ use serde_json::Value;
 
 use crate::metrics::metric;
 use crate::stats::blocks::{self, COVARIATES, Covariates, Observed};
+use crate::stats::moderated::{Variance, moderated};
 use crate::stats::quantiles::{largest, mean};
-use crate::stats::significance::{self, Difference, apart, detectable_errors, paired};
+use crate::stats::significance::{self, Difference, StandardError, apart, detectable_errors, of_error, paired};
 use crate::verdict::can_void;
 use crate::verdict::figures::class_of_path;
 
@@ -105,6 +108,7 @@ fn compared(couples: &[ComparedPair<'_>], options: &CompareOptions) -> Vec<Weigh
     };
     let of_couple = |couple| figures.iter().filter_map(move |figure| weighed(couple, figure));
     let mut weighed: Vec<WeighedComparison> = couples.iter().flat_map(of_couple).collect();
+    pool(&mut weighed);
     correct(&mut weighed, options.level());
     weighed
 }
@@ -145,7 +149,6 @@ fn weighed(couple: &ComparedPair<'_>, figure: &TrialFigure) -> Option<WeighedCom
     let (mean_a, mean_b) = (mean(&a), mean(&b));
     let of_means = mean_a.zip(mean_b).map(|(a, b)| b - a);
     let estimate = difference.map(|difference| difference.estimate).or(of_means);
-    let interval = difference.and_then(|difference| difference.interval(LEVEL));
     let unscaled = |value: f64| if as_ratio { value.exp() } else { value };
     let comparison = Comparison {
         over: couple.over.clone(),
@@ -156,10 +159,7 @@ fn weighed(couple: &ComparedPair<'_>, figure: &TrialFigure) -> Option<WeighedCom
         a_value: mean_a.map(unscaled),
         b_value: mean_b.map(unscaled),
         ratio: estimate.filter(|_| as_ratio).map(f64::exp),
-        ci95: interval.filter(|_| as_ratio).map(|ends| ends.map(f64::exp)),
         difference: estimate.filter(|_| !as_ratio),
-        difference_ci95: interval.filter(|_| !as_ratio),
-        p: difference.map(|difference| difference.p),
         adjusted_for: covariates.used.iter().map(|index| BESIDE[*index].0.to_owned()).collect(),
         raw_ratio: raw.map(|raw| raw.estimate.exp()),
         not_adjusted_for: unadjusted(&covariates, &observed, couple.group),
@@ -169,6 +169,55 @@ fn weighed(couple: &ComparedPair<'_>, figure: &TrialFigure) -> Option<WeighedCom
         ..Comparison::default()
     };
     Some(WeighedComparison { comparison, difference, raw, more_is_better: figure.more_is_better, level: LEVEL })
+}
+
+/// Moderates the errors of one figure's ratios by those of the same two at the other points: a point with two pairs has one degree of
+/// freedom, all points together have many. Then draws the conclusions that do not hang on the number of comparisons.
+fn pool(weighed: &mut [WeighedComparison]) {
+    let mut of_figure: BTreeMap<[String; 4], Vec<&mut WeighedComparison>> = BTreeMap::new();
+    for one in weighed.iter_mut().filter(|one| one.comparison.ratio.is_some() && one.comparison.pairs > 0) {
+        let Comparison { over, a, b, metric, .. } = &one.comparison;
+        of_figure.entry([over, a, b, metric].map(Clone::clone)).or_default().push(one);
+    }
+    for points in of_figure.values_mut() {
+        let pooled = moderate(points, |one| &mut one.difference);
+        moderate(points, |one| &mut one.raw);
+        points.iter_mut().for_each(|one| one.comparison.error_points = pooled);
+    }
+    for WeighedComparison { comparison, difference, .. } in weighed {
+        let interval = difference.and_then(|difference| difference.interval(LEVEL));
+        comparison.p = difference.map(|difference| difference.p);
+        if comparison.ratio.is_some() {
+            comparison.ci95 = interval.map(|ends| ends.map(f64::exp));
+        } else {
+            comparison.difference_ci95 = interval;
+        }
+    }
+}
+
+/// Moderates these differences, and returns of how many points, if of several.
+fn moderate(
+    points: &mut [&mut WeighedComparison],
+    difference: impl Fn(&mut WeighedComparison) -> &mut Option<Difference>,
+) -> Option<u32> {
+    let mut known: Vec<(f64, &mut Difference, StandardError)> = Vec::new();
+    for one in points {
+        let pairs = f64::from(one.comparison.pairs);
+        let Some(difference) = difference(one) else { continue };
+        let Some(error) = difference.error else { continue };
+        known.push((pairs, difference, error));
+    }
+    let variance = |(pairs, _, error): &(f64, &mut Difference, StandardError)| Variance {
+        value: pairs * error.of_mean.powi(2),
+        freedom: error.freedom,
+    };
+    let variances = moderated(&known.iter().map(variance).collect::<Vec<_>>())?;
+    let count = known.len() as u32;
+    for ((pairs, difference, error), Variance { value, freedom }) in known.into_iter().zip(variances) {
+        let of_mean = (value / pairs).sqrt();
+        *difference = of_error(difference.estimate, StandardError { of_mean, freedom, ..error });
+    }
+    Some(count)
 }
 
 /// Covariates that differ between the groups.

@@ -109,7 +109,10 @@ impl KeyType {
             Self::Table(_) => "a table".to_owned(),
             Self::Tables(_) | Self::Overlays(_) => "a list of tables".to_owned(),
             Self::Map(of) | Self::Paths(of) => format!("a table, each value {}", of.words()),
-            Self::PathsBeside(_, paths) => paths.words(),
+            Self::PathsBeside(keys, _) => {
+                let keys: Vec<String> = keys.iter().map(|key| format!("`{}`", key.name)).collect();
+                format!("a table of paths and {}", crate::problem::join_words(&keys, "or"))
+            }
             Self::List(of) => format!("a list, each element {}", of.words()),
             Self::Either(_, words) => (*words).to_owned(),
         }

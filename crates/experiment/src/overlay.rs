@@ -304,13 +304,11 @@ fn is_in_a_trial(sweep: &Sweep, problems: &mut Vec<Problem>) -> bool {
     if TRIAL_SECTIONS.contains(&root) {
         return true;
     }
-    let mut problem = Problem::new(&sweep.path_place, format!("`{}` cannot be swept", sweep.path))
-        .expected("a path inside a trial")
-        .maybe(nearest_hint(root, TRIAL_SECTIONS));
-    if root == "repeat" {
-        problem = problem.hint("`repeat = 3` at the top of the file repeats every point");
-    }
-    problems.push(problem);
+    problems.push(
+        Problem::new(&sweep.path_place, format!("`{}` cannot be swept", sweep.path))
+            .expected("a path inside a trial")
+            .maybe(nearest_hint(root, TRIAL_SECTIONS)),
+    );
     false
 }
 

@@ -17,6 +17,7 @@ mod load;
 pub(crate) mod load_group;
 mod metric;
 mod operation;
+mod point_repeats;
 pub(crate) mod reading;
 mod stop_rule;
 pub(crate) mod target;

@@ -353,3 +353,25 @@ fn expectations_are_written_as_in_older_plans_where_they_say_no_more() {
     assert_eq!(json["keep"], serde_json::json!({ "got": "answer.value" }));
     assert_eq!(serde_json::from_value::<Step>(json).unwrap(), step);
 }
+
+#[test]
+fn some_points_have_other_repeats_and_the_order_stays_interleaved() {
+    let sweep = "\n[sweep]\n\"load.agents\" = [1, 2, 3]\n\
+        repeat = [{ load.agents = 2, repeat = 3 }, { \"load.agents\" = 3, repeat = 1 }]\n";
+    let repeat = |text: &str| text.replacen("title = \"A\"", "title = \"A\"\nrepeat = 2", 1);
+    let numbered = |sets: &[&str]| {
+        let plan = read(&repeat(&format!("{FILE}{sweep}")), sets).unwrap_or_else(|problems| panic!("{problems}"));
+        let played = |trial: &experiment::plan::Trial| (trial.repeat, trial.point["load.agents"].as_u64().unwrap());
+        plan.trials.iter().map(played).collect::<Vec<_>>()
+    };
+    let mut played = numbered(&[]);
+    assert!(played.is_sorted_by_key(|(repeat, _)| *repeat), "{played:?}");
+    played.sort_unstable();
+    assert_eq!(played, [(1, 1), (1, 2), (1, 3), (2, 1), (2, 2), (3, 2)]);
+    assert_eq!(numbered(&["repeat=1"]).len(), 3, "`--set` is for all points");
+    assert_eq!(
+        numbered(&["load.agents=2"]).len(),
+        3,
+        "a sweep that `--set` replaces keeps the entries that still match"
+    );
+}

@@ -945,6 +945,10 @@ pub struct Comparison {
     /// What of the machine differs between the sides by more than chance. The comparison is not adjusted for it, because `b` may cause it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub not_adjusted_for: Vec<UnadjustedCovariate>,
+    /// Points of the sweep whose errors were pooled for the interval and the chance, moderated by how much they differ; left out where it is
+    /// the error of this point alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error_points: Option<u32>,
     /// Pairs of trials that were played beside each other; 0: they were not, and the machine's drift is in the difference.
     pub pairs: u32,
     /// Trials of `a` and of `b` that have the figure.

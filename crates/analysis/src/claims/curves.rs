@@ -1,5 +1,5 @@
-//! The functions of whole curves that a claim may name: `knee(a, path)`, `crossing(a, b, path)`, `peak(a)`, `flat_until(a,
-//! path)`, `retained(metric, a, path, value)`, the ratios of two variants' knees, peaks and flat stretches, and those of the
+//! The functions of whole curves that a claim may name: `knee(a, path)`, `level_from(a, path)`, `crossing(a, b, path)`,
+//! `peak(a)`, `flat_until(a, path)`, `retained(metric, a, path, value)`, the ratios of two variants' knees, peaks and flat stretches, and those of the
 //! scalability law, `usl(parameter, a, path)` and `usl_difference(parameter, a, b, path)`.
 
 use std::collections::BTreeMap;
@@ -12,8 +12,8 @@ use super::{FunctionPart, FunctionValue};
 use crate::metrics::metric;
 use crate::scaling::{Estimate, VariantCurve, curves, curves_of, has_law, knee, overtakes, peak, peak_ratio};
 use crate::stats::curve::{LoadCurve, LoadMean, flat_until, interval, intervals};
-use crate::stats::knee;
 use crate::stats::usl::{self, FittedLaw, NoLaw};
+use crate::stats::{knee, level};
 
 /// A figure of a curve's means, with what was decided once for all curves drawn from it.
 type CurveReading = Box<dyn Fn(&[LoadMean]) -> Option<f64>>;
@@ -45,6 +45,19 @@ pub(super) fn knees(variant: Option<&str>, over: &str, trials: &[&Trial]) -> Fun
         let reach = reach(&of.curve)?;
         let rises = |_| format!("throughput still rises at {}", reach[1]);
         Some(FunctionPart::of_load(&knee(&of.curve)?, reach, &[&of.curve], rises))
+    };
+    FunctionValue::of(of_variant(variant, curves(trials, over)).into_iter().filter_map(part))
+}
+
+/// The load from which on throughput stays near the peak.
+pub(super) fn levels(variant: Option<&str>, over: &str, trials: &[&Trial]) -> FunctionValue {
+    let part = |of: VariantCurve| {
+        let reach = reach(&of.curve)?;
+        let unlevel = |_| {
+            let share = 100.0 * (1.0 - level::LEVEL);
+            format!("at least two loads, up to {}, must have {share:.0} % of the peak", reach[1])
+        };
+        Some(FunctionPart::of_load(&level::level_from(&of.curve)?, reach, &[&of.curve], unlevel))
     };
     FunctionValue::of(of_variant(variant, curves(trials, over)).into_iter().filter_map(part))
 }

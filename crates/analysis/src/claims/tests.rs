@@ -336,7 +336,7 @@ mod ratio {
     const RATE: &str = "throughput.operations_per_s";
 
     fn of(path: &str, trials: &[Trial]) -> FunctionValue {
-        ratio(&path.into(), ["a", "b"], &MetricRange::default(), &trials.iter().collect::<Vec<_>>())
+        ratio(&path.into(), ["a", "b"], &MetricRange::default(), (&trials.iter().collect::<Vec<_>>(), trials))
     }
 
     fn at_least(bound: f64) -> MetricRange {
@@ -360,6 +360,45 @@ mod ratio {
         assert!((low - 2.0 / reach).abs() < 1e-6 && (high - 2.0 * reach).abs() < 1e-6, "{found:?}");
         assert_eq!((found.holds(&at_least(1.5)), found.holds(&at_least(1.9))), (Holds::Yes, Holds::NotShown));
         assert_eq!(found.holds(&at_least(3.0)), Holds::No);
+    }
+
+    /// Seven loads with two repeats each, whose ratios are off by up to 10 %. Alone, two pairs have a t of 12.7.
+    fn swept(ratio: f64) -> Vec<Trial> {
+        let mut trials = Vec::new();
+        for (agents, off) in [1, 2, 4, 8, 16, 32, 64].into_iter().zip([0.04, -0.1, 0.07, 0.02, -0.06, 0.09, -0.05]) {
+            for (repeat, off) in [(1, off), (2, -off)] {
+                trials.push(trial("a", agents, repeat, Some(1_000.0 * ratio * (1.0 + off))));
+                trials.push(trial("b", agents, repeat, Some(1_000.0)));
+            }
+        }
+        trials
+    }
+
+    #[test]
+    fn two_repeats_at_each_of_seven_points_show_a_ratio() {
+        let below = |bound| MetricRange { below: Some(bound), ..MetricRange::default() };
+        let trials = swept(0.7);
+        let alone: Vec<Trial> = trials.iter().filter(|trial| trial.point["load.agents"] == 2).cloned().collect();
+        assert_eq!(of(RATE, &alone).holds(&below(1.0)), Holds::NotShown);
+        let filter = BTreeMap::from([("load.agents".to_owned(), json!(2))]);
+        let asked = plan::Claim { filter, ..super::planned(&format!("ratio({RATE}, a, b)"), below(1.0)) };
+        let found = claim(&asked, &trials, &[]);
+        assert_eq!(
+            (found.holds, found.note.as_str()),
+            (Holds::Yes, "error pooled over 7 points: 7 degrees of freedom")
+        );
+        assert!(found.range.unwrap()[1] < 0.85, "{found:?}");
+        assert_eq!(of(RATE, &swept(1.0)).holds(&below(1.0)), Holds::NotShown);
+    }
+
+    #[test]
+    fn a_point_with_one_pair_borrows_the_error_of_the_others() {
+        let mut trials = swept(0.7);
+        trials.retain(|trial| trial.point["load.agents"] != 2 || trial.repeat == 1);
+        let filter = BTreeMap::from([("load.agents".to_owned(), json!(2))]);
+        let asked = plan::Claim { filter, ..super::planned(&format!("ratio({RATE}, a, b)"), at_least(0.6)) };
+        let found = claim(&asked, &trials, &[]);
+        assert!(found.holds == Holds::NotShown && found.range.is_some(), "{found:?}");
     }
 
     #[test]

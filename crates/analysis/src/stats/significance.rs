@@ -19,7 +19,7 @@ use super::quantiles::mean;
 use super::student::{self, quantile_of_t};
 
 /// Spread below this share of the values is the rounding of a processor, not of the thing measured.
-const ROUNDING: f64 = 1e-12;
+pub(crate) const ROUNDING: f64 = 1e-12;
 
 /// Confidence with which the spread is not larger than assumed when a detectable difference is given. R. H. Browne, "On
 /// the use of a pilot sample for sample size determination", Statistics in Medicine 14, 1995: with the plain estimate the

@@ -10,6 +10,7 @@ use crate::plan::gates::{CLAIM, REQUIRE};
 use crate::plan::lab::LAB;
 use crate::plan::load_group::LOAD_WITH_GROUPS;
 use crate::plan::operation::PREPARE;
+use crate::plan::point_repeats::POINT_REPEATS;
 use crate::plan::stop_rule::STOP_RULE;
 use crate::plan::target::TARGET;
 
@@ -41,6 +42,8 @@ section! {
 
 section! {
     const SWEEP {
+        repeat: List(&PathsBeside(POINT_REPEATS, &Paths(&Any))),
+            "Other repeats at some points: [{ \"load.agents\" = 1, repeat = 4 }]; the other points keep the file's";
         stop: Table(STOP_RULE), "When it goes no higher: higher values of the path are not played then", ["until"];
     }
 }

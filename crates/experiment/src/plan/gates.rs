@@ -180,14 +180,13 @@ pub(super) fn check_named<'a>(
             problems.push(problem.expected("chooses trials").hint(hint));
         }
     }
-    for entry in section.entries("where") {
-        problems.extend(if entry.key == "variant" {
-            variant(&entry, names)
-        } else {
-            swept_value(&entry.key, &entry, names)
-        });
-    }
+    problems.extend(section.entries("where").iter().filter_map(|entry| chosen(entry, names)));
     metric
+}
+
+/// What is wrong with a variant or a value of a swept path that chooses trials.
+pub(super) fn chosen(entry: &TableEntry, names: &MetricNames<'_>) -> Option<Problem> {
+    if entry.key == "variant" { variant(entry, names) } else { swept_value(&entry.key, entry, names) }
 }
 
 /// Each bound is in the unit of the metric, if that is known. `place` is where to say that there are no bounds, or that nothing fits
@@ -315,7 +314,7 @@ fn slack_s(load: &load::Load) -> f64 {
 }
 
 /// Whether a trial is one of those that a filter asks for.
-fn is_asked(setting: &TrialSetting, asked: &BTreeMap<String, Json>) -> bool {
+pub(super) fn is_asked(setting: &TrialSetting, asked: &BTreeMap<String, Json>) -> bool {
     asked.iter().all(|(key, value)| match key.as_str() {
         "variant" => setting.variant.as_deref() == value.as_str(),
         path => {
@@ -402,12 +401,13 @@ const SAFE_LOAD: &str = "safe_load";
 const TOLD: &str = "metrics";
 
 /// Functions over all trials, each with its arguments.
-const FUNCTIONS: [(&str, &[FunctionArgument]); 13] = [
+const FUNCTIONS: [(&str, &[FunctionArgument]); 14] = [
     ("crossing", &[Variant, Variant, Load]),
     ("flat_ratio", &[Variant, Variant, Load]),
     ("flat_until", &[OwnVariant, Load]),
     ("knee", &[OwnVariant, Load]),
     ("knee_ratio", &[Variant, Variant, Load]),
+    ("level_from", &[OwnVariant, Load]),
     ("onset", &[Path, OwnVariant, Swept]),
     ("peak", &[OwnVariant]),
     ("peak_ratio", &[Variant, Variant]),

@@ -10,7 +10,7 @@ use crate::plan::file_keys::EXPERIMENT;
 use crate::plan::gates::{self, MetricNames};
 use crate::plan::target::TargetKind;
 use crate::plan::trial::{self, Trial, TrialTemplate};
-use crate::plan::{FORMAT, Plan, demand, find, stop_rule};
+use crate::plan::{FORMAT, Plan, demand, find, point_repeats, stop_rule};
 use crate::problem::{Problem, Problems};
 use crate::secrets;
 use crate::section::{Mode, Section, SectionWalk};
@@ -62,13 +62,15 @@ fn resolve(
 ) -> Option<Plan> {
     shape(&layers.base, start, problems);
     let root = Section { table: &layers.base, keys: EXPERIMENT, place: start };
-    let repeats: u32 = root.get("repeat").unwrap_or(1);
-    let trials = layers.count().saturating_mul(repeats as usize);
-    if trials > TRIALS_MAX {
+    let too_many = |trials: usize| {
         let place = layers.base.entry("sweep").map_or(start, |entry| &entry.key_place);
         let problem =
             Problem::new(place, format!("this makes {trials} trials")).expected(format!("at most {TRIALS_MAX}"));
-        problems.push(problem.hint("trials are the product of all lists of the sweep, the variants and `repeat`"));
+        let problem = problem.hint("trials are the product of all lists of the sweep, the variants and `repeat`");
+        (trials > TRIALS_MAX).then_some(problem)
+    };
+    if let Some(problem) = too_many(layers.count().saturating_mul(root.get("repeat").unwrap_or(1))) {
+        problems.push(problem);
         return None;
     }
     let settings = layers.settings(problems);
@@ -80,6 +82,8 @@ fn resolve(
         parts.push(read);
     }
     let names = names(&root, layers, (&settings, &parts), catalog);
+    let repeats = point_repeats::read(&root, &settings, &names, problems);
+    problems.extend(too_many(repeats.iter().map(|repeats| *repeats as usize).sum()));
     let requirements = gates::requirements(&root.sections("require"), &names, problems);
     let claims = gates::claims(&root, &names, problems);
     let stop = stop_rule::read(&root, &names, problems);
@@ -99,7 +103,7 @@ fn resolve(
     });
     // A search makes its trials as it goes.
     let trials =
-        if find.is_some() { Vec::new() } else { number(&settings, &parts, repeats, stop.is_some(), file_seed) };
+        if find.is_some() { Vec::new() } else { number(&settings, &parts, &repeats, stop.is_some(), file_seed) };
     Some(Plan {
         format: FORMAT,
         title: root.text("title").map_or_else(|| stem(&source.name), ToOwned::to_owned),
@@ -235,19 +239,22 @@ fn order(settings: &[TrialSetting], repeat: u32, repeats: u32, is_stopped: bool,
     order
 }
 
-/// Every setting once, then the next repeat: never A A B B.
+/// Every setting once, then the next repeat of those that have one: never A A B B.
 fn number(
     settings: &[TrialSetting],
     parts: &[TrialTemplate],
-    repeats: u32,
+    repeats: &[u32],
     is_stopped: bool,
     file_seed: u64,
 ) -> Vec<Trial> {
-    let count = settings.len() * repeats as usize;
+    let count: usize = repeats.iter().map(|repeats| *repeats as usize).sum();
     let digits = count.to_string().len().max(3);
-    let rounds = (1..=repeats).flat_map(|repeat| {
-        let order = order(settings, repeat, repeats, is_stopped, file_seed);
-        order.into_iter().filter_map(move |place| Some((repeat, (settings.get(place)?, parts.get(place)?))))
+    let most = repeats.iter().copied().max().unwrap_or(1);
+    let rounds = (1..=most).flat_map(|repeat| {
+        let order = order(settings, repeat, most, is_stopped, file_seed);
+        let played =
+            order.into_iter().filter(move |place| repeats.get(*place).is_some_and(|repeats| repeat <= *repeats));
+        played.filter_map(move |place| Some((repeat, (settings.get(place)?, parts.get(place)?))))
     });
     rounds
         .enumerate()

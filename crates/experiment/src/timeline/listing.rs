@@ -1,6 +1,7 @@
 //! The list of trials: their number, their order, and what tells them apart. Of several trials, what they share is said once,
 //! and of what differs the values.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use text::numbers::{self, count as thousands};
@@ -118,7 +119,7 @@ fn figure(value: f64) -> String {
 }
 
 fn count(plan: &Plan) -> String {
-    let repeats = plan.possible().iter().map(|trial| trial.repeat).max().unwrap_or(1);
+    let repeats = repeats(plan);
     let trials = if plan.trials.len() == 1 { "1 trial".to_owned() } else { format!("{} trials", plan.trials.len()) };
     let mut factors = Vec::new();
     for path in &plan.swept {
@@ -129,8 +130,10 @@ fn count(plan: &Plan) -> String {
         1 => factors.push("1 variant".to_owned()),
         several => factors.push(format!("{several} variants")),
     }
-    if repeats > 1 {
-        factors.push(format!("{repeats} repeats"));
+    match (repeats.iter().min(), repeats.iter().max()) {
+        (Some(least), Some(most)) if least < most => factors.push(format!("{least} to {most} repeats")),
+        (_, Some(most)) if *most > 1 => factors.push(format!("{most} repeats")),
+        _ => {}
     }
     let trials = plan.find.as_ref().map_or(trials, |find| {
         let of = (find.surviving.len() > 1).then(|| format!("{} conditions", find.surviving.len()));
@@ -138,6 +141,17 @@ fn count(plan: &Plan) -> String {
         if find.templates.len() == 1 { "1 search".to_owned() } else { format!("{} searches", find.templates.len()) }
     });
     if factors.is_empty() { trials } else { format!("{trials}: {}", factors.join(" × ")) }
+}
+
+/// Repeats of each variant at each point.
+fn repeats(plan: &Plan) -> Vec<u32> {
+    let mut found: BTreeMap<(&Option<String>, Vec<String>), u32> = BTreeMap::new();
+    for trial in plan.possible() {
+        let point = trial.point.values().map(of_json).collect();
+        let repeats = found.entry((&trial.variant, point)).or_default();
+        *repeats = trial.repeat.max(*repeats);
+    }
+    found.into_values().collect()
 }
 
 /// Values of a swept path, in the order of the plan.

@@ -1,0 +1,228 @@
+//! The level of a curve: the lowest load from which on throughput stays near its peak.
+//!
+//! The highest of several equal loads is too high by chance, and the lowest too low. So a curve with
+//! repeats is taken to rise to its peak and not to rise again after it, and it is compared with
+//! curves of this shape (isotonic regression: R. E. Barlow, D. J. Bartholomew, J. M. Bremner and
+//! H. D. Brunk, "Statistical Inference under Order Restrictions", 1972). The interval has each load
+//! whose best such curve is not worse than the best of all by more than chance: a likelihood-ratio
+//! test, inverted. The value is the lowest load whose curve is within one standard error of the best.
+//! A later fall counts if curves that fall are better by more than chance. A curve that differs from
+//! all such curves by more than chance is read as it was measured, without an interval.
+
+use std::ops::Range;
+
+use super::curve::{LoadCurve, LoadMean, RepeatSpread};
+use super::knee::peak;
+use super::student::{chance_of_f, quantile_of_t};
+use crate::scaling::Estimate;
+
+/// A load within this share of the peak is level with it.
+pub(crate) const LEVEL: f64 = 0.08;
+
+/// Chance of deviations from the shape below which a curve does not have it.
+const SHAPELESS: f64 = 0.01;
+
+/// Steps of the search for the height of the peak: they narrow it down to a millionth.
+const STEPS: usize = 40;
+
+/// A mean's logarithm and the inverse of its variance.
+#[derive(Clone, Copy)]
+struct LogMean {
+    value: f64,
+    weight: f64,
+}
+
+/// The level: infinite where only the highest load is within [`LEVEL`] of the peak, or not even that
+/// one. `None` with fewer than two loads, or where nothing got through.
+pub(crate) fn level_from(curve: &LoadCurve) -> Option<Estimate> {
+    let means = curve.means();
+    let value = measured(&means)?;
+    Some(by_shape(curve, &means).unwrap_or(Estimate { value, ci95: None }))
+}
+
+/// The level of the means themselves.
+fn measured(means: &[LoadMean]) -> Option<f64> {
+    let best = means[peak(means).filter(|_| means.len() > 1)?];
+    let outside = means.iter().rposition(|mean| mean.rate < (1.0 - LEVEL) * best.rate);
+    Some(load_at(means, outside.map_or(0, |place| place + 1)))
+}
+
+fn load_at(means: &[LoadMean], start: usize) -> f64 {
+    if start + 1 < means.len() { means[start].load } else { f64::INFINITY }
+}
+
+/// The level of the closest curve of the shape, with its interval.
+fn by_shape(curve: &LoadCurve, means: &[LoadMean]) -> Option<Estimate> {
+    let least = means[peak(means)?].rate / 1_000.0;
+    let spread = |place| curve.spread_at(place).filter(|spread| spread.relative > 0.0);
+    let spreads: Vec<RepeatSpread> = (0..means.len()).map(spread).collect::<Option<_>>()?;
+    let degrees = spreads.iter().map(|spread| spread.degrees).min()? as f64;
+    let logs: Vec<LogMean> = means
+        .iter()
+        .zip(&spreads)
+        .map(|(mean, spread)| LogMean {
+            value: mean.rate.max(least).ln(),
+            weight: mean.repeats as f64 / spread.relative.powi(2),
+        })
+        .collect();
+    let (misfits, falling) = misfits(&logs);
+    let level = misfits.iter().copied().fold(f64::INFINITY, f64::min);
+    let best = level.min(falling);
+    let free = (means.len() as f64 - 2.0).max(1.0);
+    if !best.is_finite() || chance_of_f(best / free, free, degrees) < SHAPELESS {
+        return None;
+    }
+    let chance = quantile_of_t(0.975, degrees)?.powi(2);
+    if level - best > chance {
+        return Some(Estimate { value: f64::INFINITY, ci95: Some([f64::INFINITY; 2]) });
+    }
+    let within = |most: f64| move |misfit: &f64| *misfit <= level + most;
+    let value = load_at(means, misfits.iter().position(within(1.0))?);
+    let low = load_at(means, misfits.iter().position(within(chance))?);
+    let high = load_at(means, misfits.iter().rposition(within(chance))?);
+    Some(Estimate { value, ci95: Some([low, high]) })
+}
+
+/// The least sum of weighted squares between the means and a curve of the shape: by the place at
+/// which its level starts, and of those that fall again by more than [`LEVEL`].
+fn misfits(logs: &[LogMean]) -> (Vec<f64>, f64) {
+    let last = logs.len() - 1;
+    let (mut level, mut falling) = (vec![f64::INFINITY; logs.len()], f64::INFINITY);
+    for peak in 0..=last {
+        for (start, level) in level.iter_mut().enumerate().take(peak + 1) {
+            for fall in peak + 1..=last + 1 {
+                let least = if fall > last { &mut *level } else { &mut falling };
+                *least = least.min(misfit(logs, start, peak, fall));
+            }
+        }
+    }
+    (level, falling)
+}
+
+/// The same of curves with this peak that are level from `start` to before `fall`.
+fn misfit(logs: &[LogMean], start: usize, peak: usize, fall: usize) -> f64 {
+    let below = -f64::ln(1.0 - LEVEL);
+    let rising = [monotone(logs, 0..start, false), monotone(logs, start..peak, false)];
+    let falling = [monotone(logs, peak + 1..fall, true), monotone(logs, fall..logs.len(), true)];
+    let squares = |fitted: &[(usize, f64)], range: [f64; 2]| -> f64 {
+        let square = |&(place, value): &(usize, f64)| {
+            logs[place].weight * (logs[place].value - value.clamp(range[0], range[1])).powi(2)
+        };
+        fitted.iter().map(square).sum()
+    };
+    // A monotone fit within bounds is the fit without, cut off at them.
+    let at = |height: f64| {
+        let (level, outside) = ([height - below, height], [f64::NEG_INFINITY, height - below]);
+        squares(&[(peak, height)], [height; 2])
+            + squares(&rising[0], outside)
+            + squares(&rising[1], level)
+            + squares(&falling[0], level)
+            + squares(&falling[1], outside)
+    };
+    let values = || logs.iter().map(|log| log.value);
+    let lowest = values().fold(f64::INFINITY, f64::min);
+    let highest = values().fold(f64::NEG_INFINITY, f64::max) + below;
+    lowest_of(at, [lowest, highest])
+}
+
+/// The closest monotone curve through some of the means, by pooling neighbours that go the other
+/// way (Barlow et al., section 1.2).
+fn monotone(logs: &[LogMean], places: Range<usize>, falls: bool) -> Vec<(usize, f64)> {
+    let mut blocks: Vec<(LogMean, usize)> = Vec::new();
+    for place in places.clone() {
+        let mut block = (logs[place], 1);
+        while let Some((before, count)) =
+            blocks.pop_if(|(before, _)| if falls { before.value < block.0.value } else { before.value > block.0.value })
+        {
+            let weight = before.weight + block.0.weight;
+            let value = (before.value * before.weight + block.0.value * block.0.weight) / weight;
+            block = (LogMean { value, weight }, block.1 + count);
+        }
+        blocks.push(block);
+    }
+    let values = blocks.into_iter().flat_map(|(block, count)| std::iter::repeat_n(block.value, count));
+    places.zip(values).collect()
+}
+
+/// The least value of a convex function, by golden-section search (J. Kiefer, "Sequential minimax
+/// search for a maximum", Proceedings of the American Mathematical Society 4, 1953).
+fn lowest_of(function: impl Fn(f64) -> f64, [mut low, mut high]: [f64; 2]) -> f64 {
+    let golden = (5_f64.sqrt() - 1.0) / 2.0;
+    for _ in 0..STEPS {
+        let reach = golden * (high - low);
+        if function(high - reach) <= function(low + reach) {
+            high = low + reach;
+        } else {
+            low = high - reach;
+        }
+    }
+    function(f64::midpoint(low, high))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::synthetic::normal;
+
+    const LOADS: [f64; 7] = [1.0, 4.0, 16.0, 32.0, 64.0, 128.0, 256.0];
+    const LEVEL_FROM_4: [f64; 7] = [0.4, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
+
+    fn curve(rates: [f64; 7], repeats: usize, mut off: impl FnMut() -> f64) -> LoadCurve {
+        let points = LOADS.into_iter().zip(rates);
+        let measured: Vec<(f64, f64)> = points
+            .flat_map(|point| std::iter::repeat_n(point, repeats))
+            .map(|(load, rate)| (load, 1_000.0 * rate * (1.0 + off())))
+            .collect();
+        LoadCurve::of(&measured)
+    }
+
+    fn noisy(rates: [f64; 7], repeats: usize, noise: f64, seed: u64) -> Estimate {
+        let mut random = fastrand::Rng::with_seed(seed);
+        level_from(&curve(rates, repeats, || noise * normal(&mut random))).unwrap()
+    }
+
+    #[test]
+    fn without_repeats_the_level_is_that_of_the_measured_throughput() {
+        for (rates, level) in [
+            (LEVEL_FROM_4, 4.0),
+            ([0.4, 0.93, 1.0, 1.0, 1.0, 0.95, 0.93], 4.0),
+            ([0.4, 0.91, 1.0, 1.0, 1.0, 1.0, 1.0], 16.0),
+            ([0.4, 1.0, 1.0, 0.8, 1.0, 1.0, 1.0], 64.0),
+            ([1.0; 7], 1.0),
+            ([0.1, 0.2, 0.3, 0.5, 0.7, 0.9, 1.0], f64::INFINITY),
+            ([0.4, 1.0, 1.0, 1.0, 1.0, 1.0, 0.5], f64::INFINITY),
+        ] {
+            let found = level_from(&curve(rates, 1, || 0.0)).unwrap();
+            assert_eq!((found.value, found.ci95), (level, None), "{rates:?}");
+        }
+        assert_eq!(level_from(&curve([0.0; 7], 1, || 0.0)), None);
+    }
+
+    #[test]
+    fn repeats_that_hardly_differ_leave_one_load() {
+        let found = noisy(LEVEL_FROM_4, 2, 0.01, 1);
+        assert_eq!((found.value, found.ci95), (4.0, Some([4.0, 4.0])));
+        let fallen = noisy([0.4, 1.0, 1.0, 1.0, 1.0, 0.7, 0.4], 2, 0.01, 1);
+        assert_eq!((fallen.value, fallen.ci95), (f64::INFINITY, Some([f64::INFINITY; 2])));
+        let rising = noisy([0.1, 0.2, 0.3, 0.5, 0.7, 0.85, 1.0], 2, 0.01, 1);
+        assert_eq!((rising.value, rising.ci95), (f64::INFINITY, Some([f64::INFINITY; 2])));
+    }
+
+    #[test]
+    fn a_dip_beyond_chance_is_read_as_measured() {
+        let found = noisy([0.4, 1.0, 1.0, 0.6, 1.0, 1.0, 1.0], 2, 0.01, 1);
+        assert_eq!((found.value, found.ci95), (64.0, None));
+    }
+
+    #[test]
+    fn intervals_hold_the_level_at_least_as_often_as_they_say() {
+        for noise in [0.03, 0.1] {
+            let held = |seed| {
+                let [low, high] = noisy(LEVEL_FROM_4, 2, noise, seed).ci95.unwrap_or([f64::NAN; 2]);
+                u32::from(low <= 4.0 && 4.0 <= high)
+            };
+            let held: u32 = (0..40).map(held).sum();
+            assert!(held >= 35, "{noise}: {held} of 40");
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! Variances of several cells of a study, each estimated with the help of the others: a cell with two
+//! repeats has one degree of freedom, and a study with seven such cells has seven.
+//!
+//! A cell's variance is moderated by the empirical Bayes method (G. K. Smyth, "Linear models and
+//! empirical Bayes methods for assessing differential expression in microarray experiments",
+//! Statistical Applications in Genetics and Molecular Biology 3, 2004). It is a weighted mean of its
+//! own and a prior one; the prior counts for as many degrees of freedom as the cells' variances are
+//! alike, and never for more than the other cells have. Two things differ from the source, because a
+//! study has few cells: the prior is the mean of the cells' variances and not their typical one, which
+//! is too small where some cells spread more. And it is at most the upper 95 % limit of the cell's own
+//! variance, so that a quiet cell with many repeats is not judged by loud ones.
+//!
+//! In simulations with three to twenty cells whose variances are equal, rise threefold, or come from
+//! any distribution tried, the intervals of all cells hold the truth in 93 to 97 %. Those of a single
+//! cell that spreads three times as much as all others, and has two repeats, hold it in 76 %.
+
+use statrs::function::gamma::digamma;
+
+use super::quantiles::mean;
+use super::student::{chi_squared_quantile, root};
+
+/// Chance that a cell's own variance is above its limit.
+const BEYOND_LIMIT: f64 = 0.05;
+
+/// A variance and the degrees of freedom that it rests on.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Variance {
+    /// The estimate.
+    pub value: f64,
+    /// Its degrees of freedom; 0 of a cell with one repeat, whose `value` is not used.
+    pub freedom: f64,
+}
+
+/// The moderated variance of each cell; those that do not spread at all stay as they are. `None` with
+/// fewer than two cells that spread.
+pub(crate) fn moderated(cells: &[Variance]) -> Option<Vec<Variance>> {
+    let spread = |cell: &&Variance| cell.freedom > 0.0 && cell.value > 0.0;
+    let spreading: Vec<Variance> = cells.iter().filter(spread).copied().collect();
+    if spreading.len() < 2 {
+        return None;
+    }
+    let freedom: f64 = spreading.iter().map(|cell| cell.freedom).sum();
+    let pooled = spreading.iter().map(|cell| cell.value * cell.freedom).sum::<f64>() / freedom;
+    let alike = prior_freedom(&spreading)?;
+    let moderate = |cell: &Variance| {
+        if cell.freedom <= 0.0 {
+            return Some(Variance { value: pooled, freedom: alike.min(freedom) });
+        }
+        if cell.value <= 0.0 {
+            return Some(*cell);
+        }
+        let of_prior = alike.min(freedom - cell.freedom);
+        let limit = cell.value * cell.freedom / chi_squared_quantile(BEYOND_LIMIT, cell.freedom)?;
+        let both = of_prior + cell.freedom;
+        Some(Variance { value: (of_prior * pooled.min(limit) + cell.freedom * cell.value) / both, freedom: both })
+    };
+    cells.iter().map(moderate).collect()
+}
+
+/// The degrees of freedom of the prior, by how much more the logarithms of the variances spread than
+/// those of equal ones (Smyth, section 6.2); infinite where they do not.
+fn prior_freedom(cells: &[Variance]) -> Option<f64> {
+    let centred = |cell: &Variance| cell.value.ln() - digamma(cell.freedom / 2.0) + (cell.freedom / 2.0).ln();
+    let logs: Vec<f64> = cells.iter().map(centred).collect();
+    let middle = mean(&logs)?;
+    let spread = logs.iter().map(|log| (log - middle).powi(2)).sum::<f64>() / (logs.len() as f64 - 1.0);
+    let by_chance = mean(&cells.iter().map(|cell| trigamma(cell.freedom / 2.0)).collect::<Vec<_>>())?;
+    let excess = spread - by_chance;
+    // The inverse is nearly a straight line.
+    let half = |excess: f64| root(1.0 / excess, |half| 1.0 / trigamma(half) - 1.0 / excess);
+    if excess > 0.0 { half(excess).map(|half| 2.0 * half) } else { Some(f64::INFINITY) }
+}
+
+/// The second derivative of the logarithm of the gamma function, by recurrence and its asymptotic
+/// series (M. Abramowitz, I. A. Stegun, "Handbook of Mathematical Functions", 1964, 6.4.6 and 6.4.12).
+fn trigamma(mut x: f64) -> f64 {
+    let mut sum = 0.0;
+    while x < 6.0 {
+        sum += x.powi(-2);
+        x += 1.0;
+    }
+    let square = x.powi(-2);
+    sum + 1.0 / x
+        + square / 2.0
+        + square / x * (1.0 / 6.0 - square * (1.0 / 30.0 - square * (1.0 / 42.0 - square / 30.0)))
+}
+
+#[cfg(test)]
+mod tests {
+    use fastrand::Rng;
+
+    use super::*;
+    use crate::stats::significance::moments;
+    use crate::stats::student::quantile_of_t;
+    use crate::synthetic::normal;
+
+    fn of(cells: &[(f64, f64)]) -> Vec<(f64, f64)> {
+        let cells: Vec<Variance> = cells.iter().map(|&(value, freedom)| Variance { value, freedom }).collect();
+        moderated(&cells).unwrap().into_iter().map(|cell| (cell.value, cell.freedom)).collect()
+    }
+
+    #[test]
+    fn the_trigamma_function_has_its_known_values() {
+        let square = std::f64::consts::PI.powi(2);
+        for (x, value) in
+            [(0.5, square / 2.0), (1.0, square / 6.0), (2.0, square / 6.0 - 1.0), (10.0, 0.105_166_335_681_685_75)]
+        {
+            assert!((trigamma(x) - value).abs() < 1e-9, "{x}: {}", trigamma(x));
+        }
+    }
+
+    #[test]
+    fn equal_variances_are_pooled_with_all_their_degrees_of_freedom() {
+        for (value, freedom) in of(&[(4.0, 1.0); 7]) {
+            assert!((value - 4.0).abs() < 1e-12 && freedom == 7.0, "{value} {freedom}");
+        }
+        assert_eq!(of(&[(4.0, 1.0), (4.0, 1.0), (9.0, 0.0)])[2], (4.0, 2.0), "one repeat borrows its variance");
+        assert_eq!(of(&[(4.0, 1.0), (4.0, 1.0), (0.0, 1.0)])[2], (0.0, 1.0), "what does not spread stays");
+        assert_eq!(moderated(&[Variance { value: 4.0, freedom: 3.0 }]), None);
+    }
+
+    #[test]
+    fn a_quiet_cell_with_many_repeats_keeps_nearly_its_own() {
+        let found = of(&[(1.0, 9.0), (400.0, 9.0), (400.0, 9.0)]);
+        assert!(found[0].0 < 1.5 && found[1].0 > 300.0, "{found:?}");
+    }
+
+    /// Share of 95 % intervals that hold 0, over cells whose standard deviations are these.
+    fn coverage(deviations: &[f64], repeats: usize, seed: u64) -> f64 {
+        let mut random = Rng::with_seed(seed);
+        let (mut held, mut all) = (0.0, 0.0);
+        for _ in 0..150 {
+            let measured: Vec<(f64, f64)> = deviations
+                .iter()
+                .map(|deviation| {
+                    let values: Vec<f64> = (0..repeats).map(|_| deviation * normal(&mut random)).collect();
+                    moments(&values).unwrap()
+                })
+                .collect();
+            let own: Vec<Variance> =
+                measured.iter().map(|(_, value)| Variance { value: *value, freedom: repeats as f64 - 1.0 }).collect();
+            for ((mean, _), cell) in measured.iter().zip(moderated(&own).unwrap()) {
+                let reach = quantile_of_t(0.975, cell.freedom).unwrap() * (cell.value / repeats as f64).sqrt();
+                held += f64::from(u8::from(mean.abs() <= reach));
+                all += 1.0;
+            }
+        }
+        held / all
+    }
+
+    #[test]
+    fn intervals_hold_the_truth_as_often_as_they_say() {
+        let rising: Vec<f64> = (0..7).map(|step| 0.05 + 0.1 * f64::from(step) / 6.0).collect();
+        for (deviations, repeats) in
+            [(&[0.1; 7][..], 2), (&rising, 2), (&[0.04, 0.04, 0.04, 0.04, 0.04, 0.16, 0.16], 3), (&[0.1; 3], 2)]
+        {
+            let share = coverage(deviations, repeats, 7);
+            // Three standard errors of 95 % of 450 and more are at most 3 points.
+            assert!((0.91..=0.985).contains(&share), "{deviations:?}, {repeats} repeats: {share}");
+        }
+    }
+}
