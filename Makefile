@@ -26,7 +26,7 @@ export RUST_TEST_THREADS ?= 6
 # Where rustup puts cargo, for shells that do not know it yet.
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
-.PHONY: help run check test test-without-ring test-readers test-fleet needs clippy lint gate bench bench-rally siege fuzz docs pages nvdimm dist packages article-pi
+.PHONY: help run check test test-without-ring test-readers test-fleet test-targets needs clippy lint gate bench bench-rally siege fuzz docs pages nvdimm dist packages article-pi
 
 help:
 	@echo 'make run    install what is missing, play $(EXPERIMENT), say where the report is'
@@ -37,6 +37,7 @@ help:
 	@echo 'make test-fleet   generators on a real Slurm that it brings up here (root), and on the Kubernetes of'
 	@echo '            PLIMSOLL_TEST_KUBERNETES=URL,NAMESPACE,IMAGE and its pods by PLIMSOLL_TEST_PODS=URL,NAMESPACE,SELECTOR,IMAGE'
 	@echo '            where these are set; make test plays all of it on stand-ins'
+	@echo 'make test-targets   the real Elasticsearch, OpenSearch, Pacemaker and Redis for a minute each (root, network); some: TARGETS="redis"'
 	@echo 'make lint   format, clippy, house rules, licences, packages, Dialyzer, shellcheck'
 	@echo 'make gate   is the load engine slower than where this branch began? builds both, lets them take turns'
 	@echo 'make mutants  60 mutants of the statistics and of the verdict, drawn with SEED=1, and whether the unit tests catch them; writes target/mutants'
@@ -95,6 +96,11 @@ test-fleet:
 	@if [ -n "$$PLIMSOLL_TEST_KUBERNETES" ]; then \
 		$(SIGNALS) cargo test --quiet $(WHOLE) --test e2e -- --ignored --nocapture a_real_kubernetes; \
 		else echo 'without PLIMSOLL_TEST_KUBERNETES=URL,NAMESPACE,IMAGE: Kubernetes is not played'; fi
+
+test-targets:
+	@scripts/need.sh rust compiler lab python
+	@cargo build --quiet --profile quick --locked --package plimsoll
+	@scripts/test-targets.sh target/quick/plimsoll $(TARGETS)
 
 # What `lint` and `test` need, all at once.
 needs:

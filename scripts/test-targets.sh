@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# Plays the real servers for a minute each: test-targets.sh PLIMSOLL [TARGET…]. Installs what they need (root, network).
+#
+# A run has to end with 0, 5 (a requirement) or 6 (a void result: the machine is busy), and at least one operation has to be ok. It is no
+# measurement. The last line says which targets failed.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+plimsoll=$1
+shift
+[ $# -gt 0 ] || set -- elasticsearch opensearch pacemaker redis
+runs=$(mktemp -d)
+trap 'rm -rf "$runs"' EXIT
+failed=()
+
+# played TARGET: says what came of its minute, and fails if that is no good.
+played() {
+    local folder=$1 code=0 ok
+    local -a other=()
+    [ "$1" != opensearch ] || folder=elasticsearch other=(--set target.use=opensearch)
+    "$plimsoll" run "targets/$folder/test/minute.toml" --install --plain --out "$runs/$1" ${other[@]+"${other[@]}"} >"$runs/$1.log" 2>&1 || code=$?
+    ok=$(python3 -c 'import glob, json, sys
+print(sum(trial["outcomes"]["ok"] for path in glob.glob(sys.argv[1] + "/*/analysis.json") for trial in json.load(open(path))["trials"]))' "$runs/$1") || ok=0
+    echo "$1: exit $code, $ok operations ok"
+    case $code in 0 | 5 | 6) [ "$ok" -gt 0 ] && return ;; esac
+    tail -n 30 "$runs/$1.log"
+    return 1
+}
+
+for target in "$@"; do
+    played "$target" || failed+=("$target")
+done
+[ ${#failed[@]} -eq 0 ] || { echo "failed: ${failed[*]}"; exit 1; }
