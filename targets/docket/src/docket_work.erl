@@ -9,7 +9,7 @@
 %% bench/RESULTS.md describes. A constant, because a member that measured it at its start would measure its CPU quota.
 -define(ROUNDS_PER_MS, 580000).
 
-%% @doc Returns the number of rounds that take so many milliseconds of a current core.
+%% @doc Returns the number of rounds that take `Ms' milliseconds of a current core.
 -spec rounds(number()) -> non_neg_integer().
 rounds(Ms) -> round(Ms * ?ROUNDS_PER_MS).
 

@@ -39,7 +39,6 @@ put_env(Given) ->
 
 restore(Before) ->
     stop(),
-    ok = logger:set_primary_config(level, notice),
     [ok = application:set_env(docket, Name, Value) || {Name, Value} <- Before].
 
 stop() ->

@@ -14,8 +14,7 @@ stop() ->
     _ = application:stop(vsns),
     _ = application:stop(mnesia),
     %% The defaults again.
-    _ = application:unload(vsns),
-    ok = logger:set_primary_config(level, notice).
+    application:unload(vsns).
 
 options() ->
     {ok, Options} = vsns_options:environment(),
