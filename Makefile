@@ -4,12 +4,16 @@
 EXPERIMENT ?= experiments/03-name-service-crash.toml
 TARGET      = $(shell sed -n 's/^use *= *"\(.*\)"/\1/p' $(EXPERIMENT) | head -n 1)
 SET        ?=
+SHORT      ?=
 TIME       ?= 600
 TARGETS    ?=
 SOAK       ?= 1800
 PARTS      ?=
 SEED       ?= 1
 MUTANTS    ?= 60
+
+# One make target for each file of experiments/studies.
+STUDIES = $(patsubst experiments/studies/%.toml,study-%,$(wildcard experiments/studies/*.toml))
 
 # All that is tested is tested in one set of features, so that it is compiled once.
 WHOLE = --workspace --features plimsoll/scripts --locked
@@ -26,7 +30,7 @@ export RUST_TEST_THREADS ?= 6
 # Where rustup puts cargo, for shells that do not know it yet.
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
-.PHONY: help run check test test-without-ring test-readers test-fleet test-targets needs clippy lint gate bench bench-rally siege fuzz docs pages nvdimm dist packages article-pi
+.PHONY: help run check test test-without-ring test-readers test-fleet needs clippy lint gate bench bench-rally siege fuzz docs pages nvdimm dist packages $(STUDIES)
 
 help:
 	@echo 'make run    install what is missing, play $(EXPERIMENT), say where the report is'
@@ -46,7 +50,8 @@ help:
 	@echo '            differences can be trusted; writes bench/*.md'
 	@echo 'make bench-rally  Elasticsearch loaded by Plimsoll and by Rally in turns, and a stream of 10 GB of documents; writes bench/RESULTS.md (root)'
 	@echo 'make nvdimm persistent memory set up as doctor says, on an emulated NVDIMM in a virtual machine; a minute or two, without root'
-	@echo 'make article-pi   the Pi article in short form: experiments 07 to 13, 22 and 24, and one page that links their reports'
+	@echo 'make study-vsns, study-pi, study-search, study-pacemaker   the experiments of an article, one after the other, and one page that'
+	@echo '            links their reports (root); make study-vsns SHORT=1 runs their short forms'
 	@echo 'make siege  kills, corrupted records, attackers, hostile servers and hosts, fuzzers, a soak of SOAK=1800 seconds and a day of'
 	@echo '            records; writes bench/RELIABILITY.md (two hours); some parts: make siege PARTS="kills soak"'
 	@echo 'make pages  opens report pages in Chromium and does with them what a reader does; pictures of them are in target/pages'
@@ -177,7 +182,7 @@ dist:
 packages:
 	@scripts/check-packages.sh
 
-article-pi:
+$(STUDIES): study-%:
 	@scripts/need.sh rust compiler lab
 	@cargo build --quiet --profile quick --locked --package plimsoll
-	scripts/article-pi.sh
+	SHORT=$(SHORT) scripts/study.sh $*

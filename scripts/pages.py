@@ -4,7 +4,7 @@
     scripts/pages.py [--pictures FOLDER] [--axe FILE] PAGE.html …
 
 Each page: no error in the console, nothing wider than the window, no words of a chart on others, no caption cut off, a pointer
-shows values, dragging zooms all charts of a trial, names switch lines, headings sort, a trial is laid over another, a link to a
+shows values, no chart is enlarged to the page's width, dragging zooms all charts of a trial, names switch lines, headings sort, a trial is laid over another, a link to a
 folded chart opens it, and a saved CSV holds what the page does. Where axe-core is
 (`scripts/need.sh axe` fetches it), nothing that it calls serious or critical for whoever cannot see or point. Exits with 1 if
 anything does not hold. Needs Chromium and Python's standard library.
@@ -26,7 +26,7 @@ import tempfile
 import time
 import urllib.request
 
-SIZES = {1400: 900, 420: 860}
+SIZES = {1400: 900, 390: 860}
 AXE = pathlib.Path(__file__).parents[1] / "target/tools/axe/node_modules/axe-core/axe.min.js"
 GRAVE = ("serious", "critical")
 
@@ -296,6 +296,8 @@ def laid_out(browser):
             const note = figure.querySelector('.about');
             if (note && getComputedStyle(note).textOverflow === 'ellipsis') found.push(`${figure.id}: its caption is cut off`);
           }
+          const enlarged = [...document.querySelectorAll('.chart[data-hover] .sheet > svg')].find((one) => one.getBoundingClientRect().width > 700);
+          if (enlarged) found.unshift(`${enlarged.closest('figure').id}: ${Math.round(enlarged.getBoundingClientRect().width)} px wide`);
           folds.forEach((one) => { one.open = false; });
           unpicked.forEach((one) => one.classList.add('unpicked'));
           return found.slice(0, 5);
@@ -355,7 +357,7 @@ def looked_at(browser, page, pictures, axe):
                 wrong += [f"at {width} px, {'dark' if dark else 'light'}: {words}" for words in barriers(browser, axe)]
             wrong += [f"at {width} px the console says: {words}" for words in browser.errors()]
     kb = page.stat().st_size / 1000
-    print(f"{page}: {heights[1400]} px long at 1400, {heights[420]} px at 420; {kb:.0f} kB; {'WRONG' if wrong else 'ok'}")
+    print(f"{page}: {heights[1400]} px long at 1400, {heights[390]} px at 390; {kb:.0f} kB; {'WRONG' if wrong else 'ok'}")
     for words in wrong:
         print(f"  {words}")
     return not wrong

@@ -2,6 +2,7 @@
 
 use crate::ratchet;
 use crate::source::{code_only, functions, without_inline_tests, words};
+use crate::studies;
 use crate::tree::{File, Tree};
 
 mod imports;
@@ -59,6 +60,7 @@ pub const KINDS: &[HouseRule] = &[
     PRINTING,
     purity::KIND,
     shelves::KIND,
+    studies::KIND,
     type_names::KIND,
     UNSAFETY,
     WHITESPACE,

@@ -162,6 +162,10 @@ impl Studies {
                 Some(_) => {}
             }
         }
+        let bytes: usize = tree.kept.iter().map(|file| file.text.len()).sum();
+        if bytes > kept::ROOM {
+            offences.push(Violation::of(kept::FOLDER, format!("{bytes} bytes, at most {}", kept::ROOM)));
+        }
         if !self.studies.is_empty() && tree.text_of(page::PATH) != page::text(self) {
             offences.push(Violation::of(page::PATH, "is out of date: run `cargo xtask studies`"));
         }

@@ -1,4 +1,4 @@
-//! The answer: the finding in a few plain sentences, by rule; and the findings of one load, with faults or without. Whether the
+//! The answer: the finding in one or two plain sentences, by rule; and the findings of one load, with faults or without. Whether the
 //! result may be used comes first.
 
 pub mod differing;
@@ -16,34 +16,38 @@ use crate::disturbances::{TOLD_HIGHER, TOLD_LOWER};
 use crate::exercise;
 use crate::groups::{FigureOf, Group, MedianRange, counted, groups, longest, operations, outages, planned};
 
+/// Findings in an answer at most, beside why a result must not be used and what is missing.
+const ANSWERED: usize = 2;
+
 /// The finding, with numbers. A void result begins with why it must not be used, a partial one with what is missing.
 #[must_use]
 pub fn answer(results: &Results, plan: &Plan) -> String {
-    let mut sentences = Vec::new();
-    if results.verdict.is == Trust::Void {
-        sentences.push(unusable(&results.verdict));
-    }
-    if let Some(partial) = &results.partial {
-        sentences.push(stopped(&format!("This is a partial result: {partial}")));
-    }
-    sentences.extend(findings(results, plan));
-    sentences.join(" ")
+    let void = (results.verdict.is == Trust::Void).then(|| unusable(&results.verdict));
+    let partial = results.partial.as_ref().map(|partial| stopped(&format!("This is a partial result: {partial}")));
+    opened([void, partial], results, plan)
 }
 
 /// The answer for whoever reads the verdict in the same breath: why the result must not be used, or what is missing, stands there.
 #[must_use]
 pub fn beside_the_verdict(results: &Results, plan: &Plan) -> String {
-    let mut sentences = Vec::new();
-    if results.verdict.is == Trust::Void {
-        sentences.push(match results.verdict.decisive() {
-            0 => unusable(&Verdict::default()),
-            1 => "This result must not be used, for the reason below.".to_owned(),
-            some => format!("This result must not be used, for {some} reasons below."),
-        });
-    }
-    sentences.extend(results.partial.is_some().then(|| "This is a partial result.".to_owned()));
-    sentences.extend(findings(results, plan));
-    sentences.join(" ")
+    let void = (results.verdict.is == Trust::Void).then(|| match results.verdict.decisive() {
+        0 => unusable(&Verdict::default()),
+        1 => "This result must not be used, for the reason below.".to_owned(),
+        some => format!("This result must not be used, for {some} reasons below."),
+    });
+    let partial = results.partial.is_some().then(|| "This is a partial result.".to_owned());
+    opened([void, partial], results, plan)
+}
+
+/// Findings that the answer has no room for, a sentence each.
+#[must_use]
+pub fn further(results: &Results, plan: &Plan) -> Vec<String> {
+    findings(results, plan).into_iter().skip(ANSWERED).collect()
+}
+
+fn opened(openings: [Option<String>; 2], results: &Results, plan: &Plan) -> String {
+    let found = findings(results, plan).into_iter().take(ANSWERED);
+    openings.into_iter().flatten().chain(found).collect::<Vec<_>>().join(" ")
 }
 
 /// What was found, whatever it is worth.
@@ -72,7 +76,10 @@ fn findings(results: &Results, plan: &Plan) -> Vec<String> {
             // Whole curves say more of speed than their ends, or than one point held against another.
             let speed_is_told = !curves.is_empty();
             sentences.extend(curves);
-            sentences.extend(side_by_side::findings(groups, speed_is_told));
+            let (inconsistent, others) = side_by_side::findings(groups, speed_is_told);
+            sentences.extend(others);
+            // What was lost or wrong is in the answer.
+            sentences.splice(1..1, inconsistent);
             sentences.extend(side_by_side::recoveries(results, plan));
             sentences.extend(differing::sentence(&results.comparisons).filter(|_| !speed_is_told));
             sentences.extend(sweeps::cost_sentence(results));

@@ -9,7 +9,7 @@ use record::folder::RunFolder;
 use record::results::{Claim, FORMAT, Requirement, Results, SafeLoad, Trial};
 use record::{ReadError, lines};
 
-use crate::answer::answer;
+use crate::answer::{answer, further};
 use crate::audit::pooled;
 use crate::evidence::Evidence;
 use crate::groups::counting_by_variant;
@@ -117,7 +117,7 @@ fn analyzed(folder: &RunFolder, metrics: &[MetricPath]) -> Result<AnalyzedRun, E
         sweep_stops,
         ..Results::default()
     };
-    results.answer = answer(&results, &plan);
+    (results.answer, results.findings) = (answer(&results, &plan), further(&results, &plan));
     Ok(AnalyzedRun { results, latencies })
 }
 

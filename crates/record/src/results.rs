@@ -42,6 +42,9 @@ pub struct Results {
     pub asks: String,
     /// The finding in one or two sentences, with numbers.
     pub answer: String,
+    /// Further findings, a sentence each, with numbers.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub findings: Vec<String>,
     /// The worst verdict among the trials that the answer uses.
     pub verdict: Verdict,
     /// Whether records of planned trials are missing: the run was interrupted, failed or still goes on.

@@ -101,6 +101,7 @@ impl TrialView<'_> {
                 unit: "s".to_owned(),
                 signed: false,
                 names: Vec::new(),
+                ticks: Vec::new(),
             },
             panels,
             marks: self.marks(),

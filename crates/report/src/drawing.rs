@@ -245,6 +245,7 @@ mod tests {
                 unit: "s".to_owned(),
                 signed: false,
                 names: Vec::new(),
+                ticks: Vec::new(),
             },
             panels: vec![Panel::linear("<u>", PanelUnit::Count, 60.0, vec![line, other])],
             marks: vec![Mark { at: 1.0, since: None, until: Some(1.5), label: "<m>".to_owned(), colours: None }],
@@ -281,6 +282,7 @@ mod tests {
                 unit: "s".to_owned(),
                 signed: false,
                 names: Vec::new(),
+                ticks: Vec::new(),
             },
             panels: vec![Panel::linear("", PanelUnit::Count, 60.0, vec![line.clone()])],
             marks,
@@ -305,6 +307,7 @@ mod tests {
                 unit: "s".to_owned(),
                 signed: false,
                 names: Vec::new(),
+                ticks: Vec::new(),
             };
             let panels = vec![Panel::linear(label, PanelUnit::Bytes, 60.0, vec![line])];
             let (id, title, note) = (String::new(), String::new(), String::new());
@@ -319,7 +322,15 @@ mod tests {
         let svg = |spacing: Spacing, unit: PanelUnit, [from, to]: [f64; 2]| {
             let points = vec![(from, Some(0.0)), (to, Some(2e8))];
             let line = ChartLine { name: "read".to_owned(), ink: Ink::One, shape: LineStyle::Solid, points };
-            let x = AxisRange { from, to, spacing, unit: "ms".to_owned(), signed: false, names: Vec::new() };
+            let x = AxisRange {
+                from,
+                to,
+                spacing,
+                unit: "ms".to_owned(),
+                signed: false,
+                names: Vec::new(),
+                ticks: Vec::new(),
+            };
             let panels = vec![Panel::linear("bytes per second", unit, 60.0, vec![line])];
             let (id, title, note) = (String::new(), String::new(), String::new());
             drawn(&Chart { id, title, note, x, panels, marks: Vec::new(), measured: None }).svg
@@ -345,7 +356,15 @@ mod tests {
         let both = || vec![line("read", Ink::One), line("written", Ink::Four)];
         let svg = |panels| {
             let (from, to, spacing) = (0.0, 1.0, Spacing::Linear);
-            let x = AxisRange { from, to, spacing, unit: "s".to_owned(), signed: false, names: Vec::new() };
+            let x = AxisRange {
+                from,
+                to,
+                spacing,
+                unit: "s".to_owned(),
+                signed: false,
+                names: Vec::new(),
+                ticks: Vec::new(),
+            };
             let (id, title, note) = (String::new(), String::new(), String::new());
             drawn(&Chart { id, title, note, x, panels, marks: Vec::new(), measured: None }).svg
         };
@@ -367,7 +386,15 @@ mod tests {
             let points = vec![(0.0, Some(1.0)), (30.0, Some(2.0))];
             let line = ChartLine { name: "ok".to_owned(), ink: Ink::Ok, shape: LineStyle::Solid, points };
             let (from, to, spacing) = (0.0, 30.0, Spacing::Linear);
-            let x = AxisRange { from, to, spacing, unit: "s".to_owned(), signed: false, names: Vec::new() };
+            let x = AxisRange {
+                from,
+                to,
+                spacing,
+                unit: "s".to_owned(),
+                signed: false,
+                names: Vec::new(),
+                ticks: Vec::new(),
+            };
             let panels = vec![Panel::linear("", PanelUnit::Count, 60.0, vec![line])];
             let marks = vec![Mark { at, since: None, until: None, label: label.to_owned(), colours: None }];
             let (id, title, note) = (String::new(), String::new(), String::new());

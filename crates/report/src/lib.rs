@@ -22,7 +22,7 @@ use record::environment::Environment;
 use record::folder::RunFolder;
 use record::results::Results;
 
-pub use page::contents::{ListedRun, contents};
+pub use page::contents::{ListedRun, contents, first_chart};
 pub use page::page;
 pub use series::{CountSeries, LatencyDistribution, MemberSeries, TrialSeries};
 

@@ -197,6 +197,8 @@ pub struct Page {
     title: String,
     asks: String,
     answer: String,
+    /// Further findings, as markup.
+    findings: Vec<String>,
     verdict: &'static str,
     meaning: String,
     reasons: Vec<Reason>,
@@ -323,6 +325,7 @@ pub fn filled(input: &ReportInput, templates: &Templates) -> Result<Page, Error>
         title: results.title.clone(),
         asks: results.asks.clone(),
         answer: with_code(&answer),
+        findings: analysis::answer::further(results, input.plan).iter().map(|finding| with_code(finding)).collect(),
         verdict: words::verdict(results).0,
         // Of a void result the answer begins with it.
         meaning: match results.verdict.is {

@@ -17,6 +17,8 @@ const LISTED: usize = 40;
 pub fn markdown(results: &Results, plan: &Plan) -> String {
     let mut text = format!("### Plimsoll: {}\n\n", cell_escaped(&results.title));
     text.push_str(&format!("{}\n\n", cell_escaped(&results.answer)));
+    results.findings.iter().for_each(|finding| text.push_str(&format!("- {}\n", cell_escaped(finding))));
+    text.push_str(if results.findings.is_empty() { "" } else { "\n" });
     text.push_str(&format!("**{}**: {}\n", verdict(results).0, meaning(results)));
     results.verdict.reasons.iter().for_each(|reason| text.push_str(&format!("- {}\n", cell_escaped(reason))));
     let figures = usable_figures(&results.verdict);

@@ -14,7 +14,7 @@ use crate::drawing::axis::Spacing;
 use crate::drawing::chart::{AxisRange, Chart, ChartLine, Ink, LineStyle, Mark, Panel, PanelUnit};
 use crate::drawing::path::DataPoint;
 
-/// Loads of which each is so many times the one before are spread by their logarithm.
+/// Loads of which each is so many times the one before are spread by their logarithm, with ticks at the loads.
 const FACTOR: f64 = 1.4;
 /// Curves told apart by colour alone; beyond, by the pattern of their lines, too.
 const COLOURS: usize = 5;
@@ -207,6 +207,7 @@ impl CurveSheet<'_> {
                 unit,
                 signed: false,
                 names: self.names.clone(),
+                ticks: Vec::new(),
             };
         }
         let mut loads: Vec<f64> =
@@ -215,13 +216,26 @@ impl CurveSheet<'_> {
         loads.dedup();
         let (first, last) = (loads.first().copied().unwrap_or(1.0), loads.last().copied().unwrap_or(1.0));
         let spread = loads.len() > 2 && loads.windows(2).all(|pair| pair[1] >= FACTOR * pair[0]);
-        let doubled = loads.iter().all(|load| load.log2().fract() == 0.0);
-        let (from, spacing) = match (spread, doubled) {
-            (true, true) => (first, Spacing::Doubling),
-            (true, false) => (first, Spacing::Log),
-            (false, _) => (0.0, Spacing::Linear),
-        };
-        AxisRange { from, to: last, spacing, unit, signed: false, names: Vec::new() }
+        if spread {
+            return AxisRange {
+                from: first,
+                to: last,
+                spacing: Spacing::Log,
+                unit,
+                signed: false,
+                names: Vec::new(),
+                ticks: loads,
+            };
+        }
+        AxisRange {
+            from: 0.0,
+            to: last,
+            spacing: Spacing::Linear,
+            unit,
+            signed: false,
+            names: Vec::new(),
+            ticks: Vec::new(),
+        }
     }
 
     /// Whether cycles tell more than operations do: where some operations make a cycle.
@@ -614,7 +628,7 @@ mod tests {
         let titles: Vec<&str> = charts.iter().map(|chart| chart.title.as_str()).collect();
         assert_eq!(titles, ["Throughput over load.agents", "Per agent"]);
         let (chart, lines) = (&charts[0], &charts[0].panels[0].lines);
-        assert_eq!((chart.x.from, chart.x.to, chart.x.spacing), (1.0, 16.0, Spacing::Doubling));
+        assert_eq!((chart.x.from, chart.x.to, chart.x.spacing), (1.0, 16.0, Spacing::Log));
         let shapes: Vec<LineStyle> = lines.iter().map(|line| line.shape).collect();
         assert_eq!(shapes, [LineStyle::Dots, LineStyle::Dots, LineStyle::Solid, LineStyle::Dashed]);
         assert_eq!(lines[2].points[4], (16.0, Some(8.5)), "the mean of 8 and 9");
@@ -623,7 +637,16 @@ mod tests {
         assert_eq!(charts[1].panels[0].lines[2].points[4], (16.0, Some(8.5 / 16.0)));
         let drawn = render::drawn(chart);
         assert!(drawn.svg.contains("class=\"line i-1 dots\"") && drawn.svg.contains("peak: 8.5/s"));
-        assert!(["1", "2", "4", "8", "16 agents"].iter().all(|tick| drawn.svg.contains(&format!(">{tick}</text>"))));
+        assert!(["agents", "1", "2", "4", "8", "16"].iter().all(|tick| drawn.svg.contains(&format!(">{tick}</text>"))));
+    }
+
+    #[test]
+    fn an_axis_of_loads_that_are_multiplied_has_its_ticks_at_the_loads() {
+        let svg = |loads: &[f64]| render::drawn(&of_run(CHARTS, &results(vec![curve("", &[], loads, 2)]))[0]).svg;
+        let ticks = |svg: &str, ticks: &[&str]| ticks.iter().all(|tick| svg.contains(&format!(">{tick}</text>")));
+        assert!(ticks(&svg(&[1.0, 3.0, 12.0, 40.0, 130.0]), &["1", "3", "12", "40", "130"]));
+        let doubled = svg(&[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0]);
+        assert!(ticks(&doubled, &["1", "2", "4", "8", "16", "32", "64", "128", "256"]));
     }
 
     #[test]

@@ -11,6 +11,8 @@ use crate::tree::Tree;
 
 /// Where kept runs are.
 pub const FOLDER: &str = "results/";
+/// Bytes of all kept runs, at most.
+pub const ROOM: usize = 8_000_000;
 /// Charts that are kept, from the top of the page.
 const CHARTS: usize = 4;
 /// Files of a run folder that are read.
@@ -94,13 +96,47 @@ pub fn keep(root: &Path, run: &Path) -> Result<String, String> {
         fs::write(to.join(file), text).map_err(|problem| format!("{folder}/{file}: {problem}"))
     };
     write("experiment.toml", experiment.split_once('\n').map_or("", |(_, rest)| rest))?;
-    write("analysis.json", &format!("{analysis}\n"))?;
+    write("analysis.json", &format!("{}\n", rounded(analysis)))?;
     write("run.json", &format!("{about:#}\n"))?;
-    write("report.html", &page)?;
+    write("report.html", &with_one_trial(&page)?)?;
     for (index, (id, chart)) in charts(&page).into_iter().take(CHARTS).enumerate() {
         write(&format!("{}-{id}.svg", index + 1), &chart)?;
     }
     Ok(folder)
+}
+
+/// Numbers with six significant digits: more would only take room.
+fn rounded(value: Value) -> Value {
+    match value {
+        Value::Number(number) if number.is_f64() => {
+            number.as_f64().and_then(|number| format!("{number:.5e}").parse::<f64>().ok()).into()
+        }
+        Value::Array(values) => values.into_iter().map(rounded).collect(),
+        Value::Object(fields) => fields.into_iter().map(|(name, value)| (name, rounded(value))).collect(),
+        other => other,
+    }
+}
+
+const TRIAL: &str = "<details class=\"trial\" data-trial=\"";
+const PICKER: &str = "<div class=\"picker\" hidden>";
+const DATA: &str = "<script type=\"application/json\" id=\"data\">";
+const LEFT_OUT: &str = "<p class=\"note\">Only the first trial's charts are kept here.</p>\n";
+
+/// A page with the charts of its first trial alone: those of all trials are most of its size.
+fn with_one_trial(page: &str) -> Result<String, String> {
+    let mut trials = page.match_indices(TRIAL).map(|(at, _)| at);
+    let (Some(first), Some(second)) = (trials.next(), trials.next()) else { return Ok(page.to_owned()) };
+    let broken = || "report.html is not as this version writes it: `plimsoll analyze` makes it again".to_owned();
+    let end = second + page[second..].find("</section>").ok_or_else(broken)?;
+    let others = page[second..end].split(TRIAL).filter_map(|trial| trial.split('"').next());
+    let others: Vec<String> = others.filter(|id| !id.is_empty()).map(|id| format!("t{id}-")).collect();
+    let before = page[..first].find(PICKER).unwrap_or(first);
+    let (between, rest) = page[end..].split_once(DATA).ok_or_else(broken)?;
+    let (data, after) = rest.split_once("</script>").ok_or_else(broken)?;
+    let mut data: serde_json::Map<String, Value> = serde_json::from_str(data).map_err(|_| broken())?;
+    data.retain(|id, _| !others.iter().any(|other| id.starts_with(other.as_str())));
+    let data = Value::Object(data).to_string().replace('<', "\\u003c");
+    Ok([&page[..before], LEFT_OUT, &page[first..second], between, DATA, &data, "</script>", after].concat())
 }
 
 /// The charts of a page as files of their own, with their ids, in page order.
@@ -130,4 +166,46 @@ fn style(page: &str) -> String {
     let rules =
         style.lines().filter(|line| line.starts_with("svg ") || line.starts_with(".plot ") || line.starts_with(".i-"));
     colours.chain(["}"]).chain(rules).collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kept_page_has_the_charts_of_its_first_trial() {
+        let figure = |id: &str| {
+            format!(
+                "<figure class=\"chart\" id=\"{id}\"><div class=\"sheet\"><svg viewBox=\"0 0 9 5\" role=\"group\"><g/></svg><div hidden></div></div></figure>"
+            )
+        };
+        let trial = |id: &str| format!("{TRIAL}{id}\">{}</details>\n", figure(&format!("t{id}-cpu-1")));
+        let data = r#"{"sweep-1":{"n":"\u003cb>"},"t001-cpu-1":1,"t002-cpu-1":2}"#;
+        let style = "<style>\n:root {\n  --paper: #fff;\n}\nsvg .line { x }\n.bar { y }\n</style>";
+        let page = format!(
+            "{style}{}<section>{PICKER}pick</div>{}{}</section>\n{DATA}{data}</script>end",
+            figure("sweep-1"),
+            trial("001"),
+            trial("002")
+        );
+        let kept = with_one_trial(&page).unwrap();
+        assert!(
+            kept.contains("t001-cpu-1\">") && kept.contains("\"t001-cpu-1\":1") && kept.ends_with("</script>end"),
+            "{kept}"
+        );
+        assert!(!kept.contains("t002") && !kept.contains("pick</div>"), "{kept}");
+        assert!(kept.contains(r#""\u003cb>""#), "{kept}");
+        let charts = charts(&kept);
+        assert_eq!(charts.iter().map(|chart| chart.0.as_str()).collect::<Vec<_>>(), ["sweep-1", "t001-cpu-1"]);
+        let svg = "<svg xmlns=\"http://www.w3.org/2000/svg\" font-family=\"sans-serif\" viewBox=\"0 0 9 5\" role=\"group\" width=\"9\" \
+                   height=\"5\"><style>:root {\n  --paper: #fff;\n}\nsvg .line { x }</style><rect width=\"9\" height=\"5\" \
+                   fill=\"var(--paper)\"/><g/></svg>\n";
+        assert_eq!(charts[0].1, svg);
+    }
+
+    #[test]
+    fn numbers_are_kept_with_six_digits() {
+        let value = serde_json::json!({"a": [1234.56789, 3, null, 0.000_012_345_678]});
+        assert_eq!(rounded(value).to_string(), r#"{"a":[1234.57,3,null,0.0000123457]}"#);
+    }
 }

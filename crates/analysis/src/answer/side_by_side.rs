@@ -9,21 +9,23 @@ use crate::groups::{FigureOf, Group, MedianRange, counted, label, operations, ou
 /// Names listed in a sentence at most.
 const NAMED: usize = 6;
 
-/// A sentence each for failures, for speed, unless that is told, and for losses.
-pub fn findings(groups: &[Group], speed_is_told: bool) -> Vec<String> {
+/// A sentence each for what was lost or wrong; and one each for failures, for speed, unless that is told, and for what was consistent.
+pub fn findings(groups: &[Group], speed_is_told: bool) -> (Vec<String>, Vec<String>) {
     let mut sentences = vec![failures(groups)];
     sentences.extend(speed(groups).into_iter().filter(|_| !speed_is_told));
     if !with_faults(groups) {
         // Where nothing was broken, speed is what was asked for.
         sentences.reverse();
     }
+    let mut inconsistent = Vec::new();
     for (what, value, of) in INCONSISTENCIES {
-        match *what {
-            WRONG => sentences.extend(wrong_answers(groups)),
-            _ => sentences.extend(where_any(groups, what, *value, *of)),
-        }
+        let sentence = match *what {
+            WRONG => wrong_answers(groups),
+            _ => where_any(groups, what, *value, *of),
+        };
+        if any(groups, *value) { inconsistent.extend(sentence) } else { sentences.extend(sentence) }
     }
-    sentences
+    (inconsistent, sentences)
 }
 
 const WRONG: &str = "answers were wrong";

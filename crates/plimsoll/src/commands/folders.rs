@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 use analysis::AnalyzedRun;
 use experiment::plan::{self, Plan};
 use record::ReadError;
+use record::checked_file::read_text;
 use record::compared::{Compared, Gated};
 use record::folder::RunFolder;
 use record::results::Results;
@@ -208,6 +209,8 @@ struct RunListing {
     /// The folder, without links and `..` on the way.
     path: PathBuf,
     results: Results,
+    /// The first chart of its report, as markup; empty without one.
+    chart: String,
 }
 
 /// Writes the page and prints where it is.
@@ -263,10 +266,8 @@ fn all(folders: &[PathBuf]) -> Result<Vec<RunListing>, Failure> {
 fn read(run: &RunFolder) -> Result<RunListing, String> {
     let path = run.path().canonicalize().map_err(|error| error.to_string())?;
     let results = run.read_results().map_err(|error| error.to_string())?.ok_or("it has no analysis.json")?;
-    if !run.report().is_file() {
-        return Err("it has no report.html".to_owned());
-    }
-    Ok(RunListing { path, results })
+    let page = read_text(&run.report()).map_err(|error| error.to_string())?.ok_or("it has no report.html")?;
+    Ok(RunListing { path, results, chart: report::first_chart(&page).unwrap_or_default().to_owned() })
 }
 
 fn listed<'a>(found: &'a RunListing, from: &Path) -> ListedRun<'a> {
@@ -274,6 +275,7 @@ fn listed<'a>(found: &'a RunListing, from: &Path) -> ListedRun<'a> {
         results: &found.results,
         report: way(from, &RunFolder::at(&found.path).report()),
         folder: found.path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default(),
+        chart: found.chart.clone(),
     }
 }
 

@@ -5,7 +5,6 @@
 mod accidents;
 mod agent_groups;
 mod agents;
-mod article;
 mod bad_files;
 mod comparing;
 mod connections;
@@ -62,5 +61,6 @@ mod stage;
 mod starts;
 mod steps;
 mod stores;
+mod study;
 mod tiers;
 mod words;

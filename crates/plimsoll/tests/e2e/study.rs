@@ -1,4 +1,4 @@
-//! `scripts/article-pi.sh` with a stand-in for Plimsoll, which ends as it is told: what is played, what is not any more, and what it
+//! `scripts/study.sh` with a stand-in for Plimsoll, which ends as it is told: what is played, what is not any more, and what it
 //! exits with. The page is the real command's, over runs that were made.
 
 use std::fs;
@@ -28,11 +28,11 @@ case $name in *waits) trap 'exit 130' INT; echo waiting >>"$NOTES"; while true; 
 exit "${name##*-}"
 "#;
 
-struct Article {
+struct StagedStudy {
     stage: Stage,
 }
 
-impl Article {
+impl StagedStudy {
     fn new() -> Self {
         let stage = Stage::new();
         stage.program("plimsoll", STAND_IN);
@@ -40,20 +40,18 @@ impl Article {
         Self { stage }
     }
 
-    fn experiment(&self, name: &str, comment: &str) -> PathBuf {
-        PathBuf::from(
-            self.stage.file(
-                &format!("{name}.toml"),
-                format!("# A question?\n{comment}\ntitle = \"x\"\n# short: --set late=1\n"),
-            ),
-        )
+    fn experiment(&self, name: &str) -> PathBuf {
+        PathBuf::from(self.stage.file(
+            &format!("{name}.toml"),
+            "# A question?\n# short: --set 'sweep.\"a b\"=[1, 8]'\ntitle = \"x\"\n# short: no\n",
+        ))
     }
 
     fn script(&self, experiments: &[PathBuf]) -> Command {
-        let mut command = Command::new(root().join("scripts/article-pi.sh"));
-        command.args(experiments).env("PLIMSOLL", self.stage.path().join("plimsoll"));
+        let mut command = Command::new(root().join("scripts/study.sh"));
+        command.arg("pi").args(experiments).env("PLIMSOLL", self.stage.path().join("plimsoll"));
         command.env("NOTES", self.stage.path().join("notes")).env("REAL", env!("CARGO_BIN_EXE_plimsoll"));
-        command.env("GOLDEN", root().join(GOLDEN)).env("ARTICLE_RUNS", self.stage.path().join("runs"));
+        command.env("GOLDEN", root().join(GOLDEN)).env("STUDY_RUNS", self.stage.path().join("runs"));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
     }
@@ -77,63 +75,55 @@ impl Article {
     }
 }
 
-const SHORT: &str = "# short: --set load.time=2s --set 'sweep.\"load.agents\"=[1, 8]'\n# short: --set repeat=1";
-
 #[test]
 fn bad_verdicts_do_not_stop_the_others_and_one_page_links_all() {
-    let article = Article::new();
-    let experiments = ["07-a-6", "08-b-5", "09-c-0", "10-d-4"].map(|name| article.experiment(name, SHORT));
-    let (code, stdout, stderr) = article.plays(&experiments);
+    let study = StagedStudy::new();
+    let experiments = ["07-a-6", "08-b-5", "09-c-0", "10-d-4"].map(|name| study.experiment(name));
+    let (code, stdout, stderr) = study.plays(&experiments);
     assert_eq!(code, 4, "the first of 130, 2, 1, 3, 4, 6, 5\n{stderr}");
-    let played = article.played();
+    let played = study.played();
     assert_eq!(played.len(), 4, "{played:?}");
-    let sets = "--set load.time=2s --set sweep.\"load.agents\"=[1, 8] --set repeat=1";
-    assert!(played[0].contains("07-a-6.toml") && played[0].ends_with(sets), "{played:?}");
+    assert!(played[0].contains("07-a-6.toml --install") && !played[0].contains("--set"), "{played:?}");
     assert!(
         stdout.contains("Title of 09-c-0\nIts question?\n\n  Its answer.\n\nvalid: nothing")
             && !stdout.contains("a table")
     );
     assert!(stderr.contains("07-a-6: the result is void") && stderr.contains("08-b-5: a requirement was violated"));
     assert!(stdout.lines().last().unwrap().ends_with("contents.html"), "{stdout}");
-    let page = article.page().unwrap();
+    let page = study.page().unwrap();
     assert_eq!(page.matches("The whole report</a>").count(), 4);
     assert!(page.contains("href=\"2026-07-a-6/report.html\""));
+    let short = study.script(&experiments[2..3]).env("SHORT", "1").output().unwrap();
+    assert!(short.status.success());
+    assert!(study.played()[4].ends_with("--set sweep.\"a b\"=[1, 8]"), "{:?}", study.played());
 }
 
 #[test]
 fn a_bad_file_is_found_before_anything_is_played_and_a_bad_run_ends_all() {
-    let article = Article::new();
-    let good = article.experiment("07-a-0", SHORT);
-    let longest = article.experiment("08-long-0", "# nothing about being short");
-    let odd = article.experiment("09-odd-0", "# short: --set a=1 --install");
-    let open = article.experiment("10-open-0", "# short: --set 'a=1");
-    let (code, _, stderr) =
-        article.plays(&[good.clone(), longest, article.experiment("11-bad-0", SHORT), odd, open, "no.toml".into()]);
-    assert_eq!((code, article.played().len()), (2, 0));
-    for said in
-        ["08-long-0.toml: no line", "bad file", "09-odd-0.toml: its short form is not", "open quote", "no file no.toml"]
-    {
-        assert!(stderr.contains(said), "{said} in {stderr}");
-    }
-    assert_eq!(article.page(), None);
+    let study = StagedStudy::new();
+    let good = study.experiment("07-a-0");
+    let (code, _, stderr) = study.plays(&[good.clone(), study.experiment("11-bad-0")]);
+    assert_eq!((code, study.played().len()), (2, 0));
+    assert!(stderr.contains("bad file"), "{stderr}");
+    assert_eq!(study.page(), None);
 
-    let two = article.experiment("08-b-2", SHORT);
-    let (code, ..) = article.plays(&[good.clone(), two, good]);
-    assert_eq!((code, article.played().len()), (2, 2), "nothing is played after it");
-    assert_eq!(article.page().unwrap().matches("The whole report</a>").count(), 2, "what there is, is linked");
+    let two = study.experiment("08-b-2");
+    let (code, ..) = study.plays(&[good.clone(), two, good]);
+    assert_eq!((code, study.played().len()), (2, 2), "nothing is played after it");
+    assert_eq!(study.page().unwrap().matches("The whole report</a>").count(), 2, "what there is, is linked");
 }
 
 #[test]
 fn a_signal_ends_the_run_and_starts_no_other() {
-    let article = Article::new();
-    let experiments = ["07-a-6", "08-waits", "09-c-0"].map(|name| article.experiment(name, SHORT));
-    let script = article.script(&experiments).spawn().unwrap();
-    let notes = article.stage.path().join("notes");
+    let study = StagedStudy::new();
+    let experiments = ["07-a-6", "08-waits", "09-c-0"].map(|name| study.experiment(name));
+    let script = study.script(&experiments).spawn().unwrap();
+    let notes = study.stage.path().join("notes");
     until("the second run waits", || fs::read_to_string(&notes).unwrap().contains("waiting"));
     // Only to the script, as from a supervisor: a terminal would send it to the whole group.
     signal("INT", script.id());
     let ended = script.wait_with_output().unwrap();
     assert_eq!(ended.status.code(), Some(130), "{}", String::from_utf8_lossy(&ended.stderr));
-    assert_eq!(article.played().len(), 2);
-    assert_eq!(article.page().unwrap().matches("The whole report</a>").count(), 2);
+    assert_eq!(study.played().len(), 2);
+    assert_eq!(study.page().unwrap().matches("The whole report</a>").count(), 2);
 }

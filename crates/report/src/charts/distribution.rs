@@ -122,7 +122,7 @@ fn percentiles(buckets: &LatencyDistribution, count: u64) -> Chart {
 }
 
 fn axis(from: f64, to: f64, spacing: Spacing, unit: &str) -> AxisRange {
-    AxisRange { from, to, spacing, unit: unit.to_owned(), signed: false, names: Vec::new() }
+    AxisRange { from, to, spacing, unit: unit.to_owned(), signed: false, names: Vec::new(), ticks: Vec::new() }
 }
 
 #[cfg(test)]

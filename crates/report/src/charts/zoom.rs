@@ -90,6 +90,7 @@ fn zoom(view: &TrialView, fault: &Fault) -> Chart {
             unit: "s".to_owned(),
             signed: true,
             names: Vec::new(),
+            ticks: Vec::new(),
         },
         panels,
         marks: vec![mark],

@@ -7,8 +7,6 @@ pub enum Spacing {
     Linear,
     /// Equal factors; values at or below 0 have no place.
     Log,
-    /// The same, with ticks at the powers of two: for loads that were doubled.
-    Doubling,
     /// The same for 1 / (1 - q) of a quantile q, so that each further nine has as much room as the one before.
     Nines,
 }
@@ -33,10 +31,8 @@ impl Axis {
     pub fn place(&self, value: f64) -> Option<f64> {
         let share = match self.spacing {
             Spacing::Linear => (value - self.from) / (self.to - self.from),
-            Spacing::Log | Spacing::Doubling | Spacing::Nines if value > 0.0 => {
-                (value / self.from).ln() / (self.to / self.from).ln()
-            }
-            Spacing::Log | Spacing::Doubling | Spacing::Nines => return None,
+            Spacing::Log | Spacing::Nines if value > 0.0 => (value / self.from).ln() / (self.to / self.from).ln(),
+            Spacing::Log | Spacing::Nines => return None,
         };
         share.is_finite().then(|| self.start + share.clamp(0.0, 1.0) * (self.end - self.start))
     }
@@ -81,13 +77,6 @@ pub fn log_ticks(from: f64, to: f64, count: usize) -> Vec<f64> {
     }
     let every = tens.len().div_ceil(count.max(1));
     tens.into_iter().step_by(every.max(1)).collect()
-}
-
-/// Powers of two within `from..=to`, at most about `count` of them.
-pub fn doubling_ticks(from: f64, to: f64, count: usize) -> Vec<f64> {
-    let (first, last) = ((from.log2() - 1e-9).ceil() as i32, (to.log2() + 1e-9).floor() as i32);
-    let every = ((last - first + 1).max(1) as usize).div_ceil(count.max(1));
-    (first..=last).step_by(every).map(|power| 2_f64.powi(power)).collect()
 }
 
 /// 0 %, 50 %, 90 %, 99 % … as 1 / (1 - q).

@@ -39,6 +39,8 @@ pub struct AxisRange {
     pub signed: bool,
     /// Names of the values 0, 1, 2 …, where they are no numbers: `100mbit`, `5mbit`. Empty: they are.
     pub names: Vec<String>,
+    /// Values with a tick; empty: round ones.
+    pub ticks: Vec<f64>,
 }
 
 /// One panel.

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 use text::numbers;
 
-use super::axis::{Axis, Spacing, ceiling, doubling_ticks, linear_ticks, log_range, log_ticks, nines_ticks};
+use super::axis::{Axis, Spacing, ceiling, linear_ticks, log_range, log_ticks, nines_ticks};
 use super::chart::{Chart, ChartLine, Ink, LineStyle, Mark, Panel, PanelUnit};
 use super::path::{self, DataPoint, SCALE};
 use super::{escaped, place};
@@ -169,7 +169,7 @@ pub fn upright(panel: &Panel, top: f64, bottom: f64) -> (Axis, Vec<f64>) {
             let from = if least < 0.0 { -ceiling(-least, count) } else { 0.0 };
             (from, to, linear_ticks(from, to, count))
         }
-        Spacing::Log | Spacing::Doubling | Spacing::Nines => {
+        Spacing::Log | Spacing::Nines => {
             let positive = || values.iter().copied().filter(|value| *value > 0.0);
             let least = positive().reduce(f64::min).unwrap_or(1.0);
             let (from, to) = log_range(least, positive().reduce(f64::max).unwrap_or(1.0));
@@ -256,17 +256,20 @@ fn axis_below(chart: &Chart, x: &Axis, bottom: f64) -> String {
     let names = &chart.x.names;
     let ticks = match chart.x.spacing {
         _ if !names.is_empty() => (0..names.len()).map(|index| index as f64).collect(),
+        _ if !chart.x.ticks.is_empty() => chart.x.ticks.clone(),
         Spacing::Linear => linear_ticks(chart.x.from, chart.x.to, 8),
         Spacing::Log => log_ticks(chart.x.from, chart.x.to, 8),
         Spacing::Nines => nines_ticks(chart.x.from, chart.x.to),
-        Spacing::Doubling => doubling_ticks(chart.x.from, chart.x.to, 9),
     };
+    // Ticks at every load leave no room for a unit behind the last one.
+    let is_before = !chart.x.ticks.is_empty() && chart.x.unit.chars().count() as f64 * TICK_CHARACTER <= LEFT;
     let (mut lines, mut texts) = (String::new(), Vec::new());
     for (index, &tick) in ticks.iter().enumerate() {
         let Some(at) = x.place(tick) else { continue };
         lines.push_str(&format!("M{} {}v5", place(at), place(bottom)));
         let sign = if chart.x.signed && tick > 0.0 { "+" } else { "" };
-        let unit = if index + 1 == ticks.len() { format!(" {}", chart.x.unit) } else { String::new() };
+        let has_unit = index + 1 == ticks.len() && !is_before;
+        let unit = if has_unit { format!(" {}", chart.x.unit) } else { String::new() };
         let value = names.get(index).cloned().unwrap_or_else(|| x_tick(chart.x.spacing, tick));
         let words = format!("{sign}{value}{unit}");
         let room = words.chars().count() as f64 * TICK_CHARACTER;
@@ -281,7 +284,12 @@ fn axis_below(chart: &Chart, x: &Axis, bottom: f64) -> String {
     // Of names each is of something else.
     let texts = if names.is_empty() { apart(texts) } else { texts };
     let texts: String = texts.into_iter().map(|text| text.2).collect();
-    format!("<path class=\"grid\" d=\"{lines}\"/><g class=\"ticks x\">{texts}</g>")
+    let unit = if is_before {
+        format!("<text class=\"unit\" x=\"0\" y=\"{}\">{}</text>", place(bottom + 18.0), escaped(&chart.x.unit))
+    } else {
+        String::new()
+    };
+    format!("<path class=\"grid\" d=\"{lines}\"/>{unit}<g class=\"ticks x\">{texts}</g>")
 }
 
 /// Texts from left to right, each with its ends, without those that touch the next one; the last one has the unit.

@@ -20,6 +20,8 @@ pub struct ListedRun<'a> {
     pub report: String,
     /// Name of the run folder.
     pub folder: String,
+    /// The first chart of its report, as markup; empty without one.
+    pub chart: String,
 }
 
 #[derive(Serialize)]
@@ -34,6 +36,7 @@ struct LinkedRun {
     /// Encoded, so that it holds nothing that would have to be escaped.
     report: String,
     folder: String,
+    chart: String,
     title: String,
     asks: String,
     answer: String,
@@ -66,6 +69,16 @@ pub fn contents(title: &str, runs: &[ListedRun<'_>]) -> Result<String, Error> {
     Templates::new()?.fill("contents.html", &page)
 }
 
+/// The first chart of a report page, as markup.
+#[must_use]
+pub fn first_chart(page: &str) -> Option<&str> {
+    let (_, figure) = page.split_once("<figure class=\"chart\"")?;
+    let svg = &figure[figure.find("<svg ")?..];
+    // A drawing has no element of this kind.
+    let end = [svg.find("<div"), svg.find("</div")].into_iter().flatten().min()?;
+    Some(&svg[..end])
+}
+
 fn run(listed: &ListedRun<'_>) -> LinkedRun {
     let results = listed.results;
     let title = if results.title.trim().is_empty() { &listed.folder } else { &results.title };
@@ -75,6 +88,7 @@ fn run(listed: &ListedRun<'_>) -> LinkedRun {
     LinkedRun {
         report: as_href(&listed.report),
         folder: listed.folder.clone(),
+        chart: listed.chart.clone(),
         title: title.clone(),
         asks: results.asks.clone(),
         answer: with_code(if results.answer.is_empty() { "It has no answer." } else { &results.answer }),
@@ -157,7 +171,7 @@ mod tests {
     }
 
     fn listed<'a>(results: &'a Results, report: &str) -> ListedRun<'a> {
-        ListedRun { results, report: report.to_owned(), folder: "2026-<x>".to_owned() }
+        ListedRun { results, report: report.to_owned(), folder: "2026-<x>".to_owned(), chart: String::new() }
     }
 
     #[test]
@@ -170,10 +184,18 @@ mod tests {
             ..Verdict::default()
         };
         two.partial = Some("the run was interrupted".to_owned());
-        let page =
-            contents("The <Pi> article", &[listed(&one, "a/report.html"), listed(&two, "b/report.html")]).unwrap();
+        let plan = example::plan(&[], &[], 1);
+        let report = crate::page(&crate::ReportInput {
+            trials: vec![example::series(&one.trials[0], 9)],
+            ..crate::ReportInput::without_records(&one, &plan)
+        });
+        let chart = first_chart(&report.unwrap()).unwrap().to_owned();
+        let first = ListedRun { chart, ..listed(&one, "a/report.html") };
+        let page = contents("The <Pi> article", &[first, listed(&two, "b/report.html")]).unwrap();
+        assert_eq!(page.matches("<figure").count(), 1);
         let order = [
             "<h1>The &lt;Pi&gt; article</h1>",
+            "Operations by outcome</text>",
             "1 of 3 holds, 1 does not, 1 not measured",
             "href=\"a/report.html\">Pi &lt;against&gt; Xeon</a>",
             "Which &amp; why?",

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use analysis::answer::answer;
+use analysis::answer::{answer, further};
 use experiment::plan::Plan;
 use record::results::{OutageDistribution, Results};
 use serde_json::json;
@@ -12,6 +12,11 @@ use crate::{ReportInput, example};
 
 fn input<'a>(results: &'a Results, plan: &'a Plan) -> ReportInput<'a> {
     ReportInput::without_records(results, plan)
+}
+
+/// The answer and the further findings.
+fn found(results: &Results, plan: &Plan) -> String {
+    [vec![answer(results, plan)], further(results, plan)].concat().join(" ")
 }
 
 /// Four modes at two rates of the link: dirty ones give wrong answers, in so many of 1,000 cycles of each of two trials.
@@ -70,7 +75,7 @@ fn of_variants_that_nobody_looked_into_nothing_is_said() {
             _ => None,
         };
     }
-    let said = answer(&results, &plan);
+    let said = found(&results, &plan);
     assert!(
         said.contains(
             "Keys differed between members in the end with `async_dirty` (up to 3), none with `transaction`."
@@ -87,7 +92,7 @@ fn each_modes_outages_are_said_apart() {
         example::distribution(Some("sync_dirty"), &point("1gbit"), 10),
         OutageDistribution { never_back: 2, ..example::distribution(Some("async_dirty"), &point("1gbit"), 12) },
     ];
-    let said = answer(&results, &plan);
+    let said = found(&results, &plan);
     let words = "Recovery after `oops`: with `sync_dirty, 1gbit` 120 ms at the median (95 % interval 80–200 ms) and \
              400 ms at worst, of 10; with `async_dirty, 1gbit` 120 ms at the median (95 % interval 80–200 ms) and 2 times longer \
              than the trial, of 12.";
@@ -99,7 +104,7 @@ fn each_modes_outages_are_said_apart() {
             OutageDistribution { never_back: u64::from(seconds == 8), ..of }
         })
         .collect();
-    let said = answer(&results, &plan);
+    let said = found(&results, &plan);
     let words = "After `oops` service was as before at the median in 1 s with `sync_dirty, 1mbit` to 8 s with `sync_dirty, 8mbit`; not always \
              with `sync_dirty, 8mbit`.";
     assert!(said.contains(words), "{said}");

@@ -25,7 +25,9 @@ const FIGURE: usize = 8;
 /// operations, if there were any.
 #[must_use]
 pub fn at_a_glance(results: &Results, plan: &Plan, latency_ns: Option<&Histogram<u64>>, colour: bool) -> String {
-    let mut parts = vec![hanging(&answer::beside_the_verdict(results, plan), "  ", "  ", WIDTH)];
+    let further = answer::further(results, plan);
+    let further: String = further.iter().map(|finding| hanging(finding, "  - ", "    ", WIDTH)).collect();
+    let mut parts = vec![hanging(&answer::beside_the_verdict(results, plan), "  ", "  ", WIDTH) + &further];
     if let Some(trial) = results.trials.first().filter(|trial| operations(trial) + trial.outcomes.unfinished > 0) {
         let at_rate = planned(plan, &trial.id).and_then(|trial| trial.load.as_ref()).is_some_and(Load::is_open);
         parts.push(

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use analysis::answer::answer;
+use analysis::answer::{answer, further};
 use analysis::groups::groups;
 use experiment::plan::Plan;
 use record::events::FailureExample;
@@ -191,11 +191,16 @@ fn heading(results: &Results) -> String {
     hanging(&results.title, "", "", WIDTH) + &hanging(&results.asks, "", "", WIDTH)
 }
 
-/// The answer, wrapped.
+/// The answer and the further findings, wrapped.
 fn finding(results: &Results, plan: &Plan) -> String {
-    // The one that was written into the results, so that terminal, file and page say the same.
-    let answer = if results.answer.is_empty() { answer(results, plan) } else { results.answer.clone() };
-    hanging(&answer, "  ", "  ", WIDTH)
+    // Those that were written into the results, so that terminal, file and page say the same.
+    let (answer, findings) = if results.answer.is_empty() {
+        (answer(results, plan), further(results, plan))
+    } else {
+        (results.answer.clone(), results.findings.clone())
+    };
+    let findings: String = findings.iter().map(|finding| hanging(finding, "  - ", "    ", WIDTH)).collect();
+    hanging(&answer, "  ", "  ", WIDTH) + &findings
 }
 
 /// The verdict with its reasons and what can be done about each.

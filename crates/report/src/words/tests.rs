@@ -1,7 +1,7 @@
 //! Tests of answers and summaries: what they say of results of every shape.
 #![allow(clippy::unwrap_used)]
 
-use analysis::answer::{answer, sweeps};
+use analysis::answer::{answer, further, sweeps};
 use experiment::plan::Plan;
 use record::results::{Crossing, Fault, Lead, Results, SafeLoad, Scaling, ScalingPoint, Trust, Verdict};
 
@@ -91,6 +91,15 @@ fn a_crash_three_times_over() {
 fn policies_side_by_side() {
     let (plan, results) = example::policies();
     insta::assert_snapshot!(words(&plan, &results));
+}
+
+#[test]
+fn an_answer_is_at_most_two_sentences_and_the_summary_lists_the_other_findings() {
+    let (plan, results) = example::policies();
+    let (answer, others) = (answer(&results, &plan), further(&results, &plan));
+    assert!(answer.matches(". ").count() < 2, "{answer}");
+    let summary = summary(&results, &plan, false);
+    assert!(!others.is_empty() && others.iter().all(|other| summary.contains(&format!("  - {}", &other[..20]))));
 }
 
 #[test]
@@ -369,12 +378,9 @@ fn what_no_fault_explains_is_in_the_answer() {
     let (plan, mut results) = example::policies();
     results.trials[0].disturbances = vec![example::disturbance()];
     results.trials[1].disturbances = vec![example::disturbance(), example::disturbance()];
-    let said = answer(&results, &plan);
-    assert!(
-        said.ends_with(
-            "Service broke off 3 times in 2 of 35 trials in a way that no fault explains: 120 calls failed."
-        ),
-        "{said}"
+    assert_eq!(
+        further(&results, &plan).last().unwrap(),
+        "Service broke off 3 times in 2 of 35 trials in a way that no fault explains: 120 calls failed."
     );
 }
 
@@ -411,11 +417,12 @@ fn what_members_differ_on_is_said() {
     for trial in &mut results.trials {
         trial.consistency.diverged_keys = Some(0);
     }
-    assert!(answer(&results, &plan).contains("No keys differed between members in the end in any of the cases."));
+    let clean = "No keys differed between members in the end in any of the cases.";
+    assert!(further(&results, &plan).iter().any(|finding| finding == clean));
     for trial in results.trials.iter_mut().filter(|trial| trial.variant.as_deref() == Some("wait")) {
         trial.consistency.diverged_keys = Some(5);
     }
-    let says = answer(&results, &plan);
+    let says = further(&results, &plan).join(" ");
     assert!(says.contains("Keys differed between members in the end with `wait` (up to 5), none with "), "{says}");
 
     // A search says so as well, and only then.
