@@ -15,7 +15,7 @@ fn input<'a>(results: &'a Results, plan: &'a Plan) -> ReportInput<'a> {
 }
 
 /// The answer and the further findings.
-fn found(results: &Results, plan: &Plan) -> String {
+pub(crate) fn found(results: &Results, plan: &Plan) -> String {
     [vec![answer(results, plan)], further(results, plan)].concat().join(" ")
 }
 

@@ -5,6 +5,7 @@ use analysis::answer::{answer, further, sweeps};
 use experiment::plan::Plan;
 use record::results::{Crossing, Fault, Lead, Results, SafeLoad, Scaling, ScalingPoint, Trust, Verdict};
 
+use super::comparison_tests::found;
 use super::*;
 use crate::{ReportInput, example};
 
@@ -422,15 +423,15 @@ fn what_members_differ_on_is_said() {
     for trial in results.trials.iter_mut().filter(|trial| trial.variant.as_deref() == Some("wait")) {
         trial.consistency.diverged_keys = Some(5);
     }
-    let says = further(&results, &plan).join(" ");
+    let says = found(&results, &plan);
     assert!(says.contains("Keys differed between members in the end with `wait` (up to 5), none with "), "{says}");
 
     // A search says so as well, and only then.
     results.safe_loads = vec![SafeLoad::default()];
-    let says = answer(&results, &plan);
+    let says = found(&results, &plan);
     assert!(says.contains("Keys differed between members in the end with `wait`"), "{says}");
     results.trials.iter_mut().for_each(|trial| trial.consistency.diverged_keys = Some(0));
-    assert!(!answer(&results, &plan).contains("differed"));
+    assert!(!found(&results, &plan).contains("differed"));
 }
 
 #[test]
