@@ -4,7 +4,7 @@
 use experiment::plan::{self, Lab};
 use record::events::{Event, FailureExample, What};
 use record::folder::TrialFolder;
-use record::results::{Emulated, QuantileMoments, Quantiles, Said, Steady, Throughput, Trial, WithWarmup};
+use record::results::{Emulated, QuantileMoments, Quantiles, Said, SharedStart, Steady, Throughput, Trial, WithWarmup};
 
 use crate::audit::consistency;
 use crate::evidence::Evidence;
@@ -130,6 +130,10 @@ fn measured(
         point: planned.point.clone(),
         surviving: planned.surviving.clone(),
         repeat: planned.repeat,
+        shared_start: evidence.events.iter().find_map(|event| match &event.what {
+            What::StartShared { of, reset } => Some(SharedStart { of: of.clone(), reset: *reset }),
+            _ => None,
+        }),
         ended: evidence.ending().map(|(how, _)| how),
         measured_s: measured_s.map(|(from_s, until_s)| [from_s, until_s]),
         throughput: throughput(evidence, timeline, window, measured_s),

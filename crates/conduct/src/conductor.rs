@@ -15,6 +15,8 @@ use crate::schedule::{FaultSchedule, Occurrence};
 pub enum Input {
     /// The target runs and is ready.
     TargetUp,
+    /// The target runs since an earlier trial, and is prepared.
+    TargetStands,
     /// Every `[[prepare]]` is done.
     Prepared,
     /// Time has passed.
@@ -183,6 +185,12 @@ impl Conductor {
         self.phase == Phase::Load && !self.load_ended && (self.loads || self.steps.is_over())
     }
 
+    /// Whether nothing has ended the trial early so far.
+    #[must_use]
+    pub fn is_well(&self) -> bool {
+        self.ending == Ending::Done
+    }
+
     /// The steps.
     #[must_use]
     pub fn steps(&self) -> &StepSequence {
@@ -252,9 +260,13 @@ impl Conductor {
         // Once the trial is being stopped, answers to what was asked before come too late to change that.
         let late = self.phase == Phase::Stopping;
         match input {
-            Input::TargetUp | Input::Prepared | Input::LoadEnded | Input::ReadBack(..) if late => Vec::new(),
+            Input::TargetUp | Input::TargetStands | Input::Prepared | Input::LoadEnded | Input::ReadBack(..)
+                if late =>
+            {
+                Vec::new()
+            }
             Input::TargetUp if self.prepares => self.enter(Phase::Preparing, Action::Prepare),
-            Input::TargetUp | Input::Prepared => self.break_or_load(),
+            Input::TargetUp | Input::TargetStands | Input::Prepared => self.break_or_load(),
             Input::Tick => self.tick(now_s),
             Input::LeaderNamed(occurrence, answer) => {
                 self.leaders.named(occurrence, answer, now_s).into_iter().collect()

@@ -15,6 +15,7 @@ mod read_back;
 mod recording;
 mod running_tasks;
 pub mod schedule;
+mod shared_start;
 mod target_calls;
 mod trial;
 mod weight;

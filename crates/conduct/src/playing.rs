@@ -13,7 +13,7 @@ use record::events::{Ending, Phase, RunEnding, SweepStop, What};
 use record::folder::RunFolder;
 use record::results::SearchStep;
 
-use crate::load_makers::RaisedFleet;
+use crate::shared_start::KeptParts;
 use crate::{Error, Interrupts, Observer, ProgressEvent, trial};
 
 /// Everything needed to play a plan.
@@ -40,12 +40,11 @@ pub struct Run<'a> {
 pub fn play(run: &Run<'_>, observer: &mut dyn Observer, interrupts: &Interrupts) -> Result<Ending, Error> {
     let registry = lab::registry::Registry::begin(run.folder.path())?;
     // What a panic leaves behind is taken down like everything else, and what was measured until then is kept.
-    let (mut stops, mut kept) = (Vec::new(), None);
+    let (mut stops, mut kept) = (Vec::new(), KeptParts::default());
     let playing = AssertUnwindSafe(|| play_trials(run, &registry, observer, interrupts, &mut kept, &mut stops));
     let played = catch_unwind(playing).unwrap_or_else(|panic| Err(Error::Panicked(panic_text(&*panic))));
-    if let Some(generators) = kept {
-        generators.end();
-    }
+    let ended = kept.end();
+    let played = played.and_then(|played| ended.map(|()| played));
     registry.end();
     let (how, reason) = match &played {
         Ok((how, reason)) => (*how, reason.clone()),
@@ -77,7 +76,7 @@ fn play_trials(
     registry: &lab::registry::Registry,
     observer: &mut dyn Observer,
     interrupts: &Interrupts,
-    kept: &mut Option<RaisedFleet>,
+    kept: &mut KeptParts,
     stops: &mut Vec<SweepStop>,
 ) -> Result<(Ending, Option<String>), Error> {
     let mut queue = TrialQueue::begin(run)?;
@@ -117,7 +116,7 @@ fn started(
     run: &Run<'_>,
     registry: &lab::registry::Registry,
     trial: &Trial,
-    kept: &mut Option<RaisedFleet>,
+    kept: &mut KeptParts,
     observer: &mut dyn Observer,
     interrupts: &Interrupts,
     starts: u32,

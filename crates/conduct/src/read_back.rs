@@ -357,13 +357,15 @@ pub struct ReadBackResult {
     pub answered: usize,
 }
 
-/// Asks the members, and writes what they said in the last round. `None` where the target cannot say.
+/// Asks the members, and writes what they said in the last round. `None` where the target cannot say. Without audited keys nothing but
+/// differences matters, and members that agree are not asked again.
 ///
 /// # Errors
 /// If it cannot be written.
 pub fn read_replicas(
     deployment: &mut Deployment,
     folder: &TrialFolder,
+    has_audited_keys: bool,
     give_up: &dyn Fn() -> bool,
 ) -> Result<Option<ReadBackResult>, Error> {
     if !deployment.can_audit() {
@@ -372,9 +374,8 @@ pub fn read_replicas(
     let speed = deployment.speed();
     let begun = Instant::now();
     let pause = || rest(Duration::from_secs_f64(PAUSE_S / speed), give_up);
-    let (told, rounds, settled) = settled(&mut || deployment.audit(), &mut |rounds| {
-        asks_again(rounds, begun.elapsed().as_secs_f64() * speed) && pause()
-    });
+    let goes_on = &mut |rounds| asks_again(rounds, begun.elapsed().as_secs_f64() * speed) && pause();
+    let (told, rounds, settled) = settled(!has_audited_keys, &mut || deployment.audit(), goes_on);
     let replicas: Vec<Replica> = told.into_iter().map(|told| told.replica).collect();
     replicas::write(&folder.replicas(), &replicas).map_err(Error::Record)?;
     let answered = replicas.iter().filter(|replica| replica.holds.is_ok()).count();
@@ -386,21 +387,31 @@ fn asks_again(rounds: u32, took_s: f64) -> bool {
     rounds < 2 || took_s < PATIENCE_S
 }
 
-/// Asks until two rounds in a row tell the same and nobody has to be asked in vain, or `goes_on` says no; the last round, how many
-/// there were, and whether it told what the one before did. A member that fails may be about to serve again, so it is asked again.
+/// Asks until two rounds in a row tell the same and nobody has to be asked in vain, or `goes_on` says no; with `ends_alike` also until all
+/// members agree. The last round, how many there were, and whether the contents had settled. A member that fails may be about to serve
+/// again, so it is asked again.
 fn settled(
+    ends_alike: bool,
     ask: &mut dyn FnMut() -> Vec<MemberAnswer>,
     goes_on: &mut dyn FnMut(u32) -> bool,
 ) -> (Vec<MemberAnswer>, u32, bool) {
-    let (mut last, mut rounds, mut same) = (ask(), 1, false);
+    let is_enough = |told: &[MemberAnswer]| ends_alike && agree(told);
+    let (mut last, mut rounds) = (ask(), 1);
+    let mut same = is_enough(&last);
     while !(same && last.iter().all(is_final)) && goes_on(rounds) {
         let next = ask();
         // Why a member fails may be said in other words each time.
-        same = holdings(&next).eq(holdings(&last));
+        same = holdings(&next).eq(holdings(&last)) || is_enough(&next);
         last = next;
         rounds += 1;
     }
     (last, rounds, same)
+}
+
+/// Whether all members answered and hold the same.
+fn agree(told: &[MemberAnswer]) -> bool {
+    let first = holdings(told).next().flatten();
+    first.is_some() && holdings(told).all(|holds| holds == first)
 }
 
 /// What each holds, as far as it told.
@@ -692,7 +703,19 @@ mod tests {
             left -= 1;
             left > 0
         };
-        settled(&mut ask, &mut goes_on)
+        settled(false, &mut ask, &mut goes_on)
+    }
+
+    #[test]
+    fn members_that_agree_are_not_asked_again_where_only_differences_matter() {
+        let rounds = |says: &[&[&str]]| {
+            let mut says = says.iter();
+            settled(true, &mut || told(says.next().unwrap()), &mut |_| true).1
+        };
+        assert_eq!(rounds(&[&["a", "a"]]), 1);
+        assert_eq!(rounds(&[&["a", ""], &["a", "a"]]), 2);
+        assert_eq!(rounds(&[&["a", "-"], &["a", "-"]]), 2, "one is down");
+        assert_eq!(rounds(&[&["a", "!"], &["a", "!"], &["a", "a"]]), 3);
     }
 
     #[test]

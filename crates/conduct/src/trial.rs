@@ -34,6 +34,7 @@ use crate::read_back::{ReadBack, ReadBackResult, ReadBackSetting, read_back, rea
 use crate::recording::{EventLog, RecordedLoad, Recording, RecordingEvent};
 use crate::running_tasks::{RunningTasks, TaskPurpose};
 use crate::schedule::Occurrence;
+use crate::shared_start::{KeptParts, StandingTarget};
 use crate::target_calls::{ProtocolCaller, TargetCalls};
 use crate::weight::{DiskWatch, audits_one_in};
 
@@ -49,7 +50,7 @@ pub fn play(
     registry: &Registry,
     trial: &plan::Trial,
     earlier: Option<String>,
-    kept: &mut Option<RaisedFleet>,
+    kept: &mut KeptParts,
     observer: &mut dyn Observer,
     interrupts: &Interrupts,
 ) -> Result<(Ending, Option<String>), Error> {
@@ -72,6 +73,7 @@ pub fn play(
         is_ending: false,
         clock: None,
         deployment: None,
+        started_for: trial.id.clone(),
         load: None,
         probes: None,
         recording: None,
@@ -99,8 +101,8 @@ struct TrialShell<'a> {
     run: &'a Run<'a>,
     registry: &'a Registry,
     trial: &'a plan::Trial,
-    /// Generators that outlast a trial, while none plays them.
-    kept: &'a mut Option<RaisedFleet>,
+    /// What outlasts a trial, while none uses it.
+    kept: &'a mut KeptParts,
     /// Once they are raised: the one of them that calls the target in this process's place.
     elsewhere: Arc<Mutex<Option<GeneratorCaller>>>,
     folder: TrialFolder,
@@ -116,6 +118,8 @@ struct TrialShell<'a> {
     is_ending: bool,
     clock: Option<Clock>,
     deployment: Option<Deployment>,
+    /// Id of the trial for which the target was started.
+    started_for: String,
     load: Option<PlayedLoad>,
     probes: Option<Probes>,
     recording: Option<Recording>,
@@ -212,7 +216,7 @@ impl TrialShell<'_> {
                 self.note(at, what);
                 return None;
             }
-            Action::StartTarget => self.start_target().map(|()| self.unless_interrupted(Input::TargetUp)),
+            Action::StartTarget => self.start_target().map(|input| self.unless_interrupted(input)),
             Action::Prepare => self.prepare().map(|()| self.unless_interrupted(Input::Prepared)),
             Action::BeginLoad => self.begin_load().map(|()| None),
             Action::AskLeader(occurrence) => Ok(self.ask_leader(occurrence)),
@@ -244,7 +248,7 @@ impl TrialShell<'_> {
             }
             Action::ReadBack => self.read_back().map(Some),
             Action::StopTarget(at_once) => {
-                self.stop_target(at_once);
+                self.stop_target(at_once, conductor.is_well());
                 Ok(Some(Input::TargetStopped))
             }
             Action::HealStep | Action::Finish(..) => Ok(None),
@@ -314,12 +318,43 @@ impl TrialShell<'_> {
         self.questions.iter_mut().enumerate().find_map(|(index, question)| Some((index, question.poll()?)))
     }
 
-    fn start_target(&mut self) -> Result<(), Error> {
+    /// The target of an earlier trial, if this one can run on the same start; stopped if not.
+    fn take_over(&mut self) -> Result<Option<Input>, Error> {
+        let Some(mut standing) = self.kept.target.take() else { return Ok(None) };
+        if !self.run.plan.shares_start(self.trial, &standing.last) {
+            standing.deployment.stop()?;
+            return Ok(None);
+        }
+        self.elsewhere = Arc::clone(&standing.elsewhere);
+        let resumed = standing.deployment.resume(&self.folder.logs(), &self.caller(), self.interrupts.flag());
+        match resumed {
+            Ok(reset) => {
+                self.note(Instant::now(), What::StartShared { of: standing.of.clone(), reset });
+                self.started_for = standing.of;
+                self.deployment = Some(standing.deployment);
+                self.watch_deployment();
+                Ok(Some(if reset { Input::TargetUp } else { Input::TargetStands }))
+            }
+            Err(error) if self.interrupts.asked() > self.answered => Err(error.into()),
+            Err(error) => {
+                let text = format!("the target of trial {} is started anew: {error}", standing.of);
+                self.note(Instant::now(), What::Notice { text });
+                standing.deployment.kill_all()?;
+                self.elsewhere = Arc::default();
+                Ok(None)
+            }
+        }
+    }
+
+    fn start_target(&mut self) -> Result<Input, Error> {
+        self.note_versions();
+        if let Some(input) = self.take_over()? {
+            return Ok(input);
+        }
         let (manifest, path) = match &self.trial.target.kind {
             plan::TargetKind::Folder { name, .. } => (self.run.targets)(name).unzip(),
             plan::TargetKind::Running { .. } | plan::TargetKind::Started { .. } => (None, None),
         };
-        self.note_versions();
         let build = DeploymentSpec {
             registry: self.registry,
             trial: self.trial,
@@ -334,7 +369,7 @@ impl TrialShell<'_> {
             Ok(deployment) => {
                 self.deployment = Some(deployment);
                 self.watch_deployment();
-                Ok(())
+                Ok(Input::TargetUp)
             }
             Err(NotUp { error, observed }) => {
                 observed.into_iter().for_each(|observed| self.note(observed.at, observed.what));
@@ -356,13 +391,14 @@ impl TrialShell<'_> {
         }
     }
 
-    fn stop_target(&mut self, at_once: bool) {
+    /// Stops the target, or leaves it to the next trial.
+    fn stop_target(&mut self, at_once: bool, is_well: bool) {
         self.tasks = None;
         self.questions.clear();
         if let Some(load) = self.load.take() {
             load.abort();
             match load.join() {
-                Ok(kept) => *self.kept = kept,
+                Ok(kept) => self.kept.fleet = kept,
                 Err(BadEnd::Lost { generator, heard_s, reason }) => {
                     self.note(Instant::now(), What::GeneratorLost { generator, heard_s, reason });
                 }
@@ -375,12 +411,27 @@ impl TrialShell<'_> {
             self.error.get_or_insert(error);
         }
         if let Some(mut deployment) = self.deployment.take() {
-            let stopped = if at_once { deployment.kill_all() } else { deployment.stop() };
+            let (plan, trial) = (self.run.plan, self.trial);
+            let may_stand = !at_once && is_well && self.error.is_none() && self.interrupts.asked() == 0;
+            let stands = may_stand && plan.shares_start(trial, trial) && deployment.is_whole();
+            let stopped = match (stands, at_once) {
+                (true, _) => {
+                    deployment.leave();
+                    Ok(())
+                }
+                (false, true) => deployment.kill_all(),
+                (false, false) => deployment.stop(),
+            };
             for observed in deployment.poll() {
                 self.note(observed.at, observed.what);
             }
             if let Err(error) = stopped {
                 self.error.get_or_insert(error.into());
+            }
+            if stands {
+                let (of, last) = (self.started_for.clone(), trial.clone());
+                let elsewhere = Arc::clone(&self.elsewhere);
+                self.kept.target = Some(StandingTarget { deployment, elsewhere, of, last });
             }
             self.note_versions();
         }
@@ -547,7 +598,7 @@ impl TrialShell<'_> {
             let done = match fleet {
                 Some(fleet) => {
                     let (raised, done) = self.raise_elsewhere(fleet)?.prepare(&orders, &interrupted)?;
-                    *self.kept = Some(raised);
+                    self.kept.fleet = Some(raised);
                     done
                 }
                 None => inside(self.deployment.as_ref(), || preparation::perform(orders, &interrupted))?,
@@ -631,7 +682,7 @@ impl TrialShell<'_> {
         let given_up = || interrupts.asked() > answered;
         let (load, tls) = (self.trial.load.as_ref(), &self.trial.target.tls);
         let files: Vec<&str> = load.into_iter().flat_map(|load| load.files()).chain(tls.files()).collect();
-        if let Some(mut kept) = self.kept.take() {
+        if let Some(mut kept) = self.kept.fleet.take() {
             // One that was lost between two trials is no trial's fault: all are raised anew.
             if kept.suits(fleet) && kept.answers(&given_up) {
                 return kept.with_files(&files, &self.run.files, &given_up);
@@ -658,7 +709,7 @@ impl TrialShell<'_> {
         let Some(load) = self.load.take() else { return Input::LoadEnded };
         let ended = match load.join() {
             Ok(kept) => {
-                *self.kept = kept;
+                self.kept.fleet = kept;
                 Input::LoadEnded
             }
             Err(BadEnd::Lost { generator, heard_s, reason }) => {
@@ -712,7 +763,7 @@ impl TrialShell<'_> {
         let give_up = || interrupts.asked() > answered;
         // First: a read through the service may repair what it finds, and the members are to be seen as they are.
         let asked = match &mut self.deployment {
-            Some(deployment) => read_replicas(deployment, &self.folder, &give_up)?,
+            Some(deployment) => read_replicas(deployment, &self.folder, self.trial.has_audited_keys(), &give_up)?,
             None => None,
         };
         if let Some(ReadBackResult { rounds, settled, .. }) = asked {

@@ -281,6 +281,9 @@ section! {
             let serving = || about.text("service")?.split('.').next();
             about.text("members").or_else(serving).unwrap_or_default().to_owned()
         }, "The role whose hosts are its members, where clients go to something in front of them";
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        around: TIME => around_s: Option<f64>,
+            "How long starting and stopping it usually takes, for the estimate of `check`; left out: 3 s";
     }
 }
 

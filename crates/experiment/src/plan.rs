@@ -42,7 +42,7 @@ pub use operation::{
 };
 pub use reading::read;
 pub use stop_rule::StopRule;
-pub use target::{AlsoTarget, BadParameter, Target, TargetKind, Tls, parameters};
+pub use target::{AlsoTarget, BadParameter, Target, TargetKind, TargetStart, Tls, parameters};
 pub use trial::Trial;
 
 /// Format of `plan.json`.
@@ -82,6 +82,12 @@ impl Plan {
     #[must_use]
     pub fn possible(&self) -> &[Trial] {
         self.find.as_ref().map_or(&self.trials, |find| &find.templates)
+    }
+
+    /// Whether a trial runs on the start of the target that an earlier one used. Trials of a search are repeats of nothing.
+    #[must_use]
+    pub fn shares_start(&self, trial: &Trial, earlier: &Trial) -> bool {
+        trial.shares_start(earlier) && (self.find.is_some() || trial.repeat == earlier.repeat)
     }
 
     /// Every metric that requirements, claims, limits of a search, the stop rule and the demand name.

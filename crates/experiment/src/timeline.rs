@@ -11,6 +11,9 @@ use crate::search;
 
 mod listing;
 mod room;
+mod usual;
+
+pub use usual::UsualTimes;
 
 /// What a plan's faults leave no room to measure; each once.
 #[must_use]
@@ -44,6 +47,12 @@ fn literal_files(trial: &Trial) -> Vec<String> {
 /// The plan, for a person; ends with a newline.
 #[must_use]
 pub fn print(plan: &Plan) -> String {
+    print_with(plan, &UsualTimes::default())
+}
+
+/// The same, with what is known of the durations of its trials.
+#[must_use]
+pub fn print_with(plan: &Plan, usual: &UsualTimes) -> String {
     let mut text = String::new();
     // Writing into a String does not fail.
     let _ = writeln!(text, "{}", plan.title);
@@ -57,7 +66,7 @@ pub fn print(plan: &Plan) -> String {
         text.push_str(&group.print(plan));
     }
     text.push('\n');
-    let _ = writeln!(text, "{}", total_time(plan));
+    let _ = writeln!(text, "{}", total_time(plan, usual));
     text
 }
 
@@ -222,6 +231,8 @@ fn arguments(fault: &Fault) -> String {
 /// Starting a target, waiting until it is ready, and stopping it, seconds at full speed: what small targets take. Large
 /// ones take longer.
 const AROUND_S: f64 = 3.0;
+/// Between two trials on one start.
+const RESET_S: f64 = 1.0;
 
 /// How long all trials take at most, seconds, where targets are ready soon: of a search, if it plays as many as it may.
 #[must_use]
@@ -232,41 +243,39 @@ pub fn longest_s(plan: &Plan) -> f64 {
     if plan.find.is_some() { searches.sum() } else { plan.trials.iter().map(longest_s).sum() }
 }
 
-/// How long all trials take.
-fn total_time(plan: &Plan) -> String {
+/// How long all trials take: usually, and at most if that is much more.
+fn total_time(plan: &Plan, usual: &UsualTimes) -> String {
     if let Some(find) = &plan.find {
-        return of_searches(find);
+        return of_searches(plan, find, usual);
     }
-    let total_s = plan.trials.iter().map(trial_s).sum();
+    let (usual_s, around_s) = usual.of_plan(plan);
+    let most_s: f64 = plan.trials.iter().map(trial_s).sum();
     let read_back_s: f64 = plan.trials.iter().map(Trial::read_back_s).sum();
-    let steps =
-        if plan.trials.iter().any(|trial| !trial.steps.is_empty()) { ", if every step takes all its time" } else { "" };
-    let around = rounded(plan.trials.iter().map(around_s).sum());
+    let steps = if usual.has_unknown_steps(plan) { ", if every step takes all its time" } else { "" };
     let about = if plan.stop.is_some() { "at most about" } else { "about" };
-    let total = rounded(total_s);
-    let mut text = format!("Takes {about} {total} in all{steps}, of which about {around} for starting and stopping");
+    let at_most = if most_s > MUCH * usual_s { format!(" (at most {})", rounded(most_s)) } else { String::new() };
+    let (total, around) = (rounded(usual_s), rounded(around_s));
+    let mut text =
+        format!("Takes {about} {total} in all{at_most}{steps}, of which about {around} for starting and stopping");
     if read_back_s > 0.0 {
         let _ = write!(text, "; reading back audited keys may add up to {}", rounded(read_back_s));
     }
     text + "."
 }
 
+/// A bound that is so many times the usual time is told beside it.
+const MUCH: f64 = 1.25;
+
 /// What a search takes depends on what it finds: what is usual, and what is possible.
-fn of_searches(find: &Find) -> String {
-    let (mut usual, mut usual_s, mut most, mut most_s) = (0, 0.0, 0, 0.0);
-    for template in &find.templates {
-        let trials = search::typical_trials(find, template);
-        usual += trials;
-        most += find.trials_max;
-        usual_s += f64::from(trials) * trial_s(template);
-        most_s += f64::from(find.trials_max) * (trial_s(template) + template.read_back_s());
-    }
-    let trial = find.templates.first().map_or(0.0, trial_s);
+fn of_searches(plan: &Plan, find: &Find, usual: &UsualTimes) -> String {
+    let trials: u32 = find.templates.iter().map(|template| search::typical_trials(find, template)).sum();
+    let most: u32 = find.templates.iter().map(|_| find.trials_max).sum();
+    let (usual_s, _) = usual.of_plan(plan);
     format!(
-        "Takes about {usual} trials of about {}, {} in all; at most {most} trials, {}.",
-        rounded(trial),
+        "Takes about {trials} trials of about {}, {} in all; at most {most} trials, {}.",
+        rounded(usual_s / f64::from(trials.max(1))),
         rounded(usual_s),
-        rounded(most_s)
+        rounded(longest_s(plan))
     )
 }
 
@@ -274,16 +283,19 @@ fn rounded(total_s: f64) -> String {
     if total_s < 60.0 { show(total_s.ceil()) } else { show((total_s / 5.0).ceil() * 5.0) }
 }
 
+/// At most, with all steps.
 fn trial_s(trial: &Trial) -> f64 {
-    let each_s = |step: &Exercise| step.pause_s.unwrap_or(0.0) + step.within_s;
-    let after =
-        |ends_s: f64, step: &Exercise| ends_s.max(step.at_s.unwrap_or(0.0)) + f64::from(step.times) * each_s(step);
-    around_s(trial) + load_s(trial).max(trial.steps.iter().fold(0.0, after))
+    AROUND_S / trial.lab.speed + load_s(trial).max(steps_s(trial))
 }
 
-/// A slowed lab starts and stops as slowly as it works.
-fn around_s(trial: &Trial) -> f64 {
-    AROUND_S / trial.lab.speed
+/// Seconds until the last step ends, if every one takes all its time.
+fn steps_s(trial: &Trial) -> f64 {
+    trial.steps.iter().fold(0.0, |ends_s, step| paused_s(ends_s, step, step.within_s))
+}
+
+/// When a step ends that takes so long each time, after one that ends then.
+fn paused_s(ends_s: f64, step: &Exercise, takes_s: f64) -> f64 {
+    ends_s.max(step.at_s.unwrap_or(0.0)) + f64::from(step.times) * (step.pause_s.unwrap_or(0.0) + takes_s)
 }
 
 /// The load's time; of faults alone, until the last is healed.
@@ -324,8 +336,8 @@ fn moments_within(fault: &Fault, faults: &[Fault], end_s: f64, depth: usize) -> 
 
 #[cfg(test)]
 mod tests {
-    use super::{listing, step_line, trial_s};
-    use crate::plan::{Exercise, Trial};
+    use super::{UsualTimes, listing, step_line, total_time, trial_s};
+    use crate::plan::{Exercise, Load, Plan, Trial};
 
     #[test]
     fn a_step_that_is_played_again_takes_its_pauses_too() {
@@ -340,6 +352,28 @@ mod tests {
         assert_eq!(step_line(&step), "killed: until green, within 1m, 20s after what was before, 5 times");
         let trial = Trial { load: None, faults: Vec::new(), steps: vec![step], ..Trial::default() };
         assert!((trial_s(&trial) - 403.0).abs() < 1e-9, "{}", trial_s(&trial));
+    }
+
+    #[test]
+    fn trials_take_as_long_as_in_an_earlier_run() {
+        let step = Exercise { name: "killed".to_owned(), within_s: 600.0, times: 2, ..Exercise::default() };
+        let trial = |variant: &str, load_s: f64| Trial {
+            variant: Some(variant.to_owned()),
+            load: Some(Load { time_s: load_s, ..Load::default() }),
+            ..Trial::default()
+        };
+        let plan = Plan { trials: vec![trial("a", 60.0), trial("b", 60.0)], ..Plan::default() };
+        let played = vec![(trial("a", 10.0), 20.0), (trial("a", 10.0), 24.0), (trial("b", 10.0), 11.0)];
+        let usual = UsualTimes { played, ..UsualTimes::default() };
+        assert_eq!(
+            total_time(&plan, &usual),
+            "Takes about 2m15s in all, of which about 13s for starting and stopping."
+        );
+        let stepped = |step| Plan { trials: vec![Trial { steps: vec![step], ..trial("a", 60.0) }], ..Plan::default() };
+        let known = stepped(Exercise { usual_s: Some(45.0), ..step.clone() });
+        assert!(total_time(&known, &usual).starts_with("Takes about 1m35s in all (at most 20m5s), of which"));
+        let unknown = total_time(&stepped(step), &usual);
+        assert!(unknown.starts_with("Takes about 20m5s in all, if every step takes all its time"), "{unknown}");
     }
 
     #[test]

@@ -375,3 +375,74 @@ fn some_points_have_other_repeats_and_the_order_stays_interleaved() {
         "a sweep that `--set` replaces keeps the entries that still match"
     );
 }
+
+const SWEPT: &str = r#"
+repeat = 2
+
+[target]
+use   = "vsns"
+start = "once"
+
+[load]
+agents = 10
+time   = "30s"
+
+[[load.cycle]]
+call = "ping"
+
+[sweep]
+"load.agents"     = [1, 2, 4, 8]
+"target.with.hub" = ["wait", "off"]
+
+[[variant]]
+name = "ets"
+
+[[variant]]
+name   = "mnesia"
+target = { with = { state = "mnesia" } }
+"#;
+
+#[test]
+fn trials_that_share_a_start_of_the_target_follow_each_other() {
+    let plan = read(SWEPT, &[]).unwrap_or_else(|problems| panic!("{problems}"));
+    let hub = |place: usize| plan.trials[place].point["target.with.hub"].as_str().unwrap();
+    let agents = |place: usize| plan.trials[place].point["load.agents"].as_u64().unwrap();
+    let shares = |place: usize| plan.shares_start(&plan.trials[place], &plan.trials[place - 1]);
+    assert_eq!(plan.trials.len(), 32);
+    let blocks: Vec<usize> = (1..32).filter(|place| !shares(*place)).collect();
+    assert_eq!(blocks, [4, 8, 12, 16, 20, 24, 28], "four loads on each start");
+    for block in (0..32).step_by(8) {
+        assert_eq!(hub(block), hub(block + 4), "both variants play a point before the next one");
+        assert_ne!(plan.trials[block].variant, plan.trials[block + 4].variant);
+        let loads = |from: usize| (from..from + 4).map(agents).collect::<Vec<_>>();
+        assert_eq!(loads(block), loads(block + 4), "in the same order");
+    }
+    let first: Vec<u64> = (0..4).map(agents).collect();
+    let second: Vec<u64> = (16..20).rev().map(agents).collect();
+    assert_eq!(first, second, "the second repeat backwards");
+}
+
+#[test]
+fn loads_of_a_stopped_sweep_rise_on_one_start_too() {
+    let stop = "stop = { metric = \"outcomes.timeout\", at_least = 10, over = \"load.agents\" }\n\n[[variant]]";
+    let plan = read(&SWEPT.replacen("[[variant]]", stop, 1), &[]).unwrap_or_else(|problems| panic!("{problems}"));
+    for trials in plan.trials.chunks(4) {
+        assert!(trials.iter().is_sorted_by_key(|trial| trial.point["load.agents"].as_u64()));
+    }
+}
+
+#[test]
+fn audited_keys_need_a_reset_between_trials_of_one_start() {
+    let text = SWEPT.replace(
+        "call = \"ping\"",
+        "call = \"save\"\nwith = { space = \"a\", key = \"k\", value = \"v\" }\naudit = true",
+    );
+    let source = experiment::source::Source { name: "experiment.toml".to_owned(), text };
+    let mut catalog = known::catalog();
+    let hooks = &mut catalog.targets.get_mut("vsns").unwrap().hooks;
+    hooks.insert("reset".to_owned(), "hooks/reset".to_owned());
+    assert_eq!(experiment::read(&source, &[], &catalog).err().map(|problems| problems.render(false)), None);
+    catalog.targets.get_mut("vsns").unwrap().hooks.remove("reset");
+    let problems = experiment::read(&source, &[], &catalog).err().map(|problems| problems.render(false)).unwrap();
+    assert!(problems.contains("audited keys need a start each"), "{problems}");
+}

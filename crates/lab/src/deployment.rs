@@ -6,6 +6,7 @@ mod exercise;
 mod generators;
 mod injection;
 mod layout;
+mod shared_start;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ffi::OsString;
@@ -304,14 +305,14 @@ impl Deployment {
     /// What the target's hook `inspect` says; `None` without that hook. Its failure is an answer, too: `{"failed": "…"}`.
     #[must_use]
     pub fn inspect(&self) -> Option<Value> {
-        let hook = self.hook("inspect")?;
+        let hook = self.hook("inspect", ASK_PATIENCE)?;
         Some(hook.ask().unwrap_or_else(|error| serde_json::json!({ "failed": error.to_string() })))
     }
 
-    fn hook(&self, name: &str) -> Option<HookCall<'_>> {
+    fn hook(&self, name: &str, within: Duration) -> Option<HookCall<'_>> {
         let is_up = |index: usize| self.hosts.get(index).is_some_and(|host| host.is_up());
         let place = self.hook_hosts.iter().find(|place| is_up(place.host)).or_else(|| self.hook_hosts.first())?;
-        let hook = self.hook_at(place, name, ASK_PATIENCE)?;
+        let hook = self.hook_at(place, name, within)?;
         Some(HookCall { hook, host: self.hosts.get(place.host)?.as_ref() })
     }
 

@@ -107,6 +107,7 @@ pub fn manifest(processes: Vec<Process>) -> Manifest {
             protocol: "lines".to_owned(),
             service: "server.service".to_owned(),
             members: "server".to_owned(),
+            around_s: None,
         },
         parameters: BTreeMap::new(),
         processes,

@@ -73,7 +73,7 @@ fn read(mut pipe: PipeReader, mut sink: LogSink) {
 
 /// Where a process's output goes. Dropped, the file is whole.
 pub struct LogSink {
-    kept: KeptLines,
+    kept: Arc<Mutex<KeptLines>>,
     lines: Tail,
     log_watcher: LogWatcher,
     /// Of the line that is still being written.
@@ -83,18 +83,14 @@ pub struct LogSink {
 impl LogSink {
     /// Appends to the file, with the folders above it.
     pub fn open(path: &Path, log_watcher: &LogWatcher) -> io::Result<Self> {
-        if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder)?;
-        }
-        let file = record::private::append(path)?;
-        let head_left = HEAD_BYTES.saturating_sub(file.metadata()?.len());
-        let kept = KeptLines { head_left, file, tail: VecDeque::new(), left_out: 0 };
+        let kept = Arc::new(Mutex::new(KeptLines::open(path)?));
+        *log_watcher.0.kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&kept));
         Ok(Self { kept, lines: Tail::default(), log_watcher: log_watcher.clone(), open: OpenLine::default() })
     }
 
     /// Takes what was written.
     pub fn take(&mut self, bytes: &[u8]) {
-        self.kept.take(bytes);
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).take(bytes);
         self.lines.lock().take(bytes);
         if self.log_watcher.listens() {
             self.open.take(bytes, |line| self.log_watcher.hear(line));
@@ -109,7 +105,7 @@ impl LogSink {
 
 impl Drop for LogSink {
     fn drop(&mut self) {
-        self.kept.end();
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).end();
         self.log_watcher.hear(&self.open.0);
     }
 }
@@ -130,6 +126,7 @@ impl Tail {
 }
 
 /// What of a log goes to disk: its beginning, and its end.
+#[derive(Debug)]
 struct KeptLines {
     file: File,
     head_left: u64,
@@ -138,6 +135,15 @@ struct KeptLines {
 }
 
 impl KeptLines {
+    fn open(path: &Path) -> io::Result<Self> {
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder)?;
+        }
+        let file = record::private::append(path)?;
+        let head_left = HEAD_BYTES.saturating_sub(file.metadata()?.len());
+        Ok(Self { head_left, file, tail: VecDeque::new(), left_out: 0 })
+    }
+
     fn take(&mut self, bytes: &[u8]) {
         let head = usize::try_from(self.head_left).unwrap_or(usize::MAX).min(bytes.len());
         // A full disk must not stop the target; that the records suffer is said where they are written.
@@ -149,13 +155,14 @@ impl KeptLines {
         self.left_out += over as u64;
     }
 
+    /// Writes the end. Doing it twice is harmless.
     fn end(&mut self) {
-        if self.left_out > 0 {
-            let _ = write!(self.file, "\n[{} bytes left out]\n", self.left_out);
+        let left_out = std::mem::take(&mut self.left_out);
+        if left_out > 0 {
+            let _ = write!(self.file, "\n[{left_out} bytes left out]\n");
         }
-        let (front, back) = self.tail.as_slices();
-        let _ = self.file.write_all(front);
-        let _ = self.file.write_all(back);
+        let _ = self.file.write_all(self.tail.make_contiguous());
+        self.tail.clear();
     }
 }
 
@@ -227,6 +234,8 @@ pub(crate) struct LogWatcher(Arc<SharedLog>);
 struct SharedLog {
     texts: Vec<LogText>,
     heard: Mutex<LogState>,
+    /// Where the process that was started last writes to.
+    kept: Mutex<Option<Arc<Mutex<KeptLines>>>>,
 }
 
 #[derive(Debug)]
@@ -273,7 +282,23 @@ impl LogWatcher {
         let alarming = log.alarming.iter().map(|one| text(one, true));
         let texts: Vec<LogText> = alarming.chain(log.notable.iter().map(|one| text(one, false))).collect();
         let counts = texts.iter().map(|_| (0, None)).collect();
-        Self(Arc::new(SharedLog { texts, heard: Mutex::new(LogState { heard: Vec::new(), counts }) }))
+        Self(Arc::new(SharedLog {
+            texts,
+            heard: Mutex::new(LogState { heard: Vec::new(), counts }),
+            ..Default::default()
+        }))
+    }
+
+    /// What the process writes from now on goes to another file, and is counted anew.
+    pub fn turn_over(&self, path: &Path) -> io::Result<()> {
+        self.state().counts.iter_mut().for_each(|count| *count = (0, None));
+        let kept = self.0.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(kept) = kept.as_ref() {
+            let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+            kept.end();
+            *kept = KeptLines::open(path)?;
+        }
+        Ok(())
     }
 
     /// Whether there is anything to hear.
@@ -378,6 +403,21 @@ mod tests {
         log_watcher.hear(b"cannot any more");
         assert!(log_watcher.take().is_empty());
         assert_eq!((log_watcher.take_left_out()[0].left_out, log_watcher.take_left_out().len()), (1, 0));
+    }
+
+    #[test]
+    fn each_trial_has_what_was_written_in_its_time() {
+        let folder = fixture::TestDir::new();
+        let (first, second) = (folder.join("001/n1.log"), folder.join("002/n1.log"));
+        let log_watcher = log_watcher();
+        let mut sink = LogSink::open(&first, &log_watcher).unwrap();
+        sink.take(b"one\ncannot\n");
+        log_watcher.turn_over(&second).unwrap();
+        sink.take(b"two\n");
+        drop(sink);
+        log_watcher.turn_over(&folder.join("003/n1.log")).unwrap();
+        let read = |path: &Path| fs::read_to_string(path).unwrap();
+        assert_eq!((read(&first).as_str(), read(&second).as_str()), ("one\ncannot\n", "two\n"));
     }
 
     #[test]

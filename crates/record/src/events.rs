@@ -110,6 +110,13 @@ pub enum What {
         /// Name of the step.
         after: String,
     },
+    /// The target runs on the start of an earlier trial. The hosts and processes that this one has are told again after it.
+    StartShared {
+        /// Id of the trial for which it was started.
+        of: String,
+        /// Whether the target's hook `reset` ran before this trial.
+        reset: bool,
+    },
     /// A process of the target started.
     ProcessUp {
         /// Host.
@@ -220,7 +227,7 @@ pub enum What {
     Replicas {
         /// Rounds that were asked.
         rounds: u32,
-        /// Whether the last two told the same. If not, replication may still have been under way.
+        /// Whether the last two told the same, or, without audited keys, all members did in the last. If not, replication may still have been under way.
         settled: bool,
     },
     /// To whom the CPU time of this machine was put down while it was sampled. At most 16 processes of a kind, the busiest first.

@@ -81,6 +81,16 @@ pub struct Results {
     pub consistencies: Vec<PooledConsistency>,
 }
 
+/// Start of a target that several trials have in common (`[target] start = "once"`).
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct SharedStart {
+    /// Id of the trial for which the target was started.
+    pub of: String,
+    /// Whether the target's hook `reset` ran before this trial.
+    pub reset: bool,
+}
+
 /// One trial.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
@@ -96,6 +106,9 @@ pub struct Trial {
     pub surviving: Option<String>,
     /// From 1.
     pub repeat: u32,
+    /// Start of the target that this trial has in common with earlier ones; left out if the target was started for this trial.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shared_start: Option<SharedStart>,
     /// Whether this trial can be trusted.
     pub verdict: Verdict,
     /// `done`, `interrupted`, `failed`; null: the records end in the middle.

@@ -252,6 +252,7 @@ pub fn notices(series: &TrialSeries) -> Vec<(String, String)> {
             };
             Some(format!("{process} on {host} ended: {how}{meant}{last}"))
         }
+        What::StartShared { of, .. } => Some(format!("the target runs since trial {of}")),
         What::ProcessUp { host, process, .. } => Some(format!("{process} on {host} started")),
         What::HostDown { host, expected } => {
             Some(format!("host {host} went down{}", if *expected { "" } else { ", which Plimsoll did not do" }))

@@ -7,7 +7,7 @@
 %% step, and is not meant to be: what that costs is what they are compared for.
 -module(docket_register).
 
--export([tables/1, create/3, read/1, of_party/1, page/2, modify/4, delete/2, audit/1]).
+-export([tables/1, create/3, read/1, of_party/1, page/2, modify/4, delete/2, clear/0, audit/1]).
 -export_type([failure/0]).
 
 %% Why nothing can be said about a request: Mnesia's reason, or why the member is not in its cluster yet.
@@ -101,6 +101,23 @@ delete(Id, Seen) ->
             [] -> missing
         end
     end).
+
+%% @doc Removes all cases from all members, also those that members disagree about.
+-spec clear() -> ok | failure().
+clear() ->
+    case docket_cluster:ready() of
+        true -> clear([?TABLE, ?PARTIES]);
+        Why -> {unready, Why}
+    end.
+
+-spec clear([atom()]) -> ok | failure().
+clear([]) ->
+    ok;
+clear([Table | Others]) ->
+    case mnesia:clear_table(Table) of
+        {atomic, ok} -> clear(Others);
+        Aborted -> Aborted
+    end.
 
 %% @doc The next cases after an id as this member has them, from its own copy and without asking anybody.
 -spec audit(docket_case:id() | <<>>) -> [{docket_case:id(), docket_case:version(), docket_case:document()}] | failure().

@@ -39,7 +39,7 @@ work([<<"cases">> | _]) -> docket_work:compute(docket_work:rounds(docket_options
 work(_) -> ok.
 
 -spec allowed([binary()]) -> [atom()].
-allowed([<<"cases">>]) -> ['GET'];
+allowed([<<"cases">>]) -> ['GET', 'DELETE'];
 allowed([<<"cases">>, _]) -> ['GET', 'POST', 'PUT', 'DELETE'];
 allowed([<<"health">>]) -> ['GET'];
 allowed([<<"health">>, <<"ready">>]) -> ['GET'];
@@ -65,6 +65,11 @@ route('GET', [<<"mandelbrot">>], Query, _, _) ->
          [whole("size", Query, none, 1, ?LARGEST_PICTURE), whole("iterations", Query, none, 1, ?MOST_ITERATIONS)]);
 route('GET', [<<"cases">>], Query, _, _) ->
     list(Query);
+route('DELETE', [<<"cases">>], _, _, _) ->
+    case docket_core:ask(docket_register, clear, []) of
+        ok -> {200, [?JSON], "{}\n"};
+        Failure -> other(Failure)
+    end;
 route(Method, [<<"cases">>, Id], _, Head, Body) ->
     case docket_case:is_id(Id) of
         true -> one(Method, Id, Head, Body);

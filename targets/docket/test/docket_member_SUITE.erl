@@ -164,7 +164,10 @@ hooks(_) ->
         ?assertEqual({struct, [{<<"records">>, {struct, [{<<"a">>, {struct, [{<<"value">>, <<"{\"party\":\"\\u00fc\",\n\"x\":\"\\\"\"}">>}, {<<"version">>, <<"1">>}]}}]}}]},
                      mochijson2:decode(hook("audit", M))),
         {struct, Facts} = mochijson2:decode(hook("inspect", M)),
-        ?assertMatch({_, true}, lists:keyfind(<<"ready">>, 1, Facts))
+        ?assertMatch({_, true}, lists:keyfind(<<"ready">>, 1, Facts)),
+        "{}\n" = hook("reset", M),
+        {200, _, <<"{\"records\": {\n\n}}\n">>} = docket_probe:get(M, "/audit"),
+        {200, _, <<"[]">>} = docket_probe:get(M, "/cases?party=%C3%BC")
     end).
 
 hook(Name, #{address := Address, http := Port}) ->

@@ -512,3 +512,12 @@ fn an_action_is_taken_after_its_fault_and_is_none_itself() {
     let failed = conductor.step(6.0, Input::FaultRefused(promote, "exit 1".to_owned()));
     assert!(matches!(&failed[..], [Action::Note(What::ActionFailed { .. })]), "{failed:?}");
 }
+
+#[test]
+fn a_target_that_stands_is_not_prepared_again() {
+    for (input, phase) in [(Input::TargetUp, Phase::Preparing), (Input::TargetStands, Phase::Load)] {
+        let mut conductor = Conductor::new(&trial(), Vec::new(), |_| Heals::AfterFor, false);
+        let effects = conductor.step(-1.0, input);
+        assert_eq!(effects.first(), Some(&Action::Note(What::Phase { phase })));
+    }
+}

@@ -24,6 +24,9 @@ section! {
         until: Text => Option<String>,
             "The condition of the target that ends the step; left out: it ends when all is done", ["wait", "condition"];
         within = "60s": TIME => within_s: f64, "How long it may take until the condition holds", ["timeout"];
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        usual: TIME => usual_s: Option<f64>,
+            "How long it usually takes, for the estimate of `check`; left out: as in an earlier run, else `within`", ["typical"];
         at: PAUSE => at_s: Option<f64>,
             "Not earlier after load start; left out: at the end of the step before, the first at load start", ["start"];
         #[serde(default = "load::one", skip_serializing_if = "load::is_one")]

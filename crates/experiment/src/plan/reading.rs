@@ -8,7 +8,7 @@ use crate::manifest::Metrics;
 use crate::overlay::{self, Layers, TRIAL_SECTIONS, TRIALS_MAX, TrialSetting};
 use crate::plan::file_keys::EXPERIMENT;
 use crate::plan::gates::{self, MetricNames};
-use crate::plan::target::TargetKind;
+use crate::plan::target::{TargetKind, TargetStart};
 use crate::plan::trial::{self, Trial, TrialTemplate};
 use crate::plan::{FORMAT, Plan, demand, find, point_repeats, stop_rule};
 use crate::problem::{Problem, Problems};
@@ -223,18 +223,41 @@ fn names_in<'a>(lists: impl Iterator<Item = &'a Node>, keys: &[&str]) -> Option<
 /// The places of the settings in a repeat. What is repeated is compared, and what is always played behind another would look worse on a
 /// machine that gets slower: at each point the seed decides on the order of the variants, without variants on that of the points, and each
 /// second repeat has the order of the one before backwards, so that a steady change falls out. Where a stop rule asks what came before, the
-/// points stay in the file's order.
-fn order(settings: &[TrialSetting], repeat: u32, repeats: u32, is_stopped: bool, file_seed: u64) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..settings.len()).collect();
+/// points stay in the file's order. Points that share a start of the target are a block, played in one go, and in it the seed decides on
+/// their order too, alike for all variants.
+fn order(
+    (settings, parts): (&[TrialSetting], &[TrialTemplate]),
+    (repeat, repeats): (u32, u32),
+    is_stopped: bool,
+    file_seed: u64,
+) -> Vec<usize> {
     let has_variants = settings.iter().any(|setting| setting.variant.is_some());
-    if repeats == 1 || (is_stopped && !has_variants) {
-        return order;
-    }
-    let point = |place: usize| settings.iter().position(|other| has_variants && other.point == settings[place].point);
+    let is_drawn = repeats > 1 && (!is_stopped || has_variants);
+    let start = |place: usize| parts.get(place).map(|parts| parts.target.start).unwrap_or_default();
+    // What tells a block apart, beside its variant.
+    let outer = |place: usize| {
+        let is_outer = move |path: &String| start(place) == TargetStart::EachTrial || !path.starts_with("load.");
+        settings[place].point.iter().filter(move |(path, _)| is_outer(path))
+    };
+    let first = |is_same: &dyn Fn(usize) -> bool| (0..settings.len()).find(|other| is_same(*other)).unwrap_or_default();
+    let draw = |what: String| {
+        let drawn = trial::seed_of_fault(file_seed, &what);
+        if repeat.is_multiple_of(2) { !drawn } else { drawn }
+    };
     let pair = (repeat - 1) / 2;
-    order.sort_by_cached_key(|place| {
-        let drawn = trial::seed_of_fault(file_seed, &format!("order {pair} {place}"));
-        (point(*place), if repeat.is_multiple_of(2) { !drawn } else { drawn })
+    let mut order: Vec<usize> = (0..settings.len()).collect();
+    order.sort_by_cached_key(|&place| {
+        let variant = &settings[place].variant;
+        let block = first(&|other| settings[other].variant == *variant && outer(other).eq(outer(place)));
+        if !is_drawn {
+            return (0, block as u64, place as u64);
+        }
+        let point = first(&|other| has_variants && outer(other).eq(outer(place)));
+        let load = match is_stopped {
+            true => place as u64,
+            false => draw(format!("load {pair} {:?}", settings[place].point)),
+        };
+        (point, draw(format!("order {pair} {block}")), load)
     });
     order
 }
@@ -251,7 +274,7 @@ fn number(
     let digits = count.to_string().len().max(3);
     let most = repeats.iter().copied().max().unwrap_or(1);
     let rounds = (1..=most).flat_map(|repeat| {
-        let order = order(settings, repeat, most, is_stopped, file_seed);
+        let order = order((settings, parts), (repeat, most), is_stopped, file_seed);
         let played =
             order.into_iter().filter(move |place| repeats.get(*place).is_some_and(|repeats| repeat <= *repeats));
         played.filter_map(move |place| Some((repeat, (settings.get(place)?, parts.get(place)?))))

@@ -32,6 +32,26 @@ pub struct Target {
     /// Whom it trusts there, where the protocol is encrypted.
     #[serde(default, skip_serializing_if = "Tls::is_default")]
     pub tls: Tls,
+    /// How often it is started.
+    #[serde(default, skip_serializing_if = "TargetStart::is_default")]
+    pub start: TargetStart,
+}
+
+/// How often a target folder is started.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TargetStart {
+    /// For each trial.
+    #[default]
+    EachTrial,
+    /// Once for all trials of a variant and a repeat that differ only in their load.
+    Once,
+}
+
+impl TargetStart {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// Where the target comes from.
@@ -82,7 +102,9 @@ section! {
         also: Table(ALSO),
             "With `url` or `urls`: other processes of this machine that belong to the target and are not found by its connections";
         start: Text,
-            "A shell command that starts it; killed with its process group at the end", ["command", "run", "cmd"];
+            "With `url` or `urls`: a shell command that starts it; killed with its process group at the end. With `use`: \
+             `each trial`, the default, or `once` for all trials of a variant and a repeat that differ only in `load`",
+            ["command", "run", "cmd"];
         ready: Text,
             "With `start`: a URL that must answer 2xx before the load starts; without it, `url` must accept a \
              connection";
@@ -185,7 +207,24 @@ pub(super) fn read(section: &Section<'_>, context: &mut CheckContext<'_>) -> Opt
     let urls = texts(section, "urls");
     context.addresses = urls.len();
     let also = section.section("also").map(|also| AlsoTarget::read(&also)).unwrap_or_default();
-    Some(Target { kind, urls, also, protocol, tls: read_tls(section, context) })
+    let start = if section.has("use") { read_start(section, context) } else { TargetStart::default() };
+    Some(Target { kind, urls, also, protocol, tls: read_tls(section, context), start })
+}
+
+/// Reads `start` beside `use`.
+fn read_start(section: &Section<'_>, context: &mut CheckContext<'_>) -> TargetStart {
+    match section.text("start") {
+        None | Some("each trial") => TargetStart::EachTrial,
+        Some("once") => TargetStart::Once,
+        Some(_) => {
+            let problem = Problem::new(section.place("start"), "a target folder says itself how it is started")
+                .expected("\"each trial\" or \"once\"")
+                .related(section.place("use"), "the target folder")
+                .hint("beside `use`, `start` says how often; a command goes with `url` instead of `use`");
+            context.problems.push(problem);
+            TargetStart::default()
+        }
+    }
 }
 
 /// Reads `[target] tls`.
@@ -248,7 +287,7 @@ fn is_one_kind(section: &Section<'_>, context: &mut CheckContext<'_>) -> bool {
         return false;
     }
     if section.has("use") {
-        let others: Vec<&str> = ["url", "urls", "also", "start", "ready", "within", "protocol", "tls"]
+        let others: Vec<&str> = ["url", "urls", "also", "ready", "within", "protocol", "tls"]
             .into_iter()
             .filter(|key| section.has(key))
             .collect();

@@ -15,7 +15,7 @@ use crate::plan::fleet::{self, Fleet};
 use crate::plan::lab::{self, Lab};
 use crate::plan::load::{self, Load, Retry, Warmup};
 use crate::plan::operation::{self, Prepare, Scope};
-use crate::plan::target::{self, Target, TargetKind};
+use crate::plan::target::{self, Target, TargetKind, TargetStart};
 use crate::problem::Problem;
 use crate::section::{Mode, Section, SectionWalk};
 use crate::tree::{TextSpan, TomlTable};
@@ -64,16 +64,39 @@ impl Trial {
         self.faults.iter().chain(of_steps).cloned().collect()
     }
 
+    /// Whether two trials differ in nothing but their load, and their target is started once for all of these. A fault or a step
+    /// may leave it in another state.
+    pub(super) fn shares_start(&self, other: &Self) -> bool {
+        let fed = |trial: &Self| trial.load.as_ref().map(|load| (load.feeds.clone(), load.script.clone()));
+        let is_left_alone = |trial: &Self| trial.faults.is_empty() && trial.steps.is_empty();
+        self.target.start == TargetStart::Once
+            && is_left_alone(self)
+            && is_left_alone(other)
+            && (&self.variant, &self.target, &self.lab) == (&other.variant, &other.target, &other.lab)
+            && self.prepare == other.prepare
+            && (self.prepare.is_empty() || fed(self) == fed(other))
+    }
+
+    /// Whether any operation has `audit`.
+    #[must_use]
+    pub fn has_audited_keys(&self) -> bool {
+        is_audited(self.load.as_ref(), &self.prepare)
+    }
+
     /// Seconds that reading back audited keys may take: a quarter of the load's time, or 10 s of the lab's if that is more. 0 without any.
     #[must_use]
     pub fn read_back_s(&self) -> f64 {
-        let of_load = self.load.iter().flat_map(Load::all_steps).any(|step| step.audit);
-        if of_load || self.prepare.iter().any(|prepare| prepare.step.audit) {
+        if self.has_audited_keys() {
             (READ_BACK_S / self.lab.speed).max(0.25 * self.load.as_ref().map_or(0.0, |load| load.time_s))
         } else {
             0.0
         }
     }
+}
+
+fn is_audited(load: Option<&Load>, prepare: &[Prepare]) -> bool {
+    let of_load = load.into_iter().flat_map(Load::all_steps);
+    of_load.chain(prepare.iter().map(|prepare| &prepare.step)).any(|step| step.audit)
 }
 
 /// A trial without what tells its repeats apart.
@@ -133,10 +156,37 @@ pub(super) fn read(tree: &TomlTable, file: &TextSpan, catalog: &Catalog) -> (Opt
                 .hint("add [load] with `agents`, `time` and a [[load.cycle]]; `plimsoll new URL` writes a whole file"),
         );
     }
+    if let Some(target) = target.as_ref().filter(|target| target.start == TargetStart::Once) {
+        may_share_start(&root, target, is_audited(load.as_ref(), &prepare), &mut context);
+    }
     let mut parts = target.map(|target| TrialTemplate { target, lab, prepare, load, fleet, faults, steps });
     // Last, because the file's own times are what problems speak of.
     parts.iter_mut().for_each(dilate);
     (parts, context.problems)
+}
+
+/// A start that trials share must be in its first state for each of them.
+fn may_share_start(root: &Section<'_>, target: &Target, is_audited: bool, context: &mut CheckContext<'_>) {
+    let start = root.section("target").map(|section| section.place("start").clone());
+    let Some(start) = start else { return };
+    for section in ["fault", "step"].into_iter().filter(|section| has_something(root.table, section)) {
+        let problem = Problem::new(&start, format!("trials with a [[{section}]] need a start of the target each"))
+            .expected("not beside faults and steps")
+            .hint("remove `start = \"once\"`: what a trial breaks would be measured in the next one");
+        let entry = root.table.entry(section);
+        context.problems.push(match entry {
+            Some(entry) => problem.related(&entry.key_place, "this changes the target"),
+            None => problem,
+        });
+    }
+    let TargetKind::Folder { name, .. } = &target.kind else { return };
+    let resets = context.catalog.targets.get(name).is_some_and(|manifest| manifest.hooks.contains_key("reset"));
+    if is_audited && !resets {
+        let what = format!("audited keys need a start each: the target `{name}` has no hook `reset`");
+        let problem = Problem::new(&start, what).expected("a later trial would find the keys of an earlier one");
+        let hint = "remove `start = \"once\"` or `audit = true`, or give the target a hook `reset`";
+        context.problems.push(problem.hint(hint));
+    }
 }
 
 /// Clients of a protocol go to the service of the target.
@@ -193,6 +243,7 @@ fn dilate(parts: &mut TrialTemplate) {
     }
     for step in &mut parts.steps {
         step.within_s /= speed;
+        step.usual_s = step.usual_s.map(|usual_s| usual_s / speed);
         step.at_s = step.at_s.map(|at_s| at_s / speed);
         step.pause_s = step.pause_s.map(|pause_s| pause_s / speed);
         step.does.iter_mut().for_each(|fault| slow_fault(fault, speed));

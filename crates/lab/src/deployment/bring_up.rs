@@ -161,13 +161,13 @@ pub fn slowdown(speed: f64) -> f64 {
     if speed > 0.0 && speed < 1.0 { 1.0 / speed } else { 1.0 }
 }
 
-fn sessions(hosts: &Hosts) -> Vec<Arc<RunnerSession>> {
+pub fn sessions(hosts: &Hosts) -> Vec<Arc<RunnerSession>> {
     hosts.iter().filter_map(|host| host.session()).collect()
 }
 
 /// Does work that asks hosts for what may take long. Once `stop` is set, the hosts are given up, so that no answer is waited
 /// for any more; each then ends all that it was doing by itself.
-fn interruptible<T>(sessions: &[Arc<RunnerSession>], stop: &AtomicBool, work: impl FnOnce() -> T) -> T {
+pub fn interruptible<T>(sessions: &[Arc<RunnerSession>], stop: &AtomicBool, work: impl FnOnce() -> T) -> T {
     thread::scope(|scope| {
         let (done, is_done) = channel::<()>();
         let watch = move || {
@@ -382,7 +382,7 @@ impl Deployment {
     }
 
     fn start(&mut self, caller: &dyn Caller, stop: &AtomicBool) -> Result<(), Error> {
-        for rank in self.stretches(|one, next| one.rank == next.rank) {
+        for rank in self.ranks() {
             if stop.load(Ordering::SeqCst) {
                 return Err(Error::Interrupted);
             }
@@ -435,7 +435,12 @@ impl Deployment {
 
     /// Waits for all posts of a rank at once. When one has ended, the others are not waited for any longer; when one is not ready in
     /// time, the others have their own time.
-    fn await_ready(&mut self, rank: Range<usize>, caller: &dyn Caller, stop: &AtomicBool) -> Result<(), Error> {
+    pub(super) fn await_ready(
+        &mut self,
+        rank: Range<usize>,
+        caller: &dyn Caller,
+        stop: &AtomicBool,
+    ) -> Result<(), Error> {
         let hosts: Vec<&str> = self.hosts.iter().map(|host| host.name()).collect();
         let run = self.ledger.id().to_owned();
         let posts = self.posts[rank.clone()].iter_mut().map(|post| {
@@ -727,6 +732,11 @@ impl Deployment {
     /// The posts of each role, in the order of the start.
     pub(super) fn roles(&self) -> Vec<Range<usize>> {
         self.stretches(|one, next| one.start.role == next.start.role)
+    }
+
+    /// The posts that start together, in the order of the start.
+    pub(super) fn ranks(&self) -> Vec<Range<usize>> {
+        self.stretches(|one, next| one.rank == next.rank)
     }
 
     /// The posts in stretches that have something in common.

@@ -17,7 +17,7 @@ use rustix::process::Signal;
 use super::bring_up::PortNumbers;
 use super::exercise::HostTask;
 use super::layout::ProcessSlot;
-use super::{Deployment, HostEvent};
+use super::{ASK_PATIENCE, Deployment, HostEvent};
 use crate::deployment::bring_up::DiscoveredHost;
 use crate::host::{Host, HostKind, in_parallel};
 use crate::host_process::ProgramOutput;
@@ -182,7 +182,9 @@ impl Deployment {
     /// # Errors
     /// If the target has no hook `leader`.
     pub fn leader_task(&self) -> Result<HostTask, Error> {
-        let hook = self.hook("leader").ok_or_else(|| Error::Fault("this target has no hook `leader`".to_owned()))?;
+        let hook = self
+            .hook("leader", ASK_PATIENCE)
+            .ok_or_else(|| Error::Fault("this target has no hook `leader`".to_owned()))?;
         Ok(HostTask::of_hook(hook.host, hook.hook))
     }
 

@@ -5,9 +5,12 @@ use std::path::Path;
 
 use experiment::example::{Example, example};
 use experiment::mistake::Mistake;
-use experiment::plan::Plan;
+use experiment::plan::{FORMAT, Plan, Trial};
 use experiment::secrets::Secrets;
 use experiment::source::Source;
+use experiment::timeline::UsualTimes;
+use record::events::{Ending, What};
+use record::folder::RunFolder;
 
 use crate::catalog::{self, TargetCatalog};
 use crate::cli::{self, SchemaOf};
@@ -36,13 +39,48 @@ pub fn check(arguments: &cli::Check) -> Result<Exit, Failure> {
         let plan = conduct::recorded(&plan, &secrets).map_err(|error| Failure::Ours(error.to_string()))?;
         output::json(&plan)?;
     } else {
-        output::text(&experiment::timeline::print(&plan))?;
+        output::text(&experiment::timeline::print_with(&plan, &usual_times(&plan, &known)))?;
         output::text(&placement_text::words(&plan))?;
         if let Some(heavy) = conduct::heavy(&plan, Path::new(cli::OUT)) {
             output::text(&format!("\nTake care: {heavy}.\n"))?;
         }
     }
     Ok(Exit::Well)
+}
+
+/// What the targets say of their durations, and how long the trials of the last whole run of the same title took.
+fn usual_times(plan: &Plan, known: &TargetCatalog) -> UsualTimes {
+    let targets = known.targets.iter();
+    let around = targets.filter_map(|found| Some((found.manifest.name.clone(), found.manifest.about.around_s?)));
+    let runs = RunFolder::found_at(Path::new(cli::OUT)).unwrap_or_default();
+    let mut named = runs.iter().rev().filter(|run| run.is_named(&plan.title));
+    UsualTimes { around_s: around.collect(), played: named.find_map(|run| played(plan, run)).unwrap_or_default() }
+}
+
+/// The trials of a run, each with the seconds from its beginning to that of the next one; `None` if it is no whole run of this title.
+fn played(plan: &Plan, run: &RunFolder) -> Option<Vec<(Trial, f64)>> {
+    run.read_ending().ok()?.filter(|ending| ending.how == Ending::Done)?;
+    let before: Plan = record::checked_file::read_json_up_to(&run.plan(), FORMAT).ok()??;
+    if before.title != plan.title {
+        return None;
+    }
+    let mut times: Vec<(Trial, f64, f64)> = before.trials.into_iter().filter_map(|trial| span(run, trial)).collect();
+    times.sort_by(|(_, one, _), (_, other, _)| one.total_cmp(other));
+    let next: Vec<Option<f64>> = (1..=times.len()).map(|index| Some(times.get(index)?.1)).collect();
+    let timed = times.into_iter().zip(next);
+    Some(timed.map(|((trial, begun_s, ended_s), next_s)| (trial, next_s.unwrap_or(ended_s) - begun_s)).collect())
+}
+
+/// A trial of a run with the Unix times of its beginning and its end, if it was played to the end.
+fn span(run: &RunFolder, trial: Trial) -> Option<(Trial, f64, f64)> {
+    let events = record::lines::read_events(&run.trial(&trial.id).events()).ok()?.items;
+    let unix_s = events.iter().find_map(|event| match event.what {
+        What::Clock { unix_s } => Some(unix_s),
+        _ => None,
+    })?;
+    let ended = events.last().filter(|event| matches!(event.what, What::Ended { how: Ending::Done, .. }))?;
+    let begun_s = events.iter().map(|event| event.at_s).fold(0.0, f64::min);
+    Some((trial, unix_s + begun_s, unix_s + ended.at_s))
 }
 
 /// A variable of the environment is set where the experiment is played, and perhaps not where it is checked.

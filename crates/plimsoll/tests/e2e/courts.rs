@@ -177,3 +177,39 @@ fn with_failover_clerks_of_a_member_that_dies_go_on_at_the_next() {
         assert_eq!(stage.leftovers(), [""; 0]);
     }
 }
+
+#[test]
+fn loads_on_one_start_of_the_register_find_no_case_of_the_load_before() {
+    let Some(_turn) = machine::turn() else { return };
+    let stage = Stage::new();
+    let with = "write = \"sync_transaction\", read = \"async_dirty\", copies = \"ram\"";
+    let text = experiment(with, "2s", "[sweep]\n\"load.agents\" = [4, 8]\n");
+    let text = text.replacen("use = \"docket\"", "use = \"docket\"\nstart = \"once\"", 1);
+    let file = stage.file("court.toml", text);
+    let played = stage.run(&[&file, "--install"]).exits(0);
+    let results = played.says(&["1 of 2 trials ran on a target that was started for an earlier trial"]).json();
+    let trials = results["trials"].as_array().unwrap();
+    let shared = |trial: &Value| trial.get("shared_start").cloned();
+    assert_eq!(shared(&trials[0]), None);
+    assert_eq!(shared(&trials[1]), Some(serde_json::json!({ "of": "001", "reset": true })));
+    for trial in trials {
+        // Each load makes cases of the same names.
+        let (outcomes, found) = (&trial["outcomes"], &trial["consistency"]);
+        assert!(outcomes["ok"].as_u64().unwrap() > 0, "{outcomes}");
+        assert_eq!((&outcomes["failed"], &outcomes["wrong"]), (&Value::from(0), &Value::from(0)), "{outcomes}");
+        assert!(found["checked"].as_u64().unwrap() > 0, "{found}");
+        assert_eq!((&found["lost_writes"], &found["diverged_keys"]), (&Value::from(0), &Value::from(0)), "{found}");
+    }
+    let folder = RunFolder::at(&stage.run_folder());
+    let pids = |id: &str| {
+        let events = record::lines::read_events(&folder.trial(id).events()).unwrap().items;
+        let up = events.into_iter().filter_map(|event| match event.what {
+            What::ProcessUp { host, pid, .. } => Some((host, pid)),
+            _ => None,
+        });
+        up.collect::<std::collections::BTreeSet<_>>()
+    };
+    assert_eq!((pids("001").len(), pids("001")), (4, pids("002")));
+    assert!(folder.trial("002").logs().join("m1.member.log").is_file());
+    assert_eq!(stage.leftovers(), [""; 0]);
+}

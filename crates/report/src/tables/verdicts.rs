@@ -10,6 +10,7 @@ use text::{Tone, numbers, of_json};
 use super::{Cell, Column, Row, Table, trust_word};
 use crate::ReportInput;
 use crate::tables::tone_of;
+use crate::words::summary::shared_starts;
 use crate::words::usable_figures;
 
 const MANY: usize = 12;
@@ -371,7 +372,8 @@ pub fn trials(input: &ReportInput) -> Option<Table> {
         ])
     };
     let columns = ["trial", "load started", "ended", "figures taken from", "verdict"].map(Column::text).to_vec();
-    let table = Table::new("Trials", "In the order in which they ran.", columns);
+    let shared = shared_starts(input.results).map_or_else(String::new, |told| format!(" {told}."));
+    let table = Table::new("Trials", format!("In the order in which they ran.{shared}"), columns);
     Some(table.filled(input.results.trials.iter().map(row).collect())?.folded_beyond(MANY))
 }
 

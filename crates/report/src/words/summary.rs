@@ -68,6 +68,9 @@ pub fn summary(results: &Results, plan: &Plan, colour: bool) -> String {
         });
     }
     parts.push(fleets(results));
+    parts.push(
+        shared_starts(results).map_or_else(String::new, |told| hanging(&format!("note: {told}"), "", "      ", WIDTH)),
+    );
     parts.push(failed_attempts(results) + &examples(results.trials.iter(), "  e.g. ", WIDTH));
     parts.push(failed_parts(results));
     parts.push(redirects(results));
@@ -97,6 +100,24 @@ pub fn fleet(figures: &FleetFigures) -> String {
     let began = figures.began_within_us.map(|us| format!(", which began within {} of each other", numbers::micros(us)));
     let clocks = figures.clock_error_us.map(|us| format!("; their times are true to {}", numbers::micros(us)));
     [Some(generators), began, clocks].into_iter().flatten().collect()
+}
+
+/// How many trials ran on a start of the target that an earlier one had used, if any did.
+pub fn shared_starts(results: &Results) -> Option<String> {
+    let shared: Vec<_> = results.trials.iter().filter_map(|trial| trial.shared_start.as_ref()).collect();
+    let reset = shared.iter().filter(|shared| shared.reset).count();
+    let reset = match reset {
+        0 => "it was not reset in between".to_owned(),
+        all if all == shared.len() => "its hook `reset` ran before each of them".to_owned(),
+        some => format!("its hook `reset` ran before {some} of them"),
+    };
+    (!shared.is_empty()).then(|| {
+        format!(
+            "{} of {} trials ran on a target that was started for an earlier trial; {reset}",
+            shared.len(),
+            results.trials.len()
+        )
+    })
 }
 
 /// `not ok: status 404 (571 attempts), timeout (3)`.
