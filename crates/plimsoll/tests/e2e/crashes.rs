@@ -38,7 +38,8 @@ fn names_in_the_process_die_with_it() {
     assert_eq!(results["trials"][0]["faults"][0]["name"], "oops");
     let at_s = number(&results, "/trials/0/faults/0/at_s");
     assert!((2.0..5.0).contains(&at_s), "{at_s}");
-    assert_eq!(results["claims"].as_array().unwrap().len(), 7);
+    let mut claims = results["claims"].as_array().unwrap().iter();
+    assert!(claims.any(|claim| claim["metric"] == "consistency.lost_writes"));
 }
 
 #[test]
