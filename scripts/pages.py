@@ -4,7 +4,7 @@
     scripts/pages.py [--pictures FOLDER] [--axe FILE] PAGE.html …
 
 Each page: no error in the console, nothing wider than the window, no words of a chart on others, no caption cut off, a pointer
-shows values, no chart is enlarged to the page's width, dragging zooms all charts of a trial, names switch lines, headings sort, a trial is laid over another, a link to a
+shows values, no chart is enlarged to the page's width, no table is wider than a page at a desk, dragging zooms all charts of a trial, names switch lines, headings sort, a trial is laid over another, a link to a
 folded chart opens it, and a saved CSV holds what the page does. Where axe-core is
 (`scripts/need.sh axe` fetches it), nothing that it calls serious or critical for whoever cannot see or point. Exits with 1 if
 anything does not hold. Needs Chromium and Python's standard library.
@@ -298,6 +298,10 @@ def laid_out(browser):
           }
           const enlarged = [...document.querySelectorAll('.chart[data-hover] .sheet > svg')].find((one) => one.getBoundingClientRect().width > 700);
           if (enlarged) found.unshift(`${enlarged.closest('figure').id}: ${Math.round(enlarged.getBoundingClientRect().width)} px wide`);
+          if (innerWidth > 1000) {
+            const wide = [...document.querySelectorAll('.scroll')].filter((one) => one.scrollWidth > one.clientWidth + 1);
+            wide.forEach((one) => found.unshift(`the table "${one.getAttribute('aria-label')}" is ${one.scrollWidth} px wide, its place ${one.clientWidth}`));
+          }
           folds.forEach((one) => { one.open = false; });
           unpicked.forEach((one) => one.classList.add('unpicked'));
           return found.slice(0, 5);

@@ -139,11 +139,12 @@ fn with_one_trial(page: &str) -> Result<String, String> {
     Ok([&page[..before], LEFT_OUT, &page[first..second], between, DATA, &data, "</script>", after].concat())
 }
 
-/// The charts of a page as files of their own, with their ids, in page order.
+/// The charts of curves of a page as files of their own, with their ids, in page order.
 fn charts(page: &str) -> Vec<(String, String)> {
     let style = style(page);
+    let is_of_curves = |tag: &str| tag.contains("data-hover");
     let chart = |figure: &str| {
-        let (id, rest) = figure.split_once('"')?;
+        let (id, rest) = figure.split_once('"').filter(|(_, rest)| rest.split('>').next().is_some_and(is_of_curves))?;
         let svg = &rest[rest.find("<svg ")?..];
         let svg = &svg[..svg.find("<div").into_iter().chain(svg.find("</div")).min()?];
         let (head, body) = svg.split_once('>')?;
@@ -176,7 +177,7 @@ mod tests {
     fn a_kept_page_has_the_charts_of_its_first_trial() {
         let figure = |id: &str| {
             format!(
-                "<figure class=\"chart\" id=\"{id}\"><div class=\"sheet\"><svg viewBox=\"0 0 9 5\" role=\"group\"><g/></svg><div hidden></div></div></figure>"
+                "<figure class=\"chart\" id=\"{id}\" data-hover><div class=\"sheet\"><svg viewBox=\"0 0 9 5\" role=\"group\"><g/></svg><div hidden></div></div></figure>"
             )
         };
         let trial = |id: &str| format!("{TRIAL}{id}\">{}</details>\n", figure(&format!("t{id}-cpu-1")));
@@ -190,7 +191,7 @@ mod tests {
         );
         let kept = with_one_trial(&page).unwrap();
         assert!(
-            kept.contains("t001-cpu-1\">") && kept.contains("\"t001-cpu-1\":1") && kept.ends_with("</script>end"),
+            kept.contains("t001-cpu-1\" data") && kept.contains("\"t001-cpu-1\":1") && kept.ends_with("</script>end"),
             "{kept}"
         );
         assert!(!kept.contains("t002") && !kept.contains("pick</div>"), "{kept}");

@@ -20,7 +20,7 @@ pub struct ListedRun<'a> {
     pub report: String,
     /// Name of the run folder.
     pub folder: String,
-    /// The first chart of its report, as markup; empty without one.
+    /// The first chart of curves of its report, as markup; empty without one.
     pub chart: String,
 }
 
@@ -69,10 +69,11 @@ pub fn contents(title: &str, runs: &[ListedRun<'_>]) -> Result<String, Error> {
     Templates::new()?.fill("contents.html", &page)
 }
 
-/// The first chart of a report page, as markup.
+/// The first chart of curves of a report page, as markup.
 #[must_use]
 pub fn first_chart(page: &str) -> Option<&str> {
-    let (_, figure) = page.split_once("<figure class=\"chart\"")?;
+    let mut figures = page.split("<figure class=\"chart\"").skip(1);
+    let figure = figures.find(|figure| figure.split('>').next().is_some_and(|tag| tag.contains("data-hover")))?;
     let svg = &figure[figure.find("<svg ")?..];
     // A drawing has no element of this kind.
     let end = [svg.find("<div"), svg.find("</div")].into_iter().flatten().min()?;

@@ -564,3 +564,12 @@ fn a_virtual_disk_is_not_said_to_rotate() {
     };
     assert_eq!(["vda", "/dev/vdb1", "xvda", "sda", "nvme0n1"].map(said), [false, false, false, true, true]);
 }
+
+#[test]
+fn a_long_note_below_a_figure_is_wrapped() {
+    let row = |small: &str| Row::of(vec![Cell::new("1 s").with(small)]);
+    let rows = vec![row("0.9–1.1 s"), row("the baseline varies, and less cannot be told")];
+    let table = Table::new("x", "", vec![Column::numeric("y", "")]).filled(rows).unwrap();
+    let markup = crate::page::Templates::new().unwrap().table(table).unwrap();
+    assert_eq!(markup.matches("<small class=\"long\">").count(), 1, "{markup}");
+}
