@@ -5,14 +5,18 @@
 //! empirical Bayes methods for assessing differential expression in microarray experiments",
 //! Statistical Applications in Genetics and Molecular Biology 3, 2004). It is a weighted mean of its
 //! own and a prior one; the prior counts for as many degrees of freedom as the cells' variances are
-//! alike, and never for more than the other cells have. Two things differ from the source, because a
-//! study has few cells: the prior is the mean of the cells' variances and not their typical one, which
-//! is too small where some cells spread more. And it is at most the upper 95 % limit of the cell's own
-//! variance, so that a quiet cell with many repeats is not judged by loud ones.
+//! alike, and never for more than the other cells have. Three things differ from the source, because a
+//! study has few cells. The prior is the mean of the cells' variances and not their typical one, which
+//! is too small where some cells spread more. It is at most the upper 99 % limit of the cell's own
+//! variance, so that a quiet cell with many repeats is not judged by loud ones. And no cell gets less
+//! than its own variance, because a loud cell must not borrow the quiet of the others.
 //!
-//! In simulations with three to twenty cells whose variances are equal, rise threefold, or come from
-//! any distribution tried, the intervals of all cells hold the truth in 93 to 97 %. Those of a single
-//! cell that spreads three times as much as all others, and has two repeats, hold it in 76 %.
+//! In simulations with 3, 7 and 14 cells and 2 to 10 repeats, the intervals of all cells together hold
+//! the truth in 95 to 97 % where the standard deviations are equal, in 94 to 97 % where they rise
+//! threefold, or are three times as large in one cell or in half of them, and in 95 to 99 % where they
+//! are twenty times as large in half of them. Those of the single loud cell hold it in 81 to 86 % with
+//! two repeats, and in 94 % with ten. With equal cells, the chance that any of them is wrongly said to
+//! differ (Holm) is 3 to 5 %, with loud ones at most 8 %.
 
 use statrs::function::gamma::digamma;
 
@@ -20,7 +24,7 @@ use super::quantiles::mean;
 use super::student::{chi_squared_quantile, root};
 
 /// Chance that a cell's own variance is above its limit.
-const BEYOND_LIMIT: f64 = 0.05;
+const BEYOND_LIMIT: f64 = 0.01;
 
 /// A variance and the degrees of freedom that it rests on.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -52,7 +56,8 @@ pub(crate) fn moderated(cells: &[Variance]) -> Option<Vec<Variance>> {
         let of_prior = alike.min(freedom - cell.freedom);
         let limit = cell.value * cell.freedom / chi_squared_quantile(BEYOND_LIMIT, cell.freedom)?;
         let both = of_prior + cell.freedom;
-        Some(Variance { value: (of_prior * pooled.min(limit) + cell.freedom * cell.value) / both, freedom: both })
+        let value = (of_prior * pooled.min(limit) + cell.freedom * cell.value) / both;
+        Some(Variance { value: value.max(cell.value), freedom: both })
     };
     cells.iter().map(moderate).collect()
 }
