@@ -32,6 +32,7 @@ mod run;
 mod safe_load;
 mod sampled;
 mod scaling;
+mod so_far;
 mod stats;
 mod sweep_stops;
 #[cfg(test)]
@@ -50,6 +51,7 @@ pub use latency_series::{LatencySecond, LatencySeries};
 pub use metrics::{metric, metric_paths};
 pub use run::{AnalyzedRun, analyze, analyze_to_draw};
 pub use safe_load::{finished, judged_words};
+pub use so_far::trial_so_far;
 pub use sweep_stops::stops_sweep;
 pub use trial::trial;
 pub use verdict::{Rule, Threshold, rules};

@@ -190,7 +190,14 @@ fn legend(trial: &Trial) -> String {
 }
 
 fn fault_line(fault: &Fault) -> String {
+    format!("{}: {}{} on {} {}", fault.name, fault.kind, arguments(fault), fault.on, fault_time(fault))
+}
+
+/// When a fault is planned, and for how long: `at 15s, for 5s`.
+#[must_use]
+pub fn fault_time(fault: &Fault) -> String {
     let when = match &fault.when {
+        _ if fault.standing => "from before the load to its end".to_owned(),
         When::At(at_s) => format!("at {}", show(*at_s)),
         When::Every { first_s, every_s } if (first_s - every_s).abs() < f64::EPSILON => {
             format!("every {}", show(*every_s))
@@ -201,10 +208,7 @@ fn fault_line(fault: &Fault) -> String {
             format!("{plus}after {fault} {}", if *healed { "is healed" } else { "has begun" })
         }
     };
-    let when = if fault.standing { "from before the load to its end".to_owned() } else { when };
-    let with = arguments(fault);
-    let until = fault.for_s.map(|for_s| format!(", for {}", show(for_s))).unwrap_or_default();
-    format!("{}: {}{with} on {} {when}{until}", fault.name, fault.kind, fault.on)
+    when + &fault.for_s.map(|for_s| format!(", for {}", show(for_s))).unwrap_or_default()
 }
 
 fn step_line(step: &Exercise) -> String {

@@ -1,16 +1,12 @@
-//! Figures of a run while it goes on: `run --serve-metrics 127.0.0.1:9464` answers `GET /metrics` in Prometheus' text format, and
-//! `run --otlp http://127.0.0.1:4318` tells a collector of OpenTelemetry. They are what the live view is told each second; neither who asks
-//! nor who is told ever holds up the load.
+//! Figures of a run while it goes on: `run --serve-metrics 127.0.0.1:9464` has the live channel answer `GET /metrics` in Prometheus' text
+//! format, and `run --otlp http://127.0.0.1:4318` tells a collector of OpenTelemetry. They are what the live view is told each second.
 
 mod otlp;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::io::{self, Read as _, Write as _};
-use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use conduct::{Observer, ProgressEvent, SecondTotals};
 use experiment::plan::Trial;
@@ -19,6 +15,7 @@ use record::clock::Clock;
 use record::events::What;
 
 use crate::exit::Failure;
+use crate::live_channel::MetricsText;
 
 /// Upper bounds of the histogram's buckets: 1, 2 and 5 times powers of ten, from 50 µs to 10 s. The last bucket has no bound.
 const BOUNDS_NS: [u64; 17] = [
@@ -44,15 +41,11 @@ const BOUNDS_NS: [u64; 17] = [
 /// Outcomes of operations that ended, in the order of the figures.
 const OUTCOMES: [&str; 4] = ["ok", "failed", "timeout", "wrong"];
 
-/// Time for a whole question, and for its answer; bytes of a question.
-const PATIENCE: Duration = Duration::from_secs(2);
-const QUESTION: usize = 8 * 1024;
-/// Questions that are answered at a time; a further connection is closed.
-const ASKERS: usize = 16;
-
 /// What the current trial has done so far.
 #[derive(Debug, Clone, Default)]
-struct LiveFigures {
+pub struct LiveFigures {
+    /// Grows with every change.
+    version: u64,
     /// What tells the trial from others: title, its number, the values of its sweep, …
     attributes: Vec<(String, String)>,
     /// When it began, seconds of Unix time.
@@ -77,97 +70,19 @@ struct LiveFiguresObserver {
     _exporter: Option<otlp::Exporter>,
 }
 
-/// From now on serves the figures of a run of this title at the address, and tells the collector of that URL, where there are such.
+/// Keeps the figures of a run of this title from now on, and tells the collector of that URL, where there is one.
 ///
 /// # Errors
-/// If nobody can listen there, or the URL is none.
-pub fn published(
-    address: Option<SocketAddr>,
+/// If the URL is none.
+pub fn kept(
+    figures: &Arc<Mutex<LiveFigures>>,
     collector: Option<&str>,
     title: &str,
     behind: Box<dyn Observer>,
 ) -> Result<Box<dyn Observer>, Failure> {
-    if address.is_none() && collector.is_none() {
-        return Ok(behind);
-    }
-    let figures = Arc::new(Mutex::new(LiveFigures::default()));
-    if let Some(address) = address {
-        serve(address, &figures)?;
-    }
-    let exporter = collector.map(|url| otlp::Exporter::begin(url, &figures)).transpose()?;
+    let exporter = collector.map(|url| otlp::Exporter::begin(url, figures)).transpose()?;
+    let figures = Arc::clone(figures);
     Ok(Box::new(LiveFiguresObserver { behind, title: title.to_owned(), figures, _exporter: exporter }))
-}
-
-fn serve(address: SocketAddr, figures: &Arc<Mutex<LiveFigures>>) -> Result<(), Failure> {
-    let asked = Arc::clone(figures);
-    let listening = TcpListener::bind(address).and_then(|listener| {
-        let askers = Arc::new(());
-        let serve = move || {
-            for stream in listener.incoming().flatten() {
-                let (asked, asker) = (Arc::clone(&asked), Arc::clone(&askers));
-                if Arc::strong_count(&asker) > ASKERS + 1 {
-                    continue;
-                }
-                let answer = move || (drop(answer(stream, address, &asked)), drop(asker));
-                // Without a thread for it, nobody is answered.
-                let _ = thread::Builder::new().name("metrics-answer".to_owned()).spawn(answer);
-            }
-        };
-        thread::Builder::new().name("metrics".to_owned()).spawn(serve)
-    });
-    listening.map_err(|error| Failure::Bad {
-        what: format!("--serve-metrics {address}: {error}"),
-        remedy: "name an address of this machine and a free port, such as 127.0.0.1:9464".to_owned(),
-    })?;
-    Ok(())
-}
-
-fn answer(mut stream: TcpStream, address: SocketAddr, figures: &Mutex<LiveFigures>) -> io::Result<()> {
-    let question = question(&mut stream)?;
-    stream.set_write_timeout(Some(PATIENCE))?;
-    let mut lines = question.lines();
-    let asked = lines.next().unwrap_or_default();
-    let host = lines.filter_map(|line| line.split_once(':')).find(|(name, _)| name.eq_ignore_ascii_case("host"));
-    let (status, body) = match asked.split(' ').nth(1) {
-        _ if host.is_some_and(|(_, host)| !is_meant(host.trim(), address)) => {
-            ("403 Forbidden", "this is not the host that --serve-metrics names\n".to_owned())
-        }
-        Some("/metrics") => ("200 OK", locked(figures).text()),
-        _ => ("404 Not Found", "GET /metrics\n".to_owned()),
-    };
-    let kind = "text/plain; version=0.0.4; charset=utf-8";
-    let length = body.len();
-    let head =
-        format!("HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n");
-    (&stream).write_all(format!("{head}{body}").as_bytes())
-}
-
-/// The head of a request, as far as it came in time. All of it is read: what is not would be answered by a reset.
-fn question(stream: &mut TcpStream) -> io::Result<String> {
-    let until = Instant::now() + PATIENCE;
-    let (mut head, mut part) = (Vec::new(), [0; 1024]);
-    while head.len() < QUESTION && !head.windows(4).any(|end| end == b"\r\n\r\n") {
-        let left = until.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Err(io::ErrorKind::TimedOut.into());
-        }
-        stream.set_read_timeout(Some(left))?;
-        match stream.read(&mut part)? {
-            0 => break,
-            read => head.extend_from_slice(&part[..read]),
-        }
-    }
-    Ok(String::from_utf8_lossy(&head).into_owned())
-}
-
-/// Whether a question to this host is for an endpoint at this address. A page of the web can have its own name lead to a browser's own
-/// machine (DNS rebinding); what listens on more than that machine answers by any name.
-fn is_meant(host: &str, address: SocketAddr) -> bool {
-    let named = |name: &str| name == "localhost" || name.ends_with(".localhost");
-    let is_loopback = |ip: IpAddr| ip.is_loopback() || ip == address.ip();
-    let name = host.rsplit_once(':').filter(|(_, port)| port.parse::<u16>().is_ok()).map_or(host, |(name, _)| name);
-    let ip = name.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
-    !address.ip().is_loopback() || ip.map_or_else(|_| named(&name.to_ascii_lowercase()), is_loopback)
 }
 
 /// A thread that panicked while it wrote left figures that are whole all the same.
@@ -178,8 +93,11 @@ fn locked(figures: &Mutex<LiveFigures>) -> MutexGuard<'_, LiveFigures> {
 impl Observer for LiveFiguresObserver {
     fn tell(&mut self, event: &ProgressEvent<'_>) {
         let mut figures = locked(&self.figures);
+        figures.version += 1;
         match event {
-            ProgressEvent::TrialBegins { trial, .. } => *figures = LiveFigures::of(&self.title, trial),
+            ProgressEvent::TrialBegins { trial, .. } => {
+                *figures = LiveFigures { version: figures.version, ..LiveFigures::of(&self.title, trial) };
+            }
             ProgressEvent::Second(second) => figures.add(second),
             ProgressEvent::Happened { what: What::FaultBegun { fault, .. }, .. } => {
                 figures.faults.insert(fault.clone(), true);
@@ -187,7 +105,7 @@ impl Observer for LiveFiguresObserver {
             ProgressEvent::Happened { what: What::FaultHealed { fault, .. }, .. } => {
                 figures.faults.insert(fault.clone(), false);
             }
-            _ => {}
+            _ => figures.version -= 1,
         }
         drop(figures);
         self.behind.tell(event);
@@ -216,6 +134,19 @@ impl LiveFigures {
         let Some(latency_ns) = &second.latency_ns else { return };
         self.latency_sum_s += latency_ns.mean() * latency_ns.len() as f64 / 1e9;
         self.buckets.iter_mut().zip(counted(latency_ns)).for_each(|(sum, count)| *sum += count);
+    }
+
+    /// Returns what answers scrapes: the text is built after a change, once for all that ask before the next.
+    pub fn scraped(figures: &Arc<Mutex<Self>>) -> MetricsText {
+        let (figures, mut built) = (Arc::clone(figures), (u64::MAX, Arc::from([])));
+        Box::new(move || {
+            if built.0 != locked(&figures).version {
+                // Written without the lock that the run's observer needs.
+                let now = locked(&figures).clone();
+                built = (now.version, now.text().into_bytes().into());
+            }
+            Arc::clone(&built.1)
+        })
     }
 
     /// All of it; nothing before the first trial.
@@ -286,43 +217,6 @@ mod tests {
         SecondTotals { at_s, ok: latencies_ms.len() as u64, failed, latency_ns, ..SecondTotals::default() }
     }
 
-    fn asked(address: SocketAddr, question: &str) -> String {
-        let mut stream = TcpStream::connect(address).unwrap();
-        stream.write_all(question.as_bytes()).unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        answer
-    }
-
-    #[test]
-    fn a_slow_reader_holds_up_nobody() {
-        let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-        serve(address, &Arc::default()).unwrap();
-        // The first asks for half of it and says no more; the second is answered before it.
-        let mut slow = TcpStream::connect(address).unwrap();
-        slow.write_all(b"GET /met").unwrap();
-        let host = format!("Host: {address}\r\n\r\n");
-        assert!(asked(address, &format!("GET /metrics HTTP/1.1\r\n{host}")).starts_with("HTTP/1.1 200"));
-        slow.write_all(format!("rics HTTP/1.1\r\n{host}").as_bytes()).unwrap();
-        let mut answer = String::new();
-        slow.read_to_string(&mut answer).unwrap();
-        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
-        let rebound = asked(address, "GET /metrics HTTP/1.1\r\nhost: evil.example.com\r\n\r\n");
-        assert!(rebound.starts_with("HTTP/1.1 403"), "{rebound}");
-    }
-
-    #[test]
-    fn a_loopback_endpoint_answers_by_the_names_of_this_machine_alone() {
-        let (own, open) = ("127.0.0.1:9464".parse().unwrap(), "0.0.0.0:9464".parse().unwrap());
-        for host in ["127.0.0.1:9464", "localhost", "LOCALHOST:1", "[::1]:9464", "x.localhost:9464"] {
-            assert!(is_meant(host, own), "{host}");
-        }
-        for host in ["evil.example.com", "evil.example.com:9464", "10.0.0.1:9464", "", "localhost.evil.com"] {
-            assert!(!is_meant(host, own), "{host}");
-            assert!(is_meant(host, open), "{host}");
-        }
-    }
-
     #[test]
     fn what_is_scraped_adds_up() {
         let trial = Trial { id: "002".into(), repeat: 1, variant: Some("a \"b\"".into()), ..Trial::default() };
@@ -343,5 +237,24 @@ mod tests {
         assert_eq!(value("plimsoll_load_seconds{"), 2.0);
         assert!(text.contains("variant=\"a \\\"b\\\"\""), "{text}");
         assert_eq!(LiveFigures::default().text(), "", "before the first trial");
+    }
+
+    #[test]
+    fn a_text_is_built_once_for_all_scrapes_until_something_changes() {
+        let figures = Arc::new(Mutex::new(LiveFigures::of("Orders", &Trial::default())));
+        let mut scraped = LiveFigures::scraped(&figures);
+        let first = scraped();
+        assert!(Arc::ptr_eq(&first, &scraped()));
+        let mut observer = kept(&figures, None, "Orders", Box::new(Nobody)).unwrap();
+        observer.tell(&ProgressEvent::Happened { at_s: None, what: &What::Notice { text: "words".into() } });
+        assert!(Arc::ptr_eq(&first, &scraped()), "a notice is no figure");
+        observer.tell(&ProgressEvent::Second(second(1.0, &[1], 0)));
+        assert!(!Arc::ptr_eq(&first, &scraped()));
+    }
+
+    struct Nobody;
+
+    impl Observer for Nobody {
+        fn tell(&mut self, _: &ProgressEvent<'_>) {}
     }
 }

@@ -81,11 +81,13 @@ impl LiveStats {
     /// `p50 1.05 ms   p99 2.31 ms   max 48.2 ms`, as far as there are enough.
     pub fn quantiles(&self) -> String {
         let Some(all) = self.latency_ns.as_ref().filter(|all| !all.is_empty()) else { return "none yet".to_owned() };
-        let micros = |ns: u64| numbers::micros(ns as f64 / 1e3);
-        let quantile = |q: f64| {
-            let enough = all.len() as f64 * (1.0 - q) >= BEYOND;
-            if enough { micros(all.value_at_quantile(q)) } else { "too few".to_owned() }
-        };
-        format!("p50 {}   p99 {}   max {}", quantile(0.5), quantile(0.99), micros(all.max()))
+        let quantile = |q: f64| self.quantile_us(q).map_or_else(|| "too few".to_owned(), numbers::micros);
+        format!("p50 {}   p99 {}   max {}", quantile(0.5), quantile(0.99), numbers::micros(all.max() as f64 / 1e3))
+    }
+
+    /// A quantile of the latency, microseconds; `None` if there are too few.
+    pub fn quantile_us(&self, q: f64) -> Option<f64> {
+        let all = self.latency_ns.as_ref().filter(|all| all.len() as f64 * (1.0 - q) >= BEYOND)?;
+        (!all.is_empty()).then(|| all.value_at_quantile(q) as f64 / 1e3)
     }
 }

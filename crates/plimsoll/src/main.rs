@@ -4,6 +4,7 @@ mod catalog;
 mod cli;
 mod commands;
 mod exit;
+mod live_channel;
 mod live_metrics;
 mod live_stats;
 mod named_files;

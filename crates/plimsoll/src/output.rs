@@ -87,7 +87,8 @@ pub fn hide(secrets: &Secrets) {
         Some(secrets.clone()).filter(|secrets| !secrets.is_empty());
 }
 
-fn without_secrets(text: &str) -> std::borrow::Cow<'_, str> {
+/// The text without the secrets that are never printed.
+pub fn without_secrets(text: &str) -> std::borrow::Cow<'_, str> {
     match &*SECRETS.lock().unwrap_or_else(PoisonError::into_inner) {
         Some(secrets) => secrets.hidden(text).into_owned().into(),
         None => text.into(),

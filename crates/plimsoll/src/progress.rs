@@ -270,9 +270,15 @@ impl ProgressPrinter {
 }
 
 /// `trial 3 of 90 · pi2c · agents=4 · repeat 2`
-fn heading(trial: &Trial, number: usize, of: Option<usize>) -> String {
+pub fn heading(trial: &Trial, number: usize, of: Option<usize>) -> String {
     let of = of.map_or_else(String::new, |of| format!(" of {of}"));
-    let mut words = vec![format!("trial {number}{of}")];
+    let differing = differing(trial);
+    format!("trial {number}{of}{}{differing}", if differing.is_empty() { "" } else { " · " })
+}
+
+/// What tells a trial from others: `pi2c · agents=4 · repeat 2`; may be empty.
+pub fn differing(trial: &Trial) -> String {
+    let mut words = Vec::new();
     words.extend(trial.variant.clone());
     words.extend(trial.surviving.clone().filter(|condition| !condition.is_empty()));
     words.extend(trial.point.iter().map(|(path, value)| {
@@ -299,19 +305,22 @@ fn answered(trial: &Trial, step: &SearchStep, limits: &[Requirement]) -> String 
     format!("            {what} {}: {says}", step.value)
 }
 
+/// What is done in a phase.
+pub fn phase_words(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Starting => "starting the target",
+        Phase::Preparing => "preparing",
+        Phase::Load => "load",
+        Phase::Draining => "waiting for open operations",
+        Phase::Auditing => "reading back what the target holds",
+        Phase::Stopping => "stopping the target",
+    }
+}
+
 fn happening(what: &What) -> Option<String> {
     match what {
-        What::Phase { phase } => Some(
-            match phase {
-                Phase::Starting => "starting the target",
-                Phase::Preparing => "preparing",
-                Phase::Load => "load",
-                Phase::Draining => return None,
-                Phase::Auditing => "reading back what the target holds",
-                Phase::Stopping => "stopping the target",
-            }
-            .to_owned(),
-        ),
+        What::Phase { phase: Phase::Draining } => None,
+        What::Phase { phase } => Some(phase_words(*phase).to_owned()),
         What::StepBegun { step } => Some(format!("step {step}")),
         What::StepEnded { step, result, why, .. } => {
             let why = why.as_ref().map(|why| format!(": {why}")).unwrap_or_default();

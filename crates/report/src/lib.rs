@@ -23,8 +23,9 @@ use record::folder::RunFolder;
 use record::results::Results;
 
 pub use page::contents::{ListedRun, contents, first_chart};
-pub use page::page;
-pub use series::{CountSeries, LatencyDistribution, MemberSeries, TrialSeries};
+pub use page::live::{LiveFault, LivePage, LiveTrial, RecoveryClock, RunPhase};
+pub use page::{HeadlineFigure, page};
+pub use series::{CountSeries, LatencyDistribution, MemberSeries, TrialSeries, read_series};
 
 /// Why there is no page.
 #[derive(Debug, thiserror::Error)]
@@ -72,7 +73,7 @@ impl<'a> ReportInput<'a> {
 pub fn read<'a>(folder: &RunFolder, run: &'a AnalyzedRun, plan: &'a Plan) -> Result<ReportInput<'a>, Error> {
     let results = &run.results;
     let trials = results.trials.iter().zip(&run.latencies);
-    let trials = trials.map(|(trial, latency)| series::read_series(&folder.trial(&trial.id), latency));
+    let trials = trials.map(|(trial, latency)| read_series(&folder.trial(&trial.id), latency));
     let trials = trials.collect::<Result<Vec<_>, _>>()?;
     let name = folder.path().file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     Ok(ReportInput { results, plan, environment: folder.read_environment()?, folder: name, trials })

@@ -1,6 +1,7 @@
 //! The page: one HTML file that needs nothing else: what stands where, what the templates are filled with, and the key figures.
 
 pub mod contents;
+pub mod live;
 
 use analysis::groups::{self, Group, MedianRange, counted, longest, trial_name};
 use experiment::plan::samples_for;
@@ -22,10 +23,14 @@ use crate::tables::{
 };
 use crate::{Error, ReportInput, run_charts, sweep_charts, words};
 
-const TEMPLATES: [(&str, &str); 7] = [
+const TEMPLATES: [(&str, &str); 11] = [
     ("chart.html", include_str!("page/chart.html")),
     ("contents.html", include_str!("page/contents.html")),
     ("files.html", include_str!("page/files.html")),
+    ("live.html", include_str!("page/live.html")),
+    ("live_faults.html", include_str!("page/live_faults.html")),
+    ("live_figures.html", include_str!("page/live_figures.html")),
+    ("live_verdict.html", include_str!("page/live_verdict.html")),
     ("page.html", include_str!("page/page.html")),
     ("selfcheck.html", include_str!("page/selfcheck.html")),
     ("table.html", include_str!("page/table.html")),

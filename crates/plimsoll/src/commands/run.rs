@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use analysis::AnalyzedRun;
 use conduct::{Interrupts, Observer, Run};
@@ -17,6 +18,7 @@ use crate::catalog::{self, TargetCatalog};
 use crate::cli;
 use crate::commands::{experiments, folders, install};
 use crate::exit::{Exit, Failure};
+use crate::live_channel::{LiveChannel, LiveOptions};
 use crate::{live_metrics, named_files, output, packed, progress, signals};
 
 /// Plays an experiment and reports.
@@ -28,12 +30,20 @@ pub fn run(arguments: &cli::Run) -> Result<Exit, Failure> {
     };
     begun.can_be_played(&known, arguments.install)?;
     let interrupts = signals::interrupts()?;
+    let figures = Arc::default();
+    let wanted = LiveOptions { watch: arguments.watch, metrics: arguments.serve_metrics };
+    let channel = LiveChannel::begin(wanted, begun.plan_without_secrets()?, &figures)?;
     let observer = progress::observer(arguments.plain);
-    let (address, collector) = (arguments.serve_metrics, arguments.otlp.as_deref());
-    let observer = live_metrics::published(address, collector, &begun.plan().title, observer)?;
+    let observer = match (wanted.metrics, arguments.otlp.as_deref()) {
+        (None, None) => observer,
+        (_, collector) => live_metrics::kept(&figures, collector, &begun.plan().title, observer)?,
+    };
+    let observer = channel.iter().fold(observer, |observer, channel| channel.observing(observer));
     let folder = begun.open(&arguments.out, &known)?;
     output::say(&folder.path().display().to_string());
+    channel.iter().for_each(|channel| channel.follow(&folder));
     let (ending, run) = begun.play_on(&folder, &known, observer, &interrupts)?;
+    channel.iter().for_each(|channel| channel.end(&folder));
     // After a failure, the trials that were already measured are printed, too.
     let is_empty = run.results.trials.iter().all(|trial| trial.ended != Some(Ending::Done));
     let ending = match ending {
@@ -102,6 +112,12 @@ impl PreparedRun {
     /// The plan.
     pub fn plan(&self) -> &Plan {
         &self.plan
+    }
+
+    /// The plan as it is recorded.
+    fn plan_without_secrets(&self) -> Result<Plan, Failure> {
+        let recorded = conduct::recorded(&self.plan, &self.secrets).and_then(|plan| Ok(serde_json::from_value(plan)?));
+        recorded.map_err(|error| Failure::Ours(format!("plan.json: {error}")))
     }
 
     /// Whether this machine can play it, and what it needs is installed: before there is a folder that nothing

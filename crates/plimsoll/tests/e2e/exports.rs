@@ -133,6 +133,45 @@ fn prometheus_scrapes_a_run_while_it_goes_on() {
     assert_eq!(stage.leftovers(), [""; 0]);
 }
 
+#[test]
+fn a_page_follows_a_run_and_becomes_its_report() {
+    let stage = Stage::new();
+    let mut playing = stage.start_run(&["experiments/01-first-run.toml", "--set", "load.time=6s", "--watch"]);
+    let url = playing.wait_for_line("watch: http://");
+    let (host, path) = url.split_once('/').unwrap();
+    let ask = |path: &str, more: &str| {
+        let mut stream = TcpStream::connect(host).unwrap();
+        stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n{more}\r\n").as_bytes()).unwrap();
+        stream
+    };
+    let mut page = String::new();
+    ask(&format!("/{path}"), "").read_to_string(&mut page).unwrap();
+    assert!(page.starts_with("HTTP/1.1 200 ") && page.contains("<h1>First run</h1>"), "{page}");
+    // A reader that stops, and one that reads to the end of the run.
+    let stopped = ask(&format!("/{path}events"), "");
+    let mut bytes = Vec::new();
+    ask(&format!("/{path}events"), "Accept-Encoding: gzip\r\n").read_to_end(&mut bytes).unwrap();
+    playing.wait().exits(0);
+    drop(stopped);
+    let body = bytes.windows(4).position(|end| end == b"\r\n\r\n").unwrap() + 4;
+    let mut events = String::new();
+    // Streams of events have no end of their own.
+    let _ = flate2::read::GzDecoder::new(&bytes[body..]).read_to_string(&mut events);
+    let all = |name: &str| -> Vec<serde_json::Value> {
+        let mark = format!("event: {name}\ndata: ");
+        let data = events.split("\n\n").filter_map(|event| event.split_once(&mark));
+        data.map(|(_, data)| serde_json::from_str(data).unwrap()).collect()
+    };
+    let parts = all("parts");
+    let has =
+        |name: &str, text: &str| parts.iter().any(|part| part[name].as_str().is_some_and(|part| part.contains(text)));
+    assert!(has("verdict", "Trial 1 of 1: load") && has("figures", "ok&#x2f;s") && has("plan", "running"), "{events}");
+    assert!(has("charts", "id=\"t001-outcomes-1\""), "{events}");
+    let report = fs::read_to_string(stage.run_folder().join("report.html")).unwrap();
+    assert_eq!(all("report"), [serde_json::Value::from(report)]);
+    assert_eq!(stage.leftovers(), [""; 0]);
+}
+
 /// A panel of a name that nothing writes would stay empty for ever.
 #[test]
 fn the_dashboard_shows_what_is_exported() {

@@ -270,13 +270,28 @@ impl Playing {
 
     /// Waits until it has said `text` on standard error.
     pub fn wait_for_words(&mut self, text: &str) {
+        self.wait_for_said(text, |said| said.contains(text).then_some(()));
+    }
+
+    /// Waits until something holds of what it has said on standard error.
+    fn wait_for_said<T>(&mut self, what: &str, holds: impl Fn(&str) -> Option<T>) -> T {
         let errors = self.child.as_mut().unwrap().stderr.as_mut().unwrap();
-        while !String::from_utf8_lossy(&self.said).contains(text) {
+        loop {
+            let said = String::from_utf8_lossy(&self.said);
+            if let Some(held) = holds(&said) {
+                return held;
+            }
             let mut piece = [0; 512];
             let count = std::io::Read::read(errors, &mut piece).unwrap();
-            assert!(count > 0, "ended before `{text}`: {}", String::from_utf8_lossy(&self.said));
+            assert!(count > 0, "ended before `{what}`: {said}");
             self.said.extend(&piece[..count]);
         }
+    }
+
+    /// Waits until it has said a line with `mark`. Returns the rest of that line.
+    pub fn wait_for_line(&mut self, mark: &str) -> String {
+        let rest = |said: &str| Some(said.split_once(mark)?.1.split_once('\n')?.0.to_owned());
+        self.wait_for_said(mark, rest)
     }
 
     /// What it writes on standard error has no reader from now on.

@@ -75,9 +75,12 @@ fn zoom(view: &TrialView, fault: &Fault) -> Chart {
         label: fault_label(fault),
         colours: Some(drawing::legible(&fault.colour)),
     };
-    let note = match back {
-        Some(back) => format!("Shaded until throughput recovered to its baseline, after {}.", numbers::seconds(back)),
-        None => "Throughput did not recover to its baseline within the trial.".to_owned(),
+    let note = match (back, &outage.cannot_tell) {
+        (Some(back), _) => {
+            format!("Shaded until throughput recovered to its baseline, after {}.", numbers::seconds(back))
+        }
+        (None, Some(why)) => format!("It cannot be told whether throughput recovered to its baseline: {why}."),
+        (None, None) => "Throughput did not recover to its baseline within the trial.".to_owned(),
     };
     Chart {
         id: "zoom".to_owned(),

@@ -177,7 +177,7 @@
     zoomAll(figure, range[0] <= chart.from && range[1] >= chart.to ? null : range);
   };
 
-  for (const figure of document.querySelectorAll('figure[data-hover]')) {
+  const pointable = (root) => root.querySelectorAll('figure[data-hover]').forEach((figure) => {
     const chart = data[figure.id];
     let at = chart.from;
     let from = null;
@@ -240,7 +240,7 @@
       const place = nearest(moments, at) + steps[event.key];
       move(moments[Math.min(moments.length - 1, Math.max(0, place))]);
     });
-  }
+  });
 
   // Saving: an SVG carries the colours that are on screen, a CSV the values that were drawn.
   const inked = ['fill', 'fill-opacity', 'stroke', 'stroke-width', 'stroke-opacity', 'stroke-dasharray', 'stroke-linejoin',
@@ -367,7 +367,6 @@
   };
   window.addEventListener('hashchange', reveal);
   reveal();
-  document.querySelectorAll('.with-script').forEach((note) => { note.hidden = false; });
 
   // Tables: a click on a heading sorts by its column; figures by their size, whatever their unit.
   const sizes = { ns: 1e-3, 'µs': 1, ms: 1e3, s: 1e6, min: 6e7, h: 3.6e9, B: 1, kB: 1e3, MB: 1e6, GB: 1e9, TB: 1e12, thousand: 1e3, million: 1e6, billion: 1e9 };
@@ -377,7 +376,7 @@
     const unit = words.trim().slice(found[0].length).trim().split(/[\s/]/)[0];
     return Number(found[0].replaceAll(',', '').replace('\u2212', '-')) * (sizes[unit] || 1);
   };
-  document.querySelectorAll('.table table').forEach((table) => {
+  const sortable = (root) => root.querySelectorAll('.table table').forEach((table) => {
     const body = table.tBodies[0];
     if (!table.tHead || body.rows.length < 3) return;
     const first = [...body.rows];
@@ -435,7 +434,7 @@
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 10000);
   };
-  for (const figure of document.querySelectorAll('figure.chart')) {
+  const savable = (root) => root.querySelectorAll('figure.chart').forEach((figure) => {
     figure.querySelector('.save').hidden = false;
     figure.querySelectorAll('[data-save]').forEach((link) => {
       link.addEventListener('click', (event) => {
@@ -444,5 +443,15 @@
         else save(csvOf(data[figure.id]), 'text/csv', `${figure.id}.csv`);
       });
     });
-  }
+  });
+  const readable = (root) => {
+    root.querySelectorAll('.with-script').forEach((note) => { note.hidden = false; });
+    [pointable, sortable, savable].forEach((make) => make(root));
+  };
+  readable(document);
+  // A page that follows a run puts new charts and tables into a part of itself.
+  document.addEventListener('part', (event) => {
+    Object.assign(data, event.detail);
+    readable(event.target);
+  });
 })();

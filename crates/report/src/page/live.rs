@@ -1,0 +1,362 @@
+//! The page of a run that goes on, in parts that are replaced one by one: where the run is, figures, faults with a running clock, the plan,
+//! and the report's own charts and tables of the trial that is played.
+
+use experiment::plan::Plan;
+use record::results::{Results, Trial, Trust};
+use serde::Serialize;
+use serde_json::json;
+use text::{Tone, numbers};
+
+use super::{FilledCharts, HeadlineFigure, Part, SCRIPT, STYLE, Templates, with_code};
+use crate::drawing::json_in_script;
+use crate::tables::{Cell, Column, Row, Table, hosts, operations, outages, tone_of, trust_word};
+use crate::{Error, ReportInput, charts, sweep_charts};
+
+/// What replaces the parts of the page in the browser.
+const LIVE_SCRIPT: &str = include_str!("live.js");
+
+/// Parts of the report that are drawn for the trial that is played.
+const OF_TRIAL: &[Part] = &[
+    Part::Trials(charts::CHARTS),
+    Part::Table(outages::outages),
+    Part::Table(operations::each_operation),
+    Part::Table(hosts::hosts),
+];
+/// Parts of the report that are drawn for the trials that have ended.
+const OF_ENDED: &[Part] = &[Part::Sweep(sweep_charts::CHARTS)];
+
+/// Trials of the plan listed before and after the one that is played.
+const LISTED: usize = 8;
+
+/// Where a run is.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct RunPhase {
+    /// The trial: `Trial 3 of 9 · agents=4`.
+    pub heading: String,
+    /// What is done in it; may be empty.
+    pub phase: String,
+    /// When that began, seconds of Unix time.
+    pub since_unix_s: Option<f64>,
+    /// How long it takes; may be empty.
+    pub of: String,
+    /// What is judged at the end.
+    pub pending: String,
+}
+
+/// A trial of the plan.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct LiveTrial {
+    /// Its id.
+    pub id: String,
+    /// What tells it from others; may be empty.
+    pub name: String,
+    /// Where it is: `ended`, `running`, …; empty if it is still to come.
+    pub state: String,
+    /// `ok` operations per second, warm-up included.
+    pub ok_per_s: Option<f64>,
+    /// Operations that were not `ok`.
+    pub not_ok: Option<u64>,
+    /// Median latency, warm-up included, microseconds.
+    pub p50_us: Option<f64>,
+    /// 99 %.
+    pub p99_us: Option<f64>,
+}
+
+/// A fault of the trial that is played.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct LiveFault {
+    /// Its name.
+    pub name: String,
+    /// Kind and victim: `crash on n2`.
+    pub what: String,
+    /// When it is planned.
+    pub planned: String,
+    /// Where it is: `acts`, `healed`, …; empty if it has not begun.
+    pub state: String,
+    /// Whether it acts.
+    pub acts: bool,
+    /// `ok` operations per second before it.
+    pub before_per_s: Option<f64>,
+    /// Those of the last second, in percent of that.
+    pub share_pct: Option<f64>,
+    /// How long service has been affected.
+    pub recovery: RecoveryClock,
+}
+
+/// How long a fault has affected the service, in whole seconds of load.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub enum RecoveryClock {
+    /// It has not begun, or nothing is known of the service before it.
+    #[default]
+    Unknown,
+    /// Service is not back; since when, seconds of Unix time.
+    Runs(f64),
+    /// Service was back after so many seconds.
+    Took(f64),
+    /// The load ended before.
+    NotBack,
+}
+
+#[derive(Serialize)]
+struct FaultRow<'a> {
+    name: &'a str,
+    what: &'a str,
+    planned: &'a str,
+    state: &'a str,
+    tone: Tone,
+    before: String,
+    share: String,
+    share_tone: Tone,
+    since_ms: Option<u64>,
+    took: String,
+}
+
+#[derive(Serialize)]
+struct FinalReason {
+    word: &'static str,
+    trial: String,
+    what: String,
+}
+
+/// The page's templates, ready to be filled again and again.
+pub struct LivePage(Templates);
+
+impl LivePage {
+    /// Prepares the templates.
+    ///
+    /// # Errors
+    /// If one is broken.
+    pub fn new() -> Result<Self, Error> {
+        Templates::new().map(Self)
+    }
+
+    /// Returns the page without its parts.
+    ///
+    /// # Errors
+    /// If a template cannot be filled.
+    pub fn shell(&self, plan: &Plan) -> Result<String, Error> {
+        let (title, asks) = (&plan.title, &plan.asks);
+        self.0.fill(
+            "live.html",
+            &json!({ "style": STYLE, "script": SCRIPT, "live": LIVE_SCRIPT, "title": title, "asks": asks }),
+        )
+    }
+
+    /// Returns where the run is, and the verdict so far: of trials that have ended, and what cannot be taken back of the one that is played.
+    ///
+    /// # Errors
+    /// If a template cannot be filled.
+    pub fn verdict(&self, phase: &RunPhase, trials: &[Trial]) -> Result<String, Error> {
+        let ended = trials.iter().filter(|trial| trial.ended.is_some());
+        let counted = [Trust::Valid, Trust::Suspect, Trust::Void]
+            .map(|is| (is, ended.clone().filter(|trial| trial.verdict.is == is).count()));
+        let counted = counted.iter().filter(|(_, count)| *count > 0);
+        let done: Vec<String> = counted.map(|(is, count)| format!("{count} {}", trust_word(*is))).collect();
+        let done = text::listed(&done, "and");
+        let name = |trial: &Trial| if trials.len() > 1 { trial.id.clone() } else { String::new() };
+        let of_trial = |trial: &Trial| -> Vec<FinalReason> {
+            let said = trial.verdict.reasons.iter().zip(&trial.verdict.severities);
+            said.map(|(reason, is)| FinalReason {
+                word: trust_word(*is),
+                trial: name(trial),
+                what: with_code(&text::stopped(reason)),
+            })
+            .collect()
+        };
+        // Reasons of the last trials: nobody reads a hundred.
+        let reasons: Vec<FinalReason> = trials.iter().rev().flat_map(of_trial).take(LISTED).collect();
+        let since_ms = phase.since_unix_s.map(milliseconds);
+        let RunPhase { heading, phase, of, pending, .. } = phase;
+        self.0.fill(
+            "live_verdict.html",
+            &json!({ "heading": heading, "phase": phase, "since_ms": since_ms, "of": of, "pending": pending, "done": done, "reasons": reasons }),
+        )
+    }
+
+    /// Returns the key figures.
+    ///
+    /// # Errors
+    /// If a template cannot be filled.
+    pub fn figures(&self, figures: &[HeadlineFigure]) -> Result<String, Error> {
+        self.0.fill("live_figures.html", &json!({ "figures": figures }))
+    }
+
+    /// Returns the faults of the trial that is played; empty without any.
+    ///
+    /// # Errors
+    /// If a template cannot be filled.
+    pub fn faults(&self, faults: &[LiveFault]) -> Result<String, Error> {
+        let faults: Vec<FaultRow<'_>> = faults.iter().map(row_of_fault).collect();
+        self.0.fill("live_faults.html", &json!({ "faults": faults }))
+    }
+
+    /// Returns the plan around the trial that is played: what has ended, and what follows.
+    ///
+    /// # Errors
+    /// If a template cannot be filled.
+    pub fn plan(&self, trials: &[LiveTrial], judged: &[Trial]) -> Result<String, Error> {
+        let first_open = trials.iter().position(|trial| trial.state.is_empty()).unwrap_or(trials.len());
+        let from = first_open.saturating_sub(LISTED);
+        let until = trials.len().min(first_open + LISTED);
+        let before = if from > 0 { format!("{from} trials came before these. ") } else { String::new() };
+        let after = match trials.len() - until {
+            0 => String::new(),
+            left => format!("{left} follow."),
+        };
+        let columns = vec![
+            Column::text("trial"),
+            Column::text("state"),
+            Column::numeric("ok/s", "`ok` operations per second over the whole load, warm-up included"),
+            Column::numeric("not ok", "operations that failed, timed out or were wrong"),
+            Column::numeric("p50", "median latency of `ok` operations, warm-up included"),
+            Column::numeric("p99", "99th percentile of the same"),
+            Column::text("verdict"),
+        ];
+        let note = format!("{before}{after} The report leaves out the warm-up.");
+        let rows = trials[from..until].iter().map(|trial| row_of_trial(trial, judged)).collect();
+        Table::new("The plan", note.trim().to_owned(), columns)
+            .filled(rows)
+            .map_or(Ok(String::new()), |table| self.0.table(table))
+    }
+
+    /// Returns the report's charts and tables of the trial that is played.
+    ///
+    /// # Errors
+    /// If a template cannot be filled.
+    pub fn trial(&self, input: &ReportInput) -> Result<String, Error> {
+        self.parts(OF_TRIAL, input)
+    }
+
+    /// Returns the report's charts over what was swept, of trials that have ended.
+    ///
+    /// # Errors
+    /// If a template cannot be filled.
+    pub fn sweep(&self, results: &Results, plan: &Plan) -> Result<String, Error> {
+        self.parts(OF_ENDED, &ReportInput::without_records(results, plan))
+    }
+
+    /// Parts of the report with the data of their charts; empty where there is nothing for them.
+    fn parts(&self, parts: &[Part], input: &ReportInput) -> Result<String, Error> {
+        let mut filled = FilledCharts { templates: &self.0, data: serde_json::Map::new() };
+        let mut markup = String::new();
+        for part in parts {
+            markup.extend(filled.part(part, false, input)?.map(|part| part.markup));
+        }
+        if !filled.data.is_empty() {
+            let data = json_in_script(&serde_json::Value::Object(filled.data).to_string());
+            markup.push_str(&format!("<script type=\"application/json\" class=\"part-data\">{data}</script>"));
+        }
+        Ok(markup)
+    }
+}
+
+fn row_of_fault(fault: &LiveFault) -> FaultRow<'_> {
+    let is_low = matches!(fault.recovery, RecoveryClock::Runs(_) | RecoveryClock::NotBack);
+    FaultRow {
+        name: &fault.name,
+        what: &fault.what,
+        planned: &fault.planned,
+        state: if fault.state.is_empty() { "to come" } else { &fault.state },
+        tone: if fault.acts { Tone::Doubtful } else { Tone::Plain },
+        before: fault.before_per_s.map_or_else(String::new, |per_s| format!("{} ok/s", numbers::number(per_s))),
+        share: numbers::or_none(fault.share_pct, |pct| format!("{pct:.0} %")),
+        share_tone: if is_low { Tone::Bad } else { Tone::Plain },
+        since_ms: if let RecoveryClock::Runs(since_unix_s) = fault.recovery {
+            Some(milliseconds(since_unix_s))
+        } else {
+            None
+        },
+        took: match fault.recovery {
+            RecoveryClock::Took(0.0) => "no second below".to_owned(),
+            RecoveryClock::Took(s) => numbers::seconds(s),
+            RecoveryClock::NotBack => "not before the end".to_owned(),
+            RecoveryClock::Unknown | RecoveryClock::Runs(_) => numbers::NONE.to_owned(),
+        },
+    }
+}
+
+fn row_of_trial(trial: &LiveTrial, judged: &[Trial]) -> Row {
+    let verdict =
+        judged.iter().find(|known| known.id == trial.id && known.ended.is_some()).map(|known| known.verdict.is);
+    let verdict = verdict.map_or_else(|| Cell::new(numbers::NONE), |is| Cell::new(trust_word(is)).toned(tone_of(is)));
+    let state = if trial.state.is_empty() { "to come" } else { &trial.state };
+    Row::of(vec![
+        Cell::new(trial.id.clone()).with(trial.name.clone()),
+        Cell::new(state),
+        Cell::of(trial.ok_per_s, numbers::number),
+        trial.not_ok.map_or_else(|| Cell::new(numbers::NONE), Cell::loss),
+        Cell::of(trial.p50_us, numbers::micros),
+        Cell::of(trial.p99_us, numbers::micros),
+        verdict,
+    ])
+}
+
+/// Milliseconds of Unix time, as a browser counts.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "below 2⁵³ until the year 287396")]
+fn milliseconds(unix_s: f64) -> u64 {
+    (unix_s.max(0.0) * 1e3).round() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use crate::example;
+
+    const EVIL: &str = "</script><script>alert(1)</script><img src=x onerror=y>";
+
+    #[test]
+    fn nothing_of_a_running_experiment_becomes_markup() {
+        let evil = || EVIL.to_owned();
+        let (mut plan, mut results) = example::policies();
+        (plan.title, plan.asks) = (evil(), evil());
+        for trial in &mut results.trials {
+            (trial.variant, trial.verdict.reasons, trial.verdict.severities) =
+                (Some(evil()), vec![evil()], vec![Trust::Void]);
+            trial.operations.insert(evil(), record::results::Operation::default());
+        }
+        let page = LivePage::new().unwrap();
+        let phase = RunPhase { heading: evil(), phase: evil(), of: evil(), pending: evil(), since_unix_s: Some(1.0) };
+        let fault = LiveFault { name: evil(), what: evil(), planned: evil(), state: evil(), ..LiveFault::default() };
+        let trial = LiveTrial { id: evil(), name: evil(), ..LiveTrial::default() };
+        let series = example::series(&results.trials[0], 9);
+        let input = ReportInput { trials: vec![series], ..ReportInput::without_records(&results, &plan) };
+        let parts = [
+            page.verdict(&phase, &results.trials).unwrap(),
+            page.faults(&[fault]).unwrap(),
+            page.plan(&[trial], &results.trials).unwrap(),
+            page.trial(&input).unwrap(),
+            page.sweep(&results, &plan).unwrap(),
+        ];
+        for part in parts {
+            crate::tests::assert_balanced(&part);
+            assert!(!part.contains("<img") && !part.contains("<script>"), "{part}");
+        }
+        let shell = page.shell(&plan).unwrap();
+        crate::tests::assert_balanced(&shell);
+        assert_eq!((shell.matches("<script").count(), shell.matches("<img").count()), (3, 0));
+    }
+
+    #[test]
+    fn an_unchanged_state_is_the_same_text() {
+        let page = LivePage::new().unwrap();
+        let running = LiveFault { recovery: RecoveryClock::Runs(1_700_000_000.5), ..LiveFault::default() };
+        let text = page.faults(std::slice::from_ref(&running)).unwrap();
+        assert!(
+            text.contains("data-since=\"1700000000500\"></span>"),
+            "the browser's clock runs, not the text: {text}"
+        );
+    }
+
+    #[test]
+    fn a_long_plan_is_listed_around_the_trial_that_is_played() {
+        let page = LivePage::new().unwrap();
+        let state = |number: usize| if number <= 50 { "ended".to_owned() } else { String::new() };
+        let trial = |number| LiveTrial { id: format!("{number:03}"), state: state(number), ..LiveTrial::default() };
+        let trials: Vec<LiveTrial> = (1..=90).map(trial).collect();
+        let text = page.plan(&trials, &[]).unwrap();
+        assert!(text.contains("42 trials came before these. 32 follow."), "{text}");
+        assert!(text.contains(">043<") && text.contains(">058<") && !text.contains(">042<") && !text.contains(">059<"));
+    }
+}
