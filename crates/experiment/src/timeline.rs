@@ -236,7 +236,7 @@ fn arguments(fault: &Fault) -> String {
 /// ones take longer.
 const AROUND_S: f64 = 3.0;
 /// Between two trials on one start.
-const RESET_S: f64 = 1.0;
+const RESET_S: f64 = 1.5;
 
 /// How long all trials take at most, seconds, where targets are ready soon: of a search, if it plays as many as it may.
 #[must_use]

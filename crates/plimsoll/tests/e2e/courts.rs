@@ -186,8 +186,7 @@ fn loads_on_one_start_of_the_register_find_no_case_of_the_load_before() {
     let text = experiment(with, "2s", "[sweep]\n\"load.agents\" = [4, 8]\n");
     let text = text.replacen("use = \"docket\"", "use = \"docket\"\nstart = \"once\"", 1);
     let file = stage.file("court.toml", text);
-    let played = stage.run(&[&file, "--install"]).exits(0);
-    let results = played.says(&["1 of 2 trials ran on a target that was started for an earlier trial"]).json();
+    let results = stage.run(&[&file, "--install"]).exits(0).json();
     let trials = results["trials"].as_array().unwrap();
     let shared = |trial: &Value| trial.get("shared_start").cloned();
     assert_eq!(shared(&trials[0]), None);
