@@ -11,7 +11,7 @@ use record::calibration::CalibrationRow;
 use record::compared::Compared;
 use record::metric_history::MetricHistory;
 use record::results::Results;
-use synthetic_run::SyntheticTrial;
+use synthetic_run::{SimulatedPlan, SyntheticTrial};
 
 use crate::exit::Failure;
 
@@ -95,12 +95,12 @@ impl Bench<'_> {
 
     /// Analyses a run of these trials.
     fn analyzed(&self, trials: &[SyntheticTrial]) -> Result<Results, Failure> {
-        self.analyzed_sweep(&[], &[], trials)
+        self.analyzed_sweep(&SimulatedPlan::default(), trials)
     }
 
     /// Analyses a run of variants at swept loads.
-    fn analyzed_sweep(&self, variants: &[&str], swept: &[&str], trials: &[SyntheticTrial]) -> Result<Results, Failure> {
-        self.in_folder(|path| Ok(analysis::analyze(&synthetic_run::write(path, variants, swept, trials)?)?))
+    fn analyzed_sweep(&self, plan: &SimulatedPlan<'_>, trials: &[SyntheticTrial]) -> Result<Results, Failure> {
+        self.in_folder(|path| Ok(analysis::analyze(&synthetic_run::write(path, plan, trials)?)?))
     }
 
     /// Compares the variants of a run.
@@ -111,7 +111,8 @@ impl Bench<'_> {
         options: &CompareOptions,
     ) -> Result<Compared, Failure> {
         self.in_folder(|path| {
-            let run = synthetic_run::write(path, variants, &[], trials)?;
+            let plan = SimulatedPlan { variants, ..SimulatedPlan::default() };
+            let run = synthetic_run::write(path, &plan, trials)?;
             Ok(analysis::compare(&[run.path()], options)?)
         })
     }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use experiment::plan::{self, Fault, Load, Plan, Step, Target, TargetKind, Trial, Warmup, When};
+use experiment::plan::{self, Claim, Fault, Load, Plan, Step, Target, TargetKind, Trial, Warmup, When};
 use hdrhistogram::Histogram;
 use record::events::{Ending, Event, Outcome, Phase, RunEnding, What};
 use record::folder::{RunFolder, TrialFolder};
@@ -104,23 +104,31 @@ pub fn plan_of(trials: Vec<Trial>) -> Plan {
     }
 }
 
-/// Writes a run of these trials into a new folder.
-pub fn write(path: &Path, variants: &[&str], swept: &[&str], trials: &[SyntheticTrial]) -> Result<RunFolder, Failure> {
-    let failed = |error| Failure::File { what: format!("cannot write {}", path.display()), error };
-    write_records(path, variants, swept, trials).map_err(failed)
+/// The variants, swept paths and claims of a simulated run.
+#[derive(Default)]
+pub struct SimulatedPlan<'a> {
+    /// Names of its variants.
+    pub variants: &'a [&'a str],
+    /// Its swept paths.
+    pub swept: &'a [&'a str],
+    /// Its claims.
+    pub claims: &'a [Claim],
 }
 
-fn write_records(
-    path: &Path,
-    variants: &[&str],
-    swept: &[&str],
-    trials: &[SyntheticTrial],
-) -> std::io::Result<RunFolder> {
+/// Writes a run of these trials into a new folder.
+pub fn write(path: &Path, plan: &SimulatedPlan<'_>, trials: &[SyntheticTrial]) -> Result<RunFolder, Failure> {
+    let failed = |error| Failure::File { what: format!("cannot write {}", path.display()), error };
+    write_records(path, plan, trials).map_err(failed)
+}
+
+fn write_records(path: &Path, plan: &SimulatedPlan<'_>, trials: &[SyntheticTrial]) -> std::io::Result<RunFolder> {
     std::fs::create_dir_all(path)?;
     let folder = RunFolder::at(path);
     let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
     let trials_planned = trials.iter().map(|trial| trial.planned.clone()).collect();
-    write_json(&folder.plan(), &Plan { variants: owned(variants), swept: owned(swept), ..plan_of(trials_planned) })?;
+    let (variants, swept) = (owned(plan.variants), owned(plan.swept));
+    let plan = Plan { variants, swept, claims: plan.claims.to_vec(), ..plan_of(trials_planned) };
+    write_json(&folder.plan(), &plan)?;
     for trial in trials {
         trial.write(&folder.create_trial(&trial.planned.id)?)?;
     }
