@@ -162,7 +162,7 @@ const LOAD_FIGURES: [LoadFigure; 18] = [
     ("run delay", "runnable but not running", |_, host| host.run_delay_pct, numbers::percent),
     ("load 1 min", "highest", |_, host| host.load1_max, numbers::number),
     (
-        "load 1 min, own",
+        "own load 1 min",
         "highest, less threads that only waited for a CPU",
         |_, host| host.load1_own_max,
         numbers::number,

@@ -347,7 +347,10 @@ fn what_the_warm_up_is_worth_is_seen() {
 fn hosts_and_environment_say_what_is_missing() {
     let (plan, results) = one_crash();
     let hosts = table(hosts::hosts, &results, &plan).unwrap();
-    assert_eq!(hosts.note, "Over the whole load. Not measured: busiest thread, throttled, out of memory, power.");
+    assert_eq!(
+        hosts.note,
+        "Over the whole load. Not measured: busiest thread, throttled, own load 1 min, out of memory, power."
+    );
     let environment = table(hosts::environment, &results, &plan).unwrap();
     assert!(environment.note.contains("Not known: machine, architecture, caches, highest frequency, governor"));
     let what: Vec<&str> = column(&environment, "what").iter().map(|cell| cell.text.as_str()).collect();
