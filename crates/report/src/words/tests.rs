@@ -339,7 +339,7 @@ fn a_sweep_says_where_curves_level_off_and_who_overtakes_whom() {
         "Which of `xeon` and `pi` is ahead at the highest load is not shown; the peak of `pi` is 1.51 times that of `xeon`",
     );
     let tells = |results: &Results| {
-        let further = analysis::answer::further(results, &plan);
+        let further = further(results, &plan);
         further.iter().any(|one| one.contains("Each of these points is one trial, so no difference was tested."))
     };
     assert!(!tells(&results));
