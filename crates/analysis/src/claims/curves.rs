@@ -55,7 +55,7 @@ pub(super) fn levels(variant: Option<&str>, over: &str, trials: &[&Trial]) -> Fu
         let reach = reach(&of.curve)?;
         let unlevel = |_| {
             let share = 100.0 * (1.0 - level::LEVEL);
-            format!("at least two loads, up to {}, must have {share:.0} % of the peak", reach[1])
+            format!("only the highest load, {}, has {share:.0} % of the peak", reach[1])
         };
         Some(FunctionPart::of_load(&level::level_from(&of.curve)?, reach, &[&of.curve], unlevel))
     };

@@ -1,4 +1,5 @@
-//! The level of a curve: the lowest load from which on throughput stays near its peak.
+//! The level of a curve: the lowest load from which on throughput stays near its peak, for as long as
+//! it does: loads above the last one near the peak, at which a system may collapse, are left out.
 //!
 //! The highest of several equal loads is too high by chance, and the lowest too low. So a curve with
 //! repeats is taken to rise to its peak and not to rise again after it, and it is compared with
@@ -6,8 +7,8 @@
 //! H. D. Brunk, "Statistical Inference under Order Restrictions", 1972). The interval has each load
 //! whose best such curve is not worse than the best of all by more than chance: a likelihood-ratio
 //! test, inverted. The value is the lowest load whose curve is within one standard error of the best.
-//! A later fall counts if curves that fall are better by more than chance. A curve that differs from
-//! all such curves by more than chance is read as it was measured, without an interval.
+//! A curve that differs from all such curves by more than chance is read as it was measured, without
+//! an interval.
 
 use std::ops::Range;
 
@@ -32,23 +33,22 @@ struct LogMean {
     weight: f64,
 }
 
-/// The level: infinite where only the highest load is within [`LEVEL`] of the peak, or not even that
-/// one. `None` with fewer than two loads, or where nothing got through.
+/// The level: infinite where only the highest load of the curve is within [`LEVEL`] of the peak.
+/// `None` with fewer than two loads, or where nothing got through.
 pub(crate) fn level_from(curve: &LoadCurve) -> Option<Estimate> {
     let means = curve.means();
-    let value = measured(&means)?;
-    Some(by_shape(curve, &means).unwrap_or(Estimate { value, ci95: None }))
-}
-
-/// The level of the means themselves.
-fn measured(means: &[LoadMean]) -> Option<f64> {
-    let best = means[peak(means).filter(|_| means.len() > 1)?];
-    let outside = means.iter().rposition(|mean| mean.rate < (1.0 - LEVEL) * best.rate);
-    Some(load_at(means, outside.map_or(0, |place| place + 1)))
-}
-
-fn load_at(means: &[LoadMean], start: usize) -> f64 {
-    if start + 1 < means.len() { means[start].load } else { f64::INFINITY }
+    let best = means[peak(&means).filter(|_| means.len() > 1)?].rate;
+    let is_near = |mean: &LoadMean| mean.rate >= (1.0 - LEVEL) * best;
+    let end = means.iter().rposition(is_near)?;
+    let level = LoadCurve { points: curve.points[..=end].to_vec() };
+    let means = &means[..=end];
+    let found = by_shape(&level, means).unwrap_or_else(|| {
+        let outside = means.iter().rposition(|mean| !is_near(mean));
+        Estimate { value: means[outside.map_or(0, |place| place + 1)].load, ci95: None }
+    });
+    // Where the last load alone is near the peak, the curve may rise beyond it.
+    let still_rises = |load: f64| if load >= curve.points[curve.points.len() - 1].load { f64::INFINITY } else { load };
+    Some(Estimate { value: still_rises(found.value), ci95: found.ci95.map(|ends| ends.map(still_rises)) })
 }
 
 /// The level of the closest curve of the shape, with its interval.
@@ -65,45 +65,32 @@ fn by_shape(curve: &LoadCurve, means: &[LoadMean]) -> Option<Estimate> {
             weight: mean.repeats as f64 / spread.relative.powi(2),
         })
         .collect();
-    let (misfits, falling) = misfits(&logs);
-    let level = misfits.iter().copied().fold(f64::INFINITY, f64::min);
-    let best = level.min(falling);
+    let misfits = misfits(&logs);
+    let best = misfits.iter().copied().fold(f64::INFINITY, f64::min);
     let free = (means.len() as f64 - 2.0).max(1.0);
     if !best.is_finite() || chance_of_f(best / free, free, degrees) < SHAPELESS {
         return None;
     }
     let chance = quantile_of_t(0.975, degrees)?.powi(2);
-    if level - best > chance {
-        return Some(Estimate { value: f64::INFINITY, ci95: Some([f64::INFINITY; 2]) });
-    }
-    let within = |most: f64| move |misfit: &f64| *misfit <= level + most;
-    let value = load_at(means, misfits.iter().position(within(1.0))?);
-    let low = load_at(means, misfits.iter().position(within(chance))?);
-    let high = load_at(means, misfits.iter().rposition(within(chance))?);
+    let within = |most: f64| move |misfit: &f64| *misfit <= best + most;
+    let value = means[misfits.iter().position(within(1.0))?].load;
+    let low = means[misfits.iter().position(within(chance))?].load;
+    let high = means[misfits.iter().rposition(within(chance))?].load;
     Some(Estimate { value, ci95: Some([low, high]) })
 }
 
-/// The least sum of weighted squares between the means and a curve of the shape: by the place at
-/// which its level starts, and of those that fall again by more than [`LEVEL`].
-fn misfits(logs: &[LogMean]) -> (Vec<f64>, f64) {
-    let last = logs.len() - 1;
-    let (mut level, mut falling) = (vec![f64::INFINITY; logs.len()], f64::INFINITY);
-    for peak in 0..=last {
-        for (start, level) in level.iter_mut().enumerate().take(peak + 1) {
-            for fall in peak + 1..=last + 1 {
-                let least = if fall > last { &mut *level } else { &mut falling };
-                *least = least.min(misfit(logs, start, peak, fall));
-            }
-        }
-    }
-    (level, falling)
+/// The least sum of weighted squares between the means and a curve of the shape, by the place at
+/// which its level starts.
+fn misfits(logs: &[LogMean]) -> Vec<f64> {
+    let of_start = |start| (start..logs.len()).map(|peak| misfit(logs, start, peak)).fold(f64::INFINITY, f64::min);
+    (0..logs.len()).map(of_start).collect()
 }
 
-/// The same of curves with this peak that are level from `start` to before `fall`.
-fn misfit(logs: &[LogMean], start: usize, peak: usize, fall: usize) -> f64 {
+/// The same of curves with this peak that are level from `start` on.
+fn misfit(logs: &[LogMean], start: usize, peak: usize) -> f64 {
     let below = -f64::ln(1.0 - LEVEL);
     let rising = [monotone(logs, 0..start, false), monotone(logs, start..peak, false)];
-    let falling = [monotone(logs, peak + 1..fall, true), monotone(logs, fall..logs.len(), true)];
+    let falling = monotone(logs, peak + 1..logs.len(), true);
     let squares = |fitted: &[(usize, f64)], range: [f64; 2]| -> f64 {
         let square = |&(place, value): &(usize, f64)| {
             logs[place].weight * (logs[place].value - value.clamp(range[0], range[1])).powi(2)
@@ -112,12 +99,11 @@ fn misfit(logs: &[LogMean], start: usize, peak: usize, fall: usize) -> f64 {
     };
     // A monotone fit within bounds is the fit without, cut off at them.
     let at = |height: f64| {
-        let (level, outside) = ([height - below, height], [f64::NEG_INFINITY, height - below]);
+        let level = [height - below, height];
         squares(&[(peak, height)], [height; 2])
-            + squares(&rising[0], outside)
+            + squares(&rising[0], [f64::NEG_INFINITY, height - below])
             + squares(&rising[1], level)
-            + squares(&falling[0], level)
-            + squares(&falling[1], outside)
+            + squares(&falling, level)
     };
     let values = || logs.iter().map(|log| log.value);
     let lowest = values().fold(f64::INFINITY, f64::min);
@@ -190,7 +176,8 @@ mod tests {
             ([0.4, 1.0, 1.0, 0.8, 1.0, 1.0, 1.0], 64.0),
             ([1.0; 7], 1.0),
             ([0.1, 0.2, 0.3, 0.5, 0.7, 0.9, 1.0], f64::INFINITY),
-            ([0.4, 1.0, 1.0, 1.0, 1.0, 1.0, 0.5], f64::INFINITY),
+            ([0.4, 1.0, 1.0, 1.0, 1.0, 1.0, 0.5], 4.0),
+            ([0.4, 0.8, 1.0, 0.1, 0.0, 0.0, 0.0], 16.0),
         ] {
             let found = level_from(&curve(rates, 1, || 0.0)).unwrap();
             assert_eq!((found.value, found.ci95), (level, None), "{rates:?}");
@@ -203,7 +190,13 @@ mod tests {
         let found = noisy(LEVEL_FROM_4, 2, 0.01, 1);
         assert_eq!((found.value, found.ci95), (4.0, Some([4.0, 4.0])));
         let fallen = noisy([0.4, 1.0, 1.0, 1.0, 1.0, 0.7, 0.4], 2, 0.01, 1);
-        assert_eq!((fallen.value, fallen.ci95), (f64::INFINITY, Some([f64::INFINITY; 2])));
+        assert_eq!(
+            (fallen.value, fallen.ci95),
+            (4.0, Some([4.0; 2])),
+            "a collapse does not hide where the level began"
+        );
+        let collapsed = noisy([0.4, 1.0, 1.0, 1.0, 1.0, 0.001, 0.0], 2, 0.01, 1);
+        assert_eq!((collapsed.value, collapsed.ci95), (4.0, Some([4.0; 2])));
         let rising = noisy([0.1, 0.2, 0.3, 0.5, 0.7, 0.85, 1.0], 2, 0.01, 1);
         assert_eq!((rising.value, rising.ci95), (f64::INFINITY, Some([f64::INFINITY; 2])));
     }
