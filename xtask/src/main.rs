@@ -1,5 +1,6 @@
-//! The workspace's own chores: `tidy` holds the house rules, `studies` and `keep` write the evidence of the studies. Of the workspace's
-//! crates it uses `text` alone, so that it is there at once. Nothing that a user of Plimsoll needs may live here.
+//! The workspace's own chores: `tidy` checks the house rules, `studies` and `keep` write the
+//! evidence of the studies. Of the workspace's crates it uses only `text`, so that it builds
+//! quickly. Nothing that a user of Plimsoll needs may live here.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command of the workspace prints")]
 

@@ -1,5 +1,6 @@
-//! The studies: the articles sentence by sentence, the claims that answer them, and the rule that holds them against experiments and
-//! kept runs. `page` writes docs/studies.md, `kept` fills results/.
+//! The studies: the articles sentence by sentence, the claims that answer them, and the rule that
+//! compares them with experiments and kept runs. `page` writes docs/studies.md, `kept` fills
+//! results/.
 
 pub mod kept;
 pub mod page;
@@ -15,21 +16,21 @@ use kept::KeptRun;
 /// Folder of the studies' files.
 const FOLDER: &str = "experiments/studies/";
 
-/// An article or several on one subject, and the experiments that repeat them.
+/// One or several articles on one subject, and the experiments that repeat them.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StudyFile {
-    /// File name without `.toml`: what `make study-NAME` calls it.
+    /// File name without `.toml`, as in `make study-NAME`.
     #[serde(skip)]
     pub name: String,
-    /// Title of its page.
+    /// Title of the study's page.
     pub title: String,
     /// Names of the experiments' files without `.toml`, in the order in which they are run.
     pub experiments: Vec<String>,
     /// The articles.
     #[serde(default)]
     pub article: Vec<StudiedArticle>,
-    /// Claims that no sentence makes.
+    /// Claims that answer no sentence.
     #[serde(default)]
     pub beyond: Vec<BeyondClaim>,
 }
@@ -38,7 +39,7 @@ pub struct StudyFile {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StudiedArticle {
-    /// Name as in the experiments' `source`.
+    /// First part of the experiments' `source`.
     pub name: String,
     /// Title, author, year.
     pub title: String,
@@ -51,14 +52,15 @@ pub struct StudiedArticle {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sentence {
-    /// The heading it is under.
+    /// Heading above the sentence.
     pub at: String,
     /// Short quotation in plain English.
     pub quote: String,
     /// Claims that answer it.
     #[serde(default)]
     pub claims: Vec<ClaimName>,
-    /// Why it cannot be shown on this machine, or why nothing has to be shown. May be empty beside claims.
+    /// Reason that it cannot be shown on this machine, or that nothing has to be shown. May be
+    /// empty beside claims.
     #[serde(default)]
     pub reason: String,
     /// Figure that proves the reason.
@@ -83,12 +85,12 @@ pub struct ProvingFigure {
     pub experiment: String,
     /// Metric path.
     pub metric: String,
-    /// Which trials: `variant`, or a swept path, and its value.
+    /// Filter of the trials: `variant` or swept paths, with their values.
     #[serde(default, rename = "where")]
     pub filter: toml::Table,
 }
 
-/// A claim that no sentence makes.
+/// A claim that answers no sentence.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BeyondClaim {
@@ -96,7 +98,7 @@ pub struct BeyondClaim {
     pub experiment: String,
     /// The claim's `says`.
     pub says: String,
-    /// Why it is claimed.
+    /// Reason for the claim.
     #[serde(default)]
     pub reason: String,
 }
@@ -104,7 +106,7 @@ pub struct BeyondClaim {
 /// All studies, the experiments and their kept runs.
 #[derive(Debug, Default)]
 pub struct Studies {
-    /// By name.
+    /// Studies in the order of their files.
     pub studies: Vec<StudyFile>,
     /// Experiments by name.
     pub experiments: BTreeMap<String, toml::Table>,
@@ -135,7 +137,7 @@ impl Studies {
         all
     }
 
-    /// Everything that is wrong with them, and with the page that is made of them.
+    /// Returns the offences of the studies and of the page that is made from them.
     fn offences(&self, tree: &Tree) -> Vec<Violation> {
         let mut offences = self.unreadable.clone();
         for study in &self.studies {
@@ -199,12 +201,12 @@ impl Studies {
 }
 
 impl StudyFile {
-    /// Sentences of all its articles.
+    /// Sentences of all articles.
     pub fn sentences(&self) -> impl Iterator<Item = &Sentence> {
         self.article.iter().flat_map(|article| &article.sentence)
     }
 
-    /// All claims that it names.
+    /// All claims that the study names.
     fn rows(&self) -> Vec<ClaimName> {
         let beyond = |row: &BeyondClaim| ClaimName { experiment: row.experiment.clone(), says: row.says.clone() };
         let asked = self.sentences().flat_map(|sentence| sentence.claims.iter().cloned());
@@ -254,7 +256,7 @@ mod tests {
                    {"variant": "b", "point": {"load.agents": 4}, "hosts": [{"name": "n1", "cpu_pct": 96}]},
                    {"variant": "b", "point": {"load.agents": 8}, "hosts": [{"name": "n1", "cpu_pct": 2}]}]}"#;
 
-    /// What is wrong, with a page that is up to date.
+    /// Returns the offences, with a page that is up to date.
     fn offences(files: &[(&str, &str)]) -> Vec<String> {
         let page = page::text(&Studies::of(&Tree::of(files)));
         let files = [files, &[(page::PATH, page.as_str())]].concat();

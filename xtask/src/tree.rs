@@ -41,7 +41,7 @@ const TEXT: [&str; 21] = [
 pub struct Tree {
     /// Sorted by path.
     pub files: Vec<File>,
-    /// Text files below results/, which a program wrote: no rule for what we write holds them.
+    /// Text files below results/. They are generated, so rules for written text do not apply.
     pub kept: Vec<File>,
     /// Paths of all files, pictures and the like too.
     pub paths: Vec<String>,

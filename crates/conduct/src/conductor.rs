@@ -15,7 +15,7 @@ use crate::schedule::{FaultSchedule, Occurrence};
 pub enum Input {
     /// The target runs and is ready.
     TargetUp,
-    /// The target runs since an earlier trial, and is prepared.
+    /// The target still runs from an earlier trial and is prepared.
     TargetStands,
     /// Every `[[prepare]]` is done.
     Prepared,
@@ -185,7 +185,7 @@ impl Conductor {
         self.phase == Phase::Load && !self.load_ended && (self.loads || self.steps.is_over())
     }
 
-    /// Whether nothing has ended the trial early so far.
+    /// Whether the trial has not been ended early so far.
     #[must_use]
     pub fn is_well(&self) -> bool {
         self.ending == Ending::Done

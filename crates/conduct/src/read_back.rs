@@ -357,8 +357,9 @@ pub struct ReadBackResult {
     pub answered: usize,
 }
 
-/// Asks the members, and writes what they said in the last round. `None` where the target cannot say. Without audited keys nothing but
-/// differences matters, and members that agree are not asked again.
+/// Asks the members for their contents and writes the answers of the last round. Returns `None` if
+/// the target has no audit. Without audited keys only differences between members matter, so
+/// members that agree are not asked again.
 ///
 /// # Errors
 /// If it cannot be written.
@@ -387,9 +388,10 @@ fn asks_again(rounds: u32, took_s: f64) -> bool {
     rounds < 2 || took_s < PATIENCE_S
 }
 
-/// Asks until two rounds in a row tell the same and nobody has to be asked in vain, or `goes_on` says no; with `ends_alike` also until all
-/// members agree. The last round, how many there were, and whether the contents had settled. A member that fails may be about to serve
-/// again, so it is asked again.
+/// Asks until the contents have settled and each member's answer is final, or until `goes_on`
+/// returns false. Contents have settled if two rounds in a row are equal or, with `ends_alike`, if
+/// all members agree. Returns the last round, the number of rounds, and whether the contents had
+/// settled. A member that fails is asked again, because it may be about to serve again.
 fn settled(
     ends_alike: bool,
     ask: &mut dyn FnMut() -> Vec<MemberAnswer>,
@@ -408,7 +410,7 @@ fn settled(
     (last, rounds, same)
 }
 
-/// Whether all members answered and hold the same.
+/// Whether all members answered and have the same contents.
 fn agree(told: &[MemberAnswer]) -> bool {
     let first = holdings(told).next().flatten();
     first.is_some() && holdings(told).all(|holds| holds == first)

@@ -1,4 +1,4 @@
-//! What one trial leaves for the next: a target that stands, and generators that wait.
+//! Parts that one trial leaves to the next: a running target, and waiting generators.
 
 use std::sync::{Arc, Mutex};
 
@@ -9,32 +9,32 @@ use lab::Deployment;
 use crate::Error;
 use crate::load_makers::RaisedFleet;
 
-/// A target that stands after its trial.
+/// A target that still runs after its trial.
 pub struct StandingTarget {
-    /// Its hosts and processes.
+    /// Hosts and processes of the target.
     pub deployment: Deployment,
-    /// The generator that calls it in this process's place, if one does.
+    /// Generator that calls the target in place of this process, if there is one.
     pub elsewhere: Arc<Mutex<Option<GeneratorCaller>>>,
     /// Id of the trial for which it was started.
     pub of: String,
-    /// The trial that used it last.
+    /// The last trial that used it.
     pub last: Trial,
 }
 
-/// What outlasts a trial.
+/// Parts that outlast a trial.
 #[derive(Default)]
 pub struct KeptParts {
-    /// Generators that no trial plays.
+    /// Generators that no trial uses at present.
     pub fleet: Option<RaisedFleet>,
-    /// A target that no trial loads.
+    /// Target that no trial uses at present.
     pub target: Option<StandingTarget>,
 }
 
 impl KeptParts {
-    /// Lets go of everything.
+    /// Stops the target and ends the generators.
     ///
     /// # Errors
-    /// If anything of the target is left.
+    /// If any part of the target cannot be stopped.
     pub fn end(self) -> Result<(), Error> {
         let stopped = self.target.map_or(Ok(()), |mut standing| standing.deployment.stop());
         if let Some(generators) = self.fleet {

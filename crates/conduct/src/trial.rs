@@ -101,7 +101,7 @@ struct TrialShell<'a> {
     run: &'a Run<'a>,
     registry: &'a Registry,
     trial: &'a plan::Trial,
-    /// What outlasts a trial, while none uses it.
+    /// Parts that outlast a trial, while no trial uses them.
     kept: &'a mut KeptParts,
     /// Once they are raised: the one of them that calls the target in this process's place.
     elsewhere: Arc<Mutex<Option<GeneratorCaller>>>,
@@ -318,7 +318,8 @@ impl TrialShell<'_> {
         self.questions.iter_mut().enumerate().find_map(|(index, question)| Some((index, question.poll()?)))
     }
 
-    /// The target of an earlier trial, if this one can run on the same start; stopped if not.
+    /// Takes over the target of an earlier trial if this trial can run on the same start, and stops
+    /// that target if not. Returns `None` if the target has to be started.
     fn take_over(&mut self) -> Result<Option<Input>, Error> {
         let Some(mut standing) = self.kept.target.take() else { return Ok(None) };
         if !self.run.plan.shares_start(self.trial, &standing.last) {
@@ -391,7 +392,7 @@ impl TrialShell<'_> {
         }
     }
 
-    /// Stops the target, or leaves it to the next trial.
+    /// Stops the target or leaves it to the next trial.
     fn stop_target(&mut self, at_once: bool, is_well: bool) {
         self.tasks = None;
         self.questions.clear();

@@ -84,7 +84,8 @@ impl Plan {
         self.find.as_ref().map_or(&self.trials, |find| &find.templates)
     }
 
-    /// Whether a trial runs on the start of the target that an earlier one used. Trials of a search are repeats of nothing.
+    /// Whether a trial runs on the same start of the target as an earlier one. Trials of a search
+    /// have no repeats to tell apart.
     #[must_use]
     pub fn shares_start(&self, trial: &Trial, earlier: &Trial) -> bool {
         trial.shares_start(earlier) && (self.find.is_some() || trial.repeat == earlier.repeat)

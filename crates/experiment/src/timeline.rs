@@ -50,7 +50,7 @@ pub fn print(plan: &Plan) -> String {
     print_with(plan, &UsualTimes::default())
 }
 
-/// The same, with what is known of the durations of its trials.
+/// Prints the plan as [`print()`] does, with the known durations of its trials.
 #[must_use]
 pub fn print_with(plan: &Plan, usual: &UsualTimes) -> String {
     let mut text = String::new();
@@ -193,7 +193,7 @@ fn fault_line(fault: &Fault) -> String {
     format!("{}: {}{} on {} {}", fault.name, fault.kind, arguments(fault), fault.on, fault_time(fault))
 }
 
-/// When a fault is planned, and for how long: `at 15s, for 5s`.
+/// Planned time and duration of a fault: `at 15s, for 5s`.
 #[must_use]
 pub fn fault_time(fault: &Fault) -> String {
     let when = match &fault.when {
@@ -235,7 +235,8 @@ fn arguments(fault: &Fault) -> String {
 /// Starting a target, waiting until it is ready, and stopping it, seconds at full speed: what small targets take. Large
 /// ones take longer.
 const AROUND_S: f64 = 3.0;
-/// Between two trials on one start.
+/// Seconds between two trials on one start: the hook `reset`, and waiting until the target is
+/// ready.
 const RESET_S: f64 = 1.5;
 
 /// How long all trials take at most, seconds, where targets are ready soon: of a search, if it plays as many as it may.
@@ -247,7 +248,7 @@ pub fn longest_s(plan: &Plan) -> f64 {
     if plan.find.is_some() { searches.sum() } else { plan.trials.iter().map(longest_s).sum() }
 }
 
-/// How long all trials take: usually, and at most if that is much more.
+/// Describes the usual duration of all trials, and the longest possible one if it is much longer.
 fn total_time(plan: &Plan, usual: &UsualTimes) -> String {
     if let Some(find) = &plan.find {
         return of_searches(plan, find, usual);
@@ -267,7 +268,7 @@ fn total_time(plan: &Plan, usual: &UsualTimes) -> String {
     text + "."
 }
 
-/// A bound that is so many times the usual time is told beside it.
+/// Ratio of the longest to the usual duration above which both are printed.
 const MUCH: f64 = 1.25;
 
 /// What a search takes depends on what it finds: what is usual, and what is possible.
@@ -287,17 +288,18 @@ fn rounded(total_s: f64) -> String {
     if total_s < 60.0 { show(total_s.ceil()) } else { show((total_s / 5.0).ceil() * 5.0) }
 }
 
-/// At most, with all steps.
+/// Longest duration of a trial with all its steps, seconds.
 fn trial_s(trial: &Trial) -> f64 {
     AROUND_S / trial.lab.speed + load_s(trial).max(steps_s(trial))
 }
 
-/// Seconds until the last step ends, if every one takes all its time.
+/// Seconds until the last step ends, if each step takes all its time.
 fn steps_s(trial: &Trial) -> f64 {
     trial.steps.iter().fold(0.0, |ends_s, step| paused_s(ends_s, step, step.within_s))
 }
 
-/// When a step ends that takes so long each time, after one that ends then.
+/// Seconds until a step ends that takes `takes_s` each time and follows a step that ends at
+/// `ends_s`.
 fn paused_s(ends_s: f64, step: &Exercise, takes_s: f64) -> f64 {
     ends_s.max(step.at_s.unwrap_or(0.0)) + f64::from(step.times) * (step.pause_s.unwrap_or(0.0) + takes_s)
 }

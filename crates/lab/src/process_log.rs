@@ -155,7 +155,7 @@ impl KeptLines {
         self.left_out += over as u64;
     }
 
-    /// Writes the end. Doing it twice is harmless.
+    /// Writes the end of the log. A second call is harmless.
     fn end(&mut self) {
         let left_out = std::mem::take(&mut self.left_out);
         if left_out > 0 {
@@ -234,7 +234,7 @@ pub(crate) struct LogWatcher(Arc<SharedLog>);
 struct SharedLog {
     texts: Vec<LogText>,
     heard: Mutex<LogState>,
-    /// Where the process that was started last writes to.
+    /// Kept lines of the process that was started last.
     kept: Mutex<Option<Arc<Mutex<KeptLines>>>>,
 }
 
@@ -289,7 +289,7 @@ impl LogWatcher {
         }))
     }
 
-    /// What the process writes from now on goes to another file, and is counted anew.
+    /// Sends the process's further output to another file, and starts its counts again.
     pub fn turn_over(&self, path: &Path) -> io::Result<()> {
         self.state().counts.iter_mut().for_each(|count| *count = (0, None));
         let kept = self.0.kept.lock().unwrap_or_else(PoisonError::into_inner);

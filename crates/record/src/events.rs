@@ -110,7 +110,8 @@ pub enum What {
         /// Name of the step.
         after: String,
     },
-    /// The target runs on the start of an earlier trial. The hosts and processes that this one has are told again after it.
+    /// The target runs on the start of an earlier trial. The events of its hosts and processes
+    /// follow again.
     StartShared {
         /// Id of the trial for which it was started.
         of: String,
@@ -227,7 +228,8 @@ pub enum What {
     Replicas {
         /// Rounds that were asked.
         rounds: u32,
-        /// Whether the last two told the same, or, without audited keys, all members did in the last. If not, replication may still have been under way.
+        /// Whether the last two rounds were equal or, without audited keys, all members agreed in
+        /// the last round. If not, replication may still have been under way.
         settled: bool,
     },
     /// To whom the CPU time of this machine was put down while it was sampled. At most 16 processes of a kind, the busiest first.

@@ -136,7 +136,7 @@ impl RunFolder {
         Ok(found)
     }
 
-    /// Whether its name is that of a run with this title. Other titles may share the name.
+    /// Whether the folder's name fits a run with this title. Other titles may fit as well.
     #[must_use]
     pub fn is_named(&self, title: &str) -> bool {
         self.0.file_name().is_some_and(|name| name.to_string_lossy().contains(&slug(title)))

@@ -1,4 +1,5 @@
-//! Kept runs: results/EXPERIMENT has the page of one run, its first charts, its analysis and the experiment as it was run.
+//! Kept runs: results/EXPERIMENT has the page of one run, its first charts, its analysis and the
+//! experiment as it was run.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,15 +10,16 @@ use serde_json::Value;
 use crate::rules::Violation;
 use crate::tree::Tree;
 
-/// Where kept runs are.
+/// Folder of the kept runs.
 pub const FOLDER: &str = "results/";
-/// Bytes of all kept runs, at most.
+/// Largest size of all kept runs, bytes.
 pub const ROOM: usize = 8_000_000;
-/// Charts that are kept, from the top of the page.
+/// Number of charts that are kept, from the top of the page.
 const CHARTS: usize = 4;
 /// Files of a run folder that are read.
 const FILES: [&str; 4] = ["experiment.toml", "analysis.json", "report.html", "environment.json"];
-/// Lines that a run writes above its experiment: where the file was, and what was overridden.
+/// Beginnings of the lines that a run writes above its experiment: the file's path, and each
+/// override.
 const FROM: &str = "# from ";
 const SET: &str = "# played with --set ";
 
@@ -30,7 +32,7 @@ pub struct KeptRun {
     pub results: Value,
     /// `run.json`: version of Plimsoll, and the run folder's name.
     pub run: Value,
-    /// Names of its charts.
+    /// Names of the charts.
     pub charts: Vec<String>,
 }
 
@@ -60,10 +62,12 @@ fn run(tree: &Tree, name: &str) -> Result<KeptRun, String> {
     })
 }
 
-/// Copies a run folder's page, charts and analysis into results/ under its experiment's name; returns that folder.
+/// Copies a run folder's page, charts and analysis into results/ under its experiment's name.
+/// Returns that folder.
 ///
 /// # Errors
-/// If the run was made with `--set`, or its experiment is not one of ours, or a file cannot be read or written; in words.
+/// If the run was made with `--set`, if its experiment is not in experiments/, or if a file cannot
+/// be read or written.
 pub fn keep(root: &Path, run: &Path) -> Result<String, String> {
     let read = |file: &str| {
         fs::read_to_string(run.join(file)).map_err(|problem| format!("{}/{file}: {problem}", run.display()))
@@ -105,7 +109,7 @@ pub fn keep(root: &Path, run: &Path) -> Result<String, String> {
     Ok(folder)
 }
 
-/// Numbers with six significant digits: more would only take room.
+/// Rounds numbers to six significant digits, to save space.
 fn rounded(value: Value) -> Value {
     match value {
         Value::Number(number) if number.is_f64() => {
@@ -122,7 +126,8 @@ const PICKER: &str = "<div class=\"picker\" hidden>";
 const DATA: &str = "<script type=\"application/json\" id=\"data\">";
 const LEFT_OUT: &str = "<p class=\"note\">Only the first trial's charts are kept here.</p>\n";
 
-/// A page with the charts of its first trial alone: those of all trials are most of its size.
+/// Returns the page with the charts of the first trial only. The charts of all trials are most of
+/// its size.
 fn with_one_trial(page: &str) -> Result<String, String> {
     let mut trials = page.match_indices(TRIAL).map(|(at, _)| at);
     let (Some(first), Some(second)) = (trials.next(), trials.next()) else { return Ok(page.to_owned()) };
@@ -139,7 +144,7 @@ fn with_one_trial(page: &str) -> Result<String, String> {
     Ok([&page[..before], LEFT_OUT, &page[first..second], between, DATA, &data, "</script>", after].concat())
 }
 
-/// The charts of curves of a page as files of their own, with their ids, in page order.
+/// Returns the curves of a page as SVG files, each with its id, in page order.
 fn charts(page: &str) -> Vec<(String, String)> {
     let style = style(page);
     let is_of_curves = |tag: &str| tag.contains("data-hover");
@@ -160,7 +165,8 @@ fn charts(page: &str) -> Vec<(String, String)> {
     page.split("<figure class=\"chart\" id=\"").skip(1).filter_map(chart).collect()
 }
 
-/// What charts need of a page's style: the colours of light paper, and the rules of drawings.
+/// Returns the part of a page's style that charts need: the light colours and the rules of
+/// drawings.
 fn style(page: &str) -> String {
     let style = page.split_once("<style>").map_or("", |(_, rest)| rest.split("</style>").next().unwrap_or_default());
     let colours = style.lines().skip_while(|line| !line.starts_with(":root")).take_while(|line| !line.starts_with('}'));

@@ -1,4 +1,4 @@
-//! docs/studies.md: what each sentence of each article came to, with its figures from the kept runs.
+//! docs/studies.md: the result of each sentence of each article, with figures from the kept runs.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use text::numbers;
 use super::kept::{FOLDER, KeptRun};
 use super::{ClaimName, ProvingFigure, Sentence, Studies, StudyFile};
 
-/// The page.
+/// Path of the page.
 pub const PATH: &str = "docs/studies.md";
 
 const OPENING: &str = "<!-- Made by `cargo xtask studies` from experiments/studies and results. Edit it there. -->
@@ -23,7 +23,7 @@ browser. How a study is run is in [experiments/studies](../experiments/studies/R
 
 const NOT_RUN: &str = "not yet run";
 
-/// The whole page.
+/// Returns the text of the page.
 pub fn text(all: &Studies) -> String {
     let mut page = OPENING.to_owned();
     page.push_str(
@@ -66,7 +66,7 @@ fn add_study(study: &StudyFile, all: &Studies, page: &mut String) {
     }
 }
 
-/// A row for each claim; the sentence stands in the first.
+/// Adds a row for each claim; only the first row has the sentence.
 fn add_sentence(sentence: &Sentence, all: &Studies, page: &mut String) {
     let (at, quote) = (cell(&sentence.at), cell(&sentence.quote));
     let figure = sentence.figure.as_ref().and_then(|figure| proof(figure, all)).unwrap_or_default();
@@ -168,13 +168,13 @@ fn collect(value: &Value, steps: &[&str], values: &mut Vec<f64>) {
     }
 }
 
-/// An experiment's number; it leads to its charts where a run is kept.
+/// An experiment's number, as a link to its charts if a run is kept.
 fn link(experiment: &str, all: &Studies) -> String {
     let number = experiment.split('-').next().unwrap_or(experiment);
     if all.kept.contains_key(experiment) { format!("[{number}](#{})", anchor(experiment)) } else { number.to_owned() }
 }
 
-/// The charts of a kept run.
+/// Adds the charts of a kept run.
 fn add_run(name: &str, run: &KeptRun, page: &mut String) {
     let verdict = run.results["verdict"]["is"].as_str().unwrap_or("not judged");
     let told = [("run", ""), ("plimsoll", "Plimsoll "), ("revision", "revision ")];
@@ -191,14 +191,14 @@ fn add_run(name: &str, run: &KeptRun, page: &mut String) {
     }
 }
 
-/// The part of a link that leads to a heading, as GitHub makes it.
+/// Returns the anchor of a heading, as GitHub makes it.
 fn anchor(heading: &str) -> String {
     let letters = heading.to_lowercase();
     let letters = letters.chars().filter(|letter| letter.is_alphanumeric() || [' ', '-', '_'].contains(letter));
     letters.map(|letter| if letter == ' ' { '-' } else { letter }).collect()
 }
 
-/// A text in a cell of a table: one line, and no bar that would end the cell.
+/// Returns a text for a cell of a table: on one line, with bars escaped.
 fn cell(text: &str) -> String {
     text.replace('\n', " ").replace('|', "\\|")
 }

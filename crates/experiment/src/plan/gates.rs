@@ -184,7 +184,7 @@ pub(super) fn check_named<'a>(
     metric
 }
 
-/// What is wrong with a variant or a value of a swept path that chooses trials.
+/// Returns the problem with a variant or a swept value that chooses trials, if there is one.
 pub(super) fn chosen(entry: &TableEntry, names: &MetricNames<'_>) -> Option<Problem> {
     if entry.key == "variant" { variant(entry, names) } else { swept_value(&entry.key, entry, names) }
 }

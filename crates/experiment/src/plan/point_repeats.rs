@@ -43,7 +43,7 @@ pub(super) fn read(
     repeats
 }
 
-/// The variant and the values that an entry names.
+/// Returns the variant and the swept values that an entry names.
 fn chosen(table: &TomlTable) -> Vec<TableEntry> {
     let mut chosen = table.clone();
     chosen.entries.retain(|entry| keys::find(POINT_REPEATS, &entry.key).is_none());

@@ -220,11 +220,13 @@ fn names_in<'a>(lists: impl Iterator<Item = &'a Node>, keys: &[&str]) -> Option<
     Some(names.into_iter().collect())
 }
 
-/// The places of the settings in a repeat. What is repeated is compared, and what is always played behind another would look worse on a
-/// machine that gets slower: at each point the seed decides on the order of the variants, without variants on that of the points, and each
-/// second repeat has the order of the one before backwards, so that a steady change falls out. Where a stop rule asks what came before, the
-/// points stay in the file's order. Points that share a start of the target are a block, played in one go, and in it the seed decides on
-/// their order too, alike for all variants.
+/// Returns the places of the settings in the order of a repeat. A variant that is always played
+/// after another would look worse on a machine that gets slower. So at each point the seed decides
+/// on the order of the variants, or of the points if there are no variants. Each second repeat
+/// reverses the order of the repeat before it, so that a steady change cancels out. With a stop
+/// rule the points stay in the file's order. Points that share a start of the target form a block
+/// and are played one after the other. The seed decides on the order in a block as well, alike for
+/// all variants.
 fn order(
     (settings, parts): (&[TrialSetting], &[TrialTemplate]),
     (repeat, repeats): (u32, u32),
@@ -234,7 +236,7 @@ fn order(
     let has_variants = settings.iter().any(|setting| setting.variant.is_some());
     let is_drawn = repeats > 1 && (!is_stopped || has_variants);
     let start = |place: usize| parts.get(place).map(|parts| parts.target.start).unwrap_or_default();
-    // What tells a block apart, beside its variant.
+    // Values that tell blocks of the same variant apart.
     let outer = |place: usize| {
         let is_outer = move |path: &String| start(place) == TargetStart::EachTrial || !path.starts_with("load.");
         settings[place].point.iter().filter(move |(path, _)| is_outer(path))
@@ -262,7 +264,8 @@ fn order(
     order
 }
 
-/// Every setting once, then the next repeat of those that have one: never A A B B.
+/// Numbers the trials: each setting once, then each setting that has a second repeat, and so on;
+/// never A A B B.
 fn number(
     settings: &[TrialSetting],
     parts: &[TrialTemplate],

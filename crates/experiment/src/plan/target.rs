@@ -32,19 +32,19 @@ pub struct Target {
     /// Whom it trusts there, where the protocol is encrypted.
     #[serde(default, skip_serializing_if = "Tls::is_default")]
     pub tls: Tls,
-    /// How often it is started.
+    /// Trials that share a start of the target.
     #[serde(default, skip_serializing_if = "TargetStart::is_default")]
     pub start: TargetStart,
 }
 
-/// How often a target folder is started.
+/// Trials that share a start of a target folder.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TargetStart {
-    /// For each trial.
+    /// Each trial has a start of its own.
     #[default]
     EachTrial,
-    /// Once for all trials of a variant and a repeat that differ only in their load.
+    /// All trials of a variant and a repeat that differ only in their load share a start.
     Once,
 }
 

@@ -64,8 +64,8 @@ impl Trial {
         self.faults.iter().chain(of_steps).cloned().collect()
     }
 
-    /// Whether two trials differ in nothing but their load, and their target is started once for all of these. A fault or a step
-    /// may leave it in another state.
+    /// Whether two trials differ only in their load, and their target has `start = "once"`. Trials
+    /// with a fault or a step do not share a start, because these may change the target's state.
     pub(super) fn shares_start(&self, other: &Self) -> bool {
         let fed = |trial: &Self| trial.load.as_ref().map(|load| (load.feeds.clone(), load.script.clone()));
         let is_left_alone = |trial: &Self| trial.faults.is_empty() && trial.steps.is_empty();
@@ -165,7 +165,7 @@ pub(super) fn read(tree: &TomlTable, file: &TextSpan, catalog: &Catalog) -> (Opt
     (parts, context.problems)
 }
 
-/// A start that trials share must be in its first state for each of them.
+/// Checks that each trial of a shared start finds the target in the state it had at the start.
 fn may_share_start(root: &Section<'_>, target: &Target, is_audited: bool, context: &mut CheckContext<'_>) {
     let start = root.section("target").map(|section| section.place("start").clone());
     let Some(start) = start else { return };

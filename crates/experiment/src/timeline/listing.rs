@@ -143,7 +143,7 @@ fn count(plan: &Plan) -> String {
     if factors.is_empty() { trials } else { format!("{trials}: {}", factors.join(" × ")) }
 }
 
-/// Repeats of each variant at each point.
+/// Number of repeats of each variant at each point.
 fn repeats(plan: &Plan) -> Vec<u32> {
     let mut found: BTreeMap<(&Option<String>, Vec<String>), u32> = BTreeMap::new();
     for trial in plan.possible() {

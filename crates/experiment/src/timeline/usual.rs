@@ -1,4 +1,5 @@
-//! How long trials usually take: as an earlier run of the same file measured it, else by what targets and steps say of themselves.
+//! Usual durations of trials: measured in an earlier run of the same experiment, or else estimated
+//! from `around` of the target and `usual` of the steps.
 
 use std::collections::BTreeMap;
 
@@ -6,17 +7,18 @@ use super::{AROUND_S, RESET_S, load_s, paused_s, steps_s};
 use crate::plan::{Plan, TargetKind, Trial};
 use crate::search;
 
-/// What is known beforehand of the durations of trials.
+/// Durations of trials that are known beforehand.
 #[derive(Debug, Clone, Default)]
 pub struct UsualTimes {
-    /// Trials of an earlier run, each with the seconds from its beginning to that of the next one.
+    /// Trials of an earlier run, each with the seconds from its start to the start of the next one.
     pub played: Vec<(Trial, f64)>,
     /// Seconds that starting and stopping each target takes at full speed.
     pub around_s: BTreeMap<String, f64>,
 }
 
 impl UsualTimes {
-    /// Seconds that all trials usually take, and of these the ones for starting and stopping.
+    /// Returns the seconds that all trials usually take, and the part of them for starting and
+    /// stopping.
     pub(super) fn of_plan(&self, plan: &Plan) -> (f64, f64) {
         if let Some(find) = &plan.find {
             let of_search = |template: &Trial| {
@@ -38,7 +40,7 @@ impl UsualTimes {
         })
     }
 
-    /// Whether nothing but their bounds is known of some steps.
+    /// Whether some steps have no known duration, only a bound.
     pub(super) fn has_unknown_steps(&self, plan: &Plan) -> bool {
         let is_unknown = |trial: &&Trial| {
             trial.steps.iter().any(|step| step.usual_s.is_none()) && self.measured_beyond_load_s(trial).is_none()
@@ -46,7 +48,8 @@ impl UsualTimes {
         plan.possible().iter().any(|trial| is_unknown(&trial))
     }
 
-    /// Seconds that starting and stopping usually takes. A slowed lab does both as slowly as it works, unless it starts quickly.
+    /// Seconds that starting and stopping usually take. A slowed lab starts and stops more slowly,
+    /// too, unless it has `quick_start`.
     fn around_s(&self, trial: &Trial, is_shared: bool) -> f64 {
         let around_s = match &trial.target.kind {
             _ if is_shared => RESET_S,
@@ -56,7 +59,8 @@ impl UsualTimes {
         if trial.lab.quick_start { around_s } else { around_s / trial.lab.speed }
     }
 
-    /// Mean seconds beyond the time of the load in the earlier run: of trials of the same variant at the same point, the load aside.
+    /// Mean time that trials of the earlier run took beyond their load, in seconds. Counts trials
+    /// of the same variant at the same point, whatever their load.
     fn measured_beyond_load_s(&self, trial: &Trial) -> Option<f64> {
         let outer = |trial: &Trial| {
             let point = trial.point.iter().filter(|(path, _)| !path.starts_with("load."));
@@ -75,7 +79,7 @@ impl UsualTimes {
     }
 }
 
-/// Seconds of the load, or of the steps if these usually take longer.
+/// Usual seconds of the load, or of the steps if they take longer.
 fn played_s(trial: &Trial) -> f64 {
     let after =
         |ends_s: f64, step: &crate::plan::Exercise| paused_s(ends_s, step, step.usual_s.unwrap_or(step.within_s));

@@ -734,7 +734,7 @@ impl Deployment {
         self.stretches(|one, next| one.start.role == next.start.role)
     }
 
-    /// The posts that start together, in the order of the start.
+    /// Ranges of posts that start together, in the order of the start.
     pub(super) fn ranks(&self) -> Vec<Range<usize>> {
         self.stretches(|one, next| one.rank == next.rank)
     }

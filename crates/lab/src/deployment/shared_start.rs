@@ -1,4 +1,5 @@
-//! A start of the target that several trials have in common: what is looked at, reset and told again between two of them.
+//! A start of the target that several trials share: the check, the reset and the repeated events
+//! between two trials.
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -11,9 +12,9 @@ use super::bring_up::{interruptible, sessions};
 use super::{Deployment, HostEvent, told};
 use crate::{Caller, Error};
 
-/// The hook's name.
+/// Name of the hook.
 const RESET: &str = "reset";
-/// Time limit of the hook. Deleting what a load has written may take a while.
+/// Time limit of the hook. Deleting the data of a load may take a while.
 const RESET_PATIENCE: Duration = Duration::from_secs(60);
 
 impl Deployment {
@@ -23,7 +24,7 @@ impl Deployment {
         self.broken().is_none()
     }
 
-    /// The first host or process of the target that is down.
+    /// Returns an error that names the first host or process of the target that is down.
     fn broken(&self) -> Option<Error> {
         let down = |host: usize, reason: String| {
             let host = self.hosts.get(host).map(|host| host.name().to_owned()).unwrap_or_default();
@@ -39,7 +40,8 @@ impl Deployment {
         switch.or_else(host).or_else(process)
     }
 
-    /// Ends what belongs to one trial, so that the target can stand for the next: generators, and what was not told of its logs.
+    /// Ends the parts that belong to one trial, so that the target can serve the next: ends the
+    /// generators and reports lines that were left out of the logs.
     pub fn leave(&mut self) {
         if let Some(first) = self.posts.iter().position(|post| post.start.role == GENERATOR_ROLE) {
             self.end_posts(first..self.posts.len());
@@ -53,11 +55,12 @@ impl Deployment {
         }
     }
 
-    /// Makes a target that stands ready for another trial, whose logs go to `logs`. Its hosts and processes are told again. Whether the target's
-    /// hook `reset` ran.
+    /// Makes a running target ready for another trial, whose logs go to `logs`. Reports its hosts
+    /// and processes again. Returns whether the target's hook `reset` ran.
     ///
     /// # Errors
-    /// If it is not as it was when it was started, cannot be reset, or does not become ready; [`Error::Interrupted`] once `stop` is set.
+    /// If a host or a process is down, the hook fails, or the target does not become ready;
+    /// [`Error::Interrupted`] once `stop` is set.
     pub fn resume(&mut self, logs: &Path, caller: &dyn Caller, stop: &AtomicBool) -> Result<bool, Error> {
         self.look();
         self.broken().map_or(Ok(()), Err)?;

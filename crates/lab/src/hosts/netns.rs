@@ -474,7 +474,7 @@ impl HostBackend for VirtualHost {
         let bind = || {
             // The path of a socket may have about a hundred characters only.
             let held = File::open(&folder)?;
-            // One of an earlier trial may still lie there.
+            // A file of an earlier trial may still be there.
             let _ = fs::remove_file(folder.join(name));
             let listener = UnixListener::bind(format!("/proc/self/fd/{}/{name}", held.as_raw_fd()))?;
             listener.set_nonblocking(true)?;
