@@ -30,7 +30,7 @@ export RUST_TEST_THREADS ?= 6
 # Where rustup puts cargo, for shells that do not know it yet.
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
-.PHONY: help run check test test-without-ring test-readers test-fleet needs clippy lint gate bench bench-rally siege fuzz docs pages nvdimm dist packages $(STUDIES)
+.PHONY: help run check test test-without-ring test-readers test-fleet test-targets needs clippy lint gate bench bench-rally siege fuzz docs pages nvdimm dist packages $(STUDIES)
 
 help:
 	@echo 'make run    install what is missing, play $(EXPERIMENT), say where the report is'

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What `run --watch` costs: the throughput of a load that takes all of the machine, with 200 readers of the page of which half never read, beside
+"""The cost of `run --watch`: the throughput of a load that takes all of the machine, with 200 readers of the page of which half never read, beside
 the same load without `--watch`. Played in turns; `plimsoll compare` gives the ratio and its interval. Wanted: less than 2 %. Takes 4 minutes on a
 machine that is idle otherwise. Exits with 1 if the interval reaches 2 %.
 """

@@ -24,7 +24,7 @@ if [ ${#experiments[@]} -eq 0 ]; then
 fi
 out=${STUDY_RUNS:-runs}/study-$name-$(date +%Y-%m-%dT%H-%M-%S)
 
-# short_form FILE: sets `sets` to the words of its short form, quoted as in a shell, with nothing expanded.
+# short_form FILE: sets `sets` to the words of its short form. Quotes work as in a shell; nothing is expanded.
 sets=()
 short_form() {
     local words

@@ -13,7 +13,7 @@ runs=$(mktemp -d)
 trap 'rm -rf "$runs"' EXIT
 failed=()
 
-# played TARGET: says what came of its minute, and fails if that is no good.
+# played TARGET: prints the result of its minute, and fails if the result is bad.
 played() {
     local folder=$1 code=0 ok
     local -a other=()
