@@ -1,5 +1,6 @@
-//! A run as it is known while it goes on, from what the conductor tells: the trial that is played, its figures, its faults and how long each
-//! has affected the service, and the plan around it. Pure: the time comes with each event.
+//! State of a run while it goes on, from the conductor's events: the current trial, its figures,
+//! its faults with the time for which each has affected the service, and the trials of the plan.
+//! Pure: the time comes with each event.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -14,80 +15,57 @@ use text::{Tone, numbers};
 use crate::live_stats::LiveStats;
 use crate::progress;
 
-/// Whole seconds before a fault that its effect is measured against, at most.
+/// Most whole seconds before a fault that count for its baseline.
 const BEFORE: usize = 10;
-/// Share of their rate from which a second counts as served.
+/// Share of the baseline from which a second counts as served.
 const SERVED: f64 = 0.9;
 
-/// What is known of a run.
+/// State of a run.
 #[derive(Debug, Clone)]
 pub struct RunSoFar {
     /// The plan; a search adds trials to it.
     pub plan: Arc<Plan>,
-    /// Its trials, as far as they have begun or are planned.
+    /// Trials of the plan, with their figures.
     trials: Vec<LiveTrial>,
     playing: Option<Playing>,
     /// Grows with every change.
     pub version: u64,
 }
 
-/// The trial that is played, or was played last.
+/// The current trial, or the last one.
 #[derive(Debug, Clone)]
 struct Playing {
-    /// Index among the plan's trials.
+    /// Index in the plan's trials.
     index: usize,
     heading: String,
     phase: String,
     since_unix_s: f64,
     of: String,
     stats: LiveStats,
-    rates: SecondRates,
+    /// Rates of `ok` operations in the last whole seconds without an effect of a fault.
+    baseline: VecDeque<f64>,
     faults: Vec<FaultSoFar>,
 }
 
 #[derive(Debug, Clone)]
 struct FaultSoFar {
     shown: LiveFault,
-    /// Whether it affects the service, so that a clock runs.
+    /// Whether it has a recovery clock. A standing fault and a repair have none.
     is_timed: bool,
     begun_s: Option<f64>,
     begun_unix_s: f64,
-    /// End of the last second with too low a rate.
+    /// End of the last second below [`SERVED`].
     below_until_s: Option<f64>,
 }
 
-/// Rates of `ok` operations in whole seconds. Threads tell of the same second one after the other.
-#[derive(Debug, Clone, Default)]
-struct SecondRates {
-    /// End and `ok` operations of the second that is being told.
-    open: Option<(f64, u64)>,
-    /// End of the second before it.
-    ended_s: f64,
-    last: VecDeque<f64>,
-}
-
-impl SecondRates {
-    /// Takes in a thread's second. Returns the end and rate of the second that this completes.
-    fn add(&mut self, second: &SecondTotals, is_another: bool) -> Option<(f64, f64)> {
-        let completed = self.open.filter(|_| is_another).map(|(end_s, ok)| {
-            let rate = ok as f64 / (end_s - self.ended_s).max(0.1);
-            self.ended_s = end_s;
-            (end_s, rate)
-        });
-        let (end_s, ok) = self.open.filter(|_| !is_another).unwrap_or_default();
-        self.open = Some((second.at_s.max(end_s), ok + second.ok));
-        completed
-    }
-}
-
 impl RunSoFar {
-    /// A run that has not begun.
+    /// Returns the state of a run that has not begun.
     pub fn of(plan: Plan) -> Self {
         let trials = plan.trials.iter().map(to_come).collect();
         Self { plan: Arc::new(plan), trials, playing: None, version: 1 }
     }
 
-    /// Takes in what happened at this Unix time.
+    /// Takes in an event that happened at this Unix time.
     pub fn tell(&mut self, event: &ProgressEvent<'_>, unix_s: f64) {
         let is_told = match event {
             ProgressEvent::TrialBegins { trial, number, of } => {
@@ -115,7 +93,8 @@ impl RunSoFar {
         self.version += u64::from(is_told);
     }
 
-    /// The trial's index in the plan; a search makes trials that the plan does not have.
+    /// Returns the trial's index in the plan. Adds the trial if the plan does not have it, as in a
+    /// search.
     fn index(&mut self, trial: &Trial) -> usize {
         self.plan.trials.iter().position(|known| known.id == trial.id).unwrap_or_else(|| {
             Arc::make_mut(&mut self.plan).trials.push(trial.clone());
@@ -127,7 +106,7 @@ impl RunSoFar {
     fn begin(&mut self, trial: &Trial, number: usize, of: Option<usize>, unix_s: f64) {
         let index = self.index(trial);
         if self.playing.is_none() {
-            // A run that is resumed.
+            // The run is resumed: the trials before were played earlier.
             self.trials[..index].iter_mut().for_each(|earlier| "played before".clone_into(&mut earlier.state));
         }
         "running".clone_into(&mut self.trials[index].state);
@@ -138,7 +117,7 @@ impl RunSoFar {
             since_unix_s: unix_s,
             of: String::new(),
             stats: LiveStats::of(trial.load.as_ref().and_then(|load| load.count)),
-            rates: SecondRates::default(),
+            baseline: VecDeque::new(),
             faults: trial.all_faults().iter().map(FaultSoFar::of).collect(),
         });
     }
@@ -166,7 +145,7 @@ impl RunSoFar {
         };
     }
 
-    /// The trial that is played, or was played last.
+    /// The current trial, or the last one.
     pub fn playing(&self) -> Option<&Trial> {
         self.plan.trials.get(self.playing.as_ref()?.index)
     }
@@ -177,19 +156,19 @@ impl RunSoFar {
         self.plan.trials.iter().zip(&self.trials).filter(ended).map(|(trial, _)| trial)
     }
 
-    /// The plan, trial by trial.
+    /// Trials of the plan, with their figures.
     pub fn trials(&self) -> &[LiveTrial] {
         &self.trials
     }
 
-    /// Where the run is.
+    /// Current state of the run.
     pub fn phase(&self) -> RunPhase {
         let gates = [(self.plan.requirements.len(), "requirement"), (self.plan.claims.len(), "claim")];
         let named = gates.iter().filter(|(count, _)| *count > 0);
         let named: Vec<String> =
             named.map(|(count, name)| format!("{count} {name}{}", if *count == 1 { "" } else { "s" })).collect();
         let gates = if named.is_empty() { String::new() } else { format!(", with {}", text::listed(&named, "and")) };
-        let pending = format!("The verdict follows at the end of the run{gates}: most rules weigh whole trials.");
+        let pending = format!("The verdict follows at the end of the run{gates}: most rules need whole trials.");
         let Some(playing) = &self.playing else {
             return RunPhase { heading: "The run begins".to_owned(), pending, ..RunPhase::default() };
         };
@@ -202,7 +181,7 @@ impl RunSoFar {
         }
     }
 
-    /// Key figures of the trial that is played.
+    /// Key figures of the current trial.
     pub fn figures(&self) -> Vec<HeadlineFigure> {
         let Some(stats) = self.playing.as_ref().map(|playing| &playing.stats).filter(|stats| stats.at_s > 0.0) else {
             return Vec::new();
@@ -244,7 +223,7 @@ impl RunSoFar {
         ]
     }
 
-    /// Faults of the trial that is played.
+    /// Faults of the current trial.
     pub fn faults(&self) -> Vec<LiveFault> {
         self.playing.iter().flat_map(|playing| &playing.faults).map(|fault| fault.shown.clone()).collect()
     }
@@ -262,19 +241,19 @@ impl Playing {
                 }
             }
             What::FaultBegun { fault, kind, on, .. } => {
-                let before = (!self.rates.last.is_empty())
-                    .then(|| self.rates.last.iter().sum::<f64>() / self.rates.last.len() as f64);
-                let Some(known) = self.faults.iter_mut().find(|known| known.shown.name == *fault) else { return false };
+                let before =
+                    (!self.baseline.is_empty()).then(|| self.baseline.iter().sum::<f64>() / self.baseline.len() as f64);
+                let Some(known) = self.fault(fault) else { return false };
                 known.begin(at_s, before, &format!("{kind} on {on}"), unix_s);
             }
             What::FaultHealed { fault, .. } => {
-                let Some(known) = self.faults.iter_mut().find(|known| known.shown.name == *fault) else { return false };
+                let Some(known) = self.fault(fault) else { return false };
                 known.shown.acts = false;
                 let at = at_s.map_or_else(String::new, |at_s| format!(" at {}", numbers::moment(at_s)));
                 known.shown.state = format!("{}{at}", if known.is_timed { "healed" } else { "done" });
             }
             What::FaultFailed { fault, .. } => {
-                let Some(known) = self.faults.iter_mut().find(|known| known.shown.name == *fault) else { return false };
+                let Some(known) = self.fault(fault) else { return false };
                 "could not be injected".clone_into(&mut known.shown.state);
             }
             _ => return false,
@@ -282,22 +261,31 @@ impl Playing {
         true
     }
 
+    fn fault(&mut self, name: &str) -> Option<&mut FaultSoFar> {
+        self.faults.iter_mut().find(|known| known.shown.name == name)
+    }
+
     fn second(&mut self, second: &SecondTotals) {
-        let is_another = self.stats.is_another(second);
+        // The first thread to report another second completes the one before.
+        let is_complete = self.stats.at_s > 0.0 && self.stats.is_another(second);
+        let [rate, _] = self.stats.rates();
+        let end_s = self.stats.at_s;
         self.stats.add(second);
         if self.of.is_empty() {
             self.of = numbers::seconds(second.of_s);
         }
-        let Some((end_s, rate)) = self.rates.add(second, is_another) else { return };
+        if !is_complete {
+            return;
+        }
         let mut is_affected = false;
         for fault in self.faults.iter_mut().filter(|fault| fault.is_timed && fault.begun_s.is_some()) {
             is_affected |= fault.served(end_s, rate);
         }
-        // What a fault leaves of the service is no measure for the next one.
+        // Seconds under a fault do not count for the baseline of the next one.
         if !is_affected {
-            self.rates.last.push_back(rate);
-            if self.rates.last.len() > BEFORE {
-                self.rates.last.pop_front();
+            self.baseline.push_back(rate);
+            if self.baseline.len() > BEFORE {
+                self.baseline.pop_front();
             }
         }
     }
@@ -334,7 +322,8 @@ impl FaultSoFar {
         }
     }
 
-    /// Takes in a whole second that ended after the fault began. Returns whether it is one with too low a rate.
+    /// Takes in a whole second. Returns whether it ended after the fault began and its rate is too
+    /// low.
     fn served(&mut self, end_s: f64, rate: f64) -> bool {
         let (Some(begun_s), Some(before_per_s)) = (self.begun_s, self.shown.before_per_s) else { return false };
         if end_s <= begun_s || before_per_s <= 0.0 {
