@@ -14,7 +14,7 @@ use crate::drawing::axis::Spacing;
 use crate::drawing::chart::{AxisRange, Chart, ChartLine, Ink, LineStyle, Mark, Panel, PanelUnit};
 use crate::drawing::path::DataPoint;
 
-/// Loads of which each is so many times the one before are spread by their logarithm, with ticks at the loads.
+/// Least ratio of neighbouring loads for a logarithmic axis with ticks at the loads.
 const FACTOR: f64 = 1.4;
 /// Curves told apart by colour alone; beyond, by the pattern of their lines, too.
 const COLOURS: usize = 5;
@@ -216,26 +216,9 @@ impl CurveSheet<'_> {
         loads.dedup();
         let (first, last) = (loads.first().copied().unwrap_or(1.0), loads.last().copied().unwrap_or(1.0));
         let spread = loads.len() > 2 && loads.windows(2).all(|pair| pair[1] >= FACTOR * pair[0]);
-        if spread {
-            return AxisRange {
-                from: first,
-                to: last,
-                spacing: Spacing::Log,
-                unit,
-                signed: false,
-                names: Vec::new(),
-                ticks: loads,
-            };
-        }
-        AxisRange {
-            from: 0.0,
-            to: last,
-            spacing: Spacing::Linear,
-            unit,
-            signed: false,
-            names: Vec::new(),
-            ticks: Vec::new(),
-        }
+        let (from, spacing, ticks) =
+            if spread { (first, Spacing::Log, loads) } else { (0.0, Spacing::Linear, Vec::new()) };
+        AxisRange { from, to: last, spacing, unit, signed: false, names: Vec::new(), ticks }
     }
 
     /// Whether cycles tell more than operations do: where some operations make a cycle.

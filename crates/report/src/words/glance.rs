@@ -8,7 +8,7 @@ use hdrhistogram::Histogram;
 use record::results::{Generator, Quantiles, Results, SURE_MOMENTS, Trial};
 use text::{capital, hanging, numbers, visible};
 
-use super::summary::{self, partial, redirected, verdict};
+use super::summary::{self, answered, partial, redirected, verdict};
 
 /// Columns of the terminal that are used.
 const WIDTH: usize = 80;
@@ -25,9 +25,8 @@ const FIGURE: usize = 8;
 /// operations, if there were any.
 #[must_use]
 pub fn at_a_glance(results: &Results, plan: &Plan, latency_ns: Option<&Histogram<u64>>, colour: bool) -> String {
-    let further = answer::further(results, plan);
-    let further: String = further.iter().map(|finding| hanging(finding, "  - ", "    ", WIDTH)).collect();
-    let mut parts = vec![hanging(&answer::beside_the_verdict(results, plan), "  ", "  ", WIDTH) + &further];
+    let answer = answer::beside_the_verdict(results, plan);
+    let mut parts = vec![answered(&answer, &answer::further(results, plan), WIDTH)];
     if let Some(trial) = results.trials.first().filter(|trial| operations(trial) + trial.outcomes.unfinished > 0) {
         let at_rate = planned(plan, &trial.id).and_then(|trial| trial.load.as_ref()).is_some_and(Load::is_open);
         parts.push(

@@ -102,7 +102,8 @@ pub fn fleet(figures: &FleetFigures) -> String {
     [Some(generators), began, clocks].into_iter().flatten().collect()
 }
 
-/// How many trials ran on a start of the target that an earlier one had used, if any did.
+/// Returns a note on trials that ran on a target started for an earlier trial, or `None` if there
+/// were none.
 pub fn shared_starts(results: &Results) -> Option<String> {
     let shared: Vec<_> = results.trials.iter().filter_map(|trial| trial.shared_start.as_ref()).collect();
     let reset = shared.iter().filter(|shared| shared.reset).count();
@@ -214,14 +215,19 @@ fn heading(results: &Results) -> String {
 
 /// The answer and the further findings, wrapped.
 fn finding(results: &Results, plan: &Plan) -> String {
-    // Those that were written into the results, so that terminal, file and page say the same.
+    // The recorded answer and findings come first, so that terminal, file and page say the same.
     let (answer, findings) = if results.answer.is_empty() {
         (answer(results, plan), further(results, plan))
     } else {
         (results.answer.clone(), results.findings.clone())
     };
-    let findings: String = findings.iter().map(|finding| hanging(finding, "  - ", "    ", WIDTH)).collect();
-    hanging(&answer, "  ", "  ", WIDTH) + &findings
+    answered(&answer, &findings, WIDTH)
+}
+
+/// Returns the answer with the further findings as a list below it, wrapped.
+pub(super) fn answered(answer: &str, findings: &[String], width: usize) -> String {
+    let findings: String = findings.iter().map(|finding| hanging(finding, "  - ", "    ", width)).collect();
+    hanging(answer, "  ", "  ", width) + &findings
 }
 
 /// The verdict with its reasons and what can be done about each.
