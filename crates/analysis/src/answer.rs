@@ -1,5 +1,5 @@
-//! The answer: the finding in one or two plain sentences, by rule; and the findings of one load, with faults or without. Whether the
-//! result may be used comes first.
+//! The answer: the finding in one or two plain sentences, by rule; and the findings of one load,
+//! with faults or without. Whether the result may be used comes first.
 
 pub mod differing;
 mod side_by_side;
@@ -16,7 +16,8 @@ use crate::disturbances::{TOLD_HIGHER, TOLD_LOWER};
 use crate::exercise;
 use crate::groups::{FigureOf, Group, MedianRange, counted, groups, longest, operations, outages, planned};
 
-/// Findings in an answer at most, beside why a result must not be used and what is missing.
+/// Most findings in an answer. The sentences on why a result must not be used and on missing trials
+/// do not count.
 const ANSWERED: usize = 2;
 
 /// The finding, with numbers. A void result begins with why it must not be used, a partial one with what is missing.
@@ -39,7 +40,7 @@ pub fn beside_the_verdict(results: &Results, plan: &Plan) -> String {
     opened([void, partial], results, plan)
 }
 
-/// Findings that the answer has no room for, a sentence each.
+/// Returns the findings that the answer has no room for, each in one sentence.
 #[must_use]
 pub fn further(results: &Results, plan: &Plan) -> Vec<String> {
     findings(results, plan).into_iter().skip(ANSWERED).collect()
@@ -78,7 +79,7 @@ fn findings(results: &Results, plan: &Plan) -> Vec<String> {
             sentences.extend(curves);
             let (inconsistent, others) = side_by_side::findings(groups, speed_is_told);
             sentences.extend(others);
-            // What was lost or wrong is in the answer.
+            // Losses and wrong answers come second, so that they are in the answer.
             sentences.splice(1..1, inconsistent);
             sentences.extend(side_by_side::recoveries(results, plan));
             sentences.extend(differing::sentence(&results.comparisons).filter(|_| !speed_is_told));

@@ -170,8 +170,9 @@ fn usable<'a>(trials: &[&'a Trial]) -> Vec<&'a Trial> {
     trials.iter().copied().filter(|trial| trial.counts()).collect()
 }
 
-/// The value of a function over the matching trials, or of a search; `None` if the metric is a path. Where there are no variants, none is
-/// named. The others of all trials help to estimate an error.
+/// The value of a function over the matching trials, or of a search; `None` if the metric is a
+/// path. Where there are no variants, none is named. The trials that do not match help to estimate
+/// the error.
 fn of_function<'m>(
     metric: &'m MetricExpression,
     range: &MetricRange,
@@ -357,9 +358,10 @@ struct Pairs<'a> {
     values: Vec<[Option<f64>; 2]>,
 }
 
-/// The metric in variant `a` over that in variant `b` at each point, paired by repeat because these were played beside each other: the
-/// geometric mean of the ratios, with Student's interval of their logarithms. Its error is moderated by those of all points that have both
-/// variants, the ones that are not asked for included.
+/// The metric in variant `a` over that in variant `b` at each point, paired by repeat because these
+/// were played beside each other: the geometric mean of the ratios, with Student's interval of
+/// their logarithms. Its error is moderated by the errors of all points that have both variants,
+/// also of points that the claim does not ask for.
 fn ratio(
     path: &MetricPath,
     names: [&str; 2],
@@ -381,14 +383,16 @@ fn ratio(
     if undefined { found.noted(&format!("{} is 0: no ratio", names[1])) } else { found }
 }
 
-/// The variance of a point's differences, estimated from this many points.
+/// Variance of a point's differences, estimated from several points.
 #[derive(Clone, Copy)]
 struct PooledError {
     variance: Variance,
+    /// Number of points that the estimate uses.
     points: usize,
 }
 
-/// For each point the variance of its logarithms' differences; none where a figure is 0 or missing everywhere, or where no other point helps.
+/// Returns the variance of the logarithms' differences at each point. It is `None` where a figure
+/// is 0, where no pair is complete, and where no second point has a spread.
 fn pooled_errors(points: &[Pairs<'_>]) -> Vec<Option<PooledError>> {
     let own = points.iter().map(|point| {
         let differences: Vec<f64> = log_ratios(&point.values)?;
@@ -407,7 +411,7 @@ fn pooled_errors(points: &[Pairs<'_>]) -> Vec<Option<PooledError>> {
     own.into_iter().map(pooled).collect()
 }
 
-/// The logarithm of each pair's ratio; `None` where a figure is 0.
+/// Returns the logarithm of each complete pair's ratio, or `None` if a figure is 0.
 fn log_ratios(values: &[[Option<f64>; 2]]) -> Option<Vec<f64>> {
     let both = values.iter().filter_map(|[a, b]| (*a).zip(*b));
     both.map(|(a, b)| (a > 0.0 && b > 0.0).then(|| (a / b).ln())).collect()

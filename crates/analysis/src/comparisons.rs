@@ -5,7 +5,8 @@
 //! hypervisor and other processes took beside each trial, unless it differs between those that are compared. A trial that is void for what it
 //! is adjusted for is used. The ratio without adjusting stands beside the adjusted one.
 //!
-//! At several points of a sweep, the error of a ratio is estimated with the help of the other points' ([`moderated`]).
+//! In a sweep, the error of a ratio at one point is estimated with the help of the errors at the
+//! other points ([`moderated`]).
 //!
 //! Ratios are taken of logarithms, so that b over a and a over b give the same answer. Chances are corrected over all
 //! comparisons made together (Holm); those where not one value differs from another could not have shown anything and do not
@@ -171,8 +172,10 @@ fn weighed(couple: &ComparedPair<'_>, figure: &TrialFigure) -> Option<WeighedCom
     Some(WeighedComparison { comparison, difference, raw, more_is_better: figure.more_is_better, level: LEVEL })
 }
 
-/// Moderates the errors of one figure's ratios by those of the same two at the other points: a point with two pairs has one degree of
-/// freedom, all points together have many. Then draws the conclusions that do not hang on the number of comparisons.
+/// Moderates the error of each ratio by the errors of the same two variants and the same figure at
+/// the other points: a point with two pairs has one degree of freedom, all points together have
+/// many. Then fills in the intervals and chances, before they are corrected for the number of
+/// comparisons.
 fn pool(weighed: &mut [WeighedComparison]) {
     let mut of_figure: BTreeMap<[String; 4], Vec<&mut WeighedComparison>> = BTreeMap::new();
     for one in weighed.iter_mut().filter(|one| one.comparison.ratio.is_some() && one.comparison.pairs > 0) {
@@ -195,7 +198,8 @@ fn pool(weighed: &mut [WeighedComparison]) {
     }
 }
 
-/// Moderates these differences, and returns of how many points, if of several.
+/// Moderates the errors of these points' differences. Returns the number of points used, or `None`
+/// if fewer than two have a spread.
 fn moderate(
     points: &mut [&mut WeighedComparison],
     difference: impl Fn(&mut WeighedComparison) -> &mut Option<Difference>,

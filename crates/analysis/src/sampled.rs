@@ -78,10 +78,12 @@ impl TargetSeries {
     }
 }
 
-/// Time constant of the load average over 1 minute: the kernel's `EXP_1` is 1/exp(5 s/1 min) every 5 s (`include/linux/sched/loadavg.h`).
+/// Time constant of the load average over 1 minute: the kernel's `EXP_1` is 1/exp(5 s/1 min) every
+/// 5 s (`include/linux/sched/loadavg.h`).
 const LOAD1_S: f64 = 60.0;
 
-/// Threads of a host that could run and did not, averaged over time as the load average over 1 minute is.
+/// Mean number of threads that waited for a CPU, damped over time in the same way as the load
+/// average over 1 minute.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct DampedRunDelay {
     last_s: Option<f64>,
@@ -89,7 +91,8 @@ struct DampedRunDelay {
 }
 
 impl DampedRunDelay {
-    /// Takes in the run delay of the time since the row before, summed over threads; returns the average at `at_s`, or `None` without a row before.
+    /// Takes in the run delay since the row before, summed over all threads. Returns the average at
+    /// `at_s`, or `None` at the first row.
     fn after(&mut self, at_s: f64, run_delay_pct: f64) -> Option<f64> {
         let last_s = self.last_s.replace(at_s)?;
         let kept = (-(at_s - last_s).max(0.0) / LOAD1_S).exp();
@@ -151,7 +154,8 @@ impl HostSums {
     }
 
     fn add_whole(&mut self, sample: &Sample) {
-        // A delay that ended before the first row is not known, so a load average that is left of it counts as the host's own.
+        // The run delay before the first row is not known. Its share of the load average counts as
+        // the host's own.
         let waiting = sample.run_delay_pct.and_then(|pct| self.damped_run_delay.after(sample.at_s, pct));
         let load1_own = sample.load1.zip(waiting).map(|(load1, waiting)| (load1 - waiting).max(0.0));
         self.busy_pct.add(busy_pct(sample));

@@ -1,4 +1,5 @@
-//! A trial that still goes on: its figures so far, and the findings against it that stay.
+//! A trial that is still running: its figures so far, and the findings that the rest of it cannot
+//! take back.
 
 use experiment::plan::{self, Plan};
 use record::folder::TrialFolder;
@@ -10,7 +11,8 @@ use crate::latency_series::LatencySeries;
 use crate::trial::judged;
 use crate::verdict::{self, RuleFinding, RunContext};
 
-/// Rules whose findings the rest of the trial cannot take back: they count events. The others weigh the whole trial.
+/// Rules whose findings the rest of the trial cannot take back: they count events. The others weigh
+/// the whole trial.
 const FINAL: [&str; 12] = [
     "alarming_log",
     "clock_jump",
@@ -26,8 +28,8 @@ const FINAL: [&str; 12] = [
     "versions_changed",
 ];
 
-/// Returns a trial's results as far as its records go, and its latency for charts. Until the trial ends, its verdict has only findings
-/// that stay.
+/// Returns a trial's results as far as its records go, and its latency for charts. Until the trial
+/// ends, its verdict has only findings that the rest of it cannot take back.
 ///
 /// # Errors
 /// If a record cannot be read, or is broken elsewhere than at its end.
@@ -36,9 +38,8 @@ pub fn trial_so_far(plan: &Plan, planned: &plan::Trial, folder: &TrialFolder) ->
     let of_run = RunContext { plan: Some(plan), ..RunContext::default() };
     let (mut trial, findings) = judged(planned, folder, &mut evidence, of_run)?;
     if trial.ended.is_none() {
-        let final_ones: Vec<RuleFinding> =
-            findings.into_iter().filter(|finding| FINAL.contains(&finding.rule)).collect();
-        trial.verdict = verdict::verdict(&final_ones);
+        let findings: Vec<RuleFinding> = findings.into_iter().filter(|finding| FINAL.contains(&finding.rule)).collect();
+        trial.verdict = verdict::verdict(&findings);
         let open = trial.faults.iter_mut().filter_map(|fault| fault.outage.as_mut());
         for outage in open.filter(|outage| outage.recovered == Some(false)) {
             outage.recovered = None;

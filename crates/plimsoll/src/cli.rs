@@ -172,7 +172,7 @@ pub struct Run {
     /// First install what the target and the virtual hosts need
     #[arg(long)]
     pub install: bool,
-    /// Show the report while it grows: prints the URL of a page on this machine, at a free port or at this one
+    /// Show the report in a browser while the run goes on: prints the URL of a page on this machine, at PORT or at any free port
     #[arg(long, value_name = "PORT", num_args = 0..=1, require_equals = true, default_missing_value = "0")]
     pub watch: Option<u16>,
     /// Serve metrics of the run while it goes on, for Prometheus: GET /metrics at this address, such as 127.0.0.1:9464

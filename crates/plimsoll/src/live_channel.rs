@@ -1,5 +1,6 @@
-//! The live channel of a run: `run --watch` shows the report's page while it grows, `run --serve-metrics` answers Prometheus. Both share
-//! one small server. Neither a reader nor a scrape ever holds up the load or the end of the run.
+//! The live channel of a run: `run --watch` shows the report in a browser while the run goes on,
+//! `run --serve-metrics` answers Prometheus. Both share one small server. Neither a reader nor a
+//! scrape delays the load, and the end of the run waits at most half a second for readers.
 
 mod server;
 mod so_far;
@@ -27,32 +28,35 @@ use so_far::RunSoFar;
 
 pub use server::MetricsText;
 
-/// Least time between two updates: a second is told by each thread of the engine.
+/// Least time between two updates. Each thread of the engine reports every second by itself.
 const UPDATE: Duration = Duration::from_millis(250);
-/// Least time between two drawings of the charts, and least multiple of the CPU time that one takes: drawing takes at most 1 % of a core.
+/// Least pause between two drawings of the charts.
 const DRAWING: Duration = Duration::from_secs(2);
+/// Least pause after a drawing, as a multiple of the CPU time that it took: drawing takes at most
+/// 1 % of a core.
 const CPU_SHARE: u32 = 100;
-/// Bytes of a trial's records up to which its charts are drawn while it runs. Reading more would take memory and disk from the target.
+/// Largest size in bytes of a trial's records for charts to be drawn from them. Reading more would
+/// take memory and disk from the target.
 const RECORDS: u64 = 64 << 20;
-/// Priority of the thread that draws: whatever else wants to run runs first.
+/// Priority of the thread that draws: the lowest, so that all other work runs first.
 const NICE: i32 = 19;
 
-/// What `run` was asked to serve.
+/// Endpoints that `run` was asked to serve.
 #[derive(Debug, Clone, Copy)]
 pub struct LiveOptions {
-    /// Port of the page, if there is to be one (0: any free one).
+    /// Port of the page (0: any free port); `None` without a page.
     pub watch: Option<u16>,
-    /// Address of `/metrics`.
+    /// Address of `/metrics`; `None` without metrics.
     pub metrics: Option<SocketAddr>,
 }
 
-/// The channel. Dropped, it ends, with what its readers have got until then.
+/// The live channel. Dropping it ends the server and the thread that draws.
 pub struct LiveChannel {
     server: LiveServer,
     page: Option<Arc<SharedPage>>,
 }
 
-/// The state of the run, for the thread that draws it.
+/// State of the run, shared with the thread that draws it.
 struct SharedPage {
     state: Mutex<RunState>,
     ended: Condvar,
@@ -71,11 +75,11 @@ impl SharedPage {
 }
 
 impl LiveChannel {
-    /// Listens at what was asked for, and prints the URL of the page. The plan must be without secrets. Returns `None` if nothing was asked
-    /// for.
+    /// Starts the server, and prints the URL of the page. The plan must be without secrets. Returns
+    /// `None` if neither endpoint was asked for.
     ///
     /// # Errors
-    /// If an address cannot be listened at.
+    /// If the server cannot listen at an address, or a thread cannot be started.
     pub fn begin(wanted: LiveOptions, plan: Plan, figures: &Arc<Mutex<LiveFigures>>) -> Result<Option<Self>, Failure> {
         if wanted.watch.is_none() && wanted.metrics.is_none() {
             return Ok(None);
@@ -96,7 +100,8 @@ impl LiveChannel {
         Ok(Some(Self { server, page }))
     }
 
-    /// An observer that the page is told by, before the one behind it.
+    /// Returns an observer that passes each event to the page, if there is one, and then to the
+    /// observer behind it.
     pub fn observing(&self, behind: Box<dyn Observer>) -> Box<dyn Observer> {
         match &self.page {
             Some(page) => Box::new(PageObserver { page: Arc::clone(page), behind }),
@@ -104,14 +109,14 @@ impl LiveChannel {
         }
     }
 
-    /// Has the page draw the records in this folder.
+    /// Sets the folder whose records the page shows.
     pub fn follow(&self, folder: &RunFolder) {
         if let Some(page) = &self.page {
             page.locked().folder = Some(folder.clone());
         }
     }
 
-    /// Sends the report of the run that has ended to those that follow it.
+    /// Sends the report of the ended run to the readers that follow the page.
     pub fn end(&self, folder: &RunFolder) {
         if self.page.is_none() || self.server.publisher().followers() == 0 {
             return;
@@ -125,7 +130,7 @@ impl LiveChannel {
 impl Drop for LiveChannel {
     fn drop(&mut self) {
         if let Some(page) = &self.page {
-            // Nobody waits for that thread: it may be in the middle of drawing.
+            // The thread is not joined: it may be in the middle of drawing.
             page.locked().is_over = true;
             page.ended.notify_all();
         }
@@ -140,12 +145,12 @@ fn refused(wanted: LiveOptions, error: &io::Error) -> Failure {
     };
     Failure::Bad {
         what: format!("{asked}: {error}"),
-        remedy: "name an address of this machine and a free port, such as --serve-metrics 127.0.0.1:9464; `--watch` takes a free port by itself"
+        remedy: "name an address of this machine and a free port, such as --serve-metrics 127.0.0.1:9464; `--watch` without a port takes a free one"
             .to_owned(),
     }
 }
 
-/// Tells the page, and then the one behind it.
+/// Observer that passes each event to the page, and then to the observer behind it.
 struct PageObserver {
     page: Arc<SharedPage>,
     behind: Box<dyn Observer>,
@@ -159,7 +164,7 @@ impl Observer for PageObserver {
     }
 }
 
-/// Starts the thread that draws the run's page for those that follow it.
+/// Starts the thread that draws the page of the run.
 fn draw(page: LivePage, plan: Plan, publisher: Publisher) -> io::Result<Arc<SharedPage>> {
     let state = RunState { run: RunSoFar::of(plan), folder: None, is_over: false };
     let shared = Arc::new(SharedPage { state: Mutex::new(state), ended: Condvar::new() });
@@ -182,19 +187,19 @@ struct Artist {
     shared: Arc<SharedPage>,
     /// Results of the trials that have ended.
     ended: Vec<Trial>,
-    /// Results so far of the trial that is played.
+    /// Results so far of the current trial.
     playing: Option<Trial>,
-    /// The charts are not drawn before.
+    /// Earliest time of the next drawing of the charts.
     not_before: Instant,
 }
 
 impl Artist {
     fn work(mut self) {
-        // Without it, the thread competes like any other.
+        // If this fails, the thread draws at the usual priority.
         let _ = rustix::process::setpriority_process(None, NICE);
         let mut drawn = 0;
         while self.wait() {
-            // What nobody sees is not drawn.
+            // Without readers, nothing is drawn.
             if self.publisher.followers() == 0 {
                 continue;
             }
@@ -217,14 +222,15 @@ impl Artist {
         }
     }
 
-    /// Waits a little. Returns whether the run goes on.
+    /// Waits for [`UPDATE`] or the end of the run. Returns whether the run goes on.
     fn wait(&self) -> bool {
         let state = self.shared.locked();
         let waited = self.shared.ended.wait_timeout_while(state, UPDATE, |state| !state.is_over);
         !waited.unwrap_or_else(PoisonError::into_inner).0.is_over
     }
 
-    /// What takes no reading. A part that cannot be filled, which is a fault of ours, stays as it was.
+    /// Returns the parts of the page that need no records. A part whose template fails is left out,
+    /// and the page keeps its last state.
     fn words(&self, run: &RunSoFar) -> Vec<(&'static str, String)> {
         let judged: Vec<Trial> = self.ended.iter().chain(&self.playing).cloned().collect();
         let parts = [
@@ -236,8 +242,9 @@ impl Artist {
         parts.into_iter().filter_map(|(name, part)| Some((name, part.ok()?))).collect()
     }
 
-    /// Charts and tables of the trial that is played, from its records so far, and of those that have ended. What cannot be read now, such as
-    /// records that are being removed because a trial starts anew, stays as it was.
+    /// Returns the charts and tables of the current trial, and the sweep charts when another trial
+    /// has ended. If records cannot be read now, for example because a trial starts anew, the page
+    /// keeps their last state. Reads at most one ended trial per call.
     fn charts(&mut self, run: &RunSoFar, folder: &RunFolder) -> Vec<(&'static str, String)> {
         let mut parts = Vec::new();
         let missing = run.ended().find(|trial| self.ended.iter().all(|known| known.id != trial.id));
@@ -256,7 +263,8 @@ impl Artist {
     }
 }
 
-/// A trial's results and records so far; `None` if they cannot be read now, or are too large to be read beside a load.
+/// Returns a trial's results and records so far. Returns `None` if they cannot be read now, or are
+/// larger than [`RECORDS`].
 fn so_far(
     run: &RunSoFar,
     planned: &experiment::plan::Trial,

@@ -1,5 +1,6 @@
-//! Figures of a run while it goes on: `run --serve-metrics 127.0.0.1:9464` has the live channel answer `GET /metrics` in Prometheus' text
-//! format, and `run --otlp http://127.0.0.1:4318` tells a collector of OpenTelemetry. They are what the live view is told each second.
+//! Figures of a run while it goes on: `run --serve-metrics 127.0.0.1:9464` has the live channel
+//! answer `GET /metrics` in Prometheus' text format, and `run --otlp http://127.0.0.1:4318` tells a
+//! collector of OpenTelemetry. They are the figures that the live view gets each second.
 
 mod otlp;
 
@@ -70,10 +71,11 @@ struct LiveFiguresObserver {
     _exporter: Option<otlp::Exporter>,
 }
 
-/// Keeps the figures of a run of this title from now on, and tells the collector of that URL, where there is one.
+/// Returns an observer that keeps the figures of a run of this title, and exports them to the
+/// collector at this URL, if there is one.
 ///
 /// # Errors
-/// If the URL is none.
+/// If the collector's URL is invalid.
 pub fn kept(
     figures: &Arc<Mutex<LiveFigures>>,
     collector: Option<&str>,
@@ -93,20 +95,26 @@ fn locked(figures: &Mutex<LiveFigures>) -> MutexGuard<'_, LiveFigures> {
 impl Observer for LiveFiguresObserver {
     fn tell(&mut self, event: &ProgressEvent<'_>) {
         let mut figures = locked(&self.figures);
-        figures.version += 1;
-        match event {
+        let is_figure = match event {
             ProgressEvent::TrialBegins { trial, .. } => {
                 *figures = LiveFigures { version: figures.version, ..LiveFigures::of(&self.title, trial) };
+                true
             }
-            ProgressEvent::Second(second) => figures.add(second),
+            ProgressEvent::Second(second) => {
+                figures.add(second);
+                true
+            }
             ProgressEvent::Happened { what: What::FaultBegun { fault, .. }, .. } => {
                 figures.faults.insert(fault.clone(), true);
+                true
             }
             ProgressEvent::Happened { what: What::FaultHealed { fault, .. }, .. } => {
                 figures.faults.insert(fault.clone(), false);
+                true
             }
-            _ => figures.version -= 1,
-        }
+            _ => false,
+        };
+        figures.version += u64::from(is_figure);
         drop(figures);
         self.behind.tell(event);
     }
@@ -136,12 +144,13 @@ impl LiveFigures {
         self.buckets.iter_mut().zip(counted(latency_ns)).for_each(|(sum, count)| *sum += count);
     }
 
-    /// Returns what answers scrapes: the text is built after a change, once for all that ask before the next.
+    /// Returns the function that gives the text for a scrape. It builds the text once after each
+    /// change.
     pub fn scraped(figures: &Arc<Mutex<Self>>) -> MetricsText {
         let (figures, mut built) = (Arc::clone(figures), (u64::MAX, Arc::from([])));
         Box::new(move || {
             if built.0 != locked(&figures).version {
-                // Written without the lock that the run's observer needs.
+                // The text is built without the lock that the run's observer needs.
                 let now = locked(&figures).clone();
                 built = (now.version, now.text().into_bytes().into());
             }

@@ -85,7 +85,7 @@ impl LiveStats {
         format!("p50 {}   p99 {}   max {}", quantile(0.5), quantile(0.99), numbers::micros(all.max() as f64 / 1e3))
     }
 
-    /// A quantile of the latency, microseconds; `None` if there are too few.
+    /// Quantile of the latency, microseconds; `None` if too few operations lie beyond it.
     pub fn quantile_us(&self, q: f64) -> Option<f64> {
         let all = self.latency_ns.as_ref().filter(|all| all.len() as f64 * (1.0 - q) >= BEYOND)?;
         (!all.is_empty()).then(|| all.value_at_quantile(q) as f64 / 1e3)

@@ -87,7 +87,7 @@ pub fn hide(secrets: &Secrets) {
         Some(secrets.clone()).filter(|secrets| !secrets.is_empty());
 }
 
-/// The text without the secrets that are never printed.
+/// Returns the text without the secrets that [`hide`] named.
 pub fn without_secrets(text: &str) -> std::borrow::Cow<'_, str> {
     match &*SECRETS.lock().unwrap_or_else(PoisonError::into_inner) {
         Some(secrets) => secrets.hidden(text).into_owned().into(),

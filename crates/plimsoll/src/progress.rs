@@ -276,7 +276,8 @@ pub fn heading(trial: &Trial, number: usize, of: Option<usize>) -> String {
     format!("trial {number}{of}{}{differing}", if differing.is_empty() { "" } else { " · " })
 }
 
-/// What tells a trial from others: `pi2c · agents=4 · repeat 2`; may be empty.
+/// Variant, values and repeat that tell a trial from others: `pi2c · agents=4 · repeat 2`; may be
+/// empty.
 pub fn differing(trial: &Trial) -> String {
     let mut words = Vec::new();
     words.extend(trial.variant.clone());
@@ -305,7 +306,7 @@ fn answered(trial: &Trial, step: &SearchStep, limits: &[Requirement]) -> String 
     format!("            {what} {}: {says}", step.value)
 }
 
-/// What is done in a phase.
+/// Short description of a phase.
 pub fn phase_words(phase: Phase) -> &'static str {
     match phase {
         Phase::Starting => "starting the target",

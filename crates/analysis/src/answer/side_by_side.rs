@@ -9,7 +9,9 @@ use crate::groups::{FigureOf, Group, MedianRange, counted, label, operations, ou
 /// Names listed in a sentence at most.
 const NAMED: usize = 6;
 
-/// A sentence each for what was lost or wrong; and one each for failures, for speed, unless that is told, and for what was consistent.
+/// Returns two lists of sentences. The first has one for each kind of loss or wrong answer that was
+/// found. The second has one on failures, one on speed unless `speed_is_told`, and one for each
+/// kind of loss that was looked for and not found.
 pub fn findings(groups: &[Group], speed_is_told: bool) -> (Vec<String>, Vec<String>) {
     let mut sentences = vec![failures(groups)];
     sentences.extend(speed(groups).into_iter().filter(|_| !speed_is_told));

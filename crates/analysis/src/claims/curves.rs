@@ -1,6 +1,7 @@
-//! The functions of whole curves that a claim may name: `knee(a, path)`, `level_from(a, path)`, `crossing(a, b, path)`,
-//! `peak(a)`, `flat_until(a, path)`, `retained(metric, a, path, value)`, the ratios of two variants' knees, peaks and flat stretches, and those of the
-//! scalability law, `usl(parameter, a, path)` and `usl_difference(parameter, a, b, path)`.
+//! The functions of whole curves that a claim may name: `knee(a, path)`, `level_from(a, path)`,
+//! `crossing(a, b, path)`, `peak(a)`, `flat_until(a, path)`, `retained(metric, a, path, value)`,
+//! the ratios of two variants' knees, peaks and flat stretches, and those of the scalability law,
+//! `usl(parameter, a, path)` and `usl_difference(parameter, a, b, path)`.
 
 use std::collections::BTreeMap;
 
@@ -49,7 +50,7 @@ pub(super) fn knees(variant: Option<&str>, over: &str, trials: &[&Trial]) -> Fun
     FunctionValue::of(of_variant(variant, curves(trials, over)).into_iter().filter_map(part))
 }
 
-/// The load from which on throughput stays near the peak.
+/// The lowest load from which throughput stays near the peak.
 pub(super) fn levels(variant: Option<&str>, over: &str, trials: &[&Trial]) -> FunctionValue {
     let part = |of: VariantCurve| {
         let reach = reach(&of.curve)?;

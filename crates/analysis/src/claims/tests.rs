@@ -362,7 +362,8 @@ mod ratio {
         assert_eq!(found.holds(&at_least(3.0)), Holds::No);
     }
 
-    /// Seven loads with two repeats each, whose ratios are off by up to 10 %. Alone, two pairs have a t of 12.7.
+    /// Seven loads with two repeats each, whose ratios are off by up to 10 %. Alone, two pairs have
+    /// a t of 12.7.
     fn swept(ratio: f64) -> Vec<Trial> {
         let mut trials = Vec::new();
         for (agents, off) in [1, 2, 4, 8, 16, 32, 64].into_iter().zip([0.04, -0.1, 0.07, 0.02, -0.06, 0.09, -0.05]) {

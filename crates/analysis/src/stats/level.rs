@@ -1,14 +1,14 @@
-//! The level of a curve: the lowest load from which on throughput stays near its peak, for as long as
-//! it does: loads above the last one near the peak, at which a system may collapse, are left out.
+//! The level of a curve: the lowest load from which throughput stays near its peak. Loads above the
+//! last one near the peak are left out, because a system may collapse there.
 //!
-//! The highest of several equal loads is too high by chance, and the lowest too low. So a curve with
-//! repeats is taken to rise to its peak and not to rise again after it, and it is compared with
-//! curves of this shape (isotonic regression: R. E. Barlow, D. J. Bartholomew, J. M. Bremner and
-//! H. D. Brunk, "Statistical Inference under Order Restrictions", 1972). The interval has each load
-//! whose best such curve is not worse than the best of all by more than chance: a likelihood-ratio
-//! test, inverted. The value is the lowest load whose curve is within one standard error of the best.
-//! A curve that differs from all such curves by more than chance is read as it was measured, without
-//! an interval.
+//! The highest of several equal loads is too high by chance, and the lowest too low. So a curve
+//! with repeats is taken to rise to its peak and not to rise again after it, and it is compared
+//! with curves of this shape (isotonic regression: R. E. Barlow, D. J. Bartholomew, J. M. Bremner
+//! and H. D. Brunk, "Statistical Inference under Order Restrictions", 1972). The interval has each
+//! load whose best such curve is not worse than the best of all by more than chance: a
+//! likelihood-ratio test, inverted. The value is the lowest load whose curve is within one standard
+//! error of the best. A curve that differs from all such curves by more than chance is read as it
+//! was measured, without an interval.
 
 use std::ops::Range;
 
@@ -17,24 +17,25 @@ use super::knee::peak;
 use super::student::{chance_of_f, quantile_of_t};
 use crate::scaling::Estimate;
 
-/// A load within this share of the peak is level with it.
+/// Share of the peak by which the throughput of a level load may be lower.
 pub(crate) const LEVEL: f64 = 0.08;
 
-/// Chance of deviations from the shape below which a curve does not have it.
+/// Chance of so large a deviation from the shape. Below it, the curve is taken not to have the
+/// shape.
 const SHAPELESS: f64 = 0.01;
 
-/// Steps of the search for the height of the peak: they narrow it down to a millionth.
+/// Steps of the search for the height of the peak. They make its range 10⁸ times smaller.
 const STEPS: usize = 40;
 
-/// A mean's logarithm and the inverse of its variance.
+/// Logarithm of a mean, with the inverse of its variance.
 #[derive(Clone, Copy)]
 struct LogMean {
     value: f64,
     weight: f64,
 }
 
-/// The level: infinite where only the highest load of the curve is within [`LEVEL`] of the peak.
-/// `None` with fewer than two loads, or where nothing got through.
+/// Returns the level. It is infinite if only the highest load of the curve is within [`LEVEL`] of
+/// the peak, and `None` with fewer than two loads or if no operation succeeded.
 pub(crate) fn level_from(curve: &LoadCurve) -> Option<Estimate> {
     let means = curve.means();
     let best = means[peak(&means).filter(|_| means.len() > 1)?].rate;
@@ -46,12 +47,13 @@ pub(crate) fn level_from(curve: &LoadCurve) -> Option<Estimate> {
         let outside = means.iter().rposition(|mean| !is_near(mean));
         Estimate { value: means[outside.map_or(0, |place| place + 1)].load, ci95: None }
     });
-    // Where the last load alone is near the peak, the curve may rise beyond it.
+    // If the highest load alone is near the peak, the curve may rise beyond it.
     let still_rises = |load: f64| if load >= curve.points[curve.points.len() - 1].load { f64::INFINITY } else { load };
     Some(Estimate { value: still_rises(found.value), ci95: found.ci95.map(|ends| ends.map(still_rises)) })
 }
 
-/// The level of the closest curve of the shape, with its interval.
+/// Returns the level of the closest curve of the shape, with its interval. Returns `None` if a load
+/// has no spread, or if the curve does not have the shape.
 fn by_shape(curve: &LoadCurve, means: &[LoadMean]) -> Option<Estimate> {
     let least = means[peak(means)?].rate / 1_000.0;
     let spread = |place| curve.spread_at(place).filter(|spread| spread.relative > 0.0);
@@ -79,14 +81,15 @@ fn by_shape(curve: &LoadCurve, means: &[LoadMean]) -> Option<Estimate> {
     Some(Estimate { value, ci95: Some([low, high]) })
 }
 
-/// The least sum of weighted squares between the means and a curve of the shape, by the place at
-/// which its level starts.
+/// Returns the least sum of weighted squares between the means and a curve of the shape, for each
+/// place at which its level may start.
 fn misfits(logs: &[LogMean]) -> Vec<f64> {
     let of_start = |start| (start..logs.len()).map(|peak| misfit(logs, start, peak)).fold(f64::INFINITY, f64::min);
     (0..logs.len()).map(of_start).collect()
 }
 
-/// The same of curves with this peak that are level from `start` on.
+/// Returns the least sum of weighted squares for curves with this peak that are level from `start`
+/// on.
 fn misfit(logs: &[LogMean], start: usize, peak: usize) -> f64 {
     let below = -f64::ln(1.0 - LEVEL);
     let rising = [monotone(logs, 0..start, false), monotone(logs, start..peak, false)];
@@ -97,7 +100,7 @@ fn misfit(logs: &[LogMean], start: usize, peak: usize) -> f64 {
         };
         fitted.iter().map(square).sum()
     };
-    // A monotone fit within bounds is the fit without, cut off at them.
+    // A monotone fit within bounds is the fit without bounds, cut off at them.
     let at = |height: f64| {
         let level = [height - below, height];
         squares(&[(peak, height)], [height; 2])
@@ -111,8 +114,8 @@ fn misfit(logs: &[LogMean], start: usize, peak: usize) -> f64 {
     lowest_of(at, [lowest, highest])
 }
 
-/// The closest monotone curve through some of the means, by pooling neighbours that go the other
-/// way (Barlow et al., section 1.2).
+/// Returns the closest monotone curve through the means at these places. Pools neighbours that are
+/// in the wrong order (Barlow et al., section 1.2).
 fn monotone(logs: &[LogMean], places: Range<usize>, falls: bool) -> Vec<(usize, f64)> {
     let mut blocks: Vec<(LogMean, usize)> = Vec::new();
     for place in places.clone() {
@@ -130,8 +133,9 @@ fn monotone(logs: &[LogMean], places: Range<usize>, falls: bool) -> Vec<(usize, 
     places.zip(values).collect()
 }
 
-/// The least value of a convex function, by golden-section search (J. Kiefer, "Sequential minimax
-/// search for a maximum", Proceedings of the American Mathematical Society 4, 1953).
+/// Returns the least value of a convex function between two bounds, by golden-section search (J.
+/// Kiefer, "Sequential minimax search for a maximum", Proceedings of the American Mathematical
+/// Society 4, 1953).
 fn lowest_of(function: impl Fn(f64) -> f64, [mut low, mut high]: [f64; 2]) -> f64 {
     let golden = (5_f64.sqrt() - 1.0) / 2.0;
     for _ in 0..STEPS {

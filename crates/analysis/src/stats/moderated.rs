@@ -1,22 +1,23 @@
-//! Variances of several cells of a study, each estimated with the help of the others: a cell with two
-//! repeats has one degree of freedom, and a study with seven such cells has seven.
+//! Variances of several cells of a study, each estimated with the help of the others: a cell with
+//! two repeats has one degree of freedom, and a study with seven such cells has seven.
 //!
 //! A cell's variance is moderated by the empirical Bayes method (G. K. Smyth, "Linear models and
 //! empirical Bayes methods for assessing differential expression in microarray experiments",
-//! Statistical Applications in Genetics and Molecular Biology 3, 2004). It is a weighted mean of its
-//! own and a prior one; the prior counts for as many degrees of freedom as the cells' variances are
-//! alike, and never for more than the other cells have. Three things differ from the source, because a
-//! study has few cells. The prior is the mean of the cells' variances and not their typical one, which
-//! is too small where some cells spread more. It is at most the upper 99 % limit of the cell's own
-//! variance, so that a quiet cell with many repeats is not judged by loud ones. And no cell gets less
-//! than its own variance, because a loud cell must not borrow the quiet of the others.
+//! Statistical Applications in Genetics and Molecular Biology 3, 2004). It is a weighted mean of
+//! its own and a prior one. The more alike the variances of the cells are, the more degrees of
+//! freedom the prior counts for, but never for more than the other cells have. Three things differ
+//! from the source, because a study has few cells. The prior is the mean of the cells' variances
+//! and not their typical one, which is too small where some cells spread more. It is at most the
+//! upper 99 % limit of the cell's own variance, so that a quiet cell with many repeats is not
+//! judged by loud ones. And no cell gets less than its own variance, because a loud cell must not
+//! borrow the quiet of the others.
 //!
-//! In simulations with 3, 7 and 14 cells and 2 to 10 repeats, the intervals of all cells together hold
-//! the truth in 95 to 97 % where the standard deviations are equal, in 94 to 97 % where they rise
-//! threefold, or are three times as large in one cell or in half of them, and in 95 to 99 % where they
-//! are twenty times as large in half of them. Those of the single loud cell hold it in 81 to 86 % with
-//! two repeats, and in 94 % with ten. With equal cells, the chance that any of them is wrongly said to
-//! differ (Holm) is 3 to 5 %, with loud ones at most 8 %.
+//! In simulations with 3, 7 and 14 cells and 2 to 10 repeats, the intervals of all cells together
+//! hold the truth in 95 to 97 % where the standard deviations are equal, in 94 to 97 % where they
+//! rise threefold, or are three times as large in one cell or in half of them, and in 95 to 99 %
+//! where they are twenty times as large in half of them. Those of the single loud cell hold it in
+//! 81 to 86 % with two repeats, and in 94 % with ten. With equal cells, the chance that any of them
+//! is wrongly said to differ (Holm) is 3 to 5 %, with loud ones at most 8 %.
 
 use statrs::function::gamma::digamma;
 
@@ -31,12 +32,12 @@ const BEYOND_LIMIT: f64 = 0.01;
 pub(crate) struct Variance {
     /// The estimate.
     pub value: f64,
-    /// Its degrees of freedom; 0 of a cell with one repeat, whose `value` is not used.
+    /// Degrees of freedom. A cell with one repeat has 0, and then `value` is not used.
     pub freedom: f64,
 }
 
-/// The moderated variance of each cell; those that do not spread at all stay as they are. `None` with
-/// fewer than two cells that spread.
+/// Returns the moderated variance of each cell, or `None` with fewer than two cells that spread. A
+/// cell with repeats that do not spread at all keeps its variance of 0.
 pub(crate) fn moderated(cells: &[Variance]) -> Option<Vec<Variance>> {
     let spread = |cell: &&Variance| cell.freedom > 0.0 && cell.value > 0.0;
     let spreading: Vec<Variance> = cells.iter().filter(spread).copied().collect();
@@ -62,8 +63,9 @@ pub(crate) fn moderated(cells: &[Variance]) -> Option<Vec<Variance>> {
     cells.iter().map(moderate).collect()
 }
 
-/// The degrees of freedom of the prior, by how much more the logarithms of the variances spread than
-/// those of equal ones (Smyth, section 6.2); infinite where they do not.
+/// Returns the degrees of freedom of the prior (Smyth, section 6.2). They depend on how much more
+/// the logarithms of the variances spread than those of equal variances would; infinite if they do
+/// not.
 fn prior_freedom(cells: &[Variance]) -> Option<f64> {
     let centred = |cell: &Variance| cell.value.ln() - digamma(cell.freedom / 2.0) + (cell.freedom / 2.0).ln();
     let logs: Vec<f64> = cells.iter().map(centred).collect();
@@ -77,7 +79,8 @@ fn prior_freedom(cells: &[Variance]) -> Option<f64> {
 }
 
 /// The second derivative of the logarithm of the gamma function, by recurrence and its asymptotic
-/// series (M. Abramowitz, I. A. Stegun, "Handbook of Mathematical Functions", 1964, 6.4.6 and 6.4.12).
+/// series (M. Abramowitz, I. A. Stegun, "Handbook of Mathematical Functions", 1964, 6.4.6 and
+/// 6.4.12).
 fn trigamma(mut x: f64) -> f64 {
     let mut sum = 0.0;
     while x < 6.0 {

@@ -48,7 +48,8 @@ pub fn check(arguments: &cli::Check) -> Result<Exit, Failure> {
     Ok(Exit::Well)
 }
 
-/// What the targets say of their durations, and how long the trials of the last whole run of the same title took.
+/// Returns the durations that the targets declare, and the durations of the trials in the last
+/// complete run of this title.
 fn usual_times(plan: &Plan, known: &TargetCatalog) -> UsualTimes {
     let targets = known.targets.iter();
     let around = targets.filter_map(|found| Some((found.manifest.name.clone(), found.manifest.about.around_s?)));
@@ -57,7 +58,8 @@ fn usual_times(plan: &Plan, known: &TargetCatalog) -> UsualTimes {
     UsualTimes { around_s: around.collect(), played: named.find_map(|run| played(plan, run)).unwrap_or_default() }
 }
 
-/// The trials of a run, each with the seconds from its beginning to that of the next one; `None` if it is no whole run of this title.
+/// Returns the trials of a run, each with the seconds from its beginning to that of the next one.
+/// Returns `None` if the run is not a complete one of this title.
 fn played(plan: &Plan, run: &RunFolder) -> Option<Vec<(Trial, f64)>> {
     run.read_ending().ok()?.filter(|ending| ending.how == Ending::Done)?;
     let before: Plan = record::checked_file::read_json_up_to(&run.plan(), FORMAT).ok()??;
@@ -71,7 +73,8 @@ fn played(plan: &Plan, run: &RunFolder) -> Option<Vec<(Trial, f64)>> {
     Some(timed.map(|((trial, begun_s, ended_s), next_s)| (trial, next_s.unwrap_or(ended_s) - begun_s)).collect())
 }
 
-/// A trial of a run with the Unix times of its beginning and its end, if it was played to the end.
+/// Returns the trial with the Unix times of its beginning and its end, or `None` if it was not
+/// played to the end.
 fn span(run: &RunFolder, trial: Trial) -> Option<(Trial, f64, f64)> {
     let events = record::lines::read_events(&run.trial(&trial.id).events()).ok()?.items;
     let unix_s = events.iter().find_map(|event| match event.what {

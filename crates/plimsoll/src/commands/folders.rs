@@ -209,7 +209,7 @@ struct RunListing {
     /// The folder, without links and `..` on the way.
     path: PathBuf,
     results: Results,
-    /// The first chart of its report, as markup; empty without one.
+    /// First chart of the report, as markup; empty if the report has none.
     chart: String,
 }
 

@@ -114,7 +114,7 @@ impl PreparedRun {
         &self.plan
     }
 
-    /// The plan as it is recorded.
+    /// Returns the plan as it is recorded, without secrets.
     fn plan_without_secrets(&self) -> Result<Plan, Failure> {
         let recorded = conduct::recorded(&self.plan, &self.secrets).and_then(|plan| Ok(serde_json::from_value(plan)?));
         recorded.map_err(|error| Failure::Ours(format!("plan.json: {error}")))

@@ -1,7 +1,9 @@
-//! The server of the live channel: one thread with a poll loop, for `/metrics` and for pages that follow a run.
+//! The server of the live channel: one thread with a poll loop, for `/metrics` and for pages that
+//! follow a run.
 //!
-//! It follows what made Pacemaker 1.1.9 carry 16 nodes: an update is built once for all readers, nothing is sent when nothing changed, each
-//! reader has a bounded queue, and a reader that falls behind is disconnected with a notice and starts again from the newest state.
+//! Its rules are those that let Pacemaker 1.1.9 grow to 16 nodes. An update is built once for all
+//! readers. If nothing changed, nothing is sent. Each reader has a bounded queue. A reader that
+//! falls behind is disconnected with a notice and starts again from the newest state.
 
 mod connection;
 mod update;
@@ -21,67 +23,70 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use connection::{Asked, Connection};
 use update::{GZIP_HEAD, Update, event};
 
-/// Connections at a time, over both addresses.
+/// Most connections at a time, over both addresses.
 const READERS: usize = 256;
-/// Connections accepted between two polls.
+/// Most connections accepted between two polls.
 const ACCEPTED: usize = 64;
 /// Pause in accepting after an error such as a lack of file descriptors.
 const PAUSE: Duration = Duration::from_millis(200);
-/// Longest time that the end of a run spends on readers, and the pause after which it stops because no reader takes anything.
+/// Longest time that the end of a run spends on readers.
 const LAST_WORDS: Duration = Duration::from_millis(500);
+/// Pause without any progress after which the end of a run stops waiting for readers.
 const IDLE: Duration = Duration::from_millis(20);
 
-/// Time for a whole request, and for any progress of an answer. Grows with the hosts of a lab: updates do, too.
+/// Returns the time limit for a whole request, and for each pause in taking an answer. It grows
+/// with the hosts of a lab, because updates do.
 pub fn patience(hosts: usize) -> Duration {
     Duration::from_secs(2) + Duration::from_millis(10) * u32::try_from(hosts).unwrap_or(u32::MAX)
 }
 
-/// Returns the text for a scrape, built anew only after a change.
+/// Function that returns the text for a scrape. It builds the text anew only after a change.
 pub type MetricsText = Box<dyn FnMut() -> Arc<[u8]> + Send>;
 
-/// What the server answers, and where.
+/// Endpoints of the server.
 pub struct Doors {
     /// Address of `/metrics`, and the text for a scrape.
     pub metrics: Option<(SocketAddr, MetricsText)>,
-    /// Port of the page on the loopback address (0: any free one), and the page without its parts.
+    /// Port of the page on the loopback address (0: any free port), and the page without its parts.
     pub page: Option<(u16, String)>,
-    /// Time that a reader has.
+    /// Time limit of a reader, from [`patience`].
     pub patience: Duration,
 }
 
-/// Publishes parts of the page. No call of it waits.
+/// Handle for publishing parts of the page. None of its methods blocks.
 #[derive(Clone)]
 pub struct Publisher(Arc<Mail>);
 
 impl Publisher {
-    /// Readers that follow the page at the moment.
+    /// Number of readers that follow the page now.
     pub fn followers(&self) -> usize {
         self.0.followers.load(Ordering::Relaxed)
     }
 
-    /// Sends the parts of the page that differ from what was sent before.
+    /// Sends the parts of the page that differ from the last ones sent.
     pub fn publish(&self, parts: impl IntoIterator<Item = (&'static str, String)>) {
         self.0.leave(|news| news.parts.extend(parts));
     }
 
-    /// Sends the report, after which followers are disconnected.
+    /// Sends the report, and then disconnects the followers.
     pub fn publish_report(&self, report: String) {
         self.0.leave(|news| news.report = Some(report));
     }
 }
 
-/// A server that runs. Dropped, it ends within [`LAST_WORDS`], and at once where no reader takes anything.
+/// A running server. Dropping it ends the server within [`LAST_WORDS`], or after [`IDLE`] if no
+/// reader takes anything.
 pub struct LiveServer {
     mail: Arc<Mail>,
     thread: Option<JoinHandle<()>>,
     /// URL of the page, with its token.
     pub url: Option<String>,
-    /// Where `/metrics` is answered.
+    /// Address of `/metrics`.
     #[cfg(test)]
     metrics: Option<SocketAddr>,
 }
 
-/// What other threads leave for the server's.
+/// Messages from other threads to the server's thread.
 struct Mail {
     news: Mutex<News>,
     wake: OwnedFd,
@@ -90,7 +95,7 @@ struct Mail {
 
 #[derive(Default)]
 struct News {
-    /// Parts of the page that were published since the server looked, by name.
+    /// Parts of the page published since the server last looked, by name.
     parts: BTreeMap<&'static str, String>,
     /// The finished report.
     report: Option<String>,
@@ -100,7 +105,7 @@ struct News {
 impl Mail {
     fn leave(&self, write: impl FnOnce(&mut News)) {
         write(&mut self.news.lock().unwrap_or_else(PoisonError::into_inner));
-        // It cannot be full before 2⁶⁴ − 1 pieces of mail lie there.
+        // The write can fail only after 2⁶⁴ − 2 unread messages.
         let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
     }
 }
@@ -109,7 +114,7 @@ impl LiveServer {
     /// Listens and starts the thread.
     ///
     /// # Errors
-    /// If an address cannot be listened at.
+    /// If it cannot listen at an address, or the thread cannot be started.
     pub fn begin(doors: Doors) -> io::Result<Self> {
         let Doors { metrics, page, patience } = doors;
         let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
@@ -148,7 +153,7 @@ impl LiveServer {
         })
     }
 
-    /// What publishes on it.
+    /// Returns a handle for publishing.
     pub fn publisher(&self) -> Publisher {
         Publisher(Arc::clone(&self.mail))
     }
@@ -163,14 +168,14 @@ impl Drop for LiveServer {
     }
 }
 
-/// 128 random bits, as hexadecimal digits.
+/// Returns 128 random bits as hexadecimal digits.
 fn token() -> io::Result<String> {
     let mut bytes = [0; 16];
     File::open("/dev/urandom")?.read_exact(&mut bytes)?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// An address, and what is answered there.
+/// A listening address with its endpoint.
 struct Door {
     listener: TcpListener,
     address: SocketAddr,
@@ -195,21 +200,21 @@ struct Serving {
     mail: Arc<Mail>,
     doors: Vec<Door>,
     connections: Vec<Connection>,
-    /// All parts of the page, as they were sent last.
+    /// All parts of the page, as last sent.
     whole: BTreeMap<&'static str, String>,
-    /// Updates so far: the id of the last one.
+    /// Number of updates so far, which is also the id of the last one.
     updates: u64,
-    /// The whole state, built once for all readers that come before the next update.
+    /// Update with all parts, built once for all readers that come before the next update.
     welcome: Option<Update>,
     patience: Duration,
-    /// Nobody is accepted until then.
+    /// End of a pause in accepting connections.
     deaf_until: Option<Instant>,
 }
 
 impl Serving {
     fn serve(mut self) {
         while !self.take_mail() {
-            // A failed poll is one that a signal interrupted.
+            // Only a signal makes poll fail here.
             let Ok(ready) = self.wait() else { continue };
             let (doors, connections) = ready.split_at(self.doors.len());
             for (index, ready) in connections.iter().enumerate() {
@@ -225,7 +230,8 @@ impl Serving {
         self.leave();
     }
 
-    /// Waits for mail, a reader or the next deadline. Returns what is ready of each door and connection.
+    /// Waits for mail, a reader or the next deadline. Returns the events of each door, then of each
+    /// connection.
     fn wait(&mut self) -> rustix::io::Result<Vec<PollFlags>> {
         let now = Instant::now();
         self.deaf_until = self.deaf_until.filter(|until| *until > now);
@@ -240,7 +246,7 @@ impl Serving {
         Ok(polled[1..].iter().map(PollFd::revents).collect())
     }
 
-    /// Makes an update of what was published. Returns whether the run is over.
+    /// Sends an update with the parts that changed. Returns whether the run is over.
     fn take_mail(&mut self) -> bool {
         let mut count = [0; 8];
         let _ = rustix::io::read(&self.mail.wake, &mut count);
@@ -275,7 +281,7 @@ impl Serving {
         let asked = one.step(ready, self.patience);
         if let Some(asked) = asked {
             self.answer(index, &asked);
-            // Mostly the socket has room, and no further poll is needed.
+            // The socket mostly has room, so that no further poll is needed.
             self.connections[index].step(PollFlags::OUT, self.patience);
         }
     }
@@ -305,18 +311,19 @@ impl Serving {
         }
     }
 
-    /// Closes the oldest connection that has not finished its request. Returns whether there is one.
+    /// Closes the oldest connection that has not finished its request. Returns whether there is
+    /// one.
     fn make_room(&mut self) -> bool {
         let slow = self.connections.iter().position(Connection::is_asking);
         slow.map(|slow| self.connections.remove(slow)).is_some()
     }
 
-    /// Answers a request by its door.
+    /// Answers a request that came to a door.
     fn answer(&mut self, index: usize, asked: &Asked) {
         let one = &mut self.connections[index];
         let door = &mut self.doors[one.door];
         if asked.method != "GET" {
-            return one.answer(connection::refused("405 Method Not Allowed", "GET alone\n"), self.patience);
+            return one.answer(connection::refused("405 Method Not Allowed", "only GET is allowed\n"), self.patience);
         }
         let answer = match &mut door.behind {
             Behind::Metrics(_) if asked.host.as_ref().is_some_and(|host| !is_meant(host, door.address)) => {
@@ -327,7 +334,7 @@ impl Serving {
             }
             Behind::Metrics(_) => connection::refused("404 Not Found", "GET /metrics\n"),
             Behind::Page { .. } if !is_own(asked, door.address) => {
-                connection::refused("403 Forbidden", "this page is for this machine's own browser\n")
+                connection::refused("403 Forbidden", "this page is only for a browser on this machine\n")
             }
             Behind::Page { token, shell } => match within(&asked.path, token) {
                 Some("/") => Arc::clone(shell),
@@ -338,7 +345,8 @@ impl Serving {
         one.answer(answer, self.patience);
     }
 
-    /// Has a reader follow: it gets the whole state, unless it has that already, and every update from then on.
+    /// Makes a reader a follower. It gets all parts, unless it has the last update already, and
+    /// then every update.
     fn welcome(&mut self, index: usize, asked: &Asked) {
         let (whole, updates) = (&self.whole, self.updates);
         let welcome = self.welcome.get_or_insert_with(|| event(Some(updates), "parts", whole));
@@ -352,7 +360,7 @@ impl Serving {
         }
     }
 
-    /// Gives readers their last updates, as far as they take them without delay.
+    /// Sends readers the rest of their queues, as long as they take it without delay.
     fn leave(mut self) {
         self.doors.clear();
         let until = Instant::now() + LAST_WORDS;
@@ -373,7 +381,8 @@ impl Serving {
     }
 }
 
-/// The path behind `/TOKEN`, if it begins so. Takes as long for any wrong token of the right length.
+/// Returns the path behind `/TOKEN`, or `None` if it does not begin with it. The time does not
+/// depend on how much of a wrong token is right.
 fn within<'a>(path: &'a str, token: &str) -> Option<&'a str> {
     let (start, rest) = path.as_bytes().split_at_checked(token.len() + 1)?;
     let differs = start.iter().zip(std::iter::once(&b'/').chain(token.as_bytes()));
@@ -381,14 +390,16 @@ fn within<'a>(path: &'a str, token: &str) -> Option<&'a str> {
     std::str::from_utf8(rest).ok().filter(|_| differs == 0)
 }
 
-/// Whether a request for the page names this machine as its host, and comes from no page of another origin.
+/// Whether a request for the page names this machine as its host, and does not come from a page of
+/// another origin.
 fn is_own(asked: &Asked, address: SocketAddr) -> bool {
     let Some(host) = asked.host.as_deref().filter(|host| is_meant(host, address)) else { return false };
     asked.origin.as_deref().is_none_or(|origin| origin.strip_prefix("http://") == Some(host))
 }
 
-/// Whether a request to this host is for an endpoint at this address. A page of the web can have its own name lead to a browser's own
-/// machine (DNS rebinding). A server on more addresses than loopback answers by any name.
+/// Whether a request with this `Host` may be answered at this address. A web page can let its own
+/// name resolve to the browser's machine (DNS rebinding), so a loopback address answers only to
+/// names of this machine. Any other address answers to all names.
 fn is_meant(host: &str, address: SocketAddr) -> bool {
     let named = |name: &str| name == "localhost" || name.ends_with(".localhost");
     let is_loopback = |ip: IpAddr| ip.is_loopback() || ip == address.ip();

@@ -39,7 +39,7 @@ pub struct AxisRange {
     pub signed: bool,
     /// Names of the values 0, 1, 2 …, where they are no numbers: `100mbit`, `5mbit`. Empty: they are.
     pub names: Vec<String>,
-    /// Values with a tick; empty: round ones.
+    /// Values with a tick. If empty, ticks are at round values.
     pub ticks: Vec<f64>,
 }
 

@@ -20,7 +20,7 @@ pub struct ListedRun<'a> {
     pub report: String,
     /// Name of the run folder.
     pub folder: String,
-    /// The first chart of curves of its report, as markup; empty without one.
+    /// First chart of curves in the report, as markup; empty if there is none.
     pub chart: String,
 }
 
@@ -69,13 +69,13 @@ pub fn contents(title: &str, runs: &[ListedRun<'_>]) -> Result<String, Error> {
     Templates::new()?.fill("contents.html", &page)
 }
 
-/// The first chart of curves of a report page, as markup.
+/// Returns the first chart of curves in a report page, as markup.
 #[must_use]
 pub fn first_chart(page: &str) -> Option<&str> {
     let mut figures = page.split("<figure class=\"chart\"").skip(1);
     let figure = figures.find(|figure| figure.split('>').next().is_some_and(|tag| tag.contains("data-hover")))?;
     let svg = &figure[figure.find("<svg ")?..];
-    // A drawing has no element of this kind.
+    // A drawing contains no `div`.
     let end = [svg.find("<div"), svg.find("</div")].into_iter().flatten().min()?;
     Some(&svg[..end])
 }

@@ -1,4 +1,4 @@
-// Follows a run: parts of the page are replaced as the server sends them, and at the end all of it by the report.
+// Follows a run: replaces parts of the page as the server sends them, and at the end the whole page with the report.
 'use strict';
 (() => {
   const state = document.getElementById('connection');
@@ -10,7 +10,7 @@
       if (clock.textContent !== words) clock.textContent = words;
     });
   };
-  // Who points at a chart or zooms it keeps it until done.
+  // A chart that is pointed at or zoomed is replaced later.
   const waiting = new Map();
   const isUsed = (part) => part.matches(':hover') && part.querySelector('figure:hover, figure:focus, .zoomed') !== null;
   const put = (part, markup) => {
@@ -32,7 +32,7 @@
   const source = new EventSource('events');
   source.addEventListener('open', () => tell('running', 'running'));
   source.addEventListener('error', () => tell('connection lost', 'suspect'));
-  source.addEventListener('behind', () => tell('too slow: starts again', 'suspect'));
+  source.addEventListener('behind', () => tell('fell behind: reconnecting', 'suspect'));
   source.addEventListener('parts', (event) => {
     tell('running', 'running');
     Object.entries(JSON.parse(event.data)).forEach(([name, markup]) => {

@@ -1,5 +1,6 @@
-//! The page of a run that goes on, in parts that are replaced one by one: where the run is, figures, faults with a running clock, the plan,
-//! and the report's own charts and tables of the trial that is played.
+//! The page of a run that goes on, in parts that are replaced one by one: state of the run,
+//! figures, faults with a running clock, the plan, and the report's own charts and tables of the
+//! current trial.
 
 use experiment::plan::Plan;
 use record::results::{Results, Trial, Trust};
@@ -12,10 +13,10 @@ use crate::drawing::json_in_script;
 use crate::tables::{Cell, Column, Row, Table, hosts, operations, outages, tone_of, trust_word};
 use crate::{Error, ReportInput, charts, sweep_charts};
 
-/// What replaces the parts of the page in the browser.
+/// Script that replaces the parts of the page in the browser.
 const LIVE_SCRIPT: &str = include_str!("live.js");
 
-/// Parts of the report that are drawn for the trial that is played.
+/// Parts of the report that are drawn for the current trial.
 const OF_TRIAL: &[Part] = &[
     Part::Trials(charts::CHARTS),
     Part::Table(outages::outages),
@@ -25,32 +26,33 @@ const OF_TRIAL: &[Part] = &[
 /// Parts of the report that are drawn for the trials that have ended.
 const OF_ENDED: &[Part] = &[Part::Sweep(sweep_charts::CHARTS)];
 
-/// Trials of the plan listed before and after the one that is played.
+/// Most trials of the plan listed before the first one to come, and from it on; also most findings
+/// listed.
 const LISTED: usize = 8;
 
-/// Where a run is.
+/// State of a run.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RunPhase {
     /// The trial: `Trial 3 of 9 · agents=4`.
     pub heading: String,
-    /// What is done in it; may be empty.
+    /// Phase of the trial, in words; may be empty.
     pub phase: String,
-    /// When that began, seconds of Unix time.
+    /// Beginning of the phase, seconds of Unix time.
     pub since_unix_s: Option<f64>,
-    /// How long it takes; may be empty.
+    /// Planned duration of the phase; may be empty.
     pub of: String,
-    /// What is judged at the end.
+    /// Sentence on the verdict that is still to come.
     pub pending: String,
 }
 
 /// A trial of the plan.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct LiveTrial {
-    /// Its id.
+    /// Id of the trial.
     pub id: String,
-    /// What tells it from others; may be empty.
+    /// Variant, values and repeat that tell it from others; may be empty.
     pub name: String,
-    /// Where it is: `ended`, `running`, …; empty if it is still to come.
+    /// State: `ended`, `running`, …; empty if it is still to come.
     pub state: String,
     /// `ok` operations per second, warm-up included.
     pub ok_per_s: Option<f64>,
@@ -58,42 +60,42 @@ pub struct LiveTrial {
     pub not_ok: Option<u64>,
     /// Median latency, warm-up included, microseconds.
     pub p50_us: Option<f64>,
-    /// 99 %.
+    /// 99th percentile of the latency, warm-up included, microseconds.
     pub p99_us: Option<f64>,
 }
 
-/// A fault of the trial that is played.
+/// A fault of the current trial.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct LiveFault {
-    /// Its name.
+    /// Name in the experiment.
     pub name: String,
     /// Kind and victim: `crash on n2`.
     pub what: String,
-    /// When it is planned.
+    /// Planned time, in words.
     pub planned: String,
-    /// Where it is: `acts`, `healed`, …; empty if it has not begun.
+    /// State: `acts`, `healed`, …; empty if it has not begun.
     pub state: String,
-    /// Whether it acts.
+    /// Whether the fault acts now.
     pub acts: bool,
-    /// `ok` operations per second before it.
+    /// Baseline: `ok` operations per second before the fault.
     pub before_per_s: Option<f64>,
-    /// Those of the last second, in percent of that.
+    /// Rate of `ok` operations in the last second, as a percentage of the baseline.
     pub share_pct: Option<f64>,
-    /// How long service has been affected.
+    /// Time for which the fault has affected the service.
     pub recovery: RecoveryClock,
 }
 
-/// How long a fault has affected the service, in whole seconds of load.
+/// Time for which a fault has affected the service, in whole seconds of load.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub enum RecoveryClock {
-    /// It has not begun, or nothing is known of the service before it.
+    /// The fault has not begun, or there is no baseline.
     #[default]
     Unknown,
-    /// Service is not back; since when, seconds of Unix time.
+    /// Service is not back. Holds the beginning of the fault, seconds of Unix time.
     Runs(f64),
-    /// Service was back after so many seconds.
+    /// Service is back. Holds the seconds that it took.
     Took(f64),
-    /// The load ended before.
+    /// The load ended before service was back.
     NotBack,
 }
 
@@ -118,14 +120,14 @@ struct FinalReason {
     what: String,
 }
 
-/// The page's templates, ready to be filled again and again.
+/// Templates of the page.
 pub struct LivePage(Templates);
 
 impl LivePage {
     /// Prepares the templates.
     ///
     /// # Errors
-    /// If one is broken.
+    /// If a template is broken.
     pub fn new() -> Result<Self, Error> {
         Templates::new().map(Self)
     }
@@ -142,7 +144,8 @@ impl LivePage {
         )
     }
 
-    /// Returns where the run is, and the verdict so far: of trials that have ended, and what cannot be taken back of the one that is played.
+    /// Returns the state of the run and the verdict so far: verdicts of trials that have ended, and
+    /// findings on the current trial that the rest of it cannot take back.
     ///
     /// # Errors
     /// If a template cannot be filled.
@@ -163,7 +166,7 @@ impl LivePage {
             })
             .collect()
         };
-        // Reasons of the last trials: nobody reads a hundred.
+        // Reasons of the last trials only, because nobody reads a hundred.
         let reasons: Vec<FinalReason> = trials.iter().rev().flat_map(of_trial).take(LISTED).collect();
         let since_ms = phase.since_unix_s.map(milliseconds);
         let RunPhase { heading, phase, of, pending, .. } = phase;
@@ -181,7 +184,7 @@ impl LivePage {
         self.0.fill("live_figures.html", &json!({ "figures": figures }))
     }
 
-    /// Returns the faults of the trial that is played; empty without any.
+    /// Returns the faults of the current trial; empty without any.
     ///
     /// # Errors
     /// If a template cannot be filled.
@@ -190,7 +193,8 @@ impl LivePage {
         self.0.fill("live_faults.html", &json!({ "faults": faults }))
     }
 
-    /// Returns the plan around the trial that is played: what has ended, and what follows.
+    /// Returns the plan around the current trial: the last trials that have ended, and the next
+    /// ones.
     ///
     /// # Errors
     /// If a template cannot be filled.
@@ -209,7 +213,7 @@ impl LivePage {
             Column::numeric("ok/s", "`ok` operations per second over the whole load, warm-up included"),
             Column::numeric("not ok", "operations that failed, timed out or were wrong"),
             Column::numeric("p50", "median latency of `ok` operations, warm-up included"),
-            Column::numeric("p99", "99th percentile of the same"),
+            Column::numeric("p99", "99th percentile of the same latency"),
             Column::text("verdict"),
         ];
         let note = format!("{before}{after} The report leaves out the warm-up.");
@@ -219,7 +223,7 @@ impl LivePage {
             .map_or(Ok(String::new()), |table| self.0.table(table))
     }
 
-    /// Returns the report's charts and tables of the trial that is played.
+    /// Returns the report's charts and tables of the current trial.
     ///
     /// # Errors
     /// If a template cannot be filled.
@@ -227,7 +231,7 @@ impl LivePage {
         self.parts(OF_TRIAL, input)
     }
 
-    /// Returns the report's charts over what was swept, of trials that have ended.
+    /// Returns the report's charts over the swept paths, of trials that have ended.
     ///
     /// # Errors
     /// If a template cannot be filled.
@@ -235,7 +239,8 @@ impl LivePage {
         self.parts(OF_ENDED, &ReportInput::without_records(results, plan))
     }
 
-    /// Parts of the report with the data of their charts; empty where there is nothing for them.
+    /// Returns parts of the report with the data of their charts. A part without content is left
+    /// out.
     fn parts(&self, parts: &[Part], input: &ReportInput) -> Result<String, Error> {
         let mut filled = FilledCharts { templates: &self.0, data: serde_json::Map::new() };
         let mut markup = String::new();
@@ -267,9 +272,9 @@ fn row_of_fault(fault: &LiveFault) -> FaultRow<'_> {
             None
         },
         took: match fault.recovery {
-            RecoveryClock::Took(0.0) => "no second below".to_owned(),
+            RecoveryClock::Took(0.0) => "no second below 90 %".to_owned(),
             RecoveryClock::Took(s) => numbers::seconds(s),
-            RecoveryClock::NotBack => "not before the end".to_owned(),
+            RecoveryClock::NotBack => "not within the load".to_owned(),
             RecoveryClock::Unknown | RecoveryClock::Runs(_) => numbers::NONE.to_owned(),
         },
     }

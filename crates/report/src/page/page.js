@@ -449,7 +449,7 @@
     [pointable, sortable, savable].forEach((make) => make(root));
   };
   readable(document);
-  // A page that follows a run puts new charts and tables into a part of itself.
+  // The page of a running experiment sends this event when it has replaced a part.
   document.addEventListener('part', (event) => {
     Object.assign(data, event.detail);
     readable(event.target);

@@ -1,4 +1,5 @@
-//! A reader's connection: its request as it comes in, and a bounded queue of what it has not taken yet. No call of it waits.
+//! A reader's connection: the request as it comes in, and a bounded queue of bytes that the reader
+//! has not taken yet. No method blocks.
 
 use std::collections::VecDeque;
 use std::io::{self, Read as _, Write as _};
@@ -12,42 +13,44 @@ use rustix::net::sockopt::set_socket_send_buffer_size;
 
 use super::update::{Update, event};
 
-/// Bytes of a request.
+/// Largest size of a request, bytes.
 const HEAD: usize = 8 * 1024;
-/// Updates that a reader may be behind.
+/// Most updates in the queue of a reader.
 const QUEUE: usize = 16;
-/// Bytes that the kernel holds for a reader, and at the end of the run, when there is no later. The kernel doubles them, and may give less.
+/// Send buffer of a reader's socket, bytes. The kernel doubles the value, and may grant less.
 const SEND_BUFFER: usize = 64 * 1024;
+/// Send buffer at the end of the run, when this process can send no more later.
 const LAST_SEND_BUFFER: usize = 4 * 1024 * 1024;
 
-/// Type of a page.
+/// Content type of a page.
 pub const HTML: &str = "text/html; charset=utf-8";
-/// Headers of every answer: nothing is kept, guessed, framed or told to others, and a page gets nothing from elsewhere.
+/// Headers of every answer. They forbid caching, guessing of types, framing and referrers, and a
+/// page may load nothing from elsewhere.
 const HEADERS: &str = "Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\nReferrer-Policy: no-referrer\r\n\
     Content-Security-Policy: default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; \
     connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'\r\nConnection: close\r\n";
 
-/// A whole answer.
+/// Returns a whole answer with its head.
 pub fn whole(status: &str, kind: &str, body: &[u8]) -> Arc<[u8]> {
     let length = body.len();
     let head = format!("HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\n{HEADERS}\r\n");
     [head.as_bytes(), body].concat().into()
 }
 
-/// A short answer in words.
+/// Returns a short answer as text.
 pub fn refused(status: &str, words: &str) -> Arc<[u8]> {
     whole(status, "text/plain; charset=utf-8", words.as_bytes())
 }
 
-/// What a request says, as far as it matters here.
+/// Parts of a request that the server uses.
 #[derive(Debug, Default, PartialEq)]
 pub struct Asked {
     pub method: String,
-    /// Without its query.
+    /// Path without the query.
     pub path: String,
     pub host: Option<String>,
     pub origin: Option<String>,
-    /// Id of the last update that the reader has.
+    /// Id of the last update that the reader got.
     pub last_id: Option<u64>,
     pub takes_gzip: bool,
 }
@@ -74,11 +77,11 @@ impl Asked {
     }
 }
 
-/// How far a connection is.
+/// Stage of a connection.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Stage {
     Asking,
-    /// Closed when its queue is empty.
+    /// The answer is queued; closes when the queue is empty.
     Answered,
     Following {
         as_gzip: bool,
@@ -86,17 +89,17 @@ enum Stage {
     Closed,
 }
 
-/// A reader.
+/// Connection of a reader.
 pub struct Connection {
     stream: TcpStream,
-    /// Index of the address that it came to.
+    /// Index of the door that it came to.
     pub door: usize,
     stage: Stage,
     head: Vec<u8>,
     queue: VecDeque<Arc<[u8]>>,
-    /// Bytes of the queue's first that were sent.
+    /// Bytes of the queue's first element that were sent.
     sent: usize,
-    /// Closed then, unless something is taken before; of a request that comes in, closed then.
+    /// Time limit for the whole request, or for the next progress of an answer.
     deadline: Option<Instant>,
 }
 
@@ -107,11 +110,12 @@ impl AsFd for Connection {
 }
 
 impl Connection {
-    /// A reader that has `patience` for its request.
+    /// Returns the connection of a reader that has `patience` to send its request.
     pub fn of(stream: TcpStream, door: usize, patience: Duration) -> io::Result<Self> {
         stream.set_nonblocking(true)?;
         stream.set_nodelay(true)?;
-        // Also a bound on what readers that do not read cost: with a buffer that grows, some megabytes each.
+        // A fixed size bounds the memory for readers that do not read. A buffer that grows would
+        // take some megabytes for each.
         set_socket_send_buffer_size(&stream, SEND_BUFFER)?;
         let deadline = Some(Instant::now() + patience);
         Ok(Self { stream, door, stage: Stage::Asking, head: Vec::new(), queue: VecDeque::new(), sent: 0, deadline })
@@ -121,12 +125,12 @@ impl Connection {
         self.stage != Stage::Closed
     }
 
-    /// Whether its request is not complete.
+    /// Whether the request is still incomplete.
     pub fn is_asking(&self) -> bool {
         self.stage == Stage::Asking
     }
 
-    /// Whether it takes updates.
+    /// Whether the reader gets updates.
     pub fn follows(&self) -> bool {
         matches!(self.stage, Stage::Following { .. })
     }
@@ -135,12 +139,12 @@ impl Connection {
         self.deadline
     }
 
-    /// Bytes that it has not taken.
+    /// Bytes that the reader has not taken.
     pub fn left(&self) -> usize {
         self.queue.iter().map(|bytes| bytes.len()).sum::<usize>() - self.sent
     }
 
-    /// Events that a poll has to wait for.
+    /// Events that a poll must wait for.
     pub fn awaits(&self) -> PollFlags {
         let writes = if self.queue.is_empty() { PollFlags::empty() } else { PollFlags::OUT };
         match self.stage {
@@ -150,7 +154,8 @@ impl Connection {
         }
     }
 
-    /// Reads and writes what is ready, and closes at the deadline. Returns the request when it is complete.
+    /// Reads and writes as far as the socket is ready, and closes at the deadline. Returns the
+    /// request when it is complete.
     pub fn step(&mut self, ready: PollFlags, patience: Duration) -> Option<Asked> {
         let asked = if ready.intersects(PollFlags::IN | PollFlags::HUP | PollFlags::ERR) { self.read() } else { None };
         if ready.contains(PollFlags::OUT) {
@@ -174,7 +179,7 @@ impl Connection {
                 is_whole.then(|| Asked::of(&String::from_utf8_lossy(&std::mem::take(&mut self.head))))
             }
             (Err(error), _) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => None,
-            // At its end, with too long a request, or with words after it.
+            // The stream ended, the request is too long, or more bytes follow it.
             _ => {
                 self.stage = Stage::Closed;
                 None
@@ -208,14 +213,14 @@ impl Connection {
         }
     }
 
-    /// Answers and closes.
+    /// Queues an answer, after which the connection closes.
     pub fn answer(&mut self, bytes: Arc<[u8]>, patience: Duration) {
         self.stage = Stage::Answered;
         self.deadline = Some(Instant::now() + patience);
         self.queue.push_back(bytes);
     }
 
-    /// Has it take updates, after the head of the answer.
+    /// Queues the head of a stream of events, after which the reader gets updates.
     pub fn follow(&mut self, as_gzip: bool, patience: Duration) {
         let encoding = if as_gzip { "Content-Encoding: gzip\r\n" } else { "" };
         let head = format!("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n{encoding}{HEADERS}\r\n");
@@ -223,12 +228,12 @@ impl Connection {
         self.stage = Stage::Following { as_gzip };
     }
 
-    /// Queues bytes that belong to the answer's head.
+    /// Queues bytes as they are.
     pub fn queue(&mut self, bytes: Arc<[u8]>) {
         self.queue.push_back(bytes);
     }
 
-    /// Queues an update, or ends a reader that is behind by too many.
+    /// Queues an update. Disconnects a reader whose queue is full.
     pub fn queue_update(&mut self, update: &Update, patience: Duration) {
         let Stage::Following { as_gzip } = self.stage else { return };
         if self.queue.len() >= QUEUE {
@@ -240,7 +245,7 @@ impl Connection {
         self.queue.push_back(update.bytes(as_gzip));
     }
 
-    /// Drops what waits, but for what was begun, and ends with a notice.
+    /// Drops all queued updates that were not begun, and ends the stream with a notice.
     fn fall_behind(&mut self, patience: Duration) {
         let Stage::Following { as_gzip } = self.stage else { return };
         self.queue.truncate(usize::from(self.sent > 0));
@@ -248,12 +253,13 @@ impl Connection {
         self.answer(notice.bytes(as_gzip), patience);
     }
 
-    /// Closes it when it has taken all that waits.
+    /// Closes the connection when the queue is empty.
     pub fn end_after_queue(&mut self) {
         self.stage = Stage::Answered;
     }
 
-    /// Has the kernel hold all that it may for this reader, who then gets it even though this process is gone.
+    /// Enlarges the send buffer, so that the kernel can deliver the rest after this process has
+    /// ended.
     pub fn widen(&mut self) {
         let _ = set_socket_send_buffer_size(&self.stream, LAST_SEND_BUFFER);
     }

@@ -1,4 +1,5 @@
-//! An update as bytes: an event of Server-Sent Events (HTML standard, section 9.2), compressed at most once for all readers.
+//! An update as bytes: an event of Server-Sent Events (HTML standard, section 9.2), compressed at
+//! most once for all readers.
 
 use std::cell::OnceCell;
 use std::sync::Arc;
@@ -6,35 +7,37 @@ use std::sync::Arc;
 use flate2::{Compress, Compression, FlushCompress};
 use serde::Serialize;
 
-/// Updates from this size on are compressed; shorter ones are stored, which costs a reader of gzip nothing.
+/// Least size in bytes of an update that is compressed. A shorter one becomes a stored block of the
+/// gzip stream.
 const LARGE: usize = 1024;
 /// Start of a gzip stream (RFC 1952): deflate, no name, no time.
 pub const GZIP_HEAD: &[u8] = &[0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff];
 
-/// An update for any number of readers.
+/// Bytes of an update, shared by all readers.
 pub struct Update {
     plain: Arc<[u8]>,
     packed: OnceCell<Arc<[u8]>>,
 }
 
 impl Update {
-    /// The bytes as they are, or as a part of a gzip stream.
+    /// Returns the bytes as they are, or as a part of a gzip stream.
     pub fn bytes(&self, as_gzip: bool) -> Arc<[u8]> {
         Arc::clone(if as_gzip { self.packed.get_or_init(|| packed(&self.plain).into()) } else { &self.plain })
     }
 }
 
-/// Returns an event with a JSON value in one line. Without an id the last one stays.
+/// Returns an event with a JSON value in one line. Without an id, the reader keeps the last id.
 pub fn event(id: Option<u64>, name: &str, value: &impl Serialize) -> Update {
-    // Texts and maps of texts are always JSON.
+    // Texts and maps of texts can always be written as JSON.
     let data = serde_json::to_string(value).unwrap_or_default();
     let id = id.map_or_else(String::new, |id| format!("id: {id}\n"));
     let plain = format!("{id}event: {name}\ndata: {data}\n\n").into_bytes().into();
     Update { plain, packed: OnceCell::new() }
 }
 
-/// Deflates the bytes by themselves, up to a byte boundary (a sync flush, RFC 1951 section 3.2.4), so that such pieces in any order are
-/// one stream: what was compressed once fits into the stream of every reader.
+/// Deflates the bytes by themselves, up to a byte boundary (a sync flush, RFC 1951 section 3.2.4).
+/// Such pieces make one stream in any order, so an update that was compressed once fits into the
+/// stream of every reader.
 fn packed(plain: &[u8]) -> Vec<u8> {
     let level = if plain.len() < LARGE { Compression::none() } else { Compression::fast() };
     let mut stream = Compress::new(level, false);
@@ -42,7 +45,7 @@ fn packed(plain: &[u8]) -> Vec<u8> {
     loop {
         let read = usize::try_from(stream.total_in()).unwrap_or(usize::MAX);
         let rest = plain.get(read..).unwrap_or_default();
-        // A compressor in memory has no error but wrong use.
+        // A compressor in memory fails only if it is used wrongly.
         let _ = stream.compress_vec(rest, &mut packed, FlushCompress::Sync);
         if packed.len() < packed.capacity() {
             return packed;

@@ -1,5 +1,6 @@
-//! Curves of throughput over the load: the intervals of their peak, of their knee, of the load from which they are level, of the crossing of
-//! two, and of the ratio of two at each load.
+//! Curves of throughput over the load. Checks the intervals of the peak, of the knee, of the load
+//! from which a curve is level, of the crossing of two curves, and of the ratio of two curves at
+//! each load.
 
 use analysis::noise::normal;
 use experiment::plan::{Claim, MetricRange, Warmup};
@@ -17,7 +18,7 @@ const TIME_S: f64 = 10.0;
 const SLOT_S: f64 = 1.0;
 /// Trials of each load.
 const REPEATS: u32 = 3;
-/// The same where two curves have a ratio.
+/// Trials of each load and curve, where two curves have a ratio.
 const REPEATS_OF_RATIO: u32 = 2;
 /// Planted ratios.
 const RATIOS: [f64; 4] = [0.25, 0.7, 1.0, 1.8];
@@ -89,7 +90,7 @@ fn played(
     bench.analyzed_sweep(&SimulatedPlan { variants, swept: &[LOAD], claims }, &trials)
 }
 
-/// A claim that a metric is in this range at these values.
+/// Returns the claim that a metric is in this range, at this load if one is given.
 fn claim(metric: &str, range: MetricRange, at: Option<u32>) -> Claim {
     Claim {
         says: metric.to_owned(),
@@ -97,7 +98,7 @@ fn claim(metric: &str, range: MetricRange, at: Option<u32>) -> Claim {
         metric: metric.into(),
         range,
         filter: at.map(|load| (LOAD.to_owned(), json!(load))).into_iter().collect(),
-        // Whether a trial is void is another question.
+        // The check is about the statistics, so void trials count, too.
         on_void: true,
     }
 }

@@ -107,11 +107,11 @@ pub fn plan_of(trials: Vec<Trial>) -> Plan {
 /// The variants, swept paths and claims of a simulated run.
 #[derive(Default)]
 pub struct SimulatedPlan<'a> {
-    /// Names of its variants.
+    /// Names of the variants.
     pub variants: &'a [&'a str],
-    /// Its swept paths.
+    /// Swept paths.
     pub swept: &'a [&'a str],
-    /// Its claims.
+    /// Claims.
     pub claims: &'a [Claim],
 }
 
