@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Opens report pages in Chromium and does with them what a reader does, at a desk and on a phone, in light and in dark.
+"""Opens report pages in Chromium and uses them as a reader does, at a desk and on a phone, in light and in dark.
 
     scripts/pages.py [--pictures FOLDER] [--axe FILE] PAGE.html …
 
 Each page: no error in the console, nothing wider than the window, no words of a chart on others, no caption cut off, a pointer
-shows values, no chart is enlarged to the page's width, no table is wider than a page at a desk, dragging zooms all charts of a trial, names switch lines, headings sort, a trial is laid over another, a link to a
-folded chart opens it, and a saved CSV holds what the page does. Where axe-core is
-(`scripts/need.sh axe` fetches it), nothing that it calls serious or critical for whoever cannot see or point. Exits with 1 if
-anything does not hold. Needs Chromium and Python's standard library.
+shows values, no chart is enlarged to the page's width, no table is wider than a page at a desk, dragging zooms all charts of a
+trial, names switch lines, headings sort, a trial is laid over another, a link to a folded chart opens it, and a saved CSV has the
+page's values. With axe-core (`scripts/need.sh axe` fetches it): no finding that it calls serious or critical for accessibility.
+Exits with 1 if a check fails. Needs Chromium and Python's standard library.
 """
 
 import argparse
@@ -375,7 +375,7 @@ def main():
     given = parser.parse_args()
     axe = given.axe.read_text() if given.axe.exists() else ""
     if not axe:
-        print(f"no {given.axe}: not checked for whoever cannot see or point")
+        print(f"no {given.axe}: accessibility was not checked")
     if given.pictures:
         given.pictures.mkdir(parents=True, exist_ok=True)
     browser = Browser()

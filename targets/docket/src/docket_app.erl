@@ -4,7 +4,7 @@
 
 -export([start/2, stop/1]).
 
-%% @doc Starts the tree with what the application's environment says.
+%% @doc Starts the tree with the parameters of the application's environment.
 -spec start(application:start_type(), term()) -> {ok, pid()} | {error, term()}.
 start(_Type, _Arguments) ->
     case docket_options:environment() of

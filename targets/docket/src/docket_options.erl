@@ -1,6 +1,6 @@
 %% The parameters: read from the application's environment, and from the command line over it.
 %%
-%% Their defaults are the environment of docket.app.src. What is wrong with a value is returned as a text.
+%% Their defaults are the environment of docket.app.src. A value that is not valid is reported as a text.
 -module(docket_options).
 
 -export([environment/0, parse/1, get/1, is_web_only/0, address/1, node_of/1]).
@@ -57,7 +57,7 @@ table() ->
      %% With layout web_and_core the web server's VM starts the register's VM with `core'. Not for users.
      {part, {choice, [all, core]}}].
 
-%% @doc Returns the parameters of the application's environment, or what is wrong with them.
+%% @doc Returns the parameters of the application's environment, or the reason that a value is not valid.
 -spec environment() -> {ok, options()} | {error, string()}.
 environment() ->
     Options = given(),
@@ -150,7 +150,7 @@ format(Format, Arguments) -> lists:flatten(io_lib:format(Format, Arguments)).
 dashed(Name) ->
     [case C of $_ -> $-; _ -> C end || C <- Name].
 
-%% `error' if the text cannot be read as one.
+%% `error' if the text cannot be read as such a value.
 -spec value(kind(), string()) -> term().
 value(text, Text) ->
     Text;

@@ -25,7 +25,7 @@
     parent :: pid(),
     role :: vsns_listener_sup:role(),
     options :: vsns_options:options(),
-    %% Whether the socket is its own.
+    %% Whether this process owns the socket.
     going = false :: boolean(),
     socket :: gen_tcp:socket(),
     limit :: pos_integer(),

@@ -1,6 +1,6 @@
 %% The parameters: read from the application's environment, and from the command line over it.
 %%
-%% Their defaults are the environment of vsns.app.src. What is wrong with a value is returned as a text.
+%% Their defaults are the environment of vsns.app.src. A value that is not valid is reported as a text.
 -module(vsns_options).
 
 -export([environment/0, parse/1]).
@@ -54,7 +54,7 @@ table() ->
      {open_files, {integer, 0, 1073741816}},
      {socket_buffers, {integer, 0, 1073741824}}].
 
-%% @doc Returns the parameters of the application's environment, or what is wrong with them.
+%% @doc Returns the parameters of the application's environment, or the reason that a value is not valid.
 -spec environment() -> {ok, options()} | {error, string()}.
 environment() ->
     Options = given(),
@@ -108,7 +108,7 @@ format(Format, Arguments) -> lists:flatten(io_lib:format(Format, Arguments)).
 dashed(Name) ->
     [case C of $_ -> $-; _ -> C end || C <- Name].
 
-%% `error' if the text cannot be read as one.
+%% `error' if the text cannot be read as such a value.
 -spec value(kind(), string()) -> term().
 value(text, Text) ->
     Text;

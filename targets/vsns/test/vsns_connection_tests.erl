@@ -152,7 +152,7 @@ many_oops_test_() ->
         ?assertEqual(ok, call(C, ping))
     end).
 
-%% The pause was a sleep in start_link once: the supervisor answered nobody meanwhile.
+%% The pause must not block start_link: the supervisor would answer nobody meanwhile.
 calls_fail_during_the_pause_and_the_supervisor_answers_test_() ->
     with(#{coupling => isolated, restart_pause_ms => 2000}, fun() ->
         C = connect(),
@@ -180,7 +180,7 @@ back(Restarts) ->
 
 %% ---- Special processes, as `sys' and observer see them
 
-%% It takes its orders between two requests: what comes while it is suspended waits.
+%% It handles system messages between two requests. A request that arrives while it is suspended waits.
 connection_is_suspended_test_() ->
     with(#{}, fun() ->
         C = connect(),
