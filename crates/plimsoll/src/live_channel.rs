@@ -79,11 +79,17 @@ impl LiveChannel {
     /// `None` if neither endpoint was asked for.
     ///
     /// # Errors
-    /// If the server cannot listen at an address, or a thread cannot be started.
-    pub fn begin(wanted: LiveOptions, plan: Plan, figures: &Arc<Mutex<LiveFigures>>) -> Result<Option<Self>, Failure> {
+    /// If the plan has an error, the server cannot listen at an address, or a thread cannot be
+    /// started.
+    pub fn begin(
+        wanted: LiveOptions,
+        plan: impl FnOnce() -> Result<Plan, Failure>,
+        figures: &Arc<Mutex<LiveFigures>>,
+    ) -> Result<Option<Self>, Failure> {
         if wanted.watch.is_none() && wanted.metrics.is_none() {
             return Ok(None);
         }
+        let plan = plan()?;
         let drawn = wanted.watch.map(|port| LivePage::new().map(|page| (port, page))).transpose()?;
         let shell =
             drawn.as_ref().map(|(port, page)| Ok::<_, report::Error>((*port, page.shell(&plan)?))).transpose()?;

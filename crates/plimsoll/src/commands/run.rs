@@ -32,7 +32,7 @@ pub fn run(arguments: &cli::Run) -> Result<Exit, Failure> {
     let interrupts = signals::interrupts()?;
     let figures = Arc::default();
     let wanted = LiveOptions { watch: arguments.watch, metrics: arguments.serve_metrics };
-    let channel = LiveChannel::begin(wanted, begun.plan_without_secrets()?, &figures)?;
+    let channel = LiveChannel::begin(wanted, || begun.plan_without_secrets(), &figures)?;
     let observer = progress::observer(arguments.plain);
     let observer = match (wanted.metrics, arguments.otlp.as_deref()) {
         (None, None) => observer,
