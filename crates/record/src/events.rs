@@ -17,6 +17,15 @@ pub struct Event {
     pub what: What,
 }
 
+/// Returns the Unix time of load start, seconds; `None` if the events do not have it.
+#[must_use]
+pub fn start_unix_s(events: &[Event]) -> Option<f64> {
+    events.iter().find_map(|event| match event.what {
+        What::Clock { unix_s } => Some(unix_s),
+        _ => None,
+    })
+}
+
 /// What happened. Readers skip kinds they do not know.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]

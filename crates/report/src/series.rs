@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use analysis::{LatencySecond, LatencySeries};
-use record::events::{Event, What};
+use record::events::{self, Event};
 use record::folder::TrialFolder;
 use record::rows::{self, Attempts, GeneratorSecond, Metric, MetricKind, OutcomeSlot, Sample, UnitSecond};
 
@@ -86,10 +86,7 @@ impl TrialSeries {
     /// Unix time of load start, seconds.
     #[must_use]
     pub fn start_unix_s(&self) -> Option<f64> {
-        self.events.iter().find_map(|event| match event.what {
-            What::Clock { unix_s } => Some(unix_s),
-            _ => None,
-        })
+        events::start_unix_s(&self.events)
     }
 
     /// The slots of this time, as narrow as they were recorded: a wide one is replaced where narrow ones hold as much.

@@ -9,7 +9,7 @@ use experiment::plan::{FORMAT, Plan, Trial};
 use experiment::secrets::Secrets;
 use experiment::source::Source;
 use experiment::timeline::UsualTimes;
-use record::events::{Ending, What};
+use record::events::{Ending, What, start_unix_s};
 use record::folder::RunFolder;
 
 use crate::catalog::{self, TargetCatalog};
@@ -77,10 +77,7 @@ fn played(plan: &Plan, run: &RunFolder) -> Option<Vec<(Trial, f64)>> {
 /// played to the end.
 fn span(run: &RunFolder, trial: Trial) -> Option<(Trial, f64, f64)> {
     let events = record::lines::read_events(&run.trial(&trial.id).events()).ok()?.items;
-    let unix_s = events.iter().find_map(|event| match event.what {
-        What::Clock { unix_s } => Some(unix_s),
-        _ => None,
-    })?;
+    let unix_s = start_unix_s(&events)?;
     let ended = events.last().filter(|event| matches!(event.what, What::Ended { how: Ending::Done, .. }))?;
     let begun_s = events.iter().map(|event| event.at_s).fold(0.0, f64::min);
     Some((trial, unix_s + begun_s, unix_s + ended.at_s))

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use analysis::LatencySecond;
 use record::ReadError;
-use record::events::What;
+use record::events::start_unix_s;
 use record::rows::{
     self, Attempts, GeneratorSecond, Metric, MetricKind, OutcomeSlot, ProgramSample, Sample, UnitSecond,
 };
@@ -74,10 +74,7 @@ const TIMES: [&str; 2] = ["at_s", "interval_s"];
 pub fn began_unix_s(trial: &ExportedTrial<'_>) -> Result<Option<f64>, Failure> {
     let folder = trial.folder.trial(&trial.trial.id);
     let events = record::lines::read_events(&folder.events()).map_err(analysis::Error::Read)?.items;
-    Ok(events.iter().find_map(|event| match event.what {
-        What::Clock { unix_s } => Some(unix_s),
-        _ => None,
-    }))
+    Ok(start_unix_s(&events))
 }
 
 /// Every figure of a trial, of which a name and its labels are in time order.

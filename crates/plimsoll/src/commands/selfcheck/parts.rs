@@ -2,7 +2,7 @@
 
 use analysis::truths::{self, PlantedOutage};
 use fastrand::Rng;
-use record::events::What;
+use record::events::start_unix_s;
 use record::folder::RunFolder;
 use record::results::{Results, Trial};
 use record::selfcheck::HeldTruth;
@@ -168,10 +168,7 @@ const LOG: &str = "n1.server.log";
 fn noted(folder: &RunFolder, misinformed: bool) -> Result<Vec<PlantedOutage>, Failure> {
     let trial = folder.trial("001");
     let events = record::lines::read_events(&trial.events()).map_err(|error| Failure::Analysis(error.into()))?;
-    let zero_s = events.items.iter().find_map(|event| match event.what {
-        What::Clock { unix_s } => Some(unix_s),
-        _ => None,
-    });
+    let zero_s = start_unix_s(&events.items);
     let path = trial.logs().join(LOG);
     let log = std::fs::read_to_string(&path)
         .map_err(|error| Failure::File { what: format!("cannot read {}", path.display()), error })?;
