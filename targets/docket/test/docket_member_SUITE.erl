@@ -34,6 +34,9 @@ cases(M) ->
     {412, _, _} = docket_probe:ask(M, "DELETE", "/cases/a", [{"if-match", "\"1\""}]),
     {204, _, <<>>} = docket_probe:ask(M, "DELETE", "/cases/a", [{"if-match", "\"3\""}]),
     {404, _, _} = docket_probe:ask(M, "DELETE", "/cases/a", []),
+    {201, _, _} = post(M, "c", ?DOCUMENT),
+    {200, _, _} = docket_probe:ask(M, "DELETE", "/cases", []),
+    {200, _, <<"[]">>} = docket_probe:get(M, "/cases"),
     ok.
 
 refuses(_) ->

@@ -22,20 +22,22 @@ browser. How a study is run is in [experiments/studies](../experiments/studies/R
 ";
 
 const NOT_RUN: &str = "not yet run";
+/// What can become of a sentence.
+const RESULTS: [&str; 6] = ["yes", "no", "not shown", "not measured", NOT_RUN, "not asked"];
 
 /// Returns the text of the page.
 pub fn text(all: &Studies) -> String {
     let mut page = OPENING.to_owned();
-    page.push_str(
-        "\n| study | sentences | yes | no | not shown | not yet run | not asked |\n|---|---|---|---|---|---|---|\n",
-    );
+    page.push_str(&format!(
+        "\n| study | sentences | {} |\n|---|---{}|\n",
+        RESULTS.join(" | "),
+        "|---".repeat(RESULTS.len())
+    ));
     for study in &all.studies {
         let results: Vec<&str> = study.sentences().map(|sentence| result_of(sentence, all)).collect();
-        let count = |word: &str| results.iter().filter(|result| **result == word).count();
-        let [yes, no, not_shown, not_run, not_asked] = ["yes", "no", "not shown", NOT_RUN, "not asked"].map(count);
+        let count = |word: &str| results.iter().filter(|result| **result == word).count().to_string();
         let title = format!("[{}](#{})", cell(&study.title), anchor(&study.title));
-        let _ =
-            writeln!(page, "| {title} | {} | {yes} | {no} | {not_shown} | {not_run} | {not_asked} |", results.len());
+        let _ = writeln!(page, "| {title} | {} | {} |", results.len(), RESULTS.map(count).join(" | "));
     }
     for study in &all.studies {
         add_study(study, all, &mut page);
@@ -102,7 +104,7 @@ fn answer<'a>(name: &ClaimName, all: &'a Studies) -> (String, &'a str) {
         Some((claims.iter().find(|claim| claim["says"] == name.says.as_str())?, &run.results))
     });
     let Some((claim, results)) = found else { return (String::new(), NOT_RUN) };
-    (here(claim, results), claim["holds"].as_str().unwrap_or_default())
+    (here(claim, results), claim["holds"].as_str().unwrap_or("not measured"))
 }
 
 /// Value, range and note of a claim.
@@ -153,6 +155,7 @@ fn proof(figure: &ProvingFigure, all: &Studies) -> Option<String> {
 fn collect(value: &Value, steps: &[&str], values: &mut Vec<f64>) {
     match (value, steps) {
         (Value::Number(number), []) => values.extend(number.as_f64()),
+        (Value::Array(elements), []) => elements.iter().for_each(|element| collect(element, &[], values)),
         (Value::Array(elements), [first, rest @ ..]) => {
             let named: Vec<&Value> = elements.iter().filter(|element| element["name"] == *first).collect();
             let (picked, steps) = if named.is_empty() { (elements.iter().collect(), steps) } else { (named, rest) };
