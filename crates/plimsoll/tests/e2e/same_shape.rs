@@ -54,6 +54,21 @@ at_most = 0
 /// elements are what else happened to run or happened, such as a machine that stood still.
 const BY_CHANCE: [&str; 3] = ["attempt_results", "disturbances", "other_processes"];
 
+/// Ends of paths that are there only if a trial went a certain way: what could not be told of it, what delayed or disturbed
+/// it, and which operations failed how.
+const AT_TIMES: [&str; 10] = [
+    ".steady",
+    ".cannot_tell",
+    ".delay",
+    ".effective_samples",
+    ".examples",
+    ".findings",
+    ".programs",
+    ".short_lived_cpu_pct",
+    ".without_ci95",
+    ".verdict.figures",
+];
+
 /// What only a whole machine has: a disk and a hypervisor of its own to wait for, and strangers.
 const OF_MACHINES: [&str; 3] = ["cpu_iowait_pct", "cpu_steal_pct", "cpu_strangers_pct"];
 /// What is the control group's: a quota, and sums over processes that are all known.
@@ -110,6 +125,9 @@ fn gather(value: &Value, path: &str, keys: &mut BTreeSet<String>) {
         Value::Object(fields) => {
             for (key, value) in fields {
                 let path = format!("{path}.{key}");
+                if AT_TIMES.iter().any(|end| path.ends_with(end)) {
+                    continue;
+                }
                 if !BY_CHANCE.contains(&key.as_str()) {
                     gather(value, &path, keys);
                 }
