@@ -80,17 +80,22 @@ pub struct LogSink {
     open: OpenLine<HEARD_BYTES>,
 }
 
+/// Locks, also after a panic of a thread that held the lock: lines are kept as far as they came.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 impl LogSink {
     /// Appends to the file, with the folders above it.
     pub fn open(path: &Path, log_watcher: &LogWatcher) -> io::Result<Self> {
         let kept = Arc::new(Mutex::new(KeptLines::open(path)?));
-        *log_watcher.0.kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&kept));
+        *locked(&log_watcher.0.kept) = Some(Arc::clone(&kept));
         Ok(Self { kept, lines: Tail::default(), log_watcher: log_watcher.clone(), open: OpenLine::default() })
     }
 
     /// Takes what was written.
     pub fn take(&mut self, bytes: &[u8]) {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner).take(bytes);
+        locked(&self.kept).take(bytes);
         self.lines.lock().take(bytes);
         if self.log_watcher.listens() {
             self.open.take(bytes, |line| self.log_watcher.hear(line));
@@ -105,7 +110,7 @@ impl LogSink {
 
 impl Drop for LogSink {
     fn drop(&mut self) {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner).end();
+        locked(&self.kept).end();
         self.log_watcher.hear(&self.open.0);
     }
 }
@@ -121,7 +126,7 @@ impl Tail {
     }
 
     fn lock(&self) -> MutexGuard<'_, LineSplitter> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.0)
     }
 }
 
@@ -292,9 +297,9 @@ impl LogWatcher {
     /// Sends the process's further output to another file, and starts its counts again.
     pub fn turn_over(&self, path: &Path) -> io::Result<()> {
         self.state().counts.iter_mut().for_each(|count| *count = (0, None));
-        let kept = self.0.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = locked(&self.0.kept);
         if let Some(kept) = kept.as_ref() {
-            let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut kept = locked(kept);
             kept.end();
             *kept = KeptLines::open(path)?;
         }
@@ -343,7 +348,7 @@ impl LogWatcher {
     }
 
     fn state(&self) -> MutexGuard<'_, LogState> {
-        self.0.heard.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.0.heard)
     }
 }
 

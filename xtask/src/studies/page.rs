@@ -22,7 +22,7 @@ browser. How a study is run is in [experiments/studies](../experiments/studies/R
 ";
 
 const NOT_RUN: &str = "not yet run";
-/// What can become of a sentence.
+/// Possible results of a sentence.
 const RESULTS: [&str; 6] = ["yes", "no", "not shown", "not measured", NOT_RUN, "not asked"];
 
 /// Returns the text of the page.

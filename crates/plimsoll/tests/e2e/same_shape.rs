@@ -165,7 +165,7 @@ fn one_file_has_results_of_one_shape_wherever_its_hosts_are() {
         there.keys.retain(is_of_the_trial);
         here.keys.retain(is_of_the_trial);
     }
-    // It needs the run delay, which only a control group's processes have.
+    // The figure is made from the run delay of a control group's processes.
     let of_groups = ["n1", "n2"].map(|host| format!(".trials[].hosts[{host}].load1_own_max"));
     assert_eq!(differ(&there.keys, &here.keys), of_groups, "keys of analysis.json");
     assert_eq!(there.columns, here.columns);

@@ -226,7 +226,7 @@ fn readers_beyond_the_limit_are_refused_while_the_others_follow() {
 fn the_end_brings_the_report_and_waits_for_nobody() {
     let server = begin(ENDLESS);
     let (mut quick, stopped) = (Follower::of(&server, ""), Follower::of(&server, ""));
-    // What the stopped one does not take fills its queue.
+    // The queue of the stopped reader fills up.
     for number in 0..10 {
         publish(&server, "figures", &format!("{number} {}", "x".repeat(100_000)));
         quick.next().unwrap();
