@@ -3,7 +3,8 @@
 //! A thread that could run and did not, because others ran, delays the operations that wait for it. Summed over threads and divided by the
 //! rate, that is the mean delay of an operation. An operation behind it in a queue waits too: the delay of a thread that runs or waits to run
 //! for the share `u` of its time reaches `1 / (1 − u)` operations (the sensitivity of a queue's wait to its service time), but no more than are
-//! in flight. Throughput of agents that wait for answers falls by the share of the mean delay in their cycle (Little's law).
+//! in flight. Throughput of agents that wait for answers falls by the share of the mean delay in their cycle (Little's law). A virtual host
+//! that is stopped by its own CPU quota waits for nobody else: its threads lose no more than what it left of the quota.
 //!
 //! **Quantiles.** A thread waits for the time slice of another one, so few operations are delayed, by milliseconds each. Let a share `s` of
 //! them be delayed by `d`, independently of how long they take otherwise, with `s × d` the mean delay. Then `G(t) = (1 − s) F(t) + s F(t − d)`
@@ -52,7 +53,7 @@ pub(crate) fn delay_effect(
     let per_s = trial.throughput.operations_per_s.filter(|per_s| *per_s > 0.0)?;
     let stolen = stolen_share(sampled);
     let generator_pct = generator_pct(trial, threads, stolen);
-    let target = target_pct(sampled, stolen);
+    let target = target_delay(sampled, stolen);
     if generator_pct.is_none() && target.is_none() {
         return None;
     }
@@ -63,12 +64,12 @@ pub(crate) fn delay_effect(
     };
     let busy_pct = trial.generator.cpu_pct.unwrap_or(0.0) + trial.generator.run_delay_pct.unwrap_or(0.0);
     let of_generator = generator_pct.map_or(0.0, |pct| reached(pct, busy_pct));
-    let of_target = target.map_or(0.0, |(pct, busy_pct)| reached(pct, busy_pct));
+    let of_target = target.map_or(0.0, |target| reached(target.delay_pct, target.busy_pct));
     let operation_s = (of_generator + of_target) / per_s;
     let throughput_pct = match due {
         Some((due, ended)) if ended as f64 >= AS_ASKED * due as f64 => 0.0,
         Some((due, ended)) => {
-            let lost_pct = generator_pct.unwrap_or(0.0) + target.map_or(0.0, |(pct, _)| pct);
+            let lost_pct = generator_pct.unwrap_or(0.0) + target.map_or(0.0, |target| target.delay_pct);
             lost_pct.min(100.0 * (1.0 - ended as f64 / due as f64))
         }
         None => {
@@ -78,7 +79,7 @@ pub(crate) fn delay_effect(
                     if is_full { delay_pct.unwrap_or(0.0) / 100.0 } else { reached / f64::from(load.agents.max(1)) };
                 1.0 - lost.min(1.0)
             };
-            100.0 * (1.0 - kept(generator_pct, of_generator) * kept(target.map(|(pct, _)| pct), of_target))
+            100.0 * (1.0 - kept(generator_pct, of_generator) * kept(target.map(|target| target.longest_pct), of_target))
         }
     };
     let latency = log.ok_latency();
@@ -94,7 +95,7 @@ pub(crate) fn delay_effect(
     let p99_pct = risen(0.99, own.p99);
     Some(DelayEffect {
         generator_pct,
-        target_pct: target.map(|(pct, _)| pct),
+        target_pct: target.map(|target| target.delay_pct),
         operation_us: operation_s * 1e6,
         throughput_pct,
         p50_pct: risen(0.5, own.p50),
@@ -127,9 +128,19 @@ fn stolen_share(sampled: &Sampled) -> f64 {
     largest(sampled.hosts.iter().filter_map(of_host)).unwrap_or(0.0)
 }
 
-/// Time for which others kept the target's threads from running, percent, summed over threads and hosts; and the time for which its busiest
-/// thread ran or waited to run, whoever ran instead.
-fn target_pct(sampled: &Sampled, stolen: f64) -> Option<(f64, f64)> {
+/// Time for which others kept the target's threads from running, percent, summed over threads.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct TargetDelay {
+    /// On all hosts together.
+    delay_pct: f64,
+    /// On the host where it is longest: hosts without idle time lose this share of what they can do, however many they are.
+    longest_pct: f64,
+    /// Time for which the busiest thread ran or waited to run, whoever ran instead.
+    busy_pct: f64,
+}
+
+/// The target's delay by others; `None` where nobody knows it.
+fn target_delay(sampled: &Sampled, stolen: f64) -> Option<TargetDelay> {
     let machine = sampled.host(THIS_MACHINE);
     let of_host = |host: &HostSums| {
         let own_busy_pct = host.target_busy_pct()?;
@@ -138,7 +149,11 @@ fn target_pct(sampled: &Sampled, stolen: f64) -> Option<(f64, f64)> {
             (None, Some(machine)) => (machine.strangers_pct.value()?, machine.busy_pct.value()?),
             (None, None) => return None,
         };
-        let share = if others_pct > 0.0 { (strangers_pct / others_pct).clamp(0.0, 1.0) } else { 0.0 };
+        // A thread that waits finds its core stopped by the host's own quota, or else in use.
+        let throttled = host.throttled_pct.value().unwrap_or(0.0) / 100.0;
+        let stopped_pct = 100.0 * throttled + (1.0 - throttled) * others_pct;
+        let share =
+            if stopped_pct > 0.0 { ((1.0 - throttled) * strangers_pct / stopped_pct).clamp(0.0, 1.0) } else { 0.0 };
         let busiest_pct = host.busiest_thread_pct().unwrap_or(0.0);
         let run_delay_pct = host.target_run_delay_pct();
         let waited_pct = match run_delay_pct {
@@ -146,13 +161,19 @@ fn target_pct(sampled: &Sampled, stolen: f64) -> Option<(f64, f64)> {
             Some(pct) if pct > ONE_THREAD_PCT && host.strangers_pct.value().is_some() => {
                 (pct * share).min(100.0 * strangers_pct / (strangers_pct + own_busy_pct).max(f64::EPSILON))
             }
+            // Others can have kept from a host that its quota stops no more than what it left of that.
+            Some(pct) if throttled > 0.0 => (pct * share).min(100.0 - host.busy_pct.value()?.min(100.0)),
             Some(pct) => pct * share,
             None => strangers_pct,
         };
         Some((waited_pct + stolen * busiest_pct, busiest_pct + run_delay_pct.unwrap_or(0.0)))
     };
     let hosts: Vec<(f64, f64)> = sampled.hosts.iter().filter_map(of_host).collect();
-    Some((hosts.iter().map(|(pct, _)| pct).sum(), largest(hosts.iter().map(|(_, busy_pct)| *busy_pct))?))
+    Some(TargetDelay {
+        delay_pct: hosts.iter().map(|(pct, _)| pct).sum(),
+        longest_pct: largest(hosts.iter().map(|(pct, _)| *pct))?,
+        busy_pct: largest(hosts.iter().map(|(_, busy_pct)| *busy_pct))?,
+    })
 }
 
 /// A distribution of times, by the buckets of a histogram.
@@ -331,13 +352,13 @@ mod tests {
             let mut sampled = Sampled::over(0.0, 10.0);
             sampled.add(&row("", 60.0, Some(strangers), None));
             sampled.add(&row("server", 20.0, None, Some(run_delay)));
-            target_pct(&sampled, 0.0)
+            target_delay(&sampled, 0.0).map(|target| (target.delay_pct, target.busy_pct))
         };
         let target = |strangers| target_of(strangers, 8.0);
         assert_eq!(target(10.0), Some((2.0, 48.0)), "others ran for 40 %, strangers for a quarter of that");
         assert_eq!(target(0.0), Some((0.0, 48.0)));
         assert_eq!(target(80.0), Some((8.0, 48.0)), "never more than there was");
-        assert_eq!(target_pct(&Sampled::over(0.0, 10.0), 0.0), None);
+        assert_eq!(target_delay(&Sampled::over(0.0, 10.0), 0.0), None);
         let waited = |strangers, run_delay| target_of(strangers, run_delay).map(|(pct, _)| pct);
         assert_eq!(waited(5.0, 96.0), Some(12.0));
         assert_eq!(
@@ -345,6 +366,33 @@ mod tests {
             Some(20.0),
             "64 threads wait for each other: of 25 % that ran, a fifth was not theirs"
         );
+    }
+
+    #[test]
+    fn a_host_that_its_own_quota_stops_is_not_delayed_by_others() {
+        let row = |host: &str, process: &str, user: f64| Sample {
+            at_s: 1.0,
+            host: host.to_owned(),
+            process: process.to_owned(),
+            cpu_user_pct: Some(user),
+            cpu_system_pct: Some(0.0),
+            ..Sample::default()
+        };
+        let waited = |busy: f64, throttled: Option<f64>| {
+            let mut sampled = Sampled::over(0.0, 10.0);
+            sampled.add(&Sample { cpu_strangers_pct: Some(3.0), ..row(THIS_MACHINE, "", 30.0) });
+            for host in ["pi1", "pi2"] {
+                sampled.add(&Sample { cpu_throttled_pct: throttled, ..row(host, "", busy) });
+                sampled.add(&Sample { run_delay_pct: Some(400.0), ..row(host, "member", busy) });
+            }
+            let target = target_delay(&sampled, 0.0).unwrap();
+            assert_eq!(target.delay_pct, 2.0 * target.longest_pct, "two hosts");
+            target.longest_pct
+        };
+        let close = |a: f64, b: f64| assert!((a - b).abs() < 1e-9, "{a} is not {b}");
+        close(waited(90.0, None), 40.0);
+        close(waited(90.0, Some(75.0)), 400.0 * (0.25 * 3.0) / (75.0 + 0.25 * 30.0));
+        close(waited(99.5, Some(75.0)), 0.5);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Waiting until a process of the target is ready, has died, or has had its time.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Read, Write as _};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs as _};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
@@ -183,12 +183,15 @@ fn get(url: &str, caller: &dyn Caller) -> Result<(), String> {
     }
 }
 
-/// What comes before the first line's end, or the first bytes of something else.
-fn status_line(stream: &mut TcpStream) -> io::Result<String> {
+/// What comes before the first line's end, or the first bytes of something else. A process that was stopped and goes on is interrupted in
+/// a read that has a timeout, and reads again.
+fn status_line(stream: impl Read) -> io::Result<String> {
     let mut line = Vec::new();
-    let mut byte = [0];
-    while line.len() < 64 && stream.read(&mut byte)? == 1 && byte != [b'\r'] && byte != [b'\n'] {
-        line.push(byte[0]);
+    for byte in stream.bytes().take(64) {
+        match byte? {
+            b'\r' | b'\n' => break,
+            byte => line.push(byte),
+        }
     }
     Ok(String::from_utf8_lossy(&line).into_owned())
 }
@@ -282,6 +285,22 @@ mod tests {
         assert_eq!(get("HTTP/1.1 302 Found\r\n\r\n"), Err("status 302".to_owned()));
         assert_eq!(get("SSH-2.0-OpenSSH\r\n"), Err("an answer that is not HTTP".to_owned()));
         assert_eq!(get(""), Err("an answer that is not HTTP".to_owned()));
+    }
+
+    /// Is interrupted before each byte.
+    struct Interrupted(&'static [u8], bool);
+
+    impl Read for Interrupted {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            self.1 = !self.1;
+            if self.1 { Err(io::ErrorKind::Interrupted.into()) } else { self.0.read(buffer) }
+        }
+    }
+
+    #[test]
+    fn a_process_that_was_stopped_reads_on() {
+        let line = status_line(Interrupted(b"HTTP/1.1 200 OK\r\n\r\n", false));
+        assert_eq!(line.unwrap(), "HTTP/1.1 200 OK");
     }
 
     #[test]
