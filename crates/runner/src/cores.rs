@@ -4,7 +4,8 @@
 //! A thread belongs to one slot and so gets no more than one core's share. Only a slot that its
 //! quota stops is looked into, so a host that does not use its cores up costs no more than
 //! reading a line per slot and tick; and looking that leads to nothing is done ever more
-//! rarely, at most a thousandth of the time. Threads are moved only from a core on which more
+//! rarely, a thousandth of the time if that is often enough. Of a host with thousands of threads that sleep, only
+//! those that do not are read each time. Threads are moved only from a core on which more
 //! than one of them waits: a move brings fresh quota, so a needless one makes the core faster
 //! than it is.
 //!
@@ -32,8 +33,10 @@ const CALM: Duration = Duration::from_secs(1);
 const STAYS: Duration = Duration::from_millis(500);
 /// Between two scans that lead to nothing, at most, if they are cheap …
 const RARELY: Duration = Duration::from_millis(800);
-/// … and this many times what one takes, whatever that is.
+/// … and this many times what one takes …
 const COST: u32 = 1000;
+/// … but no longer, however much one takes: demands mean nothing where the last scan is older than [`AWAKE`].
+const LONGEST: Duration = Duration::from_secs(1);
 
 /// Spreads threads over these slots from now on, until it is dropped.
 ///
@@ -161,7 +164,7 @@ impl CoreBalance {
                 self.moved.insert(*thread, now);
             }
         }
-        let cost = COST * now.elapsed();
+        let cost = COST * now.elapsed().saturating_sub(self.demands.sleepers_took);
         self.affordable = now + cost;
         if !has_base || !moves.is_empty() {
             self.patience = TICK;
@@ -169,7 +172,7 @@ impl CoreBalance {
             self.changed = now;
             return;
         }
-        self.next_scan = now + self.patience.max(cost);
+        self.next_scan = now + self.patience.max(cost.min(LONGEST));
         self.patience = (2 * self.patience).min(RARELY);
     }
 
@@ -264,18 +267,29 @@ const NEWEST: f64 = 0.5;
 /// Readings until that means something: one is blurred by what was waited before it and is counted in it.
 const ENOUGH: u32 = 2;
 
+/// A thread that wanted less, and last wanted nothing, is asleep. It is read again when reading all of them is affordable.
+const ASLEEP: f64 = 0.01;
+
 /// What is known about the threads of all slots.
 #[derive(Debug, Default)]
 pub struct Demands {
     known: BTreeMap<u32, TrackedThreads>,
     at: Option<Instant>,
+    /// Readings since the first of those that follow each other closely.
+    readings: u32,
+    /// When threads that sleep are read again.
+    sleepers_due: Option<Instant>,
+    /// Time that the last reading took for threads that sleep.
+    sleepers_took: Duration,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct TrackedThreads {
     /// Time on a CPU and waiting for one, nanoseconds.
     wanted_ns: u64,
-    /// When that was last seen to grow.
+    /// When that was last read …
+    at: Instant,
+    /// … and seen to grow.
     awake: Instant,
     /// Readings since the first.
     readings: u32,
@@ -284,40 +298,61 @@ struct TrackedThreads {
     demand: f64,
 }
 
+impl TrackedThreads {
+    fn is_asleep(&self) -> bool {
+        self.readings > 0 && self.demand == 0.0
+    }
+}
+
 impl Demands {
-    /// Reads them. Whether there is a reading before, not too long ago: else the demands mean nothing yet.
+    /// Reads them. Returns whether there are enough readings before, not too long ago: else the demands mean nothing yet.
     pub fn read(&mut self, lists: &[Vec<u32>], now: Instant) -> bool {
-        let interval = self.at.replace(now).map(|before| now.duration_since(before)).filter(|since| *since < AWAKE);
-        if interval.is_none() {
+        let has_base = self.at.replace(now).is_some_and(|before| now.duration_since(before) < AWAKE);
+        self.readings = if has_base { self.readings.saturating_add(1) } else { 0 };
+        if !has_base {
             self.known.clear();
+            self.sleepers_due = None;
         }
-        let interval_ns = interval.map_or(f64::NAN, |interval| interval.as_secs_f64() * 1e9);
-        let ids = lists.iter().flatten();
-        let reading = |id: &u32| Some((*id, self.reading(*id, interval_ns, now)?));
-        self.known = ids.filter_map(reading).collect();
-        interval.is_some()
+        let is_asleep = |id: &u32| self.known.get(id).is_some_and(TrackedThreads::is_asleep);
+        let (asleep, awake): (Vec<u32>, Vec<u32>) = lists.iter().flatten().partition(|id| is_asleep(id));
+        let reading = |id: u32| Some((id, self.reading(id, has_base, now)?));
+        let start = Instant::now();
+        let mut known: BTreeMap<u32, TrackedThreads> = awake.into_iter().filter_map(reading).collect();
+        let awake_took = start.elapsed();
+        let due = self.sleepers_due.is_none_or(|due| now >= due);
+        let last = |id: u32| Some((id, *self.known.get(&id)?));
+        known.extend(asleep.into_iter().filter_map(|id| if due { reading(id) } else { last(id) }));
+        let took = start.elapsed();
+        self.sleepers_took = took.saturating_sub(awake_took);
+        if due {
+            self.sleepers_due = Some(now + COST * took);
+        }
+        self.known = known;
+        self.readings >= ENOUGH
     }
 
-    fn reading(&self, id: u32, interval_ns: f64, now: Instant) -> Option<TrackedThreads> {
+    fn reading(&self, id: u32, has_base: bool, now: Instant) -> Option<TrackedThreads> {
         let wanted_ns = wanted_ns(&procfs::text(&Path::new("/proc").join(id.to_string()).join("schedstat"))?)?;
         let Some(before) = self.known.get(&id) else {
             // A base for the next. What has just been started and runs, wants to.
-            let is_new = interval_ns.is_finite();
-            let demand = if is_new && is_runnable(id) { 1.0 } else { 0.0 };
-            return Some(TrackedThreads { wanted_ns, awake: now, readings: 0, is_new, demand });
+            let demand = if has_base && is_runnable(id) { 1.0 } else { 0.0 };
+            return Some(TrackedThreads { wanted_ns, at: now, awake: now, readings: 0, is_new: has_base, demand });
         };
+        let interval_ns = now.duration_since(before.at).as_secs_f64() * 1e9;
         let grown_ns = wanted_ns.saturating_sub(before.wanted_ns);
         // The time waited is counted when the waiting ends. A thread that has waited all the time, for its group's next
         // quota or for its turn among many, seems to have wanted nothing.
         let is_waiting = || grown_ns == 0 && now.duration_since(before.awake) < AWAKE && is_runnable(id);
         let wanted = if is_waiting() { 1.0 } else { (grown_ns as f64 / interval_ns).clamp(0.0, 1.0) };
         let newest = if before.readings == 0 && !before.is_new { 1.0 } else { NEWEST };
+        let demand = newest * wanted + (1.0 - newest) * before.demand;
         Some(TrackedThreads {
             wanted_ns,
+            at: now,
             awake: if grown_ns > 0 { now } else { before.awake },
             readings: before.readings.saturating_add(1),
             is_new: before.is_new,
-            demand: newest * wanted + (1.0 - newest) * before.demand,
+            demand: if wanted == 0.0 && demand < ASLEEP { 0.0 } else { demand },
         })
     }
 
@@ -345,7 +380,12 @@ fn is_runnable(id: u32) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{CoreSlot, CoreThread, ThreadMove, moves, wanted_ns};
+    use std::sync::mpsc::channel;
+    use std::time::{Duration, Instant};
+
+    use rustix::thread::gettid;
+
+    use super::{CoreSlot, CoreThread, Demands, ThreadMove, TrackedThreads, moves, wanted_ns};
 
     /// Slots of threads, numbered from 1 through all of them, with these demands.
     fn slots(demands: &[&[f64]]) -> Vec<CoreSlot> {
@@ -431,6 +471,42 @@ mod tests {
         assert_eq!(moves(&slots), [ThreadMove { thread: 2, to: 1 }]);
         slots[0].threads[1].stays = true;
         assert_eq!(moves(&slots), []);
+    }
+
+    /// A thousandth of the time is so little for reading thousands of threads that the next reading came too late to say anything, and
+    /// two busy threads shared a core for ever.
+    #[test]
+    fn thousands_of_threads_that_sleep_hide_none_that_are_busy() {
+        let (say, said) = channel();
+        let sleeper = || {
+            let ((wake, woken), say) = (channel::<()>(), say.clone());
+            let sleep = move || {
+                say.send(gettid().as_raw_pid() as u32).unwrap();
+                woken.recv().is_ok()
+            };
+            (wake, std::thread::Builder::new().spawn(sleep).unwrap())
+        };
+        let sleepers: Vec<_> = (0..30).map(|_| sleeper()).collect();
+        let lists = [said.iter().take(30).collect::<Vec<u32>>()];
+        let mut demands = Demands::default();
+        let mut now = Instant::now();
+        let mut read = |demands: &mut Demands, after_ms: u64| {
+            now += Duration::from_millis(after_ms);
+            (demands.read(&lists, now), now)
+        };
+        assert_eq!([0, 1, 1].map(|after_ms| read(&mut demands, after_ms).0), [false, false, true]);
+        while !demands.known.values().all(TrackedThreads::is_asleep) {
+            read(&mut demands, 50);
+        }
+        for (wake, thread) in sleepers {
+            drop(wake);
+            thread.join().unwrap();
+        }
+        let due = demands.sleepers_due.unwrap();
+        while read(&mut demands, 1).1 < due {
+            assert!(demands.knows(lists[0][0]), "it is not read, and so was not missed");
+        }
+        assert!(!demands.knows(lists[0][0]));
     }
 
     #[test]

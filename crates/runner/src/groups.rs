@@ -817,7 +817,7 @@ mod tests {
     }
 
     /// Asked against got: how slow a slow core is. Run by hand, as root, on a machine that is
-    /// otherwise quiet: `cargo test -p plimsoll-lab -- --ignored --nocapture asked_and_got`.
+    /// otherwise quiet: `cargo test -p plimsoll-runner --lib -- --ignored --nocapture asked_and_got`.
     mod measured {
         use super::*;
 
@@ -832,6 +832,7 @@ mod tests {
             ("one thread", |_| 1, |_| 1.0),
             ("a thread per core", |cores| cores, |cores| cores as f64),
             ("two threads per core", |cores| 2 * cores, |cores| cores as f64),
+            ("beside 2,000 asleep", |cores| cores, |cores| cores as f64),
             ("children, one by one", |_| 1, |_| 1.0),
             ("children, one per core", |cores| cores, |cores| cores as f64),
             ("hops every 1 ms", |cores| cores.max(2), |_| 1.0),
@@ -876,7 +877,8 @@ mod tests {
                 made.cpu.stop();
             }
             let mut process = worker(&groups, work.0, (work.1)(cores as usize));
-            pause(SETTLES);
+            // Threads take their time to start where there are thousands.
+            pause(if work.0.ends_with("asleep") { 10 * SETTLES } else { SETTLES });
             let target = host_of(&Arc::new(Hierarchies::detect()), &setup).child("target");
             let used_ns = || used_ns(&target).unwrap();
             let (before_ns, own_ns, start) = (used_ns(), balancer_ns(), Instant::now());
@@ -884,9 +886,10 @@ mod tests {
             let took_ns = start.elapsed().as_nanos() as f64;
             let got = (used_ns() - before_ns) as f64 / took_ns;
             let cost = balancer_ns().saturating_sub(own_ns) as f64 / took_ns;
+            // Its threads end at the speed of the slow cores.
+            let _ = process.kill().and_then(|()| process.wait());
             groups.remove().unwrap();
             remove_tree(&top_of(&setup.run)).unwrap();
-            let _ = process.wait();
             (got, cost)
         }
 
@@ -920,7 +923,7 @@ mod tests {
         fn worker(groups: &Groups, work: &str, threads: usize) -> Child {
             let joins: Vec<String> =
                 groups.join_files().iter().map(|file| format!("echo 0 > {}", file.display())).collect();
-            let program = ourselves("groups::measured::work");
+            let program = ourselves("groups::tests::measured::work");
             let mut command = Command::new("sh");
             command.args(["-c", &format!("{}; exec \"$@\"", joins.join("; ")), "sh"]).args(program);
             command.env("WORK", work).env("THREADS", threads.to_string());
@@ -934,6 +937,10 @@ mod tests {
             let threads: usize = threads.parse().unwrap();
             if let Some(ms) = work.strip_prefix("hops every ").and_then(|text| text.strip_suffix(" ms")) {
                 return hop(threads, Duration::from_millis(ms.parse().unwrap()));
+            }
+            if work == "beside 2,000 asleep" {
+                let asleep = || pause(Duration::from_secs(600));
+                (0..2_000).for_each(|_| drop(std::thread::Builder::new().stack_size(65_536).spawn(asleep).unwrap()));
             }
             let is_forking = work.starts_with("children");
             let busy = move || if is_forking { fork() } else { spin(Duration::MAX) };
