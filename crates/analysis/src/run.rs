@@ -1,8 +1,10 @@
 //! A run: its plan and every trial that has records, put together into results; which run folders a user names.
 
+use std::cell::LazyCell;
+use std::collections::BTreeMap;
 use std::path::Path;
 
-use experiment::plan::{self, MetricExpression, MetricPath, Plan};
+use experiment::plan::{self, MetricExpression, MetricFunction, MetricPath, MetricTerm, Plan};
 use record::checked_file::read_json_up_to;
 use record::events::{Ending, RunEnding, What};
 use record::folder::RunFolder;
@@ -125,7 +127,12 @@ fn analyzed(folder: &RunFolder, metrics: &[MetricPath]) -> Result<AnalyzedRun, E
 /// safe load, because a search overloads the target on purpose.
 fn held_gates(plan: &Plan, trials: &[Trial], safe_loads: &[SafeLoad]) -> (Vec<Claim>, Vec<Requirement>) {
     let at_safe_load = plan.find.as_ref().map(|_| safe_load::at_safe_loads(safe_loads, trials));
-    let of = |metric: &MetricExpression| at_safe_load.as_deref().filter(|_| metric.path().is_some()).unwrap_or(trials);
+    let in_file_order = LazyCell::new(|| in_file_order(plan, trials));
+    let of = |metric: &MetricExpression| match metric.term() {
+        MetricTerm::Function(MetricFunction::Onset(..)) => in_file_order.as_slice(),
+        MetricTerm::Path(_) => at_safe_load.as_deref().unwrap_or(trials),
+        _ => trials,
+    };
     let claims = plan.claims.iter().map(|claim| claims::claim(claim, of(&claim.metric), safe_loads)).collect();
     let required = |gate: &plan::Requirement| {
         let held = claims::requirement(gate, of(&gate.metric), safe_loads);
@@ -133,6 +140,14 @@ fn held_gates(plan: &Plan, trials: &[Trial], safe_loads: &[SafeLoad]) -> (Vec<Cl
         if searched { safe_load::said_of_it(held, of(&gate.metric)) } else { held }
     };
     (claims, plan.requirements.iter().map(required).collect())
+}
+
+/// The trials in the order of their variants and points in the file, for a function that asks where something begins.
+fn in_file_order(plan: &Plan, trials: &[Trial]) -> Vec<Trial> {
+    let places: BTreeMap<&str, usize> = plan.trials.iter().map(|trial| (trial.id.as_str(), trial.place)).collect();
+    let mut trials = trials.to_vec();
+    trials.sort_by_key(|trial| places.get(trial.id.as_str()).copied());
+    trials
 }
 
 pub(crate) fn plan_of(folder: &RunFolder) -> Result<Plan, Error> {
@@ -188,7 +203,7 @@ mod tests {
     use record::checked_file::{read_json, write_json};
     use record::events::{Event, SweepStop};
     use record::lines::JsonLinesWriter;
-    use record::results::Trust;
+    use record::results::{Outcomes, Trust};
 
     use super::*;
     use crate::synthetic;
@@ -264,6 +279,34 @@ mod tests {
         let results = analyze(&run.0).unwrap();
         assert_eq!((results.format, results.planned_trials, results.trials.len()), (1, 2, 2));
         assert!(results.answer.ends_with("Nothing was measured: no operation ended."), "{}", results.answer);
+    }
+
+    #[test]
+    fn an_onset_is_found_in_the_order_of_the_file_however_the_trials_were_drawn() {
+        let order = [("001", 2, 256), ("002", 0, 64), ("003", 1, 128)];
+        let planned = |(id, place, _): &(&str, usize, u64)| plan::Trial {
+            id: (*id).to_owned(),
+            place: *place,
+            ..synthetic::trial(synthetic::load(10, 20.0))
+        };
+        let played = |(id, _, agents): &(&str, usize, u64)| Trial {
+            id: (*id).to_owned(),
+            point: BTreeMap::from([("load.agents".to_owned(), (*agents).into())]),
+            outcomes: Outcomes { timeout: agents - 64, ..Outcomes::default() },
+            ..Trial::default()
+        };
+        let claim = plan::Claim {
+            says: String::new(),
+            source: String::new(),
+            metric: "onset(outcomes.timeout, load.agents)".into(),
+            range: plan::MetricRange::default(),
+            filter: BTreeMap::new(),
+            on_void: false,
+        };
+        let plan = Plan { trials: order.iter().map(planned).collect(), claims: vec![claim], ..synthetic::plan() };
+        let trials: Vec<Trial> = order.iter().map(played).collect();
+        let (claims, _) = held_gates(&plan, &trials, &[]);
+        assert_eq!((claims[0].value, claims[0].note.as_str()), (Some(128.0), "at 128 in 1 of 1, not at 64"));
     }
 
     #[test]

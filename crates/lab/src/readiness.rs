@@ -1,7 +1,7 @@
 //! Waiting until a process of the target is ready, has died, or has had its time.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{self, Read, Write as _};
+use std::io::{self, BufReader, Read, Write as _};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs as _};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
@@ -187,7 +187,7 @@ fn get(url: &str, caller: &dyn Caller) -> Result<(), String> {
 /// a read that has a timeout, and reads again.
 fn status_line(stream: impl Read) -> io::Result<String> {
     let mut line = Vec::new();
-    for byte in stream.bytes().take(64) {
+    for byte in BufReader::with_capacity(64, stream).bytes().take(64) {
         match byte? {
             b'\r' | b'\n' => break,
             byte => line.push(byte),
@@ -254,7 +254,7 @@ impl UrlParts {
 
 #[cfg(test)]
 mod tests {
-    use std::io::{BufRead as _, BufReader};
+    use std::io::BufRead as _;
     use std::net::TcpListener;
 
     use super::*;

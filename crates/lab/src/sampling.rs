@@ -23,7 +23,7 @@ use runner::external_target::ExternalTarget;
 use runner::ports::TargetLocation;
 use runner::probes::CpuTicks;
 use runner::process_tree::Member;
-use runner::sample_reader::{RunGroup, SampleReader, strangers_pct};
+use runner::sample_reader::{RunGroup, SampleReader, StrangersMeter};
 use runner::sample_source::{ProcDir, SampleSource};
 use runner::top_of;
 
@@ -159,6 +159,7 @@ struct ProbedMachine {
     run: Option<RunGroup>,
     clients: ScrapeClients,
     last: Option<Instant>,
+    strangers: StrangersMeter,
     operations: OperationShares,
 }
 
@@ -192,7 +193,15 @@ impl ProbedMachine {
         let clients = ScrapeClients::new(Arc::clone(&watched.clients_cpus), OwnCgroups::detect());
         let mut reader = SampleReader::new(SampleSource::machine(ProcDir::at(Path::new("/proc"))));
         reader.share_out(watched.sought(), watched.sources.run().map(top_of));
-        Self { watched, reader, run, clients, last: None, operations: OperationShares::default() }
+        Self {
+            watched,
+            reader,
+            run,
+            clients,
+            last: None,
+            strangers: StrangersMeter::default(),
+            operations: OperationShares::default(),
+        }
     }
 
     /// A row for the machine, one for each role that runs on it, one for this program; nothing at the first reading.
@@ -227,7 +236,7 @@ impl ProbedMachine {
             self.operations.add(length_s, pct, if target.is_empty() { None } else { used });
         }
         rows.host.cpu_strangers_pct =
-            if self.why_not_judged().is_none() { strangers_pct(&rows.host, &ours) } else { None };
+            if self.why_not_judged().is_none() { self.strangers.pct(&rows.host, &ours) } else { None };
         (std::iter::once(rows.host).chain(rows.roles).chain(rows.own).collect(), rows.programs)
     }
 
@@ -519,15 +528,6 @@ mod tests {
         let sources = ProbeSources::of([HostKind::ThisMachine], "run");
         sources.set("n1", None);
         assert!(!sources.is_lab() && sources.run().is_none() && sources.hosts().is_empty());
-    }
-
-    #[test]
-    fn strangers_are_the_rest_and_never_negative() {
-        let used = |user: f64| Sample { cpu_user_pct: Some(user), cpu_system_pct: Some(1.0), ..Sample::default() };
-        assert_eq!(strangers_pct(&used(50.0), &[used(20.0), used(9.0)]), Some(20.0));
-        assert_eq!(strangers_pct(&used(5.0), &[used(20.0)]), Some(0.0));
-        assert_eq!(strangers_pct(&used(5.0), &[Sample::default()]), None, "unknown, if any part is");
-        assert_eq!(strangers_pct(&Sample::default(), &[]), None);
     }
 
     #[test]

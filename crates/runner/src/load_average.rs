@@ -13,7 +13,7 @@ use record::rows::{ProgramSample, Sample};
 use super::Setup;
 use super::groups::Groups;
 use crate::process_tree::Member;
-use crate::sample_reader::{SampleReader, strangers_pct};
+use crate::sample_reader::{SampleReader, StrangersMeter};
 use crate::sample_source::{ProcDir, SampleSource};
 use crate::stoppable_thread::StoppableThread;
 
@@ -144,13 +144,19 @@ pub struct Sampler {
     groups: Arc<Groups>,
     /// Other machines have strangers; inside a host that Plimsoll made there are none.
     has_strangers: bool,
+    strangers: StrangersMeter,
 }
 
 impl Sampler {
     /// Of the host that was set up so, in these control groups.
     pub fn new(setup: &Setup, groups: Arc<Groups>) -> Self {
         let source = SampleSource::of(setup, ProcDir::at(Path::new("/proc")));
-        Self { reader: SampleReader::new(source), groups, has_strangers: setup.isolation.is_none() }
+        Self {
+            reader: SampleReader::new(source),
+            groups,
+            has_strangers: setup.isolation.is_none(),
+            strangers: StrangersMeter::default(),
+        }
     }
 
     /// What the host and its roles did since the last time; nothing the first time. `at_s` and `host` are left for the
@@ -161,7 +167,7 @@ impl Sampler {
         let Some(mut rows) = read else { return (Vec::new(), Vec::new()) };
         if self.has_strangers {
             let ours: Vec<Sample> = rows.roles.iter().chain(&rows.own).cloned().collect();
-            rows.host.cpu_strangers_pct = strangers_pct(&rows.host, &ours);
+            rows.host.cpu_strangers_pct = self.strangers.pct(&rows.host, &ours);
         }
         (std::iter::once(rows.host).chain(rows.roles).collect(), rows.programs)
     }

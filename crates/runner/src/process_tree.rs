@@ -30,7 +30,7 @@ pub struct Member {
 }
 
 /// Of `/proc/stat` and `/proc/PID/stat`: USER_HZ, which is 100 wherever Linux runs today, whatever the kernel's own rate.
-const TICKS_PER_S: f64 = 100.0;
+pub const TICKS_PER_S: f64 = 100.0;
 /// With more threads than this in one tree they are not looked at one by one: what is of threads stays empty.
 pub(crate) const THREADS_MAX: u64 = 2000;
 

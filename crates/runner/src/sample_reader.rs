@@ -86,12 +86,26 @@ impl SampleReader {
     }
 }
 
-/// What is busy and neither the target nor Plimsoll. The kernel counts both sides in clock ticks, so a small difference
-/// is noise and one below 0 is none.
-pub fn strangers_pct(host: &Sample, ours: &[Sample]) -> Option<f64> {
-    let busy = host.cpu_user_pct? + host.cpu_system_pct?;
-    let ours = ours.iter().map(|sample| Some(sample.cpu_user_pct? + sample.cpu_system_pct?)).sum::<Option<f64>>()?;
-    Some((busy - ours).max(0.0))
+/// A host and its processes are read one after the other, so that their difference can be off by so much, percent.
+const MOST_OWED_PCT: f64 = 5.0;
+
+/// CPU time that was used by neither the target nor Plimsoll.
+#[derive(Debug, Default)]
+pub struct StrangersMeter {
+    /// Differences below 0, which are taken from later ones, so that the mean is right.
+    owed_pct: f64,
+}
+
+impl StrangersMeter {
+    /// Returns the part of the host's CPU time since the last reading that is not ours, percent, or `None` if any of them is unknown.
+    pub fn pct(&mut self, host: &Sample, ours: &[Sample]) -> Option<f64> {
+        let busy = host.cpu_user_pct? + host.cpu_system_pct?;
+        let ours =
+            ours.iter().map(|sample| Some(sample.cpu_user_pct? + sample.cpu_system_pct?)).sum::<Option<f64>>()?;
+        let left = busy - ours + self.owed_pct;
+        self.owed_pct = left.clamp(-MOST_OWED_PCT, 0.0);
+        Some(left.max(0.0))
+    }
 }
 
 /// All hosts of a run on this machine together: the control group that theirs are in. Processes come and go, its account
@@ -123,5 +137,32 @@ impl RunGroup {
             cpu_system_pct: used.map(|(_, system)| system),
             ..Sample::default()
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn used(user: f64) -> Sample {
+        Sample { cpu_user_pct: Some(user), cpu_system_pct: Some(1.0), ..Sample::default() }
+    }
+
+    #[test]
+    fn strangers_are_the_rest_and_never_negative() {
+        let pct = |host: &Sample, ours: &[Sample]| StrangersMeter::default().pct(host, ours);
+        assert_eq!(pct(&used(50.0), &[used(20.0), used(9.0)]), Some(20.0));
+        assert_eq!(pct(&used(5.0), &[used(20.0)]), Some(0.0));
+        assert_eq!(pct(&used(5.0), &[Sample::default()]), None, "unknown, if any part is");
+        assert_eq!(pct(&Sample::default(), &[]), None);
+    }
+
+    #[test]
+    fn differences_that_are_noise_add_up_to_nothing() {
+        let mut meter = StrangersMeter::default();
+        let told = [18.0, 22.0, 19.0, 21.0].map(|busy| meter.pct(&used(busy), &[used(20.0)]).unwrap());
+        assert_eq!(told, [0.0, 0.0, 0.0, 0.0]);
+        let told = [0.0, 30.0].map(|busy| meter.pct(&used(busy), &[used(20.0)]).unwrap());
+        assert_eq!(told, [0.0, 5.0], "no more is owed than can be an error");
     }
 }

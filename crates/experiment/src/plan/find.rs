@@ -167,6 +167,7 @@ pub(super) fn templates(
             id: String::new(),
             variant: setting.variant.clone(),
             point: BTreeMap::new(),
+            place: 0,
             repeat: 1,
             seed: file_seed,
             target: parts.target.clone(),

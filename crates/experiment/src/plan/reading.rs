@@ -280,16 +280,17 @@ fn number(
         let order = order((settings, parts), (repeat, most), is_stopped, file_seed);
         let played =
             order.into_iter().filter(move |place| repeats.get(*place).is_some_and(|repeats| repeat <= *repeats));
-        played.filter_map(move |place| Some((repeat, (settings.get(place)?, parts.get(place)?))))
+        played.filter_map(move |place| Some((repeat, place, (settings.get(place)?, parts.get(place)?))))
     });
     rounds
         .enumerate()
-        .map(|(index, (repeat, (setting, parts)))| {
+        .map(|(index, (repeat, place, (setting, parts)))| {
             let seed = trial::seed_of_trial(file_seed, repeat, &setting.point);
             Trial {
                 id: format!("{:0digits$}", index + 1),
                 variant: setting.variant.clone(),
                 point: setting.point.clone(),
+                place,
                 repeat,
                 seed,
                 target: parts.target.clone(),

@@ -29,6 +29,9 @@ pub struct Trial {
     pub variant: Option<String>,
     /// Swept path to the value it has here.
     pub point: BTreeMap<String, Json>,
+    /// Place of its variant and point in the order of the file, from 0; they are played in another order.
+    #[serde(default, skip_serializing_if = "is_first")]
+    pub place: usize,
     /// From 1.
     pub repeat: u32,
     /// All randomness of the trial comes from here.
@@ -51,6 +54,10 @@ pub struct Trial {
     pub surviving: Option<String>,
     /// `[[step]]`: an exercise, beside the load or without one.
     pub steps: Vec<Exercise>,
+}
+
+fn is_first(place: &usize) -> bool {
+    *place == 0
 }
 
 /// Seconds at full speed that reading back may take after a short load.

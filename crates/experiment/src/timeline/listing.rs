@@ -154,10 +154,12 @@ fn repeats(plan: &Plan) -> Vec<u32> {
     found.into_values().collect()
 }
 
-/// Values of a swept path, in the order of the plan.
+/// Values of a swept path, in the order of the file.
 fn values(plan: &Plan, path: &str) -> Vec<String> {
     let mut values: Vec<String> = Vec::new();
-    for value in plan.possible().iter().filter_map(|trial| trial.point.get(path)) {
+    let mut trials: Vec<&Trial> = plan.possible().iter().collect();
+    trials.sort_by_key(|trial| trial.place);
+    for value in trials.into_iter().filter_map(|trial| trial.point.get(path)) {
         let value = of_json(value);
         if !values.contains(&value) {
             values.push(value);

@@ -1,10 +1,13 @@
 //! CPU time of the machine: user, system, waiting for disks, stolen; tasks that wait for a disk or for a CPU. Of a host:
 //! what its control group used, and for how long its quota kept it from running.
 
+use std::time::Instant;
+
 use linux::cgroup::CpuTime;
 use record::rows::Sample;
 
 use super::{Probe, ProbeKind, grown};
+use crate::process_tree::TICKS_PER_S;
 use crate::sample_source::{HostBounds, SampleSource};
 
 /// The table's entry.
@@ -16,7 +19,7 @@ pub static KIND: ProbeKind = ProbeKind {
 
 #[derive(Default)]
 struct CpuProbe {
-    last: Option<CpuTicks>,
+    last: Option<(Instant, CpuTicks)>,
     last_run_delay_ns: Option<u64>,
     last_time: Option<CpuTime>,
     last_throttled_ns: Option<u64>,
@@ -71,9 +74,10 @@ impl Probe for CpuProbe {
 impl CpuProbe {
     fn read_machine(&mut self, source: &SampleSource, interval_s: f64, host: &mut Sample) {
         let stat = source.proc.text("stat").unwrap_or_default();
-        let now = CpuTicks::parse(&stat, "cpu ");
-        if let (Some(last), Some(now)) = (self.last, now) {
-            fill(last, now, host);
+        let now = CpuTicks::parse(&stat, "cpu ").map(|ticks| (Instant::now(), ticks));
+        if let (Some((then, last)), Some((at, now))) = (self.last, now) {
+            let cpus = stat.lines().filter(|line| line.starts_with("cpu") && !line.starts_with("cpu ")).count();
+            fill(last, now, TICKS_PER_S * at.duration_since(then).as_secs_f64() * cpus as f64, host);
         }
         self.last = now;
         host.io_wait_threads = line_value(&stat, "procs_blocked ");
@@ -104,17 +108,29 @@ impl CpuProbe {
     }
 }
 
-fn fill(last: CpuTicks, now: CpuTicks, host: &mut Sample) {
-    let total = now.total().saturating_sub(last.total());
-    if total == 0 {
+/// Ticks that are counted and ticks that went by differ by no more, as a share of these.
+const TICKS_OFF: f64 = 0.2;
+
+/// Work that begins with the tick, such as that of a group whose quota is renewed then, is there at each tick, and seems to take more time
+/// than it does. The time without work is measured (`get_idle_time` in the kernel's `fs/proc/stat.c`): so the rest of the time that went by
+/// is shared out between user and system by their ticks.
+fn fill(last: CpuTicks, now: CpuTicks, went_by: f64, host: &mut Sample) {
+    let counted = now.total().saturating_sub(last.total()) as f64;
+    if counted == 0.0 {
         return;
     }
     // The kernel's idle and iowait may step back a little (documented in proc(5)): that is none, not unknown.
-    let share = |before: u64, after: u64| after.saturating_sub(before) as f64 / total as f64 * 100.0;
-    host.cpu_user_pct = Some(share(last.user, now.user));
-    host.cpu_system_pct = Some(share(last.system, now.system));
-    host.cpu_iowait_pct = last.iowait.zip(now.iowait).map(|(before, after)| share(before, after));
-    host.cpu_steal_pct = last.steal.zip(now.steal).map(|(before, after)| share(before, after));
+    let grown = |before: u64, after: u64| after.saturating_sub(before) as f64;
+    let (user, system) = (grown(last.user, now.user), grown(last.system, now.system));
+    let has_time = (counted - went_by).abs() < TICKS_OFF * went_by && user + system > 0.0;
+    let total = if has_time { went_by } else { counted };
+    let share = |ticks: f64| ticks / total * 100.0;
+    let busy = if has_time { (user + system + went_by - counted).max(0.0) } else { user + system };
+    let scale = if user + system > 0.0 { busy / (user + system) } else { 0.0 };
+    host.cpu_user_pct = Some(share(user * scale));
+    host.cpu_system_pct = Some(share(system * scale));
+    host.cpu_iowait_pct = last.iowait.zip(now.iowait).map(|(before, after)| share(grown(before, after)));
+    host.cpu_steal_pct = last.steal.zip(now.steal).map(|(before, after)| share(grown(before, after)));
 }
 
 fn line_value(text: &str, start: &str) -> Option<u64> {
@@ -128,4 +144,28 @@ fn run_delay_ns(schedstat: &str) -> Option<u64> {
     let delays: Vec<u64> =
         cpus.map(|line| line.split_ascii_whitespace().nth(8)?.parse().ok()).collect::<Option<_>>()?;
     (!delays.is_empty()).then(|| delays.iter().sum())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_that_begins_with_each_tick_seems_to_take_no_more_than_it_does() {
+        let ticks = |user, system, idle| CpuTicks { user, system, idle, iowait: Some(0), steal: Some(0) };
+        let read = |now: CpuTicks, went_by: f64| {
+            let mut host = Sample::default();
+            fill(ticks(1_000, 1_000, 1_000), now, went_by, &mut host);
+            (host.cpu_user_pct, host.cpu_system_pct)
+        };
+        // 200 ticks went by, of which 156 were idle; 60 were counted as busy.
+        assert_eq!(read(ticks(1_045, 1_015, 1_156), 200.0), (Some(16.5), Some(5.5)));
+        assert_eq!(read(ticks(1_050, 1_010, 1_140), 200.0), (Some(25.0), Some(5.0)));
+        assert_eq!(
+            read(ticks(1_050, 1_010, 1_140), 2_000.0),
+            (Some(25.0), Some(5.0)),
+            "time and ticks have nothing in common"
+        );
+        assert_eq!(read(ticks(1_000, 1_000, 1_200), 202.0), (Some(0.0), Some(0.0)));
+    }
 }
