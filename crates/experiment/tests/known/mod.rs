@@ -247,6 +247,7 @@ fn metrics() -> Vec<String> {
         "throughput.operations_per_s",
         "throughput.cycles_per_s",
         "throughput.median_units_per_s",
+        "throughput.units_per_s",
         "throughput.before_first_fault_per_s",
         "operations.*.throughput_per_s",
         "faults.*.outage.failed",
