@@ -227,8 +227,15 @@ pub fn only_storage(plan: &Plan) -> Vec<String> {
 fn only_difference(a: &Trial, b: &Trial) -> Option<String> {
     let tiers = || a.lab.tiers.iter().chain(&b.lab.tiers);
     let bare = |trial: &Trial| {
-        let mut bare =
-            Trial { id: String::new(), variant: None, place: 0, repeat: 0, seed: 0, faults: Vec::new(), ..trial.clone() };
+        let mut bare = Trial {
+            id: String::new(),
+            variant: None,
+            place: 0,
+            repeat: 0,
+            seed: 0,
+            faults: Vec::new(),
+            ..trial.clone()
+        };
         bare.lab.tiers = Vec::new();
         for load in bare
             .load
