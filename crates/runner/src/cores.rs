@@ -4,10 +4,10 @@
 //! A thread belongs to one slot and so gets no more than one core's share. Only a slot that its
 //! quota stops is looked into, so a host that does not use its cores up costs no more than
 //! reading a line per slot and tick; and looking that leads to nothing is done ever more
-//! rarely, a thousandth of the time if that is often enough. Of a host with thousands of threads that sleep, only
-//! those that do not are read each time. Threads are moved only from a core on which more
-//! than one of them waits: a move brings fresh quota, so a needless one makes the core faster
-//! than it is.
+//! rarely, a thousandth of the time if that is often enough. Threads that sleep are read more
+//! rarely still, because a host may have thousands. Threads are moved only from a core on which
+//! more than one of them waits: a move brings fresh quota, so a needless one makes the core
+//! faster than it is.
 //!
 //! What it cannot tell from two busy threads is one piece of work that two threads hand to and
 //! fro within a period: of both, one or the other always waits for quota. They are spread, and
@@ -380,6 +380,7 @@ fn is_runnable(id: u32) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
     use std::sync::mpsc::channel;
     use std::time::{Duration, Instant};
 
@@ -473,8 +474,8 @@ mod tests {
         assert_eq!(moves(&slots), []);
     }
 
-    /// A thousandth of the time is so little for reading thousands of threads that the next reading came too late to say anything, and
-    /// two busy threads shared a core for ever.
+    /// Reading thousands of threads took so long that the next reading came too late to say anything,
+    /// and two busy threads shared a core for ever.
     #[test]
     fn thousands_of_threads_that_sleep_hide_none_that_are_busy() {
         let (say, said) = channel();
@@ -501,6 +502,10 @@ mod tests {
         for (wake, thread) in sleepers {
             drop(wake);
             thread.join().unwrap();
+        }
+        let is_there = |id: &u32| Path::new("/proc").join(id.to_string()).exists();
+        while lists[0].iter().any(is_there) {
+            std::thread::yield_now();
         }
         let due = demands.sleepers_due.unwrap();
         while read(&mut demands, 1).1 < due {

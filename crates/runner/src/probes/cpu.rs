@@ -122,11 +122,11 @@ fn fill(last: CpuTicks, now: CpuTicks, went_by: f64, host: &mut Sample) {
     // The kernel's idle and iowait may step back a little (documented in proc(5)): that is none, not unknown.
     let grown = |before: u64, after: u64| after.saturating_sub(before) as f64;
     let (user, system) = (grown(last.user, now.user), grown(last.system, now.system));
-    let has_time = (counted - went_by).abs() < TICKS_OFF * went_by && user + system > 0.0;
-    let total = if has_time { went_by } else { counted };
+    let ticks = user + system;
+    let has_time = (counted - went_by).abs() < TICKS_OFF * went_by;
+    let (total, busy) = if has_time { (went_by, (ticks + went_by - counted).max(0.0)) } else { (counted, ticks) };
     let share = |ticks: f64| ticks / total * 100.0;
-    let busy = if has_time { (user + system + went_by - counted).max(0.0) } else { user + system };
-    let scale = if user + system > 0.0 { busy / (user + system) } else { 0.0 };
+    let scale = if ticks > 0.0 { busy / ticks } else { 0.0 };
     host.cpu_user_pct = Some(share(user * scale));
     host.cpu_system_pct = Some(share(system * scale));
     host.cpu_iowait_pct = last.iowait.zip(now.iowait).map(|(before, after)| share(grown(before, after)));
