@@ -183,8 +183,8 @@ fn get(url: &str, caller: &dyn Caller) -> Result<(), String> {
     }
 }
 
-/// What comes before the first line's end, or the first bytes of something else. A process that was stopped and goes on is interrupted in
-/// a read that has a timeout, and reads again.
+/// Returns the text before the first line's end, or the first bytes of something else. Reads again if
+/// interrupted: a read with a timeout is, in a process that was stopped and goes on.
 fn status_line(stream: impl Read) -> io::Result<String> {
     let mut line = Vec::new();
     for byte in BufReader::with_capacity(64, stream).bytes().take(64) {

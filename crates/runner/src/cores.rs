@@ -31,11 +31,11 @@ const TICK: Duration = Duration::from_millis(50);
 const CALM: Duration = Duration::from_secs(1);
 /// A thread that was moved stays so long.
 const STAYS: Duration = Duration::from_millis(500);
-/// Between two scans that lead to nothing, at most, if they are cheap …
+/// Longest pause between two scans that lead to nothing, if they are cheap.
 const RARELY: Duration = Duration::from_millis(800);
-/// … and this many times what one takes …
+/// Least pause between two scans, in times of what a scan takes.
 const COST: u32 = 1000;
-/// … but no longer, however much one takes: demands mean nothing where the last scan is older than [`AWAKE`].
+/// Longest pause because of that: demands mean nothing if the last scan is older than [`AWAKE`].
 const LONGEST: Duration = Duration::from_secs(1);
 
 /// Spreads threads over these slots from now on, until it is dropped.
@@ -287,9 +287,9 @@ pub struct Demands {
 struct TrackedThreads {
     /// Time on a CPU and waiting for one, nanoseconds.
     wanted_ns: u64,
-    /// When that was last read …
+    /// Time of the last reading.
     at: Instant,
-    /// … and seen to grow.
+    /// Time of the last reading at which `wanted_ns` had grown.
     awake: Instant,
     /// Readings since the first.
     readings: u32,

@@ -886,7 +886,7 @@ mod tests {
             let took_ns = start.elapsed().as_nanos() as f64;
             let got = (used_ns() - before_ns) as f64 / took_ns;
             let cost = balancer_ns().saturating_sub(own_ns) as f64 / took_ns;
-            // Its threads end at the speed of the slow cores.
+            // The threads end at the speed of the slow cores.
             let _ = process.kill().and_then(|()| process.wait());
             groups.remove().unwrap();
             remove_tree(&top_of(&setup.run)).unwrap();
