@@ -1,5 +1,5 @@
-//! A deployment: the target of one trial on its hosts, from the first process to the last, and what
-//! can be asked of it meanwhile.
+//! A deployment: the target of one trial on its hosts, from its start to its stop, and the
+//! operations on it meanwhile.
 
 mod bring_up;
 mod exercise;
@@ -43,67 +43,67 @@ use crate::{Caller, Error};
 use bring_up::slowdown;
 use layout::{HookHost, ProcessSlot};
 
-/// Of what a process wrote last, if it ended by itself.
+/// Number of last output lines that are recorded if a process ends unexpectedly.
 const LAST_LINES: usize = 10;
 
-/// The hosts of a deployment.
 pub(crate) type Hosts = Vec<Box<dyn Host>>;
 
-/// Why a target is not up.
+/// Failure to start a target.
 #[derive(Debug)]
 pub struct NotUp {
-    /// What went wrong.
     pub error: Box<Error>,
-    /// What happened to hosts and processes until all were down again.
+    /// Events of hosts and processes until all were down again.
     pub observed: Vec<HostEvent>,
 }
 
-/// Something that happened to a host, or to a process of the target.
+/// An event of a host or of a target process.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HostEvent {
-    /// When it was seen.
+    /// Time at which the lab noticed the event.
     pub at: Instant,
-    /// `HostUp`, `HostDown`, `SwitchLost`, `ProcessUp`, `ProcessDown` or `Log`; or a `Notice` about them.
+    /// `HostUp`, `HostDown`, `SwitchLost`, `ProcessUp`, `ProcessDown` or `Log`, or a `Notice` about
+    /// them.
     pub what: What,
 }
 
 /// A running target.
 pub struct Deployment {
     hosts: Hosts,
-    /// Of each host.
+    /// State of each host, in the order of `hosts`.
     presence: Vec<HostRecord>,
     client_placement: Arc<ClientPlacement>,
-    /// In the order of the start: rank by rank, and role by role.
+    /// Processes in start order: rank by rank, and role by role.
     posts: Vec<ProcessSlot>,
-    /// At least one.
+    /// Destinations of the load; at least one.
     services: Vec<String>,
-    /// Calls from where the clients are.
+    /// Sends operations from the place where the clients run.
     caller: Arc<dyn Caller>,
     ledger: Arc<RegistryWriter>,
     /// Name to path in the target's folder.
     hooks: BTreeMap<String, String>,
     hook_hosts: Vec<HookHost>,
-    /// Every host, with what a command of the user's is told there.
+    /// Every host, with the environment of the user's commands there.
     command_hosts: Vec<HookHost>,
     observed: VecDeque<HostEvent>,
     watched: WatchedProcesses,
     broken: injection::ActiveFaults,
-    /// The user wants an end at once.
+    /// Whether the user wants to end at once.
     at_once: Arc<AtomicBool>,
-    /// Whether it was told that the switch is lost.
+    /// Whether the loss of the switch was reported.
     is_switch_lost: bool,
 }
 
 impl Deployment {
-    /// Starts the target and waits until it is ready. If anything goes wrong, everything is down again.
+    /// Starts the target and waits until it is ready. On failure, stops everything again.
     ///
     /// # Errors
-    /// What is missing, taken, dead or not ready; [`Error::Interrupted`] once `stop` is set.
+    /// The cause, such as a missing program, a taken port, or a process that ended or was not ready
+    /// in time. [`Error::Interrupted`] once `stop` is set.
     pub fn up(build: DeploymentSpec<'_>, caller: Arc<dyn Caller>, stop: &AtomicBool) -> Result<Self, NotUp> {
         bring_up::up(&build, caller, stop)
     }
 
-    /// The same on hosts that are there.
+    /// Starts the target on existing hosts.
     #[cfg(test)]
     pub(crate) fn up_on(
         hosts: Hosts,
@@ -115,20 +115,23 @@ impl Deployment {
         bring_up::up_on(hosts, client_placement, build, caller, stop)
     }
 
-    /// Where the load goes: `host:port` of every host that serves, in order, or the URL that the experiment gives.
+    /// Returns the load's destinations: `host:port` of every serving host, in order, or the URLs
+    /// that the experiment gives.
     #[must_use]
     pub fn services(&self) -> Vec<String> {
         self.services.clone()
     }
 
-    /// The same without those on these hosts: where clients go who know that these are down. All of them if none is left.
+    /// Returns the load's destinations without those on `down` hosts, or all if none remains.
+    /// Clients that know about the `down` hosts use these.
     #[must_use]
     pub fn services_but(&self, down: &[String]) -> Vec<String> {
         let services: Vec<String> = self.serving(down).filter_map(|post| post.service.clone()).collect();
         if services.is_empty() { self.services.clone() } else { services }
     }
 
-    /// The hosts of these, in the same order, or `host:port` of several URLs; none where clients go to one URL.
+    /// Returns the host names of [`Self::services_but`], in the same order. With several URLs,
+    /// returns their `host:port`. With one URL, returns none.
     #[must_use]
     pub fn members_but(&self, down: &[String]) -> Vec<String> {
         let names = |down| self.serving(down).map(|post| self.hosts[post.host].name().to_owned()).collect::<Vec<_>>();
@@ -137,7 +140,8 @@ impl Deployment {
         if up.is_empty() && self.services.len() > 1 { crate::readiness::places(&self.services) } else { up }
     }
 
-    /// Where programs of these are run, in the same order; none where clients go to what is no member.
+    /// Returns the places to run the programs of [`Self::services_but`], in the same order. Empty
+    /// if clients use a service that is not a member.
     #[must_use]
     pub fn programs_but(&self, down: &[String]) -> Vec<MemberPrograms> {
         let place = |post: &ProcessSlot| self.hook_hosts.iter().find(|place| place.host == post.host);
@@ -160,46 +164,46 @@ impl Deployment {
         }
     }
 
-    /// What serves on hosts other than these.
+    /// Returns the serving processes on hosts that are not `down`.
     fn serving(&self, down: &[String]) -> impl Iterator<Item = &ProcessSlot> {
         let is_down = move |post: &ProcessSlot| down.iter().any(|host| host == self.hosts[post.host].name());
         self.posts.iter().filter(move |post| post.service.is_some() && !is_down(post))
     }
 
-    /// The first of them.
+    /// Returns the first destination of the load.
     #[must_use]
     pub fn service(&self) -> String {
         self.services.first().cloned().unwrap_or_default()
     }
 
-    /// Where its clients are.
+    /// Returns where the clients run.
     #[must_use]
     pub fn client_placement(&self) -> &ClientPlacement {
         &self.client_placement
     }
 
-    /// The processes of the target that run.
+    /// Returns the target's running processes.
     #[must_use]
     pub fn members(&self) -> Vec<Member> {
         self.watched.members()
     }
 
-    /// What the probes look at; follows restarts.
+    /// Returns the processes that the probes sample. The value follows restarts.
     #[must_use]
     pub fn watched(&self) -> WatchedProcesses {
         self.watched.clone()
     }
 
-    /// What happened to the hosts and processes since the last call.
+    /// Returns the events of hosts and processes since the previous `poll`.
     pub fn poll(&mut self) -> Vec<HostEvent> {
         self.look();
         let mut observed: Vec<HostEvent> = self.observed.drain(..).collect();
-        // What was heard meanwhile was heard before it was asked for.
+        // Log lines carry the time at which they arrived, which may precede other events.
         observed.sort_by_key(|observed| observed.at);
         observed
     }
 
-    /// Notes what happened, for the next [`Deployment::poll`].
+    /// Collects events for the next [`Deployment::poll`].
     fn look(&mut self) {
         self.note_hosts();
         self.note_switch();
@@ -210,11 +214,11 @@ impl Deployment {
         self.note_heard();
     }
 
-    /// Ends the target in good order: the reverse of the start, each process asked first, then killed with all it
-    /// started. Its hosts go with it.
+    /// Stops the target in reverse start order. Asks each process to end, then kills it with all
+    /// its children. Ends the hosts too.
     ///
     /// # Errors
-    /// If anything of it is left.
+    /// If any part of the target is left.
     pub fn stop(&mut self) -> Result<(), Error> {
         self.take_down(bring_up::StopMode::InOrder)
     }
@@ -222,12 +226,12 @@ impl Deployment {
     /// Ends the target and its hosts at once.
     ///
     /// # Errors
-    /// If anything of it is left.
+    /// If any part of the target is left.
     pub fn kill_all(&mut self) -> Result<(), Error> {
         self.take_down(bring_up::StopMode::AtOnce)
     }
 
-    /// Queues what processes wrote that belongs into the records.
+    /// Queues the log lines that belong into the records.
     fn note_heard(&mut self) {
         for post in &self.posts {
             let host = self.hosts[post.host].name();
@@ -236,18 +240,18 @@ impl Deployment {
         }
     }
 
-    /// Queues the end of a post's process if it has ended, and lets go of it.
+    /// Queues the end of a slot's process if it has ended, and drops the process.
     fn note_end(&mut self, index: usize) {
         let Some(post) = self.posts.get_mut(index) else { return };
         let Some(ended) = post.process.as_mut().and_then(|process| process.ended()) else { return };
         let host = post.host;
-        // First things first: it may only seem to have ended because its host is gone.
+        // Checks the host first: the process may only seem to have ended because its host is gone.
         if self.presence.get(host).is_some_and(HostRecord::is_up) && !self.hosts[host].is_up() {
             return self.host_down(host, false);
         }
         let Some(post) = self.posts.get_mut(index) else { return };
         let expected = post.end_expected || (post.may_detach && ended == ProcessExit::Exit(0));
-        // Whoever ends by itself may have said why.
+        // A process that ends unexpectedly may have printed the reason.
         let said = if expected { None } else { post.process.as_mut().map(|process| process.last_lines()) };
         let mut last_lines = said.unwrap_or_default();
         last_lines.drain(..last_lines.len().saturating_sub(LAST_LINES));
@@ -258,13 +262,13 @@ impl Deployment {
             expected,
             last_lines,
         };
-        // The group may live on; its number is needed to end it.
+        // Keeps the process: its group may live on, and its id is needed to end the group.
         post.last = post.process.take();
         self.observed.push_back(HostEvent { at: Instant::now(), what });
         self.watch();
     }
 
-    /// Tells the probes who runs.
+    /// Passes the running processes to the probes.
     fn watch(&self) {
         let running = self.posts.iter().filter_map(|post| {
             let pid = post.process.as_ref()?.pid();
@@ -275,34 +279,35 @@ impl Deployment {
     }
 }
 
-/// A line that a process wrote.
+/// Converts a log line into an event.
 fn told(heard: LogMatch, host: &str, role: &str) -> HostEvent {
     let LogMatch { at, text, alarming, line, left_out } = heard;
     let what = What::Log { host: host.to_owned(), process: role.to_owned(), line, text, alarming, left_out };
     HostEvent { at, what }
 }
 
-// The hooks of a deployment's target: run for the first member that is up, there where it has a runner
-// and otherwise here.
+// The hooks of a deployment's target. They run for the first member that is up: on its host if the
+// host has a runner, otherwise on this machine.
 
-/// Time limit of a hook that asks a running target something.
+/// Time limit of a hook that queries a running target.
 const ASK_PATIENCE: Duration = Duration::from_secs(10);
 
-/// A hook, and the host that it is run on.
+/// A hook with its host.
 pub struct HookCall<'a> {
     hook: Hook,
     host: &'a dyn Host,
 }
 
 impl HookCall<'_> {
-    /// Runs it, and gives the JSON object that it answers with.
+    /// Runs the hook. Returns the JSON object that it prints.
     pub fn ask(&self) -> Result<Value, Error> {
         if self.host.session().is_some() { self.hook.ask_on(self.host) } else { self.hook.ask() }
     }
 }
 
 impl Deployment {
-    /// What the target's hook `inspect` says; `None` without that hook. Its failure is an answer, too: `{"failed": "…"}`.
+    /// Returns the output of the target's hook `inspect`, or `None` without that hook. A failure is
+    /// returned as `{"failed": "…"}`.
     #[must_use]
     pub fn inspect(&self) -> Option<Value> {
         let hook = self.hook("inspect", ASK_PATIENCE)?;
@@ -326,7 +331,7 @@ impl Deployment {
         environment
     }
 
-    /// The hook as it is asked of one member.
+    /// Returns the hook for one member.
     fn hook_at(&self, place: &HookHost, name: &str, within: Duration) -> Option<Hook> {
         let path = hooks::path(&place.folder, &self.hooks, name)?;
         let host = self.hosts.get(place.host)?;
@@ -344,31 +349,32 @@ impl Deployment {
     }
 }
 
-// What every member holds, asked of each by itself with the target's hook `audit`, of all at the
-// same time.
+// Reads every member's records with the target's hook `audit`. Asks each member separately, all in
+// parallel.
 
-/// The hook's name.
+/// Name of the hook.
 const AUDIT: &str = "audit";
 /// Time limit of the hook. A slow core may need seconds for tens of thousands of records.
 const AUDIT_PATIENCE: Duration = Duration::from_secs(60);
 
-/// What came of asking a member.
+/// Result of an audit of one member.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemberAnswer {
-    /// What it holds.
+    /// Records that the member holds.
     pub replica: Replica,
-    /// Whether it runs; if not, there is no use in asking it again.
+    /// Whether the member runs. If it does not, a retry is useless.
     pub is_up: bool,
 }
 
 impl Deployment {
-    /// Whether the target can say what its members hold.
+    /// Whether the target can list its members' records.
     #[must_use]
     pub fn can_audit(&self) -> bool {
         self.hooks.contains_key(AUDIT) && !self.hook_hosts.is_empty()
     }
 
-    /// Asks every member that is up what it holds; of the others, why they were not. Empty without the hook.
+    /// Reads the records of every member that is up. For the others, returns the reason. Empty
+    /// without the hook.
     pub fn audit(&mut self) -> Vec<MemberAnswer> {
         if !self.can_audit() {
             return Vec::new();
@@ -398,7 +404,7 @@ impl Deployment {
         places.iter().map(of_place).collect()
     }
 
-    /// The hook for one member, or why it need not be asked.
+    /// Returns the hook for one member, or the reason for not running it.
     fn question(&self, place: &HookHost) -> Result<Hook, String> {
         if !self.hosts.get(place.host).is_some_and(|host| host.is_up()) {
             return Err("its host is down".to_owned());
@@ -418,7 +424,7 @@ fn ask(hook: Result<&Hook, &String>, host: &dyn Host) -> Result<ReplicaContents,
     table(answer.map_err(|error| error.to_string())?)
 }
 
-/// `{"records": {"KEY": "VALUE" | {"value": "VALUE", "version": "VERSION"}}}`
+/// Parses `{"records": {"KEY": "VALUE" | {"value": "VALUE", "version": "VERSION"}}}`.
 fn table(answer: Value) -> Result<ReplicaContents, String> {
     let Value::Object(mut answer) = answer else { return Err("its answer is not an object".to_owned()) };
     let Some(Value::Object(records)) = answer.remove("records") else {
@@ -451,35 +457,34 @@ fn held(value: Value) -> Option<ReplicaValue> {
     }
 }
 
-// Which hosts of a deployment are up: told when they come and when they go.
+// The state of a deployment's hosts. It reports when a host comes up or goes down.
 
-/// How long the storage of each host is measured.
+/// Duration of each storage measurement.
 const MEASURE: Duration = Duration::from_secs(1);
 
-/// What a deployment knows of a host, beside it.
+/// A deployment's data about a host.
 #[derive(Debug, Clone, Default)]
 pub struct HostRecord {
     /// Name of its profile.
     profile: Option<String>,
-    /// How its storage did, if that was measured at this trial or at an earlier one.
+    /// Storage figures, if measured at this trial or an earlier one.
     storage: HostFigures,
-    /// Whether it was said to be up last.
+    /// Whether the host was last reported as up.
     is_up: bool,
 }
 
 impl HostRecord {
-    /// Whether it was said to be up last.
     pub fn is_up(&self) -> bool {
         self.is_up
     }
 
-    /// How its storage did at lab-up; nothing is filled in if that was not measured.
+    /// Returns the storage figures from lab-up. Empty if the storage was not measured.
     pub fn storage(&self) -> &HostFigures {
         &self.storage
     }
 }
 
-/// Every host's presence, none of them told yet.
+/// Returns the record of every host. No host is reported as up yet.
 fn presences(build: &DeploymentSpec<'_>, hosts: &mut [Box<dyn Host>], stop: &AtomicBool) -> Vec<HostRecord> {
     let lab = &build.trial.lab;
     let storage = match &build.storage {
@@ -500,7 +505,7 @@ fn presences(build: &DeploymentSpec<'_>, hosts: &mut [Box<dyn Host>], stop: &Ato
     (0..hosts.len()).map(record).collect()
 }
 
-/// The tiers of a host, as they were asked for.
+/// Returns the tiers of a host as requested, without measurements.
 fn asked_tiers(lab: &plan::Lab, index: usize) -> BTreeMap<String, TierFigures> {
     let figures = |tier: &Tier, folders: Vec<(&str, &str, &str)>| {
         let limits = tier.limits_at(lab.speed);
@@ -523,7 +528,7 @@ fn asked_tiers(lab: &plan::Lab, index: usize) -> BTreeMap<String, TierFigures> {
         .collect()
 }
 
-/// Whom the probes ask, and under which host's name they read this machine.
+/// Returns the hosts that the probes read, and the host name under which they read this machine.
 pub fn watched(run: &str, hosts: &[Box<dyn Host>]) -> WatchedProcesses {
     let local = hosts.iter().find(|host| host.kind() == HostKind::ThisMachine);
     let sources = ProbeSources::of(hosts.iter().map(|host| host.kind()), run);
@@ -534,7 +539,8 @@ pub fn watched(run: &str, hosts: &[Box<dyn Host>]) -> WatchedProcesses {
     }
 }
 
-/// Virtual hosts share this machine's disk, and would measure each other; real ones are measured at once.
+/// Measures the storage of every host. Real hosts are measured in parallel. Virtual hosts share
+/// this machine's disk and would disturb each other, so they are measured in turn.
 fn measure(lab: &plan::Lab, hosts: &mut [Box<dyn Host>], stop: &AtomicBool) -> Vec<HostFigures> {
     let of_one = |index: usize, host: &mut dyn Host| measure_host(lab, index, host, stop);
     let are_apart = hosts.iter().all(|host| host.kind() == HostKind::Remote);
@@ -550,7 +556,7 @@ fn unmeasured(error: Error) -> HostFigures {
     HostFigures { storage_unmeasured: Some(error.to_string()), ..HostFigures::default() }
 }
 
-/// The storage of a host: where its data is, and each tier that folders of its processes are on, one after the other.
+/// Measures the storage of a host: its data folder, then each tier that its processes use, in turn.
 fn measure_host(lab: &plan::Lab, index: usize, host: &mut dyn Host, stop: &AtomicBool) -> HostFigures {
     let unless_stopped = |measure: &dyn Fn() -> Result<HostFigures, Error>| match stop.load(Ordering::SeqCst) {
         true => unmeasured(Error::Interrupted),
@@ -571,8 +577,8 @@ fn measure_host(lab: &plan::Lab, index: usize, host: &mut dyn Host, stop: &Atomi
 }
 
 impl Deployment {
-    /// Looks which hosts have come and gone since it looked last. What a fault did was told by the fault, with
-    /// [`Deployment::host_down`], so whatever is noticed here went by itself.
+    /// Reports hosts that came up or went down since the previous check. Faults report their own
+    /// changes with [`Deployment::host_down`], so a change that is noticed here was not planned.
     fn note_hosts(&mut self) {
         for index in 0..self.presence.len() {
             match (self.presence[index].is_up, self.hosts[index].is_up()) {
@@ -583,7 +589,7 @@ impl Deployment {
         }
     }
 
-    /// Looks whether the switch between the hosts went by itself; tells so, once.
+    /// Reports once if the switch between the hosts was lost without a fault.
     fn note_switch(&mut self) {
         let Some(reason) = self.client_placement.lost_switch() else { return };
         if std::mem::replace(&mut self.is_switch_lost, true) {
@@ -595,7 +601,7 @@ impl Deployment {
         tell(What::Notice { text });
     }
 
-    /// A host is up (again): tells so, once.
+    /// Reports once that a host is up.
     fn host_up(&mut self, index: usize) {
         let (Some(presence), Some(host)) = (self.presence.get_mut(index), self.hosts.get(index)) else { return };
         if std::mem::replace(&mut presence.is_up, true) {
@@ -621,8 +627,8 @@ impl Deployment {
         }
     }
 
-    /// A host is down, and with it everything that ran there: tells so, once. Without a fault or the end of the trial
-    /// (`expected`) it is nothing that the target could have done, and that is told, too.
+    /// Reports once that a host is down, with every process on it. If this is not `expected` (by a
+    /// fault or the end of the trial), the target cannot have caused it, and a notice says so.
     fn host_down(&mut self, index: usize, expected: bool) {
         let (Some(presence), Some(host)) = (self.presence.get_mut(index), self.hosts.get(index)) else { return };
         if !std::mem::replace(&mut presence.is_up, false) {
@@ -651,18 +657,19 @@ impl Deployment {
         self.watch();
     }
 
-    /// A post's process is gone with its host.
+    /// Records that a slot's process is gone with its host.
     fn lose_post(&mut self, index: usize, expected: bool) {
         let Some(post) = self.posts.get_mut(index) else { return };
         post.end_expected |= expected;
         let signal = ProcessExit::Signal(Signal::KILL.as_raw());
         let ended = post.process.as_mut().and_then(|process| process.ended());
-        // That one was killed is also what is said of all when nobody is left to say anything.
+        // A lost session also reports SIGKILL for every process, so that signal does not prove that
+        // the process was killed.
         if ended.is_some_and(|ended| expected || ended != signal) {
             self.note_end(index);
         }
         let Some(post) = self.posts.get_mut(index) else { return };
-        // Of its group nothing can be left, and nobody is there to say how it ended.
+        // No process of its group can be left, and its exit status is unknown.
         post.last = None;
         if post.process.take().is_none() {
             return;
@@ -671,7 +678,7 @@ impl Deployment {
             host: self.hosts[post.host].name().to_owned(),
             process: post.start.role.clone(),
             how: if expected { signal.to_string() } else { "lost with its host".to_owned() },
-            // It is not the target that failed.
+            // The target did not fail.
             expected: true,
             last_lines: Vec::new(),
         };

@@ -1,5 +1,5 @@
-//! Where target processes run. A host starts processes, hands out addresses, ports and private
-//! folders; how it does so is its kind's business.
+//! Hosts, on which target processes run. A host starts processes and provides addresses, ports and
+//! private folders. Each kind of host does so in its own way.
 
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
@@ -15,19 +15,21 @@ use crate::Error;
 use crate::host_process::{HostProcess, ProgramOutput, Start};
 use crate::session::RunnerSession;
 
-/// What a host is.
+/// The kind of a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum HostKind {
-    /// This machine itself: nothing of it is limited or broken, and the probes read it without a runner. Needs no root.
+    /// This machine itself. It is not limited and gets no faults. The probes read it without a
+    /// runner. It needs no root.
     ThisMachine,
-    /// A part of this machine with a profile's limits, whose disk the others share. Needs root.
+    /// A part of this machine with a profile's limits. All virtual hosts share the machine's disk.
+    /// They need root.
     Virtual,
-    /// Another machine, over ssh; nothing has to be installed there.
+    /// Another machine, over ssh. It needs no installation there.
     Remote,
 }
 
 impl HostKind {
-    /// Its name in records.
+    /// Returns the kind's name in records.
     pub fn name(self) -> &'static str {
         match self {
             Self::ThisMachine => "local",
@@ -39,78 +41,78 @@ impl HostKind {
 
 /// A host.
 pub(crate) trait Host: Send {
-    /// Its name in records.
+    /// Returns the host's name in records.
     fn name(&self) -> &str;
 
-    /// What it is.
     fn kind(&self) -> HostKind;
 
-    /// What it got.
+    /// Returns the host's properties and limits.
     fn figures(&self) -> HostFigures;
 
     /// The address that its members listen on.
     fn address(&self) -> &str;
 
-    /// Every address that the others of the lab may see it under: one on each of its networks.
+    /// Returns every address under which other hosts of the lab may see it: one for each of its
+    /// networks.
     fn addresses(&self) -> Vec<String> {
         vec![self.address().to_owned()]
     }
 
-    /// Ports that nothing listens on, all different.
+    /// Returns `count` different ports on which no process listens.
     fn free_ports(&self, count: usize) -> Result<Vec<u16>, Error>;
 
-    /// Whether something can listen on this port.
+    /// Checks that a process can listen on this port.
     fn check_port(&self, port: u16) -> Result<(), Error>;
 
-    /// An empty private folder of that name.
+    /// Makes an empty private folder with this name.
     fn folder(&self, name: &str) -> Result<PathBuf, Error>;
 
-    /// An empty private folder of that name on a tier of storage.
+    /// Makes an empty private folder with this name on a tier of storage.
     fn tier_folder(&self, tier: &Tier, name: &str) -> Result<PathBuf, Error>;
 
-    /// Gives a folder of it to a user.
+    /// Gives a folder of the host to a user.
     fn give(&self, folder: &Path, user: &str) -> Result<(), Error>;
 
-    /// Removes a folder that [`Host::folder`] gave.
+    /// Removes a folder that [`Host::folder`] made.
     fn remove_folder(&self, name: &str);
 
-    /// Starts a process; what it starts carries the run's mark and is registered.
+    /// Starts a process. It and its children carry the run's mark and are registered.
     fn start(&self, start: &Start) -> Result<Box<dyn HostProcess>, Error>;
 
-    /// Makes the target's folder available; where it is on this host.
+    /// Makes the target's folder available. Returns its path on this host.
     fn bring(&self, target: &Path) -> Result<PathBuf, Error>;
 
-    /// Where this program is on this host.
+    /// Returns the path of this program on the host.
     fn plimsoll(&self) -> PathBuf;
 
     /// Runs a program to its end.
     fn run(&self, program: &ProgramSpec, input: &str, within: Duration) -> Result<ProgramOutput, Error>;
 
-    /// Measures the storage that [`Host::folder`] gives; nothing but `storage_…` is filled in.
+    /// Measures the storage that [`Host::folder`] uses. Fills in only `storage_…`.
     fn measure_storage(&self, within: Duration) -> Result<HostFigures, Error>;
 
-    /// The same of a tier that [`Host::tier_folder`] gives a folder on.
+    /// Measures the storage of a tier. Fills in only `storage_…`.
     fn measure_tier(&self, tier: &Tier, within: Duration) -> Result<HostFigures, Error>;
 
     /// Injects a fault under a key.
     fn inject(&self, key: &str, control: &Injection) -> Result<(), Error>;
 
-    /// Heals it; harmless if there is none.
+    /// Heals the fault under a key. Does nothing if there is none.
     fn heal(&self, key: &str) -> Result<(), Error>;
 
-    /// Ends it at once, as if its power failed.
+    /// Ends the host at once, like a power failure.
     fn crash(&mut self) -> Result<(), Error>;
 
-    /// Makes it again after that: same name, address, folders and data, nothing running.
+    /// Starts the host again after a crash: same name, address, folders and data, but no processes.
     fn boot(&mut self) -> Result<(), Error>;
 
-    /// Whether it is up, as far as is known.
+    /// Whether the host is up, as far as is known.
     fn is_up(&self) -> bool;
 
-    /// Its runner, for the probes; `None` where there is none.
+    /// Returns the host's runner for the probes, or `None` if it has none.
     fn session(&self) -> Option<Arc<RunnerSession>>;
 
-    /// A socket that this program listens on, and its path as a process on the host sees it. It is on no network.
+    /// Opens a Unix socket on which this program listens. Also returns its path inside the host.
     fn listen(&self, _name: &str) -> Result<(UnixListener, PathBuf), Error> {
         Err(no_socket(self.name()))
     }
@@ -121,52 +123,53 @@ fn no_socket(host: &str) -> Error {
     Error::Host { host: host.to_owned(), reason }
 }
 
-// A host with a runner: whatever the lab wants of it is asked of the runner, and what has to be
-// done from outside is done by whoever made the host.
+// A host with a runner. The runner does the work inside the host; the host's backend does the work
+// from outside.
 
-/// For a host to undo everything at its end.
+/// Time limit for a host to undo everything at its end.
 const END_PATIENCE: Duration = Duration::from_secs(15);
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What holds a runner: a virtual host, or a real machine behind ssh.
+/// The machine below a runner: a virtual host, or a real machine behind ssh.
 pub(crate) trait HostBackend: Send {
-    /// What the host is.
+    /// Returns the kind of the host.
     fn kind(&self) -> HostKind;
 
-    /// The address that its members listen on.
+    /// Returns the address that its members listen on.
     fn address(&self) -> &str;
 
-    /// Every address of it.
+    /// Returns all addresses of the host.
     fn addresses(&self) -> Vec<String> {
         vec![self.address().to_owned()]
     }
 
-    /// Where this program is on it.
+    /// Returns the path of this program on the host.
     fn plimsoll(&self) -> PathBuf;
 
-    /// Makes the target's folder available; where it is on it.
+    /// Makes the target's folder available. Returns its path on the host.
     fn bring(&self, session: &RunnerSession, target: &Path) -> Result<PathBuf, Error>;
 
-    /// Where a tier of storage is on it that is not its disk.
+    /// Returns the path of a storage tier on the host, unless the tier is its disk.
     fn tier(&self, _name: &str) -> Option<PathBuf> {
         None
     }
 
-    /// A socket that this program listens on, and its path on it; `None`: there can be none.
+    /// Opens a Unix socket on which this program listens, and its path on the host. `None` if the
+    /// host cannot have one.
     fn listen(&self, _name: &str) -> Option<Result<(UnixListener, PathBuf), Error>> {
         None
     }
 
-    /// Starts it, and its runner.
+    /// Starts the host and its runner.
     fn boot(&mut self) -> Result<Arc<RunnerSession>, Error>;
 
-    /// Ends it at once, as if its power failed.
+    /// Ends the host at once, like a power failure.
     fn crash(&mut self) -> Result<(), Error>;
 
-    /// What is known of it from outside.
+    /// Returns the figures that are known outside the host.
     fn figures(&self) -> HostFigures;
 
-    /// Removes what is left of it, after the session was closed.
+    /// Removes the host's leftovers after its session was closed.
     fn close(&mut self);
 }
 
@@ -179,22 +182,22 @@ pub(crate) struct ManagedHost {
 }
 
 impl ManagedHost {
-    /// Starts the machine. If it cannot be started, nothing is left of it.
+    /// Starts the machine. If that fails, removes all of it.
     pub fn raise(name: &str, mut machine: Box<dyn HostBackend>) -> Result<Self, Error> {
         let session = machine.boot().inspect_err(|_| machine.close())?;
-        // What the runner cannot say is not known; a runner that is gone is noticed soon enough.
+        // Figures that the runner cannot report stay unknown. A lost runner is noticed soon.
         let inside = session.figures().unwrap_or_default();
         let figures = both(machine.figures(), inside);
         Ok(Self { name: name.to_owned(), session, machine, figures })
     }
 
-    /// Measures it for a profile.
+    /// Measures the machine for a profile.
     pub fn measure(&self) -> Result<String, Error> {
         self.session.measure_machine()
     }
 }
 
-/// What is known from outside, and for the rest what is known inside.
+/// Merges figures. Those known outside take precedence over those known inside.
 fn both(outside: HostFigures, inside: HostFigures) -> HostFigures {
     HostFigures {
         address: outside.address.or(inside.address),
@@ -258,7 +261,7 @@ impl Host for ManagedHost {
     }
 
     fn remove_folder(&self, name: &str) {
-        // What cannot be removed now goes with the host.
+        // A folder that cannot be removed now is removed with the host.
         let _ = self.session.remove_folder(name);
     }
 
@@ -298,7 +301,7 @@ impl Host for ManagedHost {
     fn crash(&mut self) -> Result<(), Error> {
         self.session.expect_end("its power was cut");
         self.machine.crash()?;
-        // At once, and not only when the pipe has been read to its end.
+        // At once, not only when the pipe has been read to its end.
         self.session.give_up("its power was cut");
         Ok(())
     }
@@ -331,9 +334,10 @@ impl Drop for ManagedHost {
     }
 }
 
-// One piece of work on several hosts at once: sixteen of them must not wait for each other.
+// Work on several hosts in parallel, so that sixteen hosts do not wait for each other.
 
-/// Does `work` on every host at the same time; what came of it, in the hosts' order. One host needs no thread.
+/// Does `work` on every host in parallel. Returns the results in the hosts' order. One host needs
+/// no thread.
 pub(crate) fn on_each_host<T: Send>(
     hosts: &mut [Box<dyn Host>],
     work: impl Fn(usize, &mut dyn Host) -> Result<T, Error> + Sync,
@@ -342,7 +346,7 @@ pub(crate) fn on_each_host<T: Send>(
     in_parallel(items, |(index, host)| work(index, host.as_mut()))
 }
 
-/// Does `work` with every item at the same time; what came of it, in the items' order.
+/// Does `work` on every item in parallel. Returns the results in the items' order.
 pub(crate) fn in_parallel<I: Send, T: Send>(
     items: Vec<I>,
     work: impl Fn(I) -> Result<T, Error> + Sync,
@@ -356,15 +360,15 @@ pub(crate) fn in_parallel<I: Send, T: Send>(
         let threads: Vec<_> = items.into_iter().map(begin).collect();
         let end = |thread: std::io::Result<thread::ScopedJoinHandle<'_, Result<T, Error>>>| {
             let thread = thread.map_err(Error::system("start a thread"))?;
-            // A panic there is one here.
+            // Passes on a panic of the thread.
             thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         };
         threads.into_iter().map(end).collect()
     })
 }
 
-/// What came of the same work at several places: all of it, or the first error. What the others got is let go of, also at the
-/// same time: the end of a host takes a moment.
+/// Returns all results, or the first error. On an error, drops the other results in parallel:
+/// ending a host takes a moment.
 pub(crate) fn all_or_none<T: Send>(done: Vec<Result<T, Error>>) -> Result<Vec<T>, Error> {
     let (mut all, mut failed) = (Vec::new(), None);
     for one in done {
@@ -378,7 +382,7 @@ pub(crate) fn all_or_none<T: Send>(done: Vec<Result<T, Error>>) -> Result<Vec<T>
     Err(error)
 }
 
-/// Drops all at the same time.
+/// Drops all items in parallel.
 pub(crate) fn drop_in_parallel<T: Send>(all: Vec<T>) {
     drop(in_parallel(all, |one| {
         drop(one);
@@ -400,14 +404,14 @@ mod tests {
 
     const LONG: Duration = Duration::from_secs(30);
 
-    /// What happened to the machine, in order.
+    /// Events of the machine, in order.
     type Story = Arc<Mutex<Vec<&'static str>>>;
 
     struct Thread {
         setup: Setup,
         serving: Option<JoinHandle<u8>>,
         story: Story,
-        /// A crash takes its runner's input away.
+        /// The input of the runner. A crash closes it.
         power: Option<std::io::PipeWriter>,
     }
 
@@ -432,7 +436,8 @@ mod tests {
 
         fn boot(&mut self) -> Result<Arc<RunnerSession>, Error> {
             self.story.lock().unwrap().push("boot");
-            // Other than one whose power fails, this runner ends in good order, and would take what the next one starts with it.
+            // Unlike after a power failure, this runner ends in good order, and would end processes
+            // of the next one.
             if let Some(serving) = self.serving.take() {
                 assert_eq!(serving.join().unwrap(), 0);
             }
@@ -497,7 +502,7 @@ mod tests {
         assert!(figures.memory_bytes.is_some(), "what is known inside is added");
         assert_eq!(host.folder("data").unwrap(), folder.join("host/data"));
         assert_eq!(std::fs::read_to_string(host.bring(Path::new("/x")).unwrap().join("here")).unwrap(), "/x");
-        // Another test may be quicker with one of them.
+        // Another test may take one of the ports first.
         until("a port is free", || host.check_port(host.free_ports(1).unwrap()[0]).is_ok());
         let command = ["sh", "-c", "cat"].map(str::to_owned).to_vec();
         let output = host.run(&ProgramSpec { command, ..ProgramSpec::default() }, "hello", LONG).unwrap();
@@ -514,7 +519,8 @@ mod tests {
     fn as_much_comes_out_as_is_asked_for() {
         let (host, _folder, _story) = raise();
         let host = host.unwrap();
-        // Each quote is two characters on its way here: with the audit's bound, a line of more than 64 MiB.
+        // JSON escapes each quote to two characters. With the audit's limit, the line exceeds 64
+        // MiB.
         let quotes = 40_000_000;
         let command =
             ["sh", "-c", &format!("head -c {quotes} /dev/zero | tr '\\000' '\"'")].map(str::to_owned).to_vec();
@@ -583,7 +589,7 @@ mod tests {
         assert_eq!(*story.lock().unwrap(), ["close"]);
     }
 
-    /// Can only be let go of together with another.
+    /// Can only be dropped together with another.
     struct Together<'a>(&'a Barrier);
 
     impl Drop for Together<'_> {

@@ -1,4 +1,4 @@
-//! A process on a host: what it is to be, what can be asked of it, and how it ended.
+//! A process on a host: its specification, its operations, and its exit status.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -9,27 +9,27 @@ use rustix::process::Signal;
 use crate::Error;
 use crate::process_log::LogWatcher;
 
-/// What a host is asked to start.
+/// A process to start on a host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Start {
     pub role: String,
     pub program: OsString,
     pub arguments: Vec<OsString>,
-    /// More environment.
+    /// Additional environment variables.
     pub environment: Vec<(OsString, OsString)>,
-    /// Where it runs; `None`: where this program does.
+    /// Working folder. `None`: the folder of this program.
     pub folder: Option<PathBuf>,
-    /// The user that it runs as; `None`: whoever runs this program.
+    /// User that it runs as. `None`: the user of this program.
     pub user: Option<String>,
-    /// Gets standard output and error.
+    /// File for standard output and error.
     pub log: PathBuf,
-    /// Hear what goes there.
+    /// Watches the process's output.
     pub log_watcher: LogWatcher,
-    /// Programs in its tree that have samples of their own.
+    /// Programs in its process tree that get separate samples.
     pub programs: Vec<String>,
 }
 
-/// What a program that ran to its end came to.
+/// Result of a program that ran to its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ProgramOutput {
     pub ended: ProcessExit,
@@ -37,17 +37,17 @@ pub(crate) struct ProgramOutput {
     pub errors: String,
 }
 
-/// How a process ended.
+/// Exit status of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ProcessExit {
-    /// With this code.
+    /// Exit code.
     Exit(i32),
-    /// By this signal.
+    /// Signal number.
     Signal(i32),
 }
 
 impl ProcessExit {
-    /// From the way a runner says it: the exit code, or the signal, negative.
+    /// Converts a runner's code: the exit code, or the negated signal number.
     pub fn from_code(how: i32) -> Self {
         if how < 0 { Self::Signal(-how) } else { Self::Exit(how) }
     }
@@ -64,24 +64,25 @@ impl std::fmt::Display for ProcessExit {
 
 /// A process that a host started.
 pub(crate) trait HostProcess: Send {
-    /// Its pid on this machine.
+    /// Returns the process id on this machine.
     fn pid(&self) -> u32;
 
-    /// How it ended, once it has.
+    /// Returns the exit status, or `None` while the process runs.
     fn ended(&mut self) -> Option<ProcessExit>;
 
-    /// Waits for its end.
+    /// Waits for the end of the process.
     fn wait(&mut self, within: Duration) -> Option<ProcessExit>;
 
-    /// Signals it; nothing happens if it has ended.
+    /// Sends a signal. Does nothing if the process has ended.
     fn signal(&mut self, signal: Signal);
 
-    /// Signals it and all that it started that has not left its process group, also when it has ended itself.
+    /// Sends a signal to the process group, even if the process itself has ended.
     fn signal_group(&mut self, signal: Signal);
 
-    /// Signals every process of a program in its tree; gives their pids.
+    /// Sends a signal to every process of a program in its tree. Returns their process ids.
     fn signal_program(&mut self, program: &str, signal: Signal) -> Result<Vec<u32>, Error>;
 
-    /// The last lines it wrote, oldest first. After its end, all that it wrote counts.
+    /// Returns the last lines of output, oldest first. After the process ends, includes all its
+    /// output.
     fn last_lines(&mut self) -> Vec<String>;
 }

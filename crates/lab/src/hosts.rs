@@ -1,4 +1,4 @@
-//! The kinds of hosts, and the hosts of a lab: made or reached, all at the same time.
+//! The kinds of hosts, and how the hosts of a trial are made or reached, all in parallel.
 
 mod local;
 mod netns;
@@ -21,8 +21,8 @@ use crate::host::{Host, all_or_none, in_parallel};
 use crate::placement::{self, ClientPlacement, Placement};
 use crate::registry::{Leftover, Registry, RegistryWriter};
 
-/// The hosts of a trial's lab, and where its clients are. Without any: this machine, as `n1`. Once `stop` is set, none are
-/// made.
+/// Makes or reaches the hosts of a trial. Also returns where its clients run. A lab without hosts
+/// gets this machine, as `n1`. Makes no host once `stop` is set.
 pub(crate) fn of(
     build: &DeploymentSpec<'_>,
     stop: &AtomicBool,
@@ -41,25 +41,20 @@ pub(crate) fn of(
     Ok((reach_all(build, &ledger, stop)?, ClientPlacement::default()))
 }
 
-/// This machine, as it is.
+/// Returns this machine as a host. It is neither limited nor isolated.
 pub(crate) fn this_machine(ledger: Arc<RegistryWriter>) -> Box<dyn Host> {
     local::make("n1", ledger)
 }
 
-/// Measures a machine that is reached over ssh at `destination`, with this program sent there: a profile in TOML.
-///
-/// # Errors
-/// That it is not reached, or cannot be measured.
+/// Measures the machine at `destination` over ssh and returns a profile in TOML. Copies this
+/// program there first.
 pub fn measure(destination: &str, plimsoll: &Path) -> Result<String, Error> {
     let registry = Registry::begin(Path::new("profile measure"))?;
     ssh::measure(destination, plimsoll, &registry.ledger())
 }
 
-/// Whether this machine can make the hosts of every trial; nothing is made. Asked before a run begins, so that none ends after
-/// hours at a trial that could not be played.
-///
-/// # Errors
-/// What does not fit, or is not there.
+/// Checks that this machine can make the hosts of every trial, without making any. A run checks
+/// this before its first trial, so that it does not fail hours later.
 pub fn can_make<'a>(trials: impl IntoIterator<Item = &'a plan::Trial>) -> Result<(), Error> {
     for trial in different(trials) {
         netns::can_make(trial, &placed(trial)?.envelopes)?;
@@ -67,10 +62,11 @@ pub fn can_make<'a>(trials: impl IntoIterator<Item = &'a plan::Trial>) -> Result
     Ok(())
 }
 
-/// Debian's packages of programs that the virtual hosts of these trials are made and measured with, and this machine has not.
+/// Returns the Debian packages that this machine lacks to make and measure the virtual hosts of
+/// these trials.
 ///
 /// # Errors
-/// What does not fit, or that this user cannot make any.
+/// If a lab does not fit on this machine, or this user cannot make virtual hosts.
 pub fn lacking<'a>(trials: impl IntoIterator<Item = &'a plan::Trial>) -> Result<Vec<String>, Error> {
     let mut packages: Vec<String> = Vec::new();
     for trial in different(trials) {
@@ -81,13 +77,13 @@ pub fn lacking<'a>(trials: impl IntoIterator<Item = &'a plan::Trial>) -> Result<
     Ok(packages)
 }
 
-/// The same for whatever any lab of virtual hosts may need.
+/// Returns the Debian packages that this machine lacks for any lab of virtual hosts.
 #[must_use]
 pub fn lacking_for_any() -> Vec<String> {
     netns::lacking_for_any().into_iter().map(str::to_owned).collect()
 }
 
-/// Those with virtual hosts, of several that ask for the same the first.
+/// Returns the trials with virtual hosts, one per distinct lab and faults.
 fn different<'a>(trials: impl IntoIterator<Item = &'a plan::Trial>) -> Vec<&'a plan::Trial> {
     let mut different: Vec<&plan::Trial> = Vec::new();
     for trial in trials {
@@ -107,7 +103,7 @@ fn placed(trial: &plan::Trial) -> Result<Placement, Error> {
     placement::place(lab, &placement::room(lab))
 }
 
-/// Reaches all hosts at the same time. If one cannot be reached, all others are let go.
+/// Reaches all hosts in parallel. If one cannot be reached, drops all others.
 fn reach_all(
     build: &DeploymentSpec<'_>,
     ledger: &Arc<RegistryWriter>,
@@ -117,20 +113,20 @@ fn reach_all(
     all_or_none(in_parallel(hosts, |host| ssh::reach(build, host, ledger, stop)))
 }
 
-/// Removes what an abandoned run may have left on other machines, at the same time on all: what was removed on each, or why
-/// that is not known.
+/// Removes the leftovers of an abandoned run from other machines, in parallel. Returns for each
+/// machine a list of removed things, or the reason why it is not known.
 pub(crate) fn remove_remote(left: &[Leftover], run: &str) -> Vec<Result<Vec<String>, String>> {
     let removed = in_parallel(left.iter().collect(), |left| Ok(ssh::remove(left, run)));
     removed.into_iter().map(|removed| removed.unwrap_or_else(|error| Err(error.to_string()))).collect()
 }
 
-/// This machine, as `n1`.
+/// Returns this machine as the host `n1`.
 #[cfg(test)]
 pub(crate) fn local(registry: &Registry) -> Box<dyn Host> {
     local::make("n1", registry.ledger())
 }
 
-/// This machine under another name.
+/// Returns this machine as a host under another name.
 #[cfg(test)]
 pub(crate) fn named(name: &str, registry: &Registry) -> Box<dyn Host> {
     local::make(name, registry.ledger())

@@ -1,5 +1,5 @@
-//! Hosts, targets, faults and probes: the target of one trial is put on its hosts, watched,
-//! broken, and always taken down.
+//! Hosts, targets, faults and probes. The lab starts the target of one trial on its hosts, watches
+//! it, injects faults, and always stops it.
 
 mod caller;
 mod deployment;

@@ -1,5 +1,5 @@
-//! The lab's end of a runner: asks and hears. One thread reads what the runner says; whoever
-//! asks waits for the answer to its own number.
+//! The lab's side of the conversation with a host's runner. It sends numbered orders. One thread
+//! reads the runner's messages and passes each reply to the thread that waits for that number.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -23,40 +23,42 @@ use crate::Error;
 use crate::host_process::{HostProcess, ProcessExit, ProgramOutput, Start};
 use crate::process_log::{LogSink, LogWatcher, Tail};
 
-/// Why nothing is heard, where nothing else is known.
+/// Reason for a lost session if no other is known.
 pub(crate) const RUNNER_GONE: &str = "its runner is gone";
-/// … and where the user wanted an end at once.
+/// Reason for a lost session if the user ended the run at once.
 pub(crate) const ENDED_AT_ONCE: &str = "the run was ended at once";
-/// For an order that takes no time to be carried out. Who is later than this, or than a longer one's time, counts as lost.
+/// Time limit for quick orders. A runner that misses an order's time limit counts as lost.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// For a program to be started: a slow disk may have to give it first.
+/// Time limit for starting a program. A slow disk may have to load it first.
 const START_PATIENCE: Duration = Duration::from_secs(60);
-/// How often whoever waits looks whether all is to end at once.
+/// Interval at which a waiting thread checks whether the run must end at once.
 const GLANCE: Duration = Duration::from_millis(50);
-/// Beside what a program may print: the notes that something was left out.
+/// Allowance for notes about omitted output, on top of the output that a program may print.
 const NOTES_BYTES: usize = 4 << 10;
 
-/// A conversation with a runner. Dropped, its input is closed, and the runner ends with all that it started.
+/// A conversation with a runner. Dropping it closes the runner's input. The runner then ends with
+/// every process that it started.
 #[derive(Debug)]
 pub(crate) struct RunnerSession {
     shared: Arc<Shared>,
     out: Mutex<PendingRequests>,
-    /// What the runner said of the host when it was ready.
+    /// Notices about the host that the runner sent when it was ready.
     notices: Vec<String>,
-    /// The user wants an end at once: no answer is waited for any more.
+    /// Whether the user wants to end at once. If set, no reply is awaited.
     at_once: Arc<AtomicBool>,
 }
 
-/// What is asked.
+/// The sending side of a session.
 #[derive(Debug)]
 struct PendingRequests {
-    /// Of the last request.
+    /// Number of the last order.
     number: u64,
-    /// To the thread that writes, so that a runner that does not read holds up nobody; `None`: closed.
+    /// Lines for the writer thread. A thread of its own writes them, so that a runner that does not
+    /// read blocks no one. `None` once the session is closed.
     lines: Option<Sender<Vec<u8>>>,
 }
 
-/// What is known to whoever asks and to whoever hears.
+/// State shared by the threads that send orders and the thread that reads replies.
 #[derive(Debug)]
 struct Shared {
     host: String,
@@ -65,24 +67,24 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct SessionState {
-    /// Why nothing is heard any more.
+    /// Reason why the session is lost.
     lost: Option<String>,
-    /// Why the runner is about to end, if that is known beforehand.
+    /// Reason for the runner's coming end, if the end is expected.
     ending: Option<String>,
-    /// Nobody had it end.
+    /// Whether the session was lost unexpectedly.
     is_by_itself: bool,
     pending: BTreeMap<u64, Pending>,
     feeds: BTreeMap<u64, Arc<ProcessFeed>>,
 }
 
-/// Whoever waits for an answer.
+/// An order that waits for its reply.
 #[derive(Debug)]
 struct Pending {
     asker: Sender<Result<OrderReply, OrderRefusal>>,
-    /// What a program has printed so far.
+    /// Program output received so far.
     output: String,
     errors: String,
-    /// How much more it may.
+    /// Bytes of output that may still arrive.
     left_bytes: usize,
 }
 
@@ -95,7 +97,7 @@ impl Pending {
         Self { asker, output: String::new(), errors: String::new(), left_bytes }
     }
 
-    /// Keeps a piece of what a program printed. False: that is more than it was to keep.
+    /// Keeps a piece of program output. Returns false if the output exceeds its limit.
     fn take(&mut self, to_errors: bool, text: &str) -> bool {
         let Some(left_bytes) = self.left_bytes.checked_sub(text.len()) else { return false };
         self.left_bytes = left_bytes;
@@ -107,27 +109,28 @@ impl Pending {
         true
     }
 
-    /// With all that came before it.
+    /// Sends the reply, with all output received before it.
     fn answered(mut self, answer: OrderReply) {
         let answer = match answer {
             OrderReply::Ran { how, output, errors } => {
                 self.output.push_str(&output);
                 self.errors.push_str(&errors);
-                // What is printed to standard output may be data; of errors there is nothing to do but to show them.
+
                 OrderReply::Ran { how, output: self.output, errors: plain_text::lines(&self.errors) }
             }
             other => other,
         };
-        // Who does not wait any more is not told.
+        // An error means that the asker no longer waits.
         let _ = self.asker.send(Ok(answer));
     }
 }
 
 impl RunnerSession {
-    /// Tells the runner its setup and waits until it is ready.
+    /// Sends the runner its setup and waits until it is ready.
     ///
     /// # Errors
-    /// [`Error::Host`]: in the runner's words; that it said nothing in time, or ended.
+    /// [`Error::Host`]: the reason that the runner gave, or that it was not ready in time, or
+    /// ended.
     pub fn open(
         input: Box<dyn Write + Send>,
         output: Box<dyn Read + Send>,
@@ -139,7 +142,7 @@ impl RunnerSession {
         let shared = Arc::new(Shared { host: setup.host.clone(), state: Mutex::default() });
         let lines = write_on(input)?;
         let first = begin_hearing(output, Arc::clone(&shared))?;
-        // If it is gone already, that is heard.
+        // If the runner is already gone, the reading thread notices.
         let _ = lines.send(line(setup)?);
         let notices = match within_or_at_once(&first, within, at_once) {
             Ok(notices) => notices.map_err(failed)?,
@@ -153,12 +156,12 @@ impl RunnerSession {
         Ok(Arc::new(Self { shared, out, notices, at_once }))
     }
 
-    /// Has an order carried out.
+    /// Sends an order and waits for its reply.
     ///
     /// # Errors
-    /// What the runner refused, [`Error::HostLost`] if it is gone or does not answer in time. It is not asked again then: whoever
-    /// is stopped, or hangs, would cost that time with every order. A sample is no order: one that is late is one that is
-    /// missing.
+    /// The runner's refusal, or [`Error::HostLost`] if the runner is gone or misses the time limit.
+    /// A late runner is given up, because every further order would cost the same time. A late
+    /// sample is only a missing sample: it does not end the session.
     pub fn ask(&self, order: Order, within: Duration) -> Result<OrderReply, Error> {
         let (about, is_sample) = (OrderSubject::of(&order), order == Order::Sample);
         let (number, answer) = self.send(order, None)?;
@@ -169,14 +172,14 @@ impl RunnerSession {
         answer?.map_err(|why| about.error(&self.shared.host, why))
     }
 
-    /// Starts a process; its output goes to `start.log`.
+    /// Starts a process. Its output goes to `start.log`.
     pub fn start(self: &Arc<Self>, start: &Start) -> Result<Box<dyn HostProcess>, Error> {
         let feed = ProcessFeed::open(&start.log, &start.log_watcher)
             .map_err(Error::system(format!("write the log {}", start.log.display())))?;
         let order = Order::Start(program(start)?);
         let about = OrderSubject::of(&order);
         let (number, answer) = self.send(order, Some(Arc::clone(&feed)))?;
-        // From here on it is ended with this, whatever goes wrong.
+        // From here on, dropping `process` ends it, whatever goes wrong.
         let mut process = RemoteProcess::new(Arc::clone(self), number, feed);
         let answer = self.answer(number, &answer, START_PATIENCE);
         match answer.inspect_err(|_| self.give_up(&no_answer(START_PATIENCE)))? {
@@ -197,23 +200,24 @@ impl RunnerSession {
         self.shared.state().lost.is_none()
     }
 
-    /// Why it does not, if it does not.
+    /// Returns the reason why the session is lost, if it is.
     pub fn lost_for(&self) -> Option<String> {
         self.shared.state().lost.clone()
     }
 
-    /// Why nothing is heard any more, if nobody ended the conversation or knew beforehand that it would end.
+    /// Returns the reason why the session is lost, if its end was neither requested nor expected.
     pub fn lost_by_itself(&self) -> Option<String> {
         let state = self.shared.state();
         state.lost.clone().filter(|_| state.is_by_itself)
     }
 
-    /// What a user should know of the host.
+    /// Notices for the user about the host.
     pub fn notices(&self) -> &[String] {
         &self.notices
     }
 
-    /// Has the host undo everything, and ends the conversation. False if it did not say in time that it has.
+    /// Lets the host undo everything and ends the session. Returns false if the runner did not
+    /// confirm in time.
     pub fn close(&self, within: Duration) -> bool {
         self.expect_end("it was taken down");
         let ended = self.ask(Order::End, within).is_ok();
@@ -221,20 +225,21 @@ impl RunnerSession {
         ended
     }
 
-    /// The runner is about to end, for this reason.
+    /// Records that the runner is about to end, and why.
     pub fn expect_end(&self, reason: &str) {
         self.shared.state().ending = Some(reason.to_owned());
     }
 
-    /// Ends the conversation: who waits for an answer does not get one, and every process counts as killed.
+    /// Ends the session. Waiting orders get no reply, and every process counts as killed.
     pub fn give_up(&self, reason: &str) {
-        // The reason first: the runner ends with its input, and that may be heard before this goes on.
+        // The reason is set first: the runner ends when its input closes, and the reading thread
+        // may notice that before this function continues.
         self.shared.state().ending.get_or_insert_with(|| reason.to_owned());
         self.shared.lose(reason);
         self.out().lines = None;
     }
 
-    /// Whether all is to end at once; then nothing is heard any more.
+    /// Whether the run must end at once. If so, ends the session.
     fn is_at_once(&self) -> bool {
         let at_once = self.at_once.load(Ordering::SeqCst);
         if at_once {
@@ -247,7 +252,7 @@ impl RunnerSession {
         self.out.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sends an order; gives its number and where its answer comes.
+    /// Sends an order. Returns its number and the channel for its reply.
     fn send(
         &self,
         order: Order,
@@ -262,7 +267,7 @@ impl RunnerSession {
         let number = out.number + 1;
         let line = line(&NumberedOrder { number, order })?;
         {
-            // Before it is sent: the answer may be there at once.
+            // Registered before it is sent, because the reply may arrive at once.
             let mut state = self.shared.state();
             if state.lost.is_some() {
                 drop(state);
@@ -272,7 +277,7 @@ impl RunnerSession {
             state.feeds.extend(feed.map(|feed| (number, feed)));
         }
         out.number = number;
-        // If it cannot be sent, the conversation is lost, and that is heard.
+        // If sending fails, the session is lost, and the reading thread notices.
         let _ = out.lines.as_ref().map(|lines| lines.send(line));
         Ok((number, answer))
     }
@@ -308,12 +313,12 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Why nothing is heard any more.
+    /// Returns the reason why the session is lost.
     fn reason(&self) -> String {
         self.state().lost.clone().unwrap_or_else(|| RUNNER_GONE.to_owned())
     }
 
-    /// Nothing is heard from now on. The first reason is the one that counts.
+    /// Marks the session as lost. The first reason is kept.
     fn lose(&self, reason: &str) {
         let mut state = self.state();
         let known = state.ending.take();
@@ -334,7 +339,7 @@ fn no_answer(within: Duration) -> String {
     format!("no answer within {} s", within.as_secs_f64())
 }
 
-/// Waits for what comes, but not once all is to end at once.
+/// Waits for a message until the time limit, or until the run must end at once.
 fn within_or_at_once<T>(from: &Receiver<T>, within: Duration, at_once: &AtomicBool) -> Result<T, RecvTimeoutError> {
     let begun = Instant::now();
     loop {
@@ -346,14 +351,14 @@ fn within_or_at_once<T>(from: &Receiver<T>, within: Duration, at_once: &AtomicBo
     }
 }
 
-/// A message as a line.
+/// Encodes a message as one line of JSON.
 fn line(message: &impl serde::Serialize) -> Result<Vec<u8>, Error> {
     let mut line = serde_json::to_vec(message).map_err(|error| Error::system("write an order")(error.into()))?;
     line.push(b'\n');
     Ok(line)
 }
 
-/// Writes lines on a thread of its own until nobody sends any, and closes `input` then.
+/// Starts a thread that writes lines to `input` and closes it once all senders are dropped.
 fn write_on(mut input: Box<dyn Write + Send>) -> Result<Sender<Vec<u8>>, Error> {
     let (lines_in, lines) = channel::<Vec<u8>>();
     let write = move || {
@@ -368,13 +373,13 @@ fn write_on(mut input: Box<dyn Write + Send>) -> Result<Sender<Vec<u8>>, Error> 
     Ok(lines_in)
 }
 
-/// What an order was about, for the words of its refusal.
+/// Subject of an order. It decides how a refusal is worded.
 pub(crate) enum OrderSubject {
-    /// A program, for this role.
+    /// A program with this role.
     Role(String),
     /// A fault.
     Fault,
-    /// Anything else.
+    /// Any other order.
     Other,
 }
 
@@ -389,7 +394,7 @@ impl OrderSubject {
         }
     }
 
-    /// The refusal as an error.
+    /// Converts the refusal into an error.
     pub fn error(self, host: &str, why: OrderRefusal) -> Error {
         let host = host.to_owned();
         match (why, self) {
@@ -409,19 +414,21 @@ impl OrderSubject {
     }
 }
 
-// Hears what a runner says and hands it to whom it concerns.
+// The reading side: reads the runner's messages and passes each to the waiting thread.
 
-/// Before the runner speaks, something else may: a login's greeting. Of it, so much is quoted if no runner comes.
+/// Number of lines quoted if no runner starts. Other programs may print before it, such as a login
+/// greeting.
 const NOISE_LINES: usize = 5;
 const QUOTED_CHARACTERS: usize = 200;
-/// Who has said so much before a runner speaks is none.
+/// Limit for output before the runner's first message.
 const NOISE_BYTES: usize = 1 << 20;
-/// Answers that nobody waits for: those to orders whose time was over, and what a runner says once. More are a flood.
+/// Limit for unsolicited messages. Replies to orders that timed out are expected; more than this is
+/// a flood.
 const UNASKED: usize = 10_000;
 
 type RunnerOutput = HostLines<Box<dyn Read + Send>>;
 
-/// Hears on a thread of its own; the first thing is whether the runner is ready.
+/// Starts the reading thread. The returned channel first reports whether the runner is ready.
 fn begin_hearing(
     output: Box<dyn Read + Send>,
     shared: Arc<Shared>,
@@ -433,7 +440,7 @@ fn begin_hearing(
             Ok(()) => hear(&mut lines, &shared),
             Err(reason) => reason,
         };
-        // It is not read any more: a runner that goes on is held up, or ends.
+        // Closes the output: a runner that continues is blocked, or ends.
         drop(lines);
         shared.lose(&reason);
     };
@@ -442,7 +449,7 @@ fn begin_hearing(
     Ok(first)
 }
 
-/// Passes over what is not said by a runner, and hands on what it says first.
+/// Skips lines that are not the runner's, and passes on its first message.
 fn until_ready(lines: &mut RunnerOutput, first: Sender<Result<Vec<String>, String>>) -> Result<(), String> {
     let (mut noise, mut heard_bytes): (Vec<String>, usize) = (Vec::new(), 0);
     let said = loop {
@@ -465,7 +472,7 @@ fn until_ready(lines: &mut RunnerOutput, first: Sender<Result<Vec<String>, Strin
         }
     };
     let went = said.as_ref().map(drop).map_err(Clone::clone);
-    // Nobody waits for it any more if the time was over.
+    // An error means that the time limit passed and no one waits.
     let _ = first.send(said);
     went
 }
@@ -481,7 +488,7 @@ fn quoted(line: &[u8]) -> String {
     plain_text::beginning(String::from_utf8_lossy(line).trim(), QUOTED_CHARACTERS)
 }
 
-/// Hears until nothing more comes; gives the reason.
+/// Reads messages until the session ends. Returns the reason.
 fn hear(lines: &mut RunnerOutput, shared: &Shared) -> String {
     let mut unasked = 0;
     loop {
@@ -492,7 +499,7 @@ fn hear(lines: &mut RunnerOutput, shared: &Shared) -> String {
         };
         let was_asked = match RunnerMessage::read(line) {
             Ok(said) => take(said, shared),
-            // Answers may be missing from now on, so nothing can be relied on.
+            // A reply may be lost, so the session is no longer reliable.
             Err(why) => return format!("its runner sent an invalid message: {} ({why})", quoted(line)),
         };
         match was_asked {
@@ -504,7 +511,7 @@ fn hear(lines: &mut RunnerOutput, shared: &Shared) -> String {
     }
 }
 
-/// Hands on what was said. False: nobody had asked for it.
+/// Passes on a message. Returns false if no order asked for it.
 fn take(said: RunnerMessage, shared: &Shared) -> Result<bool, String> {
     match said {
         RunnerMessage::Done { number, answer } => {
@@ -513,7 +520,7 @@ fn take(said: RunnerMessage, shared: &Shared) -> Result<bool, String> {
         }
         RunnerMessage::Refused { number, why } => {
             let asker = shared.state().pending.remove(&number);
-            // Who does not wait any more is not told.
+            // An error means that the asker no longer waits.
             Ok(asker.map(|asker| drop(asker.asker.send(Err(why)))).is_some())
         }
         RunnerMessage::Printed { number, to_errors, text } => {
@@ -527,7 +534,7 @@ fn take(said: RunnerMessage, shared: &Shared) -> Result<bool, String> {
             if let Some(feed) = feed {
                 feed.take(text.as_bytes());
             }
-            // What a process leaves behind may write for as long as it likes.
+            // Processes that outlive their parent may write for any length of time.
             Ok(true)
         }
         RunnerMessage::Ended { process, how } => {
@@ -537,24 +544,24 @@ fn take(said: RunnerMessage, shared: &Shared) -> Result<bool, String> {
             }
             Ok(true)
         }
-        // Said once, at the beginning.
+        // The runner sends these once, at the beginning.
         RunnerMessage::Ready { .. } | RunnerMessage::Failed { .. } => Ok(false),
     }
 }
 
-// Orders as calls: what goes in and what comes out of each.
+// Orders as methods: the arguments and result of each.
 
-/// For a machine to be measured, which takes about ten seconds where nothing else runs.
+/// Time limit for measuring a machine. That takes about ten seconds on an idle machine.
 const MEASURE_PATIENCE: Duration = Duration::from_secs(120);
-/// For what may have to wait for a disk: folders; and for faults.
+/// Time limit for orders that may wait for a disk (folders), and for faults.
 const SLOW_PATIENCE: Duration = Duration::from_secs(60);
-/// For a program that whoever asked for it ends.
+/// Time limit for programs that the caller ends: one day.
 const DAY_S: f64 = 86_400.0;
-/// For a fault to be healed. Nothing is started or measured for that.
+/// Time limit for healing a fault. It starts and measures nothing.
 const LIFT_PATIENCE: Duration = Duration::from_secs(30);
 
 impl RunnerSession {
-    /// Runs a program to its end, or kills it once `goes_on` says no; then nothing is known of it.
+    /// Runs a program to its end. Kills it once `goes_on` returns false, and then returns `None`.
     pub fn run_while(
         &self,
         program: &ProgramSpec,
@@ -569,7 +576,7 @@ impl RunnerSession {
             match answer.recv_timeout(GLANCE) {
                 Err(RecvTimeoutError::Timeout) if goes_on() && !self.is_at_once() => {}
                 Err(RecvTimeoutError::Timeout) => {
-                    // Its answer comes all the same, and is not waited for.
+                    // Its reply still arrives, but no one waits for it.
                     let (process, signal) = (number, Signal::KILL.as_raw());
                     let _ = self.send(Order::Signal { process, signal, group: true }, None)?;
                     return Ok(None);
@@ -586,7 +593,7 @@ impl RunnerSession {
         }
     }
 
-    /// Runs a program to its end; killed after `within`.
+    /// Runs a program to its end. Kills it after `within`.
     pub fn run(&self, program: &ProgramSpec, input: &str, within: Duration) -> Result<ProgramOutput, Error> {
         let (program, input, within_s) = (program.clone(), input.to_owned(), within.as_secs_f64());
         match self.ask(Order::Run { program, input, within_s }, within.saturating_add(START_PATIENCE))? {
@@ -597,7 +604,7 @@ impl RunnerSession {
         }
     }
 
-    /// So many different ports on which nothing listens.
+    /// Returns `count` different ports on which no process listens.
     pub fn ports(&self, count: usize) -> Result<Vec<u16>, Error> {
         match self.ask(Order::Ports { count }, PATIENCE)? {
             OrderReply::Ports { ports } if ports.len() == count => Ok(ports),
@@ -605,7 +612,7 @@ impl RunnerSession {
         }
     }
 
-    /// An empty private folder of that name.
+    /// Makes an empty private folder with this name.
     pub fn make_folder(&self, name: &str) -> Result<PathBuf, Error> {
         match self.ask(Order::Folder { name: name.to_owned() }, SLOW_PATIENCE)? {
             OrderReply::Folder { path } => Ok(path),
@@ -618,12 +625,11 @@ impl RunnerSession {
         self.ask(Order::Own { path: path.to_path_buf(), user: user.to_owned() }, SLOW_PATIENCE).map(drop)
     }
 
-    /// Removes it.
     pub fn remove_folder(&self, name: &str) -> Result<(), Error> {
         self.ask(Order::RemoveFolder { name: name.to_owned() }, SLOW_PATIENCE).map(drop)
     }
 
-    /// Reads the probes; `at_s` and `host` are left to be filled in.
+    /// Reads the probes. The caller fills in `at_s` and `host`.
     pub fn sample(&self, within: Duration) -> Result<(Vec<Sample>, Vec<ProgramSample>), Error> {
         match self.ask(Order::Sample, within)? {
             OrderReply::Samples { rows, programs } => Ok((rows, programs)),
@@ -636,12 +642,11 @@ impl RunnerSession {
         self.ask(Order::Inject { key: key.to_owned(), control: control.clone() }, SLOW_PATIENCE).map(drop)
     }
 
-    /// Heals it.
     pub fn heal(&self, key: &str) -> Result<(), Error> {
         self.ask(Order::Heal { key: key.to_owned() }, LIFT_PATIENCE).map(drop)
     }
 
-    /// Measures the storage in the host's folder, or a tier of it, for so long.
+    /// Measures the storage of the host's folder, or of a tier, for this duration.
     pub fn measure_storage(&self, tier: Option<&str>, for_: Duration) -> Result<HostFigures, Error> {
         let order = Order::MeasureStorage { for_s: for_.as_secs_f64(), tier: tier.map(str::to_owned) };
         self.figures_of(order, for_.saturating_mul(2).saturating_add(SLOW_PATIENCE))
@@ -655,7 +660,7 @@ impl RunnerSession {
         }
     }
 
-    /// What the host is and got.
+    /// Returns the host's properties and limits.
     pub fn figures(&self) -> Result<HostFigures, Error> {
         self.figures_of(Order::Figures, PATIENCE)
     }
@@ -670,10 +675,10 @@ impl RunnerSession {
 
 // A process that a runner started, as the lab sees it.
 
-/// For a process that was killed to be gone.
+/// Time limit for a killed process to disappear.
 const END_PATIENCE: Duration = Duration::from_secs(5);
 
-/// What is heard of a process.
+/// Output and end of a process, as reported by its runner.
 pub struct ProcessFeed {
     state: Mutex<ProcessState>,
     changed: Condvar,
@@ -681,7 +686,7 @@ pub struct ProcessFeed {
 }
 
 struct ProcessState {
-    /// `None` once nothing more can come.
+    /// `None` once no more output can arrive.
     sink: Option<LogSink>,
     ended: Option<ProcessExit>,
 }
@@ -704,20 +709,21 @@ impl ProcessFeed {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// It wrote this, or what it started did.
+    /// Takes output of the process or of its children.
     pub fn take(&self, bytes: &[u8]) {
         if let Some(sink) = &mut self.state().sink {
             sink.take(bytes);
         }
     }
 
-    /// It ended. What it started may still write.
+    /// Records that the process ended. Its children may still write.
     pub fn end(&self, how: ProcessExit) {
         self.state().ended.get_or_insert(how);
         self.changed.notify_all();
     }
 
-    /// Nothing is heard of it any more: if it runs, it is killed with its host.
+    /// Stops taking output. The process counts as killed: if it still runs, it is killed with its
+    /// host.
     pub fn lose(&self) {
         self.state().sink = None;
         self.end(ProcessExit::Signal(Signal::KILL.as_raw()));
@@ -728,7 +734,7 @@ impl ProcessFeed {
 pub struct RemoteProcess {
     session: Arc<RunnerSession>,
     number: u64,
-    /// Inside the host.
+    /// Process id inside the host.
     pub pid: u32,
     feed: Arc<ProcessFeed>,
 }
@@ -738,14 +744,14 @@ impl RemoteProcess {
         Self { session, number, pid: 0, feed }
     }
 
-    /// It was not started.
+    /// Records that the process was not started.
     pub fn never_was(&self) {
         self.feed.lose();
     }
 
     fn ask_signal(&self, signal: Signal, group: bool) {
         let order = Order::Signal { process: self.number, signal: signal.as_raw(), group };
-        // If its host is gone, so is the process.
+        // An error means that the host is gone, and the process with it.
         let _ = self.session.ask(order, PATIENCE);
     }
 }
@@ -769,7 +775,8 @@ impl HostProcess for RemoteProcess {
             }
             let glance = left.min(GLANCE);
             state = self.feed.changed.wait_timeout(state, glance).unwrap_or_else(PoisonError::into_inner).0;
-            // That ends every process, so its state must not be held.
+            // `is_at_once` may end every process and then locks this state, so it must not be
+            // locked here.
             drop(state);
             self.session.is_at_once();
             state = self.feed.state();
@@ -796,7 +803,7 @@ impl HostProcess for RemoteProcess {
     }
 
     fn last_lines(&mut self) -> Vec<String> {
-        // All that it wrote before its end was heard before its end.
+        // The runner sends all output before it reports the end.
         self.feed.lines.last()
     }
 }
@@ -812,7 +819,7 @@ impl Drop for RemoteProcess {
     }
 }
 
-/// As a runner is told to start it.
+/// Converts a start into the form that runners take.
 pub fn program(start: &Start) -> Result<ProgramSpec, Error> {
     let mut command = vec![text(&start.program)?];
     for argument in &start.arguments {
@@ -830,7 +837,7 @@ pub fn program(start: &Start) -> Result<ProgramSpec, Error> {
     })
 }
 
-/// Messages are text.
+/// Converts to UTF-8, because messages are text.
 fn text(of: &OsStr) -> Result<String, Error> {
     let not_utf8 = |of: OsString| Error::Manifest(format!("`{}` is not UTF-8", of.display()));
     of.to_owned().into_string().map_err(not_utf8)
