@@ -1,6 +1,5 @@
-//! Who runs where: the hosts of a lab held against this machine, worked out into an envelope
-//! for each and CPUs for the clients, or why they do not fit; and where the clients
-//! are.
+//! Placement of a lab on this machine: an envelope of limits for each host, the CPUs and the
+//! network of the clients, or the reason why the lab does not fit.
 
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -22,33 +21,34 @@ use crate::Error;
 use crate::session::RunnerSession;
 use crate::tiers::on_host;
 
-/// As much of the CPUs may be asked for: beyond, hosts wait for each other and no core gets what it was promised.
+/// Share of the CPUs that hosts may request. Beyond it, hosts wait for each other, and no core gets
+/// its promised share.
 const USABLE: f64 = 0.8;
 
-/// Below this share of a core the shortest quota that the kernel gives is too coarse.
+/// Smallest share of a core. The kernel's shortest quota is too coarse for less.
 const SMALLEST_SHARE: f64 = 0.01;
 
-/// What rounding may add up to.
+/// Tolerance for rounding errors.
 const ROUNDING: f64 = 1e-9;
 
-/// What of this machine matters to a lab.
+/// The capacity of this machine for a lab.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct MachineCapacity {
-    /// CPUs that may be used, by number, ascending.
+    /// Numbers of the CPUs that this program may use, ascending.
     pub cpus: Vec<u32>,
-    /// Memory that is available, bytes.
+    /// Available memory, bytes.
     pub memory_bytes: u64,
-    /// Rounds/s of one core, as [`score`] has it; only needed for profiles that give no speed.
+    /// Speed of one core, rounds/s, from [`score`]. Measured only for profiles that give no speed.
     pub score: Option<f64>,
-    /// Whether hosts cannot be kept off the clients' CPUs: the kernel or the system lacks `cpuset`.
+    /// Whether hosts cannot be kept off the clients' CPUs, because `cpuset` is missing.
     pub shares_cpus: bool,
 }
 
-/// What of this machine a lab can use: the CPUs that this program may run on, the memory that is available and, where the
-/// lab's profiles need it, a core's score, which takes a second.
+/// Returns this machine's capacity: the CPUs that this program may use, the available memory and,
+/// if the lab's profiles need it, a core's score. The score takes a second.
 #[must_use]
 pub fn room(lab: &plan::Lab) -> MachineCapacity {
-    // Measured once, because every trial is to be played alike.
+    // Measured once, so that all trials use the same score.
     static SCORE: OnceLock<f64> = OnceLock::new();
     let cpus = sched_getaffinity(None).map(|set| {
         let numbers = (0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu));
@@ -63,34 +63,34 @@ pub fn room(lab: &plan::Lab) -> MachineCapacity {
     }
 }
 
-/// Who runs where.
+/// The placement of a lab.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Placement {
-    /// CPUs that only the clients use; empty: they share all.
+    /// CPUs that only the clients use. Empty: the clients share all CPUs.
     pub generator_cpus: Vec<u32>,
-    /// For each host of the lab, in its order.
+    /// Limits of each host, in the lab's order.
     pub envelopes: Vec<Envelope>,
 }
 
 impl Placement {
-    /// How much the hosts count together where others want CPU time too: 1 is a neighbour. Those who share their CPUs with the clients
-    /// have half of them then, as if each had their own.
+    /// Returns the CPU weight of all hosts together; a single other process group weighs 1. Hosts
+    /// that share their CPUs with the clients weigh 1, so that each side can use half of the time.
     #[must_use]
     pub fn weight(&self) -> usize {
         if self.generator_cpus.is_empty() { 1 } else { self.envelopes.len() }
     }
 }
 
-/// Whether the machine's score has to be known.
+/// Whether the machine's score must be measured.
 #[must_use]
 pub fn needs_score(lab: &plan::Lab) -> bool {
     lab.is_virtual() && lab.profiles.iter().any(|profile| profile.core_speed.is_none() && profile.score.is_some())
 }
 
-/// Places a lab's virtual hosts; an ssh host gets an envelope without limits.
+/// Places a lab's virtual hosts. An ssh host gets an envelope without limits.
 ///
 /// # Errors
-/// [`Error::DoesNotFit`], with the largest `lab.speed` that would.
+/// [`Error::DoesNotFit`], with the largest `lab.speed` that would fit.
 pub fn place(lab: &plan::Lab, room: &MachineCapacity) -> Result<Placement, Error> {
     if !lab.is_virtual() {
         return Ok(Placement { generator_cpus: Vec::new(), envelopes: vec![Envelope::default(); lab.hosts.len()] });
@@ -99,7 +99,7 @@ pub fn place(lab: &plan::Lab, room: &MachineCapacity) -> Result<Placement, Error
     if generator_cpus.is_empty() {
         fits(lab, room, hosts_cpus.len())?;
     } else {
-        // Generators on hosts of their own have the CPUs that the clients would have.
+        // Hosts of generators use the clients' CPUs.
         fits(&lab.with_generators_only(false), room, hosts_cpus.len())?;
         fits(&lab.with_generators_only(true), room, generator_cpus.len())?;
     }
@@ -112,7 +112,7 @@ pub fn place(lab: &plan::Lab, room: &MachineCapacity) -> Result<Placement, Error
     Ok(Placement { envelopes: lab.hosts.iter().map(envelope).collect(), generator_cpus })
 }
 
-/// CPUs for the hosts and, the last ones, for the clients alone.
+/// Divides the CPUs: first those of the hosts, then those of the clients alone.
 fn divide(lab: &plan::Lab, room: &MachineCapacity) -> Result<(Vec<u32>, Vec<u32>), Error> {
     let all = room.cpus.len();
     let unasked = if room.shares_cpus { 0 } else { all / 2 };
@@ -129,7 +129,7 @@ fn cpus_of(count: usize) -> String {
     if count == 1 { "this machine's only CPU".to_owned() } else { format!("this machine's {count} CPUs") }
 }
 
-/// What each core of a profile can do at `lab.speed` = 1; `None`: whatever the machine's can.
+/// Returns the speed of a profile's cores at `lab.speed` = 1, or `None` if it is the machine's.
 fn core_speed(profile: &Profile, room: &MachineCapacity) -> Option<f64> {
     let by_score = || Some(profile.score? / room.score?);
     profile.core_speed.or_else(by_score).or_else(|| profile.cores.map(|_| 1.0))
@@ -139,7 +139,7 @@ fn envelope(lab: &plan::Lab, host: &plan::Host, room: &MachineCapacity) -> Envel
     let nothing = Profile::default();
     let profile = lab.profile_of(host).unwrap_or(&nothing);
     let speed = lab.speed;
-    // A machine can be slowed as a whole, but not made faster than it is.
+    // A whole machine can be slowed down, but not sped up.
     let share = core_speed(profile, room).map(|share| share * speed).or_else(|| (speed < 1.0).then_some(speed));
     let scaled = |value: Option<f64>| value.map(|value| value * speed);
     let link = networks(lab, host).fold(profile.link.clone(), |link, network| tighter(&link, &network.link));
@@ -168,7 +168,7 @@ fn envelope(lab: &plan::Lab, host: &plan::Host, room: &MachineCapacity) -> Envel
     }
 }
 
-/// The networks that a host is on.
+/// Returns the networks that a host is on.
 fn networks<'a>(lab: &'a plan::Lab, host: &'a plan::Host) -> impl Iterator<Item = &'a plan::Network> {
     let is_on = |(index, network): &(usize, &plan::Network)| {
         if host.networks.is_empty() { *index == 0 } else { host.networks.contains(&network.name) }
@@ -176,7 +176,7 @@ fn networks<'a>(lab: &'a plan::Lab, host: &'a plan::Host) -> impl Iterator<Item 
     lab.networks.iter().enumerate().filter(is_on).map(|(_, network)| network)
 }
 
-/// Both limits at once.
+/// Combines the limits of two links.
 fn tighter(a: &Link, b: &Link) -> Link {
     let either = |a: Option<f64>, b: Option<f64>, both: fn(f64, f64) -> f64| match (a, b) {
         (Some(a), Some(b)) => Some(both(a, b)),
@@ -189,7 +189,7 @@ fn tighter(a: &Link, b: &Link) -> Link {
     }
 }
 
-/// What the hosts of one profile ask for.
+/// The CPU demand of one profile's hosts.
 struct ProfileDemand<'a> {
     profile: &'a Profile,
     hosts: usize,
@@ -271,7 +271,8 @@ fn too_much_cpu(speed: f64, claims: &[ProfileDemand<'_>], asked: f64, cpus: usiz
     wrong
 }
 
-/// `smallest`: the `lab.speed` from which on it is not, if the hosts fit at that.
+/// Explains that a core is too slow. `smallest` is the lowest `lab.speed` that helps, if the hosts
+/// fit at that speed.
 fn too_small(speed: f64, claims: &[ProfileDemand<'_>], smallest: Option<f64>) -> Option<String> {
     let claim = claims.iter().find(|claim| claim.core_speed * speed < SMALLEST_SHARE - ROUNDING)?;
     let remedy = match smallest {
@@ -294,7 +295,7 @@ fn too_much_memory(lab: &plan::Lab, room: &MachineCapacity) -> Option<String> {
     })
 }
 
-/// Members whose hosts have no limit of their own, and all take more than there is.
+/// Explains that members on hosts without a memory limit use more memory than available.
 fn too_hungry(lab: &plan::Lab, room: &MachineCapacity) -> Option<String> {
     let demand = lab.members.as_ref()?;
     let each = demand.memory_bytes?;
@@ -325,61 +326,61 @@ fn too_many_members(lab: &plan::Lab, cpus: usize) -> Option<String> {
     })
 }
 
-/// Rounded for a person.
+/// Rounds to three significant digits.
 fn three_digits(value: f64) -> f64 {
     let scale = scale(value);
     (value * scale).round() / scale
 }
 
-/// The largest number of three digits that is not larger.
+/// Rounds down to three significant digits.
 fn rounded_down(value: f64) -> f64 {
     let scale = scale(value);
     (value * scale + ROUNDING).floor() / scale
 }
 
-/// The smallest number of three digits that is not smaller.
+/// Rounds up to three significant digits.
 fn rounded_up(value: f64) -> f64 {
     let scale = scale(value);
     (value * scale - ROUNDING).ceil() / scale
 }
 
-/// By what a number is multiplied to have three digits ahead of the point.
+/// Returns the factor that gives a number three digits before the decimal point.
 fn scale(value: f64) -> f64 {
     if value > 0.0 && value.is_finite() { 10_f64.powf(2.0 - value.log10().floor()) } else { 1.0 }
 }
 
-// Where the clients are: the network from which the hosts are reached, and the
-// CPUs that are theirs. Threads that are started inside inherit both.
+// The clients' placement: the network from which they reach the hosts, and their CPUs. Threads that
+// are started inside inherit both.
 
-/// Where the clients are. The default: this machine as it is.
+/// The clients' network and CPUs. The default is this program's own.
 #[derive(Debug, Default)]
 pub struct ClientPlacement {
-    /// The network namespace; `None`: this program's own.
+    /// Network namespace. `None`: the one of this program.
     pub(crate) network: Option<OwnedFd>,
-    /// Who keeps that network, if somebody does.
+    /// Session with the runner that holds that network, if there is one.
     pub(crate) switch: Option<Arc<RunnerSession>>,
-    /// CPUs of the machine; empty: all.
+    /// CPUs of the machine. Empty: all.
     pub(crate) cpus: Vec<u32>,
-    /// What the user should know of how it was made.
+    /// Notices for the user about how the lab was made.
     pub(crate) notices: Vec<String>,
 }
 
 impl ClientPlacement {
-    /// CPUs that the clients have to themselves; empty: they share all.
+    /// Returns the CPUs that only the clients use. Empty: they share all CPUs.
     #[must_use]
     pub fn cpus(&self) -> &[u32] {
         &self.cpus
     }
 
-    /// Why the network has no shim any more, if that went by itself.
+    /// Returns the reason why the network's switch is gone, if it was lost unexpectedly.
     pub(crate) fn lost_switch(&self) -> Option<String> {
         self.switch.as_ref()?.lost_by_itself()
     }
 
-    /// Does `work` on a thread that is there; threads that it starts stay there.
+    /// Runs `work` on a thread in this placement. Threads that it starts inherit the placement.
     ///
     /// # Errors
-    /// If no thread can be started or it cannot go there.
+    /// If the thread cannot be started or cannot enter the placement.
     pub fn inside<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T, Error> {
         if self.network.is_none() && self.cpus.is_empty() {
             return Ok(work());
@@ -390,7 +391,7 @@ impl ClientPlacement {
                 Ok(work())
             });
             let there = there.map_err(Error::system("start a thread"))?;
-            // A panic inside is one outside.
+            // Passes on a panic of the thread.
             there.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         })
     }
@@ -434,7 +435,7 @@ mod tests {
         }
     }
 
-    /// `count` hosts of that profile, or of none.
+    /// Returns a lab with `count` hosts of a profile, or of none.
     fn lab(count: usize, profile: Option<Profile>) -> Lab {
         let name = profile.as_ref().map(|profile| profile.name.clone());
         let host = |index: usize| Host { name: format!("n{}", index + 1), profile: name.clone(), ..Host::default() };
@@ -554,7 +555,7 @@ mod tests {
 
     #[test]
     fn four_fifths_of_the_hosts_cpus_may_be_asked_for() {
-        // Two boards of 0.4 each are just 0.8 of the one CPU that hosts have here.
+        // Two boards of 0.4 each use exactly 0.8 of the one CPU that the hosts have here.
         assert!(place(&lab(2, Some(pi())), &room(2)).is_ok());
         for (hosts, cpus, speed) in [(3, 2, Some(0.666)), (4, 2, Some(0.5)), (4, 1, Some(0.5)), (8, 4, Some(0.5))] {
             let (what, largest) = refused(&lab(hosts, Some(pi())), &room(cpus));
@@ -568,7 +569,7 @@ mod tests {
             "the hosts ask for 1.6 of this machine's cores (4 × pi with 4 cores at 0.1), and 0.8 is what may be asked of the 1 CPU \
          that they have"
         );
-        // Hosts without a profile take what is left.
+        // Hosts without a profile use the remaining capacity.
         let mut mixed = lab(2, Some(pi()));
         mixed.hosts.push(Host { name: "free".into(), ..Host::default() });
         assert!(place(&mixed, &room(2)).is_ok());
@@ -591,7 +592,7 @@ mod tests {
             "{what}"
         );
         assert_eq!(speed, None, "a lower speed would not help");
-        // So many that slowing them down until they fit makes each too small.
+        // With this many hosts, a speed at which they fit makes each core too slow.
         let (_, speed) = refused(&lab(30, Some(Profile { memory_bytes: None, ..pi() })), &room(2));
         assert_eq!(speed, None);
     }
@@ -618,7 +619,7 @@ mod tests {
         assert_eq!(refused(&members(9, None), &room(4)), (memory.to_owned(), None));
         let cpus = "the lab has 7 members of `ring`, and the 2 CPUs that they have can carry 6, 3 each";
         assert_eq!(refused(&members(7, None), &room(2)), (cpus.to_owned(), None));
-        // Where a profile limits the memory, that is what counts.
+        // If a profile limits the memory, its limit counts.
         let limited = Profile { cores: None, core_speed: None, memory_bytes: Some(GIB), ..pi() };
         assert!(place(&members(9, Some(limited)), &room(4)).is_ok());
     }
@@ -668,7 +669,8 @@ mod tests {
 
     #[test]
     fn hosts_that_share_cpus_do_not_starve_the_clients() {
-        // As heavy as 16 neighbours, 16 busy hosts left the clients a seventeenth of the time.
+        // Regression test: with the weight of 16 neighbours, 16 busy hosts left the clients a
+        // seventeenth of the time.
         let weight = |generator_cpus| {
             let lab = Lab { generator_cpus: Some(generator_cpus), ..lab(16, None) };
             place(&lab, &room(2)).unwrap().weight()

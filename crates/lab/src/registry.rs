@@ -1,5 +1,5 @@
-//! Everything that a run makes, written down before it is made, so that whatever ends the run,
-//! the next start finds what it left, and ends and removes it.
+//! The registry of runs. A run writes down everything before making it. Whatever ends the run, the
+//! next start finds its leftovers, and ends and removes them.
 
 pub mod cleanup;
 
@@ -21,47 +21,48 @@ use crate::Error;
 use crate::platforms::PlatformUse;
 use crate::trusted::{self, PrivateFolder};
 
-/// Runs begun by this process.
+/// Number of runs that this process has begun.
 static BEGUN: AtomicU32 = AtomicU32::new(0);
 
-/// A run's entry. When it goes, everything that is left of the run goes with it.
+/// A run's entry in the registry. Dropping it removes everything that is left of the run.
 #[derive(Debug)]
 pub struct Registry {
     ledger: Arc<RegistryWriter>,
 }
 
-/// What parts of the lab write into the entry.
+/// Writes a run's entry. All parts of the lab share it.
 #[derive(Debug)]
 pub(crate) struct RegistryWriter {
     id: String,
     folder: PrivateFolder,
-    /// The entry, in the folder.
+    /// File name of the entry, in the folder.
     name: String,
     written: Mutex<EntryFile>,
     made: Mutex<MadeResource>,
 }
 
-/// The entry's file.
+/// The file of an entry.
 #[derive(Debug)]
 struct EntryFile {
     file: File,
     lines: Vec<RegistryLine>,
     bytes: usize,
-    /// When it is this long, what is over is left out.
+    /// Size at which obsolete lines are removed, bytes.
     at_most: usize,
 }
 
 #[derive(Debug, Default)]
 struct MadeResource {
     scratch: Option<PathBuf>,
-    /// Private folders elsewhere.
+    /// Private folders on other file systems.
     elsewhere: Vec<PathBuf>,
     groups: Vec<ProcessGroup>,
     kernel: KernelResource,
 }
 
 impl Registry {
-    /// Registers a run of this process, in the first place that is there and nobody else's.
+    /// Registers a run of this process, in the first registry folder that exists and belongs to
+    /// this user alone.
     ///
     /// # Errors
     /// If no entry can be written.
@@ -81,7 +82,8 @@ impl Registry {
         let folder = PrivateFolder::make(folder)?;
         let owner = RunOwner::this_process();
         let boot = owner.boot.get(..8).unwrap_or("unknown");
-        // Counted per process, not per folder: two runs of one process must differ wherever they are registered.
+        // Counted per process, not per folder, so that two runs of one process differ wherever they
+        // are registered.
         let numbers = std::iter::repeat_with(|| BEGUN.fetch_add(1, Ordering::Relaxed) + 1);
         let ids = numbers.map(|number| format!("{boot}-{}-{}-{number}", owner.pid, owner.started_ticks));
         let (id, name, file) = create_entry(&folder, ids)?;
@@ -92,22 +94,20 @@ impl Registry {
         Ok(Self { ledger: Arc::new(ledger) })
     }
 
-    /// What tells this run from every other.
+    /// Returns the run's unique id.
     #[must_use]
     pub fn id(&self) -> &str {
         &self.ledger.id
     }
 
-    /// Name and value of the variable that every process of the run must have in its environment.
+    /// Returns the name and value of the environment variable that every process of the run
+    /// carries.
     #[must_use]
     pub fn mark(&self) -> (&'static str, &str) {
         (MARK, &self.ledger.id)
     }
 
-    /// The run's private folder for data; removed at its end.
-    ///
-    /// # Errors
-    /// If it cannot be made.
+    /// Returns the run's private folder for data. It is removed at the end of the run.
     pub fn scratch(&self) -> Result<PathBuf, Error> {
         self.ledger.scratch()
     }
@@ -116,7 +116,7 @@ impl Registry {
         Arc::clone(&self.ledger)
     }
 
-    /// Ends the run: what is left of its processes is killed, its private folder and its entry are removed.
+    /// Ends the run: kills its remaining processes, and removes its private folder and its entry.
     pub fn end(self) {
         drop(self);
     }
@@ -132,7 +132,7 @@ impl Drop for Registry {
             (made.scratch.take(), std::mem::take(&mut made.elsewhere))
         };
         let folders_left = scratch.iter().chain(&elsewhere).filter(|folder| remove_scratch(folder).is_err()).count();
-        // An entry of which something is left stays for `clean`.
+        // If anything is left, the entry stays for `clean`.
         if left.is_empty() && released && folders_left == 0 {
             let _ = self.ledger.folder.remove(&self.ledger.name);
         }
@@ -155,7 +155,8 @@ impl RegistryWriter {
         Ok(())
     }
 
-    /// Writes the entry anew without what is over: a run of many trials makes much, and what is too long is not read.
+    /// Rewrites the entry without obsolete lines. A run of many trials writes many lines, and an
+    /// entry that is too long is not read.
     fn rewrite(&self, written: &mut EntryFile) -> io::Result<()> {
         let lines = still_needed(std::mem::take(&mut written.lines));
         let name = rewritten(&self.name);
@@ -166,29 +167,30 @@ impl RegistryWriter {
             bytes += append_lines(&file, line)?;
         }
         self.folder.rename(&name, &self.name)?;
-        // Where much is alive, not again with the next line.
+        // Raises the limit if most lines are needed, so that the next line does not cause another
+        // rewrite.
         let at_most = written.at_most.max(2 * bytes);
         *written = EntryFile { file, lines, bytes, at_most };
         Ok(())
     }
 
-    /// The run's id: the value of the mark.
+    /// Returns the run's id, which is the value of the mark.
     pub(crate) fn id(&self) -> &str {
         &self.id
     }
 
-    /// A process is about to be started.
+    /// Records that a process is about to be started.
     pub(crate) fn announce(&self, host: &str, role: &str) -> Result<(), Error> {
         self.note(&RegistryLine::Process { host: host.to_owned(), role: role.to_owned() })
     }
 
-    /// A process was started: it leads a process group.
+    /// Records a started process, which leads a process group.
     pub(crate) fn started(&self, group: &ProcessGroup) -> Result<(), Error> {
         self.made().groups.push(group.clone());
         self.note(&RegistryLine::Group(group.clone()))
     }
 
-    /// The run's control group at the top of every hierarchy is about to be made.
+    /// Records that the run's control group is about to be made, at the top of every hierarchy.
     pub(crate) fn grouped(&self) -> Result<(), Error> {
         let name = top_of(&self.id);
         let mut made = self.made();
@@ -199,26 +201,26 @@ impl RegistryWriter {
         Ok(())
     }
 
-    /// A file is about to be attached to a loop device.
+    /// Records that a file is about to be attached to a loop device.
     pub(crate) fn looped(&self, device: &Path, file: &Path) -> Result<(), Error> {
         self.note(&RegistryLine::Loop { device: device.to_path_buf(), file: file.to_path_buf() })?;
         self.made().kernel.loops.push((device.to_path_buf(), file.to_path_buf()));
         Ok(())
     }
 
-    /// A loop device of the run is about to be limited.
+    /// Records that a loop device of the run is about to get limits.
     pub(crate) fn throttled(&self, device: &Path) -> Result<(), Error> {
         self.note(&RegistryLine::Throttle { device: device.to_path_buf() })?;
         self.made().kernel.throttles.push(device.to_path_buf());
         Ok(())
     }
 
-    /// A folder is about to be made on another machine.
+    /// Records that a folder is about to be made on another machine.
     pub(crate) fn remote(&self, destination: &str, folder: &str) -> Result<(), Error> {
         self.note(&RegistryLine::Remote(Leftover { destination: destination.to_owned(), folder: folder.to_owned() }))
     }
 
-    /// Something is about to be asked of a platform, for all fleets of the run.
+    /// Records that a platform is about to be used, once for all fleets of the run.
     pub(crate) fn on_platform(&self, of: &PlatformUse) -> Result<(), Error> {
         let line = RegistryLine::Platform(of.clone());
         let is_noted = self.written.lock().unwrap_or_else(PoisonError::into_inner).lines.contains(&line);
@@ -237,7 +239,7 @@ impl RegistryWriter {
         Ok(scratch)
     }
 
-    /// The run's private folder on another file system, mounted here.
+    /// Returns the run's private folder on another file system, which is mounted at `mount`.
     pub(crate) fn scratch_in(&self, mount: &Path) -> Result<PathBuf, Error> {
         let scratch = mount.join(scratch_name(&self.id));
         let mut made = self.made();
@@ -249,104 +251,96 @@ impl RegistryWriter {
         Ok(scratch)
     }
 
-    /// How the run's processes are found.
+    /// Returns the marks by which the run's processes are found.
     pub(crate) fn marks(&self) -> RunTag {
         RunTag { variables: vec![self.variable()], groups: self.made().groups.clone() }
     }
 
-    /// What is in the environment of each of the run's processes.
+    /// Returns the variable that each of the run's processes has in its environment.
     pub(crate) fn variable(&self) -> String {
         format!("{MARK}={}", self.id)
     }
 }
 
-// An entry of the registry: one JSON object a line, only ever appended to, and readable with its
-// last line torn.
+// The entry file: one JSON object per line, appended. It stays readable if its last line is
+// incomplete.
 
-/// How the name of an entry ends.
+/// Suffix of an entry's file name.
 const ENDING: &str = ".jsonl";
-/// Of an entry: some ten thousand processes.
+/// Size limit of an entry: about ten thousand processes.
 const ENTRY_BYTES: u64 = 1 << 20;
-/// In which the first line of an entry comes.
+/// Time within which the first line of an entry appears.
 const YOUNG: Duration = Duration::from_secs(60);
 
-/// One line.
+/// One line of an entry.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "made", rename_all = "snake_case")]
 pub(crate) enum RegistryLine {
     /// First line: the run.
     Run {
-        /// What tells it from every other; also the value of the mark.
+        /// Unique id, also the value of the mark.
         id: String,
-        /// The process that plays it.
+        /// The process that performs the run.
         owner: RunOwner,
-        /// Where its records are.
+        /// Folder of its records.
         folder: PathBuf,
     },
     /// A private folder.
     Scratch {
-        /// Where.
         path: PathBuf,
     },
-    /// A control group at the top of every hierarchy, with what is below it.
+    /// A control group at the top of every hierarchy, with its descendants.
     Cgroups {
-        /// Its name.
         name: String,
     },
     /// A loop device.
     Loop {
-        /// Which.
         device: PathBuf,
-        /// What is attached to it.
+        /// The attached file.
         file: PathBuf,
     },
     /// Limits of a loop device.
     Throttle {
-        /// Which.
         device: PathBuf,
     },
-    /// A process that is about to be started. It carries the mark; its pid is not known yet.
+    /// A process that is about to be started. It carries the mark; its process id is not known yet.
     Process {
-        /// Where.
         host: String,
-        /// What.
         role: String,
     },
-    /// A process group: that of a process that was started.
+    /// The process group of a started process.
     Group(ProcessGroup),
-    /// A folder on another machine, which removes it itself when the connection ends.
+    /// A folder on another machine, which removes it when the connection ends.
     Remote(Leftover),
-    /// Jobs on a platform.
     Platform(PlatformUse),
 }
 
 /// A folder on another machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Leftover {
-    /// Where, as the experiment has it.
+    /// The ssh destination, as in the experiment.
     pub destination: String,
-    /// The beginning of the folder's name.
+    /// Prefix of the folder's name.
     pub folder: String,
 }
 
-/// The process that plays a run. A pid alone is no name: it is used again.
+/// The process that performs a run. The process id alone is not unique, because it is reused.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RunOwner {
-    /// Its pid.
     pub pid: u32,
-    /// When it started, clock ticks since boot.
+    /// Start time, clock ticks since boot.
     pub started_ticks: u64,
-    /// Which boot.
+    /// Id of the boot.
     pub boot: String,
-    /// In which pid namespace both are true: its inode.
+    /// Inode of the pid namespace in which the process id is valid.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pid_namespace: Option<u64>,
-    /// In which time namespace it started then: its inode.
+    /// Inode of the time namespace in which the start time is valid.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_namespace: Option<u64>,
 }
 
-/// State of the process that plays a run.
+/// State of the process that performs a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum OwnerState {
     /// The process runs.
@@ -360,7 +354,7 @@ enum OwnerState {
 }
 
 impl RunOwner {
-    /// This process.
+    /// Returns the owner for this process.
     pub fn this_process() -> Self {
         let pid = std::process::id();
         let started_ticks = procfs::stat(pid).map_or(0, |stat| stat.started_ticks);
@@ -368,14 +362,14 @@ impl RunOwner {
         Self { pid, started_ticks, boot: procfs::boot(), pid_namespace, time_namespace }
     }
 
-    /// Whether it still runs, as far as can be seen from here.
+    /// Returns the state of the process, as far as it is visible from here.
     fn standing(&self) -> OwnerState {
         if !self.is_of_this_boot() {
             return OwnerState::Gone;
         }
         match (self.pid_namespace, procfs::pid_namespace()) {
             (Some(theirs), Some(ours)) if theirs == ours => {}
-            // Written by a version that did not say.
+            // Written by a version without this field.
             (None, _) => {}
             (Some(theirs), Some(procfs::FIRST_PID_NAMESPACE)) if !procfs::has_processes(theirs) => {
                 return OwnerState::GoneWithNamespace;
@@ -385,40 +379,40 @@ impl RunOwner {
         match procfs::stat(self.pid).filter(|stat| !stat.is_dead()) {
             None => OwnerState::Gone,
             Some(stat) if stat.started_ticks == self.started_ticks => OwnerState::Alive,
-            // The start time of the same process is another one where the clock since boot is.
+            // In another time namespace, the start time of the same process differs.
             Some(_) if self.time_namespace != procfs::time_namespace() => OwnerState::Elsewhere("time"),
             Some(_) => OwnerState::Gone,
         }
     }
 
-    /// Whether the machine was not started anew since.
+    /// Whether the machine has not been rebooted since.
     pub fn is_of_this_boot(&self) -> bool {
         self.boot == procfs::boot()
     }
 }
 
-/// An entry, read.
+/// A parsed entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct RegistryEntry {
     /// The run's id.
     pub id: String,
-    /// Who plays it.
+    /// The process that performs the run.
     pub owner: RunOwner,
-    /// Where its records are.
+    /// Folder of its records.
     pub folder: PathBuf,
-    /// Its private folders.
+    /// Private folders of the run.
     pub scratch: Vec<PathBuf>,
-    /// Its process groups.
+    /// Process groups of the run.
     pub groups: Vec<ProcessGroup>,
-    /// What it made in the kernel.
+    /// Kernel resources of the run.
     pub kernel: KernelResource,
-    /// Folders on other machines, each once.
+    /// Folders on other machines, without duplicates.
     pub remotes: Vec<Leftover>,
-    /// Where its jobs are.
+    /// Platforms on which the run has jobs.
     pub platforms: Vec<PlatformUse>,
 }
 
-/// Where entries are, the first being where new ones go.
+/// Returns the folders of the registry. New entries go into the first.
 #[must_use]
 pub fn folders() -> Vec<PathBuf> {
     let mut folders = Vec::new();
@@ -433,12 +427,12 @@ pub fn folders() -> Vec<PathBuf> {
     folders
 }
 
-/// The private folder of the run with this id.
+/// Returns the private folder of the run with this id.
 fn scratch_of(id: &str) -> PathBuf {
     std::env::temp_dir().join(scratch_name(id))
 }
 
-/// Whether a private folder is one that the run with this id made.
+/// Whether the run with this id made this private folder.
 fn belongs_to(scratch: &Path, id: &str) -> bool {
     scratch.is_absolute() && scratch.file_name().is_some_and(|name| *name == *scratch_name(id))
 }
@@ -450,7 +444,8 @@ fn scratch_name(id: &str) -> String {
 /// Makes the private folder of a run.
 ///
 /// # Errors
-/// If there is no folder for temporary files, if others can move what is in it, or if the name is taken.
+/// If there is no folder for temporary files, if other users can move its content, or if the name
+/// is taken.
 fn make_scratch(scratch: &Path) -> Result<(), Error> {
     let parent = scratch.parent().unwrap_or(Path::new("/"));
     if !parent.is_dir() {
@@ -461,14 +456,15 @@ fn make_scratch(scratch: &Path) -> Result<(), Error> {
     make().map_err(Error::system(format!("make {}", scratch.display())))
 }
 
-/// Removes a private folder with all that is in it, also where a target took away its own permissions. One that is not ours stays.
+/// Removes a private folder with its content, even if a target revoked its own permissions. Does
+/// not remove a folder of another user.
 fn remove_scratch(scratch: &Path) -> Result<bool, Error> {
     let refused = || format!("remove {}", scratch.display());
     let found = match scratch.symlink_metadata() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
         found => found.map_err(Error::system(refused()))?,
     };
-    // Once a run is over, anybody can take its folder's name where everybody may write.
+    // After a run, any user can take its folder's name in a folder that is writable for all.
     if !found.is_dir() || found.uid() != geteuid().as_raw() {
         return Ok(false);
     }
@@ -491,7 +487,7 @@ fn open_up(folder: &Path) {
     }
 }
 
-/// A new file for an entry, under the first of the ids that is not taken.
+/// Makes a new file for an entry, under the first id that is not taken.
 fn create_entry(folder: &PrivateFolder, ids: impl Iterator<Item = String>) -> Result<(String, String, File), Error> {
     for id in ids {
         let name = format!("{id}{ENDING}");
@@ -509,7 +505,7 @@ fn create_entry(folder: &PrivateFolder, ids: impl Iterator<Item = String>) -> Re
     })
 }
 
-/// Appends a line in one write, and says how long it is.
+/// Appends a line in one write. Returns its length.
 fn append_lines(mut file: &File, line: &RegistryLine) -> io::Result<usize> {
     let mut text = serde_json::to_string(line)?;
     text.push('\n');
@@ -517,18 +513,19 @@ fn append_lines(mut file: &File, line: &RegistryLine) -> io::Result<usize> {
     Ok(text.len())
 }
 
-/// The name under which an entry is written anew, before it takes the place of the old one.
+/// Returns the temporary name of a rewritten entry, before it replaces the old one.
 fn rewritten(name: &str) -> String {
     format!("{name}.new")
 }
 
-/// Of the lines of an entry those that there still is something to: each once, and no group that is empty.
+/// Returns the lines of an entry that are still needed, without duplicates and empty process
+/// groups.
 fn still_needed(lines: Vec<RegistryLine>) -> Vec<RegistryLine> {
     let all = procfs::alive();
     let mut kept: Vec<RegistryLine> = Vec::new();
     for line in lines {
         let is_needed = match &line {
-            // Found by its mark, as before.
+            // The mark still finds such processes.
             RegistryLine::Process { .. } => false,
             RegistryLine::Group(group) => all.iter().any(|stat| stat.group == group.pid),
             _ => true,
@@ -540,7 +537,7 @@ fn still_needed(lines: Vec<RegistryLine>) -> Vec<RegistryLine> {
     kept
 }
 
-/// The names of the entries in a folder, sorted.
+/// Returns the names of a folder's entries, sorted.
 pub(crate) fn entries(folder: &PrivateFolder) -> Vec<String> {
     let mut entries = folder.names();
     entries.retain(|name| name.ends_with(ENDING));
@@ -548,10 +545,11 @@ pub(crate) fn entries(folder: &PrivateFolder) -> Vec<String> {
     entries
 }
 
-/// Reads an entry; `None` without a readable first line.
+/// Reads an entry. `None` if it has no readable first line.
 ///
 /// # Errors
-/// [`Error::Distrusted`] if it is not ours alone; [`Error::System`] if it cannot be read.
+/// [`Error::Distrusted`] if other users can write the entry; [`Error::System`] if it cannot be
+/// read.
 fn read_entry(folder: &PrivateFolder, name: &str) -> Result<Option<RegistryEntry>, Error> {
     let text = folder.read(name, ENTRY_BYTES)?;
     let mut lines = text.lines().filter_map(|line| serde_json::from_str::<RegistryLine>(line).ok());
@@ -573,7 +571,7 @@ fn read_entry(folder: &PrivateFolder, name: &str) -> Result<Option<RegistryEntry
             RegistryLine::Cgroups { name } => record.kernel.cgroups.push(name),
             RegistryLine::Loop { device, file } => record.kernel.loops.push((device, file)),
             RegistryLine::Throttle { device } => record.kernel.throttles.push(device),
-            // A line for every trial.
+            // Each trial adds such a line.
             RegistryLine::Remote(left) if !record.remotes.contains(&left) => record.remotes.push(left),
             RegistryLine::Platform(of) => record.platforms.push(of),
             RegistryLine::Remote(_) | RegistryLine::Run { .. } | RegistryLine::Process { .. } => {}
@@ -582,8 +580,9 @@ fn read_entry(folder: &PrivateFolder, name: &str) -> Result<Option<RegistryEntry
     Ok(Some(record))
 }
 
-/// Removes an entry without a first line: its run ended before it made anything. The owner's pid is in the name; while
-/// there is such a process, or when the entry is young (its owner may be in another pid namespace), that line may be about to come.
+/// Removes an entry without a first line, whose run ended before it made anything. The first line
+/// may still appear if the owner's process (its id is in the name) runs, or if the entry is young.
+/// (The owner may be in another pid namespace.)
 fn remove_unreadable(folder: &PrivateFolder, name: &str) -> Result<bool, Error> {
     let pid = name.split('-').nth(1).and_then(|pid| pid.parse::<u32>().ok());
     let may_come = pid.is_some_and(|pid| procfs::stat(pid).is_some()) || folder.is_young(name, YOUNG);
@@ -593,22 +592,22 @@ fn remove_unreadable(folder: &PrivateFolder, name: &str) -> Result<bool, Error> 
     folder.remove(name).map_err(Error::system(format!("remove {}", folder.path(name).display()))).map(|()| true)
 }
 
-// What a run made in the kernel: control groups, loop devices, their limits. Removed only where
-// it is certain that it was this run that made it.
+// A run's resources in the kernel: control groups, loop devices and their limits. They are removed
+// only if this run certainly made them.
 
-/// What was written down before it was made.
+/// Kernel resources of a run, as registered.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct KernelResource {
-    /// Names of groups, in whatever hierarchies there are.
+    /// Names of control groups, in any hierarchy.
     pub cgroups: Vec<String>,
-    /// Device and the file that is attached to it. Another may have got the device at the last moment.
+    /// Loop devices and attached files. Another program may have got the device at the last moment.
     pub loops: Vec<(PathBuf, PathBuf)>,
     /// Devices with limits.
     pub throttles: Vec<PathBuf>,
 }
 
 impl KernelResource {
-    /// Removes it; a line for each thing that was there. All is tried, whatever fails.
+    /// Removes the resources. Adds a line for each one that existed. Continues after failures.
     pub fn remove(&self, id: &str, removed: &mut Vec<String>) -> Result<(), Error> {
         let mut failed = None;
         for name in self.cgroups.iter().filter(|name| **name == top_of(id)) {
@@ -620,7 +619,7 @@ impl KernelResource {
                 }
             }
         }
-        // Version 2 has none outside of the groups.
+        // Version 2 of control groups keeps limits only in the groups.
         for device in self.throttles.iter().filter(|device| self.is_ours(device, id)) {
             if let Err(error) = Device::at(device).and_then(cgroup::clear_throttle) {
                 failed.get_or_insert(refused(format!("take the limits off {}", device.display()), error));
@@ -638,7 +637,8 @@ impl KernelResource {
         failed.map_or(Ok(()), Err)
     }
 
-    /// Whether the limits of a device can be ours: it was, and nobody else has it now.
+    /// Whether the limits of a device can be this run's: the run used it, and no other program has
+    /// it now.
     fn is_ours(&self, device: &Path, id: &str) -> bool {
         let mut files = self.loops.iter().filter(|(ours, file)| ours == device && can_be(ours, file, id)).peekable();
         let now = mount::backing_file(device);
@@ -646,7 +646,8 @@ impl KernelResource {
     }
 }
 
-/// Whether the run can have attached this file to this device: a damaged entry must not take another's away.
+/// Whether the run can have attached this file to this device. A damaged entry must not detach a
+/// file of another program.
 fn can_be(device: &Path, file: &Path, id: &str) -> bool {
     mount::is_loop_device(device) && file.ancestors().skip(1).any(|folder| belongs_to(folder, id))
 }

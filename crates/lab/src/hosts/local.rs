@@ -1,4 +1,4 @@
-//! The host that is this machine: processes as they are, on 127.0.0.1, without any limit.
+//! This machine as a host: ordinary processes on 127.0.0.1, without limits.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::ExitStatusExt;
@@ -30,7 +30,7 @@ pub(super) fn make(name: &str, ledger: Arc<RegistryWriter>) -> Box<dyn Host> {
 struct Local {
     name: String,
     ledger: Arc<RegistryWriter>,
-    /// Folders that it made outside of the run's own, which go with it.
+    /// Folders outside the run's scratch folder. They are removed with the host.
     elsewhere: Mutex<Vec<PathBuf>>,
 }
 
@@ -39,7 +39,7 @@ impl Local {
         Ok(self.ledger.scratch()?.join(format!("{}.{name}", self.name)))
     }
 
-    /// The same on a tier.
+    /// Returns the path of a folder with this name on a tier.
     fn place_on(&self, tier: &Tier, name: &str) -> Result<PathBuf, Error> {
         let of_its_own = match (tier.medium, &tier.path) {
             (TierMedium::Memory, _) => SHARED_MEMORY,
@@ -52,7 +52,7 @@ impl Local {
     }
 }
 
-/// An empty folder, closed to other users: those on the way may be open to some.
+/// Makes an empty folder that other users cannot enter. Its parents may be open to other users.
 fn make_empty(path: &Path) -> Result<(), Error> {
     let make = || {
         remove_if_there(path)?;
@@ -65,7 +65,7 @@ fn make_empty(path: &Path) -> Result<(), Error> {
 impl Drop for Local {
     fn drop(&mut self) {
         for folder in self.elsewhere.get_mut().unwrap_or_else(PoisonError::into_inner) {
-            // What cannot be removed now goes with the run.
+            // A folder that cannot be removed now is removed with the run.
             let _ = remove_if_there(folder);
         }
     }
@@ -121,7 +121,8 @@ impl Host for Local {
     }
 
     fn remove_folder(&self, name: &str) {
-        // What cannot be removed now goes with the whole scratch folder, which says so.
+        // A folder that cannot be removed now is removed with the scratch folder, which reports
+        // failures.
         if let Ok(path) = self.place(name) {
             let _ = remove_if_there(&path);
         }
@@ -206,7 +207,7 @@ impl Host for Local {
     }
 }
 
-/// Whom to become; `None`: that is who we are.
+/// Returns the account to switch to, or `None` if it is the current one.
 fn become_user(role: &str, user: &str) -> Result<Option<Account>, Error> {
     Account::to_become(user).map_err(|problem| no_user(role, user, problem))
 }
@@ -233,7 +234,7 @@ fn refused(start: &Start, error: io::Error) -> Error {
 struct LocalProcess {
     child: Child,
     group: ProcessGroup,
-    /// In its environment.
+    /// The run's mark in the process's environment.
     mark: String,
     ended: Option<ProcessExit>,
     log: ProcessLog,
@@ -263,7 +264,7 @@ impl HostProcess for LocalProcess {
     }
 
     fn signal(&mut self, signal: Signal) {
-        // Until it is waited for, its number is its own.
+        // The process id is not reused until the process is waited for.
         if self.ended().is_none()
             && let Some(pid) = linux::pid(self.pid())
         {
@@ -278,7 +279,7 @@ impl HostProcess for LocalProcess {
             }
             return;
         }
-        // Its number may be somebody else's by now.
+        // The process id may belong to another process by now.
         for stat in self.group.members(std::slice::from_ref(&self.mark)) {
             linux::signal(&stat, signal);
         }
@@ -352,7 +353,7 @@ mod tests {
         assert_eq!(bench.log("server").lines().count(), 3);
     }
 
-    /// The fault `command` was void on this machine: "this version cannot do that yet".
+    /// Regression test: the fault `command` was void on this machine.
     #[test]
     fn a_program_is_run_to_its_end_on_this_machine() {
         let bench = Bench::new();
@@ -372,7 +373,7 @@ mod tests {
 
     #[test]
     fn no_open_file_is_inherited() {
-        // 0, 1, 2 and the one with which `ls` reads the folder.
+        // 0, 1, 2, and the descriptor with which `ls` reads the folder.
         assert_eq!(lines_of("ls /proc/self/fd"), ["0", "1", "2", "3"]);
     }
 

@@ -1,5 +1,5 @@
-//! Virtual hosts on this machine: namespaces of their own, wired by a switch, each with a
-//! runner as its init.
+//! Virtual hosts on this machine. Each has separate namespaces and a runner as its init process. A
+//! switch connects them.
 
 mod needs;
 mod wiring;
@@ -40,10 +40,11 @@ use crate::session::RunnerSession;
 use crate::tiers;
 use wiring::{Cables, Switch};
 
-/// Where a host's private folders are inside.
+/// Path of a host's private folders, inside the host.
 const DATA: &str = "/run/plimsoll/data";
 
-/// Makes all hosts of the lab, in its order, and the place of the clients. If one cannot be made, none is left.
+/// Makes all hosts of the lab, in its order, and the clients' placement. If one cannot be made,
+/// removes the others.
 pub(super) fn raise(
     build: &DeploymentSpec<'_>,
     placement: &Placement,
@@ -54,7 +55,7 @@ pub(super) fn raise(
     let cables = can_make(build.trial, envelopes)?;
     let layout = NetnsLayout::of(build, &cables, ledger)?;
     ledger.grouped()?;
-    // Where there are none, the hosts that need them say so.
+    // An error is ignored here. Hosts that need control groups report it themselves.
     let _ = make_top(ledger.id(), placement.weight());
     let switch = Arc::new(Switch::make(cables, &layout.plimsoll, &layout.scratch, ledger, &build.at_once)?);
     let hosts: Vec<_> = envelopes.iter().enumerate().collect();
@@ -81,29 +82,30 @@ pub(super) fn raise(
     Ok((hosts.into_iter().map(|host| Box::new(host) as Box<dyn Host>).collect(), client_placement))
 }
 
-/// Whether all that the hosts need is there; how they would be wired.
+/// Checks that the hosts' requirements are met. Returns the plan of their cables.
 pub(super) fn can_make(trial: &plan::Trial, envelopes: &[Envelope]) -> Result<Cables, Error> {
     needs::check(trial, envelopes)?;
     Cables::plan(&trial.lab, needs::loses_packets(trial, envelopes))
 }
 
-/// Debian's packages of programs that the hosts are made with, and this machine has not.
+/// Returns the Debian packages that this machine lacks to make the hosts.
 pub(super) fn lacking(trial: &plan::Trial, envelopes: &[Envelope]) -> Result<Vec<&'static str>, Error> {
     needs::lacking(trial, envelopes)
 }
 
-/// The same for the hosts of any lab.
+/// Returns the Debian packages that this machine lacks for any lab.
 pub(super) fn lacking_for_any() -> Vec<&'static str> {
     needs::lacking_for_any()
 }
 
-/// The host that was lost while it was being made, if one was: it cannot be wired, and that is not the switch's fault.
+/// The host that was lost while it was being made, if one was: it cannot be wired, and that is not
+/// the switch's fault.
 fn lost(machines: &mut [VirtualHost]) -> Option<Error> {
     let lost = machines.iter_mut().find_map(|one| one.shim.as_mut()?.has_ended().then_some(&one.setup.host))?;
     Some(Error::HostLost { host: lost.clone(), reason: "its runner ended while it was being made".to_owned() })
 }
 
-/// A copy of this program in the run's private folder, made from what the kernel keeps of it.
+/// Copies this program into the run's private folder, from the kernel's copy of it.
 fn kept_program(scratch: &Path) -> Result<PathBuf, Error> {
     let kept = scratch.join("plimsoll");
     if !kept.exists() {
@@ -112,17 +114,17 @@ fn kept_program(scratch: &Path) -> Result<PathBuf, Error> {
     Ok(kept)
 }
 
-/// What all hosts of a lab are made from.
+/// Everything that the hosts of a lab have in common.
 struct NetnsLayout<'a> {
     build: &'a DeploymentSpec<'a>,
-    /// This program, on the machine.
+    /// Path of this program on the machine.
     plimsoll: PathBuf,
-    /// The target's folder, on the machine.
+    /// Path of the target's folder on the machine.
     target: Option<PathBuf>,
     /// The run's private folder.
     scratch: PathBuf,
     hosts_file: String,
-    /// For each host, what it is told of its cables.
+    /// Network interfaces of each host.
     wirings: Vec<Wiring>,
 }
 
@@ -132,17 +134,18 @@ impl<'a> NetnsLayout<'a> {
         let scratch = find(&ledger.scratch()?)?;
         let running = std::env::current_exe().map_err(Error::system("find this program"))?;
         let plimsoll = match build.plimsoll.canonicalize() {
-            // An update has replaced it since the run began: what is there now may be another version, or half of one.
+            // An update has replaced the program since the run began. The new file may be another
+            // version, or incomplete.
             _ if !running.exists() => kept_program(&scratch)?,
             Ok(path) => path,
-            // Named as it was called, and found in PATH.
+            // The program was started by name and found in PATH.
             Err(_) => running,
         };
         let target = build.folder.filter(|folder| !folder.as_os_str().is_empty()).map(find).transpose()?;
         Ok(Self { build, plimsoll, target, scratch, hosts_file: cables.hosts_file(), wirings: cables.wirings() })
     }
 
-    /// Makes what a host needs outside of it, and says what it is to be.
+    /// Makes the parts of a host that lie outside it, and its specification.
     fn lay_out(
         &self,
         index: usize,
@@ -203,7 +206,7 @@ impl<'a> NetnsLayout<'a> {
         })
     }
 
-    /// The tiers that folders of a host's processes are on, but for its disk.
+    /// Makes the storage tiers that a host's processes use, except its disk.
     fn tiers(
         &self,
         index: usize,
@@ -248,7 +251,7 @@ impl<'a> NetnsLayout<'a> {
     }
 }
 
-/// What the tiers of a host are made of.
+/// Storage of a host's tiers.
 #[derive(Debug, Default)]
 struct TierStorage {
     mounts: Vec<TierMount>,
@@ -258,40 +261,42 @@ struct TierStorage {
     elsewhere: Vec<PathBuf>,
 }
 
-/// What a file system in memory may take where nothing else is said: half of the host's, as Linux gives it half of a machine's.
+/// Returns the default size limit of a file system in memory: half of the host's memory, as in
+/// Linux.
 fn memory_of(envelope: &Envelope) -> Option<u64> {
     let machine = || memory_bytes(&procfs::text(Path::new("/proc/meminfo"))?, "MemTotal:");
     envelope.memory_bytes.or_else(machine).map(|bytes| bytes / 2)
 }
 
-/// Made by a mode of its own, whatever this program was started with.
+/// Makes a folder with this mode, regardless of the umask.
 fn make_folder(path: &Path, mode: u32) -> Result<(), Error> {
     let made = fs::create_dir_all(path).and_then(|()| fs::set_permissions(path, fs::Permissions::from_mode(mode)));
     made.map_err(Error::system(format!("make {}", path.display())))
 }
 
-// A virtual host as the lab holds it: its shim, its disk, its cables; ended and made again.
+// A virtual host as the lab holds it: its shim process, its disk and its cables. It can be ended
+// and made again.
 
-/// For a shim to make its host.
+/// Time limit for a shim to make its host.
 const START_PATIENCE: Duration = Duration::from_secs(20);
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Of what a shim said, so much of the end is looked at for its last words.
+/// Number of bytes at the end of a shim's output that are searched for an error message.
 const WORDS_BYTES: i64 = 16 << 10;
-/// Where the target's folder is inside.
+/// Path of the target's folder, inside the host.
 pub const TARGET: &str = "/run/plimsoll/target";
 
-/// A process that holds a host's namespaces, and the conversation with the runner inside.
+/// The process that holds a host's namespaces. The runner inside has a separate session.
 #[derive(Debug)]
 pub struct HostShim {
     shim: Child,
     name: String,
     words: PathBuf,
-    /// The user wants an end at once.
+    /// Whether the user wants to end at once.
     at_once: Arc<AtomicBool>,
 }
 
 impl HostShim {
-    /// Starts `plimsoll runner` and tells it what to be. `words` gets what it says on standard error.
+    /// Starts `plimsoll runner` and sends it the setup. `words` is the file for its standard error.
     pub fn start(
         plimsoll: &Path,
         setup: &Setup,
@@ -309,7 +314,8 @@ impl HostShim {
         let (input, output) = (child.stdin.take(), child.stdout.take());
         let (name, words) = (setup.host.clone(), words.to_path_buf());
         let mut host = Self { shim: child, name, words, at_once: Arc::clone(at_once) };
-        // Its output is our order book: who else is in its group has the mark.
+        // Its output pipe carries the session, so it cannot identify the group's members. They
+        // carry the mark.
         let registered = ledger.started(&ProcessGroup::of(host.pid(), Vec::new()));
         let (Some(input), Some(output)) = (input, output) else {
             return Err(Error::System { doing: doing(), error: ErrorKind::BrokenPipe.into() });
@@ -321,12 +327,12 @@ impl HostShim {
         Ok((host, session))
     }
 
-    /// The process that holds the namespaces.
+    /// Returns the process that holds the namespaces.
     pub fn pid(&self) -> u32 {
         self.shim.id()
     }
 
-    /// With what it said on standard error: a panic, or what the linker could not find.
+    /// Adds the last line of standard error: a panic, or a library that the linker could not find.
     fn explained(&self, error: Error) -> Error {
         let said = self.last_words().unwrap_or_default();
         let Error::Host { host, reason } = error else { return error };
@@ -345,7 +351,8 @@ impl HostShim {
         Ok(String::from_utf8_lossy(&said).into_owned())
     }
 
-    /// Has what was stopped go on: the shim and the first process inside. Who stands still notices no end.
+    /// Resumes the shim and the first process inside, because a stopped process does not notice the
+    /// end.
     fn wake(&self) -> Option<procfs::Stat> {
         let pid = self.pid();
         let first = procfs::alive().into_iter().find(|stat| stat.parent == pid);
@@ -355,13 +362,13 @@ impl HostShim {
         first
     }
 
-    /// Ends it and all that is inside, at once, and waits until all of that is gone.
+    /// Ends the host and every process inside at once. Waits until all are gone.
     pub fn kill(&mut self) -> Result<(), Error> {
         if self.has_ended() {
             return Ok(());
         }
-        // The first process inside takes all others with it, and the shim ends when all are gone. Killed itself, it
-        // would not be waited for.
+        // Killing the first process inside ends all others, and then the shim. If the shim were
+        // killed, nothing would wait for them.
         let pid = self.pid();
         if let Some(first) = self.wake() {
             linux::signal(&first, Signal::KILL);
@@ -377,7 +384,8 @@ impl HostShim {
         Err(Error::Host { host: self.name.clone(), reason: "it does not end, most likely for a disk".to_owned() })
     }
 
-    /// Waits for its end; kills it when the time is over, or at once if that is wanted.
+    /// Waits for the end of the host. Kills it after the time limit, or at once if the user wants
+    /// that.
     pub fn end(&mut self) -> Result<(), Error> {
         if !self.has_ended() && !self.at_once.load(Ordering::SeqCst) {
             self.wake();
@@ -387,41 +395,40 @@ impl HostShim {
     }
 
     pub fn has_ended(&mut self) -> bool {
-        // What cannot be waited for is not there.
+        // A process that cannot be waited for does not exist.
         !matches!(self.shim.try_wait(), Ok(None))
     }
 }
 
-/// A virtual host.
 #[derive(Debug)]
 struct VirtualHost {
-    /// Its number in the lab.
+    /// Number of the host in the lab.
     pub index: usize,
     pub plimsoll: PathBuf,
     pub setup: Setup,
     pub wiring: Wiring,
-    /// The address that it is known by.
+    /// Main address of the host.
     pub address: String,
-    /// The target's folder on the machine, which is shown at [`TARGET`].
+    /// The target's folder on the machine. The host sees it at [`TARGET`].
     pub target: Option<PathBuf>,
-    /// Its private folder on the machine.
+    /// The host's private folder on the machine.
     pub folder: PathBuf,
     pub volume: Option<LoopVolume>,
-    /// Those of its tiers of storage.
+    /// Volumes of its storage tiers.
     pub tier_volumes: Vec<LoopVolume>,
-    /// Its folders on other file systems of the machine.
+    /// The host's folders on other file systems of the machine.
     pub elsewhere: Vec<PathBuf>,
     pub switch: Arc<Switch>,
     pub ledger: Arc<RegistryWriter>,
-    /// The user wants an end at once.
+    /// Whether the user wants to end at once.
     pub at_once: Arc<AtomicBool>,
     pub shim: Option<HostShim>,
-    /// Started already and not yet handed out.
+    /// A session that is started but not yet handed out.
     pub session: Option<Arc<RunnerSession>>,
 }
 
 impl VirtualHost {
-    /// Makes its namespaces, without cables.
+    /// Makes the host's namespaces, without cables.
     pub fn start(&mut self) -> Result<Arc<RunnerSession>, Error> {
         let words = self.folder.join("runner.log");
         let (shim, session) = HostShim::start(&self.plimsoll, &self.setup, &words, &self.ledger, &self.at_once)?;
@@ -429,7 +436,7 @@ impl VirtualHost {
         Ok(session)
     }
 
-    /// Has it configure the cables that are plugged in.
+    /// Lets the host configure the interfaces that are plugged in.
     pub fn wire(&self, session: &RunnerSession) -> Result<(), Error> {
         session.ask(Order::Wire(self.wiring.clone()), PATIENCE).map(drop)
     }
@@ -472,9 +479,9 @@ impl HostBackend for VirtualHost {
     fn listen(&self, name: &str) -> Option<Result<(UnixListener, PathBuf), Error>> {
         let folder = self.folder.join("tmp");
         let bind = || {
-            // The path of a socket may have about a hundred characters only.
+            // A socket path is limited to about a hundred characters.
             let held = File::open(&folder)?;
-            // A file of an earlier trial may still be there.
+            // A socket of an earlier trial may still exist.
             let _ = fs::remove_file(folder.join(name));
             let listener = UnixListener::bind(format!("/proc/self/fd/{}/{name}", held.as_raw_fd()))?;
             listener.set_nonblocking(true)?;
@@ -495,8 +502,9 @@ impl HostBackend for VirtualHost {
     }
 
     fn crash(&mut self) -> Result<(), Error> {
-        // First the cable: a machine without power says no farewell to its clients. The kernel would remove a network that nobody
-        // is in only after a while, and its name is needed at once.
+        // The cable goes first: a machine without power sends no farewell to its clients. Also, the
+        // kernel removes an unused network only after a while, and its interface names are needed
+        // at once.
         self.switch.unplug(self.index);
         match self.shim.take() {
             Some(mut shim) => shim.kill(),
@@ -513,7 +521,7 @@ impl HostBackend for VirtualHost {
     fn close(&mut self) {
         self.session = None;
         if let Some(mut shim) = self.shim.take() {
-            // What is left is found by its mark at the end of the run.
+            // The end of the run finds leftovers by their mark.
             let _ = shim.end();
         }
         self.volume = None;
@@ -530,7 +538,7 @@ impl Drop for VirtualHost {
     }
 }
 
-/// `0-3,6`.
+/// Formats a list of CPUs, such as `0-3,6`.
 fn ranges(cpus: &[u32]) -> String {
     let mut ranges: Vec<(u32, u32)> = Vec::new();
     for cpu in cpus {
@@ -543,15 +551,14 @@ fn ranges(cpus: &[u32]) -> String {
     ranges.iter().map(text).collect::<Vec<_>>().join(",")
 }
 
-// A host's own disk: a file system in a file, on a loop device, whose limits touch no other
-// disk.
+// A host's private disk: a file system in a file on a loop device. Its limits affect no other disk.
 
-/// Where a profile does not say.
+/// Default size of a disk without a size in its profile.
 const SIZE_BYTES: u64 = 4 << 30;
-/// With less free space than this even an empty file system does not fit.
+/// Free space below which not even an empty file system fits.
 const FULL_BYTES: u64 = 1 << 20;
 
-/// A disk; gone, and its limits with it, when it is dropped and nothing is mounted from it.
+/// A disk. After the drop, once it is no longer mounted, the device and its limits are gone.
 #[derive(Debug)]
 pub struct LoopVolume {
     file: PathBuf,
@@ -559,7 +566,7 @@ pub struct LoopVolume {
 }
 
 impl LoopVolume {
-    /// Makes it in `file`, empty. The host itself sets its limits.
+    /// Makes an empty disk in `file`. The host itself sets the limits.
     pub fn make(file: &Path, disk: &Disk, ledger: &RegistryWriter) -> Result<Self, Error> {
         let made = File::create(file).and_then(|made| made.set_len(disk.size_bytes.unwrap_or(SIZE_BYTES)));
         made.map_err(Error::system(format!("make {}", file.display())))?;
@@ -570,17 +577,16 @@ impl LoopVolume {
             mount::attach_loop(file, |device| ledger.looped(device, file), refused)
         };
         let volume = Self { attached: attach(file)?, file: file.to_path_buf() };
-        // Written down in any case: a fault may set limits where the profile has none.
+        // Registered in any case, because a fault may set limits where the profile has none.
         ledger.throttled(volume.device())?;
         Ok(volume)
     }
 
-    /// `/dev/loop3`.
+    /// Returns the device, such as `/dev/loop3`.
     pub fn device(&self) -> &Path {
         &self.attached.device
     }
 
-    /// The file.
     pub fn file(&self) -> &Path {
         &self.file
     }
@@ -588,7 +594,7 @@ impl LoopVolume {
 
 impl Drop for LoopVolume {
     fn drop(&mut self) {
-        // What cannot be done here is done at the end of the run.
+        // A failure here is repaired at the end of the run.
         let _ = Device::at(self.device()).and_then(cgroup::clear_throttle);
     }
 }
@@ -596,7 +602,7 @@ impl Drop for LoopVolume {
 fn format(file: &Path) -> Result<(), Error> {
     let doing = || format!("make a file system in {}", file.display());
     let mut command = Command::new("mkfs.ext4");
-    // Nothing is written that nobody needs: hosts are made by the dozen.
+    // Skips writes that are not needed, because there may be dozens of hosts.
     command.args(["-q", "-F", "-m", "0", "-E", "lazy_itable_init=1,lazy_journal_init=1,nodiscard"]).arg(file);
     let output = command.stdin(Stdio::null()).output().map_err(Error::system(doing()))?;
     if output.status.success() {
@@ -604,13 +610,13 @@ fn format(file: &Path) -> Result<(), Error> {
     }
     let said = String::from_utf8_lossy(&output.stderr);
     let why = said.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("mkfs.ext4 did not say why");
-    // Where there is no room it complains of whatever it was just writing.
+    // If the disk is full, mkfs names whatever it wrote at that moment.
     let is_full = said.contains("No space left") || free_bytes(file).is_some_and(|free| free < FULL_BYTES);
     let error = if is_full { ErrorKind::StorageFull.into() } else { io::Error::other(why.trim().to_owned()) };
     Err(Error::System { doing: doing(), error })
 }
 
-/// How much can be written where this is.
+/// Returns the bytes that can still be written on the path's file system.
 pub fn free_bytes(path: &Path) -> Option<u64> {
     rustix::fs::statvfs(path).ok().map(|found| found.f_bavail.saturating_mul(found.f_frsize))
 }

@@ -1,5 +1,6 @@
-//! Pods that somebody else started and that run already: a runner comes into each as one more container, in the pod's own network, and undoes
-//! everything when its stream ends. What ends a pod is its deletion, after which another that is ready takes its place.
+//! Running Kubernetes pods as hosts. A runner enters each pod as an additional (ephemeral)
+//! container in the pod's network. The runner undoes everything when its stream ends. A crash
+//! deletes the pod; then another ready pod takes its place.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -23,24 +24,24 @@ use crate::platforms::kubernetes::{Kubectl, Pod};
 use crate::session::RunnerSession;
 use crate::system_program::{KeptOutput, await_end, never};
 
-/// For a container to be added to a pod, and its program to be there.
+/// Time limit for adding a container to a pod and for the delivery of its program.
 const TO_ENTER: Duration = Duration::from_secs(60);
-/// For the runner to be ready.
+/// Time limit for the runner to be ready.
 const TO_BE_READY: Duration = Duration::from_secs(30);
-/// For the stream to end after its runner has undone everything.
+/// Time limit for the stream to end after its runner has undone everything.
 const TO_END: Duration = Duration::from_secs(5);
-/// How often the cluster is asked.
+/// Interval between queries to the cluster.
 const GLANCE: Duration = Duration::from_millis(200);
-/// What one has to be allowed.
+/// Permissions that the user needs.
 const RIGHTS: &str =
     "one needs, in that namespace: pods (get, list, delete), pods/ephemeralcontainers (patch), pods/attach (create)";
-/// Where the runner keeps its folders, in a container that is its own.
+/// The runner's folder, inside its own container.
 const FOLDER: &str = "/tmp/plimsoll-runner";
 
-/// Containers that this process has added: their names differ.
+/// Number for the next added container, so that names differ.
 static ADDED: AtomicU32 = AtomicU32::new(1);
 
-/// All pods of a lab, of which each belongs to one host.
+/// The pods that a lab may use. Each belongs to at most one host.
 #[derive(Debug)]
 struct SelectedPods {
     kubectl: Kubectl,
@@ -51,22 +52,21 @@ struct SelectedPods {
     at_once: Arc<AtomicBool>,
 }
 
-/// A pod with a runner in it.
+/// A pod with a runner.
 #[derive(Debug)]
 struct PodHost {
     name: String,
     pods: Arc<SelectedPods>,
-    /// The pod's name and address.
     pod: String,
     address: String,
     carrier: Option<Child>,
     session: Option<Arc<RunnerSession>>,
 }
 
-/// Enters all pods of the lab.
+/// Adds a runner to as many ready pods as the lab has hosts.
 ///
 /// # Errors
-/// If there are too few that are ready, or one cannot be entered; those that were are let go.
+/// If there are too few ready pods, or a pod cannot be entered. Drops the others then.
 pub fn reach_all(
     build: &DeploymentSpec<'_>,
     settings: &LabPods,
@@ -117,7 +117,7 @@ impl SelectedPods {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Those that serve and belong to no host, by name.
+    /// Returns the ready pods that belong to no host, by name.
     fn ready(&self, stop: &dyn Fn() -> bool) -> Result<Vec<Pod>, Error> {
         let mut pods = self.kubectl.selected(&self.settings.selector, stop)?;
         let taken = self.taken();
@@ -126,14 +126,14 @@ impl SelectedPods {
         Ok(pods)
     }
 
-    /// The next that is ready, once there is one; it is taken.
+    /// Waits for the next ready pod, and takes it.
     fn next(&self, stop: &dyn Fn() -> bool) -> Result<Pod, Error> {
         let until = Instant::now() + Duration::from_secs_f64(self.settings.wait_s);
         loop {
             let mut ready = self.ready(stop)?;
             if !ready.is_empty() {
                 let pod = ready.remove(0);
-                // Another host may have been quicker.
+                // Another host may have taken the pod meanwhile.
                 if self.taken().insert(pod.name().to_owned()) {
                     return Ok(pod);
                 }
@@ -162,8 +162,8 @@ impl PodHost {
     /// Adds a container with a runner to the pod.
     fn enter(&mut self, stop: &dyn Fn() -> bool) -> Result<Arc<RunnerSession>, Error> {
         let container = format!("plimsoll-{}-{}", self.pods.run, ADDED.fetch_add(1, Ordering::Relaxed));
-        // With a process namespace of its own, and so without `targetContainerName`: it lives on when the pod's own container is started
-        // anew, and heals then as well.
+        // Omits `targetContainerName`, so that the container has its own process namespace. The
+        // runner then outlives a restart of the pod's own container, and can still heal its faults.
         let patch = json!({ "spec": { "ephemeralContainers": [{
             "name": container,
             "image": self.pods.settings.image,
@@ -227,11 +227,11 @@ impl PodHost {
         }
     }
 
-    /// Waits for the stream that carried the runner, whose input is closed.
+    /// Waits for the stream that carried the runner. The stream's input is already closed.
     fn release(&mut self) {
         if let Some(mut carrier) = self.carrier.take() {
             let within = if self.pods.at_once.load(Ordering::SeqCst) { Duration::ZERO } else { TO_END };
-            // What does not end by itself is ended.
+            // A stream that does not end in time is killed.
             let _: Result<_, io::Error> = await_end(&mut carrier, within, &never);
             delivery::end(&mut carrier);
         }
@@ -244,7 +244,7 @@ impl Drop for PodHost {
     }
 }
 
-/// What the platform refuses, with what would help.
+/// Adds advice to the platform's refusal.
 fn not_let_in(reason: &str) -> String {
     if reason.contains("PodSecurity") {
         return format!(

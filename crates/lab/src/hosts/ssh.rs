@@ -1,4 +1,4 @@
-//! Real machines over the system's ssh, each with a runner that was copied there.
+//! Real machines as hosts, over the system's ssh. A runner is copied to each.
 
 mod client;
 mod generators;
@@ -28,14 +28,15 @@ use guard::{Guard, LoginLines, no_ssh};
 pub use generators::{RemoteGeneratorStream, RemoteGenerators};
 pub(crate) use guard::packed;
 
-/// For connecting, unless the user's configuration of ssh says otherwise.
+/// Default connect timeout. The user's ssh configuration takes precedence.
 const CONNECT_TIMEOUT_S: u32 = 15;
-/// For the runner to be ready.
+/// Time limit for the runner to be ready.
 const TO_BE_READY: Duration = Duration::from_secs(30);
-/// For ssh to end after its runner has.
+/// Time limit for ssh to end after its runner has ended.
 const TO_END: Duration = Duration::from_secs(5);
 
-/// Names control sockets apart; one that was left by a master that was killed is in nobody's way.
+/// Number for the next control socket, so that a socket left by a killed master is never in the
+/// way.
 static SOCKETS: AtomicU32 = AtomicU32::new(1);
 
 /// A machine at the other end of ssh.
@@ -45,27 +46,27 @@ struct RemoteHost {
     client: SshClient,
     address: String,
     setup: Setup,
-    /// The target's folder, here and there, once it was sent.
+    /// Local and remote path of the target's folder, once it was copied.
     brought: Mutex<Option<(PathBuf, PathBuf)>>,
-    /// The ssh that carries the runner. Goes before the guard does.
+    /// The ssh process that carries the runner. It ends before the guard.
     carrier: Option<Child>,
     guard: Guard,
-    /// The user wants an end at once.
+    /// Whether the user wants to end at once.
     at_once: Arc<AtomicBool>,
-    /// Started already and not yet handed out.
+    /// A session that is started but not yet handed out.
     session: Option<Arc<RunnerSession>>,
 }
 
-/// A program that runs there.
+/// A program that runs on the host.
 #[derive(Debug)]
 struct CarriedProgram {
     input: ChildStdin,
     output: ChildStdout,
-    /// What it writes to its standard error, and ssh to its own.
+    /// Standard error of the program and of ssh.
     errors: KeptOutput,
 }
 
-/// Reaches one host and puts a runner on it.
+/// Reaches one host and starts a runner on it.
 pub(super) fn reach(
     build: &DeploymentSpec<'_>,
     host: &plan::Host,
@@ -84,13 +85,14 @@ pub(super) fn reach(
     Ok(Box::new(ManagedHost::raise(&host.name, Box::new(remote))?))
 }
 
-/// The runner as a program of its own, which is built with Plimsoll and is a small part of it; Plimsoll itself where it is not there.
+/// Returns the path of the separate runner program, which is small, or of Plimsoll itself if the
+/// runner is missing.
 pub(super) fn runner_beside(plimsoll: &Path) -> PathBuf {
     let runner = plimsoll.with_file_name("plimsoll-runner");
     if runner.is_file() { runner } else { plimsoll.to_path_buf() }
 }
 
-/// Measures a machine for a profile; nothing is left there.
+/// Measures a machine for a profile. Leaves no files on it.
 pub(super) fn measure(destination: &str, plimsoll: &Path, ledger: &Arc<RegistryWriter>) -> Result<String, Error> {
     let (program, ends) = (runner_beside(plimsoll), (&AtomicBool::new(false), &Arc::default()));
     let remote = RemoteHost::reach(destination, destination, &program, ledger, ends)?;
@@ -98,7 +100,7 @@ pub(super) fn measure(destination: &str, plimsoll: &Path, ledger: &Arc<RegistryW
 }
 
 impl RemoteHost {
-    /// Connects, looks whether programs from here can run there, and copies the one with the runner there.
+    /// Connects, checks that this machine's programs can run there, and copies the program.
     fn reach(
         name: &str,
         destination: &str,
@@ -107,7 +109,7 @@ impl RemoteHost {
         (stop, at_once): (&AtomicBool, &Arc<AtomicBool>),
     ) -> Result<Self, Error> {
         let stop = || stop.load(Ordering::SeqCst);
-        // Between two steps; each also has a time limit of its own.
+        // Checked between two steps. Each step also has its own time limit.
         let go_on = || if stop() { Err(Error::Interrupted) } else { Ok(()) };
         let refused = |reason: String| Error::Host { host: name.to_owned(), reason };
         let destination = Destination::read(destination).map_err(refused)?;
@@ -147,14 +149,14 @@ impl RemoteHost {
         Ok(Self { name, client, address, setup, brought, carrier: None, guard, at_once, session: None })
     }
 
-    /// Starts the runner there.
+    /// Starts the runner on the host.
     fn start(&mut self, stop: &dyn Fn() -> bool) -> Result<Arc<RunnerSession>, Error> {
         let program = self.carry("runner", stop)?;
         let within = self.client.patience(TO_BE_READY);
         RunnerSession::open(Box::new(program.input), Box::new(program.output), &self.setup, within, &self.at_once)
     }
 
-    /// Starts the sent program there by one of its commands, over an ssh that ends with it.
+    /// Starts the copied program with one of its commands, over an ssh process that ends with it.
     fn carry(&mut self, command: &str, stop: &dyn Fn() -> bool) -> Result<CarriedProgram, Error> {
         let host = self.name.clone();
         let refused = |reason: String| Error::Host { host: host.clone(), reason };
@@ -181,13 +183,13 @@ impl RemoteHost {
         Err(refused(client::unreached(&errors.text(), self.client.destination())))
     }
 
-    /// Waits for the ssh that carried the runner, whose input is closed.
+    /// Waits for the ssh process that carried the runner. Its input is already closed.
     fn release(&mut self) {
         let within = if self.at_once.load(Ordering::SeqCst) { guard::TO_LET_GO } else { TO_END };
         self.release_within(within);
     }
 
-    /// The same, for so long: then it is killed.
+    /// Waits for the ssh process that carried the runner, and kills it after this time.
     fn release_within(&mut self, within: Duration) {
         if let Some(mut carrier) = self.carrier.take() {
             if !matches!(await_end(&mut carrier, within, &never), Ok(Some(_))) {
@@ -252,7 +254,7 @@ impl HostBackend for RemoteHost {
     }
 }
 
-/// Whether this program can run there.
+/// Checks that this program can run on the machine.
 fn suits(facts: &guard::MachineFacts) -> Result<(), String> {
     let us = rustix::system::uname();
     let ours = format!("{} {}", us.sysname().to_string_lossy(), us.machine().to_string_lossy());
@@ -268,20 +270,20 @@ fn suits(facts: &guard::MachineFacts) -> Result<(), String> {
     Ok(())
 }
 
-// What other hosts reach a host by: the address that ssh's configuration gives it.
+// The address by which other hosts reach a host, from ssh's configuration.
 
-/// What matters of `ssh -G`.
+/// The relevant options from `ssh -G`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Resolved {
-    /// The name or address that ssh connects to.
+    /// Name or address to which ssh connects.
     pub hostname: String,
-    /// Seconds, where the user's configuration says how long connecting may take.
+    /// Configured connect timeout, seconds.
     pub connect_timeout_s: Option<u32>,
-    /// Whether another host is in between.
+    /// Whether ssh connects through another host.
     pub is_behind: bool,
 }
 
-/// Reads what `ssh -G` prints: an option a line, in small letters.
+/// Reads the output of `ssh -G`: one option per line, in small letters.
 #[must_use]
 fn read_resolved(text: &str) -> Resolved {
     let mut resolved = Resolved::default();
@@ -296,11 +298,11 @@ fn read_resolved(text: &str) -> Resolved {
     resolved
 }
 
-/// The address. `from` is what the host's `SSH_CONNECTION` says: client, its port, server, its port; it counts for a name that
-/// only the host in between can look up.
+/// Returns the host's address. `from` is the host's `SSH_CONNECTION`: client, client port, server,
+/// server port. It is used for names that only a jump host can resolve.
 ///
 /// # Errors
-/// In words, if there is no IPv4 address.
+/// Text, if there is no IPv4 address.
 fn address_of(resolved: &Resolved, from: &str) -> Result<Ipv4Addr, String> {
     let name = &resolved.hostname;
     let none = || format!("`{name}` has no IPv4 address, by which the lab's hosts and the load reach it");
@@ -322,28 +324,28 @@ fn v4(address: IpAddr) -> Option<Ipv4Addr> {
     }
 }
 
-// Where a host is reached: `user@host`, `host`, `host:port`, `ssh://user@host:port`, taken apart
-// for ssh. Pure.
+// An ssh destination (`user@host`, `host`, `host:port`, `ssh://user@host:port`), split into ssh's
+// arguments. Pure.
 
-/// A destination.
+/// An ssh destination.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Destination {
-    /// As it was written.
+    /// Original text.
     pub text: String,
-    /// What ssh is given: `host` or `user@host`.
+    /// Argument for ssh: `host` or `user@host`.
     pub host: String,
-    /// A port of its own.
+    /// Port, if the text has one.
     pub port: Option<u16>,
 }
 
 impl Destination {
-    /// Reads one.
+    /// Reads a destination.
     ///
     /// # Errors
-    /// What is wrong with it, in words.
+    /// Text that says what is invalid.
     pub fn read(text: &str) -> Result<Self, String> {
         let bare = text.strip_prefix("ssh://").map_or(text, |rest| rest.strip_suffix('/').unwrap_or(rest));
-        // ssh would take it for an option, and a shell behind ProxyCommand for more than a name.
+        // ssh would read it as an option, and the shell of a ProxyCommand as more than a name.
         let is_odd = |c: char| c.is_whitespace() || c.is_control() || "'\"`$;&|<>()\\".contains(c);
         if bare.starts_with('-') || bare.contains(is_odd) {
             return Err(format!("`{text}` is no destination for ssh"));
@@ -364,21 +366,21 @@ impl Destination {
         Ok(Self { text: text.to_owned(), host, port })
     }
 
-    /// As the last arguments of ssh.
+    /// Returns the last arguments of ssh.
     #[must_use]
     pub fn arguments(&self) -> Vec<String> {
         let port = self.port.iter().flat_map(|port| ["-p".to_owned(), port.to_string()]);
         port.chain(["--".to_owned(), self.host.clone()]).collect()
     }
 
-    /// What a user types to try it by hand.
+    /// Returns the arguments that a user types to try ssh by hand.
     #[must_use]
     pub fn by_hand(&self) -> String {
         self.port.map_or_else(|| self.host.clone(), |port| format!("-p {port} {}", self.host))
     }
 }
 
-/// Host and port. An IPv6 address has colons of its own: with a port it stands in brackets.
+/// Splits host and port. An IPv6 address contains colons, so with a port it is in brackets.
 fn split(place: &str) -> (&str, Option<&str>) {
     if let Some((host, rest)) = place.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         return (host, if rest.is_empty() { None } else { Some(rest.strip_prefix(':').unwrap_or(rest)) });
@@ -389,20 +391,20 @@ fn split(place: &str) -> (&str, Option<&str>) {
     }
 }
 
-// What an abandoned run may have left on other machines. Its guards there have removed it,
-// unless one was killed itself.
+// Leftovers of an abandoned run on other machines. Its guards have removed them, unless a guard was
+// killed.
 
-/// For connecting; nobody waits long for what is hardly ever there.
+/// Connect timeout for leftovers. They are rare, so it is short.
 const LEFTOVER_TIMEOUT_S: u32 = 5;
-/// For all of it.
+/// Time limit for removing the leftovers of one machine.
 const WITHIN: Duration = Duration::from_secs(30);
 
-/// Removes it. What was removed, a line each; in words if the machine was not reached.
+/// Removes the leftovers on a machine. Returns one line per removed item.
 ///
 /// # Errors
-/// In words.
+/// Text, if the machine was not reached.
 pub fn remove(left: &Leftover, run: &str) -> Result<Vec<String>, String> {
-    // A damaged entry must not remove anything else.
+    // A damaged registry entry must not remove other files.
     let is_ours = left.folder.strip_prefix(&folder_name(run, "")).is_some_and(|host| !host.is_empty());
     if !is_ours || !guard::is_plain(&format!("/{}", left.folder)) {
         return Ok(Vec::new());
@@ -486,7 +488,7 @@ mod tests {
         let begun = Instant::now();
         drop((process, session, hosts));
         println!("let go within {:?}; {} was there", begun.elapsed(), folder.display());
-        // Where "there" is this machine's own disk.
+        // The remote host is this machine, so the folder is on this disk.
         assert!(!Path::new(&folder).exists());
     }
 
@@ -522,7 +524,7 @@ mod tests {
         let from = "10.84.0.254 50000 10.84.0.7 22";
         assert_eq!(at("10.0.0.11", false, from).unwrap(), Ipv4Addr::new(10, 0, 0, 11));
         assert_eq!(at("localhost", false, from).unwrap(), Ipv4Addr::LOCALHOST);
-        // A name that only the jump host knows.
+        // A name that only the jump host can resolve.
         assert_eq!(at("pi1.invalid", true, from).unwrap(), Ipv4Addr::new(10, 84, 0, 7));
         assert!(at("pi1.invalid", false, from).unwrap_err().contains("no IPv4 address"));
         assert!(at("fe80::1", true, from).unwrap_err().contains("no IPv4 address"));

@@ -1,4 +1,4 @@
-//! What abandoned runs left, ended and removed.
+//! Cleanup after abandoned runs: ends their processes and removes everything they left.
 
 use std::io;
 use std::path::Path;
@@ -13,21 +13,23 @@ use crate::Error;
 use crate::hosts::remove_remote;
 use crate::trusted::PrivateFolder;
 
-/// What came of [`clean`].
+/// Result of [`clean`].
 #[derive(Debug, Default)]
 pub struct CleanupReport {
-    /// A line for each thing that was removed: a process, a loop device, a folder, a run.
+    /// One line for each removed item: a process, a loop device, a folder, a run.
     pub removed: Vec<String>,
-    /// A line for each machine that could not be reached to see what is left there.
+    /// One line for each machine that could not be reached, so that its leftovers are unknown.
     pub unreached: Vec<String>,
-    /// A line for each thing that is not ours to judge: what another user can have written, a run of another pid namespace.
+    /// One line for each item that is not ours to remove: files that another user can write, runs
+    /// of another pid namespace.
     pub left_alone: Vec<String>,
-    /// What is ours and could not be removed.
+    /// Errors for our own items that could not be removed.
     pub failed: Vec<Error>,
 }
 
 impl CleanupReport {
-    /// What another can have written is named, and neither obeyed nor removed.
+    /// Records an error. Files that another user can write are listed, but neither used nor
+    /// removed.
     fn failed(&mut self, error: Error) {
         match error {
             Error::Distrusted(found) => {
@@ -38,9 +40,9 @@ impl CleanupReport {
     }
 }
 
-/// Removes what abandoned runs left: their processes, control groups, loop devices, private folders and entries. A run is abandoned
-/// when the process that began it is gone; live ones are not touched, nor are those of which that cannot be seen from here. All is
-/// tried, whatever fails.
+/// Removes the leftovers of abandoned runs: processes, control groups, loop devices, private
+/// folders and entries. A run is abandoned if the process that began it is gone. Does not touch
+/// runs that are alive or whose state is not visible from here. Continues after failures.
 #[must_use]
 pub fn clean() -> CleanupReport {
     let mut cleaned = CleanupReport::default();
@@ -63,7 +65,7 @@ pub(crate) fn clean_in(folder: &Path, cleaned: &mut CleanupReport) {
                 let gone = removed.then(|| format!("entry {}", folder.path(&name).display()));
                 cleaned.removed.extend(gone);
             }),
-            // Another that begins at the same time has been quicker.
+            // Another process cleaned up at the same time.
             Err(Error::System { error, .. }) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             Err(error) => Err(error),
         };
@@ -73,7 +75,7 @@ pub(crate) fn clean_in(folder: &Path, cleaned: &mut CleanupReport) {
     }
 }
 
-/// Removes what a run left, if it is over.
+/// Removes a run's leftovers, if the run is over.
 fn tidy(
     folder: &PrivateFolder,
     name: &str,
@@ -83,7 +85,7 @@ fn tidy(
     match record.owner.standing() {
         OwnerState::Alive => return Ok(()),
         OwnerState::Gone => {}
-        // Its numbers mean other processes here.
+        // The recorded ids belong to other processes here.
         OwnerState::GoneWithNamespace => record.groups.clear(),
         OwnerState::Elsewhere(namespace) => {
             cleaned.left_alone.push(format!(
@@ -105,7 +107,7 @@ fn remove(
     record: &RegistryEntry,
     cleaned: &mut CleanupReport,
 ) -> Result<(), Error> {
-    // Nothing survives a reboot but files.
+    // Only files survive a reboot.
     if record.owner.is_of_this_boot() {
         let marks = RunTag { variables: vec![format!("{MARK}={}", record.id)], groups: record.groups.clone() };
         let (ended, left) = marks.end(true);
@@ -116,12 +118,12 @@ fn remove(
         record.kernel.remove(&record.id, &mut cleaned.removed)?;
     }
     for scratch in &record.scratch {
-        // Only what this run can have made: a damaged entry must not remove anything else.
+        // Only folders that this run can have made: a damaged entry must not remove others.
         if belongs_to(scratch, &record.id) && remove_scratch(scratch)? {
             cleaned.removed.push(format!("folder {}", scratch.display()));
         }
     }
-    // Nobody waits for another machine again and again: its folder is removed when it can be, or named.
+    // Each machine is tried once. Its folders are removed or reported, and not tried again.
     for looked in remove_remote(&record.remotes, &record.id) {
         match looked {
             Ok(removed) => cleaned.removed.extend(removed),
@@ -134,7 +136,7 @@ fn remove(
             Err(why) => cleaned.unreached.push(why),
         }
     }
-    // Another that begins at the same time has been quicker.
+    // Another process may clean up at the same time.
     let is_there = folder.has(name);
     let _ = folder.remove(&rewritten(name));
     folder.remove(name).map_err(Error::system(format!("remove {}", folder.path(name).display())))?;

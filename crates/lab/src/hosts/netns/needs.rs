@@ -1,4 +1,4 @@
-//! What virtual hosts need of this machine, looked for before anything is made.
+//! Requirements of virtual hosts on this machine, checked before any host is made.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -17,10 +17,10 @@ use crate::Error;
 use crate::error::install_command;
 use crate::placement::Placement;
 
-/// As much of a disk is taken to be written to; its file grows with what is.
+/// Bytes that a host is expected to write to its disk. The disk's file grows with its content.
 const EXPECTED_BYTES: u64 = 1 << 30;
 
-/// Parts of the kernel that a host is made of, and a file that is there where they are.
+/// Kernel features that a host needs, each with a file that exists if the feature does.
 const PARTS: [(&str, &str); 5] = [
     ("network namespaces (CONFIG_NET_NS)", "/proc/self/ns/net"),
     ("pid namespaces (CONFIG_PID_NS)", "/proc/self/ns/pid"),
@@ -33,7 +33,7 @@ const PARTS: [(&str, &str); 5] = [
 const CUTTING: [&str; 3] = ["host_freeze", "lossy_link", "partition"];
 /// Faults that shape a link.
 const SHAPING: [&str; 3] = ["lossy_link", "slow_link", "slow_port"];
-/// Faults that need a file system of the host's own.
+/// Faults that need a separate file system for the host.
 const OF_DISKS: [&str; 2] = ["full_disk", "slow_disk"];
 
 /// Whether the trial has a fault of one of these kinds.
@@ -41,7 +41,7 @@ fn has_fault(trial: &plan::Trial, kinds: &[&str]) -> bool {
     trial.faults.iter().any(|fault| kinds.contains(&fault.kind.as_str()))
 }
 
-/// Whether a host gets a file system of its own.
+/// Whether a host gets a separate file system.
 pub fn needs_volume(trial: &plan::Trial, envelope: &Envelope) -> bool {
     envelope.disk.is_throttled() || envelope.disk.size_bytes.is_some() || has_fault(trial, &OF_DISKS)
 }
@@ -51,7 +51,8 @@ pub fn loses_packets(trial: &plan::Trial, envelopes: &[Envelope]) -> bool {
     has_fault(trial, &["lossy_link"]) || envelopes.iter().any(|envelope| envelope.link.loss_pct.is_some())
 }
 
-/// The link that the kernel has to be able to make: as much of every kind as some profile or fault asks for.
+/// Returns a link with every kind of limit that a profile, port or fault of the trial uses. The
+/// kernel must be able to make it.
 fn hardest_link(trial: &plan::Trial, envelopes: &[Envelope]) -> Link {
     let of_profiles = |figure: fn(&Link) -> Option<f64>| envelopes.iter().find_map(|envelope| figure(&envelope.link));
     let slowing = trial.faults.iter().filter(|fault| ["slow_link", "slow_port"].contains(&fault.kind.as_str()));
@@ -68,20 +69,20 @@ fn hardest_link(trial: &plan::Trial, envelopes: &[Envelope]) -> Link {
     }
 }
 
-/// Whether a port has to be told from the others of a link.
+/// Whether single ports of a link have limits.
 fn slows_ports(trial: &plan::Trial) -> bool {
     !trial.lab.ports.is_empty() || has_fault(trial, &["slow_port"])
 }
 
-/// A program that hosts are made with.
+/// A program that is used to make hosts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct HostTool {
     program: &'static str,
-    /// Debian's package that has it.
+    /// Debian package of the program.
     package: &'static str,
-    /// The part of a lab that needs it.
+    /// The part of a lab that needs the program.
     needed_for: &'static str,
-    /// What works without; nothing where hosts are made all the same, and only know less of themselves.
+    /// Features that work without the program, or `None` if hosts do not depend on it.
     without: Option<&'static str>,
 }
 
@@ -111,12 +112,11 @@ const VOLUMES: HostTool = HostTool {
         "profiles without [disk] work without, the tiers disk, memory and pmem, and all faults but slow_disk and full_disk",
     ),
 };
-/// Without it, what a disk does is not measured, and the records say so.
+/// The meter for disks. If it is missing, disks are not measured, and the records say so.
 const DISK_METER: HostTool = HostTool { program: "fio", package: "fio", needed_for: "what a disk does", without: None };
-/// All of them.
 const TOOLS: [HostTool; 5] = [HOSTS, LINKS, FILTERS, VOLUMES, DISK_METER];
 
-/// The programs that this trial's hosts are made with.
+/// Returns the programs that this trial's hosts need.
 fn tools(trial: &plan::Trial, envelopes: &[Envelope]) -> Vec<HostTool> {
     let limited = envelopes.iter().any(|envelope| !envelope.link.is_unlimited());
     let asked = [
@@ -129,16 +129,16 @@ fn tools(trial: &plan::Trial, envelopes: &[Envelope]) -> Vec<HostTool> {
     asked.into_iter().filter(|(_, is_asked)| *is_asked).map(|(tool, _)| tool).collect()
 }
 
-/// Debian's packages of those programs of this trial's hosts that are not on this machine.
+/// Returns the Debian packages that this machine lacks for this trial's hosts.
 ///
 /// # Errors
-/// Without root: no package would help.
+/// If this user is not root, because no package would help then.
 pub fn lacking(trial: &plan::Trial, envelopes: &[Envelope]) -> Result<Vec<&'static str>, Error> {
     root()?;
     Ok(absent(&tools(trial, envelopes)))
 }
 
-/// The same for whatever any lab may need.
+/// Returns the Debian packages that this machine lacks for any lab.
 pub fn lacking_for_any() -> Vec<&'static str> {
     absent(&TOOLS)
 }
@@ -163,10 +163,10 @@ fn root() -> Result<(), Error> {
     })
 }
 
-/// Whether all is there.
+/// Checks that all requirements are met.
 ///
 /// # Errors
-/// [`Error::Needs`], with what works without.
+/// [`Error::Needs`], with the features that work without.
 pub fn check(trial: &plan::Trial, envelopes: &[Envelope]) -> Result<(), Error> {
     root()?;
     for (part, file) in PARTS {
@@ -178,7 +178,7 @@ pub fn check(trial: &plan::Trial, envelopes: &[Envelope]) -> Result<(), Error> {
     if tools.contains(&VOLUMES) && !Path::new("/dev/loop-control").exists() {
         return Err(of_kernel("a disk of a host's own", "loop devices (CONFIG_BLK_DEV_LOOP; try `modprobe loop`)"));
     }
-    // The first that is missing is explained, and the command names the packages of all.
+    // The error explains the first missing program. Its command installs the packages of all.
     let packages: Vec<String> = absent(&tools).into_iter().map(str::to_owned).collect();
     for (tool, without) in tools.iter().filter_map(|tool| Some((tool, tool.without?))) {
         folder(tool).map_err(|needs| Error::Needs {
@@ -194,12 +194,13 @@ pub fn check(trial: &plan::Trial, envelopes: &[Envelope]) -> Result<(), Error> {
     links(&hardest_link(trial, envelopes), slows_ports(trial))
 }
 
-/// A kind of link, whether ports of it were told apart, and what came of it.
+/// A tested link: its limits, whether ports had limits, and the result.
 type LinkTrial = (Link, bool, Result<(), NetworkError>);
 
-/// Whether the kernel can make such a link: tried in a network of its own, that goes with the thread that is in it.
+/// Checks that the kernel can make such a link, in a temporary network namespace that ends with its
+/// thread.
 fn links(hardest: &Link, of_ports: bool) -> Result<(), Error> {
-    /// Each kind of link is tried once.
+    /// Results of earlier tests. Each kind of link is tested once.
     static TRIED: Mutex<Vec<LinkTrial>> = Mutex::new(Vec::new());
     if hardest.is_unlimited() {
         return Ok(());
@@ -216,7 +217,7 @@ fn links(hardest: &Link, of_ports: bool) -> Result<(), Error> {
         }
     };
     let Err(NetworkError::NoKernel(part)) = came else {
-        // Whatever else is wrong is said by the host that it happens to.
+        // The affected host reports any other error.
         return Ok(());
     };
     Err(match part.contains("netem") {
@@ -231,18 +232,18 @@ fn links(hardest: &Link, of_ports: bool) -> Result<(), Error> {
     })
 }
 
-/// What links of virtual hosts can be made like.
+/// Kinds of limits that links of virtual hosts support.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LinkSupport {
-    /// Whether there is a program to make them with.
+    /// Whether the program `tc` exists.
     pub has_tc: bool,
-    /// A limited rate.
+    /// Whether a rate limit works.
     pub rate: bool,
-    /// A delay.
+    /// Whether a delay works.
     pub delay: bool,
 }
 
-/// The kinds of limits that this machine can give a link, each tried.
+/// Tests which kinds of limits this machine can set on a link.
 pub fn what_links_can_be() -> LinkSupport {
     let came = |link: Link| {
         try_link(&link, false).unwrap_or_else(|error| {
@@ -265,7 +266,7 @@ fn try_link(link: &Link, of_ports: bool) -> Result<Result<(), NetworkError>, Err
     tried.map_err(Error::system("leave the machine's network"))
 }
 
-/// Whether the system has the control groups that limits are made of.
+/// Checks that the system has the control groups that the limits need.
 fn controllers(envelopes: &[Envelope]) -> Result<(), Error> {
     let any = |limits: fn(&Envelope) -> bool| envelopes.iter().any(limits);
     let slows = |envelope: &Envelope| envelope.core_speed.is_some_and(|speed| speed < 1.0) || envelope.cores.is_some();
@@ -293,7 +294,7 @@ fn controllers(envelopes: &[Envelope]) -> Result<(), Error> {
     Ok(())
 }
 
-/// What the user should know of a lab that can be made.
+/// Returns notices for the user about a lab that can be made.
 pub fn notices(trial: &plan::Trial, placement: &Placement, scratch: &Path) -> Vec<String> {
     let mut notices = Vec::new();
     if placement.generator_cpus.is_empty() && Hierarchies::detect().of(Controller::Cpuset).is_none() {
@@ -315,7 +316,7 @@ pub fn notices(trial: &plan::Trial, placement: &Placement, scratch: &Path) -> Ve
     notices
 }
 
-/// Something of the kernel that is not there.
+/// Returns an error for a missing kernel feature.
 pub fn of_kernel(what: &str, part: &str) -> Error {
     Error::Needs {
         what: what.to_owned(),
@@ -324,19 +325,19 @@ pub fn of_kernel(what: &str, part: &str) -> Error {
     }
 }
 
-/// Where a program is that a host can start; in words what is missing, if it is nowhere.
+/// Returns the folder of a program that hosts can start, or text about the missing program.
 fn folder(tool: &HostTool) -> Result<PathBuf, String> {
     let path = env::var_os("PATH").unwrap_or_default();
     let program = tool.program;
     let folders: Vec<PathBuf> = env::split_paths(&path).filter(|folder| folder.join(program).is_file()).collect();
-    // A host has folders of its own there, and starts it itself.
+    // A host has its own folders at these paths.
     let is_hidden = |folder: &&PathBuf| ["/tmp", "/run", "/dev/shm"].iter().any(|own| folder.starts_with(own));
     if let Some(folder) = folders.iter().find(|folder| !is_hidden(folder)) {
         return Ok(folder.clone());
     }
     let package = format!("which is in Debian's package {}", tool.package);
     Err(match folders.first() {
-        // Of the folders with such programs the one that an ordinary user's PATH may lack.
+        // A folder with such programs that an ordinary user's PATH may lack.
         None if Path::new("/usr/sbin").join(program).is_file() => {
             format!("the program `{program}`, which is in /usr/sbin, and that is not in PATH")
         }

@@ -1,5 +1,6 @@
-//! Tests of virtual hosts with the program itself, which has to be built before: `cargo build -p plimsoll`, then as root
-//! `cargo test -p plimsoll-lab -- --ignored hosts::netns`. What they leave on the machine is looked for.
+//! Tests of virtual hosts with the program itself. Build it first with `cargo build -p plimsoll`,
+//! then run `cargo test -p plimsoll-lab -- --ignored hosts::netns` as root. The tests also check
+//! that nothing is left on the machine.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::BTreeSet;
@@ -19,7 +20,7 @@ use crate::StorageFigures;
 use crate::fakes::{Bench, folder_trial};
 use crate::host_process::{ProcessExit, Start};
 
-/// Beside the tests: `target/debug/plimsoll`.
+/// Returns the path of `target/debug/plimsoll`.
 fn built() -> PathBuf {
     let tests = std::env::current_exe().unwrap();
     let built = tests.ancestors().nth(2).unwrap().join("plimsoll");
@@ -27,7 +28,7 @@ fn built() -> PathBuf {
     built
 }
 
-/// What of this machine hosts could change, a line each.
+/// Lists the parts of this machine that hosts could change, one per line.
 fn machine() -> BTreeSet<String> {
     let said = |program: &str, arguments: &[&str]| {
         let output = Command::new(program).args(arguments).output().unwrap();
@@ -45,7 +46,7 @@ fn machine() -> BTreeSet<String> {
     texts.iter().flat_map(|text| text.lines()).map(str::to_owned).collect()
 }
 
-/// Waits until nothing is there that was not there before. What another program makes meanwhile is not looked at.
+/// Waits until everything new on the machine is gone. Ignores changes by other programs.
 fn nothing_is_left(before: &BTreeSet<String>, run: &str) {
     let others = |line: &str| line.contains("plimsoll-") && !line.contains(run);
     let left = || machine().difference(before).filter(|line| !others(line)).cloned().collect::<Vec<_>>();
@@ -59,7 +60,7 @@ fn host(name: &str, networks: &[&str], routes: bool) -> plan::Host {
 
 type Hosts = Vec<Box<dyn Host>>;
 
-/// Makes a lab, works with it, takes it down, and holds the machine against what it was before.
+/// Makes a lab, runs `work` with it, stops it, and compares the machine with its state before.
 fn with_lab(trial: &plan::Trial, envelopes: Vec<Envelope>, work: impl FnOnce(&mut Hosts, &ClientPlacement, &Bench)) {
     let before = machine();
     let bench = Bench::new();
@@ -99,7 +100,7 @@ fn sh(host: &dyn Host, script: &str) -> String {
     run(host, &["sh", "-c", script])
 }
 
-/// Listens on port 7000 for ever, and says its host's name to whoever connects.
+/// Starts a server on port 7000 that sends its host's name to every client.
 fn start_speaker(host: &dyn Host, bench: &Bench) -> Box<dyn crate::host_process::HostProcess> {
     let script = "import socket\ns=socket.socket()\ns.setsockopt(1,2,1)\ns.bind(('0.0.0.0',7000))\ns.listen(9)\nwhile 1:\n c,_=s.accept()\n c.send(socket.gethostname().encode())\n c.close()";
     let start = Start {
@@ -135,7 +136,8 @@ fn three_hosts_know_and_reach_each_other() {
             .inside(|| TcpStream::connect("10.83.0.2:7000").unwrap().read_to_string(&mut answer).unwrap())
             .unwrap();
         assert_eq!(answer, "n2");
-        // Its own processes, mounts and network, and the machine's groups.
+        // The host has its own processes, mounts and network, and sees the machine's users and
+        // groups.
         assert_eq!(
             sh(&*hosts[1], "ls /run /tmp /sys/class/net | tr '\n' ' '"),
             "/run:\nlock\nplimsoll\n\n/sys/class/net:\neth0\nlo\n\n/tmp:\n".replace('\n', " ")
@@ -143,11 +145,10 @@ fn three_hosts_know_and_reach_each_other() {
         assert!(sh(&*hosts[1], "cat /proc/1/comm; ls /sys/fs/cgroup").starts_with("plimsoll\n"));
         assert_eq!(sh(&*hosts[1], "cat /etc/resolv.conf; stat -c %a /tmp /dev/shm"), "1777\n1777\n");
         sh(&*hosts[1], "cmp /proc/loadavg /run/plimsoll/loadavg");
-        // The target's folder.
         bench.folder.write("program", "hello");
         let target = hosts[2].bring(&bench.folder).unwrap();
         assert_eq!(run(&*hosts[2], &["cat", &target.join("program").display().to_string()]), "hello");
-        // Power off and on: same name, address and data, and known to the others at once.
+        // Power off and on: the name, address and data stay, and the other hosts reach it at once.
         sh(&*hosts[1], "echo kept > /run/plimsoll/data/file; echo kept > /tmp/file");
         hosts[1].crash().unwrap();
         assert!(!hosts[1].is_up());
@@ -210,7 +211,8 @@ fn a_profile_limits_link_and_disk() {
     });
 }
 
-// The kernel counts a flush as a write, so a disk of 50 writes a second did 25 that were synced.
+// The kernel counts a flush as a write, so a disk limited to 50 writes per second did 25 synced
+// writes.
 #[test]
 #[ignore = "needs the built program"]
 fn a_synced_write_is_no_more_than_one_write_to_a_throttled_disk() {
@@ -240,7 +242,7 @@ fn a_host_that_cannot_be_made_says_why_and_nothing_is_left() {
     nothing_is_left(&before, &run);
 }
 
-/// Not a test: a lab that is not taken down.
+/// Makes a lab that is not stopped. This is no test; another test starts it.
 #[test]
 #[ignore = "started by another test"]
 fn own() {
@@ -267,7 +269,7 @@ fn own() {
         &AtomicBool::new(false),
     )
     .unwrap();
-    // One that leaves its group, its parent and its environment.
+    // A process that leaves its group, its parent and its environment.
     sh(&*raised.0[0], "setsid env -i sleep 1000 >/dev/null 2>&1 &");
     fs::write(folder.join("up"), registry.id()).unwrap();
     loop {
@@ -293,7 +295,7 @@ fn what_a_killed_lab_left_is_removed() {
     nothing_is_left(&before, &run);
 }
 
-/// Asked against got, both ways, to be printed and not judged.
+/// Prints the requested and the measured values of links, in both directions. Checks nothing.
 #[test]
 #[ignore = "it measures, and needs the built program"]
 fn links_asked_and_got() {

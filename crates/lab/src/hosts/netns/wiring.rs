@@ -1,5 +1,5 @@
-//! The cables of a lab: the plan of its bridges, addresses and routes, which is pure, and the
-//! switch into which they are plugged.
+//! The cables of a lab: a pure plan of bridges, addresses and routes, and the switch to which the
+//! cables connect.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write as _;
@@ -21,42 +21,41 @@ use crate::host_process::ProcessExit;
 use crate::registry::RegistryWriter;
 use crate::session::RunnerSession;
 
-/// Hosts have the last byte of their address from 1 on, the clients have 254.
+/// Limit of hosts. The last byte of a host's address counts from 1; the clients have 254.
 const MOST_HOSTS: usize = 253;
 const CLIENTS: u8 = 254;
-/// The second byte of a network's address is one byte.
+/// Limit of networks. The network's number is one byte of its address.
 const MOST_NETWORKS: usize = 256;
 const PREFIX: u8 = 24;
-/// What the clients are called.
+/// Host name of the clients.
 const CLIENTS_NAME: &str = "clients";
 
-/// A lab's cables.
+/// The cables of a lab.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cables {
-    /// Names of the networks.
     networks: Vec<String>,
-    /// In the order of the lab.
+    /// Hosts in the order of the lab.
     hosts: Vec<ConnectedHost>,
-    /// What the clients reach only through a host.
+    /// Networks that the clients reach through a host: address, prefix length, gateway.
     clients_routes: Vec<(Ipv4Addr, u8, Ipv4Addr)>,
-    /// Whether the kernel cuts large segments up before they enter a cable.
+    /// Whether the kernel splits large segments before they enter a cable.
     cuts_segments: bool,
 }
 
-/// A host at its cables.
+/// A host with its cables.
 #[derive(Debug, Clone, PartialEq)]
 struct ConnectedHost {
     name: String,
-    /// Which networks it is on; its interfaces in this order.
+    /// Numbers of its networks, in the order of its interfaces.
     networks: Vec<usize>,
     wiring: Wiring,
 }
 
 impl Cables {
-    /// Plans them.
+    /// Plans the cables of a lab.
     ///
     /// # Errors
-    /// Too many hosts or networks; a network that does not exist, or that somebody cannot reach.
+    /// Too many hosts or networks, an unknown network, or a network that a host cannot reach.
     pub fn plan(lab: &plan::Lab, cuts_segments: bool) -> Result<Self, Error> {
         too_many("virtual hosts", lab.hosts.len(), MOST_HOSTS)?;
         too_many("networks", lab.networks.len(), MOST_NETWORKS)?;
@@ -83,14 +82,14 @@ impl Cables {
         Ok(Self { networks, hosts, clients_routes, cuts_segments })
     }
 
-    /// What each host is told of its wiring.
+    /// Returns the interfaces and routes of each host.
     pub fn wirings(&self) -> Vec<Wiring> {
         self.hosts.iter().map(|host| host.wiring.clone()).collect()
     }
 
-    /// Text of every host's `/etc/hosts`.
+    /// Returns the content of every host's `/etc/hosts`.
     pub fn hosts_file(&self) -> String {
-        // Not `localhost` for version 6: no interface but the loopback has an address of it.
+        // `localhost` has no IPv6 address: only the loopback interface has one.
         let mut text = "127.0.0.1\tlocalhost\n::1\tip6-localhost ip6-loopback\n".to_owned();
         for host in &self.hosts {
             for interface in &host.wiring.interfaces {
@@ -101,11 +100,13 @@ impl Cables {
         text
     }
 
-    /// What `ip` is told in the switch: the bridges, and the clients' address on the first.
+    /// Returns the `ip` commands that make the bridges, and the clients' address on the first
+    /// bridge.
     pub fn bridges(&self) -> String {
         let mut text = "link set lo up\n".to_owned();
         for network in 0..self.networks.len() {
-            // With an address of its own: else it takes one of its ports', and changes it when that goes.
+            // A fixed address. Otherwise the bridge uses the address of a port, and changes it when
+            // that port goes.
             let _ = writeln!(
                 text,
                 "link add net{network} address {} type bridge mcast_snooping 0",
@@ -117,7 +118,8 @@ impl Cables {
         text
     }
 
-    /// What follows once the hosts are plugged in.
+    /// Returns the `ip` commands for the clients' routes. They follow once the hosts are plugged
+    /// in.
     pub fn clients_routes(&self) -> String {
         let mut text = String::new();
         for (network, prefix, through) in &self.clients_routes {
@@ -126,7 +128,7 @@ impl Cables {
         text
     }
 
-    /// Plugs a host in whose network namespace process `pid` holds.
+    /// Returns the `ip` commands that connect a host. Process `pid` holds its network namespace.
     pub fn plug(&self, host: usize, pid: u32) -> String {
         let mut text = String::new();
         let Some(plugged) = self.hosts.get(host) else { return text };
@@ -143,7 +145,8 @@ impl Cables {
         text
     }
 
-    /// Pulls its cables out, a command for each: one that is out already must not keep the others in.
+    /// Returns the `ip` commands that disconnect a host. They run separately, so that a missing
+    /// cable does not block the others.
     pub fn unplug(&self, host: usize) -> Vec<String> {
         let networks = self.hosts.get(host).map(|host| host.networks.as_slice()).unwrap_or_default();
         networks.iter().map(|network| format!("link del {}\n", port(host, *network))).collect()
@@ -157,7 +160,7 @@ fn too_many(what: &str, count: usize, most: usize) -> Result<(), Error> {
     Err(Error::DoesNotFit { what: format!("{count} {what} are more than the {most} that fit into a lab"), speed: None })
 }
 
-/// The networks that a host is on, by number.
+/// Returns the numbers of a host's networks.
 fn networks_of(host: &plan::Host, networks: &[String]) -> Result<Vec<usize>, Error> {
     if host.networks.is_empty() {
         return Ok(vec![0]);
@@ -182,9 +185,10 @@ fn network_address(network: usize) -> Ipv4Addr {
     Ipv4Addr::new(10, 83, byte(network), 0)
 }
 
-/// The same at every boot, so that nobody has to ask for it again.
+/// Returns a hardware address. It stays the same at every boot, so that other hosts need not look
+/// it up again.
 fn hardware(network: usize, station: usize) -> String {
-    // Locally administered, one station's.
+    // A locally administered unicast address.
     format!("02:50:4c:53:{:02x}:{:02x}", byte(network), byte(station))
 }
 
@@ -192,7 +196,7 @@ fn byte(number: usize) -> u8 {
     u8::try_from(number).unwrap_or(u8::MAX)
 }
 
-/// The switch's end of a cable.
+/// Returns the name of the switch's end of a cable.
 fn port(host: usize, network: usize) -> String {
     format!("h{}n{network}", host + 1)
 }
@@ -207,9 +211,9 @@ fn unreachable(from: &str, own: &[usize], unreached: usize, networks: &[String])
     Error::Host { host: from.to_owned(), reason }
 }
 
-/// The hosts that pass packets on.
+/// The hosts that forward packets.
 struct RouterHosts {
-    /// Number of the host, and the networks it is on.
+    /// Number and networks of each such host.
     all: Vec<(usize, Vec<usize>)>,
 }
 
@@ -219,14 +223,15 @@ impl RouterHosts {
         Self { all: hosts.map(|(index, (_, networks))| (index, networks.clone())).collect() }
     }
 
-    /// Routes from `own` networks to all others, each by the fewest hosts in between; or a network that cannot be reached.
+    /// Returns the shortest routes from the networks `own` to all others, or a network that cannot
+    /// be reached.
     fn routes(
         &self,
         own: &[usize],
         networks: usize,
         ourselves: Option<usize>,
     ) -> Result<Vec<(Ipv4Addr, u8, Ipv4Addr)>, usize> {
-        // Reached network to the address that it is reached through.
+        // Reached network to gateway address.
         let mut through: BTreeMap<usize, Ipv4Addr> = BTreeMap::new();
         let mut next: VecDeque<usize> = own.iter().copied().collect();
         while let Some(network) = next.pop_front() {
@@ -250,15 +255,15 @@ impl RouterHosts {
     }
 }
 
-// The switch: a network namespace with a bridge for each network, into which the hosts are
-// plugged and where the clients are.
+// The switch: a network namespace with a bridge for each network. The hosts connect to it, and the
+// clients run in it.
 
-/// Its name where it has to be called something.
+/// Name of the switch in messages and records.
 const NAME: &str = "switch";
 const PATIENCE: Duration = Duration::from_secs(30);
 const END_PATIENCE: Duration = Duration::from_secs(5);
 
-/// The switch of a lab. Gone with all cables when it is dropped.
+/// The switch of a lab. Dropping it removes all cables.
 #[derive(Debug)]
 pub struct Switch {
     cables: Cables,
@@ -267,7 +272,7 @@ pub struct Switch {
 }
 
 impl Switch {
-    /// Makes it, with its bridges.
+    /// Makes the switch and its bridges.
     pub fn make(
         cables: Cables,
         plimsoll: &Path,
@@ -289,33 +294,35 @@ impl Switch {
         Ok(switch)
     }
 
-    /// Plugs hosts in, each by its number and the process that holds its network, in one go.
+    /// Connects hosts in one step. Each is given by its number and the process that holds its
+    /// network.
     pub fn plug(&self, hosts: &[(usize, u32)]) -> Result<(), Error> {
         self.ip(&hosts.iter().map(|(host, pid)| self.cables.plug(*host, *pid)).collect::<String>())
     }
 
-    /// Pulls a host's cables out.
+    /// Disconnects a host.
     pub fn unplug(&self, host: usize) {
         for command in self.cables.unplug(host) {
-            // It may have gone with the host.
+            // The cable may be gone with its host.
             let _ = self.ip(&command);
         }
     }
 
-    /// Lets the clients reach networks that they are not on, once the hosts in between are plugged in.
+    /// Sets the clients' routes to networks that they are not on. The forwarding hosts must be
+    /// connected.
     pub fn route_clients(&self) -> Result<(), Error> {
         let routes = self.cables.clients_routes();
         if routes.is_empty() { Ok(()) } else { self.ip(&routes) }
     }
 
-    /// The network namespace.
+    /// Returns the network namespace.
     pub fn network(&self) -> Result<OwnedFd, Error> {
         let pid = self.shim.lock().unwrap_or_else(PoisonError::into_inner).pid();
         let path = format!("/proc/{pid}/ns/net");
         Ok(File::open(&path).map_err(Error::system(format!("open {path}")))?.into())
     }
 
-    /// The conversation with its runner: as long as that lives, so does the switch.
+    /// Returns the session with the switch's runner. The switch lives as long as its runner.
     pub fn session(&self) -> Arc<RunnerSession> {
         Arc::clone(&self.session)
     }
@@ -340,7 +347,7 @@ impl Switch {
 impl Drop for Switch {
     fn drop(&mut self) {
         self.session.close(END_PATIENCE);
-        // What is left is found by its mark at the end of the run.
+        // The end of the run finds leftovers by their mark.
         let _ = self.shim.lock().unwrap_or_else(PoisonError::into_inner).end();
     }
 }

@@ -1,5 +1,5 @@
-//! The system's `ssh`, as a program that is started with the user's own configuration, and what
-//! its complaints mean.
+//! The system's `ssh` program: its command lines, with the user's configuration, and the meaning of
+//! its error messages.
 
 use std::ffi::OsString;
 use std::io;
@@ -10,12 +10,12 @@ use std::time::Duration;
 use super::Destination;
 use crate::system_program::{CommandOutcome, last_line, never, run_within};
 
-/// Names a configuration file for ssh instead of the user's own.
+/// Environment variable with a configuration file for ssh, in place of the user's.
 const CONFIG: &str = "PLIMSOLL_SSH_CONFIG";
-/// All that is waited for here is waited for this many times as long: for tests of machines that do not answer.
+/// Environment variable that scales all time limits here. Tests with unresponsive machines use it.
 const PATIENCE: &str = "PLIMSOLL_SSH_PATIENCE";
 
-/// What we insist on. The first value that ssh gets for an option holds, and these come first.
+/// Mandatory options. ssh uses the first value of an option, so these come first.
 const INSISTED: &[&str] = &[
     "BatchMode=yes",
     "LogLevel=ERROR",
@@ -23,49 +23,50 @@ const INSISTED: &[&str] = &[
     "RemoteCommand=none",
     "PermitLocalCommand=no",
     "ClearAllForwardings=yes",
-    // Whoever is root there could use it, and log in as the user wherever the user can.
+    // The remote root could use a forwarded agent to log in as the user elsewhere.
     "ForwardAgent=no",
     "GSSAPIDelegateCredentials=no",
     "ForwardX11=no",
     "Tunnel=no",
     "ControlPersist=no",
-    // A machine that is gone without a word is noticed after 15 s.
+    // An unresponsive machine is noticed after 15 s.
     "ServerAliveInterval=5",
     "ServerAliveCountMax=3",
 ];
 
-/// How connections to one destination are made.
+/// The ssh settings for connections to one destination.
 #[derive(Debug, Clone)]
 pub struct SshClient {
     destination: Destination,
     config: Option<PathBuf>,
-    /// Where ssh runs. The control socket is named relative to it: a socket's path may have about 90 characters only.
+    /// The folder in which ssh runs. The control socket's name is relative to it, because a socket
+    /// path is limited to about 90 characters.
     folder: PathBuf,
     socket: String,
     connect_timeout_s: Option<u32>,
     patience: f64,
 }
 
-/// Which part a connection has.
+/// Use of the control socket by a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConnectionRole {
-    /// It makes the connection and carries the others.
+    /// Opens the connection that the others share.
     Master,
-    /// It goes through the master.
+    /// Uses the master's connection.
     Passenger,
-    /// It has a connection of its own.
+    /// Opens a separate connection.
     Alone,
 }
 
 impl CommandOutcome {
-    /// Whether it was ssh itself that failed.
+    /// Whether ssh itself failed, not the remote command.
     pub fn is_ssh(&self) -> bool {
         self.status.is_some_and(|status| status.code() == Some(255))
     }
 }
 
 impl SshClient {
-    /// A client that runs in `folder`, with a control socket of that name there.
+    /// Creates a client that runs in `folder`, with a control socket of this name there.
     pub fn new(destination: Destination, folder: &Path, socket: &str) -> Self {
         let config = std::env::var_os(CONFIG).filter(|path| !path.is_empty());
         let config = config.map(|path| std::path::absolute(&path).unwrap_or_else(|_| path.into()));
@@ -80,23 +81,22 @@ impl SshClient {
         }
     }
 
-    /// How long is waited for what may usually take so long.
+    /// Returns the scaled time limit.
     pub fn patience(&self, usual: Duration) -> Duration {
         usual.mul_f64(self.patience)
     }
 
-    /// Gives up connecting after so long, unless the user's configuration says otherwise.
+    /// Sets the connect timeout for destinations without a configured timeout.
     pub fn with_connect_timeout(mut self, seconds: u32) -> Self {
         self.connect_timeout_s = Some(seconds);
         self
     }
 
-    /// Where it goes.
     pub fn destination(&self) -> &Destination {
         &self.destination
     }
 
-    /// Arguments that let ssh run `script` there.
+    /// Returns the arguments with which ssh runs `script` on the destination.
     pub fn arguments(&self, part: ConnectionRole, script: &str) -> Vec<OsString> {
         let mut arguments = self.config_arguments();
         arguments.push("-T".into());
@@ -122,22 +122,23 @@ impl SshClient {
     fn command(&self, arguments: Vec<OsString>) -> Command {
         let mut command = Command::new("ssh");
         command.args(arguments).current_dir(&self.folder);
-        // A jump host's ssh is not told BatchMode: whatever it asks gets no answer.
+        // A jump host's ssh does not get BatchMode. With these variables, its prompts get no
+        // answer.
         command.env("SSH_ASKPASS_REQUIRE", "force").env("SSH_ASKPASS", "false");
         command
     }
 
-    /// Starts ssh; it ends with this program.
+    /// Starts ssh. It ends with this program.
     ///
     /// # Errors
-    /// What the system says; `NotFound` if there is no ssh.
+    /// The system's error; `NotFound` if there is no ssh.
     pub fn spawn(&self, part: ConnectionRole, script: &str, pipes: (Stdio, Stdio, Stdio)) -> io::Result<Child> {
         let mut command = self.command(self.arguments(part, script));
         command.stdin(pipes.0).stdout(pipes.1).stderr(pipes.2);
         linux::spawn(command)
     }
 
-    /// Runs a script there to its end, which comes at once when it is to `stop`.
+    /// Runs a script on the destination to its end. Ends it early once `stop` returns true.
     ///
     /// # Errors
     /// As [`Self::spawn`].
@@ -152,7 +153,7 @@ impl SshClient {
         run_within(self.command(self.arguments(part, script)), input, self.patience(within), stop)
     }
 
-    /// What the user's configuration makes of the destination: `ssh -G`.
+    /// Runs `ssh -G`, which prints the options that apply to the destination.
     ///
     /// # Errors
     /// As [`Self::spawn`].
@@ -164,10 +165,9 @@ impl SshClient {
     }
 }
 
-// What ssh wrote when it failed, in words for the user, with the remedy where there is one.
-// Pure.
+// ssh's error messages in words for the user, with the remedy if one is known. Pure.
 
-/// Why ssh did not get there. `errors` is all that it wrote to standard error.
+/// Explains why ssh could not connect. `errors` is ssh's standard error output.
 #[must_use]
 pub fn unreached(errors: &str, destination: &Destination) -> String {
     let by_hand = destination.by_hand();
@@ -188,7 +188,7 @@ pub fn unreached(errors: &str, destination: &Destination) -> String {
     format!("{what}; ssh says: {}; `ssh -v {by_hand}` shows more", last_line(errors))
 }
 
-/// Why this program does not run there. `errors` is what the attempt wrote.
+/// Explains why this program does not run on the host. `errors` is the attempt's error output.
 #[must_use]
 pub fn does_not_run(errors: &str) -> String {
     match errors.split('`').nth(1).and_then(|rest| rest.split('\'').next()).filter(|name| name.starts_with("GLIBC_")) {
@@ -246,7 +246,7 @@ mod tests {
 
     #[test]
     fn nothing_of_the_user_is_handed_on_to_a_host() {
-        // A user who forwards everything to everybody, in the configuration and before it is asked for.
+        // A user who forwards everything to every host, in the configuration.
         for part in [ConnectionRole::Master, ConnectionRole::Passenger, ConnectionRole::Alone] {
             let words = words(&client("pi1"), part);
             for option in [

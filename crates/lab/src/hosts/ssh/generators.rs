@@ -1,5 +1,5 @@
-//! Generators on machines that are reached over ssh: this program is sent there, a guard beside it removes it again, and the stream of each is
-//! an ssh of its own.
+//! Load generators on machines reached over ssh. This program is copied to each machine. A guard
+//! there removes it at the end. Each generator's stream uses its own ssh process.
 
 use std::path::Path;
 use std::process::{ChildStdin, ChildStdout};
@@ -15,23 +15,24 @@ use crate::host::{HostBackend as _, all_or_none, in_parallel};
 use crate::registry::Registry;
 use crate::system_program::KeptOutput;
 
-/// For the last words of a generator that is lost. They are on their way already, or its machine cannot be reached.
+/// Wait for the last error lines of a lost generator. They are already on the way, or its machine
+/// cannot be reached.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
-/// The generators of a fleet on their machines. Dropped, they are let go of: each ends, and its guard removes all that is there.
+/// The generators of a fleet on their machines. Dropping it ends each generator; its guard then
+/// removes all files there.
 #[derive(Debug)]
 pub struct RemoteGenerators {
     all: Vec<RemoteGenerator>,
 }
 
-/// What leads to a generator.
+/// The stream to and from a generator.
 #[derive(Debug)]
 pub struct RemoteGeneratorStream {
-    /// What it is called.
     pub name: String,
-    /// Where it is told.
+    /// Input of the generator.
     pub orders: ChildStdin,
-    /// What it says.
+    /// Output of the generator.
     pub messages: ChildStdout,
 }
 
@@ -42,11 +43,12 @@ struct RemoteGenerator {
 }
 
 impl RemoteGenerators {
-    /// Sends `plimsoll` to each of the machines, all at once, and starts a generator there; each place is a generator's name and its
-    /// machine, as ssh takes it.
+    /// Copies `plimsoll` to all machines in parallel, and starts a generator on each. A place is a
+    /// generator's name and its machine's ssh destination.
     ///
     /// # Errors
-    /// The first that could not be reached, or where this program does not run; nothing is left of the others.
+    /// The first machine that cannot be reached or cannot run this program. The others are cleaned
+    /// up.
     pub fn raise(
         places: &[(String, String)],
         plimsoll: &Path,
@@ -72,7 +74,7 @@ impl RemoteGenerators {
         Ok((Self { all }, streams))
     }
 
-    /// Waits until those end that were told to, and has everything removed that is there.
+    /// Waits until the generators end, and has their guards remove all files there.
     pub fn end(mut self) {
         self.close();
     }
@@ -84,8 +86,9 @@ impl RemoteGenerators {
         }));
     }
 
-    /// The same, but the one of that name is not waited for: what of it is left there goes when its machine notices. What came last to
-    /// standard error over its ssh, if anything did.
+    /// Like [`Self::end`], but does not wait for the generator `lost`. Its guard removes its files
+    /// once the machine notices the broken connection. Returns the last line of standard error from
+    /// its ssh.
     #[must_use]
     pub fn end_without(mut self, lost: &str) -> Option<String> {
         let ended = in_parallel(std::mem::take(&mut self.all), |mut one: RemoteGenerator| {
@@ -107,7 +110,7 @@ impl Drop for RemoteGenerators {
 
 impl RemoteGenerator {
     fn let_go(&mut self) -> Option<String> {
-        // Its input is closed by whoever spoke to it.
+        // The caller has already closed its input.
         self.host.release_within(LAST_WORDS);
         self.host.guard.dismiss(&|| true);
         let said = self.errors.text();

@@ -1,5 +1,5 @@
-//! The one connection to a host, and the guard at its other end, who makes a folder there and
-//! removes it when the connection ends, whatever ends it.
+//! The master connection to a host, and the guard at its other end: a shell script that makes a
+//! folder there and removes it when the connection ends, for whatever reason.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -18,56 +18,56 @@ use rustix::io::Errno;
 use super::client::{self, ConnectionRole, SshClient};
 use crate::system_program::{KeptOutput, await_end, last_line, never};
 
-/// For connecting and the first look: names, keys and a slow machine's login included.
+/// Time limit for connecting and the first look at the machine: name lookup, keys and a slow login.
 const TO_CONNECT: Duration = Duration::from_secs(40);
-/// For the guard to end what is left there and to remove its folder.
+/// Time limit for the guard to end remaining processes and remove its folder.
 const TO_END: Duration = Duration::from_secs(20);
-/// For a guard that nothing was started beside.
+/// Time limit for a guard without other processes to end.
 const TO_GO: Duration = Duration::from_secs(5);
-/// For whatever is let go of when all is to end at once: it goes by itself.
+/// Time limit once the run must end at once. Remote processes then end without supervision.
 pub const TO_LET_GO: Duration = Duration::from_secs(1);
-/// Whoever has said so much before what is waited for will not say that.
+/// Limit for unexpected output before the expected line.
 const GREETING_BYTES: usize = 256 << 10;
-/// Places that are named where no program may run.
+/// Number of folders that the message about `noexec` names.
 const PLACES_NAMED: usize = 8;
-/// How often whoever waits looks whether the user wants an end.
+/// Interval at which a waiting thread checks whether the user wants to end.
 const GLANCE: Duration = Duration::from_millis(100);
 
-/// A guard, with the connection that carries all others to its host. Dropped, it is let go: it
-/// removes its folder, now or when it notices.
+/// A guard, with the master connection to its host. After a drop, the guard removes its folder at
+/// once, or when it notices that the connection is gone.
 #[derive(Debug)]
 pub struct Guard {
     master: Child,
-    /// As long as it is open, the guard stays.
+    /// Input of the guard. The guard stays while it is open.
     input: Option<ChildStdin>,
     _output: ChildStdout,
     errors: KeptOutput,
     patience: Duration,
-    /// What it found.
+    /// The guard's report about its machine.
     pub facts: MachineFacts,
 }
 
-/// What a guard says of its machine.
+/// A guard's report about its machine.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MachineFacts {
     /// `uname -sm`.
     pub system: String,
     /// `SSH_CONNECTION`.
     pub from: String,
-    /// Places for temporary files where no program may run.
+    /// Folders for temporary files on which programs cannot run.
     pub noexec: Vec<String>,
-    /// Space where the folder is, KiB.
+    /// Free space in the folder's file system, KiB.
     pub free_kib: Option<u64>,
-    /// Whether there is gzip.
+    /// Whether the machine has gzip.
     pub has_gzip: bool,
-    /// The folder.
+    /// Path of the guard's folder.
     pub folder: String,
-    /// The last line that was not the guard's: the login shell's own word.
+    /// Last line that the guard did not print, such as output of the login shell.
     pub aside: String,
 }
 
 impl MachineFacts {
-    /// Takes in a line. True: it was the last.
+    /// Takes a line. Returns true for the guard's last line.
     fn hear(&mut self, line: &str) -> bool {
         let Some(said) = line.strip_prefix(OURS) else {
             self.aside = plain_text::beginning(line, plain_text::LINE_CHARACTERS);
@@ -89,10 +89,10 @@ impl MachineFacts {
 }
 
 impl Guard {
-    /// Connects, and has a folder made for that host of that run.
+    /// Connects, and makes a folder for this host of this run.
     ///
     /// # Errors
-    /// In words, for the user.
+    /// Text for the user.
     pub fn post(client: &SshClient, run: &str, host: &str, stop: &dyn Fn() -> bool) -> Result<Self, String> {
         let (errors, held) = KeptOutput::pipe().map_err(|error| format!("cannot hear what ssh says: {error}"))?;
         let pipes = (Stdio::piped(), Stdio::piped(), Stdio::from(held));
@@ -124,9 +124,9 @@ impl Guard {
         }
     }
 
-    /// Why there is no guard.
+    /// Explains why there is no guard.
     fn failed(&mut self, why: &str, client: &SshClient) -> String {
-        // One that took too long is killed by the drop; one that ended is about to be gone.
+        // The drop kills a master that took too long. A master that ended exits within a moment.
         let status = await_end(&mut self.master, Duration::from_secs(1), &never).ok().flatten();
         let errors = self.errors.text();
         match status.and_then(|status| status.code()) {
@@ -143,8 +143,9 @@ impl Guard {
         }
     }
 
-    /// Ends it in good order: everything is removed at the other end, which takes a while if a runner has to be ended. Nobody
-    /// waits for that once all is to end at once: the guard goes on without us.
+    /// Ends the guard in good order: it removes everything at its end. This takes a while if a
+    /// runner must end first. Does not wait once the run must end at once; the guard then continues
+    /// alone.
     pub fn dismiss(&mut self, at_once: &dyn Fn() -> bool) {
         drop(self.input.take());
         let _ = await_end(&mut self.master, TO_END, at_once);
@@ -158,7 +159,7 @@ impl Guard {
 impl Drop for Guard {
     fn drop(&mut self) {
         drop(self.input.take());
-        // One that has made its folder removes it at once; one that has not may never answer.
+        // A guard with a folder removes it at once. A guard without one may never answer.
         let within = if self.facts.folder.is_empty() { Duration::ZERO } else { TO_GO };
         if !matches!(await_end(&mut self.master, within, &never), Ok(Some(_))) {
             let _ = self.master.kill();
@@ -167,7 +168,7 @@ impl Drop for Guard {
     }
 }
 
-/// In the user's words: ssh could not be started.
+/// Explains that ssh could not be started.
 pub fn no_ssh(error: &io::Error) -> String {
     if error.kind() == io::ErrorKind::NotFound {
         return "there is no `ssh` on this machine (Debian's package is openssh-client)".to_owned();
@@ -185,8 +186,8 @@ fn nowhere(facts: &MachineFacts) -> String {
 
 const TOO_LONG: &str = "it took too long";
 
-/// What a machine says before what is waited for. It may never end, nor ever end a line: there is a time for all of it, however
-/// much comes meanwhile, and a budget.
+/// Lines that a machine prints before the expected one. They may never end, and a line may never
+/// end either, so there is a time limit and a byte limit for all of them.
 pub struct LoginLines<'a, I> {
     input: &'a mut I,
     until: Instant,
@@ -195,15 +196,15 @@ pub struct LoginLines<'a, I> {
 }
 
 impl<'a, I: Read + AsFd> LoginLines<'a, I> {
-    /// What comes from there, for so long; not once it is to `stop`.
+    /// Creates a reader with this time limit. It ends early once `stop` returns true.
     pub fn of(input: &'a mut I, within: Duration, stop: &'a dyn Fn() -> bool) -> Self {
         Self { input, until: Instant::now() + within, stop, left_bytes: GREETING_BYTES }
     }
 
-    /// The next line, read without a byte of what follows it. `None`: the end came first.
+    /// Returns the next line, without reading any byte after it. `None` at the end of the input.
     ///
     /// # Errors
-    /// `TimedOut`; that too much was said; what the system says; `Other` once the user wants an end.
+    /// `TimedOut`; too much output; the system's error; `Other` once the user wants to end.
     pub fn next_line(&mut self) -> io::Result<Option<String>> {
         let mut bytes = Vec::new();
         loop {
@@ -226,7 +227,7 @@ impl<'a, I: Read + AsFd> LoginLines<'a, I> {
         }
     }
 
-    /// Waits until something can be read. The clock is looked at each time, also if something always can.
+    /// Waits until there is input. Checks the clock each time, even if there is always input.
     fn await_more(&mut self) -> io::Result<()> {
         loop {
             if (self.stop)() {
@@ -245,22 +246,25 @@ impl<'a, I: Read + AsFd> LoginLines<'a, I> {
     }
 }
 
-// What is run on a machine at the other end of ssh, as shell commands that any login shell
-// passes on to `sh`. They use what every small system has. They must not touch anything but the
-// one folder they made and the processes started from it.
+// Shell scripts for a machine at the other end of ssh. Any login shell passes them on to `sh`. They
+// use only tools that every small system has. They must touch nothing but the folder that they made
+// and the processes that were started from it.
 
-/// Marks the lines that are ours: a login shell may say more.
+/// Prefix of the guard's lines. A login shell may print others.
 pub const OURS: &str = "plimsoll ";
-/// In the environment of the runner there and of all that it starts; its value is the folder.
+/// Environment variable of the remote runner and its children. Its value is the folder.
 pub const MARK: &str = "PLIMSOLL_REMOTE";
 
-/// Where the folder may be: the user's choice, then what is a disk by custom, then the rest.
+/// Candidates for the folder: the user's choice, then a folder that is usually on disk, then
+/// others.
 const PLACES: &str = r#""$TMPDIR" /var/tmp /tmp "$HOME""#;
 
-/// `end` waits for the processes that were started from folder `$d`, kills those that stay, and removes the folder. Should
-/// the runner have been killed, it also removes what the kernel still holds of it: dropped packets, slow links, cgroups; what
-/// stands still goes on, for it could not be ended. All of it carries the folder's name, or a number made of it: what another run
-/// has injected on the same machine stays. It says nothing: whoever might listen is gone, and that would end it.
+/// Shell function `end`: waits for the processes that were started from folder `$d`, kills those
+/// that remain, and removes the folder. If the runner was killed, also removes its faults from the
+/// kernel: packet loss, slow links, cgroups. Frozen processes are thawed first, because they could
+/// not end. Every removed item carries the folder's name or a number derived from it, so faults of
+/// other runs on the machine remain. Prints nothing: its reader is gone, and a write would end the
+/// script.
 const END: &str = concat!(
     r#"end() { exec 2>/dev/null; n=0; "#,
     r#"for f in $(find /sys/fs/cgroup -path "*/plimsoll-RUN/*" -name freezer.state); do echo THAWED >$f; done; "#,
@@ -276,8 +280,9 @@ const END: &str = concat!(
     r#"n=0; while rm -rf "$d"; [ -e "$d" ] && [ $n -lt 20 ]; do n=$((n+1)); sleep 0.1; done; }; "#,
 );
 
-/// Looks at the machine, makes the folder, says what it found, and stays until its input ends, whatever ends it; then
-/// nothing is left there. Its lines: `system`, `from`, `noexec`, `free`, `gzip`, then `folder` or `nowhere`.
+/// Returns the guard's script. It makes the folder, reports the machine's facts, and waits until
+/// its input ends, for whatever reason. Then it removes everything. Its lines: `system`, `from`,
+/// `noexec`, `free`, `gzip`, then `folder` or `nowhere`.
 #[must_use]
 fn guard_script(run: &str, host: &str) -> String {
     let script = [
@@ -295,20 +300,21 @@ fn guard_script(run: &str, host: &str) -> String {
     named(&script.concat(), run, &folder_name(run, host))
 }
 
-/// Receives this program on standard input and tries it.
+/// Returns a script that receives this program on standard input and tries it.
 #[must_use]
 fn receive_program(folder: &str, unpack: &str) -> String {
     shell(&format!("{unpack} >{folder}/plimsoll && chmod 700 {folder}/plimsoll && {folder}/plimsoll --version"))
 }
 
-/// Receives a folder as a tar archive on standard input.
+/// Returns a script that receives a folder as a tar archive on standard input.
 #[must_use]
 fn receive_folder(folder: &str) -> String {
-    // Read to its very end, so that whoever packs it is not cut off.
+    // Reads all input, so that the sender's write does not fail.
     shell(&format!("cd {folder}/target && tar -xof - && cat >/dev/null"))
 }
 
-/// Becomes the program, by that command of it (`runner`, `generator`); what it says begins after a line of ours.
+/// Returns a script that runs the copied program with `command` (`runner`, `generator`). The
+/// program's output starts after a marked line.
 #[must_use]
 pub fn program_script(folder: &str, command: &str) -> String {
     shell(&format!(
@@ -316,7 +322,8 @@ pub fn program_script(folder: &str, command: &str) -> String {
     ))
 }
 
-/// Removes what the guards of a run could not, in folders of that name. Says `removed` and the folder, for each.
+/// Returns a script that removes the folders of this name that the guards of a run did not remove.
+/// Prints `removed` and the folder for each.
 #[must_use]
 pub fn clean_script(run: &str, name: &str) -> String {
     let each = [
@@ -331,42 +338,43 @@ pub fn clean_script(run: &str, name: &str) -> String {
 
 fn named(script: &str, run: &str, name: &str) -> String {
     let handle = Ownership::of(name).root_handle();
-    // The name last: what it contains is not replaced.
+    // The name is replaced last, so that nothing in it is replaced.
     shell(&script.replace("RUN", run).replace("HANDLE", &handle).replace("NAME", name))
 }
 
-/// Through a login shell of any kind: on one line, in single quotes, with none of them inside.
+/// Wraps a script for any login shell: one line in single quotes. The script contains no single
+/// quote.
 fn shell(script: &str) -> String {
     format!("exec sh -c '{script}'")
 }
 
-/// Whether a folder's name can stand in these scripts as it is.
+/// Whether a folder's name needs no quotes in these scripts.
 #[must_use]
 pub fn is_plain(folder: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._+-".contains(c);
     folder.starts_with('/') && folder.chars().all(is_plain)
 }
 
-// Sends this program and the target's folder to a host.
+// Copies this program and the target's folder to a host.
 
-/// For the program, over a slow line.
+/// Time limit for copying the program, over a slow line.
 const TO_SEND: Duration = Duration::from_secs(300);
-/// For a target's folder, over a slow line.
+/// Time limit for copying a target's folder, over a slow line.
 const TO_SEND_FOLDER: Duration = Duration::from_secs(900);
-/// For tar to end after its last byte.
+/// Time limit for tar to end after its last byte.
 const TO_END_TAR: Duration = Duration::from_secs(5);
-/// For the program to be packed.
+/// Time limit for packing the program.
 const TO_PACK: Duration = Duration::from_secs(60);
-/// Space that a host must have beside the program itself.
+/// Space that a host needs in addition to the program.
 const TO_SPARE_KIB: u64 = 64 * 1024;
 
-/// Hosts are reached side by side, and the program is packed once.
+/// Held while the program is packed. Hosts are reached in parallel, but the program is packed once.
 static PACKING: Mutex<()> = Mutex::new(());
 
-/// Sends this program into the guard's folder, and tries it there.
+/// Copies this program into the guard's folder, and tries it there.
 ///
 /// # Errors
-/// In words: little space, another C library, a broken connection.
+/// Text: too little space, another C library, or a broken connection.
 pub fn send_program(
     client: &SshClient,
     facts: &MachineFacts,
@@ -407,8 +415,9 @@ fn fits(facts: &MachineFacts, size: u64) -> Result<(), String> {
     }
 }
 
-/// The program made smaller, once for the whole run, and what makes it whole again: without what only a debugger reads, or
-/// compressed. `None` where neither can be done: then it goes as it is.
+/// Makes the program smaller, once for the whole run: without debug information, or compressed.
+/// Also returns the command that unpacks it. `None` if neither works; the program is then sent as
+/// it is.
 pub fn packed(program: &Path, scratch: &Path, may_compress: bool) -> Option<(PathBuf, &'static str)> {
     let _alone = PACKING.lock().unwrap_or_else(PoisonError::into_inner);
     let named = |suffix: &str| scratch.join(program.file_name().unwrap_or_default()).with_extension(suffix);
@@ -427,12 +436,12 @@ pub fn packed(program: &Path, scratch: &Path, may_compress: bool) -> Option<(Pat
     (may_compress && made(&compressed, gzip)).then_some((compressed, "gzip -dc"))
 }
 
-/// Where a file is while it is being made.
+/// Returns the path of a file while it is written.
 fn half(path: &Path) -> PathBuf {
     path.with_extension("half")
 }
 
-/// Whether the file is there, made by this command if it was not.
+/// Whether the file exists, or this command makes it.
 fn made(path: &Path, command: impl FnOnce() -> io::Result<Command>) -> bool {
     if path.exists() {
         return true;
@@ -458,10 +467,7 @@ fn made(path: &Path, command: impl FnOnce() -> io::Result<Command>) -> bool {
     }
 }
 
-/// Sends a folder with all that is in it; it replaces none.
-///
-/// # Errors
-/// In words.
+/// Copies a folder with all its files. It must not exist there yet.
 pub fn send_folder(
     client: &SshClient,
     facts: &MachineFacts,
@@ -477,7 +483,7 @@ pub fn send_folder(
     let archive = tar.stdout.take().map_or_else(Stdio::null, Stdio::from);
     let script = receive_folder(&facts.folder);
     let outcome = client.run(ConnectionRole::Passenger, &script, archive, TO_SEND_FOLDER, stop);
-    // Whoever it wrote to has read it all, or is gone.
+    // The receiver has read everything, or is gone.
     if await_end(&mut tar, TO_END_TAR, &never).map_err(pack)?.is_none() {
         tar.kill().map_err(pack)?;
     }
@@ -548,7 +554,7 @@ mod tests {
         assert_eq!(line(&mut reader, 10_000).unwrap(), None);
     }
 
-    /// Writes without an end, from a thread, until nobody reads.
+    /// Writes endlessly on a thread until the reader is closed.
     fn chatter(text: &'static [u8]) -> io::PipeReader {
         let (reader, mut writer) = io::pipe().unwrap();
         std::thread::Builder::new().spawn(move || while writer.write_all(text).is_ok() {}).unwrap();
@@ -563,7 +569,7 @@ mod tests {
             let error = std::iter::repeat_with(|| greeting.next_line()).find_map(Result::err).unwrap();
             assert!(error.to_string().contains("more than 256 KiB"), "{error}");
         }
-        // Within the budget, the clock decides, though there is always more to read.
+        // There is always more to read, so the clock must end this.
         let mut reader = chatter(b"hello\n");
         let mut greeting = LoginLines::of(&mut reader, Duration::ZERO, &never);
         assert_eq!(greeting.next_line().unwrap_err().kind(), io::ErrorKind::TimedOut);
@@ -587,7 +593,7 @@ mod tests {
         command
     }
 
-    /// Plays the guard until it says where its folder is.
+    /// Runs the guard's script until it reports its folder.
     fn guarded(temporary: &Path) -> (Child, Vec<String>, PathBuf) {
         let mut guard = login(&guard_script(RUN, "n1"), temporary).spawn().unwrap();
         let mut lines = Vec::new();
