@@ -1,23 +1,28 @@
-//! The engine: a thread per two cores, each with its own loop over epoll or io_uring, agents,
-//! timers and counters; they share nothing but orders to stop.
+//! The load engine: threads that run agents over epoll or io_uring.
 //!
-//! How true its times are. An answer's end is stamped right after the `recv` that brought its last
-//! byte, and not at the start of the batch of events it belongs to: so it contains the time that
-//! this thread spent on the events before it in the batch (a few microseconds each), and never less
-//! than the truth. The same stamp is the intended start of the agent's next operation (with no
-//! think time) and, where that is sent at once, its send: encoding costs well under a microsecond
-//! and counts as service time. A send is stamped before its system call. So an agent's operations
-//! tile its time, and Little's law holds exactly. Where looking at an answer takes more than
-//! comparing bytes, what follows is stamped anew after it, like what follows a pause.
+//! There is one thread per two cores. Each thread has its own event loop, agents, timers and
+//! counters. Threads share only the orders to stop, cycle limits, streamed feeds and the memory
+//! budget for answers.
 //!
-//! Where the kernel's ring carries the bytes of kept connections, an answer's end is stamped right
-//! after the call that brought it with others, and a request right before the call that takes it
-//! with up to 15 others: so its service time contains their sending, some microseconds each, and
-//! again never less than the truth. What the agent waits in between belongs to the latency.
+//! Accuracy of times. The end of an answer is stamped right after the `recv` that returned its last
+//! byte, not at the start of its batch of events. The stamp includes the time that the thread spent
+//! on earlier events of the batch (a few microseconds each), so a measured time is never shorter
+//! than the true time. Without think time, the same stamp is the intended start of the agent's next
+//! operation. If the operation is sent at once, the stamp is also its send time: encoding takes
+//! well under a microsecond and counts as service time. A send is stamped before its system call.
+//! An agent's operations therefore cover its time without gaps, and Little's law holds exactly. If
+//! evaluating an answer takes more than comparing bytes, a new stamp is taken afterwards, as after
+//! a pause.
 //!
-//! Where agents share a connection, requests that become ready in the same turn of the loop go out
-//! together, and each is stamped then. A connection and its TLS handshake belong to the latency of
-//! the operations that wait for it, and to no service time.
+//! With io_uring, which carries the bytes of kept connections, the end of an answer is stamped
+//! right after the system call that returned it together with others. A request is stamped right
+//! before the system call that submits it with up to 15 others. Its service time includes the
+//! sending of the others, some microseconds each, and again is never shorter than the truth. The
+//! agent's wait before the submission counts as latency.
+//!
+//! If agents share a connection, requests that become ready in the same turn of the loop are sent
+//! together and stamped then. Connecting and the TLS handshake count towards the latency of the
+//! operations that wait for the connection, and towards no service time.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -59,18 +64,18 @@ use script::Script;
 use thread_stats::ThreadTotals;
 use worker::Worker;
 
-/// [`crate::check`] for a protocol.
+/// Implements [`crate::check`] for a protocol.
 pub fn check<P: Protocol>(orders: &LoadOrder) -> Result<(), Error> {
     let script = Script::<P>::compile(orders)?;
     limits::check(&script)?;
-    // Where a name leads to is seen at the start.
+    // Host names are resolved at the start of the load, not here.
     let tunnels = tunnels(orders, &script.services)?;
     let entrances = script.services.iter().zip(&tunnels).map(|(service, tunnel)| entrance(service, tunnel.as_ref()));
     let addresses: Vec<ServiceAddress> = entrances.filter_map(ServiceAddress::written).collect();
     sources_of(orders, &script, &addresses).map(drop)
 }
 
-/// [`crate::compile`] for a protocol.
+/// Implements [`crate::compile`] for a protocol.
 pub fn compile<P: Protocol>(orders: &LoadOrder) -> Result<StartLoad, Error> {
     let script = Arc::new(Script::<P>::compile(orders)?);
     limits::check(&script)?;
@@ -115,7 +120,8 @@ fn start<P: Protocol>(
     Ok(RunningLoad { control, threads, _readers: readers })
 }
 
-/// Where the connections to each service come from; from nowhere where programs are run.
+/// Returns the source addresses of the connections to each service. Empty for a protocol that runs
+/// programs.
 fn sources_of<P: Protocol>(
     orders: &LoadOrder,
     script: &Script<P>,
@@ -126,17 +132,17 @@ fn sources_of<P: Protocol>(
     }
     let connections = script.places.connections_in(script.mine.clone());
     let each = match script.reconnects.failover {
-        // The threads of a slice may have more of one service than of another.
+        // The threads of a slice may have more connections to one service than to another.
         Failover::None if orders.slice.is_some() => script.most_to_a_service(),
         Failover::None => connections.div_ceil(script.places.services.max(1)),
-        // All may come to one.
+        // With failover, all connections may lead to one service.
         Failover::Next => connections,
     };
     SourceAddresses::of(&orders.load.from, services, each, limits::ports())
 }
 
-/// Ends the other threads when one ends badly: what they measured would be of a load that nobody
-/// asked for.
+/// Aborts the load if its thread ends with an error or panics. The remaining threads would measure
+/// a smaller load than the experiment describes.
 struct Alarm(Arc<LoadControl>);
 
 impl Alarm {
@@ -157,7 +163,8 @@ impl Drop for Alarm {
     }
 }
 
-/// Where a service's clients connect to; nowhere where programs are run.
+/// Returns the address that a service's clients connect to. Unspecified for a protocol that runs
+/// programs.
 fn address_of<P: Protocol>(service: &P, tunnel: Option<&TunnelRequest>) -> Result<ServiceAddress, Error> {
     if P::RUNS_PROGRAMS {
         return Ok(ServiceAddress::Network((Ipv4Addr::UNSPECIFIED, 0).into()));
@@ -165,12 +172,13 @@ fn address_of<P: Protocol>(service: &P, tunnel: Option<&TunnelRequest>) -> Resul
     ServiceAddress::resolve(entrance(service, tunnel))
 }
 
-/// What is connected to: the proxy, where a tunnel leads to the service.
+/// Returns the authority to connect to: the proxy if a tunnel leads to the service, or else the
+/// service.
 fn entrance<'a, P: Protocol>(service: &'a P, tunnel: Option<&'a TunnelRequest>) -> &'a str {
     tunnel.map_or(service.authority(), |tunnel| tunnel.proxy.as_str())
 }
 
-/// The tunnels to those services that are spoken to by TLS, where a proxy is named.
+/// Returns a tunnel for each service that uses TLS, if the experiment names a proxy.
 fn tunnels<P: Protocol>(orders: &LoadOrder, services: &[P]) -> Result<Vec<Option<TunnelRequest>>, Error> {
     let tunnel = |service: &P| {
         let proxy = orders.tls.proxy.as_deref().filter(|_| service.tls_host().is_some())?;
@@ -180,16 +188,16 @@ fn tunnels<P: Protocol>(orders: &LoadOrder, services: &[P]) -> Result<Vec<Option
     tunnels.collect::<Result<_, _>>().map_err(|reason| Error::Setting(format!("tls.proxy: {reason}")))
 }
 
-/// What a load came to.
+/// Totals of a finished load.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Summary {
     /// Operations that ended `ok`.
     pub ok: u64,
-    /// … `failed`.
+    /// Operations that ended `failed`.
     pub failed: u64,
-    /// … `timeout`.
+    /// Operations that ended `timeout`.
     pub timeout: u64,
-    /// … `wrong`.
+    /// Operations that ended `wrong`.
     pub wrong: u64,
     /// Operations that were open at the end.
     pub unfinished: u64,
@@ -197,26 +205,26 @@ pub struct Summary {
     pub attempts: u64,
     /// Full cycles.
     pub cycles: u64,
-    /// Operations that were due and were dropped: the backlog was full.
+    /// Operations that were due and were dropped because the backlog was full.
     pub dropped: u64,
 }
 
-/// A load that runs. Dropping it aborts the load and waits for the threads.
+/// A running load. Dropping it aborts the load and waits for the threads.
 #[derive(Debug)]
 pub struct RunningLoad {
     control: Arc<LoadControl>,
     threads: Vec<JoinHandle<Result<ThreadTotals, Error>>>,
-    /// They end with it.
+    /// Threads that read feeds. Dropping the value ends them.
     _readers: FeedReaders,
 }
 
 impl RunningLoad {
-    /// No new operations from now on; open ones are given the load's drain.
+    /// Stops the load: no new operation starts, and open operations get the load's drain time.
     pub fn stop(&self) {
         self.control.stop();
     }
 
-    /// Ends now; what is open is unfinished.
+    /// Ends the load now. Open operations count as unfinished.
     pub fn abort(&self) {
         self.control.abort();
     }
@@ -227,12 +235,12 @@ impl RunningLoad {
         self.threads.iter().all(JoinHandle::is_finished)
     }
 
-    /// Waits for the end. The intervals must be taken meanwhile, by another thread if the channel
-    /// can fill up.
+    /// Waits for the end. The caller must take the intervals meanwhile, on another thread if the
+    /// channel can fill up.
     ///
     /// # Errors
-    /// The first thing that ended a thread early; that nobody takes the records only if there is no
-    /// other.
+    /// The first error that ended a thread early. [`Error::RecorderGone`] is returned only if there
+    /// is no other error.
     pub fn join(mut self) -> Result<Summary, Error> {
         let mut summary = Summary::default();
         let mut first = Ok(());
@@ -251,7 +259,7 @@ impl Drop for RunningLoad {
     fn drop(&mut self) {
         self.control.abort();
         for thread in self.threads.drain(..) {
-            // Whoever drops a load does not want to know what it came to.
+            // The caller that drops a load has no use for its results.
             drop(thread.join());
         }
     }

@@ -1,4 +1,5 @@
-//! The populations of a load, compiled: what the agents of each do, how often, and when. A load without groups is one of them.
+//! Agent groups of a load, compiled: the steps, pace and start times of each group's agents. A load
+//! without groups has a single group.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -18,70 +19,69 @@ use crate::{Error, LoadOrder, LoadPurpose};
 /// Makes the values of a preparation differ from those of the load.
 const PREPARE_SEED: u64 = 0x7072_6570_6172_6521;
 
-/// A group of agents.
+/// Number of a group of agents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GroupId(u16);
 
 impl GroupId {
-    /// The group at that place. There are fewer groups than numbers for them.
+    /// Creates the number of the group at this index. There are fewer groups than numbers.
     pub const fn at(index: usize) -> Self {
         Self(index as u16)
     }
 
-    /// Its place.
     #[inline]
     pub fn index(self) -> usize {
         usize::from(self.0)
     }
 }
 
-/// Agents that do the same.
+/// A group of agents with the same steps and pace.
 pub struct AgentGroup {
-    /// Agents of the groups before it: its own have the numbers from the next one on.
+    /// Agents in the groups before this group. The group's own agents have the numbers that follow.
     pub before: u32,
-    /// How many they are.
+    /// Number of agents.
     pub agents: u32,
-    /// Among how many copies of the load they are dealt out in turn.
+    /// Copies of the load to which the agents are assigned in turn.
     pub copies: u32,
-    /// Its steps, among those of all groups.
+    /// Range of the group's steps among the steps of all groups.
     pub steps: Range<usize>,
-    /// How agents go through them.
+    /// Order in which agents perform the steps.
     pub order: StepOrder,
-    /// Whether a wrong answer ends its cycle.
+    /// Whether a wrong answer ends the agent's cycle.
     pub wrong_ends_cycle: bool,
-    /// Sums of the weights, for a mix.
+    /// Running sums of the weights, for a mix.
     pub weights: Vec<u64>,
-    /// Whether its cycles take a row of each feed.
+    /// Whether the group's cycles take a row of each feed, indexed by feed.
     pub takes: Vec<bool>,
-    /// When operations start. Its agents count from 0.
+    /// Start times of operations. Agents of the group are numbered from 0.
     pub schedule: Box<dyn Schedule>,
-    /// Whether a timer starts them, and not the end of the one before.
+    /// Whether a timer starts operations, and not the end of the previous operation.
     pub is_timed: bool,
-    /// Bounds the operations that are due and have not begun.
+    /// Limit on operations that are due and have not begun.
     pub backlog: Option<plan::Backlog>,
-    /// How often an operation is attempted at most, …
+    /// Maximum number of attempts of an operation.
     pub tries: u32,
-    /// … and the pause between two attempts.
+    /// Pause between two attempts.
     pub wait_ns: u64,
-    /// Of each attempt.
+    /// Timeout of each attempt.
     pub timeout_ns: u64,
-    /// Every random choice of its agents follows from it.
+    /// Seed of all random choices of the group's agents.
     pub seed: u64,
     count: Option<CycleBound>,
 }
 
 indexed_by!(GroupId, Vec<AgentGroup>, AgentGroup);
 
-/// A bound on the cycles of all agents of a group; what the threads share of it.
+/// A limit on the cycles of all agents of a group. Threads share the counters.
 struct CycleBound {
     most: u64,
     begun: AtomicU64,
-    /// Agents that have not found all cycles taken.
+    /// Agents that may still find a cycle.
     working: AtomicU32,
 }
 
 impl AgentGroup {
-    /// The group whose agents come after so many others, and whose steps are these.
+    /// Compiles the group that follows `before` other agents and owns the given steps.
     ///
     /// # Errors
     /// If a recorded schedule cannot be read.
@@ -102,7 +102,7 @@ impl AgentGroup {
         };
         let (ramp_ns, think_ns) = (ns(load.ramp_s), ns(load.think_s));
         let closed = Closed { agents: load.agents, ramp_ns, think_ns, spread_pct: load.think_spread_pct, end_ns };
-        // What one group draws does not depend on the others.
+        // The values that a group draws do not depend on other groups.
         let name = load.name.as_deref().unwrap_or_default();
         let seed = name.bytes().fold(orders.seed, |seed, byte| mix(seed ^ mix(u64::from(byte))));
         let used = used_feeds(load);
@@ -136,13 +136,14 @@ impl AgentGroup {
         })
     }
 
-    /// The number, from 1, of the copy of the load that the agent at this place is of.
+    /// Returns the number, from 1, of the copy of the load that the agent at this place belongs to.
     #[inline]
     pub fn copy_of(&self, place_in_group: u32) -> u32 {
         place_in_group % self.copies + 1
     }
 
-    /// Whether an agent may begin a cycle, which is taken. Only where they are bounded threads ask each other.
+    /// Takes a cycle. Returns false if the limit is reached. Threads share a counter only if cycles
+    /// are limited.
     pub fn take_cycle(&self) -> bool {
         let Some(bound) = &self.count else { return true };
         let is_left = bound.begun.fetch_add(1, Ordering::Relaxed) < bound.most;
@@ -152,7 +153,7 @@ impl AgentGroup {
         is_left
     }
 
-    /// Whether its cycles are bounded, and all of them done; `None` without a bound.
+    /// Whether all cycles of the group are done. `None` without a limit.
     pub fn has_done_all(&self) -> Option<bool> {
         self.count.as_ref().map(|bound| bound.working.load(Ordering::SeqCst) == 0)
     }
@@ -167,7 +168,7 @@ fn sums(load: &Load) -> Vec<u64> {
     load.steps.iter().map(add).collect()
 }
 
-/// The feeds that any template of the steps names.
+/// Returns the feeds that any template of the steps names.
 fn used_feeds(load: &Load) -> Vec<String> {
     let mut used = Vec::new();
     load.steps.iter().filter_map(|step| serde_json::to_value(step).ok()).for_each(|step| name_feeds(&step, &mut used));

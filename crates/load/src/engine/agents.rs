@@ -1,9 +1,9 @@
-//! What agents do, and when: cycles and steps, attempts and retries, pauses and timeouts, and how
+//! Agents and their behaviour: cycles and steps, attempts and retries, pauses and timeouts, and how
 //! an operation ends.
 //!
-//! An agent is told what has happened and when, counts it, sets its own timers, and says what is to
-//! be done. Nothing here knows a socket or reads a clock, so that any course of events can be
-//! played with plain numbers.
+//! An agent receives an event and its time, counts it, sets timers and returns the next action.
+//! This module uses no socket and reads no clock, so tests can play any sequence of events with
+//! plain numbers.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -41,95 +41,94 @@ use feeding::{FeedTurn, Feeding};
 use reconnects::ConnectionRoute;
 use turns::Turns;
 
-/// How often a thread looks at its orders, and measures how late it does when nothing else is due.
+/// Interval at which a thread checks its orders, and measures its lateness if no other timer is
+/// due.
 pub const HEARTBEAT_NS: u64 = 10_000_000;
-/// After a stall, time at least to take the answers that came in it before they are given up.
+/// Minimum time after a stall to take the answers that arrived during it, before they time out.
 const REPRIEVE_NS: u64 = 1_000_000;
 /// Pause after a request that could not be written.
 const NOT_SENT_PAUSE_NS: u64 = 1_000_000;
-/// "Not yet", for a moment.
+/// A time that never comes. Means "not yet" in a field for a time.
 pub const NEVER: u64 = u64::MAX;
 
-/// What an agent is doing.
+/// Activity of an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AgentWork {
     /// Waits for its first operation.
     Unborn,
-    /// Between two operations.
+    /// Pauses between two operations.
     Pause,
-    /// A cycle is to begin, and a record for it has not been read yet.
+    /// Waits for a feed record, which is not read yet, to begin a cycle.
     FeedPause,
-    /// An operation is open, and an attempt of it goes on.
+    /// Has an open operation with an attempt in progress.
     Attempt,
-    /// An operation is open, between two attempts.
+    /// Has an open operation and pauses between two attempts.
     RetryPause,
     /// Will do nothing more.
     Done,
 }
 
-/// Which service an agent goes to.
+/// The service that an agent uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AgentService {
-    /// Number of the service.
     pub service: u32,
-    /// Where the requests to it begin among all.
+    /// Index of the service's first request among the requests of all services.
     pub requests: u32,
 }
 
-/// An agent.
 pub struct Agent {
     /// The agent's number, from 1, over all threads.
     pub number: u32,
-    /// The group whose steps and pace the agent has.
+    /// Group that defines the agent's steps and pace.
     pub group: GroupId,
     /// The agent's number in its group, from 0, over all threads. The agent joins at the
     /// first start of the schedule's place with this number.
     pub place_in_group: u32,
-    /// The service that the agent calls.
+    /// Service that receives the agent's requests.
     pub place: AgentService,
-    /// The connection of the thread that the agent uses. It never changes.
+    /// Connection of the thread that the agent uses. It never changes.
     pub connection: ConnId,
-    /// The next agent in the line of agents that wait for the connection, if any.
+    /// Next agent in the queue for the connection, if any.
     pub behind: AgentId,
-    /// The agent's current activity.
     pub work: AgentWork,
-    /// The step of its operation, or of the next one.
+    /// Step of the current operation, or of the next operation.
     pub step: StepId,
-    /// Whether its next operation begins a cycle.
+    /// Whether the next operation begins a cycle.
     pub begins_cycle: bool,
-    /// Whether its timeout timer is set. It may be set too early, never too late.
+    /// Whether the timeout timer is set. It may be set too early, never too late.
     pub is_timer_set: bool,
-    /// Whether its answer was looked for once more after the deadline, because the thread was late.
+    /// Whether the deadline was extended once because the thread was late.
     pub has_reprieve: bool,
-    /// Whether an attempt of the operation may have taken effect without our knowing.
+    /// Whether an earlier attempt of the operation may have taken effect without an answer.
     pub is_unsure: bool,
-    /// Attempts of this operation.
+    /// Attempts of the current operation.
     pub tries: u32,
-    /// Number of its last request on its connection.
+    /// Number of the agent's last request on its connection.
     pub request_id: u32,
-    /// Slots filled in this cycle, a bit each.
+    /// Slots filled in this cycle, one bit each.
     pub kept: u32,
-    /// Feeds that are streams and of which its cycle lacks a record, a bit each.
+    /// Streamed feeds from which the cycle still needs a record, one bit each.
     pub needs: u64,
-    /// Its cycle, from 1.
+    /// Number of the current cycle, from 1.
     pub cycle: u64,
-    /// Full cycles that it finished.
+    /// Complete cycles.
     pub finished_cycles: u64,
-    /// When it finished the last of them.
+    /// End of the last complete cycle.
     pub last_cycle_ns: u64,
-    /// The operation's random number.
+    /// Random number of the current operation.
     pub draw: u64,
-    /// Where its random numbers come from.
     pub random: Rng,
-    /// When its operation was to start, or between two operations the next one.
+    /// Intended start of the current operation. Between two operations, intended start of the next.
     pub intended_ns: u64,
-    /// In an open loop without a bounded backlog: the place whose start its operation takes, until it begins.
+    /// Place whose start the next operation takes, until the operation begins. Set only in an open
+    /// loop without a backlog limit.
     pub start: AgentId,
-    /// When a timer last woke it for an operation. What it had to do before then began late by the thread's doing.
+    /// Last time that a timer woke the agent for an operation. If the operation was due earlier,
+    /// the thread caused the delay.
     pub woken_ns: u64,
-    /// When the last attempt was sent; [`NEVER`] if it was not.
+    /// Send time of the last attempt, or [`NEVER`] if it was not sent.
     pub sent_ns: u64,
-    /// When the attempt times out.
+    /// Time at which the attempt times out.
     pub deadline_ns: u64,
 }
 
@@ -137,7 +136,7 @@ indexed_by!(AgentId, [Agent], Agent);
 indexed_by!(AgentId, Vec<Agent>, Agent);
 
 impl Agent {
-    /// A new agent of the first group.
+    /// Creates an agent of the first group.
     pub fn new(number: u32, seed: u64, place: AgentService, connection: ConnId) -> Self {
         Self {
             number,
@@ -174,57 +173,57 @@ impl Agent {
         matches!(self.work, AgentWork::Attempt | AgentWork::RetryPause)
     }
 
-    /// When the last attempt was sent, if it was.
+    /// Returns the send time of the last attempt, or `None` if it was not sent.
     pub fn sent(&self) -> Option<u64> {
         (self.sent_ns != NEVER).then_some(self.sent_ns)
     }
 }
 
-/// How an operation ended.
+/// End of an operation.
 pub struct OperationEnd {
-    /// What became of it.
     pub outcome: Outcome,
-    /// What an audited read found.
+    /// Value that an audited read found.
     pub read: Option<String>,
-    /// Whether it took effect, if that is known.
+    /// Whether the operation took effect, if known.
     pub applied: Option<bool>,
-    /// The same of each of its parts, where the answer tells of them.
+    /// Whether each part of the operation took effect, if the answer reports parts.
     pub parts: Option<Vec<Option<bool>>>,
 }
 
-/// When something happens to an agent.
+/// Time of an event of an agent.
 #[derive(Debug, Clone, Copy)]
 pub struct EventTime {
-    /// The moment.
+    /// Current time.
     pub now_ns: u64,
-    /// Its connection is down, and is not tried before this moment; 0 where it may be used.
+    /// Earliest time at which the agent's broken connection may connect again; 0 if the connection
+    /// is usable.
     pub connect_after_ns: u64,
 }
 
-/// What is to be done about an agent.
+/// Next action for an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use = "an agent whose request is not sent is never answered"]
 pub enum AgentEffect {
-    /// Nothing: it waits for a timer, or will do nothing more.
+    /// No action: the agent waits for a timer or is done.
     Wait,
-    /// Its request goes out on its connection.
+    /// Send the agent's request on its connection.
     Send(AgentId),
-    /// Its attempt was not answered in time.
+    /// Time out the agent's attempt.
     TimeOut(AgentId),
 }
 
-/// What a timer is for; its number follows from it and from the agent.
+/// Purpose of a timer. The timer's number follows from the purpose and the agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AgentTimer {
     Wake(AgentId),
     Timeout(AgentId),
     Heartbeat,
-    /// A start of the place of that number is due.
+    /// A start of the place with this number is due.
     Arrival(AgentId),
 }
 
 impl AgentTimer {
-    /// Whose it is.
+    /// Returns the agent that the timer belongs to.
     pub fn agent(self) -> Option<AgentId> {
         match self {
             Self::Wake(id) | Self::Timeout(id) | Self::Arrival(id) => Some(id),
@@ -238,29 +237,28 @@ pub struct Agents<P: Protocol> {
     script: Arc<Script<P>>,
     control: Arc<LoadControl>,
     list: Vec<Agent>,
-    /// Where each of their connections leads.
+    /// Route of each connection of the thread.
     routes: Vec<ConnectionRoute>,
-    /// Slots of all agents, one agent's after the other's.
+    /// Slots of all agents, agent by agent.
     slots: Vec<Vec<u8>>,
-    /// What agents have taken of feeds.
     feeding: Feeding,
     wheel: Wheel,
-    /// Per group: the queue of starts that wait for an agent. `None` without a backlog limit.
+    /// Queue of starts that wait for an agent, indexed by group. `None` without a backlog limit.
     queues: Vec<Option<Queue>>,
-    /// The starts of open loops, and the agents that are free for them.
+    /// Starts of open loops, and the agents that are free to take them.
     turns: Turns,
-    /// Agents that are not done.
+    /// Number of agents that are not done.
     running: usize,
-    /// No operation starts from here on.
+    /// No operation starts from this time on.
     end_ns: u64,
-    /// For what is read of answers and kept of them.
+    /// Memory for values that are read from answers and kept.
     captures: CaptureMemory,
-    /// What ends the load early.
+    /// Error that ends the load early.
     pub failure: Option<Error>,
 }
 
 impl<P: Protocol> Agents<P> {
-    /// The agents of thread `thread`.
+    /// Creates the agents of thread `thread`.
     pub fn new(script: &Arc<Script<P>>, control: &Arc<LoadControl>, thread: u32) -> Self {
         let routes: Vec<_> = script.places.connections_of(thread).map(ConnectionRoute::to).collect();
         let in_turn = (0..routes.len()).map(ConnId::at).cycle();
@@ -291,29 +289,29 @@ impl<P: Protocol> Agents<P> {
         }
     }
 
-    /// Every agent.
+    /// Returns the ids of all agents.
     pub fn ids(&self) -> impl Iterator<Item = AgentId> + use<P> {
         (0..self.list.len()).map(AgentId::at)
     }
 
-    /// All of them, by their numbers.
+    /// Returns all agents, indexed by id.
     #[inline]
     pub fn all(&self) -> &[Agent] {
         &self.list
     }
 
-    /// All of them, to be put in line.
+    /// Returns all agents, so that the caller can put them into queues.
     #[inline]
     pub fn all_mut(&mut self) -> &mut [Agent] {
         &mut self.list
     }
 
-    /// Whether agent number 1 is among them.
+    /// Whether this thread has agent number 1.
     pub fn has_first(&self) -> bool {
         self.list.first().is_some_and(|first| first.number == 1)
     }
 
-    /// The cycles of each agent that has begun to work.
+    /// Returns the cycles of each agent that has started.
     pub fn cycles(&self) -> Vec<AgentCycles> {
         let begun = self.list.iter().filter(|agent| agent.cycle > 0);
         let cycles = |agent: &Agent| AgentCycles {
@@ -324,39 +322,39 @@ impl<P: Protocol> Agents<P> {
         begun.map(cycles).collect()
     }
 
-    /// Whether there is none left that will do anything.
+    /// Whether all agents are done.
     pub fn are_done(&self) -> bool {
         self.running == 0
     }
 
-    /// No operation starts from here on.
+    /// Returns the time from which on no operation starts.
     pub fn end_ns(&self) -> u64 {
         self.end_ns
     }
 
-    /// No operation starts from this moment on.
+    /// Sets the time from which on no operation starts.
     pub fn end_at(&mut self, now_ns: u64) {
         self.end_ns = now_ns;
     }
 
-    /// What the agent asks on its connection.
+    /// Returns the agent's current request.
     #[inline]
     pub fn asked(&self, id: AgentId) -> RequestContext<'_, P> {
         let agent = &self.list[id];
         RequestContext { request: self.script.request(agent), id: agent.request_id }
     }
 
-    /// Whether an agent of that connection has begun to work and is not done.
+    /// Whether an agent of the connection pauses between two operations or attempts.
     pub fn are_between_attempts(&self, conn: ConnId) -> bool {
         let mut own = self.list.iter().skip(conn.index()).step_by(self.routes.len());
         own.any(|agent| matches!(agent.work, AgentWork::Pause | AgentWork::FeedPause | AgentWork::RetryPause))
     }
 
-    /// Appends the request of the agent's step, which is sent now under that number; whether a
-    /// script was asked for it.
+    /// Appends the request of the agent's step, to be sent now with number `request_id`. Returns
+    /// whether a script computed part of the request.
     ///
     /// # Errors
-    /// If the protocol cannot hold one of its values. It is then not sent.
+    /// If the protocol cannot represent one of the values. The request is then not sent.
     #[inline]
     pub fn encode(
         &mut self,
@@ -375,8 +373,8 @@ impl<P: Protocol> Agents<P> {
         Ok(step.asks_script)
     }
 
-    /// What was encoded for this agent and those behind it is sent now, and not before a script was
-    /// asked for it.
+    /// Sets the send time of this agent and of the agents behind it to `now_ns`, so that the time a
+    /// script took is not service time.
     pub fn stamp_anew(&mut self, mut next: AgentId, now_ns: u64) {
         while next != AgentId::NONE {
             let agent = &mut self.list[next];
@@ -385,8 +383,8 @@ impl<P: Protocol> Agents<P> {
         }
     }
 
-    /// The agent's request is to be sent again although it was sent already: nobody can say whether
-    /// the attempt has taken effect. False if it was not sent.
+    /// Prepares to send the agent's request again. If it was already sent, the attempt may have
+    /// taken effect. Returns whether it was already sent.
     pub fn unsend(&mut self, id: AgentId) -> bool {
         let agent = &mut self.list[id];
         let was_sent = agent.sent_ns != NEVER;
@@ -395,8 +393,8 @@ impl<P: Protocol> Agents<P> {
         was_sent
     }
 
-    /// The agent's operation that was to start at `intended_ns` begins, or it has nothing more to
-    /// do.
+    /// Begins the agent's operation whose intended start is `intended_ns`, or ends the agent if the
+    /// load ends.
     fn begin(&mut self, id: AgentId, intended_ns: u64, at: EventTime, stats: &mut ThreadStats) -> AgentEffect {
         let is_fixed = self.script.groups[self.list[id].group].schedule.is_fixed();
         let started_ns = if is_fixed { intended_ns } else { at.now_ns };
@@ -414,7 +412,7 @@ impl<P: Protocol> Agents<P> {
         }
     }
 
-    /// The agent has all that its operation takes.
+    /// Begins an operation for which the agent has all feed records.
     fn begin_operation(
         &mut self,
         id: AgentId,
@@ -432,7 +430,8 @@ impl<P: Protocol> Agents<P> {
         self.attempt(id, at)
     }
 
-    /// The next attempt of the agent's operation; waits if its last connect failed only just now.
+    /// Starts the next attempt of the agent's operation. Waits first if the agent's last connect
+    /// has just failed.
     fn attempt(&mut self, id: AgentId, at: EventTime) -> AgentEffect {
         let agent = &mut self.list[id];
         if at.now_ns < at.connect_after_ns {
@@ -447,7 +446,7 @@ impl<P: Protocol> Agents<P> {
         AgentEffect::Send(id)
     }
 
-    /// The agent's attempt times out so long after this moment.
+    /// Sets the deadline of the agent's attempt: `now_ns` plus the timeout of its group.
     pub fn set_deadline(&mut self, id: AgentId, now_ns: u64) {
         let agent = &mut self.list[id];
         agent.deadline_ns = now_ns.saturating_add(self.script.groups[agent.group].timeout_ns);
@@ -459,7 +458,7 @@ impl<P: Protocol> Agents<P> {
         }
     }
 
-    /// The agent's attempt has failed: it tries again, or ends the operation.
+    /// Handles a failed attempt: the agent tries again or ends the operation.
     pub fn attempt_failed(
         &mut self,
         id: AgentId,
@@ -485,8 +484,9 @@ impl<P: Protocol> Agents<P> {
         self.end_operation(id, outcome, cause, at, stats)
     }
 
-    /// The agent's request cannot be sent. It would be the same in another try, so the operation has failed. What comes next waits a
-    /// moment: a load of such values would do nothing else.
+    /// Fails the operation of an agent whose request cannot be sent. Another attempt would send the
+    /// same request, so there is none. The agent then pauses for a moment, because a load of
+    /// unsendable values would keep the thread busy.
     pub fn not_sent(
         &mut self,
         id: AgentId,
@@ -501,8 +501,8 @@ impl<P: Protocol> Agents<P> {
         self.attempt_failed(id, AttemptCause::NotSent(refusal), EventTime { connect_after_ns, ..at }, stats)
     }
 
-    /// The agent's answer has been taken, and its connection is free for what comes next; `result`
-    /// is what the protocol made of it.
+    /// Continues after the agent's answer was taken and its connection is free. `result` is the
+    /// protocol's result of the attempt.
     pub fn answered(
         &mut self,
         id: AgentId,
@@ -518,7 +518,8 @@ impl<P: Protocol> Agents<P> {
         }
     }
 
-    /// The agent's operation has ended and is recorded; `cause` is what became of its last attempt.
+    /// Goes on after an operation has ended and is recorded. `cause` is the result of the
+    /// operation's last attempt.
     fn end_operation(
         &mut self,
         id: AgentId,
@@ -539,7 +540,7 @@ impl<P: Protocol> Agents<P> {
         self.advance_step(id, outcome, at.now_ns, stats);
         let agent = &mut self.list[id];
         let schedule = &self.script.groups[agent.group].schedule;
-        // With fixed starts, the attempt waits for a connection and the operation is late.
+        // With fixed starts, an attempt waits for the connection, so the operation is late.
         if schedule.is_fixed() {
             return self.take_next(id, at, stats);
         }
@@ -553,7 +554,7 @@ impl<P: Protocol> Agents<P> {
         AgentEffect::Wait
     }
 
-    /// Everything that is recorded at the end of an operation.
+    /// Records the end of an operation.
     fn record_end(&self, id: AgentId, end: OperationEnd, now_ns: u64, stats: &mut ThreadStats) {
         let agent = &self.list[id];
         let step = &self.script.steps[agent.step];
@@ -566,7 +567,7 @@ impl<P: Protocol> Agents<P> {
         }
     }
 
-    /// After the end of an operation: to the next step of the cycle, or to its end.
+    /// Moves to the next step of the cycle after an operation, or ends the cycle.
     fn advance_step(&mut self, id: AgentId, outcome: Outcome, now_ns: u64, stats: &mut ThreadStats) {
         let agent = &mut self.list[id];
         let group = &self.script.groups[agent.group];
@@ -592,14 +593,14 @@ impl<P: Protocol> Agents<P> {
         stats.cycle();
     }
 
-    /// Chooses the step of the operation that begins; false if there is none left.
+    /// Chooses the step of the operation that begins. Returns false if there is no step left.
     fn choose_step(&mut self, id: AgentId) -> bool {
         if !self.list[id].begins_cycle {
             return true;
         }
         let id_of_group = self.list[id].group;
         let own = self.script.groups[id_of_group].steps.clone();
-        // Where every step has an `every` above 1, some cycles have no step at all.
+        // If every step has an `every` above 1, some cycles have no step at all.
         let shortest = self.script.steps[own.clone()].iter().map(|step| step.every).min().unwrap_or(1);
         for _ in 0..shortest {
             if !self.next_cycle(id) {
@@ -625,15 +626,15 @@ impl<P: Protocol> Agents<P> {
         false
     }
 
-    /// Counts on, forgets what was kept, takes feed rows; false if all cycles of a preparation, or of
-    /// a load of so many, are taken.
+    /// Begins the agent's next cycle: empties its slots and takes feed rows. Returns false if all
+    /// cycles of a preparation, or of a load with a cycle limit, are taken.
     fn next_cycle(&mut self, id: AgentId) -> bool {
         let agent = &mut self.list[id];
         let group = &self.script.groups[agent.group];
         match self.script.purpose {
             LoadPurpose::Measure => {
                 if !group.take_cycle() {
-                    // Groups without a number of cycles go on as long as there are some left to others.
+                    // Groups without a cycle limit continue until every group with a limit is done.
                     if self.script.groups.iter().all(|group| group.has_done_all() != Some(false)) {
                         self.control.stop();
                     }
@@ -657,9 +658,9 @@ impl<P: Protocol> Agents<P> {
         true
     }
 
-    // Timers. The wheel cannot cancel one, so a timer that fires may mean nothing any more.
+    // Timers. The wheel cannot cancel a timer, so a timer that fires may no longer have a purpose.
 
-    /// Every agent's first operation, and the heartbeat.
+    /// Sets the timers for every agent's first operation, and the heartbeat.
     pub fn set_first_timers(&mut self) {
         for id in self.ids() {
             let is_fixed = self.script.groups[self.list[id].group].schedule.is_fixed();
@@ -671,18 +672,19 @@ impl<P: Protocol> Agents<P> {
         self.set_timer(AgentTimer::Heartbeat, HEARTBEAT_NS);
     }
 
-    /// A moment before which no timer is due, and whether one is due then.
+    /// Returns a time before which no timer is due, and whether a timer is due at exactly that
+    /// time.
     pub fn next_timer(&self) -> (u64, bool) {
         (self.wheel.soonest_ns(), self.wheel.is_exact())
     }
 
-    /// Takes out a timer that is due, with the moment at which it was.
+    /// Takes out a timer that is due, with its due time.
     #[inline]
     pub fn take_timer(&mut self, now_ns: u64) -> Option<(AgentTimer, u64)> {
         self.wheel.pop(now_ns).map(|(number, due_ns)| (self.timer(number), due_ns))
     }
 
-    /// The timer has fired that was due at `due_ns`.
+    /// Handles the timer that was due at `due_ns`.
     pub fn timer_fired(
         &mut self,
         timer: AgentTimer,
@@ -722,7 +724,8 @@ impl<P: Protocol> Agents<P> {
         }
     }
 
-    /// An agent's timeout is not moved with each operation: it fires early and is set again.
+    /// Handles an agent's timeout timer. The timer is not moved with each operation: it fires early
+    /// and is set again.
     fn deadline_passed(&mut self, id: AgentId, now_ns: u64) -> AgentEffect {
         let agent = &mut self.list[id];
         agent.is_timer_set = false;
@@ -731,10 +734,10 @@ impl<P: Protocol> Agents<P> {
         }
         let mut due_ns = agent.deadline_ns;
         if agent.deadline_ns.saturating_add(HEARTBEAT_NS) < now_ns && !agent.has_reprieve {
-            // The thread stood still at the deadline. The answer may be waiting in the socket, or the
-            // request still be on this side of it. So the target has once more as long as the thread
-            // overslept, or else it is the generator that is measured. Once: a target may send so
-            // much that the thread is always late.
+            // The thread was stalled at the deadline. The answer may wait in the socket, or the
+            // request may still be unsent. The target gets extra time, as long as the stall, or
+            // else the result would measure the generator. Only once: a target may send so much
+            // that the thread is always late.
             let overslept_ns = now_ns - agent.deadline_ns;
             let timeout_ns = self.script.groups[agent.group].timeout_ns;
             agent.has_reprieve = true;
@@ -771,7 +774,7 @@ impl<P: Protocol> Agents<P> {
     }
 }
 
-/// What the values of an agent's operation depend on.
+/// Returns the inputs from which the values of the agent's operation are computed.
 #[inline]
 fn source<'a, P: Protocol>(
     agent: &Agent,
@@ -793,7 +796,7 @@ fn source<'a, P: Protocol>(
     }
 }
 
-/// The first of those steps that the cycle of that number does.
+/// Returns the first of the steps in `places` that cycle number `turn` performs.
 fn step_from(steps: &[CompiledStep], mut places: Range<usize>, turn: u64) -> Option<StepId> {
     places.find(|place| turn.is_multiple_of(steps[*place].every)).and_then(StepId::at)
 }

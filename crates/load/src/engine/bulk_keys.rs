@@ -1,33 +1,32 @@
-//! The keys of an audited request that changes many: lines of JSON in one of its fields, as those of a bulk. The value of a key
-//! that is written is the line behind it.
+//! Keys of an audited request that changes many keys. The keys are in lines of JSON within an
+//! argument, as in a bulk request. The value of a written key is the next line.
 
 use experiment::pointer::{self, Pointer};
 use serde_json::Value;
 
 use crate::values::Argument;
 
-/// Where a request names its keys.
+/// Location of the keys in a request.
 #[derive(Debug, Clone)]
 pub struct BulkKeys {
-    /// The argument whose lines they are.
+    /// Number of the argument that contains the lines.
     pub argument: usize,
-    /// The way to a key in its line; `*` is any member or element.
+    /// Path to a key in its line. `*` matches any member or element.
     steps: Box<[String]>,
-    /// Whether each is followed by its value.
+    /// Whether each key's line is followed by a line with its value.
     pub have_values: bool,
 }
 
-/// A key of a request, and the value that it is given.
+/// A key of a request, and its new value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BulkItem {
-    /// The key.
     pub key: String,
-    /// Of a write.
+    /// Value of a written key.
     pub value: Option<String>,
 }
 
 impl BulkKeys {
-    /// Of `request.FIELD/JSON/POINTER`.
+    /// Parses `request.FIELD/JSON/POINTER`.
     pub fn compile(text: &str, arguments: &[Argument], have_values: bool) -> Result<Self, String> {
         let wrong = || format!("`{text}` is not request.FIELD/JSON/POINTER");
         let (field, place) = pointer::split(text.strip_prefix("request.").ok_or_else(wrong)?);
@@ -36,7 +35,8 @@ impl BulkKeys {
         Ok(Self { argument, steps: parsed.steps.into(), have_values })
     }
 
-    /// The keys of a request in their order. A line that has no such place, or is no JSON, names none.
+    /// Returns the keys of a request in order. A line that is not JSON, or does not contain the
+    /// path, has no key.
     pub fn of(&self, body: &[u8]) -> Vec<BulkItem> {
         let mut lines = body.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii).filter(|line| !line.is_empty());
         let mut items = Vec::new();
@@ -51,7 +51,7 @@ impl BulkKeys {
     }
 }
 
-/// What stands at the end of the way: a text, or a number as it is written.
+/// Returns the text at the end of the path, or the number in its JSON form.
 fn key(value: &Value, steps: &[String]) -> Option<String> {
     let Some((step, rest)) = steps.split_first() else {
         return match value {

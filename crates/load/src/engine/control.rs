@@ -1,4 +1,4 @@
-//! What the threads of a load are told while it runs, and what only one of them is to say.
+//! Control of a running load: orders to its threads, and notices that only one thread gives.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
@@ -8,7 +8,7 @@ const GO_ON: u8 = 0;
 const STOP: u8 = 1;
 const ABORT: u8 = 2;
 
-/// What the threads are told. They look at it at least every 10 ms.
+/// Orders to the threads, which check them at least every 10 ms.
 #[derive(Debug, Default)]
 pub struct LoadControl {
     orders: AtomicU8,
@@ -28,28 +28,29 @@ impl LoadControl {
         self.orders.fetch_max(ABORT, Ordering::Relaxed);
     }
 
-    /// Stops because more is due than may wait.
+    /// Stops the load because the backlog exceeds its limit.
     pub fn flood(&self) {
         self.is_flooded.store(true, Ordering::Relaxed);
         self.stop();
     }
 
-    /// Whether nobody has told of redirects yet; from now on somebody has.
+    /// Whether this is the first redirect of the load. Later calls return false.
     pub fn is_first_redirect(&self) -> bool {
         !self.has_noticed_redirects.swap(true, Ordering::Relaxed)
     }
 
-    /// Whether nobody has given advice about a cause yet; from now on somebody has.
+    /// Whether this is the first advice of the load. Later calls return false.
     pub fn is_first_advice(&self) -> bool {
         !self.has_advised.swap(true, Ordering::Relaxed)
     }
 
-    /// Whether nobody has told yet of answers that do not say what was done; from now on somebody has.
+    /// Whether this is the first answer without the fields from which units are counted. Later
+    /// calls return false.
     pub fn is_first_untold(&self) -> bool {
         !self.has_noticed_untold.swap(true, Ordering::Relaxed)
     }
 
-    /// What a reader must know of the budget of answers, where nobody has told it yet.
+    /// Returns the notice that answers exceed their memory budget, or `None` after the first call.
     pub fn budget_notice(&self) -> Option<String> {
         let is_first = !self.has_noticed_budget.swap(true, Ordering::Relaxed);
         is_first.then(|| {

@@ -1,15 +1,15 @@
-//! Numbers of agents, connections and steps within a thread, each a type of its own, so that none
-//! is taken for another.
+//! Numbers of agents, connections and steps within a thread. Each has its own type, so that they
+//! cannot be confused.
 
-/// An agent of a thread.
+/// Number of an agent of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AgentId(u32);
 
-/// A connection of a thread.
+/// Number of a connection of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConnId(u32);
 
-/// A step of the load.
+/// Number of a step of the load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StepId(u16);
 
@@ -17,13 +17,12 @@ impl AgentId {
     /// No agent.
     pub const NONE: Self = Self(u32::MAX);
 
-    /// The agent at that place. There are fewer agents than numbers for them.
+    /// Creates the number of the agent at this index. There are fewer agents than numbers.
     #[inline]
     pub const fn at(index: usize) -> Self {
         Self(index as u32)
     }
 
-    /// Its place.
     #[inline]
     pub fn index(self) -> usize {
         self.0 as usize
@@ -31,25 +30,23 @@ impl AgentId {
 }
 
 impl ConnId {
-    /// The connection of that number.
     #[inline]
     pub const fn new(number: u32) -> Self {
         Self(number)
     }
 
-    /// The connection at that place. There are fewer connections than numbers for them.
+    /// Creates the number of the connection at this index. There are fewer connections than
+    /// numbers.
     #[inline]
     pub const fn at(index: usize) -> Self {
         Self(index as u32)
     }
 
-    /// Its number.
     #[inline]
     pub fn number(self) -> u32 {
         self.0
     }
 
-    /// Its place.
     #[inline]
     pub fn index(self) -> usize {
         self.0 as usize
@@ -57,22 +54,20 @@ impl ConnId {
 }
 
 impl StepId {
-    /// The first step.
     pub const FIRST: Self = Self(0);
 
-    /// The step at that place, if there can be so many.
+    /// Creates the number of the step at this index, or `None` if it does not fit.
     pub fn at(index: usize) -> Option<Self> {
         u16::try_from(index).ok().map(Self)
     }
 
-    /// Its place.
     #[inline]
     pub fn index(self) -> usize {
         usize::from(self.0)
     }
 }
 
-/// A list whose places have such numbers.
+/// Lets a list be indexed by numbers of type `$id`.
 macro_rules! indexed_by {
     ($id:ty, $list:ty, $item:ty) => {
         impl std::ops::Index<$id> for $list {

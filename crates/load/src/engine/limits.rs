@@ -1,5 +1,5 @@
-//! What this process and machine have of open files, local ports and local addresses, held against the
-//! connections of a load before it starts.
+//! Limits of this process and machine on open files, local ports and local addresses. The load's
+//! connections are checked against them before it starts.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
@@ -16,14 +16,16 @@ use crate::Error;
 use crate::protocols::Protocol;
 use crate::service_address::ServiceAddress;
 
-/// Descriptors beside the agents' connections: standard streams, record files, probes, the lab's pipes.
+/// File descriptors besides the agents' connections: standard streams, record files, probes, the
+/// lab's pipes.
 const OTHERS: u64 = 128;
-/// Of an agent that runs programs: both ends of its socket, the program, both ends of three pipes.
+/// File descriptors of an agent that runs programs: both ends of its socket, the program, both ends
+/// of three pipes.
 const OF_PROGRAM: u64 = 9;
-/// Linux's default, for where the setting cannot be read.
+/// Linux's default port range, if the setting cannot be read.
 const DEFAULT_PORTS: (u32, u32) = (32768, 60999);
 
-/// Checks that there may be so many connections, with so many threads.
+/// Checks that the process may open the files that the load needs.
 pub fn check<P: Protocol>(script: &Script<P>) -> Result<(), Error> {
     let connections = script.places.connections_in(script.mine.clone());
     let each = if P::RUNS_PROGRAMS { OF_PROGRAM } else { 1 };
@@ -36,13 +38,15 @@ fn files(agents: u32, needed: u64) -> Result<(), Error> {
     if is_enough(limit.current) {
         return Ok(());
     }
-    // Whoever may (root, mostly) goes beyond the hard limit, no farther than needed: what is started from here inherits it.
+    // A privileged process (mostly root) raises the hard limit, no further than needed because
+    // child processes inherit it.
     let maximum = if is_enough(limit.maximum) { limit.maximum } else { Some(needed) };
     let raised = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
     raised.map_err(|_| Error::Files { agents, needed, limit: limit.maximum.or(limit.current).unwrap_or(needed) })
 }
 
-/// Local ports that the kernel hands out, for each local address and each service.
+/// Returns the number of local ports that the kernel assigns, for each pair of local address and
+/// service.
 pub fn ports() -> u32 {
     let text = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap_or_default();
     let mut words = text.split_whitespace().map(str::parse);
@@ -53,32 +57,34 @@ pub fn ports() -> u32 {
     last.saturating_sub(first) + 1
 }
 
-/// The whole of 127.0.0.0/8 is this machine (RFC 1122, 3.2.1.3). The first address is left to everybody else.
+/// First source address on the loopback. The whole of 127.0.0.0/8 is this machine (RFC 1122,
+/// 3.2.1.3). 127.0.0.1 is left to other programs.
 const FIRST: u32 = u32::from_be_bytes([127, 0, 0, 2]);
-/// Of its own accord the engine uses no more than this part of an address's ports: the kernel looks for a free one by trying, and one
-/// that was closed rests for a minute.
+/// Divisor of an address's ports, for addresses that the engine chooses. Only a part is used
+/// because the kernel finds a free port by trial, and a closed port stays reserved for a minute.
 const PART: u32 = 2;
 
-/// Where the connections to each service come from.
+/// Source addresses of the connections to each service.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct SourceAddresses {
-    /// Of each service; empty: the kernel chooses.
+    /// Addresses for each service. If empty, the kernel chooses.
     by_service: Vec<Vec<SocketAddr>>,
-    /// Ports of an address, where it was they that made several necessary.
+    /// Ports of one address, if they were too few and the engine therefore chose several addresses.
     too_few_ports: Option<u32>,
 }
 
 impl SourceAddresses {
-    /// For services that so many connections lead to, each; `from` is what the load names.
+    /// Chooses the source addresses for `services`, each with `connections` connections. `from`
+    /// lists the addresses that the load names.
     ///
     /// # Errors
-    /// If there are too few local ports, or none of the named addresses can reach a service.
+    /// If there are too few local ports, or if none of the named addresses can reach a service.
     pub fn of(from: &[IpAddr], services: &[ServiceAddress], connections: u32, ports: u32) -> Result<Self, Error> {
         let mut sources = Self::default();
         for service in services {
             let service = match service {
                 ServiceAddress::Network(address) => address,
-                // A socket in the file system takes no port.
+                // A Unix socket takes no port.
                 ServiceAddress::File(_) if from.is_empty() => {
                     sources.by_service.push(Vec::new());
                     continue;
@@ -99,18 +105,20 @@ impl SourceAddresses {
         Ok(sources)
     }
 
-    /// The address that connection `number` (from 0, over all threads of this process) comes from; `None`: the kernel chooses.
+    /// Returns the source address of connection `number` (from 0, over all threads of this
+    /// process), or `None` if the kernel chooses.
     pub fn of_connection(&self, number: u32, service: u32) -> Option<SocketAddr> {
         let several = self.by_service.get(service as usize)?;
-        // Connections are dealt to the services in turn, and those of a service to its addresses.
+        // Connections are assigned to services in turn, and a service's connections to its
+        // addresses in turn.
         let turn = number as usize / self.by_service.len();
         several.get(turn.checked_rem(several.len())?).copied()
     }
 
-    /// Whether this machine has them all, as seen from the calling thread's network.
+    /// Checks that this machine has all the addresses in the calling thread's network namespace.
     ///
     /// # Errors
-    /// The first that it has not.
+    /// The first address that this machine does not have.
     pub fn try_out(&self) -> Result<(), Error> {
         for source in self.by_service.iter().flatten() {
             let family = if source.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
@@ -126,7 +134,7 @@ impl SourceAddresses {
         Ok(())
     }
 
-    /// What a reader must know of what was not asked for.
+    /// Returns a notice if the engine chose several addresses, which the load did not ask for.
     pub fn notice(&self) -> Option<String> {
         let ports = self.too_few_ports?;
         let several = self.by_service.iter().max_by_key(|several| several.len())?;
@@ -138,17 +146,19 @@ impl SourceAddresses {
     }
 }
 
-/// Has the socket connect from there. Its port is chosen when it connects, so that it need only differ from those of other connections
-/// to the same service (ip(7), `IP_BIND_ADDRESS_NO_PORT`).
+/// Binds the socket to a source address. The kernel chooses the port at connect time, so that the
+/// port need only differ from those of other connections to the same service (ip(7),
+/// `IP_BIND_ADDRESS_NO_PORT`).
 pub fn use_for(socket: &OwnedFd, source: &SocketAddr) -> Result<(), Errno> {
-    // A kernel that does not know it (before 4.2) chooses a port now, one of the address's for all services together.
+    // A kernel before 4.2 does not know this option and chooses a port now, from one range for all
+    // services.
     let _ = setsockopt(socket, IpBindAddressNoPort, &true);
     bind(socket.as_fd(), source)
 }
 
-/// Several for a service on the loopback, if one would not do.
+/// Returns several addresses for a service on the loopback, if the ports of one do not suffice.
 fn on_loopback(service: &SocketAddr, connections: u32, ports: u32) -> Vec<SocketAddr> {
-    // Of IPv6 the loopback is a single address.
+    // IPv6 has a single loopback address.
     if connections <= ports || !service.is_ipv4() || !service.ip().is_loopback() {
         return Vec::new();
     }
@@ -156,13 +166,13 @@ fn on_loopback(service: &SocketAddr, connections: u32, ports: u32) -> Vec<Socket
     (0..count).map(|number| SocketAddr::from((Ipv4Addr::from(FIRST.saturating_add(number)), 0))).collect()
 }
 
-/// Nobody comes to a socket in the file system from an address.
+/// Returns the error for source addresses towards a Unix socket, which has none.
 fn no_address(named: &[IpAddr], path: &Path) -> Error {
     let address = named.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     Error::From { address, reason: format!("the service listens on the socket {}", path.display()) }
 }
 
-/// Those of the named ones that can reach the service.
+/// Returns the named addresses of the same IP version as the service.
 fn of_kind(named: &[IpAddr], service: &SocketAddr) -> Result<Vec<SocketAddr>, Error> {
     let alike = named.iter().filter(|address| address.is_ipv4() == service.is_ipv4());
     let mut sources: Vec<SocketAddr> = alike.map(|address| SocketAddr::from((*address, 0))).collect();
@@ -192,7 +202,7 @@ mod tests {
         texts.iter().map(|text| text.parse().unwrap()).collect()
     }
 
-    /// Agents by the address they come from.
+    /// Counts agents by their source address.
     fn spread(sources: &SourceAddresses, agents: u32, services: u32) -> BTreeMap<String, u32> {
         let mut spread = BTreeMap::new();
         for number in 1..=agents {
@@ -266,7 +276,7 @@ mod tests {
         let here = services(&["127.0.0.1:80"]);
         let error = |from: &[&str]| SourceAddresses::of(&named(from), &here, 1, 100).unwrap_err().to_string();
         assert!(error(&["::1"]).contains("takes an IPv4 address"), "{}", error(&["::1"]));
-        // TEST-NET-1 (RFC 5737) is nobody's.
+        // TEST-NET-1 (RFC 5737) belongs to no machine.
         let sources = SourceAddresses::of(&named(&["192.0.2.1"]), &here, 1, 100).unwrap();
         let error = sources.try_out().unwrap_err().to_string();
         assert!(error.contains("192.0.2.1: this machine has no such address"), "{error}");

@@ -1,46 +1,47 @@
-//! When a thread looks for events without sleeping, and when it sleeps although some may come.
+//! Spinning before deadlines, and gathering of answers before a wake-up.
 //!
-//! A thread that sleeps until a deadline wakes some 5 to 50 µs after it. So it sleeps until a little
-//! before, and spends the rest looking at its sockets without sleeping: an answer that comes
-//! meanwhile is taken at once. That costs CPU for each start. The rule: of all time at most a
-//! twentieth is spent so, and what was not spent is saved up for 20 starts at most. Up to 1,600
-//! starts per second and thread each gets its 30 µs; beyond, a part of them, and the more starts
-//! there are the less there is to wait. A closed loop has no starts to wait for, and none of this.
+//! A thread that sleeps until a deadline wakes some 5 to 50 µs after it. So the thread wakes a
+//! little earlier and polls its sockets for the rest of the time; an answer that arrives meanwhile
+//! is taken at once. Polling costs CPU time for each start. It is limited to a twentieth of all
+//! time, and unused time is saved for at most 20 starts. At up to 1,600 starts per second and
+//! thread, each start gets its 30 µs. At higher rates only some starts get it, but then there is
+//! less time to wait. A closed loop has no starts to wait for and does not poll.
 //!
-//! In a closed loop it is the other way round: to be woken for every answer costs more than to
-//! receive it. So, where many answers are awaited, a thread that has nothing else to do sleeps until
-//! some have come, at most a quarter of a microsecond for each awaited one. Where the target is what
-//! limits the load this changes no mean latency, for in a closed loop that is the agents by the
-//! throughput (Little's law). Elsewhere an answer is taken late by at most a quarter of a
-//! microsecond times the throughput of its latency: at 20,000/s by 0.5 %.
+//! In a closed loop, a wake-up for every answer costs more than receiving the answer. So a thread
+//! that awaits many answers and has nothing else to do sleeps until several have arrived, for at
+//! most a quarter of a microsecond per awaited answer. If the target limits the load, the mean
+//! latency does not change: in a closed loop it is the number of agents divided by the throughput
+//! (Little's law). Otherwise an answer is taken late, by at most this share of its latency: a
+//! quarter of a microsecond times the throughput, which is 0.5 % at 20,000/s.
 
 use crate::ring::WakePolicy;
 
-/// So much before a deadline a sleep ends.
+/// Time before a deadline at which a sleep ends.
 pub const EARLY_NS: u64 = 30_000;
-/// One nanosecond in so many may be spent looking.
+/// Divisor of the polling budget: one nanosecond in 20 may be spent polling.
 const ONE_IN: u64 = 20;
-/// What may be saved up.
+/// Largest polling time that may be saved.
 const SAVED_MOST_NS: u64 = 20 * EARLY_NS;
 
-/// One answer of so many that are awaited is gathered, and a microsecond spent on it for so many.
+/// Awaited answers per gathered answer, and per microsecond of gathering.
 const GATHERED_ONE_IN: usize = 4;
-/// Most answers that are gathered, …
+/// Maximum number of gathered answers.
 const GATHERED_MOST: usize = 32;
-/// … and most microseconds.
+/// Maximum gathering time in microseconds.
 const GATHERED_MOST_US: usize = 50;
 
-/// What a thread may still spend without sleeping.
+/// Time that a thread may still spend polling.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SpinBudget {
-    /// Times [`ONE_IN`], so that no nanosecond is lost to rounding.
+    /// Saved nanoseconds times [`ONE_IN`], so that rounding loses nothing.
     saved: u64,
-    /// Until when it has been counted.
+    /// Time up to which the budget has grown.
     until_ns: u64,
 }
 
 impl SpinBudget {
-    /// Whether there is enough by now to wait for a deadline.
+    /// Adds the time since the last call. Returns whether the budget covers the wait for one
+    /// deadline.
     pub fn is_enough(&mut self, now_ns: u64) -> bool {
         let grown = now_ns.saturating_sub(self.until_ns);
         self.until_ns = self.until_ns.max(now_ns);
@@ -48,18 +49,18 @@ impl SpinBudget {
         self.saved >= EARLY_NS * ONE_IN
     }
 
-    /// So much was spent.
     pub fn spend(&mut self, spent_ns: u64) {
         self.saved = self.saved.saturating_sub(spent_ns.saturating_mul(ONE_IN));
     }
 }
 
-/// What is gathered where so many operations are open on so many connections.
+/// Returns how many answers to gather, and for how long, if `open` operations are open on
+/// `connections` connections.
 pub fn gathering(open: i64, connections: usize) -> WakePolicy {
-    // Those on one connection are often answered at once.
+    // Operations on one connection are often answered together.
     let awaited = usize::try_from(open).unwrap_or(0).min(connections);
     let part = awaited / GATHERED_ONE_IN;
-    // At most 50: it fits.
+    // At most 50, which fits into a u32.
     WakePolicy { arrivals: part.clamp(1, GATHERED_MOST), within_us: part.min(GATHERED_MOST_US) as u32 }
 }
 
@@ -67,7 +68,8 @@ pub fn gathering(open: i64, connections: usize) -> WakePolicy {
 mod tests {
     use super::*;
 
-    /// Spends all it may in a time with starts so far apart; how much that was.
+    /// Spends as much as allowed within `length_ns`, with a start every `gap_ns`. Returns the time
+    /// spent.
     fn spent_ns(length_ns: u64, gap_ns: u64) -> u64 {
         let (mut spin, mut spent_ns) = (SpinBudget::default(), 0);
         for now_ns in (0..length_ns).step_by(usize::try_from(gap_ns).unwrap()) {
@@ -85,7 +87,7 @@ mod tests {
             let second_ns = 1_000_000_000;
             let spent_ns = spent_ns(second_ns, gap_ns);
             assert!(spent_ns <= second_ns / ONE_IN, "{spent_ns} ns at a start every {gap_ns} ns");
-            // What may be spent is spent, where there is enough to wait for.
+            // The budget is used if there are enough starts to wait for.
             let wanted_ns = second_ns / gap_ns * EARLY_NS.min(gap_ns);
             assert!(spent_ns * 10 >= wanted_ns.min(second_ns / ONE_IN) * 9, "{spent_ns} of {wanted_ns}");
         }
@@ -101,7 +103,7 @@ mod tests {
         assert_eq!(gathered(7, 64), (1, 1));
         assert_eq!(gathered(64, 64), (16, 16));
         assert_eq!(gathered(1000, 1000), (32, 50));
-        // Many on few connections are answered by few arrivals.
+        // A few arrivals answer many operations on few connections.
         assert_eq!(gathered(256, 4), (1, 1));
     }
 
@@ -124,7 +126,7 @@ mod tests {
             spin.spend(EARLY_NS);
         }
         assert!(!spin.is_enough(hour_ns));
-        // A clock that seems to stand or go back gives nothing.
+        // A clock that stands still or goes back adds nothing.
         assert!(!spin.is_enough(hour_ns - 5));
     }
 }

@@ -1,29 +1,30 @@
-//! How long the calling thread could run and did not: the kernel's own account, read once a second.
+//! Run delay of the calling thread: time in which it was ready to run and had no CPU. The kernel's
+//! figure is read once a second.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-/// Room for three numbers of 20 digits.
+/// Buffer size for three numbers of up to 20 digits.
 const LONGEST: usize = 64;
 
-/// A thread's run delay. The default: not known.
+/// A thread's run delay. The default value means unknown.
 #[derive(Debug, Default)]
 pub struct RunDelay {
-    /// `schedstat` of the thread; `None` where the kernel has none.
+    /// `schedstat` of the thread, or `None` if the kernel does not provide it.
     account: Option<File>,
     last_ns: Option<u64>,
 }
 
 impl RunDelay {
-    /// Of the calling thread, from now on.
+    /// Starts measuring the calling thread.
     pub fn of_this_thread() -> Self {
-        // The name leads to the thread that opens it, and the file stays with that one.
+        // The path resolves to the thread that opens it, and the open file stays with that thread.
         let mut begun = Self { account: File::open("/proc/thread-self/schedstat").ok(), last_ns: None };
         begun.last_ns = begun.read_ns();
         begun
     }
 
-    /// Since the last call, nanoseconds; `None` where the kernel does not say.
+    /// Returns the nanoseconds since the last call, or `None` if the kernel does not report them.
     pub fn take_ns(&mut self) -> Option<u64> {
         let now_ns = self.read_ns();
         let last_ns = std::mem::replace(&mut self.last_ns, now_ns);
@@ -37,8 +38,8 @@ impl RunDelay {
     }
 }
 
-/// The second of the three figures (kernel documentation, scheduler/sched-stats): time spent waiting on a run queue. A kernel
-/// without the account writes zeros.
+/// Returns the second of the three figures (kernel documentation, scheduler/sched-stats): time
+/// spent waiting on a run queue. A kernel without scheduler statistics writes zeros.
 fn run_delay_ns(text: &[u8]) -> Option<u64> {
     let mut figures = std::str::from_utf8(text).ok()?.split_ascii_whitespace();
     let ran_ns: u64 = figures.next()?.parse().ok()?;
@@ -66,7 +67,7 @@ mod tests {
 
     #[test]
     fn a_thread_has_an_account_where_the_kernel_keeps_one() {
-        // A thread that has never been off its CPU may still have an account of zeros.
+        // A thread that was never off its CPU may still show zeros.
         (0..1000).for_each(|_| std::thread::yield_now());
         let known = std::fs::read("/proc/thread-self/schedstat").is_ok_and(|text| run_delay_ns(&text).is_some());
         let mut delay = RunDelay::of_this_thread();

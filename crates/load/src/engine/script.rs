@@ -1,5 +1,6 @@
-//! Orders compiled into what the threads play: requests, expectations, captures, times, and who
-//! goes where, all resolved to numbers. Read-only while the load runs.
+//! Compiled form of a load that the threads run: requests, expectations, captures, times, and the
+//! assignment of agents to connections and services. All names are resolved to numbers. Read-only
+//! while the load runs.
 
 use std::collections::BTreeMap;
 use std::ops::{Range, RangeInclusive};
@@ -25,103 +26,100 @@ use crate::values::lua::Program;
 use crate::values::{Argument, CompiledTemplate, TemplateNames};
 use crate::{Error, LoadOrder, LoadPurpose};
 
-/// Slots that agents may fill.
+/// Maximum number of slots of an agent.
 const SLOTS: usize = 32;
-/// Feeds that a load may have.
+/// Maximum number of feeds of a load.
 const FEEDS: usize = 64;
-/// Streams of random numbers: arguments count from 0, expectations from here.
+/// First random stream of expectations. Streams of arguments count from 0.
 const EXPECTATIONS: u64 = 1000;
 
 /// A compiled load.
 pub struct Script<P: Protocol> {
-    /// The steps.
     pub steps: Vec<CompiledStep>,
-    /// The request of every step to the first service, then those to the second, …: a request may
-    /// name where it goes.
+    /// Requests by service: every step's request to the first service, then to the second, and so
+    /// on. A request may contain the service's name.
     requests: Vec<P::Request>,
-    /// Names that operations are counted under.
+    /// Names under which operations are counted.
     pub names: Arc<[String]>,
-    /// The populations, by the numbers of their agents.
+    /// Groups, in the order of their agents' numbers.
     pub groups: Vec<AgentGroup>,
-    /// Slots of an agent.
+    /// Number of slots of each agent.
     pub slots: usize,
-    /// Files that values come from.
+    /// Files that supply values.
     pub feeds: Vec<FeedRows>,
-    /// Those of them that are streams and of which some step uses something, a bit each.
+    /// Streamed feeds that a step uses, one bit each.
     streams: u64,
-    /// The script that values come from, if there is one.
+    /// Script that computes values, if any.
     pub program: Option<Arc<Program>>,
-    /// No operation is intended at or after this moment.
+    /// No operation is intended at or after this time.
     pub end_ns: u64,
-    /// Whether the starts of any group are fixed beforehand.
+    /// Whether any group has fixed starts.
     pub is_paced: bool,
     /// Pause after a failed connect.
     pub reconnect_ns: u64,
-    /// When and where agents connect when they have lost their connection.
+    /// Reconnect policy of agents that lost their connection.
     pub reconnects: plan::Reconnects,
-    /// Given to open operations at the end.
+    /// Time that open operations get at the end.
     pub drain_ns: u64,
-    /// What for.
     pub purpose: LoadPurpose,
-    /// Threads of the whole load.
+    /// Threads of the whole load, over all processes.
     pub threads: u32,
-    /// Numbers of those that are started here.
+    /// Numbers of the threads that this process starts.
     pub mine: Range<u32>,
-    /// Who goes where.
+    /// Assignment of agents to connections, services and threads.
     pub places: Places,
-    /// Length of an outcome slot.
+    /// Length of a time slot in which outcomes are counted.
     pub slot_ns: u64,
     /// Whether connections are kept between operations.
     pub keep_alive: bool,
-    /// Whether an io_uring may carry bytes.
+    /// Whether io_uring may be used.
     pub may_ring: bool,
-    /// The services that are spoken to by TLS, if any are.
+    /// TLS settings of the services that use TLS, if any.
     pub peers: Option<TlsPeers>,
-    /// Where to connect to, and what is said first there.
+    /// Services, with their addresses and greetings.
     pub services: Arc<[P]>,
-    /// What ties programs to this process.
+    /// Ties started programs to the life of this process.
     pub tether: Option<DeathSignal>,
-    /// Where the services' own programs are run, one for each; none where they have none.
+    /// Hosts that run the services' own programs, one for each service. Empty if there are none.
     pub hosts: Arc<[ProgramHost]>,
 }
 
 /// A compiled step.
 pub struct CompiledStep {
-    /// Number of its name.
+    /// Index of the step's name in [`Script::names`].
     pub name: usize,
     /// Name of the protocol's operation.
     pub call: &'static str,
-    /// Its arguments.
     pub arguments: Vec<Argument>,
-    /// What the answer has to be.
+    /// Expectations of the answer.
     pub expects: Vec<Expectation>,
-    /// The same for readers: field, and what it has to be.
+    /// The same expectations as text: field and expected value.
     pub expected: Vec<(String, String)>,
-    /// Which of the expectations is about the status, if one is.
+    /// Index of the expectation of the status, if any.
     pub status: Option<usize>,
-    /// What is kept of it.
+    /// Values to keep from the request and the answer.
     pub keeps: Vec<CaptureSlot>,
-    /// Whether any of these takes more than comparing or copying bytes.
+    /// Whether evaluating these takes more than comparing or copying bytes.
     pub is_costly: bool,
-    /// Whether its request takes calling a script.
+    /// Whether a script computes an argument of the request.
     pub asks_script: bool,
-    /// Done in every n-th cycle.
+    /// The step is performed in every n-th cycle.
     pub every: u64,
-    /// What of it goes to the history, if anything.
+    /// Parts of the operation that go to the history, if it is audited.
     pub audit: Option<Audit>,
-    /// Feeds that are streams and of which it uses something, a bit each.
+    /// Streamed feeds that the step uses, one bit each.
     pub streams: u64,
-    /// What counts its units, if it has any.
+    /// Counter of the operation's units, if it has any.
     pub units: Option<Box<UnitCounter>>,
 }
 
 indexed_by!(StepId, Vec<CompiledStep>, CompiledStep);
 
 impl<P: Protocol> Script<P> {
-    /// Compiles the orders for its services.
+    /// Compiles the orders for their services.
     ///
     /// # Errors
-    /// Whatever makes no sense, by step.
+    /// The first invalid setting or step.
     pub fn compile(orders: &LoadOrder) -> Result<Self, Error> {
         let load = &orders.load;
         check_settings(orders)?;
@@ -187,7 +185,7 @@ impl<P: Protocol> Script<P> {
         })
     }
 
-    /// [`crate::mistakes`] for a protocol.
+    /// Implements [`crate::mistakes`] for a protocol.
     pub fn mistakes(orders: &LoadOrder) -> Vec<Mistake> {
         let load = &orders.load;
         let mut found = Vec::new();
@@ -257,7 +255,7 @@ impl<P: Protocol> Script<P> {
         found
     }
 
-    /// Connections that the threads started here have to one service, at most.
+    /// Returns the largest number of connections from the threads of this process to one service.
     pub fn most_to_a_service(&self) -> u32 {
         let mut of_services = vec![0; self.places.services as usize];
         for service in self.mine.clone().flat_map(|thread| self.places.connections_of(thread)) {
@@ -266,29 +264,31 @@ impl<P: Protocol> Script<P> {
         of_services.into_iter().max().unwrap_or(0)
     }
 
-    /// The group of agent `number` (from 1).
+    /// Returns the group of agent `number` (from 1).
     pub fn group_of(&self, number: u32) -> GroupId {
         GroupId::at(self.groups.partition_point(|group| group.before < number).saturating_sub(1))
     }
 
-    /// Where agent `number` (from 1) goes at first.
+    /// Returns the initial service of agent `number` (from 1).
     pub fn place_of(&self, number: u32) -> AgentService {
         self.place_at(self.places.service_of(number))
     }
 
-    /// Where an agent of that service goes.
+    /// Returns the service with number `service`, as an agent's service.
     pub fn place_at(&self, service: u32) -> AgentService {
         AgentService { service, requests: service * u32::try_from(self.steps.len()).unwrap_or(0) }
     }
 
-    /// The number of the agent's cycle, as `every` counts. At a rate agents take turns, and all are at about the same cycle: there they
-    /// count from different numbers, so that they do not all do a rare step at the same time.
+    /// Returns the number of the agent's cycle to which `every` applies. At a rate, agents take
+    /// turns and are all at about the same cycle. There each agent counts from a different number,
+    /// so that agents do not all perform a rare step at the same time.
     pub fn turn_of(&self, agent: &Agent) -> u64 {
         let is_spread = self.groups[agent.group].schedule.is_fixed() && self.purpose == LoadPurpose::Measure;
         agent.cycle + u64::from(if is_spread { agent.place_in_group } else { 0 })
     }
 
-    /// The streams of which a cycle that begins with the agent's step needs a record, a bit each.
+    /// Returns the streams from which a cycle that begins with the agent's step needs a record, one
+    /// bit each.
     pub fn streams_of(&self, agent: &Agent) -> u64 {
         let group = &self.groups[agent.group];
         match group.order {
@@ -303,20 +303,20 @@ impl<P: Protocol> Script<P> {
         }
     }
 
-    /// The streams that some step uses something of.
+    /// Returns the streams that a step uses.
     pub fn streams(&self) -> impl Iterator<Item = &Arc<FeedQueue>> {
         let feeds = self.feeds.iter().zip(0..).filter(|(_, number)| self.streams >> number & 1 == 1);
         feeds.filter_map(|(feed, _)| feed.stream())
     }
 
-    /// The request of the agent's step.
+    /// Returns the request of the agent's step.
     #[inline]
     pub fn request(&self, agent: &Agent) -> &P::Request {
         &self.requests[agent.place.requests as usize + agent.step.index()]
     }
 }
 
-/// The argument that is named in the reason, or else the whole step.
+/// Returns the argument that the reason names, or else the whole step.
 fn part_of(step: &plan::Step, reason: &str) -> TrialPart {
     let name = reason.split('`').skip(1).step_by(2).find_map(|name| step.with.get_key_value(name));
     match name {
@@ -327,7 +327,7 @@ fn part_of(step: &plan::Step, reason: &str) -> TrialPart {
     }
 }
 
-/// Every slot that a step keeps something in.
+/// Returns the names of all slots that steps fill.
 fn slots(load: &Load) -> Result<Vec<String>, Error> {
     let mut slots: Vec<String> = load.all_steps().flat_map(|step| step.keep.keys().cloned()).collect();
     slots.sort_unstable();
@@ -338,15 +338,15 @@ fn slots(load: &Load) -> Result<Vec<String>, Error> {
     Ok(slots)
 }
 
-/// Compiles the steps of a population.
+/// Compiler of a group's steps.
 struct ScriptCompiler<'a, P> {
     services: &'a [P],
-    /// Where programs of the services are run.
+    /// Hosts that run the services' programs.
     hosts: &'a [ProgramHost],
     load: &'a Load,
-    /// Number of its first step among those of all.
+    /// Index of the group's first step among the steps of all groups.
     first: usize,
-    /// Whether each operation makes its own connection.
+    /// Whether each operation uses a new connection.
     closes: bool,
     names: &'a [String],
     slots: &'a [String],
@@ -391,14 +391,14 @@ impl<P: Protocol> ScriptCompiler<'_, P> {
         let requests = self.services.iter().enumerate().map(compile).collect::<Result<_, _>>()?;
         let is_status = |expectation: &Expectation| {
             let field = &expectation.field;
-            // What the status must not be does not make a failure an answer.
+            // An expectation that excludes a status does not turn a failure into an answer.
             wants.0[field.want] == "status" && field.place.is_none() && expectation.check.is_positive()
         };
         let status = expects.iter().position(is_status);
         let name = self.names.iter().position(|name| *name == step.name).unwrap_or(0);
         let every = u64::from(step.every.max(1));
         let asks_script = arguments.iter().any(|argument| argument.template.asks_script());
-        // What a script gave may have to be written again.
+        // Keeping or auditing an argument may have to write the value of a script again.
         let is_costly = asks_script
             || expects.iter().any(Expectation::is_costly)
             || keeps.iter().any(CaptureSlot::is_costly)
@@ -435,7 +435,8 @@ impl<P: Protocol> ScriptCompiler<'_, P> {
         step.with.iter().enumerate().map(compile).collect()
     }
 
-    /// A slot that only this very step fills from its request stands for that argument.
+    /// Compiles the step's expectations. A slot that only this step fills, from its request, means
+    /// that argument.
     fn expects(
         &self,
         number: usize,
@@ -480,18 +481,18 @@ impl<P: Protocol> ScriptCompiler<'_, P> {
             CaptureSlot::compile(slot, kept, arguments, wants)
         };
         let mut keeps = step.keep.iter().map(keep).collect::<Result<Vec<_>, String>>()?;
-        // What was sent is kept before slots that it was made of are filled from the answer.
+        // Values of the request are kept before slots that it uses are filled from the answer.
         keeps.sort_by_key(|keep| matches!(keep.what, OperationPart::Answer(_)));
         Ok(keeps)
     }
 
-    /// A text of step `number` beside its arguments.
+    /// Compiles a text of step `number` other than its arguments.
     fn text(&self, number: usize, text: &str, stream: u64) -> Result<CompiledTemplate, String> {
         check_slots(text, &self.kept_before(number), &[])?;
         CompiledTemplate::compile(text, stream, &self.names_of_values())
     }
 
-    /// The streams that the templates compiled since the last call use, a bit each.
+    /// Returns the streams that the templates compiled since the last call use, one bit each.
     fn take_streams(&self) -> u64 {
         let used = self.feeds.iter().map(|feed| feed.take_use() && feed.stream().is_some());
         used.zip(0..).fold(0, |streams, (is_used, number)| streams | u64::from(is_used) << number)
@@ -501,7 +502,7 @@ impl<P: Protocol> ScriptCompiler<'_, P> {
         TemplateNames { slots: self.slots, feeds: self.feeds, program: self.program, own: BTreeMap::new() }
     }
 
-    /// Slots that are filled when step `number` begins. A mix has no earlier steps.
+    /// Returns the slots that are filled when step `number` begins. In a mix no step comes earlier.
     fn kept_before(&self, number: usize) -> Vec<&str> {
         match self.load.order {
             StepOrder::Mix => Vec::new(),
@@ -525,10 +526,10 @@ fn check_slots(text: &str, kept: &[&str], own: &[&str]) -> Result<(), String> {
     Ok(())
 }
 
-/// Longest time of a timer: 100 days.
+/// Longest time of a timer, in seconds: 100 days.
 const LONGEST_S: f64 = 8_640_000.0;
 
-/// Checks what a schedule, a timer or a count cannot do without.
+/// Checks the settings that schedules, timers and counts rely on.
 fn check_settings(orders: &LoadOrder) -> Result<(), Error> {
     let load = &orders.load;
     if orders.services.is_empty() {
@@ -598,26 +599,24 @@ fn rate(load: &Load) -> Result<(), Error> {
     }
 }
 
-/// A time in nanoseconds.
+/// Converts seconds to nanoseconds.
 pub fn ns(time_s: f64) -> u64 {
     (time_s.clamp(0.0, LONGEST_S) * NS_PER_S as f64).round() as u64
 }
 
-/// How agents, connections, services and threads are dealt out.
+/// Assignment of agents, connections, services and threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Places {
-    /// Agents in all.
     pub agents: u32,
-    /// Connections in all; at most as many.
+    /// Number of connections, at most the number of agents.
     pub connections: u32,
-    /// Services.
     pub services: u32,
-    /// Threads; at most as many as connections.
+    /// Number of threads, at most the number of connections.
     pub threads: u32,
 }
 
 impl Places {
-    /// Of a load; without a number of threads, one for every two cores.
+    /// Computes the assignment of a load. By default there is one thread for every two cores.
     pub fn of(load: &Load, services: usize) -> Self {
         let services = u32::try_from(services).unwrap_or(u32::MAX);
         let connections = load.connections.of(load.agents, services);
@@ -633,30 +632,31 @@ impl Places {
         self.connections < self.agents
     }
 
-    /// The connection of agent `number` (from 1), over all threads. So every connection has as many
-    /// agents as any other, give or take one, and with as many connections as agents each has its
-    /// own.
+    /// Returns the connection of agent `number` (from 1), over all threads. The numbers of agents
+    /// on two connections differ by at most one. With as many connections as agents, each agent has
+    /// its own.
     fn connection_of(&self, number: u32) -> u32 {
         number.wrapping_sub(1) % self.connections.max(1)
     }
 
-    /// The service that agent `number` (from 1) goes to.
+    /// Returns the service of agent `number` (from 1).
     pub fn service_of(&self, number: u32) -> u32 {
         self.connection_of(number) % self.services.max(1)
     }
 
-    /// Numbers of the agents of a thread, ascending.
+    /// Returns the numbers of a thread's agents, ascending.
     pub fn agents_of(self, thread: u32) -> impl Iterator<Item = u32> {
         (1..=self.agents).filter(move |number| self.connection_of(*number) % self.threads.max(1) == thread)
     }
 
-    /// Connections of these threads together.
+    /// Returns the number of connections of these threads together.
     pub fn connections_in(&self, threads: Range<u32>) -> u32 {
         threads.map(|thread| self.connections.saturating_sub(thread).div_ceil(self.threads.max(1))).sum()
     }
 
-    /// The service of each connection of a thread. The thread's agents take them in turn: its first
-    /// agent has the first of them, the next the next, and so on, again and again.
+    /// Returns the service of each connection of a thread. The thread's agents take the connections
+    /// in turn: its first agent has the first connection, the next agent the next, and so on
+    /// cyclically.
     pub fn connections_of(self, thread: u32) -> impl Iterator<Item = u32> {
         (thread..self.connections)
             .step_by(self.threads.max(1) as usize)
@@ -664,7 +664,7 @@ impl Places {
     }
 }
 
-/// Names of all operations, in the order in which they are counted.
+/// Returns the names of all operations, in the order in which they are counted.
 pub fn operation_names(load: &Load) -> Vec<String> {
     let mut names: Vec<String> = load.all_steps().map(|step| step.name.clone()).collect();
     names.sort_unstable();
@@ -672,7 +672,8 @@ pub fn operation_names(load: &Load) -> Vec<String> {
     names
 }
 
-/// From each step's requests, one for each service, to each service's requests, one for each step.
+/// Transposes requests: from one list per step, with a request for each service, to the requests of
+/// each service in the order of the steps.
 pub fn by_service<R>(by_step: Vec<Vec<R>>) -> Vec<R> {
     let mut by_step: Vec<_> = by_step.into_iter().map(Vec::into_iter).collect();
     let mut requests = Vec::new();
@@ -685,7 +686,7 @@ pub fn by_service<R>(by_step: Vec<Vec<R>>) -> Vec<R> {
     }
 }
 
-/// Of the services, those that are spoken to by TLS, and whom to trust there.
+/// Returns the TLS settings of the services that use TLS, if any.
 fn peers<P: Protocol>(orders: &LoadOrder, services: &[P]) -> Result<Option<TlsPeers>, Error> {
     let trust = TlsTrust { tls: orders.tls.clone(), files: orders.files.clone() };
     let hosts: Vec<Option<&str>> = services.iter().map(P::tls_host).collect();
@@ -698,7 +699,7 @@ mod tests {
 
     use super::*;
 
-    /// Every combination of a few numbers that a load can have.
+    /// Returns every combination of a few numbers that a load can have.
     fn all() -> Vec<Places> {
         let mut all = Vec::new();
         for agents in [1, 2, 3, 7, 16, 100, 101] {

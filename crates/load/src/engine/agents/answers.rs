@@ -1,5 +1,5 @@
-//! An answer and its operation: held against the step's expectations, what is kept of it, and the
-//! line that an audited operation has in the history.
+//! Evaluation of answers: checks against the step's expectations, kept values, and the history
+//! lines of audited operations.
 
 use experiment::catalog::{Effect, Operation};
 use experiment::plan::{AuditAs, AuditEffect};
@@ -19,47 +19,47 @@ use crate::protocols::{AboutData, AttemptCause, Protocol};
 use crate::schedules::NS_PER_S;
 use crate::values::{Argument, CompiledTemplate};
 
-/// What an answer is to its operation.
+/// Classes of an answer with regard to its operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AnswerClass {
-    /// As it should be.
+    /// The answer is as expected.
     Ok,
-    /// It contradicts the step's expectations.
+    /// The answer contradicts the step's expectations.
     Wrong,
-    /// It fails the attempt.
+    /// The answer fails the attempt.
     Failed,
-    /// It fails the operation, and nobody can say whether it contradicts anything.
+    /// The answer fails the operation. Whether it contradicts an expectation cannot be decided.
     Undecidable,
 }
 
-/// A whole answer, as its protocol sees it.
+/// A complete answer, as its protocol decodes it.
 pub struct DecodedAnswer<'a, P: Protocol> {
-    /// What the decoder made of it.
+    /// Decoder that has read the answer.
     pub decoder: &'a P::Decoder,
-    /// Its bytes, and what follows them.
+    /// Bytes of the answer, and the bytes after it.
     pub input: &'a [u8],
-    /// [`AttemptCause::Ok`], or why it is a failure.
+    /// [`AttemptCause::Ok`], or the cause of the failure.
     pub result: AttemptCause,
 }
 
-/// Reused memory for values that are compared or kept, and how much agents keep.
+/// Reused memory for values that are compared or kept, and the total size of the kept values.
 #[derive(Debug, Default)]
 pub struct CaptureMemory {
-    /// For what is read of an answer.
+    /// Values that are read from an answer.
     pub(super) found: ExtractedFields,
-    /// For a rendered value.
+    /// A rendered value.
     value: Vec<u8>,
-    /// For the parts of an answer.
+    /// Parts of an answer.
     parts: StatusCounts,
-    /// What slots hold.
+    /// Share of the memory budget that the slots hold.
     held: BudgetShare,
-    /// Bytes that long values have taken in slots.
+    /// Bytes that long values take in slots.
     bytes: usize,
 }
 
 impl<P: Protocol> Agents<P> {
-    /// The agent's attempt is answered: what the answer is to its operation, which is recorded if
-    /// that ends it, and from which is kept what the step keeps. [`Self::answered`] goes on from
+    /// Classifies the answer to the agent's attempt. If the operation ends as `ok` or `wrong`,
+    /// records it and keeps the values that the step names. [`Self::answered`] continues from
     /// there.
     pub fn take_answer(
         &mut self,
@@ -91,7 +91,7 @@ impl<P: Protocol> Agents<P> {
                 return class;
             }
             AnswerClass::Undecidable => {
-                // Another try would be answered the same.
+                // Another attempt would get the same answer.
                 let agent = &mut self.list[id];
                 agent.tries = self.script.groups[agent.group].tries;
                 return class;
@@ -103,9 +103,10 @@ impl<P: Protocol> Agents<P> {
             true => (self.audited_value(id, answer), self.applied(id, answer.result), self.applied_parts(id, answer)),
             false => (None, None, None),
         };
-        // What was sent is told before slots that it was made of are filled anew.
+        // The operation is recorded first, because `keep` may overwrite slots from which its
+        // request was made.
         self.record_end(id, OperationEnd { outcome, read, applied, parts }, now_ns, stats);
-        // A refusal that nobody expected leaves what is kept as it was, as it left the data.
+        // An unexpected refusal changes neither the data nor the kept values.
         if class == AnswerClass::Ok || answer.result == AttemptCause::Ok {
             for number in 0..self.script.steps[step].keeps.len() {
                 self.keep(id, answer, number, stats);
@@ -114,14 +115,14 @@ impl<P: Protocol> Agents<P> {
         class
     }
 
-    /// Whether looking at the answer to the agent's step takes more than comparing or copying
+    /// Whether evaluating the answer to the agent's step takes more than comparing or copying
     /// bytes.
     pub fn is_answer_costly(&self, id: AgentId) -> bool {
         self.script.steps[self.list[id].step].is_costly
     }
 
-    /// Counts what the agent's operation did, which is `ok` so far. An answer that does not tell what it is to tell is no more
-    /// right than one that lacks what is expected of it.
+    /// Counts the units of the agent's operation, which is `ok` so far. An answer without the
+    /// fields from which units are counted is `wrong`, like an answer that lacks an expected field.
     fn count_units(&mut self, id: AgentId, answer: &DecodedAnswer<'_, P>, stats: &mut ThreadStats) -> AnswerClass {
         let agent = &self.list[id];
         let step = &self.script.steps[agent.step];
@@ -145,7 +146,7 @@ impl<P: Protocol> Agents<P> {
         }
     }
 
-    /// Tells of an answer that is only a redirect, which nobody expected; `ok` as it is.
+    /// Reports an answer that is an unexpected redirect. The operation stays `ok`.
     fn redirect(&self, id: AgentId, answer: &DecodedAnswer<'_, P>, stats: &mut ThreadStats) -> Option<AttemptCause> {
         let step = &self.script.steps[self.list[id].step];
         let (status, to) = P::redirect(answer.decoder, answer.input).filter(|_| step.status.is_none())?;
@@ -163,8 +164,8 @@ impl<P: Protocol> Agents<P> {
         Some(AttemptCause::Redirect(status))
     }
 
-    /// Holds the answer against the step's expectations; with the number of the first that does not hold. An expectation whose slot
-    /// this cycle did not fill says nothing.
+    /// Checks the answer against the step's expectations. Returns its class and the number of the
+    /// first expectation that fails. An expectation whose slot this cycle did not fill is skipped.
     fn check_answer(&mut self, id: AgentId, answer: &DecodedAnswer<'_, P>) -> (AnswerClass, Option<usize>) {
         let &DecodedAnswer { decoder, input, result } = answer;
         let agent = &self.list[id];
@@ -188,10 +189,10 @@ impl<P: Protocol> Agents<P> {
             (true, false) => AnswerClass::Ok,
             (true, true) => AnswerClass::Wrong,
             (false, true) if P::about_data(result).is_some() => {
-                // What contradicts may be what an earlier attempt of this very operation has done.
+                // An earlier attempt of the same operation may have caused the contradiction.
                 if agent.is_unsure && P::may_change(request) { AnswerClass::Undecidable } else { AnswerClass::Wrong }
             }
-            // A failure counts as an answer only where the step expects that very status.
+            // A failure counts as an answer only if the step expects exactly this status.
             (false, _) => AnswerClass::Failed,
         };
         (class, contradicted)
@@ -245,28 +246,28 @@ impl<P: Protocol> Agents<P> {
     }
 }
 
-/// Streams of random numbers; arguments and expectations have those before.
+/// First random stream of audited values. Arguments and expectations use lower numbers.
 const STREAM: u64 = 2000;
 
-/// What of an audited operation is written down.
+/// Recorded parts of an audited operation.
 #[derive(Debug, Clone)]
 pub struct Audit {
-    /// The word for what it does.
+    /// Name of the effect in the history.
     pub effect: &'static str,
-    /// The empty one without.
+    /// Key space. `None` is the empty space.
     pub space: Option<CompiledTemplate>,
-    /// None where it acts on a whole space.
+    /// Key, or `None` if the operation affects a whole space.
     pub key: Option<CompiledTemplate>,
-    /// What was written or read.
+    /// Value that the operation writes or reads.
     pub value: Option<OperationPart>,
-    /// Instead of key and value, those of a request that changes many.
+    /// Keys of a request that changes many. Replaces `key` and `value`.
     pub keys: Option<BulkKeys>,
 }
 
-/// What is known of the operation.
+/// Returns the audit of an operation whose effect the protocol knows.
 pub fn known_audit(operation: &Operation, arguments: &[Argument], wants: &mut WantedFields) -> Result<Audit, String> {
     let place = |name: &str| arguments.iter().position(|argument| argument.name == name);
-    // The same template gives the same text again.
+    // The same template renders the same text again.
     let text = |name: &str| place(name).map(|place| arguments[place].template.clone());
     let (effect, value) = match operation.effect {
         Effect::Read => ("read", Some(OperationPart::Answer(CompiledField::compile("value", wants)?))),
@@ -280,8 +281,8 @@ pub fn known_audit(operation: &Operation, arguments: &[Argument], wants: &mut Wa
     Ok(Audit { effect, space: text("space"), key: text("key"), value, keys: None })
 }
 
-/// What the step tells of an operation whose protocol does not know; `text` compiles a template of
-/// that stream.
+/// Returns the audit that a step describes, for an operation whose effect the protocol does not
+/// know. `text` compiles a template with the given random stream.
 pub fn told_audit(
     told: &AuditAs,
     arguments: &[Argument],
@@ -309,7 +310,7 @@ pub fn told_audit(
 }
 
 impl<P: Protocol> Agents<P> {
-    /// Tells what the agent's operation did, which is audited so: a line for each of its keys.
+    /// Appends the agent's audited operation to the history, one line for each of its keys.
     pub(super) fn tell_history(
         &self,
         id: AgentId,
@@ -327,7 +328,7 @@ impl<P: Protocol> Agents<P> {
         let mut body = Vec::new();
         self.script.steps[agent.step].arguments[keys.argument].template.write(&source, &mut body);
         let items = keys.of(&body);
-        // Parts that are not as many as the keys tell of none of them.
+        // If the numbers of parts and keys differ, no part can be matched to a key.
         let told = end.parts.as_ref().map(|parts| if parts.len() == items.len() { parts.as_slice() } else { &[] });
         let (outcome, applied) = (end.outcome, end.applied);
         let whole = self.history(id, audit, OperationEnd { read: None, parts: None, ..end }, now_ns);
@@ -336,7 +337,7 @@ impl<P: Protocol> Agents<P> {
                 None => applied,
                 Some(parts) => parts.get(number).copied().flatten().filter(|applied| *applied || !agent.is_unsure),
             };
-            // An acknowledgement of the whole is none of a part that failed.
+            // An acknowledgement of the whole request does not cover a part that failed.
             let outcome = match (outcome, own) {
                 (_, Some(true)) => Outcome::Ok,
                 (Outcome::Ok | Outcome::Wrong, _) => Outcome::Failed,
@@ -346,8 +347,9 @@ impl<P: Protocol> Agents<P> {
         }
     }
 
-    /// Whether each part of a request with many keys took effect, by its status in the answer: what the client did wrong did not, and of
-    /// what the server failed at nobody knows. `None` where the step tells of no parts, or the answer of none.
+    /// Returns whether each part of a request with many keys took effect, by its status in the
+    /// answer. A part with a client error did not take effect. For a part with a server error this
+    /// is unknown. Returns `None` if the step or the answer reports no parts.
     fn applied_parts(&mut self, id: AgentId, answer: &DecodedAnswer<'_, P>) -> Option<Vec<Option<bool>>> {
         let agent = &self.list[id];
         let step = &self.script.steps[agent.step];
@@ -362,7 +364,7 @@ impl<P: Protocol> Agents<P> {
         Some(if is_told { self.captures.parts.fates().to_vec() } else { Vec::new() })
     }
 
-    /// The line of the agent's operation on one key.
+    /// Returns the history line of the agent's operation on one key.
     fn history(&self, id: AgentId, audit: &Audit, end: OperationEnd, now_ns: u64) -> HistoryEntry {
         let agent = &self.list[id];
         let step = &self.script.steps[agent.step];
@@ -394,7 +396,7 @@ impl<P: Protocol> Agents<P> {
         }
     }
 
-    /// What an audited read found: the text of a failure is no value.
+    /// Returns the value that an audited read found. The text of a failure is not a value.
     fn audited_value(&mut self, id: AgentId, answer: &DecodedAnswer<'_, P>) -> Option<String> {
         let agent = &self.list[id];
         let step = &self.script.steps[agent.step];
@@ -407,8 +409,8 @@ impl<P: Protocol> Agents<P> {
         Some(String::from_utf8_lossy(value).into_owned())
     }
 
-    /// Whether an operation that was answered took effect: a definite refusal did not, whether the
-    /// step expected it or not. A read takes effect by telling a value, or that there is none.
+    /// Returns whether an answered operation took effect. A definite refusal did not, even if the
+    /// step expects it. A read takes effect if it returns a value, or reports that there is none.
     fn applied(&self, id: AgentId, result: AttemptCause) -> Option<bool> {
         if result == AttemptCause::Ok {
             return Some(true);

@@ -1,5 +1,5 @@
-//! An open loop's operations that are due although all agents are busy: counted as open from the moment they are due, and held in a
-//! queue where their number is bounded.
+//! Backlog of an open loop: operations that are due while all agents are busy. An operation counts
+//! as open from the moment it is due. With a backlog limit, waiting operations are held in a queue.
 
 use experiment::plan::{Backlog, Overflow};
 use record::events::Outcome;
@@ -12,24 +12,25 @@ use crate::engine::thread_stats::ThreadStats;
 use crate::protocols::Protocol;
 use crate::schedules::Due;
 
-/// A timer that is less late than this delays one operation only, or operations too many to be
-/// asked for.
+/// Smallest lateness after which the other late starts of a place are counted too. A shorter delay
+/// affects a single operation, or operations at a rate too high to enumerate.
 const WORTH_COUNTING_NS: u64 = 1_000_000;
 
-/// The group's queue in a thread; none where what waits has no bound. Each thread that has agents of the group has an equal part of
-/// the room, so that none has to ask another.
+/// Returns the group's queue in a thread, or `None` without a backlog limit. Each thread with
+/// agents of the group gets an equal share of the limit, so threads need not ask each other.
 pub fn queue(group: &AgentGroup, places: &Places, thread: u32) -> Option<Queue> {
     let threads = places.threads;
     let backlog = group.backlog.filter(|_| group.schedule.is_fixed())?;
     let parts = threads.min(group.agents).max(1);
-    // The group's first agent is in the thread after that of the last agent before it.
+    // The group's first agent is in the thread after the thread of the last agent before it.
     let place = (thread + threads - group.before % threads) % threads;
     let part = backlog.most / parts + u32::from(place < backlog.most % parts);
     Some(Queue::new(part as usize, backlog, places.services.max(1) as usize))
 }
 
 impl<P: Protocol> Agents<P> {
-    /// The agent's operation begins: it is open from its intended start on, unless it was counted when it became due.
+    /// Counts the agent's operation as open from its intended start, unless it was counted when it
+    /// became due.
     pub(super) fn count_open(&mut self, id: AgentId, now_ns: u64, stats: &mut ThreadStats) {
         let agent = &mut self.list[id];
         let intended_ns = agent.intended_ns;
@@ -47,9 +48,10 @@ impl<P: Protocol> Agents<P> {
         self.start_taken(place, now_ns);
     }
 
-    /// The place's start was due at `start_ns` and an agent was free, but no timer fired before now: whatever else has become due at the
-    /// place meanwhile is late because of this thread, and not because of the target. So after a pause of the generator each
-    /// operation counts that it delayed.
+    /// Counts late starts at a place. The start at `start_ns` was due and an agent was free, but no
+    /// timer fired before `now`. Every other start that became due at the place meanwhile is late
+    /// because of this thread, not because of the target. After a pause of the generator, each
+    /// delayed operation is counted.
     pub(super) fn count_late(&mut self, place: AgentId, start_ns: u64, now: u64, stats: &mut ThreadStats) {
         let end_ns = self.end_ns();
         let agent = &self.list[place];
@@ -69,8 +71,8 @@ impl<P: Protocol> Agents<P> {
         });
     }
 
-    /// Counts what is due before `until_ns`, or before the load's end, and has not begun: as open,
-    /// where nothing bounds it.
+    /// Counts operations that are due before `until_ns` and before the load's end, and have not
+    /// begun. Without a backlog limit they count as open.
     pub fn count_due(&mut self, until_ns: u64, stats: &mut ThreadStats) {
         let until_ns = until_ns.min(self.end_ns());
         if !self.script.is_paced {
@@ -86,7 +88,7 @@ impl<P: Protocol> Agents<P> {
             }
             let counted_ns = std::mem::replace(&mut place.counted_ns, until_ns);
             match self.queues[agent.group.index()] {
-                // Each is counted as open when it finds room.
+                // Each start is counted as open when it enters the queue.
                 Some(_) => {
                     schedule.due(agent.place_in_group, counted_ns, until_ns, &mut |due| stats.fall_due(due.count));
                 }
@@ -98,7 +100,7 @@ impl<P: Protocol> Agents<P> {
         }
     }
 
-    /// The start waits for an agent of the place's service, or finds no room.
+    /// Queues the start for an agent of the place's service, or drops it if the queue is full.
     pub(super) fn wait_or_drop(&mut self, place: AgentId, start_ns: u64, stats: &mut ThreadStats) {
         let service = self.service_line(place);
         let Some(queue) = &mut self.queues[self.list[place].group.index()] else { return };
@@ -116,9 +118,9 @@ impl<P: Protocol> Agents<P> {
         }
     }
 
-    /// What is open at the end is unfinished, and so is what was due and never began. That is
-    /// counted under the step which its agent was to do next, and has no line in the history:
-    /// nothing was ever sent.
+    /// Records open operations as unfinished at the end of the load, and also operations that were
+    /// due and never began. The latter count under the agent's next step. They have no line in the
+    /// history because nothing was sent.
     pub fn leave_unfinished(&mut self, now: u64, stats: &mut ThreadStats) {
         let until_ns = now.min(self.end_ns());
         self.count_due(until_ns, stats);
@@ -149,7 +151,8 @@ impl<P: Protocol> Agents<P> {
         self.notice_dropped(stats);
     }
 
-    /// Leaves what is due at the place and has not begun. Returns how many that are.
+    /// Records the starts at the place that are due and have not begun. Returns the number of
+    /// operations that never began.
     fn leave_due(&self, id: AgentId, until_ns: u64, now: u64, stats: &mut ThreadStats) -> u64 {
         let agent = &self.list[id];
         let schedule = &self.script.groups[agent.group].schedule;
@@ -160,7 +163,7 @@ impl<P: Protocol> Agents<P> {
             return 0;
         }
         if self.turns.is_spent(id) {
-            // They were counted before the last cycle was taken.
+            // These starts were counted before the last cycle was taken.
             let until_ns = until_ns.min(self.turns.place(id).counted_ns);
             schedule.due(agent.place_in_group, from_ns, until_ns, &mut |due| stats.withdraw(&due, now));
             return 0;
@@ -172,8 +175,9 @@ impl<P: Protocol> Agents<P> {
         count
     }
 
-    /// Leaves what waits for an agent of the place's service, and what the place's timer did not come to. Returns how many never begin.
-    /// After a stop the rest of the schedule is dropped.
+    /// Records the starts in the queue of the place's service, and the starts that the place's
+    /// timer did not reach. Returns the number of operations that never began. After a stop because
+    /// of overflow, the rest of the schedule is dropped.
     fn leave_queue(&mut self, id: AgentId, until_ns: u64, now: u64, stats: &mut ThreadStats) -> u64 {
         let (group, place) = (self.list[id].group, self.list[id].place_in_group);
         let (is_spent, service) = (self.turns.is_spent(id), self.service_line(id));
@@ -230,28 +234,28 @@ impl<P: Protocol> Agents<P> {
     }
 }
 
-// Without a bound nothing is held. With one, whether an operation finds room depends on how many
-// others wait at that very moment, so each has to be looked at when it becomes due.
+// Without a limit, starts are computed and not stored. With a limit, whether an operation may wait
+// depends on the current length of the queue, so each start is handled when it becomes due.
 
-/// Where nothing follows.
+/// End of a linked list.
 const NONE: u32 = u32::MAX;
 
-/// What waits, of one thread's agents.
+/// Waiting starts of one thread's agents.
 #[derive(Debug)]
 pub struct Queue {
-    /// What may wait in all threads, and what happens to an operation that finds no room.
+    /// Limit over all threads, and the action when it is exceeded.
     bound: Backlog,
-    /// Operations that found none.
+    /// Operations dropped because the queue was full.
     dropped: u64,
-    /// Operations that may wait.
+    /// Limit for this thread.
     most: usize,
     /// Operations that wait.
     waiting: usize,
-    /// Room for the most that have ever waited at once.
+    /// Storage, as large as the largest number of operations that waited at once.
     places: Vec<QueuePlace>,
-    /// The first place that is free again.
+    /// First unused place, the head of a linked list.
     free: u32,
-    /// One for each service.
+    /// One queue for each service.
     lines: Vec<ServiceQueue>,
 }
 
@@ -261,7 +265,7 @@ struct QueuePlace {
     next: u32,
 }
 
-/// The operations that wait for an agent of one service.
+/// Operations that wait for an agent of one service.
 #[derive(Debug, Clone, Copy)]
 struct ServiceQueue {
     first: u32,
@@ -269,7 +273,7 @@ struct ServiceQueue {
 }
 
 impl Queue {
-    /// Room for so many operations at so many services.
+    /// Creates a queue for at most `most` operations in this thread.
     pub fn new(most: usize, bound: Backlog, services: usize) -> Self {
         let lines = vec![ServiceQueue { first: NONE, last: NONE }; services];
         Self { bound, dropped: 0, most, waiting: 0, places: Vec::new(), free: NONE, lines }
@@ -280,7 +284,7 @@ impl Queue {
         self.lines[service].first != NONE
     }
 
-    /// An operation that was taken goes back to the front of its line.
+    /// Returns an operation to the front of its service's queue.
     pub fn put_back(&mut self, service: usize, start_ns: u64) {
         let place = self.place_for(start_ns);
         let line = &mut self.lines[service];
@@ -295,7 +299,7 @@ impl Queue {
         let place = match self.places.get(self.free as usize) {
             Some(freed) => std::mem::replace(&mut self.free, freed.next),
             None => {
-                // There are fewer than `most`, which a u32 holds.
+                // `places` holds at most `most` entries, which fits into a u32.
                 self.places.push(QueuePlace { start_ns, next: NONE });
                 (self.places.len() - 1) as u32
             }
@@ -304,7 +308,7 @@ impl Queue {
         place
     }
 
-    /// An operation waits for the service from now on; false if there is no room.
+    /// Adds an operation to the service's queue. Returns false if the limit is reached.
     pub fn push(&mut self, service: usize, start_ns: u64) -> bool {
         if self.waiting >= self.most {
             return false;

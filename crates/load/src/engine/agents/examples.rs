@@ -1,4 +1,5 @@
-//! One example of each kind of failure: what was asked, what came, and which expectation did not hold, as far as a reader may see it.
+//! Examples of failures, one of each kind: the request, the answer, and the expectation that
+//! failed. Secrets are left out.
 
 use experiment::secrets::is_credential;
 use record::events::FailureExample;
@@ -11,7 +12,7 @@ use crate::engine::thread_stats::ThreadStats;
 use crate::excerpt;
 use crate::protocols::{AttemptCause, Protocol};
 
-/// Arguments that say what a request is about; of the others only their length is told.
+/// Arguments whose values are shown. For other arguments only the length is shown.
 const SHOWN: [&str; 3] = ["key", "path", "space"];
 /// Bytes of a value that are shown.
 const VALUE: usize = 200;
@@ -19,7 +20,8 @@ const VALUE: usize = 200;
 const ANSWER: usize = 600;
 
 impl<P: Protocol> Agents<P> {
-    /// The agent's attempt fails by this cause, with these bytes for an answer, if there is one.
+    /// Keeps an example of the agent's failed attempt, if it is the first of its kind. `answer`
+    /// holds the bytes of the answer, if any.
     #[inline]
     pub fn note_failure(&self, id: AgentId, cause: AttemptCause, answer: Option<&[u8]>, stats: &mut ThreadStats) {
         let name = self.script.steps[self.list[id].step].name;
@@ -30,8 +32,8 @@ impl<P: Protocol> Agents<P> {
         }
     }
 
-    /// The agent's operation is answered, and the expectation of that number does not hold; `None`: what units are counted from is
-    /// not in the answer.
+    /// Keeps an example of a wrong answer. `expectation` is the number of the expectation that
+    /// failed, or `None` if the answer lacks the fields from which units are counted.
     pub(super) fn note_wrong(
         &mut self,
         id: AgentId,
@@ -59,7 +61,7 @@ impl<P: Protocol> Agents<P> {
         stats.examples.push(example);
     }
 
-    /// Returns `None` during a preparation: it ends with its first failure.
+    /// Returns `None` during a preparation, which ends with its first failure.
     #[cold]
     fn example(&self, id: AgentId, cause: AttemptCause, answer: Option<&[u8]>) -> Option<FailureExample> {
         if self.script.purpose != LoadPurpose::Measure {
@@ -80,7 +82,7 @@ impl<P: Protocol> Agents<P> {
         })
     }
 
-    /// `get /items/7?… header.accept body (12 bytes)`
+    /// Renders the request as in `get /items/7?… header.accept body (12 bytes)`.
     fn request_text(&self, id: AgentId) -> String {
         let agent = &self.list[id];
         let step = &self.script.steps[agent.step];

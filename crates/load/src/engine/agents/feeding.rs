@@ -1,5 +1,6 @@
-//! What agents take of feeds at the beginning of a cycle: the next row or a random one of those in memory, the next record of
-//! those that are read ahead. For a record that has not been read yet an agent waits, and is counted as waiting.
+//! Feed records that agents take at the beginning of a cycle. A feed in memory gives the next row
+//! or a random row. A streamed feed gives the next record that was read ahead; if none is read yet,
+//! the agent waits and is counted as waiting.
 
 use super::{AgentEffect, AgentTimer, AgentWork, Agents, EventTime};
 use crate::Error;
@@ -10,34 +11,35 @@ use crate::feed_stream::{NextBlock, RecordBlock};
 use crate::protocols::Protocol;
 use crate::values::feeds::TakenRecord;
 
-/// An agent that waits looks again so long after …
+/// Minimum time after which a waiting agent looks for a record again.
 const LOOK_NS: u64 = 1_000_000;
-/// … and for each one that waits so much longer, so that they do nothing else the less.
+/// Additional time for each agent that waits, so that many waiting agents do not keep the thread
+/// busy.
 const LOOK_EACH_NS: u64 = 10_000;
 
-/// What the agents of a thread have taken of the feeds.
+/// Feed records and rows that the agents of a thread have taken.
 pub struct Feeding {
-    /// Of all agents, one agent's after the other's.
+    /// Records of all agents, agent by agent.
     pub taken: Vec<TakenRecord>,
-    /// The next row of each feed in memory.
+    /// Next row of each feed in memory.
     next_rows: Vec<u32>,
-    /// What this thread has taken of each stream and its agents have not.
+    /// Records that this thread has taken and its agents have not, indexed by stream.
     blocks: Vec<RecordBlock>,
 }
 
-/// What becomes of an agent that needs a record.
+/// State of an agent that needs feed records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FeedTurn {
-    /// It has all that it needs.
+    /// The agent has all the records that it needs.
     Has,
-    /// What it needs has not been read yet.
+    /// A record is not read yet.
     Waits,
-    /// There is none left.
+    /// No record is left.
     Ends,
 }
 
 impl Feeding {
-    /// Of so many agents of thread `thread`.
+    /// Creates the state for `agents` agents of thread `thread`.
     pub fn new<P: Protocol>(script: &Script<P>, thread: u32, agents: usize) -> Self {
         let feeds = script.feeds.len();
         Self {
@@ -49,7 +51,8 @@ impl Feeding {
 }
 
 impl<P: Protocol> Agents<P> {
-    /// A cycle begins: the agent takes a row of each feed in memory, and needs records of streams.
+    /// Takes a row of each feed in memory at the beginning of a cycle. Records of streams are taken
+    /// later.
     pub(super) fn take_rows(&mut self, id: AgentId) {
         let feeds = self.script.feeds.len();
         let takes = &self.script.groups[self.list[id].group].takes;
@@ -58,7 +61,7 @@ impl<P: Protocol> Agents<P> {
             let row = if feed.is_random() {
                 self.list[id].random.u32(..feed.rows())
             } else {
-                // Dealt out: each thread takes every n-th row, so that none has to ask another.
+                // Each thread takes every n-th row, so threads need not ask each other.
                 let row = self.feeding.next_rows[number];
                 self.feeding.next_rows[number] = row.wrapping_add(self.script.threads);
                 row % feed.rows()
@@ -67,7 +70,7 @@ impl<P: Protocol> Agents<P> {
         }
     }
 
-    /// The agent takes those records that it needs and has not yet.
+    /// Takes the stream records that the agent still needs.
     pub(super) fn take_records(&mut self, id: AgentId) -> FeedTurn {
         let feeds = self.script.feeds.len();
         while self.list[id].needs != 0 {
@@ -93,7 +96,7 @@ impl<P: Protocol> Agents<P> {
         FeedTurn::Has
     }
 
-    /// The agent's operation was to start at `intended_ns`, and waits for a record.
+    /// Makes the agent's operation, whose intended start is `intended_ns`, wait for a record.
     pub(super) fn wait_for_record(
         &mut self,
         id: AgentId,
@@ -114,7 +117,8 @@ impl<P: Protocol> Agents<P> {
         AgentEffect::Wait
     }
 
-    /// The agent that waits for a record looks again. Without a schedule its operation starts when the record is there.
+    /// Looks again for the record that an agent waits for. Without fixed starts, the operation
+    /// starts when the record arrives.
     pub(super) fn look_for_record(&mut self, id: AgentId, at: EventTime, stats: &mut ThreadStats) -> AgentEffect {
         let is_fixed = self.script.groups[self.list[id].group].schedule.is_fixed();
         let turn = if !is_fixed && at.now_ns >= self.end_ns { FeedTurn::Ends } else { self.take_records(id) };
@@ -125,7 +129,7 @@ impl<P: Protocol> Agents<P> {
         let intended_ns = if is_fixed { self.list[id].intended_ns } else { at.now_ns };
         match turn {
             FeedTurn::Ends => {
-                // The start has counted as open since it became due. It goes back into the queue.
+                // The start counts as open since it became due, so it returns to the queue.
                 let service = self.service_line(id);
                 if let Some(queue) = &mut self.queues[self.list[id].group.index()] {
                     queue.put_back(service, intended_ns);
@@ -136,8 +140,8 @@ impl<P: Protocol> Agents<P> {
         }
     }
 
-    /// There is no record for the agent's operation. Where starts are fixed nobody is left to make them, so the load ends, and
-    /// the operation is one that was due and never began.
+    /// Ends an agent for which no record is left. With fixed starts the load ends too, since no
+    /// agent is left to take them; the operation counts as due and never begun.
     pub(super) fn feed_ended(&mut self, id: AgentId) -> AgentEffect {
         let effect = self.retire(id);
         if self.script.groups[self.list[id].group].schedule.is_fixed() {
@@ -146,7 +150,7 @@ impl<P: Protocol> Agents<P> {
         effect
     }
 
-    /// The agent will do nothing more.
+    /// Ends the agent.
     pub(super) fn retire(&mut self, id: AgentId) -> AgentEffect {
         self.list[id].work = AgentWork::Done;
         self.list[id].intended_ns = super::NEVER;

@@ -1,4 +1,5 @@
-//! When and where a connection is made again that could not be made, or that the target has cut.
+//! Reconnects: when and where a connection is made again after a failed connect or after the target
+//! closed it.
 
 use experiment::plan::Failover;
 
@@ -9,19 +10,18 @@ use crate::protocols::{AttemptCause, Protocol};
 use crate::schedules::closed;
 use crate::values::mix;
 
-/// Where a connection leads, and what has become of it lately.
+/// Service of a connection, and its recent failures.
 #[derive(Debug, Clone, Copy)]
 pub struct ConnectionRoute {
-    /// Number of its service.
     service: u32,
-    /// Connects that have failed since one got through.
+    /// Failed connects since the last success.
     failures: u32,
-    /// The target has cut it, and it is not made before this moment.
+    /// The target closed the connection, which is not made again before this time.
     cut_until_ns: u64,
 }
 
 impl ConnectionRoute {
-    /// To that service, so far without trouble.
+    /// Creates the route to a service, without failures.
     pub fn to(service: u32) -> Self {
         Self { service, failures: 0, cut_until_ns: 0 }
     }
@@ -30,25 +30,25 @@ impl ConnectionRoute {
 /// The next connect of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NextConnect {
-    /// To this service.
+    /// Service to connect to.
     pub service: u32,
-    /// Not before this moment.
+    /// Earliest time of the connect.
     pub after_ns: u64,
 }
 
 impl<P: Protocol> Agents<P> {
-    /// Whether its agents would make the connection now: not so soon after it was cut.
+    /// Whether the connection may be made now. After the target closed it, a delay must pass first.
     pub fn may_connect(&self, conn: ConnId, now_ns: u64) -> bool {
         now_ns >= self.routes[conn.index()].cut_until_ns
     }
 
-    /// The connection is open.
+    /// Notes that the connection is open.
     pub fn connected(&mut self, conn: ConnId) {
         self.routes[conn.index()].failures = 0;
     }
 
-    /// The connection could not be made, or was not to be made yet. With failover the next service
-    /// is tried at once, and only who has tried them all pauses.
+    /// Handles a connect that failed or is not allowed yet. With failover the next service is tried
+    /// at once; a pause follows only when all services have failed.
     pub fn connect_failed(&mut self, conn: ConnId, cause: AttemptCause, now_ns: u64) -> NextConnect {
         let services = self.script.places.services;
         let paused_ns = self.paused_ns(conn, now_ns);
@@ -57,7 +57,7 @@ impl<P: Protocol> Agents<P> {
             AttemptCause::NotConnected => {
                 return NextConnect { service: route.service, after_ns: paused_ns.min(route.cut_until_ns) };
             }
-            // Another service would do no better.
+            // Another service would fail in the same way.
             AttemptCause::NoPort | AttemptCause::NoFile => false,
             _ => self.script.reconnects.failover == Failover::Next && services > 1,
         };
@@ -73,8 +73,8 @@ impl<P: Protocol> Agents<P> {
         next
     }
 
-    /// The target has cut the connection in mid-operation: the moment before which nothing is tried
-    /// on it, if its agents do not connect at once.
+    /// Handles a connection that the target closed during an operation. Returns the time before
+    /// which nothing is tried on it, or `None` if its agents reconnect at once.
     pub fn connection_cut(&mut self, conn: ConnId, now_ns: u64) -> Option<u64> {
         let delay_ns = ns(self.script.reconnects.delay_s);
         if delay_ns == 0 {
@@ -85,15 +85,16 @@ impl<P: Protocol> Agents<P> {
         Some(until_ns.min(self.paused_ns(conn, now_ns)))
     }
 
-    /// The end of a pause after a failed connect, from now on.
+    /// Returns the end of a pause after a failed connect, if the pause begins now.
     fn paused_ns(&self, conn: ConnId, now_ns: u64) -> u64 {
-        // Whatever is asked for, a moment: or else one connect would follow the other.
+        // At least 1 ns, so that connects do not follow each other without a pause.
         now_ns.saturating_add(self.spread_ns(conn, self.script.reconnect_ns, !now_ns).max(1))
     }
 
-    /// A pause of the connection's agents, drawn as the load says, another one at another moment.
+    /// Returns a pause for the connection's agents, spread at random as the load says. Another
+    /// `moment` gives another pause.
     fn spread_ns(&self, conn: ConnId, pause_ns: u64, moment: u64) -> u64 {
-        // Its first agent's operation: no two connections share it.
+        // No other connection shares the draw of this connection's first agent.
         let draw = mix(self.list[conn.index()].draw ^ moment);
         closed::spread_ns(pause_ns, self.script.reconnects.spread_pct, draw)
     }

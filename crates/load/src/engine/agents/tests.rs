@@ -1,4 +1,4 @@
-//! Agents without sockets: what is told them, what they say is to be done, and what is counted.
+//! Tests of agents without sockets: given events, expected actions, and recorded counts.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, sync_channel};
@@ -18,7 +18,7 @@ use crate::values::feeds::tests::{Scratch, feed};
 use crate::{LoadOrder, ThreadInterval};
 
 const MS: u64 = 1_000_000;
-/// Statuses of the protocol's answers.
+/// Status codes of the protocol's answers.
 const OK: u8 = 0;
 const NOT_FOUND: u8 = 1;
 const BUSY: u8 = 4;
@@ -27,13 +27,13 @@ fn pairs<T: for<'a> From<&'a str>>(pairs: &[(&str, &str)]) -> BTreeMap<String, T
     pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).into())).collect()
 }
 
-/// A step that does this in every cycle.
+/// Returns a step that performs the operation `call` in every cycle.
 pub fn step(call: &str, with: &[(&str, &str)], expect: &[(&str, &str)]) -> Step {
     let (call, name) = (call.to_owned(), call.to_owned());
     Step { call, name, weight: 1, every: 1, with: pairs(with), expect: pairs(expect), ..Step::default() }
 }
 
-/// Orders to put a load on a service, without a ring.
+/// Returns orders for a load on one service, without io_uring.
 pub fn orders(protocol: &str, service: &str, load: Load) -> LoadOrder {
     LoadOrder {
         protocol: protocol.into(),
@@ -51,7 +51,8 @@ pub fn orders(protocol: &str, service: &str, load: Load) -> LoadOrder {
     }
 }
 
-/// Saves a random value, reads it, and removes it, for ten seconds; each attempt has half a second.
+/// Returns a load that saves a random value, reads it and removes it, for ten seconds. Each attempt
+/// times out after half a second.
 pub fn load(agents: u32) -> Load {
     let key = ("key", "{seq}");
     Load {
@@ -87,7 +88,7 @@ pub fn load(agents: u32) -> Load {
     }
 }
 
-/// A thread's agents, and what they have recorded.
+/// Agents of a thread, and their recorded statistics.
 struct Played {
     agents: Agents<Vsns>,
     stats: ThreadStats,
@@ -127,7 +128,7 @@ impl Played {
         EventTime { now_ns: now_ms * MS, connect_after_ns: self.connect_after_ns }
     }
 
-    /// What is to be done at that moment, when every timer fires that is due by then.
+    /// Fires every timer that is due at the given time. Returns the resulting actions.
     fn at(&mut self, now_ms: u64) -> Vec<AgentEffect> {
         let at = self.time(now_ms);
         let mut effects = Vec::new();
@@ -138,7 +139,7 @@ impl Played {
         effects
     }
 
-    /// The agent's request goes out: its bytes behind the number.
+    /// Sends the agent's request. Returns its bytes after the number.
     fn sent(&mut self, index: usize, now_ms: u64) -> Vec<u8> {
         let mut bytes = Vec::new();
         self.agents.encode(AgentId::at(index), 7, now_ms * MS, &mut bytes).unwrap();
@@ -150,7 +151,7 @@ impl Played {
         self.agents.attempt_failed(AgentId::at(index), cause, at, &mut self.stats)
     }
 
-    /// The agent's request is answered.
+    /// Answers the agent's request.
     fn answer(&mut self, index: usize, status: u8, body: &[u8], now_ms: u64) -> AgentEffect {
         let (id, at) = (AgentId::at(index), self.time(now_ms));
         let mut input = (body.len() as u32 + 5).to_be_bytes().to_vec();
@@ -164,18 +165,18 @@ impl Played {
         self.agents.answered(id, class, answer.result, at, &mut self.stats)
     }
 
-    /// Sends the first agent's request and has it answered.
+    /// Sends the first agent's request and answers it.
     fn exchange(&mut self, status: u8, body: &[u8], now_ms: u64) -> AgentEffect {
         self.sent(FIRST, now_ms);
         self.answer(FIRST, status, body, now_ms)
     }
 
-    /// Operations of this outcome.
+    /// Counts operations with this outcome.
     fn ended(&self, outcome: Outcome) -> u64 {
         self.stats.totals.outcomes[outcome as usize]
     }
 
-    /// What the last line of the history says: effect, outcome, value, and whether it was applied.
+    /// Returns effect, outcome, value and applied state of the last line of the history.
     fn last_line(&self) -> (&str, Outcome, Option<&str>, Option<bool>) {
         let line = self.stats.history.last().unwrap();
         (&line.effect, line.outcome, line.value.as_deref(), line.applied)
@@ -244,7 +245,7 @@ fn a_wrong_answer_ends_its_cycle_where_that_is_wanted() {
         assert_eq!(played.exchange(OK, b"", 1), SEND);
         assert_eq!(played.exchange(OK, b"red", 2), SEND);
         assert_eq!((played.ended(Outcome::Ok), played.ended(Outcome::Wrong)), (1, 1));
-        // A request begins with its operation's number.
+        // A request begins with the operation's code.
         assert_eq!(played.sent(FIRST, 2)[0], next, "{when_failed:?}");
         assert_eq!(played.stats.totals.cycles, 0);
     }
@@ -363,7 +364,7 @@ fn a_preparation_ends_with_its_count_or_with_the_first_failure() {
     assert!(matches!(&broken.agents.failure, Some(Error::Prepare { seq: 1, .. })));
 }
 
-/// Agents of three services in turn, who pause for a tenth of a second after a failed connect.
+/// Returns agents of three services in turn, with a pause of 100 ms after a failed connect.
 fn at_three(agents: u32, failover: Failover) -> Played {
     let services = ["127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3"].map(str::to_owned).into();
     let load = Load { reconnects: Reconnects { failover, ..Default::default() }, ..load(agents) };
@@ -396,7 +397,7 @@ fn with_failover_the_next_service_is_tried_at_once_and_a_pause_follows_the_last(
     assert_eq!(fail(AttemptCause::ConnectRefused, 230), (2, 230));
     played.agents.connected(CONN);
     let places: Vec<AgentService> = played.agents.all().iter().map(|agent| agent.place).collect();
-    // A request of each step for each service.
+    // Each service has one request for each step.
     assert_eq!(places[1], AgentService { service: 2, requests: 6 });
     assert_eq!(places.iter().map(|place| place.service).collect::<Vec<_>>(), [0, 2, 2, 0, 1, 2], "the others stay");
     let next = played.agents.connect_failed(CONN, AttemptCause::ConnectRefused, 300 * MS);
@@ -453,7 +454,8 @@ fn pauses_before_a_connect_are_drawn_from_the_seed_around_what_was_asked() {
     assert_eq!(drawn(50.0), ([first, second], delay));
 }
 
-/// An agent that saves what comes from a stream, which the test itself fills, and pings in every other cycle.
+/// Returns an agent that saves records from a stream and pings in every other cycle. The test fills
+/// the stream.
 fn streaming(name: &str, load: Load) -> (Played, Arc<FeedQueue>) {
     let scratch = Scratch::new(name);
     let file = scratch.0.join("docs.json");
@@ -522,7 +524,8 @@ fn a_feed_that_is_broken_ends_the_load() {
     assert_eq!(said, "feed `docs`: it ends in mid-line");
 }
 
-/// The steps that are sent in each second, and each agent's steps in order, where an answer comes after so long.
+/// Returns the number of sent operations by step for each second, and each agent's steps in order.
+/// Each answer arrives after `answered_ms`.
 fn sent_by_second(load: Load, answered_ms: u64, seconds: u64) -> (Vec<[u32; 3]>, Vec<Vec<u8>>) {
     let mut by_agent = vec![Vec::new(); load.agents as usize];
     let mut played = Played::new(load);
@@ -552,7 +555,7 @@ fn sent_by_second(load: Load, answered_ms: u64, seconds: u64) -> (Vec<[u32; 3]>,
     (counts, by_agent)
 }
 
-/// Saves and reads at a rate.
+/// Returns a load that saves and reads at a rate.
 fn two_steps(agents: u32, rate: Rate) -> Load {
     let all = load(agents);
     Load { steps: all.steps[..2].to_vec(), rate: Some(rate), timeout_s: 5.0, ..all }
@@ -576,7 +579,7 @@ fn at_a_rate_each_second_has_all_steps_in_their_proportions() {
 
 #[test]
 fn steps_are_mixed_also_where_answers_take_a_second() {
-    // Until the first answers come, only first steps can begin.
+    // Until the first answers arrive, only first steps can begin.
     let (seconds, _) = sent_by_second(two_steps(200, Rate::Constant(50.0)), 1_000, 9);
     assert!(
         seconds[2..].iter().all(|[saves, reads, _]| (20..=30).contains(saves) && saves + reads == 50),

@@ -1,12 +1,15 @@
 //! Selection of the agent that takes the next start of an open loop.
 //!
-//! The schedule deals starts to *places*, one for each agent, before the load. A start goes to any free agent of its place's group
-//! and service, so it waits only while all of them are busy, and the load of a service does not depend on its speed.
+//! The schedule deals starts to *places*, one for each agent, before the load. A start goes to any
+//! free agent of its place's group and service. A start therefore waits only while all these agents
+//! are busy, and the load of a service does not depend on its speed.
 //!
-//! Agents that took their places' starts themselves would all be at the same step of the cycle at once. So each start has a step
-//! that is wished for: step numbers in their proportions, spread by the golden section (a sequence of low discrepancy: H. Weyl,
-//! "Über die Gleichverteilung von Zahlen mod. Eins", 1916). A free agent at that step takes the start. If there is none, the agent
-//! that is farthest in its cycle takes it, and only if none is under way, a cycle begins. Agents at the same step take turns.
+//! If agents took the starts of their own places, all would be at the same step of the cycle at
+//! once. So each start has a preferred step. Preferred steps follow the proportions of the steps,
+//! spread by the golden section (a sequence of low discrepancy: H. Weyl, "Über die Gleichverteilung
+//! von Zahlen mod. Eins", 1916). A free agent at that step takes the start. If there is none, the
+//! agent that is farthest in its cycle takes it. A cycle begins only if no free agent is within
+//! one. Agents at the same step take turns.
 
 use experiment::plan::StepOrder;
 
@@ -17,39 +20,39 @@ use crate::engine::script::{CompiledStep, Script};
 use crate::engine::thread_stats::ThreadStats;
 use crate::protocols::Protocol;
 
-/// The golden section of all 64-bit numbers.
+/// Golden section of the range of 64-bit numbers.
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// The starts of a thread's open loops, and the agents that are free to take them.
+/// Starts of a thread's open loops, and the agents that are free to take them.
 pub struct Turns {
     places: Vec<StartPlace>,
     rosters: Vec<Roster>,
-    /// The agent behind each free agent in its line.
+    /// Next agent in the line, indexed by free agent.
     behind: Vec<AgentId>,
 }
 
-/// A place of the schedule. It has the number of the agent that joins with its first start.
+/// A place of the schedule. Its number is the number of the agent that joins with its first start.
 #[derive(Debug, Clone, Copy)]
 pub struct StartPlace {
-    /// The first start without an operation.
+    /// First start without an operation.
     pub next_ns: u64,
     /// All starts before this moment have been counted as due.
     pub counted_ns: u64,
-    /// A timer was late for the starts before this moment: the thread delayed them.
+    /// A timer was late for the starts before this time, so the thread delayed them.
     pub woken_ns: u64,
     roster: u32,
-    /// The place behind it in the line of those that wait for an agent.
+    /// Next place in the line of places that wait for an agent.
     behind: AgentId,
 }
 
 indexed_by!(AgentId, Vec<StartPlace>, StartPlace);
 indexed_by!(AgentId, Vec<AgentId>, AgentId);
 
-/// The agents of a thread that go through the same steps at the same service.
+/// Agents of a thread that perform the same steps at the same service.
 struct Roster {
-    /// Free agents, by the place of their next step in the cycle.
+    /// Free agents, by the position of their next step in the cycle.
     free: Vec<Line>,
-    /// Sums of the shares of the steps.
+    /// Running sums of the steps' shares.
     shares: Vec<u64>,
     /// Starts that agents have taken.
     taken: u64,
@@ -59,7 +62,7 @@ struct Roster {
     is_spent: bool,
 }
 
-/// First come, first served.
+/// A first-in, first-out queue of agents or places.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Line {
     first: AgentId,
@@ -73,7 +76,7 @@ impl Line {
         self.first == AgentId::NONE
     }
 
-    /// The last of the line before it was joined, or [`AgentId::NONE`].
+    /// Adds an agent or place. Returns the previous last one, or [`AgentId::NONE`].
     #[inline]
     fn join(&mut self, id: AgentId) -> AgentId {
         if self.is_empty() {
@@ -82,7 +85,7 @@ impl Line {
         std::mem::replace(&mut self.last, id)
     }
 
-    /// Takes out the first of the line; `behind` is the next one.
+    /// Removes the first of the line. `behind` is the next one.
     #[inline]
     fn leave(&mut self, behind: AgentId) {
         self.first = behind;
@@ -94,7 +97,7 @@ impl Line {
 
 impl Roster {
     fn new(group: &AgentGroup, steps: &[CompiledStep]) -> Self {
-        // In a mix an agent's next step is drawn when it begins.
+        // In a mix, an agent's next step is drawn when the operation begins.
         let own = match group.order {
             StepOrder::Cycle => &steps[group.steps.clone()],
             StepOrder::Mix => &[],
@@ -109,7 +112,7 @@ impl Roster {
         Self { free: vec![Line::EMPTY; lines], shares, taken: 0, waiting: Line::EMPTY, is_spent: false }
     }
 
-    /// The line that the next start is taken from, if any agent is free.
+    /// Returns the line that gives an agent to the next start, if any agent is free.
     #[inline]
     fn next_line(&mut self) -> Option<usize> {
         let total = u128::from(self.shares.last().copied().unwrap_or(1));
@@ -143,19 +146,19 @@ impl Turns {
         }
     }
 
-    /// The place of that number.
+    /// Returns the place with number `id`.
     #[inline]
     pub fn place(&self, id: AgentId) -> &StartPlace {
         &self.places[id]
     }
 
-    /// The same, to be changed.
+    /// Returns the place with number `id` for changes.
     #[inline]
     pub fn place_mut(&mut self, id: AgentId) -> &mut StartPlace {
         &mut self.places[id]
     }
 
-    /// The number of the roster that the agent is on.
+    /// Returns the number of the agent's roster.
     #[inline]
     pub fn roster_of(&self, id: AgentId) -> usize {
         self.places[id].roster as usize
@@ -165,18 +168,19 @@ impl Turns {
         self.rosters[roster].free.iter().any(|line| !line.is_empty())
     }
 
-    /// Whether an agent of the same roster has found no cycle left: the starts that are left belong to no operation.
+    /// Whether an agent of the same roster has found no cycle left. The remaining starts then
+    /// belong to no operation.
     pub fn is_spent(&self, id: AgentId) -> bool {
         self.rosters[self.roster_of(id)].is_spent
     }
 
-    /// The agent has found no cycle left.
+    /// Notes that the agent has found no cycle left.
     pub fn spend(&mut self, id: AgentId) {
         let roster = self.roster_of(id);
         self.rosters[roster].is_spent = true;
     }
 
-    /// The agent is free for a start; its next step is at that place of the cycle.
+    /// Adds the agent to the free agents. Its next step has position `step` in the cycle.
     fn rest(&mut self, id: AgentId, step: usize) {
         let roster = self.roster_of(id);
         self.behind[id] = AgentId::NONE;
@@ -188,7 +192,7 @@ impl Turns {
         }
     }
 
-    /// Takes the agent that takes the roster's next start, if one is free.
+    /// Takes a free agent for the roster's next start.
     fn take_free(&mut self, roster: usize) -> Option<AgentId> {
         let roster = &mut self.rosters[roster];
         let line = roster.next_line()?;
@@ -197,7 +201,7 @@ impl Turns {
         Some(first)
     }
 
-    /// The place's next start waits for an agent.
+    /// Makes the place's next start wait for an agent.
     fn wait(&mut self, place: AgentId) {
         let roster = self.roster_of(place);
         self.places[place].behind = AgentId::NONE;
@@ -215,7 +219,7 @@ impl Turns {
         Some(first)
     }
 
-    /// The start of a place that was taken from the line goes back to its front.
+    /// Returns a place to the front of the line.
     fn put_back(&mut self, place: AgentId) {
         let roster = self.roster_of(place);
         let line = &mut self.rosters[roster].waiting;
@@ -228,7 +232,8 @@ impl Turns {
 }
 
 impl<P: Protocol> Agents<P> {
-    /// A start of the place is due: an agent begins with it, or it waits for one.
+    /// Handles a start that is due at the place: an agent begins an operation, or the start waits
+    /// for an agent.
     pub(super) fn arrived(&mut self, place: AgentId, at: EventTime, stats: &mut ThreadStats) -> AgentEffect {
         let start_ns = self.turns.places[place].next_ns;
         if start_ns >= self.end_ns() {
@@ -266,7 +271,8 @@ impl<P: Protocol> Agents<P> {
         AgentEffect::Wait
     }
 
-    /// The agent is free: it takes the start that has waited longest, or waits for the next one.
+    /// Gives a free agent the start that has waited longest, or lets the agent wait for the next
+    /// start.
     pub(super) fn take_next(&mut self, id: AgentId, at: EventTime, stats: &mut ThreadStats) -> AgentEffect {
         let roster = self.turns.roster_of(id);
         let service = self.service_line(id);
@@ -292,7 +298,7 @@ impl<P: Protocol> Agents<P> {
         effect
     }
 
-    /// The agent waits for a start.
+    /// Lets the agent wait for a start.
     fn rest(&mut self, id: AgentId) {
         let agent = &mut self.list[id];
         agent.work = AgentWork::Pause;
@@ -315,12 +321,12 @@ impl<P: Protocol> Agents<P> {
         }
     }
 
-    /// The line of the agent's service in the queue of its group.
+    /// Returns the number of the agent's service within the queue of its group.
     pub(super) fn service_line(&self, id: AgentId) -> usize {
         self.turns.roster_of(id) % self.script.places.services.max(1) as usize
     }
 
-    /// An operation begins with the start of the place: the next one is expected.
+    /// Notes that an operation has taken the place's start, and expects the next start.
     pub(super) fn start_taken(&mut self, place: AgentId, now_ns: u64) {
         let next_ns = self.next_start(place, now_ns);
         if next_ns <= now_ns && !self.turns.has_free(self.turns.roster_of(place)) {

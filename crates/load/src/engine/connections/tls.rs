@@ -1,8 +1,9 @@
-//! Connections by TLS: the handshake, which belongs to connecting, and bytes on their way through a
-//! session.
+//! TLS connections: the handshake, which is part of connecting, and bytes sent and received through
+//! a session.
 //!
-//! What is read here is stamped as in the clear, right after the `recv`: unsealing an answer, some
-//! microseconds, counts in what the agent does next, and sealing a request in its service time.
+//! Received bytes are stamped right after the `recv`, as without TLS. Decrypting an answer takes
+//! some microseconds, which count towards the agent's next operation. Encrypting a request counts
+//! as service time.
 
 use std::io::{self, IoSlice, Write};
 
@@ -20,23 +21,21 @@ use crate::protocols::{AttemptCause, Protocol};
 use crate::tls::TlsSession;
 use crate::tunnel::TunnelAnswer;
 
-/// A socket and the session on it.
+/// A socket with its TLS session.
 #[derive(Debug)]
 pub struct TlsStream {
-    /// The socket.
     pub socket: OwnedFd,
-    /// The session.
     pub session: TlsSession,
 }
 
 impl TlsStream {
-    /// Sends a request, or as much of it as the socket takes; the session keeps the rest.
+    /// Sends a request, as much as the socket takes. The session keeps the rest.
     pub(super) fn write_plaintext(&mut self, clear: &[u8]) -> Result<(), AttemptCause> {
         self.session.write_plaintext(clear)?;
         self.write()
     }
 
-    /// Sends what the session has to send, as much as the socket takes.
+    /// Sends the bytes that the session has ready, as many as the socket takes.
     pub fn write(&mut self) -> Result<(), AttemptCause> {
         while self.session.wants_write() {
             match self.session.write_to(&mut TlsOutput(self.socket.as_fd())) {
@@ -52,15 +51,15 @@ impl TlsStream {
         Ok(())
     }
 
-    /// Says that nothing more will come, if the socket takes it.
+    /// Tells the peer that no more bytes follow, if the socket takes the message.
     pub fn send_close_notify(&mut self) {
         self.session.end();
-        // Who has gone does not need to be told.
+        // If the peer is gone, it needs no message.
         let _ = self.write();
     }
 }
 
-/// Where a session writes to.
+/// Output of a session.
 struct TlsOutput<'a>(BorrowedFd<'a>);
 
 impl Write for TlsOutput<'_> {
@@ -68,7 +67,7 @@ impl Write for TlsOutput<'_> {
         Ok(send(self.0, bytes, SendFlags::NOSIGNAL)?)
     }
 
-    /// The end of the handshake and the first request go out together.
+    /// Sends the end of the handshake and the first request together.
     fn write_vectored(&mut self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
         Ok(sendmsg(self.0, pieces, &mut SendAncillaryBuffer::default(), SendFlags::NOSIGNAL)?)
     }
@@ -78,25 +77,26 @@ impl Write for TlsOutput<'_> {
     }
 }
 
-/// Bytes that came by TLS and were not decrypted yet.
+/// Received TLS bytes that are not decrypted yet.
 #[derive(Debug, Default)]
 pub(super) struct SealedBytes {
     from: usize,
     to: usize,
-    /// Whether what was decrypted last is to be read first.
+    /// Whether decrypted bytes are left to read first.
     is_decrypted: bool,
-    /// Whether something came for which the session may have an answer.
+    /// Whether bytes arrived that the session may have to answer.
     came: bool,
 }
 
 impl<P: Protocol> ConnectionSet<P> {
-    /// The socket is connected: to a proxy, which is asked for a tunnel, or to the target.
+    /// Begins on a connected socket: sends the tunnel request to a proxy, or starts the handshake
+    /// with the target.
     pub(super) fn enter(&mut self, conn: ConnId, socket: OwnedFd, session: TlsSession) -> Option<ConnEvent> {
         let connection = &mut self.list[conn.index()];
         let Some(tunnel) = self.paths.tunnels.get(connection.service as usize).and_then(Option::as_ref) else {
             return self.start_handshake(conn, socket, session);
         };
-        // A fresh socket takes so little at once.
+        // A new socket always has space for so few bytes.
         if write(socket.as_fd(), &tunnel.bytes).is_ok_and(|sent| sent == tunnel.bytes.len()) {
             connection.state = SocketState::Tunnelling(Box::new(TlsStream { socket, session }));
             return None;
@@ -104,7 +104,7 @@ impl<P: Protocol> ConnectionSet<P> {
         Some(ConnEvent::ConnectFailed(AttemptCause::ConnectFailed))
     }
 
-    /// Bytes came in answer to the request for a tunnel.
+    /// Handles bytes that answer the tunnel request.
     pub(super) fn tunnelled(&mut self, conn: ConnId, bytes: &[u8]) -> Option<ConnEvent> {
         let connection = &mut self.list[conn.index()];
         connection.pending.extend_from_slice(bytes);
@@ -123,7 +123,7 @@ impl<P: Protocol> ConnectionSet<P> {
         }
     }
 
-    /// The way to the target is open, and the two sides have to agree on keys.
+    /// Starts the TLS handshake with the target.
     pub(super) fn start_handshake(&mut self, conn: ConnId, socket: OwnedFd, session: TlsSession) -> Option<ConnEvent> {
         let connection = &mut self.list[conn.index()];
         let mut tls = Box::new(TlsStream { socket, session });
@@ -146,21 +146,20 @@ impl<P: Protocol> ConnectionSet<P> {
         }
     }
 
-    /// Whether the peer agreed on no protocol (ALPN) on this connection, although it was offered some.
+    /// Whether the peer selected no protocol (ALPN) although the client offered some.
     pub fn has_no_protocol(&mut self, conn: ConnId) -> bool {
         self.list[conn.index()].tls().is_some_and(|tls| tls.session.has_no_protocol())
     }
 
-    /// Why the peer's certificate was refused on a connection that could not be opened, in words,
-    /// where it was.
+    /// Returns the reason for which the peer's certificate was refused, if it was.
     pub fn certificate_error(&mut self, conn: ConnId) -> Option<String> {
         self.list[conn.index()].tls()?.session.refused()
     }
 
-    /// Reads from a connection by TLS, and decrypts what came.
+    /// Reads from a TLS connection and decrypts the bytes.
     pub(super) fn read_tls(&mut self, source: &mut EventSource, buffers: &mut ReadBuffers) -> Option<ConnEvent> {
         if source.reads == 0 {
-            // What is there was another connection's.
+            // The buffer holds bytes of another connection.
             buffers.sealed = SealedBytes::default();
         }
         loop {
@@ -185,8 +184,7 @@ impl<P: Protocol> ConnectionSet<P> {
                 if sealed.to < buffers.received.len() && !source.is_gone {
                     source.stage = SourceStage::Write;
                 }
-                // What the handshake says next, or an answer to what the peer asks of the session
-                // itself.
+                // Sends the next handshake message, or the session's response to the peer.
                 if let Err(cause) = tls.write() {
                     return Some(connection.lost(cause));
                 }
@@ -200,8 +198,8 @@ impl<P: Protocol> ConnectionSet<P> {
                 let received = recv(&tls.socket, buffers.received.as_mut_slice(), RecvFlags::empty());
                 source.now_ns = self.clock.now_ns();
                 match received {
-                    // Without a word. So nobody can say whether an answer that ends with its
-                    // connection is whole (RFC 9112, 9.8).
+                    // The stream ended without a close notification. An answer that ends with its
+                    // connection may be incomplete (RFC 9112, 9.8).
                     Ok((0, _)) => return Some(connection.lost(broken.unwrap_or(AttemptCause::Closed))),
                     Ok((count, _)) => (sealed.from, sealed.to, sealed.came) = (0, count, true),
                     Err(Errno::INTR) => {}
@@ -224,7 +222,7 @@ impl<P: Protocol> ConnectionSet<P> {
         sealed.from = sealed.to - bytes.len();
         sealed.is_decrypted = true;
         if let Err(cause) = taken {
-            // The peer is told why, if it can be.
+            // Sends the alert with the reason, if the peer can still receive it.
             let _ = tls.write();
             return Some(match (&connection.state, cause) {
                 // In TLS 1.3, the client is connected before the server reads its certificate.

@@ -1,18 +1,19 @@
-//! Connections in the clear that are kept: their bytes are carried by the kernel's ring, where it
-//! is permitted, and else like all others' by a system call each, when epoll says so.
+//! Transport by io_uring of kept connections without TLS. If io_uring is not permitted, their bytes
+//! are carried by system calls like those of other connections.
 //!
-//! Connections are made, greeted and broken off as ever; the ring watches epoll for that. Once a
-//! connection takes requests epoll is told to forget it, but for requests that its socket did not
-//! take at once. What has become ready in a turn of the loop goes out at the turn's end, with the
-//! call that waits: some at a time, each stamped before, so that a request's service time contains
-//! at most the handing-over of [`AT_ONCE`] others. What comes is stamped when that call returns.
+//! Connections are made, greeted and closed by system calls, and the ring watches the epoll
+//! instance for that. Once a connection takes requests, it is removed from epoll, except while its
+//! socket is full. Requests that become ready in a turn of the loop are submitted at the end of the
+//! turn, with the call that waits. Up to [`AT_ONCE`] requests are submitted together and stamped
+//! just before. So the service time of a request contains at most the submission of [`AT_ONCE`]
+//! requests. Received bytes are stamped when the call returns.
 //!
-//! Measured against epoll on the same machine, its two cores busy with other work, medians of runs:
-//! with 64 connections 5 to 14 % more requests per CPU-second of the generator, since a request
-//! costs no system calls of its own; with 1,000 between 2 % fewer and 11 % more. That answers are
-//! gathered (see `pacing`) is worth another 5 to 10 % where the target is the slower one. Sockets
-//! registered with the ring, so that it need not look them up for each request, and 24 or 32
-//! requests at once instead of 16 made no difference that could be shown.
+//! Measured against epoll on the same machine, with both cores busy with other work, medians of
+//! runs: with 64 connections 5 to 14 % more requests per CPU-second of the generator, since a
+//! request needs no system call; with 1,000 connections between 2 % fewer and 11 % more. Gathering
+//! of answers (see `pacing`) adds 5 to 10 % if the target limits the load. Two variants made no
+//! measurable difference: sockets registered with the ring, which spares a lookup per request, and
+//! 24 or 32 requests at once instead of 16.
 
 use std::io;
 use std::time::Duration;
@@ -29,14 +30,14 @@ use crate::engine::ids::ConnId;
 use crate::protocols::Protocol;
 use crate::ring::{Completion, Ring, RingToken};
 
-/// Most requests that are handed over at once.
+/// Maximum number of requests that are submitted together.
 pub const AT_ONCE: usize = 16;
 
 impl<P: Protocol> ConnectionSet<P> {
-    /// Opens a ring; the calling thread alone may use them from then on.
+    /// Opens a ring. From then on only the calling thread may use the connections.
     ///
     /// # Errors
-    /// If the kernel does not permit or know it.
+    /// If the kernel does not support or permit io_uring.
     pub fn open_ring(&mut self) -> io::Result<()> {
         self.ring = Some(Box::new(Ring::open(self.list.len(), self.epoll.as_fd())?));
         Ok(())
@@ -48,13 +49,13 @@ impl<P: Protocol> ConnectionSet<P> {
         self.ring.is_some()
     }
 
-    /// Whether a ring carries the bytes of this one.
+    /// Whether a ring carries the bytes of this connection.
     #[inline]
     pub fn is_on_ring(&self, conn: ConnId) -> bool {
         matches!(self.list[conn.index()].state, SocketState::Up(SocketStream::Ring(_)))
     }
 
-    /// Hands over what is to be sent, without waiting for anything.
+    /// Submits the requests that are ready, without waiting.
     pub fn submit(&mut self) {
         if let Some(ring) = &mut self.ring {
             let handed = ring.hand_over();
@@ -62,12 +63,13 @@ impl<P: Protocol> ConnectionSet<P> {
         }
     }
 
-    /// The connection takes requests from now on; what carries its bytes.
+    /// Moves an open connection without TLS to the ring, if there is one. Returns its transport.
     pub(super) fn hand_to_ring(&mut self, conn: ConnId, stream: SocketStream) -> SocketStream {
         let token = self.token(conn);
         match (stream, &mut self.ring) {
             (SocketStream::Plain(socket), Some(ring)) => {
-                // Who does not want to wait is told so at once, and the ring is to wait.
+                // A non-blocking socket would return an error at once. With a blocking socket the
+                // ring waits.
                 let handed = epoll::delete(&self.epoll, &socket)
                     .and_then(|()| ioctl_fionbio(&socket, false))
                     .map_err(Into::into)
@@ -79,7 +81,7 @@ impl<P: Protocol> ConnectionSet<P> {
         }
     }
 
-    /// The load cannot go on without its ring.
+    /// Fails the load if the ring cannot be used.
     fn fail_by_ring(&mut self, result: io::Result<()>) {
         if let Err(source) = result {
             self.failure.get_or_insert(Error::System { doing: "cannot use an io_uring", source });
@@ -91,7 +93,7 @@ impl<P: Protocol> ConnectionSet<P> {
         RingToken::new(conn.number(), self.list[conn.index()].generation)
     }
 
-    /// What the ring has told next, to be dealt with before the next is asked for.
+    /// Returns the next event from the ring. The caller must handle it before it asks for the next.
     #[inline]
     pub fn next_completion(
         &mut self,
@@ -130,7 +132,7 @@ impl<P: Protocol> ConnectionSet<P> {
                 (buffers.is_plaintext, buffers.length) = (false, length);
                 Some(ConnEvent::Bytes)
             }
-            // An old socket's.
+            // The completion belongs to an old socket.
             _ if !is_known => None,
             Completion::Starved(_) => {
                 self.receive_again(token);
@@ -142,7 +144,7 @@ impl<P: Protocol> ConnectionSet<P> {
                 self.keep_unsent(conn, taken);
                 None
             }
-            // The receiving ends, too, behind what was answered before.
+            // Receiving ends too, after the answers that arrived earlier.
             Completion::Mute(_, errno) => {
                 let _ = self.broke_in_writing(conn, broken_cause(errno), 0);
                 None
@@ -161,7 +163,7 @@ impl<P: Protocol> ConnectionSet<P> {
         }
     }
 
-    /// The socket was full: epoll says when it is not.
+    /// Keeps bytes that a full socket did not take. epoll reports when it takes more.
     fn keep_unsent(&mut self, conn: ConnId, taken: usize) {
         let token = self.token(conn);
         let connection = &mut self.list[conn.index()];
@@ -177,7 +179,7 @@ impl<P: Protocol> ConnectionSet<P> {
         self.fail_by_ring(watched.map_err(Into::into));
     }
 
-    /// Everything that the socket did not take at once has gone out.
+    /// Removes the connection from epoll after all pending bytes are sent.
     pub(super) fn unwatch_writable(&mut self, conn: ConnId) {
         if let SocketState::Up(SocketStream::Ring(socket)) = &self.list[conn.index()].state {
             let forgotten = epoll::delete(&self.epoll, socket);
@@ -185,17 +187,18 @@ impl<P: Protocol> ConnectionSet<P> {
         }
     }
 
-    /// The socket is closed by its last owner, and the ring is one as long as it receives from it.
+    /// Shuts the socket down. The ring keeps it open while it receives from it, so dropping the
+    /// socket does not close it.
     pub(super) fn shut_down(&mut self, socket: OwnedFd) {
-        // A request for it that is still on its way would meet another socket of that number.
+        // An unsubmitted request for this socket could reach another socket with the same number.
         self.submit();
-        // Bytes that nobody will read reset a connection that is closed, and not one that is shut
-        // down: with no room left for them, the target's system would keep its answer and ask for
-        // room for minutes.
+        // Closing a socket with unread bytes resets the connection, but shutting it down does not.
+        // Without a reset, the target's system would keep its answer and ask for buffer space for
+        // minutes.
         if ioctl_fionread(&socket).is_ok_and(|unread| unread > 0) {
             let _ = set_socket_linger(&socket, Some(Duration::ZERO));
         }
-        // One that is not connected any more needs no telling.
+        // A socket that is no longer connected needs no shutdown.
         let _ = shutdown(&socket, Shutdown::Both);
     }
 }
