@@ -1,9 +1,9 @@
-//! Processes that belong to a target by their connections on this machine: its back ends, which
-//! it connects to; peers of the same program, which connect to it; the back ends and peers of
-//! these; and what the experiment names. Other clients do not belong to it: they are load.
+//! Processes that belong to a target by their connections on this machine: back ends to which the
+//! target connects, peers of the same program that connect to it, and their back ends and peers.
+//! Processes that the experiment names belong to it too. Other clients are load.
 //!
-//! A look reads the open files of all processes and the tables of all connections. After the first
-//! looks it is repeated as often as its CPU time allows.
+//! A search reads the open files of all processes and the tables of all connections. After the
+//! first searches it is repeated as often as its CPU time allows.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs;
@@ -19,15 +19,18 @@ use rustix::time::{ClockId, clock_gettime};
 use crate::ports::{ControlGroup, ServerProcesses, all_sockets, ancestors, namespaces};
 use crate::sample_source::ProcDir;
 
-/// Looks at the first readings: clients connect, and what they connect to does so in turn.
+/// Number of searches without a pause. Clients need time to connect, and so do the servers behind
+/// their servers.
 const FIRST_LOOKS: u32 = 3;
-/// CPU time that looks may take at each reading, in the mean.
+/// Mean CPU time per reading that searches may use.
 const LOOK_NS: u64 = 2_000_000;
-/// The target's own sockets are read so often at a look, because many servers connect to their back ends anew for each request.
+/// Number of readings of the target's own sockets per search. Many servers open a new connection to
+/// their back ends for each request.
 const ROUNDS: u32 = 8;
-/// No round begins after the rounds of a look have taken this CPU time.
+/// CPU time of a search after which no further round starts.
 const ROUNDS_NS: u64 = 8_000_000;
-/// Services of the whole machine. Many programs are connected to them; none of these is their target.
+/// Services of the whole machine. Many programs connect to them, but they are never part of a
+/// target.
 const MACHINE_SERVICES: [&str; 16] = [
     "Xorg",
     "Xwayland",
@@ -46,26 +49,27 @@ const MACHINE_SERVICES: [&str; 16] = [
     "sssd",
     "syslog-ng",
 ];
-/// Programs whose first argument says which program they are.
+/// Programs whose first argument determines the program that runs.
 const INTERPRETERS: [&str; 10] = ["beam", "bun", "deno", "dotnet", "java", "node", "perl", "php", "python", "ruby"];
 
-/// Finds them again and again, for they come and go.
+/// Repeated search for connected processes, which start and end during a run.
 pub struct ConnectedProcesses {
-    /// This program.
+    /// Id of this process.
     us: u32,
     also: AlsoTarget,
-    /// Pid to its start. A process remains the target's when its connection ends.
+    /// Start times by process id. A process stays part of the target after its connection has
+    /// ended.
     found: HashMap<u32, u64>,
     looks: u32,
-    /// Readings until the next look.
+    /// Number of readings until the next search.
     pause: u64,
     tables: fn() -> KernelTables,
 }
 
-/// The sockets of this network namespace, as the kernel lists them.
+/// Sockets of this network namespace, as the kernel lists them.
 #[derive(Default)]
 struct KernelTables {
-    /// `None`: they are in `/proc` alone.
+    /// TCP sockets. `None`: only `/proc` has them.
     tcp: Option<Vec<TcpSocket>>,
     unix: Vec<UnixSocket>,
 }
@@ -77,18 +81,19 @@ impl KernelTables {
 }
 
 impl ConnectedProcesses {
-    /// Starts the search. `also` holds the processes that the experiment names, `us` is this
-    /// program's pid.
+    /// Starts the search. `also` holds the processes that the experiment names. `us` is the id of
+    /// this process.
     pub fn new(also: AlsoTarget, us: u32) -> Self {
         Self { us, also, found: HashMap::new(), looks: 0, pause: 0, tables: KernelTables::read }
     }
 
-    /// Whether the experiment names any.
+    /// Whether the experiment names any processes.
     pub fn is_named(&self) -> bool {
         self.also != AlsoTarget::default()
     }
 
-    /// Adds them to a target of which these processes were found, and those in `started` were started by the lab.
+    /// Adds connected and named processes to `target`, which holds the processes found by address.
+    /// `started` holds the target's processes that the lab started.
     pub fn look(&mut self, proc: &ProcDir, all: &HashMap<u32, Stat>, started: &[u32], target: &mut ServerProcesses) {
         self.found.retain(|pid, started| all.get(pid).is_some_and(|stat| stat.started_ticks == *started));
         target.roots.extend(self.found.keys());
@@ -99,20 +104,22 @@ impl ConnectedProcesses {
         let began_ns = thread_cpu_ns();
         let before = target.roots.clone();
         let mut sockets = OpenSockets::default();
-        // This program has as many as the load has connections, and is no part of the target.
+        // This program has a socket per connection of the load, and is not part of the target.
         sockets.add_open(proc, all.keys().copied().filter(|pid| *pid != self.us));
         sockets.add_others(proc, all);
         sockets.link(proc, &(self.tables)());
         self.add_named(proc, all, &sockets, target);
         let machine = ProcessRelations { proc, all, us: self.us, children: children(all) };
         machine.follow(&sockets, started, target);
-        // Counted by itself: on a machine with many processes the first reading alone takes longer.
+        // Measured separately: on a machine with many processes the first reading alone takes
+        // longer.
         let rounds_began_ns = thread_cpu_ns();
         for _ in 1..ROUNDS {
             let family = machine.family_of(started, target);
             sockets.add_open(proc, family.iter().copied());
             let tables = (self.tables)();
-            // Again: a connection that began while the tables were read is in one of the two.
+            // Read the open files again. A connection that began while the tables were read is in
+            // one of both readings.
             sockets.add_open(proc, family.into_iter());
             sockets.link(proc, &tables);
             machine.follow(&sockets, started, target);
@@ -162,14 +169,14 @@ fn thread_cpu_ns() -> u64 {
     u64::try_from(spent.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Parent to its children.
+/// Returns the children of each process.
 fn children(all: &HashMap<u32, Stat>) -> HashMap<u32, Vec<u32>> {
     let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
     all.values().for_each(|stat| children.entry(stat.parent).or_default().push(stat.pid));
     children
 }
 
-/// All processes, and which of them started which.
+/// All processes and their children.
 struct ProcessRelations<'a> {
     proc: &'a ProcDir,
     all: &'a HashMap<u32, Stat>,
@@ -178,7 +185,8 @@ struct ProcessRelations<'a> {
 }
 
 impl ProcessRelations<'_> {
-    /// Adds to the target's roots what its processes are connected to, until nothing new is found.
+    /// Adds the processes to which the target's processes are connected to the roots, until there
+    /// are no new ones.
     fn follow(&self, sockets: &OpenSockets, started: &[u32], target: &mut ServerProcesses) {
         let mut programs = HashMap::new();
         let (ours, above_us) = (self.family(&[self.us].into(), None), ancestors(self.us, self.all));
@@ -200,7 +208,7 @@ impl ProcessRelations<'_> {
         }
     }
 
-    /// All processes of the target.
+    /// Returns all processes of the target.
     fn family_of(&self, started: &[u32], target: &ServerProcesses) -> HashSet<u32> {
         let roots = target.roots.iter().chain(started).copied().collect();
         let mut family = self.family(&roots, Some(self.us));
@@ -208,7 +216,7 @@ impl ProcessRelations<'_> {
         family
     }
 
-    /// These processes and all that they started, without `but` and what that started.
+    /// Returns these processes and their descendants, without `but` and its descendants.
     fn family(&self, roots: &BTreeSet<u32>, but: Option<u32>) -> HashSet<u32> {
         let mut open: Vec<u32> = roots.iter().copied().collect();
         let mut found = HashSet::new();
@@ -220,7 +228,8 @@ impl ProcessRelations<'_> {
         found
     }
 
-    /// The servers that a process is connected to, and its clients that are servers of the same program.
+    /// Returns the servers to which a process is connected, and its clients that are servers of the
+    /// same program.
     fn connected_to(
         &self,
         pid: u32,
@@ -258,11 +267,11 @@ impl ProcessRelations<'_> {
     }
 }
 
-/// The program that a process runs.
+/// Program that a process runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct RunProgram {
     file: PathBuf,
-    /// The script, if the file is an interpreter.
+    /// Script, if the file is an interpreter.
     script: Option<String>,
 }
 
@@ -278,36 +287,35 @@ impl RunProgram {
     }
 }
 
-/// The open sockets of processes, and which of them are connected to each other on this machine. What is read later is added: a
-/// socket's number is not soon another's.
+/// Open sockets of processes, and their connections on this machine. Later readings are added,
+/// because socket numbers are not soon reused.
 #[derive(Default)]
 struct OpenSockets {
-    /// Process to its sockets.
+    /// Sockets by process.
     of: HashMap<u32, HashSet<u64>>,
-    /// Socket to the processes that hold it.
+    /// Processes that hold a socket, by socket.
     holders: HashMap<u64, Vec<u32>>,
-    /// Connected socket to its other end.
+    /// Connections by socket.
     links: HashMap<u64, SocketLink>,
-    /// TCP sockets of other network namespaces than this program's, which is 0.
+    /// TCP sockets of other network namespaces. This program's namespace is number 0.
     elsewhere: Vec<(usize, TcpSocket)>,
-    /// TCP sockets that wait for connections, by network namespace and port.
+    /// Listening TCP sockets, by network namespace and port.
     listeners: HashMap<(usize, u16), HashSet<(IpAddr, u64)>>,
-    /// All sockets that wait for connections.
+    /// All listening sockets.
     listening: HashSet<u64>,
 }
 
 /// A connection, as seen from one of its sockets.
 struct SocketLink {
-    /// The socket at the other end; `None`: it waits to be accepted.
+    /// Socket at the other end. `None` while the connection waits to be accepted.
     other: Option<u64>,
     /// Whether this socket was accepted by a listener.
     is_accepted: bool,
-    /// The listeners that may have accepted the other end; none if it is the client's.
+    /// Listeners that may have accepted the other end. Empty if the other end is the client's.
     other_listeners: Vec<u64>,
 }
 
 impl OpenSockets {
-    /// Adds the sockets of these processes.
     fn add_open(&mut self, proc: &ProcDir, pids: impl Iterator<Item = u32>) {
         for pid in pids {
             let own = self.of.entry(pid).or_default();
@@ -319,7 +327,7 @@ impl OpenSockets {
         }
     }
 
-    /// Adds the tables of the network namespaces of containers.
+    /// Adds the tables of other network namespaces, such as containers'.
     fn add_others(&mut self, proc: &ProcDir, all: &HashMap<u32, Stat>) {
         let mut nets = namespaces(proc, all);
         nets.remove(&fs::read_link(proc.path().join("self/ns/net")).unwrap_or_default());
@@ -328,7 +336,6 @@ impl OpenSockets {
             numbered.flat_map(|(net, number)| all_sockets(&net).into_iter().map(move |one| (number, one))).collect();
     }
 
-    /// Adds the connections in these tables.
     fn link(&mut self, proc: &ProcDir, tables: &KernelTables) {
         self.link_unix(&tables.unix);
         let from_files = if tables.tcp.is_none() { all_sockets(&proc.path().join("net")) } else { Vec::new() };
@@ -340,7 +347,7 @@ impl OpenSockets {
 
     fn link_tcp<'a>(&mut self, sockets: impl Iterator<Item = (usize, &'a TcpSocket)>) {
         let mut ends: HashMap<_, (usize, u64)> = HashMap::new();
-        // Each namespace has loopback addresses of its own.
+        // Each namespace has its own loopback addresses.
         let key = |net: usize, from: SocketAddr, to: SocketAddr| (from.ip().is_loopback().then_some(net), from, to);
         for (net, socket) in sockets {
             if let Some(remote) = socket.remote {
@@ -399,7 +406,7 @@ impl OpenSockets {
     }
 }
 
-/// The sockets among a process's open files; none where they cannot be looked at.
+/// Returns the sockets among a process's open files. Empty if they cannot be read.
 fn open_sockets(proc: &ProcDir, pid: u32) -> Vec<u64> {
     let files = fs::read_dir(proc.path().join(format!("{pid}/fd"))).into_iter().flatten().flatten();
     let links = files.filter_map(|file| fs::read_link(file.path()).ok());

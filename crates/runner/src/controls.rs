@@ -1,5 +1,5 @@
-//! The states that faults put a host into: kept by key, worked out into what holds now, and
-//! performed. What cannot be performed is not injected.
+//! Faults that are injected on a host. They are kept by key, combined into one wanted state, and
+//! applied. A fault that cannot be applied is not injected.
 
 mod apply;
 
@@ -16,9 +16,9 @@ use super::{Envelope, Injection, OrderRefusal, Setup};
 use crate::stoppable_thread::StoppableThread;
 use apply::KernelControls;
 
-/// What controls need done to a host. Each call says how it is to be from now on, not what changes.
+/// Actions on a host. Each call sets the complete new state of one property.
 pub(super) trait HostControls: Send + Sync {
-    /// Lets the target's processes stand still, or go on.
+    /// Freezes or resumes the target's processes.
     fn freeze(&self, still: bool) -> Result<(), OrderRefusal>;
     /// Drops these packets and no others.
     fn cut(&self, cuts: &PacketCuts) -> Result<(), OrderRefusal>;
@@ -26,23 +26,23 @@ pub(super) trait HostControls: Send + Sync {
     fn link(&self, links: &LinkState) -> Result<(), OrderRefusal>;
     /// Takes the link up or down.
     fn carrier(&self, up: bool) -> Result<(), OrderRefusal>;
-    /// Lets the cores do this part of what the profile says.
+    /// Sets the cores to this share of their speed in the profile.
     fn cpu(&self, of_profile: f64) -> Result<(), OrderRefusal>;
     /// Limits the memory.
     fn memory(&self, bytes: Option<u64>) -> Result<(), OrderRefusal>;
     /// Limits the disk.
     fn disk(&self, disk: &Disk) -> Result<(), OrderRefusal>;
-    /// Fills the disk but for so much, or not at all.
+    /// Fills the disk except for this space. `None`: removes the filling.
     fn fill(&self, leave_bytes: Option<u64>) -> Result<(), OrderRefusal>;
-    /// Limits the tiers of storage, each of them.
+    /// Limits each storage tier.
     fn tiers(&self, tiers: &BTreeMap<String, Disk>) -> Result<(), OrderRefusal>;
-    /// Fills these tiers but for so much, and no others.
+    /// Fills these tiers except for the given space. Empties all others.
     fn fill_tiers(&self, leave_bytes: &BTreeMap<String, u64>) -> Result<(), OrderRefusal>;
-    /// Sets the wall clock so far off.
+    /// Sets the offset of the wall clock.
     fn clock(&self, offset_s: f64) -> Result<(), OrderRefusal>;
 }
 
-/// What is injected on this host.
+/// Faults that are injected on this host.
 pub(super) struct Controls {
     envelope: Envelope,
     hands: Arc<dyn HostControls>,
@@ -50,29 +50,29 @@ pub(super) struct Controls {
 }
 
 struct ControlsState {
-    /// In the order in which they were injected.
+    /// Faults in the order of injection.
     list: Vec<(String, Injection)>,
-    /// What was performed last.
+    /// State that was last applied.
     now: HostState,
     flapper: Option<StoppableThread>,
 }
 
 impl Controls {
-    /// Nothing injected on this host.
+    /// Starts without faults on this host.
     pub fn new(setup: &Setup, groups: Arc<Groups>) -> Self {
         Self::over(setup.envelope.clone(), Arc::new(KernelControls::of(setup, groups)))
     }
 
-    /// Nothing injected on what these hands do.
+    /// Starts without faults on the host that these actions control.
     fn over(envelope: Envelope, hands: Arc<dyn HostControls>) -> Self {
         let now = HostState::of(&[], &envelope);
         Self { envelope, hands, inner: Mutex::new(ControlsState { list: Vec::new(), now, flapper: None }) }
     }
 
-    /// Injects a fault under a key; of an earlier one with this key nothing stays.
+    /// Injects a fault under a key. Replaces an earlier fault with this key.
     ///
     /// # Errors
-    /// If it cannot be performed; then everything is as before.
+    /// The fault cannot be applied. Then the previous state is restored.
     pub fn inject(&self, key: &str, control: &Injection) -> Result<(), OrderRefusal> {
         let mut inner = self.lock();
         let before = inner.list.clone();
@@ -83,16 +83,17 @@ impl Controls {
         let done = inner.go_to(&wanted, &self.hands, OnRefusal::UntilRefused);
         if done.is_err() {
             inner.list = before;
-            // What was not done yet is as it was; what cannot be undone is said no more about.
+            // Restore what was changed. Further failures are ignored.
             let _ = inner.go_to(&was, &self.hands, OnRefusal::AllTheSame);
         }
         done
     }
 
-    /// Heals it; harmless if there is none.
+    /// Heals a fault. An unknown key has no effect.
     ///
     /// # Errors
-    /// The first thing that could not be undone; the rest is, and this is tried again with the next change.
+    /// The first failure. The rest is undone, and the failed part is tried again with the next
+    /// change.
     pub fn heal(&self, key: &str) -> Result<(), OrderRefusal> {
         let mut inner = self.lock();
         inner.list.retain(|(other, _)| other != key);
@@ -100,7 +101,7 @@ impl Controls {
         inner.go_to(&wanted, &self.hands, OnRefusal::AllTheSame)
     }
 
-    /// Heals everything, as far as it can be.
+    /// Heals all faults as far as possible.
     pub fn heal_all(&self) {
         let mut inner = self.lock();
         inner.list.clear();
@@ -132,7 +133,7 @@ enum OnRefusal {
 }
 
 impl ControlsState {
-    /// Performs what changes between now and `wanted`; `now` follows what was done.
+    /// Applies the differences between `now` and `wanted`. `now` is updated with each success.
     fn go_to(
         &mut self,
         wanted: &HostState,
@@ -171,7 +172,7 @@ impl ControlsState {
     }
 
     fn carry(&mut self, carrier: LinkCarrier, hands: &Arc<dyn HostControls>) -> Result<(), OrderRefusal> {
-        // One that flaps stops first, however its link stands.
+        // Stop flapping first, in whichever state the link is.
         self.flapper = None;
         match carrier {
             LinkCarrier::Up => hands.carrier(true),
@@ -192,13 +193,14 @@ impl ControlsState {
     }
 }
 
-// A link that goes up and down again and again, on a thread of its own.
+// Link that alternates between down and up, on its own thread.
 
-/// Flaps until it is dropped, and leaves the link as it stands then. It is down already.
+/// Flaps the link until the thread is dropped, and leaves the link in its current state. The link
+/// is already down at the start.
 fn flap(hands: Arc<dyn HostControls>, down_s: f64, up_s: f64) -> io::Result<StoppableThread> {
     let [down, up] = [down_s, up_s].map(|time_s| Duration::try_from_secs_f64(time_s).unwrap_or_default());
     StoppableThread::start("flapper", move |stop| {
-        // What is refused now may not be the next time, and nobody is there to tell.
+        // An attempt may fail and the next may succeed. No caller waits for the error.
         while stop.waits(down) {
             let _ = hands.carrier(true);
             if !stop.waits(up) {
@@ -209,39 +211,39 @@ fn flap(hands: Arc<dyn HostControls>, down_s: f64, up_s: f64) -> io::Result<Stop
     })
 }
 
-// What holds on a host under everything injected on it, and the steps from one such state to
-// another. Pure: nothing is performed here.
+// State of a host under all injected faults, and the steps from one state to another. These
+// functions are pure.
 
-/// What holds.
+/// State of a host.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct HostState {
-    /// Its processes stand still.
+    /// Whether processes are frozen.
     pub still: bool,
     pub cuts: PacketCuts,
     pub links: LinkState,
     pub carrier: LinkCarrier,
-    /// What its cores do, of what the profile says.
+    /// Speed of the cores, as a share of the profile's.
     pub cpu: f64,
     pub memory_bytes: Option<u64>,
     pub disk: Disk,
-    /// Its disk is full but for so much.
+    /// Space left on a full disk. `None` if it is not full.
     pub leave_bytes: Option<u64>,
-    /// What its tiers of storage may do.
+    /// Limits of the storage tiers.
     pub tiers: BTreeMap<String, Disk>,
-    /// Of those that are full, how much is left.
+    /// Space left on each full tier.
     pub full_tiers: BTreeMap<String, u64>,
-    /// Its wall clock is so far off, seconds.
+    /// Offset of the wall clock, seconds.
     pub offset_s: f64,
 }
 
-/// Whose packets are dropped.
+/// Packets that are dropped.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct PacketCuts {
-    /// When they come from there.
+    /// Peers from which packets are dropped.
     pub from: PeerSet,
-    /// When they go there.
+    /// Peers to which packets are dropped.
     pub to: PeerSet,
-    /// All of them, for the host stands still.
+    /// Whether all packets are dropped, because the host is frozen.
     pub silent: bool,
 }
 
@@ -252,30 +254,30 @@ pub(super) enum PeerSet {
     Everybody,
 }
 
-/// What a link is like.
+/// Properties of a link.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct LinkState {
-    /// Toward everybody who is not in `toward`.
+    /// Link toward all hosts that are not in `toward`.
     pub all: Link,
-    /// Toward some; whoever is in two of them belongs to the first.
+    /// Link toward some hosts. The first entry with a host applies to it.
     pub toward: Vec<(BTreeSet<Ipv4Addr>, Link)>,
-    /// What TCP ports have of it.
+    /// Limits of TCP ports within the link.
     pub ports: BTreeMap<u16, Link>,
 }
 
-/// Whether a link is there.
+/// State of a link.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum LinkCarrier {
     Up,
     Down,
-    /// Down, up, down, … seconds.
+    /// Alternates between down and up, seconds.
     Flaps {
         down_s: f64,
         up_s: f64,
     },
 }
 
-/// One thing to be done to a host.
+/// One action on a host.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum HostAction {
     Still(bool),
@@ -308,7 +310,8 @@ impl PeerSet {
 }
 
 impl HostState {
-    /// What holds when these are injected, in this order: of two of one kind the later, figure by figure; cuts add up.
+    /// Returns the state when these faults are injected in this order. Of two faults of one kind,
+    /// each figure of the later applies; cuts add up.
     pub fn of(list: &[(String, Injection)], envelope: &Envelope) -> Self {
         let mut state = Self {
             still: false,
@@ -340,7 +343,7 @@ impl HostState {
                 self.cuts.from.add(from.as_ref());
                 self.cuts.to.add(to.as_ref());
             }
-            // All at once, below: those toward some lie over those toward everybody.
+            // `links` handles these together: limits toward some hosts override limits toward all.
             Injection::Link { .. } | Injection::Port { .. } => {}
             Injection::LinkDown => self.carrier = LinkCarrier::Down,
             Injection::LinkFlap { down_s, up_s } => self.carrier = LinkCarrier::Flaps { down_s: *down_s, up_s: *up_s },
@@ -358,7 +361,7 @@ impl HostState {
         }
     }
 
-    /// The step was done.
+    /// Records that the step was done.
     pub fn follow(&mut self, step: HostAction) {
         match step {
             HostAction::Still(still) => self.still = still,
@@ -376,7 +379,8 @@ impl HostState {
     }
 }
 
-/// The link toward everybody, then over it those toward some, the later over the earlier; and so of each port.
+/// Returns the link state: limits toward all hosts, overridden by limits toward some, the later
+/// over the earlier, and likewise for each port.
 fn links(list: &[(String, Injection)], mut all: Link) -> LinkState {
     let controls = list.iter().filter_map(|(_, control)| match control {
         Injection::Link { link, peers } => Some((link, peers)),
@@ -415,8 +419,9 @@ fn overlay_disk(under: &mut Disk, over: &Disk) {
     under.write_bytes_per_s = over.write_bytes_per_s.or(under.write_bytes_per_s);
 }
 
-/// What leads from one state to the other. Who freezes stands still before the network falls silent, and goes on after it
-/// speaks again; a disk is filled before it is slow, and emptied when it is fast again.
+/// Returns the steps from one state to the other. A freeze stops the processes before the network
+/// falls silent, and resumes them after the network. A disk is filled before it becomes slow, and
+/// emptied after it is fast again.
 pub(super) fn steps(from: &HostState, to: &HostState) -> Vec<HostAction> {
     let freezes = to.still && !from.still;
     let fills = to.leave_bytes.is_some();
@@ -448,7 +453,7 @@ mod tests {
 
     use super::*;
 
-    /// Writes down what it is told to do, and refuses what contains a word.
+    /// Records the actions, and refuses those that contain a word.
     struct Recorder {
         said: Sender<String>,
         refuses: Mutex<Option<&'static str>>,
@@ -606,7 +611,7 @@ mod tests {
         assert_eq!(seen, ["carrier false", "carrier true", "carrier false", "carrier true", "carrier false"]);
         stage.controls.heal("a#1").unwrap();
         assert_eq!(stage.said().last().unwrap(), "carrier true");
-        // Whoever flapped does so no more.
+        // The earlier flapping has ended.
         stage.controls.inject("b#1", &Injection::LinkDown).unwrap();
         assert_eq!(stage.said(), ["carrier false"]);
     }

@@ -1,17 +1,15 @@
-//! Slow cores: each core of the host is a group with a quota of its own, and this spreads the
-//! threads over them, as a scheduler would over cores.
+//! Balancer for slow cores. Each core of the host is a group with its own quota, and the balancer
+//! distributes threads over the cores as a scheduler would.
 //!
-//! A thread belongs to one slot and so gets no more than one core's share. Only a slot that its
-//! quota stops is looked into, so a host that does not use its cores up costs no more than
-//! reading a line per slot and tick; and looking that leads to nothing is done ever more
-//! rarely, a thousandth of the time if that is often enough. Threads that sleep are read more
-//! rarely still, because a host may have thousands. Threads are moved only from a core on which
-//! more than one of them waits: a move brings fresh quota, so a needless one makes the core
-//! faster than it is.
+//! A thread belongs to one slot and so gets at most one core's share. Only a slot that its quota
+//! stops is examined, so a host with idle capacity costs one line read per slot and tick. Scans
+//! without effect become rarer, down to a thousandth of the time. Sleeping threads are read even
+//! less often, because a host may have thousands. A thread is moved only from a core on which more
+//! than one thread waits: a move brings fresh quota, so a needless move makes the core too fast.
 //!
-//! What it cannot tell from two busy threads is one piece of work that two threads hand to and
-//! fro within a period: of both, one or the other always waits for quota. They are spread, and
-//! each gets a core's.
+//! The balancer cannot distinguish two busy threads from one piece of work that two threads pass
+//! back and forth within a period: in both cases one of them always waits for quota. The two
+//! threads are then spread, and each gets a core's share.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -25,23 +23,24 @@ use linux::procfs;
 
 use crate::stoppable_thread::{StopSignal, StoppableThread};
 
-/// Between two looks at the slots; every second one is left out while nothing changes.
+/// Interval of checks of the slots. Every second check is skipped while nothing changes.
 const TICK: Duration = Duration::from_millis(50);
-/// Nothing changes if for so long no slot became full and nothing was moved.
+/// Time without a newly full slot or a move after which checks are skipped.
 const CALM: Duration = Duration::from_secs(1);
-/// A thread that was moved stays so long.
+/// Minimum time between two moves of a thread.
 const STAYS: Duration = Duration::from_millis(500);
-/// Longest pause between two scans that lead to nothing, if they are cheap.
+/// Longest pause between two cheap scans without effect.
 const RARELY: Duration = Duration::from_millis(800);
-/// Least pause between two scans, in times of what a scan takes.
+/// Minimum pause between two scans, in multiples of the duration of a scan.
 const COST: u32 = 1000;
-/// Longest pause because of that: demands mean nothing if the last scan is older than [`AWAKE`].
+/// Longest pause due to the cost of a scan. Demands are meaningless if the last scan is older than
+/// [`AWAKE`].
 const LONGEST: Duration = Duration::from_secs(1);
 
-/// Spreads threads over these slots from now on, until it is dropped.
+/// Distributes threads over these slots until the result is dropped.
 ///
 /// # Errors
-/// If a slot cannot be read, or no thread can be started.
+/// A slot cannot be read, or no thread can be started.
 pub fn balance(slots: &[Cgroup]) -> io::Result<StoppableThread> {
     let slots = slots.iter().map(CoreFiles::of).collect::<io::Result<Vec<_>>>()?;
     StoppableThread::start("cores", move |stop| run(CoreBalance::new(slots), stop))
@@ -50,7 +49,7 @@ pub fn balance(slots: &[Cgroup]) -> io::Result<StoppableThread> {
 fn run(mut spread: CoreBalance, stop: &StopSignal) {
     let mut due = Instant::now();
     loop {
-        // Ticks that were slept through are not made up for.
+        // Missed ticks are not made up for.
         due = (due + spread.pause(due)).max(Instant::now());
         if !stop.waits(due.saturating_duration_since(Instant::now())) {
             return;
@@ -63,7 +62,7 @@ fn run(mut spread: CoreBalance, stop: &StopSignal) {
 #[derive(Debug)]
 struct CoreFiles {
     stat: File,
-    /// Opened anew for each scan: a list that is open does not grow.
+    /// Opened again for each scan, because an open list does not grow.
     threads: PathBuf,
     last: Throttling,
 }
@@ -76,7 +75,8 @@ impl CoreFiles {
         Ok(Self { stat, threads, last: Throttling::default() })
     }
 
-    /// Whether its quota has stopped it since the last look, in as many periods as it was not.
+    /// Whether the quota has stopped the slot since the last check, in at least as many periods as
+    /// it did not.
     fn is_full(&mut self) -> bool {
         let mut text = [0; 512];
         let Some(now) = self.stat.read_at(&mut text, 0).ok().and_then(|end| {
@@ -92,22 +92,22 @@ impl CoreFiles {
     }
 }
 
-/// The balancer's state.
+/// State of the balancer.
 #[derive(Debug)]
 struct CoreBalance {
     slots: Vec<CoreFiles>,
     demands: Demands,
-    /// Which slots were full at the last tick.
+    /// Whether each slot was full at the last tick.
     full: Vec<bool>,
-    /// When the next scan is due …
+    /// Time of the next scan.
     next_scan: Instant,
-    /// … and when it may be at the earliest, if something has been started.
+    /// Earliest time of the next scan, if threads have been started.
     affordable: Instant,
-    /// Time until the scan after that, if the next leads to nothing.
+    /// Time until the scan after the next, if the next has no effect.
     patience: Duration,
-    /// Threads that were moved, and when.
+    /// Times of moves, by thread.
     moved: BTreeMap<u32, Instant>,
-    /// When something last changed.
+    /// Time of the last change.
     changed: Instant,
 }
 
@@ -119,7 +119,7 @@ impl CoreBalance {
         Self { slots, demands, full, next_scan: now, affordable: now, patience: TICK, moved, changed: now }
     }
 
-    /// Until the next tick.
+    /// Returns the time until the next tick.
     fn pause(&self, now: Instant) -> Duration {
         if now.saturating_duration_since(self.changed) < CALM { TICK } else { 2 * TICK }
     }
@@ -131,7 +131,7 @@ impl CoreBalance {
         if !self.full.contains(&true) {
             return;
         }
-        // What was learned about how rarely to look holds as long as the same slots are full.
+        // The pause between scans applies as long as the same slots are full.
         if newly_full {
             self.patience = TICK;
             self.next_scan = self.next_scan.min(now);
@@ -140,12 +140,13 @@ impl CoreBalance {
         if now >= self.next_scan || (now >= self.affordable && self.has_new_threads()) {
             self.scan(now);
         } else if now >= self.affordable {
-            // The kernel makes the list anew for each reader.
+            // Reading the list is expensive, because the kernel makes it for each reader.
             self.affordable = now + 2 * self.pause(now);
         }
     }
 
-    /// Short-lived children are gone before it is clear what they want; like a scheduler, a place is chosen when they start.
+    /// Whether a full slot has new threads. Short-lived children end before their demand is known,
+    /// so, as in a scheduler, they are placed at their start.
     fn has_new_threads(&self) -> bool {
         let full = self.slots.iter().zip(&self.full).filter(|(_, full)| **full);
         full.flat_map(|(slot, _)| listed(&slot.threads)).any(|id| !self.demands.knows(id))
@@ -158,7 +159,7 @@ impl CoreBalance {
         let slots: Vec<CoreSlot> = lists.iter().map(|list| self.slot(list)).collect();
         let moves = moves(&slots);
         for ThreadMove { thread, to } in &moves {
-            // One that has ended meanwhile is not there to be moved.
+            // The thread may have ended meanwhile.
             let done = self.slots.get(*to).map(|slot| fs::write(&slot.threads, thread.to_string()));
             if matches!(done, Some(Ok(()))) {
                 self.moved.insert(*thread, now);
@@ -190,41 +191,42 @@ fn listed(threads: &Path) -> Vec<u32> {
     fs::read_to_string(threads).unwrap_or_default().lines().filter_map(|line| line.parse().ok()).collect()
 }
 
-// Which threads go to which core. Pure.
+// Assignment of threads to cores. Pure.
 
-/// A core, and what is on it.
+/// A core and its threads.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct CoreSlot {
     pub threads: Vec<CoreThread>,
 }
 
-/// A thread.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CoreThread {
     pub id: u32,
-    /// Share of the time in which it ran or waited to run, 0 to 1.
+    /// Share of the time in which the thread ran or waited to run, 0 to 1.
     pub demand: f64,
-    /// It was moved lately, or is new, and stays.
+    /// Whether the thread is not moved, because it is new or was moved recently.
     pub stays: bool,
 }
 
-/// A thread goes to another core.
+/// A move of a thread to another core.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ThreadMove {
     pub thread: u32,
     pub to: usize,
 }
 
-/// The sum of the demands on a core is the mean number of threads that want it. Up to this, it is one at a time, and another
-/// core would not help it: it would only add its quota to that of the first.
+/// Demand up to which a core is not relieved. The sum of demands on a core is the mean number of
+/// threads that want it. Up to this value, the threads run mostly one at a time: another core would
+/// only add its quota.
 const ONE_AT_A_TIME: f64 = 1.35;
-/// A move must make the fuller of the two cores that much emptier.
+/// Minimum reduction of the fuller core's demand by a move.
 const WORTH_IT: f64 = 0.3;
-/// Moves at once; the rest is for the next look.
+/// Maximum number of moves per scan. The rest waits for the next scan.
 const AT_ONCE: usize = 32;
 
-/// Moves that make the fullest core emptier, one after the other: from the fullest to the emptiest, that thread which leaves
-/// the two most equal; of those that do, the one that runs least, for it takes the least of the other core's quota with it.
+/// Returns moves that relieve the fullest core, one after the other. Each moves a thread from the
+/// fullest to the emptiest core: the thread that leaves the two most equal. Of equally good
+/// threads, the one that runs least is moved, because it takes the least of the other core's quota.
 fn moves(slots: &[CoreSlot]) -> Vec<ThreadMove> {
     let mut slots = slots.to_vec();
     let mut moves = Vec::new();
@@ -245,7 +247,7 @@ fn moves(slots: &[CoreSlot]) -> Vec<ThreadMove> {
     moves
 }
 
-/// The fullest slot and the emptiest, if there is something to be had.
+/// Returns the fullest and the emptiest slot, if a move could help.
 fn extremes(slots: &[CoreSlot]) -> Option<(usize, usize)> {
     let by_demand = |a: &(usize, f64), b: &(usize, f64)| a.1.total_cmp(&b.1);
     let demands = || slots.iter().map(demand).enumerate();
@@ -258,42 +260,44 @@ fn demand(slot: &CoreSlot) -> f64 {
     slot.threads.iter().map(|thread| thread.demand).sum()
 }
 
-// How much each thread wants to run, from `/proc`.
+// Demand of each thread, from `/proc`.
 
-/// A thread that did not run for so long is asleep and not only waiting for its turn.
+/// Time without running after which a thread counts as asleep, not as waiting for its turn.
 const AWAKE: Duration = Duration::from_secs(2);
 /// Weight of the newest reading in a thread's demand.
 const NEWEST: f64 = 0.5;
-/// Readings until that means something: one is blurred by what was waited before it and is counted in it.
+/// Number of readings after which a demand is meaningful. A single reading also contains waiting
+/// time from before it.
 const ENOUGH: u32 = 2;
 
-/// A thread that wanted less, and last wanted nothing, is asleep. It is read again when reading all of them is affordable.
+/// Demand below which a thread counts as asleep if its last reading was zero. Sleeping threads are
+/// read again when reading all of them is affordable.
 const ASLEEP: f64 = 0.01;
 
-/// What is known about the threads of all slots.
+/// Demands of the threads of all slots.
 #[derive(Debug, Default)]
 pub struct Demands {
     known: BTreeMap<u32, TrackedThreads>,
     at: Option<Instant>,
-    /// Readings since the first of those that follow each other closely.
+    /// Number of readings without a long gap.
     readings: u32,
-    /// When threads that sleep are read again.
+    /// Time at which sleeping threads are read again.
     sleepers_due: Option<Instant>,
-    /// Time that the last reading took for threads that sleep.
+    /// Duration of reading the sleeping threads in the last reading.
     sleepers_took: Duration,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct TrackedThreads {
-    /// Time on a CPU and waiting for one, nanoseconds.
+    /// Time on a CPU and waiting for a CPU, nanoseconds.
     wanted_ns: u64,
     /// Time of the last reading.
     at: Instant,
     /// Time of the last reading at which `wanted_ns` had grown.
     awake: Instant,
-    /// Readings since the first.
+    /// Number of readings after the first.
     readings: u32,
-    /// It was not there at a reading before.
+    /// Whether the thread started after the first reading of all threads.
     is_new: bool,
     demand: f64,
 }
@@ -305,7 +309,8 @@ impl TrackedThreads {
 }
 
 impl Demands {
-    /// Reads them. Returns whether there are enough readings before, not too long ago: else the demands mean nothing yet.
+    /// Reads the threads in `lists`. Returns whether an earlier reading is recent enough; otherwise
+    /// the demands are not yet meaningful.
     pub fn read(&mut self, lists: &[Vec<u32>], now: Instant) -> bool {
         let has_base = self.at.replace(now).is_some_and(|before| now.duration_since(before) < AWAKE);
         self.readings = if has_base { self.readings.saturating_add(1) } else { 0 };
@@ -334,14 +339,14 @@ impl Demands {
     fn reading(&self, id: u32, has_base: bool, now: Instant) -> Option<TrackedThreads> {
         let wanted_ns = wanted_ns(&procfs::text(&Path::new("/proc").join(id.to_string()).join("schedstat"))?)?;
         let Some(before) = self.known.get(&id) else {
-            // A base for the next. What has just been started and runs, wants to.
+            // First reading of this thread. A new thread that is runnable wants to run.
             let demand = if has_base && is_runnable(id) { 1.0 } else { 0.0 };
             return Some(TrackedThreads { wanted_ns, at: now, awake: now, readings: 0, is_new: has_base, demand });
         };
         let interval_ns = now.duration_since(before.at).as_secs_f64() * 1e9;
         let grown_ns = wanted_ns.saturating_sub(before.wanted_ns);
-        // The time waited is counted when the waiting ends. A thread that has waited all the time, for its group's next
-        // quota or for its turn among many, seems to have wanted nothing.
+        // The kernel counts waiting time only when the waiting ends. A thread that has waited all
+        // the time, for its group's next quota or for its turn, seems to have wanted nothing.
         let is_waiting = || grown_ns == 0 && now.duration_since(before.awake) < AWAKE && is_runnable(id);
         let wanted = if is_waiting() { 1.0 } else { (grown_ns as f64 / interval_ns).clamp(0.0, 1.0) };
         let newest = if before.readings == 0 && !before.is_new { 1.0 } else { NEWEST };
@@ -356,18 +361,20 @@ impl Demands {
         })
     }
 
-    /// Whether it was there at the last reading.
+    /// Whether the thread was in the last reading.
     pub fn knows(&self, id: u32) -> bool {
         self.known.contains_key(&id)
     }
 
-    /// Share of the time in which it ran or waited to run; `None` if that is not clear yet.
+    /// Returns the share of time in which the thread ran or waited to run, or `None` if it is not
+    /// known yet.
     pub fn of(&self, id: u32) -> Option<f64> {
         self.known.get(&id).filter(|known| known.is_new || known.readings >= ENOUGH).map(|known| known.demand)
     }
 }
 
-/// Nanoseconds: the first two figures of a task's `schedstat`, on a CPU and waiting for one.
+/// Returns the sum of the first two figures of a task's `schedstat`, in nanoseconds: time on a CPU
+/// and waiting for one.
 fn wanted_ns(text: &str) -> Option<u64> {
     let mut figures = text.split_ascii_whitespace().map_while(|figure| figure.parse::<u64>().ok());
     Some(figures.next()? + figures.next()?)
@@ -388,7 +395,7 @@ mod tests {
 
     use super::{CoreSlot, CoreThread, Demands, ThreadMove, TrackedThreads, moves, wanted_ns};
 
-    /// Slots of threads, numbered from 1 through all of them, with these demands.
+    /// Makes slots of threads with these demands. Thread ids count from 1 across all slots.
     fn slots(demands: &[&[f64]]) -> Vec<CoreSlot> {
         let mut id = 0;
         let mut thread = |demand: &f64| {
@@ -416,15 +423,16 @@ mod tests {
             &[&[], &[]],
             // One thread that wants more than a core gets one core.
             &[&[1.0], &[], &[], &[]],
-            // Beside something small.
+            // A busy thread with a small one.
             &[&[1.0, 0.1], &[]],
-            // Two that take turns are one thing: two cores would be too much for them.
+            // Two threads that take turns are one piece of work: two cores would be too much for
+            // them.
             &[&[0.5, 0.5], &[]],
             &[&[0.3, 0.3, 0.3], &[0.1]],
-            // As even as it gets.
+            // Already as even as possible.
             &[&[1.0, 1.0], &[1.0], &[1.0]],
             &[&[1.0, 1.0], &[1.0, 1.0]],
-            // Nowhere to go.
+            // No other core.
             &[&[1.0, 1.0, 1.0]],
         ];
         for demands in table {
@@ -439,7 +447,7 @@ mod tests {
             (&[&[1.0, 1.0, 1.0, 1.0], &[], &[], &[]], &[1.0, 1.0, 1.0, 1.0]),
             (&[&[1.0, 1.0, 1.0], &[1.0], &[1.0], &[1.0]], &[2.0, 2.0, 1.0, 1.0]),
             (&[&[1.0; 8], &[]], &[4.0, 4.0]),
-            // The small one goes, and takes less of the new core's quota with it.
+            // The small thread moves, and takes less of the new core's quota.
             (&[&[1.0, 0.6], &[0.0]], &[1.0, 0.6]),
             (&[&[0.8, 0.8], &[0.5], &[0.1]], &[0.8, 0.5, 0.9]),
         ];
@@ -474,8 +482,8 @@ mod tests {
         assert_eq!(moves(&slots), []);
     }
 
-    /// Reading thousands of threads took so long that the next reading came too late to say anything,
-    /// and two busy threads shared a core for ever.
+    /// Regression test: reading thousands of threads took so long that the next reading came too
+    /// late to be meaningful, and two busy threads shared a core for ever.
     #[test]
     fn thousands_of_threads_that_sleep_hide_none_that_are_busy() {
         let (say, said) = channel();

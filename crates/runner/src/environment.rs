@@ -1,4 +1,4 @@
-//! What this machine is, for whoever compares one run with another.
+//! Description of this machine: hardware, kernel, settings and limits, for the comparison of runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -10,22 +10,20 @@ use record::environment::{Build, Cache, Cpu, Environment, Interface, Limits, Run
 
 use crate::probes::memory_bytes;
 
-/// The root of the file system, or a recorded part of one.
+/// Root of the file system, or a recorded part of one.
 pub struct RecordedRoot(PathBuf);
 
 impl RecordedRoot {
-    /// What is below this folder.
     pub fn at(folder: &Path) -> Self {
         Self(folder.to_path_buf())
     }
 
-    /// The folder.
     #[must_use]
     pub fn folder(&self) -> &Path {
         &self.0
     }
 
-    /// What is in a folder, sorted; empty if it is not there.
+    /// Returns the names in a folder, sorted. Empty if the folder does not exist.
     pub fn names(&self, path: &str) -> Vec<String> {
         let entries = fs::read_dir(self.path(path)).into_iter().flatten().flatten();
         let mut names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
@@ -33,27 +31,28 @@ impl RecordedRoot {
         names
     }
 
-    /// A file's text without the white space around it; `None` if there is nothing else in it.
+    /// Returns a file's text without surrounding white space, or `None` if nothing else is in the
+    /// file.
     pub fn text(&self, path: &str) -> Option<String> {
         let text = procfs::text(&self.path(path))?;
         let text = text.trim_matches(|c: char| c.is_whitespace() || c == '\0');
         (!text.is_empty()).then(|| text.to_owned())
     }
 
-    /// The number that is all of a file's text.
+    /// Parses a file's whole text as a number.
     #[must_use]
     pub fn number<N: std::str::FromStr>(&self, path: &str) -> Option<N> {
         self.text(path)?.parse().ok()
     }
 
-    /// Where a file or folder of it is.
+    /// Returns the path of a file or folder below this root.
     #[must_use]
     pub fn path(&self, path: &str) -> PathBuf {
         self.0.join(path.trim_start_matches('/'))
     }
 }
 
-/// Reads all that can be found out about this machine; `run_folder` says which disk matters, it need not exist yet.
+/// Reads the description of this machine. `run_folder` selects the disk and need not exist yet.
 #[must_use]
 pub fn read(run_folder: &Path) -> Environment {
     let is_synchronised = linux::is_clock_synchronised();
@@ -142,20 +141,19 @@ fn disk(root: &RecordedRoot, run_folder: &Path) -> RunFolderDisk {
         rotational: mount.as_ref().and_then(|mount| is_rotational(root, &mount.number)),
         scheduler: mount.and_then(|mount| scheduler(root, &mount.number)),
         free_bytes: free,
-        // Measuring it takes longer than reading all the rest.
+        // Measuring it takes longer than all other readings.
         sync_us: None,
     }
 }
 
-/// The disk of this machine that a folder lies on.
+/// Returns the disk of this machine that holds a folder.
 pub fn disk_of(folder: &Path) -> RunFolderDisk {
     disk(&RecordedRoot::at(Path::new("/")), folder)
 }
 
-// What bounds this very process, whatever the machine has: the quota and the memory of its
-// control group and of those above it.
+// Limits of this process: CPU quota and memory limit of its control group and of the groups above.
 
-/// CPUs' worth of time that the tightest quota leaves; none without one.
+/// Returns the tightest CPU quota, in CPUs. `None` without a quota.
 pub fn quota_cores(root: &RecordedRoot) -> Option<f64> {
     let (version, folders) = groups(root, Controller::Cpu)?;
     let of = |folder: &PathBuf| {
@@ -172,11 +170,11 @@ pub fn quota_cores(root: &RecordedRoot) -> Option<f64> {
     folders.iter().filter_map(of).min_by(f64::total_cmp)
 }
 
-/// Memory that the tightest limit leaves; none without one.
+/// Returns the tightest memory limit. `None` without a limit.
 pub fn memory_limit_bytes(root: &RecordedRoot) -> Option<u64> {
     let (version, folders) = groups(root, Controller::Memory)?;
     let name = if version == Version::V2 { "memory.max" } else { "memory.limit_in_bytes" };
-    // Version 1 has no word for "no limit", but a number close to the largest.
+    // Version 1 reports "no limit" as a number close to the largest.
     let of = |folder: &PathBuf| number::<u64>(folder, name).filter(|bytes| *bytes < 1 << 60);
     folders.iter().filter_map(of).min()
 }
@@ -185,7 +183,7 @@ fn number<N: std::str::FromStr>(folder: &Path, name: &str) -> Option<N> {
     procfs::text(&folder.join(name))?.trim().parse().ok()
 }
 
-/// Our own group of that controller's tree and all above it.
+/// Returns this process's group in the controller's tree, and all groups above it.
 fn groups(root: &RecordedRoot, controller: Controller) -> Option<(Version, Vec<PathBuf>)> {
     let hierarchies = Hierarchies::detect_in(root.folder());
     let hierarchy = hierarchies.of(controller)?;
@@ -204,11 +202,11 @@ fn groups(root: &RecordedRoot, controller: Controller) -> Option<(Version, Vec<P
     Some((hierarchy.version, above.map(Path::to_path_buf).collect()))
 }
 
-// Devices of a machine: packages and caches of processors, modules of memory, interfaces.
+// Devices of a machine: processor packages and caches, memory modules, network interfaces.
 
 const CPUS: &str = "sys/devices/system/cpu";
 
-/// How many packages the processors are in.
+/// Returns the number of processor packages.
 fn sockets(root: &RecordedRoot) -> Option<u32> {
     let is_cpu = |name: &String| name.strip_prefix("cpu").is_some_and(|number| number.parse::<u32>().is_ok());
     let package = |cpu: String| root.text(&format!("{CPUS}/{cpu}/topology/physical_package_id"));
@@ -216,7 +214,7 @@ fn sockets(root: &RecordedRoot) -> Option<u32> {
     u32::try_from(packages.len()).ok().filter(|count| *count > 0)
 }
 
-/// The caches of the first processor, the nearest first.
+/// Returns the caches of the first processor, smallest level first.
 fn caches(root: &RecordedRoot) -> Vec<Cache> {
     let folder = format!("{CPUS}/cpu0/cache");
     let indexes = root.names(&folder).into_iter().filter(|name| name.starts_with("index"));
@@ -232,7 +230,7 @@ fn caches(root: &RecordedRoot) -> Vec<Cache> {
     indexes.map(read).collect()
 }
 
-/// `1024K`
+/// Parses a size such as `1024K`.
 fn in_bytes(size: &str) -> Option<u64> {
     let (number, unit) = size.split_at(size.find(|c: char| !c.is_ascii_digit()).unwrap_or(size.len()));
     let unit = match unit {
@@ -244,14 +242,15 @@ fn in_bytes(size: &str) -> Option<u64> {
     number.parse::<u64>().ok()?.checked_mul(unit)
 }
 
-/// The loopback, and the interfaces that are devices: bridges and tunnels come and go.
+/// Returns the loopback and the interfaces that are devices. Bridges and tunnels are left out,
+/// because they vary between runs.
 pub fn interfaces(root: &RecordedRoot) -> Vec<Interface> {
     const FOLDER: &str = "sys/class/net";
     let names = root.names(FOLDER).into_iter();
     let kept = names.filter(|name| name == "lo" || root.path(&format!("{FOLDER}/{name}/device")).exists());
     let read = |name: String| {
         let driver = fs::read_link(root.path(&format!("{FOLDER}/{name}/device/driver"))).ok();
-        // One that is down says -1.
+        // An interface that is down reports -1.
         let speed = root.number::<i64>(&format!("{FOLDER}/{name}/speed")).filter(|speed| *speed > 0);
         Interface {
             mtu_bytes: root.number(&format!("{FOLDER}/{name}/mtu")),
@@ -263,12 +262,14 @@ pub fn interfaces(root: &RecordedRoot) -> Vec<Interface> {
     kept.map(read).collect()
 }
 
-/// What the fastest module of memory runs at, from the firmware's tables, which only root may read.
+/// Returns the speed of the fastest memory module, from the firmware's tables, which only root may
+/// read.
 fn memory_speed_mt_per_s(root: &RecordedRoot) -> Option<u64> {
     memory_speed(&fs::read(root.path("sys/firmware/dmi/tables/DMI")).ok()?)
 }
 
-/// Structures of type 17, "Memory Device": size at 0Ch, speed at 15h, configured speed at 20h (DMTF DSP0134, 7.18).
+/// Returns the fastest speed in structures of type 17, "Memory Device": size at 0Ch, speed at 15h,
+/// configured speed at 20h (DMTF DSP0134, 7.18).
 fn memory_speed(table: &[u8]) -> Option<u64> {
     const MEMORY_DEVICE: u8 = 17;
     let mut fastest = None;
@@ -280,7 +281,7 @@ fn memory_speed(table: &[u8]) -> Option<u64> {
         if kind == MEMORY_DEVICE && word(0x0c).is_some_and(|size| size > 0) {
             fastest = fastest.max(known(0x20).or_else(|| known(0x15)));
         }
-        // Behind it its texts, which end with two zeros.
+        // The structure's strings follow, ended by two zeros.
         let texts = &rest[fixed.len()..];
         let end = texts.windows(2).position(|pair| pair == [0, 0])? + 2;
         rest = &texts[end..];
@@ -288,17 +289,17 @@ fn memory_speed(table: &[u8]) -> Option<u64> {
     fastest
 }
 
-// Single facts about a machine, each from the file that says it.
+// Single facts about a machine, each from its file.
 
-/// `Debian GNU/Linux 12 (bookworm)`.
+/// Returns the name of the system, such as `Debian GNU/Linux 12 (bookworm)`.
 pub fn os(root: &RecordedRoot) -> Option<String> {
     let text = root.text("etc/os-release").or_else(|| root.text("usr/lib/os-release"))?;
     let name = text.lines().find_map(|line| line.strip_prefix("PRETTY_NAME="))?;
     Some(name.trim_matches(['"', '\'']).to_owned())
 }
 
-/// The options of a kernel's command line that change what is measured. The others are nobody's business: they name
-/// consoles, disks, addresses and, on some machines, secrets.
+/// Returns the options of a kernel command line that affect measurements. Other options are left
+/// out for privacy: they name consoles, disks, addresses and, on some machines, secrets.
 fn measured_options(line: &str) -> String {
     const NAMES: [&str; 33] = [
         "audit",
@@ -337,7 +338,7 @@ fn measured_options(line: &str) -> String {
     ];
     const BEGINNINGS: [&str; 9] =
         ["amd_pstate", "cpufreq.", "cpuidle", "haltpoll", "intel_idle.", "no_", "nospec", "processor.", "spec"];
-    // What follows `--` is for init.
+    // Options after `--` are for init.
     let options = line.split_ascii_whitespace().take_while(|option| *option != "--");
     let kept = options.filter(|option| {
         let name = option.split('=').next().unwrap_or_default();
@@ -346,12 +347,12 @@ fn measured_options(line: &str) -> String {
     kept.collect::<Vec<_>>().join(" ")
 }
 
-/// As x86 (`model name`), or as ARM boards say it.
+/// Returns the processor's name, as on x86 (`model name`) or on ARM boards.
 fn cpu_model(root: &RecordedRoot) -> Option<String> {
     of_cpu(root, &["model name", "Model"]).or_else(|| root.text("proc/device-tree/model"))
 }
 
-/// What the kernel says of the first processor under the first of these names that it knows.
+/// Returns the kernel's value for the first processor, under the first of these names that exists.
 fn of_cpu(root: &RecordedRoot, names: &[&str]) -> Option<String> {
     let text = root.text("proc/cpuinfo")?;
     let value = |wanted: &&str| {
@@ -363,7 +364,7 @@ fn of_cpu(root: &RecordedRoot, names: &[&str]) -> Option<String> {
     names.iter().find_map(value)
 }
 
-/// The program that keeps the wall clock right, as the kernel cuts its name.
+/// Returns the running program that adjusts the wall clock. The kernel shortens the name.
 pub fn time_keeper(root: &RecordedRoot) -> Option<String> {
     const KEEPERS: [&str; 6] = ["chronyd", "systemd-timesyn", "ntpd", "openntpd", "ptp4l", "phc2sys"];
     let processes = root.names("proc").into_iter().filter(|name| name.starts_with(|c: char| c.is_ascii_digit()));
@@ -371,7 +372,7 @@ pub fn time_keeper(root: &RecordedRoot) -> Option<String> {
     names.find(|name| KEEPERS.contains(&name.as_str()))
 }
 
-/// How many CPUs a list such as `0,4-5` names.
+/// Returns the number of CPUs in a list such as `0,4-5`.
 pub fn count_listed(list: &str) -> Option<u32> {
     list.trim()
         .split(',')
@@ -382,13 +383,14 @@ pub fn count_listed(list: &str) -> Option<u32> {
         .sum()
 }
 
-/// Intel's driver says it in the negative.
+/// Whether turbo is on. Intel's driver reports the negation.
 pub fn turbo(root: &RecordedRoot) -> Option<bool> {
     let off = root.number::<u8>("sys/devices/system/cpu/intel_pstate/no_turbo").map(|off| off == 0);
     off.or_else(|| root.number::<u8>("sys/devices/system/cpu/cpufreq/boost").map(|on| on == 1))
 }
 
-/// `/sys/devices/system/cpu/vulnerabilities`, without those that this processor does not have.
+/// Returns `/sys/devices/system/cpu/vulnerabilities`, without those that do not affect this
+/// processor.
 pub fn mitigations(root: &RecordedRoot) -> BTreeMap<String, String> {
     const FOLDER: &str = "sys/devices/system/cpu/vulnerabilities";
     let files = fs::read_dir(root.path(FOLDER)).into_iter().flatten().flatten();
@@ -400,7 +402,8 @@ pub fn mitigations(root: &RecordedRoot) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// What kind of machine this pretends to be; `none` only where the processor says that it is a real one.
+/// Returns the kind of virtual machine or container. `none` only if the processor reports real
+/// hardware.
 pub fn virtualisation(root: &RecordedRoot) -> Option<String> {
     if root.path(".dockerenv").exists() {
         return Some("docker".to_owned());
@@ -428,7 +431,7 @@ pub fn virtualisation(root: &RecordedRoot) -> Option<String> {
 
 const CLOCKS: &str = "sys/devices/system/clocksource/clocksource0/available_clocksource";
 
-/// A machine that has any controller on version 1 is 1.
+/// Returns the version of control groups. A machine with any controller on version 1 counts as 1.
 pub fn cgroup_version(root: &RecordedRoot) -> Option<u32> {
     let text = root.text("proc/self/cgroup")?;
     let has_controllers = |line: &str| {
@@ -438,14 +441,14 @@ pub fn cgroup_version(root: &RecordedRoot) -> Option<u32> {
     Some(if text.lines().any(has_controllers) { 1 } else { 2 })
 }
 
-/// Soft and hard limit of that name in `/proc/self/limits`; none where it is unlimited.
+/// Returns the soft and hard limit with this name in `/proc/self/limits`. `None` if unlimited.
 pub fn limit(limits: &str, name: &str) -> (Option<u64>, Option<u64>) {
     let line = limits.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default();
     let mut values = line.split_ascii_whitespace().map(|value| value.parse().ok());
     (values.next().flatten(), values.next().flatten())
 }
 
-/// `Europe/Zurich`.
+/// Returns the time zone, such as `Europe/Zurich`.
 fn time_zone(root: &RecordedRoot) -> Option<String> {
     if let Some(zone) = std::env::var("TZ").ok().filter(|zone| !zone.is_empty()) {
         return Some(zone.trim_start_matches(':').to_owned());
@@ -455,28 +458,28 @@ fn time_zone(root: &RecordedRoot) -> Option<String> {
     from_link.or_else(|| root.text("etc/timezone"))
 }
 
-// On which disk a folder lies.
+// Disk that holds a folder.
 
 /// A mounted file system.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MountPoint {
-    /// As mounted: `/dev/sda1`.
+    /// Device as mounted: `/dev/sda1`.
     pub device: String,
-    /// Its type.
+    /// Type of the file system.
     pub file_system: String,
-    /// `major:minor`.
+    /// Device number, `major:minor`.
     pub number: String,
-    /// Of the mount and of the file system.
+    /// Options of the mount and of the file system.
     pub options: String,
 }
 
-/// The folder, or the nearest one above it that exists.
+/// Returns the folder, or the nearest parent that exists.
 pub fn existing(folder: &Path) -> Option<PathBuf> {
     let folder = std::path::absolute(folder).ok()?;
     folder.ancestors().find_map(|folder| folder.canonicalize().ok())
 }
 
-/// The mount that holds `folder`, from the text of `/proc/self/mountinfo` (proc(5)).
+/// Returns the mount that holds `folder`, from the text of `/proc/self/mountinfo` (proc(5)).
 pub fn holding(mountinfo: &str, folder: &Path) -> Option<MountPoint> {
     let mut nearest: Option<(usize, MountPoint)> = None;
     for line in mountinfo.lines() {
@@ -487,7 +490,7 @@ pub fn holding(mountinfo: &str, folder: &Path) -> Option<MountPoint> {
         let (Some(file_system), Some(device)) = (kind.first(), kind.get(1)) else { continue };
         let point = unescaped(point);
         let depth = Path::new(&point).components().count();
-        // Of two on the same point the later one is on top.
+        // Of two mounts on the same point, the later is on top.
         if folder.starts_with(&point) && nearest.as_ref().is_none_or(|(nearest, _)| depth >= *nearest) {
             let mount = MountPoint {
                 device: unescaped(device),
@@ -501,7 +504,7 @@ pub fn holding(mountinfo: &str, folder: &Path) -> Option<MountPoint> {
     nearest.map(|(_, mount)| mount)
 }
 
-/// Both lists as one, each option once.
+/// Joins both lists, each option once.
 fn options(of_mount: &str, of_system: &str) -> String {
     let mut options: Vec<&str> = Vec::new();
     for option in of_mount.split(',').chain(of_system.split(',')) {
@@ -512,19 +515,19 @@ fn options(of_mount: &str, of_system: &str) -> String {
     options.join(",")
 }
 
-/// The kernel writes white space and backslashes of a path in octal.
+/// Undoes the kernel's octal escapes of white space and backslashes in paths.
 fn unescaped(text: &str) -> String {
     [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")]
         .iter()
         .fold(text.to_owned(), |text, (escape, plain)| text.replace(escape, plain))
 }
 
-/// A partition asks its disk.
+/// Whether the disk rotates. A partition uses its disk's value.
 fn is_rotational(root: &RecordedRoot, number: &str) -> Option<bool> {
     of_queue(root, number, "rotational").map(|rotates| rotates == "1")
 }
 
-/// Who orders the requests of a disk.
+/// Returns the I/O scheduler of a disk.
 fn scheduler(root: &RecordedRoot, number: &str) -> Option<String> {
     of_queue(root, number, "scheduler").map(|text| chosen(&text))
 }
@@ -535,7 +538,7 @@ fn of_queue(root: &RecordedRoot, number: &str, what: &str) -> Option<String> {
     says.or_else(|| root.text(&format!("{folder}/../queue/{what}")))
 }
 
-// Settings of the kernel that are known to change what is measured.
+// Kernel settings that are known to affect measurements.
 
 const SYSCTLS: [&str; 26] = [
     "fs.epoll.max_user_watches",
@@ -566,7 +569,7 @@ const SYSCTLS: [&str; 26] = [
     "vm.overcommit_memory",
 ];
 
-/// Those that stand in no field of their own.
+/// Returns the kernel settings that have no field of their own.
 fn sysctls(root: &RecordedRoot) -> BTreeMap<String, String> {
     let value = |name: &str| {
         let text = root.text(&format!("proc/sys/{}", name.replace('.', "/")))?;
@@ -575,7 +578,7 @@ fn sysctls(root: &RecordedRoot) -> BTreeMap<String, String> {
     SYSCTLS.iter().filter_map(|name| Some(((*name).to_owned(), value(name)?))).collect()
 }
 
-/// Those that have had a name of their own from the first version on.
+/// Returns the settings that have had their own names since the first version.
 pub fn more(root: &RecordedRoot) -> BTreeMap<String, String> {
     const SETTINGS: [(&str, &str); 4] = [
         ("swappiness", "proc/sys/vm/swappiness"),
@@ -586,7 +589,8 @@ pub fn more(root: &RecordedRoot) -> BTreeMap<String, String> {
     SETTINGS.iter().filter_map(|(name, path)| Some(((*name).to_owned(), root.text(path)?))).collect()
 }
 
-/// What a file of the kernel says, with its white space made even; of `always [madvise] never` the choice.
+/// Normalises the white space in a kernel file's text. Of `always [madvise] never`, returns the
+/// choice.
 pub fn chosen(text: &str) -> String {
     let choice = text.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map(|(choice, _)| choice);
     choice.map_or_else(|| text.split_ascii_whitespace().collect::<Vec<_>>().join(" "), str::to_owned)
@@ -619,7 +623,7 @@ mod tests {
     fn a_machine_that_says_nothing_gives_nothing() {
         let (root, _folder) = root(&[]);
         let found = read_at(&root, Path::new("/"));
-        // All of it that is not of this program or of the folder.
+        // All facts that do not depend on this program or the folder.
         let known = Environment {
             plimsoll: found.plimsoll.clone(),
             root: found.root,
@@ -680,7 +684,7 @@ mod tests {
         assert_eq!(says(&[guest, clock]).as_deref(), Some("kvm"));
         assert_eq!(says(&[guest]).as_deref(), Some("unknown hypervisor"));
         assert_eq!(says(&[guest, (".dockerenv", "")]).as_deref(), Some("docker"));
-        // ARM says nothing of a hypervisor.
+        // ARM reports no hypervisor flag.
         assert_eq!(says(&[("proc/cpuinfo", "Features\t: fp asimd\nModel\t: Raspberry Pi 2\n")]), None);
     }
 
@@ -780,7 +784,7 @@ mod tests {
         assert_eq!((found[1].driver.as_deref(), found[1].mtu_bytes), (None, Some(65_536)));
     }
 
-    /// A structure of that type with a text behind it.
+    /// Makes a structure of this type, followed by a string.
     fn structure(kind: u8, words: &[(usize, u16)]) -> Vec<u8> {
         let mut bytes = vec![0; 0x22];
         (bytes[0], bytes[1]) = (kind, 0x22);
@@ -801,7 +805,7 @@ mod tests {
         assert_eq!(memory_speed(&module(8, 0xffff, 0)), None);
         assert_eq!(memory_speed(&[]), None);
         for cut in 0..table.len() {
-            // Whatever is cut off: no panic, and nothing made up.
+            // A truncated table causes no panic and no invented figure.
             assert!(memory_speed(&table[..cut]).is_none_or(|speed| speed == 2666 || speed == 2400));
         }
     }

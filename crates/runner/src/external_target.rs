@@ -1,6 +1,5 @@
-//! A target that is not, or not only, what the lab has started: its processes on this machine are
-//! those that answer at its addresses, those that are connected to these, and those that the
-//! experiment names.
+//! A target that the lab did not start, or only in part. Its processes on this machine are those
+//! that serve its addresses, those connected to them, and those that the experiment names.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -12,22 +11,22 @@ use crate::connected::ConnectedProcesses;
 use crate::ports::{Finder, ServerProcesses, TargetLocation};
 use crate::sample_source::ProcDir;
 
-/// A target that is not, or not only, what the lab has started.
+/// A target that the lab did not start, or only in part.
 pub struct ExternalTarget {
     pub(crate) addresses: Vec<TargetAddress>,
     /// Processes that belong to the target by connections, or that the experiment names.
     connected: ConnectedProcesses,
     /// Host and role of the target's row.
     pub(crate) name: (String, String),
-    /// Result of the last look.
+    /// Result of the last search.
     pub found: Option<TargetLocation>,
 }
 
-/// An address that it answers at.
+/// An address of the target.
 pub(crate) struct TargetAddress {
-    /// Finds its processes; `None` where there is no address to find them by.
+    /// Search for the processes at the address. `None` if the address is unknown.
     finder: Option<Finder>,
-    /// Result of the last look. A server that was found and no longer listens is down.
+    /// Result of the last search. A server that was found and no longer listens is down.
     pub(crate) found: Option<TargetLocation>,
 }
 
@@ -58,7 +57,8 @@ impl ExternalTarget {
         Self { addresses, connected: ConnectedProcesses::new(also, us), name, found: None }
     }
 
-    /// Looks again, among all processes, of which the lab has started these; `None` where none of it is known to be here.
+    /// Searches again among all processes. `started` holds the processes of the target that the lab
+    /// started. Returns `None` if no process of the target is known to be on this machine.
     pub(crate) fn look(
         &mut self,
         proc: &ProcDir,

@@ -1,13 +1,12 @@
-//! The control groups of one host: what its envelope allows, and what a fault takes away from
-//! that.
+//! Control groups of one host: the limits of its envelope, and the faults that tighten them.
 //!
-//! `plimsoll-<run>/<host>/runner` holds the runner and its shim, without limits but for the
-//! CPUs; `…/target` everything that is started; and where cores are slow, `…/target/core0` and
-//! so on are those cores, over which a thread of the runner spreads what runs. A new process
-//! writes `0` into each of [`Groups::join_files`] before it becomes the program.
+//! `plimsoll-<run>/<host>/runner` holds the runner and its shim, with no limit except the CPUs.
+//! `…/target` holds every started process. If cores are slow, `…/target/core0`, `…/target/core1`
+//! and so on represent the cores, and a thread of the runner distributes threads over them. A new
+//! process writes `0` into each of [`Groups::join_files`] before it becomes the program.
 //!
-//! All verbs work from inside the host's namespaces too: the trees are at the same place, and
-//! the kernel translates pids. They take `&self` and may be called from several threads.
+//! All methods also work inside the host's namespaces: the trees are mounted at the same place, and
+//! the kernel translates process ids. They take `&self`, and several threads may call them.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -25,15 +24,16 @@ use super::{Envelope, Isolation, OrderRefusal, Setup};
 use crate::cores;
 use crate::stoppable_thread::StoppableThread;
 
-/// Processes and threads in a host: enough for any target, and an end to one that multiplies.
+/// Maximum number of processes and threads in a host. It suffices for any target and stops loops.
 const PIDS: u64 = 10_000;
-/// Until processes that were killed are said to hang.
+/// Time after which killed processes are reported as hanging.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The groups of one host. They stay when this goes: [`Groups::remove`] removes them, or the lab with the run's tree.
+/// Control groups of one host. They outlive this value: [`Groups::remove`] removes them, or the lab
+/// removes them with the run's tree.
 #[derive(Debug)]
 pub struct Groups {
-    /// Why there are none, if so.
+    /// The groups, or the reason why there are none.
     made: Result<MadeGroups, String>,
     envelope: Envelope,
 }
@@ -46,54 +46,53 @@ struct MadeGroups {
     runner: Cgroup,
     target: Cgroup,
     cpu: CpuLimit,
-    /// What the host's data is on, if that is a volume of its own.
+    /// Device of the host's data, if the data has its own volume.
     device: Option<Device>,
-    /// What its tiers of storage are on, those that are volumes of their own.
+    /// Devices of the storage tiers that have their own volume.
     tiers: BTreeMap<String, Device>,
-    /// Whether the group of the run is ours to remove.
+    /// Whether this runner may remove the group of the run.
     is_alone: bool,
 }
 
-/// What the host has used since it was made; of what this kernel does not count, nothing. Figures are of the target's
-/// processes together, without the runner. Counters only grow, but may begin anew when a fault of the CPU comes or goes.
+/// Resource use of the host since it was made. `None` if this kernel does not count a resource. The
+/// figures cover the target's processes together, without the runner. Counters only grow, but may
+/// restart when a CPU fault starts or ends.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Usage {
-    /// CPU time.
     pub cpu: Option<CpuTime>,
-    /// Time its quotas kept it from running, nanoseconds, summed over its cores (and, of a core whose threads were on several
-    /// CPUs, over those). 0 if there is no quota.
+    /// Time for which CPU quotas stopped the host, nanoseconds, summed over its cores. For a core
+    /// whose threads were on several CPUs, the sum includes each of them. 0 without a quota.
     pub throttled_ns: Option<u64>,
-    /// Cores to spread that over: divided by these and by wall time it is `cpu_throttled_pct`.
+    /// Number of cores. `throttled_ns` divided by this number and by wall time gives
+    /// `cpu_throttled_pct`.
     pub cores: u32,
-    /// Memory.
     pub memory: Option<MemoryUsage>,
-    /// Time in which some or all of its tasks waited for a CPU, …
+    /// Time in which some or all tasks waited for a CPU.
     pub cpu_stall: Option<PressureTotals>,
-    /// … a disk, …
+    /// Time in which some or all tasks waited for a disk.
     pub io_stall: Option<PressureTotals>,
-    /// … memory.
+    /// Time in which some or all tasks waited for memory.
     pub memory_stall: Option<PressureTotals>,
-    /// Bytes read from all disks; of version 1, if the host has a volume: from that.
+    /// Bytes read from all disks. With cgroup version 1 and a volume, bytes read from the volume.
     pub read_bytes: Option<u64>,
-    /// Bytes written, likewise; what the page cache still holds is not.
+    /// Bytes written, likewise, without data that is still in the page cache.
     pub written_bytes: Option<u64>,
-    /// Processes and threads.
+    /// Number of processes and threads.
     pub pids: Option<u64>,
 }
 
-/// Name of the group that holds all of a run: what `linux::cgroup::remove_tree` takes.
+/// Returns the name of the group that holds a whole run, as `linux::cgroup::remove_tree` takes it.
 #[must_use]
 pub fn top_of(run: &str) -> String {
     format!("plimsoll-{run}")
 }
 
-/// Makes the group that holds all of a run, for the lab, before its hosts are made; it counts as much as `neighbours`. Alone with
-/// the hosts on its CPUs it counts as much as that many, for otherwise all hosts together would weigh as one process; where the
-/// clients share the CPUs as much as the clients, who are one neighbour, for otherwise they would stand still while the hosts are
-/// busy. What is missing is said by the hosts that need it.
-///
-/// # Errors
-/// If no group can be made at all.
+/// Makes the group that holds a whole run. The lab calls this before it makes the hosts. The
+/// group's CPU weight equals `neighbours` ordinary groups. If the hosts have their CPUs for
+/// themselves, this is the number of hosts; otherwise all hosts together would weigh as one
+/// process. If they share CPUs with the clients, the weight equals that of the clients, who are one
+/// neighbour; otherwise the clients would stall while the hosts are busy. Hosts report
+/// missing controllers.
 pub fn make_top(run: &str, neighbours: usize) -> Result<(), CgroupError> {
     let top = Cgroup::new(&Arc::new(Hierarchies::detect()), top_of(run));
     top.make()?;
@@ -103,11 +102,9 @@ pub fn make_top(run: &str, neighbours: usize) -> Result<(), CgroupError> {
     }
 }
 
-/// Puts this process into the host's group for its runner, made if need be: for the shim, before it makes the namespaces.
-/// Nothing happens where groups cannot be made: [`Groups::make`] says so later.
-///
-/// # Errors
-/// If the group is there and cannot be entered.
+/// Moves this process into the group for the host's runner, and makes the group if necessary. The
+/// shim calls this before it makes the namespaces. Does nothing if groups cannot be made:
+/// [`Groups::make`] reports that later.
 pub fn enter(setup: &Setup) -> Result<(), CgroupError> {
     let runner = host_of(&Arc::new(Hierarchies::detect()), setup).child("runner");
     if runner.make().is_err() {
@@ -117,17 +114,19 @@ pub fn enter(setup: &Setup) -> Result<(), CgroupError> {
     runner.join()
 }
 
-/// Removes all groups of a host with all that is in them but this process: for the shim, when the host is gone.
+/// Removes all groups of a host, and kills all processes in them except this one. The shim calls
+/// this after the host has ended.
 ///
 /// # Errors
-/// If something does not die.
+/// A process does not die.
 pub fn remove_host(setup: &Setup) -> Result<(), CgroupError> {
     let host = Cgroup::new(&Arc::new(Hierarchies::detect()), top_of(&setup.run)).child(&setup.host);
     host.remove(PATIENCE).map(|_| ())
 }
 
-/// The group of a host. Where its volume is limited, that is done at the root of version 1, and what is in a group of its own
-/// there would not be touched by it: limits of version 1 do not reach down.
+/// Returns the group of a host. With version 1, a volume is limited at the root of the block
+/// controller. That limit does not apply to processes in groups below the root, so the host then
+/// gets no group in that controller.
 fn host_of(hierarchies: &Arc<Hierarchies>, setup: &Setup) -> Cgroup {
     let host = Cgroup::new(hierarchies, top_of(&setup.run)).child(&setup.host);
     let has_volume = setup.isolation.as_ref().is_some_and(Isolation::has_volume);
@@ -141,12 +140,12 @@ fn allow_cpus(group: &Cgroup, envelope: &Envelope) -> Result<(), CgroupError> {
 }
 
 impl Groups {
-    /// Makes the host's groups and sets its envelope; with what the user should know. Groups that are there already, of a host
-    /// that is booted again, are taken over. Where none can be made, a host without limits works without, and says so; faults
-    /// that need them are then refused.
+    /// Makes the host's groups and sets its limits. Returns notices for the user. Takes over
+    /// existing groups of a host that is booted again. If no groups can be made, a host without
+    /// limits works without them and returns a notice; faults that need groups are then refused.
     ///
     /// # Errors
-    /// In words: a limit that cannot be set, and the controller that is missing for it; a setup without a run or a host.
+    /// A limit cannot be set because of a missing controller, or the setup has no run or no host.
     pub fn make(setup: &Setup) -> Result<(Self, Vec<String>), String> {
         Self::make_with(Arc::new(Hierarchies::detect()), setup)
     }
@@ -171,7 +170,7 @@ impl Groups {
                 return Err(format!("{why}; {remedy}"));
             }
             let notice = format!("no control groups ({why}): faults of its CPU, memory and disk are refused");
-            // Beside a process of others there is nothing of the host's to group, and no such fault is planned.
+            // A runner beside existing processes makes no groups, and no fault needs them.
             let notices = if setup.is_reached_aside { Vec::new() } else { vec![notice] };
             return Ok((Self { made: Err(why), envelope }, notices));
         }
@@ -192,7 +191,7 @@ impl Groups {
     fn set_envelope(&self) -> Result<Vec<String>, OrderRefusal> {
         let Ok(made) = &self.made else { return Ok(Vec::new()) };
         let envelope = &self.envelope;
-        // What a host that crashed was left with.
+        // A crashed host may have left its target frozen.
         let _ = made.target.set_frozen(false);
         allow_cpus(&made.runner, envelope)?;
         allow_cpus(&made.target, envelope)?;
@@ -217,21 +216,22 @@ impl Groups {
         self.made.as_ref().map_err(cannot)
     }
 
-    /// Whether there are any.
+    /// Whether there are groups.
     #[cfg(test)]
     pub fn are_there(&self) -> bool {
         self.made.is_ok()
     }
 
-    /// The files that a new process of the target writes `0` into, all of them and in this order, each time asked anew: on
-    /// slow cores it is the slot with the fewest threads. Empty where there are no groups.
+    /// Returns the files into which a new process of the target writes `0`: all of them, in this
+    /// order. The files differ from call to call: on slow cores they belong to the slot with the
+    /// fewest threads. Empty if there are no groups.
     #[must_use]
     pub fn join_files(&self) -> Vec<PathBuf> {
         self.made.as_ref().map(|made| made.cpu.join_files()).unwrap_or_default()
     }
 
-    /// Those of them on which the speed of the disk depends, for what is to measure that and nothing else. Of version 1 there are
-    /// none: a host with a volume stays in the root of that controller.
+    /// Returns the join files that determine disk speed, for a process that measures only the disk.
+    /// Empty with version 1: a host with a volume stays in the root of that controller.
     #[must_use]
     pub fn disk_join_files(&self) -> Vec<PathBuf> {
         let Ok(made) = &self.made else { return Vec::new() };
@@ -239,19 +239,18 @@ impl Groups {
         if version == Some(Version::V2) { self.join_files() } else { Vec::new() }
     }
 
-    /// Its cores do this much of what the profile says, above 0; `None`: all of it. On a host without slow cores they are made
-    /// slow now, with everything that runs, and as before afterwards.
-    ///
-    /// # Errors
-    /// What is missing, or what the system says.
+    /// Sets the cores to this share of their speed in the profile, above 0. `None`: full speed. On
+    /// a host without slow cores, this makes the cores slow for all running processes; `None`
+    /// undoes it.
     pub fn set_cpu(&self, of_profile: Option<f64>) -> Result<(), OrderRefusal> {
         Ok(self.made("a slower CPU")?.cpu.set(of_profile)?)
     }
 
-    /// It has this much memory; `None`: as the profile says. What does not fit is ended, the largest process first.
+    /// Sets the memory limit. `None`: the profile's. If memory does not suffice, processes are
+    /// ended, the largest first.
     ///
     /// # Errors
-    /// What is missing; that more is in use than can be freed; what the system says.
+    /// A controller is missing, more memory is in use than can be freed, or the system call fails.
     pub fn set_memory(&self, bytes: Option<u64>) -> Result<(), OrderRefusal> {
         let target = &self.made("less memory")?.target;
         match bytes {
@@ -261,31 +260,27 @@ impl Groups {
         Ok(())
     }
 
-    /// Its disk is like this, but for its size; `None`: as the profile says.
+    /// Sets the limits of the disk, except its size. `None`: the profile's.
     ///
     /// # Errors
-    /// If its data is not on a volume of its own; what is missing, or what the system says.
+    /// The data has no volume of its own, a controller is missing, or the system call fails.
     pub fn set_disk(&self, disk: Option<&Disk>) -> Result<(), OrderRefusal> {
         self.made("a slower disk")?.set_throttle(&throttle(disk.unwrap_or(&self.envelope.disk)))
     }
 
-    /// A tier of storage is like this, but for its size.
+    /// Sets the limits of a storage tier, except its size.
     ///
     /// # Errors
-    /// If it is no volume of its own; what is missing, or what the system says.
+    /// The tier has no volume of its own, a controller is missing, or the system call fails.
     pub fn set_tier(&self, name: &str, disk: &Disk) -> Result<(), OrderRefusal> {
         self.made("a slower disk")?.set_tier(name, &throttle(disk))
     }
 
-    /// All of the target stands still, or goes on. What is started while it stands still does not run either.
-    ///
-    /// # Errors
-    /// What is missing, or what the system says.
+    /// Freezes or resumes the whole target. A process that starts in a frozen target does not run.
     pub fn freeze(&self, frozen: bool) -> Result<(), OrderRefusal> {
         Ok(self.made("freezing a host")?.target.set_frozen(frozen)?)
     }
 
-    /// What has been used.
     #[must_use]
     pub fn usage(&self) -> Usage {
         let Ok(made) = &self.made else { return Usage { cores: cores(&self.envelope), ..Usage::default() } };
@@ -306,17 +301,19 @@ impl Groups {
         }
     }
 
-    /// The period of the CPU quota in force, seconds: below it a slow core is not slow. `None`: no quota.
+    /// Returns the period of the current CPU quota, seconds. Within a period, a slow core may run
+    /// at full speed. `None`: no quota.
     #[must_use]
     pub fn quota_period_s(&self) -> Option<f64> {
         self.made.as_ref().ok()?.cpu.period_us().map(|us| us as f64 / 1e6)
     }
 
-    /// Kills all of the target, takes back what was set outside of the groups, and removes them; this process is moved out
-    /// before. The runner's group stays as long as a shim is in it, and the run's as long as the lab may need it.
+    /// Kills the target, undoes settings outside the groups, and removes the groups. Moves this
+    /// process out first. The runner's group stays while a shim is in it. The run's group stays
+    /// while the lab may need it.
     ///
     /// # Errors
-    /// That some processes do not die; then groups are left.
+    /// Some processes do not die. Then groups are left.
     pub fn remove(&self) -> Result<(), OrderRefusal> {
         let Ok(made) = &self.made else { return Ok(()) };
         let _ = made.set_throttle(&Throttle::default());
@@ -336,7 +333,8 @@ impl Groups {
 }
 
 impl MadeGroups {
-    /// By the group, or by everybody on the volume that only the host uses.
+    /// Returns bytes read and written per device: by the group, or, with version 1 and volumes, by
+    /// everybody on the host's volumes.
     fn transferred(&self) -> Option<Vec<(Device, u64, u64)>> {
         let is_v1 = self.hierarchies.of(Controller::Block).is_some_and(|hierarchy| hierarchy.version == Version::V1);
         let volumes: Vec<Device> = self.device.into_iter().chain(self.tiers.values().copied()).collect();
@@ -348,8 +346,9 @@ impl MadeGroups {
         Some(all)
     }
 
-    /// Of version 1, the device is limited for everybody: what a file system writes for its journal is nobody's in particular,
-    /// and the volume is only this host's. The root of version 2 cannot be limited; there it is the target's group.
+    /// Limits the volume. With version 1 the limit applies to the whole device, because journal
+    /// writes belong to no group; the volume belongs to this host alone. With version 2 the root
+    /// cannot be limited, so the limit applies to the target's group.
     fn set_throttle(&self, throttle: &Throttle) -> Result<(), OrderRefusal> {
         let reason = "a disk with limits needs a volume of its own: give the host's profile a disk";
         let device = self.device.ok_or_else(|| OrderRefusal::Cannot { reason: reason.to_owned() })?;
@@ -409,19 +408,19 @@ impl From<CgroupError> for OrderRefusal {
     }
 }
 
-// The CPU of a host: a quota for all of it, or a group for each of its cores if those are slow.
+// CPU limit of a host: one quota for the whole host, or a group per core if cores are slow.
 
-/// Rounds of moving processes, for those that start others meanwhile.
+/// Maximum number of passes when moving processes, because processes may fork meanwhile.
 const ROUNDS: usize = 100;
 
-/// What its envelope and a fault come to.
+/// CPU limit that results from the envelope and a fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GroupPlan {
     /// No quota.
     Free,
-    /// One for the host: cores that are not slow, but fewer than there are CPUs.
+    /// One quota for the host: cores at full speed, but fewer than CPUs.
     Whole(Quota),
-    /// One for each core.
+    /// One quota per core.
     Cores(usize, Quota),
 }
 
@@ -446,13 +445,13 @@ impl GroupPlan {
     }
 }
 
-/// CPUs that it may run on.
+/// Returns the number of CPUs on which the host may run.
 fn cpus(envelope: &Envelope) -> u32 {
     let machine = || std::thread::available_parallelism().map_or(1, |count| u32::try_from(count.get()).unwrap_or(1));
     if envelope.cpus.is_empty() { machine() } else { u32::try_from(envelope.cpus.len()).unwrap_or(1) }
 }
 
-/// Its cores.
+/// Returns the number of cores.
 pub fn cores(envelope: &Envelope) -> u32 {
     envelope.cores.unwrap_or_else(|| cpus(envelope)).max(1)
 }
@@ -469,12 +468,12 @@ struct GroupState {
     plan: GroupPlan,
     slots: Vec<Cgroup>,
     balancer: Option<StoppableThread>,
-    /// Where the last process was started: of two slots with the same number of threads, it is the other's turn.
+    /// Slot of the last start. Of slots with equally many threads, the next one after it is used.
     last_start: usize,
 }
 
 impl CpuLimit {
-    /// Of a host whose target's group is made. Nothing is limited yet.
+    /// Makes the CPU limit of a host whose target group exists. Sets no limit.
     pub fn new(target: &Cgroup, envelope: &Envelope) -> Self {
         let state = GroupState { plan: GroupPlan::Free, slots: Vec::new(), balancer: None, last_start: usize::MAX };
         Self { target: target.clone(), envelope: envelope.clone(), state: Mutex::new(state) }
@@ -484,7 +483,7 @@ impl CpuLimit {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sets what the envelope says, or a part of it.
+    /// Sets the envelope's limit, or a share of it.
     pub fn set(&self, of_profile: Option<f64>) -> Result<(), CgroupError> {
         let plan = GroupPlan::of(&self.envelope, of_profile);
         let mut state = self.state();
@@ -493,7 +492,7 @@ impl CpuLimit {
             GroupPlan::Free | GroupPlan::Cores(..) => None,
         };
         match self.target.set_quota(whole) {
-            // Without the controller there is nothing to be taken back either.
+            // Without the controller there is no quota to remove.
             Err(CgroupError::Missing { .. }) if plan == GroupPlan::Free => {}
             done => done?,
         }
@@ -515,9 +514,9 @@ impl CpuLimit {
             return Ok(());
         }
         state.slots = slots;
-        // What already runs, on cores that were not slow before.
+        // Moves the processes that already run, if the cores were not slow before.
         spread(&self.target.where_cpu_is_limited(), &state.slots);
-        // One core has nothing to be spread over.
+        // A single core needs no balancing.
         if count > 1 {
             let system =
                 |error: io::Error| CgroupError::System { doing: "spread threads over slow cores".to_owned(), error };
@@ -526,7 +525,7 @@ impl CpuLimit {
         Ok(())
     }
 
-    /// Also those that a host of this name left when it crashed.
+    /// Removes the slots, including slots that a crashed host with this name left.
     fn remove_slots(&self, state: &mut GroupState) -> Result<(), CgroupError> {
         state.balancer = None;
         let target = self.target.where_cpu_is_limited();
@@ -538,7 +537,7 @@ impl CpuLimit {
         Ok(())
     }
 
-    /// No thread is moved any more.
+    /// Stops moving threads.
     pub fn stop(&self) {
         self.state().balancer = None;
     }
@@ -567,8 +566,8 @@ impl CpuLimit {
     }
 }
 
-/// Spreads the threads of a group over slots, each thread by itself: a server may have thousands that do a little each, and
-/// what does a little is not worth being moved later.
+/// Distributes the threads of a group over slots, one by one. A server may have thousands of
+/// threads that each do little, and a thread that does little is not worth moving later.
 fn spread(from: &Cgroup, slots: &[Cgroup]) {
     let files: Vec<PathBuf> = slots.iter().filter_map(Cgroup::threads_file).collect();
     let mut next = files.iter().cycle();
@@ -578,7 +577,7 @@ fn spread(from: &Cgroup, slots: &[Cgroup]) {
             return;
         }
         for (thread, file) in threads.into_iter().zip(&mut next) {
-            // One that has ended meanwhile is not there to be moved.
+            // The thread may have ended meanwhile.
             let _ = fs::write(file, thread.to_string());
         }
     }
@@ -593,7 +592,7 @@ fn move_all(from: &[Cgroup], to: &Cgroup) -> Result<(), CgroupError> {
         }
         let mut moved = Vec::new();
         for thread in threads {
-            // The number of any thread stands for its process.
+            // Any thread id identifies the process.
             let process = process_of(thread).unwrap_or(thread);
             if !moved.contains(&process) {
                 to.take_in(process)?;
@@ -604,13 +603,13 @@ fn move_all(from: &[Cgroup], to: &Cgroup) -> Result<(), CgroupError> {
     Ok(())
 }
 
-/// The process that a thread belongs to.
+/// Returns the process that a thread belongs to.
 fn process_of(thread: u32) -> Option<u32> {
     let status = linux::procfs::text(&PathBuf::from(format!("/proc/{thread}/status")))?;
     status.lines().find_map(|line| line.strip_prefix("Tgid:"))?.trim().parse().ok()
 }
 
-/// Threads in a group itself, not below it, where CPU time is limited.
+/// Returns the threads in a group where CPU time is limited, without threads in groups below it.
 fn threads_of(group: &Cgroup) -> Vec<u32> {
     let text = group.threads_file().and_then(|file| fs::read_to_string(file).ok()).unwrap_or_default();
     text.lines().filter_map(|line| line.parse().ok()).collect()
@@ -645,7 +644,7 @@ mod tests {
         Envelope { cores: Some(cores), core_speed: Some(speed), ..Envelope::default() }
     }
 
-    /// As root, with the controllers a slow host needs.
+    /// Whether the test runs as root with the controllers that a slow host needs.
     pub fn can_be_slow() -> bool {
         let can = rustix::process::geteuid().is_root() && Hierarchies::detect().of(Controller::Cpu).is_some();
         if !can {
@@ -690,7 +689,7 @@ mod tests {
         assert!(why.starts_with("no control groups are mounted; a host with limits needs"), "{why}");
         let (groups, notices) = Groups::make_with(none(), &setup("none", Envelope::default())).unwrap();
         assert_eq!(notices.len(), 1);
-        // It was told of every pod, and again of each that took the place of another.
+        // A pod gets no notice: it would appear for every pod, and again for each replacement.
         let beside = Setup { is_reached_aside: true, ..setup("none", Envelope::default()) };
         assert_eq!(Groups::make_with(none(), &beside).unwrap().1, [""; 0]);
         assert!(!groups.are_there() && groups.join_files().is_empty() && groups.usage().cpu.is_none());
@@ -733,7 +732,7 @@ mod tests {
         let (groups, notices) = Groups::make(&setup).unwrap();
         assert_eq!(notices, Vec::<String>::new());
         assert_eq!(groups.quota_period_s(), Some(0.020));
-        // Each start goes to another core while nothing has been started.
+        // While no process has started, each call returns another core.
         let slot =
             |files: &[std::path::PathBuf]| files.last().unwrap().parent().unwrap().file_name().unwrap().to_owned();
         let slots: BTreeSet<_> = (0..3).map(|_| slot(&groups.join_files())).collect();
@@ -742,7 +741,7 @@ mod tests {
         assert_eq!(in_slots(&setup), BTreeSet::from([process.id()]));
         assert_eq!(groups.usage().cores, 3);
         assert!(groups.usage().throttled_ns.is_some());
-        // A fault, on top of it, and the end of that.
+        // A fault on top of slow cores, and its end.
         groups.set_cpu(Some(0.5)).unwrap();
         assert_eq!(groups.quota_period_s(), Some(0.040));
         groups.set_cpu(None).unwrap();
@@ -774,7 +773,7 @@ mod tests {
             assert_eq!(target(&setup).processes(), ids);
             assert_eq!(in_slots(&setup), if of_profile.is_some() { ids.clone() } else { BTreeSet::new() });
         }
-        // The host crashes, is booted again, and has what its profile says.
+        // The host crashes and is booted again with the limits of its profile.
         drop(groups);
         let (groups, _) = Groups::make(&setup).unwrap();
         assert_eq!((groups.quota_period_s(), in_slots(&setup)), (None, BTreeSet::new()));
@@ -784,7 +783,7 @@ mod tests {
         groups.remove().unwrap();
     }
 
-    /// Names at the top of any hierarchy that begin with `prefix`.
+    /// Returns names at the top of any hierarchy that begin with `prefix`.
     fn leftovers(prefix: &str) -> Vec<String> {
         let hierarchies = Hierarchies::detect();
         let groups = hierarchies.all().iter().flat_map(|hierarchy| std::fs::read_dir(&hierarchy.root).unwrap());
@@ -807,7 +806,7 @@ mod tests {
         let script = format!("set -e; {}; exec {}", joins.join("; "), command.join(" "));
         let mut process =
             Command::new("sh").arg("-c").arg(script).stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
-        // It has joined once it is the program.
+        // After `exec`, the process has joined.
         let program = format!("/proc/{}/cmdline", process.id());
         while std::fs::read_to_string(&program).is_ok_and(|text| !text.starts_with(command[0])) {
             assert!(process.try_wait().unwrap().is_none(), "it could not join");
@@ -816,16 +815,17 @@ mod tests {
         process
     }
 
-    /// Asked against got: how slow a slow core is. Run by hand, as root, on a machine that is
-    /// otherwise quiet: `cargo test -p plimsoll-runner --lib -- --ignored --nocapture asked_and_got`.
+    /// Measures the actual speed of slow cores against the requested speed. Run by hand, as root,
+    /// on an otherwise idle machine:
+    /// `cargo test -p plimsoll-runner --lib -- --ignored --nocapture asked_and_got`.
     mod measured {
         use super::*;
 
-        /// For how long each is measured, after as long as it takes to settle.
+        /// Duration of each measurement, after the time to settle.
         const MEASURED: Duration = Duration::from_secs(3);
         const SETTLES: Duration = Duration::from_millis(900);
 
-        /// What is run: its name, threads, how, and what it would get of so many cores.
+        /// A workload: name, threads and ideal CPU use, both as functions of the number of cores.
         type Work = (&'static str, fn(usize) -> usize, fn(usize) -> f64);
 
         const WORK: &[Work] = &[
@@ -845,7 +845,7 @@ mod tests {
             if !can_be_slow() {
                 return;
             }
-            // A part of all that: of the name of the work.
+            // Selects workloads whose name contains this text.
             let only = std::env::var("ONLY").unwrap_or_default();
             println!("{:24} cores speed  asked    got  error  got, no balancer  balancer's CPU", "work");
             for speed in [0.05, 0.1, 0.25, 0.5] {
@@ -868,7 +868,7 @@ mod tests {
             }
         }
 
-        /// Cores used; what the balancer used.
+        /// Returns the cores used, and the share used by the balancer.
         fn measure(work: &Work, cores: u32, speed: f64, balanced: bool) -> (f64, f64) {
             let setup = setup("measured", slow(cores, speed));
             make_top(&setup.run, 16).unwrap();
@@ -877,7 +877,7 @@ mod tests {
                 made.cpu.stop();
             }
             let mut process = worker(&groups, work.0, (work.1)(cores as usize));
-            // Threads take their time to start where there are thousands.
+            // Thousands of threads take longer to start.
             pause(if work.0.ends_with("asleep") { 10 * SETTLES } else { SETTLES });
             let target = host_of(&Arc::new(Hierarchies::detect()), &setup).child("target");
             let used_ns = || used_ns(&target).unwrap();
@@ -893,7 +893,7 @@ mod tests {
             (got, cost)
         }
 
-        /// CPU time of a group, from version 2, or from version 1 without it.
+        /// Returns the CPU time of a group, from version 2 or, if absent, version 1.
         fn used_ns(group: &Cgroup) -> Option<u64> {
             let files = group.join_files().into_iter();
             let mut texts = files
@@ -949,7 +949,7 @@ mod tests {
             others.into_iter().for_each(|thread| thread.join().unwrap());
         }
 
-        /// Uses that much CPU time.
+        /// Uses this much CPU time.
         fn spin(time: Duration) {
             let used = || {
                 let now = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
@@ -968,7 +968,7 @@ mod tests {
             }
         }
 
-        /// One thread works at a time, and after so much work it is another's turn.
+        /// Lets one thread work at a time. After `each`, the next thread continues.
         fn hop(threads: usize, each: Duration) {
             let (mut to, first) = channel::<()>();
             let start = to.clone();
@@ -976,7 +976,7 @@ mod tests {
             for index in 0..threads {
                 let (next, receiver) = channel::<()>();
                 let turn = from.replace(receiver).unwrap();
-                // The last one hands it to the first.
+                // The last thread hands over to the first.
                 let next = if index + 1 == threads { start.clone() } else { next };
                 to = next.clone();
                 std::thread::Builder::new()

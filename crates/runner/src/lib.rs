@@ -1,6 +1,6 @@
-//! The runner: one small program inside each host, the same whether the host is made by
-//! Plimsoll or reached over ssh. It does what it is told on standard input and answers on
-//! standard output, a line of JSON each, and undoes everything when its input ends.
+//! The runner: a small program inside each host, whether Plimsoll made the host or reaches it over
+//! ssh. It reads orders from standard input and replies on standard output, one JSON text per line.
+//! At the end of input it undoes everything.
 
 mod connected;
 mod controls;

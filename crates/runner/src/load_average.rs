@@ -1,5 +1,5 @@
-//! What a runner tells of its host: load averages, reckoned as the kernel does for a whole
-//! machine, and the probes.
+//! Load averages and samples of a host, as reported by its runner. The load averages are computed
+//! as the kernel computes those of a whole machine.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
@@ -17,30 +17,33 @@ use crate::sample_reader::{SampleReader, StrangersMeter};
 use crate::sample_source::{ProcDir, SampleSource};
 use crate::stoppable_thread::StoppableThread;
 
-/// In the host, bound over `/proc/loadavg` when it is made.
+/// File inside the host, bound over `/proc/loadavg` when the host is made.
 const FILE: &str = "/run/plimsoll/loadavg";
-/// How often threads are counted: the kernel's `LOAD_FREQ`.
+/// Interval of thread counts: the kernel's `LOAD_FREQ`.
 const EVERY: Duration = Duration::from_secs(5);
-/// The first process of a host, which starts the runner.
+/// Id of a host's first process, which starts the runner.
 const INIT: u32 = 1;
-/// Bits after the point of the kernel's fixed-point numbers.
+/// Fractional bits of the kernel's fixed-point numbers.
 const FSHIFT: u32 = 11;
 const FIXED_1: u64 = 1 << FSHIFT;
-/// What is left of an average after 5 s: 1/exp(5 s/1 min), 1/exp(5 s/5 min), 1/exp(5 s/15 min), times `FIXED_1`.
+/// Decay of an average over 5 s, times `FIXED_1`: 1/exp(5 s/1 min), 1/exp(5 s/5 min), 1/exp(5 s/15
+/// min).
 const DAMPING: [u64; 3] = [1884, 2014, 2037];
 
-/// The averages over 1, 5 and 15 minutes, in the kernel's numbers (`include/linux/sched/loadavg.h`).
+/// Load averages over 1, 5 and 15 minutes, in the kernel's fixed-point numbers
+/// (`include/linux/sched/loadavg.h`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct LoadAverages([u64; 3]);
 
 impl LoadAverages {
-    /// Five seconds later, with so many threads active: the kernel's `calc_load`.
+    /// Returns the averages five seconds later, with this many active threads: the kernel's
+    /// `calc_load`.
     fn after(self, active: u64) -> Self {
         let active = active * FIXED_1;
         let mut averages = self.0;
         for (average, damping) in averages.iter_mut().zip(DAMPING) {
             let mut sum = *average * damping + active * (FIXED_1 - damping);
-            // Rounded up while it grows, so that it gets there.
+            // Round up while it grows, so that it reaches the target value.
             if active >= *average {
                 sum += FIXED_1 - 1;
             }
@@ -49,7 +52,7 @@ impl LoadAverages {
         Self(averages)
     }
 
-    /// A line as of `/proc/loadavg`.
+    /// Formats a line of `/proc/loadavg`.
     fn text(self, count: ThreadCount) -> String {
         let [one, five, fifteen] = self.0.map(|average| {
             let average = average + FIXED_1 / 200;
@@ -59,21 +62,21 @@ impl LoadAverages {
     }
 }
 
-/// Threads at one moment.
+/// Numbers of threads at one moment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct ThreadCount {
-    /// That run or could.
+    /// Threads that run or could run.
     running: u64,
-    /// That wait for a disk or the like and cannot be interrupted.
+    /// Threads in uninterruptible sleep, such as disk waits.
     waiting: u64,
     threads: u64,
-    /// The number that was given out last.
+    /// Id of the newest process.
     last_pid: u32,
 }
 
 impl ThreadCount {
-    /// Of all processes of `proc` but the runner and what started it. A thread that its CPU quota keeps waiting counts as one that could run: so it
-    /// would on a machine that is as slow.
+    /// Counts the threads of all processes in `proc`, except the runner and its parent. A thread
+    /// that its CPU quota delays counts as runnable, as on a machine of that speed.
     fn of(proc: &Path, ours: &[u32]) -> Self {
         let pids = procfs::numbers(proc);
         let mut count = Self { last_pid: pids.iter().copied().max().unwrap_or_default(), ..Self::default() };
@@ -94,20 +97,16 @@ impl ThreadCount {
     }
 }
 
-/// Keeps the averages of a host that Plimsoll made, which shows the file instead of the machine's; `None`: the machine's own are right.
-///
-/// # Errors
-/// As of [`keep`].
+/// Maintains the load averages of a virtual host, which shows this file instead of the machine's.
+/// `None` if the machine's own averages apply.
 pub fn keep_for(setup: &Setup) -> Result<Option<StoppableThread>, String> {
     let shows_it = setup.isolation.is_some() && Path::new(FILE).exists();
     shows_it.then(|| keep(Path::new(FILE))).transpose()
 }
 
-/// Writes the averages to `file`, now and then every 5 s, in place: whoever has it open, or bound elsewhere, sees them
-/// change. `/proc` has to be of the pid namespace that this program is in. Dropped, it ends; what it wrote last stays.
-///
-/// # Errors
-/// If the file cannot be written or no thread can be started.
+/// Writes the averages to `file` now and every 5 s, in place, so that open and bound copies change
+/// too. `/proc` must belong to this program's pid namespace. Dropping the result ends the thread;
+/// the last averages stay.
 fn keep(file: &Path) -> Result<StoppableThread, String> {
     let unwritten = |error: std::io::Error| format!("cannot write {}: {error}", file.display());
     let opened = File::options().create(true).truncate(false).write(true).open(file);
@@ -120,7 +119,7 @@ fn keep(file: &Path) -> Result<StoppableThread, String> {
         while stop.waits(due.saturating_duration_since(Instant::now())) {
             let count = ThreadCount::of(&proc, &ours);
             averages = averages.after(count.running + count.waiting);
-            // A full disk under it is somebody else's trouble; the next is written again.
+            // A failed write is ignored, for example on a full disk. The next one follows in 5 s.
             let _ = show(&open, averages, count);
             due += EVERY;
         }
@@ -128,27 +127,26 @@ fn keep(file: &Path) -> Result<StoppableThread, String> {
     keeping.map_err(|error| format!("cannot start a thread: {error}"))
 }
 
-/// One write, so that a reader sees the old line or the new one.
+/// Writes the line in one call, so that a reader sees either the old or the new line.
 fn show(file: &File, averages: LoadAverages, count: ThreadCount) -> std::io::Result<()> {
     let text = averages.text(count);
     file.write_all_at(text.as_bytes(), 0)?;
     file.set_len(text.len() as u64)
 }
 
-// The probes of one host, read by its runner when it is asked: the host's row, then one for each
-// running role.
+// Samples of one host, read on request: the host's row, then one row per running role.
 
-/// Reads a host.
+/// Sampler of a host.
 pub struct Sampler {
     reader: SampleReader,
     groups: Arc<Groups>,
-    /// Other machines have strangers; inside a host that Plimsoll made there are none.
+    /// Whether other programs may run on the machine. In a virtual host there are none.
     has_strangers: bool,
     strangers: StrangersMeter,
 }
 
 impl Sampler {
-    /// Of the host that was set up so, in these control groups.
+    /// Makes the sampler of a host with this setup and these control groups.
     pub fn new(setup: &Setup, groups: Arc<Groups>) -> Self {
         let source = SampleSource::of(setup, ProcDir::at(Path::new("/proc")));
         Self {
@@ -159,8 +157,8 @@ impl Sampler {
         }
     }
 
-    /// What the host and its roles did since the last time; nothing the first time. `at_s` and `host` are left for the
-    /// asker to fill in.
+    /// Returns the rows since the last call, or none at the first call. The receiver fills in
+    /// `at_s` and `host`.
     pub fn sample(&mut self, members: &[Member]) -> (Vec<Sample>, Vec<ProgramSample>) {
         self.reader.set_usage(self.groups.usage());
         let read = self.reader.read(Instant::now(), members, Sample::default());
@@ -180,7 +178,7 @@ mod tests {
     use super::*;
     use crate::Isolation;
 
-    /// The text of a long row of equal counts.
+    /// Returns the averages after this many equal counts.
     fn after(times: usize, active: u64) -> LoadAverages {
         (0..times).fold(LoadAverages::default(), |averages, _| averages.after(active))
     }
@@ -195,14 +193,14 @@ mod tests {
         assert_eq!(after(1, 1), LoadAverages([164, 34, 11]));
         // 164 * 1884 + 2048 * 164 + 2047 = 646,895, and so on.
         assert_eq!(after(2, 1), LoadAverages([315, 68, 22]));
-        // Rounded down while it falls: 315 * 1884 / 2048.
+        // Rounds down while it falls: 315 * 1884 / 2048.
         assert_eq!(after(2, 1).after(0), LoadAverages([289, 66, 21]));
     }
 
     #[test]
     fn a_constant_load_gets_there_and_nothing_comes_back_to_nothing() {
         assert_eq!(shown(after(3000, 3)), "3.00 3.00 3.00 0/0 0\n");
-        // A minute and 1/e: 63 % of the way.
+        // After one minute, 1 - 1/e, or 63 % of the way.
         let minute = shown(after(12, 10));
         assert!(minute.starts_with("6.3"), "{minute}");
         let gone = (0..20_000).fold(after(100, 50), |averages, _| averages.after(0));
@@ -247,7 +245,7 @@ mod tests {
         assert!(keep(&folder.join("no/such/folder")).is_err());
     }
 
-    /// The rows, and whether the host had control groups.
+    /// Returns the rows, and whether the host had control groups.
     fn rows(isolation: Option<Isolation>) -> (Vec<Sample>, bool) {
         let folder = TestDir::new();
         let run = folder.file_name().unwrap().to_string_lossy().into_owned();
@@ -258,7 +256,7 @@ mod tests {
         let mut sampler = Sampler::new(setup, Arc::clone(&groups));
         assert_eq!(sampler.sample(std::slice::from_ref(&us)).0, [], "the base of the next");
         let mut rows = Vec::new();
-        // The clock's ticks are 10 ms; without one there is no figure.
+        // A clock tick is 10 ms. Without one there is no figure.
         until("there are figures", || {
             rows = sampler.sample(std::slice::from_ref(&us)).0;
             rows.iter().all(|row| row.cpu_user_pct.is_some())
@@ -281,7 +279,7 @@ mod tests {
     fn a_host_is_what_its_processes_are_without_the_runner() {
         let (rows, has_groups) = rows(Some(Isolation::default()));
         assert_eq!(rows.len(), 2);
-        // Without a process namespace of its own the host is all of this machine, whatever runs on it beside the test.
+        // Without its own process namespace, the host contains all processes of this machine.
         assert_eq!(rows[0].io_wait_threads.is_some(), rows[0].threads.unwrap() <= crate::process_tree::THREADS_MAX);
         assert_eq!((rows[0].cpu_strangers_pct, rows[0].cpu_steal_pct), (None, None));
         assert!(!has_groups || rows[0].psi_cpu_some_pct.is_some() || rows[0].memory_used_bytes.is_some());

@@ -1,5 +1,5 @@
-//! Measures a machine for a profile: cores and their score, memory, link, storage; what cannot
-//! be measured is left to be filled in, never made up.
+//! Measurement of a machine for a profile: cores and their score, memory, link, storage. Figures
+//! that cannot be measured are left for the user to fill in.
 
 use std::fmt::Write as _;
 use std::fs::{self, File, OpenOptions};
@@ -19,16 +19,16 @@ use serde_json::Value;
 
 use crate::environment;
 
-/// Seconds that the storage is measured.
+/// Duration of the storage measurement, seconds.
 const STORAGE_S: f64 = 4.0;
 
-/// Interfaces of this machine.
 const INTERFACES: &str = "/sys/class/net";
 
-/// The profile of this machine, in TOML. It takes about eight seconds, in which the machine should do nothing else.
+/// Measures this machine and returns its profile in TOML. Takes about eight seconds, in which the
+/// machine should do nothing else.
 ///
 /// # Errors
-/// In words, if the machine cannot even be read.
+/// Basic properties of the machine cannot be read.
 pub fn measure() -> Result<String, String> {
     let folder = std::env::temp_dir().join(format!("plimsoll-measure-{}", std::process::id()));
     record::private::create_folder(&folder).map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
@@ -37,10 +37,7 @@ pub fn measure() -> Result<String, String> {
     measured
 }
 
-/// The same, with the storage under this folder.
-///
-/// # Errors
-/// As [`measure`].
+/// Does the same as [`measure`], with the storage below this folder.
 pub fn measure_in(folder: &Path) -> Result<String, String> {
     let cores = std::thread::available_parallelism().map_err(|error| format!("cannot count the CPUs: {error}"))?.get();
     let alone = score();
@@ -63,25 +60,26 @@ pub fn measure_in(folder: &Path) -> Result<String, String> {
     Ok(written(&found))
 }
 
-/// What was found out.
+/// Measured properties of the machine.
 struct MachineInventory {
     cores: usize,
-    /// Rounds/s of one core, the others idle.
+    /// Rounds/s of one core while the others are idle.
     alone: f64,
     /// Rounds/s of all cores at once.
     together: Option<f64>,
     link_mbit_per_s: Option<u64>,
     disk: HostFigures,
-    /// Who measured the disk.
+    /// Program that measured the disk.
     by: &'static str,
     machine: Environment,
 }
 
-/// The fastest interface that is a device and says its speed: bridges, tunnels and the loopback are none.
+/// Returns the speed of the fastest interface that is a device and reports a speed. Excludes
+/// bridges, tunnels and the loopback.
 fn fastest_link(interfaces: &Path) -> Option<u64> {
     let speed = |interface: &Path| {
         let speed: i64 = fs::read_to_string(interface.join("speed")).ok()?.trim().parse().ok()?;
-        // One that is down says -1.
+        // An interface that is down reports -1.
         u64::try_from(speed).ok().filter(|speed| *speed > 0)
     };
     let devices = fs::read_dir(interfaces).ok()?.flatten().map(|entry| entry.path());
@@ -120,7 +118,7 @@ fn cpu_section(text: &mut String, found: &MachineInventory, model: &str) {
     let together = found.together.map_or_else(String::new, |together| {
         format!("; all {} at once did {:.2} times that", found.cores, together / found.alone.max(f64::MIN_POSITIVE))
     });
-    // Only builds that are alike can be compared.
+    // Only builds of the same kind are comparable.
     let build =
         if cfg!(debug_assertions) { ", by a build without optimisation: not to be compared with others" } else { "" };
     let source = format!("measured on {model}: rounds/s of one core while the others were idle{together}{build}");
@@ -160,26 +158,26 @@ fn disk_section(text: &mut String, found: &MachineInventory) {
     let _ = write!(text, "\n[disk]\n{}\nsource = {}\n", figures.join("\n"), text::toml_string(&source));
 }
 
-// The score of a core: how many rounds of a fixed piece of work it does in a second. The work is
-// arithmetic on whole numbers and scattered access to a table that fits into a second-level
-// cache, because that is what servers do most; no vector unit and no main memory is measured.
-// Changing it makes every recorded score worthless.
+// Score of a core: rounds of a fixed piece of work per second. The work is integer arithmetic and
+// scattered access to a table that fits into a second-level cache, because servers do mostly that.
+// It measures neither vector units nor main memory. A change to it makes every recorded score
+// worthless.
 
-/// Of 8 bytes each: 256 KiB.
+/// Number of table entries of 8 bytes: 256 KiB.
 const TABLE: usize = 1 << 15;
 const STEPS: u32 = 1 << 14;
-/// The best of a few short attempts is the one that was disturbed least.
+/// Number of short attempts. The best one was disturbed least.
 const ATTEMPTS: u32 = 5;
 const ATTEMPT: Duration = Duration::from_millis(200);
 
-/// Rounds/s of one core, in about a second.
+/// Returns the rounds/s of one core. Takes about one second.
 #[must_use]
 pub fn score() -> f64 {
     let mut work = BenchmarkWork::new();
     (0..ATTEMPTS).map(|_| work.rounds_per_s(ATTEMPT)).fold(0.0, f64::max)
 }
 
-/// Rounds/s of so many threads together.
+/// Returns the rounds/s of several threads together.
 fn score_of_all(threads: usize) -> Option<f64> {
     std::thread::scope(|scope| {
         let start = |number: usize| {
@@ -189,7 +187,7 @@ fn score_of_all(threads: usize) -> Option<f64> {
                 .spawn_scoped(scope, || BenchmarkWork::new().rounds_per_s(ATTEMPT * ATTEMPTS))
         };
         let running: Vec<_> = (0..threads).map(start).collect();
-        // All are waited for, also if one could not be started.
+        // Wait for all threads, even if one could not be started.
         let scores: Vec<Option<f64>> = running.into_iter().map(|thread| thread.ok()?.join().ok()).collect();
         scores.into_iter().sum()
     })
@@ -203,7 +201,7 @@ struct BenchmarkWork {
 impl BenchmarkWork {
     fn new() -> Self {
         let mut work = Self { table: vec![0; TABLE], state: 0x9e37_79b9_7f4a_7c15 };
-        // Fills the cache, and raises the clock of a core that was asleep.
+        // Fills the cache and raises the clock of an idle core.
         for _ in 0..64 {
             work.round();
         }
@@ -212,7 +210,7 @@ impl BenchmarkWork {
 
     fn round(&mut self) {
         for _ in 0..STEPS {
-            // Marsaglia's xorshift64*, and what it finds at two places of the table.
+            // Marsaglia's xorshift64*, combined with two random table entries.
             self.state ^= self.state >> 12;
             self.state ^= self.state << 25;
             self.state ^= self.state >> 27;
@@ -235,14 +233,14 @@ impl BenchmarkWork {
     }
 }
 
-// Measures a disk where fio is not there: random blocks of 4 KiB, read past the page cache, then
-// written and synced one by one.
+// Disk measurement without fio: random blocks of 4 KiB, first read with direct I/O, then written
+// and synced one by one.
 
 const BLOCK: usize = 4096;
 const BLOCKS: u64 = 4096;
 const EACH: Duration = Duration::from_secs(2);
 
-/// The figures of the disk under `folder`; nothing but `storage_…` is filled in.
+/// Measures the disk under `folder`. Fills in only the `storage_…` figures.
 fn measure_disk(folder: &Path) -> HostFigures {
     let path = folder.join("disk.measure");
     let measured = lay_out(&path).and_then(|()| Ok((reads(&path)?, writes(&path)?)));
@@ -269,11 +267,12 @@ fn lay_out(path: &Path) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Random reads/s. A file system that cannot go past the page cache is an error: what its cache does says nothing.
+/// Returns random reads/s. A file system without direct I/O is an error, because cached reads say
+/// nothing about the disk.
 fn reads(path: &Path) -> io::Result<f64> {
     let direct = i32::try_from(OFlags::DIRECT.bits()).map_err(io::Error::other)?;
     let file = OpenOptions::new().read(true).custom_flags(direct).open(path)?;
-    // Past the cache, memory has to be aligned as the disk's blocks are.
+    // Direct I/O requires memory that is aligned like the disk's blocks.
     let mut memory = vec![0_u8; BLOCK * 2];
     let skip = memory.as_ptr().align_offset(BLOCK);
     let mut random = fastrand::Rng::with_seed(1);
@@ -286,7 +285,7 @@ fn reads(path: &Path) -> io::Result<f64> {
     Ok(f64::from(count) / begin.elapsed().as_secs_f64())
 }
 
-/// Random synced writes/s, and the mean time of a sync, microseconds.
+/// Returns random synced writes/s, and the mean time of a sync in microseconds.
 fn writes(path: &Path) -> io::Result<(f64, f64)> {
     let file = OpenOptions::new().write(true).open(path)?;
     let mut random = fastrand::Rng::with_seed(2);
@@ -305,47 +304,48 @@ fn writes(path: &Path) -> io::Result<(f64, f64)> {
     Ok((count / begin.elapsed().as_secs_f64(), syncing.as_secs_f64() * 1e6 / count))
 }
 
-// How fast the storage of a host is to whom it keeps waiting: random reads, and random writes
-// that are synced one by one, as a database does them. By fio, for that is what others compare
-// with.
+// Storage speed of a host as an application sees it: random reads, and random writes that are
+// synced one by one, as a database does. Uses fio, for comparability with other measurements.
 
 const FILE: &str = "storage.measure";
-/// Larger than a disk's own cache of a track, small enough for a slow one to be laid out in seconds.
+/// Size of the file. Larger than a disk's track cache, and small enough for a slow disk to write in
+/// seconds.
 const FILE_BYTES: u64 = 16 << 20;
-/// … of a disk that is throttled: there is none below it whose cache could mislead.
+/// Size of the file on a throttled disk, where no disk cache can distort the result.
 const THROTTLED_BYTES: u64 = 4 << 20;
 const MEBIBYTE: u64 = 1 << 20;
-/// For the file to be laid out, on top of the time that is measured.
+/// Time to write the file, in addition to the measured time.
 const LAYING_OUT: Duration = Duration::from_secs(40);
 
-/// What is measured.
+/// A storage to measure.
 pub(super) struct MachineBenchmark<'a> {
-    /// Where the host's data goes.
+    /// Folder of the host's data.
     pub folder: &'a Path,
-    /// Control groups whose limits hold for that: files that whoever measures writes itself into.
+    /// Join files of the control groups whose limits apply.
     pub groups: &'a [PathBuf],
-    /// Whether they are slower than the machine's own disk.
+    /// Whether the limits are below the speed of the machine's own disk.
     pub is_throttled: bool,
-    /// Whether it is memory, which nothing is cached for.
+    /// Whether the folder is in memory, which has no cache.
     pub is_memory: bool,
 }
 
-/// Measures the storage in a folder of this machine for so many seconds; nothing but `storage_…` is filled in.
+/// Measures the storage in a folder of this machine for `for_s` seconds. Fills in only the
+/// `storage_…` figures.
 #[must_use]
 pub fn measure_storage(folder: &Path, is_memory: bool, for_s: f64) -> HostFigures {
     MachineBenchmark { folder, groups: &[], is_throttled: false, is_memory }.take(for_s)
 }
 
 impl MachineBenchmark<'_> {
-    /// Measures for `for_s` seconds in all. Only the `storage_…` figures are filled in; what could not be measured is empty,
-    /// and why is in `storage_unmeasured`.
+    /// Measures for `for_s` seconds in total. Fills in only the `storage_…` figures. Failed
+    /// measurements stay empty, and `storage_unmeasured` holds the reason.
     pub fn take(&self, for_s: f64) -> HostFigures {
         let file = self.folder.join(FILE);
         let measured = self.room().and_then(|bytes| {
             if self.is_memory {
                 return self.run(arguments(&file, bytes, for_s, false), for_s, true);
             }
-            // Not every file system can go past the page cache.
+            // Not every file system supports direct I/O.
             self.run(arguments(&file, bytes, for_s, true), for_s, true).or_else(|first| match first {
                 BenchmarkError::NotStarted(_) => Err(first),
                 BenchmarkError::Failed(_) => self.run(arguments(&file, bytes, for_s, false), for_s, false),
@@ -359,7 +359,7 @@ impl MachineBenchmark<'_> {
         measured.unwrap_or_else(unmeasured)
     }
 
-    /// How large a file there is room for.
+    /// Returns the file size that fits into the free space.
     fn room(&self) -> Result<u64, BenchmarkError> {
         let folder = self.folder.display();
         let stat = rustix::fs::statvfs(self.folder)
@@ -386,10 +386,10 @@ impl MachineBenchmark<'_> {
     }
 }
 
-/// Why there is no figure.
+/// Reason for a missing figure.
 #[derive(Debug, PartialEq, Eq)]
 enum BenchmarkError {
-    /// Another attempt would be the same.
+    /// Another attempt would fail the same way.
     NotStarted(String),
     Failed(String),
 }
@@ -402,8 +402,9 @@ impl BenchmarkError {
     }
 }
 
-/// `psync`: a request at a time, each waited for. The writes overwrite what the reads had laid out, so that they do not measure
-/// how a file is enlarged; they go by the page cache, as a database's do, so that it is the sync that waits for the disk.
+/// Returns fio's arguments. `psync` makes one request at a time and waits for it. The writes
+/// overwrite the file that the reads used, so that they do not measure file growth. They use the
+/// page cache, as a database does, so that the sync waits for the disk.
 fn arguments(file: &Path, bytes: u64, for_s: f64, past_cache: bool) -> Vec<String> {
     let half_ms = (for_s / 2.0 * 1000.0).max(1.0) as u64;
     let all = [
@@ -432,7 +433,8 @@ fn arguments(file: &Path, bytes: u64, for_s: f64, past_cache: bool) -> Vec<Strin
     all.into_iter().chain(jobs.map(str::to_owned)).collect()
 }
 
-/// What a program writes until it ends. How it ends is not asked: in a host the one who is told is whoever reaps there.
+/// Returns a program's output until its end. Ignores the exit status, because inside a host another
+/// process may reap the program.
 fn output_of(mut child: Child, within: Duration) -> Result<String, BenchmarkError> {
     let (output_in, output) = channel();
     let mut stdout = child.stdout.take();
@@ -460,9 +462,10 @@ fn output_of(mut child: Child, within: Duration) -> Result<String, BenchmarkErro
     output
 }
 
-/// Reads fio's JSON. Reads from the page cache say nothing about the storage: they are left out.
+/// Parses fio's JSON. Leaves out reads from the page cache, because they say nothing about the
+/// storage.
 fn figures(output: &str, past_cache: bool) -> Result<HostFigures, String> {
-    // Notes and warnings come before it.
+    // Notes and warnings may precede the JSON.
     let json = output.find('{').map(|at| &output[at..]).ok_or_else(|| "fio failed".to_owned())?;
     let mut values = serde_json::Deserializer::from_str(json).into_iter::<Value>();
     let said = values.next().and_then(Result::ok).ok_or_else(|| "fio's answer is not JSON".to_owned())?;
@@ -622,7 +625,7 @@ mod tests {
         };
         let take = |folder: &Path| take_for(folder, 0.2);
         let mut is = take(&folder);
-        // On a busy machine a short one may be over before anything was done.
+        // On a busy machine a short measurement may end before any operation.
         if is.storage_unmeasured.is_none() && (is.storage_read_per_s.is_none() || is.storage_sync_us.is_none()) {
             is = take_for(&folder, 20.0);
         }

@@ -1,7 +1,6 @@
-//! What a runner says: its answers, its refusals, and what its processes do; and how that is read
-//! from a machine that may be broken or hostile: within a budget of bytes, of elements and of
-//! numbers that can be, and with text that can be shown. This is the one place where it is looked
-//! at.
+//! Messages from a runner: replies, refusals, and what its processes do. They are read from a
+//! machine that may be broken or hostile, so reading limits bytes, values and numbers, and makes
+//! text safe to print. No other file checks them.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead as _, BufReader, Read};
@@ -13,181 +12,179 @@ use serde::{Deserialize, Serialize};
 
 use crate::plain_text;
 
-/// Of a line that a runner says; what is longer is no message.
+/// Maximum length of a line from a runner. A longer line is an error.
 pub const LINE_BYTES: usize = 1 << 20;
-/// Of what a program printed in one message, so that it is a line whatever it consists of: of a control character six are made.
+/// Maximum bytes of program output in one message. JSON escapes a control character to six bytes,
+/// so a full piece still fits into a line.
 pub const PIECE_BYTES: usize = 128 << 10;
-/// Values and names in a message. A sampled role has some thirty.
+/// Maximum number of values and names in a message. A sampled role has about 30.
 const ELEMENTS: usize = 1 << 16;
-/// Roles of a host that are sampled, and the host.
+/// Maximum number of rows in a sample: the host and its sampled roles.
 const ROWS: usize = 1 << 10;
-/// Ports that are asked for at once.
+/// Maximum number of ports in a reply.
 const PORTS: usize = 1 << 10;
-/// What a user is told of a host when it is ready.
+/// Maximum number of notices about a host.
 const NOTICES: usize = 20;
-/// Of a reason, and of what the system said.
+/// Maximum length of a reason or of a system error.
 const REASON_CHARACTERS: usize = 4000;
-/// Of a name.
+/// Maximum length of a name.
 const NAME_CHARACTERS: usize = 200;
-/// Of a measured profile.
+/// Maximum length of a measured profile.
 const TEXT_BYTES: usize = 64 << 10;
-/// Linux gives no higher number to a process.
+/// Largest process id that Linux assigns.
 const LAST_PID: u32 = 1 << 22;
-/// Exit codes and signals end there.
+/// Largest exit code or signal number.
 const LAST_END: i32 = 255;
-/// The longest path that Linux takes.
+/// Longest path that Linux accepts.
 const PATH_BYTES: usize = 4096;
-/// More than any figure is; whole numbers are exact up to there.
+/// Upper limit of a figure. Whole numbers are exact up to this value (2^53).
 const MOST: f64 = 9_007_199_254_740_992.0;
 
-/// What a runner says.
+/// A message from a runner.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "said", rename_all = "snake_case")]
 pub enum RunnerMessage {
-    /// First line: it is there, and its folders are made.
+    /// The runner has started and has made its folders. First line.
     Ready {
-        /// Its version.
+        /// Version of the runner.
         version: String,
-        /// Its pid as the machine counts; 0 in a host that has namespaces of its own, whose shim the lab started itself.
+        /// Process id of the runner in the machine's numbering. 0 if the host has its own
+        /// namespaces: the lab started that host's shim itself.
         pid: u32,
-        /// Where the host's private folders are.
+        /// Folder that holds the host's private folders.
         folder: PathBuf,
-        /// What a user should know, such as a controller that is missing.
+        /// Notices for the user, such as a missing controller.
         notices: Vec<String>,
     },
     /// The host could not be made. Last line.
     Failed {
-        /// Why, in words.
+        /// Reason.
         reason: String,
     },
     /// The order was carried out.
     Done {
-        /// Its request.
+        /// Number of the order.
         number: u64,
-        /// What came of it.
+        /// Result of the order.
         answer: OrderReply,
     },
-    /// The order was not carried out; nothing of it was.
+    /// The order was refused and had no effect.
     Refused {
-        /// Its request.
+        /// Number of the order.
         number: u64,
-        /// Why.
+        /// Reason.
         why: OrderRefusal,
     },
-    /// A process wrote to standard output or error.
+    /// A process wrote to standard output or standard error.
     Wrote {
-        /// Number of the request that started it.
+        /// Number of the order that started the process.
         process: u64,
-        /// What; bytes that are not UTF-8 are replaced.
+        /// Output. Bytes that are not UTF-8 are replaced.
         text: String,
     },
-    /// Piece of what a program that is run to its end printed; more, or the answer, follows.
+    /// Part of the output of a program that an order runs to its end. More parts or the reply
+    /// follow.
     Printed {
-        /// Number of the request that runs it.
+        /// Number of the order that runs the program.
         number: u64,
-        /// Whether it was to standard error.
+        /// Whether the text is from standard error.
         to_errors: bool,
-        /// What.
+        /// Output.
         text: String,
     },
-    /// A process ended; all that it wrote has been said. What it started may go on.
+    /// A process ended, and all its output has been sent. Its children may continue.
     Ended {
-        /// Number of the request that started it.
+        /// Number of the order that started the process.
         process: u64,
-        /// Its exit code, or the signal that ended it, negative.
+        /// Exit code, or the negated signal number.
         how: i32,
     },
 }
 
-/// What came of an order.
+/// Result of an order.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "is", rename_all = "snake_case")]
 pub enum OrderReply {
-    /// Nothing to say.
+    /// The order returns no data.
     Nothing,
-    /// Of `Start`.
+    /// Reply to `Start`.
     Started {
-        /// Its pid inside the host.
+        /// Process id inside the host.
         pid: u32,
     },
-    /// Of `Run`.
+    /// Reply to `Run`.
     Ran {
-        /// Its exit code, or the signal that ended it, negative.
+        /// Exit code, or the negated signal number.
         how: i32,
-        /// Standard output; over the wire only what no [`RunnerMessage::Printed`] has brought.
+        /// Standard output. In a message, only the rest that follows the [`RunnerMessage::Printed`]
+        /// parts.
         output: String,
         /// Standard error, likewise.
         errors: String,
     },
-    /// Of `Ports`.
+    /// Reply to `Ports`.
     Ports {
-        /// The numbers.
         ports: Vec<u16>,
     },
-    /// Of `Folder`.
+    /// Reply to `Folder`.
     Folder {
-        /// Where it is.
         path: PathBuf,
     },
-    /// Of `Sample`.
+    /// Reply to `Sample`.
     Samples {
-        /// The rows.
+        /// The host's row, then the roles' rows.
         rows: Vec<Sample>,
-        /// Of programs that the target names.
+        /// Rows of the programs that the target names.
         #[serde(default)]
         programs: Vec<ProgramSample>,
     },
-    /// Of `SignalProgram`.
+    /// Reply to `SignalProgram`.
     Processes {
-        /// Their pids inside the host.
+        /// Ids of the signalled processes inside the host.
         pids: Vec<u32>,
     },
-    /// Of `Figures` and `MeasureStorage`.
+    /// Reply to `Figures` and `MeasureStorage`.
     Figures {
-        /// What is known.
         figures: Box<HostFigures>,
     },
-    /// Of `MeasureMachine`.
+    /// Reply to `MeasureMachine`.
     Text {
-        /// The text.
+        /// A profile in TOML.
         text: String,
     },
 }
 
-/// Why an order was not carried out.
+/// Reason why an order was refused.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "why", rename_all = "snake_case")]
 pub enum OrderRefusal {
-    /// There is no such program.
+    /// The program does not exist.
     NoProgram {
-        /// Its name.
         program: String,
     },
-    /// There is no such user.
+    /// The user does not exist.
     NoUser {
-        /// Its name.
         user: String,
     },
-    /// Something listens on that port.
+    /// A process already listens on the port.
     PortTaken {
-        /// Which.
         port: u16,
     },
-    /// This kernel, machine or user cannot do that.
+    /// The kernel, the machine or the user's rights do not allow the order.
     Cannot {
-        /// What, why, and what would help, in words: `lossy_link needs netem or nft, and …`.
+        /// Failed action, cause and remedy, in words: `lossy_link needs netem or nft, and …`.
         reason: String,
     },
-    /// The system refused.
+    /// A system call failed.
     System {
-        /// What was being done.
+        /// Action that failed.
         doing: String,
-        /// What it said.
+        /// System error message.
         error: String,
     },
 }
 
-/// Lines of somebody who may never end one.
+/// Reads lines from a peer that may never end a line.
 #[derive(Debug)]
 pub struct HostLines<R> {
     reader: BufReader<R>,
@@ -195,15 +192,14 @@ pub struct HostLines<R> {
 }
 
 impl<R: Read> HostLines<R> {
-    /// What comes from there.
     pub fn of(reader: R) -> Self {
         Self { reader: BufReader::with_capacity(64 << 10, reader), line: Vec::new() }
     }
 
-    /// The next whole line, with its end; `None` if there is none any more.
+    /// Returns the next whole line, with its end, or `None` at the end of the stream.
     ///
     /// # Errors
-    /// In words, if it is longer than [`LINE_BYTES`].
+    /// A line longer than [`LINE_BYTES`].
     pub fn next_line(&mut self) -> Result<Option<&[u8]>, String> {
         self.line.clear();
         let read = self.reader.by_ref().take(LINE_BYTES as u64).read_until(b'\n', &mut self.line);
@@ -213,7 +209,7 @@ impl<R: Read> HostLines<R> {
         if self.line.len() >= LINE_BYTES {
             return Err(format!("it says a line of more than {} MiB", LINE_BYTES >> 20));
         }
-        // A line that was cut off is none.
+        // The stream ended within a line: ignore that line.
         match read {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => Err("reading was interrupted".to_owned()),
             _ => Ok(None),
@@ -222,10 +218,11 @@ impl<R: Read> HostLines<R> {
 }
 
 impl RunnerMessage {
-    /// Reads a message. Nothing is made of it before it is known to be small; what is made of it can be shown.
+    /// Reads a message. Builds values only after the message is known to be small. Text in the
+    /// result is safe to print, except the output of processes.
     ///
     /// # Errors
-    /// In words: it is no message, or says what cannot be.
+    /// The line is not a message, or contains impossible values.
     pub fn read(line: &[u8]) -> Result<Self, String> {
         if elements(line) > ELEMENTS {
             return Err(format!("it has more than {ELEMENTS} values"));
@@ -247,7 +244,8 @@ impl RunnerMessage {
             Self::Done { number, answer } => Self::Done { number, answer: answer.checked()? },
             Self::Refused { number, why } => Self::Refused { number, why: why.shown() },
             Self::Ended { process, how } => Self::Ended { process, how: end(how)? },
-            // What a process of the target writes is kept as it is, in its log; whoever quotes it makes it plain.
+            // A target's output is kept unchanged in its log. Code that quotes it makes it safe to
+            // print.
             Self::Wrote { .. } | Self::Printed { .. } => self,
         })
     }
@@ -296,7 +294,8 @@ impl OrderRefusal {
     }
 }
 
-/// How many values a text in JSON can have at most: those within texts do not count.
+/// Returns an upper bound of the number of values in a JSON text. Characters within strings do not
+/// count.
 fn elements(line: &[u8]) -> usize {
     let (mut count, mut in_text, mut is_escaped) = (1, false, false);
     for byte in line {
@@ -311,19 +310,19 @@ fn elements(line: &[u8]) -> usize {
     count
 }
 
-/// As many notices as are read, and how many more there were.
+/// Returns the first notices, and a line with the number of notices left out.
 fn some(notices: Vec<String>) -> Vec<String> {
     let more = notices.len().saturating_sub(NOTICES);
     let some = notices.iter().take(NOTICES).map(|notice| plain_text::beginning(notice, plain_text::LINE_CHARACTERS));
     some.chain((more > 0).then(|| format!("… {more} more notices, not kept"))).collect()
 }
 
-/// A path on the host, which is used only there.
+/// Checks a path. The path is used only on the host.
 fn path(path: PathBuf) -> Result<PathBuf, String> {
     let is_inner = |part: Component<'_>| matches!(part, Component::RootDir | Component::Normal(_));
     let text = path.to_str().filter(|text| text.len() <= PATH_BYTES && plain_text::line(text) == *text);
     let is_path = |path: &Path| path.is_absolute() && path.components().all(is_inner);
-    // A host without a folder of its own names none.
+    // A host without a folder sends an empty path.
     if text.is_some_and(|text| text.is_empty() || is_path(&path)) {
         return Ok(path);
     }
@@ -334,7 +333,7 @@ fn end(how: i32) -> Result<i32, String> {
     if (-LAST_END..=LAST_END).contains(&how) { Ok(how) } else { Err(format!("no program ends with {how}")) }
 }
 
-/// A figure that cannot be was not measured.
+/// Drops an impossible figure, as if it had not been measured.
 fn figure(figure: Option<f64>) -> Option<f64> {
     figure.filter(|figure| (0.0..=MOST).contains(figure))
 }
@@ -345,7 +344,7 @@ fn whole(figure: Option<u64>) -> Option<u64> {
 
 fn believable(row: Sample) -> Sample {
     Sample {
-        // Both are known here.
+        // The receiver fills in the time and the host.
         at_s: 0.0,
         host: String::new(),
         process: plain_text::beginning(&row.process, NAME_CHARACTERS),
@@ -382,7 +381,7 @@ fn believable(row: Sample) -> Sample {
 
 fn believable_program(row: ProgramSample) -> ProgramSample {
     ProgramSample {
-        // Both are known here.
+        // The receiver fills in the time and the host.
         at_s: 0.0,
         host: String::new(),
         process: plain_text::beginning(&row.process, NAME_CHARACTERS),
@@ -411,7 +410,7 @@ fn believable_figures(figures: HostFigures) -> HostFigures {
         storage_write_per_s: figure(figures.storage_write_per_s),
         storage_sync_us: figure(figures.storage_sync_us),
         storage_unmeasured: figures.storage_unmeasured.map(|why| plain_text::beginning(&why, REASON_CHARACTERS)),
-        // The lab knows what it asked for.
+        // The lab knows the tiers from its own setup.
         tiers: BTreeMap::new(),
     }
 }

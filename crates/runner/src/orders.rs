@@ -1,4 +1,4 @@
-//! What a runner is told: what its host is to be, then an order a line.
+//! Messages to a runner: the setup of its host, then one order per line.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -7,350 +7,348 @@ use std::path::PathBuf;
 use experiment::profile::{Disk, Link};
 use serde::{Deserialize, Serialize};
 
-/// The variable that marks every process of a run.
+/// Environment variable that marks every process of a run.
 pub const MARK: &str = "PLIMSOLL_RUN";
-/// The variable with the host's name that every process of a host has beside the run's mark.
+/// Environment variable with the host's name. Every process of a host has it beside the run's mark.
 pub const HOST_MARK: &str = "PLIMSOLL_HOST";
-/// Version of the language that is spoken here: the program's.
+/// Version of the protocol: the program's version.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
-/// Of an order; what is longer is none. What a runner says has limits of its own, in `said`.
+/// Maximum length of an order. Messages from the runner have their own limits, in `messages`.
 pub const ORDER_BYTES: u64 = 16 << 20;
 
-/// How the names of the folders that runs make begin.
+/// Prefix of the names of folders that runs make.
 pub const FOLDER_PREFIX: &str = "plimsoll-run-";
 
-/// A name for the folder of a run's host; what is no letter or digit is replaced.
+/// Returns the folder name of a run's host. Characters of the host's name other than ASCII letters
+/// and digits become `-`.
 #[must_use]
 pub fn folder_name(run: &str, host: &str) -> String {
     let host: String = host.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
     format!("{FOLDER_PREFIX}{run}-{host}")
 }
 
-/// The first line it is told.
+/// First line to a runner.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Setup {
-    /// Version of the program that speaks; a runner of another one refuses.
+    /// Version of the sender. A runner of another version refuses.
     pub version: String,
-    /// The host's name.
     pub host: String,
-    /// The run's id: every process it starts has `PLIMSOLL_RUN=<id>` in its environment, and every cgroup of the run is
-    /// under `plimsoll-<id>`.
+    /// Id of the run. Every process that the runner starts has `PLIMSOLL_RUN=<id>` in its
+    /// environment, and every cgroup of the run is below `plimsoll-<id>`.
     pub run: String,
-    /// Where the host's private folders go, as the runner sees it. Empty: the runner makes a temporary one and removes it.
+    /// Folder for the host's private folders, as the runner sees it. If empty, the runner makes a
+    /// temporary folder and removes it at the end.
     pub folder: PathBuf,
-    /// Whether orders come to it by another way than its network, which can then be cut and healed again: so it is in a pod.
+    /// Whether orders reach the runner by another way than the host's network, as in a pod. Only
+    /// then can the network be cut and healed again.
     #[serde(default)]
     pub is_reached_aside: bool,
-    /// A host that it makes itself; `None`: the machine as it is.
+    /// Host that the runner makes itself. `None`: the machine as it is.
     pub isolation: Option<Isolation>,
-    /// What the host may use.
+    /// Limits of the host.
     pub envelope: Envelope,
 }
 
-/// A host of its own on this machine: network, mount, pid, ipc and uts namespaces.
+/// A virtual host on this machine, with its own network, mount, pid, ipc and uts namespaces.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Isolation {
-    /// Only a network namespace, without any limit: it holds the bridges, and the clients enter it.
+    /// Whether the host is a network namespace only, without limits. It holds the bridges, and
+    /// clients enter it.
     pub is_switch: bool,
-    /// Text of its `/etc/hosts`.
+    /// Text of the host's `/etc/hosts`.
     pub hosts_file: String,
-    /// Folders and files that are shown inside: its private `/tmp`, its data, the target's folder, this program.
+    /// Folders and files that are mounted into the host: its private `/tmp`, its data, the target's
+    /// folder, this program.
     pub binds: Vec<Bind>,
-    /// A file system of its own for data, in a file: loop device, ext4.
+    /// Separate file system for data, in a file: loop device, ext4.
     pub volume: Option<VolumeSpec>,
-    /// Folders of the machine of which it has its own, kept with its data.
+    /// Folders of the machine of which the host has private copies, stored with its data.
     pub private: Vec<PathBuf>,
-    /// Tiers of storage that folders of the target's processes are on, but for the one that its data is on anyway.
+    /// Storage tiers for folders of the target's processes, except the tier that already holds the
+    /// data.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tiers: Vec<TierMount>,
 }
 
 impl Isolation {
-    /// Whether it has a loop device that is limited for it alone.
+    /// Whether the host has its own loop device, which can be limited for this host alone.
     #[must_use]
     pub fn has_volume(&self) -> bool {
         self.volume.is_some() || self.tiers.iter().any(|tier| tier.device.is_some())
     }
 }
 
-/// A tier of storage inside a host.
+/// A storage tier inside a host.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TierMount {
-    /// Its name.
     pub name: String,
-    /// Where it is inside.
+    /// Mount point inside the host.
     pub at: PathBuf,
-    /// The loop device that is mounted there.
+    /// Loop device that is mounted there.
     pub device: Option<PathBuf>,
-    /// For a file system in memory: its size, bytes. With neither, a folder of the machine is shown there.
+    /// Size of a file system in memory, bytes. If both this and `device` are `None`, a folder of
+    /// the machine is mounted.
     pub memory_bytes: Option<u64>,
-    /// Folders on it, which are there whenever the host is: a crash leaves nothing of what is in memory.
+    /// Folders on the tier. They are made again at each boot of the host, because a crash empties a
+    /// tier in memory.
     pub folders: Vec<TierFolder>,
 }
 
 /// A folder of a process on a tier.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TierFolder {
-    /// Its name.
     pub name: String,
-    /// Whose it is; `None`: the runner's.
+    /// Owner. `None`: the runner's user.
     pub user: Option<String>,
 }
 
-/// Something of the machine that is shown at another place inside a host.
+/// A file or folder of the machine that is mounted inside a host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bind {
-    /// On the machine.
+    /// Path on the machine.
     pub from: PathBuf,
-    /// Inside.
+    /// Path inside the host.
     pub to: PathBuf,
-    /// Whether it can be written to.
+    /// Whether the host can write to it.
     pub writable: bool,
 }
 
 /// A file system in a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VolumeSpec {
-    /// The file, on the machine; made, sparse, by whoever sets the host up.
+    /// Sparse file on the machine. The caller makes it.
     pub file: PathBuf,
-    /// The loop device it is bound to, already attached and registered: `/dev/loop3`.
+    /// Attached and registered loop device of the file: `/dev/loop3`.
     pub device: PathBuf,
-    /// Where it is mounted inside.
+    /// Mount point inside the host.
     pub at: PathBuf,
 }
 
-/// What a host may use: its profile times `lab.speed`, resolved against this machine.
+/// Limits of a host: its profile times `lab.speed`, resolved for this machine.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Envelope {
-    /// Its cores; `None`: as many as it has CPUs.
+    /// Number of cores. `None`: one per CPU.
     pub cores: Option<u32>,
-    /// What each can do, in cores of this machine; `None`: not limited.
+    /// Speed of each core, in cores of this machine. `None`: no limit.
     pub core_speed: Option<f64>,
-    /// CPUs of this machine that it may run on; empty: all.
+    /// CPUs of this machine on which the host may run. Empty: all.
     pub cpus: Vec<u32>,
     /// Memory, bytes.
     pub memory_bytes: Option<u64>,
-    /// Its link.
     pub link: Link,
-    /// Its disk.
     pub disk: Disk,
-    /// What its tiers of storage may do, those that have limits.
+    /// Limits of the storage tiers, for tiers that have limits.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub tiers: BTreeMap<String, Disk>,
 }
 
-/// How a host is wired, told once its links are there.
+/// Network configuration of a host. Sent after its links have been made.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Wiring {
-    /// Its interfaces.
     pub interfaces: Vec<InterfaceSpec>,
-    /// Networks that are reached through another host: network, prefix length, that host's address.
+    /// Networks behind another host: network, prefix length, that host's address.
     pub routes: Vec<(Ipv4Addr, u8, Ipv4Addr)>,
-    /// Whether it passes packets on.
+    /// Whether the host forwards packets.
     pub forwards: bool,
 }
 
 /// A network interface.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InterfaceSpec {
-    /// `eth0`, …
+    /// Name, such as `eth0`.
     pub name: String,
-    /// Its address.
     pub address: Ipv4Addr,
-    /// Length of the network's prefix.
+    /// Prefix length of the network.
     pub prefix: u8,
 }
 
-/// A request; `number` comes back with the answer.
+/// An order with its number, which the reply repeats.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct NumberedOrder {
-    /// From 1, ascending.
+    /// Number, ascending from 1.
     pub number: u64,
-    /// What is to be done.
     #[serde(flatten)]
     pub order: Order,
 }
 
-/// What a runner does. Each order is answered by [`crate::RunnerMessage::Done`] or [`crate::RunnerMessage::Refused`].
+/// An order to a runner. The runner replies with [`crate::RunnerMessage::Done`] or
+/// [`crate::RunnerMessage::Refused`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "snake_case")]
 pub enum Order {
-    /// Configures the interfaces: addresses, up, routes, the profile's link limits.
+    /// Configures the interfaces: addresses, state, routes, and the link limits of the profile.
     Wire(Wiring),
-    /// Starts a process in a process group of its own, in the host's groups. Its output comes back as [`crate::RunnerMessage::Wrote`], its
-    /// end as [`crate::RunnerMessage::Ended`], both with this request's number. Answers [`crate::OrderReply::Started`].
+    /// Starts a process in a new process group, in the host's control groups. The runner sends its
+    /// output as [`crate::RunnerMessage::Wrote`] and its end as [`crate::RunnerMessage::Ended`],
+    /// both with this order's number. Replies [`crate::OrderReply::Started`].
     Start(ProgramSpec),
-    /// Signals a process that `Start` with this number started, or its whole group.
+    /// Signals a process that a `Start` order started, or its whole group.
     Signal {
-        /// Number of the request that started it.
+        /// Number of the order that started the process.
         process: u64,
-        /// The signal's number.
+        /// Signal number.
         signal: i32,
-        /// Also all that it started which has not left its group; then it may have ended itself.
+        /// Whether to signal all processes of the group, even if the first process has ended.
         group: bool,
     },
-    /// Signals every process of a program in the tree of a process that `Start` with this number started. Answers
-    /// [`crate::OrderReply::Processes`]; refused if there is none.
+    /// Signals every process of a program in the process tree of a `Start` order. Replies
+    /// [`crate::OrderReply::Processes`]. Refused if there is no such process.
     SignalProgram {
-        /// Number of the request that started it.
+        /// Number of the order that started the process.
         process: u64,
-        /// Name of the program's file.
+        /// File name of the program.
         program: String,
-        /// The signal's number.
+        /// Signal number.
         signal: i32,
     },
-    /// Runs a program to its end. Answers [`crate::OrderReply::Ran`].
+    /// Runs a program to its end. Replies [`crate::OrderReply::Ran`].
     Run {
-        /// What.
         program: ProgramSpec,
-        /// Given to it on standard input.
+        /// Standard input of the program.
         input: String,
-        /// Killed after so long, seconds.
+        /// Time limit, seconds. The program is killed after it.
         within_s: f64,
     },
-    /// Answers [`crate::OrderReply::Ports`]: so many different ones on which nothing listens.
+    /// Finds distinct ports on which nothing listens. Replies [`crate::OrderReply::Ports`].
     Ports {
-        /// How many.
+        /// Number of ports.
         count: usize,
     },
-    /// Refused if nothing can listen on this port.
+    /// Checks a port. Refused if nothing can listen on it.
     CheckPort {
-        /// Which.
         port: u16,
     },
-    /// Makes an empty private folder of that name. Answers [`crate::OrderReply::Folder`].
+    /// Makes an empty private folder with this name. Replies [`crate::OrderReply::Folder`].
     Folder {
-        /// Its name.
         name: String,
     },
-    /// Gives a folder, with what is in it, to a user of the host, and lets that user get there.
+    /// Gives a folder and its contents to a user of the host, and makes the folder reachable for
+    /// that user.
     Own {
-        /// An absolute path.
+        /// Absolute path.
         path: PathBuf,
-        /// The user's name.
+        /// Name of the user.
         user: String,
     },
-    /// Removes it.
+    /// Removes a private folder.
     RemoveFolder {
-        /// Its name.
         name: String,
     },
-    /// Reads the probes. Answers [`crate::OrderReply::Samples`]: the host's row first, then one for each running role; `at_s` and `host`
-    /// are left for the asker to fill in. The first answer is empty: it is the base of the next.
+    /// Reads the probes. Replies [`crate::OrderReply::Samples`]: the host's row first, then a row
+    /// per running role. The receiver fills in `at_s` and `host`. The first reply is empty, because
+    /// it is the base of the next one.
     Sample,
-    /// Injects a fault, under a key that no other has.
+    /// Injects a fault under a unique key.
     Inject {
-        /// By which it is healed.
+        /// Key that heals the fault.
         key: String,
-        /// What.
+        /// The fault.
         control: Injection,
     },
-    /// Heals it; what other keys inject stays. Nothing happens if there is no such key.
+    /// Heals the fault with this key. Faults with other keys stay. An unknown key has no effect.
     Heal {
-        /// The key.
         key: String,
     },
-    /// Measures the storage in the host's folder, for so long in all. Answers [`crate::OrderReply::Figures`].
+    /// Measures the storage of the host's folder. Replies [`crate::OrderReply::Figures`].
     MeasureStorage {
-        /// Seconds.
+        /// Total duration, seconds.
         for_s: f64,
-        /// A tier of storage instead.
+        /// Storage tier to measure instead of the host's folder.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tier: Option<String>,
     },
-    /// What the host is and got. Answers [`crate::OrderReply::Figures`].
+    /// Reports the host's properties and limits. Replies [`crate::OrderReply::Figures`].
     Figures,
-    /// Measures the machine for a profile: answers [`crate::OrderReply::Text`], a profile in TOML.
+    /// Measures the machine for a profile. Replies [`crate::OrderReply::Text`], a profile in TOML.
     MeasureMachine,
-    /// Ends every process, heals everything, removes what it made, answers and ends.
+    /// Ends every process, heals every fault, removes what the runner made, replies, and ends the
+    /// runner.
     End,
 }
 
-/// A program to be started.
+/// A program to start.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProgramSpec {
-    /// A role of the target, or what it is for; names its rows.
+    /// Role of the target, or the program's purpose. It names the program's rows in samples.
     pub role: String,
     /// The program, then its arguments.
     pub command: Vec<String>,
-    /// More environment.
+    /// Additional environment variables.
     pub environment: BTreeMap<String, String>,
-    /// Where it runs.
+    /// Working folder.
     pub folder: Option<PathBuf>,
-    /// The user that it runs as; `None`: the runner's.
+    /// User that the program runs as. `None`: the runner's user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
-    /// Of what a program that is run to its end writes, so much is kept; 8 MiB without it.
+    /// Maximum bytes of standard output that a program run to its end returns. `None`: 8 MiB.
     pub keeps_bytes: Option<usize>,
-    /// Programs in its tree of processes that have samples of their own.
+    /// Programs in the process tree that have their own samples.
     pub programs: Vec<String>,
 }
 
-/// A state that a fault puts a host into, as long as it is injected. Of two of one kind the later holds; cuts add up.
+/// A fault on a host. It lasts while it is injected. Of two faults of one kind the later applies;
+/// cuts add up.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "control", rename_all = "snake_case")]
 pub enum Injection {
-    /// Its processes stand still and its network is silent. The runner goes on.
+    /// Processes are frozen and the network is silent. The runner continues.
     Freeze,
-    /// Packets from and to these are dropped without a word. `None`: from and to everybody.
+    /// Packets from and to these addresses are dropped silently. `None`: all addresses.
     Cut {
-        /// Dropped when they come from there.
+        /// Drops packets from these addresses.
         from: Option<Vec<Ipv4Addr>>,
-        /// Dropped when they go there.
+        /// Drops packets to these addresses.
         to: Option<Vec<Ipv4Addr>>,
     },
-    /// Its link is like this instead of what its profile says, toward these; `None`: toward everybody.
+    /// The link has other properties than in the profile.
     Link {
-        /// What it is like.
         link: Link,
-        /// Toward whom.
+        /// Addresses toward which the fault applies. `None`: all.
         peers: Option<Vec<Ipv4Addr>>,
     },
-    /// TCP packets from and to these ports, here or there, have so much of its link.
+    /// TCP packets from or to these ports, local or remote, have their own limits within the link.
     Port {
-        /// Their numbers.
         ports: Vec<u16>,
-        /// Rate and delay of each.
+        /// Rate and delay of each port.
         link: Link,
     },
-    /// Its link is down: no carrier.
+    /// The link is down: no carrier.
     LinkDown,
-    /// Its link is down for so long, up for so long, again and again.
+    /// The link alternates between down and up.
     LinkFlap {
-        /// Seconds.
+        /// Time down, seconds.
         down_s: f64,
-        /// Seconds.
+        /// Time up, seconds.
         up_s: f64,
     },
-    /// Its cores do this much of what they did: 0.25 is a quarter.
+    /// Cores have this share of their speed: 0.25 is a quarter.
     Cpu {
         /// Above 0, below 1.
         of_profile: f64,
     },
-    /// Its memory is this instead.
+    /// Memory has this limit instead of the profile's.
     Memory {
         /// Bytes.
         bytes: u64,
     },
-    /// Its disk is like this instead of what its profile says.
+    /// The disk has other limits than in the profile.
     Disk {
-        /// What it is like.
         disk: Disk,
-        /// The tier of storage that is meant; `None`: its data's.
+        /// Storage tier. `None`: the storage of the data.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tier: Option<String>,
     },
-    /// The file system of its data is full but for so much.
+    /// The data's file system is full except for a given space.
     FullDisk {
-        /// Bytes.
+        /// Free space, bytes.
         leave_bytes: u64,
-        /// The tier of storage that is meant; `None`: its data's.
+        /// Storage tier. `None`: the storage of the data.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tier: Option<String>,
     },
-    /// Its wall clock is so far off.
+    /// The wall clock has an offset.
     Clock {
-        /// Seconds; negative is behind.
+        /// Seconds. Negative: behind.
         offset_s: f64,
     },
 }

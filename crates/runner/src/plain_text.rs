@@ -1,22 +1,22 @@
-//! Text that another machine or program wrote, made fit to be shown: what would move a terminal's
-//! cursor, set its title or turn the reading direction around is written out as an escape.
+//! Escaping of text from other machines or programs, so that it can be shown safely. Characters
+//! that move a terminal's cursor, set its title or reverse the reading direction become escapes.
 
-/// Of one line that is quoted.
+/// Maximum length of a quoted line.
 pub const LINE_CHARACTERS: usize = 500;
 
-/// On one line: `\u{1b}` stands for an escape character, `\n` for a line's end.
+/// Escapes a text into one line. An escape character becomes `\u{1b}`, the end of a line `\n`.
 #[must_use]
 pub fn line(text: &str) -> String {
     escaped(text, |c| c == '\t')
 }
 
-/// On as many lines as it has.
+/// Escapes a text and keeps its lines.
 #[must_use]
 pub fn lines(text: &str) -> String {
     escaped(text, |c| matches!(c, '\t' | '\n'))
 }
 
-/// The beginning of a text, on one line.
+/// Returns the beginning of a text, escaped into one line.
 #[must_use]
 pub fn beginning(text: &str, characters: usize) -> String {
     let mut rest = text.chars();
@@ -25,7 +25,7 @@ pub fn beginning(text: &str, characters: usize) -> String {
     line(&begun) + more
 }
 
-/// An amount of bytes in three digits at most: `23 GB`.
+/// Formats a number of bytes with at most three digits: `23 GB`.
 #[must_use]
 pub fn amount(bytes: u64) -> String {
     let units = [(1_000_000_000, "GB"), (1_000_000, "MB"), (1_000, "kB")];
@@ -49,7 +49,8 @@ fn escaped(text: &str, is_kept: impl Fn(char) -> bool) -> String {
     plain
 }
 
-/// Whether a character, itself unseen, changes how others are shown: their direction, their line, or what they seem to be.
+/// Whether a character is invisible but changes how others are shown: their direction, their line
+/// or their apparent identity.
 fn turns(c: char) -> bool {
     matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
         || ('\u{e0000}'..='\u{e007f}').contains(&c)

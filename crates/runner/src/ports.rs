@@ -1,4 +1,4 @@
-//! Ports of this machine: free ones, who holds one that is not, and which processes serve an
+//! Ports of this machine: free ports, the holder of a used port, and the processes that serve an
 //! address.
 //!
 //! The formats are the kernel's: `/proc/net/tcp` and `fib_trie` (`net/ipv4`), `if_inet6`,
@@ -17,45 +17,43 @@ use linux::sock_diag::TcpSocket;
 
 use crate::sample_source::ProcDir;
 
-/// Who holds a port.
+/// Process that listens on a port.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PortHolder {
-    /// Its process.
     pub pid: u32,
-    /// The program's name.
     pub program: String,
 }
 
-/// Why a port cannot be had.
+/// Reason why a port cannot be used.
 #[derive(Debug)]
 pub enum PortError {
-    /// Something listens on it.
+    /// A process already listens on the port.
     Taken {
-        /// Which.
         port: u16,
-        /// Who holds it; `None` if that could not be found out.
+        /// Process that listens. `None` if it could not be found.
         holder: Option<PortHolder>,
     },
-    /// The system refused.
+    /// A system call failed.
     System {
-        /// What was being done.
+        /// Action that failed.
         doing: String,
-        /// What it said.
+        /// System error.
         error: std::io::Error,
     },
 }
 
-/// Tries for each port before giving up.
+/// Maximum number of attempts per port.
 const TRIES: usize = 200;
 
-/// So many different ports of 127.0.0.1 on which nothing listens.
+/// Returns distinct ports of 127.0.0.1 on which nothing listens.
 pub fn free(count: usize) -> Result<Vec<u16>, PortError> {
     free_at(Ipv4Addr::LOCALHOST, count)
 }
 
-/// So many different ports of an address of this machine on which nothing listens; of all addresses if it is 0.0.0.0. They are taken from outside of the range that the kernel
-/// gives to outgoing connections: a client that reconnects to a dead port of that range can get the same number for its own
-/// end and then be connected to itself, and a port of that range may be in use when its server comes back.
+/// Returns distinct ports of an address of this machine on which nothing listens. With 0.0.0.0,
+/// ports that are free on all addresses. The ports lie outside the range that the kernel uses for
+/// outgoing connections. Otherwise a client that reconnects to a dead port could get the same port
+/// for its own end and be connected to itself, and a port could be in use when its server restarts.
 pub fn free_at(address: Ipv4Addr, count: usize) -> Result<Vec<u16>, PortError> {
     let range = below(ephemeral());
     let mut held = Vec::with_capacity(count);
@@ -64,7 +62,7 @@ pub fn free_at(address: Ipv4Addr, count: usize) -> Result<Vec<u16>, PortError> {
         if ports.len() == count {
             break;
         }
-        // All are held until the last is found, so that none is found twice.
+        // Hold all ports until the last is found, so that none is found twice.
         if let Ok(listener) = TcpListener::bind((address, fastrand::u16(range.clone())))
             && let Ok(bound) = listener.local_addr()
         {
@@ -79,7 +77,8 @@ pub fn free_at(address: Ipv4Addr, count: usize) -> Result<Vec<u16>, PortError> {
     Ok(ports)
 }
 
-/// The larger part of the unprivileged ports that the kernel leaves alone; all of them if it leaves too few.
+/// Returns the larger range of unprivileged ports outside the kernel's range for outgoing
+/// connections. Returns all if both are too small.
 fn below(ephemeral: Option<(u16, u16)>) -> RangeInclusive<u16> {
     const FIRST: u16 = 10_000;
     const ENOUGH: u16 = 1_000;
@@ -100,12 +99,12 @@ fn ephemeral() -> Option<(u16, u16)> {
     Some((bounds.next()?.ok()?, bounds.next()?.ok()?))
 }
 
-/// Whether something can listen on this port of 127.0.0.1.
+/// Checks that a process can listen on this port of 127.0.0.1.
 pub fn check(port: u16) -> Result<(), PortError> {
     check_at(Ipv4Addr::LOCALHOST, port)
 }
 
-/// Whether something can listen on this port of an address; of all addresses if it is 0.0.0.0.
+/// Checks that a process can listen on this port of an address. With 0.0.0.0, on all addresses.
 pub fn check_at(address: Ipv4Addr, port: u16) -> Result<(), PortError> {
     settled(|| match TcpListener::bind((address, port)) {
         Ok(_) => Ok(()),
@@ -114,8 +113,9 @@ pub fn check_at(address: Ipv4Addr, port: u16) -> Result<(), PortError> {
     })
 }
 
-/// A port that nobody is seen to hold is looked at so often, so long apart: a process that is being started has the sockets of the one
-/// that starts it until it runs its own program, and is gone from there when the holder is looked for.
+/// Number of checks of a used port without a visible holder, and time between them. A process that
+/// is being started shares its parent's sockets until `exec`, and may have closed them when the
+/// holder is searched.
 const LOOKS_AT_PORT: usize = 6;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
 
@@ -129,7 +129,7 @@ fn settled(mut look: impl FnMut() -> Result<(), PortError>) -> Result<(), PortEr
     look()
 }
 
-/// Who listens on this port, if we may see it.
+/// Returns the process that listens on this port, if it is visible to this user.
 pub fn holder(port: u16) -> Option<PortHolder> {
     let inodes = all_listeners(Path::new("/proc/net")).into_iter().filter(|one| one.address.port() == port);
     let links: Vec<String> = inodes.map(|one| one.link()).collect();
@@ -140,14 +140,14 @@ pub fn holder(port: u16) -> Option<PortHolder> {
     })
 }
 
-// Who serves an address of this machine: the sockets that listen there, the processes that hold
-// them, and what belongs to these. So a target that Plimsoll did not start is told from the
-// other processes beside it.
+// Search for the processes that serve an address of this machine: listening sockets, their
+// processes, and related processes. It separates a target that Plimsoll did not start from other
+// processes.
 
-/// A process is looked at so often before what was found of it is taken as settled: it may be given its socket or its control group
-/// a moment after its start.
+/// Number of times that a process is examined. A process may get its socket or control group
+/// shortly after its start.
 const LOOKS: u8 = 2;
-/// Programs that only pass connections on, so that whoever answers is behind them.
+/// Programs that only forward connections. The server is behind them.
 const FORWARDERS: [&str; 10] = [
     "conmon",
     "gvproxy",
@@ -160,14 +160,14 @@ const FORWARDERS: [&str; 10] = [
     "slirp4netns",
     "ssh",
 ];
-/// Docker's, which says where it passes connections on to.
+/// Docker's proxy. Its arguments contain the address to which it forwards.
 const DOCKER_PROXY: &str = "docker-proxy";
-/// It keeps the sockets of services that it starts when they are needed.
+/// Holds the sockets of services that it starts on demand.
 const SYSTEMD: &str = "systemd";
-/// Services in whose control group anybody's jobs run.
+/// Services whose control group contains jobs of any user.
 const JOB_RUNNERS: [&str; 4] = ["atd.service", "cron.service", "cronie.service", "crond.service"];
 
-/// A TCP socket from a line of `/proc/net/tcp` or `tcp6`; `None` if it is none.
+/// Parses a TCP socket from a line of `/proc/net/tcp` or `tcp6`. Returns `None` for another line.
 fn parse_socket(line: &str) -> Option<TcpSocket> {
     const LISTEN: &str = "0A";
     let fields: Vec<&str> = line.split_ascii_whitespace().take(10).collect();
@@ -180,18 +180,19 @@ fn parse_socket(line: &str) -> Option<TcpSocket> {
     Some(TcpSocket { address: address(1)?, remote, uid, inode })
 }
 
-/// All TCP sockets of a network namespace, `net` being its folder in `/proc`.
+/// Returns all TCP sockets of a network namespace. `net` is the namespace's folder in `/proc`.
 pub fn all_sockets(net: &Path) -> Vec<TcpSocket> {
     lines(net).flat_map(|lines| lines.filter_map(|line| parse_socket(&line))).collect()
 }
 
-/// The lines of a network namespace's tables of TCP sockets, those of IPv4 first.
+/// Returns the lines of a network namespace's TCP socket tables, IPv4 first.
 fn lines(net: &Path) -> impl Iterator<Item = impl Iterator<Item = String>> {
     let table = move |name| fs::File::open(net.join(name)).ok();
     ["tcp", "tcp6"].into_iter().filter_map(table).map(|file| BufReader::new(file).lines().skip(1).map_while(Result::ok))
 }
 
-/// Words of 32 bits in the byte order of this machine, of an address in that of the network.
+/// Parses an address that the kernel prints as 32-bit words in this machine's byte order. The words
+/// hold the address in network byte order.
 fn parse_address(text: &str) -> Option<IpAddr> {
     let word = |at: usize| Some(u32::from_str_radix(text.get(at..at + 8)?, 16).ok()?.to_ne_bytes());
     let words: Vec<[u8; 4]> = (0..text.len()).step_by(8).map(word).collect::<Option<_>>()?;
@@ -201,15 +202,16 @@ fn parse_address(text: &str) -> Option<IpAddr> {
     }
 }
 
-/// All listeners of a network namespace, `net` being its folder in `/proc`. The kernel lists them before all connections, which are
-/// not read.
+/// Returns all listeners of a network namespace. `net` is the namespace's folder in `/proc`. The
+/// kernel lists listeners before connections, which are not read.
 fn all_listeners(net: &Path) -> Vec<TcpSocket> {
     let listener = |line: String| parse_socket(&line).filter(|one| one.remote.is_none());
     lines(net).flat_map(|lines| lines.map_while(listener)).collect()
 }
 
-/// Of these, whom the kernel gives a connection to that address: those of just that address before those of all addresses, those
-/// of IPv4 before those of both. There are several where they share the port (`SO_REUSEPORT`).
+/// Returns the listeners that get a connection to this address. Listeners on the exact address take
+/// precedence over listeners on all addresses, and IPv4 over dual stack. Several listeners may
+/// share a port (`SO_REUSEPORT`).
 fn serving(listeners: &[TcpSocket], address: SocketAddr) -> Vec<&TcpSocket> {
     let any: [IpAddr; 2] = [Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::UNSPECIFIED.into()];
     let own = address.ip().to_canonical();
@@ -218,7 +220,8 @@ fn serving(listeners: &[TcpSocket], address: SocketAddr) -> Vec<&TcpSocket> {
     wanted.into_iter().map(|ip| at(ip).collect::<Vec<_>>()).find(|found| !found.is_empty()).unwrap_or_default()
 }
 
-/// Whether this is an address of the network namespace whose folder in `/proc` that is; `None` if that cannot be read.
+/// Whether the address belongs to the network namespace whose folder in `/proc` is `net`. `None` if
+/// this cannot be read.
 fn has_address(net: &Path, ip: IpAddr) -> Option<bool> {
     if ip.is_loopback() || ip.is_unspecified() {
         return Some(true);
@@ -232,7 +235,8 @@ fn has_address(net: &Path, ip: IpAddr) -> Option<bool> {
     }
 }
 
-/// A leaf of the trie is an address (`|-- 127.0.0.0`) and below it a line for each of its prefixes (`/8 host LOCAL`).
+/// Whether the text of `fib_trie` contains the address. A leaf of the trie is an address (`|--
+/// 127.0.0.0`), followed by a line per prefix (`/8 host LOCAL`).
 fn has_v4(trie: &str, ip: Ipv4Addr) -> bool {
     let mut leaf = None;
     trie.lines().any(|line| {
@@ -248,69 +252,72 @@ fn has_v4(trie: &str, ip: Ipv4Addr) -> bool {
     })
 }
 
-/// Where a target is that Plimsoll did not start.
+/// Location of a target that Plimsoll did not start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TargetLocation {
-    /// On this machine: these processes.
+    /// Processes on this machine that serve the address.
     Here(ServerProcesses),
-    /// On another machine.
+    /// Another machine.
     Elsewhere,
-    /// That cannot be told, for this reason.
+    /// Unknown, for this reason.
     Unknown(String),
 }
 
-/// The processes behind an address.
+/// Processes behind an address.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ServerProcesses {
-    /// Those that hold its socket; what they started belongs to them.
+    /// Processes that hold the socket. Their children belong to the target too.
     pub roots: BTreeSet<u32>,
-    /// Those that belong to them, but not what they started: in the same control group, or one that passes connections on.
+    /// Processes that belong to the target without their children: members of the same control
+    /// group, and forwarders.
     pub more: BTreeSet<u32>,
 }
 
-/// Finds them again and again, for they come and go. What was found of a process is kept, so that each look costs little.
+/// Repeated search for a target's processes, which start and end during a run. Facts about a
+/// process are kept, so that a search is cheap.
 pub struct Finder {
     address: SocketAddr,
-    /// This program.
+    /// Id of this process.
     us: u32,
     place: Option<AddressNamespace>,
     known: HashMap<u32, ListenerOwner>,
-    /// Of the sockets that were looked for last.
+    /// Sockets of the last search.
     links: BTreeSet<String>,
     had_holders: bool,
-    /// The control groups that this program is in.
+    /// Control groups of this process.
     our_groups: String,
 }
 
-/// The network namespace that an address is in.
+/// Network namespace of an address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum AddressNamespace {
-    /// With this folder in `/proc`.
+    /// A namespace with this folder in `/proc`.
     Net(PathBuf),
     Elsewhere,
     Unreadable,
 }
 
-/// What was found of a process.
+/// Facts about a process.
 #[derive(Debug, Default)]
 struct ListenerOwner {
-    /// A pid alone is no name.
+    /// Start time. A process id can be reused, so only id and start time together identify a
+    /// process.
     started_ticks: u64,
     looks: u8,
     holds: bool,
-    /// Its files could not be looked at.
+    /// Whether the process's open files cannot be read.
     is_closed: bool,
     groups: String,
 }
 
 impl Finder {
-    /// Of whoever answers there, seen from this program.
+    /// Makes a search for the server at `address`. `us` is the id of this process.
     pub fn new(address: SocketAddr, us: u32) -> Self {
         let (known, links, our_groups) = (HashMap::new(), BTreeSet::new(), String::new());
         Self { address, us, place: None, known, links, had_holders: false, our_groups }
     }
 
-    /// Looks again, among these processes.
+    /// Searches again among these processes.
     pub fn look(&mut self, proc: &ProcDir, all: &HashMap<u32, Stat>) -> TargetLocation {
         let address = self.address;
         let place = self.place.get_or_insert_with(|| place_of(proc, all, address.ip())).clone();
@@ -358,7 +365,7 @@ impl Finder {
         self.with_company(all_processes, holders)
     }
 
-    /// Into the container whose port Docker's proxy publishes.
+    /// Finds the container whose port Docker's proxy publishes.
     fn follow(
         &self,
         proc: &ProcDir,
@@ -386,7 +393,8 @@ impl Finder {
         }
     }
 
-    /// Looks at processes that are new, and at all of them where the sockets have changed, or all holders are gone.
+    /// Examines new processes. Examines all processes if the sockets have changed or all holders
+    /// have ended.
     fn get_to_know(&mut self, proc: &ProcDir, all_processes: &HashMap<u32, Stat>, links: BTreeSet<String>) {
         let started = |pid: &u32| all_processes.get(pid).map(|stat| stat.started_ticks);
         self.known.retain(|pid, known| started(pid) == Some(known.started_ticks));
@@ -409,11 +417,11 @@ impl Finder {
         }
     }
 
-    /// What belongs to those who hold the socket.
+    /// Adds the processes that belong to the holders of the socket.
     fn with_company(&self, all_processes: &HashMap<u32, Stat>, holders: BTreeSet<u32>) -> TargetLocation {
         let above_us = ancestors(self.us, all_processes);
         let keeps = |pid: &u32| {
-            // Whoever starts everything has all sockets that it hands on.
+            // A process that starts all services holds every socket that it passes on.
             (*pid == 1 && above_us.contains(pid)) || all_processes.get(pid).is_some_and(|stat| stat.name == SYSTEMD)
         };
         let (keepers, servers): (BTreeSet<u32>, BTreeSet<u32>) = holders.into_iter().partition(keeps);
@@ -425,7 +433,8 @@ impl Finder {
                 "`{name}` (pid {keeper}) keeps the socket that listens at {address} for a service that does not have it"
             ));
         }
-        // What an editor or a terminal has started is not all the target: it has started Plimsoll.
+        // An editor or terminal that started Plimsoll may also hold the socket. Its other children
+        // are not the target.
         let (mut more, roots): (BTreeSet<u32>, BTreeSet<u32>) =
             servers.into_iter().partition(|pid| above_us.contains(pid));
         for group in roots.iter().filter_map(|pid| self.group_of_its_own(*pid, all_processes)) {
@@ -434,8 +443,9 @@ impl Finder {
         TargetLocation::Here(ServerProcesses { more: &more - &roots, roots })
     }
 
-    /// The control group of a process, if everything in it serves one purpose: a service's or a container's; or another one, if
-    /// it holds neither Plimsoll nor anybody at a terminal.
+    /// Returns the control group of a process, if all its members serve one purpose. That is a
+    /// service's or container's group, or another group that contains neither Plimsoll nor a
+    /// process with a terminal.
     fn group_of_its_own(&self, pid: u32, all_processes: &HashMap<u32, Stat>) -> Option<ControlGroup> {
         let mut groups: Vec<ControlGroup> =
             self.known.get(&pid)?.groups.lines().filter_map(ControlGroup::parse).collect();
@@ -450,13 +460,13 @@ impl Finder {
     }
 }
 
-/// Whether one of these is among a process's open files; `None` where they cannot be looked at.
+/// Whether a process has one of these sockets among its open files. `None` if they cannot be read.
 pub fn holds(files: &Path, links: &[String]) -> Option<bool> {
     let mut targets = fs::read_dir(files).ok()?.flatten().filter_map(|file| fs::read_link(file.path()).ok());
     Some(targets.any(|target| links.iter().any(|link| target.as_os_str() == link.as_str())))
 }
 
-/// Its parent, whose parent, and so on.
+/// Returns the parent of a process, its parent, and so on.
 pub fn ancestors(of: u32, all_processes: &HashMap<u32, Stat>) -> BTreeSet<u32> {
     let mut found = BTreeSet::new();
     let mut next = all_processes.get(&of).map(|stat| stat.parent);
@@ -466,7 +476,8 @@ pub fn ancestors(of: u32, all_processes: &HashMap<u32, Stat>) -> BTreeSet<u32> {
     found
 }
 
-/// Of this network namespace or, for a container's address, of another one on this machine.
+/// Returns the namespace of an address: this one or, for a container's address, another one on this
+/// machine.
 fn place_of(proc: &ProcDir, all_processes: &HashMap<u32, Stat>, ip: IpAddr) -> AddressNamespace {
     let ours = proc.path().join("net");
     match has_address(&ours, ip.to_canonical()) {
@@ -476,13 +487,13 @@ fn place_of(proc: &ProcDir, all_processes: &HashMap<u32, Stat>, ip: IpAddr) -> A
     }
 }
 
-/// Of the namespaces of all processes that may be looked into, the one with that address.
+/// Returns the namespace with this address, among those of all readable processes.
 fn namespace_of(proc: &ProcDir, all_processes: &HashMap<u32, Stat>, ip: IpAddr) -> AddressNamespace {
     let mut nets = namespaces(proc, all_processes).into_values();
     nets.find(|net| has_address(net, ip) == Some(true)).map_or(AddressNamespace::Elsewhere, AddressNamespace::Net)
 }
 
-/// The network namespaces of all processes that may be looked into: name to its folder in `/proc`.
+/// Returns the network namespaces of all readable processes, as name and folder in `/proc`.
 pub fn namespaces(proc: &ProcDir, all_processes: &HashMap<u32, Stat>) -> BTreeMap<PathBuf, PathBuf> {
     let mut namespaces: BTreeMap<PathBuf, PathBuf> = BTreeMap::new();
     for pid in all_processes.keys() {
@@ -494,7 +505,7 @@ pub fn namespaces(proc: &ProcDir, all_processes: &HashMap<u32, Stat>) -> BTreeMa
     namespaces
 }
 
-/// From the arguments of Docker's proxy: where it passes connections on to.
+/// Returns the forwarding address in the arguments of Docker's proxy.
 fn container_address(command_line: &str) -> Option<SocketAddr> {
     let words: Vec<&str> = command_line.split('\0').collect();
     let value = |name: &str| {
@@ -507,9 +518,9 @@ fn container_address(command_line: &str) -> Option<SocketAddr> {
 /// A line of `/proc/PID/cgroup`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ControlGroup {
-    /// `0:`, `9:name=systemd`.
+    /// Number and controllers: `0:`, `9:name=systemd`.
     hierarchy: String,
-    /// Names, from the root.
+    /// Names in the path, from the root.
     path: Vec<String>,
 }
 
@@ -522,7 +533,8 @@ impl ControlGroup {
         Some(Self { hierarchy: format!("{number}:{controllers}"), path })
     }
 
-    /// The trees that systemd keeps come first, for there the names mean something.
+    /// Returns the group's rank. Groups in systemd's trees come first, because their names are
+    /// meaningful.
     fn rank(&self) -> u8 {
         match self.hierarchy.as_str() {
             "0:" => 0,
@@ -531,8 +543,8 @@ impl ControlGroup {
         }
     }
 
-    /// The service or container that this is a part of, or else itself; `None` if it is the root, a login session, a folder for
-    /// groups, or one in which anybody's jobs run.
+    /// Returns the service or container that contains the group, or else the group itself. Returns
+    /// `None` for the root, a login session, a folder of groups, or a group with jobs of any user.
     fn whole(mut self) -> Option<Self> {
         let is_service = |name: &String| name.ends_with(".service") && !name.starts_with("user@");
         let is_folder = |name: &String| name.ends_with(".slice") || name == "init.scope" || name.starts_with("user@");
@@ -554,7 +566,7 @@ impl ControlGroup {
         self.container().is_some()
     }
 
-    /// Where in the path the container's name is.
+    /// Returns the index of the container's name in the path.
     fn container(&self) -> Option<usize> {
         const SCOPES: [&str; 7] =
             ["containerd-", "cri-containerd-", "crio-", "docker-", "libpod-", "machine-", "nerdctl-"];
@@ -571,18 +583,19 @@ impl ControlGroup {
         found.map(|(at, _)| at).or_else(|| is_pod.then(|| self.path.len() - 1))
     }
 
-    /// Whether it is that of a unit of systemd or below it; a name without a type is a service's.
+    /// Whether the group is at or below that of a systemd unit. A name without a type is a
+    /// service's.
     pub fn is_in_unit(&self, unit: &str) -> bool {
         let is_unit = |name: &String| name == unit || name.strip_suffix(".service") == Some(unit);
         self.path.iter().any(is_unit)
     }
 
-    /// Whether it is the group with this path or below it.
+    /// Whether the group is at or below this path.
     pub fn is_below(&self, path: &str) -> bool {
         self.path.starts_with(&path.split('/').filter(|name| !name.is_empty()).map(str::to_owned).collect::<Vec<_>>())
     }
 
-    /// Whether a process with this `/proc/PID/cgroup` is in it, or in a group below it.
+    /// Whether a process with this `/proc/PID/cgroup` is in the group or below it.
     fn holds(&self, groups: &str) -> bool {
         let mut groups = groups.lines().filter_map(Self::parse);
         groups.any(|group| group.hierarchy == self.hierarchy && group.path.starts_with(&self.path))

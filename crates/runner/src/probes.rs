@@ -1,4 +1,4 @@
-//! What is read of a machine or host: a kind of figure each.
+//! Probes of a machine or host, one per kind of figure.
 
 mod cpu;
 mod disk;
@@ -17,15 +17,14 @@ use crate::sample_source::SampleSource;
 
 /// A kind of figure about the machine.
 pub struct ProbeKind {
-    /// Its name.
     pub name: &'static str,
-    /// One line.
+    /// Description in one line.
     pub help: &'static str,
-    /// A reader of such figures, without a reading to compare the next with.
+    /// Makes a probe without an earlier reading.
     pub make: fn() -> Box<dyn Probe>,
 }
 
-/// Every kind, sorted by name.
+/// All kinds, sorted by name.
 pub static KINDS: &[&ProbeKind] = &[
     &cpu::KIND,
     &disk::KIND,
@@ -36,13 +35,15 @@ pub static KINDS: &[&ProbeKind] = &[
     &pressure::KIND,
 ];
 
-/// Reads figures of the machine, or of a host that it plays. Counters are taken as differences from the reading before.
+/// A reader of figures of the machine or of a virtual host. Counters are reported as differences
+/// from the last reading.
 pub trait Probe: Send {
-    /// Fills its fields of `host`; those that the kernel does not offer, or that need a reading before, stay empty.
+    /// Fills its fields of `host`. Fields stay empty if the kernel does not provide them, or if
+    /// they need an earlier reading.
     fn read(&mut self, source: &SampleSource, interval_s: f64, host: &mut Sample);
 }
 
-/// How much a counter grew; `None` without a reading before, or if it was set back.
+/// Returns the growth of a counter, or `None` without an earlier reading or after a reset.
 fn grown(before: Option<u64>, now: Option<u64>) -> Option<u64> {
     now?.checked_sub(before?)
 }
@@ -58,7 +59,7 @@ mod tests {
     use crate::groups::Usage;
     use crate::sample_source::{HostBounds, ProcDir};
 
-    /// Two readings of a recorded machine, a second apart.
+    /// Reads a recorded machine twice, one second apart.
     fn second_of(before: &Path, after: &Path) -> Sample {
         let mut probes: Vec<Box<dyn Probe>> = KINDS.iter().map(|kind| (kind.make)()).collect();
         let mut read = |folder: &Path| {
@@ -94,7 +95,7 @@ mod tests {
         near(host.cpu_system_pct, 14.08);
         near(host.cpu_iowait_pct, 1.46);
         near(host.cpu_steal_pct, 0.0);
-        // /dev/vda alone: loop devices and zram lie on others.
+        // Only /dev/vda: loop devices and zram are on other devices.
         assert_eq!(host.disk_read_bytes, Some((32_583_130 - 32_581_386) * 512));
         assert_eq!(host.disk_write_bytes, Some((11_762_720 - 9_395_464) * 512));
         assert_eq!((host.net_rx_bytes, host.net_tx_bytes), (Some(0), Some(0)));
@@ -105,14 +106,14 @@ mod tests {
         assert_eq!(host.memory_available_bytes, Some(23_931_556 * 1024));
         assert_eq!(host.memory_used_bytes, Some((24_684_084 - 23_931_556) * 1024));
         assert!(host.io_wait_threads.is_some());
-        // This kernel has no /proc/schedstat: unknown, not 0.
+        // This kernel has no /proc/schedstat, so the value is unknown, not 0.
         assert_eq!(host.run_delay_pct, None);
     }
 
     #[test]
     fn what_a_kernel_does_not_offer_is_empty() {
         let (before, after) = (TestDir::new(), TestDir::new());
-        // As of Linux 2.4: four columns, no MemAvailable, no pressure, nothing else.
+        // As in Linux 2.4: four columns, no MemAvailable, no pressure, no other files.
         before.write("stat", "cpu  100 10 50 840\ncpu0 100 10 50 840\n");
         after.write("stat", "cpu  120 10 60 910\ncpu0 120 10 60 910\n");
         for machine in [&before, &after] {
@@ -162,7 +163,7 @@ mod tests {
     #[test]
     fn run_delay_is_summed_over_the_cpus() {
         let (before, after) = (TestDir::new(), TestDir::new());
-        // The layout of version 15 to 17; domain lines are not CPUs.
+        // Layout of versions 15 to 17. Domain lines are not CPUs.
         before.write(
             "schedstat",
             "version 15\ntimestamp 1\ncpu0 0 0 0 0 0 0 5 1000000 9\ndomain0 3 0\ncpu1 0 0 0 0 0 0 5 2000000 9\n",
@@ -214,7 +215,8 @@ mod tests {
         assert_eq!((host.net_rx_bytes, host.net_tx_bytes), (Some(5), Some(10)));
     }
 
-    /// Two readings of a host of two cores that can do a fifth each, 1.52 s apart; its processes' own account says 77 bytes.
+    /// Reads a host of two cores at a fifth of full speed twice, 1.52 s apart. The processes' own
+    /// account is 77 bytes.
     fn host_of(machine: &TestDir, device: Option<&str>, moments: [(Usage, &dyn Fn()); 2]) -> Sample {
         let mut probes: Vec<Box<dyn Probe>> = KINDS.iter().map(|kind| (kind.make)()).collect();
         let mut host = Sample::default();
@@ -232,7 +234,8 @@ mod tests {
     #[test]
     fn a_host_of_slow_cores_one_of_which_is_busy() {
         let machine = TestDir::new();
-        // As recorded on Linux 6.18: a busy thread on one core and, on the other, one that was killed for want of memory.
+        // As recorded on Linux 6.18: a busy thread on one core, and on the other a thread that was
+        // killed for lack of memory.
         let stall = |some_us| Some(PressureTotals { some_us, full_us: None });
         let memory = |used_bytes, inactive_file_bytes, kills| {
             Some(cgroup::MemoryUsage {
@@ -270,7 +273,8 @@ mod tests {
         near(host.psi_io_some_pct, 0.0);
         assert_eq!(host.psi_memory_some_pct, None);
         assert_eq!((host.cpu_iowait_pct, host.cpu_steal_pct, host.disk_write_bytes), (None, None, Some(77)));
-        // The machine has less left than the host may have, and a fault has made the groups anew.
+        // The machine has less memory left than the host may use, and a fault has made the groups
+        // again.
         machine.write("meminfo", "MemTotal: 90000 kB\nMemAvailable: 1000 kB\n");
         let host = host_of(&machine, None, [(after, &|| ()), (before, &|| ())]);
         assert_eq!(host.memory_available_bytes, Some(1_024_000));

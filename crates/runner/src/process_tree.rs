@@ -1,6 +1,6 @@
-//! What processes use: for each role of the target the process that the lab started, or that
-//! was found behind the target's address, and all that came of it, added up; this program
-//! itself; and, in a host that Plimsoll made, all that run there.
+//! Resource use of processes: per role of the target, of this program and, in a virtual host, of
+//! all processes together. A role's process tree starts at the process that the lab started, or at
+//! the processes found behind the target's address.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -19,58 +19,59 @@ use crate::sample_source::{ProcDir, SampleSource};
 /// A process of the target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Member {
-    /// Name of its host.
     pub host: String,
-    /// Its role.
     pub role: String,
-    /// Its pid on this machine.
+    /// Process id on this machine.
     pub pid: u32,
-    /// Programs in its tree that have figures of their own.
+    /// Programs in the process tree that have their own samples.
     pub programs: Vec<String>,
 }
 
-/// Of `/proc/stat` and `/proc/PID/stat`: USER_HZ, which is 100 wherever Linux runs today, whatever the kernel's own rate.
+/// Unit of `/proc/stat` and `/proc/PID/stat`: USER_HZ, which is 100 on all current Linux systems,
+/// whatever the kernel's own rate.
 pub const TICKS_PER_S: f64 = 100.0;
-/// With more threads than this in one tree they are not looked at one by one: what is of threads stays empty.
+/// Maximum number of threads in a tree that are read one by one. With more, figures stay empty.
 pub(crate) const THREADS_MAX: u64 = 2000;
 
-/// Proportional sets are read at one reading in so many, the second being the first: the kernel walks all pages for each.
+/// Interval of readings of the proportional set size, starting with the second reading. The kernel
+/// walks all pages for each.
 const PSS_EVERY: u32 = 5;
 
-/// The trees of all roles, and what was read of them last time.
+/// Process trees of all roles, and their last readings.
 #[derive(Default)]
 pub struct ProcessForest {
-    /// By host and role.
+    /// Trees by host and role.
     trees: BTreeMap<(String, String), TreeSnapshot>,
-    /// How many times it was read.
+    /// Number of readings so far.
     readings: u32,
     /// This program.
     own: TreeSnapshot,
-    /// Everything but this program and the host's first process.
+    /// All processes except this program and the host's first process.
     whole: TreeSnapshot,
-    /// After the first reading, a process that was not there before has used all its time since.
+    /// Whether there was a reading before. If so, the whole CPU time of a new process was used
+    /// since then.
     has_base: bool,
-    /// Of every process.
+    /// CPU time of every process at the last reading.
     before: LastTicks,
     sought: Option<ExternalTarget>,
     shares: Option<CpuShares>,
 }
 
-/// What a reading found.
+/// Result of a reading.
 pub struct TreeReading {
-    /// A row for each role that runs.
+    /// One row per running role.
     pub roles: Vec<Sample>,
-    /// One for each program that has figures of its own.
+    /// One row per program that has its own samples.
     pub programs: Vec<ProgramSample>,
-    /// One for this program, `process` being empty.
+    /// Row of this program, with `process` empty.
     pub own: Option<Sample>,
-    /// CPU time of all that belongs to the run, user and system, percent of the machine.
+    /// CPU time of all processes of the run, user and system, percent of the machine.
     pub run: Option<(f64, f64)>,
-    /// CPU time of the programs that run as operations, percent of the machine.
+    /// CPU time of programs that run as operations, percent of the machine.
     pub operations_pct: Option<f64>,
 }
 
-/// Whose tree it is: what the lab has started, what was found, or both.
+/// Roots of a tree: the process that the lab started, the processes that were found, or both.
 #[derive(Default)]
 struct TreeRoots {
     started: Option<u32>,
@@ -78,30 +79,32 @@ struct TreeRoots {
 }
 
 impl ProcessForest {
-    /// Also tells what the run and each other process of the machine used: of a target that has to be found, and beside a lab in
-    /// this control group.
+    /// Also measures the CPU time of the run and of each other process of the machine. `sought` is
+    /// a target that must be found; `lab` is the lab's control group.
     pub fn share_out(&mut self, sought: Option<ExternalTarget>, lab: Option<String>) {
         (self.sought, self.shares) = (sought, Some(CpuShares::beside(lab)));
     }
 
-    /// The target that has to be found.
+    /// Returns the target that must be found.
     pub fn sought(&self) -> Option<&ExternalTarget> {
         self.sought.as_ref()
     }
 
-    /// What each process of the target used so far, and each other one, the busiest first.
+    /// Returns the CPU use so far: of each process of the target, and of each other process,
+    /// busiest first.
     pub fn told(&self) -> (Vec<ProcessShare>, Vec<ProcessShare>) {
         let told = |of_target: bool| self.shares.as_ref().map(|shares| shares.told(of_target)).unwrap_or_default();
         (told(true), told(false))
     }
 
-    /// CPU time of other processes that were started and ended between two readings, percent of the machine.
+    /// Returns the CPU time of other processes that started and ended between two readings, percent
+    /// of the machine.
     pub fn short_lived_pct(&self) -> Option<f64> {
         self.shares.as_ref().and_then(CpuShares::short_lived_pct)
     }
 
-    /// Reads the processes of `members` and this program. `host` gives time, and host of this program's row; where the
-    /// source is a host that Plimsoll made, what runs there is added up into it.
+    /// Reads the processes of `members` and this program. `host` provides the time, and the host
+    /// name of this program's row. For a virtual host, adds the use of all its processes to `host`.
     pub fn read(
         &mut self,
         source: &SampleSource,
@@ -114,7 +117,7 @@ impl ProcessForest {
         let cores = source.capacity().filter(|_| self.has_base);
         let scale = Scale { interval_s, cores, core_speed: source.core_speed() };
         let before = std::mem::take(&mut self.before);
-        // Where the kernel does not count it, it says 0.
+        // Without `task_delayacct` the kernel reports 0.
         let counts_io_delay = proc.text("sys/kernel/task_delayacct").is_some_and(|text| text.trim() == "1");
         let mut scan = ProcessScan { proc, all: &all, before: &before, counts_io_delay, threads: HashMap::new() };
         let at_s = host.at_s;
@@ -135,7 +138,8 @@ impl ProcessForest {
             if !pids.is_empty() {
                 let mut sample = row(&name.0, &name.1);
                 tree.read(&mut scan, &pids, scale, &mut sample);
-                // The others came with what they are beside, and go with it.
+                // Other processes join and leave the target together with these, so they are not
+                // restarts.
                 tree.seen.retain(|pid, _| family.contains(pid));
                 pids.retain(|pid| family.contains(pid));
                 tree.restarts.read(&pids, &all, &mut sample);
@@ -147,7 +151,7 @@ impl ProcessForest {
             target.extend(family);
             target.extend(roots.found.more);
         }
-        // Only itself: its children are the target.
+        // Without children: they belong to the target.
         let own = all.contains_key(&us).then(|| {
             let mut sample = row(&host.host, "");
             self.own.own_only = true;
@@ -159,11 +163,11 @@ impl ProcessForest {
             let others: Vec<u32> = all.keys().copied().filter(|pid| *pid != us && *pid != 1).collect();
             self.whole.read(&mut scan, &others, scale, host);
             self.whole.read_io(&mut scan, &others, scale, host);
-            // Pages that are shared are in there several times; the host's memory is in columns of its own.
+            // The sum would count shared pages several times. Other columns hold the host's memory.
             host.rss_bytes = None;
         }
         let run = self.shares.as_mut().and_then(|shares| {
-            // Programs that are operations are its children, too.
+            // Programs that run as operations are also children of this program.
             let run = target.iter().copied().chain(tree_of(us, &all)).collect();
             shares.read(proc, &all, &before, (run, &target), scale)
         });
@@ -173,7 +177,7 @@ impl ProcessForest {
         TreeReading { roles, programs, own, run: run.map(|run| (run.user_pct, run.system_pct)), operations_pct }
     }
 
-    /// Of each tree that there is now: those of the members, and the one that was found.
+    /// Returns the roots of each current tree: of the members and of the target that was found.
     fn roots(
         &mut self,
         proc: &ProcDir,
@@ -196,13 +200,13 @@ impl ProcessForest {
     }
 }
 
-/// One look at all processes.
+/// One reading of all processes.
 struct ProcessScan<'a> {
     proc: &'a ProcDir,
     all: &'a HashMap<u32, Stat>,
     before: &'a LastTicks,
     counts_io_delay: bool,
-    /// Process to its threads, once they were looked at.
+    /// Threads of each process that has been read.
     threads: HashMap<u32, Vec<TrackedThread>>,
 }
 
@@ -213,7 +217,7 @@ struct TrackedThread {
     times: ThreadTimes,
 }
 
-/// What a thread used and waited so far.
+/// CPU and wait time of a thread so far.
 #[derive(Debug, Clone, Copy, Default)]
 struct ThreadTimes {
     cpu_ticks: u64,
@@ -226,7 +230,7 @@ impl ProcessScan<'_> {
         let proc = self.proc;
         self.threads.entry(pid).or_insert_with(|| {
             let threads = threads(proc, pid).into_iter().filter_map(|(number, folder)| {
-                // A thread that ended meanwhile is none that waits.
+                // The thread has ended meanwhile, so it does not wait.
                 let stat = procfs::stat_at(&folder)?;
                 let run_delay_ns = procfs::text(&folder.join("schedstat")).and_then(|text| run_delay_ns(&text));
                 let times = ThreadTimes {
@@ -242,20 +246,21 @@ impl ProcessScan<'_> {
     }
 }
 
-/// All processes that are not dead.
+/// Returns all processes that are not dead.
 fn all_of(proc: &ProcDir) -> HashMap<u32, Stat> {
     let stat = |pid: u32| procfs::stat_at(&proc.path().join(pid.to_string())).filter(|stat| !stat.is_dead());
     procfs::numbers(proc.path()).into_iter().filter_map(|pid| Some((pid, stat(pid)?))).collect()
 }
 
-/// A process that was started here and all that came of it, as far as that shows now.
+/// Returns a process that was started here and its known descendants.
 pub(crate) fn tree_of(root: u32, all: &HashMap<u32, Stat>) -> Vec<u32> {
     let roots = TreeRoots { started: Some(root), ..TreeRoots::default() };
     descendants(&roots, std::process::id(), all, &HashMap::new())
 }
 
-/// The roots and all that came of them: children of children, the process group of what the lab has started, and what was in the
-/// tree before and has been adopted by init since; but never `us`, unless that is what was started.
+/// Returns the roots and their descendants: children at any depth, the process group of the started
+/// process, and earlier members of the tree that init has adopted. Excludes `us`, unless it is the
+/// started process.
 fn descendants(roots: &TreeRoots, us: u32, all: &HashMap<u32, Stat>, seen: &HashMap<u32, u64>) -> Vec<u32> {
     let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
     for stat in all.values() {
@@ -279,31 +284,32 @@ fn descendants(roots: &TreeRoots, us: u32, all: &HashMap<u32, Stat>, seen: &Hash
 #[derive(Clone, Copy)]
 struct Scale {
     interval_s: f64,
-    /// `None` also at the first reading, when there is nothing to scale yet.
+    /// Number of cores to scale by. `None` at the first reading, or if it is unknown.
     cores: Option<f64>,
-    /// What one of its cores can do, in cores of the machine.
+    /// Speed of one core, in cores of the machine.
     core_speed: f64,
 }
 
-/// What was read of a tree last time.
+/// Last reading of a tree.
 #[derive(Default)]
 struct TreeSnapshot {
-    /// Pid to start: a pid alone is no name.
+    /// Start times by process id. A process id can be reused, so only both together identify a
+    /// process.
     seen: HashMap<u32, u64>,
     ticks: HashMap<u32, ProcessTicks>,
-    /// By thread.
+    /// Times by thread.
     threads: HashMap<u32, ThreadTimes>,
-    /// Who is there since when, and who went.
+    /// Processes of the tree and their restarts.
     restarts: RestartDetector,
-    /// Of programs in it.
+    /// Readings of programs in the tree.
     programs: BTreeMap<String, TreeSnapshot>,
-    /// Process to bytes read and written so far.
+    /// Bytes read and written so far, by process.
     io_bytes: HashMap<u32, (u64, u64)>,
-    /// Children that ended are somebody else's.
+    /// Whether to ignore the CPU time of ended children, because they belong to another tree.
     own_only: bool,
 }
 
-/// CPU time of a process, user and system, and of those of its children that ended and were waited for.
+/// CPU time of a process, user and system, and of its children that ended and were waited for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct ProcessTicks {
     own: (u64, u64),
@@ -316,7 +322,7 @@ impl TreeSnapshot {
         let stats: Vec<&Stat> = pids.iter().filter_map(|pid| all.get(pid)).collect();
         row.threads = Some(stats.iter().map(|stat| stat.threads).sum());
         let page_bytes = rustix::param::page_size() as u64;
-        // Pages that several processes share are counted for each of them.
+        // Pages shared by several processes are counted for each of them.
         row.rss_bytes = Some(stats.iter().map(|stat| stat.resident_pages * page_bytes).sum());
         let joined = self.joined(scan.before, &stats);
         row.fds = stats.iter().map(|stat| open_files(&proc.path().join(stat.pid.to_string()))).sum();
@@ -332,7 +338,7 @@ impl TreeSnapshot {
         self.read_threads(scan, &stats, (scale, joined), row);
     }
 
-    /// Reads each program of a tree that has figures of its own.
+    /// Reads each program of a tree that has its own samples.
     fn read_programs(
         &mut self,
         scan: &mut ProcessScan<'_>,
@@ -354,7 +360,7 @@ impl TreeSnapshot {
         member.programs.iter().map(read).collect()
     }
 
-    /// Reads those of a tree that run a program, without their children.
+    /// Reads the processes of a tree that run a program, without their children.
     fn read_program(
         &mut self,
         scan: &mut ProcessScan<'_>,
@@ -382,7 +388,8 @@ impl TreeSnapshot {
         }
     }
 
-    /// Those that were there before and were not known to be of this tree: what they had used by then is not the tree's.
+    /// Returns the processes that existed before but were not in this tree. Their earlier use does
+    /// not count for the tree.
     fn joined(&mut self, before: &LastTicks, stats: &[&Stat]) -> BTreeSet<u32> {
         let mut joined = BTreeSet::new();
         for stat in stats {
@@ -424,7 +431,7 @@ impl TreeSnapshot {
         self.threads = now;
     }
 
-    /// What the threads used and waited since last time, as far as the kernel counts it.
+    /// Fills in the threads' CPU and wait times since the last reading, if the kernel counts them.
     fn fill(
         &self,
         now: &HashMap<u32, ThreadTimes>,
@@ -448,8 +455,8 @@ impl TreeSnapshot {
         row.busiest_thread_pct = busiest.map(|ticks| percent(ticks as f64 / TICKS_PER_S / scale.core_speed));
     }
 
-    /// What the processes had read from disks, and what they caused to be written, whenever that comes to pass. What one
-    /// that ended had done since the last reading is lost.
+    /// Reads the bytes that the processes read from disks and caused to be written, even if the
+    /// write happens later. Loses the use of an ended process since the last reading.
     fn read_io(&mut self, scan: &mut ProcessScan<'_>, pids: &[u32], scale: Scale, row: &mut Sample) {
         let folder = |pid: &u32| scan.proc.path().join(pid.to_string());
         let now: HashMap<u32, (u64, u64)> =
@@ -476,8 +483,9 @@ impl ProcessTicks {
     }
 }
 
-/// Ticks used since last time, user and system. A child that ended and was waited for is in its parent's account now, with
-/// all it ever used; what it had used by last time is taken off again.
+/// Returns the ticks used since the last reading, user and system. The account of a parent includes
+/// the whole use of a child that ended and was waited for. The child's use up to the last reading
+/// is therefore subtracted.
 fn used(before: &HashMap<u32, ProcessTicks>, now: &HashMap<u32, ProcessTicks>, own_only: bool) -> (u64, u64) {
     let one = |pick: fn(&ProcessTicks) -> (u64, u64)| {
         let (mut own, mut children, mut gone) = (0, 0, 0);
@@ -501,25 +509,26 @@ fn threads(proc: &ProcDir, pid: u32) -> Vec<(u32, PathBuf)> {
     procfs::numbers(&folder).into_iter().map(|thread| (thread, folder.join(thread.to_string()))).collect()
 }
 
-/// The second figure of `/proc/PID/task/TID/schedstat`.
+/// Returns the second figure of `/proc/PID/task/TID/schedstat`.
 fn run_delay_ns(schedstat: &str) -> Option<u64> {
     schedstat.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
-/// `/proc/PID/io`. What was written and then thrown away, before it got to the disk, is taken off.
+/// Parses `/proc/PID/io`. Subtracts data that was discarded before it was written to disk.
 fn io_bytes(io: &str) -> Option<(u64, u64)> {
     let figure = |name: &str| io.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<u64>().ok());
     Some((figure("read_bytes:")?, figure("write_bytes:")?.saturating_sub(figure("cancelled_write_bytes:")?)))
 }
 
-/// `/proc/PID/smaps_rollup`. The file says kB and means KiB.
+/// Parses `/proc/PID/smaps_rollup`. The file's unit is called kB but is KiB.
 fn pss_bytes(rollup: &str) -> Option<u64> {
     let line = rollup.lines().find_map(|line| line.strip_prefix("Pss:"))?;
     line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok().map(|kib| kib * 1024)
 }
 
-/// Open file descriptors. Many are not counted one by one: since Linux 6.2 the folder's size is their number (before, it
-/// is 0), give or take the threads that wait in `accept`, for which a number is taken already.
+/// Returns the number of open file descriptors. Large numbers are taken from the folder's size,
+/// which equals the number since Linux 6.2 and was 0 before. It may differ by the threads that wait
+/// in `accept`, because their descriptor is already reserved.
 fn open_files(process: &Path) -> Option<u64> {
     const MANY: u64 = 256;
     let folder = process.join("fd");
@@ -529,13 +538,12 @@ fn open_files(process: &Path) -> Option<u64> {
     }
 }
 
-// To whom this machine's CPU time is put down: to all that belongs to the run together, and to
-// the other processes one by one.
+// Attribution of this machine's CPU time: to the run as a whole, and to each other process.
 
-/// So many of each kind are told, the busiest first.
+/// Maximum number of processes per list, busiest first.
 const TOLD: usize = 16;
 
-/// What was read of all processes last time, and what each has used since the first.
+/// Last reading of all processes, and the CPU time of each since the first reading.
 #[derive(Default)]
 pub struct CpuShares {
     /// Control group of the lab whose processes are accounted for elsewhere.
@@ -546,7 +554,7 @@ pub struct CpuShares {
     in_lab: HashSet<u32>,
     /// Processes outside the run.
     others: HashSet<u32>,
-    /// By pid and start: processes that used any time, or are the target's.
+    /// Accounts by process id and start time: the target's processes, and others with CPU time.
     accounts: BTreeMap<(u32, u64), RoleAccount>,
     /// CPU time of other processes that started and ended between two readings.
     short_lived_ticks: u64,
@@ -564,23 +572,24 @@ struct RoleAccount {
 struct RunShare {
     user_pct: f64,
     system_pct: f64,
-    /// The part of the lab's processes.
+    /// Share of the lab's processes.
     lab_pct: f64,
 }
 
 impl RunShare {
-    /// The part of the programs that are operations: all but this program, the target and the lab. `rows` has the first two.
+    /// Returns the share of programs that run as operations: the run without this program, the
+    /// target and the lab. `rows` contains the rows of this program and of the target.
     fn operations_pct<'a>(&self, rows: impl Iterator<Item = &'a Sample>) -> Option<f64> {
         let known = rows.map(|row| Some(row.cpu_user_pct? + row.cpu_system_pct?)).sum::<Option<f64>>()?;
         Some((self.user_pct + self.system_pct - self.lab_pct - known).max(0.0))
     }
 }
 
-/// What all processes had used when they were last read: pid to start and time.
+/// CPU time of all processes at the last reading: start time and ticks by process id.
 type LastTicks = HashMap<u32, (u64, ProcessTicks)>;
 
 impl CpuShares {
-    /// Beside a lab whose processes are in this control group.
+    /// Makes an empty account, beside a lab whose processes are in this control group.
     pub fn beside(lab: Option<String>) -> Self {
         Self { lab, ..Self::default() }
     }
@@ -625,7 +634,7 @@ impl CpuShares {
         Some(RunShare { user_pct: percent(user), system_pct: percent(system), lab_pct: percent(lab) })
     }
 
-    /// Children of this program that are hosts of the lab, and what they started.
+    /// Returns the children of this program that are hosts of the lab, and their descendants.
     fn in_lab(&self, proc: &ProcDir, all: &HashMap<u32, Stat>) -> HashSet<u32> {
         let us = std::process::id();
         let is_host = |stat: &&Stat| stat.parent == us && self.is_labs(proc, stat.pid);
@@ -639,7 +648,7 @@ impl CpuShares {
         })
     }
 
-    /// Adds up what a process used itself.
+    /// Adds the CPU time of a process, without its children.
     fn note(&mut self, proc: &ProcDir, stat: &Stat, before: &LastTicks, is_target: bool) {
         if self.run.contains(&stat.pid) && !is_target {
             return;
@@ -660,11 +669,12 @@ impl CpuShares {
         });
         account.ticks += used;
         account.is_target = is_target;
-        // It may have become another program since.
+        // The process may have executed another program since.
         account.name.clone_from(&stat.name);
     }
 
-    /// CPU time of the others that were started and ended between two readings, percent of the machine.
+    /// Returns the CPU time of other processes that started and ended between two readings, percent
+    /// of the machine.
     pub fn short_lived_pct(&self) -> Option<f64> {
         (self.time_s > 0.0).then(|| self.percent(self.short_lived_ticks))
     }
@@ -673,7 +683,8 @@ impl CpuShares {
         (ticks as f64 / TICKS_PER_S / self.time_s / self.cores * 10_000.0).round() / 100.0
     }
 
-    /// The processes of the target, or the others that used any time: the busiest first.
+    /// Returns the processes of the target, or the other processes that used CPU time, busiest
+    /// first.
     pub fn told(&self, of_target: bool) -> Vec<ProcessShare> {
         let accounts = self.accounts.iter().filter(|(_, account)| account.is_target == of_target);
         let share = |(pid, account): (u32, &RoleAccount)| ProcessShare {
@@ -698,7 +709,7 @@ mod tests {
     use crate::ports::TargetLocation;
     use crate::sample_source::HostBounds;
 
-    /// A line as of Linux 6: 22 figures after the state are enough.
+    /// Returns a line of `/proc/PID/stat` as in Linux 6. 22 figures after the state are enough.
     fn stat_line(
         pid: u32,
         parent: u32,
@@ -738,7 +749,7 @@ mod tests {
             self.0.write(&format!("{pid}/io"), &text);
         }
 
-        /// As seen from inside a host of four cores that can do as much as two of the machine's.
+        /// Reads as inside a host of four cores with the capacity of two cores of the machine.
         fn whole(&self, forest: &mut ProcessForest) -> Sample {
             let usage = Usage { cores: 4, ..Usage::default() };
             let host = Some(HostBounds { usage, capacity: 2.0, ..HostBounds::default() });
@@ -779,10 +790,10 @@ mod tests {
             descendants(&TreeRoots { started: Some(root), ..TreeRoots::default() }, 1, all, seen)
         };
         assert_eq!(descendants(10, &all, &HashMap::new()), [10, 11, 12, 13]);
-        // 20 was seen below 10 before its parent died; with another start time it would be another process.
+        // 20 was below 10 before its parent died. With another start time it is another process.
         assert_eq!(descendants(10, &all, &HashMap::from([(20, 120)])), [10, 11, 12, 13, 20, 21]);
         assert_eq!(descendants(10, &all, &HashMap::from([(20, 999)])), [10, 11, 12, 13]);
-        // The lab's process has ended, its group has not.
+        // The lab's process has ended, but its group has not.
         let orphans = stats(&[line(13, 1, 10)]);
         assert_eq!(descendants(10, &orphans, &HashMap::new()), [13]);
     }
@@ -810,7 +821,7 @@ mod tests {
         assert_eq!(sample.run_delay_pct, Some(1.0));
     }
 
-    /// A target that the search has come to this about.
+    /// A target with this search result.
     fn sought(found: TargetLocation) -> ExternalTarget {
         let why = Err("it is not looked for".to_owned());
         let mut target =
@@ -836,12 +847,13 @@ mod tests {
         let mut forest = ProcessForest::default();
         forest.share_out(Some(sought(here(&[10], &[30]))), None);
         let line = |pid, parent, user, children| (pid, stat_line(pid, parent, 5, (user, 0), (children, 0)));
-        // Master, worker, a process of the same control group with a child elsewhere, and a hog with a child.
+        // Master, worker, a process of the same control group with a child elsewhere, and a busy
+        // loop with a child.
         let before =
             [line(10, 1, 100, 0), line(11, 10, 50, 0), line(30, 1, 7, 0), line(31, 30, 0, 0), line(20, 1, 0, 0)];
         let first = Machine::with(&before).share_out(&mut forest);
         assert_eq!((first.run, first.roles[0].threads), (None, Some(6)), "no base yet");
-        // The worker used 10 more and was waited for; another took its place.
+        // The worker used 10 more and was waited for. Another replaced it.
         let after =
             [line(10, 1, 130, 60), line(12, 10, 5, 0), line(30, 1, 17, 0), line(31, 30, 20, 0), line(20, 1, 40, 0)];
         let second = Machine::with(&after).share_out(&mut forest);
@@ -891,7 +903,7 @@ mod tests {
         forest.share_out(None, None);
         let line = |pid, parent, user, children| (pid, stat_line(pid, parent, 5, (user, 0), (children, 0)));
         Machine::with(&[line(20, 1, 0, 0), line(21, 20, 100, 0)]).share_out(&mut forest);
-        // 21 used 5 more, and was known; 40 were used by those that were never seen.
+        // 21 used 5 more and was known. Processes that were never seen used 40.
         Machine::with(&[line(20, 1, 10, 145)]).share_out(&mut forest);
         assert_eq!(
             forest.short_lived_pct(),
@@ -915,11 +927,11 @@ mod tests {
         let before =
             [line(10, 1, 0, 0), line(us, 1, 0, 0), line(30, us, 0, 0), line(31, 30, 100, 0), line(40, us, 0, 0)];
         assert_eq!(read(&mut forest, &before), None, "no base yet");
-        // Target, generator and host used 50 each; a program that runs 10, and those that came and went 30.
+        // Target, generator and host used 50 each, a running program 10, and ended programs 30.
         let after =
             [line(10, 1, 50, 0), line(us, 1, 50, 30), line(30, us, 0, 0), line(31, 30, 150, 0), line(40, us, 10, 0)];
         assert_eq!(read(&mut forest, &after), Some(20.0));
-        // The host crashed: what it had used in all is in this program's account.
+        // The host crashed: its total use is in this program's account.
         let down = [line(10, 1, 50, 0), line(us, 1, 50, 180), line(40, us, 10, 0)];
         assert_eq!(read(&mut forest, &down), Some(0.0));
     }
@@ -933,7 +945,7 @@ mod tests {
         let first = machine.whole(&mut forest);
         assert_eq!((first.threads, first.io_wait_threads), (Some(4), Some(2)));
         assert_eq!((first.cpu_user_pct, first.run_delay_pct, first.disk_read_bytes), (None, None, None), "no base yet");
-        // Of no role, and what a new process did has been done since.
+        // These processes have no role. The whole use of a new process counts.
         let machine = Machine::with(&[line(10, 130), line(20, 120), line(30, 10)]);
         machine.reads(10, 512);
         machine.reads(30, 100);
@@ -970,9 +982,9 @@ mod tests {
         // 11 used 5 more, ended and was waited for: its 55 are in 10's account.
         let after = HashMap::from([(10, ticks(103, 55))]);
         assert_eq!(used(&before, &after, false), (8, 0));
-        // It was not waited for: what it used last is lost, and nothing is below 0.
+        // 11 was not waited for: its last use is lost, and nothing is below 0.
         assert_eq!(used(&before, &HashMap::from([(10, ticks(103, 0))]), false), (3, 0));
-        // One that came and went in between is in the account as well.
+        // A process that started and ended in between is also in the account.
         assert_eq!(used(&before, &HashMap::from([(10, ticks(100, 7)), (11, ticks(50, 0))]), false), (7, 0));
         // This program's children are the target.
         assert_eq!(used(&before, &after, true), (3, 0));

@@ -1,4 +1,4 @@
-//! Programs that are run to their end: input given, output kept up to a limit, killed when the time is over.
+//! Programs that run to their end: with input, limited output and a time limit.
 
 use std::io::{self, PipeReader, Read as _, Write as _};
 use std::path::PathBuf;
@@ -12,32 +12,33 @@ use linux::pipe_inode;
 use crate::serve::{ProcessEntry, command, not_started};
 use crate::{OrderRefusal, ProgramSpec};
 
-/// Of standard output and of standard error, each, unless something else is asked for; what is more is left out, and said to be.
+/// Default limit of standard output, and limit of standard error. Output beyond it is left out,
+/// with a note.
 pub const KEPT_BYTES: usize = 8 << 20;
-/// For output that is on its way when the program has ended.
+/// Time to wait for output that is still in the pipe after the program has ended.
 const PATIENCE: Duration = Duration::from_millis(200);
 
-/// What a program that ran to its end came to.
+/// Result of a program that has run to its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProgramEnd {
-    /// Its exit code, or the signal that ended it, negative.
+    /// Exit code, or the negated signal number.
     pub how: i32,
-    /// What it wrote to standard output.
+    /// Standard output.
     pub output: String,
-    /// What it wrote to standard error.
+    /// Standard error.
     pub errors: String,
 }
 
-/// Runs a program on this machine, as this process's child. What it leaves in the background goes on.
+/// Runs a program on this machine as a child of this process. Its background processes continue.
 ///
 /// # Errors
 ///
-/// If it cannot be started; how it ended is no error.
+/// The program cannot be started. A failed exit is not an error.
 pub fn run_here(program: &ProgramSpec, input: String, within: Duration) -> Result<ProgramEnd, OrderRefusal> {
     run(program, input, within, &[], |child, pipes| Ok(Arc::new(ProcessEntry::of(program, "", child, pipes))))
 }
 
-/// Runs it; `enter` makes it known to whoever would end it.
+/// Runs a program. `enter` registers it, so that the caller can end it.
 pub(crate) fn run(
     program: &ProgramSpec,
     input: String,
@@ -73,7 +74,7 @@ fn pipe() -> Result<(PipeReader, io::PipeWriter), OrderRefusal> {
     io::pipe().map_err(|error| OrderRefusal::system("make a pipe", &error))
 }
 
-/// How it ended, if it did in time.
+/// Returns how the program ended, or `None` after the deadline.
 fn await_end(entry: &ProcessEntry, until: Instant) -> Option<i32> {
     loop {
         if let Some(how) = entry.ended() {
@@ -87,18 +88,18 @@ fn await_end(entry: &ProcessEntry, until: Instant) -> Option<i32> {
     }
 }
 
-/// Writes its input. A program that does not read it all is in its right.
+/// Writes the input. A program may ignore it.
 fn give(stdin: Option<ChildStdin>, input: String) -> io::Result<()> {
     let Some(mut stdin) = stdin.filter(|_| !input.is_empty()) else { return Ok(()) };
     let write = move || drop(stdin.write_all(input.as_bytes()));
     std::thread::Builder::new().name("input".to_owned()).spawn(write).map(drop)
 }
 
-/// What comes from a pipe.
+/// Output of a pipe.
 struct PipeOutput {
     kept: Arc<Mutex<Vec<u8>>>,
     keeps_bytes: usize,
-    /// Closed by the reader when it is done.
+    /// Closed by the reader when it has finished.
     done: Receiver<()>,
 }
 
@@ -110,7 +111,7 @@ impl PipeOutput {
         let read = move || {
             let mut buffer = [0; 16 << 10];
             let mut left_out = 0;
-            // What cannot be kept is read all the same, so that nobody is held up.
+            // Excess output is read too, so that the program does not block.
             while let Some(count) = pipe.read(&mut buffer).ok().filter(|count| *count > 0) {
                 let mut kept = shared.lock().unwrap_or_else(PoisonError::into_inner);
                 let room = keeps_bytes.saturating_sub(kept.len()).min(count);
@@ -127,12 +128,13 @@ impl PipeOutput {
         Ok(Self { kept, keeps_bytes, done })
     }
 
-    /// All of it, once the program has ended. What it left running may hold the other end of the pipe for ever.
+    /// Returns all output after the program has ended. A process in the background may keep the
+    /// pipe open for ever, so waiting is limited.
     fn text(&self) -> String {
         let _ = self.done.recv_timeout(PATIENCE);
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let mut text = String::from_utf8_lossy(&kept).into_owned();
-        // What is no text grows when it is made one; whoever asked counts on what was to be kept.
+        // Bytes that are not UTF-8 grow when they are replaced. The text must still fit the limit.
         if text.len() > kept.len().max(self.keeps_bytes) {
             let end = (0..=self.keeps_bytes).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
             text.truncate(end);

@@ -1,4 +1,4 @@
-//! Programs in the tree of a process of the target: found by the names of their files, and signalled.
+//! Signals to programs in the process tree of a target's process, found by file name.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
@@ -8,10 +8,11 @@ use rustix::process::Signal;
 
 use crate::process_tree::tree_of;
 
-/// Signals every process of a program in the tree of the process with this pid, which was started here; gives their pids.
+/// Signals every process of a program in the process tree below `root`, a process that was started
+/// here. Returns their ids.
 ///
 /// # Errors
-/// In words, if none of it runs there.
+/// The program does not run in the tree.
 pub fn signal_program(root: u32, program: &str, signal: Signal) -> Result<Vec<u32>, String> {
     let all: HashMap<u32, Stat> = procfs::alive().into_iter().map(|stat| (stat.pid, stat)).collect();
     let tree: Vec<&Stat> = tree_of(root, &all).into_iter().filter_map(|pid| all.get(&pid)).collect();
@@ -38,14 +39,14 @@ mod tests {
     #[test]
     fn a_program_of_the_tree_is_signalled_and_nothing_else() {
         let folder = TestDir::new();
-        // Longer than what the kernel keeps of a name.
+        // A name longer than the kernel keeps.
         let worker = folder.script("a-worker-of-the-tree", "sleep 1000 & wait");
         let script = format!("{0} & {0} & sleep 1000 & wait", worker.display());
         let mut command = Command::new("sh");
         command.args(["-c", &script]).stdout(Stdio::null());
         let mut root = linux::spawn(command).unwrap();
-        // A child that was forked and has not begun its own program yet still runs its parent's: two of the tree could
-        // be a worker and the child of it that is to sleep. Once all three sleep, nobody forks any more.
+        // A forked child that has not yet executed its program still runs its parent's: two workers
+        // could be a worker and its child that will sleep. After all three sleep, no process forks.
         until("all of the tree are there", || {
             signal_program(root.id(), "sleep", Signal::CONT).is_ok_and(|hit| hit.len() == 3)
         });

@@ -1,24 +1,26 @@
-//! Who works in a tree of processes: when one that had been there for a while is gone and another
-//! of the same name under the same parent has come, it was replaced.
+//! Restarts of processes in a tree. A process was replaced if it had existed for a while and ended,
+//! and another with the same name and parent started.
 
 use std::collections::HashMap;
 
 use linux::procfs::{self, Stat};
 use record::rows::Sample;
 
-/// A process that was not there at so many readings had not settled: a program that is started for each request comes and goes.
+/// Number of readings after which a process counts as settled. A program that is started for each
+/// request never settles.
 const SETTLED: u32 = 2;
-/// For so many readings after one is gone another counts as its replacement.
+/// Number of readings after a process's end in which another counts as its replacement.
 const PATIENCE: u32 = 10;
 
-/// What was seen of a tree.
+/// Processes of a tree and their replacements.
 #[derive(Debug, Default)]
 pub struct RestartDetector {
-    /// Pid to what it is.
+    /// Current processes, by process id.
     there: HashMap<u32, TrackedProcess>,
-    /// Who had settled and went, and at how many readings nobody had taken its place.
+    /// Settled processes that have ended, and the number of readings since then without a
+    /// replacement.
     gone: Vec<(TrackedProcess, u32)>,
-    /// Names of those that were replaced, as of the last reading.
+    /// Names of the processes that were replaced at the last reading.
     replaced: Vec<String>,
     readings: u64,
 }
@@ -28,7 +30,7 @@ struct TrackedProcess {
     name: String,
     parent: u32,
     started_ticks: u64,
-    /// Readings that saw it.
+    /// Number of readings of this process.
     readings: u32,
 }
 
@@ -39,12 +41,13 @@ impl TrackedProcess {
 }
 
 impl RestartDetector {
-    /// Looks at the tree again, and says how many were replaced since the last time; nothing at the first.
+    /// Reads the tree again and fills in the number of processes replaced since the last reading.
+    /// Fills in nothing at the first.
     pub fn read(&mut self, pids: &[u32], all: &HashMap<u32, Stat>, row: &mut Sample) {
         let mut before = std::mem::take(&mut self.there);
         let mut came = Vec::new();
         for stat in pids.iter().filter_map(|pid| all.get(pid)) {
-            // A pid alone is no name.
+            // A process id can be reused, so the start time is compared too.
             let known = before.remove(&stat.pid).filter(|worker| worker.started_ticks == stat.started_ticks);
             let mut worker = known.unwrap_or_else(|| TrackedProcess {
                 name: stat.name.clone(),
@@ -62,7 +65,7 @@ impl RestartDetector {
             *readings += 1;
             *readings <= PATIENCE
         });
-        // Whose parent is gone as well was not replaced by it.
+        // A process whose parent has also ended was not replaced by that parent.
         let settled = before.into_values().filter(|worker| worker.readings >= SETTLED);
         self.gone.extend(settled.filter(|worker| self.there.contains_key(&worker.parent)).map(|worker| (worker, 0)));
         came.retain(|worker| self.is_replacement(worker));
@@ -71,7 +74,8 @@ impl RestartDetector {
         self.replaced = came.into_iter().map(|worker| worker.name).collect();
     }
 
-    /// How many of these run this program; nothing at the first reading.
+    /// Returns the number of replaced processes that run this program, or `None` at the first
+    /// reading.
     pub fn replaced(&self, program: &str) -> Option<u64> {
         let is_meant = |name: &&String| procfs::is_called(name, program);
         (self.readings > 1).then(|| self.replaced.iter().filter(is_meant).count() as u64)
@@ -87,7 +91,8 @@ impl RestartDetector {
 mod tests {
     use super::*;
 
-    /// Processes as pid, parent and name; the pid tells the start as well. Returns how many were replaced.
+    /// Reads processes given as id, parent and name. The id also determines the start time. Returns
+    /// the number of replaced processes.
     fn look(restarts: &mut RestartDetector, processes: &[(u32, u32, &str)]) -> Option<u64> {
         let stat = |pid: u32, parent: u32, name: &str| {
             Stat::parse(&format!("{pid} ({name}) S {parent} 1 1 0 -1 0 1 0 0 0 0 0 0 0 20 0 2 0 1{pid} 1000 7 0"))

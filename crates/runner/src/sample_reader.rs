@@ -1,5 +1,5 @@
-//! All probes and the processes of one machine or host, read together: what they read, and what of the machine's CPU time the
-//! run and strangers took.
+//! Reader of all probes and processes of one machine or host. It also divides the machine's CPU
+//! time between the run and other programs.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -14,7 +14,7 @@ use crate::process_tree::Member;
 use crate::process_tree::{ProcessForest, TreeReading};
 use crate::sample_source::{ProcDir, SampleSource};
 
-/// All probes, and the processes.
+/// Reader of all probes and processes.
 pub struct SampleReader {
     source: SampleSource,
     probes: Vec<Box<dyn Probe>>,
@@ -22,59 +22,59 @@ pub struct SampleReader {
     last: Option<Instant>,
 }
 
-/// What a reading came to.
+/// Result of a reading.
 pub struct ReadRows {
-    /// The machine or host.
+    /// Row of the machine or host.
     pub host: Sample,
-    /// Each role that runs.
+    /// One row per running role.
     pub roles: Vec<Sample>,
-    /// Each program that has figures of its own.
+    /// One row per program that has its own samples.
     pub programs: Vec<ProgramSample>,
-    /// This program; `process` is empty.
+    /// Row of this program, with `process` empty.
     pub own: Option<Sample>,
-    /// CPU time of all that belongs to the run, where it is told.
+    /// CPU time of all processes of the run, if it is known.
     pub run: Sample,
-    /// CPU time of the programs that run as operations, percent of the machine.
+    /// CPU time of programs that run as operations, percent of the machine.
     pub operations_pct: Option<f64>,
 }
 
 impl SampleReader {
-    /// Of all probes and processes there.
     #[must_use]
     pub fn new(source: SampleSource) -> Self {
         let probes = KINDS.iter().map(|kind| (kind.make)()).collect();
         Self { source, probes, forest: ProcessForest::default(), last: None }
     }
 
-    /// Also tells to whom the machine's CPU time is put down: see [`ProcessForest::share_out`].
+    /// Also attributes the machine's CPU time to its users: see [`ProcessForest::share_out`].
     pub fn share_out(&mut self, sought: Option<ExternalTarget>, lab: Option<String>) {
         self.forest.share_out(sought, lab);
     }
 
-    /// The processes, as of the last reading.
+    /// Returns the processes as of the last reading.
     #[must_use]
     pub fn forest(&self) -> &ProcessForest {
         &self.forest
     }
 
-    /// The files that it reads.
     #[must_use]
     pub fn proc(&self) -> &ProcDir {
         &self.source.proc
     }
 
-    /// Says what the host's control groups have used by now: before each reading.
+    /// Sets the current use of the host's control groups. Call it before each reading.
     pub fn set_usage(&mut self, usage: Usage) {
         if let Some(bounds) = &mut self.source.host {
             bounds.usage = usage;
         }
     }
 
-    /// Reads everything and fills in `host`, which has time and name; `None` at the first reading.
+    /// Reads everything and fills in `host`, whose time and name are already set. Returns `None` at
+    /// the first reading.
     pub fn read(&mut self, now: Instant, members: &[Member], mut host: Sample) -> Option<ReadRows> {
         let interval_s = self.last.replace(now).map(|last| now.duration_since(last).as_secs_f64());
         let length_s = interval_s.unwrap_or(f64::NAN);
-        // First, so that a host's control group, where it knows better, has the last word.
+        // The processes are read first, so that a host's control group can replace less exact
+        // figures.
         let TreeReading { roles, programs, own, run, operations_pct } =
             self.forest.read(&self.source, members, length_s, &mut host);
         for probe in &mut self.probes {
@@ -86,18 +86,20 @@ impl SampleReader {
     }
 }
 
-/// A host and its processes are read one after the other, so that their difference can be off by so much, percent.
+/// Largest negative difference that is carried over, percent. A host and its processes are read one
+/// after the other, so their difference can be too small by this much.
 const MOST_OWED_PCT: f64 = 5.0;
 
-/// CPU time that was used by neither the target nor Plimsoll.
+/// Meter of the CPU time used by neither the target nor Plimsoll.
 #[derive(Debug, Default)]
 pub struct StrangersMeter {
-    /// Differences below 0, which are taken from later ones, so that the mean is right.
+    /// Sum of negative differences. Later differences are reduced by it, so that the mean is right.
     owed_pct: f64,
 }
 
 impl StrangersMeter {
-    /// Returns the part of the host's CPU time since the last reading that is not ours, percent, or `None` if any of them is unknown.
+    /// Returns the part of the host's CPU time since the last reading that is not in `ours`,
+    /// percent. `None` if any figure is unknown.
     pub fn pct(&mut self, host: &Sample, ours: &[Sample]) -> Option<f64> {
         let busy = host.cpu_user_pct? + host.cpu_system_pct?;
         let ours =
@@ -108,22 +110,22 @@ impl StrangersMeter {
     }
 }
 
-/// All hosts of a run on this machine together: the control group that theirs are in. Processes come and go, its account
-/// stays.
+/// CPU time of all hosts of a run on this machine together, from the control group that contains
+/// theirs. The group's counters stay while processes start and end.
 pub struct RunGroup {
     group: Cgroup,
-    /// What it had used, and when.
+    /// Time and counters of the last reading.
     last: Option<(Instant, CpuTime)>,
 }
 
 impl RunGroup {
-    /// Of the run with this id.
+    /// Opens the group of the run with this id.
     #[must_use]
     pub fn of(run: &str) -> Self {
         Self { group: Cgroup::new(&Arc::new(Hierarchies::detect()), top_of(run)), last: None }
     }
 
-    /// Its CPU time since the last reading; empty if nothing is known.
+    /// Returns the CPU time since the last reading. Empty if it is unknown.
     pub fn read(&mut self, proc: &ProcDir, now: Instant) -> Sample {
         let time = self.group.cpu_time();
         let last = std::mem::replace(&mut self.last, time.map(|time| (now, time)));

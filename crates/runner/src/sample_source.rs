@@ -1,4 +1,5 @@
-//! What the probes read: a machine's /proc and, of a host that Plimsoll made, its control group and what it may use.
+//! Data sources of the probes: a machine's `/proc` and, for a virtual host, its control group and
+//! its limits.
 
 use std::path::{Path, PathBuf};
 
@@ -7,29 +8,27 @@ use linux::procfs;
 use crate::groups::Usage;
 use crate::{Isolation, Setup};
 
-/// `/proc`, or a recorded one.
+/// A folder with the contents of `/proc`: the real one or a recorded one.
 pub struct ProcDir(PathBuf);
 
 impl ProcDir {
-    /// What is below this folder.
     #[must_use]
     pub fn at(path: &Path) -> Self {
         Self(path.to_path_buf())
     }
 
-    /// The folder.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.0
     }
 
-    /// A file's text; `None` if it cannot be read.
+    /// Returns a file's text, or `None` if it cannot be read.
     #[must_use]
     pub fn text(&self, name: &str) -> Option<String> {
         procfs::text(&self.0.join(name))
     }
 
-    /// CPUs of the machine.
+    /// Returns the number of CPUs of the machine.
     pub fn cpus(&self) -> Option<f64> {
         let stat = self.text("stat")?;
         let count = stat.lines().filter(|line| line.starts_with("cpu") && !line.starts_with("cpu ")).count();
@@ -37,46 +36,46 @@ impl ProcDir {
     }
 }
 
-/// Where figures come from.
+/// Data source of samples.
 pub struct SampleSource {
-    /// Of the machine or, seen from inside a host, with that host's processes and interfaces only.
+    /// `/proc` of the machine or, inside a host, with that host's processes and interfaces only.
     pub proc: ProcDir,
-    /// What marks off a host from the machine that plays it; `None`: it is the machine.
+    /// Part of the machine that belongs to the host. `None`: the whole machine.
     pub host: Option<HostBounds>,
 }
 
-/// A host that Plimsoll made.
+/// Use and limits of a host that Plimsoll made.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct HostBounds {
-    /// What its control groups had used when the reading began.
+    /// Use of the host's control groups at the start of the reading.
     pub usage: Usage,
-    /// What they can do together, in cores of the machine: 100 %.
+    /// Capacity of all cores together, in cores of the machine: 100 %.
     pub capacity: f64,
-    /// Its memory, bytes.
+    /// Memory limit, bytes.
     pub memory_bytes: Option<u64>,
-    /// The device its data is on, if it has one to itself: `loop3`.
+    /// Device of the host's data, if the data has its own device: `loop3`.
     pub device: Option<String>,
 }
 
 impl SampleSource {
-    /// The machine as it is.
+    /// Reads the whole machine.
     pub fn machine(proc: ProcDir) -> Self {
         Self { proc, host: None }
     }
 
-    /// What a runner sees: its host, if it was to make one.
+    /// Reads the host that the setup describes. Without isolation, reads the whole machine.
     pub fn of(setup: &Setup, proc: ProcDir) -> Self {
         let host = setup.isolation.as_ref().map(|isolation| HostBounds::of(setup, isolation, &proc));
         Self { proc, host }
     }
 
-    /// What one core can do, in cores of the machine.
+    /// Returns the speed of one core, in cores of the machine.
     pub fn core_speed(&self) -> f64 {
         let slow = self.host.as_ref().filter(|bounds| bounds.usage.cores > 0 && bounds.capacity > 0.0);
         slow.map_or(1.0, |bounds| bounds.capacity / f64::from(bounds.usage.cores))
     }
 
-    /// What 100 % of CPU is, in cores of the machine.
+    /// Returns the capacity that counts as 100 % CPU, in cores of the machine.
     pub fn capacity(&self) -> Option<f64> {
         match &self.host {
             Some(bounds) => Some(bounds.capacity),

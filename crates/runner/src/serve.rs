@@ -1,5 +1,5 @@
-//! The runner's end: reads what it is told, line by line, has each order carried out on a
-//! thread of its own, and undoes everything when its input ends.
+//! Runner side of the protocol: reads orders line by line, carries out each order on its own
+//! thread, and undoes everything at the end of input.
 
 use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder, File};
@@ -40,27 +40,28 @@ use crate::shim;
 use crate::stoppable_thread::StoppableThread;
 use crate::wiring::wire;
 
-/// Is the runner of a host on this program's standard input and output, without a buffer: whoever gets them next must find every
-/// byte. `inside` is the second start, in a host that the first has made. Gives the exit code.
+/// Runs a host's runner on this program's standard input and output, and returns the exit code.
+/// Input is not buffered, because another process may continue to read it and must find every byte.
+/// `inside` marks the second start, within a host that the first start made.
 #[must_use]
 pub fn serve_standard_streams(inside: bool) -> u8 {
     let input = io::stdin().as_fd().try_clone_to_owned();
     let output = io::stdout().as_fd().try_clone_to_owned();
     match (input, output) {
         (Ok(input), Ok(output)) => serve(inside, input.into(), output.into()),
-        // There are too many open files.
+        // Too many open files.
         _ => 1,
     }
 }
 
-/// The same on any input and output.
+/// Runs a host's runner on any input and output.
 #[must_use]
 pub fn serve(inside: bool, mut input: File, output: File) -> u8 {
     if inside && rustix::process::getpid().is_init() {
         return be_init().unwrap_or(1);
     }
     let writer = MessageWriter::new(Box::new(output));
-    // Byte by byte: what follows the line is for whoever gets this input next.
+    // Read byte by byte: another process may read the bytes after this line.
     let setup = match setup(&mut input) {
         Ok(setup) => setup,
         Err(reason) => return failed(&writer, reason),
@@ -69,7 +70,7 @@ pub fn serve(inside: bool, mut input: File, output: File) -> u8 {
         let kept = input.try_clone().map_err(|error| error.to_string()).and_then(|input| shim::keep(&setup, input));
         match kept {
             Ok(Some(code)) => return u8::try_from(code).unwrap_or(1),
-            // The host is made, and we are its runner.
+            // The host is made, and this process is its runner.
             Ok(None) => {}
             Err(reason) => return failed(&writer, reason),
         }
@@ -99,7 +100,8 @@ fn setup(input: &mut impl Read) -> Result<Setup, String> {
     })
 }
 
-/// Of a setup that another version may have written in another way.
+/// Returns the version in a setup that cannot be parsed, because another version may use another
+/// format.
 fn version_of(line: &[u8]) -> Option<String> {
     Some(serde_json::from_slice::<serde_json::Value>(line).ok()?.get("version")?.as_str()?.to_owned())
 }
@@ -108,7 +110,7 @@ fn other_version(asked: &str) -> String {
     format!("its runner is of version {VERSION}, and {asked} was asked for")
 }
 
-/// Serves one conversation to its end. `input` stands after the setup.
+/// Serves one session to its end. `input` starts after the setup.
 fn serve_on(setup: &Setup, mut input: impl BufRead, writer: Arc<MessageWriter>) -> u8 {
     if setup.version != VERSION {
         return failed(&writer, other_version(&setup.version));
@@ -127,13 +129,13 @@ fn serve_on(setup: &Setup, mut input: impl BufRead, writer: Arc<MessageWriter>) 
     0
 }
 
-/// Why a conversation is over.
+/// Reason for the end of a session.
 enum SessionEnd {
-    /// It was asked to end, by this request.
+    /// This order asked for the end.
     Asked(u64),
-    /// Nobody speaks to it any more.
+    /// Input ended.
     Silent,
-    /// What it hears is not meant for it.
+    /// The peer sent a line that this program does not understand.
     Nonsense,
 }
 
@@ -142,7 +144,7 @@ fn listen(runner: &Arc<Runner>, input: &mut impl BufRead, writer: &MessageWriter
     loop {
         line.clear();
         match input.by_ref().take(ORDER_BYTES).read_until(b'\n', &mut line) {
-            // A line without its end was cut off with the conversation.
+            // A line without its end was cut off together with the session.
             Ok(_) if !line.ends_with(b"\n") => return SessionEnd::Silent,
             Ok(_) => {}
             Err(error) if error.kind() == ErrorKind::Interrupted => continue,
@@ -159,22 +161,21 @@ fn listen(runner: &Arc<Runner>, input: &mut impl BufRead, writer: &MessageWriter
     }
 }
 
-/// Of an order that is not understood, so that it can be refused.
+/// Returns the number of an order that cannot be parsed, so that the order can be refused.
 fn number_of(line: &[u8]) -> Option<u64> {
     serde_json::from_slice::<serde_json::Value>(line).ok()?.get("number")?.as_u64()
 }
 
 impl OrderRefusal {
-    /// The system refused.
+    /// Makes the refusal for a failed system call.
     pub fn system(doing: impl Into<String>, error: &impl ToString) -> Self {
         Self::System { doing: doing.into(), error: error.to_string() }
     }
 }
 
-// Carries out orders: each on a thread of its own, but for signals, so that none waits for
-// another.
+// Execution of orders. Each order, except signals, runs on its own thread, so that no order waits
+// for another.
 
-/// A host's runner.
 pub struct Runner {
     setup: Setup,
     writer: Arc<MessageWriter>,
@@ -182,13 +183,13 @@ pub struct Runner {
     groups: Arc<Groups>,
     controls: Controls,
     sampler: Mutex<Sampler>,
-    /// Kept while the host is there.
+    /// Thread that maintains the host's load average. `None` if the host uses the machine's.
     _load_average: Option<StoppableThread>,
     processes: Arc<Processes>,
 }
 
 impl Runner {
-    /// Makes what the host needs and says that it is ready.
+    /// Makes the host's folders and control groups, and sends the ready message.
     pub fn begin(setup: &Setup, writer: Arc<MessageWriter>) -> Result<Self, String> {
         let dirs = HostDirs::make(setup)?;
         setup.isolation.iter().flat_map(|isolation| &isolation.tiers).try_for_each(make_tier_folders)?;
@@ -205,7 +206,7 @@ impl Runner {
         });
         let ready = RunnerMessage::Ready {
             version: VERSION.to_owned(),
-            // In a host of its own it counts otherwise than the machine does.
+            // A virtual host numbers processes differently from the machine.
             pid: if setup.isolation.is_some() { 0 } else { std::process::id() },
             folder: dirs.folder().to_path_buf(),
             notices,
@@ -226,7 +227,7 @@ impl Runner {
         })
     }
 
-    /// Has an order carried out; its answer is said when it comes.
+    /// Carries out an order. The reply is sent on completion.
     pub fn take(this: &Arc<Self>, request: NumberedOrder) {
         if let Order::Signal { .. } = request.order {
             return this.carry_out(request);
@@ -241,7 +242,7 @@ impl Runner {
 
     fn carry_out(&self, NumberedOrder { number, order }: NumberedOrder) {
         if let Order::Start(program) = order {
-            // Says itself that it started, before the process can say anything.
+            // `start` sends its own reply, to send it before any output of the process.
             return self.start(number, program);
         }
         match self.perform(number, order) {
@@ -309,12 +310,12 @@ impl Runner {
                 let measured = machine::measure_in(self.dirs.folder());
                 measured.map(|text| OrderReply::Text { text }).map_err(|reason| OrderRefusal::Cannot { reason })
             }
-            // Both are somebody else's: whoever listens, and `start`.
+            // The session loop handles `End`, and `start` handles `Start`.
             Order::End | Order::Start(_) => Ok(OrderReply::Nothing),
         }
     }
 
-    /// The tier of storage of that name.
+    /// Returns the storage tier with this name.
     fn tier(&self, name: Option<&str>) -> Result<Option<&TierMount>, OrderRefusal> {
         let Some(name) = name else { return Ok(None) };
         let mut tiers = self.setup.isolation.iter().flat_map(|isolation| &isolation.tiers);
@@ -322,7 +323,7 @@ impl Runner {
         tiers.find(|tier| tier.name == name).map(Some).ok_or_else(unknown)
     }
 
-    /// With the marks by which its processes are found.
+    /// Adds the marks by which a run's processes are found.
     fn marked(&self, mut program: ProgramSpec) -> ProgramSpec {
         program.environment.insert(MARK.to_owned(), self.setup.run.clone());
         program.environment.insert(HOST_MARK.to_owned(), self.setup.host.clone());
@@ -342,14 +343,14 @@ impl Runner {
         }
     }
 
-    /// Undoes everything. What stands still is let go first: it could not be ended.
+    /// Undoes everything. Resumes frozen processes first, because a frozen process does not end.
     pub fn end(&self) {
         self.processes.close();
         self.controls.heal_all();
         let variables = vec![format!("{MARK}={}", self.setup.run), format!("{HOST_MARK}={}", self.setup.host)];
-        // What even this does not end waits for the kernel; the lab looks for it, too.
+        // A process that survives this waits for the kernel. The lab looks for such processes too.
         let _ = RunTag { variables, groups: self.processes.groups() }.end(false);
-        // What is left is removed with the groups of the run.
+        // The groups that remain are removed with the groups of the run.
         let _ = self.groups.remove();
         self.dirs.end();
     }
@@ -366,15 +367,15 @@ fn machines_memory() -> Option<u64> {
     memory_bytes(&procfs::text(Path::new("/proc/meminfo"))?, "MemTotal:")
 }
 
-// The processes of a host: started in its groups, their output and their ends said in the order
-// in which they came.
+// Processes of a host. They start in the host's groups, and their output and ends are reported in
+// the order in which they occur.
 
 const CHUNK_BYTES: usize = 16 << 10;
 const YEAR_S: f64 = 31_536_000.0;
-/// Where the kernel gives no handle on a process, its end is looked for so often.
+/// Poll interval for the end of a process, if the kernel provides no pidfd.
 const GLANCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
 
-/// All that were started.
+/// Processes that orders have started.
 pub struct Processes {
     writer: Arc<MessageWriter>,
     table: Mutex<ProcessTable>,
@@ -382,21 +383,21 @@ pub struct Processes {
 
 #[derive(Default)]
 struct ProcessTable {
-    /// Nothing is started any more.
+    /// Whether no more processes may start.
     closed: bool,
     by_number: BTreeMap<u64, Arc<ProcessEntry>>,
 }
 
-/// A process.
 pub struct ProcessEntry {
     role: String,
-    /// Programs in its tree that have figures of their own.
+    /// Programs in the process tree that have their own samples.
     programs: Vec<String>,
     pub pid: u32,
     group: ProcessGroup,
-    /// In its environment; none where nobody asked for it.
+    /// Marks in the process's environment. Empty if the caller set none.
     marks: Vec<String>,
-    /// `None` once it was waited for: from then on its number may be somebody else's.
+    /// `None` after the process has been waited for, because its id may then belong to another
+    /// process.
     child: Mutex<Option<Child>>,
 }
 
@@ -409,7 +410,8 @@ impl Processes {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts a process under this number and says so; from then on its output and its end are said.
+    /// Starts a process under this number and reports the start. Later messages report its output
+    /// and its end.
     pub fn start(&self, number: u64, program: &ProgramSpec, groups: &[PathBuf]) -> Result<(), OrderRefusal> {
         let (pipe, output) = io::pipe().map_err(|error| OrderRefusal::system("make a pipe", &error))?;
         let pipes = pipe_inode(&pipe).into_iter().collect();
@@ -424,7 +426,7 @@ impl Processes {
         let (writer, followed) = (Arc::clone(&self.writer), Arc::clone(&entry));
         let follow = move || ProcessFollower { number, entry: &followed, pipe, writer: &writer, cut: Vec::new() }.run();
         if std::thread::Builder::new().name("follower".to_owned()).spawn(follow).is_err() {
-            // It has been said that it started, so its end has to follow.
+            // The start has been reported, so the end must follow.
             entry.kill();
             self.writer.say(&RunnerMessage::Ended { process: number, how: entry.wait() });
         }
@@ -441,14 +443,14 @@ impl Processes {
         groups: &[PathBuf],
     ) -> Result<OrderReply, OrderRefusal> {
         let within = Duration::from_secs_f64(within_s.clamp(0.0, YEAR_S));
-        // Without a role: it is none of the target's.
+        // No role: the program is not part of the target.
         let enter = |child, pipes| self.enter(number, program, "", child, pipes);
         let ran = program_run::run(program, input, within, groups, enter);
         self.forget(number);
         ran.map(|ProgramEnd { how, output, errors }| OrderReply::Ran { how, output, errors })
     }
 
-    /// Makes a process known that writes to these pipes, so that it is ended with the others.
+    /// Registers a process that writes to these pipes, so that it is ended with the others.
     pub fn enter(
         &self,
         number: u64,
@@ -475,7 +477,7 @@ impl Processes {
         Ok(OrderReply::Nothing)
     }
 
-    /// Signals what runs a program in a process's tree.
+    /// Signals every process of a program in a process's tree.
     pub fn signal_program(&self, process: u64, program: &str, signal: i32) -> Result<OrderReply, OrderRefusal> {
         let (entry, signal) = self.to_signal(process, signal)?;
         let signalled = programs::signal_program(entry.pid, program, signal);
@@ -490,7 +492,7 @@ impl Processes {
         Ok((entry, signal))
     }
 
-    /// Those that have a role and run.
+    /// Returns the running processes that have a role.
     pub fn members(&self, host: &str) -> Vec<Member> {
         let entries: Vec<Arc<ProcessEntry>> = self.table().by_number.values().cloned().collect();
         let running = entries.iter().filter(|entry| !entry.role.is_empty() && entry.child().is_some());
@@ -503,24 +505,24 @@ impl Processes {
         running.map(member).collect()
     }
 
-    /// From now on nothing is started.
+    /// Refuses further starts.
     pub fn close(&self) {
         self.table().closed = true;
     }
 
-    /// The process group of each.
+    /// Returns the process group of each process.
     pub fn groups(&self) -> Vec<ProcessGroup> {
         self.table().by_number.values().map(|entry| entry.group.clone()).collect()
     }
 
-    /// Forgets a process that has ended with all that it started.
+    /// Forgets a process whose whole group has ended.
     pub fn forget(&self, number: u64) {
         self.table().by_number.remove(&number);
     }
 }
 
 impl ProcessEntry {
-    /// Of a child that writes to these pipes.
+    /// Makes the entry of a child that writes to these pipes.
     pub fn of(program: &ProgramSpec, role: &str, child: Child, pipes: Vec<u64>) -> Self {
         let pid = child.id();
         let group = ProcessGroup::of(pid, pipes);
@@ -537,22 +539,22 @@ impl ProcessEntry {
         let child = self.child();
         if child.is_some() {
             let Some(pid) = linux::pid(self.pid) else { return };
-            // Until it is waited for, its number is its own.
+            // The id cannot be reused before the process has been waited for.
             let _ = if group { kill_process_group(pid, signal) } else { kill_process(pid, signal) };
         } else if group {
-            // Its number may be somebody else's by now.
+            // The id may belong to another process by now.
             for stat in self.group.members(&self.marks) {
                 linux::signal(&stat, signal);
             }
         }
     }
 
-    /// Kills it, with its group.
+    /// Kills the process and its group.
     pub fn kill(&self) {
         self.signal(Signal::KILL, true);
     }
 
-    /// How it ended, if it has.
+    /// Returns how the process ended, or `None` while it runs.
     pub fn ended(&self) -> Option<i32> {
         let mut child = self.child();
         let status = child.as_mut()?.try_wait().ok().flatten()?;
@@ -560,19 +562,19 @@ impl ProcessEntry {
         Some(how(status))
     }
 
-    /// Waits for the end of a process that was killed.
+    /// Waits for the end of a killed process.
     pub fn wait(&self) -> i32 {
         let status = self.child().take().and_then(|mut child| child.wait().ok());
         status.map_or(-Signal::KILL.as_raw(), how)
     }
 
-    /// A handle on it, where the kernel gives one.
+    /// Returns a pidfd of the process, or `None` if the kernel provides none.
     pub fn handle(&self) -> Option<OwnedFd> {
         pidfd_open(linux::pid(self.pid)?, PidfdFlags::empty()).ok()
     }
 }
 
-/// The program with its arguments, environment and folder.
+/// Returns the command: program, arguments, environment and folder.
 pub fn command(program: &ProgramSpec) -> Result<Command, OrderRefusal> {
     let [name, arguments @ ..] = program.command.as_slice() else {
         return Err(OrderRefusal::system(format!("start `{}`", program.role), &"it has no program"));
@@ -591,7 +593,7 @@ pub fn command(program: &ProgramSpec) -> Result<Command, OrderRefusal> {
     Ok(command)
 }
 
-/// Whom to become; `None`: that is who we are.
+/// Returns the account to switch to, or `None` if it is the current one.
 fn account(name: &str) -> Result<Option<Account>, OrderRefusal> {
     Account::to_become(name).map_err(|problem| match problem {
         AccountProblem::Unknown => OrderRefusal::NoUser { user: name.to_owned() },
@@ -603,14 +605,15 @@ fn account(name: &str) -> Result<Option<Account>, OrderRefusal> {
     })
 }
 
-/// Gives a folder to a user, who can then get there.
+/// Gives a folder to a user and makes the folder reachable for that user.
 fn own(path: &Path, user: &str) -> Result<(), OrderRefusal> {
     let Some(account) = account(user)? else { return Ok(()) };
     let given = account.own(path).and_then(|()| let_pass(path, FOLDER_PREFIX));
     given.map_err(|error| OrderRefusal::system(format!("give {} to the user `{user}`", path.display()), &error))
 }
 
-/// The folders of a tier that are not there: all of them when the host is made, and of one in memory when it is booted again.
+/// Makes the folders of a tier that do not exist: all of them for a new host, and those in memory
+/// after a reboot.
 fn make_tier_folders(tier: &TierMount) -> Result<(), String> {
     for folder in &tier.folders {
         let path = tier.at.join(&folder.name);
@@ -625,7 +628,7 @@ fn make_tier_folders(tier: &TierMount) -> Result<(), String> {
     Ok(())
 }
 
-/// Why it could not be started.
+/// Returns the refusal for a program that could not be started.
 pub fn not_started(program: &ProgramSpec, error: &io::Error) -> OrderRefusal {
     let name = program.command.first().cloned().unwrap_or_default();
     if error.kind() == ErrorKind::NotFound {
@@ -634,12 +637,12 @@ pub fn not_started(program: &ProgramSpec, error: &io::Error) -> OrderRefusal {
     OrderRefusal::system(format!("start `{name}` for `{}`", program.role), error)
 }
 
-/// Its exit code, or the signal that ended it, negative.
+/// Returns the exit code, or the negated signal number.
 pub fn how(status: ExitStatus) -> i32 {
     status.code().or_else(|| status.signal().map(|signal| -signal)).unwrap_or(-1)
 }
 
-/// Waits until a process has ended (first) or something can be read (second).
+/// Waits until the process has ended (first result) or its output can be read (second result).
 fn await_either(handle: Option<&OwnedFd>, pipe: Option<BorrowedFd<'_>>) -> (bool, bool) {
     let mut waited: Vec<PollFd<'_>> = Vec::with_capacity(2);
     waited.extend(handle.map(|handle| PollFd::new(handle, PollFlags::IN)));
@@ -653,13 +656,13 @@ fn await_either(handle: Option<&OwnedFd>, pipe: Option<BorrowedFd<'_>>) -> (bool
     (ended, pipe.is_some() && ready.next() == Some(true))
 }
 
-/// Says what a process writes, and its end.
+/// Reports the output of a process, and its end.
 struct ProcessFollower<'a> {
     number: u64,
     entry: &'a ProcessEntry,
     pipe: PipeReader,
     writer: &'a MessageWriter,
-    /// The beginning of a character whose end is still to come.
+    /// Beginning of a character whose remaining bytes have not been read.
     cut: Vec<u8>,
 }
 
@@ -671,7 +674,7 @@ impl ProcessFollower<'_> {
             let waited = if runs {
                 await_either(handle.as_ref(), is_open.then(|| self.pipe.as_fd()))
             } else {
-                // What it started may still write.
+                // Children of the process may still write.
                 (false, true)
             };
             if runs && waited.0 && self.end(&mut is_open) {
@@ -683,7 +686,8 @@ impl ProcessFollower<'_> {
         self.say_cut();
     }
 
-    /// If it has ended: says what it wrote until then, and its end. What others write meanwhile is not waited for.
+    /// Checks whether the process has ended. If so, reports the output so far, then the end. Does
+    /// not wait for output of other processes.
     fn end(&mut self, is_open: &mut bool) -> bool {
         let Some(how) = self.entry.ended() else { return false };
         let mut left = usize::try_from(ioctl_fionread(&self.pipe).unwrap_or(0)).unwrap_or(usize::MAX);
@@ -697,7 +701,7 @@ impl ProcessFollower<'_> {
         true
     }
 
-    /// Passes on what is there, up to `count` bytes. False at the end of all output.
+    /// Passes on available output, up to `count` bytes. Returns false at the end of all output.
     fn pass_on(&mut self, count: usize) -> bool {
         let mut buffer = [0; CHUNK_BYTES];
         match self.pipe.read(&mut buffer[..count]) {
@@ -730,7 +734,7 @@ impl ProcessFollower<'_> {
     }
 }
 
-/// Length without a character that only begins at the end.
+/// Returns the length without an incomplete character at the end.
 fn whole_characters(bytes: &[u8]) -> usize {
     let longest = bytes.len().saturating_sub(3);
     let begins = (longest..bytes.len()).rev().find(|at| bytes[*at] & 0xC0 == 0xC0);
@@ -738,30 +742,29 @@ fn whole_characters(bytes: &[u8]) -> usize {
     begins.filter(is_cut).unwrap_or(bytes.len())
 }
 
-// The host's private folders.
+// Private folders of the host.
 
-/// Where the host's folders are.
 pub struct HostDirs {
     folder: PathBuf,
-    /// It goes with the host.
+    /// Whether the folder is removed with the host.
     is_temporary: bool,
 }
 
 impl HostDirs {
-    /// The folder that the setup names, or a temporary one. One that is there already holds the data of the host, which was
-    /// cut off and is made again.
+    /// Uses the folder that the setup names, or makes a temporary one. An existing folder holds the
+    /// data of the same host, which was cut off and is made again.
     pub fn make(setup: &Setup) -> Result<Self, String> {
         if !setup.folder.as_os_str().is_empty() {
             let folder = setup.folder.clone();
             fs::create_dir_all(&folder).map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
             return Ok(Self { folder, is_temporary: false });
         }
-        // With the host's name: two hosts of a run may be on one machine.
+        // The name contains the host, because two hosts of a run may share a machine.
         let folder = std::env::temp_dir().join(format!("plimsoll-run-{}.{}", setup.run, setup.host));
         let made = DirBuilder::new().mode(0o700).create(&folder).or_else(|error| {
             let is_ours = |found: fs::Metadata| found.is_dir() && found.uid() == rustix::process::geteuid().as_raw();
             let there = error.kind() == ErrorKind::AlreadyExists;
-            // In a folder that all may write, somebody may have been here first.
+            // Everybody may write to the parent folder, so another user may have made this one.
             if there && folder.symlink_metadata().is_ok_and(is_ours) { Ok(()) } else { Err(error) }
         });
         made.map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
@@ -772,7 +775,7 @@ impl HostDirs {
         &self.folder
     }
 
-    /// An empty folder of that name.
+    /// Makes an empty folder with this name.
     pub fn make_folder(&self, name: &str) -> Result<PathBuf, OrderRefusal> {
         let path = self.named(name)?;
         let made = remove(&path).and_then(|()| fs::create_dir_all(&path));
@@ -793,7 +796,7 @@ impl HostDirs {
         }
     }
 
-    /// Removes what it made.
+    /// Removes the temporary folder.
     pub fn end(&self) {
         if self.is_temporary {
             let _ = remove(&self.folder);
@@ -808,11 +811,11 @@ fn remove(path: &Path) -> io::Result<()> {
     }
 }
 
-// What the runner says: whole lines, one after the other, whoever speaks.
+// Output of the runner. Threads take turns, so that each line stays whole.
 
-/// Standard output.
+/// Writer of messages to standard output.
 pub struct MessageWriter {
-    /// `None` once nobody listens.
+    /// `None` after a write has failed.
     output: Mutex<Option<Box<dyn Write + Send>>>,
 }
 
@@ -821,12 +824,12 @@ impl MessageWriter {
         Arc::new(Self { output: Mutex::new(Some(output)) })
     }
 
-    /// Says a line. That nobody listens is noticed at the input's end.
+    /// Writes a message as one line. A write error is ignored: the end of input ends the session.
     pub fn say(&self, said: &RunnerMessage) {
         let Ok(mut line) = serde_json::to_vec(said) else { return };
         line.push(b'\n');
         if line.len() > LINE_BYTES {
-            // Whoever hears it would take us for broken.
+            // The receiver would treat a longer line as an error.
             if let RunnerMessage::Done { number, .. } | RunnerMessage::Refused { number, .. } = said {
                 self.refused(*number, OrderRefusal::system("answer", &"what there is to say is too long"));
             }
@@ -843,7 +846,8 @@ impl MessageWriter {
         self.say(&RunnerMessage::Done { number, answer: OrderReply::Nothing });
     }
 
-    /// What came of an order. What a program printed is said in pieces, so that none is longer than a line may be.
+    /// Sends the result of an order. Splits the output of a program, so that no message exceeds a
+    /// line.
     pub fn answer(&self, number: u64, answer: OrderReply) {
         let OrderReply::Ran { how, output, errors } = answer else {
             return self.say(&RunnerMessage::Done { number, answer });
@@ -867,11 +871,12 @@ impl MessageWriter {
     }
 }
 
-// The first process of a virtual host: starts the runner and waits for whatever is orphaned in
-// the host, as an init does. It is a process of its own because whoever waits for all children
-// takes the ends of those that others wait for.
+// First process of a virtual host. Like an init, it starts the runner and waits for orphaned
+// processes. It is separate from the runner, because a process that waits for all children would
+// take exits that other threads wait for.
 
-/// Runs until the runner has ended; gives its exit code. With this process, the kernel ends all others of the host.
+/// Runs until the runner has ended, and returns its exit code. The kernel ends all other processes
+/// of the host together with this one.
 fn be_init() -> io::Result<u8> {
     let mut command = Command::new(ourselves());
     command.arg0("plimsoll").args(["runner", "--inside"]);
@@ -887,7 +892,7 @@ fn be_init() -> io::Result<u8> {
     }
 }
 
-/// Its name where that is seen from here, so that it is called by it.
+/// Returns this program's path if it is visible inside the host, so that process lists show it.
 fn ourselves() -> PathBuf {
     let named = std::env::current_exe().ok().filter(|path| path.exists());
     named.unwrap_or_else(|| Path::new("/proc/self/exe").to_path_buf())

@@ -1,5 +1,5 @@
-//! The process that holds a virtual host's namespaces: makes them, shows inside what belongs
-//! there, starts the runner inside and waits for it. With it goes the host.
+//! The process that holds a virtual host's namespaces. It makes them, mounts the host's files,
+//! starts the runner inside and waits for its end. The host ends together with this process.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, PipeWriter, Read as _, Write as _};
@@ -15,23 +15,23 @@ use rustix::process::{PidfdFlags, pidfd_open};
 
 use crate::{Isolation, Setup, TierMount, groups};
 
-/// Everything of ours inside a host.
+/// Folder of Plimsoll's files inside a host.
 pub const FOLDER: &str = "/run/plimsoll";
-/// This program, inside a host.
+/// Path of this program inside a host.
 pub const PROGRAM: &str = "/run/plimsoll/plimsoll";
-/// The load average that the host shows, written by its runner.
+/// Load average of the host, written by its runner.
 const LOAD_AVERAGE: &str = "/run/plimsoll/loadavg";
 const CGROUPS: &str = "/sys/fs/cgroup";
-/// Of the host's data: its own folders in place of the machine's.
+/// Folder in the host's data with its private copies of the machine's folders.
 const PRIVATE: &str = ".private";
 const CHUNK_BYTES: usize = 64 << 10;
 
-/// Makes the host and starts this program again in it, as `plimsoll runner --inside`, with the setup as its first line and
-/// what follows on `input` after that; gives its exit code once it has ended. `None`: the host is made, and whoever called
-/// is its runner.
+/// Makes the host, starts this program in it as `plimsoll runner --inside`, and returns its exit
+/// code. The runner reads the setup as its first line, then the rest of `input`. Returns `None` if
+/// the host is made and the caller is its runner.
 ///
 /// # Errors
-/// What could not be made, and why.
+/// A part of the host could not be made, with the reason.
 pub fn keep(setup: &Setup, input: File) -> Result<Option<i32>, String> {
     let Some(isolation) = &setup.isolation else { return Ok(None) };
     if isolation.is_switch {
@@ -50,12 +50,12 @@ pub fn keep(setup: &Setup, input: File) -> Result<Option<i32>, String> {
     linux::be_called(&setup.host).map_err(cannot("be called by its name"))?;
     let (child, runner) = start(isolation).map_err(cannot("start its first process, with a /proc of its own"))?;
     let code = attend(child, runner, setup, input).map_err(cannot("wait for its first process"))?;
-    // What is left is removed with the run's groups.
+    // The rest is removed with the run's groups.
     let _ = groups::remove_host(setup);
     Ok(Some(code))
 }
 
-/// For `map_err`: what could not be done, with what helps where that is known.
+/// Makes an error text for `map_err`: the failed action, and a hint for known causes.
 fn cannot(doing: &str) -> impl FnOnce(io::Error) -> String {
     move |error| {
         let hint = match error.kind() {
@@ -67,9 +67,9 @@ fn cannot(doing: &str) -> impl FnOnce(io::Error) -> String {
     }
 }
 
-/// The host's own /run, /dev/shm and /sys, what is shown in it, and its names.
+/// Mounts the host's own /run, /dev/shm and /sys, the folders to show, and its name files.
 fn furnish(name: &str, isolation: &Isolation) -> Result<(), String> {
-    // Before anything is covered: what is shown inside may lie in what will be.
+    // Open the folders before anything is mounted, because a mount may cover them.
     let hold = |path: &Path| PinnedPath::hold(path).map_err(cannot(&format!("find {}", path.display())));
     let binds: Vec<_> =
         isolation.binds.iter().map(|bind| Ok((bind, hold(&bind.from)?))).collect::<Result<_, String>>()?;
@@ -81,7 +81,7 @@ fn furnish(name: &str, isolation: &Isolation) -> Result<(), String> {
     open_folder(Path::new("/run/lock"), 0o1777)?;
     open_folder(Path::new(FOLDER), 0o755)?;
 
-    // A place in another that is covered, too, comes after it.
+    // Mount outer folders first.
     let mut binds: Vec<_> = binds.iter().collect();
     binds.sort_by_key(|(bind, _)| bind.to.components().count());
     for (bind, place) in binds {
@@ -103,7 +103,8 @@ fn furnish(name: &str, isolation: &Isolation) -> Result<(), String> {
     fs::write(LOAD_AVERAGE, fresh).map_err(cannot(&format!("write {LOAD_AVERAGE}")))
 }
 
-/// Shows, in place of folders of the machine, the host's own, which are kept with its data in `data`.
+/// Mounts the host's private folders over folders of the machine. They are stored with the host's
+/// data in `data`.
 fn own_folders(data: &Path, paths: &[PathBuf]) -> Result<(), String> {
     let mut points = MountPoints::with(&Path::new(FOLDER).join("covered"));
     let mut show = |path: &Path| {
@@ -131,7 +132,8 @@ fn own_folders(data: &Path, paths: &[PathBuf]) -> Result<(), String> {
         .try_for_each(|path| show(path).map_err(cannot(&format!("show a {} of the host's own", path.display()))))
 }
 
-/// A tier of storage, unless it is a folder of the machine, which is shown with the others.
+/// Mounts a storage tier, unless it is a folder of the machine. Those are mounted with the other
+/// folders.
 fn tier(tier: &TierMount) -> Result<(), String> {
     let doing = format!("mount the tier `{}` at {}", tier.name, tier.at.display());
     let mounted = fs::create_dir_all(&tier.at).and_then(|()| match (&tier.device, tier.memory_bytes) {
@@ -142,7 +144,7 @@ fn tier(tier: &TierMount) -> Result<(), String> {
     mounted.map_err(cannot(&doing))
 }
 
-/// A /sys that shows our own network, with the cgroups where they were.
+/// Mounts a /sys that shows the host's network, with the cgroups at their usual place.
 fn own_sys() -> Result<(), String> {
     let groups = Path::new(CGROUPS);
     let groups = groups.is_dir().then(|| PinnedPath::hold(groups)).transpose().map_err(cannot("find the cgroups"))?;
@@ -155,12 +157,14 @@ fn open_folder(path: &Path, mode: u32) -> Result<(), String> {
     made.map_err(cannot(&format!("make {}", path.display())))
 }
 
-/// A file of the host's own over one of the machine, at `place`: where the machine's really is, if there is one.
+/// Mounts a file of the host over a file of the machine. `place` is the resolved path of the
+/// machine's file, if it exists.
 fn own_file(file: &str, place: Option<&Path>, text: &str) -> io::Result<()> {
     let own = Path::new(FOLDER).join(file);
     fs::write(&own, text)?;
     match place {
-        // Nobody inside misses what the machine has not; but the machine's names must be the host's.
+        // A missing file needs no replacement, except the hosts file: names must resolve to the
+        // lab's hosts.
         None if file == "hosts" => {
             Err(io::Error::other("this machine has no /etc/hosts, over which it could be shown"))
         }
@@ -174,10 +178,10 @@ fn start(isolation: &Isolation) -> io::Result<(Child, PipeWriter)> {
     let is_shown = isolation.binds.iter().any(|bind| bind.to == Path::new(PROGRAM));
     let mut command = Command::new(if is_shown { PROGRAM } else { "/proc/self/exe" });
     command.args(["runner", "--inside"]).stdin(input).current_dir("/");
-    // They name folders of the machine.
+    // These variables name folders of the machine.
     command.env_remove("TMPDIR").env_remove("XDG_RUNTIME_DIR");
     let mut shown = vec![(LOAD_AVERAGE, "/proc/loadavg")];
-    // Written to, it would restart the machine.
+    // A write to this file could restart the machine.
     if Path::new("/proc/sysrq-trigger").exists() {
         shown.push(("/dev/null", "/proc/sysrq-trigger"));
     }
@@ -187,8 +191,8 @@ fn start(isolation: &Isolation) -> io::Result<(Child, PipeWriter)> {
     Ok((linux::start_first(command, &shown)?, runner))
 }
 
-/// Passes the setup and then all that is said to us on, until the first process inside has ended. Without a thread: after
-/// the pid namespace is left, none can be started.
+/// Passes the setup and then all input to the runner, until the first process inside has ended.
+/// Uses no thread, because none can be started after leaving the pid namespace.
 fn attend(mut child: Child, runner: PipeWriter, setup: &Setup, mut input: File) -> io::Result<i32> {
     let number = linux::pid(child.id()).ok_or(ErrorKind::NotFound)?;
     let end = pidfd_open(number, PidfdFlags::empty())?;
@@ -213,7 +217,7 @@ fn attend(mut child: Child, runner: PipeWriter, setup: &Setup, mut input: File) 
         }
         if can_be_read {
             match input.read(&mut buffer) {
-                // The end of the input is the end of the runner's.
+                // The end of the input also ends the runner's input.
                 Ok(0) => runner = None,
                 Ok(count) => pass_on(&mut runner, &buffer[..count]),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
@@ -223,7 +227,8 @@ fn attend(mut child: Child, runner: PipeWriter, setup: &Setup, mut input: File) 
     }
 }
 
-/// A runner that does not listen any more is about to end, which is waited for.
+/// Passes bytes to the runner. A runner that no longer reads is about to end, and the caller waits
+/// for its end.
 fn pass_on(runner: &mut Option<PipeWriter>, bytes: &[u8]) {
     if runner.as_mut().is_some_and(|runner| runner.write_all(bytes).is_err()) {
         *runner = None;

@@ -1,11 +1,11 @@
-//! A thread that works beside the orders until whoever holds it lets go.
+//! A background thread that runs until its handle is dropped.
 
 use std::io;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
-/// The thread. Dropped, it is told to stop and waited for.
+/// Handle of the thread. Dropping it stops the thread and waits for its end.
 #[derive(Debug)]
 pub struct StoppableThread {
     stop: Option<Sender<()>>,
@@ -13,10 +13,6 @@ pub struct StoppableThread {
 }
 
 impl StoppableThread {
-    /// Starts it.
-    ///
-    /// # Errors
-    /// If no thread can be started.
     pub fn start(name: &str, work: impl FnOnce(&StopSignal) + Send + 'static) -> io::Result<Self> {
         let (stop, stopped) = channel();
         let thread = Builder::new().name(name.to_owned()).spawn(move || work(&StopSignal(stopped)))?;
@@ -33,12 +29,12 @@ impl Drop for StoppableThread {
     }
 }
 
-/// What tells the thread to stop.
+/// Signal that stops the thread.
 #[derive(Debug)]
 pub struct StopSignal(Receiver<()>);
 
 impl StopSignal {
-    /// Waits so long. False: the thread is to stop, at once.
+    /// Waits for `time`. Returns false at once if the thread must stop.
     #[must_use]
     pub fn waits(&self, time: Duration) -> bool {
         self.0.recv_timeout(time) == Err(RecvTimeoutError::Timeout)

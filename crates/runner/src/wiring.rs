@@ -1,4 +1,4 @@
-//! Configures a host's interfaces.
+//! Configuration of a host's interfaces.
 
 use std::fmt::Write as _;
 
@@ -6,10 +6,10 @@ use linux::network::{self, NetworkError};
 
 use crate::{Envelope, OrderRefusal, Wiring};
 
-/// Addresses, up, routes, the profile's link limits.
+/// Sets addresses, state, routes and the profile's link limits.
 ///
 /// # Errors
-/// What `ip` or `tc` refused, or what of the profile this kernel cannot do.
+/// `ip` or `tc` failed, or this kernel cannot apply a limit of the profile.
 pub fn wire(wiring: &Wiring, envelope: &Envelope) -> Result<(), OrderRefusal> {
     network::ip(&batch(wiring))?;
     network::forward(wiring.forwards)?;
@@ -19,7 +19,7 @@ pub fn wire(wiring: &Wiring, envelope: &Envelope) -> Result<(), OrderRefusal> {
     Ok(())
 }
 
-/// What `ip` is told.
+/// Returns the commands for `ip`.
 fn batch(wiring: &Wiring) -> String {
     let mut text = "link set lo up\n".to_owned();
     for interface in &wiring.interfaces {

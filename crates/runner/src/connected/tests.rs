@@ -1,4 +1,4 @@
-//! Tests of what belongs to a target by its connections, on recorded `/proc` trees.
+//! Tests of the search for a target's connected processes, on recorded `/proc` trees.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::os::unix::fs::symlink;
@@ -7,16 +7,16 @@ use fixture::TestDir;
 
 use super::*;
 
-/// This program, its shell, and a program that it runs as an operation.
+/// This program, its shell, and a program that runs as an operation.
 const US: u32 = 900;
 const SHELL: u32 = 800;
 const OPERATION: u32 = 901;
 
-/// A machine on which Plimsoll runs, and nothing else.
+/// A machine on which only Plimsoll runs.
 struct Machine {
     proc: TestDir,
     all: HashMap<u32, Stat>,
-    /// Lines of the table of TCP sockets of each folder.
+    /// Lines of the table of TCP sockets, by folder.
     tables: HashMap<String, String>,
     inodes: u64,
     kernel: fn() -> KernelTables,
@@ -60,7 +60,7 @@ impl Machine {
         self.holds(pid, inode);
     }
 
-    /// A connection from a process to the address that another listens at.
+    /// Adds a connection from a process to the address of another.
     fn connects(&mut self, client: u32, address: &str, server: u32) {
         let from = format!("127.0.0.1:{}", 40_000 + self.inodes);
         let (of_client, of_server) = (self.add("net", &from, address, "01"), self.add("net", address, &from, "01"));
@@ -72,7 +72,7 @@ impl Machine {
         ConnectedProcesses { tables: self.kernel, ..ConnectedProcesses::new(also, US) }
     }
 
-    /// Returns the target's roots after a look that starts with only these processes.
+    /// Returns the target's roots after a search that starts with only these processes.
     fn roots(&self, connected: &mut ConnectedProcesses, found: &[u32]) -> Vec<u32> {
         let mut target = ServerProcesses { roots: found.iter().copied().collect(), more: BTreeSet::new() };
         connected.look(&ProcDir::at(&self.proc), &self.all, &[], &mut target);
@@ -114,7 +114,7 @@ fn back_ends_of_back_ends_belong_to_the_target_and_other_clients_do_not() {
     machine.connects(40, "127.0.0.1:80", 11);
     machine.connects(41, "127.0.0.1:80", 11);
     machine.connects(11, "127.0.0.1:8000", 20);
-    // The postmaster has listened, its child serves.
+    // The postmaster listens, and its child serves.
     machine.connects(20, "127.0.0.1:5432", 31);
     machine.connects(42, "127.0.0.1:5432", 31);
     assert_eq!(machine.belonging_to(&[10]), [10, 20, 30, 31]);
@@ -131,7 +131,8 @@ fn members_of_a_cluster_on_this_machine_are_the_target() {
         machine.listens(pid, &format!("127.0.0.1:{port}"));
         machine.listens(pid, &format!("127.0.0.1:{}", port + 1));
     }
-    // The first connects to the second; the third to the first; nobody to the fourth.
+    // The first connects to the second, and the third to the first. No process connects to the
+    // fourth.
     machine.connects(10, "127.0.0.1:2480", 11);
     machine.connects(12, "127.0.0.1:2380", 10);
     assert_eq!(machine.belonging_to(&[10]), [10, 11, 12]);
@@ -147,7 +148,7 @@ fn a_client_is_a_peer_only_if_it_listens_and_runs_the_same_program() {
     }
     machine.listens(10, "127.0.0.1:5432");
     machine.listens(20, "127.0.0.1:5433");
-    // A child of the replica receives; the other is no server.
+    // A child of the replica receives. The other process is not a server.
     machine.connects(21, "127.0.0.1:5432", 10);
     machine.connects(30, "127.0.0.1:5432", 10);
     assert_eq!(machine.belonging_to(&[10]), [10, 20]);
@@ -194,7 +195,7 @@ fn a_back_end_is_found_by_connections_that_it_has_not_accepted_yet() {
     machine.listens(30, "0.0.0.0:5432");
     let waiting = machine.add("net", "127.0.0.1:40000", "127.0.0.1:8000", "01");
     machine.holds(10, waiting);
-    // A port of another machine is not this one's.
+    // A port of another machine is not a port of this machine.
     let far = machine.add("net", "192.168.1.5:40000", "192.168.1.6:5432", "01");
     machine.holds(10, far);
     assert_eq!(machine.belonging_to(&[10]), [10, 20]);
@@ -232,7 +233,7 @@ fn a_back_end_in_another_container_belongs_to_the_target() {
     let server = machine.add(database, "172.18.0.3:3306", "172.18.0.2:40000", "01");
     machine.holds(10, client);
     machine.holds(20, server);
-    // Loopback addresses of two containers have nothing to do with each other.
+    // Loopback addresses of two containers are unrelated.
     let (client, server) = (
         machine.add(app, "127.0.0.1:50000", "127.0.0.1:3306", "01"),
         machine.add("30/net", "127.0.0.1:3306", "127.0.0.1:50000", "01"),
@@ -280,10 +281,10 @@ fn back_ends_are_found_when_they_come_and_stay_when_their_connections_end() {
     machine.tables.clear();
     machine.proc.write("net/tcp", "");
     assert_eq!(machine.roots(&mut connected, &[10]), [10, 20]);
-    // Another process with its pid.
+    // Another process with the same id.
     machine.all.get_mut(&20).unwrap().started_ticks += 1;
     assert_eq!(machine.roots(&mut connected, &[10]), [10]);
-    // A look that cost much is not repeated at once.
+    // An expensive search is not repeated at once.
     connected.pause = 1;
     machine.listens(30, "127.0.0.1:7000");
     machine.connects(10, "127.0.0.1:7000", 30);
@@ -294,7 +295,7 @@ fn back_ends_are_found_when_they_come_and_stay_when_their_connections_end() {
 #[test]
 fn the_targets_sockets_are_read_again_also_after_a_slow_first_reading() {
     thread_local! { static READINGS: std::cell::Cell<u32> = const { std::cell::Cell::new(0) }; }
-    // As slow as on a machine with many processes, and the connection is new at each request.
+    // As slow as on a machine with many processes, with a new connection for each request.
     let kernel = || {
         READINGS.set(READINGS.get() + 1);
         let began_ns = thread_cpu_ns();

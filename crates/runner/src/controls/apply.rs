@@ -1,6 +1,6 @@
-//! The hands of a real host: its control groups, its network, its disk, its clock. On a machine
-//! that is not ours alone, the way that orders come is spared, and what would hit everybody
-//! there for good is refused.
+//! Faults on a real host: control groups, network, disk and clock. On a machine that others use
+//! too, it keeps the connection for orders open and refuses changes that would harm others
+//! permanently.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -22,30 +22,31 @@ use crate::folder_name;
 use crate::groups::Groups;
 use crate::{OrderRefusal, Setup};
 
-/// What it works on.
+/// Access to the host's groups, network, disk and clock.
 pub(super) struct KernelControls {
     groups: Arc<Groups>,
-    /// Where its data is, and whether that is on a file system of its own.
+    /// Folder of the host's data. `has_volume` is true if the data has its own file system.
     data: PathBuf,
     has_volume: bool,
-    /// Where its tiers of storage are, those on volumes of their own.
+    /// Folders of the storage tiers that have their own volume.
     tiers: BTreeMap<String, PathBuf>,
-    /// Made by us, and nobody else's.
+    /// Whether Plimsoll made the host for this run.
     is_isolated: bool,
     connection: Option<ControlConnection>,
-    /// Whether there is none, because they come by another way.
+    /// Whether orders come by another way than the host's network, so that there is no such
+    /// connection.
     is_reached_aside: bool,
-    /// Whose what it does to the network is.
+    /// Mark of this run's changes to the network.
     owner: Ownership,
-    /// How the link was shaped last.
+    /// Last applied state of the link.
     shaped: Mutex<LinkState>,
-    /// The interface of a real host that is shaped, and how many segments it took at once.
+    /// Shaped interface of a real host, and its original segment limit.
     segments: Mutex<Option<(String, String)>>,
-    /// How far off the clock was set.
+    /// Current offset of the clock.
     offset_s: Mutex<f64>,
 }
 
-/// Where the connection that the orders come through ends.
+/// Local end of the connection that carries the orders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct ControlConnection {
     address: IpAddr,
@@ -53,10 +54,10 @@ struct ControlConnection {
 }
 
 impl ControlConnection {
-    /// From what sshd leaves in `SSH_CONNECTION`: client, its port, server, its port.
+    /// Parses `SSH_CONNECTION` as set by sshd: client, its port, server, its port.
     fn parse(text: &str) -> Option<Self> {
         let mut words = text.split(' ').skip(2);
-        // An address of one link only has the link's name behind it.
+        // A link-local address is followed by the name of the link.
         let address: IpAddr = words.next()?.split('%').next()?.parse().ok()?;
         // sshd that listens on both versions writes version 4 as `::ffff:10.0.0.1`.
         Some(Self { address: address.to_canonical(), port: words.next()?.parse().ok()? })
@@ -78,7 +79,7 @@ impl KernelControls {
                 .map(|tier| (tier.name.clone(), tier.at.clone()))
                 .collect(),
             is_isolated: setup.isolation.is_some(),
-            // Where orders come by another way all of a link is shaped, as on a host of ours: nothing of it is spared for them.
+            // If orders come by another way, the whole link is shaped, as on a virtual host.
             owner: if setup.isolation.is_some() || setup.is_reached_aside {
                 ALONE.clone()
             } else {
@@ -92,7 +93,7 @@ impl KernelControls {
         }
     }
 
-    /// Virtual hosts are root in their own house.
+    /// A process in a virtual host is always root there.
     fn need_root(&self, what: &str) -> Result<(), OrderRefusal> {
         if self.is_isolated || geteuid().is_root() {
             return Ok(());
@@ -100,7 +101,7 @@ impl KernelControls {
         Err(cannot(format!("{what} needs root on this host: connect as root, as in ssh = [\"root@10.0.0.11\"]")))
     }
 
-    /// Where the orders come in. A host of ours has another way for them.
+    /// Returns the connection that carries the orders. `None` if they come by another way.
     fn connection(&self) -> Result<Option<ControlConnection>, OrderRefusal> {
         if self.is_isolated || self.is_reached_aside {
             return Ok(None);
@@ -113,7 +114,7 @@ impl KernelControls {
         self.connection.ok_or_else(unknown).map(Some)
     }
 
-    /// The interfaces that are shaped: on a real host the one that the lab comes in through.
+    /// Returns the interfaces to shape. On a real host, the one through which the lab connects.
     fn interfaces(&self) -> Result<Vec<String>, OrderRefusal> {
         let Some(connection) = self.connection()? else { return Ok(network::interfaces()) };
         let address = connection.address.to_string();
@@ -122,7 +123,7 @@ impl KernelControls {
         Ok(vec![interface_in(&says).ok_or_else(unknown)?])
     }
 
-    /// Makes the links like this; what is refused leaves them without any limit.
+    /// Shapes the links. A failure leaves them without limits.
     fn shape(&self, links: &LinkState) -> Result<(), OrderRefusal> {
         let toward: Vec<network::LinkByPeer> =
             links.toward.iter().map(|(peers, link)| (peers.iter().copied().collect(), link.clone())).collect();
@@ -141,7 +142,8 @@ impl KernelControls {
         Ok(())
     }
 
-    /// What the link of a real machine was like, once; refused if somebody has shaped it.
+    /// Saves the original properties of a real machine's link, once. Refused if the link is already
+    /// shaped.
     fn remember(&self, interface: &str) -> Result<(), OrderRefusal> {
         let mut segments = lock(&self.segments);
         if segments.is_some() {
@@ -156,7 +158,7 @@ impl KernelControls {
                  that could not be put back"
             )));
         }
-        // Where there is no nft, nobody loses packets by it.
+        // Without nft, no rule drops packets.
         let tables = network::nft_says(&["list", "tables"]).unwrap_or_default();
         if let Some(table) = self.owner.others_losses(interface, &tables) {
             return Err(cannot(format!(
@@ -164,7 +166,7 @@ impl KernelControls {
             )));
         }
         let most = most.unwrap_or("65535");
-        // For whoever tidies up here if we cannot.
+        // For cleanup by others, if this process cannot do it.
         let note = self.data.join(SEGMENTS);
         fs::write(&note, format!("{interface} {most}\n"))
             .map_err(|error| OrderRefusal::system(format!("write {}", note.display()), &error))?;
@@ -183,11 +185,12 @@ impl KernelControls {
     }
 }
 
-/// A file beside a real host's data while its link is shaped: the interface, and how many segments it took at once.
+/// File beside a real host's data while its link is shaped. It holds the interface and its original
+/// segment limit.
 const SEGMENTS: &str = "segments";
-/// File systems that are somewhere else.
+/// File systems on other machines.
 const REMOTE: [&str; 6] = ["nfs", "nfs4", "cifs", "smb3", "ceph", "fuse.sshfs"];
-/// Queueing disciplines that come back by themselves when one over them is removed.
+/// Queueing disciplines that return automatically when a discipline over them is removed.
 const PLAIN: [&str; 7] = ["noqueue", "noop", "mq", "fq", "fq_codel", "pfifo", "pfifo_fast"];
 
 impl HostControls for KernelControls {
@@ -220,7 +223,7 @@ impl HostControls for KernelControls {
         match self.shape(links) {
             Ok(()) => shaped.clone_from(links),
             Err(refusal) => {
-                // It was possible before.
+                // The earlier state was possible before.
                 let _ = self.shape(&shaped);
                 return Err(refusal);
             }
@@ -287,7 +290,7 @@ impl HostControls for KernelControls {
         }
         self.need_root("setting the clock")?;
         let mut was_s = lock(&self.offset_s);
-        // Relative to what it says now: the time that has passed stays passed.
+        // Shift the current time, so that the time passed since the last change is kept.
         let now = clock_gettime(ClockId::Realtime);
         let set = clock_settime(ClockId::Realtime, shifted(now, offset_s - *was_s));
         set.map_err(|errno| match errno {
@@ -301,7 +304,7 @@ impl HostControls for KernelControls {
     }
 }
 
-/// What the cuts come to.
+/// Returns the rules for the cuts.
 fn rules(cuts: &PacketCuts) -> Vec<Cut> {
     if cuts.silent {
         return vec![Cut { from: None, to: None }];
@@ -319,7 +322,7 @@ fn mounts() -> String {
     procfs::text(Path::new("/proc/self/mounts")).unwrap_or_default()
 }
 
-/// The first file system that is somewhere else, in the text of `/proc/mounts`.
+/// Returns the first remote file system in the text of `/proc/mounts`.
 fn remote_mount(mounts: &str) -> Option<&str> {
     let mut lines = mounts.lines().map(|line| line.split(' '));
     lines.find_map(|mut words| {
@@ -328,7 +331,7 @@ fn remote_mount(mounts: &str) -> Option<&str> {
     })
 }
 
-/// A time and so many seconds more or less.
+/// Returns the time shifted by this many seconds.
 fn shifted(time: Timespec, by_s: f64) -> Timespec {
     let nanoseconds = time.tv_nsec as f64 + by_s.fract() * 1e9;
     let carried = (nanoseconds / 1e9).floor();
@@ -338,7 +341,7 @@ fn shifted(time: Timespec, by_s: f64) -> Timespec {
     }
 }
 
-/// The interface in a line of `ip -o address`: `2: eth0    inet …`.
+/// Returns the interface in a line of `ip -o address`: `2: eth0 inet …`.
 fn interface_in(says: &str) -> Option<String> {
     let name = says.lines().next()?.split_whitespace().nth(1)?;
     Some(name.split('@').next().unwrap_or(name).to_owned())
@@ -359,14 +362,14 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 // A file that fills the file system of a folder.
 
 const NAME: &str = ".plimsoll-full";
-/// Written at once where space cannot be reserved.
+/// Bytes per write, if space cannot be reserved.
 const PIECE_BYTES: usize = 1 << 20;
-/// What is left over when less than this could not be had is for the file system's own use.
+/// Remaining space below which the disk counts as full. The file system needs the rest itself.
 const SMALLEST_BYTES: u64 = 4096;
 /// `TMPFS_MAGIC` and `RAMFS_MAGIC`.
 const IN_MEMORY: [u64; 2] = [0x0102_1994, 0x8584_58f6];
 
-/// Fills it but for so much. Less than that being free already is fine.
+/// Fills the disk except for this space. Succeeds if less is free already.
 fn fill_disk(folder: &Path, leave_bytes: u64) -> Result<(), OrderRefusal> {
     empty_disk(folder)?;
     let path = filling_path(folder);
@@ -387,7 +390,7 @@ fn fill_disk(folder: &Path, leave_bytes: u64) -> Result<(), OrderRefusal> {
     filled.inspect_err(|_| drop(fs::remove_file(&path)))
 }
 
-/// Removes what filled it.
+/// Removes the filling.
 fn empty_disk(folder: &Path) -> Result<(), OrderRefusal> {
     let path = filling_path(folder);
     match fs::remove_file(&path) {
@@ -407,7 +410,7 @@ fn is_in_memory(file: &File) -> Result<bool, Errno> {
     Ok(IN_MEMORY.contains(&(kind & 0xffff_ffff)))
 }
 
-/// What can still be written: root may also take what is reserved for it.
+/// Returns the bytes that can still be written. For root, includes the blocks reserved for root.
 fn free_bytes(file: &File) -> Result<u64, Errno> {
     let found = fstatvfs(file)?;
     let blocks = if geteuid().is_root() { found.f_bfree } else { found.f_bavail };
@@ -424,9 +427,9 @@ fn grow(file: &File, leave_bytes: u64) -> Result<(), Errno> {
         }
         match fallocate(file, FallocateFlags::empty(), length, missing) {
             Ok(()) => length += missing,
-            // The list of what belongs to the file needs room, too.
+            // The file's block list needs space too.
             Err(Errno::NOSPC) => most = missing / 2,
-            // A quota is as full as a disk can be for whoever has it.
+            // A disk at its quota is full for its user.
             Err(Errno::DQUOT | Errno::FBIG) if missing > PIECE_BYTES as u64 => most = missing / 2,
             Err(Errno::DQUOT | Errno::FBIG) => return Ok(()),
             Err(Errno::INTR) => {}
@@ -436,7 +439,7 @@ fn grow(file: &File, leave_bytes: u64) -> Result<(), Errno> {
     }
 }
 
-/// Where space cannot be reserved it is written.
+/// Fills the disk by writing, if space cannot be reserved.
 fn write(mut file: &File, leave_bytes: u64) -> Result<(), Errno> {
     let piece = vec![0; PIECE_BYTES];
     loop {
@@ -532,7 +535,7 @@ mod tests {
         assert_eq!(word_after(link, "none"), None);
     }
 
-    /// A host of its own name, so that tests do not meet; its groups are removed when it goes.
+    /// A host with its own name, so that tests do not conflict. Dropping it removes its groups.
     struct Made {
         setup: Setup,
         groups: Arc<Groups>,
@@ -579,7 +582,8 @@ mod tests {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// What is in force in this network namespace, without hardware addresses and numbers that only count.
+    /// Returns the settings in force in this network namespace, without hardware addresses and
+    /// counters.
     fn in_force() -> String {
         let links = says("ip", &["-o", "link"]).replace(char::is_numeric, "");
         let links: String = links.lines().filter_map(|line| line.split("link/").next()).collect();
@@ -615,11 +619,11 @@ mod tests {
                 let key = format!("it#{number}");
                 match controls.inject(&key, control) {
                     Ok(()) => assert_ne!(in_force(), before, "{control:?}"),
-                    // Without control groups nothing can be frozen.
+                    // Without control groups a host cannot be frozen.
                     Err(refusal) => assert!(*control == Injection::Freeze && !made.groups.are_there(), "{refusal:?}"),
                 }
                 controls.heal(&key).unwrap();
-                // A carrier is noticed a little later.
+                // A change of the carrier takes effect with a delay.
                 until(&format!("{control:?} is undone"), || in_force() == before);
             }
             for control in &all[..3] {
@@ -666,7 +670,7 @@ mod tests {
         assert_eq!(left, 1);
     }
 
-    /// A file system of 16 MiB; `None` where this user cannot have one.
+    /// A file system of 16 MiB. `None` if this user cannot make one.
     struct Small(TestDir);
 
     impl Small {
@@ -706,7 +710,8 @@ mod tests {
         let _ = fs::remove_file(at.join("more"));
         fill_disk(&at, 4 << 20).unwrap();
         let file = File::open(filling_path(&at)).unwrap();
-        // The file system gives back what a failed write had reserved in its own time, which may be after it was filled.
+        // The file system releases the reservation of a failed write with a delay, possibly after
+        // the filling.
         until("4 MiB are free", || {
             fill_disk(&at, 4 << 20).unwrap();
             (3 << 20..=4 << 20).contains(&free_bytes(&file).unwrap())

@@ -14,7 +14,7 @@ fn free_ports_are_different_and_not_of_the_ephemeral_range() {
     assert_eq!(different.len(), 20);
     for port in ports {
         assert!(below(ephemeral()).contains(&port) && port >= 1024);
-        // A process that another test is about to start has its descriptors until it runs its program.
+        // A process that another test starts shares this process's descriptors until `exec`.
         until("nobody holds the port any more", || check(port).is_ok());
     }
 }
@@ -72,7 +72,7 @@ const FIB: &str = "Main:
         /32 link BROADCAST
 ";
 
-/// A machine on which Plimsoll runs in a login session, and nothing else.
+/// A machine on which only Plimsoll runs, in a login session.
 struct Machine {
     proc: TestDir,
     all: HashMap<u32, Stat>,
@@ -90,7 +90,7 @@ impl Machine {
         machine
     }
 
-    /// A process that holds nothing yet, in this control group.
+    /// Adds a process in this control group, without sockets.
     fn process(&mut self, pid: u32, parent: u32, name: &str, group: &str) {
         let _ = fs::remove_file(self.proc.join(format!("{pid}/fd/0")));
         let stat = format!("{pid} ({name}) S {parent} {pid} 1 0 -1 0 1 0 0 0 0 0 0 0 20 0 2 0 1{pid} 1000 7 0\n");
@@ -104,7 +104,7 @@ impl Machine {
         symlink(format!("socket:[{inode}]"), self.proc.join(format!("{pid}/fd/{inode}"))).unwrap();
     }
 
-    /// What listens in a network namespace: address and inode, and after them a connection.
+    /// Adds listeners (address and inode) to a network namespace, followed by a connection.
     fn listens(&self, net: &str, listeners: &[(&str, u64)]) {
         let (mut v4, mut v6) = ("  sl  local_address\n".to_owned(), "  sl  local_address\n".to_owned());
         let line = |address: &str, port: u16, state: &str, inode: u64| {
@@ -143,7 +143,7 @@ impl Machine {
     }
 }
 
-/// As the kernel writes it: words of this machine's byte order.
+/// Formats an address as the kernel does: words in this machine's byte order.
 fn hex(octets: &[u8]) -> String {
     let words = octets.chunks(4).map(|word| u32::from_ne_bytes(word.try_into().unwrap()));
     words.map(|word| format!("{word:08X}")).collect()
@@ -164,7 +164,7 @@ fn a_server_is_who_holds_the_socket_that_listens_there() {
     machine.listens("net", &[("127.0.0.1:8080", 71), ("127.0.0.1:8081", 72)]);
     machine.holds(10, 71);
     machine.holds(11, 72);
-    // Both of its ends are on this machine, and neither listens.
+    // Both ends of the connection are on this machine, and neither listens.
     machine.holds(11, 666);
     assert_eq!(machine.find("127.0.0.1:8080"), here(&[10], &[]));
     assert_eq!(machine.find("127.0.0.1:8081"), here(&[11], &[]));
@@ -251,7 +251,7 @@ fn a_service_or_container_is_all_that_is_in_its_control_group() {
         ("/kubepods/burstable/pod1/4f1c", "/kubepods/burstable/pod1/5555", false),
         ("/machine.slice/libpod-4f1c.scope/container", "/machine.slice/libpod-4f1c.scope", true),
         ("/made/by-hand", "/made/by-hand", true),
-        // Where anybody may be.
+        // Groups in which any process may be.
         ("/", "/", false),
         (LOGIN, LOGIN, false),
         ("/user.slice/user-0.slice/session-2.scope", "/user.slice/user-0.slice/session-2.scope", false),
@@ -306,7 +306,7 @@ fn a_published_port_leads_into_the_container() {
     let more = ["-container-ip", "172.17.0.2", "-container-port", "80", ""];
     machine.proc.write("50/cmdline", &[&arguments[..], &more].concat().join("\0"));
     assert!(machine.why_not("127.0.0.1:8080").contains("whose processes this user may not look into"));
-    // Each container has a namespace with port 80 of its own.
+    // Each container has its own namespace with a port 80.
     for (pid, namespace, ip, inode) in [(10, 2, "172.17.0.2", 81), (12, 2, "172.17.0.2", 0), (20, 3, "172.17.0.3", 82)]
     {
         fs::create_dir_all(machine.proc.join(format!("{pid}/ns"))).unwrap();
@@ -318,7 +318,7 @@ fn a_published_port_leads_into_the_container() {
     machine.holds(11, 81);
     machine.holds(20, 82);
     assert_eq!(machine.find("127.0.0.1:8080"), here(&[10, 11], &[12, 50]));
-    // The same, not through the proxy.
+    // The same servers, without the proxy.
     assert_eq!(machine.find("172.17.0.2:80"), here(&[10, 11], &[12]));
     assert_eq!(machine.find("172.17.0.3:80"), here(&[20], &[]));
 }
@@ -387,14 +387,14 @@ fn processes_that_come_and_go_are_followed() {
     for _ in 0..5 {
         assert_eq!(machine.look(&mut finder), here(&[10], &[]));
     }
-    // A worker that gets the socket a moment after its start.
+    // A worker that gets the socket shortly after its start.
     machine.process(11, 1, "worker", LOGIN);
     assert_eq!(machine.look(&mut finder), here(&[10], &[]));
     machine.holds(11, 71);
     assert_eq!(machine.look(&mut finder), here(&[10, 11], &[]));
     machine.all.remove(&11);
     assert_eq!(machine.look(&mut finder), here(&[10], &[]));
-    // One that has been there for long opens a socket in the place of the first.
+    // An old process opens a socket in place of the first.
     machine.process(12, 1, "successor", LOGIN);
     for _ in 0..5 {
         machine.look(&mut finder);
@@ -403,7 +403,7 @@ fn processes_that_come_and_go_are_followed() {
     machine.listens("net", &[("127.0.0.1:80", 72)]);
     machine.holds(12, 72);
     assert_eq!(machine.look(&mut finder), here(&[12], &[]));
-    // Another process with the pid of the first, which is not the server.
+    // Another process with the id of the first. It is not the server.
     machine.process(12, 1, "another", LOGIN);
     machine.all.get_mut(&12).unwrap().started_ticks += 1;
     fs::remove_file(machine.proc.join("12/fd/72")).unwrap();

@@ -1,5 +1,5 @@
-//! CPU time of the machine: user, system, waiting for disks, stolen; tasks that wait for a disk or for a CPU. Of a host:
-//! what its control group used, and for how long its quota kept it from running.
+//! CPU time of the machine: user, system, I/O wait, steal, and tasks that wait for a disk or a CPU.
+//! For a virtual host: the use of its control group, and the time for which its quota stopped it.
 
 use std::time::Instant;
 
@@ -10,7 +10,6 @@ use super::{Probe, ProbeKind, grown};
 use crate::process_tree::TICKS_PER_S;
 use crate::sample_source::{HostBounds, SampleSource};
 
-/// The table's entry.
 pub static KIND: ProbeKind = ProbeKind {
     name: "cpu",
     help: "CPU time by use, I/O wait, steal, throttling, run delay: /proc/stat, /proc/schedstat, a host's control group",
@@ -32,12 +31,12 @@ pub struct CpuTicks {
     system: u64,
     idle: u64,
     iowait: Option<u64>,
-    /// Given to other machines by the hypervisor.
+    /// Time that the hypervisor gave to other machines.
     pub steal: Option<u64>,
 }
 
 impl CpuTicks {
-    /// The line that begins with this: `cpu ` or `cpu3 `. Guest time is contained in user time already.
+    /// Parses the line that begins with `cpu ` or `cpu3 `. User time already includes guest time.
     pub fn parse(stat: &str, begins: &str) -> Option<Self> {
         let line = stat.lines().find_map(|line| line.strip_prefix(begins))?;
         let columns: Vec<u64> = line.split_ascii_whitespace().map_while(|column| column.parse().ok()).collect();
@@ -51,12 +50,12 @@ impl CpuTicks {
         })
     }
 
-    /// Not idle, and not taken by the hypervisor.
+    /// CPU time that is neither idle nor stolen, without I/O wait.
     pub fn busy(&self) -> u64 {
         self.user + self.system
     }
 
-    /// All of them.
+    /// Sum of all columns.
     pub fn total(&self) -> u64 {
         self.user + self.system + self.idle + self.iowait.unwrap_or(0) + self.steal.unwrap_or(0)
     }
@@ -88,8 +87,8 @@ impl CpuProbe {
         self.last_run_delay_ns = run_delay_ns;
     }
 
-    /// Run delay and threads that wait for a disk have been added up over its processes, and CPU time as well, for hosts
-    /// without a control group.
+    /// Reads the control group. The process tree has already filled in run delay and disk waits
+    /// and, for hosts without a control group, CPU time.
     fn read_host(&mut self, bounds: &HostBounds, interval_s: f64, host: &mut Sample) {
         let percent = 100.0 / (interval_s * 1e9 * bounds.capacity);
         let now = bounds.usage.cpu;
@@ -101,25 +100,28 @@ impl CpuProbe {
         self.last_time = now;
         let throttled_ns = bounds.usage.throttled_ns;
         host.cpu_throttled_pct = grown(self.last_throttled_ns, throttled_ns).map(|ns| {
-            // The kernel adds up the CPUs on which a group waits, so that a slow core may seem to wait longer than there was.
+            // The kernel adds up the CPUs on which a group waits, so a slow core may seem to wait
+            // longer than the interval.
             (ns as f64 / (interval_s * 1e9 * f64::from(bounds.usage.cores)) * 100.0).min(100.0)
         });
         self.last_throttled_ns = throttled_ns;
     }
 }
 
-/// Ticks that are counted and ticks that went by differ by no more, as a share of these.
+/// Largest difference between counted ticks and elapsed ticks, as a share of the elapsed ticks.
 const TICKS_OFF: f64 = 0.2;
 
-/// Work that begins with the tick, such as that of a group whose quota is renewed then, is there at each tick, and seems to take more time
-/// than it does. The time without work is measured (`get_idle_time` in the kernel's `fs/proc/stat.c`): so the rest of the time that went by
-/// is shared out between user and system by their ticks.
+/// Fills in the CPU columns. Work that begins with a timer tick, such as that of a group whose
+/// quota is renewed then, is present at every tick and seems to take more time than it does. Idle
+/// time is measured exactly (`get_idle_time` in the kernel's `fs/proc/stat.c`), so the rest of the
+/// elapsed time is divided between user and system by their ticks.
 fn fill(last: CpuTicks, now: CpuTicks, went_by: f64, host: &mut Sample) {
     let counted = now.total().saturating_sub(last.total()) as f64;
     if counted == 0.0 {
         return;
     }
-    // The kernel's idle and iowait may step back a little (documented in proc(5)): that is none, not unknown.
+    // The kernel's idle and iowait may decrease slightly (documented in proc(5)). That counts as 0,
+    // not as unknown.
     let grown = |before: u64, after: u64| after.saturating_sub(before) as f64;
     let (user, system) = (grown(last.user, now.user), grown(last.system, now.system));
     let ticks = user + system;
@@ -137,8 +139,8 @@ fn line_value(text: &str, start: &str) -> Option<u64> {
     text.lines().find_map(|line| line.strip_prefix(start))?.trim().parse().ok()
 }
 
-/// Sum over the CPUs of the time that tasks waited for them: the eighth figure of a `cpuN` line (scheduler
-/// documentation, sched-stats).
+/// Returns the sum over the CPUs of the time that tasks waited for them: the eighth figure of a
+/// `cpuN` line (scheduler documentation, sched-stats).
 fn run_delay_ns(schedstat: &str) -> Option<u64> {
     let cpus = schedstat.lines().filter(|line| line.starts_with("cpu"));
     let delays: Vec<u64> =
@@ -158,7 +160,7 @@ mod tests {
             fill(ticks(1_000, 1_000, 1_000), now, went_by, &mut host);
             (host.cpu_user_pct, host.cpu_system_pct)
         };
-        // 200 ticks went by, of which 156 were idle; 60 were counted as busy.
+        // 200 ticks elapsed, 156 of them idle. 60 were counted as busy.
         assert_eq!(read(ticks(1_045, 1_015, 1_156), 200.0), (Some(16.5), Some(5.5)));
         assert_eq!(read(ticks(1_050, 1_010, 1_140), 200.0), (Some(25.0), Some(5.0)));
         assert_eq!(

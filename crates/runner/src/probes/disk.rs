@@ -1,19 +1,18 @@
-//! Bytes read from and written to whole disks. Partitions, and devices that lie on other devices, would count twice; but
-//! the device that a host has to itself is its disk.
+//! Bytes read from and written to whole disks. Partitions and stacked devices are left out, because
+//! they would count twice. A host with its own device counts that device as its disk.
 
 use record::rows::Sample;
 
 use super::{Probe, ProbeKind, grown};
 use crate::sample_source::{HostBounds, SampleSource};
 
-/// The table's entry.
 pub static KIND: ProbeKind = ProbeKind {
     name: "disk",
     help: "bytes read and written, whole disks only: /proc/diskstats, a host's processes' /proc/PID/io",
     make: || Box::new(DiskProbe::default()),
 };
 
-/// The unit of `/proc/diskstats`, whatever the disk's own sector size.
+/// Unit of `/proc/diskstats`, whatever the disk's own sector size.
 const SECTOR_BYTES: u64 = 512;
 
 #[derive(Default)]
@@ -26,8 +25,8 @@ impl Probe for DiskProbe {
         let diskstats = source.proc.text("diskstats").unwrap_or_default();
         let now = match &source.host {
             None => read_and_written_bytes(&diskstats),
-            // Its processes' own account stays, which the process tree has filled in: version 1 of control groups leaves
-            // out what is written behind the cache, and disks that nobody throttles.
+            // Keep the processes' own account, which the process tree has filled in. Version 1 of
+            // control groups leaves out writes through the page cache and disks without limits.
             Some(HostBounds { device: None, .. }) => return,
             Some(HostBounds { device: Some(device), .. }) => {
                 sum(rows(&diskstats).iter().filter(|row| row.name == device))
@@ -58,7 +57,8 @@ fn rows(diskstats: &str) -> Vec<DiskStatsRow<'_>> {
     diskstats.lines().filter_map(DiskStatsRow::parse).collect()
 }
 
-/// `None` if no whole disk is there: then nothing is known, which is not nothing read.
+/// Returns the bytes read and written. `None` if there is no whole disk, because the figures are
+/// then unknown, not 0.
 fn read_and_written_bytes(diskstats: &str) -> Option<(u64, u64)> {
     let rows = rows(diskstats);
     let names: Vec<&str> = rows.iter().map(|row| row.name).collect();
@@ -74,7 +74,8 @@ fn sum<'a>(mut rows: impl Iterator<Item = &'a DiskStatsRow<'a>>) -> Option<(u64,
     )
 }
 
-/// A partition is named after its disk: `sda1` of `sda`, `nvme0n1p2` of `nvme0n1`.
+/// Whether the device is a whole disk. A partition is named after its disk: `sda1` of `sda`,
+/// `nvme0n1p2` of `nvme0n1`.
 fn is_whole_disk(name: &str, names: &[&str]) -> bool {
     const STACKED: [&str; 9] = ["bcache", "dm-", "drbd", "fd", "loop", "md", "ram", "sr", "zram"];
     let is_partition_of = |disk: &str| {

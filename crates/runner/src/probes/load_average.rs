@@ -1,11 +1,11 @@
-//! The load averages over 1, 5 and 15 minutes: the kernel's, or inside a host those of its own threads.
+//! Load averages over 1, 5 and 15 minutes: the kernel's or, inside a virtual host, those of its own
+//! threads.
 
 use record::rows::Sample;
 
 use super::{Probe, ProbeKind};
 use crate::sample_source::SampleSource;
 
-/// The table's entry.
 pub static KIND: ProbeKind = ProbeKind {
     name: "load_average",
     help: "over 1, 5 and 15 minutes: /proc/loadavg",

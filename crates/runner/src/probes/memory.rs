@@ -1,11 +1,11 @@
-//! Memory of the machine or host. Used is what is not available, so the page cache does not count.
+//! Memory of the machine or host. Used memory is memory that is not available, so the page cache
+//! does not count.
 
 use record::rows::Sample;
 
 use super::{Probe, ProbeKind};
 use crate::sample_source::{HostBounds, SampleSource};
 
-/// The table's entry.
 pub static KIND: ProbeKind = ProbeKind {
     name: "memory",
     help: "used and available: /proc/meminfo, a host's control group",
@@ -28,7 +28,7 @@ impl Probe for MemoryProbe {
     }
 }
 
-/// A host has no more than the machine has left, whatever it is allowed.
+/// Fills in the memory of a host. Available memory is limited by the machine's.
 fn fill(bounds: &HostBounds, machine_has: Option<u64>, host: &mut Sample) {
     let Some(memory) = &bounds.usage.memory else { return };
     let used = memory.used_bytes.saturating_sub(memory.inactive_file_bytes);
@@ -37,7 +37,7 @@ fn fill(bounds: &HostBounds, machine_has: Option<u64>, host: &mut Sample) {
     host.memory_available_bytes = left.into_iter().chain(machine_has).min();
 }
 
-/// The file says kB and means KiB.
+/// Returns a value in bytes. The file's unit is called kB but is KiB.
 pub fn bytes(meminfo: &str, name: &str) -> Option<u64> {
     let line = meminfo.lines().find_map(|line| line.strip_prefix(name))?;
     line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok().map(|kib| kib * 1024)

@@ -1,12 +1,12 @@
-//! Bytes received and sent over all interfaces, loopback included: that is where a local target's traffic is. A host that
-//! Plimsoll made has its traffic on its links; its loopback is left out.
+//! Bytes received and sent over all interfaces. The loopback is included, because it carries the
+//! traffic of a local target. For a virtual host it is left out, because the traffic is on the
+//! host's links.
 
 use record::rows::Sample;
 
 use super::{Probe, ProbeKind, grown};
 use crate::sample_source::SampleSource;
 
-/// The table's entry.
 pub static KIND: ProbeKind = ProbeKind {
     name: "network",
     help: "bytes received and sent, loopback included on the machine itself: /proc/net/dev",

@@ -1,11 +1,10 @@
-//! Processes that the kernel killed for want of memory.
+//! Processes that the kernel killed for lack of memory.
 
 use record::rows::Sample;
 
 use super::{Probe, ProbeKind, grown};
 use crate::sample_source::SampleSource;
 
-/// The table's entry.
 pub static KIND: ProbeKind = ProbeKind {
     name: "out_of_memory",
     help: "processes killed for want of memory: /proc/vmstat, a host's control group",

@@ -1,4 +1,5 @@
-//! Pressure stall information: the share of time in which some task waited for a CPU, for I/O, for memory.
+//! Pressure stall information: the share of time in which some task waited for a CPU, for I/O or
+//! for memory.
 
 use linux::cgroup;
 use record::rows::Sample;
@@ -7,7 +8,6 @@ use super::{Probe, ProbeKind, grown};
 use crate::groups::Usage;
 use crate::sample_source::SampleSource;
 
-/// The table's entry.
 pub static KIND: ProbeKind = ProbeKind {
     name: "pressure",
     help: "time in which tasks waited for CPU, I/O, memory: /proc/pressure (Linux 4.20, if it is switched on), a host's \
@@ -45,12 +45,13 @@ impl PressureSource {
     fn share_pct(&mut self, now_us: Option<u64>, interval_s: f64) -> Option<f64> {
         let stalled_us = grown(self.last_us, now_us);
         self.last_us = now_us;
-        // The kernel brings the total up to date a little late, so that a second may seem to have more than itself.
+        // The kernel updates the total with a delay, so one second may seem to contain more than
+        // one second.
         stalled_us.map(|us| (us as f64 / 1e6 / interval_s * 100.0).min(100.0))
     }
 }
 
-/// Not `avg10`: that is a moving average.
+/// Returns the total stall time. `avg10` is not used, because it is a moving average.
 fn total_us(text: &str) -> Option<u64> {
     let some = text.lines().find_map(|line| line.strip_prefix("some "))?;
     some.split_ascii_whitespace().find_map(|field| field.strip_prefix("total="))?.parse().ok()

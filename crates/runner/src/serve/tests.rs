@@ -1,4 +1,4 @@
-//! Tests of what a runner says to which line, also to those that make no sense.
+//! Tests of the runner's replies to lines of input, including invalid ones.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::io::{BufRead as _, BufReader, PipeReader, PipeWriter, Write as _};
@@ -151,7 +151,7 @@ fn the_end_of_its_input_ends_everything_it_started() {
     let RunnerMessage::Ready { folder, .. } = talk.hear() else { panic!("not ready") };
     assert!(folder.is_dir());
     let plain = talk.start(1, "exec sleep 60");
-    // Out of its group and without a parent: only the marks tell whose it is.
+    // Outside its group and without a parent: only the marks identify it.
     talk.start(2, "setsid sh -c 'echo $$; exec sleep 60' & exit 0");
     let (text, _) = talk.wrote_or_later();
     let hidden: u32 = text.trim().parse().unwrap();
@@ -161,7 +161,7 @@ fn the_end_of_its_input_ends_everything_it_started() {
 }
 
 impl Talk {
-    /// What was written up to a line's end, in whatever order that and the process's end come.
+    /// Returns the output up to the end of a line, and the end of the process, in either order.
     fn wrote_or_later(&mut self) -> (String, Option<i32>) {
         let (mut all, mut end) = (String::new(), None);
         while !all.ends_with('\n') || end.is_none() {
@@ -253,7 +253,7 @@ fn a_group_whose_number_went_to_somebody_else_gets_no_signal() {
     in_pid_namespace("serve::tests::group_went_to_somebody_else");
 }
 
-/// Not a test: in a pid namespace of its own.
+/// Test helper that runs in its own pid namespace.
 #[test]
 #[ignore = "started by another test"]
 fn group_went_to_somebody_else() {
