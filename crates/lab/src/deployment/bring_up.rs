@@ -1,5 +1,5 @@
-//! Bringing a target up: roles without `after` together, and each other role once the one that it names is ready on all its
-//! hosts; and taking it down, in good order or at once.
+//! Start and stop of a target. Roles without `after` start together. Each other role starts once
+//! the role in its `after` is ready on all hosts. The target is stopped in good order or at once.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
@@ -40,14 +40,14 @@ use crate::session::RunnerSession;
 use crate::tiers::{self, user_of};
 use crate::{Caller, Error, targets};
 
-/// Seconds that such a target is given to stop.
+/// Time limit for such a target to stop, seconds.
 const COMMAND_STOP_S: f64 = 10.0;
-/// Keys of what is injected on hosts while the target starts.
+/// Keys of the injections on hosts while the target starts.
 const QUICK_CORES: &str = "quick start";
 const QUICK_DISKS: &str = "quick start, disks";
-/// More than any slow core falls short of one of this machine's.
+/// Factor that lifts the CPU limit of any slow core.
 const UNHINDERED: f64 = 1e6;
-/// More than any disk does.
+/// Limits that no disk reaches.
 const UNHINDERED_DISK: Disk = Disk {
     size_bytes: None,
     read_iops: Some(1e9),
@@ -55,14 +55,15 @@ const UNHINDERED_DISK: Disk = Disk {
     read_bytes_per_s: Some(1e12),
     write_bytes_per_s: Some(1e12),
 };
-/// How often it is looked whether the user wants an end.
+/// Interval between checks whether the user wants to end.
 const GLANCE: Duration = Duration::from_millis(20);
 
 pub fn up(build: &DeploymentSpec<'_>, caller: Arc<dyn Caller>, stop: &AtomicBool) -> Result<Deployment, NotUp> {
     tiers::check(build.manifest, build.trial)
         .map_err(|error| NotUp { error: Box::new(error), observed: Vec::new() })?;
     let lab = match &build.trial.target.kind {
-        // It is wherever it is: other hosts than its own would stand idle. Commands that break it are run on this machine, if not on those.
+        // The target's location is given, so virtual hosts would be idle. Commands of faults run on
+        // this machine if the lab has no real host.
         TargetKind::Running { .. } if !build.trial.lab.hosts.iter().any(plan::Host::is_real) => {
             let commands = build.trial.all_faults().iter().any(|fault| fault.kind == crate::faults::COMMAND.info.name);
             let here = commands.then(|| hosts::this_machine(build.registry.ledger()));
@@ -76,7 +77,7 @@ pub fn up(build: &DeploymentSpec<'_>, caller: Arc<dyn Caller>, stop: &AtomicBool
     }
 }
 
-/// The same on hosts that are there.
+/// Starts the target on existing hosts.
 pub fn up_on(
     mut hosts: Hosts,
     client_placement: ClientPlacement,
@@ -122,14 +123,15 @@ pub fn up_on(
         Err(error) => {
             let interrupted = stop.load(Ordering::SeqCst);
             if interrupted {
-                // Those that were given up were not lost.
+                // Hosts that were given up on an interrupt were not lost.
                 let down: Vec<usize> =
                     (0..deployment.hosts.len()).filter(|index| !deployment.hosts[*index].is_up()).collect();
                 down.into_iter().for_each(|index| deployment.host_down(index, true));
             }
             let lost = || deployment.lost_host().unwrap_or(error);
             let error = if interrupted { Error::Interrupted } else { lost() };
-            // What cannot be ended is in the registry's entry; why there is no target matters more.
+            // Processes that cannot be ended stay in the registry. The reason for the failed start
+            // matters more.
             let _ = deployment.kill_all();
             Err(NotUp { error: Box::new(error), observed: deployment.poll() })
         }
@@ -151,12 +153,13 @@ fn addresses(target: &plan::Target, is_lab: bool) -> Vec<Result<SocketAddr, Stri
     target.urls().into_iter().filter(|url| !is_known(url)).map(address).collect()
 }
 
-/// The CPUs of the clients, if nobody else is on them: the hosts of generators are, and would be taken for strangers.
+/// Returns the clients' CPUs if only clients use them, otherwise none. Hosts of generators use them
+/// too, and would be taken for foreign processes.
 fn clients_alone<'a>(lab: &plan::Lab, cpus: &'a [u32]) -> &'a [u32] {
     if lab.hosts.iter().any(|host| host.is_generator) { &[] } else { cpus }
 }
 
-/// How many times longer than at its own speed a target may take in a lab of this speed.
+/// Returns the factor by which time limits grow in a lab of this speed.
 pub fn slowdown(speed: f64) -> f64 {
     if speed > 0.0 && speed < 1.0 { 1.0 / speed } else { 1.0 }
 }
@@ -165,8 +168,8 @@ pub fn sessions(hosts: &Hosts) -> Vec<Arc<RunnerSession>> {
     hosts.iter().filter_map(|host| host.session()).collect()
 }
 
-/// Does work that asks hosts for what may take long. Once `stop` is set, the hosts are given up, so that no answer is waited
-/// for any more; each then ends all that it was doing by itself.
+/// Does slow work on hosts. Once `stop` is set, gives up the sessions, so that no reply is awaited.
+/// Each host then ends its work by itself.
 pub fn interruptible<T>(sessions: &[Arc<RunnerSession>], stop: &AtomicBool, work: impl FnOnce() -> T) -> T {
     thread::scope(|scope| {
         let (done, is_done) = channel::<()>();
@@ -177,7 +180,7 @@ pub fn interruptible<T>(sessions: &[Arc<RunnerSession>], stop: &AtomicBool, work
                 }
             }
         };
-        // Without a thread it is only less patient with the user.
+        // If the thread cannot start, the user only waits longer.
         let _watching = thread::Builder::new().name("stop".to_owned()).spawn_scoped(scope, watch);
         let did = work();
         drop(done);
@@ -185,7 +188,7 @@ pub fn interruptible<T>(sessions: &[Arc<RunnerSession>], stop: &AtomicBool, work
     })
 }
 
-/// Calls from where the clients are.
+/// Sends operations from the clients' network and CPUs.
 struct InClientNetns {
     client_placement: Arc<ClientPlacement>,
     caller: Arc<dyn Caller>,
@@ -203,7 +206,8 @@ impl Caller for InClientNetns {
     }
 }
 
-/// What answers there before the command has run is somebody else's, and would be measured in the target's place.
+/// Checks that no server answers at the URL before the command has run. Such a server would be
+/// measured instead of the target.
 fn must_be_free(url: &str) -> Result<(), Error> {
     if readiness::reach(url).is_err() {
         return Ok(());
@@ -215,7 +219,8 @@ fn must_be_free(url: &str) -> Result<(), Error> {
     Err(Error::PortTaken { port: place.port, holder: ports::holder(place.port) })
 }
 
-/// A target that is started by a command: it runs where the user's shell would, and is reached by its URL.
+/// Returns the slot of a target that a command starts. It runs in the user's folder, and clients
+/// reach it by its URL.
 fn started(
     build: &DeploymentSpec<'_>,
     command: &str,
@@ -253,7 +258,8 @@ fn started(
     }
 }
 
-/// The first path of this machine in what a process is given that a virtual host has another folder over.
+/// Returns the first path in a process's arguments and environment that exists on this machine but
+/// is hidden on a virtual host by the host's own folder.
 fn hidden_path(start: &Start, exists: &dyn Fn(&Path) -> bool) -> Option<String> {
     let values = start.environment.iter().map(|(_, value)| value);
     let words = start.arguments.iter().chain(values).filter_map(|word| word.to_str());
@@ -266,7 +272,7 @@ fn hidden_path(start: &Start, exists: &dyn Fn(&Path) -> bool) -> Option<String> 
     paths.find(is_hidden).map(ToOwned::to_owned)
 }
 
-/// The program that tells whether a process is ready, if one does.
+/// Returns the program that checks whether a process is ready, if there is one.
 fn readiness_program(post: &ProcessSlot, host: &dyn Host, run: &str) -> Option<HostTask> {
     let ReadinessCheck::Run(hook) = &post.check else { return None };
     let mut hook = Hook::clone(hook);
@@ -277,7 +283,7 @@ fn readiness_program(post: &ProcessSlot, host: &dyn Host, run: &str) -> Option<H
 }
 
 impl Deployment {
-    /// Everything up to the first process.
+    /// Prepares everything up to the first process.
     fn prepare(&mut self, build: &DeploymentSpec<'_>) -> Result<(), Error> {
         match &build.trial.target.kind {
             TargetKind::Folder { name, with } => {
@@ -285,11 +291,12 @@ impl Deployment {
                 self.prepare_folder(build, manifest, with)?;
             }
             TargetKind::Running { url } => {
-                // Where programs are run there may be nothing to reach, and generators elsewhere may reach what this machine does not.
+                // If operations are programs, there may be no server. Generators elsewhere may
+                // reach a server that this machine cannot reach.
                 let is_reached_here = build.trial.fleet.as_ref().is_none_or(|fleet| !fleet.by.is_elsewhere());
                 let urls = build.trial.target.urls();
                 for url in urls.iter().filter(|_| is_reached_here) {
-                    // What is behind a proxy may be seen from there alone.
+                    // Servers behind a proxy may be reachable only from the proxy.
                     let reached = build.trial.target.tls.proxy.as_deref().unwrap_or(url);
                     readiness::reach(reached)
                         .map_err(|reason| Error::Unreachable { url: reached.to_owned(), reason })?;
@@ -337,7 +344,7 @@ impl Deployment {
         self.watched.sources.set_endpoints(laid_out.endpoints);
         self.services = self.posts.iter().filter_map(|post| post.service.clone()).collect();
         if self.services.is_empty() {
-            // As where programs are all that clients run.
+            // If clients only run programs, there is no service.
             self.services.push(String::new());
         }
         self.hooks.clone_from(&manifest.hooks);
@@ -345,7 +352,8 @@ impl Deployment {
         Ok(())
     }
 
-    /// The host that went by itself, if one did: of what ran there nothing can be said.
+    /// Returns an error for a host that was lost, if there is one. The state of its processes is
+    /// unknown.
     fn lost_host(&self) -> Option<Error> {
         let lost = self.hosts.iter().find(|host| !host.is_up())?;
         let why =
@@ -354,7 +362,8 @@ impl Deployment {
         Some(Error::HostLost { host: lost.name().to_owned(), reason })
     }
 
-    /// [`Deployment::start`], on cores and disks that are not slow yet where the lab says so.
+    /// Starts the target with unlimited cores and disks if the lab asks for a quick start. Restores
+    /// the limits afterwards.
     pub(super) fn start_in(&mut self, lab: &plan::Lab, caller: &dyn Caller, stop: &AtomicBool) -> Result<(), Error> {
         if !(lab.quick_start && lab.is_virtual()) {
             return self.start(caller, stop);
@@ -394,7 +403,8 @@ impl Deployment {
         Ok(())
     }
 
-    /// Starts the posts of a role, at most one on each host, everywhere at once; they are not waited for.
+    /// Starts the slots of a role on all hosts in parallel, at most one per host. Does not wait
+    /// until they are ready.
     fn start_posts(&mut self, role: Range<usize>) -> Result<(), Error> {
         let mut starts: Vec<Option<&Start>> = self.hosts.iter().map(|_| None).collect();
         for post in &self.posts[role.clone()] {
@@ -415,7 +425,7 @@ impl Deployment {
         failed.map_or(Ok(()), Err)
     }
 
-    /// Starts a post's process; it is not waited for.
+    /// Starts a slot's process. Does not wait until it is ready.
     pub(super) fn start_post(&mut self, index: usize) -> Result<(), Error> {
         let Some(post) = self.posts.get(index) else { return Ok(()) };
         let process = self.hosts[post.host].start(&post.start)?;
@@ -433,8 +443,8 @@ impl Deployment {
         self.observed.push_back(HostEvent { at: Instant::now(), what });
     }
 
-    /// Waits for all posts of a rank at once. When one has ended, the others are not waited for any longer; when one is not ready in
-    /// time, the others have their own time.
+    /// Waits for all slots of a rank in parallel. If a process ends, stops waiting for the others.
+    /// If a process is not ready in time, the others keep their own time limits.
     pub(super) fn await_ready(
         &mut self,
         rank: Range<usize>,
@@ -467,7 +477,7 @@ impl Deployment {
             })
         })?;
         let failures = self.posts[rank].iter().zip(ready).filter_map(|(post, ready)| Some((post, ready.err()?)));
-        // Where there is no host any more, it is not the target that failed.
+        // If the host is down, the target did not fail.
         let failures: Vec<Error> = failures
             .map(|(post, error)| match (&self.hosts[post.host], error) {
                 (host, error) if !host.is_up() && error.is_targets() => {
@@ -480,7 +490,7 @@ impl Deployment {
                 (_, error) => error,
             })
             .collect();
-        // Those that were only told to stop are not why.
+        // Waits that were stopped because of another failure are not the cause.
         let (stopped, mut failures): (Vec<_>, Vec<_>) =
             failures.into_iter().partition(|error| matches!(error, Error::Interrupted));
         match failures.len() {
@@ -491,44 +501,45 @@ impl Deployment {
     }
 }
 
-// What a layout has to know of its hosts, gathered from all of them at once: where the target's
-// folder is, private folders, ports that are free everywhere.
+// Facts about the hosts that a layout needs, collected from all hosts in parallel: the path of the
+// target's folder, private folders, and ports that are free on all hosts.
 
-/// Choices of ports before giving up: on a real machine one may be taken.
+/// Number of attempts to choose ports. On a real machine, a port may be taken.
 const TRIES: usize = 20;
 
-/// A host as the layout sees it.
+/// The facts about a host that a layout needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DiscoveredHost {
-    /// Its name.
     pub name: String,
-    /// Where the others reach it.
+    /// Address at which other hosts reach it.
     pub address: String,
-    /// The roles that it runs; none are named where it runs all of them.
+    /// Roles that it runs. Empty: it runs all roles.
     pub roles: Vec<String>,
-    /// The target's folder there; empty for one that is built in.
+    /// Path of the target's folder on the host. Empty for a built-in target.
     pub target: PathBuf,
-    /// This program there.
+    /// Path of this program on the host.
     pub plimsoll: PathBuf,
-    /// Role to the private folder of its process, and `role.folder` to each of those that are on a tier of storage.
+    /// Role to the private folder of its process, and `role.folder` to each folder on a tier of
+    /// storage.
     pub folders: BTreeMap<String, PathBuf>,
-    /// Its cores, if that is known.
+    /// Number of its cores, if known.
     pub cores: Option<u32>,
-    /// Its memory, MiB, if that is known.
+    /// Memory in MiB, if known.
     pub memory_mb: Option<u64>,
 }
 
 impl DiscoveredHost {
-    /// Whether it runs this role.
+    /// Whether the host runs this role.
     pub fn runs(&self, role: &str) -> bool {
         self.roles.is_empty() || self.roles.iter().any(|own| own == role)
     }
 }
 
-/// Role and name to number: the same on every host, so that peers can be addressed.
+/// Role and port name to port number. The numbers are the same on every host, so that members can
+/// address each other.
 pub type PortNumbers = BTreeMap<(String, String), u16>;
 
-/// Brings the target to every host, and looks around there.
+/// Copies the target to every host, and collects the facts for the layout.
 fn look_around(
     build: &DeploymentSpec<'_>,
     manifest: &Manifest,
@@ -577,12 +588,12 @@ fn look_around(
     .collect()
 }
 
-/// A folder, given to the user whose process is in it.
+/// Gives a folder to the user whose process uses it. Returns the folder.
 fn owned(host: &dyn Host, folder: PathBuf, user: Option<&str>) -> Result<PathBuf, Error> {
     user.map_or(Ok(()), |user| host.give(&folder, user)).map(|()| folder)
 }
 
-/// Whether a user of this machine can get to the target's folder.
+/// Checks that a user of this machine can reach the target's folder.
 fn reaches(role: &str, user: &str, target: &Path) -> Result<(), Error> {
     let Ok(Some(account)) = Account::to_become(user) else { return Ok(()) };
     let Some(closed) = account.is_kept_from(&target.join("target.toml")) else { return Ok(()) };
@@ -604,7 +615,7 @@ fn check_role(manifest: &Manifest, role: &str, host: &dyn Host) -> Result<(), Er
     Err(Error::Host { host: host.name().to_owned(), reason })
 }
 
-/// Asks the target's hook `install` on a machine that the user prepares.
+/// Runs the target's hook `install check` on a machine that the user prepares.
 fn check_installed(
     manifest: &Manifest,
     parameters: &BTreeMap<String, String>,
@@ -631,7 +642,8 @@ fn check_installed(
     Err(Error::Host { host: host.name().to_owned(), reason })
 }
 
-/// Cores and MiB of a host: what its profile gives it, or the machine's where it is on this one.
+/// Returns the cores and the memory in MiB of a host, from its profile, or from this machine if it
+/// runs here.
 fn size(kind: HostKind, figures: &HostFigures) -> (Option<u32>, Option<u64>) {
     let is_here = kind != HostKind::Remote;
     let machine = || u32::try_from(thread::available_parallelism().ok()?.get()).ok();
@@ -643,7 +655,8 @@ fn size(kind: HostKind, figures: &HostFigures) -> (Option<u32>, Option<u64>) {
     (cores, memory_bytes.map(|bytes| bytes >> 20))
 }
 
-/// Ports for every process, free wherever it runs; the service's may be fixed by a parameter named `port`.
+/// Chooses ports for every process that are free on all its hosts. A parameter named `port` may set
+/// the service's port.
 fn choose_ports(
     manifest: &Manifest,
     parameters: &BTreeMap<String, String>,
@@ -685,29 +698,29 @@ fn names(process: &manifest::Process) -> impl Iterator<Item = (String, String)> 
     process.ports.iter().map(|port| (process.role.clone(), port.clone()))
 }
 
-// Taking a target down, and its hosts with it: in good order or at once, and then making sure
-// that nothing of it is left.
+// Stop of a target and its hosts: in good order or at once. At the end, checks that no process is
+// left.
 
-/// Between SIGKILL and the end of a process.
+/// Time limit between SIGKILL and the end of a process.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How often it is looked whether the user wants an end at once.
+/// Interval between checks whether the user wants to end at once.
 const END_GLANCE: Duration = Duration::from_millis(50);
 
-/// How.
+/// Manner in which a target is stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StopMode {
-    /// Each process is asked first and given its time.
+    /// Each process gets a stop signal and its time limit.
     InOrder,
-    /// SIGKILL.
+    /// Each process gets SIGKILL.
     AtOnce,
 }
 
 impl Deployment {
-    /// Ends everything, in the reverse order of the start, and lets go of the hosts. Doing it twice is harmless.
+    /// Stops all processes in reverse start order, and drops the hosts. A second call does nothing.
     pub(super) fn take_down(&mut self, manner: StopMode) -> Result<(), Error> {
         self.note_hosts();
-        // What stands still does not hear that it is to end.
+        // A frozen process does not receive a stop signal.
         self.mend();
         match manner {
             StopMode::InOrder => {
@@ -724,22 +737,22 @@ impl Deployment {
         }
         self.watch();
         self.release();
-        // What left its process group, or was started by something that did, still carries the mark.
+        // A process that left its group, or a child of such a process, still carries the mark.
         let (_, left) = if had_posts { self.ledger.marks().end(false) } else { Default::default() };
         if left.is_empty() { Ok(()) } else { Err(Error::Left { pids: left.iter().map(|stat| stat.pid).collect() }) }
     }
 
-    /// The posts of each role, in the order of the start.
+    /// Returns the slots of each role, in start order.
     pub(super) fn roles(&self) -> Vec<Range<usize>> {
         self.stretches(|one, next| one.start.role == next.start.role)
     }
 
-    /// Ranges of posts that start together, in the order of the start.
+    /// Returns the ranges of slots that start together, in start order.
     pub(super) fn ranks(&self) -> Vec<Range<usize>> {
         self.stretches(|one, next| one.rank == next.rank)
     }
 
-    /// The posts in stretches that have something in common.
+    /// Splits the slots into ranges in which neighbours are the same.
     fn stretches(&self, is_same: fn(&ProcessSlot, &ProcessSlot) -> bool) -> Vec<Range<usize>> {
         let mut start = 0;
         let stretches = self.posts.chunk_by(is_same).map(|posts| {
@@ -749,7 +762,7 @@ impl Deployment {
         stretches.collect()
     }
 
-    /// Gives all of them the stop signal, and then each its time.
+    /// Sends the stop signal to all slots. Then waits for each, up to its time limit.
     fn ask_to_end(&mut self, posts: Range<usize>) {
         let asked = Instant::now();
         for index in posts.clone() {
@@ -768,7 +781,7 @@ impl Deployment {
             let Some(post) = self.posts.get_mut(index) else { return };
             let within = Duration::try_from_secs_f64(post.stop_within_s).unwrap_or_default();
             if let Some(process) = &mut post.process {
-                // Whoever has lost patience meanwhile is not waited for.
+                // Stops waiting once the user wants to end at once.
                 while !self.at_once.load(Ordering::SeqCst)
                     && asked.elapsed() < within
                     && process.wait(within.saturating_sub(asked.elapsed()).min(END_GLANCE)).is_none()
@@ -778,7 +791,7 @@ impl Deployment {
         }
     }
 
-    /// Kills what is left of all of them.
+    /// Kills all remaining processes of these slots.
     pub(super) fn end_posts(&mut self, posts: Range<usize>) {
         for index in posts.clone() {
             self.note_end(index);
@@ -796,11 +809,11 @@ impl Deployment {
         }
     }
 
-    /// A virtual host that is let go of ends all that is in it.
+    /// Drops all processes and hosts. A dropped virtual host ends every process in it.
     fn release(&mut self) {
         let mut folders: Vec<Vec<String>> = self.hosts.iter().map(|_| Vec::new()).collect();
         for mut post in self.posts.drain(..) {
-            // With the process goes whoever reads what it wrote last.
+            // Dropping the process first lets its log reader finish.
             (post.process, post.last) = (None, None);
             let host = self.hosts.get(post.host).map(|host| host.name()).unwrap_or_default();
             let heard = post.start.log_watcher.take().into_iter().chain(post.start.log_watcher.take_left_out());
@@ -820,7 +833,7 @@ impl Deployment {
 
 impl Drop for Deployment {
     fn drop(&mut self) {
-        // What cannot be ended here stays in the registry's entry.
+        // Processes that cannot be ended here stay in the registry.
         let _ = self.take_down(StopMode::AtOnce);
     }
 }

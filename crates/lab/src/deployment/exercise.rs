@@ -1,5 +1,5 @@
-//! What the steps of an exercise ask of a deployment: programs of the target that are run on its members, by whoever likes, on
-//! threads of their own; and the target started anew where a step has left it bad.
+//! Programs that the steps of an exercise run on a deployment's members, on any thread. Also
+//! restarts the target if a step leaves it in a bad state.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,10 +20,10 @@ use crate::host_process::ProcessExit;
 use crate::session::RunnerSession;
 use crate::{Caller, Error};
 
-/// What a virtual host keeps with its data in place of folders of the machine, if it does.
+/// Folder in which a virtual host keeps the content of the target's private folders.
 const PRIVATE_FOLDERS: &str = ".private";
 
-/// A program that is about to be run on a host. It needs nothing of the deployment any more.
+/// A program to run on a host. It does not borrow the deployment.
 pub struct HostTask {
     /// The host's name.
     pub host: String,
@@ -31,25 +31,25 @@ pub struct HostTask {
 }
 
 enum TaskProgram {
-    /// On this machine.
+    /// A program on this machine.
     Here(Hook),
-    /// Inside a host, and given so long.
+    /// A program inside a host, with its time limit.
     Inside(Arc<RunnerSession>, ProgramSpec, Duration),
 }
 
-/// What came of it.
+/// Result of a [`HostTask`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TaskEnd {
-    /// Exit code 0; its standard output.
+    /// Exit code 0, with the standard output.
     Ok(String),
-    /// Another exit code, and the last line that it wrote to standard output, or else to standard error.
+    /// Another exit code, with the last line of standard output, or else of standard error.
     Exit(i32, String),
-    /// It was ended, or could not be run, or its host was lost: why.
+    /// The reason why the program was ended or did not run, or why its host was lost.
     Broken(String),
 }
 
 impl TaskEnd {
-    /// Why it did not end well, if it did not.
+    /// Returns the reason for the failure, if the task failed.
     #[must_use]
     pub fn failed(&self) -> Option<String> {
         match self {
@@ -83,13 +83,14 @@ impl HostTask {
         Self { host: host.name().to_owned(), program }
     }
 
-    /// Whether it is run on this machine, as a process of this program.
+    /// Whether the program runs on this machine, as a child of this program.
     #[must_use]
     pub fn is_here(&self) -> bool {
         matches!(self.program, TaskProgram::Here(_))
     }
 
-    /// Runs it to its end. Where `must_stop` says so, it is ended; what runs inside a host ends in its time, or with the host.
+    /// Runs the program to its end. Ends it early once `must_stop` returns true. Inside a host,
+    /// only the time limit or the end of the host ends it early.
     #[must_use]
     pub fn run(&self, must_stop: &dyn Fn() -> bool) -> TaskEnd {
         let ran = match &self.program {
@@ -111,14 +112,14 @@ impl HostTask {
     }
 }
 
-/// The last line of standard output, or else of standard error.
+/// Returns the last line of standard output, or else of standard error.
 fn said(output: &str, errors: &str) -> String {
     let last = |text: &str| text.lines().rev().find(|line| !line.trim().is_empty()).map(|line| line.trim().to_owned());
     let line = last(output).or_else(|| last(errors)).unwrap_or_default();
     plain_text::line(&line)
 }
 
-/// A hook of an exercise is found by its kind and its name.
+/// Returns the hooks of an exercise, named by kind and name.
 pub(super) fn hook_names(manifest: &Manifest) -> BTreeMap<String, String> {
     let of = |kind: &'static str, (name, path): (&String, &String)| (format!("{kind} {name}"), path.clone());
     let actions = manifest.actions.iter().map(|entry| of("action", entry));
@@ -127,10 +128,11 @@ pub(super) fn hook_names(manifest: &Manifest) -> BTreeMap<String, String> {
 }
 
 impl Deployment {
-    /// The programs that do something of a step, played for the `number`th time, and the hosts that they are for. They are given so long.
+    /// Returns the programs of a step that is performed for the `number`th time, each with its host
+    /// and time limit.
     ///
     /// # Errors
-    /// Where there is nobody whom it could be done to.
+    /// If the step has no possible victim.
     pub fn step_tasks(
         &mut self,
         step: &str,
@@ -158,7 +160,7 @@ impl Deployment {
         Ok(tasks)
     }
 
-    /// The fault `command`, which elsewhere is waited for.
+    /// Returns the programs of the fault `command`. Other callers run and await them.
     fn command_tasks(&mut self, fault: &plan::Fault, number: u32, within: Duration) -> Result<Vec<HostTask>, Error> {
         let mut tasks = Vec::new();
         for (host, program) in faults::commands(fault, number, self)? {
@@ -169,14 +171,14 @@ impl Deployment {
         Ok(tasks)
     }
 
-    /// The question for a condition, to every member whose host is up.
+    /// Returns a check of a condition on every member whose host is up.
     #[must_use]
     pub fn condition_tasks(&self, name: &str, within: Duration) -> Vec<HostTask> {
         let within = within.min(ASK_PATIENCE.mul_f64(slowdown(self.speed())));
         self.tasks_of_all(&format!("condition {name}"), within)
     }
 
-    /// An audit of every member whose host is up.
+    /// Returns an audit of every member whose host is up.
     #[must_use]
     pub fn audit_tasks(&self, name: &str) -> Vec<HostTask> {
         self.tasks_of_all(&format!("audit {name}"), AUDIT_PATIENCE.mul_f64(slowdown(self.speed())))
@@ -191,7 +193,7 @@ impl Deployment {
         up.filter_map(task).collect()
     }
 
-    /// The hook as it is asked of one member, in so long and no longer.
+    /// Returns the hook for one member, with exactly this time limit.
     fn hook_of(&self, place: &HookHost, hook: &str, within: Duration) -> Option<Hook> {
         Some(Hook { within, ..self.hook_at(place, hook, within)? })
     }
@@ -200,11 +202,11 @@ impl Deployment {
         self.hosts.get(place.host).map(|host| host.name()).unwrap_or_default()
     }
 
-    /// Ends all that runs of the target, empties its folders, and starts it again on the same hosts and ports. A virtual host is
-    /// ended and made again, so that nothing of what ran on it is left.
+    /// Ends the target's processes, empties their folders, and starts the target again on the same
+    /// hosts and ports. Ends and boots virtual hosts, so that no process on them is left.
     ///
     /// # Errors
-    /// As when it is brought up; [`Error::Interrupted`] once `stop` is set.
+    /// The same as for the first start; [`Error::Interrupted`] once `stop` is set.
     pub fn rebuild(&mut self, lab: &plan::Lab, caller: &dyn Caller, stop: &AtomicBool) -> Result<(), Error> {
         self.look();
         self.forget_faults();
@@ -221,7 +223,8 @@ impl Deployment {
                 if !host.is_up() {
                     host.boot()?;
                 }
-                // It is shown from the host's boot on.
+                // The folder is in use from the host's boot on, so it can be removed only before a
+                // boot.
                 host.remove_folder(PRIVATE_FOLDERS);
                 host.crash()?;
             }

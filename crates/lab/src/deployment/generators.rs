@@ -1,5 +1,5 @@
-//! Generators of a fleet on hosts of the lab that are theirs: each a process there, like the target's, whose orders come over a socket that
-//! is on no network, so that what is measured is not disturbed by who asks for it.
+//! Load generators on the lab's hosts for generators. Each is a process on its host. It gets its
+//! orders over a Unix socket, which uses no network, so that orders do not disturb the measurement.
 
 use std::io::ErrorKind;
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -16,31 +16,33 @@ use crate::host_process::Start;
 use crate::process_log::LogWatcher;
 use crate::readiness::ReadinessCheck;
 
-/// For a generator to be there, on a slow core.
+/// Time limit for a generator to connect, on a slow core.
 const TO_COME: Duration = Duration::from_secs(20);
-/// How often is looked whether it is.
+/// Interval between checks whether it has connected.
 const GLANCE: Duration = Duration::from_millis(5);
-/// For one that was told to end.
+/// Time limit for a generator to stop, seconds.
 const TO_STOP_S: f64 = 5.0;
-/// The socket's name.
+/// File name of the socket.
 const SOCKET: &str = "generator";
 
 /// A generator on a host of the lab.
 #[derive(Debug)]
 pub struct LabGenerator {
-    /// The host's name.
+    /// Name of the host.
     pub name: String,
-    /// Its orders and its messages.
+    /// Connection for orders and messages.
     pub stream: UnixStream,
-    /// Where what it writes to its standard error goes.
+    /// File for its standard error.
     pub log: PathBuf,
 }
 
 impl Deployment {
-    /// Starts a generator on each of these hosts, whose output goes to `logs`. They end with the deployment at the latest.
+    /// Starts a generator on each of these hosts. Their output goes to `logs`. They end with the
+    /// deployment at the latest.
     ///
     /// # Errors
-    /// The first that could not be started or did not come; [`Error::Interrupted`] where `given_up` says so.
+    /// The first generator that does not start or connect; [`Error::Interrupted`] once `given_up`
+    /// returns true.
     pub fn start_generators(
         &mut self,
         hosts: &[String],
@@ -110,7 +112,7 @@ impl Deployment {
     }
 }
 
-/// No part of the target: nobody goes to it, and it is no member.
+/// Returns a slot for a generator. It is neither a service nor a member of the target.
 fn slot(host: usize, start: Start) -> ProcessSlot {
     ProcessSlot {
         host,
@@ -121,7 +123,7 @@ fn slot(host: usize, start: Start) -> ProcessSlot {
         stop_signal: Signal::TERM,
         stop_within_s: TO_STOP_S,
         stops_group: false,
-        // It ends when it is told to, with exit 0.
+        // A generator ends with exit code 0 when asked to.
         may_detach: true,
         service: None,
         member: None,

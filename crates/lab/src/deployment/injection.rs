@@ -1,5 +1,5 @@
-//! What faults do to a deployment: whom they may hit, what is injected on which host, which processes
-//! stand still, and how each of it is undone.
+//! Faults of a deployment: their possible victims, the injections on hosts, the frozen processes,
+//! and how each fault is healed.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -24,36 +24,36 @@ use crate::host_process::ProgramOutput;
 use crate::session::RunnerSession;
 use crate::{Caller, Error};
 
-/// What is broken at the moment, and what has to be known of the lab to break it.
+/// The active faults, and the facts about the lab that faults need.
 #[derive(Debug, Default)]
 pub(super) struct ActiveFaults {
     /// Time dilation; 1 is real time.
     speed: f64,
-    /// The target's ports.
+    /// Ports of the target.
     ports: PortNumbers,
-    /// What the profile of each host says of its disk, by host.
+    /// Disk limits of each host's profile, by host name, at speed 1.
     disks: BTreeMap<String, Disk>,
-    /// What tiers of storage may do that are volumes of their own, by name, at the lab's speed.
+    /// Limits of the storage tiers that are separate volumes, by name, at the lab's speed.
     tiers: BTreeMap<String, Disk>,
-    /// Posts that each occurrence of a fault hit: name, number.
+    /// Slots that each occurrence of a fault hit, by fault name and number.
     hit: BTreeMap<(String, u32), Vec<usize>>,
-    /// What stands still, each with the occurrence that holds it.
+    /// Frozen processes, each with the occurrence that froze it.
     paused: Vec<(String, PausedProcess)>,
-    /// What is injected on hosts, in the order in which it was.
+    /// Injections on hosts, in the order of injection.
     injected: Vec<ActiveInjection>,
-    /// Names of the hosts that are there for generators.
+    /// Names of the hosts for generators.
     generators: Vec<String>,
-    /// Hosts on which an occurrence ran a command.
+    /// Occurrences that ran a command, each with the host.
     commanded: Vec<(String, String)>,
-    /// Hosts that an occurrence crashed.
+    /// Occurrences that crashed a host, each with the host.
     crashed: Vec<(String, usize)>,
-    /// The answer of the hook `leader` that holds for the fault at hand.
+    /// Output of the hook `leader` for the next faults.
     leader: Option<Result<String, String>>,
-    /// Posts that are to be started again once they have ended.
+    /// Slots to start again once their process has ended.
     restarts: Vec<Restart>,
 }
 
-/// A post's process with its group, or a program of its tree, that stands still.
+/// A frozen process of a slot with its group, or a frozen program in its tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct PausedProcess {
     post: usize,
@@ -61,7 +61,7 @@ struct PausedProcess {
 }
 
 impl ActiveFaults {
-    /// Nothing, in this lab.
+    /// Returns the state without faults for this lab.
     pub fn of(lab: &plan::Lab) -> Self {
         let disks = lab.hosts.iter().filter_map(|host| {
             let profile = lab.profile_of(host)?;
@@ -77,10 +77,11 @@ impl ActiveFaults {
 }
 
 impl Deployment {
-    /// Names of the members' hosts, in order; empty where the target is not ours.
+    /// Returns the names of the members' hosts, in order. Empty if the target was not started here
+    /// and has no real hosts.
     pub(crate) fn member_hosts(&self) -> Vec<String> {
         if self.posts.is_empty() {
-            // Of a target that runs already its own hosts are the members, where it has some.
+            // A target that already runs has its real hosts as members.
             return self
                 .hosts
                 .iter()
@@ -91,7 +92,8 @@ impl Deployment {
         self.hosts_of(|post| post.member.is_some())
     }
 
-    /// Names of the hosts that are between the clients and the members: clients go there, and no member is on them.
+    /// Returns the names of the hosts between the clients and the members. They serve clients but
+    /// run no member.
     pub(crate) fn fronts(&self) -> Vec<String> {
         let members = self.member_hosts();
         let mut serving = self.hosts_of(|post| post.service.is_some());
@@ -103,33 +105,33 @@ impl Deployment {
         self.posts.iter().filter(|post| is(post)).map(|post| self.hosts[post.host].name().to_owned()).collect()
     }
 
-    /// Names of the hosts that run a process of this role.
+    /// Returns the names of the hosts that run a process of this role.
     pub(crate) fn running(&self, role: &str) -> Vec<String> {
         self.hosts_of(|post| post.start.role == role)
     }
 
-    /// Names of the hosts that are there for generators.
+    /// Returns the names of the hosts for generators.
     pub(crate) fn generator_hosts(&self) -> &[String] {
         &self.broken.generators
     }
 
-    /// Names of all hosts, in order.
+    /// Returns the names of all hosts, in order.
     pub(crate) fn host_names(&self) -> Vec<String> {
         self.hosts.iter().map(|host| host.name().to_owned()).collect()
     }
 
-    /// Whether its host is this machine itself, which is not to be broken.
+    /// Whether a host is this machine itself, on which no faults are injected.
     pub(crate) fn is_this_machine(&self) -> bool {
         self.hosts.iter().any(|host| host.kind() == HostKind::ThisMachine)
     }
 
-    /// Time dilation; 1 is real time.
+    /// Returns the time dilation; 1 is real time.
     #[must_use]
     pub fn speed(&self) -> f64 {
         self.broken.speed
     }
 
-    /// What the profile of a host says of its disk, at the lab's speed.
+    /// Returns the disk limits of a host's profile, at the lab's speed.
     pub(crate) fn profiled_disk(&self, host: &str) -> Option<Disk> {
         let disk = self.broken.disks.get(host)?;
         let at_speed = |figure: Option<f64>| figure.map(|figure| figure * self.broken.speed);
@@ -142,20 +144,20 @@ impl Deployment {
         })
     }
 
-    /// What a tier of storage may do, at the lab's speed, if it is one that is a volume of its own.
+    /// Returns the limits of a storage tier at the lab's speed, if the tier is a separate volume.
     pub(crate) fn tier_limits(&self, name: &str) -> Option<Disk> {
         self.broken.tiers.get(name).cloned()
     }
 
-    /// The addresses of every host, in order: one on each of its networks.
+    /// Returns the addresses of every host, in order: one for each of its networks.
     pub(crate) fn addresses(&self) -> Result<Vec<Vec<Ipv4Addr>>, Error> {
         let of = |host: &dyn Host| host.addresses().iter().map(|address| ipv4(host.name(), address)).collect();
         self.hosts.iter().map(|host| of(host.as_ref())).collect()
     }
 
-    /// The address that clients have in the eyes of this one.
+    /// Returns the clients' address as this host sees it.
     pub(crate) fn clients_toward(&self, host: Ipv4Addr) -> Result<Ipv4Addr, Error> {
-        // Connecting a datagram socket sends nothing: the kernel only says which way it would.
+        // Connecting a datagram socket sends nothing. The kernel only chooses the local address.
         let ask = || -> std::io::Result<SocketAddr> {
             let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
             socket.connect((host, 9))?;
@@ -167,7 +169,7 @@ impl Deployment {
         }
     }
 
-    /// Where the member on this host is called.
+    /// Returns the address of the member on this host.
     pub(crate) fn service_of(&self, host: &str) -> String {
         let mut here = self.posts.iter().filter(|post| self.hosts[post.host].name() == host);
         here.find_map(|post| post.member.clone()).unwrap_or_else(|| self.service())
@@ -177,7 +179,8 @@ impl Deployment {
         Arc::clone(&self.caller)
     }
 
-    /// The question who leads, for a thread of its own: the hook may take seconds.
+    /// Returns the task that finds the leader. Run it on a separate thread: the hook may take
+    /// seconds.
     ///
     /// # Errors
     /// If the target has no hook `leader`.
@@ -188,18 +191,19 @@ impl Deployment {
         Ok(HostTask::of_hook(hook.host, hook.hook))
     }
 
-    /// Takes over the answer to [`Deployment::leader_task`] for the faults that are injected next; `None`: they ask themselves.
+    /// Stores the result of [`Deployment::leader_task`] for the next faults. With `None`, each
+    /// fault runs the hook itself.
     pub fn know_leader(&mut self, answer: Option<Result<String, String>>) {
         self.broken.leader = answer;
     }
 
-    /// The member that the target's hook `leader` names.
+    /// Returns the member that the target's hook `leader` names.
     pub(crate) fn leader(&self) -> Result<String, Error> {
         let known = self.broken.leader.clone();
         known.map_or_else(|| self.leader_task().map(|task| task.run(&|| false).leader()), Ok)?.map_err(Error::Fault)
     }
 
-    /// The post of a role on a host; without a role, the member's.
+    /// Returns the slot of a role on a host. Without a role, returns the member's slot.
     pub(crate) fn post_of(&self, host: &str, role: Option<&str>) -> Result<usize, Error> {
         let found = self.posts.iter().position(|post| {
             self.hosts[post.host].name() == host && role.map_or(post.member.is_some(), |role| post.start.role == role)
@@ -213,7 +217,8 @@ impl Deployment {
     }
 }
 
-/// The command with the placeholders that it names filled in. All other braces are the shell's own, also those of `${host}`.
+/// Replaces the known placeholders in a command. All other braces, also those of `${host}`, are
+/// left to the shell.
 fn with_placeholders(command: &str, values: &BTreeMap<String, String>) -> String {
     let (mut filled, mut rest) = (String::new(), command);
     while let Some(open) = rest.find('{') {
@@ -237,9 +242,9 @@ fn ipv4(host: &str, address: &str) -> Result<Ipv4Addr, Error> {
         .ok_or_else(|| Error::Fault(format!("{host} ({address}) has no IPv4 address, and only those can be cut off")))
 }
 
-// Faults of a deployment's hosts: states injected on them and healed, crashes and boots.
+// Faults of a deployment's hosts: injections, crashes and boots.
 
-/// A state that a host is in.
+/// An injection on a host.
 #[derive(Debug)]
 struct ActiveInjection {
     key: String,
@@ -248,8 +253,8 @@ struct ActiveInjection {
 }
 
 impl Deployment {
-    /// Injects a fault on hosts under a key, at the same time on all of them, or on none. On one that is down it comes into
-    /// force when the host is up again.
+    /// Injects a fault on hosts under a key, in parallel: on all of them or on none. On a host that
+    /// is down, it takes effect when the host is up again.
     pub(crate) fn inject(&mut self, key: &str, controls: &[(String, Injection)]) -> Result<(), Error> {
         let injected = |(host, control): &(String, Injection)| {
             Ok(ActiveInjection { key: key.to_owned(), host: self.host_index(host)?, control: control.clone() })
@@ -261,25 +266,25 @@ impl Deployment {
             let name = host.name().to_owned();
             host.inject(key, &injected.control).map_err(|error| match error {
                 Error::Fault(reason) => Error::Fault(format!("{name}: {reason}")),
-                // It names the host itself.
+                // The error already names the host.
                 other => other,
             })
         });
         self.broken.injected.extend(wanted);
         let Some(error) = done.into_iter().find_map(Result::err) else { return Ok(()) };
-        // What resists goes with its host.
+        // A failed heal is undone when its host ends.
         let _ = self.heal(key);
         Err(error)
     }
 
-    /// Heals from every host what was injected under this key.
+    /// Heals all injections under this key on every host.
     pub(crate) fn heal(&mut self, key: &str) -> Result<(), Error> {
         let (own, others): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.broken.injected).into_iter().partition(|injected| injected.key == key);
         self.broken.injected = others;
         let hosts = self.hosts.iter_mut().enumerate();
         let items = hosts.filter(|(index, _)| own.iter().any(|injected| injected.host == *index));
-        // With a host that is down, all that was injected on it is gone.
+        // A host that is down has lost all its injections.
         let items = items.map(|(_, host)| host).filter(|host| host.is_up()).collect();
         let done = in_parallel(items, |host: &mut Box<dyn Host>| host.heal(key));
         if done.iter().any(|one| matches!(one, Err(Error::HostLost { .. }))) {
@@ -288,21 +293,22 @@ impl Deployment {
         done.into_iter().find_map(Result::err).map_or(Ok(()), Err)
     }
 
-    /// Where one host does not answer any more, others may not either: they are asked at the same time, and who is silent then
-    /// counts as lost. Else each would be waited for with its own fault, one after the other.
+    /// Queries all hosts in parallel after one host did not answer. A host that is silent then
+    /// counts as lost. Otherwise each silent host would use up its own time limit, one after the
+    /// other.
     fn ask_all_whether_they_answer(&self) {
         let sessions = self.hosts.iter().filter(|host| host.is_up()).filter_map(|host| host.session()).collect();
         drop(in_parallel(sessions, |session: Arc<RunnerSession>| session.figures().map(drop)));
     }
 
-    /// Ends a host at once, with all that runs on it.
+    /// Ends a host at once, with every process on it.
     pub(crate) fn crash_host(&mut self, host: &str, key: &str) -> Result<(), Error> {
         let index = self.host_index(host)?;
         if !self.hosts[index].is_up() {
             return Err(Error::Fault(format!("{host} is down already")));
         }
         let posts: Vec<usize> = (0..self.posts.len()).filter(|post| self.posts[*post].host == index).collect();
-        // Who has ended before did so without it.
+        // Processes that ended earlier did not end because of the crash.
         for post in &posts {
             self.note_end(*post);
         }
@@ -313,8 +319,8 @@ impl Deployment {
         Ok(())
     }
 
-    /// Makes the hosts that this occurrence crashed again, with what is injected on them, and starts all that ran on them,
-    /// in order. It is not waited for.
+    /// Boots the hosts that this occurrence crashed, repeats the injections on them, and starts
+    /// their processes in order. Does not wait until these are ready.
     pub(crate) fn boot_hosts(&mut self, key: &str) -> Result<(), Error> {
         let (own, others): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.broken.crashed).into_iter().partition(|(holder, _)| holder == key);
@@ -337,7 +343,7 @@ impl Deployment {
         self.host_up(index);
         let mut failed = self.inject_again(index).err();
         for post in 0..self.posts.len() {
-            // A generator is not put into the middle of a load.
+            // A generator cannot join a running load.
             if self.posts[post].host == index
                 && self.posts[post].process.is_none()
                 && self.posts[post].start.role != plan::GENERATOR_ROLE
@@ -349,7 +355,7 @@ impl Deployment {
         failed.map_or(Ok(()), Err)
     }
 
-    /// Injects what was injected on a host before it went down.
+    /// Repeats the injections that a host had before it went down.
     pub(super) fn inject_again(&self, index: usize) -> Result<(), Error> {
         let mut failed = None;
         for injected in self.broken.injected.iter().filter(|injected| injected.host == index) {
@@ -360,7 +366,8 @@ impl Deployment {
         failed.map_or(Ok(()), Err)
     }
 
-    /// Nothing is broken any more: not what the lab itself has slowed. To heal what is forgotten is harmless.
+    /// Heals all faults, but keeps the lab's own limits. A later heal of the same keys does
+    /// nothing.
     pub(super) fn forget_faults(&mut self) {
         let lab = |injected: &ActiveInjection| !injected.key.contains('#');
         let keys: Vec<String> =
@@ -376,11 +383,12 @@ impl Deployment {
         }
     }
 
-    /// A shell command of the user's as a program on a host. It is told what a hook is told there, and the target's placeholders are filled in.
+    /// Returns a user's shell command as a program on a host. It gets the environment of a hook
+    /// there. The target's placeholders are replaced.
     pub(crate) fn command_on(&self, host: &str, role: &str, command: &str) -> ProgramSpec {
         let place = self.command_hosts.iter().find(|place| self.hosts[place.host].name() == host);
         let text = |text: OsString| text.to_string_lossy().into_owned();
-        // For a target that already runs, only its name is known.
+        // For a target that already runs, only the host's name is known.
         let nothing = || BTreeMap::from(["PLIMSOLL_HOST", "PLIMSOLL_NAME"].map(|name| (name.to_owned(), host.into())));
         let environment = place.map_or_else(nothing, |place| self.environment_at(place, host));
         let command = place.map_or_else(|| command.to_owned(), |place| with_placeholders(command, &place.values));
@@ -397,12 +405,12 @@ impl Deployment {
         self.hosts[self.host_index(host)?].run(program, "", within)
     }
 
-    /// Remembers where an occurrence ran a command, for its healing.
+    /// Remembers the host on which an occurrence ran a command, for healing.
     pub(crate) fn remember_commanded(&mut self, key: &str, host: &str) {
         self.broken.commanded.push((key.to_owned(), host.to_owned()));
     }
 
-    /// Where it did.
+    /// Returns and forgets the hosts on which an occurrence ran a command.
     pub(crate) fn take_commanded(&mut self, key: &str) -> Vec<String> {
         let (own, others): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.broken.commanded).into_iter().partition(|(holder, _)| holder == key);
@@ -410,13 +418,14 @@ impl Deployment {
         own.into_iter().map(|(_, host)| host).collect()
     }
 
-    /// What was measured of a host's storage.
+    /// Returns the measured figures of a host's storage.
     pub(crate) fn storage_of(&self, host: &str) -> Result<HostFigures, Error> {
         let presence = self.presence.get(self.host_index(host)?);
         Ok(presence.map(|presence| presence.storage().clone()).unwrap_or_default())
     }
 
-    /// Heals everything and lets everybody go on, so that it can be taken down. What resists goes with its host.
+    /// Heals everything and resumes all processes, so that the target can be stopped. A failed heal
+    /// is undone when its host ends.
     pub(super) fn mend(&mut self) {
         self.broken.restarts.clear();
         let keys: Vec<String> = self.broken.injected.iter().rev().map(|injected| injected.key.clone()).collect();
@@ -429,17 +438,17 @@ impl Deployment {
     }
 }
 
-// Ports of the target that are slow for the whole trial, as the lab says, and their numbers for
-// the faults.
+// Slow ports of the target. The lab sets them for the whole trial; faults use their numbers.
 
 impl Deployment {
-    /// The numbers of all ports of that name, whatever role has them.
+    /// Returns the numbers of all ports with this name, of any role.
     pub(crate) fn ports_named(&self, name: &str) -> Vec<u16> {
         let named = self.broken.ports.iter().filter(|((_, other), _)| other == name);
         named.map(|(_, number)| *number).collect()
     }
 
-    /// Slows the ports that the lab says are slow, on each host that runs a role with one; before anything runs there.
+    /// Slows down the lab's slow ports on each host that runs a role with such a port. Must run
+    /// before the processes start.
     pub(super) fn slow_ports(
         &mut self,
         lab: &plan::Lab,
@@ -453,7 +462,7 @@ impl Deployment {
             let control =
                 Injection::Port { ports: self.ports_named(&port.name), link: at_speed(&port.link, self.speed()) };
             let controls: Vec<_> = slowed.map(|host| (host.name.clone(), control.clone())).collect();
-            // No fault's key: those have a `#` in them.
+            // This is not a fault's key, because those contain a `#`.
             self.inject(&format!("lab.port.{}", port.name), &controls)?;
         }
         Ok(())
@@ -468,28 +477,29 @@ fn at_speed(link: &Link, speed: f64) -> Link {
     }
 }
 
-// Faults of a deployment's processes: signalled, stopped where they stand, started again.
+// Faults of a deployment's processes: signals, pauses and restarts.
 
-/// For a process that was killed to be gone before it is started again.
+/// Time limit for a killed process to disappear before it is started again.
 const END_PATIENCE: Duration = Duration::from_secs(1);
 
-/// A post that is to be started again.
+/// A slot to start again.
 #[derive(Debug)]
 struct Restart {
     post: usize,
-    /// Of the process that was asked to end.
+    /// Id of the process that must end.
     pid: u32,
-    /// Then it is killed.
+    /// Time at which the process is killed.
     give_up: Instant,
-    /// Between its end and its start.
+    /// Pause between the end and the start.
     wait: Duration,
-    /// When it is started, once it has ended.
+    /// Time of the start, once the process has ended.
     due: Option<Instant>,
 }
 
 impl Deployment {
-    /// Signals a post's process; a command with all that it started, for it is only the way to that. From now on its end is
-    /// meant, if `ends`. An error if it does not run.
+    /// Signals a slot's process. If a shell command started the target, signals its whole group. If
+    /// `ends`, the end of the process counts as expected from now on. Fails if the process does not
+    /// run.
     pub(crate) fn signal(&mut self, index: usize, signal: Signal, ends: bool) -> Result<(), Error> {
         self.note_end(index);
         let post = self.posts.get_mut(index).ok_or_else(does_not_run)?;
@@ -503,8 +513,8 @@ impl Deployment {
         Ok(())
     }
 
-    /// Signals a program in the tree of a post's process; if that is the process itself its end is meant, if `ends`. An error if it
-    /// does not run.
+    /// Signals a program in the tree of a slot's process. If `ends` and the program is the process
+    /// itself, its end counts as expected. Fails if the process does not run.
     pub(crate) fn signal_program(
         &mut self,
         index: usize,
@@ -520,7 +530,7 @@ impl Deployment {
         Ok(())
     }
 
-    /// Remembers whom an occurrence of a fault hit, for its healing.
+    /// Remembers the slots that an occurrence of a fault hit, for healing.
     pub(crate) fn remember_hit(&mut self, fault: &str, number: u32, posts: Vec<usize>) {
         self.broken.hit.insert((fault.to_owned(), number), posts);
     }
@@ -529,8 +539,9 @@ impl Deployment {
         self.broken.hit.remove(&(fault.to_owned(), number)).unwrap_or_default()
     }
 
-    /// Starts a post's process again, with the same ports and data, if it has ended. What is left of the one before is
-    /// killed first: it may hold the port. A process whose end was meant gets a moment for it.
+    /// Starts a slot's process again with the same ports and data, if it has ended. First kills
+    /// what is left of the previous process group, which may hold the port. Waits a moment for a
+    /// process whose end is expected.
     pub(crate) fn start_again(&mut self, index: usize) -> Result<(), Error> {
         self.note_end(index);
         let Some(post) = self.posts.get_mut(index) else { return Ok(()) };
@@ -549,7 +560,8 @@ impl Deployment {
         self.start_post(index)
     }
 
-    /// Stops a post's process and all of its group, or a program of its tree, where they stand. An error if it does not run.
+    /// Freezes a slot's process with its group, or a program in its tree. Fails if the process does
+    /// not run.
     pub(crate) fn pause(&mut self, index: usize, program: Option<&str>, key: &str) -> Result<(), Error> {
         if let Some(program) = program {
             self.signal_program(index, program, Signal::STOP, false)?;
@@ -563,7 +575,7 @@ impl Deployment {
         Ok(())
     }
 
-    /// Lets go on whom this occurrence holds, unless another holds it, too.
+    /// Resumes the processes that this occurrence froze, unless another occurrence also froze them.
     pub(crate) fn unpause(&mut self, key: &str) {
         let (own, others): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.broken.paused).into_iter().partition(|(holder, _)| holder == key);
@@ -581,17 +593,18 @@ impl Deployment {
     fn go_on(&mut self, paused: &PausedProcess) {
         let Some(post) = self.posts.get_mut(paused.post) else { return };
         if let (Some(program), Some(process)) = (&paused.program, &mut post.process) {
-            // One that has ended meanwhile need not go on.
+            // An error means that the program has ended.
             let _ = process.signal_program(program, Signal::CONT);
             return;
         }
-        // Of one that has ended, others of its group may still stand.
+        // If the process has ended, others of its group may still be frozen.
         for process in [&mut post.process, &mut post.last].into_iter().flatten() {
             process.signal_group(Signal::CONT);
         }
     }
 
-    /// Asks a post's process to end; once it has, and `wait` later, it is started again. An error if it does not run.
+    /// Asks a slot's process to end. Starts it again `wait` after its end. Fails if the process
+    /// does not run.
     pub(crate) fn restart(&mut self, index: usize, wait: Duration) -> Result<(), Error> {
         let post = self.posts.get(index).ok_or_else(does_not_run)?;
         if self.broken.restarts.iter().any(|restart| restart.post == index) {
@@ -605,7 +618,8 @@ impl Deployment {
         Ok(())
     }
 
-    /// Looks after the processes that are to be started again: kills those that do not end, starts those that have.
+    /// Continues pending restarts: kills processes that do not end in time, and starts those that
+    /// have ended.
     pub(super) fn go_on_restarting(&mut self) {
         let mut open = Vec::new();
         for mut restart in std::mem::take(&mut self.broken.restarts) {
@@ -613,7 +627,7 @@ impl Deployment {
             let process = self.posts[restart.post].process.as_ref();
             let runs = process.is_some_and(|process| process.pid() == restart.pid);
             if runs && now >= restart.give_up {
-                // Whoever has been asked and does not go is not asked again.
+                // Kills a process that did not end in time.
                 self.posts[restart.post].process.iter_mut().for_each(|process| process.signal_group(Signal::KILL));
             }
             if !runs && restart.due.is_none() {
@@ -653,7 +667,7 @@ mod tests {
     const SQUEEZE: Injection = Injection::Cpu { of_profile: 0.5 };
     const SQUEEZED: &str = r#"{"control":"cpu","of_profile":0.5}"#;
 
-    /// What `poll` saw, a line each.
+    /// Returns the events from `poll`, one line each.
     fn seen(deployment: &mut Deployment) -> Vec<String> {
         let line = |what| match what {
             What::ProcessUp { host, process, .. } => format!("{host} {process} up"),
@@ -699,7 +713,7 @@ mod tests {
         );
         assert_eq!(stage.deployment.members().len(), 2);
 
-        // What is injected on a host that is down waits for it; what is healed meanwhile is gone.
+        // An injection on a host that is down takes effect later, unless it is healed meanwhile.
         stage.deployment.inject("cut#2", &[("n2".to_owned(), SQUEEZE)]).unwrap();
         stage.deployment.heal("cut#1").unwrap();
         assert!(stage.deployment.crash_host("n2", "crash#2").err().unwrap().to_string().contains("n2 is down already"));

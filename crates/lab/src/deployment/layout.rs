@@ -1,5 +1,5 @@
-//! What runs where: a manifest, a trial's parameters and what is known of the hosts, worked out
-//! into a post for every process, with its command line. Pure.
+//! Layout of a target on its hosts: works out a slot with a command line for every process, from
+//! the manifest, the trial's parameters and the facts about the hosts. Pure.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -19,66 +19,66 @@ use crate::scrape::Endpoint;
 use crate::targets::PlaceholderValues;
 use crate::tiers::user_of;
 
-/// A process of the target and all that is needed to start it again.
+/// A process of the target, with everything that is needed to start it again.
 pub struct ProcessSlot {
     /// Index of its host.
     pub host: usize,
-    /// Number of roles that it waits for, one after the other. Those of the same rank start together.
+    /// Length of its chain of `after` roles. Slots of the same rank start together.
     pub rank: usize,
-    /// What is started.
+    /// Specification of the process.
     pub start: Start,
-    /// When it is ready.
+    /// Readiness check of the process.
     pub check: ReadinessCheck,
-    /// Seconds it may take.
+    /// Time limit for the process to be ready, seconds.
     pub ready_within_s: f64,
-    /// How it is asked to stop.
+    /// Signal that asks the process to stop.
     pub stop_signal: Signal,
-    /// … and how long it is given.
+    /// Time limit for the process to stop, seconds.
     pub stop_within_s: f64,
-    /// Whether the stop signal goes to all that it started as well.
+    /// Whether the stop signal also goes to its children.
     pub stops_group: bool,
-    /// Whether it may end with exit 0 while what it started goes on.
+    /// Whether it may end with exit code 0 while its children continue.
     pub may_detach: bool,
-    /// Where clients go, if they go to it.
+    /// Address for clients, if they use this process.
     pub service: Option<String>,
-    /// Where it is called itself, if it is what makes its host a member.
+    /// The member's own address, if this process makes its host a member.
     pub member: Option<String>,
     /// Name of its private folder.
     pub folder: Option<String>,
     /// The process, while it runs.
     pub process: Option<Box<dyn HostProcess>>,
-    /// The one before, of whose group something may be left.
+    /// The previous process. Parts of its process group may still run.
     pub last: Option<Box<dyn HostProcess>>,
-    /// Its end is meant.
+    /// Whether the end of the process is expected.
     pub end_expected: bool,
 }
 
-/// A host that hooks can be run on.
+/// A host on which hooks can run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HookHost {
-    /// Its index.
+    /// Index of the host.
     pub host: usize,
-    /// The target's folder there.
+    /// Path of the target's folder on the host.
     pub folder: PathBuf,
-    /// `PLIMSOLL_…`
+    /// Variables `PLIMSOLL_…`.
     pub environment: BTreeMap<String, OsString>,
-    /// What the placeholders of the member's process stand for.
+    /// Placeholder values of the member's process.
     pub values: BTreeMap<String, String>,
 }
 
-/// Every post of a target folder, and where its hooks are run.
+/// All slots of a target folder, and the hosts for its hooks.
 pub struct DeploymentLayout {
-    /// In the order of the start: rank by rank, in each role by role, and each role on all its hosts.
+    /// Slots in start order: by rank, then by role, then by host.
     pub posts: Vec<ProcessSlot>,
-    /// The members' hosts, in order.
+    /// Hosts of the members, in order.
     pub hook_hosts: Vec<HookHost>,
-    /// Every host, with what a command of the user's is told there.
+    /// Every host, with the environment of the user's commands there.
     pub command_hosts: Vec<HookHost>,
-    /// Where those give figures of their own.
+    /// Metrics endpoints of the members.
     pub endpoints: Vec<Endpoint>,
 }
 
-/// The signal of that name in `target.toml`.
+/// Parses a stop signal's name from `target.toml`.
 pub fn stop_signal(name: &str) -> Option<Signal> {
     Some(match name {
         "TERM" => Signal::TERM,
@@ -90,7 +90,8 @@ pub fn stop_signal(name: &str) -> Option<Signal> {
     })
 }
 
-/// `[about] service = "role.port"`; both are empty where nobody goes to a port of it.
+/// The parts of `[about] service = "role.port"`. Both are empty if clients use no port of the
+/// target.
 #[derive(Clone, Copy)]
 pub struct Service<'a> {
     pub role: &'a str,
@@ -101,7 +102,7 @@ impl<'a> Service<'a> {
     pub fn of(manifest: &'a Manifest) -> Result<Self, Error> {
         let service = &manifest.about.service;
         if !manifest.operations.is_empty() && manifest.processes.iter().any(|process| process.role == *service) {
-            // Clients run programs there.
+            // Clients run programs on these hosts.
             return Ok(Self { role: service, port: "" });
         }
         if service.is_empty() {
@@ -117,25 +118,24 @@ impl<'a> Service<'a> {
     }
 }
 
-/// What a layout is worked out from.
+/// Input of a layout.
 pub struct LayoutInput<'a> {
-    /// The target.
     pub manifest: &'a Manifest,
-    /// Every parameter as the target gets it.
+    /// All parameters of the target.
     pub parameters: &'a BTreeMap<String, String>,
-    /// Where clients go.
+    /// The service that clients use.
     pub service: Service<'a>,
-    /// The hosts.
     pub hosts: &'a [DiscoveredHost],
-    /// The same on every host.
+    /// Ports. They are the same on every host.
     pub ports: &'a PortNumbers,
-    /// Where the output of every process goes.
+    /// Folder for the output of every process.
     pub logs: &'a Path,
-    /// How many times longer than on a machine at its own speed everything may take.
+    /// Factor for all time limits: 1 on a machine at full speed.
     pub slowdown: f64,
 }
 
-/// Processes by rank: those without `after`, those after one of these, and so on; in each rank in file order.
+/// Sorts processes by rank: first those without `after`, then those that follow them, and so on.
+/// Keeps the file's order within a rank.
 fn by_rank(processes: &[manifest::Process]) -> Result<Vec<Vec<&manifest::Process>>, Error> {
     let mut ranks: Vec<Vec<&manifest::Process>> = Vec::new();
     let mut waiting: Vec<&manifest::Process> = processes.iter().collect();
@@ -154,7 +154,7 @@ fn by_rank(processes: &[manifest::Process]) -> Result<Vec<Vec<&manifest::Process
 }
 
 impl LayoutInput<'_> {
-    /// Works out the posts.
+    /// Computes the layout.
     pub fn lay_out(&self) -> Result<DeploymentLayout, Error> {
         for (who, role) in [("clients go to", self.service.role), ("its members run", self.members())] {
             if !role.is_empty() && !self.hosts.iter().any(|host| host.runs(role)) {
@@ -186,12 +186,12 @@ impl LayoutInput<'_> {
         })
     }
 
-    /// The role whose hosts are the members.
+    /// Returns the role whose hosts are the members.
     fn members(&self) -> &str {
         &self.manifest.about.members
     }
 
-    /// Where clients go on this host.
+    /// Returns the address for clients on this host.
     fn address(&self, host: &DiscoveredHost) -> String {
         if self.service.port.is_empty() {
             return host.address.clone();
@@ -199,25 +199,26 @@ impl LayoutInput<'_> {
         self.address_of(self.service.role, host).unwrap_or_else(|| format!("{}:0", host.address))
     }
 
-    /// Where this role is reached on this host, if it listens on a port named like the service's.
+    /// Returns the address of this role on this host, if it listens on a port with the service's
+    /// port name.
     fn address_of(&self, role: &str, host: &DiscoveredHost) -> Option<String> {
         let number = self.ports.get(&(role.to_owned(), self.service.port.to_owned()))?;
         Some(format!("{}:{number}", host.address))
     }
 
-    /// Where a member is called: it itself, or else the service.
+    /// Returns the address of a member: its own, or else that of the first service.
     fn address_of_member(&self, host: &DiscoveredHost) -> String {
         let first = || self.that_run(self.service.role).next().map(|host| self.address(host));
         self.address_of(self.members(), host).or_else(first).unwrap_or_default()
     }
 
-    /// The hosts that run a role, in order.
+    /// Returns the hosts that run a role, in order.
     fn that_run<'h>(&'h self, role: &'h str) -> impl Iterator<Item = &'h DiscoveredHost> {
         self.hosts.iter().filter(move |host| host.runs(role))
     }
 }
 
-/// One field of several hosts, as a placeholder gives it.
+/// Joins one field of several hosts, as the value of a placeholder.
 fn joined<'h>(hosts: impl Iterator<Item = &'h DiscoveredHost>, field: fn(&DiscoveredHost) -> &str) -> String {
     hosts.map(field).collect::<Vec<_>>().join(",")
 }
@@ -275,7 +276,7 @@ impl OnHost<'_> {
         })
     }
 
-    /// `[metrics]`, as the member's process sees it.
+    /// Returns the endpoint from `[metrics]`, with the placeholders of the member's process.
     fn endpoint(&self) -> Result<Option<Endpoint>, Error> {
         let basis = self.basis;
         let member = basis.manifest.processes.iter().find(|process| process.role == basis.members());
@@ -284,7 +285,8 @@ impl OnHost<'_> {
         Ok(Some(Endpoint { host: self.host.name.clone(), metrics: Metrics { url, ..metrics.clone() } }))
     }
 
-    /// The text with its placeholders filled in; one that asks for a role that nobody runs is told from one that is unknown.
+    /// Replaces the placeholders in the text. The error distinguishes an unknown placeholder from a
+    /// role that no host runs.
     fn fill(&self, values: &PlaceholderValues, text: &str) -> Result<String, Error> {
         values.fill(text).map_err(|error| match &error {
             Error::Placeholder { name, role, .. } => {
@@ -343,7 +345,8 @@ impl OnHost<'_> {
         for ((role, name), number) in ports {
             set(&format!("port.{role}.{name}"), number.to_string());
         }
-        // The short form is the process's own port, or that of the only other process which has one of that name.
+        // The short form means the process's own port, or else a port name that is unique among all
+        // roles.
         for ((role, name), number) in ports {
             let namesakes = ports.keys().filter(|(_, other)| other == name).count();
             let own = process.ports.contains(name);
@@ -356,7 +359,8 @@ impl OnHost<'_> {
     fn check(&self, process: &manifest::Process, values: &PlaceholderValues) -> Result<ReadinessCheck, Error> {
         Ok(match &process.ready.check {
             ReadyCheck::Call(operation) => {
-                // A member is asked itself. Of what is none, the service beside it, or the first where there is none.
+                // A member is checked directly. Another process is checked through the service on
+                // its host, or through the first service.
                 let own =
                     (process.role == self.basis.members()).then(|| self.basis.address_of(&process.role, self.host));
                 let beside = self.host.runs(self.basis.service.role).then_some(self.host);
@@ -373,7 +377,8 @@ impl OnHost<'_> {
         })
     }
 
-    /// The program that tells whether a process is ready: of the target's folder, as a hook is.
+    /// Returns the program that checks whether a process is ready. It runs in the target's folder,
+    /// like a hook.
     fn ready_hook(
         &self,
         process: &manifest::Process,
@@ -401,7 +406,7 @@ impl OnHost<'_> {
         })
     }
 
-    /// What the placeholders of the member's process stand for.
+    /// Returns the placeholder values of the member's process.
     fn member_values(&self) -> BTreeMap<String, String> {
         let mut processes = self.basis.manifest.processes.iter();
         let member = processes.find(|process| process.role == self.basis.members());
@@ -419,7 +424,7 @@ impl OnHost<'_> {
         for ((_, name), number) in basis.ports {
             environment.entry(variable("PLIMSOLL_PORT_", name)).or_insert_with(|| number.to_string().into());
         }
-        // Where two roles name a port alike, the members' is meant.
+        // If two roles have a port of the same name, the members' port wins.
         for ((owner, name), number) in basis.ports {
             if owner == role {
                 environment.insert(variable("PLIMSOLL_PORT_", name), number.to_string().into());
@@ -440,7 +445,7 @@ impl OnHost<'_> {
         environment
     }
 
-    /// The member's private folder, or else the first that any has.
+    /// Returns the member's private folder, or else the first private folder of any process.
     fn data_folder(&self) -> Option<PathBuf> {
         let with_data = || self.basis.manifest.processes.iter().filter(|process| process.data);
         let member = with_data().find(|process| process.role == self.basis.members());
@@ -488,7 +493,7 @@ mod tests {
             .lay_out()
     }
 
-    /// A line for each post: its host, its role, what it is told.
+    /// Formats each slot as a line: its host, its role and its arguments.
     fn told(layout: &DeploymentLayout) -> String {
         let line = |post: &ProcessSlot| {
             let words = post.start.arguments.iter().map(|word| word.to_string_lossy().into_owned());
@@ -556,7 +561,7 @@ n2 balancer: n2 0 to 10.83.0.1,10.83.0.3 first 10.83.0.1 port 7001 as 10.83.0.2 
         assert_eq!(services, ["10.83.0.2:7000"]);
         let [endpoint] = layout.endpoints.as_slice() else { panic!("{:?}", layout.endpoints) };
         assert_eq!((endpoint.host.as_str(), endpoint.metrics.url.as_str()), ("n2", "http://10.83.0.2:7000/n2/metrics"));
-        // Hooks are run where the members are.
+        // Hooks run on the hosts of the members.
         let [hooks] = layout.hook_hosts.as_slice() else { panic!("{:?}", layout.hook_hosts) };
         let told = |name: &str| hooks.environment[name].to_string_lossy().into_owned();
         assert_eq!((hooks.host, told("PLIMSOLL_HOST"), told("PLIMSOLL_NAME")), (1, "10.83.0.2".into(), "n2".into()));

@@ -98,8 +98,8 @@ pub(super) fn lacking_for_any() -> Vec<&'static str> {
     needs::lacking_for_any()
 }
 
-/// The host that was lost while it was being made, if one was: it cannot be wired, and that is not
-/// the switch's fault.
+/// Returns an error for a host that was lost while it was made, if there is one. Such a host cannot
+/// be connected, which is not the switch's fault.
 fn lost(machines: &mut [VirtualHost]) -> Option<Error> {
     let lost = machines.iter_mut().find_map(|one| one.shim.as_mut()?.has_ended().then_some(&one.setup.host))?;
     Some(Error::HostLost { host: lost.clone(), reason: "its runner ended while it was being made".to_owned() })
