@@ -1,4 +1,4 @@
-//! What a deployment and its hosts are made from.
+//! Specification of a deployment and its hosts.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,33 +11,32 @@ use record::events::HostFigures;
 
 use crate::registry::Registry;
 
-/// What a deployment is made from.
+/// Specification of a deployment.
 pub struct DeploymentSpec<'a> {
-    /// The run it belongs to.
+    /// The run to which the deployment belongs.
     pub registry: &'a Registry,
-    /// The trial.
     pub trial: &'a plan::Trial,
-    /// The target's manifest, for a target that comes from a folder.
+    /// Manifest of the target, if the target comes from a folder.
     pub manifest: Option<&'a Manifest>,
-    /// That folder; empty or `None` for the target that is built in.
+    /// Folder of the target. Empty or `None` for a built-in target.
     pub folder: Option<&'a Path>,
-    /// Where the output of every process goes: `<host>.<role>.log`.
+    /// Folder for the output of every process: `<host>.<role>.log`.
     pub logs: PathBuf,
-    /// This program, for targets that are built in.
+    /// Path of this program, for built-in targets.
     pub plimsoll: PathBuf,
-    /// Where it is known from how fast the storage of its hosts is.
+    /// Source of the storage figures of the hosts.
     pub storage: StorageFigures,
-    /// Set by whoever wants an end at once: from then on no host's answer is waited for.
+    /// Set when the user wants to end at once. From then on, no host's reply is awaited.
     pub at_once: Arc<AtomicBool>,
 }
 
-/// Where it is known from how fast the storage of hosts is.
+/// Source of the storage figures of hosts.
 #[derive(Debug, Clone, PartialEq)]
 pub enum StorageFigures {
-    /// Nobody asks.
+    /// The figures are not needed.
     NotAsked,
-    /// Every host's is measured before the target is started.
+    /// Every host's storage is measured before the target starts.
     Measured,
-    /// It was measured at an earlier trial on the same hosts: what that got, by host.
+    /// An earlier trial on the same hosts measured the storage. Figures by host name.
     Known(BTreeMap<String, HostFigures>),
 }

@@ -1,4 +1,4 @@
-//! What can go wrong in the lab, in sentences for the user, each with what to do about it where anything can be done.
+//! Errors of the lab, as sentences for the user, each with a remedy if there is one.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -7,234 +7,218 @@ use runner::ports::{PortError, PortHolder};
 
 use crate::untrusted_path::UntrustedPath;
 
-/// Why the lab could not do what was asked.
+/// An error of the lab.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A program that a process of the target runs is not on this machine.
+    /// A program that a process of the target runs is missing on this machine.
     #[error("`{program}`, which `{role}` runs, is not on this machine")]
     Missing {
-        /// The process.
+        /// The process's role.
         role: String,
-        /// The program.
         program: String,
     },
-    /// A process of the target is to run as a user that is not there.
+    /// A process of the target must run as a user that does not exist.
     #[error("`{role}` is to run as the user `{user}`, and there is none of that name")]
     NoUser {
-        /// The process.
+        /// The process's role.
         role: String,
-        /// The user.
         user: String,
     },
-    /// The target's `install check` says that something is missing.
+    /// The target's `install check` reports missing parts.
     #[error("`{target}` is not installed completely:{}", listed(missing))]
     NotInstalled {
-        /// The target.
         target: String,
-        /// The command that installs it.
+        /// The command that installs the target.
         command: String,
-        /// What `install apply` would do, a line each.
+        /// The steps of `install apply`, one line each.
         missing: Vec<String>,
     },
-    /// Settings of this machine that a target needs otherwise.
+    /// Settings of this machine do not meet a target's needs.
     #[error("this machine's settings do not suffice:{}", listed(whats))]
     Unmet {
-        /// What there is and what is needed, a line each.
+        /// The current and the needed value, one line each.
         whats: Vec<String>,
-        /// What to do about each.
+        /// A remedy for each setting.
         remedies: Vec<String>,
         /// Whether `plimsoll doctor FILE --fix` helps.
         can_fix: bool,
     },
-    /// Debian packages that are missing and could not be installed.
+    /// Debian packages are missing and could not be installed.
     #[error("cannot install {}: {why}", packages.join(", "))]
     Packages {
-        /// Their names.
         packages: Vec<String>,
-        /// Why not.
+        /// The reason.
         why: String,
     },
-    /// A port that the experiment asks for is in use.
+    /// A port that the experiment uses is taken.
     #[error("port {port} is taken{}", holding(.holder.as_ref()))]
     PortTaken {
-        /// The port.
         port: u16,
-        /// Who holds it; `None` if that could not be found out.
+        /// The process that holds the port, or `None` if it is not known.
         holder: Option<PortHolder>,
     },
-    /// Somebody listens on the socket that the experiment's command is to listen on.
+    /// A process already listens on the socket of the experiment's command.
     #[error("somebody listens on the socket {path} already")]
     SocketTaken {
-        /// The socket.
+        /// The path of the socket.
         path: String,
     },
     /// A process ended before it was ready.
     #[error("`{role}` ended before it was ready ({how}){}", quoted(log))]
     DiedAtStart {
-        /// The process.
+        /// The process's role.
         role: String,
-        /// `exit 1`, `signal 9`.
+        /// The exit status: `exit 1`, `signal 9`.
         how: String,
-        /// Its last log lines.
+        /// The last lines of its log.
         log: Vec<String>,
-        /// A path of this machine that it was given, and that its host does not have.
+        /// A path in its arguments that exists on this machine but not on its host.
         hidden: Option<String>,
     },
-    /// A process did not become ready in time.
+    /// A process was not ready in time.
     #[error("`{role}` was not ready within {within_s} s; tried {tried}, last: {last}{}", quoted(log))]
     NotReady {
-        /// The process.
+        /// The process's role.
         role: String,
-        /// The check.
+        /// The readiness check.
         tried: String,
-        /// Seconds it was given.
+        /// The time limit, seconds.
         within_s: f64,
-        /// What the last attempt came to.
+        /// The result of the last attempt.
         last: String,
-        /// Its last log lines.
+        /// The last lines of its log.
         log: Vec<String>,
     },
     /// Several processes did not start.
     #[error("{} processes of the target did not start:{}", .0.len(), each(.0))]
     Several(Vec<Error>),
-    /// A target that should run already does not answer.
+    /// A target that should already run does not answer.
     #[error("nothing answers at {url}: {reason}")]
     Unreachable {
-        /// Where.
         url: String,
-        /// Why not.
         reason: String,
     },
-    /// `target.toml` uses a placeholder that does not exist.
+    /// `target.toml` uses an unknown placeholder.
     #[error("`{{{name}}}` in `{text}` of `{role}` is not a placeholder")]
     Placeholder {
-        /// The process.
+        /// The process's role.
         role: String,
-        /// The text.
+        /// The text with the placeholder.
         text: String,
-        /// The placeholder.
+        /// The unknown placeholder.
         name: String,
-        /// Those that exist.
+        /// The known placeholders.
         known: Vec<String>,
     },
-    /// `target.toml` does not fit together.
+    /// `target.toml` is inconsistent.
     #[error("target.toml: {0}")]
     Manifest(String),
     /// A hook failed.
     #[error("hook `{hook}` failed: {reason}")]
     Hook {
-        /// The hook.
         hook: String,
-        /// Why.
         reason: String,
     },
-    /// A fault for a target that the experiment did not start.
+    /// A fault needs a target that the experiment started, but it did not start this one.
     #[error("`{kind}` is refused: this experiment did not start the target, so it must not break it")]
     NotOurs {
-        /// The fault's kind.
+        /// The kind of the fault.
         kind: String,
     },
-    /// A fault's victim that does not exist.
+    /// The victim of a fault does not exist.
     #[error("no member `{on}`")]
     NoVictim {
-        /// What was asked.
+        /// The requested victim.
         on: String,
-        /// The members, or why the choice is empty.
+        /// The members, or the reason why there is no victim.
         known: Vec<String>,
     },
-    /// A fault against this machine itself.
+    /// A fault would affect this whole machine.
     #[error("that would hit this machine as a whole, which the experiment does not own")]
     NotAHost,
-    /// Virtual and real hosts in one lab.
+    /// The lab mixes virtual and real hosts.
     #[error(
         "{host} is reached over ssh, and others of the lab are virtual hosts of this machine: they cannot reach each other"
     )]
     MixedLab {
-        /// The ssh host.
         host: String,
     },
-    /// The lab asks for more than this machine has.
+    /// The lab needs more than this machine has.
     #[error("{what}")]
     DoesNotFit {
-        /// What is too much, with both figures.
+        /// The exceeded capacities, with requested and available values.
         what: String,
-        /// The largest `lab.speed` that fits, if that would help.
+        /// The largest `lab.speed` that fits, if a lower speed helps.
         speed: Option<f64>,
     },
-    /// A part of the lab needs root, or a program, or something of the kernel that is not there.
+    /// A part of the lab needs root, a program, or a kernel feature that is missing.
     #[error("{what} needs {needs}")]
     Needs {
-        /// Which part of the lab.
+        /// The part of the lab.
         what: String,
-        /// What it needs.
+        /// The missing requirement.
         needs: String,
-        /// What still works without, or how to get it.
+        /// Features that work without it, or a way to get it.
         instead: String,
     },
     /// A host could not be made or reached.
     #[error("host {host}: {reason}")]
     Host {
-        /// Its name.
         host: String,
-        /// Why.
         reason: String,
     },
     /// A host stopped answering.
     #[error("host {host} does not answer any more: {reason}")]
     HostLost {
-        /// Its name.
         host: String,
-        /// What was noticed.
+        /// The observed symptom.
         reason: String,
     },
-    /// A platform gives no place for generators, or does not answer.
+    /// A platform provides no generators, or does not answer.
     #[error("generators: {reason}")]
     Platform {
-        /// Why, in the platform's own words.
+        /// The platform's own message.
         reason: String,
     },
     /// A fault could not be injected or healed.
     #[error("{0}")]
     Fault(String),
-    /// Processes of the run that even SIGKILL did not end.
+    /// Processes of the run did not end, not even by SIGKILL.
     #[error("these processes could not be ended: {}", .pids.iter().map(u32::to_string).collect::<Vec<_>>().join(", "))]
     Left {
-        /// Their pids.
         pids: Vec<u32>,
     },
-    /// The user asked for an end while the target was being started.
+    /// The user interrupted the start of the target.
     #[error("interrupted")]
     Interrupted,
-    /// The plan asks for hosts that this version cannot make.
+    /// The plan needs hosts that this version cannot make.
     #[error("this version cannot do that yet: {0}")]
     NotYet(String),
-    /// The machine refused.
+    /// A system call or program failed.
     #[error("cannot {doing}: {error}")]
     System {
-        /// What was being done, with the path if there is one.
+        /// The failed action, with the path if there is one.
         doing: String,
-        /// Why not.
         error: std::io::Error,
     },
-    /// Something that another user can have written, where that must not be.
+    /// Another user can have written a file or folder that must be trusted.
     #[error("{0}")]
     Distrusted(Box<UntrustedPath>),
-    /// There is no place for private files: what is there is not the caller's alone.
+    /// No folder is private enough for our files, because other users can write to it.
     #[error("no place for private files: {0}")]
     NoPrivateFolder(Box<UntrustedPath>),
-    /// The folder for temporary files is not there.
+    /// The folder for temporary files does not exist.
     #[error("there is no folder {}, where temporary files should go", path.display())]
     NoTemporaryFolder {
-        /// The folder.
         path: PathBuf,
     },
 }
 
-/// What to do about a host that no name server knows.
+/// Remedy for a host name that cannot be resolved.
 pub const UNKNOWN_NAME: &str = "check the host's name; `getent hosts NAME` asks this machine's DNS for it";
 
 impl Error {
-    /// Whether the target failed to start, rather than the lab to be built.
+    /// Whether the target failed to start, rather than the lab.
     #[must_use]
     pub fn is_targets(&self) -> bool {
         match self {
@@ -244,7 +228,7 @@ impl Error {
         }
     }
 
-    /// What to do about it, if anything can be said.
+    /// Returns a remedy, if there is one.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         Some(match self {
@@ -314,7 +298,7 @@ impl Error {
         })
     }
 
-    /// For `map_err`: what another can have written is in the way of files of our own.
+    /// Converts, for `map_err`, an untrusted path into an error about our private files.
     pub(crate) fn for_private_files(self) -> Self {
         match self {
             Self::Distrusted(found) => Self::NoPrivateFolder(found),
@@ -322,7 +306,7 @@ impl Error {
         }
     }
 
-    /// For `map_err`: what was being done when the machine refused.
+    /// Adds, for `map_err`, the action that failed.
     pub fn system(doing: impl Into<String>) -> impl FnOnce(std::io::Error) -> Self {
         let doing = doing.into();
         move |error| Self::System { doing, error }
@@ -344,7 +328,7 @@ impl From<PortError> for Error {
     }
 }
 
-/// The command that installs these packages.
+/// Returns the command that installs these packages.
 pub(crate) fn install_command(packages: &[String]) -> String {
     format!("sudo apt-get update && sudo apt-get install --yes --no-install-recommends {}", packages.join(" "))
 }

@@ -1,5 +1,5 @@
-//! What can be broken in a target that the experiment itself started, and on its hosts, and how
-//! it is healed.
+//! The kinds of faults that can be injected into a target that the experiment started and into its
+//! hosts, and how each is healed.
 
 mod call;
 mod clock_skew;
@@ -36,25 +36,25 @@ pub(crate) use command::{KIND as COMMAND, commands};
 
 /// A kind of fault.
 pub struct FaultKind {
-    /// What an experiment sees of it.
+    /// The description of the kind for experiments.
     pub info: &'static catalog::Fault,
-    /// Injects an occurrence, counted from 1. If it hits several members, those before one that fails are hit; a state of
-    /// hosts is healed again.
+    /// Injects an occurrence; they count from 1. If one of several members fails, the members
+    /// before it stay hit, but states of hosts are healed.
     pub inject: fn(&plan::Fault, u32, &mut Deployment) -> Result<ActiveFault, Error>,
-    /// Undoes it. Returns whether there was anything to undo.
+    /// Heals an occurrence. Returns whether there was anything to heal.
     pub heal: fn(&plan::Fault, u32, &mut Deployment) -> Result<bool, Error>,
 }
 
-/// A fault that has begun.
+/// An injected fault.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ActiveFault {
-    /// The members or hosts it hit.
+    /// The members or hosts that it hit.
     pub on: Vec<String>,
-    /// When it began to act: once its victims were known, and before any of them was touched.
+    /// Time of the injection: after its victims were chosen, before the first was hit.
     pub at: Instant,
 }
 
-/// Every kind, sorted by name.
+/// All kinds, sorted by name.
 pub static KINDS: &[&FaultKind] = &[
     &call::KIND,
     &clock_skew::KIND,
@@ -75,25 +75,25 @@ pub static KINDS: &[&FaultKind] = &[
     &squeeze::KIND,
 ];
 
-/// The kind of that name.
+/// Returns the kind with this name.
 #[must_use]
 pub fn find(name: &str) -> Option<&'static FaultKind> {
     KINDS.iter().find(|kind| kind.info.name == name).copied()
 }
 
-/// An argument of `[fault] with` as text.
+/// Returns an argument of `[fault] with` as text.
 fn argument(fault: &plan::Fault, name: &str) -> Option<String> {
     text(&fault.with, name)
 }
 
-/// The argument that names one program of a process's tree.
+/// The argument that names a program in a process's tree.
 const PROGRAM: Field = Field {
     name: "program",
     help: "only the processes of this program in its tree, by the name of the program's file; an error if there is none",
     required: false,
 };
 
-/// Which host something was refused on, where that is not said.
+/// Adds the host's name to a fault's error.
 fn on_host(host: &str, error: Error) -> Error {
     match error {
         Error::Fault(reason) => Error::Fault(format!("{host}: {reason}")),
@@ -101,17 +101,18 @@ fn on_host(host: &str, error: Error) -> Error {
     }
 }
 
-/// The name of an occurrence, under which it is injected and healed.
+/// Returns the key of an occurrence, under which it is injected and healed.
 fn key(fault: &plan::Fault, number: u32) -> String {
     format!("{}#{number}", fault.name)
 }
 
-/// Why it was not done. Whoever tells that says which fault it was.
+/// Returns an error with this reason. The caller adds the name of the fault.
 fn refused(reason: impl std::fmt::Display) -> Error {
     Error::Fault(reason.to_string())
 }
 
-/// What came of reading the arguments; the plan has seen them, so that this is for whoever did not ask it.
+/// Converts problems with arguments into an error. The plan checks the arguments before, so this is
+/// only for callers that did not use the plan.
 fn read<T>(read: Result<T, Vec<ArgumentProblem>>) -> Result<T, Error> {
     read.map_err(|wrongs| {
         let whats: Vec<String> = wrongs.into_iter().map(|wrong| wrong.what).collect();
@@ -119,10 +120,10 @@ fn read<T>(read: Result<T, Vec<ArgumentProblem>>) -> Result<T, Error> {
     })
 }
 
-/// Makes a state of hosts out of a fault's arguments and the lab's speed.
+/// Makes an injection from a fault's arguments and the lab's speed.
 type InjectionOf = fn(&BTreeMap<String, Value>, f64) -> Result<Injection, Vec<ArgumentProblem>>;
 
-/// Begins a fault that is a state of every host it hits: the one that `control` makes of the arguments and the lab's speed.
+/// Injects the same state, made by `control`, on every host that the fault hits.
 fn inject_state(
     fault: &plan::Fault,
     number: u32,
@@ -136,7 +137,7 @@ fn inject_state(
     Ok(ActiveFault { on: hosts, at })
 }
 
-/// Injects a control on each host; all of them or none. Returns when it began to.
+/// Makes an injection on each host: on all of them or on none. Returns the time of the injection.
 fn inject_states(
     fault: &plan::Fault,
     number: u32,
@@ -148,15 +149,16 @@ fn inject_states(
     Ok(at)
 }
 
-/// Ends a fault that is a state of hosts.
+/// Heals a fault that is a state of hosts.
 fn heal_state(fault: &plan::Fault, number: u32, deployment: &mut Deployment) -> Result<bool, Error> {
     deployment.heal(&key(fault, number)).map(|()| true)
 }
 
-/// Which of a host's volumes a fault of disks hits.
+/// The argument that names the volume of a host that a disk fault hits.
 const TIER: Field = Field { name: "tier", help: "the tier of storage that is hit; disk without it", required: false };
 
-/// The tier that a fault names, if it is not the disk; it has to be one of this lab's.
+/// Returns the tier that a fault names, or `None` for the disk. Fails if the lab does not use the
+/// tier.
 fn tier_of(with: &BTreeMap<String, Value>, deployment: &Deployment) -> Result<Option<String>, Error> {
     let Some(name) = Arguments::new(with).tier() else { return Ok(None) };
     if deployment.tier_limits(&name).is_none() {
@@ -165,10 +167,10 @@ fn tier_of(with: &BTreeMap<String, Value>, deployment: &Deployment) -> Result<Op
     Ok(Some(name))
 }
 
-// The arguments of a fault, read from an experiment's `with`: numbers, texts, quantities with
-// their units; and what is wrong with them.
+// The arguments of a fault, parsed from the experiment's `with`: numbers, texts, and quantities
+// with units.
 
-/// Reads one argument after the other and collects what is wrong.
+/// Parses arguments one by one and collects the problems.
 pub(crate) struct Arguments<'a> {
     with: &'a BTreeMap<String, Value>,
     wrongs: Vec<ArgumentProblem>,
@@ -179,22 +181,22 @@ impl<'a> Arguments<'a> {
         Self { with, wrongs: Vec::new() }
     }
 
-    /// What was made of them, if nothing was wrong.
+    /// Returns `made` if there were no problems.
     pub fn finish<T>(self, made: T) -> Result<T, Vec<ArgumentProblem>> {
         if self.wrongs.is_empty() { Ok(made) } else { Err(self.wrongs) }
     }
 
-    /// Something is wrong with one of them, or with all.
+    /// Adds a problem with one argument, or with all of them.
     pub fn refuse(&mut self, argument: Option<&'static str>, what: impl Into<String>, hint: &str) {
         self.wrongs.push(ArgumentProblem { argument, what: what.into(), hint: Some(hint.to_owned()) });
     }
 
-    /// It as text.
+    /// Returns an argument as text.
     pub fn text(&self, name: &str) -> Option<String> {
         text(self.with, name)
     }
 
-    /// A tier of storage that can be slow or full: its name, if it is not the disk.
+    /// Returns the name of a storage tier that can be slow or full, or `None` for the disk.
     pub fn tier(&mut self) -> Option<String> {
         let name = self.text("tier")?;
         if ["memory", "pmem"].contains(&name.as_str()) {
@@ -204,7 +206,7 @@ impl<'a> Arguments<'a> {
         (name != DISK_TIER).then_some(name)
     }
 
-    /// One of the words, else the first.
+    /// Returns the argument if it is one of the words, else the first word.
     pub fn word(&mut self, name: &'static str, words: &[&'static str]) -> &'static str {
         let first = words.first().copied().unwrap_or_default();
         let Some(text) = self.text(name) else { return first };
@@ -215,7 +217,7 @@ impl<'a> Arguments<'a> {
         })
     }
 
-    /// A number above `above` and at most `most`; a text may end in `%`.
+    /// Returns a number above `above` and at most `most`. A text may end in `%`.
     pub fn number(&mut self, name: &'static str, above: f64, most: f64) -> Option<f64> {
         let text = self.text(name)?;
         let number = text.trim().trim_end_matches('%').trim().parse().ok();
@@ -224,19 +226,19 @@ impl<'a> Arguments<'a> {
         self.take(name, number.filter(|number| *number > above && *number <= most), "possible", &hint)
     }
 
-    /// Bits/s: `"10mbit"`.
+    /// Returns a bit rate in bits/s, such as `"10mbit"`.
     pub fn bits_per_s(&mut self, name: &'static str) -> Option<f64> {
         self.quantity(name, Quantity::BitRate)
     }
 
-    /// Bytes/s: `"20MB/s"`.
+    /// Returns a byte rate in bytes/s, such as `"20MB/s"`.
     pub fn bytes_per_s(&mut self, name: &'static str) -> Option<f64> {
         self.quantity(name, Quantity::ByteRate)
     }
 
-    /// Bytes: `"512MiB"`.
+    /// Returns a size in bytes, such as `"512MiB"`.
     pub fn bytes(&mut self, name: &'static str) -> Option<u64> {
-        // Nothing at all is a size here: so much may be left of a disk.
+        // Zero is a valid size here, for example as the space left on a disk.
         if self.text(name).is_some_and(|text| text.trim() == "0B") {
             return Some(0);
         }
@@ -249,7 +251,7 @@ impl<'a> Arguments<'a> {
         self.take(name, value, kind, &format!("{}; there are {}", quantity.words(), quantity.units()))
     }
 
-    /// Seconds of a duration: `"500ms"`.
+    /// Returns a duration in seconds, such as `"500ms"`.
     pub fn seconds(&mut self, name: &'static str) -> Option<f64> {
         let text = self.text(name)?;
         match duration::parse_s(&text) {
@@ -261,7 +263,7 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// Seconds of a duration that may be negative: `"-5s"`.
+    /// Returns a duration in seconds that may be negative, such as `"-5s"`.
     pub fn signed_seconds(&mut self, name: &'static str) -> Option<f64> {
         let text = self.text(name)?;
         let (sign, rest) = match text.trim().strip_prefix('-') {
@@ -285,7 +287,7 @@ impl<'a> Arguments<'a> {
     }
 }
 
-/// An argument as text.
+/// Returns an argument as text.
 pub(crate) fn text(with: &BTreeMap<String, Value>, name: &str) -> Option<String> {
     with.get(name).map(|value| match value {
         Value::String(text) => text.clone(),
@@ -293,14 +295,16 @@ pub(crate) fn text(with: &BTreeMap<String, Value>, name: &str) -> Option<String>
     })
 }
 
-// Whom a fault hits: `on` worked out into members or hosts.
+// The victims of a fault: turns `on` into members or hosts.
 
-/// The hosts whose members this occurrence of the fault hits, at least one. The same seed and number give the same.
+/// Returns the hosts of the members that this occurrence hits, at least one. The same seed and
+/// number give the same hosts.
 pub(crate) fn choose_members(fault: &plan::Fault, number: u32, deployment: &Deployment) -> Result<Vec<String>, Error> {
     choose_of(fault, number, deployment, deployment.member_hosts())
 }
 
-/// The same of the hosts that run a process of this role; without a role, of the members.
+/// Like [`choose_members`], but chooses among the hosts that run a process of this role, if there
+/// are any.
 fn choose_running(
     fault: &plan::Fault,
     number: u32,
@@ -311,14 +315,14 @@ fn choose_running(
     choose_of(fault, number, deployment, hosts.unwrap_or_else(|| deployment.member_hosts()))
 }
 
-/// The hosts that this occurrence of a fault of hosts hits: those of [`choose_members`], or the host that `on` names, whatever it
-/// runs. This machine as a whole is none.
+/// Returns the hosts that this occurrence hits: those of [`choose_members`], or the host that `on`
+/// names, whatever it runs. Fails on this machine itself.
 fn choose_hosts(fault: &plan::Fault, number: u32, deployment: &Deployment) -> Result<Vec<String>, Error> {
     let hosts = choose_any_hosts(fault, number, deployment)?;
     if deployment.is_this_machine() { Err(Error::NotAHost) } else { Ok(hosts) }
 }
 
-/// The same, where it may be this machine.
+/// Like [`choose_hosts`], but also allows this machine itself.
 fn choose_any_hosts(fault: &plan::Fault, number: u32, deployment: &Deployment) -> Result<Vec<String>, Error> {
     let members = deployment.member_hosts();
     let named = deployment.host_names().into_iter().find(|name| name == fault.on.name());

@@ -1,5 +1,5 @@
-//! With what a trial is played: Plimsoll's program and the files of the target's folder, marked, for
-//! whoever compares one run with another.
+//! Fingerprints of Plimsoll's program and the files of the target's folder, so that runs can be
+//! compared.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -9,12 +9,13 @@ use std::path::{Path, PathBuf};
 use crc32fast::Hasher;
 use record::events::Versions;
 
-/// Files of a folder that are looked at.
+/// Limit of files in a folder.
 const FILES: usize = 1_000;
-/// A larger file is marked by its size alone.
+/// Size above which a file's fingerprint is only its size.
 const LARGEST_BYTES: u64 = 64 << 20;
 
-/// Plimsoll's program, and the target's name and folder, if it has one; an empty folder is that of a target that is built in.
+/// Returns the fingerprints of Plimsoll's program and of the target's folder. An empty folder means
+/// a built-in target.
 #[must_use]
 pub fn fingerprints(program: &Path, target: Option<&str>, folder: Option<&Path>) -> Versions {
     let folder = folder.filter(|folder| !folder.as_os_str().is_empty());
@@ -26,17 +27,18 @@ pub fn fingerprints(program: &Path, target: Option<&str>, folder: Option<&Path>)
     }
 }
 
-/// No part of a target: what an interpreter keeps for itself, and what a target's own tests leave.
+/// Folders that are not part of a target: an interpreter's cache and the output of a target's
+/// tests.
 const NOT_OF_IT: [&str; 2] = ["__pycache__", "_build"];
 
-/// Path within the folder to mark. Hidden files are no part of a target either.
+/// Returns the fingerprint of each file, by its path within the folder. Skips hidden files.
 fn files(folder: &Path) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     let mut open: Vec<PathBuf> = vec![folder.to_path_buf()];
     while let Some(next) = open.pop() {
         let mut entries: Vec<PathBuf> =
             fs::read_dir(&next).into_iter().flatten().flatten().map(|it| it.path()).collect();
-        // So that of a large folder it is always the same files.
+        // Sorted, so that a large folder always gives the same files.
         entries.sort();
         for path in entries {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -56,7 +58,7 @@ fn files(folder: &Path) -> BTreeMap<String, String> {
     found
 }
 
-/// A file's size and the check sum of its content.
+/// Returns a file's size and the checksum of its content.
 fn mark(path: &Path, largest_bytes: u64) -> io::Result<String> {
     let mut file = File::open(path)?;
     let bytes = file.metadata()?.len();

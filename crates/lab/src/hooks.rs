@@ -1,4 +1,4 @@
-//! A target's hooks: executables of its folder, with a documented environment and a time limit.
+//! A target's hooks: executables in its folder, run with a documented environment and a time limit.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -16,52 +16,51 @@ use crate::Error;
 use crate::host::Host;
 use crate::host_process::{ProcessExit, ProgramOutput};
 
-/// Of what a hook writes; see [`Hook::answer_bytes`].
+/// Output limit of a hook; see [`Hook::answer_bytes`].
 pub const ANSWER_BYTES: usize = KEPT_BYTES;
-/// The same of the hook `audit`: 50,000 records of 400 bytes are 20 MB, and there may be more.
+/// Output limit of the hook `audit`. 50,000 records of 400 bytes are 20 MB, and there may be more.
 pub const AUDIT_BYTES: usize = 128 << 20;
 const GLANCE: Duration = Duration::from_millis(5);
-/// Between the end of a hook and the end of its output, which what it left running in the background may hold open for ever.
+/// Time limit between the end of a hook and the end of its output. Background processes may hold
+/// the output open forever.
 const LINGER: Duration = Duration::from_millis(300);
 
-/// Where a line came from.
+/// The output stream of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OutputStream {
-    /// Standard output.
     Output,
-    /// Standard error.
     Error,
 }
 
-/// A hook about to be run.
+/// A hook that is about to run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hook {
-    /// `install`, `inspect`, …
+    /// Name, such as `install` or `inspect`.
     pub name: String,
-    /// The target's folder, in which it is run.
+    /// Working folder: the target's folder.
     pub folder: PathBuf,
-    /// The executable.
+    /// Path of the executable.
     pub path: PathBuf,
-    /// Its arguments.
     pub arguments: Vec<String>,
-    /// `PLIMSOLL_…`
+    /// Variables `PLIMSOLL_…`.
     pub environment: BTreeMap<String, OsString>,
-    /// Killed after so long.
+    /// Time limit. A late hook is killed.
     pub within: Duration,
-    /// The most that it may answer with: here of a line, elsewhere in all. What is longer is cut, and so no answer.
+    /// Output limit. On this machine it also applies to each line. Longer output is cut, and is
+    /// then not a valid answer.
     pub answer_bytes: usize,
-    /// Shares the terminal's Ctrl-C instead of being killed when this program ends: an installation must not
-    /// be cut off by SIGKILL in the middle.
+    /// Whether the hook gets the terminal's Ctrl-C itself, instead of SIGKILL when this program
+    /// ends. An installation must not be killed in the middle.
     pub in_foreground: bool,
 }
 
 impl Hook {
-    /// Runs it; every line it writes is handed on as it comes.
+    /// Runs the hook. Passes on each line as it arrives.
     pub fn run(&self, line: &mut dyn FnMut(OutputStream, &str)) -> Result<ExitStatus, Error> {
         self.run_unless(&|| false, line)
     }
 
-    /// The same, and where `must_stop` says so meanwhile, it is killed.
+    /// Runs the hook. Kills it once `must_stop` returns true.
     fn run_unless(
         &self,
         must_stop: &dyn Fn() -> bool,
@@ -90,12 +89,12 @@ impl Hook {
         ended
     }
 
-    /// Runs it, and gives the JSON object that it answers with.
+    /// Runs the hook. Returns the JSON object that it prints.
     pub fn ask(&self) -> Result<serde_json::Value, Error> {
         let (mut answer, mut complaint) = (String::new(), String::new());
         let status = self.run(&mut |stream, line| {
             let text = if stream == OutputStream::Output { &mut answer } else { &mut complaint };
-            // What is longer is no answer, and need not be gathered to know that.
+            // Longer output is not a valid answer, so it need not be collected.
             if text.len() <= self.answer_bytes {
                 text.push_str(line);
                 text.push('\n');
@@ -108,7 +107,7 @@ impl Hook {
         self.parsed(&answer)
     }
 
-    /// Runs it here to its end, unless `must_stop` says that it is to be killed.
+    /// Runs the hook on this machine to its end. Kills it once `must_stop` returns true.
     pub(crate) fn run_here(&self, must_stop: &dyn Fn() -> bool) -> Result<ProgramOutput, Error> {
         let (mut output, mut errors) = (String::new(), String::new());
         let status = self.run_unless(must_stop, &mut |stream, line| {
@@ -122,7 +121,7 @@ impl Hook {
         Ok(ProgramOutput { ended, output, errors })
     }
 
-    /// As a host is asked to run it.
+    /// Returns the hook as a program for a host.
     pub(crate) fn program(&self) -> ProgramSpec {
         let text = |text: &OsStr| text.to_string_lossy().into_owned();
         ProgramSpec {
@@ -136,12 +135,12 @@ impl Hook {
         }
     }
 
-    /// Runs it on another host, where its paths are.
+    /// Runs the hook on another host, on which its paths must exist.
     pub(crate) fn run_on(&self, host: &dyn Host) -> Result<ProgramOutput, Error> {
         host.run(&self.program(), "", self.within)
     }
 
-    /// [`Hook::ask`] on another host.
+    /// Runs the hook on another host. Returns the JSON object that it prints.
     pub(crate) fn ask_on(&self, host: &dyn Host) -> Result<serde_json::Value, Error> {
         let ran = self.run_on(host)?;
         if ran.ended != ProcessExit::Exit(0) {
@@ -233,12 +232,12 @@ fn read_lines(
     std::thread::Builder::new().name("hook".to_owned()).spawn(read).map(drop)
 }
 
-/// The path of a hook of this target, if it has one.
+/// Returns the path of a target's hook, if the target has it.
 pub fn path(folder: &Path, hooks: &BTreeMap<String, String>, name: &str) -> Option<PathBuf> {
     hooks.get(name).map(|path| folder.join(path))
 }
 
-/// `port.http` as it stands in a variable's name: `PORT_HTTP`.
+/// Returns a variable's name with this prefix, such as `PORT_HTTP` for `port.http`.
 pub fn variable(prefix: &str, name: &str) -> String {
     let name = name.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' });
     prefix.chars().chain(name).collect()

@@ -1,4 +1,4 @@
-//! Programs that clients run on the host of a member, as operations of the target.
+//! Programs that clients run on a member's host as operations of the target.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -10,43 +10,41 @@ use crate::Error;
 use crate::host_process::ProcessExit;
 use crate::sampling::ProbeSources;
 
-/// Of each output of such a program, so much is kept.
+/// Limit for each output stream of a program, bytes.
 const KEPT_BYTES: usize = 2 << 20;
 
-/// Where the programs of a member are run, and what they are told. Copies see what becomes of the host.
+/// The place and environment for a member's programs. Copies share the state of the host.
 #[derive(Debug, Clone)]
 pub struct MemberPrograms {
-    /// Name of its host.
+    /// Name of the member's host.
     pub(crate) host: String,
-    /// What `{NAME}` stands for there.
+    /// Values of the placeholders `{NAME}` on that host.
     pub values: BTreeMap<String, String>,
-    /// The target's folder there.
+    /// Path of the target's folder on that host.
     pub folder: PathBuf,
-    /// `PLIMSOLL_…`
+    /// Variables `PLIMSOLL_…`.
     pub environment: BTreeMap<String, OsString>,
-    /// Whether its host is this machine, without a runner.
+    /// Whether the host is this machine, without a runner.
     pub is_here: bool,
-    /// The runners of the hosts that are up.
+    /// Runners of the hosts that are up.
     pub(crate) sources: ProbeSources,
 }
 
-/// What came of a program.
+/// Result of a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemberProgramEnd {
-    /// Its exit status, or the signal that ended it, negative.
+    /// Exit code, or the negated signal number.
     pub how: i32,
-    /// Standard output.
     pub output: String,
-    /// Standard error.
     pub errors: String,
 }
 
 impl MemberPrograms {
-    /// Has the host's runner run a program to its end; kills it once `goes_on` says no. `None`: it was given up, or the host was lost,
-    /// and nobody knows what became of it.
+    /// Runs a program on the host to its end. Kills it once `goes_on` returns false. Returns `None`
+    /// if the program was killed or the host was lost, so that its result is unknown.
     ///
     /// # Errors
-    /// Why it was not started.
+    /// The reason why the program did not start.
     pub fn run(
         &self,
         command: Vec<String>,
@@ -58,7 +56,7 @@ impl MemberPrograms {
         let session = session.ok_or_else(|| Error::Host { host: host(), reason: "it is down".to_owned() })?;
         let text = |value: &OsString| value.to_string_lossy().into_owned();
         let program = ProgramSpec {
-            // Without a role it has no rows of its own.
+            // Without a role, the program gets no rows in the samples.
             role: String::new(),
             command,
             environment: self.environment.iter().map(|(name, value)| (name.clone(), text(value))).collect(),

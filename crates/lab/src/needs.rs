@@ -1,5 +1,5 @@
-//! What targets need of this machine beyond programs: settings of its kernel, and limits that their
-//! processes inherit from this program.
+//! Requirements of targets on this machine, besides programs: kernel settings, and limits that
+//! their processes inherit from this program.
 
 use std::path::Path;
 
@@ -10,22 +10,22 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::Error;
 
-/// Something that a target needs and this machine has not.
+/// A requirement of a target that this machine does not meet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnmetNeed {
-    /// What there is and what is needed, in words.
+    /// The current and the needed value, as text.
     pub what: String,
-    /// The kernel's setting and the value that it has to get.
+    /// The kernel setting and its needed value.
     pub sysctl: Option<(String, u64)>,
-    /// What to do.
+    /// The remedy.
     pub remedy: String,
 }
 
-/// A limit of processes.
+/// A process limit.
 struct NeededLimit {
-    /// As limits.conf(5) calls it.
+    /// Name in limits.conf(5).
     name: &'static str,
-    /// In `/proc/self/limits`.
+    /// Name in `/proc/self/limits`.
     line: &'static str,
     /// Option of `ulimit`.
     option: &'static str,
@@ -72,14 +72,15 @@ impl NeededLimit {
         }
     }
 
-    /// As `ulimit` takes it.
+    /// Formats a value for `ulimit`.
     fn for_ulimit(&self, value: u64) -> String {
         if self.in_bytes && value != u64::MAX { value.div_ceil(1024).to_string() } else { self.show(value) }
     }
 }
 
-/// What of it this machine has not, by the files below `root`. `may_raise`: limits do not count, for this program can raise its
-/// own and with them its target's.
+/// Returns the requirements that this machine does not meet, by the files below `root`. With
+/// `may_raise`, ignores limits, because this program can raise its own limits and its target
+/// inherits them.
 #[must_use]
 pub fn unmet(root: &RecordedRoot, target: &str, needs: &Needs, may_raise: bool) -> Vec<UnmetNeed> {
     let sysctl = |(name, needed): (&String, &u64)| {
@@ -93,7 +94,7 @@ pub fn unmet(root: &RecordedRoot, target: &str, needs: &Needs, may_raise: bool) 
     let text = root.text("proc/self/limits");
     let of_limit = |limit_of: &NeededLimit| {
         let (needed, text) = (limit_of.needed?, text.as_ref()?);
-        // The soft limit is what a process has, and it may raise that up to the hard one.
+        // A process starts with the soft limit and may raise it up to the hard limit.
         let hard = limit(text, limit_of.line).1.unwrap_or(u64::MAX);
         (hard < needed && !may_raise).then(|| UnmetNeed {
             what: format!(
@@ -114,11 +115,11 @@ pub fn unmet(root: &RecordedRoot, target: &str, needs: &Needs, may_raise: bool) 
     needs.sysctl.iter().filter_map(sysctl).chain(limits(needs).iter().filter_map(of_limit)).collect()
 }
 
-/// Raises this program's own limits to what a target needs, as far as it may; then looks at what is missing. What a target can do
-/// without is given back.
+/// Raises this program's limits to the target's needs where permitted, then checks all needs.
+/// Returns the unmet ones if the target only advises them.
 ///
 /// # Errors
-/// [`Error::Unmet`].
+/// [`Error::Unmet`], if the target requires them.
 pub fn ensure(target: &str, needs: &Needs) -> Result<Vec<UnmetNeed>, Error> {
     for limit in limits(needs) {
         let Some(needed) = limit.needed else { continue };
@@ -127,7 +128,7 @@ pub fn ensure(target: &str, needs: &Needs) -> Result<Vec<UnmetNeed>, Error> {
         let is_enough = |bound: Option<u64>| bound.is_none_or(|bound| bound >= needed);
         if !is_enough(now.current) {
             let maximum = if is_enough(now.maximum) { now.maximum } else { wanted };
-            // What could not be raised is seen below.
+            // The check below reports limits that could not be raised.
             let _ = setrlimit(limit.resource, Rlimit { current: wanted, maximum });
         }
     }

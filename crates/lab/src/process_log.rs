@@ -1,5 +1,5 @@
-//! A process's standard output and error, kept on disk up to a limit, its last lines in memory;
-//! and what of it the target's `[log]` names, heard as it is read.
+//! Logs of processes: standard output and error on disk up to a limit, the last lines in memory,
+//! and the lines that the target's `[log]` section names.
 
 use std::collections::VecDeque;
 use std::fs::{self, File};
@@ -12,25 +12,26 @@ use std::time::{Duration, Instant};
 use experiment::manifest::LogTexts;
 use runner::plain_text;
 
-/// The beginning of a log, kept as it comes.
+/// Size of a log's beginning, which is written to disk at once.
 const HEAD_BYTES: u64 = 16 << 20;
-/// The end of a log that is longer, kept in memory until it is known to be the end.
+/// Size of the end of a longer log. It is kept in memory until the log ends.
 const TAIL_BYTES: usize = 256 << 10;
 const LAST_LINES: usize = 20;
-/// Of a line that is quoted in a message.
+/// Limit for a line that is quoted in a message.
 const LINE_BYTES: usize = 500;
-/// Of a line that is searched for what its target's `[log]` names.
+/// Limit for a line that is searched for the texts of `[log]`.
 const HEARD_BYTES: usize = 16 << 10;
 
-/// A log that is being written from a pipe.
+/// A log that is written from a pipe.
 pub struct ProcessLog {
     lines: Tail,
-    /// Closed by the reader when it is done.
+    /// Disconnected once the reader is done.
     done: Receiver<()>,
 }
 
 impl ProcessLog {
-    /// Appends what comes from `pipe` to the file, until every writer has closed it; `log_watcher` hears it.
+    /// Starts a thread that appends the pipe's data to the file until every writer has closed the
+    /// pipe. `log_watcher` sees each line.
     pub fn begin(pipe: PipeReader, path: &Path, log_watcher: &LogWatcher) -> io::Result<Self> {
         let sink = LogSink::open(path, log_watcher)?;
         let lines = sink.lines();
@@ -43,7 +44,8 @@ impl ProcessLog {
         Ok(Self { lines, done })
     }
 
-    /// The last lines, oldest first. Of a process that has just died (`to_end`) more may be on its way than was read.
+    /// Returns the last lines, oldest first. With `to_end`, waits a moment: more output of a
+    /// process that just ended may be unread.
     pub fn last_lines(&self, to_end: bool) -> Vec<String> {
         if to_end {
             let _ = self.done.recv_timeout(Duration::from_millis(200));
@@ -54,7 +56,8 @@ impl ProcessLog {
 
 impl Drop for ProcessLog {
     fn drop(&mut self) {
-        // So that the file is whole; but what escaped the lab may hold the other end of the pipe for ever.
+        // Waits so that the file is complete, but not long: a process outside the lab may hold the
+        // pipe open forever.
         let _ = self.done.recv_timeout(Duration::from_secs(1));
     }
 }
@@ -71,29 +74,30 @@ fn read(mut pipe: PipeReader, mut sink: LogSink) {
     }
 }
 
-/// Where a process's output goes. Dropped, the file is whole.
+/// Receiver of a process's output. Dropping it completes the file.
 pub struct LogSink {
     kept: Arc<Mutex<KeptLines>>,
     lines: Tail,
     log_watcher: LogWatcher,
-    /// Of the line that is still being written.
+    /// The line that is not yet complete.
     open: OpenLine<HEARD_BYTES>,
 }
 
-/// Locks, also after a panic of a thread that held the lock: lines are kept as far as they came.
+/// Locks a mutex, even after a panic of the thread that held it. The lines stay as far as they were
+/// written.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl LogSink {
-    /// Appends to the file, with the folders above it.
+    /// Opens the file for appending. Makes its parent folders.
     pub fn open(path: &Path, log_watcher: &LogWatcher) -> io::Result<Self> {
         let kept = Arc::new(Mutex::new(KeptLines::open(path)?));
         *locked(&log_watcher.0.kept) = Some(Arc::clone(&kept));
         Ok(Self { kept, lines: Tail::default(), log_watcher: log_watcher.clone(), open: OpenLine::default() })
     }
 
-    /// Takes what was written.
+    /// Appends output.
     pub fn take(&mut self, bytes: &[u8]) {
         locked(&self.kept).take(bytes);
         self.lines.lock().take(bytes);
@@ -102,7 +106,7 @@ impl LogSink {
         }
     }
 
-    /// Its last lines, also when it is gone.
+    /// Returns a handle to the last lines. The handle outlives the sink.
     pub fn lines(&self) -> Tail {
         self.lines.clone()
     }
@@ -120,7 +124,7 @@ impl Drop for LogSink {
 pub struct Tail(Arc<Mutex<LineSplitter>>);
 
 impl Tail {
-    /// Oldest first.
+    /// Returns the lines, oldest first.
     pub fn last(&self) -> Vec<String> {
         self.lock().last()
     }
@@ -130,7 +134,7 @@ impl Tail {
     }
 }
 
-/// What of a log goes to disk: its beginning, and its end.
+/// The parts of a log that go to disk: its beginning and its end.
 #[derive(Debug)]
 struct KeptLines {
     file: File,
@@ -151,7 +155,7 @@ impl KeptLines {
 
     fn take(&mut self, bytes: &[u8]) {
         let head = usize::try_from(self.head_left).unwrap_or(usize::MAX).min(bytes.len());
-        // A full disk must not stop the target; that the records suffer is said where they are written.
+        // A full disk must not stop the target. The writers of the records report it.
         let _ = self.file.write_all(&bytes[..head]);
         self.head_left -= head as u64;
         self.tail.extend(&bytes[head..]);
@@ -160,7 +164,7 @@ impl KeptLines {
         self.left_out += over as u64;
     }
 
-    /// Writes the end of the log. A second call is harmless.
+    /// Writes the end of the log. A second call does nothing.
     fn end(&mut self) {
         let left_out = std::mem::take(&mut self.left_out);
         if left_out > 0 {
@@ -171,12 +175,12 @@ impl KeptLines {
     }
 }
 
-/// The line that is still being written; of one that is longer, so many bytes.
+/// An incomplete line, cut to `MOST` bytes.
 #[derive(Default)]
 struct OpenLine<const MOST: usize>(Vec<u8>);
 
 impl<const MOST: usize> OpenLine<MOST> {
-    /// Takes what was written; whoever wants the lines gets each that it ends.
+    /// Takes output. Calls `line` for each completed line.
     fn take(&mut self, bytes: &[u8], mut line: impl FnMut(&[u8])) {
         let mut parts = bytes.split(|byte| *byte == b'\n').peekable();
         while let Some(part) = parts.next() {
@@ -214,24 +218,24 @@ impl LineSplitter {
     }
 }
 
-/// For a message: what would move a terminal's cursor is written out.
+/// Returns a text for messages, with control characters escaped.
 pub fn readable(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
     plain_text::line(&text.trim_end().replace('\t', " "))
 }
 
-// What a process writes that its target's `[log]` names: heard as it is read, line by line, and
-// kept until somebody asks.
+// Lines that contain a text from the target's `[log]` section. They are found while output is read,
+// and kept until they are taken.
 
-/// Of one process and text, so many lines are told of; the others are counted. What is written a thousand times a second says no
-/// more, and would fill the records.
+/// Number of lines that are reported for each process and text. Further lines are only counted: a
+/// line that is written a thousand times per second adds no information and would fill the records.
 const MOST: u64 = 20;
-/// Of a line that is told of.
+/// Size limit of a reported line.
 const HEARD_LINE_BYTES: usize = 500;
-/// What of it comes before the text, if the text is further on.
+/// Number of bytes kept before the text, if the text is far into the line.
 const BEFORE_BYTES: usize = 100;
 
-/// Hears for one process, however often it is started again. The default hears nothing.
+/// Watches the log of one process across restarts. The default watches for nothing.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct LogWatcher(Arc<SharedLog>);
 
@@ -239,7 +243,7 @@ pub(crate) struct LogWatcher(Arc<SharedLog>);
 struct SharedLog {
     texts: Vec<LogText>,
     heard: Mutex<LogState>,
-    /// Kept lines of the process that was started last.
+    /// Kept lines of the process that started last.
     kept: Mutex<Option<Arc<Mutex<KeptLines>>>>,
 }
 
@@ -251,24 +255,23 @@ struct LogText {
 
 #[derive(Debug, Default)]
 struct LogState {
-    /// Not asked for yet.
+    /// Matches that are not yet taken.
     heard: Vec<LogMatch>,
-    /// Of each text: how many lines, and the last that was not told of.
+    /// Number of lines of each text, and the last line that was not reported.
     counts: Vec<(u64, Option<(Instant, String)>)>,
 }
 
-/// A line that was heard.
+/// A line with a watched text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LogMatch {
-    /// When it was read.
+    /// Time at which the line was read.
     pub at: Instant,
-    /// The text that it has in it.
+    /// The watched text.
     pub text: String,
-    /// Whether the target calls that alarming.
+    /// Whether the target's manifest calls the text alarming.
     pub alarming: bool,
-    /// The line.
     pub line: String,
-    /// Above 0: it is the last of so many that are told of by this alone.
+    /// Number of unreported lines that this last line represents, or 0.
     pub left_out: u64,
 }
 
@@ -281,7 +284,8 @@ impl PartialEq for LogWatcher {
 impl Eq for LogWatcher {}
 
 impl LogWatcher {
-    /// For these texts. Of a line with several the first counts, and what is alarming comes first.
+    /// Creates a watcher for these texts. If a line contains several, the first counts; alarming
+    /// texts come first.
     pub fn of(log: &LogTexts) -> Self {
         let text = |text: &String, alarming| LogText { text: text.clone(), alarming };
         let alarming = log.alarming.iter().map(|one| text(one, true));
@@ -294,7 +298,7 @@ impl LogWatcher {
         }))
     }
 
-    /// Sends the process's further output to another file, and starts its counts again.
+    /// Sends the process's further output to another file, and restarts its counts.
     pub fn turn_over(&self, path: &Path) -> io::Result<()> {
         self.state().counts.iter_mut().for_each(|count| *count = (0, None));
         let kept = locked(&self.0.kept);
@@ -306,12 +310,12 @@ impl LogWatcher {
         Ok(())
     }
 
-    /// Whether there is anything to hear.
+    /// Whether there are texts to watch for.
     pub fn listens(&self) -> bool {
         !self.0.texts.is_empty()
     }
 
-    /// A whole line was read.
+    /// Checks a complete line.
     pub fn hear(&self, line: &[u8]) {
         let whole = String::from_utf8_lossy(line);
         let found =
@@ -329,18 +333,18 @@ impl LogWatcher {
         state.heard.push(LogMatch { at: now, text: text.text.clone(), alarming: text.alarming, line, left_out: 0 });
     }
 
-    /// What was heard since somebody asked.
+    /// Returns the matches since the previous call.
     pub fn take(&self) -> Vec<LogMatch> {
         std::mem::take(&mut self.state().heard)
     }
 
-    /// At the end: how much was not told of, by text.
+    /// Returns the last unreported line of each text, with the number of unreported lines.
     pub fn take_left_out(&self) -> Vec<LogMatch> {
         let mut state = self.state();
         let left = self.0.texts.iter().zip(&mut state.counts).filter_map(|(text, (count, last))| {
             let (at, line) = last.take()?;
             let left_out = count.saturating_sub(MOST);
-            // Whoever asks again is told of what came since.
+            // A later call reports only newer lines.
             *count = MOST;
             Some(LogMatch { at, text: text.text.clone(), alarming: text.alarming, line, left_out })
         });
@@ -352,7 +356,7 @@ impl LogWatcher {
     }
 }
 
-/// As much of a line as is told, with the text in it.
+/// Returns a part of a line, cut to the limit, that contains the text.
 fn quoted(line: &str, at: usize, length: usize) -> String {
     let from = if at + length <= HEARD_LINE_BYTES { 0 } else { boundary(line, at.saturating_sub(BEFORE_BYTES)) };
     let until = boundary(line, from + HEARD_LINE_BYTES);
@@ -360,7 +364,7 @@ fn quoted(line: &str, at: usize, length: usize) -> String {
     readable(format!("{before}{}{after}", &line[from..until]).as_bytes())
 }
 
-/// The last place up to `at` where a character begins, or the end.
+/// Returns the last character boundary up to `at`, or the end.
 fn boundary(line: &str, at: usize) -> usize {
     (0..=at.min(line.len())).rev().find(|place| line.is_char_boundary(*place)).unwrap_or_default()
 }

@@ -1,5 +1,5 @@
-//! The fault `call`: an operation of the target's own protocol that makes it fail, such as a
-//! name server's `oops`.
+//! The fault `call`: an operation of the target's own protocol that makes the target fail, such as
+//! a name server's `oops`.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -10,7 +10,6 @@ use experiment::plan;
 use super::{ActiveFault, FaultKind, argument, choose_members, refused};
 use crate::{Deployment, Error};
 
-/// The table's entry.
 pub static KIND: FaultKind = FaultKind {
     info: &catalog::Fault {
         name: "call",

@@ -8,7 +8,6 @@ use serde_json::Value;
 
 use super::{Arguments, FaultKind, heal_state, inject_state};
 
-/// The table's entry.
 pub static KIND: FaultKind = FaultKind {
     info: &catalog::Fault {
         name: "clock_skew",
@@ -23,7 +22,7 @@ pub static KIND: FaultKind = FaultKind {
     heal: heal_state,
 };
 
-/// At the lab's speed.
+/// Scales the offset by the lab's speed.
 fn control(with: &BTreeMap<String, Value>, speed: f64) -> Result<Injection, Vec<ArgumentProblem>> {
     let mut arguments = Arguments::new(with);
     let offset_s = arguments.signed_seconds("offset").unwrap_or(0.0);

@@ -1,4 +1,4 @@
-//! The fault `command`: a shell command of the user's on a host, and another one to undo it.
+//! The fault `command`: a user's shell command on a host, and a second command that undoes it.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -12,10 +12,9 @@ use super::{ActiveFault, Arguments, FaultKind, argument, choose_any_hosts, key, 
 use crate::host_process::ProcessExit;
 use crate::{Deployment, Error};
 
-/// Seconds that a command is given.
+/// Default time limit of a command, seconds.
 const WITHIN_S: f64 = 5.0;
 
-/// The table's entry.
 pub static KIND: FaultKind = FaultKind {
     info: &catalog::Fault {
         name: "command",
@@ -49,7 +48,8 @@ fn within_s(with: &BTreeMap<String, Value>) -> Result<f64, Vec<ArgumentProblem>>
     arguments.finish(within_s)
 }
 
-/// Where its commands are run. A target that runs already has no members here: what is broken, and where, the command says.
+/// Returns the hosts for the fault's commands. For a target that already runs and has no members
+/// here, this is this machine; the command itself decides where it acts.
 fn hosts_of(fault: &plan::Fault, number: u32, deployment: &Deployment) -> Result<Vec<String>, Error> {
     if deployment.member_hosts().is_empty() && deployment.is_this_machine() {
         return Ok(deployment.host_names());
@@ -61,14 +61,15 @@ fn inject(fault: &plan::Fault, number: u32, deployment: &mut Deployment) -> Resu
     let hosts = hosts_of(fault, number, deployment)?;
     let at = Instant::now();
     for host in &hosts {
-        // Also one that fails may have done something.
+        // A failed command may also have had an effect.
         deployment.remember_commanded(&key(fault, number), host);
         run(fault, "run", host, deployment)?;
     }
     Ok(ActiveFault { on: hosts, at })
 }
 
-/// What a step runs on which host, and does not wait for: the fault's command. It remembers where, for the healing.
+/// Returns the fault's command for each host, for a step that runs it without waiting. Remembers
+/// the hosts for healing.
 pub(crate) fn commands(
     fault: &plan::Fault,
     number: u32,
@@ -99,9 +100,9 @@ fn program(fault: &plan::Fault, which: &str, host: &str, deployment: &Deployment
     deployment.command_on(host, &fault.name, &argument(fault, which).unwrap_or_default())
 }
 
-/// Runs one of the commands on a host.
+/// Runs one of the fault's commands on a host.
 fn run(fault: &plan::Fault, which: &str, host: &str, deployment: &Deployment) -> Result<(), Error> {
-    // Not scaled by the lab's speed: it bounds a program of this machine, and means nothing else.
+    // The lab's speed does not scale this limit, because it only limits a program on this machine.
     let within_s = read(within_s(&fault.with))?;
     let within = Duration::try_from_secs_f64(within_s).unwrap_or_default();
     let output = deployment.run_on(host, &program(fault, which, host, deployment), within)?;

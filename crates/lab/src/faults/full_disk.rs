@@ -10,7 +10,6 @@ use serde_json::Value;
 use super::{ActiveFault, Arguments, FaultKind, choose_hosts, heal_state, inject_states, read, tier_of};
 use crate::{Deployment, Error};
 
-/// The table's entry.
 pub static KIND: FaultKind = FaultKind {
     info: &catalog::Fault {
         name: "full_disk",
@@ -25,7 +24,7 @@ pub static KIND: FaultKind = FaultKind {
     heal: heal_state,
 };
 
-/// A size is the same at any speed of the lab.
+/// Makes the injection. The lab's speed does not scale a size.
 fn control(with: &BTreeMap<String, Value>, tier: Option<String>) -> Result<Injection, Vec<ArgumentProblem>> {
     let mut arguments = Arguments::new(with);
     let leave_bytes = arguments.bytes("leave").unwrap_or(0);

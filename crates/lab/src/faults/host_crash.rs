@@ -1,5 +1,5 @@
-//! The fault `host_crash`: a host ends at once, as if its power failed; after `for` it is made
-//! again with its name, address and data, and everything that ran on it is started in order.
+//! The fault `host_crash`: a host ends at once, like a power failure. After `for`, it boots with
+//! its name, address and data, and its processes start in order.
 
 use std::time::Instant;
 
@@ -9,7 +9,6 @@ use experiment::plan;
 use super::{ActiveFault, FaultKind, choose_hosts, key, refused};
 use crate::{Deployment, Error};
 
-/// The table's entry.
 pub static KIND: FaultKind = FaultKind {
     info: &catalog::Fault {
         name: "host_crash",
@@ -34,7 +33,7 @@ fn inject(fault: &plan::Fault, number: u32, deployment: &mut Deployment) -> Resu
 }
 
 fn heal(fault: &plan::Fault, number: u32, deployment: &mut Deployment) -> Result<bool, Error> {
-    // Nobody asked for it back; at the end of the trial that would only be a boot for nothing.
+    // Without `for`, the host stays down. A boot at the end of the trial would be useless.
     if fault.for_s.is_none() {
         return Ok(false);
     }

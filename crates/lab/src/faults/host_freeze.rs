@@ -1,12 +1,10 @@
-//! The fault `host_freeze`: a host stands still as one that hangs: its processes do nothing and its
-//! network is silent.
+//! The fault `host_freeze`: a host hangs. Its processes are frozen and its network is silent.
 
 use experiment::catalog::{self, Heals};
 use runner::Injection;
 
 use super::{FaultKind, heal_state, inject_state};
 
-/// The table's entry.
 pub static KIND: FaultKind = FaultKind {
     info: &catalog::Fault {
         name: "host_freeze",

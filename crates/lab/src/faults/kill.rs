@@ -1,5 +1,5 @@
-//! The fault `kill`: a signal to a member's process, SIGKILL unless another is named; healed,
-//! the same process is started again with the same ports and data.
+//! The fault `kill`: a signal to a member's process, SIGKILL by default. Healing starts the process
+//! again with the same ports and data.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -13,7 +13,6 @@ use super::{ActiveFault, Arguments, FaultKind, PROGRAM, argument, choose_running
 use crate::deployment::stop_signal;
 use crate::{Deployment, Error};
 
-/// The table's entry.
 pub static KIND: FaultKind = FaultKind {
     info: &catalog::Fault {
         name: "kill",
@@ -37,7 +36,7 @@ pub static KIND: FaultKind = FaultKind {
     heal,
 };
 
-/// The signal of that name, with or without `SIG`.
+/// Parses a signal's name, with or without `SIG`.
 fn signal(name: &str) -> Option<Signal> {
     Some(match name.strip_prefix("SIG").unwrap_or(name) {
         "ABRT" => Signal::ABORT,
@@ -57,7 +56,7 @@ fn checked(with: &BTreeMap<String, Value>) -> Result<(), Vec<ArgumentProblem>> {
     arguments.finish(())
 }
 
-/// Whether a process that gets it is meant to end: servers take the others for an order.
+/// Whether a signal is expected to end a process. Servers treat the other signals as commands.
 fn ends(signal: Signal) -> bool {
     ![Signal::HUP, Signal::USR1, Signal::USR2].contains(&signal)
 }
@@ -86,7 +85,7 @@ fn inject(fault: &plan::Fault, number: u32, deployment: &mut Deployment) -> Resu
 
 fn heal(fault: &plan::Fault, number: u32, deployment: &mut Deployment) -> Result<bool, Error> {
     let mut failed = None;
-    // Only posts are started again. A killed program is left to its supervisor, if it has one.
+    // Only slots are started again. A killed program is left to its supervisor, if it has one.
     let hit = deployment.take_hit(&fault.name, number);
     let was_hit = !hit.is_empty();
     for post in hit {

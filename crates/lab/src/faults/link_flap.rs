@@ -1,4 +1,4 @@
-//! The fault `link_flap`: a host's link goes down and comes up, again and again.
+//! The fault `link_flap`: a host's link goes down and up repeatedly.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +8,9 @@ use serde_json::Value;
 
 use super::{Arguments, FaultKind, heal_state, inject_state};
 
-/// A link takes milliseconds to go up or down.
+/// Shortest time down or up, seconds. A link takes milliseconds to change.
 const SHORTEST_S: f64 = 0.01;
 
-/// The table's entry.
 pub static KIND: FaultKind = FaultKind {
     info: &catalog::Fault {
         name: "link_flap",
@@ -29,7 +28,7 @@ pub static KIND: FaultKind = FaultKind {
     heal: heal_state,
 };
 
-/// At the lab's speed.
+/// Scales the times by the lab's speed.
 fn control(with: &BTreeMap<String, Value>, speed: f64) -> Result<Injection, Vec<ArgumentProblem>> {
     let mut arguments = Arguments::new(with);
     let down_s = arguments.seconds("down").unwrap_or(0.5);

@@ -1,4 +1,4 @@
-//! The fault `lossy_link`: some of the packets of a host are lost, by chance.
+//! The fault `lossy_link`: a host loses some of its packets, at random.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,6 @@ use serde_json::Value;
 
 use super::{Arguments, FaultKind, heal_state, inject_state};
 
-/// The table's entry.
 pub static KIND: FaultKind = FaultKind {
     info: &catalog::Fault {
         name: "lossy_link",
@@ -24,7 +23,7 @@ pub static KIND: FaultKind = FaultKind {
     heal: heal_state,
 };
 
-/// What is lost is the same at any speed of the lab.
+/// Makes the injection. The lab's speed does not scale the loss.
 fn control(with: &BTreeMap<String, Value>, _speed: f64) -> Result<Injection, Vec<ArgumentProblem>> {
     let mut arguments = Arguments::new(with);
     let loss_pct = arguments.number("loss_pct", 0.0, 100.0);

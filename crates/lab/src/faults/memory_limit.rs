@@ -1,4 +1,4 @@
-//! The fault `memory_limit`: a host has less memory than its profile says.
+//! The fault `memory_limit`: a host has less memory than its profile gives.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,6 @@ use serde_json::Value;
 
 use super::{Arguments, FaultKind, heal_state, inject_state};
 
-/// The table's entry.
 pub static KIND: FaultKind = FaultKind {
     info: &catalog::Fault {
         name: "memory_limit",
@@ -23,7 +22,7 @@ pub static KIND: FaultKind = FaultKind {
     heal: heal_state,
 };
 
-/// A size is the same at any speed of the lab.
+/// Makes the injection. The lab's speed does not scale a size.
 fn control(with: &BTreeMap<String, Value>, _speed: f64) -> Result<Injection, Vec<ArgumentProblem>> {
     let mut arguments = Arguments::new(with);
     let bytes = arguments.bytes("size").unwrap_or(1);

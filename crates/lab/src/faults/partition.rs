@@ -1,4 +1,4 @@
-//! The fault `partition`: hosts do not hear each other any more.
+//! The fault `partition`: hosts no longer receive each other's packets.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -11,7 +11,6 @@ use serde_json::Value;
 use super::{ActiveFault, Arguments, FaultKind, choose_hosts, heal_state, inject_states, read, refused};
 use crate::{Deployment, Error};
 
-/// The table's entry.
 pub static KIND: FaultKind = FaultKind {
     info: &catalog::Fault {
         name: "partition",
@@ -40,7 +39,7 @@ pub static KIND: FaultKind = FaultKind {
     heal: heal_state,
 };
 
-/// The shape, and whether clients are cut off from the smaller side.
+/// Parses the shape, and whether clients reach only the larger side.
 fn shape(with: &BTreeMap<String, Value>) -> Result<(PartitionShape, bool), Vec<ArgumentProblem>> {
     let mut arguments = Arguments::new(with);
     let shape = match arguments.word("shape", &["halves", "one", "one_way", "ring"]) {
@@ -59,9 +58,10 @@ fn shape(with: &BTreeMap<String, Value>) -> Result<(PartitionShape, bool), Vec<A
 fn inject(fault: &plan::Fault, number: u32, deployment: &mut Deployment) -> Result<ActiveFault, Error> {
     let side = choose_hosts(fault, number, deployment)?;
     let (shape, majority) = read(shape(&fault.with))?;
-    // What is between the clients and the members goes with the clients, unless it is hit itself.
+    // Hosts between the clients and the members stay on the clients' side, unless the fault hits
+    // them.
     let mut fronts = deployment.fronts();
-    // So do the hosts of generators: they are clients.
+    // Hosts of generators are clients, so they stay on that side too.
     fronts.extend_from_slice(deployment.generator_hosts());
     let (fronts, parted): (Vec<_>, Vec<_>) = (deployment.host_names().into_iter().zip(deployment.addresses()?))
         .partition(|(name, _)| fronts.contains(name) && !side.contains(name));
@@ -89,35 +89,38 @@ fn indices(some: &[String], all: &[String]) -> Vec<usize> {
     (0..all.len()).filter(|index| some.contains(&all[*index])).collect()
 }
 
-/// What is injected on a host that does not hear these; `None` if nothing. Packets are dropped where they arrive: whoever
-/// sends one learns nothing of it, where a drop on its own host would be an error of the call. Only toward clients, of
-/// which no host is in our hands, and toward what is in front of them they are dropped at the source.
+/// Returns the injection for a host that must not receive packets from these addresses, or `None`
+/// if there are none. Packets are dropped where they arrive, so that the sender gets no error; a
+/// drop on the sender's host would fail its system call. Packets to clients and to the hosts in
+/// front of the members are dropped at the source, because the clients' own host is not ours to
+/// change.
 fn cut(from: Vec<Ipv4Addr>, clients: Vec<Ipv4Addr>) -> Option<Injection> {
     let from: Vec<Ipv4Addr> = from.into_iter().chain(clients.iter().copied()).collect();
     (!from.is_empty()).then_some(Injection::Cut { from: Some(from), to: Some(clients) })
 }
 
-// Who does not hear whom in a partition: arithmetic over numbered hosts.
+// Pairs of hosts that are cut off from each other, computed from host numbers.
 
-/// How hosts are parted.
+/// The shape of a partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PartitionShape {
-    /// One side against the others; within either all is well.
+    /// One side against the others. Within each side, all hosts receive each other.
     Halves,
     /// Each host of the side is alone.
     One,
-    /// The others do not hear the side; it hears them.
+    /// The others do not receive packets from the side. The side receives theirs.
     OneWay,
-    /// Each host hears only its two neighbours, the last and the first being neighbours.
+    /// Each host receives packets only from its two neighbours. The last and the first are
+    /// neighbours.
     Ring,
 }
 
-/// The hosts of a lab and those of them that are one side.
+/// The number of hosts, and the hosts on one side.
 #[derive(Debug, Clone)]
 pub struct PartitionSides {
-    /// How many there are.
+    /// Number of hosts.
     pub count: usize,
-    /// Numbers of those of the side, from 0.
+    /// Numbers of the hosts on the side, from 0.
     pub side: Vec<usize>,
 }
 
@@ -127,7 +130,7 @@ impl PartitionSides {
     }
 }
 
-/// Every pair of a listener and a speaker whom it does not hear; in words why there is none.
+/// Returns every pair of a receiver and a sender that are cut off, or the reason why there is none.
 fn deaf(shape: PartitionShape, group: &PartitionSides) -> Result<Vec<(usize, usize)>, String> {
     let pairs = (0..group.count).flat_map(|listener| (0..group.count).map(move |speaker| (listener, speaker)));
     let apart = |listener: usize, speaker: usize| match shape {
@@ -151,8 +154,8 @@ fn are_neighbours(a: usize, b: usize, count: usize) -> bool {
     (a + 1) % count == b || (b + 1) % count == a
 }
 
-/// The hosts that clients do not reach when they reach only the larger side: of two equal sides the one that is hit, and
-/// those that are alone in any case.
+/// Returns the hosts that clients do not reach if they reach only the larger side. Of two equal
+/// sides, these are the side that is hit; with the shape `one`, always the hosts that are alone.
 fn smaller(shape: PartitionShape, group: &PartitionSides) -> Vec<usize> {
     let others = (0..group.count).filter(|host| !group.has(*host));
     match shape {
@@ -179,7 +182,7 @@ mod tests {
 
         assert_eq!(deaf(PartitionShape::One, 2, &[1]), [(0, 1), (1, 0)]);
         assert_eq!(deaf(PartitionShape::One, 3, &[0]), [(0, 1), (0, 2), (1, 0), (2, 0)]);
-        // All pairs but those of the three that are not hit.
+        // All pairs except those of the three hosts that are not hit.
         assert_eq!(deaf(PartitionShape::One, 5, &[1, 3]).len(), 20 - 6);
         assert!(
             deaf(PartitionShape::One, 5, &[1, 3]).contains(&(1, 3)),

@@ -1,5 +1,5 @@
-//! The fault `pause`: a member's process and its process group stand still where they are
-//! (SIGSTOP) and then go on (SIGCONT); what left the group goes on all the time.
+//! The fault `pause`: freezes a member's process and its process group (SIGSTOP), and resumes them
+//! later (SIGCONT). Processes that left the group keep running.
 
 use std::time::Instant;
 
@@ -9,7 +9,6 @@ use experiment::plan;
 use super::{ActiveFault, FaultKind, PROGRAM, argument, choose_running, key, on_host, refused};
 use crate::{Deployment, Error};
 
-/// The table's entry.
 pub static KIND: FaultKind = FaultKind {
     info: &catalog::Fault {
         name: "pause",

@@ -1,5 +1,5 @@
-//! The fault `restart`: a member's process is asked to end as its target says, killed if it
-//! does not, and started again with the same ports and data.
+//! The fault `restart`: a member's process gets its stop signal, is killed if it does not end in
+//! time, and starts again with the same ports and data.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -11,7 +11,6 @@ use serde_json::Value;
 use super::{ActiveFault, Arguments, FaultKind, argument, choose_running, read, refused};
 use crate::{Deployment, Error};
 
-/// The table's entry.
 pub static KIND: FaultKind = FaultKind {
     info: &catalog::Fault {
         name: "restart",

@@ -1,5 +1,5 @@
-//! The fault `slow_disk`: a host's disk does less than its profile says, in figures of its own
-//! or as a part of what it did.
+//! The fault `slow_disk`: a host's disk is slower than its profile gives, by absolute figures or by
+//! a factor.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,6 @@ use serde_json::Value;
 use super::{ActiveFault, Arguments, FaultKind, choose_hosts, heal_state, inject_states, read, refused};
 use crate::{Deployment, Error};
 
-/// The table's entry.
 pub static KIND: FaultKind = FaultKind {
     info: &catalog::Fault {
         name: "slow_disk",
@@ -38,12 +37,12 @@ pub static KIND: FaultKind = FaultKind {
     heal: heal_state,
 };
 
-/// How much slower.
+/// The slowdown of a disk.
 #[derive(Debug, PartialEq)]
 enum DiskSlowdown {
-    /// It does this.
+    /// Absolute limits.
     To(Disk),
-    /// It does this part.
+    /// A factor for the disk's speed.
     By(f64),
 }
 
@@ -69,7 +68,7 @@ fn slower(with: &BTreeMap<String, Value>) -> Result<DiskSlowdown, Vec<ArgumentPr
     arguments.finish(factor.map_or(DiskSlowdown::To(disk), DiskSlowdown::By))
 }
 
-/// Every figure of a disk times `factor`.
+/// Multiplies every figure of a disk by `factor`.
 fn times(disk: &Disk, factor: f64) -> Disk {
     let part = |figure: Option<f64>| figure.map(|figure| figure * factor);
     Disk {
@@ -81,7 +80,8 @@ fn times(disk: &Disk, factor: f64) -> Disk {
     }
 }
 
-/// What the disk of a host did, or a tier of it: its profile's limits or the tier's, else what was measured at lab-up.
+/// Returns the speed of a host's disk or tier before the fault: the limits of the profile or tier,
+/// else the figures measured at lab-up.
 fn so_far(host: &str, tier: Option<&str>, deployment: &Deployment) -> Result<Disk, Error> {
     let limits = match tier {
         Some(tier) => deployment.tier_limits(tier),

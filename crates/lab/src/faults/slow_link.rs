@@ -1,4 +1,4 @@
-//! The fault `slow_link`: a host's link carries less, or everything that leaves takes longer.
+//! The fault `slow_link`: a host's link has a lower rate, or delays every outgoing packet.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,6 @@ use serde_json::Value;
 
 use super::{Arguments, FaultKind, heal_state, inject_state};
 
-/// The table's entry.
 pub static KIND: FaultKind = FaultKind {
     info: &catalog::Fault {
         name: "slow_link",
@@ -35,14 +34,14 @@ pub static KIND: FaultKind = FaultKind {
     heal: heal_state,
 };
 
-/// Both as the experiment says them, at real speed.
+/// Makes the injection. The lab's speed scales the rate and the delay.
 fn control(with: &BTreeMap<String, Value>, speed: f64) -> Result<Injection, Vec<ArgumentProblem>> {
     let mut arguments = Arguments::new(with);
     let link = slowness(&mut arguments, with, speed);
     arguments.finish(Injection::Link { link, peers: None })
 }
 
-/// `rate` and `delay`, of which one has to be there.
+/// Parses `rate` and `delay`. At least one is required.
 pub(super) fn slowness(arguments: &mut Arguments<'_>, with: &BTreeMap<String, Value>, speed: f64) -> Link {
     let rate = arguments.bits_per_s("rate");
     let delay = arguments.seconds("delay");

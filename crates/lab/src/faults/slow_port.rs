@@ -1,5 +1,5 @@
-//! The fault `slow_port`: TCP from and to one port of the target has only a part of a host's
-//! link, or takes longer.
+//! The fault `slow_port`: TCP traffic of one port of the target gets only a part of a host's link,
+//! or a delay.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,6 @@ use super::slow_link::slowness;
 use super::{ActiveFault, Arguments, FaultKind, choose_hosts, heal_state, inject_states, read, refused};
 use crate::{Deployment, Error};
 
-/// The table's entry.
 pub static KIND: FaultKind = FaultKind {
     info: &catalog::Fault {
         name: "slow_port",
@@ -44,7 +43,7 @@ pub static KIND: FaultKind = FaultKind {
     heal: heal_state,
 };
 
-/// The port's name, and what it has.
+/// Parses the port's name and its limits.
 fn slower(with: &BTreeMap<String, Value>, speed: f64) -> Result<(String, Link), Vec<ArgumentProblem>> {
     let mut arguments = Arguments::new(with);
     let port = arguments.text("port").unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The fault `squeeze`: a host's cores do only a part of what its profile says.
+//! The fault `squeeze`: a host's cores reach only a part of the speed that its profile gives.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,6 @@ use serde_json::Value;
 
 use super::{Arguments, FaultKind, heal_state, inject_state};
 
-/// The table's entry.
 pub static KIND: FaultKind = FaultKind {
     info: &catalog::Fault {
         name: "squeeze",
@@ -23,7 +22,7 @@ pub static KIND: FaultKind = FaultKind {
     heal: heal_state,
 };
 
-/// A share is the same at any speed of the lab.
+/// Makes the injection. The lab's speed does not scale a share.
 fn control(with: &BTreeMap<String, Value>, _speed: f64) -> Result<Injection, Vec<ArgumentProblem>> {
     let mut arguments = Arguments::new(with);
     let of_profile = arguments.number("cpu", 0.0, 1.0).unwrap_or(0.5);
