@@ -1,5 +1,5 @@
-//! `analysis.json`, the public format of results. Fields are only ever added. What was not measured is null,
-//! never 0. The reader accepts files that lack fields of later versions.
+//! `analysis.json`, the public format of results. Fields are only ever added. A value that was not
+//! measured is null, never 0. The reader accepts files that lack fields of later versions.
 
 mod consistency;
 mod costs;
@@ -40,48 +40,50 @@ pub struct Results {
     pub title: String,
     /// The experiment's question.
     pub asks: String,
-    /// The finding in one or two sentences, with numbers.
+    /// Answer to the question in one or two sentences, with numbers.
     pub answer: String,
-    /// Further findings, a sentence each, with numbers.
+    /// Further findings, one sentence each, with numbers.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub findings: Vec<String>,
     /// The worst verdict among the trials that the answer uses.
     pub verdict: Verdict,
-    /// Whether records of planned trials are missing: the run was interrupted, failed or still goes on.
+    /// Reason why records of planned trials are missing: the run was interrupted, failed or is
+    /// still going on. Null if all are there.
     pub partial: Option<String>,
     /// Trials planned.
     pub planned_trials: u32,
-    /// Sweeps that went no higher, and the trials that were not played for it.
+    /// Sweeps that stopped early, and the trials that were skipped for that reason.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub sweep_stops: Vec<SweepStop>,
-    /// Every trial with records, in the order of the plan.
+    /// All trials with records, in the order of the plan.
     pub trials: Vec<Trial>,
-    /// What the source says, held against this run.
+    /// Claims of the source, compared with this run.
     pub claims: Vec<Claim>,
     /// The gates.
     pub requirements: Vec<Requirement>,
-    /// The Plimsoll line, if the experiment searched for it: of several conditions, the lowest of the first variant.
+    /// The Plimsoll line, if the experiment searched for it. With several conditions, the lowest
+    /// line of the first variant.
     pub safe_load: Option<SafeLoad>,
-    /// The line of each variant under each condition.
+    /// The Plimsoll line of each variant under each condition.
     pub safe_loads: Vec<SafeLoad>,
     /// Scaling over a swept load, one entry per variant.
     pub scaling: Vec<Scaling>,
-    /// Where variants overtake each other.
+    /// Points at which one variant overtakes another.
     pub crossings: Vec<Crossing>,
-    /// Each variant beside the first, at each point.
+    /// Comparison of each variant with the first variant, at each point.
     pub comparisons: Vec<Comparison>,
-    /// Each fault over all its occurrences.
+    /// Outages of each fault, over all its occurrences.
     pub outages: Vec<OutageDistribution>,
-    /// What a unit of work costs, for each variant at each point; empty where no trial says it.
+    /// Cost of a unit of work for each variant at each point. Empty if no trial has a cost.
     pub costs: Vec<PointCost>,
-    /// How many hosts each variant takes to carry `[demand]`.
+    /// Number of hosts that each variant needs to carry `[demand]`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub demanded_hosts: Vec<DemandedHosts>,
-    /// What the consistency checks found at each variant and point, over all repeats.
+    /// Results of the consistency checks at each variant and point, over all repeats.
     pub consistencies: Vec<PooledConsistency>,
 }
 
-/// Start of a target that several trials have in common (`[target] start = "once"`).
+/// Start of a target that several trials share (`[target] start = "once"`).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct SharedStart {
@@ -95,141 +97,159 @@ pub struct SharedStart {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Trial {
-    /// `001`, …
+    /// Identifier, such as `001`.
     pub id: String,
     /// Variant, if any.
     pub variant: Option<String>,
-    /// Swept path to value.
+    /// Values of the swept paths.
     pub point: BTreeMap<String, Value>,
-    /// In a search: the condition under which the limits were to hold; empty: the file's faults as written.
+    /// In a search: the condition under which the limits had to hold. Null for the faults as the
+    /// file has them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub surviving: Option<String>,
-    /// From 1.
+    /// Number of the repeat, from 1.
     pub repeat: u32,
-    /// Start of the target that this trial has in common with earlier ones; left out if the target was started for this trial.
+    /// Start of the target that this trial shares with earlier trials. Left out if the target was
+    /// started for this trial.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shared_start: Option<SharedStart>,
     /// Whether this trial can be trusted.
     pub verdict: Verdict,
-    /// `done`, `interrupted`, `failed`; null: the records end in the middle.
+    /// Ending: `done`, `interrupted` or `failed`. Null if the records are cut off.
     pub ended: Option<crate::events::Ending>,
-    /// Seconds of load that the figures below are taken from: `[from, to]`, after warm-up, before drain.
+    /// Part of the load that the figures below cover, seconds since load start: `[from, to]`, after
+    /// the warm-up and before the drain.
     pub measured_s: Option<[f64; 2]>,
-    /// Where the warm-up ends, and how that was found; null without load.
+    /// End of the warm-up and how it was found. Null without load.
     pub steady: Option<Steady>,
     /// Rates over `measured_s`.
     pub throughput: Throughput,
-    /// The same figures with the warm-up left in, to be seen beside them.
+    /// The same figures with the warm-up included, for comparison.
     pub with_warmup: WithWarmup,
-    /// Units of work that `ok` operations did over the whole load; left out where none counts any.
+    /// Units of work that `ok` operations did over the whole load. Left out if no operation counts
+    /// units.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub units: Option<u64>,
-    /// Parts of `ok` answers over the whole load; left out where none are counted.
+    /// Parts of `ok` answers over the whole load. Left out if no operation counts parts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parts: Option<AnswerParts>,
-    /// Counts over the whole load.
+    /// Operations by outcome over the whole load.
     pub outcomes: Outcomes,
-    /// `100 × (failed + timeout + unfinished) / (ok + failed + timeout + wrong + unfinished)`: of all that was due and begun; null without
-    /// operations.
+    /// `100 × (failed + timeout + unfinished) / (ok + failed + timeout + wrong + unfinished)`, over
+    /// all operations that were due and started. Null without operations.
     pub failed_pct: Option<f64>,
-    /// The share of those that timed out.
+    /// Percentage of operations that timed out.
     pub timeout_pct: Option<f64>,
-    /// The share of those whose answer was wrong.
+    /// Percentage of operations with a wrong answer.
     pub wrong_pct: Option<f64>,
-    /// Full cycles over the whole load: each operation of them was answered, be it wrong. Null where nobody counted them.
+    /// Full cycles over the whole load. A cycle is full if each of its operations was answered,
+    /// even wrongly. Null if cycles were not counted.
     pub cycles: Option<u64>,
-    /// Agents that began to work and finished no full cycle in the whole load, drain included: not even their first one. Null where
-    /// that was not recorded.
+    /// Agents that started to work and finished no full cycle in the whole load, drain included.
+    /// Null if that was not recorded.
     pub agents_without_cycle: Option<u64>,
-    /// The same of `measured_s` and the drain alone: agents that finished no cycle after the warm-up.
+    /// Agents that finished no full cycle in `measured_s` and the drain. Null if that was not
+    /// recorded.
     pub agents_without_measured_cycle: Option<u64>,
-    /// Wrong answers for 1,000 cycles, full or not; null without expectations, or without a cycle.
+    /// Wrong answers per 1,000 cycles, full or not. Null without expectations or without a cycle.
     pub wrong_per_1000_cycles: Option<f64>,
-    /// Attempts in all; more than operations when calls were retried.
+    /// Number of attempts. Greater than the number of operations if operations were retried.
     pub attempts: u64,
-    /// Result of an attempt (`ok`, `connection closed`, …) to count.
+    /// Number of attempts by result (`ok`, `connection closed`, …).
     pub attempt_results: BTreeMap<String, u64>,
-    /// One failure of each kind, in the order of their first time.
+    /// One failure of each kind, in the order in which the kinds first occurred.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub examples: Vec<FailureExample>,
-    /// Intended start to answer, of `ok` operations that ended in the measured part, to the second.
+    /// Time from intended start to answer, for `ok` operations that ended in the measured part (cut
+    /// at whole seconds).
     pub latency_us: Option<Quantiles>,
-    /// 95 % intervals of the long-run quantiles of this trial, from ten batches of it. Other trials differ by more. Null if less than 10 s were
-    /// measured, or a batch has too few operations for its median.
+    /// 95 % intervals of this trial's long-run quantiles, from ten batches of the trial. Other
+    /// trials differ by more. Null if less than 10 s were measured, or if a batch has too few
+    /// operations for its median.
     pub latency_intervals_us: Option<QuantileIntervals>,
-    /// From how many separate moments the operations come that took as long as each quantile of `latency_us`, or longer; null without latencies.
+    /// Number of separate moments at which operations took at least as long as each quantile of
+    /// `latency_us`. Null without latencies.
     pub latency_moments: Option<QuantileMoments>,
-    /// Latency of every operation of the measured part, whatever became of it: one that failed, timed out or was never answered took longer
-    /// than all others. A quantile that lies among those is null, and so are mean and maximum. Null where all were answered.
+    /// Latency of every operation of the measured part, whatever its outcome. An operation that
+    /// failed, timed out or was never answered counts as slower than all others. A quantile that
+    /// falls among those is null, and so are mean and maximum. Null if all operations were
+    /// answered.
     pub latency_of_all_us: Option<Quantiles>,
-    /// `latency_us` less what the generator itself was late to start operations; null where no timer starts them, or an older version measured.
+    /// `latency_us` without the generator's own delay in starting operations. Null if no timer
+    /// starts operations, or if an older version measured.
     pub punctual_latency_us: Option<Quantiles>,
-    /// Send to answer, of the same.
+    /// Time from send to answer, for the same operations as `latency_us`.
     pub service_us: Option<Quantiles>,
     /// Latency of operations that were not `ok`, by outcome.
     pub by_outcome: BTreeMap<String, Quantiles>,
-    /// The same by operation.
+    /// Figures of each operation, by its name.
     pub operations: BTreeMap<String, Operation>,
-    /// Each group of the load's agents, by its name; empty where the load has no groups.
+    /// Figures of each agent group, by its name. Empty if the load has no groups.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub groups: BTreeMap<String, GroupFigures>,
-    /// Every occurrence of a fault, in time order.
+    /// All occurrences of faults, in time order.
     pub faults: Vec<Fault>,
-    /// Every occurrence of an operator's action, in time order.
+    /// All occurrences of operator actions, in time order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub actions: Vec<OperatorAction>,
-    /// The steps of an exercise, in order, as far as they were played.
+    /// The steps of an exercise, in order, up to the last one that was played.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<PlayedStep>,
-    /// Outages that no fault explains, in time order.
+    /// Outages and slow times that no fault explains, in time order.
     pub disturbances: Vec<Disturbance>,
-    /// Each member that clients went to, in the order of their names; empty where all went to the same address.
+    /// Each member that clients used, ordered by name. Empty if all clients used the same address.
     pub members: Vec<MemberFigures>,
-    /// What the target's processes wrote that its `[log]` calls notable, in the order of the first time.
+    /// Notable log lines of the target's processes, as its `[log]` defines them, in the order in
+    /// which they first occurred.
     pub said: Vec<Said>,
-    /// What the checks found.
+    /// Results of the consistency checks.
     pub consistency: Consistency,
     /// The machine as a whole.
     pub machine: Machine,
-    /// Every host.
+    /// All hosts.
     pub hosts: Vec<Host>,
-    /// What the target tells of itself: each metric that its `[metrics]` keeps, by name.
+    /// The target's own metrics that its `[metrics]` keeps, by name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub metrics: BTreeMap<String, TargetMetric>,
-    /// What a lab that models other machines, or slows time, makes of the figures; null where all is real.
+    /// Figures converted to the modelled machines, if a lab models other machines or slows time.
+    /// Null otherwise.
     pub emulated: Option<Emulated>,
-    /// The generator's own health.
+    /// Health of the load generator.
     pub generator: Generator,
-    /// Delay by other processes and the hypervisor that reached the load's operations; null where it was not measured.
+    /// Delay by other processes and the hypervisor that reached the load's operations. Left out if
+    /// it was not measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delay: Option<DelayEffect>,
-    /// What a unit of work costs on the machines meant.
+    /// Cost of a unit of work on the modelled machines.
     pub cost: Cost,
 }
 
-/// A step of an exercise.
+/// A step of an exercise, as played.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct PlayedStep {
     /// Name in the experiment.
     pub name: String,
-    /// When it began, seconds since load start.
+    /// Start of the step, seconds since load start.
     pub at_s: f64,
-    /// What came of it, audits included.
+    /// Result, audits included.
     pub result: StepResult,
-    /// 1 if it was bad, that is anything but `ok`; else 0.
+    /// 1 if the result is anything but `ok`, else 0.
     pub failed: u64,
-    /// From its beginning until its condition held; null if it did not.
+    /// Seconds from the start of the step until its condition held. Null if the condition did not
+    /// hold.
     pub time_s: Option<f64>,
-    /// From its beginning until all was done and only the condition was waited for; null if that was not reached.
+    /// Seconds from the start of the step until everything was done and only the condition was
+    /// open. Null if that point was not reached.
     pub done_s: Option<f64>,
-    /// When it ended, seconds since load start; null if it was cut off.
+    /// End of the step, seconds since load start. Null if the step was cut off.
     pub ended_s: Option<f64>,
-    /// Why it was bad, in words.
+    /// Reason why the result is not `ok`.
     pub why: Option<String>,
-    /// The audits that followed, each over all members.
+    /// The audits that followed the step, each over all members.
     pub audits: Vec<StepAudit>,
-    /// When the target had been started anew after it, seconds since load start; null if that was not needed.
+    /// Time at which a fresh start of the target after the step was complete, seconds since load
+    /// start. Null if none was needed.
     pub rebuilt_s: Option<f64>,
 }
 
@@ -237,24 +257,25 @@ pub struct PlayedStep {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct StepAudit {
-    /// Its name in `target.toml`.
+    /// Name in `target.toml`.
     pub name: String,
-    /// Members that were audited.
+    /// Number of members that were audited.
     pub members: u64,
-    /// Members that did not pass.
+    /// Number of members that did not pass.
     pub failed: u64,
-    /// What each of them said: `n2: two members lead`.
+    /// Reason of each member that did not pass: `n2: two members lead`.
     pub reasons: Vec<String>,
 }
 
 impl Trial {
-    /// Whether its figures count: not those of a void trial.
+    /// Whether the trial's figures count. Those of a void trial do not.
     #[must_use]
     pub fn counts(&self) -> bool {
         self.verdict.is != Trust::Void
     }
 
-    /// Has its figures count, also if it is void: suspect is what it is then. Whether it was void.
+    /// Makes the figures count even if the trial is void: changes the verdict from void to suspect.
+    /// Returns whether the trial was void.
     pub fn accept(&mut self) -> bool {
         let was_void = !self.counts();
         if was_void {
@@ -265,21 +286,23 @@ impl Trial {
     }
 }
 
-/// The trials of a run whose figures count. Where none does, all of them, so that what was measured can be shown; the verdict says that
-/// nothing follows from it, and neither claims, requirements nor comparisons are held against it.
+/// Returns the trials of a run whose figures count.
+///
+/// If no trial counts, returns all of them, so that the measured figures can be shown. The verdict
+/// says that nothing follows from them. Claims, requirements and comparisons do not use them.
 pub fn counting<'a>(trials: impl IntoIterator<Item = &'a Trial>) -> Vec<&'a Trial> {
     let trials: Vec<&Trial> = trials.into_iter().collect();
     let none = !trials.iter().any(|trial| trial.counts());
     trials.into_iter().filter(|trial| none || trial.counts()).collect()
 }
 
-/// Figures of the whole load, warm-up included.
+/// Figures over the whole load, warm-up included.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct WithWarmup {
-    /// `ok` operations per second from load start to the last new operation.
+    /// `ok` operations per second, from load start to the last new operation.
     pub operations_per_s: Option<f64>,
-    /// Full cycles per second, likewise.
+    /// Full cycles per second, over the same time.
     pub cycles_per_s: Option<f64>,
     /// Latency of all `ok` operations.
     pub latency_us: Option<Quantiles>,
@@ -287,83 +310,86 @@ pub struct WithWarmup {
     pub service_us: Option<Quantiles>,
 }
 
-/// Rates.
+/// Rates of operations, cycles, units and bytes.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Throughput {
     /// `ok` operations per second.
     pub operations_per_s: Option<f64>,
-    /// 95 % interval of the long-run rate of this trial, from ten batches of `measured_s`. A second stretch of the same length differs by more,
-    /// by up to √2 times the width, and another trial by more than that.
+    /// 95 % interval of this trial's long-run rate, from ten batches of `measured_s`. The rate of a
+    /// second stretch of the same length differs by more: by up to √2 times the width. Another
+    /// trial differs by still more.
     pub operations_per_s_ci95: Option<[f64; 2]>,
-    /// Why that interval is null though there is a rate, in words: `less than 10 s were measured`.
+    /// Reason why the interval is null although there is a rate: `less than 10 s were measured`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub without_ci95: Option<String>,
-    /// Number of independent bins of 100 ms that would tell as much of the mean rate.
+    /// Number of independent bins of 100 ms that would determine the mean rate equally well.
     pub effective_samples: Option<f64>,
     /// Full cycles per second.
     pub cycles_per_s: Option<f64>,
-    /// `ok` operations per second before the first fault, after warm-up; null without a fault, and where less than half a second lies before it.
+    /// `ok` operations per second after the warm-up and before the first fault. Null without a
+    /// fault, or if that time is shorter than half a second.
     pub before_first_fault_per_s: Option<f64>,
-    /// Units of work per second, such as documents; left out where no operation counts any.
+    /// Units of work per second, such as documents. Left out if no operation counts units.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub units_per_s: Option<f64>,
-    /// The same as the median over the whole seconds.
+    /// Median of the units of work per second, over the whole seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub median_units_per_s: Option<f64>,
-    /// Bytes of answers per second, headers included and by TLS decrypted.
+    /// Bytes of answers per second. Headers are included; TLS data counts decrypted.
     pub received_bytes_per_s: Option<f64>,
 }
 
 impl Throughput {
-    /// Work per second, by which loads and variants are held beside each other: units of work where operations count any, as the median over
-    /// the seconds, and `ok` operations otherwise.
+    /// Returns the work per second, the figure by which loads and variants are compared. The work
+    /// is the median of the units per second if operations count units, and `ok` operations
+    /// otherwise.
     #[must_use]
     pub fn work_per_s(&self) -> Option<f64> {
         self.median_units_per_s.or(self.operations_per_s)
     }
 }
 
-/// Counts of operations by outcome.
+/// Operations by outcome.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Outcomes {
-    /// Answered as expected.
+    /// Operations that were answered as expected.
     pub ok: u64,
-    /// A definite error.
+    /// Operations that ended with a definite error.
     pub failed: u64,
-    /// No answer in time.
+    /// Operations without an answer in time.
     pub timeout: u64,
-    /// A consistency error.
+    /// Operations whose answer contradicts an expectation or an earlier operation of the client.
     pub wrong: u64,
-    /// Open when the drain ended.
+    /// Operations still open when the drain ended.
     pub unfinished: u64,
 }
 
-/// Quantiles of a time, microseconds. A quantile that too few samples support is null. Beside those listed there is each percentile that the
-/// experiment asks for, under its name: `p97.5`.
+/// Quantiles of a time, microseconds. A quantile that too few samples support is null. Each
+/// percentile that the experiment asks for is added under its name: `p97.5`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Quantiles {
     /// Median.
     pub p50: Option<f64>,
-    /// 75 %.
+    /// 75th percentile.
     pub p75: Option<f64>,
-    /// 90 %.
+    /// 90th percentile.
     pub p90: Option<f64>,
-    /// 95 %.
+    /// 95th percentile.
     pub p95: Option<f64>,
-    /// 99 %.
+    /// 99th percentile.
     pub p99: Option<f64>,
-    /// 99.9 %.
+    /// 99.9th percentile.
     pub p999: Option<f64>,
-    /// Largest.
+    /// Maximum.
     pub max: Option<f64>,
     /// Arithmetic mean.
     pub mean: Option<f64>,
-    /// Samples.
+    /// Number of samples.
     pub count: u64,
-    /// Other percentiles that were asked for, by name.
+    /// Other percentiles that the experiment asks for, by name.
     #[serde(flatten)]
     #[schemars(schema_with = "other_percentiles")]
     pub others: BTreeMap<String, Option<f64>>,
@@ -374,11 +400,11 @@ fn other_percentiles(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     schemars::json_schema!({ "type": "object", "patternProperties": { (PERCENTILE): number } })
 }
 
-/// Names of percentiles, as a regular expression.
+/// Pattern of the names of percentiles, a regular expression.
 pub const PERCENTILE: &str = "^p[0-9]+(\\.[0-9]+)?$";
 
-/// 95 % intervals of quantiles of a time, microseconds. The interval of a quantile is null if one of the ten batches has too few operations for
-/// that quantile.
+/// 95 % intervals of quantiles of a time, microseconds. The interval of a quantile is null if one
+/// of the ten batches has too few operations for that quantile.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct QuantileIntervals {
@@ -396,9 +422,10 @@ pub struct QuantileIntervals {
     pub p999_ci95: Option<[f64; 2]>,
 }
 
-/// Separate moments of the measured part in which operations took as long as a quantile, or longer. Slow operations come in bunches, and a
-/// bunch is one observation: the operations are divided by the index of dispersion of their counts by second. A quantile without an interval
-/// is sure from ten moments on; the tables mark others with `~`. Null where the quantile is.
+/// Separate moments of the measured part in which operations took at least as long as a quantile.
+/// Slow operations come in bunches, and a bunch is one observation: the number of operations is
+/// divided by the index of dispersion of their counts per second. A quantile without an interval is
+/// reliable from ten moments on; the tables mark the others with `~`. Null if the quantile is null.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct QuantileMoments {
@@ -416,11 +443,12 @@ pub struct QuantileMoments {
     pub p999: Option<u64>,
 }
 
-/// Separate moments from which a quantile without an interval is sure.
+/// Number of separate moments from which a quantile without an interval is reliable.
 pub const SURE_MOMENTS: u64 = 10;
 
 impl Trial {
-    /// From how many moments a quantile of `latency_us` comes, if these are too few for it to be sure; by its name, such as `p99`.
+    /// Returns the number of moments behind a quantile of `latency_us` if there are too few for a
+    /// reliable quantile. `quantile` is a name such as `p99`.
     #[must_use]
     pub fn unsure_moments(&self, quantile: &str) -> Option<u64> {
         let (moments, ci95) = (self.latency_moments?, self.latency_intervals_us.unwrap_or_default());
@@ -437,21 +465,22 @@ impl Trial {
     }
 }
 
-/// A group of the load's agents, over all its operations. Each of these by itself is among the trial's `operations`.
+/// A group of the load's agents, over all its operations. The trial's `operations` has each
+/// operation by itself.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct GroupFigures {
-    /// Its agents.
+    /// Number of agents in the group.
     pub agents: u32,
-    /// Operations per second that were asked for; null in a closed loop, and where the rate was to change.
+    /// Requested operations per second. Null in a closed loop, or if the rate changes by plan.
     pub offered_per_s: Option<f64>,
-    /// `ok` per second over the measured part.
+    /// `ok` operations per second over the measured part.
     pub throughput_per_s: Option<f64>,
-    /// Full cycles over the whole load; null where nobody counted them.
+    /// Full cycles over the whole load. Null if cycles were not counted.
     pub cycles: Option<u64>,
-    /// Agents that began to work and finished no full cycle; null where that was not recorded.
+    /// Agents that started to work and finished no full cycle. Null if that was not recorded.
     pub agents_without_cycle: Option<u64>,
-    /// Counts over the whole load.
+    /// Operations by outcome over the whole load.
     pub outcomes: Outcomes,
     /// Percentage of the group's operations that failed, timed out or stayed unfinished.
     pub failed_pct: Option<f64>,
@@ -459,13 +488,13 @@ pub struct GroupFigures {
     pub timeout_pct: Option<f64>,
     /// Percentage of the group's operations with a wrong answer.
     pub wrong_pct: Option<f64>,
-    /// Attempts in all.
+    /// Number of attempts.
     pub attempts: u64,
-    /// Intended start to answer, of `ok` ones that ended in the measured part.
+    /// Time from intended start to answer, for `ok` operations that ended in the measured part.
     pub latency_us: Option<Quantiles>,
-    /// Send to answer, of the same.
+    /// Time from send to answer, for the same operations.
     pub service_us: Option<Quantiles>,
-    /// Latency of those that were not `ok`, by outcome.
+    /// Latency of operations that were not `ok`, by outcome.
     pub by_outcome: BTreeMap<String, Quantiles>,
 }
 
@@ -473,112 +502,116 @@ pub struct GroupFigures {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Operation {
-    /// The group whose operation it is; none where the load has no groups.
+    /// The group that the operation belongs to. Left out if the load has no groups.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
-    /// `ok` per second over the measured part.
+    /// `ok` operations per second over the measured part.
     pub throughput_per_s: Option<f64>,
-    /// Counts over the whole load.
+    /// Counts by outcome over the whole load.
     pub outcomes: Outcomes,
-    /// Attempts in all.
+    /// Number of attempts.
     pub attempts: u64,
-    /// Intended start to answer, of `ok` ones that ended in the measured part.
+    /// Time from intended start to answer, for `ok` operations that ended in the measured part.
     pub latency_us: Option<Quantiles>,
-    /// Send to answer, of the same.
+    /// Time from send to answer, for the same operations.
     pub service_us: Option<Quantiles>,
-    /// Latency of those that were not `ok`, by outcome.
+    /// Latency of operations that were not `ok`, by outcome.
     pub by_outcome: BTreeMap<String, Quantiles>,
-    /// Units of work that it did per second over the measured part; left out where it counts none, as are the next ones.
+    /// Units of work per second over the measured part. This and the next fields are left out if
+    /// the operation counts no units.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub units_per_s: Option<f64>,
-    /// The same as the median over the whole seconds.
+    /// Median of the units of work per second, over the whole seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub median_units_per_s: Option<f64>,
-    /// Units over the whole load.
+    /// Units of work over the whole load.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub units: Option<u64>,
-    /// Parts of its `ok` answers over the whole load.
+    /// Parts of the operation's `ok` answers over the whole load.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parts: Option<AnswerParts>,
 }
 
-/// Parts of `ok` answers, such as the items of a bulk request, each with a status of its own.
+/// Parts of `ok` answers, such as the items of a bulk request. Each part has its own status.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct AnswerParts {
-    /// Status 200 to 299.
+    /// Parts with status 200 to 299.
     pub ok: u64,
-    /// Status 429: refused because there was too much.
+    /// Parts with status 429: refused because there were too many.
     pub rejected: u64,
-    /// Any other status.
+    /// Parts with any other status.
     pub failed: u64,
-    /// `100 × (rejected + failed)` over all of them.
+    /// `100 × (rejected + failed)`, divided by the number of parts.
     pub not_ok_pct: Option<f64>,
-    /// Status to count.
+    /// Number of parts by status.
     pub by_status: BTreeMap<String, u64>,
 }
 
-/// Lines of a process's log that have a text in them which the target's `[log]` names.
+/// Lines of a process's log that contain a text from the target's `[log]`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Said {
-    /// When the first was read, seconds since load start; negative: before it.
+    /// Time at which the first line was read, seconds since load start. Negative before load start.
     pub at_s: f64,
-    /// Host.
+    /// Name of the host.
     pub host: String,
     /// Role of the process.
     pub role: String,
-    /// The text.
+    /// The text from `[log]`.
     pub text: String,
     /// The first of the lines.
     pub line: String,
-    /// How many there were.
+    /// Number of lines.
     pub count: u64,
     /// Whether the target calls the text alarming.
     pub alarming: bool,
 }
 
-/// The machine as a whole, mean over the load.
+/// The machine as a whole, mean over the load, percent of all its CPUs.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Machine {
-    /// Waiting for a disk.
+    /// CPU time idle while a task waited for a disk.
     pub iowait_pct: Option<f64>,
-    /// Taken by the hypervisor.
+    /// CPU time taken by the hypervisor.
     pub steal_pct: Option<f64>,
-    /// Used by others than the target and Plimsoll; null where it cannot be told which processes are the target's.
+    /// CPU time used by processes that are neither the target nor Plimsoll. Null if the target's
+    /// processes cannot be identified.
     pub strangers_cpu_pct: Option<f64>,
-    /// … by each of them, the busiest first, while the machine was sampled.
+    /// CPU time of each of these processes while the machine was sampled, the busiest first.
     pub other_processes: Vec<ProcessShare>,
-    /// Of a target that Plimsoll did not start: its processes on this machine, likewise.
+    /// The same for the processes on this machine of a target that Plimsoll did not start.
     pub target_processes: Vec<ProcessShare>,
-    /// Why it cannot be told which processes are the target's.
+    /// Reason why the target's processes cannot be identified.
     pub not_judged: Option<String>,
-    /// Used by other processes that were started and ended between two readings, percent of the machine.
+    /// CPU time of other processes that started and ended between two readings.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub short_lived_cpu_pct: Option<f64>,
-    /// Used by programs that are operations, percent of the machine; left out where none are.
+    /// CPU time of programs that run as operations. Left out if no operation is a program.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub programs_cpu_pct: Option<f64>,
-    /// Used by the target while these programs were sampled, percent of the machine; left out where it is on another one.
+    /// CPU time of the target while these programs were sampled. Left out if the target is on
+    /// another machine.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target_cpu_pct: Option<f64>,
 }
 
-/// A trial on hosts that are modelled: `throughput` and the latencies are as measured, these are as on the machines meant.
+/// Figures of a trial as on the modelled machines. `throughput` and the latencies of the trial
+/// itself are as measured.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Emulated {
-    /// `lab.speed`: everything, time included, ran at this speed.
+    /// `lab.speed`: the speed at which everything ran, time included.
     pub speed: f64,
-    /// Names of the profiles, each once.
+    /// Names of the profiles, without duplicates.
     pub profiles: Vec<String>,
     /// `throughput / speed`.
     pub throughput: Throughput,
     /// `latency_us × speed`.
     pub latency_us: Option<Quantiles>,
-    /// Shortest time over which the slow cores of the hosts are true, seconds: the longest period of a CPU quota; null
-    /// without slow cores.
+    /// Shortest time over which the slowed cores of the hosts have the intended speed, seconds: the
+    /// longest period of a CPU quota. Null without slowed cores.
     pub granularity_s: Option<f64>,
 }
 
@@ -588,55 +621,58 @@ pub struct Emulated {
 pub struct Host {
     /// Name.
     pub name: String,
-    /// `local`, `netns`, `ssh`; null where no lab was made.
+    /// `local`, `netns` or `ssh`. Null without a lab.
     pub kind: Option<String>,
-    /// Its profile.
+    /// Name of the profile, if any.
     pub profile: Option<String>,
-    /// What it got, and how its storage did before the load.
+    /// Resources of the host, and the speed of its storage before the load.
     pub figures: Option<HostFigures>,
-    /// Mean CPU, percent of all its cores.
+    /// Mean CPU, percent of all cores of the host.
     pub cpu_pct: Option<f64>,
-    /// Mean CPU of the target's processes on it.
+    /// Mean CPU of the target's processes on the host.
     pub target_cpu_pct: Option<f64>,
-    /// Mean CPU of the busiest thread of the target's processes on it, percent of one core.
+    /// Mean CPU of the busiest thread of the target's processes on the host, percent of one core.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub busiest_thread_pct: Option<f64>,
-    /// Time throttled by a quota.
+    /// Time throttled by a CPU quota.
     pub throttled_pct: Option<f64>,
-    /// Runnable but not running.
+    /// Time in which threads were runnable but did not run.
     pub run_delay_pct: Option<f64>,
-    /// Blocked on I/O, mean of the time; what is counted depends on the source.
+    /// Mean time blocked on I/O. `io_blocked_source` says how it is counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub io_blocked_pct: Option<f64>,
-    /// `pressure`: time in which some task of the host waited for I/O (the kernel's PSI); `delay accounting`: such waits of all
-    /// threads added up, so that it may be above 100. Null where the kernel keeps neither.
+    /// Source of `io_blocked_pct`. `pressure`: time in which some task of the host waited for I/O
+    /// (the kernel's PSI). `delay accounting`: the waits of all threads added up, so that the sum
+    /// can exceed 100. Null if the kernel provides neither.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub io_blocked_source: Option<String>,
     /// Highest load average over 1 minute.
     pub load1_max: Option<f64>,
-    /// Highest load average over 1 minute less run delay averaged in the same way, summed over threads: the threads that ran or waited for a
-    /// disk, without those that only waited for a CPU. Null where run delay is not known.
+    /// Highest load average over 1 minute without run delay, which is averaged in the same way and
+    /// summed over threads. Counts the threads that ran or waited for a disk, not those that only
+    /// waited for a CPU. Null if run delay is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub load1_own_max: Option<f64>,
-    /// … 5 minutes.
+    /// Highest load average over 5 minutes.
     pub load5_max: Option<f64>,
-    /// … 15 minutes.
+    /// Highest load average over 15 minutes.
     pub load15_max: Option<f64>,
-    /// Processes killed for want of memory.
+    /// Processes that the kernel killed for lack of memory.
     pub oom_kills: Option<u64>,
-    /// Most threads in uninterruptible sleep.
+    /// Highest number of threads in uninterruptible sleep.
     pub io_wait_threads: Option<u64>,
     /// Largest resident memory of the target's processes.
     pub rss_max_bytes: Option<u64>,
-    /// Written to disk by the host.
+    /// Bytes that the host wrote to disk.
     pub disk_write_bytes: Option<u64>,
-    /// Received and sent.
+    /// Bytes received and sent.
     pub net_bytes: Option<u64>,
     /// Mean power over `measured_s`.
     pub watts: Option<f64>,
-    /// `profile`: between idle and load watts of its profile, by the CPU it used.
+    /// Source of `watts`. `profile`: a value between the idle and load watts of the host's profile,
+    /// by CPU use.
     pub watts_source: Option<String>,
-    /// Programs in the trees of the target's processes on it, as the target names them.
+    /// Programs that the target's manifest names, in the process trees of the target on this host.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub programs: Vec<HostProgram>,
 }
@@ -645,106 +681,112 @@ pub struct Host {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct HostProgram {
-    /// Name of its file.
+    /// Name of the program's file.
     pub name: String,
-    /// Role of the process in whose tree it runs.
+    /// Role of the process in whose tree the program runs.
     pub process: String,
-    /// Mean CPU of its processes, without children that ended; percent of all cores of the host.
+    /// Mean CPU of the program's processes, percent of all cores of the host. Excludes children
+    /// that ended.
     pub cpu_pct: Option<f64>,
-    /// Largest resident memory of its processes together.
+    /// Largest resident memory of the program's processes together.
     pub rss_max_bytes: Option<u64>,
-    /// Largest proportional set: of pages that several processes share, each has its part.
+    /// Largest proportional set size. It counts a page that several processes share in equal parts.
     pub pss_max_bytes: Option<u64>,
-    /// Fewest processes of it in any second.
+    /// Lowest number of the program's processes in any second.
     pub processes_min: Option<u64>,
-    /// How many there were at the end.
+    /// Number of the program's processes at the end.
     pub processes_last: Option<u64>,
-    /// Processes of it that ended and were replaced by one of the same name and parent.
+    /// Number of the program's processes that ended and were replaced by a process of the same name
+    /// and parent.
     pub replaced: Option<u64>,
 }
 
-/// A metric that the target tells of itself, over the measured part; without load, over the whole trial. What differs only in its
-/// labels is added up, and so are the hosts.
+/// A metric that the target reports, over the measured part, or over the whole trial if there is no
+/// load. Series that differ only in their labels are added up, and so are the hosts.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct TargetMetric {
-    /// What it is: said by the target or its manifest, else by its name.
+    /// Kind, as the target or its manifest declares it, otherwise derived from the metric's name.
     pub kind: MetricKind,
-    /// Highest sum of all hosts in one second, or of what they told last.
+    /// Highest sum over all hosts in one second, or `last` if that is higher.
     pub max: Option<f64>,
-    /// The hosts' means, added up.
+    /// Sum of the hosts' means.
     pub mean: Option<f64>,
-    /// What the hosts told last, added up.
+    /// Sum of the hosts' last values.
     pub last: Option<f64>,
-    /// By how much a counter grew; null of a gauge.
+    /// Increase of a counter. Null for a gauge.
     pub increase: Option<f64>,
-    /// The same per second.
+    /// Increase of a counter per second.
     pub per_s: Option<f64>,
-    /// Each host that told it.
+    /// Figures of each host that reported the metric.
     pub hosts: Vec<HostMetric>,
 }
 
-/// A metric of the target as one host told it.
+/// A metric of the target on one host.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct HostMetric {
-    /// The host.
+    /// Name of the host.
     pub name: String,
     /// Highest value.
     pub max: Option<f64>,
-    /// Mean over the seconds in which it answered.
+    /// Mean over the seconds in which the host reported the metric.
     pub mean: Option<f64>,
-    /// The last value.
+    /// Last value.
     pub last: Option<f64>,
-    /// By how much a counter grew, also where it began again at 0; null of a gauge.
+    /// Increase of a counter, restarts at 0 included. Null for a gauge.
     pub increase: Option<f64>,
-    /// The same per second.
+    /// Increase of a counter per second.
     pub per_s: Option<f64>,
 }
 
-/// The generator's own health.
+/// Health of the load generator.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Generator {
-    /// Busiest engine thread, percent of one core, 95th percentile over the seconds.
+    /// CPU time of the busiest engine thread, percent of one core: 95th percentile over the
+    /// seconds.
     pub cpu_pct: Option<f64>,
-    /// How late timers fired: 99th percentile of the worst second of the measured part.
+    /// Delay of timers, microseconds: 99th percentile of the worst second of the measured part.
     pub late_us_p99: Option<f64>,
-    /// How much of `latency_us` is the generator's own lateness, percent: the largest share in p50, p90 and p99. Null where no timer starts
-    /// operations.
+    /// Share of `latency_us` that is the generator's own delay, percent: the largest share in p50,
+    /// p90 and p99. Null if no timer starts operations.
     pub lateness_effect_pct: Option<f64>,
-    /// Percentage of the load's time in which late starts arrived in bunches: at least two operations became due while the generator did not
-    /// run. Null in a closed loop.
+    /// Percentage of the load's time in which late starts came in bunches: at least two operations
+    /// became due while the generator did not run. Null in a closed loop.
     pub bunched_pct: Option<f64>,
-    /// `failed_pct` without that time: failures that follow late starts are the generator's. Null in a closed loop, or if less than half of
-    /// the time is left.
+    /// `failed_pct` without the time of `bunched_pct`: the generator causes failures that follow
+    /// late starts. Null in a closed loop, or if less than half of the time remains.
     pub punctual_failed_pct: Option<f64>,
-    /// `|agents × share busy − rate × latency| / in flight`, percent: Little's law.
+    /// Error of Little's law, percent: `|agents × share busy − rate × latency| / in flight`.
     pub littles_law_error_pct: Option<f64>,
-    /// Connects that failed.
+    /// Number of connects that failed.
     pub connect_failures: Option<u64>,
-    /// Operations that should have started and did not.
+    /// Operations that were due and were not started.
     pub dropped: Option<u64>,
-    /// Seconds of an open loop in which all agents were busy, so that no operation could start when it was due.
+    /// Seconds of an open loop in which all agents were busy, so that no operation could start when
+    /// due.
     pub all_busy_s: Option<f64>,
-    /// Time in which a quota of this machine's (a container's) kept the generator from running, summed over CPUs, percent.
+    /// Time in which a CPU quota of this machine (a container's) kept the generator from running,
+    /// percent, summed over CPUs.
     pub throttled_pct: Option<f64>,
-    /// Time in which an engine thread could run and did not, percent: the worst thread over the measured part.
+    /// Time in which an engine thread was runnable and did not run, percent: the worst thread over
+    /// the measured part.
     pub run_delay_pct: Option<f64>,
-    /// … of it the part for which strangers, not the target, are to blame.
+    /// The part of `run_delay_pct` that other processes caused, not the target.
     pub preempted_pct: Option<f64>,
-    /// Largest jump of the calendar clock against the steady one during the trial, seconds.
+    /// Largest jump of the calendar clock against the monotonic clock during the trial, seconds.
     pub clock_jump_s: Option<f64>,
-    /// Feeds that are read ahead, all together; left out where there are none.
+    /// Feeds that are read ahead, all together. Left out if there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub feed: Option<FeedFigures>,
-    /// The generators of a fleet; left out where one process made the load.
+    /// Clocks of a fleet's generators. Left out if one process made the load.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fleet: Option<FleetFigures>,
-    /// What held it back: `none`, `cpu`, `lateness`, `connections`, `disk`; or `balancer`: a host between clients and members was at
-    /// its limit.
+    /// Resource that limited the generator: `none`, `cpu`, `lateness`, `connections`, `disk` or
+    /// `balancer`. `balancer`: a host between clients and members was at its limit.
     pub limit: String,
-    /// The generators of a fleet, one by one; left out where one process made the load.
+    /// Each generator of a fleet. Left out if one process made the load.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub each: Vec<GeneratorFigures>,
 }
@@ -753,31 +795,33 @@ pub struct Generator {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct GeneratorFigures {
-    /// What it is called.
+    /// Name of the generator.
     pub name: String,
-    /// Its busiest thread, percent of one core, the mean over the seconds.
+    /// CPU time of the busiest thread, percent of one core: mean over the seconds.
     pub cpu_pct: Option<f64>,
-    /// How late its timers fired: 99th percentile of its worst second; null where none did.
+    /// Delay of timers, microseconds: 99th percentile of the worst second. Null if no timer fired.
     pub late_us_p99: Option<f64>,
-    /// Operations that ended.
+    /// Number of operations that ended.
     pub operations: u64,
-    /// … per second.
+    /// Operations that ended per second.
     pub operations_per_s: Option<f64>,
-    /// Operations that ended, percent of those that were due in that time; null in a closed loop.
+    /// Operations that ended, percent of the operations that were due in that time. Null in a
+    /// closed loop.
     pub carried_pct: Option<f64>,
-    /// Their mean latency, microseconds.
+    /// Mean latency of these operations, microseconds.
     pub latency_us_mean: Option<f64>,
 }
 
-/// The generators of a fleet, by how their clocks were compared.
+/// Start and clock differences of a fleet's generators.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct FleetFigures {
-    /// How many there were.
+    /// Number of generators.
     pub generators: u32,
-    /// They began within this time of each other, microseconds.
+    /// Longest time between the starts of two generators, microseconds.
     pub began_within_us: Option<f64>,
-    /// Times in the records of any of them are off by no more than this, microseconds: the largest of the load.
+    /// Upper bound on the error of times in any generator's records, microseconds: the largest of
+    /// the load.
     pub clock_error_us: Option<f64>,
 }
 
@@ -785,76 +829,80 @@ pub struct FleetFigures {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct FeedFigures {
-    /// Bytes read of their files per second, packed as they are.
+    /// Bytes read per second from the feeds' files, counted as stored (compressed).
     pub bytes_per_s: Option<f64>,
     /// Records read per second.
     pub records_per_s: Option<f64>,
-    /// Time for which their readers waited for the disk, percent, added up.
+    /// Time for which the feeds' readers waited for the disk, percent, summed over readers.
     pub read_pct: Option<f64>,
-    /// Time for which agents waited for a record: percent of the agents' time; in an open loop, of the operations' latency.
+    /// Time for which agents waited for a record, percent of the agents' time. In an open loop:
+    /// percent of the operations' latency.
     pub wait_pct: Option<f64>,
 }
 
-/// Whether something holds.
+/// Whether a claim holds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Holds {
-    /// It does, in every matching trial.
+    /// The claim holds in every matching trial.
     #[serde(rename = "yes")]
     Yes,
-    /// It does not.
+    /// The claim does not hold.
     #[serde(rename = "no")]
     No,
     /// The trials disagree or cannot tell.
     #[serde(rename = "not shown")]
     NotShown,
-    /// This run does not measure it.
+    /// This run does not measure the claim.
     #[default]
     #[serde(rename = "not measured")]
     NotMeasured,
 }
 
-/// A claim held against this run.
+/// A claim of the source, compared with this run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Claim {
-    /// In words.
+    /// The claim in words.
     pub says: String,
-    /// Where.
+    /// Place in the source.
     pub source: String,
-    /// The metric.
+    /// Path of the metric.
     pub metric: String,
-    /// Its value here: the median over the matching trials; of a function of curves, the function's.
+    /// Value in this run: the median over the matching trials. For a function of curves: the value
+    /// of the function.
     pub value: Option<f64>,
-    /// Smallest and largest over the matching trials, which is no interval of a given probability; of a function of curves, its 95 % interval.
+    /// Smallest and largest value over the matching trials. This range has no defined confidence
+    /// level. For a function of curves: its 95 % interval.
     pub range: Option<[f64; 2]>,
-    /// Why a function has no value or no end of its range, in words: that curves do not cross, or a knee was not reached; or why a cost is
-    /// not known. Empty otherwise.
+    /// Reason why a function has no value or an end of its range is missing (curves do not cross, a
+    /// knee is not reached), or why a cost is unknown. Empty otherwise.
     pub note: String,
-    /// Whether the claim holds here.
+    /// Whether the claim holds in this run.
     pub holds: Holds,
-    /// Trials whose figures it was read on, one by one; 0 for a function of all of them. "Yes" of one trial says little: another may
-    /// differ.
+    /// Number of trials that were read one by one; 0 for a function of all trials. A "yes" from one
+    /// trial says little, because another trial can differ.
     pub trials: u64,
-    /// Whether void trials are among those that it was read on, as the experiment asks.
+    /// Whether void trials were used, as the experiment asks.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub on_void: bool,
 }
 
-/// A gate.
+/// A requirement (gate) and whether it holds.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Requirement {
-    /// The metric.
+    /// Path of the metric.
     pub metric: String,
-    /// What was asked, in words: `below 50 ms`.
+    /// Requirement in words: `below 50 ms`.
     pub asked: String,
-    /// Its worst value over the matching trials.
+    /// Worst value over the matching trials.
     pub value: Option<f64>,
-    /// Whether every matching trial holds. What was not measured does not hold.
+    /// Whether the requirement holds in every matching trial. A metric that was not measured does
+    /// not hold.
     pub holds: bool,
-    /// Trials whose figures it was held against, one by one; 0 for a function of all of them.
+    /// Number of trials that were checked one by one; 0 for a function of all trials.
     pub trials: u64,
-    /// Why it could not be measured, where that is known; null if it was.
+    /// Reason why the metric could not be measured, if known. Null if it was measured.
     pub unmeasured: Option<String>,
 }
 
@@ -864,29 +912,32 @@ pub struct Requirement {
 pub struct SafeLoad {
     /// Variant, if any.
     pub variant: Option<String>,
-    /// The path that was raised.
+    /// Path of the value that the search raised.
     pub over: String,
-    /// Estimate of the edge, in the terms of the experiment file: the median of what the trials leave possible, or the highest that
-    /// held where they never broke. At the edge itself `hold_pct` of the trials hold, so the load that is safe is the lower end of `ci95`.
-    /// Null if the limits held at no value, or nothing is known.
+    /// Estimate of the edge, in the terms of the experiment file: the median of the values that the
+    /// trials leave possible, or the highest value that held if the limits never broke. At the
+    /// edge, `hold_pct` of the trials hold, so the safe load is the lower end of `ci95`. Null if
+    /// the limits held at no value, or if nothing is known.
     pub value: Option<f64>,
-    /// 95 % interval of the edge: the load that is safe is the first end. An end is null where the search met none: the limits broke at
-    /// the lowest value tried, or held at the highest that the generator or the search allowed.
+    /// 95 % interval of the edge. The lower end is the safe load. An end is null if the search did
+    /// not reach it: the limits broke at the lowest value tried, or held at the highest value that
+    /// the generator or the search allowed.
     pub ci95: [Option<f64>; 2],
-    /// Width of `ci95`, percent of its lower end. It can be above the precision that was asked for although the search is complete.
-    /// Null without both ends.
+    /// Width of `ci95`, percent of its lower end. The width can exceed the requested precision
+    /// although the search is complete. Null without both ends.
     pub width_pct: Option<f64>,
-    /// Percentage of trials that hold at the edge: 50, unless the experiment asks for a load that rarely breaks. Null in results of
-    /// older versions, which is 50.
+    /// Percentage of trials that hold at the edge: 50, unless the experiment asks for a load that
+    /// rarely breaks. Null in results of older versions, which means 50.
     pub hold_pct: Option<f64>,
-    /// The limit that was hit, or what kept the search from hitting one.
+    /// The limit that was reached, or the reason why the search reached none.
     pub limited_by: String,
-    /// Under which condition: `nothing lost`, `one member down`, or the name of a fault.
+    /// Condition: `nothing lost`, `one member down`, or the name of a fault.
     pub surviving: String,
-    /// Whether the search ended because more trials would not have helped: what its own trials leave possible became as narrow as was asked
-    /// for. `ci95` is wider, because all trials of a search may be off together; `width_pct` is its width.
+    /// Whether the search ended because more trials would not have helped: the values that its own
+    /// trials leave possible became as narrow as requested. `ci95` is wider, because all trials of
+    /// a search can share an error; `width_pct` is its width.
     pub complete: bool,
-    /// Each trial of the search, in order.
+    /// The trials of the search, in order.
     pub steps: Vec<SearchStep>,
 }
 
@@ -894,95 +945,102 @@ pub struct SafeLoad {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct SearchStep {
-    /// Its id.
+    /// Id of the trial.
     pub trial: String,
-    /// The value it had.
+    /// Value that was tried.
     pub value: f64,
-    /// Whether the limits held; null: void or unfinished, so that it says nothing.
+    /// Whether the limits held. Null if the trial is void or unfinished and so says nothing.
     pub held: Option<bool>,
-    /// The limits that did not hold, each with its figure; or why it says nothing.
+    /// Limits that did not hold, each with its figure; or the reason why the trial says nothing.
     pub broke: Vec<String>,
-    /// Metric of each limit to its value, where it was measured.
+    /// Measured value of each limit's metric, by metric.
     pub figures: BTreeMap<String, f64>,
 }
 
-/// A figure of two variants, points or runs beside each other. Void trials are left out.
+/// Comparison of a figure between two variants, points or runs. Void trials are left out.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Comparison {
-    /// What tells the two apart: `variant`, a swept path, or `run`.
+    /// Dimension in which the two sides differ: `variant`, a swept path, or `run`.
     pub over: String,
-    /// One: the baseline.
+    /// The baseline.
     pub a: String,
-    /// The other.
+    /// The side that is compared with the baseline.
     pub b: String,
-    /// At which point.
+    /// Point of the sweep: values of the swept paths.
     pub at: BTreeMap<String, Value>,
-    /// Of which metric.
+    /// Path of the metric.
     pub metric: String,
-    /// Mean of `a` over the trials compared; the geometric one where there is a ratio.
+    /// Mean of `a` over the compared trials. The geometric mean if there is a ratio.
     pub a_value: Option<f64>,
-    /// … of `b`.
+    /// Mean of `b`, likewise.
     pub b_value: Option<f64>,
-    /// b / a; null where one of them can be 0.
+    /// `b / a`. Null if one of them can be 0.
     pub ratio: Option<f64>,
-    /// 95 % interval of the ratio that very many such trials would give; null with too few trials.
+    /// 95 % interval of the ratio that very many such trials would give. Null with too few trials.
     pub ci95: Option<[f64; 2]>,
-    /// The same at the level at which the difference is tested, which is corrected for all comparisons made together (Holm), so that it is
-    /// consistent with `p_adjusted`: 1 is outside of it exactly where the difference is significant. These intervals are not simultaneous.
+    /// Interval of the ratio at the level at which the difference is tested. The level is corrected
+    /// for all comparisons made together (Holm), so that the interval is consistent with
+    /// `p_adjusted`: the interval excludes 1 exactly if the difference is significant. These
+    /// intervals are not simultaneous.
     pub ci95_adjusted: Option<[f64; 2]>,
-    /// b − a, for figures that can be 0.
+    /// `b − a`, for figures that can be 0.
     pub difference: Option<f64>,
-    /// 95 % interval of the difference that very many such trials would give; null with too few trials, or where nothing spreads.
+    /// 95 % interval of the difference that very many such trials would give. Null with too few
+    /// trials, or if nothing varies.
     pub difference_ci95: Option<[f64; 2]>,
-    /// The same at the level at which the difference is tested; see `ci95_adjusted`.
+    /// Interval of the difference at the level at which it is tested; see `ci95_adjusted`.
     pub difference_ci95_adjusted: Option<[f64; 2]>,
-    /// Chance of so large a difference if there is none; null with too few trials.
+    /// Probability of a difference at least this large if there is none. Null with too few trials.
     pub p: Option<f64>,
-    /// The same, corrected for all comparisons of this kind in the run.
+    /// `p`, corrected for all comparisons of this kind in the run.
     pub p_adjusted: Option<f64>,
-    /// Whether they differ: `p_adjusted` is below 0.05.
+    /// Whether the sides differ significantly: `p_adjusted` is below 0.05.
     pub significant: bool,
-    /// Smallest difference, percent of `a`, that nine of ten such comparisons would show; null with too few trials, or where nothing
-    /// spreads.
+    /// Smallest difference, percent of `a`, that nine of ten such comparisons would show. Null with
+    /// too few trials, or if nothing varies.
     pub detectable_pct: Option<f64>,
-    /// The same in the unit of the metric, for figures that can be 0.
+    /// Smallest such difference in the unit of the metric, for figures that can be 0.
     pub detectable: Option<f64>,
-    /// What of the machine the comparison is adjusted for: `steal`, `strangers`. The difference is that at the same amount of it; empty where
-    /// it did not differ, or there are too few trials.
+    /// Machine conditions that the comparison is adjusted for: `steal`, `strangers`. The difference
+    /// is the one at equal amounts of them. Empty if they did not differ, or if there are too few
+    /// trials.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub adjusted_for: Vec<String>,
-    /// b / a without adjusting; left out where the comparison is adjusted for nothing.
+    /// `b / a` without the adjustment. Left out if the comparison is not adjusted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub raw_ratio: Option<f64>,
-    /// The interval of `raw_ratio` at the level at which it is tested; see `ci95_adjusted`.
+    /// Interval of `raw_ratio` at the level at which it is tested; see `ci95_adjusted`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub raw_ci95_adjusted: Option<[f64; 2]>,
-    /// What of the machine differs between the sides by more than chance. The comparison is not adjusted for it, because `b` may cause it.
+    /// Machine conditions that differ between the sides by more than chance. The comparison is not
+    /// adjusted for them, because `b` may cause the difference.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub not_adjusted_for: Vec<UnadjustedCovariate>,
-    /// Points of the sweep whose errors were pooled for the interval and the chance, moderated by how much they differ; left out where it is
-    /// the error of this point alone.
+    /// Number of sweep points whose errors were pooled for the interval and the probability,
+    /// moderated by how much the errors differ. Left out if only the error of this point was used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error_points: Option<u32>,
-    /// Pairs of trials that were played beside each other; 0: they were not, and the machine's drift is in the difference.
+    /// Pairs of trials that were played next to each other. If 0, the difference includes the
+    /// machine's drift.
     pub pairs: u32,
-    /// Trials of `a` and of `b` that have the figure.
+    /// Number of trials of `a` and of `b` that have the figure.
     pub trials: [u32; 2],
-    /// Trials of `a` and of `b` that can be used and lack the figure: a service that never came back has no time until then.
+    /// Number of usable trials of `a` and of `b` that lack the figure. Example: a service that
+    /// never recovered has no recovery time.
     pub without: [u32; 2],
-    /// Which of the two is better, if they differ.
+    /// The better side, if the sides differ.
     pub better: Option<String>,
 }
 
-/// CPU taken by others that differs between the sides of a comparison by more than chance.
+/// CPU time taken by others that differs between the sides of a comparison by more than chance.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct UnadjustedCovariate {
     /// `steal` or `strangers`.
     pub name: String,
-    /// How much more of it there was beside `b` than beside `a`, points of the machine's CPU in percent.
+    /// Excess at `b` over `a`, in percentage points of the machine's CPU.
     pub difference: f64,
-    /// Chance of so large a difference between the sides if none of them causes it (F).
+    /// Probability of a difference at least this large if neither side causes it (F-test).
     pub p: f64,
 }
