@@ -1,5 +1,5 @@
-//! Result of `plimsoll selfcheck --statistics`: how often intervals, tests and recovery times are right on simulated runs whose truth is
-//! known. A public format: fields are only ever added.
+//! Results of `plimsoll selfcheck --statistics`: error rates of intervals, tests and recovery times
+//! on simulated runs whose truth is known. A public format: fields are only ever added.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -37,23 +37,26 @@ pub struct CalibrationRow {
     pub setting: String,
     /// Event that was counted.
     pub asked: String,
-    /// Replicates, the refused ones included.
+    /// Number of replicates, including refused ones.
     pub replicates: u32,
-    /// Replicates in which the result gives no figure, interval or decision. They count neither way.
+    /// Replicates in which the result gives no figure, interval or decision. They count neither as
+    /// hit nor as miss.
     pub refused: u32,
     /// Replicates in which the event happened.
     pub hits: u32,
-    /// Lowest and highest share that is right; null without a bound.
+    /// Lowest and highest acceptable share. Null without a bound.
     pub goal: [Option<f64>; 2],
-    /// Whether the share keeps its goal; in the short form, within what chance explains.
+    /// Whether the share keeps its goal. In the short form, deviations that chance explains are
+    /// allowed.
     pub is_met: bool,
 }
 
-/// How many standard errors a share of the short form may be beyond its goal: one in a thousand is farther.
+/// Standard errors by which a share of the short form may miss its goal. Chance exceeds that in one
+/// of a thousand cases.
 const BY_CHANCE: f64 = 3.1;
 
 impl CalibrationRow {
-    /// Counts a replicate; `None` if it was refused.
+    /// Counts a replicate. `None` means that it was refused.
     pub fn count(&mut self, hit: Option<bool>) {
         self.replicates += 1;
         match hit {
@@ -62,12 +65,12 @@ impl CalibrationRow {
         }
     }
 
-    /// Counts whether an interval holds the truth; `None` if it was refused.
+    /// Counts whether an interval contains the truth. `None` means that it was refused.
     pub fn count_interval(&mut self, ci95: Option<[f64; 2]>, truth: f64) {
         self.count(ci95.map(|[low, high]| low <= truth && truth <= high));
     }
 
-    /// Share of the replicates that were not refused; `None` without any.
+    /// Returns the hits as a share of the replicates that were not refused. `None` without any.
     #[must_use]
     pub fn share(&self) -> Option<f64> {
         let judged = self.replicates - self.refused;

@@ -1,5 +1,5 @@
-//! Files read and written whole or not at all: regular files only, opened in this one place, their lines as far
-//! as they are whole, and documents of JSON that no later version wrote.
+//! Reading and writing of regular files: whole files, complete lines, and JSON documents with a
+//! format version. This is the only place that opens record files for reading.
 
 use std::fs::{self, File, FileType, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write as _};
@@ -13,20 +13,18 @@ use serde_json::Value;
 
 use crate::private::{self, NewFile};
 
-/// Writes a private file whole: into a new file beside it, to the disk, then renamed over it.
+/// Writes a private file as a whole: to a new file beside it, synced to disk, then renamed to
+/// `path`.
 ///
 /// # Errors
-/// If any of that fails; `path` then holds what it held before.
+/// If a step fails. `path` then keeps its old content.
 pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = NewFile::private(path)?;
     file.write_all(bytes)?;
     file.finish()
 }
 
-/// Writes `value` whole as indented JSON with a newline at its end.
-///
-/// # Errors
-/// If `value` cannot be written as JSON, or as [`write_whole`].
+/// Writes `value` as a whole file of indented JSON with a newline at the end.
 pub fn write_json<T: Serialize>(path: &Path, value: &T) -> io::Result<()> {
     let mut bytes = serde_json::to_vec_pretty(value)?;
     bytes.push(b'\n');
@@ -34,33 +32,28 @@ pub fn write_json<T: Serialize>(path: &Path, value: &T) -> io::Result<()> {
 }
 
 /// Reads a JSON file; `None` if it does not exist.
-///
-/// # Errors
-/// If the file cannot be read or is not what it should be.
 pub fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, ReadError> {
     let Some(bytes) = bytes_of(path)? else { return Ok(None) };
     let broken = |error: serde_json::Error| ReadError::Content { path: path.to_path_buf(), reason: error.to_string() };
     serde_json::from_slice(&bytes).map(Some).map_err(broken)
 }
 
-/// Reads a JSON file whose `format` this version knows up to `known`; `None` if it does not exist.
+/// Reads a JSON file whose `format` is at most `known`; `None` if it does not exist.
 ///
 /// # Errors
-/// [`ReadError::Later`] of a later format; else as [`read_json`].
+/// [`ReadError::Later`] for a later format; otherwise as [`read_json`].
 pub fn read_json_up_to<T: DeserializeOwned>(path: &Path, known: u32) -> Result<Option<T>, ReadError> {
     refuse_later(path, known)?;
     read_json(path)
 }
 
-/// Reads a text; `None` if it does not exist. What is no UTF-8 is shown as such.
-///
-/// # Errors
-/// If the file cannot be read.
+/// Reads a text file; `None` if it does not exist. Invalid UTF-8 becomes replacement characters.
 pub fn read_text(path: &Path) -> Result<Option<String>, ReadError> {
     Ok(bytes_of(path)?.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
 }
 
-/// What is looked at first, since a later version's file may not parse as one of today.
+/// Fields that are read before the rest, because a later version's file may not parse with today's
+/// types.
 #[derive(Debug, Deserialize)]
 struct FormatHead {
     #[serde(default)]
@@ -69,18 +62,19 @@ struct FormatHead {
     plimsoll: Option<Value>,
 }
 
-/// Refuses a JSON file of a later format than `known`. One that is missing, broken or says no format is left to whoever reads it.
+/// Refuses a JSON file of a later format than `known`. Accepts a file that is missing, broken or
+/// without a format; its reader decides on it.
 ///
 /// # Errors
-/// [`ReadError::Later`], a format that is no number, or that the file cannot be read.
+/// [`ReadError::Later`], a format that is not a number, or a file that cannot be read.
 pub fn refuse_later(path: &Path, known: u32) -> Result<(), ReadError> {
     let Some(bytes) = bytes_of(path)? else { return Ok(()) };
     refuse_later_head(path, &bytes, known)
 }
 
-/// The same of a file, or of a first line, that has been read.
+/// Refuses a file, or a first line, that is already in memory; see [`refuse_later`].
 pub(crate) fn refuse_later_head(path: &Path, json: &[u8], known: u32) -> Result<(), ReadError> {
-    // Only an object has fields: of an array, serde would take the first value for the format.
+    // Only an object has fields. From an array, serde would take the first value as the format.
     let is_object = json.trim_ascii_start().starts_with(b"{");
     let head = is_object.then(|| serde_json::from_slice::<FormatHead>(json).ok()).flatten();
     let format = head.and_then(|head| head.format);
@@ -95,9 +89,10 @@ pub(crate) fn refuse_later_head(path: &Path, json: &[u8], known: u32) -> Result<
     }
 }
 
-/// The version of Plimsoll that made the run folder which a file lies in, if it says so.
+/// Returns the version of Plimsoll that wrote the run folder that contains the file, if it is
+/// recorded.
 fn writer(path: &Path) -> Option<String> {
-    // Of a run folder itself, or of `trials/001` in it.
+    // The file is in the run folder itself or in `trials/001`.
     let said = path.ancestors().skip(1).take(3).find_map(|folder| {
         let bytes = bytes_of(&folder.join("environment.json")).ok()??;
         serde_json::from_slice::<FormatHead>(&bytes).ok()?.plimsoll
@@ -107,47 +102,46 @@ fn writer(path: &Path) -> Option<String> {
     version.chars().all(is_plain).then(|| version.to_owned())
 }
 
-/// Bytes kept before they are written of their own accord.
+/// Size at which buffered bytes are written without a flush.
 const BUFFER: usize = 64 * 1024;
 
-/// What goes wrong when a record is read.
+/// Error when a record is read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// The file is there and cannot be read.
+    /// The file exists and cannot be read.
     #[error("cannot read {}: {source}", path.display())]
     Io {
         /// The file.
         path: PathBuf,
-        /// Why.
         source: io::Error,
     },
-    /// A line that is not the last one is broken, so it was not a crash that broke it.
+    /// A line other than the last one is broken. A crash cannot be the cause, because it breaks
+    /// only the last line.
     #[error("{}:{line}: {reason}", path.display())]
     Line {
         /// The file.
         path: PathBuf,
-        /// Its line, from 1.
+        /// Number of the line, from 1.
         line: usize,
-        /// What is wrong with it.
+        /// Reason why the line is broken.
         reason: String,
     },
-    /// A file that is written whole does not hold what it should.
+    /// A file that is written as a whole has unexpected content.
     #[error("{}: {reason}", path.display())]
     Content {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Reason why the content is wrong.
         reason: String,
     },
-    /// What stands there would be waited for, or would never end.
+    /// The path is not a regular file. Reading it could block or never end.
     #[error("{} is {what}, and a record is a regular file: move it away, or copy the run folder anew", path.display())]
     NotRegular {
-        /// Where it stands.
         path: PathBuf,
-        /// What it is, with its article.
+        /// Type of the file, with its article.
         what: &'static str,
     },
-    /// The file is of a later version of Plimsoll.
+    /// A later version of Plimsoll wrote the file.
     #[error(
         "{} was written by a later version of Plimsoll (format {format}{}; this one, {}, knows formats up to {known}): read \
          it with that version, or a later one",
@@ -158,21 +152,21 @@ pub enum ReadError {
     Later {
         /// The file.
         path: PathBuf,
-        /// Its format.
+        /// Format of the file.
         format: u64,
-        /// The newest that this version knows.
+        /// Newest format that this version knows.
         known: u32,
-        /// The version that wrote it, if the run folder says so.
+        /// Version that wrote the file, if the run folder records it.
         writer: Option<String>,
     },
 }
 
-/// Items of a record file, as far as it is whole.
+/// Items of a record file, up to a last line that was cut off.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Records<T> {
     /// The items, in file order.
     pub items: Vec<T>,
-    /// Whether a last line was cut off and dropped.
+    /// Whether the last line was cut off and dropped.
     pub torn: bool,
 }
 
@@ -182,8 +176,8 @@ impl<T> Default for Records<T> {
     }
 }
 
-/// Appends whole lines. On a full disk it takes back the part of a line that got through, so that the file goes on
-/// being readable if there is room again later.
+/// Appends whole lines to a file. If the disk is full, it removes the part of a line that was
+/// written, so that the file stays readable if space becomes available later.
 #[derive(Debug)]
 pub(crate) struct LineFile {
     file: File,
@@ -196,7 +190,7 @@ impl LineFile {
         Ok(Self { file: private::create(path)?, whole: 0, pending: Vec::new() })
     }
 
-    /// Goes on at the end of a file; a last line that was cut off is removed first.
+    /// Opens a file for appending. Removes a last line that was cut off.
     pub(crate) fn append(path: &Path) -> io::Result<Self> {
         let mut file = private::append(path)?;
         if let Some(what) = other_than_regular(file.metadata()?.file_type()) {
@@ -218,11 +212,11 @@ impl LineFile {
         if self.pending.len() >= BUFFER { self.flush() } else { Ok(()) }
     }
 
-    /// Hands everything to the kernel: after that a SIGKILL of this process loses nothing.
+    /// Passes all data to the kernel. After that, a SIGKILL of this process loses nothing.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         let pending = std::mem::take(&mut self.pending);
         if let Err(error) = self.file.write_all(&pending) {
-            // If even this fails, readers still drop the torn tail.
+            // If this fails too, readers still drop the incomplete last line.
             let _ = self.file.set_len(self.whole).and_then(|()| self.file.seek(SeekFrom::Start(self.whole)));
             return Err(error);
         }
@@ -235,16 +229,19 @@ impl LineFile {
 
 impl Drop for LineFile {
     fn drop(&mut self) {
-        // Whoever wants to know of an error flushes first.
+        // A caller that needs the error flushes before the drop.
         let _ = self.flush();
     }
 }
 
-/// Opening a FIFO would else wait for whoever writes to it, and a terminal would become ours.
+/// Flags for opening files that may not be regular: without them, opening a FIFO waits for its
+/// writer, and a terminal becomes this process's terminal.
 pub(crate) const WITHOUT_WAITING: OFlags = OFlags::NONBLOCK.union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
 
-/// Opens a file for reading; `None` if it does not exist. Everything that is read of a run folder is opened here: a folder that
-/// somebody else made may hold a FIFO, a socket or a device in place of a record.
+/// Opens a file for reading; `None` if it does not exist.
+///
+/// Every file of a run folder is opened here. A run folder from another user may contain a FIFO, a
+/// socket or a device in place of a record.
 pub(crate) fn open(path: &Path) -> Result<Option<File>, ReadError> {
     let failed = |source| ReadError::Io { path: path.to_path_buf(), source };
     let refused = |what| ReadError::NotRegular { path: path.to_path_buf(), what };
@@ -253,7 +250,7 @@ pub(crate) fn open(path: &Path) -> Result<Option<File>, ReadError> {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => {
-            // A socket cannot be opened at all, and the kernel's words for that help nobody.
+            // A socket cannot be opened at all, and the kernel's error message does not say so.
             let what = fs::metadata(path).ok().and_then(|found| other_than_regular(found.file_type()));
             return Err(what.map_or_else(|| failed(error), refused));
         }
@@ -264,7 +261,7 @@ pub(crate) fn open(path: &Path) -> Result<Option<File>, ReadError> {
     }
 }
 
-/// What it is, if it is no regular file.
+/// Returns the name of the file type, or `None` for a regular file.
 fn other_than_regular(kind: FileType) -> Option<&'static str> {
     match kind {
         kind if kind.is_file() => None,
@@ -276,7 +273,7 @@ fn other_than_regular(kind: FileType) -> Option<&'static str> {
     }
 }
 
-/// The bytes of a file; `None` if it does not exist.
+/// Returns the bytes of a file; `None` if it does not exist.
 fn bytes_of(path: &Path) -> Result<Option<Vec<u8>>, ReadError> {
     let Some(mut file) = open(path)? else { return Ok(None) };
     let mut bytes = Vec::new();
@@ -286,14 +283,13 @@ fn bytes_of(path: &Path) -> Result<Option<Vec<u8>>, ReadError> {
     }
 }
 
-/// A file as far as it ends in whole lines, read as it is needed and never whole: a week of samples does not fit into memory. A line
-/// without a newline was cut off, even if it happens to parse: `12` may have been `1234`.
+/// The complete lines of a file, read on demand: a week of samples does not fit into memory. A line
+/// without a newline was cut off, even if it parses: `12` may have been `1234`.
 pub(crate) struct WholeLines {
-    /// The lines.
     pub reader: BufReader<io::Take<File>>,
-    /// Bytes of them.
+    /// Length of the complete lines, bytes.
     pub length: u64,
-    /// Whether a part of a line follows them.
+    /// Whether a part of a line follows the complete lines.
     pub torn: bool,
 }
 
@@ -308,7 +304,7 @@ pub(crate) fn open_lines(path: &Path) -> Result<Option<WholeLines>, ReadError> {
     Ok(Some(WholeLines { reader, length, torn: length < all }))
 }
 
-/// Bytes up to the last newline of a file that is this long, looked for from its end.
+/// Returns the length up to the last newline of a file of length `all`, searching from its end.
 fn whole_length(file: &mut File, all: u64) -> io::Result<u64> {
     let mut end = all;
     let mut part = Vec::new();
@@ -325,8 +321,9 @@ fn whole_length(file: &mut File, all: u64) -> io::Result<u64> {
     Ok(0)
 }
 
-/// Reads a file line by line. `parse` gets each line without its newline and may skip it (`Ok(None)`). A line that
-/// does not parse is dropped if it is the last one, and an error otherwise.
+/// Reads a file line by line. `parse` gets each line without its newline and skips a line by
+/// returning `Ok(None)`. A line that does not parse is dropped if it is the last one, and is an
+/// error otherwise.
 pub(crate) fn read_lines<T>(
     path: &Path,
     mut parse: impl FnMut(&[u8]) -> Result<Option<T>, String>,

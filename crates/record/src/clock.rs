@@ -1,12 +1,13 @@
-//! A trial's clock: one monotonic zero, load start, tied to the calendar once. Everything recorded takes its times from
-//! here; nothing here takes a time from the calendar again, so that a corrected wall clock cannot bend a record.
+//! A trial's clock: one monotonic zero, load start, tied to the calendar once. All recorded times
+//! come from this clock. It never reads the calendar again for a time, so that setting the wall
+//! clock cannot distort a record.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// Readings of both clocks, of which the best counts.
+/// Number of readings of both clocks; the best one counts.
 const TRIES: usize = 3;
 
-/// A trial's clock. Zero is load start and may lie in the future: times before it are negative.
+/// A trial's clock. Zero is load start and may be in the future: times before zero are negative.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Clock {
     origin: Instant,
@@ -14,26 +15,26 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// A clock whose zero is `origin`, which is the Unix time `unix_s` in seconds.
+    /// Returns a clock whose zero is `origin`, at Unix time `unix_s` in seconds.
     #[must_use]
     pub fn new(origin: Instant, unix_s: f64) -> Self {
         Self { origin, unix_s }
     }
 
-    /// A clock whose zero is `delay` from now.
+    /// Returns a clock whose zero is `delay` from now.
     #[must_use]
     pub fn starting_in(delay: Duration) -> Self {
         let now = calendar().duration_since(UNIX_EPOCH).unwrap_or_default();
         Self { origin: Instant::now() + delay, unix_s: (now + delay).as_secs_f64() }
     }
 
-    /// Seconds since zero, now; negative before it.
+    /// Returns the current time in seconds since zero; negative before zero.
     #[must_use]
     pub fn at_s(&self) -> f64 {
         self.at_s_of(Instant::now())
     }
 
-    /// Seconds from zero to `instant`; negative before it.
+    /// Returns the seconds from zero to `instant`; negative before zero.
     #[must_use]
     pub fn at_s_of(&self, instant: Instant) -> f64 {
         match instant.checked_duration_since(self.origin) {
@@ -42,11 +43,12 @@ impl Clock {
         }
     }
 
-    /// How far the calendar is ahead now of where it would be if nobody had set it since this clock was tied to it, seconds. Slewing
-    /// moves both alike, and is not in it.
+    /// Returns the lead of the calendar over the time it would show if it had not been set since
+    /// the start of this clock, seconds. Slewing moves both clocks alike, so it does not show.
     #[must_use]
     pub fn calendar_ahead_s(&self) -> f64 {
-        // The two cannot be read at one moment; of a few tries the one with the least between counts.
+        // The two clocks cannot be read at the same moment. Of a few tries, the one with the
+        // shortest time between the readings counts.
         let tries = (0..TRIES).map(|_| {
             let before = Instant::now();
             let unix_s = calendar().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
@@ -56,20 +58,21 @@ impl Clock {
         tries.min_by_key(|(between, _)| *between).map_or(0.0, |(_, ahead_s)| ahead_s)
     }
 
-    /// Zero as an instant of this machine's monotonic clock.
+    /// Returns zero as an instant of this machine's monotonic clock.
     #[must_use]
     pub fn origin(&self) -> Instant {
         self.origin
     }
 
-    /// Zero as Unix time, seconds.
+    /// Returns zero as Unix time, seconds.
     #[must_use]
     pub fn unix_s(&self) -> f64 {
         self.unix_s
     }
 }
 
-/// What the calendar says now: for the name of a run folder, the zero of a clock, and whether it was set, and nothing else.
+/// Returns the calendar time. Only for the name of a run folder, the zero of a clock, and the check
+/// whether the calendar was set.
 #[must_use]
 #[expect(clippy::disallowed_methods, reason = "this is the one place that looks at the calendar")]
 pub fn calendar() -> SystemTime {
@@ -102,7 +105,7 @@ mod tests {
     fn a_calendar_that_was_set_shows() {
         let now = Instant::now();
         let unix_s = calendar().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
-        // As if it had been an hour behind when the clock was tied to it.
+        // As if the calendar had been an hour behind when the clock was created.
         let ahead_s = Clock::new(now, unix_s - 3600.0).calendar_ahead_s();
         assert!((ahead_s - 3600.0).abs() < 60.0, "{ahead_s}");
         assert!(Clock::new(now, unix_s).calendar_ahead_s().abs() < 60.0);

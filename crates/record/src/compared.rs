@@ -1,4 +1,5 @@
-//! What `plimsoll compare` found, a public format beside `analysis.json`: fields are only ever added.
+//! Results of `plimsoll compare`, a public format beside `analysis.json`: fields are only ever
+//! added.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,21 +9,21 @@ use crate::results::{Comparison, Trust};
 /// Version of the format.
 pub const FORMAT: u32 = 1;
 
-/// Two or more sides held against the first.
+/// Comparison of two or more sides with the first side.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Compared {
     /// Version of this format: 1.
     pub format: u32,
-    /// Who is compared, the baseline first. One only: its variants are.
+    /// Compared sides, the baseline first. A single side means that its variants are compared.
     pub sides: Vec<Side>,
-    /// In what machine, versions and plan differ from those of the baseline.
+    /// Differences from the baseline in machine, versions and plan.
     pub surroundings: Vec<Surrounding>,
-    /// What a reader has to know before reading the comparisons.
+    /// Warnings that a reader must know before reading the comparisons.
     pub warnings: Vec<String>,
-    /// How much worse is too much, percent; null without a gate.
+    /// Limit of the gate, percent: a side that is worse by more fails. Null without a gate.
     pub gate_pct: Option<f64>,
-    /// Whether the gate fails only where the whole interval is beyond it (`--sure`).
+    /// Whether the gate fails only if the whole interval is beyond the limit (`--sure`).
     pub gate_is_sure: bool,
     /// The comparisons.
     pub comparisons: Vec<GatedComparison>,
@@ -32,19 +33,19 @@ pub struct Compared {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Side {
-    /// The folder, as it was given.
+    /// The folder, as given on the command line.
     pub name: String,
     /// The experiment's title.
     pub title: String,
-    /// Run folders.
+    /// Number of run folders.
     pub runs: u32,
-    /// Trials with records.
+    /// Number of trials with records.
     pub trials: u32,
-    /// Trials that are void; they are left out, unless they were accepted.
+    /// Number of void trials. They are left out unless they were accepted.
     pub void: u32,
-    /// Void trials that are taken all the same, as `--accept` asks.
+    /// Number of void trials that are used because of `--accept`.
     pub accepted: u32,
-    /// The worst verdict of its runs.
+    /// Worst verdict of the side's runs.
     pub verdict: Trust,
 }
 
@@ -52,49 +53,52 @@ pub struct Side {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Surrounding {
-    /// The side.
+    /// Name of the side.
     pub side: String,
-    /// `environment` or `plan`.
+    /// Source of the field: `environment` or `plan`.
     pub of: String,
-    /// The path of the field.
+    /// Path of the field.
     pub field: String,
-    /// What the baseline has; several values where its runs differ among themselves.
+    /// Value of the baseline. Several values if its runs differ among themselves.
     pub a: String,
-    /// What the side has.
+    /// Value of the side.
     pub b: String,
 }
 
-/// A comparison, and what a gate makes of it.
+/// A comparison and the result of its gate.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct GatedComparison {
     /// The comparison.
     #[serde(flatten)]
     pub comparison: Comparison,
-    /// By how many percent of `a` the other is worse, by `ratio` or `difference`; negative if it is better; null where `a` is 0 and `b` is
-    /// not.
+    /// Percentage of `a` by which the other side is worse, by `ratio` or `difference`. Negative if
+    /// it is better. Null if `a` is 0 and `b` is not.
     pub worse_pct: Option<f64>,
-    /// What the gate makes of it; null without one.
+    /// Result of the gate. Null without a gate.
     pub gate: Option<Gated>,
-    /// Where the gate cannot tell: repeats of each side with which nine of ten such comparisons would show a change as large as the
-    /// gate, if they go on to differ as much as these did; null if that is not known, or more than 1,000.
+    /// Repeats of each side with which nine of ten such comparisons would show a change as large as
+    /// the gate, if repeats vary as before. Only for an inconclusive gate. Null if unknown or above
+    /// 1,000.
     pub repeats_needed: Option<u32>,
 }
 
-/// What a gate makes of a comparison.
+/// Result of a gate on a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Gated {
-    /// A change for the worse as large as the gate is excluded: the corrected interval ends below it.
+    /// The comparison excludes a change for the worse as large as the gate: the corrected interval
+    /// ends below it.
     Passes,
-    /// Significantly worse, by at least so much, either by the comparison or without adjusting it (`raw_ratio`).
+    /// The side is significantly worse, by at least the limit of the gate, with the adjustment or
+    /// without it (`raw_ratio`).
     Fails,
-    /// Inconclusive: neither of the two is shown.
+    /// Inconclusive: neither is shown.
     CannotTell,
 }
 
 impl Compared {
-    /// Comparisons of which the gate made this.
+    /// Returns the comparisons with this result of the gate.
     pub fn gated(&self, gated: Gated) -> impl Iterator<Item = &GatedComparison> {
         self.comparisons.iter().filter(move |judged| judged.gate == Some(gated))
     }

@@ -1,80 +1,71 @@
-//! `environment.json`: what a run ran on, for whoever compares it with another.
+//! `environment.json`: machine and versions of a run, for comparison with other runs.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// What a run ran on. What could not be found out is null.
+/// Machine and versions of a run. A value that could not be determined is null.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Environment {
-    /// Version of Plimsoll.
     pub plimsoll: Option<String>,
-    /// How it was built.
     pub build: Build,
-    /// Versions of the targets, by name, as their folders say.
+    /// Versions of the targets by name, as their folders declare them.
     pub targets: BTreeMap<String, String>,
-    /// What is installed for each target on this machine, by the target's name: its parts and their versions, as the target's
-    /// hook says. `{"vsns": {"otp": "25.2.3"}}`
+    /// Installed parts of each target on this machine and their versions, by the target's name, as
+    /// the target's hook reports them. `{"vsns": {"otp": "25.2.3"}}`
     pub installed: BTreeMap<String, BTreeMap<String, String>>,
-    /// Name of the machine.
     pub hostname: Option<String>,
     /// Name and version of the operating system.
     pub os: Option<String>,
     /// Release of the kernel.
     pub kernel: Option<String>,
-    /// Command line of the kernel.
     pub kernel_command_line: Option<String>,
-    /// The processors.
     pub cpu: Cpu,
-    /// Memory of the machine.
     pub memory_bytes: Option<u64>,
-    /// Transfers per second of its modules, millions; told to root only.
+    /// Million transfers per second of the memory modules. Readable by root only.
     pub memory_speed_mt_per_s: Option<u64>,
-    /// Nodes of memory, each nearer to some of the processors.
+    /// Number of NUMA nodes.
     pub memory_nodes: Option<u32>,
-    /// Swap space.
     pub swap_bytes: Option<u64>,
-    /// `none`, `kvm`, `docker`, …
+    /// Kind of virtualisation: `none`, `kvm`, `docker`, …
     pub virtualisation: Option<String>,
-    /// 1 or 2; a machine with both is 1.
+    /// Version of cgroups: 1 or 2. A machine with both counts as 1.
     pub cgroup_version: Option<u32>,
-    /// CPUs' worth of time that the quota of our own control group leaves; null without one.
+    /// CPUs that the quota of Plimsoll's own control group allows. Null without a quota.
     pub quota_cores: Option<f64>,
-    /// Memory that the limit of our own control group leaves; null without one.
+    /// Memory that the limit of Plimsoll's own control group allows. Null without a limit.
     pub memory_limit_bytes: Option<u64>,
-    /// Where the kernel takes its time from: `tsc`, `kvm-clock`, …
+    /// Clock source of the kernel: `tsc`, `kvm-clock`, …
     pub clocksource: Option<String>,
-    /// Whether the kernel says that its wall clock is synchronised.
+    /// Whether the kernel reports its wall clock as synchronised.
     pub is_synchronised: Option<bool>,
-    /// The program that synchronises it.
+    /// Name of the program that synchronises the clock.
     pub time_keeper: Option<String>,
-    /// What the kernel allows.
     pub limits: Limits,
-    /// Where the run folder lies.
+    /// Disk that holds the run folder.
     pub disk: RunFolderDisk,
-    /// Plimsoll ran as root.
+    /// Whether Plimsoll ran as root.
     pub root: Option<bool>,
-    /// Time zone of the machine.
     pub time_zone: Option<String>,
-    /// Its loopback and the interfaces that are devices.
+    /// Loopback interface and the interfaces that are devices.
     pub interfaces: Vec<Interface>,
-    /// Settings of the kernel that change what is measured and stand nowhere else here, by their names:
-    /// `net.core.rmem_max`.
+    /// Other kernel settings that influence measurements, by name: `net.core.rmem_max`.
     pub sysctls: BTreeMap<String, String>,
-    /// Other things worth knowing, by name.
+    /// Other useful values, by name.
     pub more: BTreeMap<String, String>,
 }
 
-/// How Plimsoll was built.
+/// Build of Plimsoll.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Build {
-    /// `release`, `debug`.
+    /// Build profile: `release` or `debug`.
     pub profile: Option<String>,
-    /// The compiler.
+    /// Version of the compiler.
     pub rustc: Option<String>,
-    /// The commit that its sources are of, or were changed from; null if they were no clone.
+    /// Commit of the sources, with or without local changes. Null if the sources were not a git
+    /// clone.
     pub revision: Option<String>,
 }
 
@@ -82,13 +73,12 @@ pub struct Build {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Interface {
-    /// `lo`, `eth0`, …
+    /// Name, such as `lo` or `eth0`.
     pub name: String,
     /// Largest packet.
     pub mtu_bytes: Option<u32>,
-    /// Its driver.
     pub driver: Option<String>,
-    /// What it says its speed is.
+    /// Speed, as the interface reports it.
     pub speed_mbit_per_s: Option<u64>,
 }
 
@@ -96,13 +86,12 @@ pub struct Interface {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Cache {
-    /// 1 is the nearest.
+    /// Level: 1 is closest to the processor.
     pub level: Option<u32>,
-    /// `Data`, `Instruction`, `Unified`.
+    /// Content: `Data`, `Instruction` or `Unified`.
     pub holds: Option<String>,
-    /// Its size.
     pub size_bytes: Option<u64>,
-    /// Logical processors that share it.
+    /// Number of logical processors that share the cache.
     pub shared_by: Option<u32>,
 }
 
@@ -110,72 +99,65 @@ pub struct Cache {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Cpu {
-    /// Model name.
     pub model: Option<String>,
-    /// Revision of the model.
     pub stepping: Option<String>,
-    /// Version of its microcode; a hypervisor may make one up.
+    /// Version of the microcode. A hypervisor may invent it.
     pub microcode: Option<String>,
-    /// Packages.
+    /// Number of packages.
     pub sockets: Option<u32>,
-    /// Caches of the first processor.
     pub caches: Vec<Cache>,
-    /// Logical processors that are threads of one core are in use.
+    /// Whether several threads of one core are in use as logical processors.
     pub smt: Option<bool>,
-    /// `x86_64`, `aarch64`, …
+    /// Architecture: `x86_64`, `aarch64`, …
     pub architecture: Option<String>,
-    /// Logical processors that Plimsoll may use.
+    /// Number of logical processors that Plimsoll may use.
     pub cores: Option<u32>,
-    /// Threads of one physical core.
+    /// Threads per physical core.
     pub threads_per_core: Option<u32>,
-    /// Frequency governor.
     pub governor: Option<String>,
-    /// Who sets the frequency.
+    /// Driver that sets the frequency.
     pub frequency_driver: Option<String>,
-    /// Logical processors on which nothing runs by itself: `2-3`.
+    /// Logical processors that the scheduler leaves free: `2-3`.
     pub isolated: Option<String>,
     /// Whether the frequency may rise above its nominal value.
     pub turbo: Option<bool>,
-    /// Highest frequency.
     pub max_mhz: Option<f64>,
     /// Mitigations of processor faults, by name.
     pub mitigations: BTreeMap<String, String>,
 }
 
-/// What the kernel allows.
+/// Limits that the kernel sets.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Limits {
-    /// Open files of a process: soft limit.
+    /// Soft limit of open files per process.
     pub open_files: Option<u64>,
-    /// … and hard limit.
+    /// Hard limit of open files per process.
     pub open_files_max: Option<u64>,
-    /// First and last port that outgoing connections get.
+    /// First and last port for outgoing connections.
     pub ephemeral_ports: Option<[u32; 2]>,
     /// Longest queue of connections that wait to be accepted: `somaxconn`.
     pub accept_queue: Option<u64>,
-    /// Whether ports of closed connections are used again early: `tcp_tw_reuse`.
+    /// Early reuse of the ports of closed connections: `tcp_tw_reuse`.
     pub reuses_ports: Option<u32>,
-    /// Processes and threads.
+    /// Limit of processes and threads.
     pub processes: Option<u64>,
 }
 
-/// Where the run folder lies.
+/// Disk that holds the run folder.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RunFolderDisk {
-    /// The device, as mounted.
+    /// Device, as mounted.
     pub device: Option<String>,
-    /// Type of the file system.
     pub file_system: Option<String>,
-    /// Options it is mounted with.
     pub mount_options: Option<String>,
-    /// Whether the device says that it rotates.
+    /// Whether the device reports that it rotates.
     pub rotational: Option<bool>,
-    /// Who orders its requests: `none`, `mq-deadline`, …
+    /// I/O scheduler: `none`, `mq-deadline`, …
     pub scheduler: Option<String>,
-    /// Median time of a synced write of 4 KiB when the run began.
+    /// Median time of a synced write of 4 KiB when the run started.
     pub sync_us: Option<f64>,
-    /// Free when the run began.
+    /// Free space when the run started.
     pub free_bytes: Option<u64>,
 }

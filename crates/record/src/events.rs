@@ -1,5 +1,5 @@
-//! What a trial's `events.jsonl` and `history.jsonl` hold: one JSON object a line, `at_s` first.
-//! Zero on the trial's clock is load start; what happened before it has a negative `at_s`.
+//! Formats of a trial's `events.jsonl` and `history.jsonl`: one JSON object per line, `at_s` first.
+//! Time zero on the trial's clock is load start. Events before load start have a negative `at_s`.
 
 use std::collections::BTreeMap;
 
@@ -12,12 +12,12 @@ use serde_json::Value;
 pub struct Event {
     /// Seconds since load start.
     pub at_s: f64,
-    /// What happened.
+    /// Kind of the event and its fields.
     #[serde(flatten)]
     pub what: What,
 }
 
-/// Returns the Unix time of load start, seconds; `None` if the events do not have it.
+/// Returns the Unix time of load start, seconds. `None` if the events do not include it.
 #[must_use]
 pub fn start_unix_s(events: &[Event]) -> Option<f64> {
     events.iter().find_map(|event| match event.what {
@@ -26,29 +26,29 @@ pub fn start_unix_s(events: &[Event]) -> Option<f64> {
     })
 }
 
-/// What happened. Readers skip kinds they do not know.
+/// Kinds of events. Readers skip kinds that they do not know.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum What {
-    /// First line: ties the clock to the calendar.
+    /// The first event, which ties the trial's clock to the calendar.
     Clock {
         /// Unix time of load start, seconds.
         unix_s: f64,
     },
     /// The trial entered a phase.
     Phase {
-        /// Which.
+        /// The phase.
         phase: Phase,
     },
-    /// A fault began; `number` counts its occurrences from 1.
+    /// A fault began.
     FaultBegun {
         /// Name in the experiment.
         fault: String,
         /// Occurrence, from 1.
         number: u32,
-        /// Kind.
+        /// Kind of the fault.
         kind: String,
-        /// The member it hit.
+        /// The member that the fault hit.
         on: String,
     },
     /// A fault ended.
@@ -58,7 +58,7 @@ pub enum What {
         /// Occurrence, from 1.
         number: u32,
     },
-    /// A fault could not be injected; the trial is not what was asked for.
+    /// A fault could not be injected, so the trial is not as planned.
     FaultFailed {
         /// Name in the experiment.
         fault: String,
@@ -67,18 +67,18 @@ pub enum What {
         /// Reason for the failure.
         reason: String,
     },
-    /// An operator's action, which repairs, began; `number` counts its occurrences from 1.
+    /// A repairing action of the operator began.
     ActionTaken {
         /// Name in the experiment.
         action: String,
         /// Occurrence, from 1.
         number: u32,
-        /// Kind.
+        /// Kind of the action.
         kind: String,
-        /// The members it was for.
+        /// The members that the action was for.
         on: String,
     },
-    /// An action could not be done; the trial is not what was asked for.
+    /// An action failed, so the trial is not as planned.
     ActionFailed {
         /// Name in the experiment.
         action: String,
@@ -92,15 +92,16 @@ pub enum What {
         /// Name in the experiment.
         step: String,
     },
-    /// It ended: its condition held, or nothing more was waited for.
+    /// A step ended: its condition held, or its wait was over.
     StepEnded {
         /// Name in the experiment.
         step: String,
-        /// What came of it, its audits not counted.
+        /// Result, audits not included.
         result: StepResult,
-        /// Seconds from its beginning until all was done and only the condition was waited for; null if that was not reached.
+        /// Seconds from the start of the step until everything was done and only the condition was
+        /// open. Null if that point was not reached.
         done_s: Option<f64>,
-        /// Why, if not `ok`.
+        /// Reason, if the result is not `ok`.
         why: Option<String>,
     },
     /// A member was audited after a step.
@@ -111,145 +112,150 @@ pub enum What {
         audit: String,
         /// The member.
         host: String,
-        /// Why it did not pass; null if it did.
+        /// Reason why the member did not pass. Null if it passed.
         failed: Option<String>,
     },
-    /// The target was started anew, with nothing in it, because a step had left it bad.
+    /// The target was started again with empty data, because a step had left it in a bad state.
     TargetRebuilt {
-        /// Name of the step.
+        /// Name of the step that left the target in a bad state.
         after: String,
     },
-    /// The target runs on the start of an earlier trial. The events of its hosts and processes
-    /// follow again.
+    /// The trial uses the target that was started for an earlier trial. The events of its hosts and
+    /// processes are recorded again after this one.
     StartShared {
-        /// Id of the trial for which it was started.
+        /// Id of the trial for which the target was started.
         of: String,
         /// Whether the target's hook `reset` ran before this trial.
         reset: bool,
     },
     /// A process of the target started.
     ProcessUp {
-        /// Host.
+        /// Name of the host.
         host: String,
-        /// Role.
+        /// Role of the process.
         process: String,
-        /// Its pid on this machine.
+        /// Process id on this machine.
         pid: u32,
     },
     /// A process of the target ended.
     ProcessDown {
-        /// Host.
+        /// Name of the host.
         host: String,
-        /// Role.
+        /// Role of the process.
         process: String,
-        /// `exit 1`, `signal 9`, `lost with its host`.
+        /// Ending: `exit 1`, `signal 9`, `lost with its host`.
         how: String,
-        /// Whether that is no fault of the target's: Plimsoll meant it to (a fault, or the end of the trial), or its host was
-        /// lost.
+        /// Whether the target is not to blame: Plimsoll ended the process (a fault, or the end of
+        /// the trial), or its host was lost.
         expected: bool,
-        /// The last lines that it wrote, oldest first, if nobody meant it to end.
+        /// Last lines of output of a process that ended unexpectedly, oldest first.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         last_lines: Vec<String>,
     },
     /// A host of the lab is up.
     HostUp {
-        /// Its name.
+        /// Name of the host.
         host: String,
-        /// Kind: `local`, `netns`, `ssh`.
+        /// Kind: `local`, `netns` or `ssh`.
         kind: String,
-        /// Its profile, if it has one.
+        /// Name of the profile, if any.
         profile: Option<String>,
-        /// What it got and how its storage did.
+        /// Resources of the host, and the measured speed of its storage.
         is: HostFigures,
     },
     /// A host of the lab is down.
     HostDown {
-        /// Its name.
+        /// Name of the host.
         host: String,
-        /// Whether Plimsoll meant it to be (a fault, or the end of the trial).
+        /// Whether Plimsoll took the host down (a fault, or the end of the trial).
         expected: bool,
     },
-    /// The switch between a lab's virtual hosts was lost, although nobody meant it to be.
+    /// The switch between a lab's virtual hosts was lost unexpectedly.
     SwitchLost {
-        /// Why, as far as is known.
+        /// Reason, as far as it is known.
         reason: String,
     },
-    /// A generator of a fleet was lost, and with it the load.
+    /// A generator of a fleet was lost. The load is lost with it.
     GeneratorLost {
-        /// What it is called.
+        /// Name of the generator.
         generator: String,
-        /// When it was last heard, seconds since load start.
+        /// Time of the last message from the generator, seconds since load start.
         heard_s: f64,
-        /// How that was seen.
+        /// Sign by which the loss was noticed.
         reason: String,
     },
     /// A line of a target's log that its `[log]` calls notable.
     Log {
-        /// Host.
+        /// Name of the host.
         host: String,
-        /// Role.
+        /// Role of the process.
         process: String,
         /// The line.
         line: String,
-        /// The text of `[log]` that the line has in it.
+        /// The text of `[log]` that the line contains.
         #[serde(default)]
         text: String,
         /// Whether `[log]` calls that text alarming.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         alarming: bool,
-        /// Above 0: stands for so many lines that are no events of their own, since there were too many; this is the last.
+        /// Number of lines that this event summarises because there were too many; `line` is the
+        /// last of them. 0 for a single line.
         #[serde(default, skip_serializing_if = "is_zero")]
         left_out: u64,
     },
-    /// The first failure of its kind that a thread of the load met.
+    /// The first failure of its kind that a thread of the load generator met.
     Example {
         /// The failure.
         is: FailureExample,
     },
-    /// Something of the generator or the recorder that a reader must know.
+    /// A message of the generator or the recorder that a reader must know.
     Notice {
-        /// In words.
+        /// The message.
         text: String,
     },
-    /// What `inspect` said; `when` is `before_load`, `after_load`.
+    /// Output of the hook `inspect`.
     Inspected {
-        /// At which moment.
+        /// Time of the call: `before_load` or `after_load`.
         when: String,
-        /// The hook's JSON.
+        /// JSON output of the hook.
         says: Value,
     },
-    /// With what the trial is played; written when it begins and when it ends, so that a change in between is seen.
+    /// Versions of the programs and files that the trial uses. Written at the start and at the end
+    /// of the trial, so that a change in between is visible.
     Versions {
-        /// With what.
+        /// The versions.
         is: Versions,
     },
-    /// Where the read-back of audited keys stands.
+    /// Result of reading back the audited keys.
     Audit {
-        /// Keys read back.
+        /// Number of keys that were read back.
         keys: u64,
-        /// Keys that could not be read back.
+        /// Number of keys that could not be read back.
         unread: u64,
-        /// Keys that were not read back for lack of time. The others are a random sample then.
+        /// Number of keys that were not read back for lack of time. The keys that were read are
+        /// then a random sample.
         #[serde(default, skip_serializing_if = "is_zero")]
         skipped: u64,
     },
-    /// The members were asked what they hold, round by round until two rounds told the same.
+    /// Result of asking the members for their data, in rounds until two rounds gave the same data.
     Replicas {
-        /// Rounds that were asked.
+        /// Number of rounds.
         rounds: u32,
         /// Whether the last two rounds were equal or, without audited keys, all members agreed in
-        /// the last round. If not, replication may still have been under way.
+        /// the last round. If not, replication may still have been in progress.
         settled: bool,
     },
-    /// To whom the CPU time of this machine was put down while it was sampled. At most 16 processes of a kind, the busiest first.
+    /// CPU time of this machine by process, over the time in which it was sampled. Each list has at
+    /// most 16 processes, the busiest first.
     CpuShares {
-        /// Processes of a target that Plimsoll did not start, or not all of it; empty for others.
+        /// Processes of a target that Plimsoll started only partly or not at all. Empty for other
+        /// targets.
         #[serde(default)]
         target_processes: Vec<ProcessShare>,
         /// Processes that are neither the target nor Plimsoll.
         #[serde(default)]
         other_processes: Vec<ProcessShare>,
-        /// Why it cannot be told which processes are the target's, so that none is called another.
+        /// Reason why the target's processes cannot be identified. `other_processes` is empty then.
         #[serde(default)]
         not_judged: Option<String>,
         /// CPU time of other processes that started and ended between two readings, percent of the
@@ -264,39 +270,39 @@ pub enum What {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         target_cpu_pct: Option<f64>,
     },
-    /// The trial is over. Without this line it was cut off.
+    /// The trial is over. A trial without this event was cut off.
     Ended {
-        /// `done`, `interrupted` or `failed`.
+        /// Ending: `done`, `interrupted` or `failed`.
         how: Ending,
-        /// Why, if not `done`.
+        /// Reason, if not `done`.
         reason: Option<String>,
     },
-    /// A kind that this version does not know; [`crate::lines::read_events`] leaves it out.
+    /// A kind that this version does not know. [`crate::lines::read_events`] skips it.
     #[serde(other, skip_serializing)]
     Unknown,
 }
 
-/// What came of a step.
+/// Result of a step.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum StepResult {
-    /// All was done, the condition held in time, and every audit passed.
+    /// Everything was done, the condition held in time, and every audit passed.
     Ok,
-    /// Not done, or the condition did not hold, within its time.
+    /// The actions were not done in time, or the condition did not hold in time.
     TimedOut,
-    /// Something could not be done.
+    /// An action failed.
     ActionFailed,
-    /// The condition could not be asked: its program ended with an error.
+    /// The condition could not be checked: its program ended with an error.
     ConditionFailed,
     /// An audit did not pass.
     AuditFailed,
-    /// It was cut off.
+    /// The step was cut off.
     #[default]
     Unfinished,
 }
 
 impl StepResult {
-    /// For readers.
+    /// Returns the name for readers.
     #[must_use]
     pub fn words(self) -> &'static str {
         match self {
@@ -310,23 +316,24 @@ impl StepResult {
     }
 }
 
-/// A failure, as far as it may be shown: bounded, without control characters, without values of headers and of the environment.
+/// A failure that is safe to show: bounded in length, without control characters, without values of
+/// headers and of the environment.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct FailureExample {
     /// Name of the operation.
     pub operation: String,
-    /// Result of the attempt, as `attempts.csv` has it.
+    /// Result of the attempt, as in `attempts.csv`.
     pub result: String,
-    /// The request: path without its query, or key.
+    /// The request: path without its query, or the key.
     pub request: String,
-    /// The expectation that did not hold, as `body = hello`.
+    /// The expectation that did not hold, such as `body = hello`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expectation: Option<String>,
-    /// Value that came in the expected one's place; null if the answer had none.
+    /// Actual value, for comparison with the expected value. Null if the answer had none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub got: Option<String>,
-    /// Beginning of the answer; null if nothing came, or nothing was kept of it.
+    /// Beginning of the answer. Null if there was no answer, or nothing was kept of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answer: Option<String>,
 }
@@ -335,98 +342,101 @@ fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
-/// What a process used of a machine.
+/// CPU time that a process used on a machine.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ProcessShare {
-    /// Name of its program, of which the kernel keeps 15 bytes.
+    /// Name of the program; the kernel keeps 15 bytes of it.
     pub name: String,
-    /// Its pid on that machine.
+    /// Process id on that machine.
     pub pid: u32,
-    /// Mean CPU time, percent of the whole machine; that of processes which it started is theirs.
+    /// Mean CPU time, percent of the whole machine. Child processes count separately.
     pub cpu_pct: f64,
 }
 
-/// What a trial is played with, as far as it lies on this machine. A file's mark is its size and a check sum of its content.
+/// Versions of the programs and files on this machine that a trial uses. The mark of a file is its
+/// size and a checksum of its content.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Versions {
     /// Version of Plimsoll.
     pub plimsoll: String,
-    /// Mark of its program; null if it cannot be read.
+    /// Mark of Plimsoll's program file. Null if the file cannot be read.
     pub program: Option<String>,
     /// Name of the target, if it comes from a folder.
     pub target: Option<String>,
-    /// The files of that folder: path within it to mark. Of a large folder the first thousand.
+    /// Marks of the files in the target's folder, by path within the folder. At most the first
+    /// thousand files.
     pub files: BTreeMap<String, String>,
 }
 
-/// What a host got. What does not apply or was not measured is null.
+/// Resources of a host. A value that does not apply or was not measured is null.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct HostFigures {
-    /// Where the others reach it.
+    /// Address at which other hosts reach the host.
     pub address: Option<String>,
-    /// Its cores.
+    /// Number of cores.
     pub cores: Option<u32>,
-    /// What each can do, in cores of the machine that plays it, `lab.speed` included.
+    /// Speed of each core, in cores of the machine that runs the host, `lab.speed` included.
     pub core_speed: Option<f64>,
-    /// Over how long a slow core is true at best, seconds: the period of its CPU quota.
+    /// Shortest time over which a slowed core has the intended speed, seconds: the period of its
+    /// CPU quota.
     pub quota_period_s: Option<f64>,
-    /// CPUs of this machine that it runs on, as `0-3,6`.
+    /// CPUs of this machine that the host runs on, such as `0-3,6`.
     pub cpus: Option<String>,
-    /// Its memory, bytes.
+    /// Memory, bytes.
     pub memory_bytes: Option<u64>,
-    /// Rate of its link, bits/s, `lab.speed` included.
+    /// Rate of the host's link, bits/s, `lab.speed` included.
     pub link_bits_per_s: Option<f64>,
-    /// Random reads of 4 KiB in its data folder, each waited for.
+    /// Random reads of 4 KiB per second in the host's data folder, one at a time.
     pub storage_read_per_s: Option<f64>,
-    /// Random writes of 4 KiB there, each synced.
+    /// Random writes of 4 KiB per second in the host's data folder, each synced.
     pub storage_write_per_s: Option<f64>,
-    /// Mean time of a sync of such a write, microseconds.
+    /// Mean time to sync such a write, microseconds.
     pub storage_sync_us: Option<f64>,
-    /// Why the storage was not measured.
+    /// Reason why the storage was not measured.
     pub storage_unmeasured: Option<String>,
-    /// The tiers of storage that folders of the target's processes are on, by name.
+    /// Storage tiers that hold folders of the target's processes, by name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub tiers: BTreeMap<String, TierFigures>,
 }
 
-/// A tier of storage of a host. What was not asked for or not measured is null.
+/// A storage tier of a host. A value that was not requested or not measured is null.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct TierFigures {
-    /// What is on it, each as `role.folder`.
+    /// Folders on the tier, each as `role.folder`.
     pub folders: Vec<String>,
-    /// What it is: `disk`, `loop device`, `memory`, or where persistent memory is mounted.
+    /// Medium: `disk`, `loop device`, `memory`, or the mount point of persistent memory.
     pub on: String,
-    /// Reads/s that it is limited to, `lab.speed` included.
+    /// Limit of reads per second, `lab.speed` included.
     pub limit_read_per_s: Option<f64>,
-    /// Writes/s that it is limited to, likewise.
+    /// Limit of writes per second, `lab.speed` included.
     pub limit_write_per_s: Option<f64>,
-    /// Where its limits come from.
+    /// Source of the limits.
     pub source: Option<String>,
-    /// Random reads of 4 KiB, each waited for.
+    /// Random reads of 4 KiB per second, one at a time.
     pub read_per_s: Option<f64>,
-    /// Random writes of 4 KiB, each synced.
+    /// Random writes of 4 KiB per second, each synced.
     pub write_per_s: Option<f64>,
-    /// Mean time of a sync of such a write, microseconds.
+    /// Mean time to sync such a write, microseconds.
     pub sync_us: Option<f64>,
-    /// Why it was not measured.
+    /// Reason why the tier was not measured.
     pub unmeasured: Option<String>,
 }
 
-/// Where a trial is.
+/// Phase of a trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
     /// The target is being started.
     Starting,
-    /// `[[prepare]]`.
+    /// `[[prepare]]` runs.
     Preparing,
     /// The load runs.
     Load,
-    /// No new operations; open ones may end.
+    /// No new operations start; open operations can finish.
     Draining,
     /// Audited keys are read back.
     Auditing,
@@ -434,72 +444,72 @@ pub enum Phase {
     Stopping,
 }
 
-/// How a trial or run ended.
+/// Ending of a trial or run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Ending {
-    /// To its end.
+    /// The trial or run is complete.
     Done,
-    /// By the user.
+    /// The user interrupted the trial or run.
     Interrupted,
-    /// By an error.
+    /// An error ended the trial or run.
     Failed,
 }
 
-/// `ending.json`.
+/// Content of `ending.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunEnding {
-    /// How.
+    /// Ending.
     pub how: Ending,
-    /// Why, if not done.
+    /// Reason, if not done.
     pub reason: Option<String>,
-    /// Sweeps that went no higher, so that trials of the plan were not played.
+    /// Sweeps that stopped early, so that trials of the plan were skipped.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stops: Vec<SweepStop>,
 }
 
-/// A sweep that went no higher, because one of its trials met the condition of `[sweep] stop`.
+/// A sweep that stopped early, because one of its trials met the condition of `[sweep] stop`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct SweepStop {
     /// Variant, if any.
     pub variant: Option<String>,
-    /// Swept path to the value at which it stopped.
+    /// Values of the swept paths at which the sweep stopped.
     pub point: BTreeMap<String, Value>,
-    /// The path whose higher values were left out.
+    /// The swept path whose higher values were skipped.
     pub over: String,
     /// The trial that met the condition.
     pub trial: String,
-    /// Its figure, and what was asked: `outcomes.timeout was 12 (above 0)`.
+    /// The figure of that trial and the condition: `outcomes.timeout was 12 (above 0)`.
     pub because: String,
-    /// Trials of the plan that were not played for it.
+    /// Ids of the trials that were skipped.
     pub not_played: Vec<String>,
 }
 
-/// One line of `history.jsonl`: an operation on audited keys, or the read-back of one.
+/// One line of `history.jsonl`: an operation on an audited key, or the read-back of a key.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct HistoryEntry {
-    /// When it ended (operations) or was read (read-back).
+    /// Time at which the operation ended or the key was read back, seconds since load start.
     pub at_s: f64,
-    /// Who did it.
+    /// Phase or agent kind that did the operation.
     pub by: By,
-    /// The agent; null for prepare and audit.
+    /// Number of the agent. Null for prepare and audit.
     pub agent: Option<u32>,
-    /// What it does to data: `read`, `write`, `remove`, `remove_all`.
+    /// Effect on data: `read`, `write`, `remove` or `remove_all`.
     pub effect: String,
-    /// The space; empty where the protocol has none.
+    /// The space. Empty if the protocol has no spaces.
     pub space: String,
-    /// The key; empty for `remove_all`.
+    /// The key. Empty for `remove_all`.
     pub key: String,
-    /// What was written, or what was read; null for removals and for a read that found nothing.
+    /// The value that was written or read. Null for removals and for a read that found nothing.
     pub value: Option<String>,
-    /// What became of it.
+    /// Outcome of the operation.
     pub outcome: Outcome,
-    /// Whether the operation took effect: no for a definite refusal, null where nobody knows.
+    /// Whether the operation took effect. False after a definite refusal; null if unknown.
     pub applied: Option<bool>,
 }
 
-/// Who did an operation of the history.
+/// Origin of an operation in the history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum By {
@@ -511,7 +521,7 @@ pub enum By {
     Audit,
 }
 
-/// What became of an operation.
+/// Outcome of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
@@ -519,11 +529,11 @@ pub enum Outcome {
     Ok,
     /// A definite error.
     Failed,
-    /// No answer in time; unknown whether it took effect.
+    /// No answer in time. It is unknown whether the operation took effect.
     Timeout,
-    /// Answered, and the answer contradicts what this client did.
+    /// Answered, but the answer contradicts an expectation or an earlier operation of the client.
     Wrong,
-    /// Still open when the drain ended; in no rate.
+    /// Still open when the drain ended. Counts in no rate.
     Unfinished,
 }
 
@@ -531,7 +541,7 @@ impl Outcome {
     /// All outcomes, in the order of reports.
     pub const ALL: [Self; 5] = [Self::Ok, Self::Failed, Self::Timeout, Self::Wrong, Self::Unfinished];
 
-    /// The word in records and reports.
+    /// Returns the name in records and reports.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

@@ -1,4 +1,4 @@
-//! The names in a run folder, and the way to each. Nothing else in the code spells one of these names.
+//! Names and paths of the files in a run folder. No other file of the code contains these names.
 
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -12,7 +12,7 @@ use crate::events::RunEnding;
 use crate::private;
 use crate::results::{self, Results};
 
-/// Characters of a title that go into a folder's name.
+/// Longest part of a title in a folder's name, characters.
 const SLUG: usize = 60;
 
 /// Format version of a run folder.
@@ -35,69 +35,71 @@ macro_rules! names {
 }
 
 names!(RunFolder {
-    /// The experiment file as it was given, secrets redacted.
+    /// The experiment file as given, with secrets redacted.
     experiment = "experiment.toml",
-    /// The plan that was played.
+    /// The plan of the run.
     plan = "plan.json",
-    /// Machine, kernel, versions.
+    /// Machine, kernel and versions.
     environment = "environment.json",
-    /// How the run ended; missing while it runs or after it was killed.
+    /// Ending of the run. Missing while the run goes on, or if it was killed.
     ending = "ending.json",
     /// The results.
     analysis = "analysis.json",
-    /// The page.
+    /// The report page.
     report = "report.html",
     /// One folder per trial.
     trials = "trials",
 });
 
 names!(TrialFolder {
-    /// HdrHistogram V2 interval log.
+    /// Latencies, as an HdrHistogram V2 interval log.
     load_hlog = "load.hlog",
-    /// A row per host or process and second.
+    /// One row per host or process, and second.
     samples = "samples.csv",
-    /// A row per figure that the target gives, and second; missing if it gives none.
+    /// One row per metric of the target, and second. Missing if the target has no metrics.
     metrics = "metrics.csv",
-    /// A row per program that the target names in a process's tree, and second; missing if it names none.
+    /// One row per program that the target's manifest names in a process tree, and second. Missing
+    /// if it names none.
     programs = "programs.csv",
-    /// A row per generator thread and second.
+    /// One row per generator thread, and second.
     generator = "generator.csv",
-    /// A row per generator of a fleet and second: how its clock compares; missing where this process made the load.
+    /// One row per generator of a fleet, and second: clock differences. Missing if this process
+    /// made the load.
     fleet = "fleet.csv",
-    /// A row per agent, written when the load has ended; missing where an older version wrote.
+    /// One row per agent, written at the end of the load. Missing if an older version wrote the
+    /// folder.
     agents = "agents.csv",
-    /// A row per operation, result and second, counting attempts.
+    /// One row per operation, result and second: number of attempts.
     attempts = "attempts.csv",
-    /// A row per operation and second in which it did units of work; missing if no operation counts any.
+    /// One row per operation, and second in which it did units of work. Missing if no operation
+    /// counts units.
     units = "units.csv",
-    /// A row per time slot of a few milliseconds in which anything ended.
+    /// One row per slot of a few milliseconds in which an operation ended.
     outcomes = "outcomes.csv",
-    /// Of a long load, narrower slots around faults and whatever else happened; missing if the load is short.
+    /// Narrower slots around faults and other events of a long load. Missing if the load is short.
     fine_outcomes = "outcomes-fine.csv",
-    /// What happened, on the trial's clock.
+    /// Events, on the trial's clock.
     events = "events.jsonl",
     /// Operations on audited keys.
     history = "history.jsonl",
-    /// What every member held after the load; missing if the target has no hook `audit`.
+    /// Data of every member after the load. Missing if the target has no hook `audit`.
     replicas = "replicas.jsonl",
     /// Standard output and error of every process.
     logs = "logs",
-    /// A folder for each member that clients went to; missing if all went to the same address.
+    /// One folder for each member that clients used. Missing if all clients used the same address.
     members = "members",
 });
 
 impl RunFolder {
-    /// The folder at `path`; nothing is created or checked.
+    /// Returns the folder at `path`, without creating or checking anything.
     #[must_use]
     pub fn at(path: &Path) -> Self {
         Self(path.to_path_buf())
     }
 
-    /// Makes a new private folder in `parent` (which is made too) for a run that begins `now`, named by the local time and the
-    /// experiment's title. Two that begin in the same second get different names.
-    ///
-    /// # Errors
-    /// If the folder cannot be made.
+    /// Creates a private run folder in `parent`, which is created if missing. Its name consists of
+    /// the local time `now` and the experiment's title. Two runs that start in the same second get
+    /// different names.
     pub fn create(parent: &Path, title: &str, now: SystemTime) -> io::Result<Self> {
         let now = Zoned::try_from(now).map_err(io::Error::other)?;
         let name = format!("{}-{}", now.strftime("%Y-%m-%dT%H-%M-%S"), slug(title));
@@ -116,10 +118,8 @@ impl RunFolder {
         Ok(folder)
     }
 
-    /// The run folders that `path` names, by name: itself if it is one, else those in it. Empty if there is none.
-    ///
-    /// # Errors
-    /// If it cannot be listed.
+    /// Returns the run folders at `path`, sorted by name: `path` itself if it is a run folder,
+    /// otherwise the run folders in it. Empty if there are none.
     pub fn found_at(path: &Path) -> io::Result<Vec<Self>> {
         let itself = Self::at(path);
         if itself.plan().is_file() {
@@ -136,28 +136,28 @@ impl RunFolder {
         Ok(found)
     }
 
-    /// Whether the folder's name fits a run with this title. Other titles may fit as well.
+    /// Whether the folder's name matches a run with this title. Other titles can match too.
     #[must_use]
     pub fn is_named(&self, title: &str) -> bool {
         self.0.file_name().is_some_and(|name| name.to_string_lossy().contains(&slug(title)))
     }
 
-    /// Where it is.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.0
     }
 
-    /// The folder of the trial with this id.
+    /// Returns the folder of the trial with this id.
     #[must_use]
     pub fn trial(&self, id: &str) -> TrialFolder {
         TrialFolder(self.trials().join(id))
     }
 
-    /// Makes the folder of the trial with this id, and its `logs`.
+    /// Creates the folder of the trial with this id, and its `logs`.
     ///
     /// # Errors
-    /// If it cannot be made; `AlreadyExists` if the trial has records (see [`Self::discard_trial`]); `InvalidInput` if that is no id.
+    /// `AlreadyExists` if the trial has records (see [`Self::discard_trial`]); `InvalidInput` if
+    /// `id` is not a trial id.
     pub fn create_trial(&self, id: &str) -> io::Result<TrialFolder> {
         within(id)?;
         let folder = self.trial(id);
@@ -171,10 +171,10 @@ impl RunFolder {
         Ok(folder)
     }
 
-    /// Removes the records of a trial that is to be played again; it may be missing.
+    /// Removes the records, if any, of a trial that will be played again.
     ///
     /// # Errors
-    /// If they cannot be removed; `InvalidInput` if that is no id.
+    /// `InvalidInput` if `id` is not a trial id.
     pub fn discard_trial(&self, id: &str) -> io::Result<()> {
         within(id)?;
         match fs::remove_dir_all(self.trial(id).path()) {
@@ -183,10 +183,7 @@ impl RunFolder {
         }
     }
 
-    /// Ids of the trials that have a folder, sorted.
-    ///
-    /// # Errors
-    /// If the folder cannot be listed; a missing one has no trials.
+    /// Returns the ids of the trials that have a folder, sorted. A missing folder has no trials.
     pub fn trial_ids(&self) -> io::Result<Vec<String>> {
         let entries = match fs::read_dir(self.trials()) {
             Ok(entries) => entries,
@@ -204,70 +201,55 @@ impl RunFolder {
         Ok(ids)
     }
 
-    /// `environment.json`; `None` if it is missing.
-    ///
-    /// # Errors
-    /// If it cannot be read.
+    /// Reads `environment.json`; `None` if it is missing.
     pub fn read_environment(&self) -> Result<Option<Environment>, ReadError> {
         read_json_up_to(&self.environment(), FORMAT)
     }
 
-    /// Writes `environment.json` whole.
-    ///
-    /// # Errors
-    /// If it cannot be written.
+    /// Writes `environment.json` as a whole.
     pub fn write_environment(&self, environment: &Environment) -> io::Result<()> {
         write_json(&self.environment(), environment)
     }
 
-    /// `ending.json`; `None` if it is missing: the run goes on, or was killed.
-    ///
-    /// # Errors
-    /// If it cannot be read.
+    /// Reads `ending.json`; `None` if it is missing: the run goes on, or was killed.
     pub fn read_ending(&self) -> Result<Option<RunEnding>, ReadError> {
         read_json_up_to(&self.ending(), FORMAT)
     }
 
-    /// Writes `ending.json` whole.
-    ///
-    /// # Errors
-    /// If it cannot be written.
+    /// Writes `ending.json` as a whole.
     pub fn write_ending(&self, ending: &RunEnding) -> io::Result<()> {
         write_json(&self.ending(), ending)
     }
 
-    /// `analysis.json`; `None` if it is missing.
-    ///
-    /// # Errors
-    /// If it cannot be read.
+    /// Reads `analysis.json`; `None` if it is missing.
     pub fn read_results(&self) -> Result<Option<Results>, ReadError> {
         read_json_up_to(&self.analysis(), results::FORMAT)
     }
 
-    /// Refuses a folder whose results a later version wrote: its records may mean what this version does not know.
+    /// Refuses a folder whose results a later version wrote, because this version may misread its
+    /// records.
     ///
     /// # Errors
-    /// [`ReadError::Later`]. Results that are missing or broken are no reason, as they can be made again.
+    /// [`ReadError::Later`]. Missing or broken results are not an error, because they can be
+    /// written again.
     pub fn refuse_later_results(&self) -> Result<(), ReadError> {
         refuse_later(&self.analysis(), results::FORMAT)
     }
 
-    /// Writes `analysis.json` whole.
-    ///
-    /// # Errors
-    /// If it cannot be written.
+    /// Writes `analysis.json` as a whole.
     pub fn write_results(&self, results: &Results) -> io::Result<()> {
         write_json(&self.analysis(), results)
     }
 }
 
-/// Whether this can be the id of a trial: letters, digits, `-` and `_`, so that it names a folder of the run and nothing else.
+/// Whether the text can be the id of a trial: only letters, digits, `-` and `_`, so that it cannot
+/// name a folder outside the run.
 #[must_use]
 pub fn is_trial_id(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|one| one.is_ascii_alphanumeric() || matches!(one, '-' | '_'))
 }
 
-/// Whether this names an entry of a folder, and so nothing outside of it.
+/// Whether the text names an entry of a folder, and nothing outside it.
 #[must_use]
 pub fn is_folder_name(text: &str) -> bool {
     !matches!(text, "" | "." | "..") && !text.contains(['/', '\0'])
@@ -278,7 +260,8 @@ fn within(id: &str) -> io::Result<()> {
     is_trial_id(id).then_some(()).ok_or_else(refused)
 }
 
-/// A title as part of a folder's name: letters and digits of any script, lower case, with single hyphens between.
+/// Returns the title as part of a folder's name: letters and digits of any script, in lower case,
+/// with single hyphens between words.
 fn slug(title: &str) -> String {
     let mut slug = String::new();
     for character in title.chars().flat_map(char::to_lowercase) {
@@ -296,28 +279,26 @@ fn slug(title: &str) -> String {
 }
 
 impl TrialFolder {
-    /// The folder at `path`; nothing is created or checked.
+    /// Returns the folder at `path`, without creating or checking anything.
     #[must_use]
     pub fn at(path: &Path) -> Self {
         Self(path.to_path_buf())
     }
 
-    /// Where it is.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.0
     }
 
-    /// The folder of a member. Of a trial's files it has `outcomes.csv` and `outcomes-fine.csv`: what ended at that member.
+    /// Returns the folder of a member. It has only `outcomes.csv` and `outcomes-fine.csv`, for the
+    /// operations that ended at that member.
     #[must_use]
     pub fn member(&self, name: &str) -> Self {
         Self(self.members().join(name))
     }
 
-    /// Names of the members that have a folder, `n2` before `n10`; empty if there is none.
-    ///
-    /// # Errors
-    /// If they cannot be listed.
+    /// Returns the names of the members that have a folder, `n2` before `n10`. Empty if there are
+    /// none.
     pub fn member_names(&self) -> Result<Vec<String>, ReadError> {
         let path = self.members();
         let listed = || fs::read_dir(&path)?.map(|entry| Ok(entry?.file_name())).collect::<io::Result<Vec<_>>>();
@@ -330,10 +311,10 @@ impl TrialFolder {
         Ok(names)
     }
 
-    /// Makes the folder of a member.
+    /// Creates the folder of a member.
     ///
     /// # Errors
-    /// If it cannot be made; `InvalidInput` if that is no name of a folder.
+    /// `InvalidInput` if `name` is not the name of a folder.
     pub fn create_member(&self, name: &str) -> io::Result<Self> {
         if !is_folder_name(name) {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("`{name}` is no name of a member")));

@@ -1,10 +1,11 @@
-//! `load.hlog`: a HdrHistogram V2 interval log (log format 1.3) that the standard readers open; values are
-//! nanoseconds.
+//! `load.hlog`: an HdrHistogram V2 interval log (log format 1.3) that standard readers can open.
+//! Values are nanoseconds.
 //!
-//! The format is that of `HistogramLogWriter` in the Java HdrHistogram: header comments, then a line
-//! `Tag=…,start,length,max,payload` per interval, the payload being a compressed V2 histogram in base64. The third number is
-//! for people only and, as there, in milliseconds. With a `StartTime` and no `BaseTime`, readers take starts that are
-//! much smaller than it as seconds after it.
+//! The format is that of `HistogramLogWriter` in the Java HdrHistogram: header comments, then a
+//! line `Tag=…,start,length,max,payload` per interval. The payload is a compressed V2 histogram in
+//! base64. The maximum is for people only and, as in Java, in milliseconds. If there is a
+//! `StartTime` and no `BaseTime`, readers take starts that are much smaller than `StartTime` as
+//! seconds after it.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -23,30 +24,31 @@ use crate::events::Outcome;
 
 const NS_PER_MS: f64 = 1e6;
 
-/// Which of its two times a histogram holds.
+/// Kind of time in a histogram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Time {
-    /// From the intended start to the answer.
+    /// Time from the intended start to the answer.
     Latency,
-    /// From the send to the answer.
+    /// Time from the send to the answer.
     Service,
-    /// The latency less what the generator itself was late to start the operation; only where a timer starts operations.
+    /// Latency without the generator's own delay in starting the operation. Only if a timer starts
+    /// operations.
     Punctual,
 }
 
-/// What the histogram of an interval is about: `save/ok/latency`.
+/// Subject of an interval's histogram: `save/ok/latency`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Tag {
     /// Name of the operation: `[a-z0-9_-]+`.
     pub operation: String,
-    /// How these operations ended.
+    /// Outcome of these operations.
     pub outcome: Outcome,
-    /// Which time.
+    /// Kind of time.
     pub time: Time,
 }
 
 impl Tag {
-    /// The tag for this text; `None` if it is not one of ours.
+    /// Parses a tag; `None` if it is not in Plimsoll's form.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let mut parts = text.split('/');
@@ -86,10 +88,7 @@ pub struct HlogWriter {
 }
 
 impl HlogWriter {
-    /// Begins a log whose intervals count from the Unix time `unix_start_s`.
-    ///
-    /// # Errors
-    /// If the file cannot be created.
+    /// Creates a log whose intervals count from the Unix time `unix_start_s`.
     pub fn create(path: &Path, unix_start_s: f64) -> io::Result<Self> {
         let mut file = LineFile::create(path)?;
         file.write(header(unix_start_s).as_bytes())?;
@@ -97,10 +96,11 @@ impl HlogWriter {
         Ok(Self { file, serializer: V2DeflateSerializer::new(), payload: Vec::new(), line: String::new() })
     }
 
-    /// Adds the histogram of an interval; `start_s` counts from the log's start and is not negative.
+    /// Adds the histogram of an interval. `start_s` counts from the log's start and is not
+    /// negative.
     ///
     /// # Errors
-    /// If the tag or a time cannot stand in such a log, or the file not be written.
+    /// If the log format does not allow the tag or a time, or the file cannot be written.
     pub fn write(&mut self, tag: &str, start_s: f64, length_s: f64, histogram: &Histogram<u64>) -> io::Result<()> {
         let lone = tag.is_empty() || tag.contains([',', ' ', '\r', '\n']);
         if lone || !(start_s >= 0.0 && start_s.is_finite() && length_s >= 0.0 && length_s.is_finite()) {
@@ -117,10 +117,11 @@ impl HlogWriter {
         self.file.write(self.line.as_bytes())
     }
 
-    /// Hands everything to the kernel: after that a SIGKILL of this process loses nothing.
+    /// Passes all data to the kernel. After that, a SIGKILL of this process loses nothing.
     ///
     /// # Errors
-    /// If the file cannot be written. What was not yet on its way is lost then; the file still ends in a whole line.
+    /// If the file cannot be written. The buffered lines are lost then; the file still ends in a
+    /// whole line.
     pub fn flush(&mut self) -> io::Result<()> {
         self.file.flush()
     }
@@ -137,21 +138,23 @@ fn header(unix_start_s: f64) -> String {
     )
 }
 
-/// An interval log, as far as it is whole.
+/// An interval log, up to a last line that was cut off.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct IntervalLog {
-    /// The intervals, in file order; empty after [`visit`], which has handed them over.
+    /// The intervals, in file order. Empty after [`visit`], which passes them to its caller one by
+    /// one.
     pub intervals: Vec<Interval>,
-    /// Unix time that the intervals count from, seconds; `None` if the file is missing or was cut off before it.
+    /// Unix time from which the intervals count, seconds. `None` if the file is missing or was cut
+    /// off before it.
     pub start_unix_s: Option<f64>,
-    /// Whether a last line was cut off and dropped.
+    /// Whether the last line was cut off and dropped.
     pub torn: bool,
 }
 
 /// One line of an interval log.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Interval {
-    /// The tag as written, empty if there is none; see [`Tag::parse`].
+    /// The tag as written, or empty without a tag; see [`Tag::parse`].
     pub tag: String,
     /// Start, seconds since the log's start.
     pub start_s: f64,
@@ -161,10 +164,10 @@ pub struct Interval {
     pub histogram: Histogram<u64>,
 }
 
-/// One line of an interval log with what its histogram holds, and not the histogram itself.
+/// One line of an interval log, with the counts of its histogram instead of the histogram.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Counted {
-    /// The tag as written, empty if there is none; see [`Tag::parse`].
+    /// The tag as written, or empty without a tag; see [`Tag::parse`].
     pub tag: String,
     /// Start, seconds since the log's start.
     pub start_s: f64,
@@ -185,8 +188,11 @@ impl From<&Interval> for Counted {
     }
 }
 
-/// Reads an interval log and shows its intervals one by one, in file order. One is held at a time, and no histogram at all: one of
-/// these takes some 200 KB, and a night has a hundred thousand. A missing file is an empty one; a last line that was cut off is dropped and flagged.
+/// Reads an interval log and passes its intervals to `take` one by one, in file order.
+///
+/// Only one interval is in memory at a time, as counts: a histogram takes about 200 KB, and the log
+/// of one night has a hundred thousand. A missing file has no intervals. A last line that was cut
+/// off is dropped, and `torn` is set.
 ///
 /// # Errors
 /// If the file cannot be read, or a line other than the last one is broken.
@@ -211,10 +217,7 @@ pub fn visit(path: &Path, mut take: impl FnMut(&Counted)) -> Result<IntervalLog,
     })
 }
 
-/// Reads an interval log whole; for short ones.
-///
-/// # Errors
-/// As [`visit`].
+/// Reads a whole interval log into memory; for short logs.
 pub fn read(path: &Path) -> Result<IntervalLog, ReadError> {
     let mut intervals = Vec::new();
     let mut deserializer = Deserializer::new();
@@ -230,7 +233,7 @@ pub fn read(path: &Path) -> Result<IntervalLog, ReadError> {
     Ok(IntervalLog { intervals, ..log })
 }
 
-/// Hands over each interval's line and its payload.
+/// Passes the line and the payload of each interval to `take`.
 fn visit_lines(
     path: &Path,
     mut take: impl FnMut(&IntervalLogHistogram<'_>, &[u8], &mut PayloadDecoder) -> Result<(), String>,
@@ -259,51 +262,58 @@ fn visit_lines(
     Ok(log)
 }
 
-// V2 of the HdrHistogram encoding: cookie, length of what follows (4 bytes each), a deflated stream of cookie, length of the counts,
-// normalizing offset, significant digits (4 bytes each), lowest and highest value, ratio (8 bytes each), and the counts as LEB128 in
-// zigzag, of at most 9 bytes each. All numbers have their most significant byte first.
+// V2 of the HdrHistogram encoding: cookie and length of the rest (4 bytes each), then a deflated
+// stream. The stream has a cookie, the length of the counts, the normalizing offset and the
+// significant digits (4 bytes each), the lowest and the highest value and the ratio (8 bytes each),
+// and the counts as zigzag LEB128 of at most 9 bytes each. All numbers are big-endian.
 
 const COMPRESSED_COOKIE: u32 = 0x1c84_9314;
 const PLAIN_COOKIE: u32 = 0x1c84_9313;
-/// Cookie and length around the deflated stream.
+/// Length of the cookie and the length field before the deflated stream.
 const AROUND: usize = 8;
-/// Up to the counts.
+/// Length of the fields before the counts.
 const HEAD: usize = 40;
-/// The longest that is taken for a histogram; of an hour in nanoseconds with three digits, less than a hundredth is possible.
+/// Longest inflated histogram that is accepted. A histogram of an hour in nanoseconds with three
+/// digits takes less than a hundredth of that.
 const LONGEST: usize = 32 * 1024 * 1024;
-/// Room that is made at a time.
+/// Size by which the output buffer grows.
 const STEP: usize = 64 * 1024;
-/// The largest value that histograms can be asked for: an hour is written, and a sum of what is later may be made to grow.
+/// Limit of the highest value that a histogram can declare. Plimsoll writes histograms of an hour;
+/// a sum with later values can grow beyond that.
 const HIGHEST: u64 = 1 << 43;
-/// The most significant digits of a histogram; three are written, and each more takes ten times the memory.
+/// Most significant digits of a histogram that are accepted. Plimsoll writes three; each further
+/// digit takes ten times the memory.
 const MOST_DIGITS: u8 = 3;
-/// Memory for one histogram of each tag of a log, bytes. A line of a hundred bytes may ask for a quarter of a megabyte.
+/// Memory limit for one histogram of each tag in a log, bytes. A line of a hundred bytes can
+/// require a quarter of a megabyte.
 const MOST_OF_ALL_TAGS: u64 = 512 << 20;
-/// A count of 2^63, below zero: nothing that any encoder writes, and what the decoder cannot turn around.
+/// The count −2^63 as zigzag LEB128. No encoder writes it, and the decoder cannot negate it.
 const IMPOSSIBLE: [u8; 9] = [0xff; 9];
 
-/// Values of a bucket, and how many there are.
+/// A range of values and the number of values in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bucket {
-    /// The lowest value that falls into it.
+    /// Lowest value of the bucket.
     pub lowest: u64,
-    /// The highest.
+    /// Highest value of the bucket.
     pub highest: u64,
-    /// Values in it.
+    /// Number of values in the bucket.
     pub count: u64,
 }
 
-/// What a histogram holds, without the room for what it does not: a second of a load has some hundreds of buckets of tens of thousands.
+/// The counts of a histogram without its empty buckets. A second of a load fills some hundreds of
+/// tens of thousands of buckets.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct HistogramCounts {
-    /// Buckets that hold anything, lowest first.
+    /// Buckets that are not empty, lowest first.
     pub buckets: Vec<Bucket>,
-    /// Lowest value that is told from zero, highest value, and significant digits of the histogram that it was.
+    /// Lowest value that differs from zero, highest value, and significant digits of the original
+    /// histogram.
     bounds: (u64, u64, u8),
 }
 
 impl HistogramCounts {
-    /// What a histogram holds.
+    /// Returns the counts of a histogram.
     #[must_use]
     pub fn of(histogram: &Histogram<u64>) -> Self {
         let bucket = |value: u64, count| Bucket {
@@ -316,19 +326,19 @@ impl HistogramCounts {
         Self { buckets, bounds: (histogram.low(), histogram.high(), histogram.sigfig()) }
     }
 
-    /// How many values there are.
+    /// Returns the number of values.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.buckets.iter().map(|bucket| bucket.count).fold(0, u64::saturating_add)
     }
 
-    /// Whether there is none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.buckets.is_empty()
     }
 
-    /// Adds them to a sum, which is made of their bounds if there is none. It grows as far as it has to: no count is lost.
+    /// Adds the counts to a sum. Creates the sum with the same bounds if there is none. The sum
+    /// grows as needed, so that no count is lost.
     pub fn add_to(&self, sum: &mut Option<Histogram<u64>>) {
         let (low, high, digits) = self.bounds;
         if sum.is_none() {
@@ -337,32 +347,33 @@ impl HistogramCounts {
         }
         let Some(sum) = sum else { return };
         for bucket in &self.buckets {
-            // Cannot fail: the sum grows with what is added, and values have at most 64 bits.
+            // Cannot fail: the sum grows as needed, and values have at most 64 bits.
             let _ = sum.record_n(bucket.lowest, bucket.count);
         }
     }
 }
 
-/// A histogram as it stands in such a log, compressed and in base64: for those who hand one over before it is written.
+/// Returns a histogram in the form of the log, compressed and in base64, for sending it before it
+/// is written.
 ///
 /// # Errors
-/// If it has more than fits in that form.
+/// If the histogram does not fit into that form.
 pub fn payload(histogram: &Histogram<u64>) -> Result<String, String> {
     let mut bytes = Vec::new();
     V2DeflateSerializer::new().serialize(histogram, &mut bytes).map_err(|error| error.to_string())?;
     Ok(BASE64.encode(bytes))
 }
 
-/// The histogram of such a text, in every count that which was handed over.
+/// Returns the histogram of a text from [`payload`], with exactly the same counts.
 ///
 /// # Errors
-/// What is wrong with the text.
+/// The reason why the text is wrong.
 pub fn histogram_of(payload: &str) -> Result<Histogram<u64>, String> {
     let bytes = BASE64.decode(payload).map_err(|error| error.to_string())?;
     PayloadDecoder::new().histogram(&bytes, &mut Deserializer::new())
 }
 
-/// Reads payloads one after the other, with the same memory.
+/// Decodes payloads one after the other and reuses its memory.
 #[derive(Debug)]
 struct PayloadDecoder {
     inflate: Decompress,
@@ -370,24 +381,17 @@ struct PayloadDecoder {
 }
 
 impl PayloadDecoder {
-    /// A new one.
     fn new() -> Self {
         Self { inflate: Decompress::new(true), plain: Vec::new() }
     }
 
-    /// The histogram.
-    ///
-    /// # Errors
-    /// What is wrong with it.
+    /// Decodes a payload into a histogram.
     fn histogram(&mut self, payload: &[u8], deserializer: &mut Deserializer) -> Result<Histogram<u64>, String> {
         self.inflate_checked(payload)?;
         deserializer.deserialize(&mut self.plain.as_slice()).map_err(|error| error.to_string())
     }
 
     /// Reads the histogram into `counts`. Returns the number of buckets in its layout.
-    ///
-    /// # Errors
-    /// What is wrong with it.
     fn counts(&mut self, payload: &[u8], counts: &mut HistogramCounts) -> Result<u64, String> {
         let length = self.inflate_checked(payload)?;
         let word = |at: usize| self.plain.get(at..)?.first_chunk::<4>().map(|bytes| u32::from_be_bytes(*bytes));
@@ -414,7 +418,7 @@ impl PayloadDecoder {
                 let (lowest, highest) = layout.values(index);
                 counts.buckets.push(Bucket { lowest, highest, count: number.unsigned_abs() });
             }
-            // Less than zero: so many buckets without anything.
+            // A negative number stands for a run of empty buckets.
             index =
                 index.checked_add(if number < 0 { number.unsigned_abs() } else { 1 }).ok_or("a damaged histogram")?;
             if index > layout.length {
@@ -424,7 +428,8 @@ impl PayloadDecoder {
         Ok(layout.length)
     }
 
-    /// Inflates into `plain`, and checks what the decoder takes on trust; length of the counts in bytes.
+    /// Inflates the payload into `plain` and checks values that the decoder does not check. Returns
+    /// the length of the counts in bytes.
     fn inflate_checked(&mut self, payload: &[u8]) -> Result<usize, String> {
         self.inflate(payload)?;
         let plain = &self.plain;
@@ -459,7 +464,7 @@ impl PayloadDecoder {
             let status = inflate.decompress_vec(rest, plain, FlushDecompress::None);
             match status.map_err(|error| error.to_string())? {
                 _ if plain.len() > LONGEST => return Err("a histogram without end".to_owned()),
-                // Only then is its check sum right.
+                // The checksum is verified only at the end of the stream.
                 Status::StreamEnd => return Ok(()),
                 _ if (inflate.total_in(), plain.len()) == (taken, made) => {
                     return Err("a histogram that was cut off".to_owned());
@@ -470,19 +475,20 @@ impl PayloadDecoder {
     }
 }
 
-/// Which values a place in the counts stands for, as in HdrHistogram: buckets that double, of equal sub-buckets.
+/// Values of each index of the counts, as in HdrHistogram: each bucket is twice as wide as the one
+/// before and has equal sub-buckets.
 struct BucketLayout {
     unit_magnitude: u32,
-    /// Sub-buckets of a bucket are two to the power of this, twice.
+    /// A bucket has 2 × 2^`half_magnitude` sub-buckets.
     half_magnitude: u32,
-    /// Places.
+    /// Number of indexes.
     length: u64,
 }
 
 impl BucketLayout {
     fn of(low: u64, high: u64, digits: u8) -> Option<Self> {
         let unit_magnitude = low.ilog2();
-        // Sub-buckets of a unit tell so many digits apart.
+        // The sub-buckets of a unit must distinguish values to this number of digits.
         let sub_buckets = (2 * 10_u64.pow(u32::from(digits))).next_power_of_two();
         let half_magnitude = sub_buckets.ilog2() - 1;
         if unit_magnitude + half_magnitude + 1 > 62 {
@@ -497,7 +503,7 @@ impl BucketLayout {
         Some(Self { unit_magnitude, half_magnitude, length: (buckets + 1) << half_magnitude })
     }
 
-    /// Lowest and highest value of a place.
+    /// Returns the lowest and the highest value of an index.
     fn values(&self, index: u64) -> (u64, u64) {
         let half = 1 << self.half_magnitude;
         let (bucket, sub) = match index >> self.half_magnitude {
@@ -510,7 +516,8 @@ impl BucketLayout {
     }
 }
 
-/// A number in zigzag LEB128, of which the ninth byte has eight bits, and its length in bytes.
+/// Decodes a zigzag LEB128 number, whose ninth byte has eight bits. Returns the number and its
+/// length in bytes.
 fn varint(bytes: &[u8]) -> Option<(i64, usize)> {
     let mut number: u64 = 0;
     for (place, byte) in bytes.iter().take(9).enumerate() {
@@ -585,7 +592,8 @@ mod tests {
                 "\"StartTimestamp\",\"Interval_Length\",\"Interval_Max\",\"HdrHistogram_CompressedBase64\"",
             ]
         );
-        // `HISTFAAA` is how a compressed V2 histogram begins in base64; other readers know it by that.
+        // A compressed V2 histogram in base64 starts with `HISTFAAA`, by which other readers
+        // recognise it.
         assert!(lines[4].starts_with("Tag=save/ok/latency,0.000,1.000,2.001,HISTFAAA"), "{}", lines[4]);
         assert_eq!(lines.len(), 7);
     }
@@ -647,7 +655,7 @@ mod tests {
         }
     }
 
-    /// A stream as it is in a payload.
+    /// Returns the payload with this stream.
     fn payload(plain: &[u8]) -> Vec<u8> {
         let mut encoder = ZlibEncoder::new(Vec::new(), Compression::fast());
         encoder.write_all(plain).unwrap();
@@ -655,7 +663,7 @@ mod tests {
         [&COMPRESSED_COOKIE.to_be_bytes()[..], &u32::try_from(stream.len()).unwrap().to_be_bytes(), &stream].concat()
     }
 
-    /// A histogram with these counts, of values up to an hour in nanoseconds.
+    /// Returns an uncompressed histogram with these counts, of values up to an hour in nanoseconds.
     fn plain(counts: &[u8]) -> Vec<u8> {
         let length = u32::try_from(counts.len()).unwrap();
         let words = [PLAIN_COOKIE, length, 0, 3].map(u32::to_be_bytes).concat();
@@ -663,7 +671,7 @@ mod tests {
         [&words[..], &longs, &1_f64.to_be_bytes(), counts].concat()
     }
 
-    /// Both ways of reading agree on what they read and on what they refuse.
+    /// Reads a payload in both ways and checks that they agree on the values and on errors.
     fn read_payload(payload: &[u8]) -> Result<Histogram<u64>, String> {
         let mut decoder = PayloadDecoder::new();
         let histogram = decoder.histogram(payload, &mut Deserializer::new());
@@ -708,11 +716,12 @@ mod tests {
         let mut bytes = Vec::new();
         V2DeflateSerializer::new().serialize(&written, &mut bytes).unwrap();
         assert_eq!(read_payload(&bytes).unwrap(), written);
-        // Two values of 1, by hand.
+        // Two values of 1, encoded by hand.
         assert_eq!(read_payload(&payload(&plain(&[1, 4]))).unwrap().count_at(1), 2);
     }
 
-    /// The decoder made room for what a length said before it looked for the bytes: up to 4 GB.
+    /// The `hdrhistogram` decoder allocates the length in the header, up to 4 GB, before it looks
+    /// for the bytes.
     #[test]
     fn a_length_is_not_taken_on_trust() {
         let mut long = plain(&[1, 4]);
@@ -720,7 +729,7 @@ mod tests {
         assert_eq!(read_payload(&payload(&long)), Err("a damaged histogram".to_owned()));
     }
 
-    /// The decoder turned the sign of the lowest number, which overflows.
+    /// The `hdrhistogram` decoder negates the lowest number, which overflows.
     #[test]
     fn a_count_that_cannot_be_is_an_error() {
         assert!(read_payload(&payload(&plain(&[0xff; 9]))).unwrap_err().contains("cannot be"));
@@ -765,19 +774,19 @@ mod tests {
         assert!(bomb.len() < 1024 * 1024 && read_payload(&bomb).is_err());
     }
 
-    /// The decoder alone never came to the check sum behind the stream.
+    /// The `hdrhistogram` decoder alone does not reach the checksum after the stream.
     #[test]
     fn a_flipped_bit_is_an_error() {
         let whole = payload(&plain(&[1, 4, 2, 2, 7]));
         let right = read_payload(&whole).unwrap();
         for at in 0..whole.len() {
-            // The length of the stream is not needed: the stream has an end of its own.
+            // The length of the stream is not needed, because the stream marks its own end.
             if (4..AROUND).contains(&at) {
                 continue;
             }
             let mut flipped = whole.clone();
             flipped[at] ^= 0x40;
-            // A few bits are there to fill a byte.
+            // A few bits are padding.
             assert!(read_payload(&flipped).is_err() || read_payload(&flipped).as_ref() == Ok(&right), "at {at}");
             assert!(read_payload(&whole[..at]).is_err(), "cut at {at}");
         }

@@ -1,6 +1,6 @@
-//! The run folder: every name in it, the clock, the writers, and readers that survive a torn tail.
-//! The hinge between the live half (which writes here) and the cold half (which reads only here).
-//! It must not know how anything is measured or what it means.
+//! The run folder: its file names, clock, writers, and readers that tolerate a file that was cut
+//! off. The live half of Plimsoll writes run folders through this crate; the analysis half reads
+//! only run folders. This crate must not know how values are measured or what they mean.
 
 pub mod calibration;
 pub mod checked_file;
@@ -29,7 +29,7 @@ mod tests {
     use std::path::PathBuf;
     use std::sync::atomic::{AtomicU32, Ordering};
 
-    /// A folder for one test.
+    /// A temporary folder for one test.
     pub(crate) struct Scratch(PathBuf);
 
     impl Scratch {

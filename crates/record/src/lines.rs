@@ -1,4 +1,4 @@
-//! JSONL: one JSON object a line, for `events.jsonl` and `history.jsonl`.
+//! JSON Lines files, with one JSON object per line: `events.jsonl` and `history.jsonl`.
 
 use std::io::{self, BufRead as _, BufReader, Read as _};
 use std::marker::PhantomData;
@@ -13,10 +13,11 @@ use crate::folder::FORMAT;
 
 pub use crate::checked_file::{ReadError, Records};
 
-/// The first event is short; a longer line has no format to be looked for.
+/// Length up to which the first line is searched for a format. The first event is short.
 const FIRST_LINE: u64 = 64 << 10;
 
-/// Writes items as lines. They are on their way to the disk after [`JsonLinesWriter::flush`], or when enough have come together.
+/// Writes items as lines. Lines go to the kernel on [`JsonLinesWriter::flush`], or when the buffer
+/// is full.
 #[derive(Debug)]
 pub struct JsonLinesWriter<T> {
     file: LineFile,
@@ -25,26 +26,17 @@ pub struct JsonLinesWriter<T> {
 }
 
 impl<T: Serialize> JsonLinesWriter<T> {
-    /// Begins a file; one that exists is emptied.
-    ///
-    /// # Errors
-    /// If the file cannot be created.
+    /// Creates a file; empties an existing file.
     pub fn create(path: &Path) -> io::Result<Self> {
         Ok(Self { file: LineFile::create(path)?, line: Vec::new(), items: PhantomData })
     }
 
-    /// Goes on at the end of a file, which is created if missing. A last line that was cut off is removed first.
-    ///
-    /// # Errors
-    /// If the file cannot be opened.
+    /// Opens a file for appending; creates it if missing. Removes a last line that was cut off.
     pub fn append(path: &Path) -> io::Result<Self> {
         Ok(Self { file: LineFile::append(path)?, line: Vec::new(), items: PhantomData })
     }
 
     /// Adds an item.
-    ///
-    /// # Errors
-    /// If the item cannot be written as JSON, or the file not be written.
     pub fn write(&mut self, item: &T) -> io::Result<()> {
         self.line.clear();
         serde_json::to_writer(&mut self.line, item)?;
@@ -52,16 +44,18 @@ impl<T: Serialize> JsonLinesWriter<T> {
         self.file.write(&self.line)
     }
 
-    /// Hands everything to the kernel: after that a SIGKILL of this process loses nothing.
+    /// Passes all data to the kernel. After that, a SIGKILL of this process loses nothing.
     ///
     /// # Errors
-    /// If the file cannot be written. What was not yet on its way is lost then; the file still ends in a whole line.
+    /// If the file cannot be written. The buffered lines are lost then; the file still ends in a
+    /// whole line.
     pub fn flush(&mut self) -> io::Result<()> {
         self.file.flush()
     }
 }
 
-/// Reads a file of items. A missing file is an empty one; a last line that was cut off is dropped and flagged.
+/// Reads a file of items. A missing file has no items. A last line that was cut off is dropped, and
+/// [`Records::torn`] is set.
 ///
 /// # Errors
 /// If the file cannot be read, or a line other than the last one is broken.
@@ -69,17 +63,17 @@ pub fn read<T: DeserializeOwned>(path: &Path) -> Result<Records<T>, ReadError> {
     read_lines(path, |line| serde_json::from_slice(line).map(Some).map_err(|error| error.to_string()))
 }
 
-/// Reads `events.jsonl` as [`read`] does, without the kinds of events that this version does not know.
+/// Reads `events.jsonl` as [`read`] does, without events of kinds that this version does not know.
 ///
 /// # Errors
-/// As [`read`]; [`ReadError::Later`] if the first line has a `format` that is later than this version's.
+/// As [`read`]; [`ReadError::Later`] if the first line has a `format` later than this version's.
 pub fn read_events(path: &Path) -> Result<Records<Event>, ReadError> {
     let mut beginning = Vec::new();
     if let Some(file) = open(path)? {
         let read = BufReader::new(file.take(FIRST_LINE)).read_until(b'\n', &mut beginning);
         read.map_err(|source| ReadError::Io { path: path.to_path_buf(), source })?;
     }
-    // One that was cut off is not read, and so is no reason to refuse the file.
+    // A line that was cut off is not read, so its format does not matter.
     if beginning.ends_with(b"\n") {
         refuse_later_head(path, &beginning, FORMAT)?;
     }

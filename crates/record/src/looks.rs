@@ -1,5 +1,6 @@
-//! `looks.json`, beside the runs of `compare --play --until-decided`: the looks that were taken at them, so that nothing that an earlier
-//! look has spent of the chance of a false alarm is spent again.
+//! `looks.json`, beside the runs of `compare --play --until-decided`: the interim looks at these
+//! runs. The file keeps the error probability that earlier looks have spent, so that it is not
+//! spent twice.
 
 use std::io;
 use std::path::Path;
@@ -15,49 +16,46 @@ const FORMAT: u32 = 1;
 /// Name of the file.
 const LOOKS: &str = "looks.json";
 
-/// The looks at a comparison's runs, in the order in which they were taken.
+/// Looks at a comparison's runs, in the order in which they were taken.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LooksTaken {
     /// Version of this format: 1.
     pub format: u32,
-    /// The looks.
     pub looks: Vec<LookTaken>,
 }
 
-/// A look at a comparison's runs.
+/// One look at a comparison's runs.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LookTaken {
-    /// Turns that were played before it.
+    /// Number of turns played before the look.
     pub turns: u32,
-    /// Paths of the figures that were compared; the usual ones if empty.
+    /// Paths of the compared figures. Empty for the usual figures.
     pub metrics: Vec<String>,
-    /// Whether void trials were taken like others.
+    /// Whether void trials were used like others.
     pub accepts_void: bool,
-    /// Chance of a false alarm that it had.
+    /// Probability of a false alarm in this look.
     pub level: f64,
 }
 
 impl LooksTaken {
-    /// Reads the looks that were taken at the runs in this folder.
+    /// Reads the looks at the runs in this folder.
     ///
     /// # Errors
-    /// If the file cannot be read, is broken, or a later version wrote it.
+    /// If the file cannot be read, is broken, or was written by a later version.
     pub fn read(folder: &Path) -> Result<Self, ReadError> {
         Ok(read_json_up_to(&folder.join(LOOKS), FORMAT)?.unwrap_or_default())
     }
 
-    /// Writes them there.
-    ///
-    /// # Errors
-    /// If that fails.
+    /// Writes the looks into the folder.
     pub fn write(&self, folder: &Path) -> io::Result<()> {
         write_json(&folder.join(LOOKS), self)
     }
 
-    /// Adds a look; `level` gives its chance of a false alarm from what the other looks have spent. A look that was taken before at the same runs
-    /// is the same one again: it keeps what it has. Returns its number, from 1, and its chance.
+    /// Adds a look and returns its number, from 1, and its probability of a false alarm. `level`
+    /// computes that probability from the sum that the other looks have spent. A look that was
+    /// already taken at the same runs keeps at least its earlier probability.
     pub fn add(&mut self, look: LookTaken, level: impl Fn(f64) -> f64) -> (usize, f64) {
         let is_same = |one: &LookTaken| LookTaken { level: look.level, ..one.clone() } == look;
         let others = self.looks.iter().filter(|one| !is_same(one)).map(|one| one.level).sum();
@@ -86,7 +84,8 @@ mod tests {
         let rest = |all: f64| move |spent: f64| (all - spent).max(0.0);
         assert_eq!(taken.add(look(5), rest(0.25)), (1, 0.25));
         assert_eq!(taken.add(look(10), rest(1.0)), (2, 0.75));
-        // The same runs again: with another plan it has no more than is left of it, and no less than it had.
+        // The same runs again: with another plan, the look gets only the remaining probability, but
+        // no less than it had.
         assert_eq!(taken.add(look(5), rest(0.5)), (1, 0.25));
         assert_eq!(taken.add(look(20), rest(1.0)), (3, 0.0));
         let other = LookTaken { metrics: vec!["failed_pct".into()], ..look(10) };

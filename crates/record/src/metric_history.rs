@@ -1,5 +1,5 @@
-//! What `plimsoll history` found over many runs of an experiment, a public format beside `analysis.json`: fields are
-//! only ever added.
+//! Results of `plimsoll history` over many runs of an experiment, a public format beside
+//! `analysis.json`: fields are only ever added.
 
 use std::collections::BTreeMap;
 
@@ -20,26 +20,26 @@ pub struct MetricHistory {
     pub title: String,
     /// The runs, oldest first.
     pub runs: Vec<CourseRun>,
-    /// A figure of one variant at one point, over the runs.
+    /// Series of figures over the runs, one per variant and point.
     pub series: Vec<FigureSeries>,
 }
 
-/// A run.
+/// A run in the history.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct CourseRun {
-    /// Its folder, as it was found.
+    /// Folder of the run, as found.
     pub folder: String,
-    /// When the load of its first trial began, Unix time in seconds; null: nobody wrote that down, and its folder's name
-    /// tells its place.
+    /// Start of the first trial's load, Unix time in seconds. Null if it was not recorded; the run
+    /// is then ordered by its folder's name.
     pub start_unix_s: Option<f64>,
-    /// Trials with records.
+    /// Number of trials with records.
     pub trials: u32,
-    /// Trials that are void; they are left out, unless they were accepted.
+    /// Number of void trials. They are left out unless they were accepted.
     pub void: u32,
-    /// Void trials that are taken all the same, as `--accept` asks.
+    /// Number of void trials that are used because of `--accept`.
     pub accepted: u32,
-    /// In what its environment differs from that of the run before; empty for the first.
+    /// Changes of the environment since the previous run. Empty for the first run.
     pub changed: Vec<Changed>,
 }
 
@@ -47,11 +47,11 @@ pub struct CourseRun {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Changed {
-    /// Its path: `kernel`, `targets.vsns`.
+    /// Path of the field: `kernel`, `targets.vsns`.
     pub field: String,
-    /// What it was; null: not known.
+    /// Value before. Null if unknown.
     pub from: Option<String>,
-    /// What it became.
+    /// Value after. Null if unknown.
     pub to: Option<String>,
 }
 
@@ -59,32 +59,32 @@ pub struct Changed {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct FigureSeries {
-    /// Its path inside a trial.
+    /// Path of the figure inside a trial.
     pub metric: String,
     /// Variant, if any.
     pub variant: Option<String>,
-    /// Swept path to value.
+    /// Values of the swept paths.
     pub point: BTreeMap<String, Value>,
-    /// For each run the median over its usable trials; null: it has none.
+    /// Median over the usable trials of each run. Null if a run has none.
     pub values: Vec<Option<f64>>,
-    /// Where it changed, oldest first.
+    /// Changes of the figure, oldest first.
     pub changes: Vec<FigureChange>,
 }
 
-/// A change of a figure.
+/// A change of a figure between two runs.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct FigureChange {
-    /// The first run after it, from 0.
+    /// Index of the first run after the change, from 0.
     pub run: u32,
-    /// Median over the runs since the change before.
+    /// Median over the runs since the previous change.
     pub before: f64,
-    /// Median over the runs until the change after.
+    /// Median over the runs until the next change.
     pub after: f64,
-    /// `100 × (after − before) / before`; null where `before` is 0.
+    /// `100 × (after − before) / before`. Null if `before` is 0.
     pub change_pct: Option<f64>,
-    /// Chance of so clear a change in a series without any.
+    /// Probability of a change at least this clear in a series without any change.
     pub p: f64,
-    /// What changed in the environment since the last run before it that has the figure.
+    /// Changes of the environment since the last run before this one that has the figure.
     pub environment: Vec<Changed>,
 }

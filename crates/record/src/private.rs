@@ -1,6 +1,9 @@
-//! Files and folders that nobody but their owner can read, whatever the umask: what a run records may say more of a
-//! system than everybody should know. Each is made by a descriptor of its folder, and no link of another user is followed: a
-//! folder to which others can write may hold whatever they like under the names that a run uses.
+//! Files and folders that only their owner can read, regardless of the umask, because records of a
+//! run may contain confidential data.
+//!
+//! Each file is opened relative to its folder's descriptor, and links of other users are not
+//! followed: other users may have put anything under the run's file names in a folder that they can
+//! write to.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, Permissions};
@@ -18,13 +21,13 @@ use crate::checked_file::WITHOUT_WAITING;
 
 const FILE: u32 = 0o600;
 const FOLDER: u32 = 0o700;
-/// Permissions to write for others than the owner.
+/// Write permissions for users other than the owner.
 const OTHERS_WRITE: u32 = 0o022;
-/// A new file that is in nobody's way: a link in its place is an error, as is any other file.
+/// Flags for a new file: an existing file or link of that name is an error.
 const NEW: OFlags =
     OFlags::WRONLY.union(OFlags::CREATE).union(OFlags::EXCL).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// The folder of a path, open, and the name in it.
+/// The open folder of a path, and the file name in it.
 struct FolderEntry<'a> {
     folder: OwnedFd,
     name: &'a OsStr,
@@ -39,7 +42,7 @@ impl<'a> FolderEntry<'a> {
         Ok(Self { folder: openat(CWD, parent, flags, Mode::empty())?, name })
     }
 
-    /// Whether what has the name belongs to the caller, and nobody else can put something in its place.
+    /// Whether the existing file belongs to the caller and no other user can replace it.
     fn is_callers(&self) -> io::Result<bool> {
         let (folder, found) =
             (rustix::fs::fstat(&self.folder)?, statat(&self.folder, self.name, AtFlags::SYMLINK_NOFOLLOW)?);
@@ -48,10 +51,10 @@ impl<'a> FolderEntry<'a> {
     }
 }
 
-/// Begins a file; one that exists is emptied, and private from now on.
+/// Creates a private file. Empties an existing file and makes it private.
 ///
 /// # Errors
-/// If it cannot be made, or another user can have made what is there.
+/// If the file cannot be created, or another user may have made the existing one.
 pub fn create(path: &Path) -> io::Result<File> {
     let entry = FolderEntry::of(path)?;
     let file = match openat(&entry.folder, entry.name, NEW, Mode::from_raw_mode(FILE)) {
@@ -64,10 +67,11 @@ pub fn create(path: &Path) -> io::Result<File> {
     close_to_others(file.into())
 }
 
-/// Opens a file to be read and to be written at its end; it is made if it is missing, and private from now on.
+/// Opens a private file for reading and appending. Creates a missing file and makes an existing one
+/// private.
 ///
 /// # Errors
-/// If it cannot be opened, is a link, or is not the caller's alone.
+/// If the file cannot be opened, is a link, or is not the caller's alone.
 pub fn append(path: &Path) -> io::Result<File> {
     let entry = FolderEntry::of(path)?;
     let flags = OFlags::RDWR | OFlags::APPEND | OFlags::CREATE | OFlags::NOFOLLOW | WITHOUT_WAITING;
@@ -79,7 +83,8 @@ pub fn append(path: &Path) -> io::Result<File> {
     close_to_others(file)
 }
 
-/// The umask may have taken more away, and an older file may have more. A device such as /dev/full stays as it is.
+/// Sets the permissions, because the umask may have removed some and an older file may have too
+/// many. A device such as /dev/full stays as it is.
 fn close_to_others(file: File) -> io::Result<File> {
     if file.metadata()?.is_file() {
         file.set_permissions(Permissions::from_mode(FILE))?;
@@ -87,10 +92,10 @@ fn close_to_others(file: File) -> io::Result<File> {
     Ok(file)
 }
 
-/// Makes a folder.
+/// Creates a private folder.
 ///
 /// # Errors
-/// If it cannot be made; `AlreadyExists` if there is one.
+/// `AlreadyExists` if the path exists.
 pub fn create_folder(path: &Path) -> io::Result<()> {
     let entry = FolderEntry::of(path)?;
     mkdirat(&entry.folder, entry.name, Mode::from_raw_mode(FOLDER))?;
@@ -98,8 +103,9 @@ pub fn create_folder(path: &Path) -> io::Result<()> {
     File::from(openat(&entry.folder, entry.name, flags, Mode::empty())?).set_permissions(Permissions::from_mode(FOLDER))
 }
 
-/// A file that is written beside its destination, under a name that nobody can guess, and takes its place when it is whole. A link
-/// in that place is replaced and not followed. Dropped before that, it leaves nothing.
+/// A file that is written under a random name beside its destination and renamed to it when
+/// complete. A link at the destination is replaced, not followed. A drop before that removes the
+/// file.
 #[derive(Debug)]
 pub struct NewFile {
     folder: OwnedFd,
@@ -111,20 +117,14 @@ pub struct NewFile {
 }
 
 impl NewFile {
-    /// Begins a file that only the caller can read.
-    ///
-    /// # Errors
-    /// If it cannot be made.
+    /// Creates a file that only the caller can read.
     pub fn private(path: &Path) -> io::Result<Self> {
         let new = Self::with_mode(path, FILE)?;
         new.file.set_permissions(Permissions::from_mode(FILE))?;
         Ok(new)
     }
 
-    /// Begins a file that the umask decides who can read.
-    ///
-    /// # Errors
-    /// If it cannot be made.
+    /// Creates a file with the permissions that the umask allows.
     pub fn shown(path: &Path) -> io::Result<Self> {
         Self::with_mode(path, 0o666)
     }
@@ -143,10 +143,10 @@ impl NewFile {
         }
     }
 
-    /// Puts it on the disk, and then in its place.
+    /// Syncs the file to disk and then renames it to its destination.
     ///
     /// # Errors
-    /// If that fails; the destination then holds what it held before.
+    /// If a step fails. The destination then keeps its old content.
     pub fn finish(mut self) -> io::Result<()> {
         self.file.sync_all()?;
         renameat(&self.folder, &self.beside, &self.folder, &self.name)?;
@@ -168,7 +168,7 @@ impl Write for NewFile {
 impl Drop for NewFile {
     fn drop(&mut self) {
         if !self.is_whole {
-            // The error that came before is the one to report.
+            // The caller reports the earlier error.
             let _ = unlinkat(&self.folder, &self.beside, AtFlags::empty());
         }
     }

@@ -1,7 +1,8 @@
-//! `replicas.jsonl`: what every member held after the load, asked of each by itself.
+//! `replicas.jsonl`: the data of every member after the load, read from each member separately.
 //!
-//! A member's first line says that it was asked and how many records it gave; its records follow, a line each. So a file that was cut
-//! off is told from a member that holds less: of that member, fewer lines are there than its first one says.
+//! A member's first line gives the number of its records, which follow, one per line. A file that
+//! was cut off is thus distinguishable from a member that holds less: it has fewer lines than the
+//! first line says.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -12,17 +13,18 @@ use serde::{Deserialize, Serialize};
 use crate::checked_file::{ReadError, Records};
 use crate::lines::{self, JsonLinesWriter};
 
-/// What a member holds under a key.
+/// Value and version that a member holds under a key.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ReplicaValue {
     /// The value, as clients write it.
     pub value: String,
-    /// What the target itself counts changes by, if it tells that; replicas are to agree on it as well.
+    /// Version by which the target itself counts changes, if it reports one. Replicas must agree on
+    /// it too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
 }
 
-/// All that a member holds: key (`SPACE/KEY` where the protocol has spaces) to what is there.
+/// All data of a member, by key (`SPACE/KEY` if the protocol has spaces).
 pub type ReplicaContents = BTreeMap<String, ReplicaValue>;
 
 /// A member that was asked.
@@ -30,7 +32,7 @@ pub type ReplicaContents = BTreeMap<String, ReplicaValue>;
 pub struct Replica {
     /// Name of its host.
     pub member: String,
-    /// What it holds, or why that is not known.
+    /// The member's data, or the reason why it is unknown.
     pub holds: Result<ReplicaContents, String>,
 }
 
@@ -54,10 +56,7 @@ enum ReplicaLine {
     },
 }
 
-/// Writes the file; one that exists is replaced.
-///
-/// # Errors
-/// If it cannot be written.
+/// Writes the file; replaces an existing file.
 pub fn write(path: &Path, replicas: &[Replica]) -> io::Result<()> {
     let mut writer = JsonLinesWriter::create(path)?;
     for Replica { member, holds } in replicas {
@@ -75,13 +74,14 @@ pub fn write(path: &Path, replicas: &[Replica]) -> io::Result<()> {
     writer.flush()
 }
 
-/// Reads the file; a missing one names nobody. A member of whom lines are missing counts as failed: what it lacks here it may have held.
+/// Reads the file. A missing file has no members. A member with missing lines counts as failed,
+/// because the missing data may be in those lines.
 ///
 /// # Errors
-/// If it cannot be read, or is broken elsewhere than at its end.
+/// If the file cannot be read, or is broken elsewhere than at its end.
 pub fn read(path: &Path) -> Result<Records<Replica>, ReadError> {
     let lines = lines::read::<ReplicaLine>(path)?;
-    // Each with the number of records that its first line tells of.
+    // Each replica with the number of records from its first line.
     let mut found: Vec<(Replica, u64)> = Vec::new();
     for line in lines.items {
         match line {

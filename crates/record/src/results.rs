@@ -170,9 +170,9 @@ pub struct Trial {
     /// Number of separate moments at which operations took at least as long as each quantile of
     /// `latency_us`. Null without latencies.
     pub latency_moments: Option<QuantileMoments>,
-    /// Latency of every operation of the measured part, whatever its outcome. An operation that
-    /// failed, timed out or was never answered counts as slower than all others. A quantile that
-    /// falls among those is null, and so are mean and maximum. Null if all operations were
+    /// Latency of every operation of the measured part, regardless of its outcome. An operation
+    /// that failed, timed out or was never answered counts as slower than all others. A quantile
+    /// that falls among those is null, and so are mean and maximum. Null if all operations were
     /// answered.
     pub latency_of_all_us: Option<Quantiles>,
     /// `latency_us` without the generator's own delay in starting operations. Null if no timer

@@ -1,62 +1,68 @@
-//! The rows of a trial's CSV files. The field names are the column names; what was not measured is empty.
-//! Percentages of CPU are of the whole host: 100 is all its cores busy.
+//! Rows of a trial's CSV files. The field names are the column names. A value that was not measured
+//! is empty. CPU percentages are of the whole host: 100 means that all its cores are busy.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use crate::table::{CsvWriter, read, visit, write_all};
 
-/// When a row of any of these files is of, for whoever wants to know how far a file goes, and of whom if it is a sample.
+/// Time of a row in any of these files, and its source in a file of samples. Serves to find how far
+/// a file reaches.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct Moment {
     /// Seconds since load start.
     pub at_s: f64,
-    /// The host that was sampled.
+    /// Name of the sampled host.
     pub host: String,
-    /// The process that was; empty: the host as a whole.
+    /// Name of the sampled process. Empty for the host as a whole.
     pub process: String,
 }
 
-/// In a lab, the name under which the machine that makes the load has its own row, beside those of the hosts.
+/// Name of the row, beside a lab's hosts, of the machine that makes the load.
 pub const THIS_MACHINE: &str = "local";
 
-/// `samples.csv`: a host (`process` empty) or a process, once a second. Rates are over the second that ends at `at_s`.
+/// `samples.csv`: a host (`process` is empty) or a process, once a second. Rates cover the second
+/// that ends at `at_s`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Sample {
     /// Seconds since load start.
     pub at_s: f64,
-    /// Name of the host; beside a lab's hosts, `local` is the machine that plays them or loads them.
+    /// Name of the host. In a lab, `local` is the machine that runs the hosts or makes the load.
     pub host: String,
-    /// Role of the target's process, `generator`, or empty for the host as a whole.
+    /// Role of the target's process, or `generator`. Empty for the host as a whole.
     pub process: String,
-    /// User time (with nice).
+    /// CPU time in user mode (with nice).
     pub cpu_user_pct: Option<f64>,
-    /// Kernel time (with interrupts).
+    /// CPU time in the kernel (with interrupts).
     pub cpu_system_pct: Option<f64>,
-    /// Idle while a task of the host waited for a disk.
+    /// CPU time idle while a task of the host waited for a disk.
     pub cpu_iowait_pct: Option<f64>,
-    /// Taken away by the hypervisor.
+    /// CPU time taken by the hypervisor.
     pub cpu_steal_pct: Option<f64>,
-    /// Used by processes that are neither the target nor Plimsoll; in the generator's row, of the CPUs that are the clients' alone.
+    /// CPU time of processes that are neither the target nor Plimsoll. In the generator's row, only
+    /// of the CPUs reserved for clients.
     pub cpu_strangers_pct: Option<f64>,
-    /// Kept from running by its CPU quota, of wall time, the mean over the host's cores; in the generator's row, by those of the
-    /// control groups that Plimsoll itself is in, summed over CPUs.
+    /// Share of wall time in which the CPU quota kept the host from running, mean over its cores.
+    /// In the generator's row: the quotas of the control groups that contain Plimsoll itself,
+    /// summed over CPUs.
     pub cpu_throttled_pct: Option<f64>,
-    /// Runnable but not running, of wall time, summed over threads: `schedstat`.
+    /// Share of wall time in which threads were runnable but did not run, summed over threads.
+    /// Source: `schedstat`.
     pub run_delay_pct: Option<f64>,
-    /// CPU time of the busiest of its threads, percent of one core of the host.
+    /// CPU time of the busiest thread, percent of one core of the host.
     pub busiest_thread_pct: Option<f64>,
     /// Load average over 1 minute.
     pub load1: Option<f64>,
-    /// Over 5 minutes.
+    /// Load average over 5 minutes.
     pub load5: Option<f64>,
-    /// Over 15 minutes.
+    /// Load average over 15 minutes.
     pub load15: Option<f64>,
-    /// Threads in uninterruptible sleep: they wait for a disk, most likely.
+    /// Number of threads in uninterruptible sleep, which most likely wait for a disk.
     pub io_wait_threads: Option<u64>,
-    /// Blocked on I/O, of wall time, summed over threads: delay accounting, where the kernel does it (`kernel.task_delayacct`).
+    /// Share of wall time blocked on I/O, summed over threads. Source: delay accounting, if the
+    /// kernel does it (`kernel.task_delayacct`).
     pub io_delay_pct: Option<f64>,
     /// Used memory of the host.
     pub memory_used_bytes: Option<u64>,
@@ -64,34 +70,38 @@ pub struct Sample {
     pub memory_available_bytes: Option<u64>,
     /// Resident set of the process.
     pub rss_bytes: Option<u64>,
-    /// Processes that the kernel killed for want of memory in this second.
+    /// Processes that the kernel killed for lack of memory in this second.
     pub oom_kills: Option<u64>,
-    /// Read from disks in this second.
+    /// Bytes read from disks in this second.
     pub disk_read_bytes: Option<u64>,
-    /// Written to disks in this second; of a virtual host without a disk of its own, what its processes caused to be
-    /// written, be it later.
+    /// Bytes written to disks in this second. For a virtual host without its own disk: writes that
+    /// its processes caused, even if they reach the disk later.
     pub disk_write_bytes: Option<u64>,
-    /// Received in this second (all interfaces; loopback included, but for a virtual host).
+    /// Bytes received in this second on all interfaces, with loopback. For a virtual host, without
+    /// loopback.
     pub net_rx_bytes: Option<u64>,
-    /// Sent in this second.
+    /// Bytes sent in this second.
     pub net_tx_bytes: Option<u64>,
-    /// Pressure: share of the second in which some task waited for a CPU.
+    /// CPU pressure: share of the second in which some task waited for a CPU.
     pub psi_cpu_some_pct: Option<f64>,
-    /// … for I/O.
+    /// I/O pressure: share of the second in which some task waited for I/O.
     pub psi_io_some_pct: Option<f64>,
-    /// … for memory.
+    /// Memory pressure: share of the second in which some task waited for memory.
     pub psi_memory_some_pct: Option<f64>,
-    /// Threads of the process; of a virtual host, all that run there.
+    /// Number of threads of the process. For a virtual host, all threads that run there.
     pub threads: Option<u64>,
-    /// Open file descriptors, likewise.
+    /// Number of open file descriptors, likewise.
     pub fds: Option<u64>,
-    /// Processes of the target that ended, and in this second were replaced by one of the same name and parent.
+    /// Processes of the target that ended and were replaced in this second by a process of the same
+    /// name and parent.
     pub processes_replaced: Option<u64>,
-    /// How far this machine's calendar clock is ahead of where it would be had nobody set it since load start, seconds.
+    /// Lead of this machine's calendar clock over the time it would show if it had not been set
+    /// since load start, seconds.
     pub calendar_ahead_s: Option<f64>,
 }
 
-/// `programs.csv`: once a second, what of a role's processes a program is that the target's manifest names.
+/// `programs.csv`: a program, named in the target's manifest, in the process tree of a role, once a
+/// second.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ProgramSample {
@@ -99,61 +109,66 @@ pub struct ProgramSample {
     pub at_s: f64,
     /// Name of the host.
     pub host: String,
-    /// Role of the process in whose tree it runs.
+    /// Role of the process in whose tree the program runs.
     pub process: String,
-    /// Its file's name.
+    /// Name of the program's file.
     pub program: String,
-    /// How many processes of it run; none of a program that is gone.
+    /// Number of the program's processes; 0 after the program is gone.
     pub processes: Option<u64>,
-    /// User time of these, percent of all cores of the host; without children that ended.
+    /// User time of these processes, percent of all cores of the host. Excludes children that
+    /// ended.
     pub cpu_user_pct: Option<f64>,
-    /// Kernel time.
+    /// Kernel time, likewise.
     pub cpu_system_pct: Option<f64>,
-    /// Resident set.
+    /// Resident set size.
     pub rss_bytes: Option<u64>,
-    /// Proportional set: of pages that several processes share, each has its part. Read every few seconds.
+    /// Proportional set size, which counts a shared page in equal parts. Read every few seconds.
     pub pss_bytes: Option<u64>,
-    /// Threads.
+    /// Number of threads.
     pub threads: Option<u64>,
-    /// Processes of it that ended, and in this second were replaced by one of the same name and parent.
+    /// Processes of the program that ended and were replaced in this second by a process of the
+    /// same name and parent.
     pub processes_replaced: Option<u64>,
 }
 
-/// `metrics.csv`: a figure of the target's own, once a second, as it gave it; see `[metrics]` of its manifest.
+/// `metrics.csv`: a metric as the target reported it, once a second. See `[metrics]` of the
+/// manifest.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Metric {
-    /// When it was asked, seconds since load start.
+    /// Time of the query, seconds since load start.
     pub at_s: f64,
-    /// Name of the host that gave it.
+    /// Name of the host that reported the metric.
     pub host: String,
-    /// Its name with its labels: `http_requests_total{code="200"}`.
+    /// Name of the metric with its labels: `http_requests_total{code="200"}`.
     pub name: String,
-    /// Its value; a figure that is not finite has no row.
+    /// Value. A value that is not finite has no row.
     pub value: f64,
-    /// What it is; empty where an older version wrote.
+    /// Kind of the metric. Empty if an older version wrote the row.
     pub kind: Option<MetricKind>,
 }
 
-/// What a figure of the target's own is.
+/// Kind of a target's metric.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum MetricKind {
-    /// It rises and falls.
+    /// The value rises and falls.
     #[default]
     Gauge,
-    /// It only rises, until its process starts again.
+    /// The value only rises, until the process restarts.
     Counter,
 }
 
-/// By how much a counter has grown from one value to the next. What is less than before has begun again at 0.
+/// Returns the increase of a counter between two values. A lower value means that the counter
+/// restarted at 0.
 #[must_use]
 pub fn counter_growth(before: f64, now: f64) -> f64 {
     if now < before { now } else { now - before }
 }
 
 impl MetricKind {
-    /// By the name, where nothing else tells: Prometheus' counters end in `_total`.
+    /// Derives the kind from the name, for a metric without a declared kind. Prometheus counters
+    /// end in `_total`.
     #[must_use]
     pub fn of_name(name: &str) -> Self {
         if name.ends_with("_total") { Self::Counter } else { Self::Gauge }
@@ -161,13 +176,13 @@ impl MetricKind {
 }
 
 impl Metric {
-    /// Its name without labels, and its labels in braces, if there are any.
+    /// Returns the name without labels, and the labels in braces if there are any.
     #[must_use]
     pub fn parts(&self) -> (&str, &str) {
         self.name.split_at(self.name.find('{').unwrap_or(self.name.len()))
     }
 
-    /// What it is.
+    /// Returns the kind, derived from the name if it was not declared.
     #[must_use]
     pub fn kind(&self) -> MetricKind {
         self.kind.unwrap_or_else(|| MetricKind::of_name(self.parts().0))
@@ -186,69 +201,75 @@ pub struct GeneratorSecond {
     pub thread: u32,
     /// CPU time used by the thread, percent of one core.
     pub cpu_pct: f64,
-    /// Time in which the thread could run and did not, percent; empty where the kernel does not say.
+    /// Time in which the thread was runnable and did not run, percent. Empty if the kernel does not
+    /// report it.
     pub run_delay_pct: Option<f64>,
-    /// How late its timers fired, 99th percentile, microseconds; empty if none fired.
+    /// Delay of the thread's timers, 99th percentile, microseconds. Empty if none fired.
     pub late_us_p99: Option<f64>,
-    /// … and at worst.
+    /// Largest delay of the thread's timers, microseconds.
     pub late_us_max: Option<f64>,
-    /// Agents that have started.
+    /// Number of agents that have started.
     pub agents: u32,
-    /// Operations open, averaged over the interval by time.
+    /// Number of open operations, mean over the interval.
     pub in_flight_mean: f64,
-    /// Operations that ended (any outcome but unfinished).
+    /// Operations that ended with any outcome but unfinished.
     pub operations: u64,
-    /// Sum of their latencies, seconds (Little's law: `in_flight_mean ≈ latency_sum_s / interval_s`).
+    /// Sum of the latencies of these operations, seconds. Little's law:
+    /// `in_flight_mean ≈ latency_sum_s / interval_s`.
     pub latency_sum_s: f64,
-    /// Full cycles done.
+    /// Number of full cycles.
     pub cycles: u64,
-    /// Connections opened.
+    /// Number of connections opened.
     pub connects: u64,
-    /// Connects that failed.
+    /// Number of connects that failed.
     pub connect_failures: u64,
-    /// Operations that should have started and did not (open loop).
+    /// Operations of an open loop that were due and were not started.
     pub dropped: u64,
-    /// Operations that were intended to start in the interval, whether they could or not; empty where an older version wrote.
+    /// Operations that were due in the interval, whether they started or not. Empty if an older
+    /// version wrote the row.
     pub due: Option<u64>,
-    /// Bytes of answers, headers included and by TLS decrypted; empty where an older version wrote.
+    /// Bytes of answers. Headers are included; TLS data counts decrypted. Empty if an older version
+    /// wrote the row.
     pub received_bytes: Option<u64>,
-    /// Time for which the thread's agents waited for records of feeds that are read ahead, added up, seconds; empty without one,
-    /// as are the next ones.
+    /// Time for which the thread's agents waited for records of feeds that are read ahead, summed
+    /// over agents, seconds. This and the next columns are empty without such a feed.
     pub feed_wait_s: Option<f64>,
-    /// Bytes read of such feeds' files, packed as they are; of thread 0, for all.
+    /// Bytes read from these feeds' files, counted as stored (compressed). The row of thread 0 has
+    /// the sum of all threads.
     pub feed_bytes: Option<u64>,
-    /// Records read of them, likewise.
+    /// Records read from these feeds, likewise.
     pub feed_records: Option<u64>,
-    /// Time for which their readers waited for the disk, percent, added up, likewise.
+    /// Time for which the feeds' readers waited for the disk, percent, summed over readers,
+    /// likewise.
     pub feed_read_pct: Option<f64>,
 }
 
-/// `fleet.csv`: how the clock of a fleet's generator compares with this machine's, once a second.
+/// `fleet.csv`: the clock of a fleet's generator, compared with this machine's clock once a second.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FleetSecond {
-    /// When they were compared, seconds since load start.
+    /// Time of the comparison, seconds since load start.
     pub at_s: f64,
-    /// What the generator is called.
+    /// Name of the generator.
     pub generator: String,
-    /// How far its monotonic clock is ahead of this machine's, microseconds.
+    /// Lead of the generator's monotonic clock over this machine's, microseconds.
     pub offset_us: f64,
-    /// The true offset is no farther from that, microseconds.
+    /// Largest possible error of `offset_us`, microseconds.
     pub bound_us: f64,
-    /// Times that it recorded are no farther off than this from the trial's clock, microseconds: how far the offset is from the one that it
-    /// began with, and the bound.
+    /// Largest possible error of times that the generator recorded, on the trial's clock,
+    /// microseconds: the change of the offset since the start, plus the bound.
     pub error_us: f64,
 }
 
-/// `agents.csv`: an agent that began to work, as it was when the load had ended.
+/// `agents.csv`: an agent that started to work, as of the end of the load.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct AgentCycles {
-    /// Its number, from 1.
+    /// Number of the agent, from 1.
     pub agent: u32,
-    /// Full cycles that it finished.
+    /// Number of full cycles.
     pub cycles: u64,
-    /// When it finished the last of them, seconds since load start; empty: it finished none.
+    /// End of the last full cycle, seconds since load start. Empty if there is none.
     pub last_cycle_s: Option<f64>,
 }
 
@@ -259,20 +280,21 @@ pub struct Attempts {
     pub at_s: f64,
     /// Name of the operation.
     pub operation: String,
-    /// `ok`, also `ok 201` or `redirect 301` for an HTTP status other than 200, `wrong`, `timeout`, or the cause of the failure: `connect refused`, `connection reset`,
-    /// `connection closed`, `answer: unavailable`, `status 503`, `bad answer`, …
+    /// `ok`, `ok 201` or `redirect 301` (HTTP status other than 200), `wrong`, `timeout`, or the
+    /// cause of a failure: `connect refused`, `connection reset`, `connection closed`,
+    /// `answer: unavailable`, `status 503`, `bad answer`, …
     pub result: String,
-    /// How many.
+    /// Number of attempts.
     pub count: u64,
 }
 
-/// Whether a result of an attempt is that of an operation that ended `ok`.
+/// Whether an attempt with this result belongs to an operation that ended `ok`.
 #[must_use]
 pub fn is_ok(result: &str) -> bool {
     result == "ok" || ["ok ", "redirect "].iter().any(|start| result.starts_with(start))
 }
 
-/// `units.csv`: what the `ok` operations that ended in a second did.
+/// `units.csv`: work done by the `ok` operations that ended in a second.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct UnitSecond {
@@ -282,25 +304,26 @@ pub struct UnitSecond {
     pub interval_s: f64,
     /// Name of the operation.
     pub operation: String,
-    /// Empty: units of work. Else parts of its answers that had this status: `201`, `429`.
+    /// Empty for units of work. For parts of answers: their status, such as `201` or `429`.
     pub status: String,
-    /// How many.
+    /// Number of units or parts.
     pub count: u64,
 }
 
-/// `outcomes.csv`: what ended in a slot of a few milliseconds. Slots in which nothing ended have no row.
+/// `outcomes.csv`: operations that ended in a slot of a few milliseconds. A slot without any has no
+/// row.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct OutcomeSlot {
     /// Start of the slot, seconds since load start.
     pub at_s: f64,
-    /// Length of the slot, seconds; the same in every row of a trial.
+    /// Length of the slot, seconds. Equal in all rows of a trial.
     pub slot_s: f64,
     /// Operations that ended `ok`.
     pub ok: u32,
-    /// … `failed`.
+    /// Operations that ended `failed`.
     pub failed: u32,
-    /// … `timeout`.
+    /// Operations that ended `timeout`.
     pub timeout: u32,
-    /// … `wrong`.
+    /// Operations that ended `wrong`.
     pub wrong: u32,
 }

@@ -1,5 +1,5 @@
-//! What `plimsoll selfcheck` found: a machine, and the program on it, held against what is known beforehand. A public format:
-//! fields are only ever added.
+//! Results of `plimsoll selfcheck`: measurements of this machine, compared with truths known
+//! beforehand. A public format: fields are only ever added.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ use crate::results::Trust;
 /// Version of the format.
 pub const FORMAT: u32 = 1;
 
-/// All truths that a machine was held against.
+/// Results of a self-check: all truths and how well Plimsoll measured them.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct SelfCheck {
@@ -17,62 +17,64 @@ pub struct SelfCheck {
     pub format: u32,
     /// Version of Plimsoll.
     pub plimsoll: String,
-    /// The machine in a line: processors and kernel.
+    /// The machine in one line: processors and kernel.
     pub machine: String,
-    /// When it began, Unix time in seconds.
+    /// Start, Unix time in seconds.
     pub unix_s: f64,
-    /// How long it took, seconds.
+    /// Duration, seconds.
     pub took_s: f64,
-    /// What was planted, and how long it lasted, follows from this number.
+    /// Seed of the faults' times and durations.
     pub seed: u64,
-    /// How often each part was played.
+    /// Number of times that each part was played.
     pub rounds: u32,
-    /// Each truth, in the order of the parts.
+    /// All truths, in the order of the parts.
     pub truths: Vec<HeldTruth>,
-    /// The smallest differences that five repeats show here.
+    /// Smallest differences that five repeats can show on this machine.
     pub smallest: Vec<SmallestDifference>,
-    /// Folders of the runs, from the folder that the page is in.
+    /// Folders of the runs, relative to the folder of the page.
     pub runs: Vec<String>,
 }
 
-/// Something that is known beforehand, and what was measured of it.
+/// A truth known beforehand, and the measured value.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct HeldTruth {
-    /// Of which part: `a full queue`, `stalls`, …
+    /// Part of the self-check: `a full queue`, `stalls`, …
     pub of: String,
-    /// What was asked.
+    /// Quantity that is compared.
     pub asked: String,
-    /// The unit of the figures.
+    /// Unit of the figures.
     pub unit: TruthUnit,
-    /// What is true: from here to there; both ends are the same where nothing is left to chance.
+    /// True range. Both ends are equal if nothing is left to chance.
     pub truth: [f64; 2],
-    /// By how much more or less the figure may be off, for what the machine takes to carry bytes and to wake threads.
+    /// Allowed deviation below and above the range, for the time that the machine takes to transfer
+    /// bytes and to wake threads.
     pub allowed: [f64; 2],
-    /// What was measured: of several times the worst; null if nothing was.
+    /// Measured value: the worst of several measurements. Null if nothing was measured.
     pub measured: Option<f64>,
-    /// How often it was asked.
+    /// Number of measurements.
     pub times: u32,
-    /// … and what was measured was true.
+    /// Number of measurements that were right.
     pub right: u32,
-    /// … and it was not, and the verdict of the trial had said that something was in the way.
+    /// Number of wrong measurements in trials whose verdict had raised doubts.
     pub marked: u32,
-    /// Whether a right method is wrong in one of ten cases: what was planted is as small as the method can see, or its level is a share.
+    /// Whether even a correct method errs in one of ten cases, because the planted effect is the
+    /// smallest that the method can detect, or because its level is a share.
     pub by_chance: bool,
-    /// The worst verdict of the trials.
+    /// Worst verdict of the trials.
     pub trust: Trust,
-    /// What it came to.
+    /// Result of the comparison.
     pub came: TruthOutcome,
 }
 
-/// A figure's unit.
+/// Unit of a figure.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TruthUnit {
-    /// A number of things.
+    /// A count.
     #[default]
     Count,
-    /// A second.
+    /// Per second.
     PerS,
     /// Seconds.
     S,
@@ -80,31 +82,31 @@ pub enum TruthUnit {
     Pct,
 }
 
-/// What a truth and what was measured come to.
+/// Result of comparing a measurement with the truth.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum TruthOutcome {
-    /// They agree.
+    /// The measurement agrees with the truth.
     #[default]
     Right,
-    /// They do not, and the verdict had said that the trial was not to be trusted.
+    /// The measurement is wrong, and the trial's verdict had raised doubts.
     Marked,
-    /// They do not, and nothing had said so.
+    /// The measurement is wrong, and the trial's verdict had raised no doubts.
     Wrong,
 }
 
-/// A difference of a figure that nine of ten comparisons of five repeats would show.
+/// Smallest difference of a figure that nine of ten comparisons of five repeats would show.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct SmallestDifference {
     /// Path of the figure.
     pub metric: String,
-    /// Percent; the median over the rounds.
+    /// Difference in percent, median over the rounds.
     pub pct: f64,
 }
 
 impl SelfCheck {
-    /// How many truths came to this.
+    /// Returns the number of truths with this result.
     #[must_use]
     pub fn count(&self, came: TruthOutcome) -> usize {
         self.truths.iter().filter(|truth| truth.came == came).count()

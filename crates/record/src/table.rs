@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 
 use crate::checked_file::{LineFile, ReadError, Records, open_lines};
 
-/// Writes rows. They are on their way to the disk after [`CsvWriter::flush`], or when enough have come together.
+/// Writes rows. Rows go to the kernel on [`CsvWriter::flush`], or when the buffer is full.
 #[derive(Debug)]
 pub struct CsvWriter<T> {
     file: LineFile,
@@ -17,21 +17,15 @@ pub struct CsvWriter<T> {
 }
 
 impl<T: Serialize + Default> CsvWriter<T> {
-    /// Begins a file with its header line; one that exists is emptied.
-    ///
-    /// # Errors
-    /// If the file cannot be created.
+    /// Creates a file with its header line; empties an existing file.
     pub fn create(path: &Path) -> io::Result<Self> {
         let mut writer = Self { file: LineFile::create(path)?, rows: PhantomData };
         writer.write_header()?;
         Ok(writer)
     }
 
-    /// Goes on at the end of a file, which is created with its header if missing. A last row that was cut off is
-    /// removed first.
-    ///
-    /// # Errors
-    /// If the file cannot be opened.
+    /// Opens a file for appending; creates it with its header if missing. Removes a last row that
+    /// was cut off.
     pub fn append(path: &Path) -> io::Result<Self> {
         let mut writer = Self { file: LineFile::append(path)?, rows: PhantomData };
         if writer.file.is_empty() {
@@ -41,17 +35,15 @@ impl<T: Serialize + Default> CsvWriter<T> {
     }
 
     /// Adds a row.
-    ///
-    /// # Errors
-    /// If the file cannot be written.
     pub fn write(&mut self, row: &T) -> io::Result<()> {
         self.file.write(&lines_of(row, false)?)
     }
 
-    /// Hands everything to the kernel: after that a SIGKILL of this process loses nothing.
+    /// Passes all data to the kernel. After that, a SIGKILL of this process loses nothing.
     ///
     /// # Errors
-    /// If the file cannot be written. What was not yet on its way is lost then; the file still ends in a whole row.
+    /// If the file cannot be written. The buffered rows are lost then; the file still ends in a
+    /// whole row.
     pub fn flush(&mut self) -> io::Result<()> {
         self.file.flush()
     }
@@ -65,10 +57,8 @@ impl<T: Serialize + Default> CsvWriter<T> {
     }
 }
 
-/// Writes what comes, each row at once. The file is made with the first of them: where none comes, there is none.
-///
-/// # Errors
-/// If the file cannot be written.
+/// Writes each row as soon as it arrives. The first row creates the file; without rows there is no
+/// file.
 pub fn write_all<T: Serialize + Default>(path: &Path, rows: impl IntoIterator<Item = T>) -> io::Result<()> {
     let mut writer: Option<CsvWriter<T>> = None;
     for row in rows {
@@ -88,8 +78,8 @@ fn lines_of<T: Serialize>(row: &T, with_header: bool) -> io::Result<Vec<u8>> {
     csv.into_inner().map_err(|error| error.into_error())
 }
 
-/// Reads a file of rows. Columns are found by name and unknown ones ignored. A missing file is an empty one; a last
-/// row that was cut off is dropped and flagged.
+/// Reads a file of rows. Columns are found by name, and unknown columns are ignored. A missing file
+/// has no rows. A last row that was cut off is dropped, and [`Records::torn`] is set.
 ///
 /// # Errors
 /// If the file cannot be read, or a row other than the last one is broken.
@@ -99,14 +89,14 @@ pub fn read<T: DeserializeOwned>(path: &Path) -> Result<Records<T>, ReadError> {
     Ok(Records { items, torn })
 }
 
-/// Reads a file of rows as [`read`] does and hands them over one by one, in file order, so that a long one need not fit into memory;
-/// whether a last row was cut off and dropped.
+/// Reads a file of rows as [`read`] does and passes them to `take` one by one, in file order, so
+/// that a long file need not fit into memory. Returns whether a last row was cut off and dropped.
 ///
 /// # Errors
-/// As [`read`]. By then `take` has had the rows before.
+/// As [`read`]. `take` has then received the earlier rows.
 pub fn visit<T: DeserializeOwned>(path: &Path, mut take: impl FnMut(T)) -> Result<bool, ReadError> {
     let Some(lines) = open_lines(path)? else { return Ok(false) };
-    // Not even the header: the file was cut off when it was created.
+    // Without even a header, the file was cut off when it was created.
     let mut torn = lines.torn || lines.length == 0;
     let mut reader = csv::ReaderBuilder::new().from_reader(lines.reader);
     let mut rows = reader.deserialize();
@@ -191,7 +181,8 @@ mod tests {
     fn a_column_that_came_later_is_empty_in_older_rows() {
         let scratch = Scratch::new("table");
         let path = scratch.path("samples.csv");
-        // As it was before `cpu_throttled_pct` and `oom_kills`, which stand between these.
+        // A header from before `cpu_throttled_pct` and `oom_kills`, which are between these
+        // columns.
         let older = "at_s,host,process,cpu_user_pct,cpu_system_pct,cpu_iowait_pct,cpu_steal_pct,cpu_strangers_pct,\
                  run_delay_pct,load1,load5,load15,io_wait_threads,memory_used_bytes,memory_available_bytes,rss_bytes,\
                  disk_read_bytes,disk_write_bytes,net_rx_bytes,net_tx_bytes,psi_cpu_some_pct,psi_io_some_pct,\

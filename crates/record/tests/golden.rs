@@ -1,5 +1,5 @@
-//! The golden run folder, held against the readers: what was once written stays readable for ever. What it means is
-//! checked in `analysis`.
+//! Tests that the readers still read the golden run folder: files of an old version stay readable
+//! for ever. `analysis` tests their meaning.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ fn folder() -> RunFolder {
     RunFolder::at(&golden.join("2026-11-20T10-31-05-a-name-server-crashes"))
 }
 
-/// Items and torn flags of a trial's files.
+/// Returns the number of items of a trial's files, and whether they were cut off.
 fn read(trial: &TrialFolder) -> [(usize, bool); 7] {
     let log = hlog::read(&trial.load_hlog()).unwrap();
     assert!(log.start_unix_s.is_some());

@@ -10,36 +10,41 @@ use serde_json::Value;
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Consistency {
-    /// Audited keys that were judged.
+    /// Number of audited keys that were judged.
     pub checked: Option<u64>,
-    /// Keys with an acknowledged write or removal.
+    /// Number of keys with an acknowledged write or removal.
     pub acknowledged: Option<u64>,
-    /// Judged keys with an acknowledged write or removal.
+    /// Number of judged keys with an acknowledged write or removal.
     pub acknowledged_checked: Option<u64>,
-    /// Operations whose answer contradicted what their client did; null where nothing was expected.
+    /// Operations whose answer contradicts an expectation or an earlier operation of the client.
+    /// Null if nothing was expected.
     pub wrong: Option<u64>,
-    /// Wrong answers in each of up to 20 equal parts of the load's time, none shorter than a second: one incident makes many of them.
-    /// Empty where nothing was expected.
+    /// Wrong answers in each of up to 20 equal parts of the load's time, none shorter than a
+    /// second. One incident can cause many wrong answers. Empty if nothing was expected.
     pub wrong_by_part: Vec<u64>,
-    /// Cycles of the whole load that ended, full or not, for the wrong answers to be held against; null where nobody counted.
+    /// Cycles of the whole load that ended, full or not: the base of the rate of wrong answers.
+    /// Null if cycles were not counted.
     pub cycles: Option<u64>,
-    /// Acknowledged writes that were gone (or changed) after the run: on every member that could be asked.
+    /// Acknowledged writes that were lost or changed after the run, on every member that could be
+    /// asked.
     pub lost_writes: Option<u64>,
-    /// A few of the lost ones, as `space/key`, for a reader to look into.
+    /// Examples of lost writes, as `space/key`.
     pub lost_examples: Vec<String>,
-    /// Keys on which members that were asked differ, or that some of them lack; null where fewer than two told what they hold.
+    /// Keys that differ between members or that a member lacks, among the members that were asked.
+    /// Null if fewer than two members reported their data.
     pub diverged_keys: Option<u64>,
     /// Diverged keys with different values or versions on members.
     pub diverged_differing: Option<u64>,
     /// Diverged keys that a member lacks. A key can also count in `diverged_differing`.
     pub diverged_missing: Option<u64>,
-    /// A few of the diverged ones: the key, and who holds what.
+    /// Examples of diverged keys: the key, and the value on each member.
     pub diverged_examples: Vec<String>,
     /// Each member's table after the load. Empty if the target cannot report its tables.
     pub replicas: Vec<ReplicaTable>,
-    /// Whether what members held still changed when they were asked for the last time; null where nobody asked.
+    /// Whether the members' data had stopped changing when they were last asked. Null if they were
+    /// not asked.
     pub replicas_settled: Option<bool>,
-    /// `yes`, `no`, `unknown` or `not checked`.
+    /// Linearizability: `yes`, `no`, `unknown` or `not checked`.
     pub linearizable: String,
 }
 
@@ -47,7 +52,7 @@ pub struct Consistency {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ReplicaTable {
-    /// The member.
+    /// Name of the member.
     pub name: String,
     /// Number of records. Null if the member reported none.
     pub records: Option<u64>,
@@ -56,21 +61,21 @@ pub struct ReplicaTable {
 }
 
 /// Results of the checks at one variant and point, over the repeats that are not void. If all
-/// repeats are void, the results are over all of them.
+/// repeats are void, over all of them.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct PooledConsistency {
     /// Variant, if any.
     pub variant: Option<String>,
-    /// Swept path to value.
+    /// Values of the swept paths.
     pub point: BTreeMap<String, Value>,
-    /// Repeats that these figures are of.
+    /// Number of repeats in these figures.
     pub repeats: u64,
-    /// Cycles that ended, full or not, in all of them; null where nobody counted.
+    /// Cycles that ended, full or not, in all repeats. Null if cycles were not counted.
     pub cycles: Option<u64>,
-    /// Operations that ended, in all of them.
+    /// Operations that ended, in all repeats.
     pub operations: u64,
-    /// Wrong answers in all of them; null where nothing was expected.
+    /// Wrong answers in all repeats. Null if nothing was expected.
     pub wrong: Option<u64>,
     /// Wrong answers per 1,000 cycles.
     pub wrong_per_1000_cycles: Option<f64>,
@@ -80,9 +85,10 @@ pub struct PooledConsistency {
     pub wrong_per_1000_operations: Option<f64>,
     /// 95 % interval of the rate that very many operations would have.
     pub operations_ci95: Option<[f64; 2]>,
-    /// How the intervals were found: `ratio`, `Korn-Graubard` or `Clopper-Pearson`; empty without any.
+    /// Method of the intervals: `ratio`, `Korn-Graubard` or `Clopper-Pearson`. Empty without
+    /// intervals.
     pub method: String,
-    /// Diverged keys of each repeat, in their order; null where it was not looked.
+    /// Diverged keys of each repeat, in order. Null for a repeat that was not checked.
     pub diverged_keys: Vec<Option<u64>>,
     /// Lost writes of each repeat, likewise.
     pub lost_writes: Vec<Option<u64>>,

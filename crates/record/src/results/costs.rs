@@ -1,4 +1,4 @@
-//! What a unit of work costs, and how many hosts a demand takes.
+//! Cost of a unit of work, and the number of hosts that a demand needs.
 
 use std::collections::BTreeMap;
 
@@ -6,29 +6,32 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// What a unit of work costs, on the machines meant: where `lab.speed` slows time, cycles are those of `emulated`. All hosts of the lab count,
-/// the machine that makes the load does not.
+/// Cost of a unit of work on the modelled machines. If `lab.speed` slows time, cycles are those of
+/// `emulated`. All hosts of the lab count; the machine that makes the load does not.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Cost {
     /// Mean power of all hosts together over `measured_s`.
     pub watts: Option<f64>,
-    /// `profile`: between idle and load watts of each host's profile, by the CPU it used.
+    /// Source of `watts`. `profile`: a value between the idle and load watts of each host's
+    /// profile, by CPU use.
     pub watts_source: Option<String>,
-    /// Energy: `watts` over full cycles per second.
+    /// Energy per full cycle: `watts` divided by full cycles per second.
     pub joules_per_cycle: Option<f64>,
-    /// Money, in `currency`: the hosts' prices, each spread evenly over its lifetime, and electricity where
-    /// `electricity_per_million_cycles` says so.
+    /// Price, in `currency`: the hosts' prices, each spread evenly over the host's lifetime.
+    /// Electricity is included if `electricity_per_million_cycles` has a value.
     pub price_per_million_cycles: Option<f64>,
-    /// What of that price is electricity; null: it is not in it.
+    /// Part of the price that is electricity. Null if electricity is not included.
     pub electricity_per_million_cycles: Option<f64>,
-    /// ISO 4217: `EUR`.
+    /// Currency code of ISO 4217: `EUR`.
     pub currency: Option<String>,
-    /// The same figures with the warm-up left in.
+    /// The same figures with the warm-up included.
     pub with_warmup: CostWithWarmup,
-    /// Why a figure is null, naming each host that lacks something; null where nothing does.
+    /// Reason why a figure is null, with the hosts that lack a value. Null if all figures are
+    /// there.
     pub lacks: Option<String>,
-    /// Whether the figures are a model: the profile's watts and prices, and not a meter's or an invoice's.
+    /// Whether the figures are modelled: from the profile's watts and prices, not from a meter or
+    /// an invoice.
     pub modelled: bool,
 }
 
@@ -38,70 +41,75 @@ pub struct Cost {
 pub struct CostWithWarmup {
     /// Mean power of all hosts together.
     pub watts: Option<f64>,
-    /// Energy.
+    /// Energy per full cycle.
     pub joules_per_cycle: Option<f64>,
-    /// Money, in the same currency.
+    /// Price, in the currency of `Cost`.
     pub price_per_million_cycles: Option<f64>,
 }
 
-/// What a unit of work costs a variant at a point: means over its usable trials.
+/// Cost of a unit of work for a variant at a point: means over the usable trials.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct PointCost {
     /// Variant; empty without variants.
     pub variant: String,
-    /// Swept path to value.
+    /// Values of the swept paths.
     pub point: BTreeMap<String, Value>,
-    /// Full cycles per second, on the machines meant.
+    /// Full cycles per second on the modelled machines.
     pub cycles_per_s: Option<f64>,
     /// Mean power of all hosts together.
     pub watts: Option<f64>,
-    /// Energy.
+    /// Energy per full cycle.
     pub joules_per_cycle: Option<f64>,
-    /// 95 % interval of the mean that very many repeats would give; null with too few repeats. The profile's own error is not in it.
+    /// 95 % interval of the mean that very many repeats would give. Null with too few repeats.
+    /// Excludes the profile's own error.
     pub joules_per_cycle_ci95: Option<[f64; 2]>,
-    /// Money, in `currency`.
+    /// Price, in `currency`.
     pub price_per_million_cycles: Option<f64>,
-    /// 95 % interval of the mean that very many repeats would give; null with too few repeats. The profile's own error is not in it.
+    /// 95 % interval of the mean that very many repeats would give. Null with too few repeats.
+    /// Excludes the profile's own error.
     pub price_per_million_cycles_ci95: Option<[f64; 2]>,
-    /// ISO 4217: `EUR`.
+    /// Currency code of ISO 4217: `EUR`.
     pub currency: Option<String>,
-    /// The same with the warm-up left in.
+    /// The same figures with the warm-up included.
     pub with_warmup: CostWithWarmup,
-    /// Trials that have any of these figures.
+    /// Number of trials that have any of these figures.
     pub trials: u32,
-    /// Whether the variant completes most cycles per second here, of all its points.
+    /// Whether this is the variant's point with the most cycles per second.
     pub at_peak: bool,
-    /// Whether a cycle is cheapest here, of all points of the variant: by price, or by energy where there is no price.
+    /// Whether this is the variant's point with the cheapest cycle: by price, or by energy if there
+    /// is no price.
     pub cheapest: bool,
-    /// Why a figure is null.
+    /// Reason why a figure is null.
     pub lacks: Option<String>,
 }
 
-/// How many hosts of a variant carry what is demanded, if each carries as much as those that were measured did.
+/// Number of a variant's hosts that carry the demand, if each carries as much as each measured
+/// host.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct DemandedHosts {
     /// Variant; empty without variants.
     pub variant: String,
-    /// Swept path to value, where it carried most; empty for a search.
+    /// Values of the swept paths at the point with the highest result. Empty for a search.
     pub at: BTreeMap<String, Value>,
-    /// What is demanded.
+    /// Path of the demanded metric.
     pub metric: String,
-    /// How much of it, in its unit.
+    /// Demanded value, in the metric's unit.
     pub at_least: f64,
-    /// Hosts that carried it in the run, without balancers; 1 without a lab.
+    /// Number of hosts in the run, without balancers. 1 without a lab.
     pub measured_hosts: u32,
-    /// What each of them carried: mean over the repeats, or its part of the safe load.
+    /// Value per measured host: the mean over the repeats, or the host's share of the safe load.
     pub per_host: Option<f64>,
-    /// 95 % interval of the mean that very many repeats would give, or of the safe load; an end is null where it is not known.
+    /// 95 % interval of the mean that very many repeats would give, or of the safe load. An end is
+    /// null if it is unknown.
     pub per_host_ci95: [Option<f64>; 2],
-    /// Hosts that carry what is demanded; null where nothing was carried.
+    /// Number of hosts that carry the demand. Null if the measured hosts carried nothing.
     pub hosts: Option<u64>,
-    /// Numbers of hosts by the upper and the lower end of that interval.
+    /// Numbers of hosts at the upper and at the lower end of `per_host_ci95`.
     pub hosts_ci95: [Option<u64>; 2],
-    /// What so many hosts cost to buy, by their profiles; null where one has no price.
+    /// Purchase price of these hosts, by their profiles. Null if a profile has no price.
     pub price: Option<f64>,
-    /// ISO 4217.
+    /// Currency code of ISO 4217: `EUR`.
     pub currency: Option<String>,
 }

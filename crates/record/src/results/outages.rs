@@ -1,4 +1,4 @@
-//! What clients felt of faults, and of what no fault explains: a part of `analysis.json`.
+//! Outages and disturbances as clients saw them: a part of `analysis.json`.
 
 use std::collections::BTreeMap;
 
@@ -12,25 +12,26 @@ use serde_json::Value;
 pub struct Fault {
     /// Name in the experiment.
     pub name: String,
-    /// Kind.
+    /// Kind of the fault.
     pub kind: String,
-    /// The member it hit.
+    /// The member that the fault hit.
     pub on: String,
     /// Occurrence, from 1.
     pub number: u32,
-    /// Begun, seconds since load start.
+    /// Start, seconds since load start.
     pub at_s: f64,
-    /// Healed; null: it heals by itself.
+    /// Time of healing, seconds since load start. Null if the fault heals by itself.
     pub healed_s: Option<f64>,
-    /// Why it could not be injected, if so.
+    /// Reason why the fault could not be injected. Null if it was injected.
     pub failed: Option<String>,
-    /// For charts.
+    /// Label in charts.
     pub label: String,
-    /// For charts.
+    /// Colour in charts.
     pub colour: String,
-    /// What clients felt of it; null without load.
+    /// Effect on clients. Null without load.
     pub outage: Option<Outage>,
-    /// What the clients of each member felt of it, as far as that was recorded; empty where all clients went to the same address.
+    /// Effect on the clients of each member, as far as it was recorded. Empty if all clients used
+    /// the same address.
     pub members: Vec<MemberOutage>,
 }
 
@@ -40,61 +41,66 @@ pub struct Fault {
 pub struct OperatorAction {
     /// Name in the experiment.
     pub name: String,
-    /// Kind.
+    /// Kind of the action.
     pub kind: String,
-    /// The members it was for.
+    /// The members that the action was for.
     pub on: String,
     /// Occurrence, from 1.
     pub number: u32,
-    /// Begun, seconds since load start.
+    /// Start, seconds since load start.
     pub at_s: f64,
     /// Reason why the action failed. Null if it succeeded.
     pub failed: Option<String>,
 }
 
-/// What the clients of one member felt of a fault.
+/// Effect of a fault on the clients of one member.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct MemberOutage {
-    /// The member.
+    /// Name of the member.
     pub name: String,
-    /// From this member's own counts, against its own baseline. Latency is not recorded by member, nor is memory here.
+    /// Figures from this member's own counts and baseline. Latency and memory are not included.
     pub outage: Outage,
 }
 
-/// A member, by what its clients saw.
+/// Results of the clients of one member.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct MemberFigures {
-    /// Name of its host.
+    /// Name of the member's host.
     pub name: String,
     /// `ok` operations per second over `measured_s`.
     pub operations_per_s: Option<f64>,
-    /// Operations that ended `ok` over the whole load.
+    /// Operations that ended `ok`, over the whole load.
     pub ok: u64,
-    /// … `failed` or `timeout`.
+    /// Operations that ended `failed` or `timeout`, over the whole load.
     pub failed: u64,
-    /// … `wrong`.
+    /// Operations that ended `wrong`, over the whole load.
     pub wrong: u64,
-    /// Outages of its clients that no fault explains, in time order, whether the sum over all members shows them or not.
+    /// Outages of the member's clients that no fault explains, in time order. The sum over all
+    /// members need not show them.
     pub disturbances: Vec<Disturbance>,
 }
 
-/// What clients felt of a fault, or of a disturbance. Times are seconds after it began, to the slot of `outcomes.csv`. Where there are several
-/// members, the figures are over all of them, but for a [`MemberOutage`]. `docs/outages.md` draws each figure.
+/// Effect of a fault or a disturbance on clients. Times are seconds after its start, to the slot of
+/// `outcomes.csv`. With several members, the figures cover all of them, except in a
+/// [`MemberOutage`]. `docs/outages.md` draws each figure.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Outage {
-    /// `ok` per second before the fault.
+    /// `ok` operations per second before the fault.
     pub baseline_per_s: Option<f64>,
-    /// The part of the load that this is taken from, seconds since load start: up to 10 s that end with the fault, or where service was not
-    /// undisturbed for half a second there, the longest undisturbed part before.
+    /// Part of the load that the baseline is taken from, seconds since load start: up to 10 s that
+    /// end with the fault. If service was not undisturbed for half a second there, the longest
+    /// earlier undisturbed part.
     pub baseline_s: Option<[f64; 2]>,
-    /// 95 % interval of the load's long-run rate before the fault, from ten batches. Null if the baseline is shorter than 8 s.
+    /// 95 % interval of the load's long-run rate before the fault, from ten batches. Null if the
+    /// baseline is shorter than 8 s.
     pub baseline_ci95: Option<[f64; 2]>,
-    /// Half the spread (interquartile range / 2) of the baseline over windows of 100 ms.
+    /// Half of the interquartile range of the baseline, over windows of 100 ms.
     pub baseline_spread_per_s: Option<f64>,
-    /// `ok` per second below which throughput over `bound_window_s` counts as lower than the baseline. Null without a baseline.
+    /// Limit of `ok` operations per second: lower throughput over `bound_window_s` counts as below
+    /// the baseline. Null without a baseline.
     pub bound_per_s: Option<f64>,
     /// Length of the window that `bound_per_s` applies to, seconds. Null without a baseline.
     pub bound_window_s: Option<f64>,
@@ -102,101 +108,111 @@ pub struct Outage {
     pub failed: u64,
     /// Operations that ended `timeout` in the affected window.
     pub timed_out: u64,
-    /// Operations that ended `failed` or `timeout` in the affected window and that the usual share
-    /// of failures does not explain. Null without a baseline.
+    /// Operations that ended `failed` or `timeout` in the affected window, less the number that the
+    /// usual share of failures explains. Null without a baseline.
     pub failed_excess: Option<f64>,
     /// Operations that ended `wrong` in the affected window.
     pub wrong: u64,
-    /// First failure after the fault; null: none.
+    /// Time of the first failure after the fault. Null if there is none.
     pub first_failure_s: Option<f64>,
-    /// Last failure of the affected window; null: none.
+    /// Time of the last failure in the affected window. Null if there is none.
     pub last_failure_s: Option<f64>,
-    /// First `ok` answer after service broke off (or after the fault, if it never did).
+    /// Time of the first `ok` answer after service was interrupted, or after the fault if service
+    /// was never interrupted.
     pub first_ok_s: Option<f64>,
-    /// Time in which nothing succeeded, longer than chance or the baseline's own stalls explain.
+    /// Time in which no operation succeeded, if longer than chance or the baseline's own stalls
+    /// explain.
     pub total_s: Option<f64>,
     /// Time in which some operations failed and others succeeded.
     pub partial_s: Option<f64>,
-    /// Until service was as before, for good: throughput within its bounds, no more failures than in the baseline, latency not far above
-    /// it; null: not within the trial, or before the next fault. Found by the signs in `recovery_by`.
+    /// Time until service was back to the baseline for good: throughput within its bounds, no more
+    /// failures than in the baseline, latency not far above the baseline. Null if that did not
+    /// happen within the trial, or before the next fault. `recovery_by` lists the signs used.
     pub back_to_baseline_s: Option<f64>,
-    /// Whether service was as before within the trial, or before the next fault; null: that cannot be told, for the reason
-    /// in `cannot_tell`.
+    /// Whether service was back to the baseline within the trial, or before the next fault. Null if
+    /// unknown, for the reason in `cannot_tell`.
     pub recovered: Option<bool>,
     /// Reason why `recovered` is null.
     pub cannot_tell: Option<String>,
-    /// Signs by which `back_to_baseline_s` was found: `throughput`, `failures`, `gaps`, `latency`. Throughput is missing if the
-    /// baseline varies too much, latency if too little of it was recorded before the fault. Empty without a baseline.
+    /// Signs that determined `back_to_baseline_s`: `throughput`, `failures`, `gaps`, `latency`.
+    /// Throughput is missing if the baseline varies too much, latency if too little latency was
+    /// recorded before the fault. Empty without a baseline.
     pub recovery_by: Vec<String>,
-    /// `ok` operations missing against the baseline until then, or until an overshoot was over, or until the next fault or the load's end
-    /// if service was never back. Negative where there were more.
+    /// `ok` operations missing relative to the baseline, until service was back or an overshoot was
+    /// over. If service never came back: until the next fault or the load's end. Negative if there
+    /// were more operations than expected.
     pub lost_operations: Option<f64>,
-    /// 95 % interval of the operations that the fault cost, from the spread of the baseline over times of that length. Null if the baseline is shorter than 8 s.
+    /// 95 % interval of the operations that the fault cost, from the spread of the baseline over
+    /// periods of the same length. Null if the baseline is shorter than 8 s.
     pub lost_operations_ci95: Option<[f64; 2]>,
-    /// Time in which nothing failed and throughput was below the bound, or latency far above what it was before: half again as high
-    /// as in the slowest second of the baseline, for seconds.
+    /// Time in which nothing failed, but throughput was below the bound or latency was high.
+    /// Latency is high if it is for seconds at least 1.5 times that of the slowest second of the
+    /// baseline.
     pub degraded_s: Option<f64>,
-    /// Highest throughput over 100 ms (longer for a slow target) after service was back, as a share of the baseline: what the drained
-    /// backlog made of it. Null where it was not beyond what the baseline itself shows.
+    /// Highest throughput over 100 ms (longer for a slow target) after service was back, as a share
+    /// of the baseline. The cause is the drained backlog. Null if throughput did not exceed the
+    /// baseline's own range.
     pub overshoot_ratio: Option<f64>,
-    /// Until when such an overshoot went on; null: there was none, or it went on to the next fault or the load's end.
+    /// End of the overshoot. Null if there was none, or if it lasted until the next fault or the
+    /// load's end.
     pub overshoot_until_s: Option<f64>,
-    /// Largest fall of the target's resident memory within 5 s.
+    /// Largest drop of the target's resident memory within 5 s.
     pub memory_released_bytes: Option<u64>,
 }
 
 impl Outage {
-    /// Whether clients noticed anything, as far as that is known.
+    /// Whether clients noticed anything, as far as the records show.
     #[must_use]
     pub fn is_noticed(&self) -> bool {
         let is_back_at_once = self.back_to_baseline_s == Some(0.0) || self.baseline_per_s.is_none();
         self.failed + self.wrong > 0 || !is_back_at_once
     }
 
-    /// Whether service was below its baseline to the end, so that it is known not to have recovered.
+    /// Whether service stayed below its baseline to the end, so that it certainly did not recover.
     #[must_use]
     pub fn is_never_back(&self) -> bool {
         self.baseline_per_s.is_some() && self.back_to_baseline_s.is_none() && self.cannot_tell.is_none()
     }
 
-    /// Operations that ended with a definite error.
+    /// Returns the number of operations that ended with a definite error.
     #[must_use]
     pub fn refused(&self) -> u64 {
         self.failed.saturating_sub(self.timed_out)
     }
 }
 
-/// What service was like in a disturbance.
+/// Kind of a disturbance.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum DisturbanceKind {
     /// Operations failed, or none succeeded.
     #[default]
     Outage,
-    /// It was slower for seconds: less throughput, or a higher latency.
+    /// Service was slower for seconds: lower throughput or higher latency.
     Slow,
 }
 
-/// An outage, or a slow time, that no fault explains.
+/// An outage, or a time of slow service, that no fault explains.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Disturbance {
-    /// It began, seconds since load start: with its first failure, or with the time in which nothing succeeded, or service became slow.
+    /// Start, seconds since load start: the first failure, the start of the time without any
+    /// success, or the start of slow service.
     pub at_s: f64,
-    /// Whether service broke off or was slow.
+    /// Whether service was interrupted or slow.
     pub kind: DisturbanceKind,
-    /// Throughput while it was slow, as a share of what it usually was; null for an outage.
+    /// Throughput while service was slow, as a share of the usual throughput. Null for an outage.
     pub throughput_ratio: Option<f64>,
-    /// Latency while it was slow, as a multiple of what it usually was: the median, or where that was not higher the quantile that was;
-    /// null for an outage, and with too few operations.
+    /// Latency while service was slow, as a multiple of the usual latency: of the median, or of a
+    /// higher quantile if the median did not rise. Null for an outage, and with too few operations.
     pub latency_ratio: Option<f64>,
-    /// The quantile that `latency_ratio` is of, 0.5 or 0.75; null where that is.
+    /// The quantile of `latency_ratio`: 0.5 or 0.75. Null if `latency_ratio` is null.
     pub latency_quantile: Option<f64>,
-    /// What clients felt; its times count from `at_s`.
+    /// Effect on clients. Times count from `at_s`.
     pub outage: Outage,
 }
 
-/// What clients felt of one fault over all its occurrences and repeats.
+/// Effect of one fault on clients, over all its occurrences and repeats.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct OutageDistribution {
@@ -204,35 +220,40 @@ pub struct OutageDistribution {
     pub fault: String,
     /// Variant, if any.
     pub variant: Option<String>,
-    /// Swept path to value.
+    /// Values of the swept paths.
     pub point: BTreeMap<String, Value>,
-    /// Occurrences in usable trials.
+    /// Number of occurrences in usable trials.
     pub count: u64,
-    /// … of which service was not back before the next fault or the load's end.
+    /// Number of occurrences after which service was not back before the next fault or the load's
+    /// end.
     pub never_back: u64,
-    /// By figure: `first_ok_s`, `back_to_baseline_s`, `failed`, `lost_operations`, …; only those that any occurrence has.
+    /// Distribution of each figure: `first_ok_s`, `back_to_baseline_s`, `failed`,
+    /// `lost_operations`, …. Only figures that at least one occurrence has.
     pub figures: BTreeMap<String, Spread>,
-    /// The same of the clients of each member, by its name; empty where all clients went to the same address.
+    /// The same distributions for the clients of each member, by the member's name. Empty if all
+    /// clients used the same address.
     pub members: BTreeMap<String, BTreeMap<String, Spread>>,
 }
 
-/// Quantiles of a figure over occurrences. One that too few of them support is null. A time that was not over when it could no
-/// longer be seen counts as longer than all others; a quantile that falls among such is null, too.
+/// Quantiles of a figure over occurrences. A quantile that too few occurrences support is null. A
+/// time that had not ended when observation ended counts as longer than all others. A quantile that
+/// falls among such times is null.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Spread {
-    /// Occurrences that have it, those of unknown length included.
+    /// Number of occurrences that have the figure, including times of unknown length.
     pub count: u64,
-    /// Smallest.
+    /// Minimum.
     pub min: Option<f64>,
     /// Median.
     pub p50: Option<f64>,
-    /// 95 % interval of the median that very many independent occurrences would have; null for less than six.
+    /// 95 % interval of the median that very many independent occurrences would have. Null with
+    /// fewer than six.
     pub p50_ci95: Option<[f64; 2]>,
-    /// 90 %.
+    /// 90th percentile.
     pub p90: Option<f64>,
-    /// 99 %.
+    /// 99th percentile.
     pub p99: Option<f64>,
-    /// Largest; null if one was not over.
+    /// Maximum. Null if a time had not ended.
     pub max: Option<f64>,
 }

@@ -1,4 +1,4 @@
-//! How throughput grows with the load or the cluster, and where one curve overtakes another.
+//! Scaling of throughput with the load or the cluster size, and crossings of variants.
 
 use std::collections::BTreeMap;
 
@@ -16,27 +16,31 @@ pub struct Scaling {
     pub over: String,
     /// Values of the other swept paths.
     pub at: BTreeMap<String, Value>,
-    /// What was measured, by rising load.
+    /// Measured points, ordered by load.
     pub points: Vec<ScalingPoint>,
-    /// Where more load stops paying: the load at which the line of the lightest loads meets the plateau around the peak. Null with
-    /// fewer than three loads, or where throughput still rises at the highest.
+    /// Knee of the curve, from which more load brings little: the load at which the line through
+    /// the lightest loads meets the plateau around the peak. Null with fewer than three loads, or
+    /// if throughput still rises at the highest load.
     pub knee: Option<f64>,
-    /// 95 % interval of the knee that very many trials would give, by bootstrap over trials; null with too few repeats.
+    /// 95 % interval of the knee that very many trials would give, by bootstrap over trials. Null
+    /// with too few repeats.
     pub knee_ci95: Option<[f64; 2]>,
-    /// Highest throughput: the mean of the loads that cannot be told from the best; without repeats, that of the best.
+    /// Highest throughput: the mean of the loads that are not distinguishable from the best load.
+    /// Without repeats, the throughput of the best load.
     pub peak_per_s: Option<f64>,
-    /// 95 % interval of the peak that very many trials would give, by Student's t and as wide as that of the best load alone; null with too
-    /// few repeats.
+    /// 95 % interval of the peak that very many trials would give, by Student's t, as wide as that
+    /// of the best load alone. Null with too few repeats.
     pub peak_ci95: Option<[f64; 2]>,
-    /// The load of the best point.
+    /// Load of the best point.
     pub peak_at: Option<f64>,
-    /// Universal Scalability Law; null with fewer than four loads, over an offered rate, and where a test of its fit was not passed.
+    /// Fit of the Universal Scalability Law. Null with fewer than four loads, over an offered rate,
+    /// and if the test of the fit failed.
     pub usl: Option<Usl>,
-    /// Why it has no law; null if it has one, and over an offered rate.
+    /// Reason why there is no fit of the law. Null if there is a fit, and over an offered rate.
     pub usl_missing: Option<String>,
 }
 
-/// A load and what it achieved.
+/// A load and its throughput.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ScalingPoint {
@@ -50,57 +54,60 @@ pub struct ScalingPoint {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Usl {
-    /// Throughput of one.
+    /// Throughput at load 1.
     pub lambda: f64,
-    /// Contention.
+    /// Contention coefficient.
     pub sigma: f64,
-    /// Coherency.
+    /// Coherency coefficient.
     pub kappa: f64,
-    /// Share of the variance that it explains.
+    /// Share of the variance that the law explains.
     pub r2: f64,
-    /// Chance of so large a lack of fit if the law were true; 0.05 at least. Null in results of earlier versions.
+    /// Probability of a lack of fit at least this large if the law is true; at least 0.05. Null in
+    /// results of earlier versions.
     pub fit_p: Option<f64>,
-    /// 95 % intervals of λ, σ, κ by bootstrap over trials; null with too few repeats.
+    /// 95 % intervals of λ, σ and κ by bootstrap over trials. Null with too few repeats.
     pub ci95: Option<[[f64; 2]; 3]>,
-    /// The load at which the curve itself peaks, `√((1 − σ) / κ)`, which may lie far beyond what was measured; null where κ is 0.
+    /// Load at the curve's own peak, `√((1 − σ) / κ)`, which can be far beyond the measured loads.
+    /// Null if κ is 0.
     pub peak_at: Option<f64>,
 }
 
-/// How two variants' curves lie.
+/// Relation of two variants' curves.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Lead {
-    /// One overtakes the other for good.
+    /// One variant overtakes the other for good.
     #[serde(rename = "crosses")]
     Crosses,
-    /// One is ahead at every load.
+    /// One variant is ahead at every load.
     #[serde(rename = "throughout")]
     Throughout,
-    /// Repeats differ too much to tell who is ahead at the highest load.
+    /// Repeats differ too much to tell which variant is ahead at the highest load.
     #[default]
     #[serde(rename = "not shown")]
     NotShown,
 }
 
-/// Where one variant overtakes another.
+/// Comparison of two variants' curves: the load at which one overtakes the other.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Crossing {
     /// The variant that is ahead at the highest load.
     pub a: String,
-    /// The other.
+    /// The other variant.
     pub b: String,
     /// Swept path.
     pub over: String,
     /// Values of the other swept paths.
     pub point: BTreeMap<String, Value>,
-    /// How they lie.
+    /// Relation of the two curves.
     pub lead: Lead,
-    /// The load from which `a` is ahead for good; null: at every load.
+    /// Load from which `a` is ahead for good. Null if `a` is ahead at every load.
     pub at: Option<f64>,
-    /// 95 % interval by bootstrap over trials; an end is null where it lies outside of the sweep. Null with too few repeats.
+    /// 95 % interval of `at` by bootstrap over trials. An end is null if it is outside the sweep.
+    /// Null with too few repeats.
     pub ci95: Option<[Option<f64>; 2]>,
-    /// The peak of `a` over that of `b`.
+    /// Peak of `a` divided by the peak of `b`.
     pub peak_ratio: Option<f64>,
-    /// 95 % interval of it by bootstrap over trials; null with too few repeats.
+    /// 95 % interval of `peak_ratio` by bootstrap over trials. Null with too few repeats.
     pub peak_ratio_ci95: Option<[f64; 2]>,
 }

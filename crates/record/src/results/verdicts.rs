@@ -1,4 +1,4 @@
-//! The verdict on a result and on each class of its figures, and the delay that reached the load from outside of it.
+//! Verdict on a result and on each class of its figures, and outside delay that reached the load.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,12 +7,12 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Trust {
-    /// Nothing speaks against it.
+    /// There is no reason for doubt.
     #[default]
     Valid,
-    /// Something may have spoiled it.
+    /// Something may have distorted the result.
     Suspect,
-    /// It must not be used.
+    /// The result must not be used.
     Void,
 }
 
@@ -22,53 +22,55 @@ pub enum Trust {
 pub struct Verdict {
     /// The verdict.
     pub is: Trust,
-    /// A sentence for each rule that spoke against the result.
+    /// One sentence for each rule that speaks against the result.
     pub reasons: Vec<String>,
-    /// What can be done about each, in the same order.
+    /// Remedy for each reason, in the same order.
     pub remedies: Vec<String>,
-    /// The names of the rules, in the same order.
+    /// Name of the rule for each reason, in the same order.
     pub rules: Vec<String>,
-    /// What each makes of the result by itself, in the same order: what is worse comes first. Empty in records of before 0.2.
+    /// Severity of each reason by itself, in the same order. The most severe reason comes first.
+    /// Empty in records from before version 0.2.
     pub severities: Vec<Trust>,
-    /// Each class of figures and whether it can be used. Empty in records of before 0.2.
+    /// Verdict on each class of figures. Empty in records from before version 0.2.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub figures: Vec<FigureVerdict>,
-    /// Sentences about the measurement that do not speak against the figures used.
+    /// Notes on the measurement that do not speak against the figures used.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
 
 impl Verdict {
-    /// Whether the result is void, and this reason alone would only make it suspect.
+    /// Whether this reason is less severe than the verdict: the result is void, and this reason
+    /// alone would make it only suspect.
     #[must_use]
     pub fn is_minor(&self, reason: usize) -> bool {
         self.severities.get(reason).is_some_and(|severity| *severity < self.is)
     }
 
-    /// The verdict on a class of figures; that on the result as a whole where there is none.
+    /// Returns the verdict on a class of figures, or the overall verdict if the class has none.
     #[must_use]
     pub fn of(&self, class: FigureClass) -> Trust {
         self.figures.iter().find(|one| one.figure == class).map_or(self.is, |one| one.is)
     }
 
-    /// Whether figures of a class must not be used, whatever the verdict on the result as a whole.
+    /// Whether the figures of a class must not be used, regardless of the overall verdict.
     #[must_use]
     pub fn voids(&self, class: FigureClass) -> bool {
         self.figures.iter().any(|one| one.figure == class && one.is == Trust::Void)
     }
 
-    /// How many reasons make it what it is.
+    /// Returns the number of reasons that are as severe as the verdict.
     #[must_use]
     pub fn decisive(&self) -> usize {
         (0..self.reasons.len()).filter(|reason| !self.is_minor(*reason)).count()
     }
 }
 
-/// A class of figures that have a verdict of their own.
+/// A class of figures with a separate verdict.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FigureClass {
-    /// Operations by outcome, and the consistency checks.
+    /// Operations by outcome, and results of the consistency checks.
     #[default]
     Counts,
     /// Rates of operations, cycles and units.
@@ -79,7 +81,7 @@ pub enum FigureClass {
     UpperLatency,
     /// Quantiles from p99 to below p99.9.
     TailLatency,
-    /// Quantiles from p99.9 on, and the maximum.
+    /// Quantiles from p99.9, and the maximum.
     ExtremeLatency,
     /// Outages, recoveries and disturbances.
     Outages,
@@ -88,7 +90,7 @@ pub enum FigureClass {
 }
 
 impl FigureClass {
-    /// Every class, in the order of the results.
+    /// All classes, in the order of the results.
     pub const ALL: &[Self] = &[
         Self::Counts,
         Self::Throughput,
@@ -100,7 +102,7 @@ impl FigureClass {
         Self::HostFigures,
     ];
 
-    /// Name for readers.
+    /// Returns the name for readers.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -124,31 +126,35 @@ pub struct FigureVerdict {
     pub figure: FigureClass,
     /// Whether its figures can be used.
     pub is: Trust,
-    /// A sentence for each rule that spoke against them.
+    /// One sentence for each rule that speaks against the figures.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub reasons: Vec<String>,
 }
 
-/// Delay by other processes and the hypervisor that reached the load's operations, and how far it can have moved their figures.
+/// Delay by other processes and the hypervisor that reached the load's operations, and its largest
+/// possible effect on the figures.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct DelayEffect {
-    /// Time for which others kept the generator's threads from running, percent of the measured part, summed over threads.
+    /// Time in which other processes or the hypervisor kept the generator's threads from running,
+    /// percent of the measured part, summed over threads.
     pub generator_pct: Option<f64>,
-    /// Time for which others kept the target's threads from running, likewise; null where it was not measured.
+    /// Time in which they kept the target's threads from running, likewise. Null if it was not
+    /// measured.
     pub target_pct: Option<f64>,
-    /// Mean delay of an operation by these, microseconds.
+    /// Mean delay of an operation from these causes, microseconds.
     pub operation_us: f64,
-    /// How far throughput can have fallen, percent.
+    /// Largest possible decrease of throughput, percent.
     pub throughput_pct: f64,
-    /// How far the median can have risen, percent of it; null without the quantile, as are the next ones.
+    /// Largest possible increase of the median latency, percent. This and the next fields are null
+    /// if the quantile is.
     pub p50_pct: Option<f64>,
-    /// How far p90 can have risen.
+    /// Largest possible increase of p90, percent.
     pub p90_pct: Option<f64>,
-    /// How far p95 can have risen.
+    /// Largest possible increase of p95, percent.
     pub p95_pct: Option<f64>,
-    /// How far p99 can have risen.
+    /// Largest possible increase of p99, percent.
     pub p99_pct: Option<f64>,
-    /// How far p99.9 can have risen.
+    /// Largest possible increase of p99.9, percent.
     pub p999_pct: Option<f64>,
 }
