@@ -1,51 +1,53 @@
-//! Answers of each protocol: whatever comes, and in whatever pieces, it is seen as in one piece, and no more is held than must be.
+//! Fuzz targets for the answers of each protocol. An answer is decoded in the same way whole or in
+//! pieces, and the decoder does not keep more bytes than necessary.
 //!
-//! The first byte of an input says what is asked, how, and whether the connection ends; the second where it is cut; the rest is what
-//! comes.
+//! The first byte of an input selects the operation, the requested fields and whether the
+//! connection ends. The second is the seed for the cuts. The rest is the answer.
 
 use experiment::catalog::Operation;
 use fastrand::Rng;
 use load::fuzzing::{Decoded, Exchange, ExchangeResult, Greeted, greet, hear};
 
-/// What `vsns` was asked with.
+/// Request id of `vsns`.
 const ID: u32 = 0x0102_0304;
-/// Where answers may have several lines, what the last begins with.
+/// Arguments that mark the last line of an answer with several lines.
 const LAST_LINES: &[(&str, &str)] = &[("until", "END|."), ("fails", "ERR|-")];
-/// Inputs up to this are also fed byte by byte.
+/// Longest answer that is also decoded byte by byte.
 const SHORT: usize = 300;
-/// Most bytes that HTTP may have to be shown again: a header block that is not whole.
+/// Most bytes that the HTTP decoder may leave in the input: an incomplete header block.
 const HTTP_HELD: usize = 64 * 1024;
 
-/// Answers of an HTTP server.
+/// Decodes answers of an HTTP server.
 pub fn http(input: &[u8]) {
     held_together("http", input, HTTP_HELD);
 }
 
-/// Answers of a name service. A frame is shown again until it is whole.
+/// Decodes answers of a name service. A frame stays in the input until it is complete.
 pub fn vsns(input: &[u8]) {
     held_together("vsns", input, usize::MAX);
 }
 
-/// Replies of Redis. One is shown again until it is whole.
+/// Decodes replies of Redis. A reply stays in the input until it is complete.
 pub fn redis(input: &[u8]) {
     held_together("redis", input, usize::MAX);
     greeted("redis", "redis://127.0.0.1:1/3", input);
 }
 
-/// Lines. All of an answer are shown again until the last one is there.
+/// Decodes lines. All lines of an answer stay in the input until the last line is there.
 pub fn lines(input: &[u8]) {
     held_together("lines", input, usize::MAX);
     greeted("lines", "tcp://127.0.0.1:1?banner=2", input);
 }
 
-/// What came of programs, and orders for them: what is read is what was written.
+/// Decodes outcomes of programs and orders for programs. Encoding a decoded message gives the same
+/// bytes.
 pub fn command(input: &[u8]) {
     held_together("command", input, usize::MAX);
     if let Some(written) = load::fuzzing::outcome(input) {
         let (length, frame) = written.split_first_chunk::<4>().unwrap();
         assert_eq!(u32::from_be_bytes(*length) as usize, frame.len());
         assert_eq!(load::fuzzing::outcome(frame).as_deref(), Some(&written[..]));
-        // How it ended may be written otherwise, what it wrote may not.
+        // The encoding of the exit status may differ; the program's output may not.
         assert!(written.len() == input.len() + 4 && frame.ends_with(&input[6..]));
     }
     if let Some(written) = load::fuzzing::order(input) {
@@ -53,7 +55,8 @@ pub fn command(input: &[u8]) {
     }
 }
 
-/// However much of the answer to a greeting has come: it is not whole, or what it will be.
+/// Checks that every beginning of an answer to a greeting decodes to "more" or to the result of the
+/// whole answer.
 fn greeted(protocol: &str, service: &str, input: &[u8]) {
     let answer = |input: &[u8]| greet(protocol, service, input).unwrap().unwrap();
     let whole = answer(input);
@@ -66,7 +69,8 @@ fn greeted(protocol: &str, service: &str, input: &[u8]) {
     }
 }
 
-/// Bodies in chunks: as they come, and such as are made of the input, which have to come back.
+/// Decodes chunked bodies: the input itself, and a valid body made of the input, which must come
+/// back unchanged.
 pub fn chunks(input: &[u8]) {
     const HEAD: &[u8] = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
     let Some(([how, seed], body)) = input.split_first_chunk::<2>() else { return };
@@ -115,7 +119,7 @@ fn held_together(protocol: &str, input: &[u8], most: usize) {
     }
 }
 
-/// The same twice: what a thread remembers changes nothing.
+/// Runs the same exchange twice. The memory of the thread must not change the result.
 fn listen(protocol: &str, operation: &Operation, talk: &Exchange<'_>) -> ExchangeResult {
     let mut with: Vec<(&str, &str)> = operation
         .takes
@@ -129,7 +133,7 @@ fn listen(protocol: &str, operation: &Operation, talk: &Exchange<'_>) -> Exchang
     first
 }
 
-/// Every field of its answer; of those with free names, one.
+/// Returns all fields of the operation's answer. Of fields with free names, returns one example.
 fn wants(operation: &Operation) -> Vec<&'static str> {
     let name = |name: &'static str| if name == "header.*" { "header.x-kind" } else { name };
     operation.answers.iter().map(|field| name(field.name)).collect()
@@ -139,7 +143,7 @@ fn asking<'a>(operation: &'a str, wants: &'a [&'a str], pieces: &'a [&'a [u8]], 
     Exchange { operation, with: &[], wants, id: ID, pieces, ends }
 }
 
-/// In up to five pieces.
+/// Cuts the bytes into up to five pieces.
 fn cut<'a>(bytes: &'a [u8], random: &mut Rng) -> Vec<&'a [u8]> {
     let mut pieces = Vec::new();
     let mut rest = bytes;

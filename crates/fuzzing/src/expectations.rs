@@ -1,12 +1,12 @@
-//! Expectations of an answer and places in it: any is compiled or refused, and what holds and what is found
-//! is what reading it, or a tree of it, says.
+//! Fuzz targets for expectations and JSON pointers. An input is compiled or refused. The results
+//! agree with a plain reading of the expectation, or with a parsed JSON tree.
 
 use experiment::plan::{Expected, TextCondition};
 use experiment::template::Template;
 use load::fuzzing::{find, holds};
 use serde_json::Value;
 
-/// Any expectation, as it stands in a `plan.json`, and, behind the first NUL, any text that is held against it.
+/// Evaluates an expectation, written as in `plan.json`, against the text after the first NUL.
 pub fn expectation(input: &[u8]) {
     let end = input.iter().position(|byte| *byte == 0).unwrap_or(input.len());
     let Ok(expected) = serde_json::from_slice::<Expected>(&input[..end]) else { return };
@@ -17,7 +17,7 @@ pub fn expectation(input: &[u8]) {
     }
 }
 
-/// Whether all of it holds; `None` if there is something in it that is not known here.
+/// Whether all conditions hold. `None` if a condition has no plain reading here.
 fn all(expected: &Expected, text: &[u8]) -> Option<bool> {
     match expected {
         Expected::Text(template) => Some(value(template)? == text),
@@ -25,7 +25,7 @@ fn all(expected: &Expected, text: &[u8]) -> Option<bool> {
     }
 }
 
-/// Whether nothing of it holds.
+/// Whether no condition holds. `None` if a condition has no plain reading here.
 fn none(expected: &Expected, text: &[u8]) -> Option<bool> {
     match expected {
         Expected::Text(template) => Some(value(template)? != text),
@@ -33,7 +33,7 @@ fn none(expected: &Expected, text: &[u8]) -> Option<bool> {
     }
 }
 
-/// Of each part, whether it holds.
+/// Returns for each condition whether it holds.
 fn each(comparison: &TextCondition, text: &[u8], not: fn(&Expected, &[u8]) -> Option<bool>) -> Option<Vec<bool>> {
     let TextCondition { matches: None, contains, one_of, lua: None, not: inner } = comparison else { return None };
     let mut parts = Vec::new();
@@ -51,23 +51,24 @@ fn each(comparison: &TextCondition, text: &[u8], not: fn(&Expected, &[u8]) -> Op
     Some(parts)
 }
 
-/// What a template is always filled to.
+/// Returns the value of a constant template.
 fn value(template: &str) -> Option<Vec<u8>> {
     Template::parse(template).ok()?.constant().map(String::into_bytes)
 }
 
-/// Most places of a text that are looked for beside the one that is asked for.
+/// Most places of a text that are looked up besides the requested one.
 const PLACES: usize = 50;
-/// In both ways to write it, the sign with which names begin by which `serde_json` hides values in trees.
+/// Two spellings of `$`. Names that begin with `$` are reserved by `serde_json` for values that it
+/// hides in trees.
 const HIDDEN: [&[u8]; 2] = [b"$", b"\\u0024"];
 
-/// Any pointer, on the first line, and any text behind it.
+/// Looks up a pointer, the first line, in the text after it.
 pub fn pointer(input: &[u8]) {
     let end = input.iter().position(|byte| *byte == b'\n').unwrap_or(input.len());
     let pointer = String::from_utf8_lossy(&input[..end]);
     let json = input.get(end + 1..).unwrap_or_default();
     let found = find(&pointer, json);
-    // There are texts that are JSON and have no tree: too deep, or with a number beyond all others.
+    // Some valid JSON has no tree: it is nested too deeply, or a number is too large.
     let Ok(tree) = serde_json::from_slice::<Value>(json) else { return };
     if HIDDEN.iter().any(|sign| json.windows(sign.len()).any(|window| window == *sign)) {
         return;
@@ -98,7 +99,7 @@ fn compare(pointer: &str, found: Option<Vec<u8>>, tree: &Value) {
     }
 }
 
-/// Pointers to what is below a value.
+/// Lists pointers to all values below a value.
 fn list(value: &Value, way: &str, places: &mut Vec<String>) {
     let children: Vec<(String, &Value)> = match value {
         Value::Array(elements) => {

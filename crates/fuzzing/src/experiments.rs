@@ -1,5 +1,5 @@
-//! What a user writes: experiment files, manifests, templates and services. Any text is one, or problems that
-//! can be shown.
+//! Fuzz targets for files that users write: experiment files, manifests, templates and service
+//! addresses. Every text is either valid or gives problems that can be printed.
 
 use std::sync::LazyLock;
 
@@ -69,7 +69,8 @@ static CATALOG: LazyLock<Catalog> = LazyLock::new(|| {
     catalog
 });
 
-/// Any text. What is behind its first NUL is given as `--set`s, with a NUL between each two.
+/// Reads any text as an experiment. Text after the first NUL is passed as `--set` options,
+/// separated by NULs.
 pub fn experiment(input: &[u8]) {
     let input = String::from_utf8_lossy(input);
     let mut texts = input.split('\0').map(ToOwned::to_owned);
@@ -90,7 +91,7 @@ pub fn experiment(input: &[u8]) {
     }
 }
 
-/// A target's or a profile's file, or whatever stands there instead.
+/// Reads any text as a target's manifest and as a profile.
 pub fn manifest(input: &[u8]) {
     let source = Source { name: "f.toml".to_owned(), text: String::from_utf8_lossy(input).into_owned() };
     let tell = |problems: Problems| {
@@ -105,7 +106,7 @@ pub fn manifest(input: &[u8]) {
     }
 }
 
-/// The same, but for the last digit of a number.
+/// Whether two values are equal, except for the last digit of a number.
 fn alike(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) if a != b => {
@@ -119,10 +120,10 @@ fn alike(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// More `{bytes:N}` than this are not written out: it would only take long.
+/// Templates with more `{bytes:N}` than this are not filled; it would take too long.
 const MOST: u64 = 64 * 1024;
 
-/// Any text.
+/// Parses and fills any text as a template.
 pub fn template(input: &[u8]) {
     let text = String::from_utf8_lossy(input);
     let parsed = match Template::parse(&text) {
@@ -145,7 +146,8 @@ pub fn template(input: &[u8]) {
     let words = load::fuzzing::words(&text);
     let Ok(written) = load::fuzzing::write(&text) else { return };
     if let Ok(words) = words {
-        // Nothing is lost but blanks, quotes and backslashes, nor anything added.
+        // The words are the text without blanks, quotes and backslashes. Nothing else is lost or
+        // added.
         let told = words.concat();
         let mut whole = written.value.iter();
         assert!(told.iter().all(|byte| whole.any(|written| written == byte)), "{words:?} of {written:?}");
@@ -156,10 +158,10 @@ pub fn template(input: &[u8]) {
     assert!(parsed.constant().is_none_or(|constant| constant.as_bytes() == written.value));
 }
 
-/// Any text.
+/// Parses any text as a service address, for each protocol.
 pub fn service(input: &[u8]) {
     let text = String::from_utf8_lossy(input);
-    // What stands for the environment is not looked up: it differs from machine to machine.
+    // `{env:…}` is not filled: the environment differs from machine to machine.
     if text.contains("{env:") {
         return;
     }

@@ -1,4 +1,5 @@
-//! What a conductor and its generators tell each other: whatever the bytes are, what is made of them can be, and can be handed on.
+//! Fuzz targets for the messages between a conductor and its generators. A message that is accepted
+//! is valid and can be encoded again.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,16 +10,16 @@ use fleet::roll_call::RollCall;
 use load::{WireInterval, WireTerms};
 use record::clock::Clock;
 
-/// What a conductor tells a generator, read line by line to the first that is no order.
+/// Reads orders to a generator line by line, up to the first invalid line.
 pub fn orders(input: &[u8]) {
     for line in input.split_inclusive(|byte| *byte == b'\n') {
         let Ok(order) = serde_json::from_slice::<GeneratorOrder>(line) else { return };
-        // What was understood once is understood again.
+        // A decoded order can be encoded and decoded again.
         serde_json::from_slice::<GeneratorOrder>(&serde_json::to_vec(&order).unwrap()).unwrap();
         if let GeneratorOrder::Setup(setup) = order {
             let slice = setup.slice;
             assert!(slice.mine().start == slice.first && slice.mine().len() <= slice.count as usize);
-            // Compiled as far as it goes without a file or a socket.
+            // Compiles as much as is possible without a file or a socket.
             let _ = load::operation_names(&setup.load);
         }
     }
@@ -26,7 +27,8 @@ pub fn orders(input: &[u8]) {
 
 const THREADS: u32 = 2;
 
-/// What a generator says, taken as a session takes it: what comes to the recorder is of this load, and what is missing is a loss.
+/// Reads messages of a generator as a session does. Intervals that reach the recorder belong to
+/// this load, and a missing interval is reported as a loss.
 pub fn generators(input: &[u8]) {
     let operations: Arc<[String]> = ["get".to_owned()].into();
     let terms = WireTerms { operations, threads: THREADS, services: 1, slot_s: 0.001 };
@@ -43,7 +45,7 @@ pub fn generators(input: &[u8]) {
                 if let Ok(interval) = of.into_interval(trial, &terms) {
                     assert!(interval.thread < THREADS && interval.threads == THREADS && interval.services == 1);
                     assert!(interval.start_s >= 0.0 && interval.end_s >= interval.start_s);
-                    // Slots have numbers to the last.
+                    // The number of every slot fits into a `u64`.
                     let _ = interval.first_slot.checked_add(interval.slots.len() as u64 + 1).unwrap();
                     WireInterval::of(&interval).unwrap();
                     calls.take(0, now_s, number, place);

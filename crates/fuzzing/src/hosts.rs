@@ -1,19 +1,20 @@
-//! What a host says to Plimsoll: whatever its bytes are, they are read within a budget, and what is made of them is small, can be
-//! and can be shown.
+//! Fuzz target for the messages from a host. Any bytes are read within a budget. An accepted
+//! message is small, has values in range, and can be printed.
 
 use std::path::Component;
 
 use runner::{HostLines, LINE_BYTES, OrderRefusal, OrderReply, RunnerMessage};
 use serde_json::Value;
 
-/// Read line by line, as a session does, to the end or to the first thing that is refused.
+/// Reads messages line by line, as a session does, to the end or to the first line that is too
+/// long.
 pub fn hosts(input: &[u8]) {
     let mut lines = HostLines::of(input);
     while let Ok(Some(line)) = lines.next_line() {
         assert!(line.len() <= LINE_BYTES);
         let Ok(said) = RunnerMessage::read(line) else { continue };
         believe(&said);
-        // What was believed once is believed again.
+        // A message that was accepted can be encoded and is accepted again.
         believe(&RunnerMessage::read(&serde_json::to_vec(&said).unwrap()).unwrap());
     }
 }
@@ -65,7 +66,8 @@ fn refused(why: &OrderRefusal) {
     }
 }
 
-/// A figure is a number from 0 to what is exact, a text can be shown.
+/// Checks that each number is between 0 and 2⁵³, up to which integers are exact, and that each text
+/// can be printed.
 fn can_be(figures: &Value) {
     for (name, figure) in figures.as_object().unwrap() {
         match figure {
@@ -79,7 +81,8 @@ fn can_be(figures: &Value) {
     }
 }
 
-/// Of at most so many characters before they were written out, none of which moves a cursor or turns the text around.
+/// Checks that a text has at most `characters` characters before escaping, and that no character
+/// moves the cursor or changes the text's direction.
 fn shown(text: &str, characters: usize) {
     let turns = |c: char| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     assert!(!text.chars().any(|c| turns(c) || (c.is_control() && c != '\t')), "{text:?}");

@@ -1,5 +1,6 @@
-//! The bodies of the fuzz targets: each is given bytes, and panics where something does not hold that must. The libFuzzer targets in
-//! `fuzz/` and the tests here call the same ones, so that they cannot drift apart. Nothing of it is shipped.
+//! The bodies of the fuzz targets. Each takes bytes and panics if a property does not hold. The
+//! libFuzzer targets in `fuzz/` and the tests of this crate call the same bodies. The crate is not
+//! shipped.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -18,15 +19,15 @@ mod records;
 /// A fuzz target.
 #[derive(Debug)]
 pub struct FuzzTarget {
-    /// Its name: that of its file in `fuzz/fuzz_targets` and of its folder in `fuzz/corpus`.
+    /// Name of the target, of its file in `fuzz/fuzz_targets` and of its folder in `fuzz/corpus`.
     pub name: &'static str,
-    /// Panics where something does not hold.
+    /// Runs the target. Panics if a property does not hold.
     pub body: fn(&[u8]),
-    /// Mutated inputs of the short run, in `make test`.
+    /// Number of mutated inputs in the short run of `make test`.
     pub mutants: usize,
 }
 
-/// Every target, by name.
+/// All targets, sorted by name.
 pub static TARGETS: &[FuzzTarget] = &[
     FuzzTarget { name: "chunks", body: answers::chunks, mutants: 4000 },
     FuzzTarget { name: "command", body: answers::command, mutants: 6000 },
@@ -47,7 +48,7 @@ pub static TARGETS: &[FuzzTarget] = &[
     FuzzTarget { name: "vsns", body: answers::vsns, mutants: 6000 },
 ];
 
-/// Gives the input to the target of that name.
+/// Runs the target `name` with the input.
 pub fn play(name: &str, input: &[u8]) {
     let target =
         TARGETS.iter().find(|target| target.name == name).unwrap_or_else(|| panic!("there is no target `{name}`"));

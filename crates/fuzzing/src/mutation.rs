@@ -1,14 +1,14 @@
-//! A seeded mutator: inputs that differ a little from those of a corpus. It sees nothing of what an input does; the
-//! fuzzers in `fuzz/` do.
+//! A seeded mutator that makes small changes to inputs of a corpus. It has no coverage feedback;
+//! the fuzzers in `fuzz/` have.
 
 use fastrand::Rng;
 
-/// Most edits of an input.
+/// Most edits per input.
 const EDITS: usize = 6;
-/// Longest input.
+/// Longest input, bytes.
 const LONGEST: usize = 64 * 1024;
 
-/// Pieces that the formats here are made of.
+/// Typical pieces of the formats that are fuzzed.
 const PIECES: &[&[u8]] = &[
     b"\r\n",
     b"\n",
@@ -90,20 +90,20 @@ const PIECES: &[&[u8]] = &[
     b"\xef\xbb\xbf",
 ];
 
-/// Makes inputs.
+/// A generator of mutated inputs.
 #[derive(Debug, Clone)]
 pub struct Mutator {
     random: Rng,
 }
 
 impl Mutator {
-    /// The same inputs for the same seed and corpus.
+    /// Makes a mutator. The same seed and corpus give the same inputs.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self { random: Rng::with_seed(seed) }
     }
 
-    /// One of the corpus, changed.
+    /// Returns a changed input of the corpus.
     pub fn input(&mut self, corpus: &[Vec<u8>]) -> Vec<u8> {
         let mut input = self.one_of(corpus).to_vec();
         for _ in 0..self.random.usize(1..=EDITS) {
@@ -122,7 +122,7 @@ impl Mutator {
 
     fn edit(&mut self, input: &mut Vec<u8>, corpus: &[Vec<u8>]) {
         let at = self.random.usize(..=input.len());
-        // Mostly short, now and then anything.
+        // Mostly short, sometimes of any length.
         let longest = if self.random.u8(..8) == 0 { input.len() - at } else { (input.len() - at).min(8) };
         let end = at + self.random.usize(..=longest);
         match self.random.u8(..10) {

@@ -1,5 +1,6 @@
-//! What is read from files, the records of a run and recorded schedules: whatever is in a file, readers give an
-//! error or what is whole. A file that is read can be cut off anywhere, and what is then read is the beginning of it.
+//! Fuzz targets for files that Plimsoll reads: the records of a run, and recorded schedules. A
+//! reader returns an error or valid data. A file that is cut off at any place gives the beginning
+//! of that data.
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
@@ -16,10 +17,10 @@ use record::{ReadError, Records, checked_file, hlog, lines, replicas};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// Reads what a file may hold, in whatever way its kind is read.
+/// A check for one kind of file.
 type ReadRecord = fn(&RecordFile, &[u8]);
 
-/// By the letter that an input begins with.
+/// The checks, by the first byte of an input.
 const FILES: &[(u8, ReadRecord)] = &[
     (b'a', |place, bytes| table(place, bytes, rows::read::<Attempts>)),
     (b'c', |place, bytes| table(place, bytes, rows::read::<AgentCycles>)),
@@ -38,7 +39,8 @@ const FILES: &[(u8, ReadRecord)] = &[
     (b'y', |place, bytes| growing(place, bytes, lines::read::<HistoryEntry>)),
 ];
 
-/// A file of any kind: the first byte says which, the rest is what it holds.
+/// Reads a file of any kind. The first byte of the input selects the kind, the rest is the file's
+/// content.
 pub fn records(input: &[u8]) {
     let Some((letter, bytes)) = input.split_first() else { return };
     let named = FILES.iter().find(|(known, _)| known == letter);
@@ -46,12 +48,12 @@ pub fn records(input: &[u8]) {
     read(&RecordFile::new(), bytes);
 }
 
-/// Some of the places at which a file may have been cut off.
+/// Returns some places at which the file is cut off.
 fn cuts(bytes: &[u8]) -> [usize; 4] {
     [bytes.len() / 3, bytes.len() / 2, bytes.len() - bytes.len() / 5, bytes.len().saturating_sub(1)]
 }
 
-/// What Plimsoll writes has no line ends within its fields. A field that had could be cut into two rows.
+/// Plimsoll writes no line ends within fields. If a field had one, a cut could fall within it.
 fn table<T: Debug>(place: &RecordFile, bytes: &[u8], read: impl Fn(&Path) -> Result<Records<T>, ReadError>) {
     if bytes.contains(&b'"') {
         drop(read(place.hold(bytes)));
@@ -79,7 +81,7 @@ fn histograms(place: &RecordFile, bytes: &[u8]) {
         assert!(whole.intervals.starts_with(&begun.intervals), "cut at {cut}");
     }
     for interval in &whole.intervals {
-        // What is read is also asked and added up.
+        // Quantiles and sums of the data must work too.
         let mut sum = interval.histogram.clone();
         sum.add(&interval.histogram).unwrap();
         assert!(sum.value_at_quantile(0.5) <= sum.max());
@@ -92,10 +94,11 @@ fn written_whole<T: Serialize + DeserializeOwned>(place: &RecordFile, bytes: &[u
     checked_file::read_json::<T>(place.path()).unwrap().unwrap();
 }
 
-/// Where the load ends, nanoseconds.
+/// End of the load, nanoseconds.
 const END_NS: u64 = 100_000_000_000;
 
-/// Any file. The first byte of an input says how many agents there are, the second where what is counted is cut.
+/// Reads any file as a recorded schedule. The first byte of the input gives the number of agents,
+/// the second the time at which the schedule is split to count starts.
 pub fn replay(input: &[u8]) {
     let Some(([agents, cut], file)) = input.split_first_chunk::<2>() else { return };
     let agents = u32::from(agents % 8) + 1;
@@ -111,35 +114,35 @@ pub fn replay(input: &[u8]) {
         assert_eq!(different.len(), of_agent.walked.len(), "a moment tells which start it is");
         starts += of_agent.walked.len();
     }
-    // A row takes two bytes at least, and the first is the header line.
+    // A row has at least two bytes, and the first row is the header.
     assert!(starts <= file.len() / 2);
-    // Dealt in turn: the n-th of an agent comes before the n-th of the next.
+    // Starts are dealt in turn: the n-th start of an agent comes before the n-th start of the next
+    // agent.
     for two in dealt.windows(2) {
         assert!(two[0].walked.len() >= two[1].walked.len());
         assert!(two[0].walked.iter().zip(&two[1].walked).all(|(before, behind)| before <= behind));
     }
 }
 
-/// A file for one input.
+/// A temporary file for one input.
 pub struct RecordFile(PathBuf);
 
 impl RecordFile {
-    /// A new one.
+    /// Chooses a new path.
     pub fn new() -> Self {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let name = format!("plimsoll-fuzzing-{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
-        // In memory, where there is such a place.
+        // In memory, if `/dev/shm` exists.
         let memory = Path::new("/dev/shm");
         Self(if memory.is_dir() { memory.join(name) } else { std::env::temp_dir().join(name) })
     }
 
-    /// Writes the bytes to it.
+    /// Writes the bytes to the file.
     pub fn hold(&self, bytes: &[u8]) -> &Path {
         fs::write(&self.0, bytes).unwrap();
         &self.0
     }
 
-    /// Where it is.
     pub fn path(&self) -> &Path {
         &self.0
     }

@@ -15,7 +15,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz")
 }
 
-/// The committed inputs of a target, by name.
+/// Returns the committed inputs of a target, sorted by name.
 fn corpus(target: &FuzzTarget) -> Vec<Vec<u8>> {
     let folder = root().join("corpus").join(target.name);
     let mut paths: Vec<PathBuf> = folder.read_dir().unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -24,7 +24,7 @@ fn corpus(target: &FuzzTarget) -> Vec<Vec<u8>> {
     paths.iter().map(|path| std::fs::read(path).unwrap()).collect()
 }
 
-/// Gives the input to the target; if that finds something, the input is told.
+/// Runs the target with the input. Panics with the input if the target panics.
 fn give(target: &FuzzTarget, input: &[u8]) {
     if catch_unwind(AssertUnwindSafe(|| (target.body)(input))).is_err() {
         panic!("{} found something with b\"{}\"", target.name, input.escape_ascii());
@@ -128,7 +128,7 @@ fn service() {
     short("service");
 }
 
-/// Each target has its file, its entry and its corpus, and there is no other.
+/// Each target has a source file, an entry in the manifest and a corpus, and there are no others.
 #[test]
 fn the_table_is_what_is_fuzzed() {
     let names: Vec<&str> = TARGETS.iter().map(|target| target.name).collect();
@@ -149,7 +149,7 @@ fn the_table_is_what_is_fuzzed() {
     assert_eq!(entries, names.iter().map(|name| format!("{name}.rs\"")).collect::<Vec<_>>());
 }
 
-/// That the alarm works.
+/// A finding fails the test and prints the input.
 #[test]
 #[should_panic(expected = "canary found something with b\"a needle\\x00\"")]
 fn what_is_found_is_told() {
@@ -157,7 +157,7 @@ fn what_is_found_is_told() {
     give(&FuzzTarget { name: "canary", body, mutants: 0 }, b"a needle\0");
 }
 
-/// That mutation gets beyond the corpus: a needle of two bytes is found from nothing.
+/// Mutation goes beyond the corpus: it finds a needle of two bytes from an empty corpus.
 #[test]
 #[should_panic(expected = "canary found something")]
 fn mutation_finds_a_needle() {

@@ -1,6 +1,6 @@
-//! How fast the engine is: puts a closed loop on a service, or an open one at a rate, and prints operations, CPU, latency and lateness of each
-//! second. Not a benchmark by
-//! itself: it must be run beside a peer against the same server.
+//! Speed of the engine: runs a closed loop or an open loop at a given rate against a service.
+//! Prints operations, CPU, latency and lateness of each second. To be a benchmark, it must be run
+//! beside another load generator against the same server.
 //!
 //! `cargo run --release -p plimsoll-load --example speed -- http 127.0.0.1:8080 get path=/ [agents] [seconds] [threads] [rate]`
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "an example is a program")]

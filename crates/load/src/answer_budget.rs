@@ -1,18 +1,18 @@
-//! A budget for what answers hold in memory until they are whole, all connections of the process together: a target
-//! that sends long ones on many connections must not take the machine's memory.
+//! A memory budget for incomplete answers, shared by all connections of the process. It keeps a
+//! target that sends long answers on many connections from exhausting the machine's memory.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Bytes that all answers and all that is kept of them may hold.
+/// Limit for the bytes of all answers and of everything kept of them.
 pub const BUDGET_BYTES: usize = 1024 * 1024 * 1024;
-/// Up to here an answer costs nothing, and nothing is counted.
+/// Answers up to this size are not counted.
 pub const FREE_BYTES: usize = 64 * 1024;
-/// What is taken from the budget at a time.
+/// Bytes taken from the budget in one step.
 const STEP_BYTES: usize = 1024 * 1024;
 
 static ANSWERS: Budget = Budget::of(BUDGET_BYTES);
 
-/// Bytes that may be held.
+/// A limit on bytes, and the bytes held now.
 #[derive(Debug)]
 pub struct Budget {
     held: AtomicUsize,
@@ -20,13 +20,13 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// Of so many bytes.
+    /// Makes a budget of `most` bytes.
     pub const fn of(most: usize) -> Self {
         Self { held: AtomicUsize::new(0), most }
     }
 }
 
-/// What one of them has taken. Dropped, it has given it back.
+/// A part of the budget held by one answer. Dropping the share returns its bytes.
 #[derive(Debug)]
 pub struct BudgetShare {
     budget: &'static Budget,
@@ -40,12 +40,12 @@ impl Default for BudgetShare {
 }
 
 impl BudgetShare {
-    /// Nothing yet, of that budget.
+    /// Makes an empty share of the budget.
     pub const fn of(budget: &'static Budget) -> Self {
         Self { budget, bytes: 0 }
     }
 
-    /// Takes what it needs for so many bytes in all; false if that is not there.
+    /// Grows the share to `bytes` in all. Returns false if the budget is used up.
     #[inline]
     pub fn grow_to(&mut self, bytes: usize) -> bool {
         bytes <= FREE_BYTES.max(self.bytes) || self.take(bytes)

@@ -1,5 +1,6 @@
-//! A blocking client for single calls, over the same protocols as the load: preparation checks, the
-//! fault `call`, readiness and the read-back. It does not retry: whoever calls decides.
+//! A blocking client for single operations, over the same protocols as the load. Preparation
+//! checks, the fault `call`, readiness checks and the read-back use it. It does not retry; the
+//! caller decides.
 
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind, Read, Write};
@@ -18,90 +19,85 @@ use crate::values::{Argument, CompiledTemplate, OperationValues, ValueSource};
 
 const BUFFER: usize = 64 * 1024;
 
-/// Why a call has no answer.
+/// The reason why an operation has no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CallError {
-    /// The call makes no sense; nothing was sent.
+    /// The operation is not valid; nothing was sent.
     #[error("{0}")]
     Invalid(String),
     /// No connection; nothing was sent.
     #[error("cannot connect to {service}: {reason}")]
     Connect {
-        /// Where.
+        /// Address of the service or the proxy.
         service: String,
-        /// Why.
         reason: String,
     },
-    /// No answer in time; the call may have taken effect.
+    /// No answer in time; the operation may have taken effect.
     #[error("no answer within {0:?}")]
     Timeout(Duration),
-    /// The connection ended before the answer; the call may have taken effect.
+    /// The connection ended before the answer; the operation may have taken effect.
     #[error("{0}")]
     Lost(String),
-    /// The received data is not a valid answer; the reason, as in `attempts.csv`.
+    /// The received data is not a valid answer. Holds the reason, as in `attempts.csv`.
     #[error("{0}")]
     BadAnswer(String),
 }
 
-/// The answer to a call.
+/// The answer to an operation.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClientAnswer {
-    /// Whether the target did what it was asked. `not_found` is an answer and so `ok`.
+    /// Whether the target performed the operation. `not_found` also counts as `ok`.
     pub ok: bool,
-    /// The protocol's word: `ok`, `not_found`, `busy`, `200`.
+    /// The status in the protocol's terms: `ok`, `not_found`, `busy`, `200`.
     pub status: String,
     fields: BTreeMap<String, Vec<u8>>,
 }
 
 impl ClientAnswer {
-    /// A field of the answer, by its name in the protocol's catalog; `None` if this answer has none. Headers of an HTTP answer are
-    /// not here.
+    /// Returns a field of the answer by its name in the protocol's catalog, or `None` if the answer
+    /// does not have it. Headers of HTTP answers are not included.
     #[must_use]
     pub fn field(&self, name: &str) -> Option<&[u8]> {
         self.fields.get(name).map(Vec::as_slice)
     }
 }
 
-/// What went over the connection for a call.
+/// The bytes sent and received for an operation.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ExchangedBytes {
-    /// The request.
     pub sent: Vec<u8>,
-    /// What came, whether or not it is an answer.
+    /// The bytes received, even if they are not a valid answer.
     pub received: Vec<u8>,
 }
 
 /// A connection to a service.
 pub struct Client(Box<dyn ProtocolClient>);
 
-/// What a protocol's client can do.
+/// The operations of a client, for any protocol.
 pub trait ProtocolClient: Send {
-    /// Sends calls one behind the other, and waits for their answers in that order. Where one has none, those behind it have none.
-    /// Connects first if the last call lost the connection.
+    /// Sends all requests in one go and waits for their answers in order. If one answer is missing,
+    /// the later ones count as missing too. Connects first if the last operation lost the
+    /// connection.
     fn call_all(&mut self, operation: &str, calls: &[BTreeMap<String, String>])
     -> Vec<Result<ClientAnswer, CallError>>;
 
-    /// What went over the connection for the last call.
+    /// Returns the bytes sent and received for the last operation.
     fn exchanged(&self) -> &ExchangedBytes;
 }
 
-/// A client's conversation, or why there is none.
+/// A connected client, or the reason why the connection failed.
 pub type ConnectResult = Result<Box<dyn ProtocolClient>, CallError>;
 
 impl Client {
-    /// Connects to `service`. `timeout` bounds the connect and each call. By TLS, whom this machine trusts is trusted.
-    ///
-    /// # Errors
-    /// If there is no such protocol or no connection.
+    /// Connects to `service`. `timeout` limits the connect and each operation. TLS uses the
+    /// certificates that this machine trusts.
     pub fn connect(protocol: &str, service: &str, timeout: Duration) -> Result<Self, CallError> {
         Self::connect_trusting(protocol, service, &TlsTrust::default(), timeout)
     }
 
-    /// The same, where it is said whom to trust by TLS.
-    ///
-    /// # Errors
-    /// As [`Self::connect`], or if it cannot be found out whom to trust.
+    /// Connects to `service` with the given trust settings for TLS. `timeout` limits the connect
+    /// and each operation.
     pub fn connect_trusting(
         protocol: &str,
         service: &str,
@@ -113,17 +109,16 @@ impl Client {
         (kind.connect)(service, trust, timeout).map(Self)
     }
 
-    /// Sends a call and waits for its answer. The values are taken as they are: no templates.
-    ///
-    /// # Errors
-    /// If there is none. The next call connects again.
+    /// Sends a request and waits for its answer. The values are sent as they are, without template
+    /// expansion. After an error, the next operation connects again.
     pub fn call(&mut self, operation: &str, with: &BTreeMap<String, String>) -> Result<ClientAnswer, CallError> {
         let answer = self.0.call_all(operation, std::slice::from_ref(with)).pop();
         answer.unwrap_or_else(|| Err(CallError::Invalid("nothing is called".to_owned())))
     }
 
-    /// Sends calls one behind the other and waits for their answers in that order, each for as long as a single one. Where one has no
-    /// answer, those behind it have none. They are to be few and short: nothing is received while they are sent.
+    /// Sends all requests in one go and waits for their answers in order, with a full timeout for
+    /// each. If one answer is missing, the later ones count as missing too. The requests must be
+    /// few and short: nothing is received while they are sent.
     pub fn call_all(
         &mut self,
         operation: &str,
@@ -132,7 +127,7 @@ impl Client {
         self.0.call_all(operation, calls)
     }
 
-    /// What went over the connection for the last call, in the clear.
+    /// Returns the bytes sent and received for the last operation, before encryption.
     #[must_use]
     pub fn exchanged(&self) -> &ExchangedBytes {
         self.0.exchanged()
@@ -145,7 +140,7 @@ impl std::fmt::Debug for Client {
     }
 }
 
-/// [`Client::connect_trusting`] for a protocol.
+/// Implements [`Client::connect_trusting`] for a protocol.
 pub fn connect<P: Protocol>(service: &str, trust: &TlsTrust, timeout: Duration) -> ConnectResult {
     if P::RUNS_PROGRAMS {
         return Err(CallError::Invalid(format!("`{}` has no single calls: programs are run by a load", P::INFO.name)));
@@ -173,7 +168,7 @@ pub fn connect<P: Protocol>(service: &str, trust: &TlsTrust, timeout: Duration) 
 struct ClientExchange<P: Protocol> {
     protocol: P,
     peers: Option<TlsPeers>,
-    /// The way to the service, where it leads through a proxy.
+    /// Request for the tunnel, if a proxy leads to the service.
     tunnel: Option<TunnelRequest>,
     timeout: Duration,
     pipe: Option<ClientConnection>,
@@ -201,7 +196,8 @@ impl<P: Protocol> ProtocolClient for ClientExchange<P> {
     }
 }
 
-/// Every field that answers to this operation have. Headers can only be asked for by name, so they are left out.
+/// Returns all fields that answers to the operation can have, except headers. Headers can only be
+/// requested by name.
 fn wants<P: Protocol>(operation: &str) -> Result<Vec<String>, CallError> {
     let known = P::INFO.operations.iter().find(|known| known.name == operation);
     let known =
@@ -228,11 +224,11 @@ impl<P: Protocol> ClientExchange<P> {
         Ok(pipe)
     }
 
-    /// What the protocol says first, and the answers to that.
+    /// Sends the protocol's greeting and waits for the answer.
     fn greet(&self, pipe: &mut ClientConnection) -> Result<(), CallError> {
         let Some(greeting) = self.protocol.greeting() else { return Ok(()) };
         let refused = |why: String| CallError::Connect { service: self.protocol.authority().to_owned(), reason: why };
-        // Nothing was asked yet, so nothing can have taken effect.
+        // No operation has been sent yet, so none can have taken effect.
         let unasked = |error: io::Error| match error.kind() {
             ErrorKind::WouldBlock | ErrorKind::TimedOut => refused(format!("not within {:?}", self.timeout)),
             _ => refused(error.to_string()),
@@ -284,7 +280,7 @@ impl<P: Protocol> ClientExchange<P> {
         Ok((request, arguments))
     }
 
-    /// Sends all calls, and appends their answers until one is missing.
+    /// Sends all requests and appends the answers, up to the first missing answer.
     fn answer_all(
         &mut self,
         operation: &str,
@@ -331,7 +327,7 @@ impl<P: Protocol> ClientExchange<P> {
         Ok(())
     }
 
-    /// Receives until the answer is whole.
+    /// Receives until the answer is complete.
     fn await_answer(
         &mut self,
         pipe: &mut ClientConnection,
@@ -383,7 +379,8 @@ pub struct ClientConnection {
 }
 
 impl ClientConnection {
-    /// Connects, asks for a tunnel if that is the way, and agrees on keys if there is a session.
+    /// Connects, opens a tunnel if there is a proxy, and completes the TLS handshake if there is a
+    /// session.
     pub fn open(
         address: &ServiceAddress,
         tunnel: Option<&TunnelRequest>,
@@ -425,7 +422,6 @@ impl ClientConnection {
         self.write(deadline)
     }
 
-    /// Sends all of the bytes.
     pub fn send(&mut self, bytes: &[u8], deadline: Instant) -> io::Result<()> {
         match &mut self.session {
             Some(session) => {
@@ -436,7 +432,8 @@ impl ClientConnection {
         }
     }
 
-    /// The deadline holds for the whole, however little the target takes at a time.
+    /// Sends without encryption. The deadline holds for all bytes together, even if the target
+    /// takes few bytes at a time.
     fn send_clear(&mut self, mut bytes: &[u8], deadline: Instant) -> io::Result<()> {
         while !bytes.is_empty() {
             self.limit(deadline)?;
@@ -449,8 +446,9 @@ impl ClientConnection {
         Ok(())
     }
 
-    /// Itself, if nothing came since the last answer, not even the end. What came would be taken for the next answer. By TLS it may be
-    /// the session's own, which means nothing.
+    /// Returns the connection, unless bytes or the end of the stream have arrived since the last
+    /// answer: such bytes would be read as the next answer. TLS messages that carry no data, such
+    /// as session tickets, are allowed.
     fn if_silent(mut self) -> Option<Self> {
         self.socket.set_nonblocking(true).ok()?;
         let is_silent = match &mut self.session {
@@ -460,7 +458,7 @@ impl ClientConnection {
         (is_silent && self.socket.set_nonblocking(false).is_ok()).then_some(self)
     }
 
-    /// Sends what the session has to send.
+    /// Sends the pending TLS records.
     fn write(&mut self, deadline: Instant) -> io::Result<()> {
         while self.session.as_ref().is_some_and(|session| session.wants_write()) {
             self.limit(deadline)?;
@@ -475,7 +473,8 @@ impl ClientConnection {
         Ok(())
     }
 
-    /// Waits for bytes and appends what they mean to the input, which may be nothing yet; whether no more will come.
+    /// Waits for bytes and appends their plaintext to the input. The plaintext may be empty.
+    /// Returns whether the stream has ended.
     pub fn receive(&mut self, buffer: &mut [u8], input: &mut Vec<u8>, deadline: Instant) -> io::Result<bool> {
         self.limit(deadline)?;
         let count = match self.socket.read(buffer) {
@@ -491,7 +490,7 @@ impl ClientConnection {
             return Ok(true);
         }
         if count == 0 {
-            // Nobody can say whether more was to come (RFC 9112, 9.8).
+            // Without a TLS close, the answer may be incomplete (RFC 9112, 9.8).
             let why = match session.has_no_protocol() && input.is_empty() {
                 true => NO_PROTOCOL,
                 false => "the connection was closed without a word",
@@ -518,7 +517,7 @@ impl ClientConnection {
         Ok(false)
     }
 
-    /// The next wait ends at the deadline.
+    /// Limits the next read and write to the time left until the deadline.
     fn limit(&self, deadline: Instant) -> io::Result<()> {
         let left = deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {
@@ -529,10 +528,10 @@ impl ClientConnection {
     }
 }
 
-/// Whether what has come by now, if anything has, is for the session itself.
+/// Whether the bytes received so far, if any, are only TLS messages without data.
 fn means_nothing(mut socket: &TcpStream, session: &mut TlsSession) -> bool {
     let mut buffer = [0; 4096];
-    // As much as a session may say of itself; who says more is not trusted to stop.
+    // Enough for all messages of a session at once; a peer that sends more may not stop.
     for _ in 0..16 {
         let count = match socket.read(&mut buffer) {
             Ok(count @ 1..) => count,
@@ -548,7 +547,7 @@ fn means_nothing(mut socket: &TcpStream, session: &mut TlsSession) -> bool {
     false
 }
 
-/// Whether there was nothing to be read, and no end.
+/// Whether the read would have blocked: no bytes and no end of stream.
 fn is_empty(read: &io::Result<usize>) -> bool {
     matches!(read, Err(error) if error.kind() == ErrorKind::WouldBlock)
 }

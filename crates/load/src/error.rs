@@ -1,9 +1,9 @@
-//! What can go wrong before, during and after a load, each with its remedy.
+//! Errors before, during and after a load, each with a remedy.
 
 use std::io;
 use std::path::PathBuf;
 
-/// Why a load cannot start or had to end.
+/// The reason why a load cannot start or had to end.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// No protocol of this name.
@@ -12,44 +12,37 @@ pub enum Error {
     /// The service cannot be addressed.
     #[error("service `{service}`: {reason}")]
     Service {
-        /// As given.
+        /// The address, as given.
         service: String,
-        /// What is wrong with it.
         reason: String,
     },
-    /// A step cannot be turned into requests.
+    /// A step cannot be compiled into requests.
     #[error("step `{step}`: {reason}")]
     Step {
-        /// Its name.
         step: String,
-        /// What is wrong with it.
         reason: String,
     },
     /// A feed cannot be read.
     #[error("feed `{feed}`: {reason}")]
     Feed {
-        /// Its name.
         feed: String,
-        /// What is wrong with it.
         reason: String,
     },
     /// A recorded schedule cannot be read.
     #[error("the schedule {}: {reason}", path.display())]
     Replay {
-        /// Its file.
         path: PathBuf,
-        /// What is wrong with it, and in which line.
+        /// The problem and its line.
         reason: String,
     },
     /// A script cannot be read, or failed while the load ran.
     #[error("script `{script}`: {reason}")]
     Script {
-        /// Its file, as given.
+        /// The script's file, as given.
         script: String,
-        /// What is wrong with it.
         reason: String,
     },
-    /// A setting that makes no sense.
+    /// An invalid setting.
     #[error("{0}")]
     Setting(String),
     /// Too few file descriptors.
@@ -60,9 +53,9 @@ pub enum Error {
     Files {
         /// Agents asked for.
         agents: u32,
-        /// Descriptors they need, with the engine's own.
+        /// Descriptors needed, including those of the engine.
         needed: u64,
-        /// What the process may have at most.
+        /// Limit of the process.
         limit: u64,
     },
     /// Too few local ports.
@@ -76,47 +69,43 @@ pub enum Error {
         connections: u32,
         /// Ports in the range.
         ports: u32,
-        /// Local addresses that they connect from.
+        /// Local addresses from which the agents connect.
         addresses: usize,
     },
-    /// A local address that agents were to connect from.
+    /// A local address from which agents cannot connect.
     #[error("cannot connect from {address}: {reason}")]
     From {
-        /// As given.
+        /// The address, as given.
         address: String,
-        /// What is wrong with it.
         reason: String,
     },
     /// A record file cannot be written.
     #[error("cannot write {}: {source}", path.display())]
     Disk {
-        /// Which.
         path: PathBuf,
-        /// Why.
         source: io::Error,
     },
-    /// An operation of a prepare failed.
+    /// An operation of a preparation failed.
     #[error("`{operation}` number {seq} of the preparation failed: {result}")]
     Prepare {
-        /// Its name.
         operation: String,
-        /// Which repetition, from 1.
+        /// Number of the repetition, from 1.
         seq: u64,
-        /// Result of its last attempt.
+        /// Result of the last attempt.
         result: String,
     },
-    /// The operating system refused something that the engine cannot do without.
+    /// The operating system refused an operation that the engine needs.
     #[error("{doing}: {source}")]
     System {
-        /// What was attempted.
+        /// The attempted action.
         doing: &'static str,
-        /// What the system said.
+        /// Error of the operating system.
         source: io::Error,
     },
-    /// Whoever was to take the records is gone.
+    /// The receiver of the records has ended.
     #[error("the recorder of the load has ended")]
     RecorderGone,
-    /// A bug of ours.
+    /// A bug in Plimsoll.
     #[error("an engine thread panicked; this is a bug")]
     Panicked,
 }

@@ -1,15 +1,15 @@
-//! The little that a reader is shown of bytes that came: bounded, and without control characters.
+//! Short excerpts of received bytes for messages: bounded, and without control characters.
 
-/// Bytes of the longest line that is shown.
+/// Most bytes of a line that are shown.
 const LINE: usize = 200;
 
-/// The beginning of some bytes, at most so many of them.
+/// Returns the first `most` bytes as text.
 pub fn beginning(bytes: &[u8], most: usize) -> String {
     let more = if bytes.len() > most { "…" } else { "" };
     format!("{}{more}", String::from_utf8_lossy(&bytes[..bytes.len().min(most)]).escape_debug())
 }
 
-/// The last line of some bytes.
+/// Returns the last line of some bytes.
 pub fn last_line(bytes: &[u8]) -> String {
     let line = bytes.trim_ascii_end().rsplit(|byte| *byte == b'\n').next().unwrap_or_default();
     beginning(line.trim_ascii(), LINE)

@@ -1,5 +1,6 @@
-//! Feeds that are read ahead while the load runs: for each a thread, which reads and unpacks its file into blocks of records,
-//! and a queue that bounds them. A thread of the engine takes a block at a time, so that it locks nothing for a record.
+//! Feeds that are read ahead while the load runs. Each feed has a thread that reads and unpacks its
+//! file into blocks of records, and a bounded queue of blocks. An engine thread takes a whole block
+//! at a time, so that it needs no lock per record.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -14,29 +15,30 @@ use rustix::fs::Advice;
 
 use crate::values::feeds::{RecordReader, TakenRecord};
 
-/// A block is handed over when it holds so many bytes, or earlier if somebody waits.
+/// Size at which a block is put into the queue. If an engine thread waits, this happens earlier.
 const BLOCK_BYTES: usize = 256 * 1024;
-/// Blocks that are read ahead.
+/// Most blocks in the queue.
 const BLOCKS: usize = 16;
-/// While a slow device is waited for, it is looked so often whether anybody still asks.
+/// Interval at which a reader that waits for a simulated slow device checks whether the queue is
+/// closed.
 const GLANCE: Duration = Duration::from_millis(20);
-/// A block that has grown larger is not kept for the next records.
+/// Blocks that have grown beyond this size are not reused.
 const LARGE_BYTES: usize = 4 * 1024 * 1024;
 
-/// Records that were read together.
+/// A batch of records.
 #[derive(Debug, Default)]
 pub struct RecordBlock {
     text: Vec<u8>,
-    /// Where each cell ends in `text`.
+    /// End of each cell in `text`.
     ends: Vec<usize>,
-    /// How many cells there are up to the end of each record.
+    /// Number of cells up to the end of each record.
     records: Vec<usize>,
-    /// Records that have been taken.
+    /// Number of records already taken.
     taken: usize,
 }
 
 impl RecordBlock {
-    /// Takes the next record; false if there is none left.
+    /// Takes the next record. Returns false if none is left.
     pub fn take(&mut self, into: &mut TakenRecord) -> bool {
         let Some(&last) = self.records.get(self.taken) else { return false };
         let first = self.taken.checked_sub(1).map_or(0, |before| self.records[before]);
@@ -60,32 +62,32 @@ impl RecordBlock {
     }
 }
 
-/// What becomes of somebody who asks for records.
+/// State of a queue for an engine thread that asks for records.
 #[derive(Debug, PartialEq, Eq)]
 pub enum NextBlock {
-    /// There are some.
+    /// A block is ready.
     Ready,
-    /// They have not been read yet.
+    /// The next records have not been read yet.
     Later,
-    /// There are none left.
+    /// No records are left.
     Ended,
-    /// They cannot be read, and why.
+    /// The feed cannot be read. Holds the reason.
     Broken(String),
 }
 
-/// What the reader of a feed has done so far.
+/// Progress of a feed's reader.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ReadSoFar {
-    /// Bytes of the file.
+    /// Bytes read from the file.
     pub bytes: u64,
-    /// Records.
+    /// Records read.
     pub records: u64,
-    /// Time for which it waited for the disk, nanoseconds.
+    /// Time spent waiting for the disk, nanoseconds.
     pub waited_ns: u64,
 }
 
 impl ReadSoFar {
-    /// Both together.
+    /// Returns the sum of both.
     pub fn and(self, other: Self) -> Self {
         Self {
             bytes: self.bytes + other.bytes,
@@ -94,28 +96,28 @@ impl ReadSoFar {
         }
     }
 
-    /// What has come since it was so much.
+    /// Returns the progress since `before`.
     pub fn since(self, before: Self) -> Self {
         Self {
             bytes: self.bytes - before.bytes,
             records: self.records - before.records,
-            // The end of a wait may be seen before it is added.
+            // The end of a wait may be visible before the wait is added.
             waited_ns: self.waited_ns.saturating_sub(before.waited_ns),
         }
     }
 }
 
-/// A feed that is read ahead.
+/// The queue of a feed that is read ahead.
 #[derive(Debug)]
 pub struct FeedQueue {
     feed: plan::Feed,
     path: PathBuf,
-    /// Whether somebody found nothing since the last block.
+    /// Whether an engine thread has found the queue empty since the last block.
     is_hungry: AtomicBool,
     bytes: AtomicU64,
     records: AtomicU64,
     waited_ns: AtomicU64,
-    /// When it began to wait, nanoseconds since `origin`; 0 while it does not.
+    /// Start of the current wait for the disk, nanoseconds since `origin`; 0 if there is none.
     waits_since_ns: AtomicU64,
     origin: Instant,
     state: Mutex<QueueState>,
@@ -125,16 +127,16 @@ pub struct FeedQueue {
 #[derive(Debug, Default)]
 struct QueueState {
     ready: VecDeque<RecordBlock>,
-    /// Blocks to be used again.
+    /// Blocks for reuse.
     empty: Vec<RecordBlock>,
-    /// How it ended.
+    /// Result of the reader, once it has ended.
     ended: Option<Result<(), String>>,
-    /// Nobody asks any more.
+    /// Whether the load has ended.
     is_closed: bool,
 }
 
 impl FeedQueue {
-    /// Of the feed in that file; nothing is read yet.
+    /// Makes the queue of a feed in the file `path`. Reads nothing yet.
     pub fn new(feed: plan::Feed, path: PathBuf) -> Self {
         Self {
             feed,
@@ -150,15 +152,14 @@ impl FeedQueue {
         }
     }
 
-    /// Name of the feed.
     pub fn name(&self) -> &str {
         &self.feed.name
     }
 
-    /// What has been read so far.
+    /// Returns the progress of the reader.
     pub fn so_far(&self) -> ReadSoFar {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        // A slow disk may keep it waiting for seconds, which are not to be told only at their end.
+        // A wait for a slow disk can take seconds; it is counted before it ends.
         let still_ns = match read(&self.waits_since_ns) {
             0 => 0,
             since_ns => self.now_ns().saturating_sub(since_ns),
@@ -171,7 +172,7 @@ impl FeedQueue {
         u64::try_from(self.origin.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
 
-    /// Exchanges a block of which all is taken for the next one.
+    /// Exchanges a block whose records are all taken for the next block.
     pub fn next_block(&self, block: &mut RecordBlock) -> NextBlock {
         let mut state = self.lock();
         if let Some(next) = state.ready.pop_front() {
@@ -195,7 +196,8 @@ impl FeedQueue {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts a block in, and gives an empty one for it; false if nobody asks any more.
+    /// Puts a block into the queue and exchanges it for an empty one. Returns false if the load has
+    /// ended.
     fn put(&self, block: &mut RecordBlock) -> bool {
         let mut state = self.lock();
         while state.ready.len() >= BLOCKS && !state.is_closed {
@@ -214,7 +216,7 @@ impl FeedQueue {
         self.lock().ended = Some(ended);
     }
 
-    /// From the beginning to the end, again and again if it is asked for.
+    /// Reads the file to its end, and repeats if the feed does so.
     fn read_file(self: &Arc<Self>) -> Result<(), String> {
         let mut block = RecordBlock::default();
         loop {
@@ -223,7 +225,7 @@ impl FeedQueue {
             let mut is_empty = true;
             loop {
                 let read = reader.next(&mut block.text, &mut block.ends);
-                // What comes before the fault is sound.
+                // The records before the error are valid.
                 let count = read.inspect_err(|_| {
                     self.put(&mut block);
                 })?;
@@ -249,28 +251,29 @@ impl FeedQueue {
     }
 }
 
-/// The file of a feed: how much is read of it, and how long that takes.
+/// The file of a feed, with counters for bytes and waiting time.
 struct MeteredFile {
     file: File,
     queue: Arc<FeedQueue>,
-    /// When it was last asked.
+    /// Start of the last read.
     begun: Instant,
-    /// When the device that it is on can give more, if it has limits and has given any.
+    /// Time from which the simulated device can deliver more bytes. `None` without limits or before
+    /// the first read.
     gives_from: Option<Instant>,
 }
 
 impl MeteredFile {
     fn open(queue: Arc<FeedQueue>) -> io::Result<Self> {
         let file = File::open(&queue.path)?;
-        // A kernel that takes no advice reads ahead less.
+        // If the kernel rejects the advice, it reads ahead less.
         let _ = rustix::fs::fadvise(&file, 0, None, Advice::Sequential);
         Ok(Self { file, queue, begun: Instant::now(), gives_from: None })
     }
 }
 
 impl MeteredFile {
-    /// Until the device that the feed is read as slowly as would have given so much. One that nobody asked for a while gives no more
-    /// for that.
+    /// Waits until the simulated device would have delivered the bytes. A device that was idle for
+    /// a while does not catch up.
     #[expect(clippy::disallowed_methods, reason = "a device that is played is waited for")]
     fn wait_for_device(&mut self, bytes: usize) {
         let limits = &self.queue.feed.limits;
@@ -305,15 +308,12 @@ impl Read for MeteredFile {
     }
 }
 
-/// The readers of a load's feeds. They end when it is dropped.
+/// The readers of a load's feeds. They end when this value is dropped.
 #[derive(Debug, Default)]
 pub struct FeedReaders(Vec<Arc<FeedQueue>>);
 
 impl FeedReaders {
-    /// Begins to read these.
-    ///
-    /// # Errors
-    /// If a thread cannot be started.
+    /// Starts a reader for each queue.
     pub fn start(queues: impl Iterator<Item = Arc<FeedQueue>>) -> io::Result<Self> {
         let mut readers = Self::default();
         for queue in queues {
@@ -341,23 +341,23 @@ pub(crate) mod tests {
     use super::*;
     use crate::values::feeds::tests::{Scratch, feed};
 
-    /// A block of one record, of one cell.
+    /// Makes a block of one record with one cell.
     fn block(text: &str) -> RecordBlock {
         let text = text.as_bytes().to_vec();
         RecordBlock { ends: vec![text.len()], records: vec![1], taken: 0, text }
     }
 
-    /// Puts a record in as the reader does.
+    /// Puts a record into the queue, as the reader does.
     pub fn feed_record(queue: &FeedQueue, text: &str) {
         assert!(queue.put(&mut block(text)));
     }
 
-    /// Ends it as the reader does.
+    /// Ends the queue, as the reader does.
     pub fn end_feed(queue: &FeedQueue, how: Result<(), String>) {
         queue.lock().ended = Some(how);
     }
 
-    /// Everything that comes, until it is not `Later` for a long time.
+    /// Takes up to `most` records, until the queue ends.
     fn taken(queue: &FeedQueue, most: usize) -> (Vec<String>, NextBlock) {
         let (mut block, mut record, mut all) = (RecordBlock::default(), TakenRecord::default(), Vec::new());
         loop {

@@ -1,5 +1,6 @@
-//! The load engine: schedules (when), values (what), protocols (how), and the engine that brings them together.
-//! It must not know a lab, a target or a fault: it is given an address and a load, and hands over records.
+//! The load engine: schedules (when), values (what), protocols (how), and the engine that combines
+//! them. This crate knows nothing about labs, targets and faults: it takes an address and a load,
+//! and returns records.
 
 use std::sync::mpsc::SyncSender;
 
@@ -41,64 +42,68 @@ pub use tls::TlsTrust;
 pub use values::{environment_of, with_environment};
 pub use wire::{WireError, WireInterval, WireTerms};
 
-/// A load to be put on a service.
+/// A load and its destination.
 #[derive(Debug, Clone)]
 pub struct LoadOrder {
     /// Name of the protocol.
     pub protocol: String,
-    /// Where: `host:port`, or a URL if the protocol has one; at least one. Agents are spread over them evenly: the first goes to
-    /// the first, the second to the second, and each stays there, unless the load says where it goes when that is gone.
+    /// Addresses of the services, at least one: `host:port`, or a URL if the protocol has one.
+    /// Agents are spread over the services evenly, the first agent on the first service, the second
+    /// on the second. Each agent stays on its service, unless the load defines another one for the
+    /// case that the service is gone.
     pub services: Vec<String>,
-    /// What: agents, steps, times.
+    /// The load: agents, steps, times.
     pub load: Load,
-    /// What for.
     pub purpose: LoadPurpose,
-    /// Every random choice follows from it.
+    /// Seed of all random choices.
     pub seed: u64,
-    /// Whom to trust, where the services are spoken to by TLS.
+    /// Trust settings for services with TLS.
     pub tls: Tls,
-    /// Where feeds, scripts, recorded starts and certificates are.
+    /// Locations of feeds, scripts, recorded schedules and certificates.
     pub files: InputFiles,
-    /// Length of the slots in which outcomes are counted, seconds.
+    /// Length of the time slots in which outcomes are counted, seconds.
     pub slot_s: f64,
-    /// What ties programs that are run to this process, where the protocol runs some. Without it they are killed when the load ends, and
-    /// outlive a kill of this process.
+    /// Pipe that ties the programs of a protocol that runs programs to this process. Without a pipe
+    /// the programs are killed when the load ends, but outlive this process if it is killed.
     pub tether: Option<program_worker::DeathSignal>,
-    /// Where programs that the target names are run: for each of the services its host; empty where it names none.
+    /// For each service, the host on which the target's programs run. Empty if the target names no
+    /// host.
     pub hosts: Vec<program_worker::ProgramHost>,
-    /// Whether bytes go by a system call each also where the kernel has an io_uring for them.
+    /// Whether each transfer uses its own system call even if the kernel has io_uring.
     pub without_ring: bool,
-    /// Which of the load's threads are started here; `None`: all.
+    /// The part of the load's threads that starts here, or `None` for all threads.
     pub slice: Option<LoadSlice>,
 }
 
-/// What a load is for.
+/// The purpose of a load.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LoadPurpose {
-    /// To be measured, for `load.time_s`.
+    /// A measurement that lasts `load.time_s`.
     #[default]
     Measure,
-    /// To bring the target into a state: ends after `count` cycles, whose `{seq}` runs from 1 to `count` over all agents, or
-    /// with the first operation that is not `ok`.
+    /// Preparation of the target's state. Ends after `count` cycles, or at the first operation that
+    /// is not `ok`. `{seq}` of the cycles runs from 1 to `count` over all agents.
     Prepare {
-        /// Cycles in all.
+        /// Cycles over all agents.
         count: u64,
     },
 }
 
-/// Whether the orders can be carried out here: compiles every request, reads every feed, and holds the number of agents against
-/// the limits of this process and machine. Nothing is sent. The soft limit on open files is raised where that is enough.
+/// Checks that the load can run here: compiles every request, reads every feed, and compares the
+/// number of agents with the limits of this process and machine. Sends nothing. Raises the soft
+/// limit on open files if necessary and possible.
 ///
 /// # Errors
-/// What stands in the way, with the remedy.
+/// Returns the first obstacle, with its remedy.
 pub fn check(orders: &LoadOrder) -> Result<(), Error> {
     (kind(orders)?.check)(orders)
 }
 
-/// Every part of the orders that cannot be played anywhere: requests that make no sense, and files that are missing or broken. Unlike
-/// [`check`] it does not look at this machine's limits. Programs that a target names are left out; they are known on its hosts. Files
-/// that are not regular are not read.
+/// Returns every part of the load that can run on no machine: invalid requests, and files that are
+/// missing or broken. Unlike [`check`], this function ignores the limits of this machine. Programs
+/// that a target names are not checked, because only its hosts have them. Files that are not
+/// regular files are not read.
 #[must_use]
 pub fn mistakes(orders: &LoadOrder) -> Vec<Mistake> {
     match kind(orders) {
@@ -107,16 +112,18 @@ pub fn mistakes(orders: &LoadOrder) -> Vec<Mistake> {
     }
 }
 
-/// Starts the engine's threads. They wait for the clock's zero, hand over an [`ThreadInterval`] each at every whole second, and drop
-/// the sender when they are done.
+/// Starts the engine's threads. The threads wait for the clock's zero. Each sends a
+/// [`ThreadInterval`] at every whole second and drops the sender when it has finished.
 ///
 /// # Errors
-/// As [`check`], or if a service's name cannot be resolved or a thread not be started.
+/// Returns the errors of [`check`], and an error if a service's name cannot be resolved or a thread
+/// cannot be started.
 pub fn start(orders: LoadOrder, clock: Clock, sink: SyncSender<ThreadInterval>) -> Result<RunningLoad, Error> {
     compile(orders)?.start(clock, sink)
 }
 
-/// Compiles a load: so that it begins at its clock's zero, however long its requests are.
+/// Compiles a load ahead of time, so that it starts at its clock's zero even if compiling takes
+/// long.
 ///
 /// # Errors
 /// Returns the errors of [`check`], and an error if a service's name cannot be resolved.
@@ -132,9 +139,6 @@ pub(crate) type StartLoad = Box<dyn FnOnce(Clock, SyncSender<ThreadInterval>) ->
 
 impl CompiledLoad {
     /// Starts the engine's threads, as [`start`] does.
-    ///
-    /// # Errors
-    /// If a thread cannot be started.
     pub fn start(self, clock: Clock, sink: SyncSender<ThreadInterval>) -> Result<RunningLoad, Error> {
         (self.0)(clock, sink)
     }

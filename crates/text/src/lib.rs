@@ -1,5 +1,5 @@
-//! Text for readers, in pure functions: numbers with their units, lists as in a sentence, lines and columns of a terminal, and values
-//! as JSON, TOML and OpenMetrics write them.
+//! Text formatting in pure functions: numbers with units, lists in a sentence, lines and columns of
+//! a terminal, and values in JSON, TOML and OpenMetrics.
 
 pub mod numbers;
 
@@ -9,24 +9,24 @@ use std::fmt::Write as _;
 use serde::Serialize;
 use serde_json::Value;
 
-/// How a text is meant; never by colour alone, the text says it too.
+/// The judgement that a text expresses. Colour only repeats the judgement; the text says it too.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Tone {
-    /// As it is.
+    /// Neutral.
     #[default]
     Plain,
-    /// As one would wish.
+    /// A desired result.
     Good,
     /// Unclear.
     Doubtful,
-    /// Not as one would wish.
+    /// An undesired result.
     Bad,
-    /// Of no weight: nothing was measured, or the trial is void.
+    /// Irrelevant: nothing was measured, or the trial is void.
     Muted,
 }
 
-/// Items as in a sentence: `a, b and c`.
+/// Joins items as in a sentence: `a, b and c`.
 #[must_use]
 pub fn listed(items: &[String], conjunction: &str) -> String {
     match items {
@@ -36,7 +36,7 @@ pub fn listed(items: &[String], conjunction: &str) -> String {
     }
 }
 
-/// Each of them once, in the order in which they first come.
+/// Returns each item once, in the order of first occurrence.
 pub fn distinct<T: PartialEq>(items: impl IntoIterator<Item = T>) -> Vec<T> {
     items.into_iter().fold(Vec::new(), |mut known, item| {
         if !known.contains(&item) {
@@ -46,46 +46,47 @@ pub fn distinct<T: PartialEq>(items: impl IntoIterator<Item = T>) -> Vec<T> {
     })
 }
 
-/// A name out of an experiment, marked as one. Whoever sets the text turns the marks into what is usual there.
+/// Marks a name from an experiment with backquotes. Each output format renders the marks in its own
+/// way.
 #[must_use]
 pub fn code(name: &str) -> String {
     format!("`{}`", name.replace('`', "'"))
 }
 
-/// With a capital at its beginning.
+/// Makes the first character a capital letter.
 #[must_use]
 pub fn capital(text: &str) -> String {
     let mut characters = text.chars();
     characters.next().map_or_else(String::new, |first| first.to_uppercase().chain(characters).collect())
 }
 
-/// With a full stop at its end.
+/// Adds a full stop if the text has no final punctuation.
 #[must_use]
 pub fn stopped(text: &str) -> String {
     let text = text.trim();
     if text.ends_with(['.', '!', '?']) { text.to_owned() } else { format!("{text}.") }
 }
 
-/// A JSON value without the quotes of a text.
+/// Writes a JSON value; a string without its quotes.
 #[must_use]
 pub fn of_json(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// A name with the characters that names of metrics and labels may have in OpenMetrics.
+/// Replaces the characters that names of metrics and labels may not have in OpenMetrics.
 #[must_use]
 pub fn metric_name(name: &str) -> String {
     name.chars().map(|one| if one.is_ascii_alphanumeric() || one == '_' { one } else { '_' }).collect()
 }
 
-/// A label of OpenMetrics, with a comma behind it.
+/// Writes a label of OpenMetrics with a comma after it.
 #[must_use]
 pub fn metric_label(name: &str, value: &str) -> String {
     let value = value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
     format!("{}=\"{value}\",", metric_name(name))
 }
 
-/// A basic string of TOML, in one line.
+/// Writes a basic string of TOML, in one line.
 #[must_use]
 pub fn toml_string(text: &str) -> String {
     let mut quoted = String::from("\"");
@@ -107,13 +108,14 @@ pub fn toml_string(text: &str) -> String {
     quoted
 }
 
-/// Without control characters, which would let a target steer the terminal.
+/// Replaces control characters by blanks, so that a target cannot control the terminal.
 #[must_use]
 pub fn without_controls(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
-/// A text whose letters stand in the order in which they were written: what would turn them round is shown instead.
+/// Replaces characters that change the text's direction by their code points, so that the letters
+/// appear in the order in which they were written.
 #[must_use]
 pub fn visible(text: &str) -> Cow<'_, str> {
     if !text.contains(is_bidi) {
@@ -123,8 +125,8 @@ pub fn visible(text: &str) -> Cow<'_, str> {
     text.chars().map(shown).collect::<String>().into()
 }
 
-/// A text of somebody else's that commands no terminal: what moves the cursor is replaced, and what would turn letters round is shown. Lines
-/// and tabs stay.
+/// Makes untrusted text safe to print on a terminal: replaces control characters, and characters
+/// that change the text's direction. Line ends and tabs stay.
 #[must_use]
 pub fn plain(text: &str) -> Cow<'_, str> {
     let is_command = |character: char| character.is_control() && !matches!(character, '\n' | '\t');
@@ -132,7 +134,8 @@ pub fn plain(text: &str) -> Cow<'_, str> {
     if text.contains(is_command) { text.replace(is_command, "\u{fffd}").into() } else { text }
 }
 
-/// A text of as many bytes that commands no terminal, for places in it that are counted in bytes.
+/// Makes untrusted text safe to print on a terminal and keeps its length in bytes, so that byte
+/// offsets in the text stay valid.
 #[must_use]
 pub fn plain_in_place(text: &str) -> Cow<'_, str> {
     let is_command =
@@ -149,18 +152,20 @@ pub fn plain_in_place(text: &str) -> Cow<'_, str> {
     text.chars().map(shown).collect::<String>().into()
 }
 
-/// Whether the character changes the direction of those around it (Unicode Bidirectional Algorithm, UAX 9).
+/// Whether the character changes the direction of the text around it (Unicode Bidirectional
+/// Algorithm, UAX 9).
 fn is_bidi(character: char) -> bool {
     matches!(character, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// How many columns of a terminal the text takes.
+/// Returns the number of terminal columns that the text needs.
 #[must_use]
 pub fn width(text: &str) -> usize {
     text.chars().count()
 }
 
-/// Lines of at most `most` characters, broken between words where that is possible; a longer word is cut.
+/// Wraps a text into lines of at most `most` characters, between words if possible. A longer word
+/// is cut.
 #[must_use]
 pub fn wrapped(text: &str, most: usize) -> Vec<String> {
     let most = most.max(1);
@@ -188,7 +193,8 @@ pub fn wrapped(text: &str, most: usize) -> Vec<String> {
     lines
 }
 
-/// The text, wrapped: its first line begins with `first`, the others with `rest`, and none is wider than `most`. Empty if there is no text.
+/// Wraps a text to `most` columns with a hanging indent: the first line begins with `first`, the
+/// others with `rest`. Returns an empty string if there is no text.
 #[must_use]
 pub fn hanging(text: &str, first: &str, rest: &str, most: usize) -> String {
     if text.trim().is_empty() {
@@ -202,7 +208,8 @@ pub fn hanging(text: &str, first: &str, rest: &str, most: usize) -> String {
     lines.collect()
 }
 
-/// Rows with their columns aligned, two spaces apart; a column that is empty in all rows is left out.
+/// Aligns the columns of some rows, two spaces apart. Leaves out a column that is empty in all
+/// rows.
 #[must_use]
 pub fn aligned<R: AsRef<[String]>>(rows: &[R]) -> Vec<String> {
     let columns = rows.iter().map(|row| row.as_ref().len()).max().unwrap_or(0);

@@ -1,13 +1,13 @@
-//! Numbers as a reader wants them: three significant digits, thousands grouped, a unit always. An absent number is [`NONE`],
-//! never 0.
+//! Numbers for readers: three significant digits, grouped thousands, always with a unit. An absent
+//! number is [`NONE`], never 0.
 
-/// Stands where nothing was measured.
+/// Placeholder for a missing value.
 pub const NONE: &str = "–";
 
-/// Digits that a measurement is shown with.
+/// Significant digits of a measurement.
 const SIGNIFICANT: i32 = 3;
 
-/// Digits in groups of three: `13,000`.
+/// Groups digits by three: `13,000`.
 #[must_use]
 pub fn grouped(digits: &str) -> String {
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
@@ -20,13 +20,13 @@ pub fn grouped(digits: &str) -> String {
     text
 }
 
-/// A count, exactly: `11,234,567`.
+/// Writes a count, exactly: `11,234,567`.
 #[must_use]
 pub fn count(value: u64) -> String {
     grouped(&value.to_string())
 }
 
-/// A count in a sentence: exact below ten million, then `11.2 million`.
+/// Writes a count in a sentence: exact below ten million, then `11.2 million`.
 #[must_use]
 pub fn count_in_words(value: u64) -> String {
     match value {
@@ -36,19 +36,19 @@ pub fn count_in_words(value: u64) -> String {
     }
 }
 
-/// A count that may be a median, so that a small one can lie between two whole numbers: `0.5`, `24,675`.
+/// Writes a count that may be a median, so that a small value may be a fraction: `0.5`, `24,675`.
 #[must_use]
 pub fn median_count(value: f64) -> String {
     if value < 100.0 && value.fract() != 0.0 { number(value) } else { count(value.round().max(0.0) as u64) }
 }
 
-/// The same in a sentence.
+/// Writes a count that may be a median, in a sentence.
 #[must_use]
 pub fn median_count_in_words(value: f64) -> String {
     if value < 1e7 { median_count(value) } else { count_in_words(value.round() as u64) }
 }
 
-/// Three significant digits, thousands grouped: `63,400`, `2.31`, `0.0123`.
+/// Writes three significant digits with grouped thousands: `63,400`, `2.31`, `0.0123`.
 #[must_use]
 pub fn number(value: f64) -> String {
     if !value.is_finite() {
@@ -67,19 +67,19 @@ pub fn number(value: f64) -> String {
     format!("{sign}{}{dot}{fraction}", grouped(whole))
 }
 
-/// `63,400/s`.
+/// Writes a rate: `63,400/s`.
 #[must_use]
 pub fn rate(value: f64) -> String {
     format!("{}/s", number(value))
 }
 
-/// Microseconds: `850 µs`, `2.31 ms`, `1.2 s`.
+/// Writes a time in microseconds: `850 µs`, `2.31 ms`, `1.2 s`.
 #[must_use]
 pub fn micros(us: f64) -> String {
     seconds(us / 1e6)
 }
 
-/// Seconds: `850 µs`, `12.3 ms`, `1.2 s`, `4 min 20 s`.
+/// Writes a time in seconds: `850 µs`, `12.3 ms`, `1.2 s`, `4 min 20 s`.
 #[must_use]
 pub fn seconds(s: f64) -> String {
     let size = significant(s).abs();
@@ -104,7 +104,7 @@ pub fn seconds(s: f64) -> String {
     }
 }
 
-/// A moment on a trial's clock: `90 s`, `0.25 s`, always in seconds.
+/// Writes a time on a trial's clock, always in seconds: `90 s`, `0.25 s`.
 #[must_use]
 pub fn moment(s: f64) -> String {
     let text = format!("{s:.3}");
@@ -112,7 +112,7 @@ pub fn moment(s: f64) -> String {
     format!("{text} s")
 }
 
-/// Bytes in powers of a thousand: `5.12 MB`.
+/// Writes bytes in powers of a thousand: `5.12 MB`.
 #[must_use]
 pub fn bytes(value: f64) -> String {
     let units = ["B", "kB", "MB", "GB", "TB", "PB"];
@@ -120,26 +120,27 @@ pub fn bytes(value: f64) -> String {
     format!("{} {unit}", number(scaled))
 }
 
-/// Joules: `850 µJ`, `12.3 mJ`, `1.2 J`, `2.5 kJ`.
+/// Writes joules: `850 µJ`, `12.3 mJ`, `1.2 J`, `2.5 kJ`.
 #[must_use]
 pub fn joules(value: f64) -> String {
     let (scaled, unit) = scaled_to(value * 1e6, &["µJ", "mJ", "J", "kJ", "MJ"]);
     format!("{} {unit}", number(scaled))
 }
 
-/// `EUR 0.0238`.
+/// Writes an amount of money: `EUR 0.0238`.
 #[must_use]
 pub fn money(amount: f64, currency: &str) -> String {
     format!("{currency} {}", number(amount)).trim_start().to_owned()
 }
 
-/// `97.3 %`.
+/// Writes a percentage: `97.3 %`.
 #[must_use]
 pub fn percent(value: f64) -> String {
     format!("{} %", number(value))
 }
 
-/// A change in percent, with its sign: `+1.20 %`, `−17.8 %`; less than a hundredth of a percent is none.
+/// Writes a change in percent, with its sign: `+1.2 %`, `−17.8 %`. A change of less than 0.01 % is
+/// written as `0 %`.
 #[must_use]
 pub fn change(pct: f64) -> String {
     match pct {
@@ -149,52 +150,54 @@ pub fn change(pct: f64) -> String {
     }
 }
 
-/// A share in percent; what is not all never reads as 100 %.
+/// Writes a share in percent. A part that is less than the whole never reads as 100 %.
 #[must_use]
 pub fn share(part: u64, all: u64) -> String {
     let pct = 100.0 * part as f64 / all.max(1) as f64;
     if part < all && significant(pct) >= 100.0 { "> 99.9 %".to_owned() } else { percent(pct) }
 }
 
-/// The tick of an axis: `20k`, `1.5M`, `0.2`.
+/// Writes the label of an axis tick: `20k`, `1.5M`, `0.2`.
 #[must_use]
 pub fn tick(value: f64) -> String {
     let (scaled, unit) = scaled_to(value, &["", "k", "M", "G", "T"]);
     format!("{}{unit}", number(scaled))
 }
 
-/// What an option holds, written by `write`, or [`NONE`].
+/// Writes an optional value with `write`, or [`NONE`].
 #[must_use]
 pub fn or_none<T>(value: Option<T>, write: impl Fn(T) -> String) -> String {
     value.map_or_else(|| NONE.to_owned(), write)
 }
 
-/// A range of two written values: the unit is said once where both have the same.
+/// Writes a range of two written values. A common unit is written only once.
 #[must_use]
 pub fn from_to(from: &str, to: &str) -> String {
     let unit = |text: &str| text.find([' ', '/']).map_or(text.len(), |at| at);
     let (of_from, of_to) = (unit(from), unit(to));
     let same = from[of_from..] == to[of_to..];
-    // A dash between numbers below 0 would look like another sign.
+    // A dash before a negative number would look like another sign.
     let between = if from.starts_with('−') || to.starts_with('−') { " to " } else { "–" };
     format!("{}{between}{to}", if same { &from[..of_from] } else { from })
 }
 
-/// `80–200 ms`, each end written by `write`; `None` without an interval, or where both ends read the same.
+/// Writes an interval: `80–200 ms`. Each end is written by `write`. Returns `None` without an
+/// interval, or if both ends read the same.
 #[must_use]
 pub fn interval(ends: Option<[f64; 2]>, write: impl Fn(f64) -> String) -> Option<String> {
     let [low, high] = ends?.map(write);
     (low != high).then(|| from_to(&low, &high))
 }
 
-/// What the value of a metric counts: the unit that ends its path (`latency_us.p99`, `rss_bytes`, `failed_pct`, `cost.watts`, …).
+/// Unit of a metric's values, taken from the metric's path (`latency_us.p99`, `rss_bytes`,
+/// `failed_pct`, `cost.watts`, …).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FigureUnit {
     /// Bytes.
     Bytes,
     /// Bytes per second.
     BytesPerSecond,
-    /// Whatever has no unit: counts, exact as far as they are whole.
+    /// No unit: a count, written exactly if it is whole.
     Count,
     /// Joules.
     Joules,
@@ -202,11 +205,11 @@ pub enum FigureUnit {
     Micros,
     /// Milliseconds.
     Millis,
-    /// Something per second.
+    /// An amount per second.
     PerSecond,
     /// Percent.
     Percent,
-    /// What a function makes of other figures.
+    /// Result of a function of other metrics.
     Ratio,
     /// Seconds.
     Seconds,
@@ -215,7 +218,7 @@ pub enum FigureUnit {
 }
 
 impl FigureUnit {
-    /// That of a metric: a path, or a function.
+    /// Returns the unit of a metric: a path, or a function of metrics.
     #[must_use]
     pub fn of(metric: &str) -> Self {
         let words: Vec<&str> = metric.split(['.', '(', ')', ',', ' ']).collect();
@@ -247,7 +250,8 @@ impl FigureUnit {
         }
     }
 
-    /// That of a figure that a target tells of itself, which ends its name: `heap_bytes`, `gc_seconds_total`.
+    /// Returns the unit of a metric that the target reports, from the end of the metric's name:
+    /// `heap_bytes`, `gc_seconds_total`.
     fn of_target(name: &str, figure: &str) -> Self {
         let unit = name.strip_suffix("_total").unwrap_or(name).rsplit('_').next().unwrap_or_default();
         match (unit, figure) {
@@ -262,7 +266,7 @@ impl FigureUnit {
         }
     }
 
-    /// A value with its unit.
+    /// Writes a value with the unit.
     #[must_use]
     pub fn write(self, value: f64) -> String {
         match self {
@@ -281,7 +285,7 @@ impl FigureUnit {
     }
 }
 
-/// A metric's value with its unit.
+/// Writes a metric's value with its unit.
 #[must_use]
 pub fn by_metric(metric: &str, value: f64) -> String {
     FigureUnit::of(metric).write(value)
@@ -305,7 +309,7 @@ fn significant(value: f64) -> f64 {
         return value;
     }
     let power = SIGNIFICANT - 1 - magnitude(value);
-    // Dividing by a whole power of ten is exact where multiplying by 0.01 is not.
+    // Dividing by a whole power of ten is more exact than multiplying by 0.01.
     if power >= 0 {
         let scale = 10_f64.powi(power);
         (value * scale).round() / scale
@@ -317,8 +321,8 @@ fn significant(value: f64) -> f64 {
 
 const DAY_S: i64 = 86_400;
 
-/// `2026-11-20 10:31:05 UTC`. Days to dates as in Howard Hinnant, "chrono-compatible low-level date algorithms",
-/// `civil_from_days`.
+/// Writes a Unix time as `2026-11-20 10:31:05 UTC`. The date algorithm is `civil_from_days` of
+/// Howard Hinnant, "chrono-compatible low-level date algorithms".
 #[must_use]
 pub fn utc(unix_s: f64) -> String {
     let seconds = unix_s.floor() as i64;
