@@ -1,4 +1,4 @@
-//! The libFuzzer target `lines`. It must not do more than hand over its input: what is held against it is in `crates/fuzzing`.
+//! libFuzzer target `lines`: passes its input to the checks in `crates/fuzzing`.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|input: &[u8]| fuzzing::play("lines", input));

@@ -1,5 +1,6 @@
-//! The fuzz targets as ordinary tests: what is in the corpus, and some thousands of inputs made of it with a fixed seed. And on demand
-//! for long, where no libFuzzer can be had: `FUZZ_TARGET=http FUZZ_S=600 cargo test --profile quick -p fuzzing -- --ignored`.
+//! Short runs of the fuzz targets as ordinary tests: the corpus, and some thousands of inputs made
+//! from it with a fixed seed. A long run without libFuzzer: `FUZZ_TARGET=http FUZZ_S=600 cargo test
+//! --profile quick -p fuzzing -- --ignored`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -2,7 +2,10 @@
 //! Prints operations, CPU, latency and lateness of each second. To be a benchmark, it must be run
 //! beside another load generator against the same server.
 //!
-//! `cargo run --release -p plimsoll-load --example speed -- http 127.0.0.1:8080 get path=/ [agents] [seconds] [threads] [rate]`
+//! ```text
+//! cargo run --release -p plimsoll-load --example speed -- \
+//!     http 127.0.0.1:8080 get path=/ [agents] [seconds] [threads] [rate]
+//! ```
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "an example is a program")]
 
 use std::collections::BTreeMap;

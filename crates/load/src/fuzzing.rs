@@ -1,6 +1,5 @@
-//! A door for fuzzers: what a protocol makes of bytes in whatever pieces they come, what a template writes, what stands
-//! at a place in a text, whether a text is as expected, and when recorded starts come. It is only there with the
-//! feature `fuzzing`.
+//! Access for fuzzers to the crate's parsers: protocol decoders, templates, JSON pointers,
+//! expectations and recorded schedules. Present only with the feature `fuzzing`.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -20,58 +19,58 @@ use crate::schedules::replay::Replay;
 use crate::values::words::TemplateWords;
 use crate::values::{Argument, CompiledTemplate, TemplateNames, ValueSource};
 
-/// A question, and the bytes that come back.
+/// A request and the bytes of the answer.
 #[derive(Debug, Clone, Copy)]
 pub struct Exchange<'a> {
     /// Name of the operation.
     pub operation: &'a str,
-    /// Its arguments, as they are.
+    /// Arguments of the operation, without template expansion.
     pub with: &'a [(&'a str, &'a str)],
-    /// Fields of the answer that are looked at.
+    /// Fields of the answer to read.
     pub wants: &'a [&'a str],
-    /// Number of the request.
+    /// Id of the request.
     pub id: u32,
-    /// What comes, piece by piece.
+    /// The answer, in pieces.
     pub pieces: &'a [&'a [u8]],
-    /// Whether the connection ends behind it.
+    /// Whether the connection ends after the answer.
     pub ends: bool,
 }
 
-/// What a protocol made of it.
+/// Result of a protocol's decoder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decoded {
-    /// No whole answer.
+    /// The answer is not complete.
     More,
-    /// No answer, with the word for it.
+    /// The bytes are not a valid answer. Holds the cause.
     Bad(String),
     /// An answer.
     Answer {
-        /// The word for its result.
+        /// Name of the result.
         result: String,
         /// Whether the connection takes another request.
         reusable: bool,
-        /// Bytes that belong to it, of all that came.
+        /// Bytes of the answer, over all pieces.
         bytes: usize,
-        /// The fields that were asked for.
+        /// Values of the requested fields.
         fields: Vec<Option<Vec<u8>>>,
-        /// The word for its status.
+        /// Status in the protocol's terms.
         status: Vec<u8>,
     },
 }
 
-/// What came of a talk.
+/// Result of an exchange.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExchangeResult {
-    /// What was seen.
     pub seen: Decoded,
-    /// Most bytes that had to be shown again.
+    /// Most bytes that the decoder left in the input.
     pub held_bytes: usize,
 }
 
-/// Has the talk twice; the second time with what a thread remembers of the first.
+/// Decodes the same exchange twice. The second time uses the thread memory of the first.
 ///
 /// # Errors
-/// If there is no such protocol or operation, or a decoder uses more bytes than it was shown.
+/// Returns an error if there is no such protocol or operation, or if a decoder uses more bytes than
+/// the input has.
 pub fn hear(protocol: &str, talk: &Exchange<'_>) -> Result<[ExchangeResult; 2], String> {
     match protocol {
         "command" => hear_in::<Command>(talk),
@@ -99,7 +98,8 @@ fn hear_in<P: Protocol>(talk: &Exchange<'_>) -> Result<[ExchangeResult; 2], Stri
     Ok([feed(&asked, &mut memory, talk)?, feed(&asked, &mut memory, talk)?])
 }
 
-/// As the engine does it: what is not used is shown again with what comes next.
+/// Decodes the pieces as the engine does: unused bytes stay in the input when the next piece is
+/// appended.
 fn feed<P: Protocol>(
     asked: &RequestContext<'_, P>,
     memory: &mut P::Memory,
@@ -149,20 +149,19 @@ fn field<P: Protocol>(
     P::field(asked.request, decoder, want, input, &mut Vec::new()).map(<[u8]>::to_vec)
 }
 
-/// What a template writes.
+/// Output of a template.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RenderedTemplate {
-    /// Its value.
     pub value: Vec<u8>,
-    /// The same, written a second time.
+    /// Output of a second write.
     pub again: Vec<u8>,
-    /// What it says of the length of each of its values.
+    /// Length of every output, as declared by the template.
     pub fixed_length: Option<usize>,
-    /// What it says it always writes.
+    /// Constant output, as declared by the template.
     pub constant: Option<Vec<u8>>,
 }
 
-/// Of what cannot be known before a load, nothing.
+/// Compiles a template without slots, feeds and programs.
 fn compile(text: &str) -> Result<CompiledTemplate, String> {
     CompiledTemplate::compile(text, 0, &TemplateNames { slots: &[], feeds: &[], program: None, own: BTreeMap::new() })
 }
@@ -170,10 +169,7 @@ fn compile(text: &str) -> Result<CompiledTemplate, String> {
 const SOURCE: ValueSource<'static> =
     ValueSource { agent: 3, seq: 12, copy: 1, draw: 99, slots: &[], kept: 0, feeds: &[], records: &[] };
 
-/// Compiles a template, without slots and feeds, and writes it.
-///
-/// # Errors
-/// If it is none.
+/// Compiles a template without slots and feeds, and writes it.
 pub fn write(text: &str) -> Result<RenderedTemplate, String> {
     let template = compile(text)?;
     let (mut value, mut again) = (Vec::new(), Vec::new());
@@ -183,10 +179,7 @@ pub fn write(text: &str) -> Result<RenderedTemplate, String> {
     Ok(RenderedTemplate { value, again, fixed_length: template.fixed_length(), constant })
 }
 
-/// Cuts a template into words, as a command is cut; the words as they are written.
-///
-/// # Errors
-/// If it is no template, or a quote is left open.
+/// Splits a template into words, as in a command, and writes the words.
 pub fn words(text: &str) -> Result<Vec<Vec<u8>>, String> {
     let words = TemplateWords::cut(&compile(text)?)?;
     let mut saying = words.say(&SOURCE);
@@ -198,21 +191,21 @@ pub fn words(text: &str) -> Result<Vec<Vec<u8>>, String> {
     Ok((0..words.count()).map(next).collect())
 }
 
-/// What a protocol makes of all that came in answer to its greeting.
+/// Result of decoding the answer to a protocol's greeting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Greeted {
-    /// No whole answer.
+    /// The answer is not complete.
     More,
-    /// No answer, with the word for it.
+    /// The bytes are not a valid answer. Holds the cause.
     Bad(String),
-    /// An answer: the word for it, and its bytes.
+    /// A complete answer: name of the result, and number of bytes.
     Answer(String, usize),
 }
 
-/// Opens a service, and shows it what came in answer to its greeting. `None` where it has none.
+/// Opens a service and decodes the answer to its greeting. `None` if the protocol has no greeting.
 ///
 /// # Errors
-/// If there is no such protocol, or its service is written otherwise.
+/// Returns an error if there is no such protocol, or if the service's address is not valid.
 pub fn greet(protocol: &str, service: &str, input: &[u8]) -> Result<Option<Greeted>, String> {
     match protocol {
         "command" => greet_in::<Command>(service, input),
@@ -234,7 +227,7 @@ fn greet_in<P: Protocol>(service: &str, input: &[u8]) -> Result<Option<Greeted>,
     }))
 }
 
-/// Reads a frame as what came of a program; the frame written anew, if it is one.
+/// Reads a frame as a program's outcome and encodes it again. `None` if the frame is not valid.
 #[must_use]
 pub fn outcome(frame: &[u8]) -> Option<Vec<u8>> {
     let mut written = Vec::new();
@@ -242,7 +235,7 @@ pub fn outcome(frame: &[u8]) -> Option<Vec<u8>> {
     Some(written)
 }
 
-/// Reads a frame as an order for a program; the order written anew, if it is one.
+/// Reads a frame as an order for a program and encodes it again. `None` if the frame is not valid.
 #[must_use]
 pub fn order(frame: &[u8]) -> Option<Vec<u8>> {
     let order = ProgramRun::read(frame)?;
@@ -254,18 +247,19 @@ pub fn order(frame: &[u8]) -> Option<Vec<u8>> {
     Some(written)
 }
 
-/// What stands at a place in a text that has to be JSON.
+/// Returns the value at a pointer in a JSON text.
 ///
 /// # Errors
-/// If the pointer is none.
+/// Returns an error if the pointer is not valid.
 pub fn find(pointer: &str, json: &[u8]) -> Result<Option<Vec<u8>>, String> {
     Ok(CompiledPointer::compile(pointer)?.find(json, &mut Vec::new()).map(<[u8]>::to_vec))
 }
 
-/// Whether a text is as expected; templates in it are without slots and feeds, and there is no script.
+/// Whether a text meets an expectation. Templates in it have no slots and feeds, and there are no
+/// scripts.
 ///
 /// # Errors
-/// If the expectation makes no sense.
+/// Returns an error if the expectation is not valid.
 pub fn holds(expected: &Expected, text: &[u8]) -> Result<bool, String> {
     let check =
         TextCheck::compile(expected, ExpectationCompiler { template: &mut |text| compile(text), program: None })?;
@@ -274,19 +268,20 @@ pub fn holds(expected: &Expected, text: &[u8]) -> Result<bool, String> {
     Ok(holds)
 }
 
-/// When an agent's operations start.
+/// Start times of an agent's operations.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Starts {
-    /// As it finds them one after the other, nanoseconds.
+    /// Start times as the agent finds them one after the other, nanoseconds.
     pub walked: Vec<u64>,
-    /// As they are counted, with one cut in between.
+    /// Start times as counted in two parts, nanoseconds.
     pub counted: Vec<u64>,
 }
 
-/// Reads recorded starts, dealt to agents; those of each before `end_ns`, counted with a cut at `cut_ns`.
+/// Reads a recorded schedule and deals its starts to agents. Returns the starts before `end_ns` for
+/// each agent. The counted starts are split at `cut_ns`.
 ///
 /// # Errors
-/// If the file holds none, or not in order.
+/// Returns an error if the file has no starts, or if they are not in order.
 pub fn replay(path: &Path, agents: u32, cut_ns: u64, end_ns: u64) -> Result<Vec<Starts>, String> {
     let replay = Replay::read(path, 1.0, agents, end_ns).map_err(|error| error.to_string())?;
     let starts = |agent| {

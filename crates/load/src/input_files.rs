@@ -1,5 +1,6 @@
-//! The files that a load names (feeds, scripts, recorded starts, certificates): below a folder, or, where that is on another machine,
-//! handed over with their contents and kept in memory, so that nothing has to be written and nothing can be left.
+//! The files that a load names: feeds, scripts, recorded schedules and certificates. They are in a
+//! folder. If the folder is on another machine, their contents are transferred and kept in memory,
+//! so that nothing has to be written to disk or removed later.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -10,7 +11,7 @@ use std::sync::Arc;
 
 use rustix::fs::{MemfdFlags, memfd_create};
 
-/// Where the files of a load are found.
+/// Locations of a load's files.
 #[derive(Debug, Clone, Default)]
 pub struct InputFiles {
     folder: PathBuf,
@@ -18,24 +19,24 @@ pub struct InputFiles {
 }
 
 impl InputFiles {
-    /// Those below a folder.
+    /// Uses the files below a folder.
     pub fn below(folder: impl Into<PathBuf>) -> Self {
         Self { folder: folder.into(), handed_over: BTreeMap::new() }
     }
 
-    /// The same that were handed over, and others below this folder.
+    /// Returns the same transferred files, with another folder for the others.
     #[must_use]
     pub fn with_folder(&self, folder: impl Into<PathBuf>) -> Self {
         Self { folder: folder.into(), handed_over: self.handed_over.clone() }
     }
 
-    /// The folder, as another process may be told it.
+    /// Returns the absolute path of the folder, for other processes.
     #[must_use]
     pub fn absolute_folder(&self) -> PathBuf {
         std::path::absolute(&self.folder).unwrap_or_else(|_| self.folder.clone())
     }
 
-    /// Where to open the file of that name, as it stands in the load.
+    /// Returns the path to open for the file `name` of the load.
     #[must_use]
     pub fn path(&self, name: &str) -> PathBuf {
         match self.handed_over.get(name) {
@@ -44,10 +45,8 @@ impl InputFiles {
         }
     }
 
-    /// Takes the first, or the next, bytes of a file that is handed over. Whoever has an earlier one of that name keeps it.
-    ///
-    /// # Errors
-    /// If there is no memory for them.
+    /// Takes the first or the next bytes of a transferred file. A first piece replaces an earlier
+    /// file of the same name; clones of this value keep the earlier file.
     pub fn take(&mut self, name: &str, is_first: bool, bytes: &[u8]) -> io::Result<()> {
         if is_first {
             self.handed_over
@@ -76,7 +75,7 @@ mod tests {
         let mut files = InputFiles::below(&*folder);
         files.take("feeds/a.csv", true, b"handed ").unwrap();
         files.take("feeds/a.csv", false, b"over").unwrap();
-        // Time and again, each reader from the beginning.
+        // Each reader starts at the beginning of the file.
         for _ in 0..2 {
             assert_eq!(read_to_string(files.path("feeds/a.csv")).unwrap(), "handed over");
         }

@@ -1,4 +1,4 @@
-//! What an engine thread hands over at every whole second of the clock.
+//! The data that an engine thread sends at every whole second of the clock.
 
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
@@ -11,90 +11,90 @@ use record::rows::{AgentCycles, GeneratorSecond};
 
 use crate::schedules::Due;
 
-/// The longest time that is told apart from longer ones: an hour, in nanoseconds.
+/// Longest recorded time: one hour, in nanoseconds. Longer times count as this.
 const LONGEST_NS: u64 = 3_600_000_000_000;
 /// Significant decimal digits of a recorded time.
 const DIGITS: u8 = 3;
 
-/// A thread's second.
+/// The records of one thread for one second.
 #[derive(Debug)]
 pub struct ThreadInterval {
-    /// The clock that every time here counts on.
+    /// The clock of all times in this interval.
     pub clock: Clock,
     /// Number of the thread, from 0.
     pub thread: u32,
-    /// Threads in all.
+    /// Number of threads in the load.
     pub threads: u32,
     /// Whether the thread ends with this interval.
     pub is_last: bool,
     /// Start, seconds since load start: a whole number.
     pub start_s: f64,
-    /// End, seconds since load start: a whole second later, but for a thread's last interval.
+    /// End, seconds since load start: one second after the start, except in a thread's last
+    /// interval.
     pub end_s: f64,
     /// Length of an outcome slot, seconds.
     pub slot_s: f64,
-    /// Services that agents go to, in the order of the load's.
+    /// Number of services of the load.
     pub services: u32,
     /// Number of the first slot, which starts at `first_slot × slot_s`.
     pub first_slot: u64,
-    /// What ended in each slot at each service: first those of the first slot. The first slot and the last may be shared with the
-    /// intervals before and after.
+    /// Counts of ended operations for each slot and service, slot by slot. The first and the last
+    /// slot may be shared with the intervals before and after.
     pub slots: Vec<SlotCounts>,
     /// Attempts that ended.
     pub attempts: Vec<AttemptCount>,
-    /// What `ok` operations did.
+    /// Units of work of `ok` operations.
     pub units: Vec<UnitCount>,
-    /// The thread's own health.
+    /// Health of the thread: lateness, CPU, operations in flight.
     pub generator: GeneratorSecond,
     /// Operations on audited keys.
     pub history: Vec<HistoryEntry>,
-    /// What a reader must know.
+    /// Messages for the reader of the results.
     pub notices: Vec<String>,
-    /// Failures of a kind that the thread has not met before.
+    /// Examples of failures, one for each new kind.
     pub examples: Vec<FailureExample>,
-    /// Of each agent of the thread, with its last interval.
+    /// Cycles of each agent of the thread; only in its last interval.
     pub agent_cycles: Vec<AgentCycles>,
     /// Times of the operations that ended.
     pub sheet: HistogramSet,
 }
 
-/// What ended in a slot.
+/// Counts of operations that ended in a slot, by outcome.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SlotCounts {
     /// Operations that ended `ok`.
     pub ok: u32,
-    /// … `failed`.
+    /// Operations that ended `failed`.
     pub failed: u32,
-    /// … `timeout`.
+    /// Operations that ended `timeout`.
     pub timeout: u32,
-    /// … `wrong`.
+    /// Operations that ended `wrong`.
     pub wrong: u32,
 }
 
-/// Attempts of an operation that ended with a result.
+/// Number of an operation's attempts with one result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AttemptCount {
     /// Name of the operation.
     pub operation: String,
-    /// Their result.
+    /// Result of the attempts.
     pub result: String,
-    /// How many.
     pub count: u64,
 }
 
-/// Units of work that an operation did, or parts of its answers that had a status.
+/// Units of work of an operation, or parts of its answers with one status.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnitCount {
     /// Name of the operation.
     pub operation: String,
-    /// The parts' status; empty: units.
+    /// Status of the parts. Empty for units of work.
     pub status: String,
-    /// How many.
     pub count: u64,
 }
 
-/// Histograms by operation, outcome and time, each made when it is first needed. When it is dropped it goes back, emptied, to the
-/// thread that filled it, so that a running thread allocates nothing.
+/// Histograms by operation, outcome and time. Each histogram is created at its first use. On drop,
+/// the set is emptied and returned to the thread that filled it, so that a running thread allocates
+/// nothing.
 #[derive(Debug)]
 pub struct HistogramSet {
     names: Arc<[String]>,
@@ -105,7 +105,7 @@ pub struct HistogramSet {
 const TIMES: [Time; 3] = [Time::Latency, Time::Service, Time::Punctual];
 
 impl HistogramSet {
-    /// An empty sheet for operations of these names, to be sent `home` when done with.
+    /// Makes an empty set for the named operations. `home` takes the set back on drop.
     #[must_use]
     pub fn new(names: &Arc<[String]>, home: Option<SyncSender<Self>>) -> Self {
         let mut cells = Vec::new();
@@ -118,7 +118,7 @@ impl HistogramSet {
         self.cells.get_mut(place)
     }
 
-    /// Counts a time of the operation of that number.
+    /// Records a time of the operation number `operation`.
     pub fn record(&mut self, operation: usize, outcome: Outcome, time: Time, value_ns: u64) {
         if let Some(histogram) = self.histogram(operation, outcome, time) {
             histogram.saturating_record(value_ns);
@@ -133,8 +133,8 @@ impl HistogramSet {
         cell.as_deref_mut()
     }
 
-    /// Puts a histogram into its empty place; `false` if there is no such place, it is taken, or the histogram has not the bounds that all
-    /// have here.
+    /// Inserts a histogram. Returns `false` if the operation is unknown, the set already has this
+    /// histogram, or the histogram's bounds differ from the set's.
     pub(crate) fn insert(&mut self, tag: &Tag, histogram: Histogram<u64>) -> bool {
         let Some(operation) = self.names.iter().position(|name| *name == tag.operation) else { return false };
         let bounds = (histogram.low(), histogram.high(), histogram.sigfig());
@@ -143,19 +143,19 @@ impl HistogramSet {
         empty.map(|cell| *cell = Some(Box::new(histogram))).is_some()
     }
 
-    /// Names of its operations.
+    /// Returns the names of the operations.
     pub(crate) fn names(&self) -> &Arc<[String]> {
         &self.names
     }
 
-    /// Counts operations that were due and had not begun by `end_ns`, as open for so long; at most as many steps as there are
-    /// buckets.
+    /// Records operations that were due but had not started by `end_ns`. Each counts as unfinished,
+    /// with its age as latency. The number of steps is at most the number of buckets.
     pub(crate) fn record_due(&mut self, operation: usize, due: &Due, end_ns: u64) {
         let mut place = 0;
         while place < due.count {
             let age_ns = end_ns.saturating_sub(due.at_ns(place));
             let Some(histogram) = self.histogram(operation, Outcome::Unfinished, Time::Latency) else { return };
-            // All that fall into the bucket of this one.
+            // All operations whose ages fall into the same bucket.
             let lowest_ns = histogram.lowest_equivalent(age_ns);
             let spacing_ns = ((due.last_ns - due.first_ns) / (due.count - 1).max(1)).max(1);
             let count = ((age_ns - lowest_ns) / spacing_ns + 1).min(due.count - place);
@@ -164,7 +164,7 @@ impl HistogramSet {
         }
     }
 
-    /// Every histogram that holds something.
+    /// Returns all histograms that are not empty.
     pub fn histograms(&self) -> impl Iterator<Item = (&str, Outcome, Time, &Histogram<u64>)> {
         let tags = self.names.iter().flat_map(|name| {
             Outcome::ALL.into_iter().flat_map(move |outcome| TIMES.map(|time| (name.as_str(), outcome, time)))
@@ -174,12 +174,12 @@ impl HistogramSet {
             .filter(|(.., histogram)| !histogram.is_empty())
     }
 
-    /// Adds what another sheet of the same operations holds: exactly, no count is lost.
+    /// Adds the histograms of another set of the same operations. The sums are exact.
     pub fn add(&mut self, other: &Self) {
         for (mine, theirs) in self.cells.iter_mut().zip(&other.cells) {
             let Some(theirs) = theirs.as_deref().filter(|theirs| !theirs.is_empty()) else { continue };
             match mine {
-                // Both have the same bounds, so that nothing can fall outside.
+                // Both histograms have the same bounds, so every value fits.
                 Some(mine) => drop(mine.add(theirs)),
                 None => *mine = Some(Box::new(theirs.clone())),
             }
@@ -195,7 +195,7 @@ impl Drop for HistogramSet {
         }
         let emptied =
             Self { names: Arc::clone(&self.names), cells: std::mem::take(&mut self.cells), home: Some(home.clone()) };
-        // A full queue or a thread that has ended: then nobody needs it.
+        // If the queue is full or the thread has ended, the set is freed.
         if let Err(error) = home.try_send(emptied) {
             let (std::sync::mpsc::TrySendError::Full(mut back) | std::sync::mpsc::TrySendError::Disconnected(mut back)) =
                 error;

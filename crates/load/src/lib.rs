@@ -63,10 +63,10 @@ pub struct LoadOrder {
     pub files: InputFiles,
     /// Length of the time slots in which outcomes are counted, seconds.
     pub slot_s: f64,
-    /// Pipe that ties the programs of a protocol that runs programs to this process. Without a pipe
-    /// the programs are killed when the load ends, but outlive this process if it is killed.
+    /// Prepares a program to be killed when this process ends, if the protocol runs programs.
+    /// `None`: programs are killed when the load ends, but outlive this process if it is killed.
     pub tether: Option<program_worker::DeathSignal>,
-    /// For each service, the host on which the target's programs run. Empty if the target names no
+    /// Host on which the target's programs run, for each service. Empty if the target names no
     /// host.
     pub hosts: Vec<program_worker::ProgramHost>,
     /// Whether each transfer uses its own system call even if the kernel has io_uring.

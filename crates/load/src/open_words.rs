@@ -1,17 +1,18 @@
-//! Words of a protocol that no list has in full, such as the first words of a server's errors. Each is allocated when it is first
-//! seen, and their number is bounded, since a hostile server may invent any number of them.
+//! A growing, bounded list of words whose full list is not known in advance, such as the first
+//! words of a server's errors. A word is allocated when it is first seen. The number of words is
+//! bounded because a hostile server could send any number of them.
 
 use std::sync::OnceLock;
 
-/// Most words.
+/// Most words in a list.
 const MOST: usize = 64;
-/// Bytes of the longest word.
+/// Longest word, bytes.
 const LONGEST: usize = 24;
 
 /// The first words of errors that servers have sent to this process.
 pub static ERROR_WORDS: OpenWords = OpenWords::new();
 
-/// Numbered words.
+/// A list of numbered words.
 #[derive(Debug)]
 pub struct OpenWords([OnceLock<Box<str>>; MOST]);
 
@@ -20,7 +21,8 @@ impl OpenWords {
         Self([const { OnceLock::new() }; MOST])
     }
 
-    /// Returns the number of a word, a new one at its first sight. `None` for text that is no plain word, and where the list is full.
+    /// Returns the number of a word and adds the word if it is new. `None` if the text is not a
+    /// plain word, or if the list is full.
     pub fn number(&self, word: &[u8]) -> Option<usize> {
         let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
         if word.is_empty() || word.len() > LONGEST || !word.iter().all(is_plain) {
@@ -30,7 +32,7 @@ impl OpenWords {
         self.0.iter().position(|known| known.get_or_init(lower).as_bytes().eq_ignore_ascii_case(word))
     }
 
-    /// Returns the word of a number, in small letters.
+    /// Returns the word with this number, in lower case.
     pub fn word(&self, number: usize) -> Option<&str> {
         self.0.get(number)?.get().map(AsRef::as_ref)
     }

@@ -1,9 +1,11 @@
-//! Programs run for agents: behind an agent's socket a thread takes its orders, starts a
-//! program for each, and tells what came of it when it has ended.
+//! Worker threads that run programs for agents. A thread at the other end of an agent's socket
+//! reads orders, starts a program for each order, and reports its outcome when the program has
+//! ended.
 //!
-//! So the engine waits for a program as it does for an answer from a network, and starting one, which takes a millisecond, holds up no
-//! other agent. An agent that gives up hangs up, and the program is killed. What the target names as an operation runs on the host of the
-//! member that the agent goes to, by that host's runner, if it has one.
+//! To the engine, a program is like an answer from a network. Starting a program takes about a
+//! millisecond, and this does not delay other agents. If an agent closes its socket, the program is
+//! killed. A program that the target names as an operation is run by the runner of the member's
+//! host, if that host has a runner.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -23,28 +25,29 @@ use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 
 use crate::protocols::command::{ProgramExit, ProgramOutcome, ProgramRun};
 
-/// Ties the life of a program that is about to be started to this process': it must not outlive it, however it ends.
+/// Sets a program up, before its start, to be killed when this process ends for any reason.
 pub type DeathSignal = fn(&mut Command);
 
-/// Where programs that a target names are run: the host of one of its members.
+/// The host of a member, for programs that the target names.
 #[derive(Debug, Clone)]
 pub struct ProgramHost {
-    /// What `{NAME}` stands for there.
+    /// Values of `{NAME}` on this host.
     pub values: BTreeMap<String, String>,
-    /// Where they are run.
+    /// Working directory of the programs.
     pub folder: PathBuf,
-    /// What they are told.
+    /// Environment variables of the programs.
     pub environment: BTreeMap<String, OsString>,
-    /// Who runs them; `None`: this machine is that host.
+    /// Runner on the host, or `None` if the host is this machine.
     pub runner: Option<Arc<dyn ProgramRunner>>,
 }
 
 /// Runs programs on a host.
 pub trait ProgramRunner: std::fmt::Debug + Send + Sync {
-    /// Runs a program to its end, in a folder and with this environment; kills it once it need not go on.
+    /// Runs a program to its end with the host's folder and environment. Kills the program once
+    /// `goes_on` returns false.
     ///
     /// # Errors
-    /// Why it was not started; `None`: nobody knows what became of it.
+    /// Returns the reason why the program did not start, or `None` if its outcome is unknown.
     fn run(
         &self,
         command: Vec<String>,
@@ -53,21 +56,22 @@ pub trait ProgramRunner: std::fmt::Debug + Send + Sync {
     ) -> Result<ProgramResult, Option<String>>;
 }
 
-/// What came of a program on a host.
+/// Outcome of a program on a host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProgramResult {
-    /// Its exit status, or the signal that ended it, negative.
+    /// Exit status, or the negated number of the signal that ended the program.
     pub how: i32,
-    /// Its standard output, of which more than [`OUTPUT_LIMIT`] bytes need not be.
+    /// Standard output. Bytes beyond [`OUTPUT_LIMIT`] may be missing.
     pub stdout: String,
-    /// Its standard error, likewise.
+    /// Standard error. Bytes beyond [`OUTPUT_LIMIT`] may be missing.
     pub stderr: String,
 }
 
-/// Of the thread.
+/// Stack size of a worker thread.
 const STACK: usize = 256 * 1024;
 
-/// Starts a program worker for a connection to `service`; gives the agent's end of its socket. It ends when that is closed.
+/// Starts a program worker for a connection to `service`. Returns the agent's end of the socket.
+/// The worker ends when that end is closed.
 pub(crate) fn spawn_program_worker(
     tether: Option<DeathSignal>,
     service: &str,
@@ -77,12 +81,12 @@ pub(crate) fn spawn_program_worker(
     theirs.set_nonblocking(true)?;
     let mut worker = ProgramWorker { agent: ours, tether, variables: variables(service), host };
     let named = std::thread::Builder::new().name("program-worker".to_owned()).stack_size(STACK);
-    // An agent that hangs up ends it, and is not there to be told.
+    // The worker ends when the agent closes its socket. No error can be reported to the agent then.
     let thread = named.spawn(move || while worker.serve().is_ok() {})?;
     Ok((theirs.into(), thread))
 }
 
-/// What programs are told of the service, in their environment; nothing where there is none.
+/// Returns environment variables that name the service; none if there is no service.
 fn variables(service: &str) -> Vec<(&'static str, String)> {
     let rest = service.split_once("://").map_or(service, |(_, rest)| rest);
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
@@ -102,12 +106,12 @@ struct ProgramWorker {
     agent: UnixStream,
     tether: Option<DeathSignal>,
     variables: Vec<(&'static str, String)>,
-    /// Where the target's own programs are run.
+    /// Host of the programs that the target names.
     host: Option<ProgramHost>,
 }
 
 impl ProgramWorker {
-    /// One order.
+    /// Executes one order.
     fn serve(&mut self) -> io::Result<()> {
         let mut length = [0; 4];
         self.agent.read_exact(&mut length)?;
@@ -123,7 +127,7 @@ impl ProgramWorker {
         self.agent.write_all(&told)
     }
 
-    /// Runs it on the member's host. An agent that hangs up ends it.
+    /// Runs a program on the member's host. Stops if the agent closes its socket.
     fn run_by(&self, runner: &dyn ProgramRunner, order: &ProgramRun<'_>, told: &mut Vec<u8>) -> io::Result<()> {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let input = order.stdin.map(text).unwrap_or_default();
@@ -170,7 +174,8 @@ impl ProgramWorker {
             command.envs(&host.environment).current_dir(&host.folder);
         }
         command.stdin(if order.stdin.is_some() { Stdio::piped() } else { Stdio::null() });
-        // A group of its own: so what it starts in turn is found, and an interruption at the terminal is for us alone.
+        // A separate process group makes the program's children known. It also keeps an interrupt
+        // at the terminal from reaching the program.
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
         if let Some(tether) = self.tether {
             tether(&mut command);
@@ -179,46 +184,46 @@ impl ProgramWorker {
     }
 }
 
-/// Bytes of an output that are kept.
+/// Most bytes that are kept of an output.
 pub const OUTPUT_LIMIT: usize = 1024 * 1024;
-/// Bytes that are read at once.
+/// Size of a read.
 const BUFFER: usize = 64 * 1024;
-/// Most reads of an output before others get their turn. A pipe holds less than comes of so many, so what a program that has ended
-/// left in one is read to its end.
+/// Most reads of an output before other sources get their turn. A pipe holds less than these reads
+/// return, so the rest of an ended program's output is read completely.
 const READS: usize = 64;
 
-/// A program that runs.
+/// A running program.
 pub struct RunningProgram {
     child: Child,
     group: Pid,
-    /// Readable when it has ended.
+    /// Pidfd. Readable when the program has ended.
     handle: OwnedFd,
     input: Option<ProgramInput>,
     outputs: [CapturedOutput; 2],
     buffer: Vec<u8>,
-    /// Whether its group was killed.
+    /// Whether the process group has been killed.
     is_over: bool,
 }
 
-/// What it still has to read.
+/// Input that the program has not read yet.
 struct ProgramInput {
     pipe: OwnedFd,
     bytes: Vec<u8>,
     at: usize,
 }
 
-/// What it has written.
+/// Captured output of a program.
 #[derive(Default)]
 pub struct CapturedOutput {
     pipe: Option<OwnedFd>,
-    /// The beginning.
+    /// The first bytes, up to [`OUTPUT_LIMIT`].
     pub kept: Vec<u8>,
-    /// Whether there was more.
+    /// Whether later bytes were dropped.
     pub is_cut: bool,
 }
 
 impl RunningProgram {
-    /// Takes charge of a program that has just been started, in a process group of its own.
+    /// Takes over a program that has just been started as the leader of a new process group.
     pub fn of(mut child: Child, stdin: Option<&[u8]>) -> io::Result<Self> {
         let group = Pid::from_child(&child);
         let handle = pidfd_open(group, PidfdFlags::empty());
@@ -242,7 +247,7 @@ impl RunningProgram {
         Ok(running)
     }
 
-    /// Waits for the program's end, or for that of its agent, which is an error.
+    /// Waits until the program ends. Returns an error if the agent closes its socket first.
     fn wait_for(&mut self, agent: &UnixStream) -> io::Result<ProgramExit> {
         loop {
             let [has_hung_up, has_ended, reads, out, err] = self.await_anything(agent)?;
@@ -263,12 +268,13 @@ impl RunningProgram {
         }
     }
 
-    /// Standard output and standard error.
+    /// Returns standard output and standard error.
     pub fn outputs(&self) -> &[CapturedOutput; 2] {
         &self.outputs
     }
 
-    /// Whether there is news: of the agent, of the program's end, of its input, of its two outputs.
+    /// Waits for events and returns a flag for each source: the agent, the program's end, its
+    /// input, and its two outputs.
     fn await_anything(&self, agent: &UnixStream) -> io::Result<[bool; 5]> {
         let [out, err] = self.outputs.each_ref().map(|output| output.pipe.as_ref().map(AsFd::as_fd));
         let input = self.input.as_ref().map(|input| input.pipe.as_fd());
@@ -290,7 +296,7 @@ impl RunningProgram {
         Ok(sources.map(|(source, _)| source.is_some() && answers.next().unwrap_or(false)))
     }
 
-    /// Writes on. One that reads no further has had enough.
+    /// Writes more of the input. If the program has closed its standard input, the rest is dropped.
     fn feed(&mut self) {
         let Some(input) = &mut self.input else { return };
         match write(&input.pipe, &input.bytes[input.at..]) {
@@ -303,8 +309,8 @@ impl RunningProgram {
         }
     }
 
-    /// It has ended, or has to. What it started goes with it: the group's number is not given away while its first process has not been
-    /// waited for.
+    /// Kills the process group and waits for the program. The children of the program are killed
+    /// too. The group's number cannot be reused before the wait.
     fn end(&mut self) -> io::Result<ProgramExit> {
         self.is_over = true;
         let _ = kill_process_group(self.group, Signal::KILL);
@@ -316,14 +322,14 @@ impl RunningProgram {
 impl Drop for RunningProgram {
     fn drop(&mut self) {
         if !self.is_over {
-            // There is nobody to tell.
+            // No receiver is left for an error.
             let _ = self.end();
         }
     }
 }
 
 impl CapturedOutput {
-    /// Reads what is there.
+    /// Reads the available bytes.
     fn take(&mut self, buffer: &mut [u8]) {
         for _ in 0..READS {
             let Some(pipe) = &self.pipe else { return };
@@ -348,13 +354,13 @@ mod tests {
     use super::*;
     use crate::protocols::command::measured;
 
-    /// An agent's end and its program worker.
+    /// An agent's end of a socket and its program worker.
     struct Agent {
         socket: Option<UnixStream>,
         worker: Option<JoinHandle<()>>,
     }
 
-    /// What came of an order: how, whether it was cut, both outputs.
+    /// Outcome of an order: exit, whether an output was cut, both outputs.
     type Told = (ProgramExit, bool, Vec<u8>, Vec<u8>);
 
     impl Agent {
@@ -393,7 +399,7 @@ mod tests {
             self.hear()
         }
 
-        /// Hangs up, and waits for the worker to have seen to it.
+        /// Closes the socket and waits for the worker.
         fn hang_up(&mut self) {
             drop(self.socket.take());
             self.worker.take().unwrap().join().unwrap();
@@ -439,9 +445,9 @@ mod tests {
         assert_eq!(Agent::of("").run(&["wc", "-c"], Some(&long)).2, b"3000000\n");
         assert_eq!(Agent::of("").run(&["cat"], Some(b"")).2, b"");
         assert_eq!(Agent::of("").run(&["cat"], None).2, b"");
-        // It ends with its input unread.
+        // The program ends with its input unread.
         assert_eq!(Agent::of("").run(&["true"], Some(&long)).0, ProgramExit::Exited(0));
-        // Much is read and written at the same time.
+        // The program reads and writes large amounts at the same time.
         let (how, is_cut, stdout, _) = Agent::of("").run(&["cat"], Some(&long));
         assert_eq!((how, is_cut, stdout.len()), (ProgramExit::Exited(0), true, 1024 * 1024));
     }
@@ -458,7 +464,7 @@ mod tests {
     #[test]
     fn nothing_is_left_when_the_agent_hangs_up() {
         let mut agent = Agent::of("");
-        // The shell waits for what it has started; both are to go.
+        // The shell waits for its child; both must end.
         let note = std::env::temp_dir().join(format!("plimsoll-program-worker-{}", std::process::id()));
         let script = format!("sleep 600 & echo $! $$ > {0}.part; mv {0}.part {0}; wait", note.display());
         agent.order(&["sh", "-c", &script], None);
@@ -469,7 +475,7 @@ mod tests {
         pids.split_whitespace().for_each(goes);
     }
 
-    /// Waits until the process with this number has ended: who is killed needs a moment to die.
+    /// Waits until the process with this number has ended. A killed process needs a moment to end.
     fn goes(pid: &str) {
         let pid = pid.trim().parse().unwrap();
         fixture::until("it goes", || !fixture::is_alive(pid));

@@ -1,5 +1,5 @@
-//! How requests and answers look on the wire, one kind per file. Sans-I/O: bytes in, bytes out. No socket, clock, thread or
-//! retry is known here, and nothing of how agents take turns.
+//! Wire formats of requests and answers, one protocol per file. Pure functions from bytes to bytes,
+//! without sockets, clocks, threads and retries, and independent of the scheduling of agents.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -21,7 +21,7 @@ pub(crate) mod lines;
 pub(crate) mod redis;
 pub(crate) mod vsns;
 
-/// Every protocol, by name.
+/// All protocols, sorted by name.
 pub static KINDS: &[&ProtocolKind] = &[
     &ProtocolKind::of::<command::Command>(),
     &ProtocolKind::of::<http::Http>(),
@@ -30,16 +30,16 @@ pub static KINDS: &[&ProtocolKind] = &[
     &ProtocolKind::of::<vsns::Vsns>(),
 ];
 
-/// The protocol of this name.
+/// Returns the protocol with this name.
 #[must_use]
 pub fn find(name: &str) -> Option<&'static ProtocolKind> {
     KINDS.iter().copied().find(|kind| kind.info.name == name)
 }
 
-/// A protocol, and the engine and client compiled for it.
+/// A protocol, with the engine and the client compiled for it.
 #[derive(Debug)]
 pub struct ProtocolKind {
-    /// What an experiment may say in it.
+    /// Description for experiment files.
     pub info: &'static catalog::Protocol,
     pub(crate) check: fn(&LoadOrder) -> Result<(), Error>,
     pub(crate) mistakes: fn(&LoadOrder) -> Vec<Mistake>,
@@ -59,40 +59,44 @@ impl ProtocolKind {
     }
 }
 
-/// A protocol, opened for one service. The engine is compiled once for each.
+/// A protocol, opened for one service. The engine is compiled separately for each protocol.
 pub trait Protocol: Sized + Send + Sync + 'static {
-    /// What an experiment may say in it.
+    /// Description for experiment files.
     const INFO: &'static catalog::Protocol;
 
-    /// Answers that refuse or fail an operation in the protocol's own words; [`AttemptCause::Answer`] counts along it.
+    /// Answers by which a target refuses or fails an operation. [`AttemptCause::Answer`] holds an
+    /// index into this list.
     const REFUSALS: &'static [Refusal];
 
-    /// What it is called in a TLS handshake (ALPN, RFC 7301), if anything.
+    /// Names of the protocol in the TLS handshake (ALPN, RFC 7301).
     const ALPN: &'static [&'static [u8]] = &[];
-    /// Whether an operation is a program of this machine, and nothing goes over a network.
+    /// Whether an operation runs a program on this machine instead of using a network.
     const RUNS_PROGRAMS: bool = false;
 
-    /// A step, compiled.
+    /// A compiled step.
     type Request: Send + Sync + 'static;
 
-    /// What a connection remembers between pieces of an answer. Small, and without memory of its own while nothing is open.
+    /// State of a connection between pieces of an answer. It must be small and must hold no heap
+    /// memory between answers.
     type Decoder: Default + Send + 'static;
 
-    /// What a thread remembers between answers.
+    /// State of a thread between answers.
     type Memory: Default + Send + 'static;
 
     /// Opens a service: `host:port` or a URL.
     fn open(service: &str) -> Result<Self, String>;
 
-    /// The `host:port` to connect to; where programs are run, what they are told.
+    /// Returns the `host:port` to connect to. If operations are programs, returns the service as
+    /// passed to them.
     fn authority(&self) -> &str;
 
-    /// The host that its certificate is made out to, if the service is spoken to by TLS.
+    /// Returns the host name for the server's certificate, or `None` without TLS.
     fn tls_host(&self) -> Option<&str> {
         None
     }
 
-    /// Whether a target that sends this byte before it was asked anything refuses the connection. Otherwise it is no answer.
+    /// Whether a target that sends this byte before any request refuses the connection. Otherwise
+    /// the byte is an invalid answer.
     fn may_refuse_unasked(_first: u8) -> bool {
         false
     }
@@ -102,18 +106,19 @@ pub trait Protocol: Sized + Send + Sync + 'static {
         None
     }
 
-    /// Appends the beginning of an answer as a reader may see it: without values that may be secret.
+    /// Appends an excerpt of an answer for readers, without values that may be secret.
     fn show_answer(answer: &[u8], out: &mut Vec<u8>) {
         const SHOWN: usize = 200;
         out.extend_from_slice(&answer[..answer.len().min(SHOWN)]);
     }
 
-    /// What each connection begins with, if not with a request.
+    /// Returns the greeting of each connection, if the protocol has one.
     fn greeting(&self) -> Option<&Greeting> {
         None
     }
 
-    /// Looks at all that came in answer to the greeting. A result that is not [`AttemptCause::Ok`] refuses the connection.
+    /// Decodes all bytes received after the greeting. A result other than [`AttemptCause::Ok`]
+    /// means that the target refuses the connection.
     fn greeted(_greeting: &Greeting, _input: &[u8]) -> Progress {
         Progress::Bad(AttemptCause::BadAnswer)
     }
@@ -121,17 +126,20 @@ pub trait Protocol: Sized + Send + Sync + 'static {
     /// Compiles a step.
     fn compile(&self, call: &Call<'_>) -> Result<Self::Request, String>;
 
-    /// Whether the request may change data, so that the answer to it may be about what an earlier attempt of it has changed.
+    /// Whether the request may change data. If so, the answer may reflect a change by an earlier
+    /// attempt.
     fn may_change(request: &Self::Request) -> bool;
 
-    /// What an answer that fails an operation says about the data, if it is about them and comes from a server that is well. The
-    /// operation had no effect then, and where its step expects otherwise it was answered wrong.
+    /// Returns the statement of a failing answer about the data, if it makes one and does not
+    /// indicate a fault of the server. The operation then had no effect. If the step expects
+    /// otherwise, the operation counts as wrong.
     fn about_data(failure: AttemptCause) -> Option<AboutData>;
 
-    /// Appends the request; `id` is its number on this connection.
+    /// Appends the request. `id` is its number on this connection.
     ///
     /// # Errors
-    /// If the protocol cannot hold the values. What was appended is then not to be sent.
+    /// Returns an error if the protocol cannot hold the values. The appended bytes must then not be
+    /// sent.
     fn encode(
         request: &Self::Request,
         id: u32,
@@ -139,7 +147,8 @@ pub trait Protocol: Sized + Send + Sync + 'static {
         out: &mut Vec<u8>,
     ) -> Result<(), NotSendable>;
 
-    /// Looks at the bytes that came; `ended` if no more will. Called again with what was not used and what came since.
+    /// Decodes received bytes. `ended` is true if the stream has ended. The next call gets the
+    /// unused bytes and the bytes received since.
     fn decode(
         asked: &RequestContext<'_, Self>,
         decoder: &mut Self::Decoder,
@@ -148,8 +157,8 @@ pub trait Protocol: Sized + Send + Sync + 'static {
         ended: bool,
     ) -> Progress;
 
-    /// The wanted field number `want` of the answer that [`Protocol::decode`] just found in `input`; `None` if it has none.
-    /// `scratch` is empty and may be used.
+    /// Returns the requested field number `want` of the answer that [`Protocol::decode`] just found
+    /// in `input`, or `None` if the answer does not have it. `scratch` is empty and may be used.
     fn field<'a>(
         request: &'a Self::Request,
         decoder: &'a Self::Decoder,
@@ -158,55 +167,56 @@ pub trait Protocol: Sized + Send + Sync + 'static {
         scratch: &'a mut Vec<u8>,
     ) -> Option<&'a [u8]>;
 
-    /// The answer has been dealt with, or the connection is gone: the decoder starts over and gives back its memory.
+    /// Resets the decoder and returns its memory, after an answer has been processed or the
+    /// connection is gone.
     fn rest(decoder: &mut Self::Decoder, memory: &mut Self::Memory);
 
-    /// The status and the destination of an answer that only says where another one is to be had.
+    /// Returns the status and the destination of an answer that is a redirect.
     fn redirect<'a>(_decoder: &'a Self::Decoder, _input: &'a [u8]) -> Option<(u16, Option<&'a [u8]>)> {
         None
     }
 
-    /// The number of an answer's status, where the protocol has such.
+    /// Returns the numeric status of the answer, if the protocol has one.
     fn status_code(_decoder: &Self::Decoder) -> Option<u16> {
         None
     }
 
-    /// The word for the answer's status: `ok`, `not_found`, `200`.
+    /// Returns the status of the answer in the protocol's terms: `ok`, `not_found`, `200`.
     fn status<'a>(decoder: &'a Self::Decoder, input: &'a [u8], scratch: &'a mut Vec<u8>) -> &'a [u8];
 }
 
-/// What is said on a fresh connection before any request.
+/// The exchange on a new connection before any request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Greeting {
-    /// What is sent first; nothing where the target speaks first.
+    /// First bytes to send; empty if the target speaks first.
     pub bytes: Vec<u8>,
-    /// So many answers come before a request may be sent; at least one.
+    /// Number of answers to wait for before the first request; at least one.
     pub answers: u32,
 }
 
 /// A step to be compiled.
 pub struct Call<'a> {
-    /// Its place among the steps.
+    /// Index of the step.
     pub number: usize,
-    /// The operation.
     pub operation: &'static catalog::Operation,
-    /// Its arguments.
     pub arguments: &'a [Argument],
-    /// Fields of the answer that will be asked for, in the order of their numbers.
+    /// Requested fields of the answer. The index is the field's number.
     pub wants: &'a [String],
-    /// The program on a member's host that the operation is, with what `{NAME}` stands for there.
+    /// The program on a member's host that implements the operation, with the values of `{NAME}` on
+    /// that host.
     pub program: Option<(&'a MemberProgram, &'a BTreeMap<String, String>)>,
-    /// Whether the connection ends with the answer, and the server is to be told so where the protocol has a word for it.
+    /// Whether the connection ends after the answer. The request says so to the server if the
+    /// protocol supports it.
     pub closes: bool,
 }
 
 impl Call<'_> {
-    /// The place of an argument.
+    /// Returns the index of an argument.
     pub fn argument(&self, name: &str) -> Option<usize> {
         self.arguments.iter().position(|argument| argument.name == name)
     }
 
-    /// Every name must be one that the operation knows, and every required one must be there.
+    /// Checks that the operation knows every name and that every required name is present.
     pub fn check(&self) -> Result<(), String> {
         let Self { operation, .. } = self;
         for argument in self.arguments {
@@ -224,7 +234,7 @@ impl Call<'_> {
     }
 }
 
-/// The field of that name; `header.*` is every name that begins with `header.`.
+/// Returns the field with this name. `header.*` matches every name that begins with `header.`.
 fn named<'a>(fields: &'a [catalog::Field], name: &str) -> Option<&'a catalog::Field> {
     fields.iter().find(|field| match field.name.strip_suffix('*') {
         Some(start) => name.len() > start.len() && name.starts_with(start),
@@ -232,123 +242,123 @@ fn named<'a>(fields: &'a [catalog::Field], name: &str) -> Option<&'a catalog::Fi
     })
 }
 
-/// What was asked, as far as the answer depends on it.
+/// The parts of a request that decoding its answer depends on.
 pub struct RequestContext<'a, P: Protocol> {
-    /// The request.
     pub request: &'a P::Request,
-    /// Its number on this connection.
+    /// Number of the request on this connection.
     pub id: u32,
 }
 
-/// What [`Protocol::decode`] found.
+/// Result of [`Protocol::decode`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress {
-    /// The answer is not whole; so many bytes need not be shown again.
+    /// The answer is not complete.
     More {
-        /// Bytes used up.
+        /// Bytes that the decoder has consumed and does not need again.
         used: usize,
     },
-    /// The answer is whole.
+    /// The answer is complete.
     Answer(Answer),
-    /// These bytes are no answer; the connection is of no use any more.
+    /// The bytes are not a valid answer. The connection cannot be used any more.
     Bad(AttemptCause),
 }
 
-/// A whole answer.
+/// A complete answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Answer {
-    /// Bytes of the input that belong to it.
+    /// Bytes of the input that belong to the answer.
     pub used: usize,
-    /// [`AttemptCause::Ok`], or why the answer is a failure.
+    /// [`AttemptCause::Ok`], or the reason why the answer is a failure.
     pub result: AttemptCause,
-    /// Whether the connection takes another request.
+    /// Whether the connection can take another request.
     pub reusable: bool,
 }
 
-/// What a failing answer says about the data.
+/// Statement of a failing answer about the data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AboutData {
-    /// There are none.
+    /// The data do not exist.
     Missing,
-    /// They are not as the request takes them to be.
+    /// The data are not in the state that the request assumes.
     Different,
 }
 
-/// An answer by which a target fails an operation.
+/// An answer by which a target refuses or fails an operation.
 #[derive(Debug)]
 pub struct Refusal {
-    /// The word after `answer: `.
+    /// The name after `answer: `.
     pub name: &'static str,
     /// Whether the operation certainly had no effect.
     pub harmless: bool,
 }
 
-/// What became of an attempt. Texts for them are made when records are written, not per operation.
+/// Result of an attempt. Its text is made when records are written, not for each operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum AttemptCause {
-    /// Answered as it should be.
+    /// Answered as expected.
     Ok,
-    /// The same, with another status than 200.
+    /// Answered as expected, with a status other than 200.
     OkStatus(u16),
-    /// Answered, and contradicted an expectation.
+    /// Answered, but the answer contradicts an expectation.
     Wrong,
-    /// Not answered in time.
+    /// No answer in time.
     Timeout,
-    /// Nobody listens.
+    /// Connection refused: the target does not listen at this address.
     ConnectRefused,
-    /// Not connected in time.
+    /// No connection in time.
     ConnectTimeout,
-    /// No way to the host.
+    /// No route to the host.
     ConnectUnreachable,
     /// Connecting failed in another way.
     ConnectFailed,
-    /// The request could not be written: the protocol cannot hold one of its values.
+    /// The request was not sent, because the protocol cannot hold one of its values.
     NotSent(NotSendable),
-    /// Nothing was tried: the connection was cut, and the agent does not make a new one yet.
+    /// No attempt was made: the connection was cut, and the agent does not reconnect yet.
     NotConnected,
-    /// This machine has no local port left.
+    /// No local port left on this machine.
     NoPort,
-    /// This process has no file descriptor left.
+    /// No file descriptor left in this process.
     NoFile,
-    /// Reset by the peer in mid-operation.
+    /// Connection reset by the peer during the operation.
     Reset,
-    /// Closed by the peer in mid-operation.
+    /// Connection closed by the peer during the operation.
     Closed,
-    /// The connection broke in another way.
+    /// Connection broken in another way.
     Broken,
-    /// The target showed a certificate that it is not trusted by.
+    /// The target's certificate is not trusted.
     TlsCertificate,
-    /// The target does not speak TLS, or none that both know.
+    /// The target does not speak TLS, or no version and cipher suite that this client supports.
     TlsHandshake,
-    /// The target ended the connection before there were keys.
+    /// The target ended the connection during the handshake.
     TlsClosed,
-    /// The target refused the handshake with this alert. By TLS 1.3 it may come when the client has begun to speak, and nothing that
-    /// the client said was read then.
+    /// The target refused the handshake with this alert. In TLS 1.3 the alert may arrive after the
+    /// client has sent its first data. The target has not read that data.
     TlsAlert(u8),
-    /// What came later was not sealed with the keys that were agreed on, or an alert.
+    /// A record after the handshake failed decryption or was an alert.
     TlsBroken,
-    /// A proxy opened no tunnel, and answered with this status; 0: with none.
+    /// The proxy opened no tunnel. Holds the status of its answer, or 0 if the answer has no
+    /// status.
     Proxy(u16),
-    /// What came is no answer of the protocol.
+    /// The received bytes are not a valid answer of the protocol.
     BadAnswer,
-    /// The same, where it is known what is wrong with it.
+    /// An invalid answer with a known defect.
     Malformed(Malformation),
-    /// What came is longer than any answer may be.
+    /// The answer exceeds the limit for one answer.
     TooLong,
-    /// All answers together hold more than they may.
+    /// All incomplete answers together exceed the memory budget.
     TooLarge,
-    /// Answered with the place of another answer, as an attempt is told of: its operation is `ok`.
+    /// Redirect. Only the attempt is recorded with this result; its operation is `ok`.
     Redirect(u16),
-    /// One of [`Protocol::REFUSALS`], or behind those one of [`ERROR_WORDS`].
+    /// Refused with an answer of [`Protocol::REFUSALS`]. Higher numbers index [`ERROR_WORDS`].
     Answer(u8),
-    /// The same, in answer to the greeting: nothing was asked yet.
+    /// The same as `Answer`, but in answer to the greeting, before any request.
     Greeted(u8),
-    /// A status of 400 or more.
+    /// HTTP status of 400 or more.
     Status(u16),
 }
 
 impl AttemptCause {
-    /// The word in `attempts.csv`.
+    /// Returns the text for `attempts.csv`.
     pub fn text(self, refusals: &[Refusal]) -> String {
         match self {
             Self::Ok => "ok",
@@ -409,7 +419,7 @@ impl AttemptCause {
     }
 }
 
-/// The word of an answer that refuses an operation.
+/// Returns the name of an answer that refuses an operation.
 pub(crate) fn word_of(refusals: &[Refusal], number: u8) -> &'static str {
     let number = usize::from(number);
     match refusals.get(number) {
@@ -418,7 +428,8 @@ pub(crate) fn word_of(refusals: &[Refusal], number: u8) -> &'static str {
     }
 }
 
-/// The number of an answer's word behind all refusals; `None` where that is no word, or one too many.
+/// Returns the number of a server's error word. The numbers follow those of the refusals. `None` if
+/// the text is not a word, or if the list is full.
 pub(crate) fn open_word(refusals: &[Refusal], word: &[u8]) -> Option<u8> {
     u8::try_from(refusals.len() + ERROR_WORDS.number(word)?).ok()
 }
@@ -426,15 +437,15 @@ pub(crate) fn open_word(refusals: &[Refusal], word: &[u8]) -> Option<u8> {
 /// A defect of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Malformation {
-    /// A header goes on in the next line (obs-fold; RFC 9112, 5.2).
+    /// A header continues on the next line (obs-fold; RFC 9112, 5.2).
     FoldedHeader,
-    /// More headers than are read.
+    /// More headers than the limit.
     TooManyHeaders,
-    /// The header block is longer than any that is read.
+    /// A header block longer than the limit.
     LongHead,
-    /// The server switches to a protocol that was not asked for.
+    /// The server switches to another protocol without a request for it.
     Switched,
-    /// Frames of HTTP/2 (RFC 9113, 4.1).
+    /// HTTP/2 frames (RFC 9113, 4.1).
     Http2,
 }
 
@@ -463,7 +474,7 @@ pub(crate) mod tests {
         wants: usize,
     }
 
-    /// What a decoder made of some bytes.
+    /// Result of decoding some bytes.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub enum Seen {
         More,
@@ -481,7 +492,7 @@ pub(crate) mod tests {
         compile_for(protocol, operation, with, wants, false)
     }
 
-    /// The same, for a connection that ends with the answer if it `closes`.
+    /// Compiles a step. If `closes`, the connection ends after the answer.
     pub fn compile_for<P: Protocol>(
         protocol: &P,
         operation: &str,
@@ -504,7 +515,7 @@ pub(crate) mod tests {
         Ok(Compiled { request, arguments, wants: wants.len() })
     }
 
-    /// The bytes of a request.
+    /// Returns the bytes of a request.
     pub fn encode<P: Protocol>(compiled: &Compiled<P>, id: u32) -> Vec<u8> {
         let mut out = Vec::new();
         let values = OperationValues { source: source(3, 12), arguments: &compiled.arguments };
@@ -512,7 +523,7 @@ pub(crate) mod tests {
         out
     }
 
-    /// Feeds the pieces one after the other, and then the end of the connection if `ends`.
+    /// Decodes the pieces one after the other, and then the end of the connection if `ends`.
     pub fn feed<P: Protocol>(
         compiled: &Compiled<P>,
         memory: &mut P::Memory,
@@ -549,7 +560,8 @@ pub(crate) mod tests {
         seen
     }
 
-    /// Whatever the place at which the bytes are cut in two, and byte by byte: the same is seen as in one piece.
+    /// Decodes the bytes in one piece, in every split into two pieces, and byte by byte. All
+    /// results must be equal.
     pub fn is_the_same_in_pieces<P: Protocol>(compiled: &Compiled<P>, id: u32, bytes: &[u8], ends: bool) -> Seen {
         let whole = feed(compiled, &mut P::Memory::default(), id, &[bytes], ends);
         let mut memory = P::Memory::default();

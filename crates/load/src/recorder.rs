@@ -1,5 +1,5 @@
-//! Brings the intervals of all threads together, second by second and without losing a count, and
-//! writes the load's record files.
+//! Recorder of a load: merges the intervals of all threads second by second, without losing a
+//! count, and writes the record files.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -15,31 +15,33 @@ use record::rows::{self, AgentCycles, Attempts, GeneratorSecond, OutcomeSlot, Un
 use crate::Error;
 use crate::interval::{HistogramSet, SlotCounts, ThreadInterval};
 
-/// An interval shorter than this in which nothing happened is a rounding error, not a second of the generator.
+/// An interval shorter than this without any operation is a rounding error and gets no row in
+/// `generator.csv`.
 const NOTHING_S: f64 = 0.001;
 
-/// Writes `load.hlog`, `outcomes.csv`, `attempts.csv`, `generator.csv` and `history.jsonl` of a trial, `units.csv` if there are units,
-/// `outcomes.csv` of each member, and at the end `agents.csv`. After each second that all
-/// threads have handed over, everything is with the kernel: a SIGKILL loses at most what is younger.
+/// Writes a trial's `load.hlog`, `outcomes.csv`, `attempts.csv`, `generator.csv` and
+/// `history.jsonl`, `units.csv` if there are units, `outcomes.csv` of each member, and at the end
+/// `agents.csv`. Once all threads have reported a second, its records are written to the kernel. A
+/// SIGKILL loses only later records.
 pub struct Recorder {
     clock: Clock,
     histograms: hlog::HlogWriter,
     outcomes: OutcomeRecord,
-    /// The same of each service, in their order; none where there is one.
+    /// Outcomes of each service, in the order of the services. Empty if there is only one.
     members: Vec<OutcomeRecord>,
     attempts: rows::CsvWriter<Attempts>,
-    /// From the first unit on.
+    /// Opened at the first unit.
     units: Option<rows::CsvWriter<UnitSecond>>,
     generator: rows::CsvWriter<GeneratorSecond>,
     history: lines::JsonLinesWriter<HistoryEntry>,
     keys: SampledKeys,
-    /// Of the threads that have ended.
+    /// Cycles of agents whose threads have ended.
     agent_cycles: Vec<AgentCycles>,
     paths: Paths,
-    /// Seconds that not all threads have handed over, by their number.
+    /// Seconds that not all threads have reported yet, by number.
     pending: BTreeMap<u64, PartialSecond>,
     slot_s: f64,
-    /// For each thread: all seconds before this one are here.
+    /// Number of the first second that each thread has not reported yet.
     through: Vec<u64>,
     whole_seconds_only: bool,
 }
@@ -53,8 +55,8 @@ struct Paths {
     agents: PathBuf,
 }
 
-/// Which keys are audited, where there are too many for all of them: by their names and the trial's seed alone, so that a key is with all its
-/// operations or with none.
+/// The audited keys, if there are too many to audit all. The choice depends only on the key's name
+/// and the trial's seed, so that either all operations of a key are recorded or none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SampledKeys {
     one_in: u64,
@@ -68,21 +70,22 @@ impl Default for SampledKeys {
 }
 
 impl SampledKeys {
-    /// About one of so many keys.
+    /// Audits about one in `one_in` keys.
     #[must_use]
     pub fn of(one_in: u64, seed: u64) -> Self {
         Self { one_in: one_in.max(1), seed }
     }
 
-    /// Whether the key of this line is one of them.
+    /// Whether the key of this entry is audited.
     #[must_use]
     pub fn have(&self, line: &HistoryEntry) -> bool {
-        // What concerns all keys of a space has none.
+        // An operation on all keys of a space has an empty key.
         self.one_in == 1 || line.key.is_empty() || self.mark(&line.space, &line.key).is_multiple_of(self.one_in)
     }
 
-    /// A number for the key that is as good as random. FNV-1a (Fowler, Noll, Vo) of seed, space and key, and the finalizer of MurmurHash3 (Appleby), as names that differ in their last
-    /// digit are too much alike in the first.
+    /// Returns a hash of the key: FNV-1a (Fowler, Noll, Vo) of seed, space and key, then the
+    /// finalizer of MurmurHash3 (Appleby). FNV-1a alone is too similar for names that differ only
+    /// in their last digit.
     #[must_use]
     pub fn mark(&self, space: &str, key: &str) -> u64 {
         let bytes = self.seed.to_le_bytes().into_iter().chain(space.bytes()).chain([0xff]).chain(key.bytes());
@@ -94,23 +97,20 @@ impl SampledKeys {
     }
 }
 
-/// A second, as far as threads have handed it over.
+/// A second that not all threads have reported yet.
 #[derive(Default)]
 struct PartialSecond {
     start_s: f64,
     end_s: f64,
     sheet: Option<HistogramSet>,
     attempts: BTreeMap<(String, String), u64>,
-    /// By operation and status.
+    /// Counts by operation and status.
     units: BTreeMap<(String, String), u64>,
     generator: Vec<GeneratorSecond>,
 }
 
 impl Recorder {
-    /// Creates the files, for a load of so many seconds.
-    ///
-    /// # Errors
-    /// If one cannot be created.
+    /// Creates the files for a load of `load_s` seconds.
     pub fn create(folder: &TrialFolder, clock: Clock, load_s: f64) -> Result<Self, Error> {
         let paths = Paths {
             histograms: folder.load_hlog(),
@@ -139,10 +139,8 @@ impl Recorder {
         })
     }
 
-    /// What ends at each service is recorded apart, under the names of their members: where there are several.
-    ///
-    /// # Errors
-    /// If a file cannot be created.
+    /// Also records the outcomes at each service separately, under the names of the members. Does
+    /// nothing for a single member.
     pub fn record_members(&mut self, folder: &TrialFolder, names: &[String], load_s: f64) -> Result<(), Error> {
         if names.len() > 1 {
             let create = |name: &String| {
@@ -154,20 +152,17 @@ impl Recorder {
         Ok(())
     }
 
-    /// From here on only these keys are audited.
+    /// Restricts the audit to these keys from now on.
     pub fn audit_only(&mut self, keys: SampledKeys) {
         self.keys = keys;
     }
 
-    /// Where the load ends badly, the records end with the last second that all threads have handed over.
+    /// Makes the records of a failed load end with the last second that all threads have reported.
     pub fn keep_whole_seconds_only(&mut self) {
         self.whole_seconds_only = true;
     }
 
-    /// Writes history lines of audited keys as they are, such as those of the preparation.
-    ///
-    /// # Errors
-    /// If the file cannot be written.
+    /// Writes history entries of audited keys unchanged, such as those of the preparation.
     pub fn history(&mut self, lines: &[HistoryEntry]) -> Result<(), Error> {
         for line in lines.iter().filter(|line| self.keys.have(line)) {
             self.history.write(line).map_err(disk(&self.paths.history))?;
@@ -175,11 +170,8 @@ impl Recorder {
         self.history.flush().map_err(disk(&self.paths.history))
     }
 
-    /// Takes an interval, and writes every second that is complete by it. Times of an interval that counts on another clock, such as
-    /// the preparation's, are brought to this recorder's.
-    ///
-    /// # Errors
-    /// If a file cannot be written.
+    /// Takes an interval and writes every second that is now complete. Times on another clock, such
+    /// as the preparation's, are converted to this recorder's clock.
     pub fn take(&mut self, mut interval: ThreadInterval) -> Result<(), Error> {
         let ahead_s = self.clock.at_s_of(interval.clock.origin());
         for line in interval.history.iter_mut().filter(|line| self.keys.have(line)) {
@@ -206,17 +198,15 @@ impl Recorder {
         self.write_before(complete)
     }
 
-    /// Writes what is left.
-    ///
-    /// # Errors
-    /// If a file cannot be written.
+    /// Writes the remaining seconds and `agents.csv`.
     pub fn finish(mut self) -> Result<(), Error> {
         let complete = self.through.iter().copied().min().unwrap_or(0);
         self.write_before(if self.whole_seconds_only { complete } else { u64::MAX })?;
         self.write_agents().map_err(disk(&self.paths.agents))
     }
 
-    /// Of a load that did not end in order it is not known what its agents did.
+    /// Writes `agents.csv`, if all threads have ended normally. Otherwise the cycles of some agents
+    /// are unknown.
     fn write_agents(&mut self) -> io::Result<()> {
         if self.through.is_empty() || self.through.iter().any(|through| *through != u64::MAX) {
             return Ok(());
@@ -265,7 +255,7 @@ impl Recorder {
         Ok(())
     }
 
-    /// Loads that count no units have no file of them.
+    /// Creates `units.csv` at the first row, so that loads without units have no such file.
     fn write_units(&mut self, row: &UnitSecond) -> io::Result<()> {
         let units = match &mut self.units {
             Some(units) => units,
@@ -274,7 +264,8 @@ impl Recorder {
         units.write(row)
     }
 
-    /// A fault begins or ends then, seconds since load start: what ends around it is written closely.
+    /// Requests narrow slots around the begin or the end of a fault. `at_s` is in seconds since
+    /// load start.
     pub fn look_closely(&mut self, at_s: f64) {
         for outcomes in std::iter::once(&mut self.outcomes).chain(&mut self.members) {
             outcomes.writer.look_closely(at_s);
@@ -288,11 +279,11 @@ impl std::fmt::Debug for Recorder {
     }
 }
 
-/// What ended in each slot, anywhere or at one member.
+/// Outcomes by slot, of all services or of one member.
 struct OutcomeRecord {
     path: PathBuf,
     writer: OutcomeWriter,
-    /// Slots that may still grow, by their number.
+    /// Slots that may still grow, by number.
     slots: BTreeMap<u64, SlotCounts>,
 }
 
@@ -309,10 +300,10 @@ impl OutcomeRecord {
         }
     }
 
-    /// Writes the slots that end before second `complete` begins.
+    /// Writes the slots that end at or before the start of second `complete`.
     fn write_before(&mut self, complete: u64, slot_s: f64) -> Result<(), Error> {
         while let Some(entry) = self.slots.first_entry() {
-            // The end of a slot on a second's boundary must not depend on rounding.
+            // Rounding must not decide whether a slot ends at a second's boundary.
             let ends_s = (*entry.key() + 1) as f64 * slot_s;
             if ends_s > complete as f64 + slot_s * 1e-6 {
                 break;
@@ -361,38 +352,41 @@ fn disk(path: &std::path::Path) -> impl FnOnce(io::Error) -> Error {
     move |source| Error::Disk { path, source }
 }
 
-// A load of minutes is written in slots of a millisecond. A longer one is in wide slots throughout, from whose counts nothing is missing, and
-// in narrow ones besides wherever something happens: around a moment that it is told of, and around each second in which an operation
-// did not end `ok`, or nothing ended `ok` for longer than chance explains, or throughput is not what it was in the seconds before.
-// The last seconds are held back for that: what came before counts as much as what follows. Narrow rows have a budget over the
-// load; where it runs short they are ten times as wide, and where it is used up there are none.
+// A short load (up to 200 s) is written in slots of 1 ms, in one file. A longer load has wide slots
+// throughout, which include every operation. It also has narrow slots, in a second file, for times
+// of interest: around a given moment, and around each second in which an operation did not end
+// `ok`, no operation ended `ok` for longer than chance explains, or throughput differed from the
+// seconds before. The last seconds are held back for this, because the time before an event matters
+// as much as the time after it. Narrow rows have a budget over the load. When the budget runs low,
+// the rows are ten times as wide; when it is used up, no narrow rows are written.
 
-/// Before trouble, so many seconds are written closely: a baseline of ten, and the one that a slot is cut off of.
+/// Seconds in narrow slots before an event: ten for the baseline, and one that a slot may cut into.
 const BEFORE_S: u64 = 11;
-/// After it, so many.
+/// Seconds in narrow slots after an event.
 const AFTER_S: u64 = 12;
-/// Seconds held back. It may take a while until somebody says that a fault has begun.
+/// Seconds held back. The report of a fault's begin may arrive late.
 const HELD_S: u64 = 30;
-/// A time without success is trouble if it is longer than this …
+/// A time without success is an event if it exceeds this …
 const SILENCE_S: f64 = 0.05;
-/// … and than so many times the mean distance between two: of a Poisson stream one of 160,000 distances is.
+/// … and this many mean distances between successes. In a Poisson stream, one of 160,000 distances
+/// does.
 const FAR_APART: f64 = 12.0;
-/// Seconds over which the rate is taken.
+/// Seconds over which the usual throughput is averaged.
 const RATE_S: usize = 10;
-/// Throughput of a second is not what it was if it is off by this share …
+/// A second's throughput is an event if it differs from the usual by this share …
 const OFF: f64 = 0.25;
-/// … and by so many standard deviations of a Poisson stream.
+/// … and by this number of standard deviations of a Poisson stream.
 const DEVIATIONS: f64 = 5.0;
-/// A second with no more slots than this costs nothing to be written closely.
+/// A second with no more slots than this is always written in narrow slots.
 const FEW: usize = 10;
-/// Narrow rows that may be written at any time, and how many more over the whole load.
+/// The budget of narrow rows: its initial and largest value, and its growth over the whole load.
 const AT_ONCE: f64 = 600_000.0;
 const OVER_ALL: f64 = 1_400_000.0;
-/// While fewer than this are left, they are wider.
+/// Budget below which narrow rows are wider, and the factor by which they are.
 const RESERVE: f64 = 200_000.0;
 const WIDER: u64 = 10;
 
-/// Widths of slots in a load of so many seconds: narrow and wide, microseconds.
+/// Returns the widths of narrow and wide slots in a load of `load_s` seconds, microseconds.
 #[must_use]
 pub fn widths_us(load_s: f64) -> [u64; 2] {
     const STEPS: [(f64, u64); 3] = [(200.0, 1_000), (2_000.0, 10_000), (100_000.0, 100_000)];
@@ -400,36 +394,36 @@ pub fn widths_us(load_s: f64) -> [u64; 2] {
     [1_000, wide_us]
 }
 
-/// Writes the slots of a load, which come in order.
+/// Writes the slots of a load. The slots must be added in order.
 pub struct OutcomeWriter {
     wide: rows::CsvWriter<OutcomeSlot>,
-    /// Narrow slots of a wide one; one: all slots are alike, and there is one file.
+    /// Number of narrow slots in a wide slot. If it is 1, there is only one file.
     per_wide: u64,
     now: Option<(u64, SlotCounts)>,
     close: Option<CloseUp>,
 }
 
-/// What is written closely.
+/// State of the file with narrow slots.
 struct CloseUp {
     path: PathBuf,
-    /// Made when there is something for it.
+    /// Opened at the first row.
     rows: Option<rows::CsvWriter<OutcomeSlot>>,
-    /// Seconds that may still have to be written.
+    /// Seconds that may still be written.
     held: VecDeque<PendingSecond>,
-    /// The next second to be looked at.
+    /// Next second to check for an event.
     next: u64,
-    /// Seconds before this one are to be written.
+    /// End of the seconds to write, exclusive.
     until: u64,
-    /// `ok` operations of the last seconds.
+    /// Numbers of `ok` operations in the last seconds.
     rates: VecDeque<u64>,
-    /// The last narrow slot with a success.
+    /// Last narrow slot with a success.
     last_ok: Option<u64>,
-    /// Rows that may be written now, and by how many that grows.
+    /// Rows that may be written now, and growth of that number per second.
     left: f64,
     more_per_s: f64,
 }
 
-/// A second, as far as anything ended in it.
+/// The slots of a second in which operations ended.
 struct PendingSecond {
     second: u64,
     slots: Vec<(u64, SlotCounts)>,
@@ -437,10 +431,8 @@ struct PendingSecond {
 }
 
 impl OutcomeWriter {
-    /// Begins both files as they are for a load of so many seconds; `fine` is made when there is something for it.
-    ///
-    /// # Errors
-    /// If the file cannot be created.
+    /// Prepares both files for a load of `load_s` seconds. The file `fine` is created at its first
+    /// row.
     pub fn create(wide: &std::path::Path, fine: PathBuf, load_s: f64) -> io::Result<Self> {
         let [narrow_us, wide_us] = widths_us(load_s);
         let close = (wide_us > narrow_us).then(|| CloseUp {
@@ -457,10 +449,7 @@ impl OutcomeWriter {
         Ok(Self { wide: rows::CsvWriter::create(wide)?, per_wide: wide_us / narrow_us, now: None, close })
     }
 
-    /// Adds the next narrow slot, which is so long. What was there before it is complete.
-    ///
-    /// # Errors
-    /// If the file cannot be written.
+    /// Adds the next narrow slot, of length `slot_s`. All earlier slots are then complete.
     pub fn add(&mut self, number: u64, slot_s: f64, counts: SlotCounts) -> io::Result<()> {
         let Some(close) = &mut self.close else { return self.wide.write(&row(number, 1, slot_s, &counts)) };
         let second = (number as f64 * slot_s + slot_s * 1e-6) as u64;
@@ -484,10 +473,8 @@ impl OutcomeWriter {
         self.wide.write(&row(wide * self.per_wide, self.per_wide, slot_s, &counts))
     }
 
-    /// All slots before this second have come, which are so long: writes what need not be held back, and hands it to the kernel.
-    ///
-    /// # Errors
-    /// If a file cannot be written.
+    /// Declares all slots before second `before` complete. Writes the rows that need not be held
+    /// back, and flushes them.
     pub fn complete(&mut self, before: u64, slot_s: f64) -> io::Result<()> {
         let ended = |(wide, _): &mut (u64, SlotCounts)| {
             let end_s = ((*wide + 1) * self.per_wide) as f64 * slot_s;
@@ -501,7 +488,7 @@ impl OutcomeWriter {
         self.wide.flush()
     }
 
-    /// Something begins or ends then that makes the seconds around it matter; seconds since load start.
+    /// Requests narrow slots around an event at `at_s`, seconds since load start.
     pub fn look_closely(&mut self, at_s: f64) {
         if let Some(close) = &mut self.close {
             close.look_at(at_s.max(0.0) as u64);
@@ -517,7 +504,8 @@ impl CloseUp {
     }
 
     fn complete(&mut self, before: u64, slot_s: f64) -> io::Result<()> {
-        // At the end it is the last second that anything ended in.
+        // At the end of the load, `before` is `u64::MAX`: the loop then stops after the last second
+        // with an ended operation.
         let last = self.held.back().map_or(self.next, |held| held.second + 1);
         while self.next < before.min(last.max(self.next)) || (before != u64::MAX && self.next < before) {
             let second = self.next;
@@ -533,7 +521,7 @@ impl CloseUp {
         self.write(slot_s)
     }
 
-    /// Whether this second, in which all has ended that will, is unlike those before it.
+    /// Whether a complete second differs from the seconds before it.
     fn is_trouble(&mut self, second: u64, slot_s: f64) -> bool {
         let none = Vec::new();
         let slots = self.held.iter().find(|held| held.second == second).map_or(&none, |held| &held.slots);
@@ -563,8 +551,8 @@ impl CloseUp {
         bad > 0 || (knows && (is_off || is_silent))
     }
 
-    /// Writes what is wanted. What is not is held for a while; the file is in the order of time, so when something later is written it
-    /// is given up.
+    /// Writes the wanted seconds. Other seconds are held for a while. The file is in order of time,
+    /// so an unwanted second is dropped once a later second is wanted.
     fn write(&mut self, slot_s: f64) -> io::Result<()> {
         while let Some(front) = self.held.front() {
             let is_looked_at = front.second < self.next;
@@ -607,10 +595,10 @@ impl CloseUp {
     }
 }
 
-/// The row of so many slots from this one on.
+/// Makes the row of `slots` narrow slots from slot `number` on.
 fn row(number: u64, slots: u64, slot_s: f64, counts: &SlotCounts) -> OutcomeSlot {
     let SlotCounts { ok, failed, timeout, wrong } = *counts;
-    // To the nanosecond: the product of two decimal fractions is none.
+    // Rounded to the nanosecond, because the product of two decimal fractions is not exact.
     let rounded = |of_s: f64| (of_s * 1e9).round() / 1e9;
     OutcomeSlot {
         at_s: rounded(number as f64 * slot_s),

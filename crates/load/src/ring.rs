@@ -1,10 +1,11 @@
-//! The kernel's ring for the bytes of connections (io_uring): many receives and sends at a system
-//! call, and the buffers that it receives into.
+//! Transfers of connections by the kernel's io_uring: many receives and sends in one system call,
+//! and the buffers for receiving.
 //!
-//! After J. Axboe, "Efficient IO with io_uring" (2019). A socket is received from by one request for good, into whichever of the
-//! ring's buffers is free. A send never waits: it is carried out within the call that hands it over, so that its bytes need not live
-//! longer, says nothing if all was taken, and otherwise how much was. What the kernel has to do for a completion is done when the
-//! thread asks for completions, and not whenever one comes.
+//! After J. Axboe, "Efficient IO with io_uring" (2019). A single multishot request receives all
+//! bytes of a socket, into any free buffer of the ring. A send never waits. The kernel executes it
+//! during the system call that submits it, so its bytes need not be kept longer. A send completes
+//! silently if the socket takes all bytes; otherwise the completion has the number of bytes taken.
+//! The kernel does its work for completions only when the thread asks for completions.
 #![expect(unsafe_code, reason = "the kernel reads and writes memory by address; the second home of unsafe code")]
 
 use std::io;
@@ -18,54 +19,52 @@ use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 use rustix::net::{RecvFlags, SendFlags};
 
-/// Requests that are handed over at once.
+/// Submission entries: requests in one batch.
 const ENTRIES: u32 = 512;
-/// Least and most completions that there is room for. Beyond, the kernel keeps them at a cost.
+/// Smallest and largest size of the completion queue. The kernel stores further completions, but at
+/// a cost.
 const COMPLETIONS: (u32, u32) = (1024, 32_768);
-/// Of a number that says which socket of a connection something is about.
+/// Bits of the number that identifies a socket of a connection.
 const GENERATION_BITS: u32 = 30;
 
-/// What a completion is about: a connection's number, and which of its sockets.
+/// Subject of a completion: a connection and one of its sockets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RingToken {
-    /// Number of the connection.
     pub number: u32,
     generation: u32,
 }
 
-/// What happened.
+/// A completed event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Completion {
-    /// Bytes came, so many, to be taken from that place.
+    /// Bytes were received into a buffer.
     Bytes {
-        /// On which socket.
         token: RingToken,
-        /// Where they are.
+        /// Number of the buffer.
         place: u16,
-        /// How many they are.
+        /// Number of bytes.
         length: usize,
-        /// Whether the receiving ended with them.
+        /// Whether the receive request has ended.
         is_last: bool,
     },
-    /// There was no room for what came: the receiving ended.
+    /// No buffer was free. The receive request has ended.
     Starved(RingToken),
-    /// The peer has ended its side.
+    /// The peer has closed its side.
     Ended(RingToken),
-    /// The socket is broken.
+    /// The socket failed.
     Broken(RingToken, Errno),
-    /// The socket took only so many bytes of what was sent.
+    /// The socket took only a part of the sent bytes.
     Unsent {
-        /// Which socket.
         token: RingToken,
-        /// How many.
+        /// Number of bytes taken.
         taken: usize,
     },
-    /// Nothing can be sent on the socket any more. Whoever receives may hear of an end in order.
+    /// The socket takes no more bytes to send. A receiver may still see a normal end.
     Mute(RingToken, Errno),
 }
 
 impl Completion {
-    /// What it is about.
+    /// Returns the subject of the completion.
     pub fn token(&self) -> RingToken {
         match self {
             Self::Bytes { token, .. } | Self::Unsent { token, .. } => *token,
@@ -74,21 +73,22 @@ impl Completion {
     }
 }
 
-/// So many arrivals are waited for, if they come soon: to be woken for each would cost more than to receive it.
+/// Number of completions to wait for, if they arrive soon. Waking the thread for each completion
+/// would cost more than handling it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WakePolicy {
-    /// How many.
+    /// Number of completions.
     pub arrivals: usize,
-    /// How soon. Afterwards one is enough.
+    /// Time limit, microseconds. After it, one completion is enough.
     pub within_us: u32,
 }
 
 impl WakePolicy {
-    /// Whatever comes is told at once.
+    /// Wakes for every completion.
     pub const NONE: Self = Self { arrivals: 1, within_us: 0 };
 }
 
-/// A send that is to be handed over, or was and has not completed yet.
+/// A send that has not completed yet, submitted or not.
 #[derive(Debug, Clone, Copy)]
 struct PendingSend {
     token: RingToken,
@@ -97,20 +97,20 @@ struct PendingSend {
     to: usize,
 }
 
-/// A ring. It belongs to the thread that opened it.
+/// An io_uring instance. It belongs to the thread that opened it.
 pub struct Ring {
-    // Before the buffers: they must outlive it.
+    // Dropped before the buffers, which the kernel uses until then.
     ring: IoUring,
     buffers: Buffers,
     sends: Vec<PendingSend>,
-    /// Of `sends`, how many were handed over.
+    /// Number of `sends` that were submitted.
     handed: usize,
-    /// The bytes of `sends`.
+    /// Bytes of `sends`.
     outgoing: Vec<u8>,
-    /// Whether all that was handed over has said what there was to say.
+    /// Whether all completions of the submitted sends have been read.
     is_settled: bool,
     watched: types::Fd,
-    /// Whether the watched descriptor may have something.
+    /// Whether the watched descriptor may be readable.
     is_watched_ready: bool,
 }
 
@@ -122,7 +122,7 @@ enum CompletionKind {
 }
 
 impl RingToken {
-    /// The connection of that number, with the socket of that generation.
+    /// Makes a token for connection `number` with the socket `generation`.
     pub fn new(number: u32, generation: u32) -> Self {
         Self { number, generation: generation & ((1 << GENERATION_BITS) - 1) }
     }
@@ -137,10 +137,11 @@ impl RingToken {
 }
 
 impl Ring {
-    /// A ring for so many connections, which also tells when the watched descriptor can be read.
+    /// Opens a ring for `connections` connections. The ring also watches a descriptor for
+    /// readability.
     ///
     /// # Errors
-    /// If the kernel does not permit or know it.
+    /// Returns an error if the kernel does not support io_uring or does not permit it.
     pub fn open(connections: usize, watched: BorrowedFd<'_>) -> io::Result<Self> {
         let (fewest, most) = COMPLETIONS;
         let completions = u32::try_from(connections * 2).unwrap_or(most).clamp(fewest, most);
@@ -169,17 +170,17 @@ impl Ring {
         Ok(ring)
     }
 
-    /// From now on, what comes on the socket is told.
+    /// Starts receiving from the socket.
     ///
     /// # Errors
-    /// If the kernel takes no request.
+    /// Returns an error if the kernel rejects the request.
     pub fn receive(&mut self, token: RingToken, socket: BorrowedFd<'_>) -> io::Result<()> {
         let socket = types::Fd(socket.as_raw_fd());
         let request = opcode::RecvMulti::new(socket, GROUP).build().user_data(token.data(CompletionKind::Receive));
         self.push(&request)
     }
 
-    /// The bytes go out when requests are handed over next. Until then there must be no other send on that socket.
+    /// Queues bytes for the next submission. Until then, no other bytes may be sent on this socket.
     pub fn send(&mut self, token: RingToken, socket: BorrowedFd<'_>, bytes: &[u8]) {
         if std::mem::take(&mut self.is_settled) {
             self.sends.clear();
@@ -192,23 +193,23 @@ impl Ring {
         self.sends.push(PendingSend { token, socket, from, to: self.outgoing.len() });
     }
 
-    /// What the socket did not take of the bytes that were sent last on it.
+    /// Returns the bytes of the last send on the socket that the socket did not take.
     pub fn unsent(&self, token: RingToken, taken: usize) -> &[u8] {
         let sending = self.sends.iter().rfind(|sending| sending.token == token);
         sending.and_then(|sending| self.outgoing.get(sending.from + taken..sending.to)).unwrap_or_default()
     }
 
-    /// Whether the watched descriptor may have something.
+    /// Whether the watched descriptor may be readable.
     pub fn is_watched_ready(&self) -> bool {
         self.is_watched_ready
     }
 
-    /// The watched descriptor had nothing more.
+    /// Records that the watched descriptor has been read empty.
     pub fn watched_was_emptied(&mut self) {
         self.is_watched_ready = false;
     }
 
-    /// Copies what came, which is then gone from there; how much that was.
+    /// Copies received bytes and frees their buffer. Returns the number of bytes copied.
     pub fn take(&mut self, place: u16, length: usize, into: &mut [u8]) -> usize {
         let bytes = self.buffers.bytes(place, length);
         let length = bytes.len().min(into.len());
@@ -217,24 +218,22 @@ impl Ring {
         length
     }
 
-    /// Hands requests over without waiting for anything.
-    ///
-    /// # Errors
-    /// If the kernel does not take them.
+    /// Submits all requests without waiting.
     pub fn hand_over(&mut self) -> io::Result<()> {
         self.push_sends()?;
         self.enter_until_taken()
     }
 
-    /// Hands requests over and waits until something has happened, at most so long; tells what. A kernel before 6.12 gathers nothing.
+    /// Submits all requests and waits for completions, at most `left_ns`. Kernels before 6.12 wake
+    /// at the first completion.
     ///
     /// # Errors
-    /// If the kernel does not take the requests, or refuses to wait.
+    /// Returns an error if the kernel rejects the requests or the wait.
     pub fn wait(&mut self, left_ns: u64, gathering: WakePolicy, arrivals: &mut Vec<Completion>) -> io::Result<()> {
         self.push_sends()?;
         let most = types::Timespec::new().sec(left_ns / 1_000_000_000).nsec((left_ns % 1_000_000_000) as u32);
         let args = types::SubmitArgs::new().timespec(&most);
-        // The kernel would gather beyond the time that is left.
+        // Without this check, the kernel could wait for more completions beyond the time left.
         let is_time = left_ns > 2 * 1_000 * u64::from(gathering.within_us);
         let waited = if gathering.arrivals > 1 && is_time && self.ring.params().is_feature_min_timeout() {
             self.ring.submitter().submit_with_args(gathering.arrivals, &args.min_wait_usec(gathering.within_us))
@@ -298,24 +297,25 @@ impl Ring {
     }
 
     fn push(&mut self, request: &squeue::Entry) -> io::Result<()> {
-        // SAFETY: what these requests point to is the buffers, and bytes that are not touched until the kernel has taken them.
+        // SAFETY: requests point to the buffers, and to bytes that do not change until the kernel
+        // has taken the request.
         while unsafe { self.ring.submission().push(request) }.is_err() {
             self.enter_until_taken()?;
         }
         Ok(())
     }
 
-    /// The bytes lie still from here until the kernel has taken the requests.
+    /// Pushes the queued sends. Their bytes must not move until the kernel has taken the requests.
     fn push_sends(&mut self) -> io::Result<()> {
         if self.handed == self.sends.len() {
             return Ok(());
         }
-        // To take a part only is then a failure, and told.
+        // With this flag, a partial send counts as a failure and is reported.
         let flags = (SendFlags::NOSIGNAL | SendFlags::DONTWAIT).bits() | RecvFlags::WAITALL.bits();
         for place in self.handed..self.sends.len() {
             let PendingSend { token, socket, from, to } = self.sends[place];
             let bytes = &self.outgoing[from..to];
-            // A request is at most as long as its protocol's limits, far below 4 GiB.
+            // Requests stay within the limits of their protocols, far below 4 GiB.
             let request = opcode::Send::new(socket, bytes.as_ptr(), bytes.len() as u32)
                 .flags(flags.cast_signed())
                 .build()
@@ -327,7 +327,8 @@ impl Ring {
         Ok(())
     }
 
-    /// A call may be interrupted before it has taken anything.
+    /// Repeats the system call until all requests are taken. A signal may interrupt it before it
+    /// has taken any.
     fn enter_until_taken(&mut self) -> io::Result<()> {
         while !self.ring.submission().is_empty() {
             match self.ring.submit() {
@@ -340,51 +341,54 @@ impl Ring {
     }
 }
 
-/// Whether a call merely waited in vain, or was interrupted.
+/// Whether the system call only timed out or was interrupted.
 fn is_nothing(error: &io::Error) -> bool {
     matches!(Errno::from_io_error(error), Some(Errno::TIME | Errno::INTR))
 }
 
 impl Drop for Ring {
     fn drop(&mut self) {
-        // Nothing may be received into the buffers when they go. A kernel that cannot do that does it when the ring is closed.
+        // Cancels all requests, so that the kernel writes nothing into the buffers after they are
+        // freed. A kernel without this operation cancels when the ring is closed.
         let _ = self.ring.submitter().register_sync_cancel(None, types::CancelBuilder::any());
         let _ = self.ring.submitter().unregister_buf_ring(GROUP);
     }
 }
 
-/// Number of the group that they are, in their ring.
+/// Group number of the buffers in their ring.
 const GROUP: u16 = 0;
-/// Bytes of each. A short answer touches the first page only, and a long one comes in pieces.
+/// Size of a buffer. A short answer touches only the first page; a long one arrives in pieces.
 const SIZE: usize = 16 * 1024;
-/// From one to the next: some cache lines more, so that the beginnings of all, which every answer touches, do not fall into the same few
-/// sets of the processor's caches.
+/// Distance between buffers. It exceeds the size by a few cache lines, so that the starts of all
+/// buffers, which every answer touches, do not fall into the same few sets of the processor's
+/// caches.
 const STRIDE: usize = SIZE + 5 * 64;
-/// Fewest and most buffers; between, as many as connections. So a target that floods few connections does not keep the thread long, and
-/// those of many connections are soon used again, while the cache still has them.
+/// Fewest and most buffers. Between these limits, each connection has a buffer. The upper limit
+/// bounds the work per wake-up if a target floods a few connections. With many connections, it
+/// makes buffers be reused while they are still in the cache.
 const COUNT: (usize, usize) = (64, 128);
 
-/// Buffers, and the entries by which the kernel knows those that are free.
+/// Receive buffers, and the entries by which the kernel knows the free buffers.
 pub struct Buffers {
-    /// Entries first, then the buffers themselves.
+    /// The entries, followed by the buffers.
     memory: *mut u8,
     count: u16,
-    /// Buffers that the kernel was given so far, modulo 2^16.
+    /// Number of buffers given to the kernel so far, modulo 2^16.
     tail: u16,
-    /// Whose bytes may be looked at, a bit each.
+    /// Whether the program owns each buffer and may read its bytes.
     taken: Vec<bool>,
 }
 
-// SAFETY: nothing else knows the memory but the kernel.
+// SAFETY: only the kernel also accesses the memory.
 unsafe impl Send for Buffers {}
 
 impl Buffers {
-    /// Buffers for so many connections, all of them free.
+    /// Allocates buffers for `connections` connections, all of them free.
     pub fn new(connections: usize) -> io::Result<Self> {
         let (fewest, most) = COUNT;
         let count = connections.clamp(fewest, most).next_power_of_two();
         let access = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: memory of our own, wherever there is room.
+        // SAFETY: a new mapping at an address that the kernel chooses.
         let memory = unsafe { mmap_anonymous(null_mut(), bytes_of(count), access, MapFlags::PRIVATE)? };
         let mut buffers = Self { memory: memory.cast(), count: count as u16, tail: 0, taken: vec![true; count] };
         for buffer in 0..buffers.count {
@@ -393,34 +397,34 @@ impl Buffers {
         Ok(buffers)
     }
 
-    /// Where the entries are.
+    /// Returns the address of the entries.
     pub fn address(&self) -> u64 {
         self.memory as u64
     }
 
-    /// How many there are.
     pub fn count(&self) -> u16 {
         self.count
     }
 
-    /// The kernel has written into the buffer, and will not again until it is given back.
+    /// Records that the kernel has written into the buffer. The kernel does not write again until
+    /// the buffer is given back.
     pub fn taken(&mut self, buffer: u16) {
         if let Some(taken) = self.taken.get_mut(usize::from(buffer)) {
             *taken = true;
         }
     }
 
-    /// The first so many bytes of a buffer that the kernel has written into.
+    /// Returns the first `length` bytes of a buffer that the kernel has written into.
     pub fn bytes(&self, buffer: u16, length: usize) -> &[u8] {
         if self.taken.get(usize::from(buffer)) != Some(&true) {
             return &[];
         }
-        // SAFETY: within the mapping, initialised (mapped memory is zero at first), and the kernel's again only after `give_back`, which
-        // needs the buffers for itself.
+        // SAFETY: within the mapping, and initialised (mapped memory is zero at first). The kernel
+        // gets the buffer back only by `give_back`, which borrows the buffers mutably.
         unsafe { std::slice::from_raw_parts(self.start_of(buffer), length.min(SIZE)) }
     }
 
-    /// The kernel may write into the buffer again.
+    /// Gives the buffer back to the kernel.
     pub fn give_back(&mut self, buffer: u16) {
         match self.taken.get_mut(usize::from(buffer)) {
             Some(taken) if *taken => *taken = false,
@@ -429,8 +433,8 @@ impl Buffers {
         let entries: *mut BufRingEntry = self.memory.cast();
         let place = usize::from(self.tail & (self.count - 1));
         let start = self.start_of(buffer) as u64;
-        // SAFETY: within the mapping. The kernel looks at an entry only once the tail, which is stored after it, is beyond it; an entry's
-        // own fields do not overlap with the tail.
+        // SAFETY: within the mapping. The kernel reads an entry only once the tail, which is stored
+        // after it, is beyond it; the fields set here do not overlap with the tail.
         unsafe {
             let entry = &mut *entries.add(place);
             entry.set_addr(start);
@@ -449,12 +453,12 @@ impl Buffers {
 
 impl Drop for Buffers {
     fn drop(&mut self) {
-        // SAFETY: mapped by `new`, and nobody has an address in it any more.
+        // SAFETY: mapped by `new`, and no address in it is left.
         let _ = unsafe { munmap(self.memory.cast(), bytes_of(usize::from(self.count))) };
     }
 }
 
-/// In whole pages and more.
+/// Size of the entries, rounded up to a whole number of buffers.
 fn entries_bytes(count: usize) -> usize {
     (count * size_of::<BufRingEntry>()).next_multiple_of(SIZE)
 }
@@ -475,20 +479,20 @@ mod tests {
 
     const SECOND_NS: u64 = 1_000_000_000;
 
-    /// A ring and an epoll instance that it watches.
+    /// Makes a ring and an epoll instance that it watches.
     fn ring() -> Option<(Ring, rustix::fd::OwnedFd)> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).unwrap();
         Ring::open(1, epoll.as_fd()).ok().map(|ring| (ring, epoll))
     }
 
-    /// What happens next.
+    /// Returns the next completions.
     fn next(ring: &mut Ring) -> Vec<Completion> {
         let mut arrivals = Vec::new();
         ring.wait(SECOND_NS, WakePolicy::NONE, &mut arrivals).unwrap();
         arrivals
     }
 
-    /// All bytes until something else happens, or a second without anything.
+    /// Receives all bytes until another event, or until a second without any event.
     fn drain(ring: &mut Ring, socket: &UnixStream) -> (Vec<u8>, Option<Completion>) {
         let (mut bytes, mut into) = (Vec::new(), vec![0; 64 * 1024]);
         loop {
@@ -563,7 +567,7 @@ mod tests {
         let mut came = vec![0; taken];
         theirs.read_exact(&mut came).unwrap();
         assert!(came == long[..taken]);
-        // Nothing goes out by itself later, and the next send stands alone.
+        // The rest is not sent later, and the next send is independent.
         theirs.set_nonblocking(true).unwrap();
         assert!(theirs.read(&mut came).is_err());
         ring.send(token, ours.as_fd(), b"next");

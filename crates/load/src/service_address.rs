@@ -1,4 +1,4 @@
-//! Where a service listens: at an address of the network, or on a socket in the file system.
+//! Address of a service: on the network, or a socket in the file system.
 
 use std::io;
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
@@ -9,13 +9,13 @@ use std::time::Duration;
 
 use crate::Error;
 
-/// An authority that begins so goes on with the path of a socket.
+/// Prefix of an authority that is the path of a socket.
 pub const IN_FILES: &str = "unix:";
 
-/// How long each of several addresses of a service is tried before the load.
+/// Connect timeout for choosing between several addresses of a service before the load.
 const PROBE: Duration = Duration::from_secs(1);
 
-/// What is connected to.
+/// An address to connect to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ServiceAddress {
     /// An address and a port.
@@ -25,7 +25,7 @@ pub enum ServiceAddress {
 }
 
 impl ServiceAddress {
-    /// What is known of an authority without looking up names.
+    /// Parses an authority without looking up names.
     pub fn written(authority: &str) -> Option<Self> {
         match authority.strip_prefix(IN_FILES) {
             Some(path) => Some(Self::File(path.into())),
@@ -33,10 +33,12 @@ impl ServiceAddress {
         }
     }
 
-    /// The address of a service. Of several, the first that accepts a connection: `localhost` may mean `::1`, where nobody listens.
+    /// Resolves the address of a service. If the name has several addresses, chooses the first that
+    /// accepts a connection: for `localhost` it may be that `::1` is tried and only `127.0.0.1`
+    /// accepts.
     ///
     /// # Errors
-    /// If its name has no address.
+    /// Returns an error if the name has no address.
     pub fn resolve(authority: &str) -> Result<Self, Error> {
         if let Some(written) = Self::written(authority) {
             return Ok(written);
@@ -52,10 +54,8 @@ impl ServiceAddress {
         Ok(Self::Network(*answers.unwrap_or(first)))
     }
 
-    /// Connects, for a client that waits. Streams of both kinds are read, written and waited for alike.
-    ///
-    /// # Errors
-    /// If nobody accepts the connection.
+    /// Connects a blocking stream. The returned type also serves for Unix sockets, because reads,
+    /// writes and timeouts work in the same way.
     pub fn open(&self, timeout: Duration) -> io::Result<TcpStream> {
         match self {
             Self::Network(address) => {
@@ -63,7 +63,8 @@ impl ServiceAddress {
                 stream.set_nodelay(true)?;
                 Ok(stream)
             }
-            // Whoever listens there accepts at once, or the queue is full and the call waits.
+            // A listening Unix socket accepts at once, unless its queue is full; then the call
+            // waits.
             Self::File(path) => Ok(TcpStream::from(OwnedFd::from(UnixStream::connect(path)?))),
         }
     }

@@ -1,5 +1,6 @@
-//! A part of a load: some of its threads. Agents, connections, rows of feeds, seeds and every start of the schedule follow from the numbers
-//! of thread and agent alone, so that a load whose threads are spread over several processes is start by start the load of one.
+//! A part of a load: some of its threads. Agents, connections, rows of feeds, seeds and all start
+//! times depend only on the numbers of thread and agent. A load spread over several processes
+//! therefore has exactly the starts of a load in one process.
 
 use std::ops::Range;
 
@@ -8,34 +9,34 @@ use serde::{Deserialize, Serialize};
 use crate::engine::script::Places;
 use crate::{Error, LoadOrder, LoadPurpose};
 
-/// Some of a load's threads, those that one process has.
+/// The threads of a load that run in one process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoadSlice {
-    /// Threads of the whole load, in all processes.
+    /// Number of threads in the whole load, over all processes.
     pub threads: u32,
-    /// The first of this process.
+    /// First thread of this process.
     pub first: u32,
-    /// How many it has.
+    /// Number of threads of this process.
     pub count: u32,
 }
 
 impl LoadSlice {
-    /// The slices of so many processes with so many threads each.
+    /// Makes the slices for `processes` processes with `each` threads each.
     pub fn deal(processes: u32, each: u32) -> impl Iterator<Item = Self> {
         let threads = processes.saturating_mul(each);
         (0..processes).map(move |number| Self { threads, first: number.saturating_mul(each), count: each })
     }
 
-    /// Their numbers.
+    /// Returns the numbers of this process's threads.
     #[must_use]
     pub fn mine(&self) -> Range<u32> {
         self.first..self.first.saturating_add(self.count)
     }
 
-    /// The places of the whole, with this many threads.
+    /// Returns the places of the whole load, with its number of threads.
     ///
     /// # Errors
-    /// Where the load cannot be divided so, or not at all.
+    /// Returns an error if the load cannot be divided in this way, or at all.
     pub(crate) fn places(&self, orders: &LoadOrder, places: Places) -> Result<Places, Error> {
         let refused = |reason: String| Err(Error::Setting(reason));
         let (first, end) = (self.first, self.mine().end);

@@ -1,5 +1,4 @@
-//! TLS without a socket: whom to trust, and sessions that turn what is said into what is sent, and what
-//! comes into what was meant.
+//! TLS without sockets: trust settings, and sessions that encrypt and decrypt bytes.
 
 use std::io::{self, Read as _, Write};
 use std::path::Path;
@@ -19,24 +18,26 @@ use rustls::{
 use crate::InputFiles;
 use crate::protocols::AttemptCause;
 
-/// Sessions that a thread remembers, to resume them: more than the services it goes to.
+/// Sessions that a thread keeps for resumption: more than the number of its services.
 const SESSIONS: usize = 256;
 
-/// Said where a peer hangs up that took none of the protocols offered to it (ALPN).
+/// Message for a peer that closes the connection without having accepted an offered protocol
+/// (ALPN).
 pub const NO_PROTOCOL: &str = "the target closed the connection without an answer, and by TLS it had agreed on no protocol (ALPN): it may \
                                speak HTTP/2 alone; HTTP/1.1 is spoken here";
 
-/// Whom a client trusts at the other end of a TLS connection.
+/// Trust settings of a TLS client.
 #[derive(Debug, Clone, Default)]
 pub struct TlsTrust {
-    /// What the experiment says.
+    /// Settings of the experiment.
     pub tls: plan::Tls,
-    /// Where its files are.
+    /// Locations of the files named in the settings.
     pub files: InputFiles,
 }
 
 impl TlsTrust {
-    /// What sessions are made by; they are spoken to in one of the `protocols` (ALPN, RFC 7301), if any are given.
+    /// Makes the configuration of sessions. They offer `protocols` by ALPN (RFC 7301), if there are
+    /// any.
     fn config(&self, protocols: &[&[u8]]) -> Result<ClientConfig, String> {
         let provider = Arc::new(ring::default_provider());
         let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
@@ -63,7 +64,7 @@ impl TlsTrust {
         Ok(config)
     }
 
-    /// The client's own certificate, with those in between, and its key.
+    /// Reads the client's certificate chain and its private key.
     fn identity(&self, cert: &str) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), String> {
         let path = self.files.path(cert);
         let wrong = |path: &Path, reason: String| format!("`{}`: {reason}", path.display());
@@ -83,7 +84,7 @@ impl TlsTrust {
         Ok((chain, key))
     }
 
-    /// Whom a file vouches for.
+    /// Reads the trusted certificates from a file.
     fn named(&self, ca: &str, provider: Arc<CryptoProvider>) -> Result<CustomRoots, String> {
         let mut roots = RootCertStore::empty();
         let mut known = Vec::new();
@@ -112,7 +113,7 @@ impl TlsTrust {
 
 fn roots_of_this_machine() -> Result<RootCertStore, String> {
     let mut roots = RootCertStore::empty();
-    // What else is in there that cannot be read must not keep the others from being trusted.
+    // Unreadable certificates must not keep the others from being trusted.
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     if roots.is_empty() {
         return Err(
@@ -122,19 +123,20 @@ fn roots_of_this_machine() -> Result<RootCertStore, String> {
     Ok(roots)
 }
 
-/// The services of a load that are spoken to by TLS.
+/// TLS configuration for the services of a load.
 #[derive(Debug, Clone)]
 pub struct TlsPeers {
     config: Arc<ClientConfig>,
-    /// Of each service; `None` where it is spoken to in the clear.
+    /// Name of each service, or `None` for a service without TLS.
     names: Vec<Option<ServerName<'static>>>,
 }
 
 impl TlsPeers {
-    /// Of the services with these hosts, where each that is spoken to by TLS has one. None where no service is.
+    /// Makes the configuration for services with these hosts; `None` marks a service without TLS.
+    /// Returns `None` if no service uses TLS.
     ///
     /// # Errors
-    /// In words, if a file of certificates cannot be read, or a name makes no sense.
+    /// Returns a message if a certificate file cannot be read or a name is not valid.
     pub fn of(trust: &TlsTrust, protocols: &[&[u8]], hosts: &[Option<&str>]) -> Result<Option<Self>, String> {
         if hosts.iter().all(Option::is_none) {
             return Ok(None);
@@ -144,29 +146,29 @@ impl TlsPeers {
         Ok(Some(Self { config, names: names.collect::<Result<_, _>>()? }))
     }
 
-    /// The same for one thread, which remembers its sessions by itself: threads share no locks.
+    /// Returns a copy for one thread, with a separate session cache: threads share no locks.
     pub fn for_a_thread(&self) -> Self {
         let mut config = ClientConfig::clone(&self.config);
         config.resumption = Resumption::in_memory_sessions(SESSIONS);
         Self { config: Arc::new(config), names: self.names.clone() }
     }
 
-    /// A new session with a service; `None` where it is spoken to in the clear.
+    /// Makes a new session with a service. `None` for a service without TLS.
     pub fn session(&self, service: usize) -> Option<Result<TlsSession, AttemptCause>> {
         let name = self.names.get(service)?.clone()?;
         Some(TlsSession::new(Arc::clone(&self.config), name))
     }
 }
 
-/// A session, from its first word to its last.
+/// A TLS session with a peer.
 #[derive(Debug)]
 pub struct TlsSession {
     connection: ClientConnection,
-    /// Why the peer's certificate was refused.
+    /// The error for which the peer's certificate was refused.
     refused: Option<Error>,
-    /// Whether the peer was offered protocols (ALPN).
+    /// Whether the client offers protocols (ALPN).
     offers: bool,
-    /// Whether the peer has said anything by the keys that were agreed on.
+    /// Whether the peer has sent data after the handshake.
     is_answered: bool,
 }
 
@@ -174,17 +176,18 @@ impl TlsSession {
     fn new(config: Arc<ClientConfig>, name: ServerName<'static>) -> Result<Self, AttemptCause> {
         let offers = !config.alpn_protocols.is_empty();
         let mut session = ClientConnection::new(config, name).map_err(|_| AttemptCause::TlsHandshake)?;
-        // A request is taken whole, however long it is: it is in memory anyway.
+        // No limit: a request of any length is in memory anyway.
         session.set_buffer_limit(None);
         Ok(Self { connection: session, refused: None, offers, is_answered: false })
     }
 
-    /// Whether the two have not agreed yet.
+    /// Whether the handshake is not complete.
     pub fn is_handshaking(&self) -> bool {
         self.connection.is_handshaking()
     }
 
-    /// Takes some of the bytes that came. What they mean is to be [read](Self::read) before more are taken.
+    /// Processes some of the received bytes. [Read](Self::read) their plaintext before the next
+    /// call.
     pub fn take(&mut self, sealed: &mut &[u8]) -> Result<(), AttemptCause> {
         let is_handshaking = self.connection.is_handshaking();
         let before = sealed.len();
@@ -199,45 +202,46 @@ impl TlsSession {
         })
     }
 
-    /// Why the peer's certificate was refused, in words, where it was.
+    /// Returns the reason why the peer's certificate was refused, if it was.
     pub fn refused(&self) -> Option<String> {
         self.refused.as_ref().map(why_refused)
     }
 
-    /// Some of what the bytes that came mean; 0 if the peer has ended the session, and `None` if there is nothing (more) to read now.
+    /// Reads decrypted bytes. Returns 0 if the peer has ended the session, and `None` if nothing
+    /// can be read now.
     pub fn read(&mut self, clear: &mut [u8]) -> Option<usize> {
         let count = self.connection.reader().read(clear).ok()?;
         self.is_answered = true;
         Some(count)
     }
 
-    /// Whether the peer agreed on no protocol (ALPN), although it was offered some.
+    /// Whether the peer accepted no protocol (ALPN), although some were offered.
     pub fn has_no_protocol(&self) -> bool {
         self.offers && !self.connection.is_handshaking() && self.connection.alpn_protocol().is_none()
     }
 
-    /// Says something; it is sent by [`Self::write_to`].
+    /// Encrypts bytes, which [`Self::write_to`] then sends.
     pub fn write_plaintext(&mut self, clear: &[u8]) -> Result<(), AttemptCause> {
         self.connection.writer().write_all(clear).map_err(|_| AttemptCause::TlsBroken)
     }
 
-    /// Ends the session; this is said, too.
+    /// Ends the session and notifies the peer.
     pub fn end(&mut self) {
         self.connection.send_close_notify();
     }
 
-    /// Whether there is something to be sent.
+    /// Whether encrypted bytes are waiting to be sent.
     pub fn wants_write(&self) -> bool {
         self.connection.wants_write()
     }
 
-    /// Sends as much as is taken at once.
+    /// Sends as many encrypted bytes as `out` takes at once.
     pub fn write_to(&mut self, out: &mut dyn Write) -> io::Result<usize> {
         self.connection.write_tls(out)
     }
 }
 
-/// Why a certificate is refused, and what to look at.
+/// Describes why a certificate was refused, with a remedy.
 fn why_refused(error: &Error) -> String {
     use CertificateError as C;
     let days = |from: &UnixTime, to: &UnixTime| to.as_secs().saturating_sub(from.as_secs()) / 86_400;
@@ -273,7 +277,7 @@ fn why_refused(error: &Error) -> String {
     }
 }
 
-/// `example.org` of `DnsName("example.org")`.
+/// Returns `example.org` for `DnsName("example.org")`.
 fn bare(name: &str) -> &str {
     let inside = name.split_once('(').and_then(|(_, rest)| rest.strip_suffix(')')).unwrap_or(name);
     inside.trim_matches('"')
@@ -294,10 +298,10 @@ fn cause(error: &Error, is_handshaking: bool, is_answered: bool) -> AttemptCause
     }
 }
 
-/// Alerts about the client's certificate, or that it has none (RFC 8446, 6.2).
+/// Alerts about a wrong or missing client certificate (RFC 8446, 6.2).
 const OF_CERTIFICATES: [u8; 8] = [42, 43, 44, 45, 46, 48, 51, 116];
 
-/// The name of an alert (RFC 8446, 6.2; RFC 5246, 7.2.2).
+/// Returns the name of an alert (RFC 8446, 6.2; RFC 5246, 7.2.2).
 pub fn alert_name(alert: u8) -> &'static str {
     match alert {
         0 => "close notify",
@@ -331,7 +335,7 @@ pub fn alert_name(alert: u8) -> &'static str {
     }
 }
 
-/// Trusts anybody.
+/// A verifier that accepts every certificate.
 #[derive(Debug)]
 pub struct AnyCertificate(pub Arc<CryptoProvider>);
 
@@ -370,12 +374,12 @@ impl ServerCertVerifier for AnyCertificate {
     }
 }
 
-/// Trusts whom a file names.
+/// A verifier that trusts the certificates of a file.
 #[derive(Debug)]
 pub struct CustomRoots {
-    /// Judges by the certificates as authorities.
+    /// Verifies with the certificates as CAs.
     pub authorities: Arc<WebPkiServerVerifier>,
-    /// The certificates themselves.
+    /// The certificates of the file.
     pub certificates: Vec<CertificateDer<'static>>,
 }
 
@@ -390,7 +394,7 @@ impl ServerCertVerifier for CustomRoots {
     ) -> Result<ServerCertVerified, Error> {
         let judged = self.authorities.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now);
         match judged {
-            // The dates have been looked at by then, and the name has not.
+            // At this point the dates have been verified, but not the name.
             Err(error) if is_an_authoritys(&error) && self.certificates.iter().any(|known| known == end_entity) => {
                 verify_server_name(&ParsedCertificate::try_from(end_entity)?, server_name)?;
                 Ok(ServerCertVerified::assertion())
@@ -422,7 +426,8 @@ impl ServerCertVerifier for CustomRoots {
     }
 }
 
-/// Whether all that speaks against a certificate is that it is an authority's: rustls has no kind of its own for that.
+/// Whether the only objection to a certificate is that it is a CA certificate. rustls has no public
+/// error variant for it.
 fn is_an_authoritys(error: &Error) -> bool {
     let Error::InvalidCertificate(CertificateError::Other(other)) = error else { return false };
     format!("{:?}", other.0).contains("CaUsedAsEndEntity")
@@ -440,7 +445,7 @@ mod tests {
         TlsPeers::of(&trust, &[b"http/1.1"], &[None, Some("127.0.0.1"), Some("example.org")]).unwrap().unwrap()
     }
 
-    /// The first words of a session.
+    /// Returns the first bytes that a session sends.
     fn hello(session: &mut TlsSession) -> Vec<u8> {
         let mut said = Vec::new();
         while session.wants_write() {
@@ -449,7 +454,7 @@ mod tests {
         said
     }
 
-    /// Takes all of the bytes, or says why not.
+    /// Processes all of the bytes.
     fn take(session: &mut TlsSession, mut bytes: &[u8]) -> Result<(), AttemptCause> {
         let mut clear = [0; 64];
         while !bytes.is_empty() {
@@ -560,7 +565,7 @@ mod tests {
                 input.extend_from_slice(&u16::try_from(bytes.len()).unwrap().to_be_bytes());
             }
             input.extend_from_slice(&bytes);
-            // Half a record may be the beginning of something.
+            // Half a record may be the beginning of a valid one.
             let _ = take(&mut session, &input);
             prop_assert!(session.is_handshaking());
         }

@@ -1,9 +1,9 @@
-//! The way to an https service through a forward proxy: a tunnel is asked for (CONNECT; RFC 9110, 9.3.6) before the two sides agree on
-//! keys. No I/O is done here.
+//! Tunnels through a forward proxy to services with TLS. The client requests a tunnel (CONNECT; RFC
+//! 9110, 9.3.6) before the TLS handshake. This file does no I/O.
 
 use crate::protocols::http::HttpAddress;
 
-/// An answer of a proxy that is longer is none.
+/// Longest accepted answer of a proxy, bytes.
 const LONGEST: usize = 16 * 1024;
 
 /// A proxy, and the request for a tunnel through it.
@@ -11,18 +11,18 @@ const LONGEST: usize = 16 * 1024;
 pub struct TunnelRequest {
     /// `host:port` of the proxy.
     pub proxy: String,
-    /// What it is sent.
+    /// Bytes of the request.
     pub bytes: Vec<u8>,
 }
 
-/// What a proxy's answer comes to so far.
+/// Result of parsing a proxy's answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TunnelAnswer {
-    /// More is to come.
+    /// The answer is not complete.
     More,
-    /// What is sent from now on goes to the service.
+    /// The tunnel is open: all further bytes go to the service.
     Open,
-    /// There is no tunnel.
+    /// The proxy refused the tunnel.
     Refused {
         /// Status of the proxy's answer. 0 if the answer has no status.
         status: u16,
@@ -32,7 +32,8 @@ pub enum TunnelAnswer {
 }
 
 impl TunnelRequest {
-    /// A tunnel through this proxy to `host:port`; in words why there can be none.
+    /// Makes the request for a tunnel through `proxy` to `host:port`. Returns a message if the
+    /// proxy's address is not valid.
     pub fn of(proxy: &str, authority: &str) -> Result<Self, String> {
         let proxy = HttpAddress::parse(proxy)?.authority;
         let bytes = format!("CONNECT {authority} HTTP/1.1\r\nHost: {authority}\r\n\r\n").into_bytes();
@@ -41,7 +42,8 @@ impl TunnelRequest {
 }
 
 impl TunnelAnswer {
-    /// Of what has come by now. Who serves by TLS does not speak first, so nothing comes behind the answer's head.
+    /// Parses the bytes received so far. A TLS server does not speak first, so bytes after the head
+    /// of the answer are an error.
     pub fn of(bytes: &[u8]) -> Self {
         let Some(end) = bytes.windows(4).position(|four| four == b"\r\n\r\n") else {
             return if bytes.len() > LONGEST { Self::refused(0, bytes) } else { Self::More };

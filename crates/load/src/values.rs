@@ -1,6 +1,6 @@
-//! What is sent: templates compiled to pieces that can be written again and again. A value is a pure
-//! function of the agent, its cycle, what it kept, its feed rows and one random number per operation, so that
-//! a retry sends the same value and a value can be written a second time instead of being kept.
+//! Values to send: templates, compiled into pieces. A value is a pure function of the agent, its
+//! cycle, its kept values, its feed rows and one random number per operation. A retry therefore
+//! sends the same value, and a value can be written again instead of being stored.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -25,7 +25,8 @@ pub mod words;
 use allowed::{AllowedBytes, NotSendable};
 use feeds::{FeedPart, FeedRows, TakenRecord};
 
-/// The load with values of this process's environment in its templates: for whoever fills them where it is another.
+/// Returns the load with environment variables of this process filled in, for use by another
+/// process.
 #[must_use]
 pub fn with_environment(load: &Load) -> Load {
     fn fill(value: &mut Json) {
@@ -40,11 +41,11 @@ pub fn with_environment(load: &Load) -> Load {
         fill(&mut load);
         serde_json::from_value(load)
     });
-    // A load always can be written and read: it stands in the plan.
+    // A load can always be serialised, since the plan contains it.
     filled.unwrap_or_else(|_| load.clone())
 }
 
-/// Values of this process's environment that the load's templates take, by their names.
+/// Returns the environment variables of this process that the load's templates use.
 #[must_use]
 pub fn environment_of(load: &Load) -> BTreeMap<String, String> {
     let taken = RefCell::new(BTreeMap::new());
@@ -58,24 +59,24 @@ pub fn environment_of(load: &Load) -> BTreeMap<String, String> {
     taken.into_inner()
 }
 
-/// Everything a value depends on.
+/// All inputs of a value.
 #[derive(Clone, Copy)]
 pub struct ValueSource<'a> {
-    /// The agent's number, from 1.
+    /// Number of the agent, from 1.
     pub agent: u64,
-    /// Its cycle, from 1.
+    /// Number of the agent's cycle, from 1.
     pub seq: u64,
-    /// The number of its copy of the load, from 1.
+    /// Number of the agent's copy of the load, from 1.
     pub copy: u64,
-    /// The operation's random number.
+    /// Random number of the operation.
     pub draw: u64,
-    /// What the agent kept, by slot.
+    /// Values that the agent has kept, by slot.
     pub slots: &'a [Vec<u8>],
-    /// Which of the slots were filled in this cycle, a bit each.
+    /// Bit set of the slots that were filled in this cycle.
     pub kept: u32,
     /// All feeds.
     pub feeds: &'a [FeedRows],
-    /// What the agent has taken of each.
+    /// The agent's current record of each feed.
     pub records: &'a [TakenRecord],
 }
 
@@ -115,7 +116,7 @@ enum TemplatePiece {
     },
 }
 
-/// What the names in templates stand for.
+/// Definitions of the names in templates.
 pub struct TemplateNames<'a> {
     /// Slots of the cycle, by number.
     pub slots: &'a [String],
@@ -123,25 +124,22 @@ pub struct TemplateNames<'a> {
     pub feeds: &'a [FeedRows],
     /// The script, if there is one.
     pub program: Option<&'a Arc<lua::Program>>,
-    /// Slots that stand for an argument of the same operation.
+    /// Names that refer to another argument of the same operation.
     pub own: BTreeMap<&'a str, CompiledTemplate>,
 }
 
 /// An argument of an operation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Argument {
-    /// Its name.
     pub name: String,
-    /// Its value.
     pub template: CompiledTemplate,
 }
 
 /// The arguments of an operation, ready to be written.
 #[derive(Clone, Copy)]
 pub struct OperationValues<'a> {
-    /// What they depend on.
+    /// Inputs of the values.
     pub source: ValueSource<'a>,
-    /// The arguments.
     pub arguments: &'a [Argument],
 }
 
@@ -153,25 +151,25 @@ impl OperationValues<'_> {
         }
     }
 
-    /// The same, if what it holds from outside is allowed.
+    /// Appends the value of argument number `index`, if its variable text is allowed.
     pub fn write_allowed(&self, index: usize, allowed: &AllowedBytes, out: &mut Vec<u8>) -> Result<(), NotSendable> {
         self.arguments.get(index).map_or(Ok(()), |argument| argument.template.write_allowed(&self.source, allowed, out))
     }
 }
 
 impl CompiledTemplate {
-    /// Compiles `text`; `stream` is its number among the templates of its operation.
+    /// Compiles `text`. `stream` is the number of the template among those of its operation.
     pub fn compile(text: &str, stream: u64, names: &TemplateNames<'_>) -> Result<Self, String> {
         let parsed = Template::parse(text).map_err(|error| format!("`{text}`: {error}"))?;
         Ok(Self { pieces: compile_all(parsed, names)?, stream: stream.wrapping_add(1) })
     }
 
-    /// A template that is just this text.
+    /// Makes a template of constant text.
     pub fn constant(text: &[u8]) -> Self {
         Self { pieces: Box::new([TemplatePiece::Text(text.into())]), stream: 0 }
     }
 
-    /// The text, if it never changes.
+    /// Returns the text of a constant template.
     pub fn as_constant(&self) -> Option<&[u8]> {
         match &*self.pieces {
             [] => Some(b""),
@@ -180,12 +178,12 @@ impl CompiledTemplate {
         }
     }
 
-    /// The length of every value, if it is always the same.
+    /// Returns the length of every value, if it is constant.
     pub fn fixed_length(&self) -> Option<usize> {
         fixed_length(&self.pieces)
     }
 
-    /// The parts that are the same in every value.
+    /// Returns the constant parts of the template.
     pub fn literals(&self) -> impl Iterator<Item = &[u8]> {
         self.pieces.iter().filter_map(|piece| match piece {
             TemplatePiece::Text(text) | TemplatePiece::Env(text) => Some(&**text),
@@ -193,7 +191,7 @@ impl CompiledTemplate {
         })
     }
 
-    /// The text that every value begins with.
+    /// Returns the constant text at the beginning of every value.
     pub fn begins_with(&self) -> &[u8] {
         match self.pieces.first() {
             Some(TemplatePiece::Text(text) | TemplatePiece::Env(text)) => text,
@@ -201,12 +199,12 @@ impl CompiledTemplate {
         }
     }
 
-    /// Whether values have parts from outside, which may be any bytes.
+    /// Whether values have variable text, which may be any bytes.
     pub fn is_from_outside(&self) -> bool {
         self.pieces.iter().any(TemplatePiece::is_from_outside)
     }
 
-    /// Appends the value, as [`Self::write`] does, if its parts from outside are allowed.
+    /// Appends the value, as [`Self::write`] does, if its variable text is allowed.
     pub fn write_allowed(
         &self,
         source: &ValueSource<'_>,
@@ -229,7 +227,7 @@ impl CompiledTemplate {
         self.pieces.iter().all(|piece| piece.is_filled(source))
     }
 
-    /// Whether a value of the environment is in it.
+    /// Whether the template contains an environment variable.
     pub fn has_environment(&self) -> bool {
         self.pieces.iter().any(|piece| match piece {
             TemplatePiece::Env(_) => true,
@@ -238,12 +236,12 @@ impl CompiledTemplate {
         })
     }
 
-    /// Whether it takes calling a script.
+    /// Whether writing the value calls a script.
     pub fn asks_script(&self) -> bool {
         self.pieces.iter().any(TemplatePiece::asks_script)
     }
 
-    /// The value itself, if it is just what a slot holds.
+    /// Returns the slot's content, if the template is only a slot.
     pub fn as_slot<'a>(&self, source: &ValueSource<'a>) -> Option<&'a [u8]> {
         match &*self.pieces {
             [TemplatePiece::Slot(slot)] => source.slots.get(usize::from(*slot)).map(Vec::as_slice),
@@ -261,7 +259,8 @@ impl CompiledTemplate {
 }
 
 impl TemplatePiece {
-    /// Whether its text may be anything. Numbers and drawn bytes are letters and digits.
+    /// Whether the text may be any bytes. Numbers and random bytes are only letters, digits, `-`
+    /// and `_`.
     fn is_from_outside(&self) -> bool {
         !matches!(
             self,
@@ -303,7 +302,7 @@ impl TemplatePiece {
         })
     }
 
-    /// Itself, or its value if that never changes.
+    /// Replaces the piece by its value, if that is constant.
     fn folded(self) -> Self {
         let (Self::Base64(of) | Self::Pad { of, .. }) = &self else { return self };
         if !of.iter().all(|piece| matches!(piece, Self::Text(_) | Self::Env(_))) {
@@ -374,7 +373,7 @@ fn compile_all(template: Template, names: &TemplateNames<'_>) -> Result<Box<[Tem
     template.parts.into_iter().map(|part| TemplatePiece::compile(part, names)).collect()
 }
 
-/// The length of every value of these pieces, if it is always the same.
+/// Returns the length of every value of these pieces, if it is constant.
 fn fixed_length(pieces: &[TemplatePiece]) -> Option<usize> {
     pieces.iter().try_fold(0, |sum, piece| match piece {
         TemplatePiece::Text(text) | TemplatePiece::Env(text) => Some(sum + text.len()),
@@ -398,7 +397,7 @@ fn feed_cell(feed: &str, column: &str, names: &TemplateNames<'_>) -> Result<Temp
     Ok(TemplatePiece::Feed { feed: number, part })
 }
 
-/// Spreads a number over all 64 bits: the finalizer of SplitMix64 (Steele, Lea, Flood 2014).
+/// Spreads a number over all 64 bits, by the finalizer of SplitMix64 (Steele, Lea, Flood 2014).
 pub fn mix(number: u64) -> u64 {
     let mut z = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -419,8 +418,9 @@ pub fn write(count: usize, random: &mut Rng, out: &mut Vec<u8>) {
     out.truncate(end);
 }
 
-/// Maps the low 6 bits of each byte to the alphabet `A-Z a-z 0-9 - _`, all eight bytes in parallel ("SIMD within a register"):
-/// every range of the alphabet adds its offset to the bytes that lie above its start.
+/// Maps the low 6 bits of each byte to the alphabet `A-Z a-z 0-9 - _`, all eight bytes in parallel
+/// ("SIMD within a register"). Each range of the alphabet adds its offset to the bytes at or above
+/// its start.
 fn eight(random: u64) -> u64 {
     let index = random & (0x3f * EACH);
     let mut text = index + 0x41 * EACH;
@@ -428,19 +428,20 @@ fn eight(random: u64) -> u64 {
     text += above(index, 26) * 6;
     // From 52 on: '0' - 52 is 75 less than 'a' - 26.
     text -= above(index, 52) * 75;
-    // 62 is '-': 13 less than the digits go on. 63 is '_': 49 more than that goes on.
+    // 62 is '-': 13 below the continuation of the digits. 63 is '_': 49 above the continuation of
+    // '-'.
     text -= above(index, 62) * 13;
     text += above(index, 63) * 49;
     text
 }
 
-/// 1 in each byte of `index` that is at least `from`; bytes and `from` are below 64.
+/// Returns 1 in each byte of `index` that is at least `from`. Bytes and `from` are below 64.
 fn above(index: u64, from: u64) -> u64 {
     ((index + (0x80 - from) * EACH) & HIGH) >> 7
 }
 
-// Rejection-inversion after W. Hörmann and G. Derflinger, "Rejection-inversion to generate variates from monotone discrete
-// distributions", ACM TOMACS 6 (1996), in the arrangement that Apache Commons uses.
+// Rejection-inversion after W. Hörmann and G. Derflinger, "Rejection-inversion to generate variates
+// from monotone discrete distributions", ACM TOMACS 6 (1996), as arranged in Apache Commons.
 
 /// A Zipf distribution over `from..=to`.
 #[derive(Debug, Clone, PartialEq)]
@@ -454,7 +455,7 @@ pub struct Zipf {
 }
 
 impl Zipf {
-    /// Over `from..=to`; `exponent` is above 0.
+    /// Makes a distribution over `from..=to`. `exponent` is above 0.
     pub fn new(from: u64, to: u64, exponent: f64) -> Self {
         let count = to.saturating_sub(from).saturating_add(1);
         let mut zipf = Self { from, count, exponent, integral_first: 0.0, integral_last: 0.0, accept: 0.0 };
@@ -464,7 +465,7 @@ impl Zipf {
         zipf
     }
 
-    /// A number, drawn with `random`.
+    /// Draws a number.
     pub fn draw(&self, random: &mut Rng) -> u64 {
         loop {
             let u = self.integral_last + random.f64() * (self.integral_first - self.integral_last);
@@ -477,12 +478,13 @@ impl Zipf {
         }
     }
 
-    /// x^-exponent
+    /// Returns x^-exponent.
     fn weight(&self, x: f64) -> f64 {
         (-self.exponent * x.ln()).exp()
     }
 
-    /// An integral of [`Self::weight`]: (x^(1-exponent) - 1) / (1-exponent), and ln x where exponent is 1.
+    /// Returns an integral of [`Self::weight`]: (x^(1-exponent) - 1) / (1-exponent), or ln x if the
+    /// exponent is 1.
     fn integral(&self, x: f64) -> f64 {
         let ln_x = x.ln();
         exp_m1_over((1.0 - self.exponent) * ln_x) * ln_x
@@ -494,12 +496,12 @@ impl Zipf {
     }
 }
 
-/// ln(1 + x) / x, also near 0.
+/// Returns ln(1 + x) / x, accurate near 0.
 fn ln_1p_over(x: f64) -> f64 {
     if x.abs() > 1e-8 { x.ln_1p() / x } else { 1.0 - x * (0.5 - x * (1.0 / 3.0 - 0.25 * x)) }
 }
 
-/// (e^x - 1) / x, also near 0.
+/// Returns (e^x - 1) / x, accurate near 0.
 fn exp_m1_over(x: f64) -> f64 {
     if x.abs() > 1e-8 { x.exp_m1() / x } else { 1.0 + x * 0.5 * (1.0 + x / 3.0 * (1.0 + 0.25 * x)) }
 }
@@ -531,7 +533,7 @@ pub(crate) mod tests {
         TemplateNames { slots: &[], feeds: &[], program: None, own: BTreeMap::new() }
     }
 
-    /// A source without slots or feeds.
+    /// Inputs without slots or feeds.
     pub fn source(agent: u64, seq: u64) -> ValueSource<'static> {
         ValueSource { agent, seq, copy: 1, draw: 99, slots: &[], kept: 0, feeds: &[], records: &[] }
     }

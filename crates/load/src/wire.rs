@@ -1,5 +1,5 @@
-//! An interval as text that goes from one process to another. Counts arrive as they were, so that what a recorder adds up from several
-//! processes is what it would have added up from their threads.
+//! Text encoding of an interval, for sending it from one process to another. Counts are exact, so
+//! the sums over several processes equal those over threads of one process.
 
 use std::sync::Arc;
 
@@ -11,23 +11,25 @@ use serde::{Deserialize, Serialize};
 
 use crate::interval::{AttemptCount, HistogramSet, SlotCounts, ThreadInterval, UnitCount};
 
-/// The longest interval that is taken, in slots of all services: an hour of milliseconds at one.
+/// Most slots of an interval, over all services: one hour of milliseconds for one service.
 const MOST_SLOTS: usize = 3_600_000;
 
-/// Notices of an interval that are kept, and characters of each; bytes of a result's or status's name.
+/// Limits of an interval: number of notices, characters of a notice, and bytes of a result's or
+/// status's name.
 const MOST_NOTICES: usize = 16;
 const LONGEST_NOTICE: usize = 1000;
 const LONGEST_NAME: usize = 1000;
 
-/// No load lasts so long, seconds.
+/// Longest load, seconds.
 const LONGEST_S: f64 = 1e9;
 
-/// A thread's second, as it is handed over: times count on the sender's clock, whose zero is load start as is that of all others.
+/// An encoded interval of a thread. Its times are on the sender's clock; every process's clock is
+/// zero at load start.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WireInterval {
-    /// Number of the thread, from 0 over the whole load.
+    /// Number of the thread, from 0, in the whole load.
     pub thread: u32,
-    /// Threads of the whole load.
+    /// Number of threads in the whole load.
     pub threads: u32,
     /// Whether the thread ends with this interval.
     pub is_last: bool,
@@ -37,72 +39,71 @@ pub struct WireInterval {
     pub end_s: f64,
     /// Length of an outcome slot, seconds.
     pub slot_s: f64,
-    /// Services that agents go to.
+    /// Number of services.
     pub services: u32,
     /// Number of the first slot.
     pub first_slot: u64,
-    /// How many slots there are, those of all services counted.
+    /// Number of slots, over all services.
     pub slot_count: usize,
-    /// Those in which something ended: place, and how many `ok`, `failed`, `timeout`, `wrong`.
+    /// Slots in which operations ended: index, and numbers of `ok`, `failed`, `timeout`, `wrong`.
     pub slots: Vec<(usize, [u32; 4])>,
-    /// Attempts that ended: operation, result, how many.
+    /// Attempts that ended: operation, result, count.
     pub attempts: Vec<(String, String, u64)>,
-    /// What `ok` operations did: operation, status, how many.
+    /// Units of work of `ok` operations: operation, status, count.
     pub units: Vec<(String, String, u64)>,
-    /// The thread's own health.
+    /// Health of the thread.
     pub generator: GeneratorSecond,
     /// Operations on audited keys.
     pub history: Vec<HistoryEntry>,
-    /// What a reader must know.
+    /// Messages for the reader of the results.
     pub notices: Vec<String>,
-    /// Failures of a kind that the thread has not met before.
+    /// Examples of failures, one for each new kind.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub examples: Vec<FailureExample>,
-    /// Of each agent of the thread, with its last interval.
+    /// Cycles of each agent of the thread; only in its last interval.
     pub agent_cycles: Vec<AgentCycles>,
-    /// Names of the operations, in the order in which they are counted.
+    /// Names of the operations, in the order of their numbers.
     pub operations: Vec<String>,
-    /// What ended, as in `load.hlog`: the tag, and the histogram in the log's encoding.
+    /// Times of ended operations, as in `load.hlog`: tag, and histogram in the log's encoding.
     pub histograms: Vec<(String, String)>,
 }
 
-/// What all intervals of a load have in common: what comes is held against it.
+/// Properties common to all intervals of a load. Received intervals are checked against these.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WireTerms {
-    /// Names of the operations, in the order in which they are counted.
+    /// Names of the operations, in the order of their numbers.
     pub operations: Arc<[String]>,
-    /// Threads of the whole load.
+    /// Number of threads in the whole load.
     pub threads: u32,
-    /// Services that agents go to.
+    /// Number of services.
     pub services: u32,
     /// Length of an outcome slot, seconds.
     pub slot_s: f64,
 }
 
-/// What is wrong with an interval that came.
+/// A defect of a received interval.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WireError {
-    /// Times or places that cannot be.
+    /// A time or index is out of range.
     #[error("an interval whose {0} cannot be")]
     Impossible(&'static str),
-    /// A histogram.
+    /// A histogram is not valid.
     #[error("the histogram `{tag}`: {reason}")]
     Histogram {
-        /// What it is of.
+        /// Tag of the histogram.
         tag: String,
-        /// What is wrong with it.
         reason: String,
     },
-    /// Operations of another load.
+    /// The operations belong to another load.
     #[error("an interval of another load: it counts {0}")]
     Operations(String),
 }
 
 impl WireInterval {
-    /// What is handed over of an interval.
+    /// Encodes an interval.
     ///
     /// # Errors
-    /// If a histogram holds more than its encoding can say.
+    /// Returns an error if a histogram's counts exceed the encoding.
     pub fn of(interval: &ThreadInterval) -> Result<Self, WireError> {
         let counted = |counts: &SlotCounts| [counts.ok, counts.failed, counts.timeout, counts.wrong];
         let slots = interval.slots.iter().map(counted).enumerate();
@@ -141,10 +142,11 @@ impl WireInterval {
         })
     }
 
-    /// The interval, on this process's clock, of a load like that.
+    /// Decodes the interval, on this process's clock, for a load with these terms.
     ///
     /// # Errors
-    /// What is wrong with what came: it is not trusted, and nothing of it counts then.
+    /// Returns the defect of the interval. The sender is not trusted: an interval with a defect is
+    /// rejected completely.
     pub fn into_interval(self, clock: Clock, terms: &WireTerms) -> Result<ThreadInterval, WireError> {
         if *self.operations != *terms.operations {
             return Err(WireError::Operations(self.operations.join(", ")));
@@ -208,7 +210,7 @@ fn shortened(notice: String) -> String {
     notice.chars().take(LONGEST_NOTICE).collect()
 }
 
-/// An example whose texts are no longer than a notice.
+/// Shortens the texts of an example to the length of a notice.
 fn short_example(example: FailureExample) -> FailureExample {
     FailureExample {
         operation: shortened(example.operation),

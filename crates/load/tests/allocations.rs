@@ -1,5 +1,5 @@
-//! Proof that an operation allocates nothing once the engine runs: all allocations of this process are counted, the server in it
-//! makes none, and so few are left that none of them can belong to an operation.
+//! Proof that the running engine allocates nothing per operation. All allocations of this process
+//! are counted, and its server makes none. The few that remain are too few to belong to operations.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::alloc::System;
@@ -19,7 +19,7 @@ static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 const AGENTS: u32 = 8;
 
-/// Answers each frame with `ok` and the bytes `found`, from a buffer of its own.
+/// Answers each frame with `ok` and the bytes `found`, from a preallocated buffer.
 fn serve() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let service = listener.local_addr().unwrap().to_string();
@@ -74,7 +74,7 @@ fn steps() -> Vec<Step> {
     ]
 }
 
-/// A load of four and a half seconds, by agents that pause or at a rate.
+/// Makes a load of four and a half seconds, with agents that pause or with a rate.
 fn load(think_s: f64, rate: Option<Rate>) -> Load {
     Load {
         agents: AGENTS,
@@ -90,7 +90,7 @@ fn load(think_s: f64, rate: Option<Rate>) -> Load {
     }
 }
 
-/// Operations and allocations in the third and fourth second of the load.
+/// Returns the numbers of operations and allocations in the third and fourth second of the load.
 fn count(load: Load) -> (u64, usize) {
     let orders = LoadOrder {
         protocol: "vsns".into(),
@@ -108,7 +108,7 @@ fn count(load: Load) -> (u64, usize) {
     };
     let (sink, intervals) = sync_channel(16);
     let running = load::start(orders, Clock::starting_in(Duration::from_millis(1)), sink).unwrap();
-    // Two seconds to warm up: both sheets of histograms have been used by then.
+    // Two seconds of warm-up: after that, both histogram sets have been used.
     for _ in 0..2 {
         drop(intervals.recv().unwrap());
     }
@@ -120,8 +120,8 @@ fn count(load: Load) -> (u64, usize) {
     (counted.iter().sum(), change.allocations + change.reallocations)
 }
 
-/// One after the other, because every allocation of this process is counted. The last rate is more than any machine reaches, so that
-/// what is due piles up by millions.
+/// The loads run one after the other, because every allocation of this process is counted. The last
+/// rate is higher than any machine reaches, so that millions of operations are overdue.
 #[test]
 fn an_operation_allocates_nothing() {
     let at = |rate: Rate| load(0.0, Some(rate));
@@ -140,7 +140,7 @@ fn an_operation_allocates_nothing() {
         let rate = load.rate.clone();
         let (operations, allocations) = count(load);
         assert!(operations > 1000, "{operations} operations at {rate:?} are too few to tell");
-        // Each second's hand-over makes a list of slots and a few rows.
+        // Sending an interval allocates a list of slots and a few rows each second.
         assert!(allocations < 64, "{allocations} allocations for {operations} operations at {rate:?}");
     }
 }

@@ -1,6 +1,6 @@
-//! Programs, one for each operation. Nothing goes over a network: an order goes to a worker of this
-//! process, which runs the program (see `crate::program_worker`), and what came of it comes back. Here is only how
-//! both are written down.
+//! Programs as operations, one program per operation. Nothing goes over a network: an order goes to
+//! a worker thread of this process, which runs the program and returns its outcome (see
+//! `crate::program_worker`). This file defines only the encoding of orders and outcomes.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::values::allowed::NotSendable;
 use crate::values::words::TemplateWords;
 use crate::values::{OperationValues, write_decimal};
 
-/// The protocol as an experiment sees it.
+/// Description for experiment files.
 pub static INFO: catalog::Protocol = catalog::Protocol {
     name: "command",
     schemes: &[],
@@ -50,14 +50,14 @@ pub static INFO: catalog::Protocol = catalog::Protocol {
     }],
 };
 
-/// The longest answer that is taken for one: both outputs and what is around them.
+/// Longest accepted answer: both outputs and the fields around them.
 const FRAME_LIMIT: usize = 4 * 1024 * 1024;
-/// Numbers of the refusals.
+/// Indices into the refusals.
 const EXIT: u8 = 0;
 const SIGNAL: u8 = 1;
 const NOT_STARTED: u8 = 2;
 
-/// This machine, and what its programs are to work on.
+/// This machine, and the service that its programs work on.
 #[derive(Debug)]
 pub struct Command {
     service: String,
@@ -70,20 +70,21 @@ pub struct Request {
     wants: Box<[Want]>,
 }
 
-/// What is run.
+/// The program of a step.
 #[derive(Debug)]
 enum RunTemplate {
-    /// What the experiment says, beside the clients; the input is an argument.
+    /// A program from the experiment, which runs on the client's machine. `stdin` is an index of an
+    /// argument.
     Here { words: TemplateWords, stdin: Option<usize> },
-    /// What the target names, on the member's host.
+    /// A program that the target names, on the member's host.
     OnMember { words: Box<[Box<[WordPart]>]>, stdin: Option<Box<[WordPart]>> },
 }
 
-/// A part of a word that the target gives.
+/// A part of a word of the target's command.
 #[derive(Debug, PartialEq, Eq)]
 enum WordPart {
     Text(Box<[u8]>),
-    /// The argument at this place.
+    /// Index of an argument.
     Argument(usize),
 }
 
@@ -108,7 +109,7 @@ impl Protocol for Command {
     type Decoder = ();
     type Memory = ();
 
-    /// Anything: programs are told, and know what it means.
+    /// Accepts any text. Only the programs interpret it.
     fn open(service: &str) -> Result<Self, String> {
         Ok(Self { service: service.to_owned() })
     }
@@ -136,7 +137,7 @@ impl Protocol for Command {
         Ok(Request { run: RunTemplate::Here { words, stdin: call.argument("stdin") }, wants })
     }
 
-    /// Nobody knows.
+    /// A program may change data; Plimsoll cannot tell.
     fn may_change(_request: &Request) -> bool {
         true
     }
@@ -145,7 +146,8 @@ impl Protocol for Command {
         None
     }
 
-    /// Every value has its length before it. What the system does not take for an argument, it refuses.
+    /// Writes the length before every value. Arguments that the system does not accept fail when
+    /// the program starts.
     fn encode(request: &Request, _id: u32, values: &OperationValues<'_>, out: &mut Vec<u8>) -> Result<(), NotSendable> {
         measured(out, |out| match &request.run {
             RunTemplate::Here { words, stdin } => {
@@ -212,7 +214,7 @@ impl Protocol for Command {
     }
 }
 
-/// A word of the target's, in which `{NAME}` is an argument or stands for something on the member's host.
+/// Parses a word of the target's command. `{NAME}` is an argument or a value of the member's host.
 fn parts(word: &str, call: &Call<'_>, values: &BTreeMap<String, String>) -> Result<Box<[WordPart]>, String> {
     let (mut parts, mut text, mut rest) = (Vec::new(), String::new(), word);
     while let Some(at) = rest.find(['{', '}']) {
@@ -249,7 +251,7 @@ impl WordPart {
     }
 }
 
-/// Appends where the program is run and how many words it has.
+/// Appends the place where the program runs and the number of its words.
 fn begin_order(on_member: bool, count: usize, out: &mut Vec<u8>) -> u32 {
     let count = u32::try_from(count).unwrap_or(u32::MAX);
     out.push(u8::from(on_member));
@@ -270,7 +272,7 @@ fn status(how: ProgramExit, scratch: &mut Vec<u8>) -> &[u8] {
     scratch
 }
 
-/// Without the line ends at its end, as shells take the output of a command.
+/// Removes trailing line ends, as shells do with the output of a command.
 fn trimmed(output: &[u8]) -> &[u8] {
     let end = output.iter().rposition(|byte| *byte != b'\n').map_or(0, |last| last + 1);
     &output[..end]
@@ -288,47 +290,46 @@ impl Want {
     }
 }
 
-/// Bytes of a length.
+/// Size of a length field, bytes.
 const LENGTH: usize = 4;
-/// Bytes of what came of it before the outputs: how, code, cut, length of the standard output.
+/// Size of an outcome before the outputs, bytes: kind of exit, code, cut flag, length of the
+/// standard output.
 const HEAD: usize = 1 + 4 + 1 + LENGTH;
 
-/// A program to be run.
+/// A program to run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProgramRun<'a> {
-    /// Whether it is run on the member's host.
+    /// Whether the program runs on the member's host.
     pub on_member: bool,
     /// The program and its arguments.
     pub words: Vec<&'a [u8]>,
-    /// What it is to read.
+    /// Standard input of the program.
     pub stdin: Option<&'a [u8]>,
 }
 
-/// What came of it.
+/// Outcome of a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProgramOutcome<'a> {
-    /// How it ended.
     pub how: ProgramExit,
-    /// Whether there was more output than is kept.
+    /// Whether more output came than is kept.
     pub is_cut: bool,
-    /// Its standard output.
     pub stdout: &'a [u8],
-    /// Its standard error, or why it was not started.
+    /// Standard error, or the reason why the program did not start.
     pub stderr: &'a [u8],
 }
 
-/// How a program ended.
+/// The way in which a program ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProgramExit {
-    /// With this status.
+    /// Ended with this status.
     Exited(i32),
-    /// By this signal.
+    /// Ended by this signal.
     Signalled(i32),
-    /// It did not begin.
+    /// The program did not start.
     NotStarted,
 }
 
-/// Appends a length and what `write` puts behind it.
+/// Appends the bytes that `write` produces, with their length before them.
 pub fn measured(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
     let hole = out.len();
     out.extend_from_slice(&[0; LENGTH]);
@@ -337,7 +338,7 @@ pub fn measured(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
     out[hole..][..LENGTH].copy_from_slice(&length.to_be_bytes());
 }
 
-/// Takes what stands behind a length off the bytes; `None` if they are too few.
+/// Splits off a value that has its length before it. `None` if bytes are missing.
 fn take_measured<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
     let (length, rest) = bytes.split_first_chunk::<LENGTH>()?;
     let (taken, rest) = rest.split_at_checked(u32::from_be_bytes(*length) as usize)?;
@@ -346,7 +347,7 @@ fn take_measured<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
 }
 
 impl<'a> ProgramRun<'a> {
-    /// Reads what stands in an order's frame: where, how many words, the words, and what is to be read, if that is said.
+    /// Reads an order: place, number of words, words, and optionally the standard input.
     pub fn read(frame: &'a [u8]) -> Option<Self> {
         let (place, mut frame) = frame.split_first()?;
         let (count, rest) = frame.split_first_chunk::<LENGTH>()?;
@@ -362,7 +363,7 @@ impl<'a> ProgramRun<'a> {
 }
 
 impl<'a> ProgramOutcome<'a> {
-    /// Appends its frame.
+    /// Appends the outcome as a frame.
     pub fn write(&self, out: &mut Vec<u8>) {
         let (kind, code) = match self.how {
             ProgramExit::Exited(code) => (0, code),
@@ -378,7 +379,7 @@ impl<'a> ProgramOutcome<'a> {
         });
     }
 
-    /// Reads what stands in a frame.
+    /// Reads an outcome from a frame.
     pub fn read(frame: &'a [u8]) -> Option<Self> {
         let (head, _) = frame.split_first_chunk::<HEAD>()?;
         let [kind, a, b, c, d, cut, ..] = *head;
@@ -515,7 +516,7 @@ mod tests {
         fn nonsense_never_panics(bytes in prop::collection::vec(any::<u8>(), 0..64), cut in 0_usize..64, ends: bool) {
             let (left, right) = bytes.split_at(cut.min(bytes.len()));
             feed(&compiled(&[("command", "x")]), &mut (), 1, &[left, right], ends);
-            // What stands in an order that is none.
+            // Any bytes can be read as an order without a panic.
             let _ = ProgramRun::read(&bytes);
         }
     }

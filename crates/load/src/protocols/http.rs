@@ -1,5 +1,6 @@
-//! HTTP/1.1 over TCP or TLS: requests pre-encoded, answers framed by length, chunks or the connection's
-//! end. Bodies that nobody asked for are counted and let go; redirects are not followed, cookies not kept.
+//! HTTP/1.1 over TCP or TLS. Requests are encoded in advance. Answers are framed by length, by
+//! chunks or by the end of the connection. Bodies that no step needs are counted and dropped.
+//! Redirects are not followed and cookies are not kept.
 
 use experiment::catalog::{self, Effect, Field, Operation};
 use experiment::socket_url;
@@ -32,7 +33,7 @@ const fn operation(name: &'static str, help: &'static str) -> Operation {
     }
 }
 
-/// The protocol as an experiment sees it.
+/// Description for experiment files.
 pub static INFO: catalog::Protocol = catalog::Protocol {
     name: "http",
     schemes: &["http", "https", socket_url::SCHEME],
@@ -47,10 +48,10 @@ pub static INFO: catalog::Protocol = catalog::Protocol {
     ],
 };
 
-/// Headers of an answer that an example of a failure shows: they tell about its body, and are no secrets.
+/// Headers of a failed answer that an example shows: they describe its body and hold no secrets.
 const SHOWN_HEADERS: [&str; 4] = ["content-type", "content-encoding", "content-length", "retry-after"];
 
-/// The longest body that is taken for one.
+/// Longest accepted body, bytes.
 const BODY_LIMIT: u64 = 64 * 1024 * 1024;
 
 /// An HTTP server.
@@ -65,46 +66,47 @@ pub struct Request {
     number: usize,
     layout: RequestLayout,
     is_head: bool,
-    /// Its method changes nothing (RFC 9110, 9.2.1).
+    /// Whether the method is safe: it changes nothing (RFC 9110, 9.2.1).
     is_safe: bool,
     wants: Vec<Want>,
     wants_head: bool,
     wants_body: bool,
 }
 
-/// What a thread remembers.
+/// State of a thread between answers.
 #[derive(Debug, Default)]
 pub struct HttpScratch {
-    /// The last header block of each step.
+    /// Last header block of each step.
     last: Vec<LastHeaders>,
-    /// Buffers for answers that come in pieces.
+    /// Spare buffers for answers that arrive in pieces.
     spare: Vec<Vec<u8>>,
-    /// What these take.
+    /// Capacity of all spare buffers together, bytes.
     spare_bytes: usize,
 }
 
-/// Most buffers, and their largest size, that are kept for the next answer.
+/// Most spare buffers, and the largest buffer that is kept.
 const SPARE: usize = 1024;
 const SPARE_BYTES: usize = 1024 * 1024;
-/// What they may take together: what is kept for later is in no budget.
+/// Most bytes of all spare buffers together. The memory budget for answers does not include them.
 const SPARE_BYTES_IN_ALL: usize = 64 * 1024 * 1024;
 
-/// Where in an answer a connection is, and what was kept of it so far.
+/// Position of a connection in an answer, and the parts stored so far.
 #[derive(Debug, Default)]
 pub struct Decoder {
     stage: DecodeStage,
     head: Option<ResponseHead>,
-    /// Where the header block begins in the input: behind interim answers. Only while `stored` is empty.
+    /// Start of the header block in the input, after interim answers. Valid only while `stored` is
+    /// empty.
     head_at: usize,
     /// Bytes of the body so far.
     body: u64,
-    /// Bytes beside the header block and the body so far: interim answers, sizes of chunks, trailers.
+    /// Bytes so far of interim answers, chunk sizes and trailers.
     beside: u64,
-    /// Header block and body, as far as they are wanted, if the answer did not come in one piece.
+    /// Header block and body, if a step needs them and the answer did not arrive in one piece.
     stored: Vec<u8>,
-    /// What `stored` has of the budget.
+    /// Share of the budget that `stored` uses.
     held: BudgetShare,
-    /// Whether the wanted fields are in `stored`.
+    /// Whether `stored` holds the requested fields.
     is_stored: bool,
 }
 
@@ -145,8 +147,8 @@ impl Protocol for Http {
         !request.is_safe
     }
 
-    /// 404 Not Found, 409 Conflict, 410 Gone, 412 Precondition Failed (RFC 9110, 15.5). Others are about the request, the client, or
-    /// the server.
+    /// 404 Not Found, 409 Conflict, 410 Gone, 412 Precondition Failed (RFC 9110, 15.5). Other
+    /// statuses concern the request, the client or the server.
     fn about_data(failure: AttemptCause) -> Option<AboutData> {
         match failure {
             AttemptCause::Status(404 | 410) => Some(AboutData::Missing),
@@ -162,7 +164,8 @@ impl Protocol for Http {
         )
     }
 
-    /// The status line, headers that tell about the body, and the body's beginning. Where that came in pieces, only the body is left.
+    /// Appends the status line, the headers that describe the body, and the beginning of the body.
+    /// If the answer arrived in pieces, only the body is left.
     fn show_answer(answer: &[u8], out: &mut Vec<u8>) {
         const BODY: usize = 200;
         let end = memchr::memmem::find(answer, b"\r\n\r\n").filter(|_| answer.starts_with(b"HTTP/"));
@@ -221,7 +224,7 @@ impl Protocol for Http {
         }
     }
 
-    /// 300 to 399 but 304 Not Modified (RFC 9110, 15.4).
+    /// All statuses from 300 to 399 except 304 Not Modified (RFC 9110, 15.4).
     fn redirect<'a>(decoder: &'a Decoder, input: &'a [u8]) -> Option<(u16, Option<&'a [u8]>)> {
         let head = decoder.head.filter(|head| matches!(head.status, 300..=303 | 305..=399))?;
         let whole = if decoder.is_stored { decoder.stored.as_slice() } else { input.get(decoder.head_at..)? };
@@ -268,7 +271,7 @@ impl Decoder {
                 return Ok(Progress::More { used });
             };
             match head.status {
-                // Nothing was asked to be upgraded.
+                // No request asks for an upgrade.
                 101 => return Err(AttemptCause::Malformed(Malformation::Switched)),
                 100..200 => {
                     self.pass(head.length, HEAD_LIMIT as u64)?;
@@ -286,7 +289,8 @@ impl Decoder {
         self.go_on(request, input, used, ended)
     }
 
-    /// A header block is there: the answer, if the whole of it is, and otherwise the stage that follows.
+    /// Continues after a header block. Returns the answer if it is complete; otherwise sets the
+    /// next stage.
     fn begin(
         &mut self,
         request: &Request,
@@ -320,7 +324,7 @@ impl Decoder {
         Ok(None)
     }
 
-    /// In the body: uses up whatever is there.
+    /// Decodes body bytes until the input is used up or the body ends.
     fn go_on(&mut self, request: &Request, input: &[u8], start: usize, ended: bool) -> Result<Progress, AttemptCause> {
         let mut used = start;
         loop {
@@ -356,7 +360,7 @@ impl Decoder {
         }
     }
 
-    /// Passes over bytes that are of no use to anybody. A target could send them without end.
+    /// Counts bytes that are dropped. The limit stops a target that sends such bytes forever.
     fn pass(&mut self, length: usize, limit: u64) -> Result<(), AttemptCause> {
         self.beside += length as u64;
         if self.beside > limit { Err(AttemptCause::TooLong) } else { Ok(()) }
@@ -383,16 +387,16 @@ impl Decoder {
     }
 }
 
-/// Where a service is.
+/// Address of a service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HttpAddress {
-    /// What to connect to: `host:port`, or the path of a socket after [`IN_FILES`].
+    /// Address to connect to: `host:port`, or the path of a socket after [`IN_FILES`].
     pub authority: String,
-    /// Whom its certificate names, where it is spoken to by TLS: without port and brackets.
+    /// Host name for the server's certificate, without port and brackets. `None` without TLS.
     pub tls_host: Option<String>,
-    /// What goes into the `Host` header.
+    /// Value of the `Host` header.
     host: String,
-    /// What every path is put behind, without a `/` at its end.
+    /// Prefix of every path, without a `/` at its end.
     base: String,
 }
 
@@ -420,7 +424,7 @@ impl HttpAddress {
         {
             return Err("write http://host:port/path or https://…, without user, query or fragment".to_owned());
         }
-        // The port's colon comes after the bracket of an IPv6 address.
+        // The colon before the port comes after the closing bracket of an IPv6 address.
         let bracket = host.rfind(']').unwrap_or(0);
         let port = host[bracket..].rsplit_once(':').map(|(_, port)| port);
         let authority = match (port, usual_port) {
@@ -434,7 +438,8 @@ impl HttpAddress {
         Ok(Self { authority, tls_host, host: host.to_owned(), base: base.trim_end_matches('/').to_owned() })
     }
 
-    /// A socket has no name that a server would know it by, and clients send this one.
+    /// Reads the address of a Unix socket. A socket has no host name; clients send `localhost` by
+    /// convention.
     fn of_socket(service: &str, path: &str) -> Result<Self, String> {
         let base = service.splitn(4, '/').nth(3).map_or_else(String::new, |base| format!("/{base}"));
         if base.contains(['?', '#']) || base.bytes().any(|byte| byte <= b' ' || byte == 0x7f) {
@@ -445,14 +450,14 @@ impl HttpAddress {
     }
 }
 
-/// A field of an answer.
+/// A requested field of an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Want {
     /// The status code.
     Status,
     /// The body.
     Body,
-    /// A header, its name in lower case.
+    /// A header, with its name in lower case.
     Header(String),
 }
 
@@ -524,7 +529,7 @@ fn layout(place: &HttpAddress, call: &Call<'_>) -> Result<RequestLayout, String>
 }
 
 fn add_body(builder: &mut LayoutBuilder, call: &Call<'_>) {
-    // These methods have a body by nature, even an empty one.
+    // These methods always have a body, even an empty one.
     let by_nature = matches!(call.operation.name, "post" | "put" | "patch");
     match call.argument("body") {
         Some(body) => {
@@ -537,7 +542,7 @@ fn add_body(builder: &mut LayoutBuilder, call: &Call<'_>) {
     }
 }
 
-/// Adds a value whose literal parts are checked now, and those from outside whenever it is written.
+/// Adds a value. Its literal parts are checked now, its variable parts when they are written.
 fn checked(builder: &mut LayoutBuilder, call: &Call<'_>, place: usize, check: &ValueCheck) -> Result<(), String> {
     let Argument { name, template } = &call.arguments[place];
     if template.literals().any(|text| check.allowed.check(text).is_err()) {
@@ -558,36 +563,35 @@ fn check_header_name(name: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// The longest header block that is taken for one.
+/// Longest accepted header block, bytes.
 pub const HEAD_LIMIT: usize = 64 * 1024;
 /// Most headers of an answer.
 const HEADERS: usize = 128;
 
-/// How a body ends.
+/// The way in which a body ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Framing {
-    /// After so many bytes.
+    /// The body has this length in bytes.
     Length(u64),
-    /// After its last chunk.
+    /// The body ends after its last chunk.
     Chunked,
-    /// With the connection.
+    /// The body ends with the connection.
     UntilClose,
 }
 
-/// What a header block says.
+/// Parsed header block of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ResponseHead {
     /// Status code.
     pub status: u16,
-    /// The body's end.
     pub framing: Framing,
-    /// Whether another request may follow.
+    /// Whether the connection can take another request.
     pub reusable: bool,
-    /// Bytes of the block, with the empty line.
+    /// Length of the block with its empty line, bytes.
     pub length: usize,
 }
 
-/// The last header block of a request, and what it said.
+/// The last header block of a step, with its parsed form. An equal block is not parsed again.
 #[derive(Debug, Default)]
 pub struct LastHeaders {
     block: Vec<u8>,
@@ -595,7 +599,7 @@ pub struct LastHeaders {
 }
 
 impl LastHeaders {
-    /// The head at the start of the input; `None` if it is not whole.
+    /// Returns the head at the start of the input, or `None` if it is not complete.
     pub fn read(&mut self, input: &[u8]) -> Result<Option<ResponseHead>, AttemptCause> {
         if let Some(head) = self.head
             && input.get(..head.length) == Some(self.block.as_slice())
@@ -610,14 +614,14 @@ impl LastHeaders {
     }
 }
 
-/// Parses the head at the start of the input; `None` if it is not whole.
+/// Parses the head at the start of the input. `None` if it is not complete.
 pub fn parse(input: &[u8]) -> Result<Option<ResponseHead>, AttemptCause> {
     if input.first() == Some(&0) {
         return frames(input);
     }
     let mut headers = [httparse::EMPTY_HEADER; HEADERS];
     let mut response = httparse::Response::new(&mut headers);
-    // No further than it may be long, so that what follows cannot change what is said of it.
+    // Bytes beyond the limit are not parsed, so that they cannot change the result.
     let seen = &input[..input.len().min(HEAD_LIMIT)];
     let length = match response.parse(seen) {
         Ok(httparse::Status::Complete(length)) => length,
@@ -642,13 +646,15 @@ pub fn parse(input: &[u8]) -> Result<Option<ResponseHead>, AttemptCause> {
         (None, Some(length)) => Framing::Length(length),
     };
     let is_new = response.version == Some(1);
-    // A length beside a transfer encoding smells of smuggling: the answer counts, the connection does not live on.
+    // A `Content-Length` beside a `Transfer-Encoding` may be request smuggling. The answer counts,
+    // but the connection is not reused.
     let is_ambiguous = facts.chunked.is_some() && facts.length.is_some();
     let reusable = !facts.close && (is_new || facts.keep_alive) && !is_ambiguous;
     Ok(Some(ResponseHead { status, framing, reusable, length }))
 }
 
-/// Looks whether bytes that begin with a zero are a frame of HTTP/2: a server's SETTINGS, or GOAWAY, on stream 0 (RFC 9113, 4.1, 6.5, 6.8).
+/// Checks whether bytes that begin with a zero are an HTTP/2 frame: a SETTINGS or GOAWAY frame on
+/// stream 0 (RFC 9113, 4.1, 6.5, 6.8).
 fn frames(input: &[u8]) -> Result<Option<ResponseHead>, AttemptCause> {
     const HEAD: usize = 9;
     let is_frame = |at: usize, byte: u8| match at {
@@ -664,7 +670,8 @@ fn frames(input: &[u8]) -> Result<Option<ResponseHead>, AttemptCause> {
     if head.len() < HEAD { Ok(None) } else { Err(AttemptCause::Malformed(Malformation::Http2)) }
 }
 
-/// Whether a header goes on in the next line, and all before that is right: so that what follows cannot change what is said of it.
+/// Whether a header continues on the next line and everything before it is valid. Bytes after it
+/// cannot change the result.
 fn is_folded(block: &[u8]) -> bool {
     let Some(line_end) = block.windows(2).position(|two| matches!(two, [b'\n', b' ' | b'\t'])) else { return false };
     let mut headers = [httparse::EMPTY_HEADER; HEADERS];
@@ -674,7 +681,7 @@ fn is_folded(block: &[u8]) -> bool {
 
 struct HeaderFacts {
     length: Option<u64>,
-    /// Whether the last transfer encoding is `chunked`; `None` without any.
+    /// Whether the last transfer coding is `chunked`. `None` without transfer codings.
     chunked: Option<bool>,
     close: bool,
     keep_alive: bool,
@@ -703,7 +710,7 @@ fn words(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii)
 }
 
-/// Plain digits that fit.
+/// Parses plain digits. `None` if they are not a `u64`.
 fn number(value: &[u8]) -> Option<u64> {
     let digits = value.trim_ascii();
     if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
@@ -712,7 +719,7 @@ fn number(value: &[u8]) -> Option<u64> {
     std::str::from_utf8(digits).ok()?.parse().ok()
 }
 
-/// The value of a header in a block, its name in lower case; the first one of that name.
+/// Returns the value of the first header with this name in a header block. `name` is in lower case.
 pub fn header<'a>(block: &'a [u8], name: &str) -> Option<&'a [u8]> {
     block.split(|byte| *byte == b'\n').skip(1).find_map(|line| {
         let colon = line.iter().position(|byte| *byte == b':')?;
@@ -720,44 +727,45 @@ pub fn header<'a>(block: &'a [u8], name: &str) -> Option<&'a [u8]> {
     })
 }
 
-/// The longest line with a chunk's size and extensions.
+/// Longest line with a chunk's size and extensions, bytes.
 const SIZE_LINE_LIMIT: usize = 4 * 1024;
-/// The longest trailer line.
+/// Longest trailer line, bytes.
 const TRAILER_LIMIT: usize = 16 * 1024;
 /// Most trailer lines.
 const TRAILERS: u16 = 128;
 
-/// Where in a chunked body the next byte is.
+/// Position in a chunked body.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Chunks {
-    /// Before a chunk's size.
+    /// The start of a chunk's size.
     #[default]
     Size,
-    /// In a chunk's data, of which so much is left.
+    /// A chunk's data. Holds the number of bytes left.
     Data(u64),
-    /// Between a chunk's data and the line end behind it.
+    /// The line end after a chunk's data.
     DataEnd,
-    /// In the trailers, after so many.
+    /// The trailers. Holds the number of trailers so far.
     Trailers(u16),
-    /// Behind the body.
+    /// The end of the body.
     End,
 }
 
-/// One step through a chunked body.
+/// A step through a chunked body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChunkStep {
     /// More bytes are needed.
     More,
-    /// So many bytes of framing.
+    /// Bytes of framing.
     Framing(usize),
-    /// So many bytes of the body.
+    /// Bytes of the body.
     Data(usize),
     /// The body has ended.
     End,
 }
 
 impl Chunks {
-    /// What the input begins with. The caller skips that much before it asks again.
+    /// Returns the kind and length of the bytes at the start of the input. The caller skips these
+    /// bytes before the next call.
     pub fn step(&mut self, input: &[u8]) -> Result<ChunkStep, AttemptCause> {
         match *self {
             Self::End => Ok(ChunkStep::End),
@@ -791,7 +799,7 @@ impl Chunks {
         }
         let line = &input[..input.len().min(SIZE_LINE_LIMIT)];
         match httparse::parse_chunk_size(line) {
-            // However few of its bytes come, it would end in that.
+            // The size alone shows that the body is too long; no data is needed.
             Ok(httparse::Status::Complete((_, size))) if size > BODY_LIMIT => Err(AttemptCause::TooLong),
             Ok(httparse::Status::Complete((length, size))) => {
                 *self = if size == 0 { Self::Trailers(0) } else { Self::Data(size) };

@@ -1,6 +1,6 @@
-//! Lines of text: one is sent, and lines are taken until one ends the answer.
+//! Text lines over TCP. A request is a line; an answer is all lines up to the one that ends it.
 //!
-//! A line ends with `\n`; a `\r` before that belongs to the end.
+//! A line ends with `\n`. A `\r` before the `\n` belongs to the line end.
 
 use experiment::catalog::{self, Effect, Field, Operation};
 
@@ -9,7 +9,7 @@ use crate::values::OperationValues;
 use crate::values::allowed::{AllowedBytes, NotSendable};
 use crate::values::layout::{LayoutBuilder, RequestLayout, ValueCheck};
 
-/// The protocol as an experiment sees it.
+/// Description for experiment files.
 pub static INFO: catalog::Protocol = catalog::Protocol {
     name: "lines",
     schemes: &["tcp"],
@@ -46,16 +46,16 @@ pub static INFO: catalog::Protocol = catalog::Protocol {
     }],
 };
 
-/// The longest line that is taken for one, bytes with its end.
+/// Longest accepted line with its end, bytes.
 const LINE_LIMIT: usize = 1024 * 1024;
-/// The longest answer that is taken for one, bytes.
+/// Longest accepted answer, bytes.
 const ANSWER_LIMIT: usize = 16 * 1024 * 1024;
-/// Most lines that a server says first.
+/// Most lines of a banner.
 const BANNER_LINES: u32 = 1000;
-/// [`AttemptCause::Answer`] of a line that fails the operation.
+/// Number in [`AttemptCause::Answer`] for a line that fails the operation.
 const REFUSED: u8 = 0;
 
-/// A server of lines.
+/// A server that speaks in lines.
 #[derive(Debug)]
 pub struct Lines {
     authority: String,
@@ -66,9 +66,9 @@ pub struct Lines {
 #[derive(Debug)]
 pub struct Request {
     layout: RequestLayout,
-    /// What the last line begins with; nothing: the first line is the last.
+    /// Possible beginnings of the last line. If empty, the first line is the last.
     until: Box<[Vec<u8>]>,
-    /// What the last line of a failure begins with.
+    /// Possible beginnings of the last line of a failed answer.
     fails: Box<[Vec<u8>]>,
     wants: Box<[Want]>,
 }
@@ -82,16 +82,16 @@ enum Want {
     Status,
 }
 
-/// Where in the input the lines are.
+/// Positions of the lines in the input.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Decoder {
-    /// The line at hand begins here.
+    /// Start of the current line.
     at: usize,
-    /// There is no line's end between that and here.
+    /// End of the bytes already searched for a line end.
     searched: usize,
-    /// The first line ends here.
+    /// End of the first line.
     first_end: Option<usize>,
-    /// The last line ends here.
+    /// End of the last line.
     end: usize,
     is_refused: bool,
 }
@@ -155,7 +155,7 @@ impl Protocol for Lines {
         })
     }
 
-    /// Nobody knows.
+    /// A line may change data; Plimsoll cannot tell.
     fn may_change(_request: &Request) -> bool {
         true
     }
@@ -202,7 +202,8 @@ impl Protocol for Lines {
     }
 }
 
-/// Text from outside must not end the line and begin another. Where a message ends with more than a line end, its text may have lines.
+/// Restricts variable text so that it cannot end the line and begin another. If a message ends with
+/// more than a line end, its text may contain line ends.
 fn within_line(end: &[u8]) -> ValueCheck {
     let is_text = end.len() > 1 && end.iter().any(|byte| !b"\r\n".contains(byte));
     let is_end = |byte: u8| b"\r\n".contains(&byte) || end == [byte];
@@ -247,14 +248,14 @@ fn begins(line: &[u8], beginnings: &[Vec<u8>]) -> bool {
     beginnings.iter().any(|beginning| line.starts_with(beginning))
 }
 
-/// An argument that never changes.
+/// Returns an argument that must be constant.
 fn constant<'a>(call: &Call<'a>, name: &str) -> Result<Option<&'a [u8]>, String> {
     let Some(place) = call.argument(name) else { return Ok(None) };
     let text = call.arguments[place].template.as_constant();
     text.map(Some).ok_or_else(|| format!("`{name}` is the same for all requests, without placeholders"))
 }
 
-/// Texts with `|` between.
+/// Splits an argument at `|`.
 fn beginnings(call: &Call<'_>, name: &str) -> Result<Box<[Vec<u8>]>, String> {
     let Some(text) = constant(call, name)? else { return Ok(Box::default()) };
     let all: Box<[Vec<u8>]> = text.split(|byte| *byte == b'|').map(<[u8]>::to_vec).collect();

@@ -1,6 +1,7 @@
-//! Redis: a command asks, one reply answers.
+//! Redis (RESP): a request is a command, an answer is a reply.
 //!
-//! Replies of RESP3 are understood as well; they come where a step says `HELLO 3`. What a server pushes in between is passed over.
+//! Replies of RESP3 are supported too; a server sends them after a step with `HELLO 3`. Messages
+//! that the server pushes in between are skipped.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +22,7 @@ const STATUS: Field = Field {
 };
 const TEXT: Field = Field { name: "text", help: "what the server says about an error", required: false };
 
-/// The protocol as an experiment sees it.
+/// Description for experiment files.
 pub static INFO: catalog::Protocol = catalog::Protocol {
     name: "redis",
     schemes: &["redis"],
@@ -87,7 +88,7 @@ pub static INFO: catalog::Protocol = catalog::Protocol {
     ],
 };
 
-/// The longest answer to a greeting, bytes.
+/// Longest accepted answer to a greeting, bytes.
 const GREETED_LIMIT: usize = 64 * 1024;
 
 /// A Redis server.
@@ -125,19 +126,20 @@ enum Want {
     Removed,
 }
 
-/// Where in the input the reply is.
+/// Position of the reply in the input.
 #[derive(Debug, Default)]
 pub struct Decoder {
     walk: ReplyProgress,
-    /// It begins here, behind what was pushed.
+    /// Start of the reply, after pushed messages.
     at: usize,
     length: usize,
     status: &'static str,
 }
 
-/// First words of errors, in small letters, that are said before a command is carried out, or of a script or transaction before any
-/// of it is; and the last two: `err`, and text that does not begin with a word. Other words are [`open_word`]s, which tell nothing
-/// about the effect.
+/// First words of errors, in lower case, that a server sends before it executes a command, or
+/// before it executes any part of a script or transaction. The last two are exceptions: `err`, and
+/// text that does not begin with a word. Any other word is an [`open_word`] and says nothing about
+/// the effect.
 const REFUSALS: &[Refusal] = &[
     refusal("ask"),
     refusal("busy"),
@@ -190,7 +192,7 @@ impl Protocol for Redis {
         &self.place.authority
     }
 
-    /// A server with too many clients says so at once.
+    /// A server with too many clients sends an error at once.
     fn may_refuse_unasked(first: u8) -> bool {
         first == b'-'
     }
@@ -234,12 +236,13 @@ impl Protocol for Redis {
         !matches!(request.verb, Verb::Get | Verb::Ping)
     }
 
-    /// Its only answer about data, `not_found`, fails nothing: it contradicts where a value is expected, and is `ok` elsewhere.
+    /// The only answer about data, `not_found`, is not a failure. It is wrong if a value is
+    /// expected and `ok` otherwise.
     fn about_data(_failure: AttemptCause) -> Option<AboutData> {
         None
     }
 
-    /// Every value has its length before it, so it may hold anything.
+    /// Writes the length before every value, so a value may hold any bytes.
     fn encode(request: &Request, _id: u32, values: &OperationValues<'_>, out: &mut Vec<u8>) -> Result<(), NotSendable> {
         write(&request.parts, values, out);
         Ok(())
@@ -323,10 +326,10 @@ impl Decoder {
     }
 }
 
-/// Number of an error's word: one of the refusals, or an open word.
+/// Returns the number of an error's first word: a refusal or an open word.
 fn refused(reply: Reply<'_>) -> u8 {
     let text = reply.text().unwrap_or_default();
-    // Said to a connection that is one too many, before anything was asked on it.
+    // The server sends this error to a connection beyond its limit, before any command.
     let word: &[u8] = if text.starts_with(b"ERR max number of clients") {
         b"maxclients"
     } else {
@@ -355,7 +358,8 @@ impl Verb {
         })
     }
 
-    /// Whether a reply may be one to it: what is not has been asked for by somebody else. In a transaction all are `+QUEUED`.
+    /// Whether a reply can answer the operation. If not, the reply belongs to another request.
+    /// Inside a transaction every reply is `+QUEUED`.
     fn fits(self, reply: Reply<'_>) -> bool {
         match reply.kind() {
             b'+' => true,
@@ -383,12 +387,12 @@ impl Want {
 
 const FORM: &str = "write redis://host:port, redis://host:port/DB or redis://USER:{env:PASSWORD}@host:port";
 
-/// A server, and a database in it.
+/// Address of a server, with login and database.
 #[derive(Debug)]
 pub struct RedisAddress {
     /// `host:port`.
     pub authority: String,
-    /// Who we are and which database is meant, where that is said.
+    /// Login and selection of the database, if the address has them.
     pub greeting: Option<Greeting>,
 }
 
@@ -412,7 +416,7 @@ impl RedisAddress {
             greeting.add(&[b"AUTH".as_slice(), user.as_bytes(), &secret(password)?].map(<[u8]>::to_vec));
         }
         match database.parse::<u32>() {
-            // Where every connection begins.
+            // Every connection begins with database 0.
             Ok(0) => {}
             Ok(number) => greeting.add(&[b"SELECT".to_vec(), number.to_string().into_bytes()]),
             Err(_) if database.is_empty() => {}
@@ -423,7 +427,7 @@ impl RedisAddress {
 }
 
 impl Greeting {
-    /// One more command. A user without a name is left out.
+    /// Appends a command. An empty user name is left out.
     fn add(&mut self, words: &[Vec<u8>]) {
         let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).filter(|word| !word.is_empty()).collect();
         self.bytes.extend(of_words(&words));
@@ -431,7 +435,7 @@ impl Greeting {
     }
 }
 
-/// What `{env:NAME}` stands for.
+/// Returns the value of `{env:NAME}`.
 fn secret(text: &str) -> Result<Vec<u8>, String> {
     let is_one = text.starts_with("{env:") && text.find('}') == Some(text.len() - 1);
     if !is_one {
@@ -447,15 +451,15 @@ fn secret(text: &str) -> Result<Vec<u8>, String> {
     }
 }
 
-// The server takes lengths without padding only. So where a length changes from request to request, the text is written first and its
-// length then moved before it.
+// The server accepts only lengths without padding. If a length changes from request to request, the
+// text is written first, and its length is then moved before it.
 
-/// A stretch of a request.
+/// A part of a request.
 #[derive(Debug)]
 pub enum RequestPart {
-    /// The same bytes each time.
+    /// Constant bytes.
     Bytes(Vec<u8>),
-    /// An argument whose length is always the same and stands before it already.
+    /// An argument of constant length. Its length is already in the bytes before it.
     Fixed(usize),
     /// An argument of any length.
     Measured(usize),
@@ -487,7 +491,7 @@ fn wants(call: &Call<'_>) -> Result<Box<[Want]>, String> {
     call.wants.iter().map(|want| Want::named(want)).collect()
 }
 
-/// A command of the user's own.
+/// Compiles a command of the user.
 fn any_words(call: &Call<'_>) -> Result<Box<[RequestPart]>, String> {
     let place = call.argument("arguments").ok_or("`command` needs `arguments`")?;
     let words = TemplateWords::cut(&call.arguments[place].template).map_err(|wrong| format!("`arguments`: {wrong}"))?;
@@ -505,7 +509,7 @@ fn any_words(call: &Call<'_>) -> Result<Box<[RequestPart]>, String> {
     })
 }
 
-/// A command of these words.
+/// Encodes a command of constant words.
 fn of_words(words: &[&[u8]]) -> Vec<u8> {
     let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
     for word in words {
@@ -531,7 +535,7 @@ pub fn write(parts: &[RequestPart], values: &OperationValues<'_>, out: &mut Vec<
     }
 }
 
-/// Appends a text behind its length.
+/// Appends a text with its length before it.
 fn measured(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
     out.push(b'$');
     let hole = out.len();
@@ -576,28 +580,29 @@ impl RequestBuilder {
     }
 }
 
-/// The longest reply that is taken for one, bytes.
+/// Longest accepted reply, bytes.
 const REPLY_LIMIT: usize = 64 * 1024 * 1024;
-/// The longest line that is taken for one, bytes.
+/// Longest accepted line, bytes.
 const LINE_LIMIT: usize = 64 * 1024;
-/// How deep lists may lie in lists.
+/// Most levels of nested lists.
 const DEPTH: usize = 16;
-/// First bytes of a reply: five of version 2, ten more of version 3.
+/// Types of a reply, its first byte: five of RESP2, then ten more of RESP3.
 const TYPES: &[u8] = b"+-:$*_#,(!=%~>|";
 
-/// How far a reply has been looked at, so that no byte of a long one is looked at again and again.
+/// Progress through a reply, so that no byte of a long reply is scanned twice.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ReplyProgress {
-    /// Bytes that are behind us.
+    /// Bytes already scanned.
     at: usize,
-    /// How many elements the open lists still lack, the outermost first.
+    /// Number of missing elements of each open list, outermost first.
     lacking: [u32; DEPTH],
-    /// Lists open.
+    /// Number of open lists.
     depth: u8,
 }
 
 impl ReplyProgress {
-    /// Goes on through the reply at the start of the input, of which more is there than last time: its length, if it is whole.
+    /// Continues through the reply at the start of the input, which has more bytes than in the last
+    /// call. Returns the reply's length if it is complete.
     pub fn on(&mut self, input: &[u8]) -> Result<Option<usize>, AttemptCause> {
         loop {
             let rest = &input[self.at..];
@@ -616,7 +621,7 @@ impl ReplyProgress {
             }
             self.at += size;
             if head.kind == b'|' {
-                // An attribute is about what follows it, and no element itself.
+                // An attribute describes the next element and is not an element itself.
                 self.count(1);
             }
             match shape {
@@ -636,14 +641,14 @@ impl ReplyProgress {
         Ok(())
     }
 
-    /// The innermost list lacks so many more.
+    /// Adds missing elements to the innermost list.
     fn count(&mut self, more: u32) {
         if let Some(innermost) = usize::from(self.depth).checked_sub(1) {
             self.lacking[innermost] = self.lacking[innermost].saturating_add(more);
         }
     }
 
-    /// Something is whole: so may be the list that it is in, and the one that that is in.
+    /// Completes an element, and every list of which it was the last element.
     fn close(&mut self) {
         while let Some(innermost) = usize::from(self.depth).checked_sub(1) {
             self.lacking[innermost] -= 1;
@@ -655,32 +660,32 @@ impl ReplyProgress {
     }
 }
 
-/// What a reply begins with.
+/// First line of a reply or of an element.
 #[derive(Debug, Clone, Copy)]
 struct ReplyHead<'a> {
-    /// Its type.
+    /// Type of the element.
     kind: u8,
-    /// What stands in the line behind it.
+    /// Rest of the line.
     line: &'a [u8],
-    /// Bytes of both and of the line's end.
+    /// Size of the type, the line and its end, bytes.
     size: usize,
 }
 
-/// What follows a head.
+/// Content after the first line.
 #[derive(Debug, Clone, Copy)]
 enum ReplyShape {
-    /// Nothing: the line is all.
+    /// A single line.
     Line,
-    /// Nothing: there is no value.
+    /// A null.
     Nothing,
-    /// A text of so many bytes, and a line's end.
+    /// A text of this length in bytes, and a line end.
     Bulk(usize),
-    /// So many elements.
+    /// A list with this number of elements.
     List(u32),
 }
 
 impl<'a> ReplyHead<'a> {
-    /// The head at the start, if it is whole.
+    /// Reads the first line, if it is complete.
     fn read(rest: &'a [u8]) -> Result<Option<Self>, AttemptCause> {
         let Some(kind) = rest.first().copied() else { return Ok(None) };
         if !TYPES.contains(&kind) {
@@ -708,13 +713,13 @@ impl<'a> ReplyHead<'a> {
                 // A format of three letters and a colon come first.
                 fits(length >= FORMAT, ReplyShape::Bulk(length))
             }
-            // Pairs.
+            // Maps and attributes count pairs.
             b'%' | b'|' => list(self.length()? * 2),
             _ => list(self.length()?),
         }
     }
 
-    /// The line as a length.
+    /// Parses the line as a length.
     fn length(&self) -> Result<usize, AttemptCause> {
         if self.line.is_empty() || !self.line.iter().all(u8::is_ascii_digit) {
             return Err(AttemptCause::BadAnswer);
@@ -724,7 +729,7 @@ impl<'a> ReplyHead<'a> {
     }
 }
 
-/// Bytes of `txt:`, what a verbatim text begins with.
+/// Length of `txt:`, the beginning of a verbatim text.
 const FORMAT: usize = 4;
 
 fn is_integer(line: &[u8]) -> bool {
@@ -733,38 +738,38 @@ fn is_integer(line: &[u8]) -> bool {
 }
 
 fn list(length: usize) -> Result<ReplyShape, AttemptCause> {
-    /// `_\r\n`.
+    /// Size of the smallest element, `_\r\n`.
     const LEAST: usize = 3;
     let length = u32::try_from(length).ok().filter(|length| *length as usize <= REPLY_LIMIT / LEAST);
     length.map(ReplyShape::List).ok_or(AttemptCause::TooLong)
 }
 
-/// A whole reply.
+/// A complete reply.
 #[derive(Debug, Clone, Copy)]
 pub struct Reply<'a>(pub &'a [u8]);
 
 impl<'a> Reply<'a> {
-    /// Its type.
+    /// Returns the type of the reply.
     pub fn kind(self) -> u8 {
         self.0.first().copied().unwrap_or(0)
     }
 
-    /// Whether it says what went wrong.
+    /// Whether the reply is an error.
     fn is_error(self) -> bool {
         matches!(self.kind(), b'-' | b'!')
     }
 
-    /// Whether it answers nothing: a push, or attributes of what follows.
+    /// Whether the reply is not an answer: a push, or attributes of the next reply.
     fn is_aside(self) -> bool {
         matches!(self.kind(), b'>' | b'|')
     }
 
-    /// Whether it says that there is no value.
+    /// Whether the reply is a null.
     pub fn is_nothing(self) -> bool {
         matches!(self.head(), Some((_, ReplyShape::Nothing)))
     }
 
-    /// What it says; `None` if that is nothing or a list.
+    /// Returns the text of the reply, or `None` for a null or a list.
     pub fn text(self) -> Option<&'a [u8]> {
         let (head, shape) = self.head()?;
         match shape {
@@ -777,7 +782,7 @@ impl<'a> Reply<'a> {
         }
     }
 
-    /// Elements of a list, pairs of a map; `None` if it is neither.
+    /// Returns the number of a list's elements or a map's pairs. `None` for other types.
     pub fn count(self) -> Option<u64> {
         let (head, shape) = self.head()?;
         match shape {
@@ -787,7 +792,7 @@ impl<'a> Reply<'a> {
         }
     }
 
-    /// Appends every text of a list, each on a line.
+    /// Appends every text of a list, each on its own line.
     fn write_list(self, out: &mut Vec<u8>) {
         let (mut rest, mut is_first) = (self.0, true);
         while let Some((head, shape)) = Reply(rest).head() {

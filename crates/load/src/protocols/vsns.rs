@@ -1,7 +1,8 @@
-//! The name service's protocol: one frame asks, one frame answers.
+//! Protocol of the very simple name service: one frame per request, one frame per answer.
 //!
-//! Frames are as Erlang's `{packet,4}`: a length of four bytes, most significant first, and so many bytes. A request is its
-//! number (4 bytes), an opcode (1) and its arguments; an answer the same number, a status (1) and its fields.
+//! A frame is like Erlang's `{packet,4}`: a big-endian length of four bytes, then that number of
+//! bytes. A request is its id (4 bytes), an opcode (1) and the arguments. An answer is the same id,
+//! a status (1) and the fields.
 
 use experiment::catalog::{self, Effect, Field, Operation};
 
@@ -15,7 +16,7 @@ const KEY: Field = Field { name: "key", help: "the name, up to 65535 bytes", req
 const STATUS: Field = Field { name: "status", help: "`ok`, `not_found`, …", required: false };
 const TEXT: Field = Field { name: "text", help: "what the service says about a failure", required: false };
 
-/// The protocol as an experiment sees it.
+/// Description for experiment files.
 pub static INFO: catalog::Protocol = catalog::Protocol {
     name: "vsns",
     schemes: &["vsns"],
@@ -89,11 +90,11 @@ pub static INFO: catalog::Protocol = catalog::Protocol {
     ],
 };
 
-/// The longest answer that is taken for one.
+/// Longest accepted answer, bytes.
 const FRAME_LIMIT: usize = 64 * 1024 * 1024;
-/// Number and status.
+/// Size of id and status, bytes.
 const HEAD: usize = 5;
-/// `load_all` without `limit`.
+/// Value of `limit` if `load_all` does not set it.
 const DEFAULT_LIMIT: &str = "100";
 
 /// A name service.
@@ -110,7 +111,7 @@ pub struct Request {
     wants: Vec<Want>,
 }
 
-/// The operations, by their number on the wire.
+/// Opcodes of the operations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 enum Opcode {
@@ -142,7 +143,7 @@ mod status {
     pub const BAD_REQUEST: u8 = 2;
     pub const TOO_LARGE: u8 = 5;
     pub const BUSY: u8 = 4;
-    /// By number.
+    /// Names of the statuses, by number.
     pub const NAMES: [&str; 6] = ["ok", "not_found", "bad_request", "unavailable", "busy", "too_large"];
 }
 
@@ -187,7 +188,8 @@ impl Protocol for Vsns {
         matches!(request.opcode, Opcode::Save | Opcode::Remove | Opcode::RemoveAll | Opcode::Oops)
     }
 
-    /// Its only answer about data, `not_found`, fails nothing: it contradicts where a value is expected, and is `ok` elsewhere.
+    /// The only answer about data, `not_found`, is not a failure. It is wrong if a value is
+    /// expected and `ok` otherwise.
     fn about_data(_failure: AttemptCause) -> Option<AboutData> {
         None
     }
@@ -226,7 +228,8 @@ impl Protocol for Vsns {
     }
 }
 
-/// The frame at the start of the input: number, status, body; `None` if it is not whole.
+/// Returns the frame at the start of the input: id, status, body. `None` if the frame is not
+/// complete.
 fn frame(input: &[u8]) -> Option<&[u8]> {
     let length = u32::from_be_bytes(*input.first_chunk::<4>()?) as usize;
     input[4..].get(..length).filter(|frame| frame.len() >= HEAD)
@@ -243,7 +246,7 @@ fn judge(asked: &RequestContext<'_, Vsns>, frame: &[u8], used: usize) -> Progres
     let id = u32::from_be_bytes(*id);
     let refusal = |status: u8| AttemptCause::Answer(status - status::BAD_REQUEST);
     if id != asked.id {
-        // A server that takes no more connections says so before it has read a request.
+        // A server that takes no more connections reports this before it reads a request.
         if id == 0 && *status == status::BUSY {
             return Progress::Answer(Answer { used, result: refusal(*status), reusable: false });
         }
@@ -255,7 +258,7 @@ fn judge(asked: &RequestContext<'_, Vsns>, frame: &[u8], used: usize) -> Progres
         }
         status::NOT_FOUND => Progress::Answer(Answer { used, result: AttemptCause::Ok, reusable: true }),
         status @ status::BAD_REQUEST..=status::TOO_LARGE => {
-            // After a frame that is too large the service does not find the next one.
+            // After a frame that is too large, the service cannot find the start of the next frame.
             Progress::Answer(Answer { used, result: refusal(status), reusable: status != status::TOO_LARGE })
         }
         _ => Progress::Bad(AttemptCause::BadAnswer),
@@ -300,7 +303,8 @@ impl Opcode {
         })
     }
 
-    /// Whether the fields of an `ok` answer are all there. More than expected is left to later versions of the protocol.
+    /// Whether an `ok` answer has all its fields. Extra bytes are allowed for later versions of the
+    /// protocol.
     fn fits(self, body: &[u8]) -> bool {
         match self {
             Self::Remove => !body.is_empty(),
@@ -311,8 +315,8 @@ impl Opcode {
     }
 }
 
-/// Whether a `load_all` answer holds as many entries as it says: `more` (1 byte), count (4), then key (2-byte length) and value
-/// (4-byte length) each.
+/// Whether a `load_all` answer has as many entries as its count: `more` (1 byte), count (4), then
+/// for each entry the key with a 2-byte length and the value with a 4-byte length.
 fn entries_fit(body: &[u8]) -> bool {
     let Some(count) = u32_at(body, 1) else { return false };
     let mut rest = &body[5..];
@@ -323,7 +327,7 @@ fn entries_fit(body: &[u8]) -> bool {
     true
 }
 
-/// The length of the entry at the start.
+/// Returns the length of the entry at the start.
 fn entry(rest: &[u8]) -> Option<usize> {
     let key = usize::from(u16::from_be_bytes(*rest.first_chunk::<2>()?));
     let value = usize::try_from(u32_at(rest, 2 + key)?).ok()?;
@@ -370,7 +374,7 @@ fn layout(opcode: Opcode, call: &Call<'_>) -> Result<RequestLayout, String> {
     builder.end(frame).finish()
 }
 
-/// `limit` is a number on the wire, so it has to be known before the run.
+/// Returns `limit`. The wire format has it as a number, so it must be constant.
 fn limit(call: &Call<'_>) -> Result<u16, String> {
     let template = call.argument("limit").map(|place| &call.arguments[place].template);
     let text = template.map_or(Some(DEFAULT_LIMIT.as_bytes()), CompiledTemplate::as_constant);
@@ -424,7 +428,7 @@ mod tests {
 
     #[test]
     fn requests_byte_for_byte() {
-        // The example of the protocol's page.
+        // Example from the protocol's specification.
         let save = compiled("save", &[("key", "k"), ("space", "a1"), ("value", "hi")], &[]);
         assert_eq!(encode(&save, 7), b"\0\0\0\x12\0\0\0\x07\x01\0\x02a1\0\x01k\0\0\0\x02hi");
         let load = compiled("load", &[("key", "k"), ("space", "a1")], &[]);
@@ -503,7 +507,7 @@ mod tests {
         assert_eq!(surplus, b"more");
     }
 
-    /// The frame as the protocol's page has it, written a second way.
+    /// Encodes a frame as the protocol's specification says, independently of the tested code.
     fn reference(id: u32, space: &str, key: &str, value: &str) -> Vec<u8> {
         let mut body = id.to_be_bytes().to_vec();
         body.push(1);

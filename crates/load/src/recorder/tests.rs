@@ -1,4 +1,5 @@
-//! The recorder: seconds of several threads become one, exactly; what cannot be written is an error.
+//! Tests of the recorder: seconds of several threads are merged exactly, and a failed write is an
+//! error.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::path::Path;
@@ -12,7 +13,7 @@ use record::rows::OutcomeSlot;
 use super::*;
 use crate::interval::AttemptCount;
 
-/// A trial folder that goes away with the test.
+/// A trial folder that is removed after the test.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -250,7 +251,7 @@ fn a_folder_that_is_not_there_is_an_error() {
     assert!(matches!(error, Error::Disk { .. }));
 }
 
-/// The history of a night would fill the disk, and the check of it the memory.
+/// All history entries of a long load would fill the disk, and the check of them the memory.
 #[test]
 fn of_too_many_audited_keys_some_are_recorded_with_all_their_operations() {
     let scratch = Scratch::new("keys");
@@ -293,7 +294,8 @@ mod outcomes {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
     use super::super::*;
 
-    /// Plays a load of so many seconds at five operations a millisecond, but for what `of` says of a slot, and reads both files.
+    /// Records a load with five operations per millisecond, except in the slots that `of` changes.
+    /// Reads both files.
     fn played(
         load_s: u64,
         seconds: u64,
@@ -345,7 +347,7 @@ mod outcomes {
         assert_eq!((wide[7].at_s, wide[7].slot_s), (0.07, 0.01));
     }
 
-    /// Nobody knew of it before: the seconds before it are written closely, too.
+    /// The silence is not announced: the seconds before it must be written in narrow slots too.
     #[test]
     fn a_silence_of_a_quarter_of_a_second_is_there_to_the_millisecond() {
         let silent = 250_100..250_350;
@@ -366,12 +368,12 @@ mod outcomes {
         let dip = SlotCounts { ok: 3, ..CALM };
         let [_, fine] = played(300, 300, |slot| if slot / 1_000 == 150 { dip } else { CALM }, |_| None);
         assert_eq!(fine[0].at_s, 139.0);
-        // It is told of three seconds after it began.
+        // The fault is reported three seconds after its begin.
         let [_, fine] = played(300, 300, |_| CALM, |second| (second == 203).then_some(200.4));
         assert_eq!(span(&fine), (189.0, 211.999));
     }
 
-    /// A service that always fails a little would fill the disk.
+    /// A service that fails a little all the time would fill the disk.
     #[test]
     fn narrow_rows_stay_within_their_budget() {
         let failing = SlotCounts { failed: 1, ..CALM };

@@ -1,4 +1,4 @@
-//! The slices of a load are, start by start, the load of one big machine.
+//! Tests of slices: all slices of a load together have exactly the starts of the undivided load.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::BTreeMap;
@@ -57,10 +57,11 @@ fn rate() -> impl Strategy<Value = Option<Rate>> {
     ]
 }
 
-/// What an agent does: its service, its connection's thread and place there, its first start and all others.
+/// An agent's work: its service, its connection's thread and place there, its first start and all
+/// other starts.
 type Part = (u32, u32, usize, u64, Vec<u64>);
 
-/// Of each agent of the threads that a process with these orders starts.
+/// Returns the work of each agent whose thread runs in this process.
 fn played(orders: &LoadOrder) -> BTreeMap<u32, Part> {
     let script = Script::<Lines>::compile(orders).unwrap();
     let mut parts = BTreeMap::new();
@@ -110,7 +111,7 @@ proptest! {
         let whole = played(&orders(Load { threads: Some(threads), ..load.clone() }, services, seed, None));
         prop_assert_eq!(whole.len(), agents as usize);
         prop_assert_eq!(&union, &whole);
-        // And with however many threads: who starts when depends on the agent alone.
+        // The starts of an agent do not depend on the number of threads.
         let starts = |parts: BTreeMap<u32, Part>| -> Vec<_> {
             parts.into_iter().map(|(number, (service, .., first_ns, starts))| (number, service, first_ns, starts)).collect()
         };
@@ -119,7 +120,7 @@ proptest! {
     }
 }
 
-/// Slices of so many threads each, one after the other.
+/// Makes consecutive slices with these numbers of threads.
 fn divided(counts: &[u32]) -> Vec<LoadSlice> {
     let threads = counts.iter().sum();
     let firsts = counts.iter().scan(0, |next, count| Some(std::mem::replace(next, *next + count)));
@@ -127,7 +128,7 @@ fn divided(counts: &[u32]) -> Vec<LoadSlice> {
 }
 
 proptest! {
-    /// Also where one process has more threads than another, which nothing that places generators asks for yet.
+    /// Also holds if the processes have different numbers of threads, which no caller needs yet.
     #[test]
     fn the_union_of_any_division_is_the_schedule_of_one(
         agents in 30_u32..120,

@@ -1,5 +1,6 @@
-//! Bytes that a protocol allows in a value. Literal text is checked when it is compiled, and text from outside (feeds, answers,
-//! scripts) each time it is filled in: a service or a file must not write requests of its own.
+//! Bytes that a protocol allows in a value. Constant text is checked when it is compiled. Text from
+//! feeds, answers and scripts is checked each time it is filled in, so that a service or a file
+//! cannot inject requests.
 
 /// A value that its protocol cannot hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -17,7 +18,7 @@ pub enum NotSendable {
 }
 
 impl NotSendable {
-    /// The reason, as it follows `not sent: `.
+    /// Returns the reason, as it follows `not sent: `.
     pub fn text(self) -> &'static str {
         match self {
             Self::InPath => "a byte that a path cannot hold",
@@ -29,24 +30,24 @@ impl NotSendable {
     }
 }
 
-/// The bytes that may stand in a value.
+/// The bytes that a value may contain.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AllowedBytes {
     is_allowed: [bool; 256],
-    /// Bytes that may not follow each other so; none if empty.
+    /// A byte sequence that the value may not contain. If empty, there is none.
     without: Box<[u8]>,
     refusal: NotSendable,
 }
 
 impl AllowedBytes {
-    /// The bytes that `is_allowed` takes.
+    /// Allows the bytes for which `is_allowed` is true.
     pub fn which(is_allowed: impl Fn(u8) -> bool, refusal: NotSendable) -> Self {
         let mut table = [false; 256];
         (0..=u8::MAX).for_each(|byte| table[usize::from(byte)] = is_allowed(byte));
         Self { is_allowed: table, without: Box::default(), refusal }
     }
 
-    /// The same, and not these bytes in a row.
+    /// Also forbids this byte sequence.
     pub fn without(self, bytes: &[u8]) -> Self {
         Self { without: bytes.into(), ..self }
     }

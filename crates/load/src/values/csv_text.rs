@@ -1,4 +1,5 @@
-//! CSV as people write it by hand: what a lenient reader forgives, and should not.
+//! Checks of CSV that the lenient `csv` reader does not make: unclosed quotes and repeated column
+//! names.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -6,14 +7,14 @@ use std::path::Path;
 
 use csv::StringRecord;
 
-/// The bytes of a CSV file, and whether they end inside quotes.
+/// A reader that passes the bytes of a CSV file through and tracks quotes.
 pub struct CsvText<R> {
     input: R,
     place: CsvPlace,
     line: u64,
-    /// The line in which the last quotes began.
+    /// Line in which the last quotes began.
     opened: u64,
-    /// Bytes of a byte order mark that have come at the beginning.
+    /// Bytes of a byte order mark seen at the beginning.
     mark: usize,
     has_ended: bool,
 }
@@ -24,22 +25,20 @@ enum CsvPlace {
     FieldStart,
     Field,
     Quoted,
-    /// After a quote inside quotes: the closing quote, or the first half of a doubled quote.
+    /// A quote inside quotes: the closing quote, or the first half of a doubled quote.
     QuoteInQuoted,
 }
 
 const BYTE_ORDER_MARK: &[u8] = &[0xef, 0xbb, 0xbf];
 
 impl<R> CsvText<R> {
-    /// The text that `input` reads.
+    /// Wraps `input`.
     pub fn new(input: R) -> Self {
         Self { input, place: CsvPlace::FieldStart, line: 1, opened: 0, mark: 0, has_ended: false }
     }
 
-    /// Returns an error if the text has ended inside quotes.
-    ///
-    /// # Errors
-    /// Names the line in which the quotes begin.
+    /// Returns an error if the text has ended inside quotes. The error names the line in which the
+    /// quotes begin.
     pub fn check_end(&self) -> Result<(), String> {
         if self.has_ended && self.place == CsvPlace::Quoted {
             return Err(format!("line {}: a quote is opened and never closed", self.opened));
@@ -77,19 +76,16 @@ impl<R: Read> Read for CsvText<R> {
     }
 }
 
-/// A reader of the CSV file, without the blanks around its cells.
-///
-/// # Errors
-/// If the file cannot be opened.
+/// Opens a CSV file. The reader removes the blanks around cells.
 pub fn open(path: &Path) -> io::Result<csv::Reader<CsvText<File>>> {
     let file = File::open(path)?;
     Ok(csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(CsvText::new(file)))
 }
 
-/// The names of the columns.
+/// Returns the names of the columns.
 ///
 /// # Errors
-/// If two have the same.
+/// Returns an error if two columns have the same name.
 pub fn columns(header: &StringRecord) -> Result<Vec<String>, String> {
     let columns: Vec<String> = header.iter().map(str::to_owned).collect();
     let twice = columns.iter().enumerate().find(|(place, name)| columns[..*place].contains(name));
@@ -139,7 +135,7 @@ mod tests {
 
     #[test]
     fn it_ends_inside_quotes_exactly_where_the_reader_takes_it_so() {
-        // A line end behind the text belongs to the last cell only inside quotes.
+        // A line end after the text belongs to the last cell only inside quotes.
         for number in 0..4_u32.pow(7) {
             let text: String =
                 (0..7).map(|digit| [b'"', b',', b'\n', b'x'][(number >> (2 * digit)) as usize % 4] as char).collect();

@@ -1,5 +1,6 @@
-//! Feeds: files of records that values come from, CSV or JSON lines, perhaps packed. One is held in memory whole, or of a
-//! stream no more than what agents have taken; that is read in `feed_stream`.
+//! Feeds: files of records for values, as CSV or JSON lines, optionally compressed. A feed is held
+//! in memory completely, unless it is a stream. Of a stream, only the records that agents have
+//! taken are in memory; `feed_stream` reads it.
 
 use std::io::{self, BufRead, BufReader, Read};
 use std::sync::Arc;
@@ -14,12 +15,13 @@ use crate::feed_stream::FeedQueue;
 use crate::values::csv_text::{self, CsvText};
 use crate::{Error, InputFiles};
 
-/// Longest record, bytes: a file without line ends is no reason to take the machine's memory.
+/// Longest record, bytes. Without this limit, a file without line ends would use up the machine's
+/// memory.
 const LONGEST: u64 = 64 * 1024 * 1024;
 /// Bytes read at a time.
 const AT_ONCE: usize = 64 * 1024;
 
-/// The bytes of a file, unpacked.
+/// Uncompressed bytes of a file.
 type Unpacked = Box<dyn Read + Send>;
 
 /// Reads the records of a file one after the other.
@@ -35,10 +37,10 @@ enum RecordSource {
 }
 
 impl RecordReader {
-    /// Of the feed, whose file is read by `packed`.
+    /// Makes a reader for the feed. `packed` reads the feed's file.
     ///
     /// # Errors
-    /// If it cannot be unpacked.
+    /// Returns an error if the compression format is not valid.
     pub fn of(feed: &plan::Feed, packed: impl Read + Send + 'static) -> io::Result<Self> {
         let (format, packing) = feed.format();
         let input: Unpacked = match packing {
@@ -58,7 +60,7 @@ impl RecordReader {
         Ok(Self { records, batch: feed.batch.max(1), before })
     }
 
-    /// Names of the cells that each record has.
+    /// Returns the names of the cells in each record.
     fn columns(&mut self) -> Result<Vec<String>, String> {
         match &mut self.records {
             RecordSource::Csv { reader, .. } => {
@@ -70,11 +72,11 @@ impl RecordReader {
         }
     }
 
-    /// Appends the next record, or as many as are taken together, and where each of its cells ends: the number of records; 0 if
-    /// there is none left.
+    /// Appends the next record, or for JSON lines the next batch of records, and the end of each
+    /// cell. Returns the number of records, 0 at the end of the file.
     ///
     /// # Errors
-    /// If the file cannot be read, or is broken there.
+    /// Returns an error if the file cannot be read or the record is not valid.
     pub fn next(&mut self, text: &mut Vec<u8>, ends: &mut Vec<usize>) -> Result<u64, String> {
         match &mut self.records {
             RecordSource::Csv { reader, record } => next_row(reader, record, text, ends),
@@ -105,7 +107,7 @@ fn next_row(
     ends: &mut Vec<usize>,
 ) -> Result<u64, String> {
     let read = reader.read_byte_record(record);
-    // The reader takes all text after an unclosed quote for one cell.
+    // The reader treats all text after an unclosed quote as one cell.
     reader.get_ref().check_end()?;
     match read {
         Ok(false) => Ok(0),
@@ -129,7 +131,7 @@ fn next_row(
     }
 }
 
-/// Appends the next line that is not blank, with a line end; false if there is none.
+/// Appends the next line that is not blank, with a line end. Returns false if there is none.
 fn next_line(input: &mut BufReader<Unpacked>, number: &mut u64, text: &mut Vec<u8>) -> Result<bool, String> {
     loop {
         let from = text.len();
@@ -177,59 +179,59 @@ fn broken_csv(error: &csv::Error) -> String {
     }
 }
 
-/// A feed, and its records if they are held in memory.
+/// A feed, with its records if they are held in memory.
 #[derive(Debug)]
 pub struct FeedRows {
     name: String,
     random: bool,
     format: FeedFormat,
     batch: u32,
-    /// Bytes of the line before each record.
+    /// Length of the line before each record, bytes.
     before: usize,
     columns: Vec<String>,
-    /// All records; of a stream the first.
+    /// All records, or the first record of a stream.
     text: Vec<u8>,
-    /// Where each cell ends in `text`, record by record.
+    /// End of each cell in `text`, record by record.
     ends: Vec<usize>,
-    /// Where the records of a stream come from.
+    /// Source of a stream's records.
     stream: Option<Arc<FeedQueue>>,
-    /// Whether a template has asked for a part of it since somebody looked.
+    /// Whether a template has used the feed since the last check.
     is_used: AtomicBool,
 }
 
-/// What an agent has taken of a feed.
+/// The record that an agent has taken from a feed.
 #[derive(Debug, Clone, Default)]
 pub struct TakenRecord {
-    /// The number of a record in memory.
+    /// Number of the record in memory.
     pub row: u32,
-    /// A record of a stream.
+    /// Text of a stream's record.
     pub text: Vec<u8>,
-    /// Where its cells end.
+    /// End of each cell in `text`.
     pub ends: Vec<usize>,
 }
 
 /// A part of a record.
 #[derive(Debug, Clone, PartialEq)]
 pub enum FeedPart {
-    /// A cell: of CSV a column, of JSON lines all lines that are taken together.
+    /// A cell: a column of CSV, or all lines of a batch of JSON lines.
     Cell(u16),
-    /// The one line of JSON, without its end.
+    /// A single JSON line, without its end.
     Line,
-    /// A place in it.
+    /// A value in a single JSON line.
     Place(CompiledPointer),
 }
 
 impl FeedRows {
-    /// Reads the feed, or of a stream its beginning; its file is relative to `folder`.
+    /// Reads the feed, or the first record of a stream.
     ///
     /// # Errors
-    /// If the file cannot be read, is not what its name says, or has no record.
+    /// Returns an error if the file cannot be read, does not match its format, or has no record.
     pub fn read(feed: &plan::Feed, files: &InputFiles) -> Result<Self, Error> {
         let path = files.path(&feed.file);
         let wrong =
             |reason: String| Error::Feed { feed: feed.name.clone(), reason: format!("{}: {reason}", path.display()) };
         let file = std::fs::File::open(&path).map_err(|error| wrong(error.to_string()))?;
-        // From anything else nobody could read twice.
+        // Only a regular file can be read twice.
         if feed.stream && !file.metadata().is_ok_and(|metadata| metadata.is_file()) {
             return Err(wrong("a stream takes a regular file".to_owned()));
         }
@@ -256,13 +258,14 @@ impl FeedRows {
         Ok(read)
     }
 
-    /// The same, and `None` of what is no regular file: it may give its bytes only once.
+    /// Reads the feed, or returns `None` if its file is not a regular file: such a file may give
+    /// its bytes only once.
     pub fn read_regular(feed: &plan::Feed, files: &InputFiles) -> Result<Option<Self>, Error> {
         let is_other = std::fs::metadata(files.path(&feed.file)).is_ok_and(|file| !file.is_file());
         if is_other { Ok(None) } else { Self::read(feed, files).map(Some) }
     }
 
-    /// Its name in templates.
+    /// Returns the feed's name in templates.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -272,23 +275,23 @@ impl FeedRows {
         self.random
     }
 
-    /// Where the records of a stream come from.
+    /// Returns the source of a stream's records.
     pub fn stream(&self) -> Option<&Arc<FeedQueue>> {
         self.stream.as_ref()
     }
 
-    /// Records in memory.
+    /// Returns the number of records in memory.
     pub fn rows(&self) -> u32 {
         let rows = self.ends.len().checked_div(self.columns.len()).unwrap_or(0);
         u32::try_from(rows).unwrap_or(u32::MAX)
     }
 
-    /// Whether a template has asked for a part of it since this was last asked.
+    /// Whether a template has used the feed since the last call.
     pub fn take_use(&self) -> bool {
         self.is_used.swap(false, Ordering::Relaxed)
     }
 
-    /// The part of a record that goes by that name.
+    /// Returns the part of a record with this name.
     pub fn part(&self, name: &str) -> Result<FeedPart, String> {
         let feed = &self.name;
         self.is_used.store(true, Ordering::Relaxed);
@@ -314,7 +317,7 @@ impl FeedRows {
         }
     }
 
-    /// Appends a part of the record that was taken.
+    /// Appends a part of the taken record.
     pub fn write(&self, taken: &TakenRecord, part: &FeedPart, out: &mut Vec<u8>) {
         let cell = |column: u16| match self.stream {
             Some(_) => self.cell(&taken.text, &taken.ends, 0, column),
@@ -335,7 +338,7 @@ impl FeedRows {
         ends.get(place).and_then(|end| text.get(start..*end)).unwrap_or(b"")
     }
 
-    /// The record without the line before it, and without its end.
+    /// Returns the record without the line before it and without its line end.
     fn line<'a>(&self, lines: &'a [u8]) -> &'a [u8] {
         lines.get(self.before..lines.len().saturating_sub(1)).unwrap_or_default()
     }
@@ -352,7 +355,7 @@ pub(crate) mod tests {
     use crate::values::tests::source;
     use crate::values::{CompiledTemplate, TemplateNames, ValueSource};
 
-    /// A folder of its own for one test.
+    /// A temporary folder for one test.
     pub struct Scratch(pub PathBuf);
 
     impl Scratch {
@@ -385,7 +388,7 @@ pub(crate) mod tests {
         packer.finish().unwrap()
     }
 
-    /// What the records of a file are, or why they cannot be read.
+    /// Returns the records of a file, or the reason why they cannot be read.
     fn records(feed: &plan::Feed, bytes: &[u8]) -> Result<Vec<String>, String> {
         let mut reader = RecordReader::of(feed, io::Cursor::new(bytes.to_vec())).unwrap();
         reader.columns()?;
@@ -404,7 +407,7 @@ pub(crate) mod tests {
         let lines: String = (0..2_000).map(|number| format!("{{\"id\": {number}}}\n")).collect();
         let plain = records(&feed("d.json"), lines.as_bytes()).unwrap();
         assert_eq!((plain.len(), plain[7].as_str()), (2_000, "{\"id\": 7}\n"));
-        // Files that were packed in pieces are one.
+        // A file compressed in several pieces is read as one.
         let (one, other) = lines.as_bytes().split_at(lines.len() / 2);
         let zst = |bytes| zstd::encode_all(bytes, 3).unwrap();
         let packings =

@@ -1,5 +1,5 @@
-//! Requests encoded before the run: literal bytes with holes for values, for the lengths of what follows, and for the
-//! request's number. Writing one is copying.
+//! Requests encoded before the load: constant bytes with gaps for values, lengths and the request's
+//! id. Writing a request is mostly copying.
 
 use super::allowed::{AllowedBytes, NotSendable};
 use super::{Argument, OperationValues};
@@ -10,18 +10,19 @@ pub struct RequestLayout {
     segments: Box<[Segment]>,
 }
 
-/// How a length is written.
+/// The format of a length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LengthWidth {
-    /// Two bytes, most significant first.
+    /// Two bytes, big-endian.
     U16,
-    /// Four bytes, most significant first.
+    /// Four bytes, big-endian.
     U32,
-    /// Decimal digits, right-aligned in ten places after spaces; just the digits where the length never changes.
+    /// Decimal digits, right-aligned with spaces in ten places. A constant length has only its
+    /// digits.
     Decimal,
 }
 
-/// A stretch of the request whose length is written somewhere before it.
+/// A part of the request whose length is written before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LengthSpan(usize);
 
@@ -36,10 +37,10 @@ enum Segment {
     End(usize),
 }
 
-/// Rules for a value with parts from outside.
+/// Rules for a value with variable text.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ValueCheck {
-    /// Allowed bytes in the parts from outside.
+    /// Allowed bytes of the variable text.
     pub allowed: AllowedBytes,
     /// Allowed beginnings of the value. If empty, any beginning is allowed.
     pub begins: &'static [&'static [u8]],
@@ -56,7 +57,7 @@ pub struct LayoutBuilder {
 }
 
 impl LayoutBuilder {
-    /// Literal bytes.
+    /// Adds constant bytes.
     pub fn bytes(&mut self, bytes: &[u8]) -> &mut Self {
         match self.segments.last_mut() {
             Some(Segment::Bytes(last)) => last.extend_from_slice(bytes),
@@ -65,13 +66,13 @@ impl LayoutBuilder {
         self
     }
 
-    /// The number of the request, four bytes, most significant first.
+    /// Adds the id of the request: four bytes, big-endian.
     pub fn id(&mut self) -> &mut Self {
         self.segments.push(Segment::Id);
         self
     }
 
-    /// The value of the argument at that place in `arguments`.
+    /// Adds the value of argument number `place`.
     pub fn value(&mut self, arguments: &[Argument], place: usize) -> &mut Self {
         let template = arguments.get(place).map(|argument| &argument.template);
         if let Some(constant) = template.and_then(|template| template.as_constant()) {
@@ -82,7 +83,8 @@ impl LayoutBuilder {
         self
     }
 
-    /// The same, of which the parts from outside are checked whenever it is written.
+    /// Adds the value of argument number `place`. Its variable text is checked whenever it is
+    /// written.
     pub fn checked(&mut self, arguments: &[Argument], place: usize, check: ValueCheck) -> &mut Self {
         if arguments.get(place).is_none_or(|argument| !argument.template.is_from_outside()) {
             return self.value(arguments, place);
@@ -91,7 +93,7 @@ impl LayoutBuilder {
         self
     }
 
-    /// The length of a span that begins later.
+    /// Adds the length of a span that begins later.
     pub fn length(&mut self, width: LengthWidth) -> LengthSpan {
         let span = self.spans;
         self.spans += 1;
@@ -99,19 +101,20 @@ impl LayoutBuilder {
         LengthSpan(span)
     }
 
-    /// The span begins here.
+    /// Begins the span.
     pub fn begin(&mut self, span: LengthSpan) -> &mut Self {
         self.segments.push(Segment::Begin(span.0));
         self
     }
 
-    /// The span ends here.
+    /// Ends the span.
     pub fn end(&mut self, span: LengthSpan) -> &mut Self {
         self.segments.push(Segment::End(span.0));
         self
     }
 
-    /// The layout, or why there is none. Lengths that never change become literal bytes.
+    /// Builds the layout. Constant lengths become constant bytes. Returns a message if there are
+    /// too many spans or a length does not fit.
     pub fn finish(&mut self) -> Result<RequestLayout, String> {
         if self.spans > SPANS {
             return Err("too many parts of variable length".to_owned());
@@ -129,7 +132,7 @@ impl LayoutBuilder {
         Ok(RequestLayout { segments: merged.segments.into() })
     }
 
-    /// Replaces the length of a span by bytes, if it is always the same.
+    /// Replaces the length of a span by bytes, if it is constant.
     fn fold(&mut self, span: usize) -> Result<(), String> {
         let place = |wanted: &Segment| self.segments.iter().position(|segment| segment == wanted);
         let (Some(begin), Some(end)) = (place(&Segment::Begin(span)), place(&Segment::End(span))) else {
@@ -159,7 +162,8 @@ impl LayoutBuilder {
 impl LengthWidth {
     const DECIMAL_PLACES: usize = 10;
 
-    /// Bytes that the hole takes while the length is unknown; a decimal one shrinks when it becomes known.
+    /// Returns the size of the gap for an unknown length, or `None` if the size changes when the
+    /// length is known.
     fn places(self) -> Option<usize> {
         match self {
             Self::U16 => Some(2),
@@ -185,7 +189,8 @@ impl LengthWidth {
         }
     }
 
-    /// Fills a hole. A length that is cut would make bytes of the value part of what follows.
+    /// Fills the gap of a length. A truncated length would make the rest of the value part of the
+    /// next field, so it is an error.
     fn fill(self, hole: &mut [u8], length: usize) -> Result<(), NotSendable> {
         match self {
             Self::U16 => {
@@ -213,7 +218,7 @@ impl LengthWidth {
 }
 
 impl RequestLayout {
-    /// Appends the request. After an error, what was appended is of no use.
+    /// Appends the request. After an error, the appended bytes must not be sent.
     pub fn write(&self, id: u32, values: &OperationValues<'_>, out: &mut Vec<u8>) -> Result<(), NotSendable> {
         let mut holes = [(0_usize, LengthWidth::U16); SPANS];
         let mut begins = [0_usize; SPANS];

@@ -1,8 +1,9 @@
-//! Scripts: functions in Luau that give values, and judge texts, where templates end. Each thread that calls one has a
-//! state of its own for it, made at its first call.
+//! Scripts: Luau functions that compute values and check texts, for cases beyond templates. Each
+//! thread that calls a script has a separate interpreter state, created at the first call.
 //!
-//! A value may be written twice instead of being kept, so a function has to give the same for the same argument: what it draws comes
-//! from the operation's random number, and its first calls are made twice to see that it does.
+//! A value may be written twice instead of being stored, so a function must return the same result
+//! for the same argument. Its random numbers derive from the operation's random number, and its
+//! first calls are made twice to check this.
 
 use std::cell::{Cell, RefCell};
 use std::io::Write as _;
@@ -17,25 +18,25 @@ use rustix::time::{ClockId, clock_gettime};
 use super::ValueSource;
 use crate::{Error, InputFiles};
 
-/// Longest time of a call.
+/// Time limit of a call.
 const CALL: Duration = Duration::from_millis(100);
-/// Longest time of the script itself, which defines the functions.
+/// Time limit of running the script file, which defines the functions.
 const LOAD: Duration = Duration::from_secs(1);
-/// Most memory of a thread's state, bytes.
+/// Memory limit of a thread's state, bytes.
 const MEMORY: usize = 64 * 1024 * 1024;
-/// Calls of a function, on each thread, that are made twice.
+/// Number of calls, for each function and thread, that are made twice.
 const TWICE: u32 = 16;
-/// What reaches out of a script, or tells it what no seed decides.
+/// Functions that reach outside the script or whose results are not determined by the seed.
 const BANNED: &[&str] =
     &["collectgarbage", "gcinfo", "getfenv", "loadstring", "newproxy", "print", "require", "setfenv"];
 
-/// A script, read before the load.
+/// A script that has been read before the load.
 #[derive(Debug, PartialEq)]
 pub struct Program {
     name: String,
     text: Vec<u8>,
     slots: Vec<String>,
-    /// What it defines, in alphabetical order.
+    /// Names of the script's functions, in alphabetical order.
     functions: Vec<String>,
 }
 
@@ -47,10 +48,10 @@ pub struct Function {
 }
 
 impl Program {
-    /// Reads the script, which is relative to `folder`, and runs it once to see what it defines.
+    /// Reads a script file and runs it once to find the functions that it defines.
     ///
     /// # Errors
-    /// If it cannot be read, or is not right: with the line.
+    /// Returns an error if the file cannot be read or the script fails, with the line.
     pub fn read(file: &str, files: &InputFiles, slots: &[String]) -> Result<Arc<Self>, Error> {
         let path = files.path(file);
         let wrong = |reason: String| Error::Script { script: file.to_owned(), reason };
@@ -60,12 +61,12 @@ impl Program {
         Ok(Arc::new(program))
     }
 
-    /// Its file, as given.
+    /// Returns the script's file, as given.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The function of that name.
+    /// Returns the function with this name.
     pub fn function(program: &Arc<Self>, name: &str) -> Result<Function, String> {
         let number = program.functions.iter().position(|known| known == name);
         let number = number.ok_or_else(|| {
@@ -76,7 +77,7 @@ impl Program {
     }
 }
 
-/// Names of the functions that the script defines.
+/// Returns the names of the functions that the script defines.
 fn defined(program: &Program) -> mlua::Result<Vec<String>> {
     let limits = ScriptLimits::default();
     let lua = open(program, &limits)?;
@@ -91,7 +92,7 @@ fn defined(program: &Program) -> mlua::Result<Vec<String>> {
     Ok(names)
 }
 
-/// The first line of what went wrong: the rest is where in the engine it was called.
+/// Returns the first line of an error message. The other lines are the call stack.
 fn reason(error: &mlua::Error) -> String {
     match error {
         mlua::Error::CallbackError { cause, .. } => reason(cause),
@@ -104,15 +105,16 @@ fn first_line(text: &str) -> String {
     text.lines().next().unwrap_or_default().to_owned()
 }
 
-/// What holds while a script runs.
+/// Time limit and random numbers of a running script.
 #[derive(Clone)]
 struct ScriptLimits {
     bound: Rc<Cell<TimeBound>>,
     random: Rc<RefCell<Rng>>,
 }
 
-/// How long it may run. The thread's own time decides, so that a busy machine ends no load, but it is dear to read: it is looked at
-/// from the moment on when it may have been used up.
+/// Limit on the running time. The first limit is wall-clock time, which is cheap to read. Once it
+/// has passed, the script may use the same amount of CPU time again, so that a busy machine does
+/// not end a load.
 #[derive(Clone, Copy)]
 struct TimeBound {
     time: Duration,
@@ -140,7 +142,7 @@ impl Default for ScriptLimits {
     }
 }
 
-/// A state in which the script has run.
+/// Makes an interpreter state and runs the script in it.
 fn open(program: &Program, limits: &ScriptLimits) -> mlua::Result<Lua> {
     let libraries = StdLib::TABLE | StdLib::STRING | StdLib::UTF8 | StdLib::BIT | StdLib::MATH | StdLib::BUFFER;
     let lua = Lua::new_with(libraries, LuaOptions::default())?;
@@ -161,13 +163,13 @@ fn open(program: &Program, limits: &ScriptLimits) -> mlua::Result<Lua> {
     math.raw_set("random", random)?;
     math.raw_set("randomseed", Value::Nil)?;
     lua.sandbox(true)?;
-    // Never as bytecode, which nobody checks.
+    // Bytecode is not accepted, because it is not validated.
     let chunk = lua.load(program.text.as_slice()).set_mode(ChunkMode::Text);
     chunk.set_name(format!("@{}", program.name)).exec()?;
     Ok(lua)
 }
 
-/// `math.random` as Lua has it, from the operation's random number.
+/// Returns `math.random` as in Lua, but with the operation's random number as its seed.
 fn random(lua: &Lua, random: &Rc<RefCell<Rng>>) -> mlua::Result<mlua::Function> {
     let random = Rc::clone(random);
     lua.create_function(move |_, (from, to): (Option<i64>, Option<i64>)| {
@@ -184,13 +186,13 @@ fn random(lua: &Lua, random: &Rc<RefCell<Rng>>) -> mlua::Result<mlua::Function> 
     })
 }
 
-/// A thread's state of a script.
+/// The interpreter state of a thread.
 struct ScriptState {
     program: Arc<Program>,
     limits: ScriptLimits,
-    /// Of the program, in its order, each with how often it was called, up to [`TWICE`].
+    /// Functions in the program's order, each with its number of calls, up to [`TWICE`].
     functions: Vec<(mlua::Function, u32)>,
-    /// What functions are told of the operation.
+    /// Table with facts about the operation, passed to the functions.
     told: Table,
     kept: Table,
     slots: Vec<mlua::String>,
@@ -211,7 +213,7 @@ impl ScriptState {
         Ok(Self { program: Arc::clone(program), limits, functions, told, kept, slots, lua })
     }
 
-    /// What functions are told of the operation.
+    /// Fills the table with facts about the operation.
     fn tell(&self, source: &ValueSource<'_>) -> mlua::Result<()> {
         self.told.set_readonly(false);
         self.kept.set_readonly(false);
@@ -230,7 +232,7 @@ impl ScriptState {
         Ok(())
     }
 
-    /// Calls a function with a text or without; its first calls twice.
+    /// Calls a function with or without a text. The first calls are made twice.
     fn call(
         &mut self,
         number: usize,
@@ -264,7 +266,7 @@ impl ScriptState {
     }
 }
 
-/// Whether two values say the same.
+/// Whether two values have the same text.
 fn is_same(one: &Value, other: &Value) -> bool {
     let (mut a, mut b) = (Vec::new(), Vec::new());
     match (append(one, &mut a), append(other, &mut b)) {
@@ -273,13 +275,13 @@ fn is_same(one: &Value, other: &Value) -> bool {
     }
 }
 
-/// Appends what a function gave, as a text.
+/// Appends a function's result as text.
 fn append(value: &Value, out: &mut Vec<u8>) -> Result<(), String> {
     // Writing into memory does not fail.
     let _ = match value {
         Value::String(text) => out.write_all(&text.as_bytes()),
         Value::Integer(number) => write!(out, "{number}"),
-        // Whole ones as whole numbers, as Lua writes them.
+        // Whole numbers without a fraction, as in Lua.
         Value::Number(number) if number.fract() == 0.0 && number.abs() < 1e15 => write!(out, "{number:.0}"),
         Value::Number(number) => write!(out, "{number}"),
         Value::Boolean(boolean) => write!(out, "{boolean}"),
@@ -290,28 +292,29 @@ fn append(value: &Value, out: &mut Vec<u8>) -> Result<(), String> {
 
 thread_local! {
     static STATE: RefCell<Option<ScriptState>> = const { RefCell::new(None) };
-    /// What went wrong first on this thread.
+    /// The first error on this thread.
     static FAILURE: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// What went wrong in a script on this thread since this was last asked. Values are empty and nothing is judged from then on, until
-/// it is asked.
+/// Returns the first script error on this thread since the last call. After an error, values are
+/// empty and checks fail until this function is called.
 pub fn failure() -> Option<String> {
     FAILURE.take()
 }
 
-/// This thread calls no script any more.
+/// Frees the interpreter state of this thread.
 pub fn close() {
     drop(STATE.take());
 }
 
 impl Function {
-    /// Appends the value that it gives; `seed` decides what it draws.
+    /// Appends the function's value. `seed` determines its random numbers.
     pub fn write(&self, source: &ValueSource<'_>, seed: u64, out: &mut Vec<u8>) {
         self.called(source, seed, None, |value| append(&value, out));
     }
 
-    /// Whether it says yes to the text: anything but false and nil is a yes, as everywhere in Lua.
+    /// Whether the function accepts the text. As in Lua, every result except false and nil means
+    /// yes.
     pub fn accepts(&self, text: &[u8], source: &ValueSource<'_>, seed: u64) -> bool {
         let mut is_yes = false;
         self.called(source, seed, Some(text), |value| {
@@ -351,7 +354,7 @@ mod tests {
     use crate::values::CompiledTemplate;
     use crate::values::tests::{names, source};
 
-    /// A script in a file of its own, which is gone again when it has been read.
+    /// Reads a script from a temporary file.
     fn read(text: &str, slots: &[&str]) -> Result<Arc<Program>, String> {
         static NUMBER: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
         let number = NUMBER.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
@@ -369,7 +372,7 @@ mod tests {
         CompiledTemplate::compile(text, 3, &crate::values::TemplateNames { program: Some(program), ..names() }).unwrap()
     }
 
-    /// What a template of a script gives, or what went wrong.
+    /// Returns the output of a template that calls a script, or the error.
     fn given(program: &Arc<Program>, text: &str, source: &ValueSource<'_>) -> Result<String, String> {
         let mut out = Vec::new();
         template(program, text).write(source, &mut out);

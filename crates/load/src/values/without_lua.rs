@@ -1,22 +1,21 @@
-//! Scripts in a program that was built without their interpreter (feature `scripts`): none can be
-//! read, and so there is no function of one.
+//! Stand-in for scripts in a program built without the feature `scripts`. No script can be read, so
+//! no functions exist.
 
 use std::sync::Arc;
 
 use super::ValueSource;
 use crate::{Error, InputFiles};
 
-/// A script; there is none.
+/// A script; no value exists.
 #[derive(Debug, PartialEq)]
 pub enum Program {}
 
-/// A function of a script; there is none.
+/// A function of a script; no value exists.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Function {}
 
 impl Program {
-    /// # Errors
-    /// Always: there is no interpreter.
+    /// Returns an error: there is no interpreter.
     pub fn read(file: &str, _files: &InputFiles, _slots: &[String]) -> Result<Arc<Self>, Error> {
         Err(Error::Script {
             script: file.to_owned(),
@@ -26,32 +25,32 @@ impl Program {
         })
     }
 
-    /// Its file, as given.
+    /// Returns the script's file.
     pub fn name(&self) -> &str {
         match *self {}
     }
 
-    /// The function of that name.
+    /// Returns the function with this name.
     pub fn function(program: &Arc<Self>, _name: &str) -> Result<Function, String> {
         match **program {}
     }
 }
 
-/// What went wrong in a script: nothing.
+/// Returns `None`: no script can fail.
 pub fn failure() -> Option<String> {
     None
 }
 
-/// Nothing is open.
+/// Does nothing.
 pub fn close() {}
 
 impl Function {
-    /// Appends the value that it gives.
+    /// Appends the function's value.
     pub fn write(&self, _source: &ValueSource<'_>, _seed: u64, _out: &mut Vec<u8>) {
         match *self {}
     }
 
-    /// Whether it says yes to the text.
+    /// Whether the function accepts the text.
     pub fn accepts(&self, _text: &[u8], _source: &ValueSource<'_>, _seed: u64) -> bool {
         match *self {}
     }

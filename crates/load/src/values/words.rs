@@ -1,18 +1,19 @@
-//! A template cut into words, as a shell cuts a line, but nothing is expanded and the value of a placeholder is never
-//! cut.
+//! Templates split into words, as a shell splits a line. Nothing is expanded, and values of
+//! placeholders are never split.
 
 use fastrand::Rng;
 
 use super::{CompiledTemplate, TemplatePiece, ValueSource, mix};
 
-/// The words of a template. Written one after the other they hold the same random values as the template written whole.
+/// The words of a template. Written one after the other, they have the same random values as the
+/// template written in one piece.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TemplateWords {
     words: Box<[Box<[TemplatePiece]>]>,
     stream: u64,
 }
 
-/// The words of one operation, on their way out.
+/// The words of one operation while they are written.
 pub struct OperationWords<'a> {
     words: std::slice::Iter<'a, Box<[TemplatePiece]>>,
     source: &'a ValueSource<'a>,
@@ -20,11 +21,11 @@ pub struct OperationWords<'a> {
 }
 
 impl TemplateWords {
-    /// Cuts the template at its blanks. What stands in `'…'` or `"…"` is not cut; a backslash outside of `'…'` takes the next
-    /// character as it is.
+    /// Splits the template at its blanks. Text in `'…'` or `"…"` is not split. A backslash outside
+    /// of `'…'` makes the next character literal.
     ///
     /// # Errors
-    /// If a quote is left open, or a backslash has no character to take.
+    /// Returns an error if a quote is not closed, or a backslash has no character after it.
     pub fn cut(template: &CompiledTemplate) -> Result<Self, String> {
         let mut cutter = WordCutter::default();
         for piece in &template.pieces {
@@ -36,12 +37,12 @@ impl TemplateWords {
         Ok(Self { words: cutter.finish()?.into(), stream: template.stream })
     }
 
-    /// How many there are.
+    /// Returns the number of words.
     pub fn count(&self) -> usize {
         self.words.len()
     }
 
-    /// The words, if none of them ever changes.
+    /// Returns the words, if all of them are constant.
     pub fn as_constant(&self) -> Option<Vec<Vec<u8>>> {
         let text = |piece: &TemplatePiece| match piece {
             TemplatePiece::Text(text) | TemplatePiece::Env(text) => Some(text.to_vec()),
@@ -51,7 +52,7 @@ impl TemplateWords {
         words.map(|pieces| Some(pieces.iter().map(text).collect::<Option<Vec<_>>>()?.concat())).collect()
     }
 
-    /// Begins with the first word.
+    /// Starts writing at the first word.
     pub fn say<'a>(&'a self, source: &'a ValueSource<'a>) -> OperationWords<'a> {
         let random = Rng::with_seed(mix(source.draw ^ mix(self.stream)));
         OperationWords { words: self.words.iter(), source, random }
@@ -59,7 +60,7 @@ impl TemplateWords {
 }
 
 impl OperationWords<'_> {
-    /// Appends the next word; nothing after the last.
+    /// Appends the next word. Appends nothing after the last word.
     pub fn next_into(&mut self, out: &mut Vec<u8>) {
         for piece in self.words.next().into_iter().flatten() {
             piece.write(self.source, &mut self.random, out);
@@ -70,9 +71,9 @@ impl OperationWords<'_> {
 #[derive(Default)]
 struct WordCutter {
     words: Vec<Box<[TemplatePiece]>>,
-    /// The word under way, but for `text`. Quotes make one even of nothing.
+    /// The current word without `text`. Quotes begin a word even if they are empty.
     word: Option<Vec<TemplatePiece>>,
-    /// What it ends with.
+    /// End of the current word.
     text: Vec<u8>,
     quote: Option<u8>,
     is_escaped: bool,
@@ -180,7 +181,7 @@ mod tests {
     fn values_are_not_cut() {
         assert_eq!(said("SET k{agent} {seq}{seq}"), ["SET", "k3", "1212"]);
         assert_eq!(said("'{agent} {seq}'x {{}}"), ["3 12x", "{}"]);
-        // What comes from the environment may have blanks and quotes in it.
+        // Values of the environment may contain blanks and quotes.
         let path = std::env::var("PATH").unwrap();
         assert_eq!(said("AUTH {env:PATH} x"), ["AUTH".to_owned(), path, "x".to_owned()]);
         let slots = [b"a b 'c".to_vec()];

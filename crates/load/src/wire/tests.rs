@@ -1,4 +1,5 @@
-//! What several processes hand over as text adds up, bit for bit, to what one would have recorded of all raw values.
+//! Tests of the encoded intervals: the merged intervals of several processes equal, bit for bit,
+//! the record of one process with all raw values.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::BTreeMap;
@@ -18,7 +19,7 @@ use crate::recorder::Recorder;
 const SLOT_S: f64 = 0.01;
 const SERVICES: u32 = 2;
 
-/// A trial folder that goes away with the test.
+/// A trial folder that is removed after the test.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -48,7 +49,7 @@ fn terms(threads: u32) -> WireTerms {
     WireTerms { operations: operations(), threads, services: SERVICES, slot_s: SLOT_S }
 }
 
-/// An empty interval of a thread.
+/// Makes an empty interval of a thread.
 fn interval(clock: Clock, (thread, threads): (u32, u32), second: u64, is_last: bool) -> ThreadInterval {
     ThreadInterval {
         clock,
@@ -77,7 +78,7 @@ struct RawOperation {
     operation: usize,
     outcome: Outcome,
     latency_ns: u64,
-    /// Place among the slots of its second, those of all services counted.
+    /// Index of the slot within its second, over all services.
     slot: usize,
 }
 
@@ -86,15 +87,16 @@ impl RawOperation {
         Self {
             operation: random.usize(..2),
             outcome: Outcome::ALL[random.usize(..4)],
-            // From nanoseconds to more than the longest that is told apart, as many of each magnitude.
+            // From nanoseconds to beyond the longest recorded time, evenly over the orders of
+            // magnitude.
             latency_ns: 1_u64 << random.u32(..43) | random.u64(..1 << 20),
             slot: random.usize(..100 * SERVICES as usize),
         }
     }
 }
 
-/// What all raw values come to, with nothing of the engine or the recorder: histograms by operation, outcome and time, and counts by slot,
-/// anywhere and at each member.
+/// Sums of all raw values, computed without the engine and the recorder: histograms by operation,
+/// outcome and time, and counts by slot, over all members and for each member.
 #[derive(Default)]
 struct RawSums {
     histograms: BTreeMap<(usize, usize, usize), hdrhistogram::Histogram<u64>>,
@@ -114,7 +116,7 @@ impl RawSums {
         }
     }
 
-    /// Holds what was recorded against it.
+    /// Checks that the recorded data equal these sums.
     fn are_recorded_in(&self, scratch: &Scratch) {
         let folder = TrialFolder::at(&scratch.0);
         let mut recorded: BTreeMap<String, hdrhistogram::Histogram<u64>> = BTreeMap::new();
@@ -159,7 +161,7 @@ fn count(interval: &mut ThreadInterval, raw: &RawOperation) {
     }
 }
 
-/// The interval as it comes out at the other end.
+/// Encodes and decodes the interval.
 fn carried(interval: &ThreadInterval) -> ThreadInterval {
     let line = serde_json::to_string(&WireInterval::of(interval).unwrap()).unwrap();
     assert!(!line.contains('\n'));
@@ -167,8 +169,8 @@ fn carried(interval: &ThreadInterval) -> ThreadInterval {
     wire.into_interval(interval.clock, &terms(interval.threads)).unwrap()
 }
 
-/// So many generators of two threads each count so many operations each, over three seconds. What is merged of them is what one thread counts
-/// that has them all, and what the raw values come to.
+/// Lets each of several generators with two threads count operations over three seconds. The merged
+/// result must equal that of one generator with all threads, and the sums of the raw values.
 fn merged_equals_all_raw_values(name: &str, generators: u32, operations_each: u64) {
     const SECONDS: u64 = 3;
     let (fleet, alone) = (Scratch::new(&format!("{name}-fleet")), Scratch::new(&format!("{name}-alone")));
@@ -184,7 +186,7 @@ fn merged_equals_all_raw_values(name: &str, generators: u32, operations_each: u6
     for second in 0..SECONDS {
         let is_last = second + 1 == SECONDS;
         let mut all = interval(clock, (0, 1), second, is_last);
-        // They do not come in the order of their numbers.
+        // Threads do not report in the order of their numbers.
         for thread in (0..threads).rev() {
             let mut own = interval(clock, (thread, threads), second, is_last);
             let mut random = fastrand::Rng::with_seed(second << 32 | u64::from(thread));
@@ -271,7 +273,7 @@ fn what_cannot_be_is_refused() {
     other.record(5).unwrap();
     for (what, bad) in [
         ("thread", WireInterval { thread: 1, ..good.clone() }),
-        // So many threads would have a place each: more than there is memory.
+        // Memory is reserved for each thread: this number needs more than the machine has.
         ("threads of another load", WireInterval { threads: u32::MAX, ..good.clone() }),
         ("slots after its end", WireInterval { first_slot: u64::MAX, ..good.clone() }),
         ("slots of another length", WireInterval { slot_s: 1e-300, ..good.clone() }),

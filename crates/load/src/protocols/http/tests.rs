@@ -1,4 +1,5 @@
-//! HTTP: requests byte for byte, answers of every framing cut anywhere, and hostile ones.
+//! Tests of HTTP: exact bytes of requests, answers of every framing cut at any place, and hostile
+//! answers.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use proptest::prelude::*;
@@ -109,7 +110,7 @@ fn requests_that_make_no_sense() {
         &[("path", "/"), ("header.x", "a\r\nb: c")],
         &[("path", "/"), ("header.Content-Length", "3")],
         &[("path", "/"), ("header.x-a", "1"), ("header.X-A", "2")],
-        // The same of the literal parts of a value that is filled in.
+        // The same values as literal parts of a template.
         &[("path", "x/{seq}")],
         &[("path", "{seq}")],
         &[("path", "/a b/{seq}")],
@@ -221,7 +222,7 @@ fn hostile_answers() {
         ("HTTP/1.1 099 Low\r\n\r\n", AttemptCause::BadAnswer),
         ("HTTP/1.1 101 Switching\r\n\r\n", AttemptCause::Malformed(Malformation::Switched)),
         ("HTTP/1.1 200 OK\r\nX: a\r\n\tb\r\n\r\n", AttemptCause::Malformed(Malformation::FoldedHeader)),
-        // The first mistake counts.
+        // The first error counts.
         ("HTTP/1.1 200 OK\r\nX\r\nY: a\r\n b\r\n\r\n", AttemptCause::BadAnswer),
         ("\0\0\x12\x04\0\0\0\0\0\0\x03\0\0\0\x64", AttemptCause::Malformed(Malformation::Http2)),
         ("\0\0\x08\x07\0\0\0\0\0\0\0\0\0\0\0\0\x01", AttemptCause::Malformed(Malformation::Http2)),
@@ -264,7 +265,7 @@ fn what_is_passed_over_has_a_limit() {
     assert_eq!(feed(&get(), &mut HttpScratch::default(), 1, &pieces, false), Seen::Bad(AttemptCause::TooLong));
 }
 
-/// What is behind the longest header block must not change what is said of it.
+/// Bytes after the longest allowed header block must not change the result.
 #[test]
 fn a_head_that_is_too_long_is_so_however_it_is_cut() {
     let head = format!("HTTP/1.1 200 OK\r\nX: {}\0\r\n\r\n", "y".repeat(HEAD_LIMIT));

@@ -1,4 +1,5 @@
-//! Redis: places, commands byte for byte, replies of both versions cut anywhere, and nonsense.
+//! Tests of Redis: addresses, exact bytes of commands, replies of both RESP versions cut at any
+//! place, and invalid replies.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use proptest::prelude::*;
@@ -203,9 +204,9 @@ fn answers_to_any_command() {
         ("*3\r\n$1\r\na\r\n:2\r\n$-1\r\n", list("a\n2\n", "3")),
         ("*2\r\n*2\r\n+a\r\n+b\r\n*1\r\n*0\r\n", list("a\nb", "2")),
         ("%2\r\n+k\r\n:1\r\n+l\r\n~2\r\n#t\r\n_\r\n", list("k\n1\nl\nt\n", "2")),
-        // An attribute in a list is no element of it.
+        // An attribute in a list is not an element.
         ("*2\r\n|1\r\n+a\r\n+b\r\n:1\r\n|0\r\n:2\r\n", list("a\nb\n1\n2", "2")),
-        // In a list an error is an element.
+        // In a list, an error is an element.
         ("*2\r\n+OK\r\n-ERR no\r\n", list("OK\nERR no", "2")),
     ];
     for (bytes, expected) in table {
@@ -270,7 +271,7 @@ fn an_error_is_told_by_its_first_word_and_has_no_effect_only_where_that_is_certa
         ("-BUSYKEY Target key name already exists.\r\n", "answer: busykey", true),
         ("-ERR something\r\n", "answer: err", false),
         ("-IOERR error or timeout\r\n", "answer: ioerr", false),
-        // A script may have written before it met the error.
+        // A script may have written data before the error.
         ("-WRONGTYPE Operation against a key script: 87b, on @user_script:1.\r\n", "answer: wrongtype", false),
     ] {
         assert_eq!(told(reply), (cause.to_owned(), harmless), "{reply}");
@@ -308,7 +309,7 @@ fn only_what_reads_changes_nothing() {
     assert!(changes("set", &[("key", "k"), ("value", "v")]) && changes("command", &[("arguments", "GET k")]));
 }
 
-/// A command as the specification has it, written a second way.
+/// Encodes a command as the specification says, independently of the tested code.
 fn reference(words: &[&str]) -> String {
     let bulk = |word: &&str| format!("${}\r\n{word}\r\n", word.len());
     format!("*{}\r\n{}", words.len(), words.iter().map(bulk).collect::<String>())
