@@ -1,8 +1,10 @@
-//! When operations start. Arithmetic on nanoseconds since load start, nothing else: no clock is read and no timer is set here.
+//! Schedules: the start times of operations. A schedule computes nanoseconds since the start of the
+//! load. It reads no clock and sets no timer.
 //!
-//! In an open loop the starts of all agents together are one sequence, which is dealt in turn to as many places as there are agents. A
-//! free agent of the same thread takes a place's start (`engine/agents/turns`), so no thread has to ask another. Any start can be worked
-//! out by itself: none is held in memory but those of a recorded schedule.
+//! In an open loop, the starts of all agents form one sequence. Starts are dealt in turn to places,
+//! of which there are as many as agents. A free agent of the same thread takes a place's start
+//! (`engine/agents/turns`), so threads need not ask each other. Each start can be computed by
+//! itself, so only the starts of a recorded schedule are held in memory.
 
 use experiment::plan::{Load, Rate};
 
@@ -14,39 +16,40 @@ pub mod poisson;
 pub mod replay;
 pub mod stages;
 
-/// Nanoseconds in a second.
 pub const NS_PER_S: u64 = 1_000_000_000;
 
-/// Decides when operations are to start; latency counts from these moments. Agents count from 0. In an open loop they are the places that
-/// starts are dealt to.
+/// Source of the intended starts of operations, from which latency counts. Agents are numbered from
+/// 0. In an open loop, `agent` is the number of a place.
 pub trait Schedule: Send + Sync {
-    /// The intended start of the agent's first operation.
+    /// Returns the intended start of the agent's first operation.
     fn first_ns(&self, agent: u32) -> u64;
 
-    /// The intended start of the agent's operation after the one that was intended at `intended_ns` and ended at `ended_ns`; later
-    /// than any moment if there is none.
+    /// Returns the intended start of the agent's next operation, after the one that was intended at
+    /// `intended_ns` and ended at `ended_ns`. Returns `u64::MAX` if there is none.
     fn next_ns(&self, agent: u32, intended_ns: u64, ended_ns: u64) -> u64;
 
-    /// No operation is intended at or after this moment.
+    /// Returns the time from which on no operation is intended.
     fn end_ns(&self) -> u64;
 
-    /// Whether the starts are fixed beforehand, so that an operation is due even if all agents are busy.
+    /// Whether the starts are fixed beforehand, so that an operation is due even if all agents are
+    /// busy.
     fn is_fixed(&self) -> bool {
         false
     }
 
-    /// Hands over the agent's operations that are intended from `from_ns` on and before `until_ns`, whatever became of those before, in
-    /// order and in rows that are evenly spaced. None where an agent decides only when it is free.
+    /// Passes the agent's operations with an intended start from `from_ns` to before `until_ns` to
+    /// `take`, in order and in evenly spaced rows. The result does not depend on earlier
+    /// operations. A closed loop has none, because an agent's start depends on its last operation.
     fn due(&self, _agent: u32, _from_ns: u64, _until_ns: u64, _take: &mut dyn FnMut(Due)) {}
 
-    /// What a reader has to know of it.
+    /// Returns a notice for the reader, if any.
     fn notice(&self) -> Option<String> {
         None
     }
 }
 
-/// The schedule of a load; `closed` is what it would be without a rate, and has its agents, ramp and end. A recorded schedule is
-/// read from `files`.
+/// Creates the schedule of a load. `closed` is its schedule without a rate, which supplies agents,
+/// ramp and end. A recorded schedule is read from `files`.
 ///
 /// # Errors
 /// If a recorded schedule cannot be read.
@@ -63,13 +66,13 @@ pub fn of(load: &Load, closed: closed::Closed, seed: u64, files: &InputFiles) ->
     })
 }
 
-/// Where agents take starts in turn: the first start from `number` on that is the agent's.
+/// Returns the agent's first start from `number` on, if agents take starts in turn.
 fn own_from(agent: u32, agents: u32, number: u128) -> u128 {
     let (agent, agents) = (u128::from(agent), u128::from(agents));
     agent + number.saturating_sub(agent).div_ceil(agents) * agents
 }
 
-/// When an agent joins, of so many over a ramp.
+/// Returns the time at which the agent joins, if `agents` agents join evenly over a ramp.
 fn joins_ns(agent: u32, agents: u32, ramp_ns: u64) -> u64 {
     let share = u128::from(ramp_ns) * u128::from(agent) / u128::from(agents.max(1));
     u64::try_from(share).unwrap_or(u64::MAX)
@@ -78,7 +81,6 @@ fn joins_ns(agent: u32, agents: u32, ramp_ns: u64) -> u64 {
 /// Operations of an agent, evenly spaced in time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Due {
-    /// How many.
     pub count: u64,
     /// Intended start of the first.
     pub first_ns: u64,
@@ -92,14 +94,15 @@ impl Due {
         Self { count: 1, first_ns: at_ns, last_ns: at_ns }
     }
 
-    /// Intended start of the operation at that place, from 0; true to 2 ns.
+    /// Returns the intended start of operation `place` (from 0), exact to 2 ns.
     pub fn at_ns(&self, place: u64) -> u64 {
         let length = u128::from(self.last_ns - self.first_ns);
         let share = length * u128::from(place) / u128::from(self.count.saturating_sub(1).max(1));
         self.first_ns + u64::try_from(share).unwrap_or(u64::MAX)
     }
 
-    /// For how long they have been due by `now_ns`, nanoseconds in all; true to 2 ns for each.
+    /// Returns the total time for which the operations have been due at `now_ns`, in nanoseconds,
+    /// exact to 2 ns per operation.
     pub fn waited_ns(&self, now_ns: u64) -> i64 {
         let by_pairs = 2 * i128::from(now_ns) - i128::from(self.first_ns) - i128::from(self.last_ns);
         let waited = i128::from(self.count) * by_pairs / 2;
@@ -109,8 +112,8 @@ impl Due {
 
 #[cfg(test)]
 mod tests {
-    //! What holds of every open loop, whatever its rate: each agent's starts ascend, are found again from any moment, and are counted once
-    //! wherever time is cut.
+    //! Tests for open loops of any rate: each agent's starts ascend, are found again from any time,
+    //! and are counted once no matter how time is divided.
 
     use experiment::plan::RateStage;
     use fastrand::Rng;
@@ -123,33 +126,33 @@ mod tests {
 
     pub const S: u64 = 1_000_000_000;
 
-    /// Every start of an agent before the end, one after the other.
+    /// Returns every start of an agent before the end, in order.
     pub fn starts(schedule: &dyn Schedule, agent: u32) -> Vec<u64> {
         let inside = |at_ns: &u64| *at_ns < schedule.end_ns();
         let first = Some(schedule.first_ns(agent)).filter(inside);
         std::iter::successors(first, |at_ns| Some(schedule.next_ns(agent, *at_ns, u64::MAX)).filter(inside)).collect()
     }
 
-    /// Every start of all agents, in order.
+    /// Returns every start of all agents, in order.
     pub fn all_starts(schedule: &dyn Schedule, agents: u32) -> Vec<u64> {
         let mut all: Vec<u64> = (0..agents).flat_map(|agent| starts(schedule, agent)).collect();
         all.sort_unstable();
         all
     }
 
-    /// What is due, row by row.
+    /// Returns the rows of operations that are due.
     pub fn due(schedule: &dyn Schedule, agent: u32, from_ns: u64, until_ns: u64) -> Vec<Due> {
         let mut rows = Vec::new();
         schedule.due(agent, from_ns, until_ns, &mut |due| rows.push(due));
         rows
     }
 
-    /// From one rate to another in so many seconds.
+    /// Returns a stage from one rate to another over `over_s` seconds.
     pub fn stage(from: f64, to: f64, over_s: f64) -> RateStage {
         RateStage { from, to, over_s }
     }
 
-    /// A recorded schedule of that file's text.
+    /// Returns a recorded schedule from the text of a file.
     pub fn recorded(name: &str, text: &str, agents: u32, end_ns: u64) -> Result<Replay, Error> {
         let path = std::env::temp_dir().join(format!("plimsoll-{}-{name}.csv", std::process::id()));
         std::fs::write(&path, text).unwrap();
@@ -158,7 +161,7 @@ mod tests {
         read
     }
 
-    /// A schedule of each kind for four seconds.
+    /// Returns a schedule of each kind, for four seconds.
     fn each_kind(agents: u32, random: &mut Rng) -> Vec<Box<dyn Schedule>> {
         let rate = random.f64() * 500.0 + 0.1;
         let ramp_ns = random.u64(0..4) * S / 2;
@@ -200,7 +203,7 @@ mod tests {
                     let own = starts(schedule.as_ref(), agent);
                     assert!(own.is_sorted_by(|one, next| one < next), "kind {kind}: {own:?}");
                     let mut cuts: Vec<u64> = (0..6).map(|_| random.u64(0..4 * S)).chain([0, 4 * S]).collect();
-                    // Also where something starts, and right after.
+                    // Times at which something starts, and right after.
                     cuts.extend(own.iter().take(2).flat_map(|at| [*at, at + 1]));
                     cuts.sort_unstable();
                     for cut in cuts.windows(2) {
@@ -229,7 +232,7 @@ mod tests {
             for (kind, schedule) in each_kind(agents, &mut random).iter().enumerate() {
                 let counts: Vec<usize> = (0..agents).map(|agent| starts(schedule.as_ref(), agent).len()).collect();
                 let (least, most) = (counts.iter().min().unwrap(), counts.iter().max().unwrap());
-                // Those who join late have less, and chance has its spread.
+                // Agents that join late have fewer starts, and random starts vary.
                 let fair = counts.iter().sum::<usize>() as f64 / f64::from(agents);
                 let (is_random, is_ramped) = (kind == 1, kind < 2);
                 assert!(is_random || is_ramped || most - least <= 1, "kind {kind}: {counts:?}");

@@ -1,9 +1,9 @@
-//! Connections: sockets opened, greeted, written, read and closed, in the clear and by TLS, by
-//! system calls and by the kernel's ring.
+//! Sockets of connections: opened, greeted, written, read and closed; with or without TLS; by
+//! system calls or by io_uring.
 //!
-//! Whatever carries the bytes, what happens to a connection is told by a [`ConnEvent`], one at a
-//! time and when it is asked for, so that each is dealt with before the next is looked for. Nothing
-//! here knows what the bytes mean, who waits for them, or what is counted.
+//! Each change of a connection is a [`ConnEvent`], whatever carries the bytes. The caller takes
+//! events one by one and handles each before it takes the next. This module knows nothing about the
+//! meaning of bytes, agents or statistics.
 
 use std::io;
 use std::path::Path;
@@ -41,121 +41,119 @@ pub use uring::AT_ONCE;
 
 use tls::{SealedBytes, TlsStream};
 
-/// Bytes that are received at once.
+/// Maximum number of bytes per `recv`.
 const BUFFER: usize = 64 * 1024;
-/// Most events that are handled before timers get their turn.
+/// Maximum number of events that are handled before timers get their turn.
 pub const BATCH: usize = 256;
-// A socket is registered with epoll once, edge-triggered, for everything. After a short read it was
-// empty, so no second `recv` is made: whatever comes later makes a new edge.
-/// What epoll reports on a connection.
+// Each socket is registered with epoll once, edge-triggered, for all events. A short read has
+// emptied the socket, so no second `recv` follows: later bytes cause a new edge.
+/// Events that epoll reports on a connection.
 const INTEREST: EventFlags = EventFlags::IN.union(EventFlags::OUT).union(EventFlags::RDHUP).union(EventFlags::ET);
-/// What it reports when the peer is gone.
+/// Events that epoll reports when the peer is gone.
 const GONE: EventFlags = EventFlags::RDHUP.union(EventFlags::HUP).union(EventFlags::ERR);
-/// Most buffers that are read from one connection before the others, and the timers, get their
-/// turn: a target that sends faster than it is read must not keep the thread to itself.
+/// Maximum number of reads from one connection before other connections and timers get their turn.
+/// A target that sends faster than the thread reads must not occupy the thread.
 const READS: u8 = 16;
 
-/// Nanoseconds since the load's zero.
+/// Clock that counts nanoseconds since the start of the load.
 #[derive(Debug, Clone, Copy)]
 pub struct LoadClock {
-    /// The load's zero.
+    /// Start of the load.
     pub origin: Instant,
 }
 
 impl LoadClock {
-    /// The present moment; 0 before the load.
+    /// Returns the current time; 0 before the load.
     #[inline]
     pub fn now_ns(self) -> u64 {
         u64::try_from(self.origin.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
 }
 
-/// Between where and where connections are made.
+/// Addresses at both ends of connections.
 #[derive(Clone)]
 pub struct ConnectPaths {
-    /// Of each service.
+    /// Address of each service.
     pub addresses: Arc<[ServiceAddress]>,
-    /// What is asked of a proxy that the address of a service is, by its number; none where nothing is.
+    /// Tunnel requests to proxies, indexed by service. `None` for a service without a proxy.
     pub tunnels: Arc<[Option<TunnelRequest>]>,
-    /// Where connections to it come from.
+    /// Source addresses of connections.
     pub sources: Arc<SourceAddresses>,
 }
 
-/// What has happened to a connection.
+/// Events of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConnEvent {
-    /// It takes requests.
+    /// The connection takes requests.
     Opened,
-    /// It could not be opened, and nothing was asked on it. It is to be closed.
+    /// The connection could not be opened, and no request was sent on it. The caller must close it.
     ConnectFailed(AttemptCause),
-    /// Bytes have come: [`ReadBuffers::bytes`].
+    /// Bytes have arrived; see [`ReadBuffers::bytes`].
     Bytes,
-    /// The peer will send no more. It is to be closed.
+    /// The peer will send no more. The caller must close the connection.
     Ended,
-    /// It is of no use any more. It is to be closed.
+    /// The connection is unusable. The caller must close it.
     Closed(AttemptCause),
 }
 
-/// What can be done with a request now.
+/// Options for sending a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SendPath {
-    /// It is sent at once.
+    /// The request can be sent at once.
     Now,
-    /// It goes out with others at the end of this turn of the loop.
+    /// The request is sent with others at the end of this turn of the loop.
     WithOthers,
-    /// It waits until the connection is open.
+    /// The request waits until the connection is open.
     WhenOpen,
-    /// There is no connection.
     Down,
 }
 
-/// The state of a socket.
 #[derive(Debug)]
 enum SocketState {
-    /// There is none.
+    /// No socket exists.
     Down,
-    /// On its way.
+    /// The socket is connecting.
     Connecting(OwnedFd),
-    /// Connected to a proxy, which was asked for a tunnel.
+    /// The socket is connected to a proxy, and waits for its answer to the tunnel request.
     Tunnelling(Box<TlsStream>),
-    /// Connected, and the two sides agree on keys.
+    /// The socket is connected, and the TLS handshake is in progress.
     Handshaking(Box<TlsStream>),
-    /// Open in the clear, and the greeting is not answered yet.
+    /// The socket is open without TLS, and the greeting is not answered yet.
     Greeting(OwnedFd),
-    /// Open, and takes requests.
+    /// The socket is open and takes requests.
     Up(SocketStream),
 }
 
-/// What carries the bytes of an open connection.
+/// Transport of an open connection.
 #[derive(Debug)]
 enum SocketStream {
-    /// System calls, in the clear.
+    /// System calls, without TLS.
     Plain(OwnedFd),
-    /// The ring, in the clear.
+    /// The ring, without TLS.
     Ring(OwnedFd),
-    /// System calls, by TLS. Apart, so that the others stay small.
+    /// System calls, with TLS. Boxed to keep the other variants small.
     Tls(Box<TlsStream>),
 }
 
-/// A connection to a service. Agents keep to theirs for the whole load; its socket comes and goes.
+/// A connection to a service. Agents keep their connection for the whole load; its socket is
+/// replaced when needed.
 pub struct Connection {
-    /// Number of the service it leads to.
+    /// Number of the connection's current service.
     service: u32,
-    /// Counts its sockets, so that late events of an old one are recognised.
+    /// Number of the current socket, by which late events of an old socket are recognised.
     generation: u32,
     state: SocketState,
-    /// How this socket broke, where a write was told of it: the system says it once, and a read
-    /// hears of an end in order.
+    /// Cause that a failed write reported. The system reports it only once, and a later read sees
+    /// an orderly end.
     broken: Option<AttemptCause>,
-    /// No connect before this moment.
+    /// Earliest time of the next connect.
     connect_after_ns: u64,
-    /// Bytes of requests that the socket did not take yet; before it is open, what came in answer
-    /// to the greeting.
+    /// Request bytes that the socket has not taken yet. Before the connection is open: bytes
+    /// received in answer to the greeting or the tunnel request.
     pending: Vec<u8>,
 }
 
 impl Connection {
-    /// Its socket, if there is one.
     fn socket(&self) -> Option<&OwnedFd> {
         match &self.state {
             SocketState::Down => None,
@@ -168,7 +166,7 @@ impl Connection {
         }
     }
 
-    /// Its socket with its session, where it has one.
+    /// Returns the socket and session of a TLS connection.
     #[inline]
     fn tls(&mut self) -> Option<&mut TlsStream> {
         match &mut self.state {
@@ -177,7 +175,7 @@ impl Connection {
         }
     }
 
-    /// Whether there are bytes that the socket did not take yet.
+    /// Whether bytes wait until the socket takes them.
     #[inline]
     fn has_unsent(&self) -> bool {
         match &self.state {
@@ -187,22 +185,23 @@ impl Connection {
         }
     }
 
-    /// It is of no use any more. What is greeted or shakes hands yet could not connect.
+    /// Returns the event of an unusable connection. During a greeting or handshake, the connect has
+    /// failed.
     fn lost(&self, cause: AttemptCause) -> ConnEvent {
         match self.state {
             SocketState::Greeting(_) | SocketState::Tunnelling(_) => {
                 ConnEvent::ConnectFailed(AttemptCause::ConnectFailed)
             }
-            // Before there were keys nothing can have been sent.
+            // Without keys, no request can have been sent.
             SocketState::Handshaking(_) => ConnEvent::ConnectFailed(AttemptCause::TlsClosed),
             _ => ConnEvent::Closed(cause),
         }
     }
 
-    /// The peer will send no more.
+    /// Returns the event after the peer ended its stream.
     fn ended(&self) -> ConnEvent {
         match self.broken {
-            // An answer that ends with its connection is not whole.
+            // An answer that ends with its connection is incomplete.
             Some(cause) => self.lost(cause),
             None if matches!(self.state, SocketState::Greeting(_) | SocketState::Tunnelling(_)) => {
                 self.lost(AttemptCause::Closed)
@@ -212,20 +211,20 @@ impl Connection {
     }
 }
 
-/// Where bytes are received.
+/// Buffers for received bytes.
 #[derive(Debug)]
 pub struct ReadBuffers {
     received: Vec<u8>,
-    /// What of it was not decrypted yet, where it came by TLS.
+    /// Received TLS bytes that are not decrypted yet.
     sealed: SealedBytes,
-    /// What it means, where it came by TLS; empty where nothing does.
+    /// Decrypted bytes. Empty if no service uses TLS.
     plaintext: Vec<u8>,
     is_plaintext: bool,
     length: usize,
 }
 
 impl ReadBuffers {
-    /// What came last.
+    /// Returns the bytes of the last event.
     #[inline]
     pub fn bytes(&self) -> &[u8] {
         let buffer = if self.is_plaintext { &self.plaintext } else { &self.received };
@@ -233,19 +232,18 @@ impl ReadBuffers {
     }
 }
 
-/// A connection that epoll has reported, or that broke in writing, and how far it has been looked
-/// at.
+/// A connection with pending events, either reported by epoll or broken by a failed write, and the
+/// progress of their handling.
 pub struct EventSource {
-    /// Which.
     pub conn: ConnId,
-    /// When what was told last happened.
+    /// Time of the last event.
     pub now_ns: u64,
     generation: u32,
     stage: SourceStage,
     flags: EventFlags,
     is_gone: bool,
     reads: u8,
-    /// What broke it in writing, and when.
+    /// Cause and time of a failed write.
     broken: Option<(AttemptCause, u64)>,
 }
 
@@ -257,13 +255,13 @@ enum SourceStage {
     Done,
 }
 
-/// What epoll and the ring have reported, and how much of it was looked at.
+/// Events that epoll and the ring have reported, and the progress of their handling.
 pub struct Reported {
     ready: Vec<epoll::Event>,
     next_ready: usize,
     completions: Vec<Completion>,
     next_completion: usize,
-    /// Whose receiving ended with what was told last.
+    /// Receive request that ended with the last event and must be renewed.
     receive_again: Option<RingToken>,
 }
 
@@ -280,12 +278,12 @@ impl Default for Reported {
 }
 
 impl Reported {
-    /// Whether something has happened that was not looked at yet.
+    /// Whether an event is left to handle.
     pub fn has_events(&self) -> bool {
         self.next_ready < self.ready.len() || self.has_completions()
     }
 
-    /// The next connection that epoll has reported.
+    /// Returns the next connection that epoll has reported.
     #[inline]
     pub fn next_ready(&mut self) -> Option<EventSource> {
         let event = self.ready.get(self.next_ready)?;
@@ -303,7 +301,7 @@ impl Reported {
         })
     }
 
-    /// Whether the ring has told something that was not looked at yet.
+    /// Whether a completion of the ring is left to handle.
     #[inline]
     pub fn has_completions(&self) -> bool {
         self.next_completion < self.completions.len()
@@ -315,33 +313,33 @@ pub struct ConnectionSet<P: Protocol> {
     list: Vec<Connection>,
     clock: LoadClock,
     epoll: OwnedFd,
-    /// What carries bytes, where it is permitted.
+    /// Ring that carries bytes, if permitted.
     ring: Option<Box<Ring>>,
     spare: BufferPool,
-    /// What to connect to, and what is said first there.
     services: Arc<[P]>,
     paths: ConnectPaths,
-    /// The services that are spoken to by TLS, if any are.
+    /// TLS settings of the services that use TLS, if any.
     peers: Option<TlsPeers>,
-    /// The number of each, over all threads of this process: the first, and from one to the next.
+    /// Number of the thread's first connection among those of this process, and the step to the
+    /// next.
     numbers: (u32, u32),
-    /// Whether agents share them.
+    /// Whether agents share connections.
     is_pipelined: bool,
-    /// What ties programs to this process.
+    /// Ties started programs to the life of this process.
     tether: Option<DeathSignal>,
-    /// Where the services' own programs are run.
+    /// Hosts that run the services' own programs.
     hosts: Arc<[ProgramHost]>,
-    /// Those who run programs behind a connection.
+    /// Threads that run programs for connections.
     program_workers: Vec<JoinHandle<()>>,
-    /// What ends the load early.
+    /// Error that ends the load early.
     pub failure: Option<Error>,
 }
 
 impl<P: Protocol> ConnectionSet<P> {
-    /// The connections of a thread, none of them open.
+    /// Creates the connections of a thread, all of them closed.
     ///
     /// # Errors
-    /// If the system has no epoll instance for them.
+    /// If the system provides no epoll instance.
     pub fn new(script: &Script<P>, paths: ConnectPaths, thread: u32, clock: LoadClock) -> Result<Self, Error> {
         let connection = |service| Connection {
             service,
@@ -370,12 +368,12 @@ impl<P: Protocol> ConnectionSet<P> {
         })
     }
 
-    /// How many there are.
+    /// Returns the number of connections.
     pub fn count(&self) -> usize {
         self.list.len()
     }
 
-    /// Room for what they receive.
+    /// Creates buffers for received bytes.
     pub fn buffers(&self) -> ReadBuffers {
         let plaintext = if self.peers.is_some() { vec![0; BUFFER] } else { Vec::new() };
         ReadBuffers {
@@ -387,30 +385,30 @@ impl<P: Protocol> ConnectionSet<P> {
         }
     }
 
-    /// Tells one of its sockets from the next.
+    /// Returns the number of the connection's current socket.
     #[inline]
     pub fn generation(&self, conn: ConnId) -> u32 {
         self.list[conn.index()].generation
     }
 
-    /// Whether requests can be sent.
+    /// Whether the connection takes requests.
     #[inline]
     pub fn is_up(&self, conn: ConnId) -> bool {
         matches!(self.list[conn.index()].state, SocketState::Up(_))
     }
 
-    /// Whether there are bytes that its socket did not take yet.
+    /// Whether bytes wait until the connection's socket takes them.
     #[inline]
     pub fn has_unsent(&self, conn: ConnId) -> bool {
         self.list[conn.index()].has_unsent()
     }
 
-    /// What can be done with a request on it now.
+    /// Returns how a request on the connection can be sent now.
     #[inline]
     pub fn send_path(&self, conn: ConnId) -> SendPath {
         match &self.list[conn.index()].state {
-            // Others of the connection may be ready in this turn of the loop, too: they go out
-            // together.
+            // Other agents of the connection may become ready in this turn of the loop. Their
+            // requests are sent together.
             SocketState::Up(SocketStream::Ring(_)) => SendPath::WithOthers,
             SocketState::Up(_) if self.is_pipelined => SendPath::WithOthers,
             SocketState::Up(_) => SendPath::Now,
@@ -422,30 +420,30 @@ impl<P: Protocol> ConnectionSet<P> {
         }
     }
 
-    /// The moment before which it is not tried, where it is down; else 0.
+    /// Returns the earliest time of the next connect if the connection is down, or else 0.
     #[inline]
     pub fn connect_after_ns(&self, conn: ConnId) -> u64 {
         let connection = &self.list[conn.index()];
         if matches!(connection.state, SocketState::Down) { connection.connect_after_ns } else { 0 }
     }
 
-    /// It leads there when it is made again; it is down.
+    /// Sets the service for the next connect. The connection must be down.
     pub fn set_service(&mut self, conn: ConnId, service: u32) {
         self.list[conn.index()].service = service;
     }
 
-    /// It is not tried before that moment.
+    /// Sets the earliest time of the next connect.
     pub fn set_connect_after(&mut self, conn: ConnId, moment_ns: u64) {
         self.list[conn.index()].connect_after_ns = moment_ns;
     }
 
-    /// Sends the bytes, or as much of them as the socket takes, and the rest when it takes more.
-    /// Where a ring carries them they go out with those of others.
+    /// Sends as many bytes as the socket takes, and the rest later. With a ring, the bytes are sent
+    /// together with those of other connections.
     #[inline]
     pub fn send(&mut self, conn: ConnId, bytes: &[u8]) -> Result<(), AttemptCause> {
         let connection = &mut self.list[conn.index()];
         let sent = match &mut connection.state {
-            // What goes out first has to wait itself.
+            // Earlier bytes still wait, so these bytes must wait too.
             SocketState::Up(SocketStream::Plain(_) | SocketStream::Ring(_)) if !connection.pending.is_empty() => 0,
             SocketState::Up(SocketStream::Plain(socket)) => write(socket.as_fd(), bytes)?,
             SocketState::Up(SocketStream::Ring(socket)) => {
@@ -470,7 +468,7 @@ impl<P: Protocol> ConnectionSet<P> {
         Ok(())
     }
 
-    /// Begins to connect.
+    /// Begins to connect the connection.
     pub fn connect(&mut self, conn: ConnId) -> Result<(), AttemptCause> {
         let socket = if P::RUNS_PROGRAMS { self.spawn_program(conn) } else { self.dial(conn).map_err(connect_cause) }?;
         let data = event_data(self.list[conn.index()].generation, conn);
@@ -479,7 +477,7 @@ impl<P: Protocol> ConnectionSet<P> {
         Ok(())
     }
 
-    /// A socket that connects to the connection's service.
+    /// Returns a socket that connects to the connection's service.
     fn dial(&self, conn: ConnId) -> Result<OwnedFd, Errno> {
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         let service = self.list[conn.index()].service;
@@ -500,19 +498,19 @@ impl<P: Protocol> ConnectionSet<P> {
         }
     }
 
-    /// A new program worker for the connection: the load's end of their socket.
+    /// Starts a program worker for the connection. Returns the load's end of their socket.
     fn spawn_program(&mut self, conn: ConnId) -> Result<OwnedFd, AttemptCause> {
         let number = self.list[conn.index()].service as usize;
         let (service, host) = (&self.services[number], self.hosts.get(number).cloned());
         let failed = |error: io::Error| connect_cause(Errno::from_io_error(&error).unwrap_or(Errno::IO));
         let (socket, worker) = spawn_program_worker(self.tether, service.authority(), host).map_err(failed)?;
-        // Those whose agents have hung up need not be waited for.
+        // Workers whose agents have closed the connection need not be joined.
         self.program_workers.retain(|worker| !worker.is_finished());
         self.program_workers.push(worker);
         Ok(socket)
     }
 
-    /// Hangs up every connection behind which programs run; waits until no program is left.
+    /// Closes every connection that runs programs, and waits until all programs have ended.
     pub fn join_programs(&mut self) {
         if !P::RUNS_PROGRAMS {
             return;
@@ -521,12 +519,12 @@ impl<P: Protocol> ConnectionSet<P> {
             self.close(ConnId::at(index));
         }
         for worker in self.program_workers.drain(..) {
-            // One that panicked has dropped its program, and so killed it.
+            // A worker that panicked has dropped its program, which kills the program.
             let _ = worker.join();
         }
     }
 
-    /// Closes the connection, if there is one. Late events of its socket are not told.
+    /// Closes the connection if it is open. Late events of its socket are ignored.
     pub fn close(&mut self, conn: ConnId) {
         let connection = &mut self.list[conn.index()];
         let state = std::mem::replace(&mut connection.state, SocketState::Down);
@@ -540,8 +538,8 @@ impl<P: Protocol> ConnectionSet<P> {
         }
     }
 
-    /// Waits for something to happen, at most so long. With a ring, what was made ready before goes
-    /// out first.
+    /// Waits for events, for at most `left_ns`. With a ring, first submits the requests that are
+    /// ready.
     pub fn wait(&mut self, reported: &mut Reported, left_ns: u64, gathering: WakePolicy) -> Result<(), Error> {
         reported.ready.clear();
         reported.completions.clear();
@@ -552,7 +550,7 @@ impl<P: Protocol> ConnectionSet<P> {
         waited.map_err(|source| Error::System { doing: "cannot wait for events", source })?;
         if ring.is_watched_ready() {
             self.ask_epoll(reported, 0)?;
-            // As long as there may be more it is asked again.
+            // epoll is asked again as long as there may be more events.
             if reported.ready.len() < BATCH
                 && let Some(ring) = &mut self.ring
             {
@@ -571,14 +569,14 @@ impl<P: Protocol> ConnectionSet<P> {
         }
     }
 
-    /// Nothing can be sent on the connection any more. What was answered before is still there to
+    /// Handles a failed write. Nothing more can be sent, but answers that arrived earlier can still
     /// be read.
     pub fn broke_in_writing(&mut self, conn: ConnId, cause: AttemptCause, now_ns: u64) -> Option<EventSource> {
         let connection = &mut self.list[conn.index()];
-        // Where the target has ended in order a write is told just that.
+        // If the target closed the connection in order, a read reports it too.
         connection.broken = (cause != AttemptCause::Closed).then_some(cause);
         if matches!(connection.state, SocketState::Up(SocketStream::Ring(_))) {
-            // The ring tells of it in turn.
+            // The ring reports the end in order.
             connection.pending.clear();
             return None;
         }
@@ -594,8 +592,8 @@ impl<P: Protocol> ConnectionSet<P> {
         })
     }
 
-    /// What has happened next to a connection that was reported. It has to be dealt with before the
-    /// next is asked for: where that closes the connection there is none.
+    /// Returns the next event of a reported connection. The caller must handle it before it asks
+    /// for the next. If it closes the connection, no event follows.
     #[inline]
     pub fn next_event(&mut self, source: &mut EventSource, buffers: &mut ReadBuffers) -> Option<ConnEvent> {
         loop {
@@ -614,7 +612,8 @@ impl<P: Protocol> ConnectionSet<P> {
                 }
                 SourceStage::Read if connection.tls().is_some() => self.read_tls(source, buffers),
                 SourceStage::Read => self.read(source, buffers),
-                // Only then: a target may answer before it has read the whole request, and close.
+                // Writing comes last: a target may answer and close before it has read the whole
+                // request.
                 SourceStage::Write => {
                     source.stage = SourceStage::Done;
                     self.write_rest(source)
@@ -642,14 +641,15 @@ impl<P: Protocol> ConnectionSet<P> {
         }
         let service = connection.service as usize;
         match self.peers.as_ref().and_then(|peers| peers.session(service)) {
-            // What is there before anything was asked answers nothing.
+            // Bytes that arrive before any request cannot answer it.
             None if source.flags.contains(EventFlags::IN) && !self.may_speak_first(service) => {
                 match first_byte(&socket) {
                     Ok(Some(first)) if !P::may_refuse_unasked(first) => {
                         Some(ConnEvent::ConnectFailed(AttemptCause::BadAnswer))
                     }
                     Ok(_) => self.greet(source.conn, socket),
-                    // The system says it once: whoever wrote now would only hear that nobody listens.
+                    // The system reports this error only once. A later write would only find a
+                    // broken pipe.
                     Err(errno) => Some(ConnEvent::ConnectFailed(connect_cause(errno))),
                 }
             }
@@ -664,7 +664,7 @@ impl<P: Protocol> ConnectionSet<P> {
         greeting.is_some_and(|greeting| greeting.bytes.is_empty())
     }
 
-    /// The connection takes requests from now on.
+    /// Makes the connection take requests.
     fn opened(&mut self, conn: ConnId, stream: SocketStream) -> ConnEvent {
         let stream = self.hand_to_ring(conn, stream);
         let connection = &mut self.list[conn.index()];
@@ -675,18 +675,18 @@ impl<P: Protocol> ConnectionSet<P> {
         ConnEvent::Opened
     }
 
-    // The first words on a connection belong to connecting: whoever waits on a connection whose
-    // greeting is not answered in time, or refused, could not connect, and the operation certainly
-    // had no effect. Sending the request along would spare a round trip, and carry it out as
-    // somebody else or on other data where the greeting is refused.
+    // The greeting is part of connecting. If it is refused or not answered in time, the operations
+    // that wait could not connect and certainly had no effect. Sending the request together with
+    // the greeting would save a round trip. But if the greeting is refused, the request would run
+    // as another user or on other data.
 
-    /// The connection's socket is connected.
+    /// Sends the greeting on a connected socket.
     fn greet(&mut self, conn: ConnId, socket: OwnedFd) -> Option<ConnEvent> {
         let connection = &mut self.list[conn.index()];
         let Some(greeting) = self.services[connection.service as usize].greeting() else {
             return Some(self.opened(conn, SocketStream::Plain(socket)));
         };
-        // A fresh socket takes so little at once.
+        // A new socket always has space for so few bytes.
         if write(socket.as_fd(), &greeting.bytes).is_ok_and(|sent| sent == greeting.bytes.len()) {
             connection.state = SocketState::Greeting(socket);
             return None;
@@ -694,7 +694,7 @@ impl<P: Protocol> ConnectionSet<P> {
         Some(ConnEvent::ConnectFailed(AttemptCause::ConnectFailed))
     }
 
-    /// Bytes came in answer to the greeting.
+    /// Handles bytes that answer the greeting.
     fn greeted(&mut self, conn: ConnId, bytes: &[u8]) -> Option<ConnEvent> {
         let connection = &mut self.list[conn.index()];
         connection.pending.extend_from_slice(bytes);
@@ -715,7 +715,7 @@ impl<P: Protocol> ConnectionSet<P> {
         Some(ConnEvent::ConnectFailed(refused))
     }
 
-    /// Reads what is there; to its end where the peer is gone.
+    /// Reads the available bytes, or all bytes to the end if the peer is gone.
     #[inline]
     fn read(&mut self, source: &mut EventSource, buffers: &mut ReadBuffers) -> Option<ConnEvent> {
         loop {
@@ -764,7 +764,8 @@ impl<P: Protocol> ConnectionSet<P> {
         }
     }
 
-    /// Others get their turn: epoll reports the connection again although nothing new may come.
+    /// Gives other connections their turn. epoll reports this connection again even without new
+    /// bytes.
     fn read_later(&mut self, source: &mut EventSource) -> Option<ConnEvent> {
         source.stage = SourceStage::Write;
         let connection = &self.list[source.conn.index()];
@@ -774,8 +775,8 @@ impl<P: Protocol> ConnectionSet<P> {
         watched.is_err().then(|| connection.lost(AttemptCause::Broken))
     }
 
-    /// Everything has been read: sends what the socket did not take before, or tells what broke the
-    /// connection.
+    /// Writes pending bytes, or returns the cause of a failed write. Called when everything is
+    /// read.
     #[inline]
     fn write_rest(&mut self, source: &mut EventSource) -> Option<ConnEvent> {
         let connection = &mut self.list[source.conn.index()];
@@ -810,12 +811,12 @@ impl<P: Protocol> ConnectionSet<P> {
     }
 }
 
-/// What epoll tells a connection by.
+/// Returns the data by which epoll identifies a connection.
 fn event_data(generation: u32, conn: ConnId) -> epoll::EventData {
     epoll::EventData::new_u64(u64::from(generation) << 32 | u64::from(conn.number()))
 }
 
-/// The next byte to be read, if there is one.
+/// Returns the next byte to read, if any, without consuming it.
 fn first_byte(socket: &OwnedFd) -> Result<Option<u8>, Errno> {
     let mut first = [0_u8; 1];
     match recv(socket, first.as_mut_slice(), RecvFlags::PEEK) {
@@ -825,7 +826,7 @@ fn first_byte(socket: &OwnedFd) -> Result<Option<u8>, Errno> {
     }
 }
 
-/// Bytes that the socket took.
+/// Writes bytes. Returns the number of bytes that the socket took.
 fn write(socket: BorrowedFd<'_>, bytes: &[u8]) -> Result<usize, AttemptCause> {
     loop {
         match send(socket, bytes, SendFlags::NOSIGNAL | SendFlags::DONTWAIT) {
@@ -837,12 +838,12 @@ fn write(socket: BorrowedFd<'_>, bytes: &[u8]) -> Result<usize, AttemptCause> {
     }
 }
 
-/// A socket that connects to one in the file system.
+/// Returns a socket that connects to a Unix socket.
 fn dial_file(path: &Path, flags: SocketFlags) -> Result<OwnedFd, Errno> {
     let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
     match connect(&socket, &SocketAddrUnix::new(path)?) {
         Ok(()) | Err(Errno::INPROGRESS) => Ok(socket),
-        // Its accept queue is full, and nobody tries again in our place (unix(7)).
+        // The accept queue is full, and the kernel does not retry (unix(7)).
         Err(Errno::AGAIN) => Err(Errno::CONNREFUSED),
         Err(errno) => Err(errno),
     }
@@ -859,7 +860,7 @@ fn connect_cause(errno: Errno) -> AttemptCause {
     }
 }
 
-/// What became of a connection.
+/// Returns the cause for an error on an open connection.
 fn broken_cause(errno: Errno) -> AttemptCause {
     match errno {
         Errno::CONNRESET => AttemptCause::Reset,
@@ -880,7 +881,7 @@ mod tests {
     use crate::engine::agents::tests::{load, orders, step};
     use crate::protocols::lines::Lines;
 
-    /// One connection to a target, and what it has been told of it.
+    /// One connection to a target, and its events.
     struct Talk {
         connections: ConnectionSet<Lines>,
         reported: Reported,
@@ -903,14 +904,14 @@ mod tests {
             let clock = LoadClock { origin: Instant::now() };
             let mut connections = ConnectionSet::new(&script, paths, 0, clock).unwrap();
             if with_ring {
-                // Where there is none the test is the same as the other one.
+                // Without io_uring, this test equals the other one.
                 let _ = connections.open_ring();
             }
             let buffers = connections.buffers();
             Self { connections, reported: Reported::default(), buffers, seen: Vec::new() }
         }
 
-        /// What happens next, with the bytes that came.
+        /// Returns the next event, with the bytes received.
         fn next(&mut self) -> (ConnEvent, Vec<u8>) {
             while self.seen.is_empty() {
                 self.connections.wait(&mut self.reported, 1_000_000_000, WakePolicy::NONE).unwrap();
@@ -926,7 +927,7 @@ mod tests {
             self.seen.remove(0)
         }
 
-        /// As the worker does it: what is to be closed is.
+        /// Handles an event as the worker does: closes the connection if the event requires it.
         fn note(&mut self, event: ConnEvent) {
             let bytes = if event == ConnEvent::Bytes { self.buffers.bytes().to_vec() } else { Vec::new() };
             self.seen.push((event, bytes));
@@ -975,7 +976,7 @@ mod tests {
         talk.connections.send(CONN, b"never read").unwrap();
         target.write_all(b"enough\n").unwrap();
         assert_eq!(talk.next(), (ConnEvent::Bytes, b"enough\n".to_vec()));
-        // With bytes unread.
+        // The target has unread bytes, so the drop resets the connection.
         drop(target);
         assert!(matches!(talk.next().0, ConnEvent::Closed(AttemptCause::Reset)));
     }

@@ -1,5 +1,5 @@
-//! What a step speaks of in its request and its answer, what it expects and what it keeps, compiled, and
-//! whether a text is as expected.
+//! Compiled expectations and captures of a step: references to parts of its request and answer, and
+//! checks of texts.
 
 use std::sync::Arc;
 
@@ -12,12 +12,12 @@ use crate::protocols::Protocol;
 use crate::values::lua::{Function, Program};
 use crate::values::{Argument, CompiledTemplate, ValueSource};
 
-/// Fields of the answer that are asked for, by number.
+/// Fields of the answer that a step needs, by number.
 #[derive(Debug, Default)]
 pub struct WantedFields(pub Vec<String>);
 
 impl WantedFields {
-    /// The number of a field, a new one if it has none yet.
+    /// Returns the number of a field, and assigns one if the field is new.
     pub fn number(&mut self, field: &str) -> usize {
         self.0.iter().position(|known| known == field).unwrap_or_else(|| {
             self.0.push(field.to_owned());
@@ -26,7 +26,7 @@ impl WantedFields {
     }
 }
 
-/// A field of an answer, or a place in it.
+/// A field of an answer, or a place in the field's JSON.
 #[derive(Debug, Clone)]
 pub struct CompiledField {
     /// Number of the field.
@@ -35,7 +35,7 @@ pub struct CompiledField {
     pub place: Option<CompiledPointer>,
 }
 
-/// Reused memory for what is read of an answer.
+/// Reused memory for values that are read from an answer.
 #[derive(Debug, Default)]
 pub struct ExtractedFields {
     field: Vec<u8>,
@@ -43,13 +43,14 @@ pub struct ExtractedFields {
 }
 
 impl CompiledField {
-    /// `FIELD` or `FIELD/JSON/POINTER`.
+    /// Compiles `FIELD` or `FIELD/JSON/POINTER`.
     pub fn compile(text: &str, wants: &mut WantedFields) -> Result<Self, String> {
         let (field, place) = experiment::pointer::split(text);
         Ok(Self { want: wants.number(field), place: place.map(CompiledPointer::compile).transpose()? })
     }
 
-    /// What the answer has there; `None` if it has nothing, or if the field is not the JSON that it would have to be.
+    /// Returns the text of the field or place in the answer. `None` if it is absent, or if a place
+    /// is wanted and the field is not JSON.
     #[inline]
     pub fn read<'a, P: Protocol>(
         &self,
@@ -67,12 +68,12 @@ impl CompiledField {
     }
 }
 
-/// A part of an operation.
+/// A part of an operation's request or answer.
 #[derive(Debug, Clone)]
 pub enum OperationPart {
     /// An argument, or a place in it.
     Argument(ArgumentPart),
-    /// Of its answer.
+    /// A field of the answer, or a place in it.
     Answer(CompiledField),
 }
 
@@ -86,7 +87,7 @@ pub struct ArgumentPart {
 }
 
 impl ArgumentPart {
-    /// Appends its value, and says whether it has one: the argument may not be the JSON that it would have to be.
+    /// Appends the value. Returns false if the place does not exist or the argument is not JSON.
     pub fn write(
         &self,
         arguments: &[Argument],
@@ -108,7 +109,8 @@ impl ArgumentPart {
 }
 
 impl OperationPart {
-    /// `request.FIELD` or `answer.FIELD`, perhaps with a JSON pointer: `answer.FIELD/JSON/POINTER`.
+    /// Compiles `request.FIELD` or `answer.FIELD`, optionally with a JSON pointer:
+    /// `answer.FIELD/JSON/POINTER`.
     pub fn compile(text: &str, arguments: &[Argument], wants: &mut WantedFields) -> Result<Self, String> {
         if let Some(part) = text.strip_prefix("request.") {
             let (name, place) = experiment::pointer::split(part);
@@ -124,23 +126,21 @@ impl OperationPart {
     }
 }
 
-/// A field of the answer, or a place in it, and what it has to be.
+/// A field of the answer, or a place in it, with its expected value.
 pub struct Expectation {
-    /// Which.
     pub field: CompiledField,
-    /// What.
     pub check: TextCheck,
 }
 
-/// What a text has to be.
+/// A check of a text.
 pub enum TextCheck {
-    /// Exactly this.
+    /// The text equals the template's value.
     Exactly(CompiledTemplate),
-    /// All of this. Behind a pointer, because most steps have none.
+    /// The text meets all conditions. Boxed because most steps have none.
     Compared(Box<CompiledCondition>),
 }
 
-/// Ways to look at a text.
+/// Conditions on a text.
 pub struct CompiledCondition {
     matches: Option<Regex>,
     contains: Option<CompiledTemplate>,
@@ -149,26 +149,25 @@ pub struct CompiledCondition {
     not: Option<TextCheck>,
 }
 
-/// A value that is kept, and where.
+/// A value to keep, and its slot.
 pub struct CaptureSlot {
-    /// Where.
+    /// Number of the slot.
     pub slot: u8,
-    /// What.
+    /// Source of the value.
     pub what: OperationPart,
-    /// Which part of it; all without.
+    /// Pattern of the part to keep. Without a pattern, the whole value is kept.
     pub matches: Option<Regex>,
 }
 
-/// What compiles the parts of a check.
+/// Compiler for the parts of a check.
 pub struct ExpectationCompiler<'a> {
     /// Compiles a template of the step.
     pub template: &'a mut dyn FnMut(&str) -> Result<CompiledTemplate, String>,
-    /// The script, if there is one.
     pub program: Option<&'a Arc<Program>>,
 }
 
 impl Expectation {
-    /// Compiles what a step expects of a field.
+    /// Compiles the expectation of a step for a field.
     pub fn compile(
         field: &str,
         expected: &Expected,
@@ -178,7 +177,7 @@ impl Expectation {
         Ok(Self { field: CompiledField::compile(field, wants)?, check: TextCheck::compile(expected, compiler)? })
     }
 
-    /// Whether it takes more than comparing bytes.
+    /// Whether the check takes more than comparing bytes.
     pub fn is_costly(&self) -> bool {
         let takes_more = match &self.check {
             TextCheck::Exactly(template) => template.asks_script(),
@@ -189,7 +188,7 @@ impl Expectation {
 }
 
 impl CaptureSlot {
-    /// Compiles what a step keeps in a slot.
+    /// Compiles the capture of a step into a slot.
     pub fn compile(
         slot: u8,
         kept: &SlotContent,
@@ -203,7 +202,7 @@ impl CaptureSlot {
         Ok(Self { slot, what: OperationPart::compile(what, arguments, wants)?, matches })
     }
 
-    /// Whether it takes more than copying bytes.
+    /// Whether the capture takes more than copying bytes.
     pub fn is_costly(&self) -> bool {
         let place = match &self.what {
             OperationPart::Argument(part) => &part.place,
@@ -213,12 +212,13 @@ impl CaptureSlot {
     }
 }
 
-/// Compiles a regular expression: over bytes, so that it meets every answer, with classes that are ASCII's.
+/// Compiles a regular expression over bytes, which can match any answer. Its character classes are
+/// ASCII.
 fn pattern(text: &str) -> Result<Regex, String> {
     RegexBuilder::new(text).unicode(false).build().map_err(|error| format!("`{text}`: {error}"))
 }
 
-/// What a regular expression's first group took, or all that it took if it has none.
+/// Returns the match of the pattern's first group, or the whole match if there is no group.
 pub fn part<'a>(pattern: &Regex, text: &'a [u8]) -> Option<&'a [u8]> {
     if pattern.captures_len() == 1 {
         return pattern.find(text).map(|found| found.as_bytes());
@@ -227,7 +227,7 @@ pub fn part<'a>(pattern: &Regex, text: &'a [u8]) -> Option<&'a [u8]> {
 }
 
 impl TextCheck {
-    /// Compiles what a text has to be.
+    /// Compiles a check of a text.
     pub fn compile(expected: &Expected, compiler: ExpectationCompiler<'_>) -> Result<Self, String> {
         let ExpectationCompiler { template, program } = compiler;
         let comparison = match expected {
@@ -253,7 +253,7 @@ impl TextCheck {
         })))
     }
 
-    /// Whether every slot that it is made of was filled in this cycle.
+    /// Whether this cycle has filled every slot that the check uses.
     pub fn is_filled(&self, source: &ValueSource<'_>) -> bool {
         match self {
             Self::Exactly(template) => template.is_filled(source),
@@ -261,7 +261,7 @@ impl TextCheck {
         }
     }
 
-    /// Whether it says what the text is, and not only what it is not.
+    /// Whether the check says what the text is, and not only what it is not.
     pub fn is_positive(&self) -> bool {
         match self {
             Self::Exactly(_) => true,
@@ -274,7 +274,7 @@ impl TextCheck {
         }
     }
 
-    /// Whether the text is as it has to be; `scratch` is for values.
+    /// Whether the text passes the check. `scratch` is memory for values.
     #[inline]
     pub fn holds(&self, text: &[u8], source: &ValueSource<'_>, scratch: &mut Vec<u8>) -> bool {
         match self {
@@ -283,7 +283,7 @@ impl TextCheck {
         }
     }
 
-    /// Whether nothing of it holds.
+    /// Whether no condition of the check holds.
     fn is_unlike(&self, text: &[u8], source: &ValueSource<'_>, scratch: &mut Vec<u8>) -> bool {
         match self {
             Self::Exactly(_) => !self.holds(text, source, scratch),
@@ -324,7 +324,8 @@ fn is_one_of(text: &[u8], texts: &[CompiledTemplate], source: &ValueSource<'_>, 
     texts.iter().any(|one| with_value(one, source, scratch, |value| text == value))
 }
 
-/// Hands on the template's value, which is written only where it does not lie anywhere already.
+/// Passes the template's value to `look`. The value is rendered only if it does not exist in memory
+/// yet.
 #[inline]
 fn with_value<R>(
     template: &CompiledTemplate,

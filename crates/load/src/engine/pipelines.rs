@@ -1,5 +1,5 @@
-//! What is under way on connections: which agents wait for an answer there, in the order of their
-//! requests, and answers that have come in part.
+//! Open requests of connections: agents that wait for answers, in the order of their requests, and
+//! partly received answers.
 
 use std::ops::{Index, IndexMut};
 
@@ -10,19 +10,19 @@ use crate::answer_budget::BudgetShare;
 use crate::protocols::{AttemptCause, Progress, Protocol};
 use crate::values::allowed::NotSendable;
 
-/// What is under way on a connection.
+/// Open requests of a connection.
 pub struct Pipeline<P: Protocol> {
-    /// Agents whose attempts wait for an answer.
+    /// Agents with an attempt on the connection.
     pub waiting: WaitingAgents,
-    /// Whether this socket has carried an answer.
+    /// Whether the current socket has carried an answer.
     pub is_proven: bool,
     /// Number of the last request.
     last_id: u32,
-    /// Of the answer that comes next.
+    /// Decoder of the next answer.
     decoder: P::Decoder,
-    /// Bytes of an answer that is not whole.
+    /// Bytes of an incomplete answer.
     input: Vec<u8>,
-    /// What these have of the budget of answers.
+    /// Share of the memory budget that these bytes hold.
     held: BudgetShare,
 }
 
@@ -39,15 +39,14 @@ impl<P: Protocol> Default for Pipeline<P> {
     }
 }
 
-/// What is under way on the connections of a thread.
+/// Open requests on the connections of a thread.
 pub struct Pipelines<P: Protocol> {
     list: Vec<Pipeline<P>>,
-    /// Connections on which requests have become ready in this turn of the loop, to go out
-    /// together.
+    /// Connections on which requests became ready in this turn of the loop. They are sent together.
     pub ready: Vec<ConnId>,
-    /// Requests are written here.
+    /// Buffer for encoded requests.
     pub outgoing: Vec<u8>,
-    /// Agents whose requests could not be written.
+    /// Agents whose requests could not be encoded.
     pub refused: Vec<(AgentId, NotSendable)>,
     memory: P::Memory,
     spare: BufferPool,
@@ -70,7 +69,7 @@ impl<P: Protocol> IndexMut<ConnId> for Pipelines<P> {
 }
 
 impl<P: Protocol> Pipelines<P> {
-    /// Nothing, on so many connections.
+    /// Creates the state of idle connections.
     pub fn new(connections: usize) -> Self {
         let list = std::iter::repeat_with(Pipeline::default).take(connections).collect();
         Self {
@@ -83,8 +82,8 @@ impl<P: Protocol> Pipelines<P> {
         }
     }
 
-    /// Encodes the requests of all who wait for that, one behind the other; the first of them, if a
-    /// script was asked for any. Agents whose requests cannot be written leave the line.
+    /// Encodes the requests that wait to be sent, one after the other. Returns the first agent if a
+    /// script computed any of the requests. Agents whose requests cannot be encoded leave the line.
     #[inline]
     pub fn encode_unsent(&mut self, conn: ConnId, agents: &mut Agents<P>, now_ns: u64) -> Option<AgentId> {
         let pipeline = &mut self.list[conn.index()];
@@ -96,7 +95,7 @@ impl<P: Protocol> Pipelines<P> {
         while next != AgentId::NONE {
             let id = next;
             next = agents.all()[id].behind;
-            // 0 is left to answers that belong to no request.
+            // Answers without a request have the number 0.
             pipeline.last_id = pipeline.last_id.wrapping_add(1).max(1);
             let begin = self.outgoing.len();
             match agents.encode(id, pipeline.last_id, now_ns, &mut self.outgoing) {
@@ -114,20 +113,19 @@ impl<P: Protocol> Pipelines<P> {
         asks_script.then_some(first)
     }
 
-    /// Looks for the answer to the agent that is the first of those who asked.
+    /// Tries to decode the answer to agent `id`, which is the first that waits for an answer.
     #[inline]
     pub fn decode(&mut self, conn: ConnId, agents: &Agents<P>, id: AgentId, input: &[u8], ended: bool) -> Progress {
         P::decode(&agents.asked(id), &mut self.list[conn.index()].decoder, &mut self.memory, input, ended)
     }
 
-    /// The answer that was just decoded from the beginning of that input.
+    /// Returns the answer that was just decoded from the beginning of `input`.
     #[inline]
     pub fn decoded<'a>(&'a self, conn: ConnId, input: &'a [u8], result: AttemptCause) -> DecodedAnswer<'a, P> {
         DecodedAnswer { decoder: &self.list[conn.index()].decoder, input, result }
     }
 
-    /// The answer has been dealt with, and its agent waits no longer; whether others wait for
-    /// answers.
+    /// Removes the answered agent from the line. Returns whether other agents wait for answers.
     #[inline]
     pub fn finish(&mut self, conn: ConnId, agents: &Agents<P>) -> bool {
         let pipeline = &mut self.list[conn.index()];
@@ -137,14 +135,14 @@ impl<P: Protocol> Pipelines<P> {
         pipeline.waiting.asked().is_some()
     }
 
-    /// Whether an answer has come in part.
+    /// Whether part of an answer has arrived.
     #[inline]
     pub fn has_partial(&self, conn: ConnId) -> bool {
         !self.list[conn.index()].input.is_empty()
     }
 
-    /// What has come of an answer, with more of it; `None` if that would be too much. To be
-    /// [kept](Self::keep_partial) or [dropped](Self::drop_partial).
+    /// Takes the incomplete answer and appends `more`. Returns `None` if it exceeds the memory
+    /// budget. The caller must [keep](Self::keep_partial) or [drop](Self::drop_partial) the bytes.
     pub fn take_partial(&mut self, conn: ConnId, more: &[u8]) -> Option<Vec<u8>> {
         let pipeline = &mut self.list[conn.index()];
         let mut input = std::mem::take(&mut pipeline.input);
@@ -156,19 +154,19 @@ impl<P: Protocol> Pipelines<P> {
         Some(input)
     }
 
-    /// What was taken is not whole yet. It stays where it is: a long answer must not be copied
-    /// again with each of its pieces.
+    /// Puts back bytes that are still incomplete. They are moved and not copied, because a long
+    /// answer arrives in many pieces.
     pub fn keep_partial(&mut self, conn: ConnId, input: Vec<u8>) {
         self.list[conn.index()].input = input;
     }
 
-    /// What was taken has been dealt with.
+    /// Drops bytes that are no longer needed.
     pub fn drop_partial(&mut self, conn: ConnId, input: Vec<u8>) {
         self.list[conn.index()].held = BudgetShare::default();
         self.spare.recycle(input);
     }
 
-    /// The beginning of an answer waits for the rest of it.
+    /// Stores the beginning of an incomplete answer.
     pub fn stash_partial(&mut self, conn: ConnId, piece: &[u8]) {
         if !piece.is_empty() {
             let mut input = self.spare.take();
@@ -177,8 +175,8 @@ impl<P: Protocol> Pipelines<P> {
         }
     }
 
-    /// Forgets what was under way on a connection that is closed: the first of those who waited
-    /// there, if any.
+    /// Resets the state of a closed connection. Returns the first agent that waited there, or
+    /// [`AgentId::NONE`].
     #[must_use = "who waits must not be forgotten"]
     pub fn reset(&mut self, conn: ConnId) -> AgentId {
         let pipeline = &mut self.list[conn.index()];
@@ -191,21 +189,21 @@ impl<P: Protocol> Pipelines<P> {
     }
 }
 
-/// Buffers that are kept for the next piece, and their largest size.
+/// Maximum number of buffers in the pool, and the largest size of each.
 const SPARE: usize = 512;
 const SPARE_BYTES: usize = 1024 * 1024;
 
-/// Buffers for answers or requests that are cut in pieces.
+/// Buffers for answers or requests that arrive or leave in pieces.
 #[derive(Debug, Default)]
 pub struct BufferPool(Vec<Vec<u8>>);
 
 impl BufferPool {
-    /// An empty buffer.
+    /// Returns an empty buffer.
     pub fn take(&mut self) -> Vec<u8> {
         self.0.pop().unwrap_or_default()
     }
 
-    /// A buffer is not needed any more.
+    /// Returns a buffer to the pool.
     #[inline]
     pub fn recycle(&mut self, mut buffer: Vec<u8>) {
         if buffer.capacity() > 0 && buffer.capacity() <= SPARE_BYTES && self.0.len() < SPARE {
@@ -215,14 +213,14 @@ impl BufferPool {
     }
 }
 
-/// Agents whose attempts wait, in the order of their requests: first those whose request was sent,
-/// then those whose was not. Each knows who comes behind it ([`Agent::behind`]), so that the line
-/// takes no memory of its own.
+/// Agents with an attempt on a connection, in the order of their requests: first the agents whose
+/// request was sent, then the others. Each agent holds the id of the next ([`Agent::behind`]), so
+/// the line needs no memory.
 #[derive(Debug, Clone, Copy)]
 pub struct WaitingAgents {
     first: AgentId,
     last: AgentId,
-    /// The first whose request was not sent.
+    /// First agent whose request is not sent.
     unsent: AgentId,
 }
 
@@ -233,8 +231,8 @@ impl Default for WaitingAgents {
 }
 
 impl WaitingAgents {
-    /// The agent comes to the end of the line; whether it is the first there whose request is to be
-    /// sent.
+    /// Adds the agent to the end of the line. Returns whether it is the first with an unsent
+    /// request.
     #[inline]
     pub fn join(&mut self, agents: &mut [Agent], id: AgentId) -> bool {
         agents[id].behind = AgentId::NONE;
@@ -250,13 +248,13 @@ impl WaitingAgents {
         is_first_unsent
     }
 
-    /// The agent that the next answer is for, if one was asked for.
+    /// Returns the agent to which the next answer belongs, if a request was sent.
     #[inline]
     pub fn asked(&self) -> Option<AgentId> {
         (self.first != self.unsent).then_some(self.first)
     }
 
-    /// The first of the line is answered and leaves it.
+    /// Removes the first agent, whose request is answered.
     #[inline]
     pub fn leave(&mut self, agents: &[Agent]) {
         if self.first == AgentId::NONE {
@@ -272,7 +270,8 @@ impl WaitingAgents {
         }
     }
 
-    /// An agent whose request could not be written leaves the line, in which all others have sent theirs.
+    /// Removes an agent whose request could not be encoded. All other requests in the line must be
+    /// marked as sent.
     #[cold]
     pub fn remove(&mut self, agents: &mut [Agent], id: AgentId) {
         let behind = agents[id].behind;
@@ -291,17 +290,17 @@ impl WaitingAgents {
         }
     }
 
-    /// The first whose request is to be sent, or [`AgentId::NONE`].
+    /// Returns the first agent whose request is not sent, or [`AgentId::NONE`].
     pub fn unsent(&self) -> AgentId {
         self.unsent
     }
 
-    /// All requests are sent from now on.
+    /// Marks all requests as sent.
     pub fn all_sent(&mut self) {
         self.unsent = AgentId::NONE;
     }
 
-    /// Everybody leaves: the first of the line, or [`AgentId::NONE`].
+    /// Removes all agents. Returns the first of the line, or [`AgentId::NONE`].
     #[must_use = "who waits must not be forgotten"]
     pub fn disband(&mut self) -> AgentId {
         std::mem::take(self).first
@@ -325,7 +324,7 @@ mod tests {
         AgentId::at(index)
     }
 
-    /// Everybody in the line, in order.
+    /// Returns the agents of the line, in order.
     fn line(agents: &[Agent], first: AgentId) -> Vec<usize> {
         let present = |id: AgentId| Some(id).filter(|id| *id != AgentId::NONE);
         std::iter::successors(present(first), |id| present(agents[*id].behind)).map(AgentId::index).collect()
@@ -397,8 +396,8 @@ mod tests {
         }
     }
 
-    /// What an idle agent with a connection of its own takes, beside its two timers (32 bytes) and
-    /// whatever its cycle keeps.
+    /// Size of an idle agent with its own connection, without its two timers (32 bytes) and the
+    /// values that its cycle keeps.
     #[test]
     fn an_idle_agent_is_small() {
         assert!(size_of::<Agent>() <= 136, "{}", size_of::<Agent>());

@@ -1,5 +1,5 @@
-//! Finds the place that a JSON pointer names (RFC 6901) in a text that has to be JSON, without building a tree of it:
-//! what is not on the way is only skipped. The text is read to its end, because half of a text is no JSON.
+//! Lookup of a JSON pointer (RFC 6901) in a JSON text without building a tree: values off the path
+//! are skipped. The text is read to its end, because an incomplete text is not JSON.
 
 use std::fmt;
 
@@ -7,31 +7,30 @@ use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-/// A compiled pointer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CompiledPointer(Box<[PointerStep]>);
 
 /// A step of a pointer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PointerStep {
-    /// In an object.
+    /// Name of a member of an object.
     name: Box<str>,
-    /// In an array.
+    /// Index of an element of an array, if the name is a number.
     index: Option<usize>,
 }
 
 impl PointerStep {
-    /// The step to the member, or the element, of that name.
+    /// Returns the step to the member or element of this name.
     pub fn named(name: String) -> Self {
         Self { index: experiment::pointer::index(&name), name: name.into() }
     }
 
-    /// The element that it leads to, if it is an array's.
+    /// Returns the index of the step's element, if the step can lead into an array.
     pub fn index(&self) -> Option<usize> {
         self.index
     }
 
-    /// Finds the member that it leads to.
+    /// Returns a matcher for the name of the step's member.
     pub fn member(&self) -> MemberMatcher<'_> {
         MemberMatcher(&self.name)
     }
@@ -44,8 +43,9 @@ impl CompiledPointer {
         Ok(Self(parsed.steps.into_iter().map(PointerStep::named).collect()))
     }
 
-    /// What stands there: of a text what it says, of everything else how it is written. `None` if nothing does, or if `json` is not
-    /// JSON. Of two members of one name the last counts, as with most readers (RFC 8259, 4).
+    /// Returns the value at the place: the content of a string, or the JSON text of any other
+    /// value. `None` if there is no value or `json` is not JSON. If a name occurs twice in an
+    /// object, the last member counts, as with most readers (RFC 8259, 4).
     pub fn find<'a>(&self, json: &'a [u8], scratch: &'a mut Vec<u8>) -> Option<&'a [u8]> {
         let mut found = None;
         let mut reader = serde_json::Deserializer::from_slice(json);
@@ -55,7 +55,7 @@ impl CompiledPointer {
     }
 }
 
-/// What a JSON value says: texts without quotes and escapes.
+/// Returns the text of a JSON value: strings without quotes and escapes, other values unchanged.
 fn said<'a>(written: &'a str, scratch: &'a mut Vec<u8>) -> Option<&'a [u8]> {
     let Some(text) = written.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) else {
         return Some(written.as_bytes());
@@ -69,7 +69,7 @@ fn said<'a>(written: &'a str, scratch: &'a mut Vec<u8>) -> Option<&'a [u8]> {
     Some(scratch)
 }
 
-/// The rest of the way from a value, and what is found at its end.
+/// Remaining steps from a value, and the result.
 struct PointerRest<'p, 'json> {
     steps: &'p [PointerStep],
     found: &'p mut Option<&'json str>,
@@ -122,7 +122,7 @@ impl<'json> Visitor<'json> for PointerRest<'_, 'json> {
         Ok(())
     }
 
-    // Below what is neither object nor array there is nothing.
+    // Values other than objects and arrays contain no place.
 
     fn visit_bool<E>(self, _: bool) -> Result<(), E> {
         Ok(())
@@ -149,7 +149,7 @@ impl<'json> Visitor<'json> for PointerRest<'_, 'json> {
     }
 }
 
-/// Whether a member is the one of that name.
+/// Whether the name of a member equals this name.
 pub struct MemberMatcher<'p>(&'p str);
 
 impl<'json> DeserializeSeed<'json> for MemberMatcher<'_> {
@@ -185,7 +185,7 @@ mod tests {
         Some(String::from_utf8(found).unwrap())
     }
 
-    /// RFC 6901, 5.
+    /// Example of RFC 6901, section 5.
     const EXAMPLE: &str = r#"{
     "foo": ["bar", "baz"], "": 0, "a/b": 1, "c%d": 2, "e^f": 3, "g|h": 4, "i\\j": 5, "k\"l": 6, " ": 7, "m~n": 8
 }"#;
@@ -297,7 +297,7 @@ mod tests {
         })
     }
 
-    /// What a tree of the text says at the place.
+    /// Looks the pointer up in a tree of the text.
     fn of_tree(value: &Value, pointer: &str) -> Option<String> {
         match value.pointer(pointer)? {
             Value::String(text) => Some(text.clone()),

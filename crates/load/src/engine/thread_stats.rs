@@ -1,4 +1,4 @@
-//! What a thread counts in the current second, and the hand-over at its end.
+//! Statistics of a thread in the current second, and their hand-over at its end.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
@@ -17,29 +17,27 @@ use crate::interval::{AttemptCount, HistogramSet, SlotCounts, ThreadInterval, Un
 use crate::protocols::{AttemptCause, Refusal};
 use crate::schedules::{Due, NS_PER_S};
 
-/// Histograms that may be on their way back.
+/// Maximum number of histogram sets waiting for reuse.
 const HISTOGRAM_SETS: usize = 4;
-/// Different results of an operation's attempts in a second for which there is room without allocating.
+/// Results of an operation's attempts per second that fit without allocation.
 const RESULTS: usize = 16;
-/// Kinds of failures of which a thread gives an example.
+/// Maximum number of kinds of failures for which a thread gives an example.
 const KINDS: usize = 32;
 const LATENESS_MAX_NS: u64 = 60_000_000_000;
 
-/// Which thread counts, and for whom.
+/// Identity of a thread and constants of its load.
 pub struct ThreadIdentity {
     /// Number of the thread, from 0.
     pub thread: u32,
-    /// Threads in all.
+    /// Number of threads of the whole load.
     pub threads: u32,
-    /// What times count on.
+    /// Clock of all times.
     pub clock: Clock,
-    /// Length of an outcome slot.
+    /// Length of a time slot in which outcomes are counted.
     pub slot_ns: u64,
-    /// Services that agents go to.
+    /// Number of services.
     pub services: u32,
-    /// Names of the operations.
     pub names: Arc<[String]>,
-    /// The protocol's refusals.
     pub refusals: &'static [Refusal],
 }
 
@@ -50,18 +48,17 @@ pub struct ThreadTotals {
     pub outcomes: [u64; 5],
     /// Attempts that ended.
     pub attempts: u64,
-    /// Full cycles.
+    /// Complete cycles.
     pub cycles: u64,
     /// Operations that were due and were dropped.
     pub dropped: u64,
 }
 
-/// What a second cost a thread.
+/// CPU use of a thread in a second.
 #[derive(Debug, Clone, Copy)]
 pub struct ThreadCost {
-    /// CPU time.
     cpu_ns: u64,
-    /// Time in which it could run and did not, where the kernel says.
+    /// Time in which the thread was ready to run and had no CPU, if the kernel reports it.
     run_delay_ns: Option<u64>,
 }
 
@@ -74,21 +71,22 @@ pub struct ThreadStats {
     start_ns: u64,
     boundary_ns: u64,
     first_slot: u64,
-    /// Of each slot one for each service.
+    /// Counts for each pair of slot and service, slot by slot.
     slots: Vec<SlotCounts>,
     attempts: Vec<Vec<(AttemptCause, u64)>>,
-    /// Of each operation.
+    /// Units and parts, indexed by operation.
     units: Vec<(u64, StatusCounts)>,
     lateness: Option<Histogram<u64>>,
     cpu_ns: u64,
     run_delay: RunDelay,
-    /// Operations whose intended start lies in the current second.
+    /// Operations whose intended start is in the current second.
     due: u64,
     /// Operations that were due and will not begin.
     dropped: u64,
-    /// Operations open now.
+    /// Operations that are open now.
     open: i64,
-    /// Operations × nanoseconds; those open now count as if they ended with the interval.
+    /// Open operations × nanoseconds. An operation that is open now counts as if it ended with the
+    /// interval.
     open_ns: i64,
     latency_ns: u64,
     operations: u64,
@@ -96,28 +94,27 @@ pub struct ThreadStats {
     connects: u64,
     connect_failures: u64,
     received_bytes: u64,
-    /// Of a load that reads feeds ahead.
+    /// Statistics of feeds that are read ahead, if there are any.
     feeds: Option<FeedWatch>,
     /// Agents that have started.
     pub agents: u32,
-    /// Lines for `history.jsonl`.
     pub history: Vec<HistoryEntry>,
-    /// What a reader must know.
+    /// Notices for the reader.
     pub notices: Vec<String>,
-    /// Failures of kinds that were not met before.
+    /// Examples of failures whose kind was not seen before.
     pub examples: Vec<FailureExample>,
-    /// The kinds that were met: operation, cause and expectation.
+    /// Kinds of failures seen so far: operation, cause and expectation.
     kinds: Vec<(usize, AttemptCause, Option<usize>)>,
-    /// At the end, of each agent.
+    /// Cycles of each agent. Set at the end.
     pub agent_cycles: Vec<AgentCycles>,
-    /// Over the whole load.
+    /// Totals over the whole load.
     pub totals: ThreadTotals,
-    /// Set when nobody takes intervals any more.
+    /// Whether the receiver of intervals is gone.
     pub is_cut_off: bool,
 }
 
 impl ThreadStats {
-    /// Begins at zero on the clock.
+    /// Creates statistics that begin at the clock's zero.
     pub fn new(identity: ThreadIdentity, sink: SyncSender<ThreadInterval>) -> Self {
         let recycled = sync_channel(HISTOGRAM_SETS);
         let histograms = HistogramSet::new(&identity.names, Some(recycled.0.clone()));
@@ -161,12 +158,13 @@ impl ThreadStats {
         stats
     }
 
-    /// Feeds are read ahead for this thread; what their readers do is counted by one thread alone.
+    /// Starts statistics of feeds that are read ahead. Only one thread counts the work of the
+    /// feeds' readers.
     pub fn watch_feeds(&mut self, readers: Vec<Arc<FeedQueue>>) {
         self.feeds = Some(FeedWatch { readers, ..FeedWatch::default() });
     }
 
-    /// An agent begins to wait for a record.
+    /// Counts an agent that begins to wait for a record.
     pub fn wait_for_feed(&mut self, now_ns: u64) {
         let since_ns = signed(now_ns) - signed(self.start_ns);
         let feeds = self.feeds.get_or_insert_default();
@@ -174,7 +172,7 @@ impl ThreadStats {
         feeds.waited_ns -= since_ns;
     }
 
-    /// It has one, or will get none.
+    /// Counts the end of an agent's wait for a record.
     pub fn stop_waiting_for_feed(&mut self, now_ns: u64) {
         let since_ns = signed(now_ns) - signed(self.start_ns);
         let feeds = self.feeds.get_or_insert_default();
@@ -182,76 +180,79 @@ impl ThreadStats {
         feeds.waited_ns += since_ns;
     }
 
-    /// Agents that wait for a record.
+    /// Returns the number of agents that wait for a record.
     pub fn waiting_for_feed(&self) -> u64 {
         self.feeds.as_ref().map_or(0, |feeds| feeds.waiting)
     }
 
-    /// What the calling thread did so far does not count.
+    /// Begins to measure the calling thread. Its earlier CPU use does not count.
     pub fn begin_on_this_thread(&mut self) {
         self.cpu_ns = thread_cpu_ns();
         self.run_delay = RunDelay::of_this_thread();
     }
 
-    /// The next whole second.
+    /// Returns the end of the current second.
     pub fn boundary_ns(&self) -> u64 {
         self.boundary_ns
     }
 
-    /// How many operations are open now.
+    /// Returns the number of operations that are open now.
     pub fn open_now(&self) -> i64 {
         self.open
     }
 
-    /// An operation begins, at its intended start.
+    /// Counts an operation that begins, from its intended start.
     pub fn begin(&mut self, intended_ns: u64) {
         self.due += 1;
         self.open(intended_ns);
     }
 
-    /// An operation is open from its intended start on, and has been counted as due elsewhere.
+    /// Counts an operation as open from its intended start. It is counted as due elsewhere.
     pub fn open(&mut self, intended_ns: u64) {
         self.open += 1;
         self.open_ns -= signed(intended_ns) - signed(self.start_ns);
     }
 
-    /// So many operations became due, and are not counted as open here.
+    /// Counts operations that became due. They are not counted as open.
     pub fn fall_due(&mut self, count: u64) {
         self.due += count;
     }
 
-    /// Operations that were due will not begin.
+    /// Counts operations that were due and will not begin.
     pub fn drop_starts(&mut self, count: u64) {
         self.dropped += count;
         self.totals.dropped += count;
     }
 
-    /// Operations are due, and all agents are busy.
+    /// Counts operations that are due while all agents are busy, as due and open.
     pub fn due(&mut self, due: &Due) {
         self.due += due.count;
         self.open += signed(due.count);
         self.open_ns += due.waited_ns(self.start_ns);
     }
 
-    /// The load ends, and operations that were due have never begun.
+    /// Counts operations that were due and never began by the end of the load.
     pub fn leave(&mut self, operation: usize, due: &Due, end_ns: u64) {
         self.withdraw(due, end_ns);
         self.histograms.record_due(operation, due, end_ns);
         self.totals.outcomes[Outcome::Unfinished as usize] += due.count;
     }
 
-    /// Starts that were counted as open belong to no operation: all cycles are done.
+    /// Takes back starts that were counted as open and belong to no operation, because all cycles
+    /// are done.
     pub fn withdraw(&mut self, due: &Due, end_ns: u64) {
         self.open -= signed(due.count);
         self.open_ns += signed(due.count) * (signed(end_ns) - signed(self.start_ns));
     }
 
-    /// An operation ends `ok` that a timer started: without the generator's own lateness it would have taken so long.
+    /// Records an `ok` operation that a timer started. `long_ns` is its latency without the
+    /// generator's lateness.
     pub fn punctual(&mut self, operation: usize, long_ns: u64) {
         self.histograms.record(operation, Outcome::Ok, Time::Punctual, long_ns);
     }
 
-    /// An operation at that service ends; `sent_ns` is when its last attempt was sent, if it was.
+    /// Counts the end of an operation. `sent_ns` is the send time of its last attempt, if it was
+    /// sent.
     pub fn end(
         &mut self,
         operation: usize,
@@ -287,7 +288,7 @@ impl ThreadStats {
         }
     }
 
-    /// An attempt ends.
+    /// Counts the end of an attempt.
     pub fn attempt(&mut self, operation: usize, cause: AttemptCause) {
         self.totals.attempts += 1;
         let counts = &mut self.attempts[operation];
@@ -297,7 +298,8 @@ impl ThreadStats {
         }
     }
 
-    /// Whether a failure is the first of its kind, as long as there are not too many.
+    /// Whether a failure is the first of its kind. False once the maximum number of kinds is
+    /// reached.
     pub fn is_new_kind(&mut self, operation: usize, cause: AttemptCause, expectation: Option<usize>) -> bool {
         let kind = (operation, cause, expectation);
         let is_new = self.kinds.len() < KINDS && !self.kinds.contains(&kind);
@@ -307,54 +309,55 @@ impl ThreadStats {
         is_new
     }
 
-    /// An operation has done so many units, of which these are the parts.
+    /// Counts the units of an operation, and the statuses of its parts.
     pub fn count_units(&mut self, operation: usize, units: u64, parts: &StatusCounts) {
         let (sum, statuses) = &mut self.units[operation];
         *sum = sum.saturating_add(units);
         statuses.add(parts);
     }
 
-    /// A cycle was done in full.
+    /// Counts a complete cycle.
     pub fn cycle(&mut self) {
         self.cycles += 1;
         self.totals.cycles += 1;
     }
 
-    /// A connection was opened.
+    /// Counts an opened connection.
     pub fn connected(&mut self) {
         self.connects += 1;
     }
 
-    /// Bytes of answers came.
+    /// Counts received bytes of answers.
     pub fn received(&mut self, bytes: usize) {
         self.received_bytes += bytes as u64;
     }
 
-    /// A connect failed.
+    /// Counts a failed connect.
     pub fn connect_failed(&mut self) {
         self.connect_failures += 1;
     }
 
-    /// A timer fired so late.
+    /// Records the lateness of a timer.
     pub fn late(&mut self, late_ns: u64) {
         if let Some(lateness) = &mut self.lateness {
             lateness.saturating_record(late_ns);
         }
     }
 
-    /// What the thread used and lost since it was last asked, per second that has ended by `now_ns`.
+    /// Returns the CPU use since the last call, divided by the number of seconds that have ended by
+    /// `now_ns`.
     pub fn take_spent_per_second(&mut self, now_ns: u64) -> ThreadCost {
         let ended = ((now_ns - self.start_ns) / NS_PER_S).max(1);
         let run_delay_ns = self.run_delay.take_ns().map(|delay_ns| delay_ns / ended);
         ThreadCost { cpu_ns: self.take_cpu_ns() / ended, run_delay_ns }
     }
 
-    /// Hands over the second that ends at the boundary.
+    /// Hands over the statistics of the current second.
     pub fn hand_over_second(&mut self, spent: ThreadCost) {
         self.hand_over(self.boundary_ns, spent, false);
     }
 
-    /// The thread ends, before the next boundary.
+    /// Hands over the statistics of the last, incomplete second.
     pub fn finish(&mut self, now_ns: u64) {
         let spent = ThreadCost { cpu_ns: self.take_cpu_ns(), run_delay_ns: self.run_delay.take_ns() };
         self.hand_over(now_ns, spent, true);
@@ -474,7 +477,7 @@ impl ThreadStats {
         counts
     }
 
-    /// Slots from the interval's start to the whole second that ends it.
+    /// Returns empty slots from the start of the interval to the end of its second.
     fn empty_slots(&self) -> Vec<SlotCounts> {
         let last = (self.boundary_ns - 1) / self.identity.slot_ns;
         let count = usize::try_from(last - self.first_slot + 1).unwrap_or(1);
@@ -482,19 +485,20 @@ impl ThreadStats {
     }
 }
 
-/// The feeds that are read ahead, and who waits for them.
+/// Feeds that are read ahead, and the agents that wait for them.
 #[derive(Debug, Default)]
 struct FeedWatch {
-    /// Of one thread; the others have none.
+    /// Feed readers. Empty in all threads but one.
     readers: Vec<Arc<FeedQueue>>,
     read: ReadSoFar,
-    /// Agents that wait.
+    /// Number of agents that wait.
     waiting: u64,
-    /// Agents × nanoseconds; those that wait now count as if they did so until the interval's end.
+    /// Waiting agents × nanoseconds. An agent that waits now counts as if it waited until the end
+    /// of the interval.
     waited_ns: i64,
 }
 
-/// What became of feeds in an interval.
+/// Statistics of feeds in an interval.
 #[derive(Debug, Default)]
 struct FeedSecond {
     wait_s: Option<f64>,
@@ -502,7 +506,7 @@ struct FeedSecond {
 }
 
 impl FeedWatch {
-    /// The interval ends, which was so long.
+    /// Ends an interval of `length_ns`. Returns its statistics.
     fn take(&mut self, length_ns: u64) -> FeedSecond {
         let still_ns = signed(self.waiting.saturating_mul(length_ns));
         let waited_ns = std::mem::take(&mut self.waited_ns) + still_ns;
@@ -523,7 +527,7 @@ fn seconds(ns: u64) -> f64 {
     ns as f64 / NS_PER_S as f64
 }
 
-/// CPU time used by the calling thread.
+/// Returns the CPU time of the calling thread.
 fn thread_cpu_ns() -> u64 {
     let used = clock_gettime(ClockId::ThreadCPUTime);
     used.tv_sec.unsigned_abs() * NS_PER_S + used.tv_nsec.unsigned_abs()

@@ -1,26 +1,29 @@
-//! Timers: a hierarchical timing wheel whose timers have fixed places, so that setting one is a few stores.
+//! Timers in a hierarchical timing wheel. Each timer has a fixed place in memory, so setting a
+//! timer takes a few stores.
 //!
-//! After G. Varghese and T. Lauck, "Hashed and hierarchical timing wheels" (1987), scheme 7. A timer cannot be cancelled: whoever
-//! set it decides, when it fires, whether it still means something, and sets it again if it fired early.
+//! After G. Varghese and T. Lauck, "Hashed and hierarchical timing wheels" (1987), scheme 7. A
+//! timer cannot be cancelled. When it fires, the caller decides whether it still has a purpose, and
+//! sets it again if it fired early.
 
-/// A tick is 2^14 ns = 16.4 µs: the precision of the order in which timers fire, not of when they fire.
+/// Logarithm of the tick: 2^14 ns = 16.4 µs. The tick limits the precision of the order in which
+/// timers fire, but not of their time.
 const TICK_BITS: u32 = 14;
 const SLOT_BITS: u32 = 8;
 const SLOTS: usize = 1 << SLOT_BITS;
-/// 256^5 ticks are 208 days; timers beyond that fire then.
+/// Number of levels. 256^5 ticks are 208 days; a timer beyond that fires then.
 const LEVELS: usize = 5;
 const NONE: u32 = u32::MAX;
 
 /// A wheel of timers numbered from 0.
 #[derive(Debug)]
 pub struct Wheel {
-    /// Everything before this tick has fired.
+    /// Current tick. All timers before it have fired.
     tick: u64,
     levels: [WheelLevel; LEVELS],
     timers: Vec<WheelTimer>,
-    /// No timer is due before this moment.
+    /// Time before which no timer is due.
     soonest_ns: u64,
-    /// Whether a timer is due at that moment.
+    /// Whether a timer is due at exactly that time.
     is_exact: bool,
 }
 
@@ -37,7 +40,7 @@ struct WheelLevel {
 }
 
 impl WheelLevel {
-    /// The first occupied slot from `from` on.
+    /// Returns the first occupied slot from `from` on.
     fn next_occupied(&self, from: usize) -> Option<usize> {
         let mut mask = u64::MAX << (from % 64);
         for word in from / 64..self.occupied.len() {
@@ -57,7 +60,7 @@ impl WheelLevel {
 }
 
 impl Wheel {
-    /// A wheel for timers 0 to `timers` - 1, none of them set.
+    /// Creates a wheel for timers 0 to `timers` - 1, none of them set.
     pub fn new(timers: usize) -> Self {
         Self {
             tick: 0,
@@ -78,17 +81,17 @@ impl Wheel {
         }
     }
 
-    /// A moment before which no timer is due; later than any if none is set.
+    /// Returns a time before which no timer is due, or the maximum if no timer is set.
     pub fn soonest_ns(&self) -> u64 {
         self.soonest_ns
     }
 
-    /// Whether a timer is due at that moment, and it is not only a bound.
+    /// Whether a timer is due at exactly that time. Otherwise the time is only a lower bound.
     pub fn is_exact(&self) -> bool {
         self.is_exact
     }
 
-    /// Takes out a timer that is due at `now_ns`, with the moment at which it was due.
+    /// Takes out a timer that is due by `now_ns`. Returns its number and due time.
     pub fn pop(&mut self, now_ns: u64) -> Option<(u32, u64)> {
         if now_ns < self.soonest_ns {
             return None;
@@ -107,7 +110,8 @@ impl Wheel {
     fn place(&mut self, timer: u32) {
         let farthest = self.tick | ((1 << (SLOT_BITS as usize * LEVELS)) - 1);
         let due_tick = (self.timers[timer as usize].due_ns >> TICK_BITS).clamp(self.tick, farthest);
-        // The level is that of the highest digit (base 256) in which due tick and current tick differ.
+        // The level is the position of the highest digit (base 256) in which the due tick and the
+        // current tick differ.
         let differs = (due_tick ^ self.tick) | 1;
         let level = ((63 - differs.leading_zeros()) / SLOT_BITS) as usize;
         let slot = (due_tick >> (SLOT_BITS as usize * level)) as usize % SLOTS;
@@ -136,14 +140,15 @@ impl Wheel {
         None
     }
 
-    /// Moves on to the next tick at which something may be due, at most to `target`; false if there is none up to it.
+    /// Moves to the next tick at which a timer may be due, at most to `target`. Returns false if
+    /// there is no such tick.
     fn advance(&mut self, target: u64) -> bool {
         while let Some((level, slot, tick)) = self.next_occupied() {
             if tick > target {
                 break;
             }
             if level == 0 && tick == self.tick {
-                // The timers left in the current slot are due later in this tick.
+                // The remaining timers of the current slot are due later in this tick.
                 return false;
             }
             self.tick = tick;
@@ -164,7 +169,7 @@ impl Wheel {
         false
     }
 
-    /// The occupied slot that comes next: its level, its number, its first tick.
+    /// Returns the next occupied slot: its level, number and first tick.
     fn next_occupied(&self) -> Option<(usize, usize, u64)> {
         self.levels.iter().enumerate().find_map(|(number, level)| {
             let shift = SLOT_BITS as usize * number;
@@ -257,7 +262,7 @@ mod tests {
                     }
                 }
                 prop_assert!(set.iter().all(|(_, due_ns)| wheel.soonest_ns() <= *due_ns));
-                // Whoever waits for it awake waits for a timer.
+                // A caller that spins until this time waits for a real timer.
                 prop_assert!(!wheel.is_exact() || set.iter().any(|(_, due_ns)| wheel.soonest_ns() == *due_ns));
                 now_ns += 1_u64 << pause;
                 let due: BTreeSet<(u32, u64)> = set.iter().copied().filter(|(_, due_ns)| *due_ns <= now_ns).collect();

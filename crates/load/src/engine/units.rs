@@ -1,5 +1,5 @@
-//! What `ok` operations did: how many units of work, and which of the parts that their answers tell of failed. An answer is
-//! read in one pass and no tree of it is built, as it may be of megabytes.
+//! Work done by `ok` operations: units, and the statuses of the parts that answers report. An
+//! answer is read in one pass without building a tree, because it may have megabytes.
 
 use std::fmt;
 
@@ -10,14 +10,14 @@ use super::expectation::{CompiledField, ExtractedFields, WantedFields};
 use super::pointer::PointerStep;
 use crate::protocols::Protocol;
 
-/// Different statuses that are told apart; an answer has a handful.
+/// Maximum number of different statuses. An answer has a handful.
 const STATUSES: usize = 64;
-/// Longest status, bytes.
+/// Longest status, in bytes.
 const LONGEST: usize = 40;
-/// What further ones are counted as.
+/// Name under which further statuses are counted.
 const OTHERS: &str = "others";
 
-/// Counts the units of a step's answers.
+/// Counter of the units in a step's answers.
 #[derive(Debug)]
 pub struct UnitCounter {
     amount: Option<CompiledAmount>,
@@ -30,10 +30,10 @@ enum CompiledAmount {
     Told(CompiledField),
 }
 
-/// Places of an answer's parts.
+/// Location of the parts in an answer.
 #[derive(Debug)]
 struct CompiledParts {
-    /// The field that they are in, without a place.
+    /// Field that contains the parts, without a pointer.
     field: CompiledField,
     steps: Box<[PartStep]>,
 }
@@ -45,14 +45,14 @@ enum PartStep {
     One(PointerStep),
 }
 
-/// How many parts had which status.
+/// Number of parts for each status.
 #[derive(Debug, Default)]
 pub struct StatusCounts {
-    /// Statuses that occurred at any time; one that does not now has 0.
+    /// Every status that ever occurred, with its count since the last reset.
     counts: Vec<(Box<str>, u64)>,
     ok: u64,
     all: u64,
-    /// Whether each part of the answer took effect, in their order.
+    /// Whether each part of the answer took effect, in order.
     fates: Vec<Option<bool>>,
 }
 
@@ -63,7 +63,7 @@ impl StatusCounts {
         self.fates.clear();
     }
 
-    /// Of the answer that was read last, whether each part took effect, if its status tells.
+    /// Returns for each part of the last answer whether it took effect, if its status says so.
     pub fn fates(&self) -> &[Option<bool>] {
         &self.fates
     }
@@ -88,14 +88,14 @@ impl StatusCounts {
         }
     }
 
-    /// Adds the parts of an answer.
+    /// Adds the counts of an answer.
     pub fn add(&mut self, other: &Self) {
         for (status, count) in other.counts.iter().filter(|(_, count)| *count > 0) {
             self.count(status, is_ok(status), *count);
         }
     }
 
-    /// Each status that occurred, with its count; from here on nothing has.
+    /// Returns each status with its count, and resets all counts.
     pub fn take(&mut self) -> Vec<(String, u64)> {
         let occurred = self.counts.iter().filter(|(_, count)| *count > 0);
         let taken = occurred.map(|(status, count)| (status.to_string(), *count)).collect();
@@ -104,12 +104,13 @@ impl StatusCounts {
     }
 }
 
-/// Whether a part of that status has done its work: as in HTTP.
+/// Whether a part with this status has done its work, by the rules of HTTP.
 fn is_ok(status: &str) -> bool {
     status.len() == 3 && status.starts_with('2') && status.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Whether a part of that status took effect. One that the server refused did not; of one that it failed at nobody knows.
+/// Returns whether a part with this status took effect. A part that the server refused did not take
+/// effect. For a part on which the server failed this is unknown.
 fn fate(status: &str) -> Option<bool> {
     match is_ok(status) {
         true => Some(true),
@@ -118,12 +119,12 @@ fn fate(status: &str) -> Option<bool> {
 }
 
 impl UnitCounter {
-    /// Whether it reads the status of each part.
+    /// Whether the counter reads the status of each part.
     pub fn has_parts(&self) -> bool {
         self.parts.is_some()
     }
 
-    /// Of the step; none if it counts none.
+    /// Compiles the counter of a step, or `None` if the step counts no units.
     pub fn compile(step: &Step, wants: &mut WantedFields) -> Result<Option<Self>, String> {
         let in_answer =
             |text: &str| text.strip_prefix("answer.").map(str::to_owned).ok_or(format!("`{text}` is not answer.FIELD"));
@@ -139,12 +140,13 @@ impl UnitCounter {
         Ok((amount.is_some() || parts.is_some()).then_some(Self { amount, parts }))
     }
 
-    /// Whether it takes looking into answers.
+    /// Whether counting must read answers.
     pub fn is_costly(&self) -> bool {
         self.parts.is_some() || matches!(self.amount, Some(CompiledAmount::Told(_)))
     }
 
-    /// The units that an operation with this answer did, of which `parts` tells the parts; `None` if the answer does not say.
+    /// Returns the units of an operation with this answer, and sets `parts` to its parts. `None` if
+    /// the answer lacks a needed field.
     pub fn count<P: Protocol>(
         &self,
         request: &P::Request,
@@ -162,14 +164,14 @@ impl UnitCounter {
             Some(CompiledAmount::Fixed(units)) => *units,
             Some(CompiledAmount::Told(field)) => told(field.read::<P>(request, decoder, input, found)?)?,
         };
-        // Each part did its share of them.
+        // The units are shared equally among the parts.
         let done =
             if parts.all > 0 { u128::from(units) * u128::from(parts.ok) / u128::from(parts.all) } else { units.into() };
         u64::try_from(done).ok()
     }
 }
 
-/// The number that a text says, or the length of the array that it is.
+/// Returns the number in a text, or the length of a JSON array.
 fn told(text: &[u8]) -> Option<u64> {
     let text = text.trim_ascii();
     if text.starts_with(b"[") {
@@ -208,7 +210,7 @@ impl CompiledParts {
         Ok(Self { field: CompiledField::compile(field, wants)?, steps: parsed.steps.into_iter().map(step).collect() })
     }
 
-    /// Counts what stands there; `None` if there is no such place, or if `json` is not JSON to its end.
+    /// Counts the parts. `None` if the place does not exist or `json` is not valid to its end.
     fn count(&self, json: &[u8], counts: &mut StatusCounts) -> Option<()> {
         let mut reader = serde_json::Deserializer::from_slice(json);
         PartsBelow { steps: &self.steps, counts }.deserialize(&mut reader).ok()?;
@@ -217,7 +219,7 @@ impl CompiledParts {
     }
 }
 
-/// The rest of the way to the parts from a value.
+/// Remaining steps from a value to the parts.
 struct PartsBelow<'p> {
     steps: &'p [PartStep],
     counts: &'p mut StatusCounts,
@@ -231,7 +233,7 @@ impl PartsBelow<'_> {
     fn number(self, number: impl Into<i128>) {
         if self.steps.is_empty() {
             let (mut digits, number): (StatusText, i128) = (StatusText::default(), number.into());
-            // It has room for any number of 64 bits.
+            // The buffer fits any 64-bit number.
             let _ = fmt::Write::write_fmt(&mut digits, format_args!("{number}"));
             self.text(digits.as_str());
         }
@@ -239,7 +241,7 @@ impl PartsBelow<'_> {
 
     fn text(self, status: &str) {
         if self.steps.is_empty() {
-            // It goes into a table, and may be anything.
+            // The status goes into a table, but may be any text.
             let is_plain =
                 status.len() <= LONGEST && status.bytes().all(|byte| matches!(byte, b' '..=b'~') && byte != b'"');
             let status = if is_plain && !status.is_empty() { status } else { "not a status" };
@@ -249,7 +251,7 @@ impl PartsBelow<'_> {
     }
 }
 
-/// A number in decimal, without allocating.
+/// A number in decimal, without allocation.
 #[derive(Default)]
 struct StatusText {
     bytes: [u8; 24],
@@ -301,7 +303,7 @@ impl<'json> Visitor<'json> for PartsBelow<'_> {
                     }
                 }
             }
-            // An object is no status.
+            // An object is not a status.
             None => while members.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {},
         }
         Ok(())

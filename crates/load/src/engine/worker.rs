@@ -1,5 +1,5 @@
-//! A thread of the engine: its loop over events and timers, from the clock's zero to the end of the
-//! drain, how it waits for what comes next, and the way from bytes to answers to agents and back.
+//! A thread of the engine: its loop over events and timers from the clock's zero to the end of the
+//! drain, its waiting, and the exchange of bytes and answers between connections and agents.
 
 use std::num::NonZeroU64;
 use std::sync::Arc;
@@ -24,52 +24,52 @@ use crate::tls::NO_PROTOCOL;
 use crate::values::lua;
 use crate::{Error, ThreadInterval};
 
-/// A thread's whole state.
+/// State of a thread.
 pub struct Worker<P: Protocol> {
     script: Arc<Script<P>>,
     control: Arc<LoadControl>,
     clock: LoadClock,
-    /// Sockets.
+    /// Sockets of the connections.
     connections: ConnectionSet<P>,
-    /// Who waits for which answer on them.
+    /// Agents that wait for answers on the connections.
     pipelines: Pipelines<P>,
-    /// What is to be asked, and what the answers mean.
+    /// Agents with their requests and the evaluation of answers.
     agents: Agents<P>,
     stats: ThreadStats,
-    /// What may be spent on meeting moments.
+    /// Budget for spinning before deadlines.
     spin: SpinBudget,
-    /// What is open then is unfinished.
+    /// End of the drain. Operations that are still open then are unfinished.
     drain_end_ns: u64,
-    /// Whether everything that was due before the end counts as open.
+    /// Whether all operations due before the end are counted as open.
     has_counted_all: bool,
-    /// Whether it is the first thread of this process.
+    /// Whether this is the first thread of this process.
     is_first_here: bool,
-    /// What has been told.
+    /// Notices given so far.
     noticed: Noticed,
 }
 
-/// What a reader is told once.
+/// Notices that a thread gives at most once.
 #[derive(Debug, Default)]
 struct Noticed {
-    /// Requests that had to be sent twice.
+    /// Requests were sent twice.
     resend: bool,
-    /// Bytes that nobody asked for.
+    /// The target sent unsolicited bytes.
     unsolicited: bool,
-    /// A certificate that is not taken.
+    /// A certificate was refused.
     certificate: bool,
-    /// A lack of ports or descriptors.
+    /// Local ports or file descriptors ran out.
     resources: bool,
-    /// The words of a greeting or a proxy that refused a connection.
+    /// A greeting or a proxy refused a connection with a text.
     refusal: bool,
-    /// A peer that agreed on no protocol and hung up.
+    /// A peer selected no protocol and closed the connection.
     protocol: bool,
 }
 
 impl<P: Protocol> Worker<P> {
-    /// Thread `number` of a load.
+    /// Creates thread `number` of a load.
     ///
     /// # Errors
-    /// If the system has no epoll instance for it.
+    /// If the system provides no epoll instance.
     pub fn new(
         script: Arc<Script<P>>,
         control: Arc<LoadControl>,
@@ -111,19 +111,19 @@ impl<P: Protocol> Worker<P> {
         })
     }
 
-    /// Plays the load to its end.
+    /// Runs the load to its end.
     ///
     /// # Errors
-    /// What ended it early.
+    /// The error that ended the load early.
     pub fn run(mut self) -> Result<ThreadTotals, Error> {
-        // Without it the kernel may wake the thread 50 µs late. A kernel that refuses costs
-        // precision only, and that is measured.
+        // With the default slack the kernel may wake the thread 50 µs late. If the kernel refuses,
+        // only precision is lost, and lateness is measured.
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
         self.stats.begin_on_this_thread();
         self.open_ring();
         self.wait_for_zero()?;
         self.agents.set_first_timers();
-        // Each thread has the same schedules.
+        // All threads have the same schedules, so one of them gives the notices.
         let groups = self.script.groups.iter().filter(|_| self.agents.has_first());
         self.stats.notices.extend(groups.filter_map(|group| group.schedule.notice()));
         let looped = if self.control.is_aborted() { Ok(()) } else { self.run_loop() };
@@ -141,8 +141,8 @@ impl<P: Protocol> Worker<P> {
         }
     }
 
-    /// A ring, if it is worth one: fresh connections would spend more on it than they gain, and
-    /// sealed ones are read in their own way.
+    /// Opens a ring unless it would not help. New connections cost more on a ring than they gain,
+    /// and TLS connections are read in another way.
     fn open_ring(&mut self) {
         if !self.script.may_ring || P::RUNS_PROGRAMS || self.script.peers.is_some() || !self.script.keep_alive {
             return;
@@ -157,7 +157,7 @@ impl<P: Protocol> Worker<P> {
         }
     }
 
-    /// Zero may lie in the future; an abort does not wait for it.
+    /// Waits for the clock's zero, which may be in the future. An abort ends the wait.
     fn wait_for_zero(&mut self) -> Result<(), Error> {
         while let Some(left) = self.clock.origin.checked_duration_since(Instant::now())
             && !left.is_zero()
@@ -191,7 +191,7 @@ impl<P: Protocol> Worker<P> {
         }
     }
 
-    /// Nanoseconds since zero; every second that has ended by then is handed over first.
+    /// Returns the nanoseconds since zero. First hands over every second that has ended.
     #[inline]
     fn now(&mut self) -> u64 {
         let now_ns = self.clock.now_ns();
@@ -215,7 +215,7 @@ impl<P: Protocol> Worker<P> {
         }
     }
 
-    /// A script that fails ends the load: what it should have said is not known.
+    /// Ends the load if a script has failed, because its value is unknown.
     fn check_script(&mut self) {
         if let Some(program) = &self.script.program
             && let Some(reason) = lua::failure()
@@ -256,7 +256,7 @@ impl<P: Protocol> Worker<P> {
         }
     }
 
-    /// This moment, for an agent of that connection.
+    /// Returns the time of an event for an agent of the connection.
     #[inline]
     fn at(&self, conn: ConnId, now_ns: u64) -> EventTime {
         EventTime { now_ns, connect_after_ns: self.connections.connect_after_ns(conn) }
@@ -272,10 +272,10 @@ impl<P: Protocol> Worker<P> {
     }
 }
 
-// From agents to connections.
+// Sending, from agents to connections.
 
 impl<P: Protocol> Worker<P> {
-    /// The agent's request goes out on its connection, which is made first if need be.
+    /// Sends the agent's request on its connection. Opens the connection first if it is down.
     fn send(&mut self, id: AgentId, now_ns: u64) {
         let conn = self.agents.all()[id].connection;
         let is_first = self.pipelines[conn].waiting.join(self.agents.all_mut(), id);
@@ -295,8 +295,9 @@ impl<P: Protocol> Worker<P> {
         }
     }
 
-    /// Sends what has become ready in this turn of the loop, by one write for each connection. With
-    /// a ring, all but the last of it is handed over: that goes with the call that waits.
+    /// Sends the requests that became ready in this turn of the loop, with one write for each
+    /// connection. With a ring, all but the last batch is submitted here; the last batch goes with
+    /// the call that waits.
     #[inline]
     fn send_ready(&mut self, buffers: &mut ReadBuffers) {
         if self.pipelines.ready.is_empty() {
@@ -323,14 +324,14 @@ impl<P: Protocol> Worker<P> {
         self.pipelines.ready.clear();
     }
 
-    /// Sends the requests of all who wait for that.
+    /// Sends the requests that wait on the connection.
     #[inline]
     fn write_requests(&mut self, conn: ConnId, now_ns: u64) -> Result<(), AttemptCause> {
         if !self.connections.is_up(conn) || self.pipelines[conn].waiting.unsent() == AgentId::NONE {
             return Ok(());
         }
         if let Some(first) = self.pipelines.encode_unsent(conn, &mut self.agents, now_ns) {
-            // What a script took is no part of the service.
+            // The time that a script takes is not service time.
             self.agents.stamp_anew(first, self.clock.now_ns());
         }
         if !self.pipelines.refused.is_empty() {
@@ -342,7 +343,8 @@ impl<P: Protocol> Worker<P> {
         self.connections.send(conn, &self.pipelines.outgoing)
     }
 
-    /// Fails the operations whose requests could not be written. None of their agents sends anything before a timer wakes it.
+    /// Fails the operations whose requests could not be encoded. Their agents send nothing before a
+    /// timer wakes them.
     #[cold]
     fn fail_refused(&mut self, conn: ConnId, now_ns: u64) {
         let at = self.at(conn, now_ns);
@@ -361,22 +363,22 @@ impl<P: Protocol> Worker<P> {
         }
     }
 
-    /// Closes the connection, if there is one, and forgets what was under way on it: the first of
-    /// those who waited for it, if any.
+    /// Closes the connection if it is open, and resets its open requests. Returns the first agent
+    /// that waited for it, if any.
     #[must_use = "who waits must not be forgotten"]
     fn close(&mut self, conn: ConnId) -> AgentId {
         self.connections.close(conn);
         self.pipelines.reset(conn)
     }
 
-    /// The agent's attempt has timed out. Its answer may still come, and could not be told from the
-    /// next one's, so the connection is closed: whoever else asked there finds it so.
+    /// Handles an attempt that timed out. A late answer could be mistaken for the next one, so the
+    /// connection is closed. The other requests on it fail as closed.
     fn attempt_timed_out(&mut self, id: AgentId, now_ns: u64) {
         let conn = self.agents.all()[id].connection;
         if !self.connections.is_up(conn) {
             self.connect_failed(conn, AttemptCause::ConnectTimeout, now_ns);
         } else if self.agents.all()[id].sent().is_none() {
-            // It is ready in this very turn of the loop, and the time that has passed is the
+            // The request is about to be sent in this turn of the loop, so the elapsed time is the
             // generator's.
             self.agents.set_deadline(id, now_ns);
         } else {
@@ -392,10 +394,10 @@ impl<P: Protocol> Worker<P> {
     }
 }
 
-// From connections to agents.
+// Receiving, from connections to agents.
 
 impl<P: Protocol> Worker<P> {
-    /// Deals with everything that has happened to a connection.
+    /// Handles all events of a connection.
     fn handle_source(&mut self, source: &mut EventSource, buffers: &mut ReadBuffers) {
         while let Some(event) = self.connections.next_event(source, buffers) {
             self.hand_over_until(source.now_ns);
@@ -403,7 +405,7 @@ impl<P: Protocol> Worker<P> {
         }
     }
 
-    /// Deals with what the ring has told.
+    /// Handles the completions of the ring.
     fn handle_completions(&mut self, reported: &mut Reported, buffers: &mut ReadBuffers) {
         if !reported.has_completions() {
             return;
@@ -433,13 +435,13 @@ impl<P: Protocol> Worker<P> {
         }
     }
 
-    /// The connection is open, and who waited for that is served.
+    /// Handles a connection that has opened: sends the requests that wait for it.
     fn opened(&mut self, conn: ConnId, now_ns: u64) {
         self.pipelines[conn].is_proven = false;
         self.agents.connected(conn);
         self.stats.connected();
         if self.connections.is_on_ring(conn) {
-            // Who waits on a fresh connection is served in this turn.
+            // Requests on a new connection are sent in this turn.
             if self.pipelines[conn].waiting.unsent() != AgentId::NONE {
                 self.pipelines.ready.push(conn);
             }
@@ -448,11 +450,11 @@ impl<P: Protocol> Worker<P> {
         }
     }
 
-    /// Bytes came on a connection.
+    /// Handles bytes received on a connection.
     fn received(&mut self, conn: ConnId, bytes: &[u8], now_ns: u64) {
         self.stats.received(bytes.len());
         if self.pipelines[conn].waiting.asked().is_none() {
-            // Nobody can say what such bytes answer, so the connection is not used again.
+            // The bytes match no request, so the connection is not used again.
             self.notice_unsolicited();
             self.connection_lost(conn, AttemptCause::BadAnswer, now_ns);
             return;
@@ -476,7 +478,7 @@ impl<P: Protocol> Worker<P> {
         }
     }
 
-    /// What came on a connection is no answer that could be taken.
+    /// Handles an answer that cannot be decoded or is too large.
     fn reject_answer(&mut self, conn: ConnId, cause: AttemptCause, now_ns: u64) {
         if cause == AttemptCause::TooLarge {
             self.stats.notices.extend(self.control.budget_notice());
@@ -484,7 +486,7 @@ impl<P: Protocol> Worker<P> {
         self.connection_lost(conn, cause, now_ns);
     }
 
-    /// The target closed the connection. Some answers end so.
+    /// Handles a connection that the target closed. Some answers end with the connection.
     fn ended(&mut self, conn: ConnId, now_ns: u64) {
         if self.pipelines[conn].waiting.asked().is_none() {
             self.connection_lost(conn, AttemptCause::Closed, now_ns);
@@ -494,7 +496,8 @@ impl<P: Protocol> Worker<P> {
         }
     }
 
-    /// Looks for answers. Where the last one is not whole: how many bytes need not be shown again.
+    /// Decodes answers. If the last answer is incomplete, returns the number of bytes that are no
+    /// longer needed.
     fn decode_answers(&mut self, conn: ConnId, input: &[u8], ended: bool, now_ns: u64) -> Option<usize> {
         let generation = self.connections.generation(conn);
         let mut seen = 0;
@@ -517,31 +520,32 @@ impl<P: Protocol> Worker<P> {
                 }
                 Progress::More { used } => return Some(seen + used),
             }
-            // What is left is the next one's, if the connection is still the same.
+            // The remaining bytes belong to the next request, unless the connection was replaced.
             if seen == input.len() || self.connections.generation(conn) != generation {
                 return None;
             }
         }
     }
 
-    /// The agent's attempt is answered, at the beginning of the input.
+    /// Handles an answer at the beginning of `input` to the agent's attempt.
     fn answered(&mut self, conn: ConnId, id: AgentId, input: &[u8], answer: Answer, ended: bool, now_ns: u64) {
         let decoded = self.pipelines.decoded(conn, input, answer.result);
         let class = self.agents.take_answer(id, &decoded, now_ns, &mut self.stats);
         self.finish_exchange(conn, input.len(), answer, ended, now_ns);
-        // What looking took is the generator's time, and none of the next operation's.
+        // The time for evaluating the answer is the generator's, and not part of the next
+        // operation.
         let now_ns = if self.agents.is_answer_costly(id) { self.now() } else { now_ns };
         let at = self.at(conn, now_ns);
         let effect = self.agents.answered(id, class, answer.result, at, &mut self.stats);
         self.perform(effect, now_ns);
     }
 
-    /// The first agent's answer has been dealt with, in input of that length: it waits no longer,
-    /// and the connection is closed if it is not sound.
+    /// Finishes the exchange of the first agent, whose answer was read from input of `length`
+    /// bytes. Closes the connection if it cannot be used again.
     #[inline]
     fn finish_exchange(&mut self, conn: ConnId, length: usize, answer: Answer, ended: bool, now_ns: u64) {
         let has_others = self.pipelines.finish(conn, &self.agents);
-        // What follows an answer, or has not been sent yet, may be the others'.
+        // Bytes after the answer, or bytes not sent yet, may belong to other agents.
         let is_surplus = answer.used < length && !has_others;
         let is_whole = !is_surplus && !ended && (has_others || !self.connections.has_unsent(conn));
         if answer.reusable && self.script.keep_alive && is_whole {
@@ -561,7 +565,8 @@ impl<P: Protocol> Worker<P> {
         }
     }
 
-    /// The connection is of no use any more. An idle one is made again at once, if it ever served.
+    /// Handles an unusable connection. An idle connection is opened again at once if it has carried
+    /// an answer.
     fn connection_lost(&mut self, conn: ConnId, cause: AttemptCause, now_ns: u64) {
         self.notice_protocol(conn, cause);
         let was_proven = self.pipelines[conn].is_proven;
@@ -576,19 +581,19 @@ impl<P: Protocol> Worker<P> {
         }
     }
 
-    /// The target has cut the connection in mid-operation.
+    /// Delays the next connect after the target closed the connection during an operation.
     fn pause_after_cut(&mut self, conn: ConnId, now_ns: u64) {
         if let Some(after_ns) = self.agents.connection_cut(conn, now_ns) {
             self.connections.set_connect_after(conn, after_ns);
         }
     }
 
-    /// Of those who waited on a connection that is closed, from `next` on: whose request was sent
-    /// has failed, and the others' goes out on the next connection.
+    /// Handles the agents that waited on a closed connection, from `next` on. If the request was
+    /// sent, the attempt fails. Otherwise it is sent on the next connection.
     fn fail_sent(&mut self, mut next: AgentId, now_ns: u64, cause_of: impl Fn(AgentId) -> AttemptCause) {
         while next != AgentId::NONE {
             let id = next;
-            // Each may be in line again at once.
+            // The agent may join a line again at once.
             next = self.agents.all()[id].behind;
             if self.agents.all()[id].sent().is_none() {
                 self.send(id, now_ns);
@@ -604,7 +609,7 @@ impl<P: Protocol> Worker<P> {
         self.perform(effect, now_ns);
     }
 
-    /// There is no connection, and none is tried for a while: everybody's attempt has failed.
+    /// Handles a failed connect: all attempts on the connection fail, and none is made for a while.
     fn connect_failed(&mut self, conn: ConnId, cause: AttemptCause, now_ns: u64) {
         let mut next = self.close(conn);
         if cause != AttemptCause::NotConnected {
@@ -620,9 +625,9 @@ impl<P: Protocol> Worker<P> {
         }
     }
 
-    /// The target has said that it answers no more on a connection, so it has not looked at what
-    /// else was sent there (RFC 9112, 9.6). This goes out again on the next one, and the attempt
-    /// goes on; since nobody can prove it, the attempt may have had an effect.
+    /// Sends requests again that the target did not read: it announced that it answers no more on
+    /// the connection (RFC 9112, 9.6). The attempts continue. They may have taken effect
+    /// nevertheless, since there is no proof.
     fn resend(&mut self, mut next: AgentId, now_ns: u64) {
         while next != AgentId::NONE {
             let id = next;
@@ -635,7 +640,7 @@ impl<P: Protocol> Worker<P> {
     }
 }
 
-// What a reader is told once.
+// Notices that are given once.
 
 impl<P: Protocol> Worker<P> {
     fn notice_unsolicited(&mut self) {
@@ -677,7 +682,8 @@ impl<P: Protocol> Worker<P> {
         }
     }
 
-    /// A peer that was offered HTTP/1.1 and took nothing, and hangs up when it is spoken to, may speak HTTP/2 alone.
+    /// Adds a notice for a peer that selected no protocol although HTTP/1.1 was offered, and closes
+    /// the connection after the first request. It may support only HTTP/2.
     fn notice_protocol(&mut self, conn: ConnId, cause: AttemptCause) {
         let hung_up = matches!(cause, AttemptCause::Reset | AttemptCause::Closed);
         if hung_up
@@ -690,7 +696,7 @@ impl<P: Protocol> Worker<P> {
         }
     }
 
-    /// What this machine lacks to connect.
+    /// Adds a notice on ports or file descriptors that this machine lacks.
     fn notice_resources(&mut self, cause: AttemptCause) {
         let text = match cause {
             AttemptCause::NoPort if !self.script.keep_alive => {
@@ -708,7 +714,7 @@ impl<P: Protocol> Worker<P> {
 }
 
 impl<P: Protocol> Worker<P> {
-    /// Waits for events, at most so long.
+    /// Waits for events, for at most `left_ns`.
     fn wait(&mut self, reported: &mut Reported, left_ns: u64) -> Result<(), Error> {
         let policy = if self.script.is_paced {
             WakePolicy::NONE
@@ -724,8 +730,8 @@ impl<P: Protocol> Worker<P> {
         let next_ns = soonest_ns.min(self.stats.boundary_ns()).min(self.drain_end_ns);
         let now_ns = self.now();
         let left_ns = next_ns.saturating_sub(now_ns);
-        // Only for a deadline: the wheel may merely say that there is none before. And only where
-        // operations wait for moments, which it is worth to meet.
+        // Spins only before a deadline: the wheel's time may be only a lower bound. And only at a
+        // rate, where the precision of starts is worth the CPU time.
         let is_deadline = next_ns == soonest_ns && is_exact && self.script.is_paced;
         if left_ns == 0 || !is_deadline || !self.spin.is_enough(now_ns) {
             return self.wait(reported, left_ns);
@@ -739,7 +745,7 @@ impl<P: Protocol> Worker<P> {
         self.spin_until(reported, next_ns)
     }
 
-    /// Looks for events without sleeping until some have come, or until that moment.
+    /// Polls for events without sleeping, until one arrives or the deadline passes.
     fn spin_until(&mut self, reported: &mut Reported, deadline_ns: u64) -> Result<(), Error> {
         let begun_ns = self.now();
         let mut now_ns = begun_ns;

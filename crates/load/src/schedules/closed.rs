@@ -1,4 +1,5 @@
-//! Closed loop: each agent starts its next operation when the last one is done and it has paused to think.
+//! Closed loop: each agent starts its next operation after the end of the last one and a pause to
+//! think.
 
 use super::{Schedule, joins_ns};
 use crate::values::mix;
@@ -6,16 +7,15 @@ use crate::values::mix;
 /// A closed loop whose agents start evenly over a ramp.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Closed {
-    /// Agents in all.
     pub agents: u32,
-    /// Over which they start.
+    /// Time over which the agents start.
     pub ramp_ns: u64,
     /// An agent's pause between operations.
     pub think_ns: u64,
-    /// A pause is drawn evenly from `think_ns` less and more this percent, so that agents that had to wait together do not go on in
-    /// step.
+    /// Percentage by which a pause may be shorter or longer than `think_ns`, drawn evenly. Without
+    /// a spread, agents that had to wait together would continue in step.
     pub spread_pct: f64,
-    /// When the last operation may start.
+    /// Time from which on no operation starts.
     pub end_ns: u64,
 }
 
@@ -28,7 +28,7 @@ impl Schedule for Closed {
         if self.spread_pct == 0.0 {
             return ended_ns.saturating_add(self.think_ns);
         }
-        // The nanosecond at which an operation ends is as random as anything here can be, and no two agents share it.
+        // The nanosecond at which an operation ends is random, and no two agents share it.
         ended_ns.saturating_add(spread_ns(self.think_ns, self.spread_pct, mix(ended_ns)))
     }
 
@@ -37,7 +37,8 @@ impl Schedule for Closed {
     }
 }
 
-/// A pause drawn evenly from `pause_ns` less and more so many percent, as 64 random bits say.
+/// Returns a pause drawn evenly from `pause_ns` ± `spread_pct` percent. `draw` supplies the random
+/// bits.
 pub fn spread_ns(pause_ns: u64, spread_pct: f64, draw: u64) -> u64 {
     let drawn = (draw >> 11) as f64 / (1_u64 << 53) as f64;
     (pause_ns as f64 * (1.0 + spread_pct / 100.0 * (2.0 * drawn - 1.0))) as u64
@@ -45,7 +46,7 @@ pub fn spread_ns(pause_ns: u64, spread_pct: f64, draw: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    //! Starts over the ramp, and the pause.
+    //! Tests of starts over the ramp, and of the pause.
 
     use super::*;
 

@@ -1,39 +1,42 @@
-//! Open loop: operations start at a constant rate, whatever became of those before.
+//! Open loop with a constant rate: operations start regardless of the progress of earlier
+//! operations.
 //!
-//! Of `agents` agents, number i has its k-th operation intended at `(i + k × agents) / rate`: together they start one every
-//! 1 / rate, and each starts evenly. An agent that is still busy then starts it as soon as it is free, and the operation's
-//! latency counts from the intended start: what a slow target makes wait shows as latency, and not as a load that slowed down
-//! with it (G. Tene, "How NOT to measure latency", 2013; wrk2). With a ramp, agent i joins at `ramp × i / agents` and from then
-//! on keeps to the same moments, so that the rate rises in a straight line.
+//! Of `agents` agents, the k-th operation of number i is intended at `(i + k × agents) / rate`.
+//! Together the agents start one operation every 1 / rate, and each agent starts evenly. If an
+//! agent is still busy then, the operation starts late, but its latency counts from the intended
+//! start. So the delay by a slow target shows as latency, and the load does not slow down with the
+//! target (G. Tene, "How NOT to measure latency", 2013; wrk2). With a ramp, agent i joins at
+//! `ramp × i / agents` and from then on keeps the same start times, so that the rate rises linearly.
 
 use super::{Due, Schedule, joins_ns, own_from};
 
-/// Operations per second are held as operations per so many nanoseconds, in whole numbers: no sum of rounded intervals drifts.
+/// Nanoseconds in 10⁹ seconds. Rates are whole numbers of operations per 10⁹ seconds, so that no
+/// sum of rounded intervals drifts.
 const NS_PER_GS: u128 = 1_000_000_000_000_000_000;
 
-/// The slowest and the fastest rate, operations per second. One operation at least is a nanosecond after the other, so that a moment
-/// tells which operation it is.
+/// Range of rates, in operations per second. Consecutive operations are at least a nanosecond
+/// apart, so that a time identifies its operation.
 pub const RATES: std::ops::RangeInclusive<f64> = 1e-6..=1e9;
 
-/// Moments that are evenly spaced, counted from 0.
+/// Evenly spaced times, counted from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EvenTimes {
-    /// Marks in 10⁹ seconds.
+    /// Number of times in 10⁹ seconds.
     per_gs: u64,
 }
 
 impl EvenTimes {
-    /// So many in a second.
+    /// Creates `per_s` times per second.
     pub fn new(per_s: f64) -> Self {
         Self { per_gs: (per_s.clamp(*RATES.start(), *RATES.end()) * 1e9).round() as u64 }
     }
 
-    /// The moment of mark `number`.
+    /// Returns the time with number `number`.
     pub fn at_ns(self, number: u128) -> u64 {
         u64::try_from(number.saturating_mul(NS_PER_GS) / u128::from(self.per_gs)).unwrap_or(u64::MAX)
     }
 
-    /// The first mark at `from_ns` or later.
+    /// Returns the number of the first time at `from_ns` or later.
     pub fn number_from(self, from_ns: u64) -> u128 {
         (u128::from(from_ns) * u128::from(self.per_gs)).div_ceil(NS_PER_GS)
     }
@@ -43,14 +46,15 @@ impl EvenTimes {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Constant {
     agents: u32,
-    /// The starts of all agents.
+    /// Starts of all agents.
     starts: EvenTimes,
     ramp_ns: u64,
     end_ns: u64,
 }
 
 impl Constant {
-    /// So many operations per second in all; agents join over the ramp.
+    /// Creates a schedule with `rate_per_s` operations per second over all agents, which join over
+    /// the ramp.
     pub fn new(agents: u32, rate_per_s: f64, ramp_ns: u64, end_ns: u64) -> Self {
         Self { agents: agents.max(1), starts: EvenTimes::new(rate_per_s), ramp_ns, end_ns }
     }

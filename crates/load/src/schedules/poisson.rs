@@ -1,46 +1,53 @@
-//! Open loop: operations start at random and independently of each other, as those of many users do who know nothing of
-//! each other: a Poisson process.
+//! Open loop with random starts that are independent of each other, like those of many users: a
+//! Poisson process.
 //!
-//! Time is cut into cells of 1 / rate. How many operations start in a cell is drawn from the Poisson distribution of mean 1, and where
-//! in it each starts, evenly: cells are independent of each other, and that is a Poisson process (J. F. C. Kingman, "Poisson
-//! Processes", 1993, sections 2.1 and 2.4). Both draws follow from the seed and the cell's number (a counter-based generator: J. K.
-//! Salmon and others, "Parallel random numbers: as easy as 1, 2, 3", 2011), so any cell can be worked out by itself.
+//! Time is divided into cells of length 1 / rate. The number of operations in a cell is drawn from
+//! the Poisson distribution of mean 1, and the start of each within the cell is drawn evenly. Cells
+//! are independent of each other, so the result is a Poisson process (J. F. C. Kingman, "Poisson
+//! Processes", 1993, sections 2.1 and 2.4). Both draws follow from the seed and the cell's number
+//! (a counter-based generator: J. K. Salmon and others, "Parallel random numbers: as easy as 1, 2,
+//! 3", 2011), so each cell can be computed by itself.
 //!
-//! Cells are dealt to agents in turn. What a cell holds beyond one operation goes to others, each further on by a golden section of
-//! all agents: so what starts close together is different agents', and an agent that has just started has others' cells to wait
-//! for. Were each agent a Poisson process of its own, operations would wait for their own agent while others are idle, and that
-//! would be taken for the target's latency.
+//! Cells are dealt to agents in turn. Further operations of a cell go to other agents, each a
+//! golden section of all agents further on. So operations that start close together belong to
+//! different agents, and an agent that has just started an operation has many cells until its next.
+//! If each agent had its own Poisson process, operations would wait for their agent while other
+//! agents are idle, and the target's latency would seem longer.
 
 use super::constant::EvenTimes;
 use super::{Due, Schedule, joins_ns};
 use crate::values::mix;
 
-/// The slowest and the fastest rate, operations per second. A cell has room for all that may start in it, a nanosecond each.
+/// Range of rates, in operations per second. A cell is long enough for all its operations to start
+/// at different nanoseconds.
 pub const RATES: std::ops::RangeInclusive<f64> = 1e-6..=1e7;
 
-/// The most operations of a cell. That there are more has a probability below 2⁻⁶⁴, which no draw of 64 bits can tell from none.
+/// Maximum number of operations in a cell. More have a probability below 2⁻⁶⁴, less than the
+/// resolution of a 64-bit draw.
 const MOST: usize = 20;
 
-/// Keeps these draws apart from all others of the trial.
+/// Separates these draws from all others of the trial.
 const SEED: u64 = 0x506f_6973_736f_6e21;
 
 /// An open loop of random starts.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Poisson {
     agents: u32,
-    /// The borders of the cells.
+    /// Borders of the cells.
     borders: EvenTimes,
     ramp_ns: u64,
     end_ns: u64,
     seed: u64,
-    /// By how many agents the next operation of a cell is further on.
+    /// Distance, in agents, between the agents of consecutive operations of a cell.
     stride: u64,
-    /// A cell has an operation of that place if its draw is below.
+    /// Bounds on a cell's draw. A cell has an operation with index i if its draw is below
+    /// `below[i]`.
     below: [u64; MOST],
 }
 
 impl Poisson {
-    /// So many operations per second in the mean, of all agents; agents join over the ramp.
+    /// Creates a schedule with a mean of `rate_per_s` operations per second over all agents, which
+    /// join over the ramp.
     pub fn new(agents: u32, rate_per_s: f64, ramp_ns: u64, end_ns: u64, seed: u64) -> Self {
         let agents = agents.max(1);
         let golden = (f64::from(agents) * 0.618_033_988_749_894_9).round();
@@ -55,7 +62,7 @@ impl Poisson {
         }
     }
 
-    /// The cell that a moment lies in.
+    /// Returns the cell that contains the time.
     fn cell_of(&self, at_ns: u64) -> u64 {
         let next = self.borders.number_from(at_ns.saturating_add(1));
         u64::try_from(next.saturating_sub(1)).unwrap_or(u64::MAX)
@@ -65,7 +72,7 @@ impl Poisson {
         mix(self.seed ^ mix(cell))
     }
 
-    /// The start of the cell's operation of that place, if it has so many.
+    /// Returns the start of the cell's operation with index `place`, if the cell has one.
     fn start_ns(&self, cell: u64, place: usize) -> Option<u64> {
         let draw = self.draw(cell);
         if draw >= self.below[place] {
@@ -74,7 +81,9 @@ impl Poisson {
         let from_ns = self.borders.at_ns(u128::from(cell));
         let length_ns = self.borders.at_ns(u128::from(cell) + 1) - from_ns;
         let count = self.below.iter().take_while(|below| draw < **below).count();
-        // Drawn from as much less as there are operations, and then moved by one each: no two of them start in the same nanosecond.
+        // Starts are drawn from a range that is shorter by the number of further operations. The
+        // k-th start (from 0) is then moved by k ns, so that no two operations start in the same
+        // nanosecond.
         let room = u128::from(length_ns.saturating_sub(count as u64 - 1).max(1));
         let mut places = [u64::MAX; MOST];
         for (number, place) in places.iter_mut().take(count).enumerate() {
@@ -85,17 +94,17 @@ impl Poisson {
         Some(from_ns.saturating_add(places[place]).saturating_add(place as u64))
     }
 
-    /// The agent's first operation that starts at `from_ns` or later.
+    /// Returns the agent's first start at `from_ns` or later.
     fn first_from(&self, agent: u32, from_ns: u64) -> u64 {
         let from_ns = from_ns.max(joins_ns(agent, self.agents, self.ramp_ns));
         let agents = u64::from(self.agents);
         let from = self.cell_of(from_ns);
         let mut first: Option<(u64, u64)> = None;
-        // How many cells on the agent's next one is, for operations of that place.
+        // Number of cells to the agent's next cell, for operations with index `place`.
         let mut ahead = (u64::from(agent) + agents - from % agents) % agents;
         for place in 0..MOST {
             let mut cell = from.saturating_add(ahead);
-            // In the same cell, the operation of an earlier place is the earlier one.
+            // Within a cell, an operation with a lower index starts earlier.
             while first.is_none_or(|(known, _)| cell < known) && cell < u64::MAX - agents {
                 if let Some(at_ns) = self.start_ns(cell, place)
                     && at_ns >= from_ns
@@ -111,9 +120,10 @@ impl Poisson {
     }
 }
 
-/// Of each place, the probability that a cell has an operation of it, in units of 2⁻⁶⁴: the tails of the Poisson distribution of mean 1.
+/// Returns the probabilities that a cell has an operation with index 0, 1, 2, …, in units of 2⁻⁶⁴.
+/// These are the tails of the Poisson distribution of mean 1.
 fn below() -> [u64; MOST] {
-    // Summed from the smallest term, so that the far tail keeps its digits.
+    // Summed from the smallest term, so that the far tail stays precise.
     const TERMS: usize = 40;
     let mut terms = [0.0; TERMS];
     let mut term = (-1.0_f64).exp();
@@ -147,9 +157,10 @@ impl Schedule for Poisson {
         true
     }
 
-    /// Costs as much as there are operations.
+    /// Takes time in proportion to the number of operations.
     fn due(&self, agent: u32, from_ns: u64, until_ns: u64, take: &mut dyn FnMut(Due)) {
-        // An agent that nothing is left for is asked from the end of all time on: no cell there has to be looked into.
+        // An agent without further starts is asked from the end of time on. No cell need be
+        // searched.
         if from_ns >= until_ns {
             return;
         }
@@ -163,8 +174,9 @@ impl Schedule for Poisson {
 
 #[cfg(test)]
 mod tests {
-    //! Whether it is a Poisson process: counts, gaps and independence, each held against its distribution with fixed seeds. Bounds are four
-    //! standard deviations and more, so that they say something and no seed had to be looked for.
+    //! Tests for a Poisson process: counts, gaps and independence, each compared with its
+    //! distribution, with fixed seeds. Bounds are at least four standard deviations, so that they
+    //! are meaningful without a search for seeds.
 
     use super::super::tests::{S, all_starts, due, starts};
     use super::*;
@@ -175,7 +187,7 @@ mod tests {
         (mean, variance)
     }
 
-    /// How many of the starts lie in each window of that length.
+    /// Counts the starts in each window of length `window_ns`.
     fn counts(starts: &[u64], window_ns: u64, windows: u64) -> Vec<f64> {
         let mut counts = vec![0.0; windows as usize];
         for at in starts {
@@ -206,7 +218,7 @@ mod tests {
             let all = all_starts(&Poisson::new(agents, rate, 0, 60 * S, seed), agents);
             let total = rate * 60.0;
             assert!((all.len() as f64 - total).abs() < 4.0 * total.sqrt(), "{} of {total}", all.len());
-            // Shorter than a cell, a few cells, many cells.
+            // Windows of less than a cell, a few cells, many cells.
             for cells in [0.3, 2.5, 40.0] {
                 let window_ns = (cells / rate * 1e9) as u64;
                 let windows = 60 * S / window_ns;
@@ -214,7 +226,7 @@ mod tests {
                 let expected = window_ns as f64 * rate / 1e9;
                 let sure = (windows as f64).sqrt();
                 assert!((mean - expected).abs() < 4.5 * expected.sqrt() / sure, "{cells} cells: mean {mean}");
-                // The variance of a Poisson count's variance: (mean + 2 mean²) / windows.
+                // Variance of the sample variance of a Poisson count: (mean + 2 mean²) / windows.
                 let spread = (expected + 2.0 * expected * expected).sqrt() / sure;
                 assert!((variance - expected).abs() < 4.5 * spread, "{cells} cells: variance {variance} of {expected}");
             }
@@ -226,13 +238,13 @@ mod tests {
         let all = all_starts(&Poisson::new(20, 2000.0, 0, 60 * S, 11), 20);
         let gaps: Vec<f64> = all.windows(2).map(|pair| (pair[1] - pair[0]) as f64 / 1e9 * 2000.0).collect();
         let count = gaps.len() as f64;
-        // The largest distance between the two distributions, by Kolmogorov and Smirnov: 1.95 is exceeded once in a thousand times.
+        // Kolmogorov–Smirnov statistic: 1.95 is exceeded once in a thousand cases.
         let mut sorted = gaps.clone();
         sorted.sort_unstable_by(f64::total_cmp);
         let distance = sorted.iter().enumerate().map(|(rank, gap)| (rank as f64 / count - (1.0 - (-gap).exp())).abs());
         let distance = distance.fold(0.0, f64::max);
         assert!(distance * count.sqrt() < 1.95, "{distance} of {count}");
-        // A gap says nothing about the next one.
+        // Consecutive gaps are uncorrelated.
         let (mean, variance) = mean_and_variance(&gaps);
         let together = gaps.windows(2).map(|pair| (pair[0] - mean) * (pair[1] - mean)).sum::<f64>() / count;
         assert!((together / variance).abs() < 4.0 / count.sqrt(), "{}", together / variance);
@@ -243,7 +255,7 @@ mod tests {
         let of = |seed: u64| Poisson::new(5, 700.0, 0, 3 * S, seed);
         assert_eq!(all_starts(&of(1), 5), all_starts(&of(1), 5));
         assert_ne!(all_starts(&of(1), 5), all_starts(&of(2), 5));
-        // Whoever begins in the middle finds the same.
+        // A caller that begins in the middle gets the same starts.
         let own = starts(&of(1), 3);
         let later: Vec<u64> = due(&of(1), 3, S, 2 * S).iter().map(|due| due.first_ns).collect();
         assert_eq!(later, own.into_iter().filter(|at| (S..2 * S).contains(at)).collect::<Vec<_>>());
@@ -251,7 +263,8 @@ mod tests {
 
     #[test]
     fn what_starts_close_together_is_different_agents() {
-        // A Poisson process of each agent's own would have 1 - exp(-0.1) = 9.5 % of gaps below a tenth of the agent's mean.
+        // With a separate Poisson process for each agent, 1 - exp(-0.1) = 9.5 % of gaps would be
+        // below a tenth of the agent's mean.
         let agents = 100;
         let schedule = Poisson::new(agents, 1000.0, 0, 100 * S, 9);
         let short_ns = u64::from(agents) * S / 1000 / 10;

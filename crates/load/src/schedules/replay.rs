@@ -1,7 +1,7 @@
-//! Open loop: operations start when a recorded schedule says so.
+//! Open loop with recorded starts.
 //!
-//! The schedule is a CSV file with a header line, of which the column `at_s` counts: seconds since load start, in order. Agents take
-//! the starts in turn.
+//! The schedule is a CSV file with a header line. Its column `at_s` holds the starts in seconds
+//! since the start of the load, in order. Agents take the starts in turn.
 
 use std::path::{Path, PathBuf};
 
@@ -9,24 +9,26 @@ use super::{Due, Schedule, own_from};
 use crate::Error;
 use crate::values::csv_text;
 
-/// The column that is read.
+/// Column with the starts.
 const COLUMN: &str = "at_s";
 
 /// An open loop of recorded starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Replay {
     agents: u32,
-    /// In order; those of the same agent are a nanosecond apart at least, so that a moment tells which of them it is.
+    /// Starts, in order. Starts of the same agent are at least a nanosecond apart, so that a time
+    /// identifies a start.
     starts: Vec<u64>,
     end_ns: u64,
     path: PathBuf,
 }
 
 impl Replay {
-    /// Reads the file; each time in it is taken `stretch` times as long.
+    /// Reads the file. Multiplies each time in it by `stretch`.
     ///
     /// # Errors
-    /// If it cannot be read, has no start, or has one that is no time or comes before the one above it.
+    /// If the file cannot be read or has no start, or if a start is not a valid time or is earlier
+    /// than the one before.
     pub fn read(path: &Path, stretch: f64, agents: u32, end_ns: u64) -> Result<Self, Error> {
         let wrong = |reason: String| Error::Replay { path: path.to_path_buf(), reason };
         let mut reader = csv_text::open(path).map_err(|error| wrong(error.to_string()))?;
@@ -59,7 +61,7 @@ impl Replay {
         Ok(Self { path: path.to_path_buf(), ..Self::new(starts, agents, end_ns) })
     }
 
-    /// Starts that are in order, dealt to agents in turn.
+    /// Creates a schedule from sorted starts, which are dealt to agents in turn.
     fn new(mut starts: Vec<u64>, agents: u32, end_ns: u64) -> Self {
         let agents = agents.max(1);
         for place in agents as usize..starts.len() {
@@ -73,7 +75,7 @@ impl Replay {
         start.copied().unwrap_or(u64::MAX)
     }
 
-    /// The agent's first start at `from_ns` or later, by its number.
+    /// Returns the number of the agent's first start at `from_ns` or later.
     fn own_from(&self, agent: u32, from_ns: u64) -> u128 {
         let number = self.starts.partition_point(|at_ns| *at_ns < from_ns);
         own_from(agent, self.agents, number as u128)
@@ -97,7 +99,7 @@ impl Schedule for Replay {
         true
     }
 
-    /// Costs as much as there are operations.
+    /// Takes time in proportion to the number of operations.
     fn due(&self, agent: u32, from_ns: u64, until_ns: u64, take: &mut dyn FnMut(Due)) {
         let mut number = self.own_from(agent, from_ns);
         loop {

@@ -1,46 +1,50 @@
-//! Open loop: the rate rises, falls and stays in stages.
+//! Open loop whose rate rises, falls and stays in stages.
 //!
-//! The k-th operation of all starts when the integral of the rate reaches k: where the rate is r at the beginning of a stage of length
-//! D and r' at its end, r × t + (r' − r) × t² / 2D operations have become due t into it. That is inverted in whole numbers, so
-//! that counts over any window are exact whichever way they are asked for: the square root is only a guess to begin with. Starts are
-//! true to a nanosecond; only one that falls into the first microseconds of a rise from 0 may be early by as much. Agents take the
-//! operations in turn. After the last stage its rate holds.
+//! The k-th operation of all agents starts when the integral of the rate reaches k. If the rate is
+//! r at the beginning of a stage of length D and r' at its end, then r × t + (r' − r) × t² / 2D
+//! operations are due after time t of the stage. This is inverted in whole numbers, and the square
+//! root is only a first guess. So counts over any window are exact, no matter how they are
+//! computed. Starts are exact to a nanosecond, except that a start within the first microseconds of
+//! a rise from 0 may be early by microseconds. Agents take the operations in turn. After the last
+//! stage, its final rate continues.
 
 use experiment::plan::RateStage;
 
 use super::{Due, Schedule, own_from};
 
-/// Rates are held in millionths of an operation per second.
+/// Unit of rates: millionths of an operation per second.
 const PARTS_PER_S: f64 = 1e6;
-/// The square of a time over a length is held to this fraction of a nanosecond: 2^-20.
+/// Fractional bits of a squared time divided by a length: its resolution is 2^-20 ns.
 const FRACTION_BITS: u32 = 20;
-/// Counts are held in millionths of an operation/s × nanoseconds × 2^-21. So many make an operation.
+/// One operation, in the unit of counts: millionths of an operation/s × nanoseconds × 2^-21.
 const OPERATION: u128 = (1_000_000 * 1_000_000_000) << (FRACTION_BITS + 1);
-/// No load is that long: 104 days. Up to here nothing overflows: 2^21 × 10^15 (10^9/s) × 2^53 < 2^124.
+/// Longest load: 104 days. No computation up to here overflows: 2^21 × 10^15 (10^9/s) × 2^53 <
+/// 2^124.
 const FOREVER_NS: u64 = 1 << 53;
-/// A row of operations is as good as even when its middle is no further from where it should be.
+/// Largest error of the middle of a row for which the row counts as evenly spaced.
 const EVEN_NS: u64 = 1;
 
-/// A time in which the rate changes evenly, or stays.
+/// A stretch of time in which the rate is constant or changes linearly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct StageStretch {
     from_ns: u64,
     length_ns: u64,
-    /// Millionths of an operation per second at its beginning …
+    /// Rate at the beginning, in millionths of an operation per second.
     from_rate: u64,
-    /// … and at its end.
+    /// Rate at the end, in the same unit.
     to_rate: u64,
-    /// What has become due before it.
+    /// Count that is due before the stretch.
     before: u128,
 }
 
 impl StageStretch {
-    /// What becomes due in its first `ns`. It never falls as `ns` grows.
+    /// Returns the count that becomes due in the first `ns` of the stretch. The count never falls
+    /// as `ns` grows.
     fn count(&self, ns: u64) -> u128 {
         if self.from_rate <= self.to_rate {
             risen(self.from_rate, self.to_rate, ns, self.length_ns)
         } else {
-            // Seen from its end, it rises.
+            // A falling rate rises when seen from the end.
             self.total() - risen(self.to_rate, self.from_rate, self.length_ns - ns, self.length_ns)
         }
     }
@@ -50,7 +54,7 @@ impl StageStretch {
         risen(low, high, self.length_ns, self.length_ns)
     }
 
-    /// The last nanosecond of it at which no more than `count` has become due.
+    /// Returns the last nanosecond of the stretch at which at most `count` is due.
     fn when(&self, count: u128) -> u64 {
         let guess = if self.from_rate <= self.to_rate {
             guess(self.from_rate, self.to_rate, count, self.length_ns)
@@ -59,7 +63,8 @@ impl StageStretch {
             self.length_ns - guess(self.to_rate, self.from_rate, left, self.length_ns)
         };
         let fits = |ns: u64| ns <= self.length_ns && self.count(ns) <= count;
-        // `low` fits and `high` does not, found by ever longer steps from the guess.
+        // Widens the interval around the guess in growing steps, until `low` fits and `high` does
+        // not.
         let (mut low, mut high, mut step) = (guess, guess + 1, 1);
         while low > 0 && !fits(low) {
             high = low;
@@ -84,15 +89,16 @@ impl StageStretch {
     }
 }
 
-/// What becomes due in the first `ns` of a stretch that begins low and ends high.
+/// Returns the count that becomes due in the first `ns` of a stretch with a rising rate.
 fn risen(low: u64, high: u64, ns: u64, length_ns: u64) -> u128 {
     let (long, length) = (u128::from(ns), u128::from(length_ns.max(1)));
-    // Rounded up, so that the first nanosecond counts where it begins at 0.
+    // Rounded up, so that the first nanosecond counts if the rate begins at 0.
     let square = ((long * long) << FRACTION_BITS).div_ceil(length);
     ((u128::from(low) * long) << (FRACTION_BITS + 1)) + u128::from(high - low) * square
 }
 
-/// When that has become due, about: the root of a quadratic, in the form that loses no digits where the rate hardly changes.
+/// Returns approximately when `count` is due: the root of a quadratic equation, in a form that
+/// stays precise if the rate hardly changes.
 fn guess(low: u64, high: u64, count: u128, length_ns: u64) -> u64 {
     let due = count as f64 / f64::from(1_u32 << (FRACTION_BITS + 1));
     let (low, steepness) = (low as f64, (high - low) as f64 / length_ns.max(1) as f64);
@@ -109,13 +115,13 @@ fn guess(low: u64, high: u64, count: u128, length_ns: u64) -> u64 {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Stages {
     agents: u32,
-    /// One after the other without a gap; the last one never ends.
+    /// Consecutive stretches without gaps. The last one never ends.
     stretches: Vec<StageStretch>,
     end_ns: u64,
 }
 
 impl Stages {
-    /// The stages one after the other; what is left of the time after them has the last one's rate.
+    /// Creates a schedule of consecutive stages. The last rate continues until the end.
     pub fn new(agents: u32, stages: &[RateStage], end_ns: u64) -> Self {
         let parts = |per_s: f64| (per_s.clamp(0.0, *super::constant::RATES.end()) * PARTS_PER_S).round() as u64;
         let mut stretches: Vec<StageStretch> = Vec::new();
@@ -136,7 +142,8 @@ impl Stages {
         Self { agents: agents.max(1), stretches, end_ns }
     }
 
-    /// The intended start of operation `number` of all agents together; later than any moment if the rate is 0 for good before.
+    /// Returns the intended start of operation `number` of all agents. Returns `u64::MAX` if the
+    /// rate stays 0 before it.
     fn start_ns(&self, number: u128) -> u64 {
         let count = number.saturating_mul(OPERATION);
         let place = self.stretches.partition_point(|stretch| stretch.before <= count);
@@ -145,7 +152,8 @@ impl Stages {
         if at_ns < FOREVER_NS { at_ns } else { u64::MAX }
     }
 
-    /// The first operation of all that is intended at `from_ns` or later.
+    /// Returns the number of the first operation of all agents that is intended at `from_ns` or
+    /// later.
     fn number_from(&self, from_ns: u64) -> u128 {
         let from_ns = from_ns.min(FOREVER_NS);
         let place = self.stretches.partition_point(|stretch| stretch.from_ns <= from_ns);
@@ -154,9 +162,9 @@ impl Stages {
         due.div_ceil(OPERATION)
     }
 
-    /// The agent's operations from `first` on, in rows that are evenly spaced: where the rate changes, a row ends when its middle is no
-    /// longer where it would have to be. The faster operations follow each other, the longer rows are, and so a second costs no more at
-    /// a high rate.
+    /// Passes the agent's operations from `first` on to `take`, in evenly spaced rows. If the rate
+    /// changes, a row is split when its middle is off. Rows are longer at a higher rate, so a
+    /// second costs no more there.
     fn rows(&self, first: u128, count: u128, take: &mut dyn FnMut(Due)) {
         let at_ns = |place: u128| self.start_ns(first + place * u128::from(self.agents));
         let due =
@@ -211,7 +219,7 @@ mod tests {
     use super::super::tests::{S, all_starts, due, stage, starts};
     use super::*;
 
-    /// Operations due by then, by the integral of the rate.
+    /// Returns the number of operations due by `until_s`: the integral of the rate.
     fn integral(stages: &[RateStage], until_s: f64) -> f64 {
         let (mut begun_s, mut due) = (0.0, 0.0);
         for stage in stages {
@@ -224,7 +232,8 @@ mod tests {
 
     #[test]
     fn a_ramp_a_hold_and_a_fall() {
-        // 0 to 8/s in a second is 4 operations, the k-th at the root of k / 4; then 8 in a second, then 8 to 0 in one: 4 again.
+        // A rise from 0 to 8/s in a second has 4 operations, the k-th at √(k / 4). Then 8 in a
+        // second, then 4 in the fall to 0.
         let stages = [stage(0.0, 8.0, 1.0), stage(8.0, 8.0, 1.0), stage(8.0, 0.0, 1.0)];
         let schedule = Stages::new(1, &stages, 10 * S);
         let expected_s: [f64; 16] = [
@@ -280,7 +289,7 @@ mod tests {
         for _ in 0..200 {
             let mut rate = || if random.u8(0..4) == 0 { 0.0 } else { random.f64() * 3000.0 };
             let mut rates: Vec<(f64, f64)> = (0..5).map(|_| (rate(), rate())).collect();
-            // Some follow on, some jump.
+            // Some stages continue the rate before, others jump.
             rates[2].0 = rates[1].1;
             rates[3].1 = rates[3].0;
             let stages: Vec<RateStage> =
@@ -292,10 +301,11 @@ mod tests {
                 let (from, until) = (one.min(other), one.max(other));
                 let counted: u64 =
                     (0..agents).flat_map(|agent| due(&schedule, agent, from, until)).map(|due| due.count).sum();
-                // The k-th is due when the integral reaches k, so that the first is due at once.
+                // The k-th operation is due when the integral reaches k, so the first is due at
+                // once.
                 let by = |at_ns: u64| integral(&stages, at_ns as f64 / 1e9);
                 let expected = by(until).ceil() - by(from).ceil();
-                // Rates are held in millionths, and sums of floating point numbers end up beside a whole number.
+                // Rates are whole millionths, and floating-point sums may miss a whole number.
                 assert!((counted as f64 - expected).abs() <= 1.0, "{counted} and {expected} for {stages:?}");
             }
         }
@@ -343,7 +353,7 @@ mod tests {
             "{slow_count} {fast_count}"
         );
         assert!(slow_rows <= 94 && fast_rows < 20_000, "{slow_rows} and {fast_rows}");
-        // Where it stays, a second is one row.
+        // At a constant rate, a second is one row.
         let flat = Stages::new(8, &[stage(0.0, 5e6, 1.0), stage(5e6, 5e6, 1.0)], 10 * S);
         assert_eq!(due(&flat, 3, 2 * S, 3 * S).len(), 1);
     }
