@@ -1,5 +1,5 @@
-//! Tells the program how it is built: commit, compiler, profile. It must not fail where there is no clone or no git. And packs the
-//! targets and experiments, so that the program has them wherever it is.
+//! Build script: passes the commit, compiler and profile to the program, and packs the targets and
+//! experiments into it. It must not fail without a clone or without git.
 
 use std::fmt::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
@@ -11,7 +11,7 @@ fn main() -> io::Result<()> {
     println!("cargo::rerun-if-changed=build.rs");
     if let Some(revision) = said("git", &["rev-parse", "--short=12", "HEAD"]) {
         println!("cargo::rustc-env=PLIMSOLL_REVISION={revision}");
-        // Every commit and checkout is noted there.
+        // Git notes every commit and checkout in this file.
         if let Some(log) = said("git", &["rev-parse", "--path-format=absolute", "--git-path", "logs/HEAD"]) {
             println!("cargo::rerun-if-changed={log}");
         }
@@ -26,21 +26,22 @@ fn main() -> io::Result<()> {
     pack()
 }
 
-/// What a program says in one line; none if it is not there or fails.
+/// Returns a program's output if it is one line; `None` if the program is missing or fails.
 fn said(program: &str, words: &[&str]) -> Option<String> {
     let output = Command::new(program).args(words).output().ok().filter(|output| output.status.success())?;
     let text = String::from_utf8(output.stdout).ok()?;
     Some(text.trim().to_owned()).filter(|text| !text.is_empty() && !text.contains('\n'))
 }
 
-/// The folder with links to what is packed. Cargo puts the files themselves into a package.
+/// Folder with links to the packed files. Cargo puts the files themselves into a package.
 const PACKED: &str = "packed";
-/// The folders in it.
+/// Folders in [`PACKED`].
 const SHELVES: [&str; 2] = ["experiments", "targets"];
-/// What builds and tests leave there, and what only they need.
+/// Names to leave out: results of builds and tests, and files that only developers need.
 const LEFT_OUT: [&str; 7] = ["_build", "_template", "__pycache__", "ebin", "erl_crash.dump", "studies", "test"];
 
-/// Writes `packed.rs`: every file with its path, whether it is a program, and its content; and a mark that changes with any of it.
+/// Writes `packed.rs`: every file with its path, whether it is a program, and its content; and a
+/// hash over all of them.
 fn pack() -> io::Result<()> {
     let variable = |name: &str| env::var_os(name).map(PathBuf::from).ok_or_else(|| io::Error::other(name.to_owned()));
     let root = variable("CARGO_MANIFEST_DIR")?.join(PACKED);
@@ -81,7 +82,7 @@ fn list(folder: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
     Ok(())
 }
 
-/// FNV-1a (Fowler, Noll and Vo): to tell versions apart, and not against anybody.
+/// FNV-1a hash (Fowler, Noll and Vo). It distinguishes versions but does not resist attacks.
 fn hashed(mark: u64, bytes: &[u8]) -> u64 {
     bytes.iter().fold(mark, |mark, byte| (mark ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }

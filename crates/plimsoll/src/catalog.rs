@@ -1,4 +1,4 @@
-//! Fills the catalog of names that experiment files are checked against, from the tables of the live crates.
+//! Catalog of the names that experiment files may use, filled from the tables of the other crates.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,35 +15,36 @@ use crate::packed;
 
 /// A target folder with its manifest.
 pub struct FoundTarget {
-    /// What `target.toml` says.
+    /// Content of `target.toml`.
     pub manifest: Manifest,
-    /// Where the folder is.
+    /// Path of the folder. A packed target is at this path only after it is written out.
     pub path: PathBuf,
-    /// Whether it travels in the program and has to be written out first.
+    /// Whether the target is built into the program and must be written out before use.
     is_packed: bool,
 }
 
-/// Every target found, and the catalog.
+/// Targets that were found, and the catalog.
 pub struct TargetCatalog {
-    /// Sorted by name.
+    /// Targets, sorted by name.
     pub targets: Vec<FoundTarget>,
-    /// Those that may not be run.
+    /// Targets that must not be run, by name.
     refused: BTreeMap<String, UntrustedTarget>,
-    /// What an experiment may name.
+    /// Names that an experiment may use.
     pub catalog: Catalog,
 }
 
 impl TargetCatalog {
-    /// The target of that name.
     #[must_use]
     pub fn target(&self, name: &str) -> Option<&FoundTarget> {
         self.targets.iter().find(|target| target.manifest.name == name)
     }
 
-    /// The target of that name, of which something is about to be run.
+    /// Returns the target of this name and checks that its files can be trusted. Writes a packed
+    /// target out.
     ///
     /// # Errors
-    /// If there is none, or if another user can have written what would be run.
+    ///
+    /// If there is no such target, or if another user can have written its files.
     pub fn trusted_target(&self, name: &str) -> Result<&FoundTarget, Failure> {
         let refused = |why: &UntrustedTarget| Failure::Bad {
             what: format!("the target `{name}` is not run: {}", why.why),
@@ -63,16 +64,17 @@ impl TargetCatalog {
         Ok(target)
     }
 
-    /// Targets that were found and may not be run, by name, and why not.
+    /// Returns the targets that must not be run, by name, with the reasons.
     pub fn refused(&self) -> impl Iterator<Item = (&str, &UntrustedTarget)> {
         self.refused.iter().map(|(name, why)| (name.as_str(), why))
     }
 }
 
-/// Every profile found, by name.
+/// Reads every profile, by name.
 ///
 /// # Errors
-/// If one is wrong: a bad profile must not pass for an unknown one.
+///
+/// If a profile is invalid: a bad profile must not look like an unknown name.
 pub fn profiles(experiment: Option<&Path>) -> Result<BTreeMap<String, Profile>, Failure> {
     let read = |file: ProfileFile| {
         let source = Source { name: file.path.display().to_string(), text: file.source };
@@ -90,17 +92,18 @@ fn target(name: &str, path: PathBuf, text: String, is_packed: bool) -> Result<Fo
     Ok(FoundTarget { manifest, path, is_packed })
 }
 
-/// Looks for targets and profiles, also beside this experiment file, and reads every table.
+/// Finds targets and profiles, also next to this experiment file, and reads every table.
 ///
 /// # Errors
-/// If a `target.toml` is wrong: a bad target must not pass for an unknown one.
+///
+/// If a `target.toml` is invalid: a bad target must not look like an unknown name.
 pub fn known(experiment: Option<&Path>) -> Result<TargetCatalog, Failure> {
     let found = lab::targets::all(experiment);
     let mut targets = Vec::new();
     for folder in found.targets {
         targets.push(target(&folder.name, folder.path, folder.source, false)?);
     }
-    // What is found in a folder comes first, be it that it may not be run.
+    // A target in a folder takes precedence over a packed target, even if it must not be run.
     let is_found = |name: &str, targets: &[FoundTarget]| {
         targets.iter().any(|target| target.manifest.name == name) || found.refused.contains_key(name)
     };

@@ -1,4 +1,4 @@
-//! The words of the command line.
+//! Command-line definitions: subcommands, their options and their help.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -8,11 +8,11 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::commands::selfcheck;
 
-/// Where run folders go.
+/// Default directory for run folders.
 pub const OUT: &str = "runs";
-/// Where the runs of `compare --play` go.
+/// Default directory for the runs of `compare --play`.
 const TURNS: &str = "runs/turns";
-/// Where the runs of `selfcheck` go.
+/// Default directory for the runs of `selfcheck`.
 const CHECKS: &str = "runs/selfcheck";
 
 const EXIT_CODES: &str = "Exit codes:
@@ -109,33 +109,33 @@ pub enum Command {
     Experiments(Named),
     /// Print a commented experiment file to start from
     New(New),
-    /// List the targets, or tell about one
+    /// List the targets, or describe one
     Targets(Named),
-    /// List the profiles of machines, or tell about one
+    /// List the profiles of machines, or describe one
     Profiles(Named),
     /// Measure a real machine for a profile
     Profile(Profile),
-    /// List the faults, or tell about one
+    /// List the faults, or describe one
     Faults(Named),
-    /// List the protocols, or tell about one
+    /// List the protocols, or describe one
     Protocols(Named),
     /// Install what a target or virtual hosts need
     Install(Install),
-    /// Remove whatever an interrupted run left (`run` does this when it starts)
+    /// Remove what an interrupted run left behind (`run` does this when it starts)
     Clean,
     /// Print the JSON Schema of experiment files, of analysis.json or of comparisons
     Schema(Schema),
     /// Print a completion script for a shell
     Completions(Completions),
-    /// Print the manual page, or write those of all commands
+    /// Print the manual page, or write the pages of all commands
     Man(Man),
-    /// Run one generator's part of a load, which is read from standard input (`[fleet]` starts these)
+    /// Run one generator's part of a load, read from standard input (`[fleet]` starts generators)
     #[command(hide = true)]
     Generator(GeneratorCommand),
-    /// The built-in echo target
+    /// Run the built-in echo target
     #[command(hide = true)]
     Echo(Echo),
-    /// The runner of a host
+    /// Serve as the runner of a host
     #[command(hide = true)]
     Runner(Runner),
 }
@@ -152,7 +152,7 @@ pub struct Run {
     /// The experiment file, or the name of a built-in experiment
     #[arg(required_unless_present = "resume")]
     pub file: Option<PathBuf>,
-    /// Where run folders go
+    /// Directory for run folders
     #[arg(long, value_name = "DIR", default_value = OUT)]
     pub out: PathBuf,
     /// Override a value of the file, such as load.time=30s or fault.oops.at=15s
@@ -172,13 +172,16 @@ pub struct Run {
     /// First install what the target and the virtual hosts need
     #[arg(long)]
     pub install: bool,
-    /// Show the report in a browser while the run goes on: prints the URL of a page on this machine, at PORT or at any free port
+    /// Show the report in a browser during the run: prints the URL of a page on this machine, at
+    /// PORT or at any free port
     #[arg(long, value_name = "PORT", num_args = 0..=1, require_equals = true, default_missing_value = "0")]
     pub watch: Option<u16>,
-    /// Serve metrics of the run while it goes on, for Prometheus: GET /metrics at this address, such as 127.0.0.1:9464
+    /// Serve metrics during the run, for Prometheus: GET /metrics at this address, such as
+    /// 127.0.0.1:9464
     #[arg(long, value_name = "ADDRESS")]
     pub serve_metrics: Option<SocketAddr>,
-    /// Export the same to an OpenTelemetry collector every 5 s: OTLP over HTTP, such as http://127.0.0.1:4318
+    /// Export the same metrics to an OpenTelemetry collector every 5 s: OTLP over HTTP, such as
+    /// http://127.0.0.1:4318
     #[arg(long, value_name = "URL")]
     pub otlp: Option<String>,
     /// Exit 0 even if the result is void; the verdict stays
@@ -222,27 +225,29 @@ pub struct OneRun {
 
 #[derive(Debug, Args)]
 pub struct Compare {
-    /// Run folders, or folders that hold several; the first is the baseline. Of one alone, the variants are compared. With
-    /// --play: two experiment files
+    /// Run folders, or folders that hold several; the first is the baseline. With one run alone,
+    /// its variants are compared. With --play: two experiment files
     #[arg(required = true, value_name = "DIR")]
     pub folders: Vec<PathBuf>,
     /// Play the two experiments in turn first, and compare their runs
     #[arg(long)]
     pub play: bool,
-    /// How often each is played
+    /// Number of runs of each experiment
     #[arg(long, value_name = "COUNT", default_value_t = 5, requires = "play", value_parser = clap::value_parser!(u32).range(2..=1_000))]
     pub turns: u32,
-    /// With --gate: play on while the gate is inconclusive, and look again after twice as many turns
+    /// With --gate: play on while the gate is inconclusive, and check it again after twice as many
+    /// turns
     #[arg(long, requires_all = ["play", "gate"])]
     pub until_decided: bool,
-    /// With --until-decided: how often each is played at most
+    /// With --until-decided: maximum number of runs of each experiment
     #[arg(long, value_name = "COUNT", default_value_t = 40, requires = "until_decided", value_parser = clap::value_parser!(u32).range(2..=1_000))]
     pub at_most: u32,
-    /// Where the folders `base` and `candidate` with the runs go; runs that are there already count as well
+    /// Directory for the folders `base` and `candidate` with the runs; runs that are already there
+    /// count as well
     #[arg(long, value_name = "DIR", default_value = TURNS, requires = "play")]
     pub out: PathBuf,
-    /// Exit 5 if a figure is significantly worse than the baseline's and by at least so much, such as 5%; exit 7 if that is
-    /// neither shown nor excluded
+    /// Exit 5 if a figure is significantly worse than the baseline's by at least this much, such as
+    /// 5%; exit 7 if a regression is neither shown nor excluded
     #[arg(long, value_name = "PERCENT", allow_hyphen_values = true)]
     pub gate: Option<String>,
     /// With --gate: fail only if the whole interval is beyond the gate, not only the estimate
@@ -256,10 +261,10 @@ pub struct Compare {
     /// Print the comparisons as JSON instead of the table
     #[arg(long)]
     pub json: bool,
-    /// Use void trials as well, which is noted in the output, and do not exit 6 for them
+    /// Use void trials as well, which the output notes, and do not exit 6 for them
     #[arg(long)]
     pub accept: bool,
-    /// Do not exit 7 where the gate is inconclusive
+    /// Do not exit 7 if the gate is inconclusive
     #[arg(long, requires = "gate")]
     pub allow_inconclusive: bool,
     /// Plain progress lines, also on a terminal
@@ -272,7 +277,8 @@ pub struct History {
     /// Run folders, or folders that hold several, all of one experiment
     #[arg(required = true, value_name = "DIR")]
     pub folders: Vec<PathBuf>,
-    /// A figure to follow, such as latency_us.p99; left out: throughput, latency and the return after a fault
+    /// A figure to follow, such as latency_us.p99 [default: throughput, latency and recovery after
+    /// a fault]
     #[arg(long = "metric", value_name = "PATH")]
     pub metrics: Vec<String>,
     /// Use void trials as well; the output marks the runs that have any
@@ -288,10 +294,10 @@ pub struct Contents {
     /// Run folders, or folders that hold several
     #[arg(required = true, value_name = "DIR")]
     pub folders: Vec<PathBuf>,
-    /// The page; left out: contents.html in the folder that holds all of them
+    /// The page to write [default: contents.html in the folder that holds all runs]
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
-    /// Its title
+    /// Title of the page
     #[arg(long, value_name = "TEXT", default_value = "Runs")]
     pub title: String,
 }
@@ -305,10 +311,11 @@ pub struct Export {
     /// Write CSV: a row for each figure and second
     #[arg(long)]
     pub csv: bool,
-    /// Write Parquet: the same rows and columns, with texts and numbers told apart
+    /// Write Parquet: the same rows and columns, with separate types for texts and numbers
     #[arg(long, requires = "out")]
     pub parquet: bool,
-    /// With --csv or --parquet: a row for each trial instead, with a column for each figure of analysis.json
+    /// With --csv or --parquet: write a row for each trial instead, with a column for each figure
+    /// of analysis.json
     #[arg(long, conflicts_with = "openmetrics")]
     pub trials: bool,
     /// Write the figures of each second in the text format of OpenMetrics, with their times
@@ -336,10 +343,10 @@ pub struct Doctor {
     /// Make the changes that a running kernel allows; each is shown first, and can be undone
     #[arg(long)]
     pub fix: bool,
-    /// Put back what --fix has changed
+    /// Undo the changes that --fix made
     #[arg(long, conflicts_with_all = ["fix", "file"])]
     pub undo: bool,
-    /// Where run folders will go: the disk that is looked at
+    /// Directory for run folders; the doctor checks its disk
     #[arg(long, value_name = "DIR", default_value = OUT)]
     pub out: PathBuf,
     /// Print JSON
@@ -348,27 +355,27 @@ pub struct Doctor {
     /// Exit 5 if anything is bad
     #[arg(long)]
     pub strict: bool,
-    /// Look at a recorded machine instead of this one
+    /// Check a recorded machine instead of this one
     #[arg(long, value_name = "DIR", default_value = "/", hide = true)]
     pub root: PathBuf,
 }
 
 #[derive(Debug, Args)]
 pub struct Selfcheck {
-    /// Where the runs and the page `selfcheck.html` go (with --statistics `statistics.json`)
+    /// Directory for the runs and the page `selfcheck.html` (with --statistics `statistics.json`)
     #[arg(long, value_name = "DIR", default_value = CHECKS)]
     pub out: PathBuf,
-    /// Check the statistics on simulated runs instead of this machine: how often intervals hold the truth, and how often tests and
-    /// recovery times are wrong; at most five minutes on two cores
+    /// Check the statistics on simulated runs instead of this machine: how often intervals hold the
+    /// truth, and how often tests and recovery times are wrong; at most five minutes on two cores
     #[arg(long, conflicts_with = "misinformed")]
     pub statistics: bool,
     /// Play ten rounds, with more parts: about half an hour; with --statistics five times as many runs
     #[arg(long)]
     pub long: bool,
-    /// Play this part alone; may be repeated
+    /// Play only this part; may be repeated
     #[arg(long = "part", value_name = "NAME", value_parser = PossibleValuesParser::new(selfcheck::names()))]
     pub parts: Vec<String>,
-    /// Seed of the planted truths, to repeat a check; left out: from the clock, with --statistics 1
+    /// Seed of the planted truths, to repeat a check [default: from the clock, with --statistics 1]
     #[arg(long, value_name = "NUMBER")]
     pub seed: Option<u64>,
     /// Write the table as Markdown into this file
@@ -390,13 +397,13 @@ pub struct Selfcheck {
 
 #[derive(Debug, Args)]
 pub struct New {
-    /// A URL of something that already runs, or the name of a target; left out: the echo target
+    /// URL of a running service, or name of a target [default: the echo target]
     pub target: Option<String>,
 }
 
 #[derive(Debug, Args)]
 pub struct Named {
-    /// Tell about this one
+    /// Name of the entry to show
     pub name: Option<String>,
 }
 
@@ -410,30 +417,30 @@ pub struct Profile {
 pub enum ProfileCommand {
     /// Print a profile of this machine, or of one that is reached over ssh
     Measure {
-        /// ssh://user@address; left out: this machine
+        /// ssh://user@address [default: this machine]
         host: Option<String>,
     },
 }
 
 #[derive(Debug, Args)]
 pub struct Install {
-    /// The target
+    /// Name of the target
     #[arg(required_unless_present = "lab")]
     pub target: Option<String>,
     /// Install what the target needs with this parameter, such as serial=true; may be repeated
     #[arg(long, value_name = "NAME=VALUE", requires = "target")]
     pub with: Vec<String>,
-    /// Install what virtual hosts are made and measured with
+    /// Install the tools that make and measure virtual hosts
     #[arg(long)]
     pub lab: bool,
-    /// Only say what would be done; exit 5 if that is anything
+    /// Only print what would be done; exit 5 if there is anything to do
     #[arg(long)]
     pub check: bool,
 }
 
 #[derive(Debug, Args)]
 pub struct Schema {
-    /// Of what
+    /// Schema to print
     pub of: SchemaOf,
 }
 
@@ -443,50 +450,50 @@ pub enum SchemaOf {
     Experiment,
     /// analysis.json
     Results,
-    /// What `compare --json` prints
+    /// Output of `compare --json`
     Comparison,
 }
 
 #[derive(Debug, Args)]
 pub struct Completions {
-    /// For this shell
+    /// Shell to print the script for
     pub shell: clap_complete::Shell,
 }
 
 #[derive(Debug, Args)]
 pub struct Man {
-    /// Write a page for each command into this directory instead, as a package holds them
+    /// Write a page for each command into this directory instead, as for a package
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
 pub struct Echo {
-    /// Address and port
+    /// Address and port to listen on
     #[arg(long)]
     pub listen: SocketAddr,
-    /// What to speak
+    /// Protocol to speak
     #[arg(long, default_value = "http")]
     pub protocol: EchoProtocol,
-    /// Seconds that each answer is held back
+    /// Delay of each answer, seconds
     #[arg(long, default_value_t = 0.0)]
     pub delay: f64,
-    /// Requests served at a time, each for the delay; 0: all at once
+    /// Requests served at the same time, each for the delay; 0: all at once
     #[arg(long, default_value_t = 0)]
     pub workers: u32,
-    /// Rounds of arithmetic for each request, some nanosecond each
+    /// CPU work for each request, in rounds of arithmetic of about 1 ns
     #[arg(long, default_value_t = 0)]
     pub work: u64,
-    /// Seconds of each stall
+    /// Length of each stall, seconds
     #[arg(long, default_value_t = 0.0)]
     pub stall: f64,
     /// Seconds from one stall to the next
     #[arg(long, default_value_t = 0.0)]
     pub stall_every: f64,
-    /// Seconds for which answers are errors
+    /// Length of each period in which answers are errors, seconds
     #[arg(long, default_value_t = 0.0)]
     pub errors_for: f64,
-    /// Seconds from one spell of errors to the next
+    /// Seconds from one error period to the next
     #[arg(long, default_value_t = 0.0)]
     pub errors_every: f64,
     /// Status of an error answer
@@ -501,18 +508,18 @@ pub struct Echo {
 pub enum EchoProtocol {
     /// HTTP/1.1
     Http,
-    /// The frames of the target vsns
+    /// Frames of the target vsns
     Vsns,
 }
 
 #[derive(Debug, Args)]
 pub struct Runner {
-    /// The second start, in the host that the first has made
+    /// Second start of the runner, inside the host that the first start made
     #[arg(long)]
     pub inside: bool,
 }
 
-/// What stands below the help of `plimsoll hit`.
+/// Text below the help of `plimsoll hit`.
 pub const EXAMPLES: &str = "Examples:
   plimsoll hit http://localhost:8080/
   plimsoll hit http://localhost:8080/ -c 256 -t 30s
@@ -530,7 +537,7 @@ translates the options of wrk, hey, oha, k6, ab and vegeta.";
 
 #[derive(Debug, Clone, Args)]
 pub struct Hit {
-    /// What to hit, such as http://localhost:8080/
+    /// URL to load, such as http://localhost:8080/
     pub url: String,
     /// Agents (concurrent clients), each with a connection and one request at a time
     #[arg(
@@ -545,16 +552,18 @@ pub struct Hit {
     /// Duration of the load, such as 500ms, 10s or 2m [default: 10s]
     #[arg(short, long, value_name = "DURATION")]
     pub time: Option<String>,
-    /// Requests per second in total, whether or not answers come (open loop); without it agents wait for answers
+    /// Requests per second in total, sent whether or not answers come (open loop); without it
+    /// agents wait for answers
     #[arg(short, long, value_name = "N", value_parser = in_thousands)]
     pub rate: Option<f64>,
     /// With --rate: at random times (a Poisson process), as from many independent users
     #[arg(long)]
     pub poisson: bool,
-    /// Total number of requests, such as 10000 or 10k; --time still bounds the load, which may take 10 minutes without it
+    /// Total number of requests, such as 10000 or 10k; --time still bounds the load, which may take
+    /// 10 minutes without it
     #[arg(short = 'n', long, value_name = "N", value_parser = count)]
     pub requests: Option<u64>,
-    /// HTTP method; without it GET, or POST where there is a body
+    /// HTTP method [default: GET, or POST with a body]
     #[arg(short, long, value_name = "METHOD")]
     pub method: Option<String>,
     /// A header of the request, 'Name: value'; may be repeated
@@ -563,10 +572,12 @@ pub struct Hit {
     /// The request's body, or @FILE
     #[arg(short = 'd', long = "data", value_name = "BODY", allow_hyphen_values = true)]
     pub body: Option<String>,
-    /// Keep this out of all records, as credentials are: the name of a header, or body; may be repeated
+    /// Name of a header, or body: a value to keep out of all records, as credentials always are;
+    /// may be repeated
     #[arg(long = "secret", value_name = "NAME")]
     pub secrets: Vec<String>,
-    /// The expected answer: status=200, header.content-type=text/html, body=ok, or in JSON body/items/0/id=7; may be repeated
+    /// The expected answer: status=200, header.content-type=text/html, body=ok, or in JSON
+    /// body/items/0/id=7; may be repeated
     #[arg(long = "expect", value_name = "FIELD=VALUE")]
     pub expects: Vec<String>,
     /// Open a connection for each request; latency includes connecting
@@ -584,22 +595,24 @@ pub struct Hit {
     /// https: the client's own certificate, a PEM file, for a server that asks for one
     #[arg(long, value_name = "FILE")]
     pub cert: Option<PathBuf>,
-    /// https: the private key of --cert, a PEM file; left out: it is in the same file
+    /// https: the private key of --cert, a PEM file [default: the file of --cert]
     #[arg(long, value_name = "FILE", requires = "cert")]
     pub key: Option<PathBuf>,
     /// https: the server name to send (SNI) and to verify, if it is not the URL's host
     #[arg(long, value_name = "NAME")]
     pub server_name: Option<String>,
-    /// Follow redirects once, before the load, and hit the URL that they lead to; under load none is followed
+    /// Follow redirects once, before the load, and load the URL that they lead to; redirects under
+    /// load are not followed
     #[arg(short = 'L', long, conflicts_with = "templates")]
     pub location: bool,
     /// Connect to this socket in the file system instead of the URL's host
     #[arg(long, value_name = "PATH", conflicts_with_all = ["location", "proxy"])]
     pub unix_socket: Option<String>,
-    /// Go through this forward proxy, such as http://localhost:3128; to an https URL by a tunnel (CONNECT)
+    /// Use this forward proxy, such as http://localhost:3128; an https URL is reached through a
+    /// tunnel (CONNECT)
     #[arg(short = 'x', long, value_name = "URL", conflicts_with = "location")]
     pub proxy: Option<String>,
-    /// Of each request [default: 10s]
+    /// Timeout of each request [default: 10s]
     #[arg(long, value_name = "DURATION")]
     pub timeout: Option<String>,
     /// Warm-up, which is left out of the results: a duration, or auto
@@ -608,11 +621,12 @@ pub struct Hit {
     /// Generator threads [default: one for every two cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub threads: Option<u32>,
-    /// Make the load in N processes; agents and rate are those of all [default: this one]
+    /// Make the load in N processes; agents and rate are totals over all of them [default: this
+    /// one]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000), conflicts_with = "threads")]
     pub generators: Option<u32>,
-    /// Where those are: local, ssh=HOST,HOST,…, kubernetes[=NAMESPACE[,IMAGE]], slurm[=PARTITION] or command=PROGRAM ARGUMENTS
-    /// [default: local]
+    /// Location of the generators: local, ssh=HOST,HOST,…, kubernetes[=NAMESPACE[,IMAGE]],
+    /// slurm[=PARTITION] or command=PROGRAM ARGUMENTS [default: local]
     #[arg(long, value_name = "PLACE", requires = "generators")]
     pub by: Option<String>,
     /// Seed of all random values [default: 1]
@@ -630,7 +644,7 @@ pub struct Hit {
     /// Write the page with charts into this file
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
-    /// Keep the run folder, below this directory
+    /// Keep the run folder in this directory
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Print analysis.json instead of the summary
@@ -644,7 +658,7 @@ pub struct Hit {
     pub accept: bool,
 }
 
-/// A number, or one in thousands or millions: `10k`, `1.5M`.
+/// Parses a number, or a number of thousands or millions: `10k`, `1.5M`.
 fn in_thousands(text: &str) -> Result<f64, String> {
     let (number, factor) = match (text.strip_suffix('k'), text.strip_suffix('M')) {
         (Some(number), _) => (number, 1e3),
@@ -654,7 +668,7 @@ fn in_thousands(text: &str) -> Result<f64, String> {
     number.parse().map(|number: f64| number * factor).map_err(|_| "not a number, such as 500 or 10k".to_owned())
 }
 
-/// A whole number from 1 on, of which there may be thousands.
+/// Parses a whole number of at least 1, with the same suffixes.
 fn count(text: &str) -> Result<u64, String> {
     let number = in_thousands(text)?;
     let is_count = number >= 1.0 && number.fract() == 0.0 && number <= 1e15;

@@ -1,4 +1,4 @@
-//! The commands, those of one subject in one file. What several of them share stands in the crates they call, not here.
+//! Commands, grouped by subject. Code that several commands share is in the crates that they use.
 
 pub mod experiments;
 pub mod export;

@@ -1,4 +1,4 @@
-//! Exit codes: the one place that turns an error into a number and a message with a remedy.
+//! Exit codes: the only place that turns an error into a number and a message with a remedy.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
@@ -8,73 +8,69 @@ use crate::output;
 
 use record::ReadError;
 
-/// What a command came to, if not to an error.
+/// Outcome of a command that did not fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
-    /// As asked.
+    /// The command did what was asked.
     Well,
-    /// The user ended it.
+    /// The user interrupted the command.
     Interrupted,
     /// The result is void.
     Void,
     /// A requirement or a gate was violated.
     Violated,
-    /// A gate could not be decided.
+    /// A gate is inconclusive.
     Inconclusive,
 }
 
-/// Why a command failed.
+/// Reason why a command failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// The experiment file, with every problem underlined.
+    /// Problems of the experiment file, each underlined.
     #[error("{0}")]
     Problems(String),
-    /// Any other bad argument or file of the user's.
+    /// Another bad argument or file of the user.
     #[error("{what}\n  {remedy}")]
     Bad {
-        /// What is wrong.
         what: String,
-        /// What to do.
         remedy: String,
     },
-    /// A target that did not answer a single request.
+    /// The target did not answer a single request.
     #[error("{what}\n  {remedy}")]
     Unanswered {
-        /// Who, and why.
+        /// Target, and why it did not answer.
         what: String,
-        /// What to look at.
+        /// Suggestion what to check.
         remedy: String,
     },
-    /// A run that could not be played to its end.
+    /// A run could not be played to its end.
     #[error(transparent)]
     Conduct(#[from] conduct::Error),
-    /// The lab, outside of a run.
+    /// The lab failed outside of a run.
     #[error(transparent)]
     Lab(#[from] lab::Error),
-    /// Records that cannot be analysed.
+    /// The records cannot be analysed.
     #[error("{0}")]
     Analysis(#[from] analysis::Error),
     /// The page could not be made.
     #[error("{0}")]
     Report(#[from] report::Error),
-    /// The built-in target.
+    /// The built-in echo target failed.
     #[error("{0}")]
     Echo(#[from] echo::Error),
-    /// A file of ours.
+    /// Plimsoll could not read or write a file.
     #[error("{what}: {error}")]
     File {
-        /// What was being done, with the path.
+        /// Action that failed, with the path.
         what: String,
-        /// Why not.
         error: std::io::Error,
     },
-    /// Something that must not happen.
+    /// A bug: this must not happen.
     #[error("{0}")]
     Ours(String),
 }
 
 impl Failure {
-    /// Its exit code.
     #[must_use]
     pub fn code(&self) -> u8 {
         match self {
@@ -117,7 +113,7 @@ fn conduct_code(error: &conduct::Error) -> u8 {
     match error {
         conduct::Error::Lab(error) => lab_code(error),
         conduct::Error::Load(error) => load_code(error),
-        // What a generator refuses is of the load or of its machine.
+        // A generator refuses because of the load or of its machine.
         conduct::Error::Placement(fleet::engines::PlacementError::Start { .. })
         | conduct::Error::Fleet(fleet::session::SessionError::Generator { .. }) => 2,
         conduct::Error::Fleet(fleet::session::SessionError::Unreached { .. }) => 4,
@@ -151,10 +147,11 @@ fn lab_code(error: &lab::Error) -> u8 {
     }
 }
 
-/// Whether a thread panicked.
+/// Whether a thread has panicked.
 static HAS_PANICKED: AtomicBool = AtomicBool::new(false);
 
-/// Does the program's work. A panic, in whichever thread, is said in words, ends the run in good order, and makes the exit code 1.
+/// Does the program's work. A panic in any thread is printed, ends the run in good order and makes
+/// the exit code 1.
 pub fn guarded(work: impl FnOnce() -> ExitCode) -> ExitCode {
     std::panic::set_hook(Box::new(|panic| {
         HAS_PANICKED.store(true, Ordering::SeqCst);
@@ -176,7 +173,7 @@ fn bug(thread: &str, panic: &std::panic::PanicHookInfo<'_>) -> String {
     )
 }
 
-/// Says what went wrong, if anything, and gives the exit code.
+/// Prints the failure, if any, and returns the exit code.
 pub fn code(done: Result<Exit, Failure>) -> ExitCode {
     match done {
         Ok(Exit::Well) => ExitCode::SUCCESS,

@@ -1,6 +1,7 @@
-//! Figures of a run while it goes on: `run --serve-metrics 127.0.0.1:9464` has the live channel
-//! answer `GET /metrics` in Prometheus' text format, and `run --otlp http://127.0.0.1:4318` tells a
-//! collector of OpenTelemetry. They are the figures that the live view gets each second.
+//! Live figures of a run for monitoring systems. `run --serve-metrics 127.0.0.1:9464` makes the
+//! live channel answer `GET /metrics` in Prometheus' text format, and `run --otlp
+//! http://127.0.0.1:4318` exports to an OpenTelemetry collector. Both have the figures that the
+//! live view gets each second.
 
 mod otlp;
 
@@ -42,39 +43,40 @@ const BOUNDS_NS: [u64; 17] = [
 /// Outcomes of operations that ended, in the order of the figures.
 const OUTCOMES: [&str; 4] = ["ok", "failed", "timeout", "wrong"];
 
-/// What the current trial has done so far.
+/// Figures of the current trial so far.
 #[derive(Debug, Clone, Default)]
 pub struct LiveFigures {
-    /// Grows with every change.
+    /// Number that grows with every change.
     version: u64,
-    /// What tells the trial from others: title, its number, the values of its sweep, …
+    /// Labels that identify the trial: title, number, values of the sweep, …
     attributes: Vec<(String, String)>,
-    /// When it began, seconds of Unix time.
+    /// Start of the trial, Unix time in seconds.
     began_unix_s: f64,
     /// Seconds since load start.
     at_s: f64,
-    /// As `OUTCOMES`.
+    /// Operations by outcome, in the order of `OUTCOMES`.
     outcomes: [u64; 4],
-    /// Latencies of what was `ok`, by bucket, the last without a bound.
+    /// Latencies of `ok` operations, by bucket. The last bucket has no bound.
     buckets: [u64; BOUNDS_NS.len() + 1],
     latency_sum_s: f64,
-    /// Faults by name, and whether they are active.
+    /// Faults by name; true while the fault is active.
     faults: BTreeMap<String, bool>,
 }
 
-/// Keeps the figures for whoever asks or is told, and tells the one behind it.
+/// Keeps the figures for scrapes and exports, and passes events on to the observer behind it.
 struct LiveFiguresObserver {
     behind: Box<dyn Observer>,
     title: String,
     figures: Arc<Mutex<LiveFigures>>,
-    /// Dropped, the collector is told a last time.
+    /// Exports a last time when dropped.
     _exporter: Option<otlp::Exporter>,
 }
 
-/// Returns an observer that keeps the figures of a run of this title, and exports them to the
-/// collector at this URL, if there is one.
+/// Returns an observer that keeps the figures of a run with this title, and exports them to the
+/// collector at this URL, if any.
 ///
 /// # Errors
+///
 /// If the collector's URL is invalid.
 pub fn kept(
     figures: &Arc<Mutex<LiveFigures>>,
@@ -87,7 +89,7 @@ pub fn kept(
     Ok(Box::new(LiveFiguresObserver { behind, title: title.to_owned(), figures, _exporter: exporter }))
 }
 
-/// A thread that panicked while it wrote left figures that are whole all the same.
+/// Locks the figures. They are complete even if a thread panicked while it wrote them.
 fn locked(figures: &Mutex<LiveFigures>) -> MutexGuard<'_, LiveFigures> {
     figures.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -144,8 +146,8 @@ impl LiveFigures {
         self.buckets.iter_mut().zip(counted(latency_ns)).for_each(|(sum, count)| *sum += count);
     }
 
-    /// Returns the function that gives the text for a scrape. It builds the text once after each
-    /// change.
+    /// Returns a function that gives the text for a scrape. The function builds the text once after
+    /// each change.
     pub fn scraped(figures: &Arc<Mutex<Self>>) -> MetricsText {
         let (figures, mut built) = (Arc::clone(figures), (u64::MAX, Arc::from([])));
         Box::new(move || {
@@ -158,7 +160,7 @@ impl LiveFigures {
         })
     }
 
-    /// All of it; nothing before the first trial.
+    /// Returns all figures in Prometheus' text format; empty before the first trial.
     fn text(&self) -> String {
         if self.attributes.is_empty() {
             return String::new();
@@ -201,7 +203,7 @@ impl LiveFigures {
     }
 }
 
-/// How many latencies are in each bucket.
+/// Counts the latencies in each bucket.
 fn counted(latency_ns: &Histogram<u64>) -> [u64; BOUNDS_NS.len() + 1] {
     let mut counts = [0; BOUNDS_NS.len() + 1];
     for value in latency_ns.iter_recorded() {

@@ -1,53 +1,57 @@
-//! What a load has done so far, as the live views tell it: from the seconds that its threads hand over, not from the records.
+//! Statistics of a load so far, for the live views. They come from the seconds that the generator
+//! threads report, not from the records.
 
 use conduct::SecondTotals;
 use hdrhistogram::Histogram;
 use text::numbers;
 
-/// Digits of latencies, as they are told.
+/// Significant digits of latencies.
 pub const DIGITS: u8 = 2;
-/// Samples beyond a quantile for it to be shown: with 95 % confidence one of so many more lies above it (Wilks 1941).
+/// Samples that must be expected beyond a quantile for it to be shown. With this many, at least one
+/// sample lies above the quantile with 95 % confidence (Wilks 1941).
 const BEYOND: f64 = 3.0;
 
-/// What happened so far.
+/// Statistics of a load so far.
 #[derive(Debug, Clone, Default)]
 pub struct LiveStats {
     /// Seconds since load start.
     pub at_s: f64,
-    /// How long the load is.
+    /// Length of the load, seconds.
     pub of_s: f64,
-    /// After how many operations the load ends, if that is known.
+    /// Number of operations after which the load ends, if it is known.
     pub count: Option<u64>,
     /// Operations that ended `ok`.
     pub ok: u64,
-    /// … `failed`.
+    /// Operations that ended `failed`.
     pub failed: u64,
-    /// … `timeout`.
+    /// Operations that ended `timeout`.
     pub timeout: u64,
-    /// … `wrong`.
+    /// Operations that ended `wrong`.
     pub wrong: u64,
-    /// When the second that is told of began, and what was `ok` in it so far: threads tell of it one after the other.
+    /// Start of the current second, and its `ok` operations so far. Threads report the same second
+    /// one after the other.
     since_s: f64,
     ok_in_second: u64,
-    /// Latency of all that was `ok`, nanoseconds.
+    /// Latency of all `ok` operations, nanoseconds.
     pub latency_ns: Option<Histogram<u64>>,
 }
 
-/// A second ends later than the one before by more than this; threads end their last one at different moments.
+/// A report belongs to another second if it ends later than the one before by more than this.
+/// Threads end their last second at different moments.
 const ANOTHER_S: f64 = 0.5;
 
 impl LiveStats {
-    /// Of a load that has not begun, which ends after so many operations.
+    /// Returns the statistics of a load that has not begun and ends after `count` operations.
     pub fn of(count: Option<u64>) -> Self {
         Self { count, ..Self::default() }
     }
 
-    /// Whether a thread tells of another second than the threads before it.
+    /// Whether a thread reports another second than the threads before it.
     pub fn is_another(&self, second: &SecondTotals) -> bool {
         second.at_s > self.at_s + ANOTHER_S
     }
 
-    /// Takes in a thread's second.
+    /// Adds a thread's second.
     pub fn add(&mut self, second: &SecondTotals) {
         if self.is_another(second) {
             (self.since_s, self.ok_in_second) = (self.at_s, 0);
@@ -62,30 +66,31 @@ impl LiveStats {
             if self.latency_ns.is_none() {
                 self.latency_ns = Histogram::new(DIGITS).ok();
             }
-            // It grows as far as it has to.
+            // The histogram grows as needed.
             let _ = self.latency_ns.as_mut().map(|all| all.add(&**latency_ns));
         }
     }
 
-    /// Operations that ended otherwise than `ok`.
+    /// Returns the number of operations that did not end `ok`.
     pub fn not_ok(&self) -> u64 {
         self.failed + self.timeout + self.wrong
     }
 
-    /// `ok` per second in the last second, and since load start.
+    /// Returns the `ok` operations per second in the last second and since load start.
     pub fn rates(&self) -> [f64; 2] {
         let over = |count: u64, seconds: f64| if seconds > 0.0 { count as f64 / seconds } else { 0.0 };
         [over(self.ok_in_second, self.at_s - self.since_s), over(self.ok, self.at_s)]
     }
 
-    /// `p50 1.05 ms   p99 2.31 ms   max 48.2 ms`, as far as there are enough.
+    /// Formats quantiles as `p50 1.05 ms   p99 2.31 ms   max 48.2 ms`, if there are enough samples.
     pub fn quantiles(&self) -> String {
         let Some(all) = self.latency_ns.as_ref().filter(|all| !all.is_empty()) else { return "none yet".to_owned() };
         let quantile = |q: f64| self.quantile_us(q).map_or_else(|| "too few".to_owned(), numbers::micros);
         format!("p50 {}   p99 {}   max {}", quantile(0.5), quantile(0.99), numbers::micros(all.max() as f64 / 1e3))
     }
 
-    /// Quantile of the latency, microseconds; `None` if too few operations lie beyond it.
+    /// Returns a quantile of the latency in microseconds; `None` if too few operations lie beyond
+    /// it.
     pub fn quantile_us(&self, q: f64) -> Option<f64> {
         let all = self.latency_ns.as_ref().filter(|all| all.len() as f64 * (1.0 - q) >= BEYOND)?;
         (!all.is_empty()).then(|| all.value_at_quantile(q) as f64 / 1e3)

@@ -1,4 +1,5 @@
-//! The binary: words of the command line in, words and an exit code out. The only crate that prints, in `output`.
+//! The `plimsoll` program: parses the command line, runs a command and returns an exit code. This
+//! is the only crate that prints, in `output`.
 
 mod catalog;
 mod cli;

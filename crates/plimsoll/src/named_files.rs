@@ -1,5 +1,6 @@
-//! Files and folders for results that the caller names. No other user can have them lead elsewhere: a link of another user is
-//! replaced and not followed, and a folder to which others can write is refused unless, as in /tmp, what is the caller's stays.
+//! Result files and folders whose paths the caller names. Another user cannot redirect them:
+//! another user's link is replaced and not followed. A folder to which others can write is refused,
+//! unless it is sticky, as /tmp is.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -10,20 +11,21 @@ use record::private::NewFile;
 
 use crate::exit::Failure;
 
-/// A file that is being written. A regular one appears when it is whole.
+/// A file that is being written. A regular file appears when it is complete.
 #[derive(Debug)]
 pub enum NamedFile {
-    /// A new file, in the place of what has the name.
+    /// New file, which replaces an existing entry of this name.
     Whole(NewFile),
-    /// A device, a pipe or a socket that was there: `/dev/stdout`, `>(less)`.
+    /// Existing device, pipe or socket: `/dev/stdout`, `>(less)`.
     Stream(File),
 }
 
 impl NamedFile {
-    /// Begins it.
+    /// Begins to write a file.
     ///
     /// # Errors
-    /// If it cannot be made, or others can write to its folder.
+    ///
+    /// If the file cannot be made, or others can write to its folder.
     pub fn create(path: &Path) -> Result<Self, Failure> {
         let failed = |error| cannot_write(path, error);
         let destination = destination(path)?;
@@ -36,10 +38,7 @@ impl NamedFile {
         }
     }
 
-    /// Puts it in its place.
-    ///
-    /// # Errors
-    /// If that fails; `path` is for words.
+    /// Puts a regular file in its place. `path` is only for the error message.
     pub fn finish(self, path: &Path) -> Result<(), Failure> {
         match self {
             Self::Whole(file) => file.finish().map_err(|error| cannot_write(path, error)),
@@ -61,33 +60,33 @@ impl Write for NamedFile {
     }
 }
 
-/// Writes a file.
-///
-/// # Errors
-/// Returns the errors of [`NamedFile::create`].
+/// Writes a complete file.
 pub fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     let mut file = NamedFile::create(path)?;
     file.write_all(bytes).map_err(|error| cannot_write(path, error))?;
     file.finish(path)
 }
 
-/// The failure to write a file.
+/// Returns the failure to write a file.
 pub fn cannot_write(path: &Path, error: io::Error) -> Failure {
     Failure::File { what: format!("cannot write {}", path.display()), error }
 }
 
-/// Makes a folder, with those above it, in which what is the caller's stays.
+/// Makes a folder and its parents. Other users cannot replace the caller's entries in it.
 ///
 /// # Errors
-/// If it cannot be made, or others can write to it.
+///
+/// If the folder cannot be made, or others can write to it.
 pub fn make_folder(path: &Path) -> Result<(), Failure> {
     trusted::make_shared_folder(path).map_err(|error| refused(path, error))
 }
 
-/// Refuses root a folder that another user can have written, before results are written into it.
+/// Refuses a folder for root's results if another user can have written to it.
 ///
 /// # Errors
-/// If it is so. Any other user writes into it only what the owner of the folder can see.
+///
+/// If root is the caller and the folder is not trusted. Any other user writes into it only data
+/// that the owner of the folder can see.
 pub fn refuse_for_root(path: &Path) -> Result<(), Failure> {
     if !rustix::process::geteuid().is_root() || !path.exists() {
         return Ok(());
@@ -108,12 +107,12 @@ fn refused(path: &Path, error: lab::Error) -> Failure {
     }
 }
 
-/// Whether nobody but root and the caller can have made what has this name.
+/// Whether only root and the caller can have made the entry of this name.
 fn is_followed(path: &Path) -> bool {
     trusted::folder(folder_of(path)).is_ok()
 }
 
-/// The path to write to: where the caller's own links lead.
+/// Returns the path to write to. The caller's own links are followed.
 fn destination(path: &Path) -> Result<PathBuf, Failure> {
     let checked =
         |path: &Path| trusted::shared_folder(folder_of(path)).map_err(|error| refused(folder_of(path), error));
@@ -135,7 +134,7 @@ mod tests {
 
     use super::*;
 
-    /// A folder of this mode, which is gone with the test, with a file `victim` beside it.
+    /// A folder `shared` of this mode, with a file `victim` beside it. Removed with the test.
     struct Shared(PathBuf);
 
     impl Shared {

@@ -1,5 +1,6 @@
-//! Standard output, for results only, and standard error, for everything else. The only file of the program that prints: what is printed
-//! here cannot make it panic, and a run whose output nobody can see any more ends in good order.
+//! Standard output, for results only, and standard error, for everything else. This is the only
+//! file of the program that prints. A failed print does not panic, and a run whose output is closed
+//! ends in good order.
 
 use std::io::{self, ErrorKind, IsTerminal as _, Write as _};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,25 +13,23 @@ use serde::Serialize;
 
 use crate::exit::Failure;
 
-/// Escape sequences of our own colours.
+/// Escape sequences of Plimsoll's own colours.
 const COLOURS: [&str; 5] = ["\x1b[0m", "\x1b[2m", "\x1b[31m", "\x1b[32m", "\x1b[33m"];
 
-/// Whether something could not be said.
+/// Whether an output is lost.
 static IS_LOST: AtomicBool = AtomicBool::new(false);
-/// The run that ends when nobody can hear of it any more.
+/// Run that ends when its output is lost.
 static RUN: Mutex<Option<Arc<Interrupts>>> = Mutex::new(None);
 /// Secrets that are never printed.
 static SECRETS: Mutex<Option<Secrets>> = Mutex::new(None);
 
-/// Prints words on standard output, in which what others have put into them commands no terminal; our own colours stay.
-///
-/// # Errors
-/// Returns the errors of [`data`].
+/// Prints a text on standard output. Control characters in it are replaced, except Plimsoll's own
+/// colours.
 pub fn text(text: &str) -> Result<(), Failure> {
     data(&without_commands(text))
 }
 
-/// The words with our own colours and no other command of a terminal.
+/// Replaces control characters, except Plimsoll's own colours.
 fn without_commands(text: &str) -> String {
     let (mut shown, mut rest) = (String::new(), text);
     while let Some(at) = rest.find('\x1b') {
@@ -42,10 +41,8 @@ fn without_commands(text: &str) -> String {
     shown + &text::plain(rest)
 }
 
-/// Prints a text as it is on standard output: what other programs read. A reader that has seen enough (`plimsoll show DIR | head`) is no error.
-///
-/// # Errors
-/// If standard output cannot be written, for another reason than that nobody reads it any more.
+/// Prints a text on standard output for other programs, unchanged except for secrets. A reader that
+/// stops early (`plimsoll show DIR | head`) is no error.
 pub fn data(text: &str) -> Result<(), Failure> {
     let text = without_secrets(text);
     let mut stdout = io::stdout().lock();
@@ -58,30 +55,27 @@ pub fn data(text: &str) -> Result<(), Failure> {
 }
 
 /// Prints a value as JSON, for people and programs alike.
-///
-/// # Errors
-/// Returns the errors of [`data`].
 pub fn json<T: Serialize>(value: &T) -> Result<(), Failure> {
     let json = serde_json::to_string_pretty(value).map_err(|error| Failure::Ours(error.to_string()))?;
     data(&(json + "\n"))
 }
 
-/// Says a line on standard error. What others have put into it must not command the terminal.
+/// Prints a line on standard error. Control characters in it are replaced.
 pub fn say(line: &str) {
     say_text(&format!("{}\n", text::plain(line)));
 }
 
-/// Says a text on standard error as it is.
+/// Prints a text on standard error, unchanged except for secrets.
 pub fn say_text(text: &str) {
-    // In one piece, so that nothing that another thread says comes between.
+    // One write, so that other threads cannot print in between.
     match io::stderr().lock().write_all(without_secrets(text).as_bytes()) {
-        // A terminal that is full for a moment is not gone.
+        // A terminal that is full for a moment is not lost.
         Err(error) if error.kind() != ErrorKind::WouldBlock => lose(),
         _ => {}
     }
 }
 
-/// Values that are never printed from now on.
+/// Hides these secrets in all later output.
 pub fn hide(secrets: &Secrets) {
     *SECRETS.lock().unwrap_or_else(PoisonError::into_inner) =
         Some(secrets.clone()).filter(|secrets| !secrets.is_empty());
@@ -95,11 +89,8 @@ pub fn without_secrets(text: &str) -> std::borrow::Cow<'_, str> {
     }
 }
 
-/// From now on the run is asked to end when its output is gone: a closed terminal, a full disk, a reader that has ended. That is
-/// noticed by what is said, and, between two words, by a thread that waits for it.
-///
-/// # Errors
-/// If the thread cannot be started.
+/// Makes the run end when its output is lost: a closed terminal, a full disk, a reader that has
+/// ended. Prints notice the loss; between two prints, a thread waits for it.
 pub fn ends(run: &Arc<Interrupts>) -> io::Result<()> {
     *RUN.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(run));
     if IS_LOST.load(Ordering::SeqCst) {
@@ -108,7 +99,7 @@ pub fn ends(run: &Arc<Interrupts>) -> io::Result<()> {
     std::thread::Builder::new().name("outputs".to_owned()).spawn(await_loss).map(drop)
 }
 
-/// Asks the run to end in good order, if there is one.
+/// Asks the current run, if any, to end in good order.
 pub fn end_run() {
     if let Some(run) = &*RUN.lock().unwrap_or_else(PoisonError::into_inner) {
         run.ask_once();
@@ -120,10 +111,11 @@ fn lose() {
     end_run();
 }
 
-/// Waits until nobody is at the other end of one of the two any more. Files never lose theirs.
+/// Waits until the reader of standard output or standard error is gone. Files have no reader to
+/// lose.
 fn await_loss() {
     let (stdout, stderr) = (io::stdout(), io::stderr());
-    // Nothing is asked for: a loss is always told.
+    // No event is requested, because a loss is always reported.
     let mut ends = [PollFd::new(&stdout, PollFlags::empty()), PollFd::new(&stderr, PollFlags::empty())];
     loop {
         match poll(&mut ends, None) {

@@ -1,8 +1,9 @@
-//! The targets and experiments that travel inside the program: what there is, and how it is written out before any of it is used.
+//! Targets and experiments that are built into the program, and the folder into which they are
+//! written before use.
 //!
-//! They are code, and their programs have to be files. So they go, all at once, into a folder of the caller's own that only root and
-//! the caller can write to, as a target's folder has to be; its name changes with their content, so that none is ever replaced
-//! under a run.
+//! Programs of targets must be files to be executed. All files are written at once into a folder
+//! that only root and the caller can write to, as is required of a target's folder. The folder's
+//! name depends on the content, so that a file is never replaced during a run.
 
 use std::ffi::OsStr;
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
@@ -18,7 +19,7 @@ use crate::output;
 
 /// A file of the checkout that the program was built from.
 struct PackedFile {
-    /// Below the checkout, such as `targets/redis/target.toml`.
+    /// Path in the checkout, such as `targets/redis/target.toml`.
     path: &'static str,
     is_program: bool,
     content: &'static [u8],
@@ -26,38 +27,35 @@ struct PackedFile {
 
 include!(concat!(env!("OUT_DIR"), "/packed.rs"));
 
-/// The variable that names another folder to write into.
+/// Environment variable that names another folder to write into.
 const VARIABLE: &str = "PLIMSOLL_DATA";
-/// Where root's are: virtual hosts' unprivileged users read them, too.
+/// Folder of root. The unprivileged users of virtual hosts read it, too.
 const OF_ROOT: &str = "/var/lib/plimsoll";
-/// Below the folder of a user's data.
+/// Name of the folder in a user's data folder.
 const OF_USER: &str = "plimsoll";
-/// Below a folder for files of the session, or temporary ones.
+/// Name of the folder among files of the session, or temporary files.
 const PRIVATE: &str = "plimsoll-data";
 
 const EXPERIMENTS: &str = "experiments";
 const TARGETS: &str = "targets";
 const MANIFEST: &str = "target.toml";
 
-/// An experiment that is packed.
 pub struct PackedExperiment {
-    /// The file's name without `.toml`.
+    /// File name without `.toml`.
     pub name: &'static str,
-    /// The file.
+    /// Content of the file.
     pub text: String,
 }
 
-/// A target that is packed.
 pub struct PackedTarget {
-    /// The folder's name.
     pub name: &'static str,
-    /// Where its folder is, once it is [written out](write_out).
+    /// Path of the folder after it is [written out](write_out).
     pub path: PathBuf,
-    /// Text of its `target.toml`.
+    /// Text of the `target.toml`.
     pub manifest: String,
 }
 
-/// All targets, if there is a place to write them to.
+/// Returns all targets, or an empty list if there is no folder to write them into.
 pub fn targets() -> Vec<PackedTarget> {
     let Some(Home { path: home, .. }) = home() else { return Vec::new() };
     let target = |file: &PackedFile| {
@@ -68,7 +66,7 @@ pub fn targets() -> Vec<PackedTarget> {
     FILES.iter().filter_map(target).collect()
 }
 
-/// All experiments, by name.
+/// Returns all experiments, sorted by name.
 pub fn experiments() -> Vec<PackedExperiment> {
     let experiment = |file: &PackedFile| {
         let name = file.path.strip_prefix(EXPERIMENTS)?.strip_prefix('/')?.strip_suffix(".toml")?;
@@ -81,17 +79,20 @@ fn text(file: &PackedFile) -> String {
     String::from_utf8_lossy(file.content).into_owned()
 }
 
-/// The experiment file that is meant. A name alone, such as `01-first-run`, is the packed experiment's; with `.toml` or in the folder
-/// `experiments` it is a file, if there is one, and else the packed experiment, written out.
+/// Returns the path of an experiment file. A name alone, such as `01-first-run`, is a packed
+/// experiment. A name with `.toml`, or in the folder `experiments`, is a file if it exists, and
+/// otherwise the packed experiment, written out.
 ///
 /// # Errors
-/// If it cannot be written out, or if another user can have written a file that has a packed experiment's name.
+///
+/// If the experiment cannot be written out, or if another user can have written a file that has a
+/// packed experiment's name.
 pub fn experiment(path: &Path) -> Result<PathBuf, Failure> {
     let as_given = || Ok(path.to_path_buf());
     let is_ours =
         path.parent().is_some_and(|parent| [OsStr::new(""), OsStr::new(EXPERIMENTS)].contains(&parent.as_os_str()));
     let name = path.file_name().and_then(OsStr::to_str).map(|name| name.strip_suffix(".toml").unwrap_or(name));
-    // `./01-first-run` is a file; its parent is `.`.
+    // `./01-first-run` is a file, because its parent is `.`.
     let found = experiments().into_iter().find(|packed| is_ours && Some(packed.name) == name);
     let Some(packed) = found else { return as_given() };
     if path.as_os_str() != packed.name && path.exists() {
@@ -106,15 +107,16 @@ pub fn experiment(path: &Path) -> Result<PathBuf, Failure> {
     Ok(file)
 }
 
-/// The folder that all of them are written to.
+/// Folder for the packed files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Home {
     path: PathBuf,
-    /// Whether it is in a folder where others can make entries, and so has to be the caller's alone.
+    /// Whether others can create entries in the parent folder, so that this folder must belong to
+    /// the caller alone.
     is_private: bool,
 }
 
-/// Returns the folder for the built-in targets and experiments. `None` if no folder is writable.
+/// Returns the folder for the packed files; `None` if no folder is writable.
 fn home() -> Option<Home> {
     let absolute = |name: &str| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     if let Some(path) = absolute(VARIABLE) {
@@ -127,8 +129,8 @@ fn home() -> Option<Home> {
     home_of_user(data, absolute("XDG_RUNTIME_DIR"), &env::temp_dir())
 }
 
-/// A user's: in the folder for data; where that cannot be written, as in a container without a home, among the files of the session or
-/// among temporary ones.
+/// Returns an unprivileged user's folder. It is in the data folder; if that cannot be written, as
+/// in a container without a home, it is among the files of the session or the temporary files.
 fn home_of_user(data: Option<PathBuf>, session: Option<PathBuf>, temporary: &Path) -> Option<Home> {
     let data = data.map(|data| Home { path: data.join(OF_USER), is_private: false });
     let private = |path| Home { path, is_private: true };
@@ -137,7 +139,7 @@ fn home_of_user(data: Option<PathBuf>, session: Option<PathBuf>, temporary: &Pat
     data.into_iter().chain(session).chain([temporary]).find(|home| can_be_written(&home.path))
 }
 
-/// Whether all of them are in there, or could be written there.
+/// Whether the packed files are in this folder, or could be written there.
 fn can_be_written(home: &Path) -> bool {
     let there = home.ancestors().find(|folder| folder.exists());
     let writes = Access::WRITE_OK | Access::EXEC_OK;
@@ -145,10 +147,11 @@ fn can_be_written(home: &Path) -> bool {
         || there.is_some_and(|folder| folder.is_dir() && rustix::fs::access(folder, writes).is_ok())
 }
 
-/// Writes all of them, if nobody has yet, and says into which folder.
+/// Writes all packed files unless they exist, and returns their folder.
 ///
 /// # Errors
-/// If that folder cannot be written, or others can write to it.
+///
+/// If the folder cannot be written, or others can write to it.
 pub fn write_out() -> Result<PathBuf, Failure> {
     let home = home().ok_or_else(|| Failure::Bad {
         what: "there is no folder for the built-in targets and experiments: neither HOME, XDG_RUNTIME_DIR nor TMPDIR can be \
@@ -170,11 +173,11 @@ fn write_into(home: &Home) -> Result<PathBuf, Failure> {
     } else {
         make_folder(home).map_err(failed)?;
     }
-    // What is in a folder to which others can write is theirs as well.
+    // Others could have replaced the content of a folder to which they can write.
     let home = lab::trusted::folder(home)?;
     let place = home.join(MARK);
     if !place.exists() {
-        // Whole or not at all, whoever else does the same.
+        // A rename makes the folder complete or absent, even if another process does the same.
         let scratch = home.join(format!(".{MARK}.{}", std::process::id()));
         let written = write_files(&scratch).and_then(|()| fs::rename(&scratch, &place));
         if let Err(error) = written {
@@ -197,7 +200,8 @@ fn write_files(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes a folder and those above it: readable for all, whatever the umask, and writable for the caller.
+/// Makes a folder and its parents: readable for all, regardless of the umask, and writable for the
+/// caller.
 fn make_folder(folder: &Path) -> io::Result<()> {
     if folder.is_dir() {
         return Ok(());
@@ -214,7 +218,7 @@ fn make_folder(folder: &Path) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    /// A folder that is gone with the test.
+    /// Temporary folder that is removed with the test.
     struct Scratch(PathBuf);
 
     impl Scratch {
@@ -288,7 +292,7 @@ mod tests {
     #[test]
     fn without_a_home_that_can_be_written_they_are_private_temporary_files() {
         let scratch = Scratch::new("homeless");
-        // Below a file nothing can be made, not even by root.
+        // Even root cannot create an entry below a file.
         let file = scratch.0.join("file");
         fs::write(&file, "").unwrap();
         let (closed, session) = (file.join("share"), scratch.0.join("session"));

@@ -1,4 +1,4 @@
-//! Who would run where on this machine, in words, for every lab of a plan.
+//! Description of the hosts of a plan, for every lab: what each host gets of this machine.
 
 use experiment::duration;
 use experiment::plan::{Host, Lab, Plan, Trial};
@@ -6,7 +6,7 @@ use experiment::quantity::{show_bits_per_s, show_bytes, show_bytes_per_s};
 use lab::placement::{Placement, place, room};
 use runner::Envelope;
 
-/// A line for each host of each lab, or what keeps it from being made; empty without hosts.
+/// Returns a line for each host of each lab, or why the hosts cannot be made. Empty without hosts.
 pub fn words(plan: &Plan) -> String {
     let mut groups: Vec<(&Lab, Vec<&Trial>)> = Vec::new();
     for trial in plan.possible().iter().filter(|trial| !trial.lab.hosts.is_empty()) {
@@ -32,7 +32,7 @@ fn heading(plan: &Plan, trials: &[&Trial]) -> String {
     }
 }
 
-/// A trial by its id, or, before a search has made any, by its condition.
+/// Names a trial by its id, or by its condition if a search has not made trials yet.
 fn named(trial: &Trial) -> String {
     match &trial.surviving {
         Some(condition) if trial.id.is_empty() => format!("the search with \"{condition}\""),
@@ -40,13 +40,13 @@ fn named(trial: &Trial) -> String {
     }
 }
 
-/// How many trials these variants have.
+/// Counts the trials of these variants.
 fn of_variants(plan: &Plan, variants: &[&str]) -> usize {
     plan.possible().iter().filter(|trial| trial.variant.as_deref().is_some_and(|name| variants.contains(&name))).count()
 }
 
 fn of_lab(lab: &Lab, trials: &[&Trial]) -> String {
-    // The hosts are the same in all of these trials, their faults need not be.
+    // The hosts are the same in all of these trials, but the faults may differ.
     let refused = lab::hosts::can_make(trials.iter().copied()).err().map(|refused| {
         let hint = refused.hint().map(|hint| format!("\n  {hint}")).unwrap_or_default();
         let is_machines = matches!(refused, lab::Error::DoesNotFit { .. } | lab::Error::Needs { .. });
@@ -59,7 +59,7 @@ fn of_lab(lab: &Lab, trials: &[&Trial]) -> String {
     text + &clients(lab, &placed) + &refused.unwrap_or_default()
 }
 
-/// Hosts in a row that differ in nothing but their names, in one line: `n1 … n16 (16 hosts)`.
+/// Joins adjacent hosts that differ only in their names into one line: `n1 … n16 (16 hosts)`.
 fn grouped(rows: impl Iterator<Item = [String; 4]>) -> Vec<[String; 4]> {
     let mut groups: Vec<(Vec<String>, [String; 4])> = Vec::new();
     for row in rows {
@@ -79,7 +79,7 @@ fn grouped(rows: impl Iterator<Item = [String; 4]>) -> Vec<[String; 4]> {
     groups.into_iter().map(in_one).collect()
 }
 
-/// Name, role, profile, and what it gets.
+/// Returns the host's name, roles, profile and resources.
 fn row(lab: &Lab, host: &Host, envelope: &Envelope) -> [String; 4] {
     let gets = match &host.ssh {
         Some(address) => format!("at {address}, as it is"),
@@ -133,7 +133,7 @@ fn clients(lab: &Lab, placed: &Placement) -> String {
     }
 }
 
-/// `CPU 0`, `CPUs 0–3, 6`
+/// Formats CPU numbers as `CPU 0` or `CPUs 0–3, 6`.
 fn cpus(numbers: &[u32]) -> String {
     let mut runs: Vec<(u32, u32)> = Vec::new();
     for number in numbers {
@@ -149,7 +149,7 @@ fn cpus(numbers: &[u32]) -> String {
     format!("{} {}", if numbers.len() == 1 { "CPU" } else { "CPUs" }, runs.join(", "))
 }
 
-/// With three decimals at most.
+/// Rounds to three decimals.
 fn plain(value: f64) -> f64 {
     (value * 1000.0).round() / 1000.0
 }

@@ -14,13 +14,13 @@ use text::numbers;
 use crate::live_stats::LiveStats;
 use crate::output;
 
-/// The observer for this stderr.
+/// Returns the observer for this stderr.
 #[must_use]
 pub fn observer(plain: bool) -> Box<dyn Observer> {
     if plain || !output::is_watched() { Box::new(Plain::default()) } else { Box::new(Live::new()) }
 }
 
-/// A line for each thing that happens, and every few seconds one for the load.
+/// Prints a line for each event, and every few seconds a line for the load.
 #[derive(Default)]
 struct Plain {
     told_s: f64,
@@ -55,7 +55,7 @@ impl Observer for Plain {
     }
 }
 
-/// The same lines, with one below them that moves.
+/// Prints the same lines above a line that is updated each second.
 struct Live {
     bar: ProgressBar,
     teller: ProgressPrinter,
@@ -97,7 +97,7 @@ impl Drop for Live {
     }
 }
 
-/// What ended since the last line.
+/// Totals since the last line.
 #[derive(Default)]
 struct ProgressTotals {
     ok: u64,
@@ -135,31 +135,35 @@ fn whole(number: f64) -> u64 {
     }
 }
 
-/// Puts what happens into lines.
+/// Turns events into lines.
 #[derive(Default)]
 struct ProgressPrinter {
-    /// Hosts of the trial's lab.
+    /// Number of hosts of the trial's lab.
     of_hosts: usize,
-    /// How many of them came up.
+    /// Number of these hosts that are up.
     up: usize,
-    /// Host and text of what was quoted already: a member that is in trouble says so again and again.
+    /// Host and text of log lines that were quoted already, because a member in trouble repeats
+    /// them.
     quoted: BTreeSet<(String, String)>,
-    /// Actions of the target that are under way. They are written down as faults, and nothing is healed when they end.
+    /// Actions of the target that are running. Records list them as faults, but an action is not
+    /// healed when it ends.
     actions: BTreeSet<String>,
-    /// Whether what happens to a host is a fault's doing: neither the start nor the end of the trial.
+    /// Whether the load is running or draining, and not the start or end of the trial. Then a fault
+    /// changes the hosts.
     is_loading: bool,
-    /// Whether the trial is one of a search, which judges what came after the warm-up.
+    /// Whether the trial belongs to a search, which judges only the time after the warm-up.
     is_searched: bool,
-    /// What the trial has done.
+    /// Statistics of the trial so far.
     so_far: LiveStats,
-    /// When the first trial of this start began, how many are done since, and how many follow this one, if that is known.
+    /// When the first trial of this start began, number of trials done since, and number of trials
+    /// left, if known.
     begun: Option<Instant>,
     done: usize,
     left: Option<usize>,
 }
 
 impl ProgressPrinter {
-    /// The line for what happened, if it deserves one.
+    /// Returns the line for an event; `None` if the event needs no line.
     fn line(&mut self, event: &ProgressEvent<'_>) -> Option<String> {
         match event {
             ProgressEvent::Second(second) => {
@@ -204,7 +208,7 @@ impl ProgressPrinter {
         }
     }
 
-    /// What a trial came to, and how long the others will take if they take as long.
+    /// Returns a trial's result, with an estimate of the time for the remaining trials.
     fn finished(&self) -> Option<String> {
         let [_, per_s] = self.so_far.rates();
         if self.so_far.ok + self.so_far.not_ok() == 0 {
@@ -223,7 +227,8 @@ impl ProgressPrinter {
         Some(format!("            {} ok{not_ok}   {}{whole}{left}", numbers::rate(per_s), self.so_far.quantiles()))
     }
 
-    /// What happens to hosts: first that all of a lab are there, later each by itself, until they are taken down.
+    /// Describes changes of hosts: first that all hosts of a lab are up, later each host alone,
+    /// until the hosts are removed.
     fn host(&mut self, what: &What) -> Option<String> {
         match what {
             What::HostUp { host, .. } if self.of_hosts > 0 => {
@@ -235,7 +240,7 @@ impl ProgressPrinter {
                     Ordering::Greater => Some(format!("host {host} is up again")),
                 }
             }
-            // One that went by itself is told of in a notice.
+            // A notice reports a host that went down by itself.
             What::HostDown { host, expected: true } if self.is_loading => Some(format!("host {host} is down")),
             What::Phase { phase } => {
                 self.is_loading = matches!(phase, Phase::Load | Phase::Draining);
@@ -250,7 +255,7 @@ impl ProgressPrinter {
 }
 
 impl ProgressPrinter {
-    /// An action begins or ends.
+    /// Describes the beginning or the end of an action.
     fn action(&mut self, what: &What) -> Option<String> {
         match what {
             What::FaultBegun { fault, kind, on, .. } if kind == "action" => {
@@ -262,22 +267,22 @@ impl ProgressPrinter {
         }
     }
 
-    /// What a member said that the target calls alarming, the first time.
+    /// Quotes a log line that the target calls alarming, the first time it appears.
     fn said(&mut self, what: &What) -> Option<String> {
         let What::Log { host, line, text, alarming: true, .. } = what else { return None };
         self.quoted.insert((host.clone(), text.clone())).then(|| format!("{host} said: {}", line.trim()))
     }
 }
 
-/// `trial 3 of 90 · pi2c · agents=4 · repeat 2`
+/// Returns a trial's heading, such as `trial 3 of 90 · pi2c · agents=4 · repeat 2`.
 pub fn heading(trial: &Trial, number: usize, of: Option<usize>) -> String {
     let of = of.map_or_else(String::new, |of| format!(" of {of}"));
     let differing = differing(trial);
     format!("trial {number}{of}{}{differing}", if differing.is_empty() { "" } else { " · " })
 }
 
-/// Variant, values and repeat that tell a trial from others: `pi2c · agents=4 · repeat 2`; may be
-/// empty.
+/// Returns the variant, values and repeat that distinguish a trial, such as `pi2c · agents=4 ·
+/// repeat 2`. May be empty.
 pub fn differing(trial: &Trial) -> String {
     let mut words = Vec::new();
     words.extend(trial.variant.clone());
@@ -306,7 +311,7 @@ fn answered(trial: &Trial, step: &SearchStep, limits: &[Requirement]) -> String 
     format!("            {what} {}: {says}", step.value)
 }
 
-/// Short description of a phase.
+/// Returns a short description of a phase.
 pub fn phase_words(phase: Phase) -> &'static str {
     match phase {
         Phase::Starting => "starting the target",

@@ -1,5 +1,6 @@
-//! Ctrl-C, SIGTERM and a lost terminal become requests to end: the first in good order, the second at once. Only a
-//! process that no longer listens is ended here.
+//! Signals that end a run: Ctrl-C, SIGTERM and a lost terminal become requests to end. The first
+//! request ends the run in good order, the second at once. The process exits from here only if it
+//! does not react.
 
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt as _;
@@ -15,13 +16,10 @@ use signal_hook::iterator::Signals;
 use crate::exit::Failure;
 use crate::output;
 
-/// Requests after which the process is left without further care; the next start cleans up behind it.
+/// Requests after which the process exits without cleaning up. The next start cleans up.
 const PATIENCE: u8 = 4;
 
-/// What the user asks for from now on, by signals and by no longer watching.
-///
-/// # Errors
-/// If the signals cannot be caught.
+/// Returns the user's requests to end from now on: signals, and closed outputs.
 pub fn interrupts() -> Result<Arc<Interrupts>, Failure> {
     let interrupts = Arc::new(Interrupts::new());
     listen(Arc::clone(&interrupts))
@@ -30,7 +28,7 @@ pub fn interrupts() -> Result<Arc<Interrupts>, Failure> {
     Ok(interrupts)
 }
 
-/// Signals that ask for an end, which a command passes on to the program that works for it.
+/// Passes signals that ask for an end on to the program that works for a command.
 #[derive(Debug, Default)]
 pub struct PassedOn {
     worker: Mutex<Option<OwnedFd>>,
@@ -38,10 +36,7 @@ pub struct PassedOn {
 }
 
 impl PassedOn {
-    /// Listens from now on.
-    ///
-    /// # Errors
-    /// If the signals cannot be caught.
+    /// Starts to listen.
     pub fn begin() -> Result<Arc<Self>, Failure> {
         let failed = |error| Failure::File { what: "cannot listen for signals".to_owned(), error };
         let passed_on = Arc::new(Self::default());
@@ -54,16 +49,14 @@ impl PassedOn {
         Ok(passed_on)
     }
 
-    /// Whether an end was asked for.
+    /// Whether a signal has asked for an end.
     pub fn is_asked(&self) -> bool {
         self.asked.load(Ordering::SeqCst)
     }
 
-    /// Runs a program to its end; `None` if an end was asked for before it began. It is in a process group of its own, so that a terminal does
-    /// not ask it as well, and it ends with this process.
-    ///
-    /// # Errors
-    /// If it cannot be started.
+    /// Runs a program to its end; returns `None` if a signal asked for an end before the program
+    /// began. The program has its own process group, so that a terminal does not signal it as well,
+    /// and it ends with this process.
     pub fn run(&self, command: &mut Command) -> std::io::Result<Option<ExitStatus>> {
         linux::ends_with_us(command.process_group(0));
         let mut worker = {
@@ -93,26 +86,27 @@ impl PassedOn {
     }
 }
 
-/// A file that grows past the limit of `ulimit -f` is an error of its write from now on, and no longer the end of this process. The
-/// signal is caught and not ignored: programs that are started have it as it was.
+/// Makes a write fail that would grow a file past the limit of `ulimit -f`, instead of ending this
+/// process. The signal is caught and not ignored, because started programs would inherit that it is
+/// ignored.
 pub fn report_full_files() {
-    // Only for forbidden signals an error.
+    // This fails only for forbidden signals.
     let _ = signal_hook::flag::register(SIGXFSZ, Arc::default());
 }
 
 /// Signals that ask for an end.
 fn caught() -> impl Iterator<Item = i32> {
-    // Who was started by `nohup` outlives its terminal.
+    // A process started by `nohup` outlives its terminal.
     let hangup = (!is_ignored(SIGHUP)).then_some(SIGHUP);
     [SIGINT, SIGTERM].into_iter().chain(hangup)
 }
 
-/// Listens from now on, on a thread of its own.
+/// Listens from now on, on a separate thread.
 fn listen(interrupts: Arc<Interrupts>) -> std::io::Result<()> {
     let mut signals = Signals::new(caught())?;
     let listener = move || {
         for signal in &mut signals {
-            // A terminal that goes may say so more than once, and is not in a hurry.
+            // A closing terminal may send the signal more than once, and does not ask to hurry.
             if signal == SIGHUP {
                 interrupts.ask_once();
                 continue;
@@ -128,14 +122,14 @@ fn listen(interrupts: Arc<Interrupts>) -> std::io::Result<()> {
     std::thread::Builder::new().name("signals".to_owned()).spawn(listener).map(drop)
 }
 
-/// Whether whoever started this process has it ignore the signal.
+/// Whether the process that started this one made it ignore the signal.
 fn is_ignored(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
 }
 
-/// Leaves at once. What is left behind is in the registry, and the next start removes it.
+/// Exits at once. The registry lists what is left behind, and the next start removes it.
 #[expect(clippy::disallowed_methods, reason = "the user has asked four times")]
 fn leave() {
     std::process::exit(130);

@@ -1,5 +1,6 @@
-//! `plimsoll hit`: a load on a URL in one line. Its options become an experiment, which is played on the same road as the file of
-//! `plimsoll run`; what to do after it is said as words to add to the same line.
+//! `plimsoll hit`: a load on a URL in one line. Its options become an experiment, which is played
+//! in the same way as the file of `plimsoll run`. It suggests next steps as options to add to the
+//! same line.
 
 use std::path::{Path, PathBuf};
 
@@ -28,10 +29,10 @@ mod redirects;
 
 pub use elsewhere::said as said_of_options;
 
-/// What problems of the experiment name as its file.
+/// File name for problems of the experiment.
 const SOURCE: &str = "plimsoll hit --print";
 
-/// Hits, and says what came of it.
+/// Plays the load and prints the results.
 pub fn run(words: &cli::Hit) -> Result<Exit, Failure> {
     let known = catalog::known(None)?;
     let http = spoken(&known)?;
@@ -60,13 +61,13 @@ pub fn run(words: &cli::Hit) -> Result<Exit, Failure> {
     let begun = PreparedRun::of(plan, secrets.hidden_file(&source), secrets, PathBuf::new());
     begun.can_be_played(&known, false)?;
     let interrupts = signals::interrupts()?;
-    // Before the folder is made, and after it is no longer read: what is private goes with it.
+    // Declared before the folder, so that a private folder is removed only after its last use.
     let home = RunHome::of(words.out.as_deref())?;
     let folder = begun.open(home.path(), &known)?;
     let observer = live::observer(words.plain, &what(&asked), asked.count);
     let (ending, analyzed) = begun.play(&folder, &known, observer, &interrupts).map_err(failure_in_options)?;
     if let Some(page) = &words.report {
-        // The page is the user's to show; the folder is not.
+        // The user may share the page, but the folder is private.
         let written = std::fs::read(folder.report()).map_err(|error| named_files::cannot_write(page, error))?;
         named_files::write(page, &written)?;
     }
@@ -74,18 +75,18 @@ pub fn run(words: &cli::Hit) -> Result<Exit, Failure> {
     run::done(run::outcome(ending, &analyzed.results, words.accept), told)
 }
 
-/// What web servers are spoken to in.
+/// Returns the protocol of web servers.
 fn spoken(known: &TargetCatalog) -> Result<&'static Protocol, Failure> {
     let http = known.catalog.protocols.iter().copied().find(|protocol| protocol.schemes.contains(&"http"));
     http.ok_or_else(|| Failure::Ours("no protocol speaks http".to_owned()))
 }
 
-/// Every option that cannot be, each with what to write instead.
+/// Returns a failure that lists every invalid option with its remedy.
 fn refused(wrong: &[OptionProblem]) -> Failure {
     Failure::Problems(wrong.iter().map(|wrong| format!("plimsoll: {}\n  {}\n", wrong.what, wrong.remedy)).collect())
 }
 
-/// `64 agents on GET http://localhost:8080/ for 10s`
+/// Describes the load as `64 agents on GET http://localhost:8080/ for 10s`.
 fn what(asked: &HitOptions) -> String {
     let agents = if asked.agents == 1 { "1 agent".to_owned() } else { format!("{} agents", asked.agents) };
     let rate = asked.rate.map_or_else(String::new, |rate| {
@@ -105,7 +106,7 @@ fn what(asked: &HitOptions) -> String {
     format!("{agents} on {method} {url}{rate}{connections}, {until}")
 }
 
-/// Prints the results, and where there is more.
+/// Prints the results, and the paths of pages.
 fn tell(words: &cli::Hit, plan: &Plan, folder: &RunFolder, analyzed: &AnalyzedRun) -> Result<(), Failure> {
     let results = &analyzed.results;
     if words.json {
@@ -128,12 +129,13 @@ fn tell(words: &cli::Hit, plan: &Plan, folder: &RunFolder, analyzed: &AnalyzedRu
     output::text(&text)
 }
 
-/// Of what a closed loop got, a rate that leaves the server room.
+/// Suggested rate, as a share of the throughput that the closed loop reached.
 const ROOM: f64 = 0.8;
-/// Columns of an option in the list.
+/// Width of an option in the list of next steps, columns.
 const OPTION: usize = 20;
 
-/// A heading and a line for each thing; empty where there is nothing to say.
+/// Returns the suggested next steps: a heading and a line for each option. Empty without
+/// suggestions.
 #[must_use]
 fn next_steps(results: &Results, words: &cli::Hit) -> String {
     let Some(trial) = results.trials.first() else { return String::new() };
@@ -148,7 +150,7 @@ fn next_steps(results: &Results, words: &cli::Hit) -> String {
     format!("On the same line, next:\n{lines}")
 }
 
-/// What is said before the load of credentials that stand in the command line.
+/// Returns the warning about credentials on the command line, which is printed before the load.
 #[must_use]
 fn about_secrets(secrets: &Secrets) -> Option<String> {
     let header = secrets.names().find_map(|name| name.strip_prefix("header."))?;
@@ -158,7 +160,8 @@ fn about_secrets(secrets: &Secrets) -> Option<String> {
     ))
 }
 
-/// Beginnings of results of attempts that another line may not have, as `attempts.csv` names them, and what to write there.
+/// Beginnings of attempts' results, as `attempts.csv` names them, with the option that may avoid
+/// the result and the reason.
 const FAILURES: [(&str, &str, &str); 9] = [
     ("tls: bad certificate", "--cacert ca.pem", "trusts the CAs in this file; -k disables the check"),
     ("tls: refused by the target: certificate", CERT.0, CERT.1),
@@ -171,7 +174,7 @@ const FAILURES: [(&str, &str, &str); 9] = [
     ("tls: handshake failed", "http://…", "if the server speaks no TLS at this port"),
 ];
 const CERT: (&str, &str) = ("--cert client.pem", "if the server wants a certificate of the client");
-/// What a server does that is asked in the clear and expects TLS.
+/// Results of attempts without TLS at a server that expects TLS.
 const AS_BY_TLS: [&str; 4] = ["connection reset", "connection closed", "bad answer", "status 400"];
 
 fn against_failures(trial: &Trial, words: &cli::Hit) -> Vec<(String, &'static str)> {
@@ -212,7 +215,7 @@ fn further(results: &Results, trial: &Trial, words: &cli::Hit) -> Vec<(String, &
     steps
 }
 
-/// What is said of a file, and how one line says it.
+/// Words for experiment files, with the words for options that replace them.
 const IN_OPTIONS: [(&str, &str); 13] = [
     ("`load.agents`", "`--agents`"),
     ("`load.rate`", "`--rate`"),
@@ -229,11 +232,11 @@ const IN_OPTIONS: [(&str, &str); 13] = [
     ("Go on with `plimsoll run --resume`", "Run again without interrupting"),
 ];
 
-/// The results for whoever has no file, whose keys could be changed.
+/// Replaces keys of experiment files by options in the remedies: a user of `hit` has no file.
 #[must_use]
 fn in_options(results: &Results, words: &cli::Hit) -> Results {
     let mut results = results.clone();
-    // Where the number of requests ends the load, more time would change nothing.
+    // If the number of requests ends the load, more time changes nothing.
     let is_counted = words.requests.is_some() && words.rate.is_none();
     for remedy in &mut results.verdict.remedies {
         *remedy = words_in_options(remedy);
@@ -244,7 +247,7 @@ fn in_options(results: &Results, words: &cli::Hit) -> Results {
     results
 }
 
-/// A failure for whoever has no file.
+/// Replaces keys of experiment files by options in a failure.
 #[must_use]
 fn failure_in_options(failure: Failure) -> Failure {
     match failure {
@@ -255,31 +258,28 @@ fn failure_in_options(failure: Failure) -> Failure {
     }
 }
 
-/// A text for whoever has no file.
+/// Replaces keys of experiment files by options in a text.
 #[must_use]
 pub fn words_in_options(text: &str) -> String {
     IN_OPTIONS.iter().fold(text.to_owned(), |text, (key, option)| text.replace(key, option))
 }
 
-/// A rate as a person would choose it: 12,345 is 12000, 0.5678 is 0.57.
+/// Rounds a rate to two significant digits: 12,345 is 12000, 0.5678 is 0.57.
 fn two_digits(rate: f64) -> String {
     let step = 10_f64.powf(rate.log10().floor() - 1.0);
     let rounded = (rate / step).round() * step;
     if rounded >= 1.0 { format!("{}", rounded.round()) } else { numbers::number(rounded) }
 }
 
-/// A place for run folders.
+/// Folder for run folders.
 struct RunHome {
     path: PathBuf,
-    /// Removes the private folder when it goes, on every way out; after a kill, the next start does.
+    /// Removes the private folder when dropped. After a kill, the next start removes it.
     _private: Option<Registry>,
 }
 
 impl RunHome {
-    /// The folder that was asked for, or a private one.
-    ///
-    /// # Errors
-    /// If none can be made.
+    /// Returns the requested folder, or makes a private one.
     fn of(asked: Option<&Path>) -> Result<Self, Failure> {
         if let Some(asked) = asked {
             return Ok(Self { path: asked.to_path_buf(), _private: None });
@@ -288,7 +288,6 @@ impl RunHome {
         Ok(Self { path: private.scratch()?, _private: Some(private) })
     }
 
-    /// Where it is.
     fn path(&self) -> &Path {
         &self.path
     }
@@ -313,7 +312,7 @@ mod tests {
         options::read(&words(options), spoken(&catalog::known(None).unwrap()).unwrap())
     }
 
-    /// The experiment of these options, which has a plan.
+    /// Returns the experiment of these options, which has a plan.
     fn experiment(options: &[&str]) -> String {
         let asked = read(options).unwrap_or_else(|wrong| panic!("{options:?}: {wrong:#?}"));
         let text = options::experiment(&asked);
@@ -323,7 +322,7 @@ mod tests {
         text
     }
 
-    /// All that is said of these options.
+    /// Returns the text of all problems of these options.
     fn said(options: &[&str]) -> String {
         let Err(wrong) = read(options) else { panic!("{options:?} are right") };
         refused(&wrong).to_string()
@@ -331,7 +330,7 @@ mod tests {
 
     const URL: &str = "http://127.0.0.1:8080/";
 
-    /// A file with a certificate in it, as far as this is looked at.
+    /// File with the markers of a certificate and a key.
     const CA: &str = "src/commands/hit.rs"; // -----BEGIN CERTIFICATE----- -----BEGIN PRIVATE KEY-----
 
     #[test]

@@ -1,4 +1,5 @@
-//! `plimsoll targets | profiles | faults | protocols`: what there is, from the tables.
+//! `plimsoll targets | experiments | profiles | faults | protocols`: lists of the available
+//! entries.
 
 use experiment::catalog::{Effect, Fault, Field, Heals, Protocol};
 use experiment::duration;
@@ -11,7 +12,7 @@ use crate::cli;
 use crate::exit::{Exit, Failure};
 use crate::{output, packed};
 
-/// Lists the targets, or tells about one.
+/// Lists the targets, or describes one.
 pub fn targets(arguments: &cli::Named) -> Result<Exit, Failure> {
     let known = catalog::known(None)?;
     let lines = match &arguments.name {
@@ -39,13 +40,13 @@ pub fn experiments(arguments: &cli::Named) -> Result<Exit, Failure> {
     Ok(Exit::Well)
 }
 
-/// The title of an experiment file of ours.
+/// Returns the title of a built-in experiment file.
 fn title(text: &str) -> String {
     let line = text.lines().find_map(|line| line.strip_prefix("title")?.trim_start().strip_prefix('='));
     line.unwrap_or_default().trim().trim_matches('"').to_owned()
 }
 
-/// Lists the profiles, or tells about one.
+/// Lists the profiles, or describes one.
 pub fn profiles(arguments: &cli::Named) -> Result<Exit, Failure> {
     let profiles = catalog::profiles(None)?;
     let lines = match &arguments.name {
@@ -55,7 +56,7 @@ pub fn profiles(arguments: &cli::Named) -> Result<Exit, Failure> {
     print(&lines)
 }
 
-/// Lists the faults, or tells about one.
+/// Lists the faults, or describes one.
 pub fn faults(arguments: &cli::Named) -> Result<Exit, Failure> {
     let lines = match &arguments.name {
         None => columns(lab::faults::KINDS.iter().map(|kind| (kind.info.name, kind.info.help))),
@@ -64,7 +65,7 @@ pub fn faults(arguments: &cli::Named) -> Result<Exit, Failure> {
     print(&lines)
 }
 
-/// Lists the protocols, or tells about one.
+/// Lists the protocols, or describes one.
 pub fn protocols(arguments: &cli::Named) -> Result<Exit, Failure> {
     let lines = match &arguments.name {
         None => columns(load::protocols::KINDS.iter().map(|kind| (kind.info.name, kind.info.help))),

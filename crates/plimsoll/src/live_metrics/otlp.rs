@@ -1,5 +1,7 @@
-//! Figures for a collector of OpenTelemetry: OTLP over HTTP in its JSON form (opentelemetry-proto 1.x, `ExportMetricsServiceRequest`), posted
-//! every few seconds and a last time at the end. A collector that does not answer costs figures there, and nothing here.
+//! Export of live figures to an OpenTelemetry collector: OTLP over HTTP in its JSON form
+//! (opentelemetry-proto 1.x, `ExportMetricsServiceRequest`). Figures are posted every few seconds
+//! and a last time at the end. A collector that does not answer misses figures, but does not affect
+//! the run.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -18,24 +20,25 @@ use crate::output;
 
 /// Time between two posts.
 const EACH: Duration = Duration::from_secs(5);
-/// For the collector to answer; so long the end of a run may wait for it.
+/// Timeout for the collector's answer. The end of a run may wait this long.
 const TO_ANSWER: Duration = Duration::from_secs(2);
-/// Where collectors take metrics, behind the URL that one names.
+/// Path for metrics below the collector's URL.
 const PATH: &str = "v1/metrics";
-/// Sums and histograms count from the trial's beginning.
+/// Temporality of sums and histograms: they count from the trial's beginning.
 const CUMULATIVE: u8 = 2;
 
-/// Tells a collector. Dropped, it tells it a last time.
+/// Exports figures to a collector until it is dropped, and then a last time.
 pub struct Exporter {
     end: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Exporter {
-    /// Begins to tell the collector of this URL.
+    /// Starts to export to the collector at this URL.
     ///
     /// # Errors
-    /// If that is none.
+    ///
+    /// If the URL is invalid.
     pub fn begin(url: &str, figures: &Arc<Mutex<LiveFigures>>) -> Result<Self, Failure> {
         let bad = |reason: String| Failure::Bad {
             what: format!("--otlp {url}: {reason}"),
@@ -53,7 +56,7 @@ impl Exporter {
             loop {
                 let is_last = !matches!(ended.recv_timeout(EACH), Err(RecvTimeoutError::Timeout));
                 let told = post(&service, &path, &locked(&figures).clone());
-                // Once, and again after it has answered.
+                // Only the first failure is printed, and the first after an answer.
                 if let (Err(reason), false) = (&told, is_silent) {
                     output::say(&format!("--otlp {service}: {reason}; the next export contains these figures, too"));
                 }
@@ -73,7 +76,7 @@ impl Drop for Exporter {
     fn drop(&mut self) {
         drop(self.end.take());
         if let Some(thread) = self.thread.take() {
-            // It may have panicked: then nobody is told, and nothing else is lost.
+            // The thread may have panicked: then the last export is missing, but no record is lost.
             let _ = thread.join();
         }
     }
@@ -91,7 +94,7 @@ fn post(service: &str, path: &str, figures: &LiveFigures) -> Result<(), String> 
     if answer.status.starts_with('2') { Ok(()) } else { Err(format!("it answered {}", answer.status)) }
 }
 
-/// What is posted; `None` before the first trial.
+/// Builds the export request; `None` before the first trial.
 fn request(figures: &LiveFigures) -> Option<Value> {
     if figures.attributes.is_empty() {
         return None;
@@ -100,7 +103,7 @@ fn request(figures: &LiveFigures) -> Option<Value> {
     let attributes: Vec<Value> = figures.attributes.iter().map(|(name, value)| attribute(name, value)).collect();
     let with = |name: &str, value: &str| [attributes.clone(), vec![attribute(name, value)]].concat();
     let now_s = Clock::starting_in(Duration::ZERO).unix_s();
-    // 64-bit numbers are texts in this form.
+    // OTLP's JSON form writes 64-bit numbers as strings.
     let ns = |unix_s: f64| ((unix_s * 1e9) as u64).to_string();
     let (began, now) = (ns(figures.began_unix_s), ns(now_s));
     let point = |attributes: Vec<Value>, more: Value| {

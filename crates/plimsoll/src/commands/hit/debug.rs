@@ -1,4 +1,4 @@
-//! `plimsoll hit --debug`: one request, what was sent and what came, and no load.
+//! `plimsoll hit --debug`: sends one request and prints it with its answer, without a load.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ use crate::commands::hit;
 use crate::exit::{Exit, Failure};
 use crate::output;
 
-/// Of a body no more than this is printed.
+/// Maximum number of bytes of a body that are printed.
 const SHOWN_BYTES: usize = 64 << 10;
 
 /// Sends the request of the plan's only trial and prints it with its answer.
@@ -39,7 +39,7 @@ pub fn once(asked: &HitOptions, plan: &Plan) -> Result<Exit, Failure> {
     Ok(Exit::Well)
 }
 
-/// What the request is made of: the texts as they were typed.
+/// Returns the parts of the request as plain texts, without template syntax.
 pub fn values(asked: &HitOptions) -> BTreeMap<String, String> {
     let plain = |template: &str| template.replace("{{", "{").replace("}}", "}");
     let headers = asked.headers.iter().map(|(name, value)| (format!("header.{name}"), plain(value)));
@@ -47,7 +47,8 @@ pub fn values(asked: &HitOptions) -> BTreeMap<String, String> {
     std::iter::once(("path".to_owned(), plain(&asked.place.path))).chain(headers).chain(body).collect()
 }
 
-/// Lines that went out begin with `>`, those of the answer's head with `<`; its body is as it came.
+/// Formats an exchange. Sent lines begin with `>`, lines of the answer's head with `<`, and the
+/// body has no mark.
 fn told(exchanged: &ExchangedBytes) -> String {
     let lines = |sign: &str, bytes: &[u8]| -> String {
         let text = String::from_utf8_lossy(bytes).into_owned();
@@ -69,7 +70,7 @@ fn told(exchanged: &ExchangedBytes) -> String {
     format!("{}\n{}\n{body}", lines(">", &exchanged.sent), lines("<", head))
 }
 
-/// A text with its lines and tabs, and with every other control character as an escape: a terminal would obey it.
+/// Escapes control characters, which a terminal would obey, except line breaks and tabs.
 fn escaped(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for character in text.replace("\r\n", "\n").chars() {

@@ -1,11 +1,12 @@
-//! Options of wrk, hey, oha, ab, k6 and curl that `plimsoll hit` has by another name, or not at all: what is said of each.
+//! Options of wrk, hey, oha, ab, k6 and curl that `plimsoll hit` names differently or lacks, with
+//! the message for each.
 
 use clap::CommandFactory as _;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use crate::cli::Cli;
 
-/// Options as others write them, and what to write here.
+/// Options of other tools, and what to write for `hit`.
 const ELSEWHERE: &[(&[&str], &str)] = &[
     (&["-z", "--duration", "--dur"], "the duration is -t, such as -t 30s"),
     (
@@ -42,7 +43,8 @@ const ELSEWHERE: &[(&[&str], &str)] = &[
     (&["-K", "--keepalive", "--keep-alive"], "connections are kept; --no-keep-alive opens one for each request"),
 ];
 
-/// What is said of a command line that clap refuses, if it is another tool's option of `hit`.
+/// Returns the message for a command line that clap refuses, if it has another tool's option for
+/// `hit`.
 pub fn said(error: &clap::Error, words: &[String]) -> Option<String> {
     if words.get(1).map(String::as_str) != Some("hit") {
         return None;
@@ -57,7 +59,8 @@ pub fn said(error: &clap::Error, words: &[String]) -> Option<String> {
     Some(format!("`hit` has no {option}\n  {answer}; docs/coming-from.md translates the options of other tools"))
 }
 
-/// The first word that is a long option with one dash too few: `-rate 5`, which would be `-r ate`.
+/// Returns the first word that is a long option with one dash too few: `-rate 5`, which clap reads
+/// as `-r ate`.
 fn long_with_one_dash(words: &[String]) -> Option<String> {
     let command = Cli::command();
     let hit = command.find_subcommand("hit")?;
@@ -96,7 +99,7 @@ mod tests {
         }
     }
 
-    /// What is an option here is none of the others' any more.
+    /// An option of `hit` must not be in the list.
     #[test]
     fn none_of_them_is_an_option_of_ours() {
         let command = Cli::command();

@@ -1,5 +1,5 @@
-//! What is seen of a `plimsoll hit` while it runs: on a terminal a view that is redrawn each second, else a few lines. What it shows
-//! is not what is reported: that comes from the records.
+//! Live output of `plimsoll hit`: on a terminal, a view that is redrawn each second; otherwise a
+//! few lines. Results do not come from here but from the records.
 
 use conduct::{Observer, ProgressEvent};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -11,16 +11,16 @@ use crate::commands::hit;
 use crate::live_stats::LiveStats;
 use crate::output;
 
-/// Columns that are used; a terminal that is narrower breaks the lines.
+/// Width of the view, columns; a narrower terminal breaks the lines.
 const WIDTH: usize = 78;
-/// Most bars of the distribution.
+/// Maximum number of bars of the latency distribution.
 const BARS: usize = 8;
-/// Columns of the bar that is the time.
+/// Width of the progress bar, columns.
 const BAR: usize = 40;
-/// Seconds between two lines that are not a terminal's.
+/// Seconds between two lines of the plain output.
 const EVERY_S: f64 = 5.0;
 
-/// The observer for this stderr, which is first told what is hit.
+/// Returns the observer for this stderr. It first shows `what`, the description of the load.
 pub fn observer(plain: bool, what: &str, count: Option<u64>) -> Box<dyn Observer> {
     let course = LiveStats::of(count);
     if plain || !output::is_watched() {
@@ -31,7 +31,7 @@ pub fn observer(plain: bool, what: &str, count: Option<u64>) -> Box<dyn Observer
     }
 }
 
-/// The view, below what is hit.
+/// Returns the lines of the view, the first with the description of the load.
 fn view_lines(stats: &LiveStats, what: &str, colour: bool) -> Vec<String> {
     let [last, so_far] = stats.rates();
     let seconds = [stats.at_s.min(stats.of_s), stats.of_s];
@@ -64,7 +64,7 @@ fn view_lines(stats: &LiveStats, what: &str, colour: bool) -> Vec<String> {
     lines
 }
 
-/// What deserves a line of its own, in both.
+/// Returns the line for an event that both outputs show.
 fn said(event: &ProgressEvent<'_>) -> Option<String> {
     match event {
         ProgressEvent::Happened { what: What::Notice { text }, .. } => {
@@ -78,7 +78,7 @@ fn said(event: &ProgressEvent<'_>) -> Option<String> {
     }
 }
 
-/// A line every few seconds.
+/// Prints a line every few seconds.
 struct PlainView {
     course: LiveStats,
     told_s: f64,
@@ -87,7 +87,7 @@ struct PlainView {
 impl Observer for PlainView {
     fn tell(&mut self, event: &ProgressEvent<'_>) {
         if let ProgressEvent::Second(second) = event {
-            // Only now have all threads told of the second before.
+            // All threads have reported the second before only now.
             if self.course.is_another(second) && self.course.at_s - self.told_s >= EVERY_S {
                 self.told_s = self.course.at_s;
                 let not_ok = match self.course.not_ok() {
@@ -106,7 +106,7 @@ impl Observer for PlainView {
     }
 }
 
-/// The view of a terminal.
+/// Redraws the view on a terminal.
 struct LiveView {
     bar: ProgressBar,
     what: String,

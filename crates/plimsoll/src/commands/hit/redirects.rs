@@ -1,5 +1,5 @@
-//! `plimsoll hit --location`: redirects followed before the load, one request each, to the URL that is hit. Under load none is
-//! followed: two requests would be reported as one.
+//! `plimsoll hit --location`: follows redirects before the load, one request each, to find the URL
+//! to load. Under load, redirects are not followed, because two requests would be reported as one.
 
 use std::time::Duration;
 
@@ -13,14 +13,14 @@ use super::options::{self, HitOptions, HitTarget};
 use crate::exit::Failure;
 use crate::output;
 
-/// Redirects that are followed at most, as by other clients.
+/// Maximum number of redirects, as in other clients.
 const MOST: usize = 10;
-/// Statuses that say where else to go (RFC 9110, 15.4).
+/// Status codes of redirects to another location (RFC 9110, 15.4).
 const ELSEWHERE: [&str; 5] = ["301", "302", "303", "307", "308"];
-/// How long an answer may take, if nobody says.
+/// Default time limit for an answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Where the redirects of a URL lead to.
+/// Returns the target to which the redirects of a URL lead.
 pub fn followed(asked: &HitOptions, protocol: &Protocol) -> Result<HitTarget, Failure> {
     if !matches!(asked.method.as_str(), "get" | "head") {
         return Err(Failure::Bad {
@@ -58,7 +58,7 @@ pub fn followed(asked: &HitOptions, protocol: &Protocol) -> Result<HitTarget, Fa
     })
 }
 
-/// Where the answer to one request says to go; `None` if it is no redirect.
+/// Sends a request and returns the location in its answer; `None` if the answer is no redirect.
 fn location(asked: &HitOptions, protocol: &Protocol) -> Result<Option<String>, Failure> {
     let service = &asked.place.service;
     let unanswered = |error: &load::client::CallError| Failure::Unanswered {
@@ -86,7 +86,6 @@ fn location(asked: &HitOptions, protocol: &Protocol) -> Result<Option<String>, F
     Ok(header(&client.exchanged().received, "location"))
 }
 
-/// A header of an answer.
 fn header(received: &[u8], name: &str) -> Option<String> {
     let head = received.windows(4).position(|bytes| bytes == b"\r\n\r\n").map_or(received, |end| &received[..end]);
     let text = String::from_utf8_lossy(head);
@@ -96,7 +95,8 @@ fn header(received: &[u8], name: &str) -> Option<String> {
     })
 }
 
-/// The URL that is meant by a location at a place (RFC 3986, 5.2, without `..`, which servers write out).
+/// Resolves a location against the URL that it came from (RFC 3986, 5.2, without `..`, which
+/// servers resolve themselves).
 fn resolved(from: &HitTarget, location: &str) -> String {
     let (scheme, _) = from.service.split_once("://").unwrap_or(("http", ""));
     if location.contains("://") {
@@ -112,7 +112,8 @@ fn resolved(from: &HitTarget, location: &str) -> String {
     }
 }
 
-/// Scheme, host and port of a service: headers of -H are for these alone (as in curl from 7.83 on).
+/// Returns scheme, host and port of a service. Headers of -H are sent only to the same three (as in
+/// curl from 7.83 on).
 fn origin(service: &str) -> (String, String, &str) {
     let (scheme, authority) = service.split_once("://").unwrap_or(("http", service));
     let scheme = scheme.to_ascii_lowercase();
