@@ -1,5 +1,6 @@
-//! Experiment files: `plimsoll check` says in words what one would do, and starts nothing; `new` prints one to start from, `schema`
-//! the JSON Schema of what users write and of what they read.
+//! Commands about experiment files: `plimsoll check` describes what `run` would do and starts
+//! nothing, `new` prints a file to start from, and `schema` prints the JSON Schema of experiment
+//! files, results or comparisons.
 
 use std::path::Path;
 
@@ -83,15 +84,16 @@ fn span(run: &RunFolder, trial: Trial) -> Option<(Trial, f64, f64)> {
     Some((trial, unix_s + begun_s, unix_s + ended.at_s))
 }
 
-/// A variable of the environment is set where the experiment is played, and perhaps not where it is checked.
+/// Text of a mistake about an environment variable, which may be set where the experiment runs but
+/// not where it is checked.
 const UNSET: &str = "the environment has no `";
 
-/// Whether the mistake is the lack of a file that the installation of a target makes.
+/// Whether the mistake is a missing file that the installation of a target makes.
 pub fn is_built_later(reason: &str) -> bool {
     reason.contains("/_build/") && reason.contains("No such file or directory")
 }
 
-/// Refuses a plan with these mistakes, but for reasons that do not matter.
+/// Refuses a plan with these mistakes, except those whose reason `is_no_matter` accepts.
 pub fn refuse(
     source: &Source,
     sets: &[String],
@@ -115,7 +117,7 @@ pub fn source(file: &Path) -> Result<Source, Failure> {
     Ok(Source { name: file.display().to_string(), text })
 }
 
-/// Turns a source into a plan, or into all of its problems.
+/// Turns a source into a plan, or returns all of its problems.
 pub fn plan(source: &Source, sets: &[String], known: &TargetCatalog) -> Result<Plan, Failure> {
     let plan = experiment::read(source, sets, &known.catalog)
         .map_err(|problems| Failure::Problems(problems.render(output::colour_on_stderr())))?;
@@ -123,7 +125,7 @@ pub fn plan(source: &Source, sets: &[String], known: &TargetCatalog) -> Result<P
     Ok(plan)
 }
 
-/// Refuses a plan with a script if this program cannot play any.
+/// Refuses a plan with a script if this program was built without scripts.
 fn needs_scripts(plan: &Plan, has_scripts: bool) -> Result<(), Failure> {
     let mut loads = plan.possible().iter().filter_map(|trial| trial.load.as_ref());
     match loads.find_map(|load| load.script.as_ref()).filter(|_| !has_scripts) {
@@ -136,7 +138,7 @@ fn needs_scripts(plan: &Plan, has_scripts: bool) -> Result<(), Failure> {
     }
 }
 
-/// Prints the file.
+/// Prints an experiment file to start from.
 pub fn new(arguments: &cli::New) -> Result<Exit, Failure> {
     let known = catalog::known(None)?;
     let target = arguments.target.as_deref().unwrap_or("echo");

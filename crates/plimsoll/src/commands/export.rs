@@ -1,4 +1,5 @@
-//! `plimsoll export`: the figures of runs for other programs, as CSV, Parquet or OpenMetrics; of each second, or a row for each trial.
+//! `plimsoll export`: writes the figures of runs for other programs, as CSV, Parquet or
+//! OpenMetrics, for each second or with a row for each trial.
 
 use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
@@ -18,7 +19,7 @@ mod openmetrics;
 mod parquet;
 mod seconds;
 
-/// A trial of a run that is exported.
+/// A trial to export.
 struct ExportedTrial<'a> {
     /// Name of the run folder.
     run: String,
@@ -27,7 +28,6 @@ struct ExportedTrial<'a> {
     latency: &'a LatencySeries,
 }
 
-/// Writes the figures.
 pub fn run(arguments: &cli::Export) -> Result<Exit, Failure> {
     let mut out = ExportDestination::of(arguments.out.as_deref())?;
     let mut table = csv_table::CsvTable::default();
@@ -87,7 +87,7 @@ fn found(path: &Path) -> Result<Vec<RunFolder>, Failure> {
     Ok(folders)
 }
 
-/// Where it goes.
+/// Destination of the export.
 enum ExportDestination {
     Output,
     File(PathBuf, BufWriter<NamedFile>),
@@ -106,7 +106,7 @@ impl ExportDestination {
         }
     }
 
-    /// Bytes that are no text go into a file only.
+    /// Writes bytes that are not text. They must go to a file.
     fn write_bytes(&mut self, bytes: &[u8]) -> Result<(), Failure> {
         match self {
             Self::Output => Err(Failure::Ours("Parquet on standard output".to_owned())),

@@ -1,4 +1,5 @@
-//! The figures as a table, in CSV or Parquet: a row for each figure and second, or a row for each trial with a column for each figure.
+//! Figures as a table in CSV or Parquet: a row for each figure and second, or a row for each trial
+//! with a column for each figure.
 
 use std::collections::BTreeMap;
 
@@ -10,24 +11,24 @@ use super::seconds::{LABELS, began_unix_s};
 use super::{ExportedTrial, FigureSecond};
 use crate::exit::Failure;
 
-/// Columns that tell which trial a row is of.
+/// Columns that identify the trial of a row.
 const TRIAL: [&str; 6] = ["run", "trial", "variant", "point", "repeat", "verdict"];
 
-/// The first line where each second has its rows.
+/// Returns the header line of the table of seconds.
 pub fn header_of_seconds() -> Result<String, Failure> {
     lines([fields_of_seconds().into_iter().map(|(name, _)| name).collect()])
 }
 
-/// Columns of numbers where each second has its rows; all others are texts.
+/// Columns of numbers in the table of seconds; all others are texts.
 const NUMBERS: [&str; 3] = ["at_s", "unix_s", "value"];
 
-/// The columns where each second has its rows: name, and whether it has texts.
+/// Returns the columns of the table of seconds: name, and whether the column has texts.
 pub fn fields_of_seconds() -> Vec<(String, bool)> {
     let columns = TRIAL.into_iter().chain(["at_s", "unix_s", "figure"]).chain(LABELS).chain(["labels", "value"]);
     columns.map(|name| (name.to_owned(), !NUMBERS.contains(&name))).collect()
 }
 
-/// Rows of a trial by column.
+/// Returns a trial's part of the table of seconds, by column.
 pub fn columns_of_seconds(trial: &ExportedTrial<'_>, seconds: &[FigureSecond]) -> Result<Vec<ColumnValues>, Failure> {
     let began = began_unix_s(trial)?;
     let texts = |of: &dyn Fn(&FigureSecond) -> String| ColumnValues::Texts(seconds.iter().map(of).collect());
@@ -46,7 +47,7 @@ pub fn columns_of_seconds(trial: &ExportedTrial<'_>, seconds: &[FigureSecond]) -
     Ok(columns)
 }
 
-/// A trial's rows.
+/// Returns a trial's part of the table of seconds, as CSV.
 pub fn rows_of_seconds(trial: &ExportedTrial<'_>, seconds: &[FigureSecond]) -> Result<String, Failure> {
     let began = began_unix_s(trial)?;
     let which = which(trial).map(|text| defused(&text));
@@ -61,16 +62,15 @@ pub fn rows_of_seconds(trial: &ExportedTrial<'_>, seconds: &[FigureSecond]) -> R
     }))
 }
 
-/// A row for each trial.
+/// Table with a row for each trial.
 #[derive(Debug, Default)]
 pub struct CsvTable {
-    /// Every figure that any trial has, in the order of the first that has it.
+    /// Every figure of any trial, in the order of first appearance.
     columns: Vec<String>,
     rows: Vec<([String; 6], BTreeMap<String, f64>)>,
 }
 
 impl CsvTable {
-    /// Adds a trial.
     pub fn add(&mut self, trial: &ExportedTrial<'_>) -> Result<(), Failure> {
         let mut figures = Vec::new();
         let value = serde_json::to_value(trial.trial).map_err(|error| Failure::Ours(error.to_string()))?;
@@ -84,7 +84,7 @@ impl CsvTable {
         Ok(())
     }
 
-    /// All of it as Parquet.
+    /// Returns the whole table as Parquet.
     pub fn parquet(&self) -> Vec<u8> {
         let texts = TRIAL.iter().map(|name| ((*name).to_owned(), true));
         let fields = texts.chain(self.columns.iter().map(|path| (path.clone(), false)));
@@ -100,7 +100,7 @@ impl CsvTable {
         bytes
     }
 
-    /// All of it as CSV.
+    /// Returns the whole table as CSV.
     pub fn text(&self) -> Result<String, Failure> {
         let header =
             TRIAL.into_iter().map(str::to_owned).chain(self.columns.iter().map(|name| defused(name))).collect();
@@ -118,13 +118,13 @@ fn which(trial: &ExportedTrial<'_>) -> [String; 6] {
     [trial.run.clone(), of.id.clone(), variant, point(of), of.repeat.to_string(), verdict(of).to_owned()]
 }
 
-/// `load.agents=64 load.rate=100`.
+/// Formats the values of a trial's sweep as `load.agents=64 load.rate=100`.
 fn point(trial: &Trial) -> String {
     let one = |(path, value): (&String, &Value)| format!("{path}={}", text::of_json(value));
     trial.point.iter().map(one).collect::<Vec<_>>().join(" ")
 }
 
-/// As the results say it.
+/// Returns the verdict as the results spell it.
 pub fn verdict(trial: &Trial) -> &'static str {
     match trial.verdict.is {
         Trust::Valid => "valid",
@@ -133,10 +133,11 @@ pub fn verdict(trial: &Trial) -> &'static str {
     }
 }
 
-/// Fields that tell which trial it is.
+/// Fields that identify the trial.
 const NO_FIGURES: [&str; 2] = ["point", "repeat"];
 
-/// Every number with its path, as metrics are named: elements of a list by their names, or by their places from 0.
+/// Collects every number with its path, as metrics are named. Elements of a list have their names,
+/// or their indexes from 0.
 fn flatten(value: &Value, path: &str, figures: &mut Vec<(String, f64)>) {
     let joined = |step: &str| if path.is_empty() { step.to_owned() } else { format!("{path}.{step}") };
     match value {
@@ -161,7 +162,7 @@ fn flatten(value: &Value, path: &str, figures: &mut Vec<(String, f64)>) {
     }
 }
 
-/// A text that no spreadsheet takes for a formula.
+/// Adds a quote to a text that a spreadsheet would read as a formula.
 fn defused(text: &str) -> String {
     if text.starts_with(['=', '+', '-', '@', '\t', '\r']) { format!("'{text}") } else { text.to_owned() }
 }

@@ -1,5 +1,5 @@
-//! The figures of each second in the text format of OpenMetrics 1.0, with their times, as `promtool tsdb create-blocks-from openmetrics`
-//! takes them.
+//! Figures of each second in the text format of OpenMetrics 1.0, with their times, as input for
+//! `promtool tsdb create-blocks-from openmetrics`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -10,12 +10,12 @@ use super::{ExportedTrial, FigureSecond};
 use crate::exit::Failure;
 use crate::output;
 
-/// What every name begins with.
+/// Beginning of every name.
 const PREFIX: &str = "plimsoll_";
-/// What the name of a counter's sample ends with, and that of its family does not.
+/// End of the name of a counter's sample. The name of the family does not have it.
 const TOTAL: &str = "_total";
 
-/// What is told of each family, by what its name begins with behind the prefix.
+/// Help texts of the families, by the beginning of their names after the prefix.
 const HELP: [(&str, &str); 10] = [
     ("attempts", "Attempts that ended, by operation and result"),
     ("operations", "Operations that ended, by outcome"),
@@ -32,19 +32,19 @@ const HELP: [(&str, &str); 10] = [
     ("", "A figure of the run"),
 ];
 
-/// Figures by name; of each the series, by their labels.
+/// Figures by name, each with its series by labels.
 #[derive(Debug, Default)]
 pub struct MetricFamilies(BTreeMap<String, MetricFamily>);
 
 #[derive(Debug)]
 struct MetricFamily {
     is_counter: bool,
-    /// Labels to time, seconds, and value.
+    /// Time in seconds and value of each point, by labels.
     series: BTreeMap<String, Vec<(f64, f64)>>,
 }
 
 impl MetricFamilies {
-    /// Adds a trial. One whose load never began has no times, and is said to be left out.
+    /// Adds a trial. A trial whose load never began has no times: it is left out, with a message.
     pub fn add(&mut self, trial: &ExportedTrial<'_>, seconds: &[FigureSecond]) -> Result<(), Failure> {
         let Some(began) = began_unix_s(trial)? else {
             output::say(&format!("{}: trial {} has no load, and is left out", trial.run, trial.trial.id));
@@ -66,7 +66,7 @@ impl MetricFamilies {
                 labels.push_str(&renamed(&one.own_labels));
             }
             let points = family.series.entry(labels).or_default();
-            // What is counted by the second is added up: of counters nothing else can be told.
+            // A figure for each second is added up, because a counter must be a total.
             let before = points.last().map_or(0.0, |(_, value)| *value);
             let value = if one.kind == FigureKind::Count { before + one.value } else { one.value };
             points.push((began + one.at_s, value));
@@ -74,7 +74,7 @@ impl MetricFamilies {
         Ok(())
     }
 
-    /// All of it.
+    /// Returns the text of all families.
     pub fn text(&self) -> String {
         let mut text = String::new();
         for (name, family) in &self.0 {
@@ -88,7 +88,7 @@ impl MetricFamilies {
                 let labels = labels.trim_end_matches(',');
                 let mut last = f64::NEG_INFINITY;
                 for (at, value) in points {
-                    // Two samples of a series at the same time are none.
+                    // OpenMetrics does not allow two samples of a series at the same time.
                     if *at > last {
                         let _ = writeln!(text, "{name}{total}{{{labels}}} {value} {at:.3}");
                         last = *at;
@@ -101,7 +101,7 @@ impl MetricFamilies {
     }
 }
 
-/// What all figures of a trial are of.
+/// Returns the labels that all figures of a trial have.
 fn of_trial(trial: &ExportedTrial<'_>) -> String {
     let of = trial.trial;
     let mut labels = text::metric_label("run", &trial.run)
@@ -117,7 +117,7 @@ fn of_trial(trial: &ExportedTrial<'_>) -> String {
     labels
 }
 
-/// Labels of the target's own, under names that cannot be ours.
+/// Puts the target's own labels under names that differ from Plimsoll's.
 fn renamed(labels: &str) -> String {
     let mut renamed = String::new();
     let mut rest = labels;
@@ -135,7 +135,7 @@ fn renamed(labels: &str) -> String {
     renamed
 }
 
-/// The name of a family.
+/// Returns the name of a family.
 fn name(figure: &str) -> String {
     format!("{PREFIX}{}", text::metric_name(figure))
 }

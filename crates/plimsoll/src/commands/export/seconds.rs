@@ -1,4 +1,4 @@
-//! Every figure of a trial that was recorded each second, with its name, what it is of, and when.
+//! Every figure of a trial that is recorded each second, with its name, labels and time.
 
 use std::collections::BTreeMap;
 
@@ -14,39 +14,36 @@ use serde_json::Value;
 use super::ExportedTrial;
 use crate::exit::Failure;
 
-/// What a figure can be of, in the order in which it is told.
+/// Names of the labels of a figure, in the order of output.
 pub const LABELS: [&str; 10] =
     ["operation", "result", "outcome", "status", "group", "host", "process", "program", "thread", "quantile"];
 
-/// A figure at a time.
+/// Value of a figure in a second.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FigureSecond {
     /// End of the second, seconds since load start.
     pub at_s: f64,
-    /// Its name, with its unit at the end.
+    /// Name, with the unit at the end.
     pub name: String,
-    /// What it is of, by [`LABELS`].
+    /// Labels, in the order of [`LABELS`].
     pub labels: Vec<(&'static str, String)>,
-    /// Labels of the target's own, as it gave them: `code="200"`; empty of everything else.
+    /// The target's own labels, as the target writes them: `code="200"`. Empty for other figures.
     pub own_labels: String,
-    /// Its value.
     pub value: f64,
-    /// What it is.
     pub kind: FigureKind,
 }
 
-/// What a figure is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FigureKind {
-    /// It rises and falls.
+    /// A value that rises and falls.
     Gauge,
-    /// How many in this second.
+    /// Number of events in this second.
     Count,
-    /// How many since its process started.
+    /// Number of events since the process started.
     Counter,
 }
 
-/// Columns that count what happened in a second; all others tell how something is.
+/// Columns that count events in a second; all other columns hold states.
 const COUNTS: [&str; 18] = [
     "connect_failures",
     "connects",
@@ -67,17 +64,17 @@ const COUNTS: [&str; 18] = [
     "processes_replaced",
     "received_bytes",
 ];
-/// Columns that say when.
+/// Columns with times.
 const TIMES: [&str; 2] = ["at_s", "interval_s"];
 
-/// When the load began, by the calendar; `None` if it never did.
+/// Returns the Unix time of the load start; `None` if the load never began.
 pub fn began_unix_s(trial: &ExportedTrial<'_>) -> Result<Option<f64>, Failure> {
     let folder = trial.folder.trial(&trial.trial.id);
     let events = record::lines::read_events(&folder.events()).map_err(analysis::Error::Read)?.items;
     Ok(start_unix_s(&events))
 }
 
-/// Every figure of a trial, of which a name and its labels are in time order.
+/// Returns every figure of a trial. Figures with the same name and labels are in time order.
 pub fn of(trial: &ExportedTrial<'_>) -> Result<Vec<FigureSecond>, Failure> {
     let folder = trial.folder.trial(&trial.trial.id);
     let mut found = Vec::new();
@@ -101,7 +98,7 @@ pub fn of(trial: &ExportedTrial<'_>) -> Result<Vec<FigureSecond>, Failure> {
     Ok(found)
 }
 
-/// Every number of a row; what it is of stands in its texts and in the number of its thread.
+/// Adds every number of a row. The row's texts and its thread number become labels.
 fn columns<T: Serialize>(prefix: &str, row: &T, found: &mut Vec<FigureSecond>) {
     let Ok(Value::Object(row)) = serde_json::to_value(row) else { return };
     let at_s = row.get("at_s").and_then(Value::as_f64).unwrap_or_default();
@@ -130,7 +127,7 @@ fn columns<T: Serialize>(prefix: &str, row: &T, found: &mut Vec<FigureSecond>) {
 fn outcomes(slots: &[OutcomeSlot], found: &mut Vec<FigureSecond>) {
     let mut seconds: BTreeMap<i64, [u64; 4]> = BTreeMap::new();
     for slot in slots {
-        // A slot that begins a hair before a second is one of it.
+        // A slot that begins slightly before a second belongs to that second.
         let counts = seconds.entry((slot.at_s + slot.slot_s / 2.0).floor() as i64).or_default();
         for (sum, count) in counts.iter_mut().zip([slot.ok, slot.failed, slot.timeout, slot.wrong]) {
             *sum += u64::from(count);
@@ -150,7 +147,8 @@ fn outcomes(slots: &[OutcomeSlot], found: &mut Vec<FigureSecond>) {
     }
 }
 
-/// Latency of the `ok` operations of each second; a quantile that too few of them support is left out.
+/// Adds the latency of the `ok` operations of each second. A quantile with too few operations is
+/// left out.
 fn latency(group: Option<&str>, seconds: &[LatencySecond], found: &mut Vec<FigureSecond>) {
     for second in seconds {
         let quantiles = [
@@ -174,7 +172,7 @@ fn latency(group: Option<&str>, seconds: &[LatencySecond], found: &mut Vec<Figur
     }
 }
 
-/// A figure of the target's own.
+/// Returns a figure that the target reports.
 fn of_target(row: &Metric) -> FigureSecond {
     let (name, labels) = row.parts();
     let counter = row.kind() == MetricKind::Counter;

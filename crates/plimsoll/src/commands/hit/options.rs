@@ -1,5 +1,5 @@
-//! The options of `plimsoll hit`, read and checked, everything that is wrong with them at once; and the experiment that they are, as a
-//! file has it: the way from one line to a file.
+//! Options of `plimsoll hit`: reads and checks them, reports all problems at once, and writes them
+//! as an experiment file.
 
 use std::path::{Path, PathBuf};
 
@@ -11,73 +11,67 @@ use experiment::socket_url;
 
 use crate::cli;
 
-/// What was asked for, as an experiment says it: texts are templates, durations have units.
+/// Options in the form of an experiment: texts are templates, and durations have units.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HitOptions {
-    /// Where.
     pub place: HitTarget,
-    /// An operation of the protocol.
+    /// Name of an operation of the protocol.
     pub method: String,
-    /// Names and values, in the order given.
+    /// Names and values, in the given order.
     pub headers: Vec<(String, String)>,
-    /// What no record may have.
+    /// Names of the values to keep out of all records.
     pub secrets: Vec<String>,
-    /// The request's body.
     pub body: Option<String>,
-    /// How agents are connected.
     pub connections: ConnectionOptions,
-    /// Fields of the answer or places in them, and what they have to be.
+    /// Fields of the answer, or places in them, with the expected values.
     pub expects: Vec<(String, String)>,
-    /// Agents.
     pub agents: u32,
     /// Length of the load.
     pub time: String,
-    /// Requests in all, in a closed loop, if they are bounded.
+    /// Total number of requests in a closed loop, if it is limited.
     pub count: Option<u64>,
-    /// What is cut off before figures are taken.
+    /// Length of the warm-up, or `auto`.
     pub warmup: String,
-    /// Of each request, if not the usual one.
+    /// Timeout of each request, if not the default.
     pub timeout: Option<String>,
-    /// In an open loop.
+    /// Rate of an open loop.
     pub rate: Option<RequestRate>,
-    /// Generator threads, if not the usual number.
+    /// Number of generator threads, if not the default.
     pub threads: Option<u32>,
-    /// Processes that make the load together, if not this one does.
+    /// Number of processes that make the load together, if it is not this process alone.
     pub generators: Option<u32>,
-    /// Where those are, if not here.
+    /// Location of the generators, if not this machine.
     pub by: Option<GeneratorPlace>,
-    /// Where randomness comes from, if not the usual one.
+    /// Seed of random values, if not the default.
     pub seed: Option<u32>,
 }
 
-/// Where generators are that this machine does not make processes for.
+/// Location of generators that this machine does not start as local processes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum GeneratorPlace {
-    /// On these machines.
+    /// Machines to reach over ssh.
     Ssh(Vec<String>),
-    /// Where this program and its arguments lead.
+    /// A program with its arguments, which starts a generator.
     Command(Vec<String>),
-    /// Pods of Kubernetes, in this namespace and with this image where they are named.
+    /// Pods of Kubernetes: the namespace and the image, if given.
     Kubernetes(Vec<String>),
-    /// Jobs of Slurm, in this partition if one is named.
+    /// Jobs of Slurm: the partition, if given.
     Slurm(Vec<String>),
 }
 
-/// A schedule of requests.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RequestRate {
-    /// Requests per second.
     pub per_s: f64,
-    /// Whether they come at random.
+    /// Whether requests are due at random times.
     pub is_poisson: bool,
 }
 
-/// An option that cannot be.
+/// An invalid option.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OptionProblem {
-    /// What is wrong with it.
+    /// Description of the problem.
     pub what: String,
-    /// What to write instead.
+    /// Correct way to write the option.
     pub remedy: String,
 }
 
@@ -87,15 +81,16 @@ impl OptionProblem {
     }
 }
 
-/// How long, if nobody says.
+/// Default length of the load.
 const TIME: &str = "10s";
-/// How long so many requests may take, if nobody says: as k6 has it.
+/// Default time limit for a number of requests, as in k6.
 const TIME_OF_COUNT: &str = "10m";
 
-/// Reads the options; `protocol` is what URLs of its schemes are spoken to in.
+/// Reads the options. `protocol` is the protocol for URLs with its schemes.
 ///
 /// # Errors
-/// Everything that is wrong with them.
+///
+/// Returns all problems of the options.
 pub fn read(words: &cli::Hit, protocol: &Protocol) -> Result<HitOptions, Vec<OptionProblem>> {
     let mut wrong = Vec::new();
     let place = place(&words.url, protocol.schemes).map_err(|refused| wrong.push(refused)).ok();
@@ -140,7 +135,7 @@ pub fn read(words: &cli::Hit, protocol: &Protocol) -> Result<HitOptions, Vec<Opt
         body: body.map(template),
         connections,
         expects: templates(expects),
-        // Who has nothing to ask is not needed.
+        // No more agents than requests are needed.
         agents: count.and_then(|count| u32::try_from(count).ok()).map_or(words.agents, |most| words.agents.min(most)),
         time,
         count,
@@ -154,12 +149,13 @@ pub fn read(words: &cli::Hit, protocol: &Protocol) -> Result<HitOptions, Vec<Opt
     })
 }
 
-/// The template that is this text: braces are braces.
+/// Returns the template for a literal text: doubles the braces.
 pub fn literal(text: &str) -> String {
     text.replace('{', "{{").replace('}', "}}")
 }
 
-/// wrk's `-d 30s` would put a load of 30-second strings on the target, and for a time that nobody chose.
+/// Refuses a body that is a duration: wrk's `-d 30s` would send 30 seconds of load with a wrong
+/// body and the default duration.
 fn duration_as_body(words: &cli::Hit) -> Option<OptionProblem> {
     let body = words.body.as_deref().filter(|body| words.method.is_none() && duration::parse_s(body).is_ok())?;
     Some(OptionProblem::new(
@@ -168,7 +164,7 @@ fn duration_as_body(words: &cli::Hit) -> Option<OptionProblem> {
     ))
 }
 
-/// `-d BODY`, `-d @FILE`.
+/// Returns the body of `-d BODY` or `-d @FILE`.
 fn body(text: &str) -> Result<String, OptionProblem> {
     let Some(file) = text.strip_prefix('@') else { return Ok(text.to_owned()) };
     let read = std::fs::read(file).map_err(|error| {
@@ -185,7 +181,7 @@ fn body(text: &str) -> Result<String, OptionProblem> {
     })
 }
 
-/// What the method asks for; without one, a body decides.
+/// Returns the operation for the method. Without a method, the body decides.
 fn operation(words: &cli::Hit, protocol: &Protocol) -> Result<&'static Operation, OptionProblem> {
     let usual = if words.body.is_some() { "post" } else { "get" };
     let method = words.method.as_deref().unwrap_or(usual).to_ascii_lowercase();
@@ -199,7 +195,7 @@ fn operation(words: &cli::Hit, protocol: &Protocol) -> Result<&'static Operation
     })
 }
 
-/// `-H 'Name: value'`, each name once; cookies are joined.
+/// Parses `-H 'Name: value'`. Each name may appear once, except that cookies are joined.
 fn headers(given: &[String], wrong: &mut Vec<OptionProblem>) -> Vec<(String, String)> {
     let mut headers: Vec<(String, String)> = Vec::new();
     let has =
@@ -224,7 +220,7 @@ fn headers(given: &[String], wrong: &mut Vec<OptionProblem>) -> Vec<(String, Str
     headers
 }
 
-/// Headers that say how a request is framed and its connection kept, and what to write instead.
+/// Headers about the framing of requests and about the connection, with the remedy for each.
 const OF_THE_ENGINE: [(&str, &str); 3] = [
     ("connection", "connections are kept; --no-keep-alive makes one for each request, and says `Connection: close`"),
     ("content-length", "leave it out: it is the length of the body"),
@@ -233,7 +229,7 @@ const OF_THE_ENGINE: [(&str, &str); 3] = [
 
 fn header(text: &str) -> Result<(String, String), OptionProblem> {
     const FORM: &str = "write -H 'Name: value'";
-    // Of a header only the name: the value may be a secret.
+    // Show only the name of a header, because the value may be a secret.
     let shown = text.split_once(':').map_or(text, |(name, _)| name);
     let bad = |why: &str| OptionProblem::new(format!("-H {shown:?}: {why}"), FORM);
     let (name, value) = text.split_once(':').ok_or_else(|| bad("there is no colon"))?;
@@ -248,12 +244,13 @@ fn header(text: &str) -> Result<(String, String), OptionProblem> {
     if let Some((_, remedy)) = OF_THE_ENGINE.into_iter().find(|(own, _)| name.eq_ignore_ascii_case(own)) {
         return Err(OptionProblem::new(format!("-H {name}: the engine writes this header itself"), remedy));
     }
-    // The one header that the engine looks for, to leave its own out.
+    // The engine looks for this header, to leave its own out.
     let name = if name.eq_ignore_ascii_case("host") { "host" } else { name };
     Ok((name.to_owned(), value.to_owned()))
 }
 
-/// `--expect status=200`, each field once, and a field of the answer to this operation, if that is known.
+/// Parses `--expect status=200`. Each field may appear once, and must be in the answer to the
+/// operation, if that is known.
 fn expects(
     given: &[String],
     operation: Option<&'static Operation>,
@@ -285,7 +282,7 @@ fn expects(
     expects
 }
 
-/// Whether the field has this name; `header.*` has every name that begins with `header.`.
+/// Whether the field has this name. `header.*` matches every name that begins with `header.`.
 fn goes_by(field: &Field, name: &str) -> bool {
     match field.name.strip_suffix('*') {
         Some(prefix) => name.len() > prefix.len() && name.starts_with(prefix),
@@ -293,7 +290,7 @@ fn goes_by(field: &Field, name: &str) -> bool {
     }
 }
 
-/// What has to do with each other and cannot: a schedule at random without one, or of exactly so many.
+/// Refuses `--poisson` without a rate, or with an exact number of requests.
 fn at_random(words: &cli::Hit, wrong: &mut Vec<OptionProblem>) {
     if !words.poisson {
         return;
@@ -312,7 +309,8 @@ fn at_random(words: &cli::Hit, wrong: &mut Vec<OptionProblem>) {
     }
 }
 
-/// What several processes cannot share: requests that are counted, and connections of which there are fewer than processes.
+/// Refuses options that several processes cannot share: a count of requests, or fewer connections
+/// than processes.
 fn divided(words: &cli::Hit, wrong: &mut Vec<OptionProblem>) {
     let Some(generators) = words.generators else { return };
     if let (Some(requests), None) = (words.requests, words.rate) {
@@ -330,7 +328,7 @@ fn divided(words: &cli::Hit, wrong: &mut Vec<OptionProblem>) {
     }
 }
 
-/// `--by`: where generators are.
+/// Parses `--by`, the location of the generators.
 fn by(words: &cli::Hit, wrong: &mut Vec<OptionProblem>) -> Option<GeneratorPlace> {
     let (kind, rest) = words.by.as_ref().map(|by| by.split_once('=').unwrap_or((by, "")))?;
     let parts = |at: &[char]| rest.split(at).filter(|part| !part.is_empty()).map(str::to_owned).collect::<Vec<_>>();
@@ -369,7 +367,8 @@ fn by(words: &cli::Hit, wrong: &mut Vec<OptionProblem>) -> Option<GeneratorPlace
     Some(place)
 }
 
-/// `--time`, or how long so many requests take at the rate, or may take without one.
+/// Returns `--time`, or the time that the given number of requests takes at the rate, or may take
+/// without a rate.
 fn time(words: &cli::Hit, wrong: &mut Vec<OptionProblem>) -> String {
     if let Some(rate) = words.rate
         && !(rate.is_finite() && rate > 0.0)
@@ -394,9 +393,11 @@ fn time(words: &cli::Hit, wrong: &mut Vec<OptionProblem>) -> String {
     }
 }
 
-/// A load at a rate has exactly the requests that are due before its end: the last one of these is, the next is not.
+/// Returns the length of a load that has exactly this many requests at a rate. Requests are made if
+/// they are due before the end: the last of these is, the next is not.
 fn for_requests(requests: u64, rate: f64) -> String {
-    // Microseconds, rounded down: no more than a microsecond too short, so that up to a million a second none is missing.
+    // Microseconds, rounded down: at most 1 µs too short, so that no request is missing at up to a
+    // million per second.
     let us = (requests as f64 / rate * 1e6).floor().max(1.0);
     format!("{}s", us / 1e6)
 }
@@ -418,7 +419,8 @@ fn check_duration(option: &str, text: &str, may_be_zero: bool, wrong: &mut Vec<O
     }
 }
 
-/// Why a page cannot be written there, as far as that is known before: nobody should have to load a server for it.
+/// Returns the problem if a page cannot be written there, as far as is known before the load. A
+/// user should not load a server in vain.
 fn unwritable(page: &Path) -> Option<OptionProblem> {
     let folder = page.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let option = format!("--report {}", page.display());
@@ -433,37 +435,39 @@ fn unwritable(page: &Path) -> Option<OptionProblem> {
     })
 }
 
-/// Where requests go.
+/// Target of the requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HitTarget {
     /// Scheme, host and port: `http://localhost:8080`.
     pub service: String,
-    /// Path and query, at least `/`; by a forward proxy, the whole URL.
+    /// Path and query, at least `/`. Through a forward proxy, the whole URL.
     pub path: String,
 }
 
 impl HitTarget {
-    /// What is hit, for people.
+    /// Formats the URL for people.
     pub fn shown(&self) -> String {
         let Self { service, path } = self;
         if path.starts_with('/') { format!("{service}{path}") } else { format!("{path} through {service}") }
     }
 }
 
-/// What nobody names is spoken in this.
+/// Scheme of a URL without one.
 const USUAL: &str = "http";
 
-/// The URL as it may be shown.
+/// Hides the user and password in a URL.
 fn without_login(url: &str) -> String {
     let start = url.find("://").map_or(0, |at| at + 3);
     let end = url[start..].find(['/', '?', '#']).map_or(url.len(), |at| start + at);
     url[start..end].rfind('@').map_or_else(|| url.to_owned(), |at| format!("{}…{}", &url[..start], &url[start + at..]))
 }
 
-/// Takes a URL apart whose scheme is one of these, the usual one if it has none; a fragment is the client's and is left out.
+/// Parses a URL with one of these schemes; without a scheme, the default. Drops the fragment, which
+/// is only for clients.
 ///
 /// # Errors
-/// What is wrong with it.
+///
+/// Returns the problem of the URL.
 pub fn place(url: &str, schemes: &[&str]) -> Result<HitTarget, OptionProblem> {
     let bad = |why: &str, remedy: &str| OptionProblem::new(format!("{}: {why}", without_login(url)), remedy);
     if url.chars().any(|character| character.is_whitespace() || character.is_control()) {
@@ -489,7 +493,8 @@ pub fn place(url: &str, schemes: &[&str]) -> Result<HitTarget, OptionProblem> {
     Ok(HitTarget { service: format!("{scheme}://{authority}"), path: format!("{slash}{rest}") })
 }
 
-/// The same place by a forward proxy, which is sent whole URLs (RFC 9112, 3.2.2) or, for https, asked for a tunnel.
+/// Returns the target for a forward proxy, which gets whole URLs (RFC 9112, 3.2.2) or, for https,
+/// opens a tunnel.
 fn through(
     proxy: &str,
     place: HitTarget,
@@ -519,7 +524,7 @@ fn through(
     HitTarget { path: format!("{}{}", place.service, place.path), service: by.service }
 }
 
-/// The same place by a socket in the file system; the server is told the URL's host.
+/// Returns the target for a socket in the file system. The `Host` header is the URL's host.
 fn by_socket(
     socket: &str,
     place: HitTarget,
@@ -546,35 +551,33 @@ fn by_socket(
     HitTarget { service, path: place.path }
 }
 
-/// How agents are connected.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ConnectionOptions {
-    /// Whether each request has a connection of its own.
+    /// Whether each request opens a connection.
     pub is_closed: bool,
-    /// Agents on each connection, if several are asked for.
+    /// Number of agents on each connection, if more than one.
     pub pipeline: Option<u32>,
-    /// Whom to trust.
     pub tls: TlsOptions,
 }
 
-/// What is said of `https`; if nothing, this machine is asked whom it trusts.
+/// Options for `https`. By default, the certificates that this machine trusts are trusted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TlsOptions {
-    /// A PEM file.
+    /// PEM file with certificate authorities.
     pub ca: Option<String>,
-    /// Whether any certificate is taken.
+    /// Whether any certificate is accepted.
     pub is_insecure: bool,
-    /// A name that is not the URL's.
+    /// Server name, if it is not the URL's host.
     pub server_name: Option<String>,
-    /// A PEM file with the client's own certificate.
+    /// PEM file with the client's certificate.
     pub cert: Option<String>,
-    /// A PEM file with its key, if that is another.
+    /// PEM file with the client's key, if it is not in the same file.
     pub key: Option<String>,
-    /// What opens a tunnel to the target.
+    /// Proxy that opens a tunnel to the target.
     pub proxy: Option<String>,
 }
 
-/// Reads them; `place` is where requests go, if that is known.
+/// Reads the options for connections. `place` is the target of the requests, if it is known.
 fn read_connections(words: &cli::Hit, place: Option<&HitTarget>, wrong: &mut Vec<OptionProblem>) -> ConnectionOptions {
     let pipeline = words.pipeline.filter(|agents| *agents > 1);
     if let Some(agents) = pipeline.filter(|_| words.no_keep_alive) {
@@ -615,7 +618,7 @@ fn read_tls(words: &cli::Hit, place: Option<&HitTarget>, wrong: &mut Vec<OptionP
     let cert = file("--cert", &words.cert, CERTIFICATE);
     let key = match (&words.cert, &words.key) {
         (_, Some(_)) => file("--key", &words.key, KEY),
-        // As curl has it, both may be in one file.
+        // Both may be in one file, as with curl.
         (Some(_), None) if cert.is_some() => {
             file("--cert", &words.cert, PemKind { hint: "name the file that has it with --key", ..KEY });
             None
@@ -625,11 +628,11 @@ fn read_tls(words: &cli::Hit, place: Option<&HitTarget>, wrong: &mut Vec<OptionP
     TlsOptions { ca, is_insecure: words.insecure, server_name: words.server_name.clone(), cert, key, proxy: None }
 }
 
-/// What has to be in a PEM file (RFC 7468, 5.1).
+/// Content that a PEM file must have (RFC 7468, 5.1).
 #[derive(Debug, Clone, Copy)]
 struct PemKind {
     what: &'static str,
-    /// What ends the line that begins it.
+    /// End of the first line.
     label: &'static [u8],
     hint: &'static str,
 }
@@ -646,7 +649,7 @@ const KEY: PemKind = PemKind {
 };
 const ENCRYPTED: &[u8] = b"BEGIN ENCRYPTED PRIVATE KEY-----";
 
-/// A file as an experiment names it, if that is in it.
+/// Checks that a PEM file has the wanted content, and returns its path for the experiment.
 fn pem_file(option: &str, file: &Path, wanted: PemKind) -> Result<String, OptionProblem> {
     let option = format!("{option} {}", file.display());
     let read = std::fs::read(file)
@@ -667,7 +670,7 @@ fn pem_file(option: &str, file: &Path, wanted: PemKind) -> Result<String, Option
     })
 }
 
-/// Writes the file.
+/// Writes the options as an experiment file.
 #[must_use]
 pub fn experiment(asked: &HitOptions) -> String {
     let title = format!("{} {}", asked.method.to_ascii_uppercase(), asked.place.shown());
@@ -741,7 +744,7 @@ fn connections_text(connections: &ConnectionOptions) -> Vec<(&'static str, Strin
     closed.into_iter().chain(pipeline).collect()
 }
 
-/// An inline table, if there is anything to say.
+/// Returns the inline table `tls`, if any option is set.
 fn tls_text(tls: &TlsOptions) -> Option<String> {
     let ca = tls.ca.as_ref().map(|file| format!("ca = {}", text::toml_string(file)));
     let insecure = tls.is_insecure.then(|| "insecure = true".to_owned());
@@ -753,20 +756,20 @@ fn tls_text(tls: &TlsOptions) -> Option<String> {
     (!said.is_empty()).then(|| format!("{{ {} }}", said.join(", ")))
 }
 
-/// `key = value`, with the equals signs below each other.
+/// Formats `key = value` lines with aligned equals signs.
 fn lines(pairs: &[(&str, String)]) -> String {
     let width = pairs.iter().map(|(key, _)| key.len()).max().unwrap_or(0);
     pairs.iter().map(|(key, value)| format!("{key:width$} = {value}\n")).collect()
 }
 
-/// An inline table of texts.
+/// Formats an inline table of texts.
 fn table(pairs: &[(String, String)]) -> String {
     let pairs: Vec<String> =
         pairs.iter().map(|(name, value)| format!("{} = {}", key(name), text::toml_string(value))).collect();
     format!("{{ {} }}", pairs.join(", "))
 }
 
-/// A key as it is where TOML allows that; a dot in the name of a header would be one of TOML's.
+/// Formats a key of TOML. It is quoted if necessary: a dot in a header's name would separate keys.
 fn key(name: &str) -> String {
     let is_bare = |part: &str| {
         !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
