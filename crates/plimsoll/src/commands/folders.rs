@@ -1,5 +1,6 @@
-//! What is done with run folders: `plimsoll analyze` makes `analysis.json` and `report.html` from the records alone, `show` and
-//! `open` show what is there, `compare`, `history` and `contents` put several together.
+//! Commands on run folders: `plimsoll analyze` makes `analysis.json` and `report.html` from the
+//! records alone, `show` and `open` show existing results, and `compare`, `history` and `contents`
+//! combine several runs.
 
 use std::path::{Component, Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -18,7 +19,7 @@ use crate::exit::{Exit, Failure};
 use crate::named_files::{self, write};
 use crate::{cli, output};
 
-/// Rebuilds both files and prints the summary.
+/// Rebuilds `analysis.json` and `report.html`, and prints the summary.
 pub fn analyze(arguments: &cli::OneRun) -> Result<Exit, Failure> {
     named_files::refuse_for_root(&arguments.folder)?;
     let folder = RunFolder::at(&arguments.folder);
@@ -28,7 +29,7 @@ pub fn analyze(arguments: &cli::OneRun) -> Result<Exit, Failure> {
     Ok(Exit::Well)
 }
 
-/// Analyses the records and writes both files.
+/// Analyses the records, and writes `analysis.json` and `report.html`.
 pub fn rebuild(folder: &RunFolder) -> Result<AnalyzedRun, Failure> {
     let run = analysis::analyze_to_draw(folder)?;
     let plan = read_plan(folder)?;
@@ -39,7 +40,7 @@ pub fn rebuild(folder: &RunFolder) -> Result<AnalyzedRun, Failure> {
     Ok(run)
 }
 
-/// Prints results on stdout, and where the page is.
+/// Prints the results on stdout: as JSON, or as a summary with the path of the report.
 pub fn print_results(folder: &RunFolder, results: &Results, json: bool) -> Result<(), Failure> {
     if json {
         output::json(results)
@@ -50,7 +51,7 @@ pub fn print_results(folder: &RunFolder, results: &Results, json: bool) -> Resul
     }
 }
 
-/// Writes the files that were asked for.
+/// Writes the requested JUnit and Markdown files.
 pub fn write_summaries(folder: &RunFolder, results: &Results, written: &cli::WrittenSummaries) -> Result<(), Failure> {
     if written.junit.is_none() && written.markdown.is_none() {
         return Ok(());
@@ -63,7 +64,7 @@ pub fn write_summaries(folder: &RunFolder, results: &Results, written: &cli::Wri
     texts.iter().try_for_each(|(path, text)| path.as_ref().map_or(Ok(()), |path| write(path, text.as_bytes())))
 }
 
-/// The plan that was played.
+/// Reads the plan of a run.
 pub fn read_plan(folder: &RunFolder) -> Result<Plan, Failure> {
     let no_run = |why: String| Failure::Bad {
         what: format!("{} is not a run folder: {why}", folder.path().display()),
@@ -75,7 +76,7 @@ pub fn read_plan(folder: &RunFolder) -> Result<Plan, Failure> {
             error => no_run(error.to_string()),
         })?
         .ok_or_else(|| no_run("it has no plan.json".to_owned()))?;
-    // Folders are made and removed by these names.
+    // Folders with these names are made and removed.
     let hosts = plan.trials.iter().flat_map(|trial| &trial.lab.hosts);
     let bad_host = hosts.map(|host| &host.name).find(|name| !record::folder::is_folder_name(name));
     let bad_trial = plan.trials.iter().map(|trial| &trial.id).find(|id| !record::folder::is_trial_id(id));
@@ -96,7 +97,7 @@ pub fn show(arguments: &cli::OneRun) -> Result<Exit, Failure> {
     let results = folder
         .read_results()
         .map_err(|error| match error {
-            // What this version makes of its records may not be what they say.
+            // This version may misread records of a later version.
             ReadError::Later { .. } => Failure::Analysis(error.into()),
             error => no_results(error.to_string()),
         })?
@@ -109,7 +110,7 @@ pub fn show(arguments: &cli::OneRun) -> Result<Exit, Failure> {
 /// Programs that open a page, in the order in which they are tried.
 const OPENERS: [&str; 4] = ["xdg-open", "open", "wslview", "sensible-browser"];
 
-/// Opens a run's report.
+/// Opens a run's report in a browser.
 pub fn open(arguments: &cli::Folder) -> Result<Exit, Failure> {
     let page = RunFolder::at(&arguments.folder).report();
     let page = page.canonicalize().map_err(|error| Failure::Bad {
@@ -132,7 +133,7 @@ pub fn open(arguments: &cli::Folder) -> Result<Exit, Failure> {
     }
 }
 
-/// Compares, writes what was asked for, prints.
+/// Compares runs, writes the requested files and prints the comparison.
 pub fn compare(arguments: &cli::Compare) -> Result<Exit, Failure> {
     let gate_pct = arguments.gate.as_deref().map(percent).transpose()?;
     let (metrics, accepts_void) = (arguments.metrics.clone(), arguments.accept);
@@ -159,7 +160,7 @@ pub fn compare(arguments: &cli::Compare) -> Result<Exit, Failure> {
     Ok(outcome(&compared, arguments))
 }
 
-/// The first of 6, 5 and 7 that applies.
+/// Returns the exit for the first of the codes 6, 5 and 7 that applies.
 fn outcome(compared: &Compared, arguments: &cli::Compare) -> Exit {
     if compared.is_void() && !arguments.accept {
         Exit::Void
@@ -172,12 +173,12 @@ fn outcome(compared: &Compared, arguments: &cli::Compare) -> Exit {
     }
 }
 
-/// Whether there is a gate, and it cannot tell or has nothing to be held against.
+/// Whether there is a gate that is inconclusive or has no comparison to judge.
 pub fn is_inconclusive(compared: &Compared) -> bool {
     compared.gated(Gated::CannotTell).next().is_some() || compared.gate_pct.is_some() && compared.comparisons.is_empty()
 }
 
-/// `5%`, `2.5 %` or `5`.
+/// Parses a percentage such as `5%`, `2.5 %` or `5`.
 fn percent(text: &str) -> Result<f64, Failure> {
     let number = text.trim().trim_end_matches('%').trim_end();
     match number.parse::<f64>() {
@@ -189,7 +190,7 @@ fn percent(text: &str) -> Result<f64, Failure> {
     }
 }
 
-/// Prints the course of each figure.
+/// Prints the history of each figure.
 pub fn history(arguments: &cli::History) -> Result<Exit, Failure> {
     let folders: Vec<&Path> = arguments.folders.iter().map(PathBuf::as_path).collect();
     let course = analysis::history(&folders, &arguments.metrics, arguments.accept)?;
@@ -201,19 +202,19 @@ pub fn history(arguments: &cli::History) -> Result<Exit, Failure> {
     Ok(Exit::Well)
 }
 
-/// The page's name where none is given.
+/// Default file name of the page.
 const PAGE: &str = "contents.html";
 
-/// A run that can be listed.
+/// A run for the page of contents.
 struct RunListing {
-    /// The folder, without links and `..` on the way.
+    /// Path of the run folder, without links and `..`.
     path: PathBuf,
     results: Results,
     /// First chart of the report, as markup; empty if the report has none.
     chart: String,
 }
 
-/// Writes the page and prints where it is.
+/// Writes the page and prints its path.
 pub fn contents(arguments: &cli::Contents) -> Result<Exit, Failure> {
     let found = all(&arguments.folders)?;
     let parents: Vec<&Path> = found.iter().filter_map(|found| found.path.parent()).collect();
@@ -229,7 +230,7 @@ pub fn contents(arguments: &cli::Contents) -> Result<Exit, Failure> {
     Ok(Exit::Well)
 }
 
-/// All runs, in the order given, each once; or everything that is wrong with any of them.
+/// Reads all runs in the given order, without duplicates, or returns all problems.
 fn all(folders: &[PathBuf]) -> Result<Vec<RunListing>, Failure> {
     let mut found: Vec<RunListing> = Vec::new();
     let mut wrong: Vec<String> = Vec::new();
@@ -279,7 +280,7 @@ fn listed<'a>(found: &'a RunListing, from: &Path) -> ListedRun<'a> {
     }
 }
 
-/// The folder that a page goes into, without links and `..` on the way.
+/// Returns the folder of a page, without links and `..`.
 fn folder_of(page: &Path) -> Result<PathBuf, Failure> {
     let folder = page.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     folder.canonicalize().map_err(|error| Failure::Bad {
@@ -288,14 +289,15 @@ fn folder_of(page: &Path) -> Result<PathBuf, Failure> {
     })
 }
 
-/// The deepest folder that all lie in, or are. They are absolute, so that there is one: the root.
+/// Returns the deepest folder that contains or equals each of these. The paths are absolute, so
+/// that they share at least the root.
 fn common(folders: &[&Path]) -> PathBuf {
     let holds_all = |folder: &&Path| folders.iter().all(|other| other.starts_with(folder));
     let first = folders.first().copied().unwrap_or(Path::new("/"));
     first.ancestors().find(holds_all).unwrap_or(Path::new("/")).to_path_buf()
 }
 
-/// The way from a folder to a file, with `/`; both are absolute.
+/// Returns the relative path from a folder to a file, with `/`. Both paths are absolute.
 fn way(from: &Path, to: &Path) -> String {
     let shared = from.components().zip(to.components()).take_while(|(one, other)| one == other).count();
     let up = from.components().skip(shared).map(|_| "..".to_owned());

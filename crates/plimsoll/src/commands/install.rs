@@ -1,4 +1,5 @@
-//! `plimsoll install`, and `plimsoll run --install`: what a target and the virtual hosts need, named before it is installed.
+//! Installation of the software that targets and virtual hosts need, for `plimsoll install` and
+//! `plimsoll run --install`. All packages are named before they are installed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,35 +11,35 @@ use crate::cli;
 use crate::exit::{Exit, Failure};
 use crate::output;
 
-/// A target with the parameters that decide what has to be installed for it.
+/// A target with the parameters that decide what must be installed for it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Installation {
-    /// The target's name.
     pub target: String,
-    /// Parameter to value; those that the target's hooks about installing are not told are not in it.
+    /// Values by parameter, without the parameters that the target's hooks for installing do not
+    /// get.
     pub with: BTreeMap<String, String>,
 }
 
 impl Installation {
-    /// The target with all its parameters.
+    /// Returns the installation for a target with all its parameters.
     fn of(known: &TargetCatalog, target: &str, with: &BTreeMap<String, String>) -> Self {
         let with = known.target(target).map(|target| target.manifest.installed_with(with)).unwrap_or_default();
         Self { target: target.to_owned(), with }
     }
 
-    /// What is missing on this machine, a line each.
+    /// Returns a line for each item that is missing on this machine.
     fn missing(&self, known: &TargetCatalog) -> Result<Vec<String>, Failure> {
         let target = known.trusted_target(&self.target)?;
         Ok(lab::targets::missing(&target.path, &target.manifest, &self.with)?)
     }
 
-    /// The Debian packages among that.
+    /// Returns the Debian packages that are missing.
     fn packages(&self, known: &TargetCatalog) -> Result<Vec<String>, Failure> {
         let target = known.trusted_target(&self.target)?;
         Ok(lab::targets::packages(&target.path, &target.manifest, &self.with)?)
     }
 
-    /// Does what is to be done besides packages.
+    /// Does the steps other than installing packages.
     fn apply(&self, known: &TargetCatalog) -> Result<(), Failure> {
         let target = known.trusted_target(&self.target)?;
         Ok(lab::targets::apply(&target.path, &target.manifest, &self.with, &mut |line| {
@@ -46,14 +47,15 @@ impl Installation {
         })?)
     }
 
-    /// Versions of what is installed for it on this machine: part to version.
+    /// Returns the installed version of each part on this machine.
     pub fn versions(&self, known: &TargetCatalog) -> BTreeMap<String, String> {
         let versions =
             |target: &catalog::FoundTarget| lab::targets::versions(&target.path, &target.manifest, &self.with);
         known.trusted_target(&self.target).map(versions).unwrap_or_default()
     }
 
-    /// The command that installs this, with the parameters that are not the defaults.
+    /// Returns the command for this installation, with the parameters that differ from their
+    /// defaults.
     fn command(&self, known: &TargetCatalog) -> String {
         let defaults = known.target(&self.target).map(|target| &target.manifest.parameters);
         let is_default = |(name, value): &(&String, &String)| {
@@ -66,8 +68,8 @@ impl Installation {
     }
 }
 
-/// Each target that some trial of the plan starts on this machine, once for each set of the parameters that decide what has to be
-/// installed. Whether real hosts have what they need is asked there.
+/// Returns each target that a trial of the plan starts on this machine, once for each set of
+/// parameters that decide what must be installed. Real hosts are checked on the hosts.
 pub fn installations(known: &TargetCatalog, plan: &Plan) -> Vec<Installation> {
     let here = plan.possible().iter().filter(|trial| trial.lab.hosts.is_empty() || trial.lab.is_virtual());
     let installation = |trial: &Trial| match &trial.target.kind {
@@ -78,7 +80,8 @@ pub fn installations(known: &TargetCatalog, plan: &Plan) -> Vec<Installation> {
     all.into_iter().collect()
 }
 
-/// Installs (or only names) what a target with these parameters needs, what virtual hosts need, or both.
+/// Installs, or only lists, what a target with these parameters needs, what virtual hosts need, or
+/// both.
 pub fn run(arguments: &cli::Install) -> Result<Exit, Failure> {
     let known = catalog::known(None)?;
     let target = arguments.target.as_deref();
@@ -106,7 +109,7 @@ fn asked(known: &TargetCatalog, name: &str, given: &[String]) -> Result<Installa
     Ok(Installation::of(known, name, &with))
 }
 
-/// Installs whatever trials of the plan need on this machine: their hosts, and what runs on them.
+/// Installs everything that trials of the plan need on this machine: hosts and targets.
 pub fn for_plan(known: &TargetCatalog, plan: &Plan) -> Result<(), Failure> {
     install(known, &installations(known, plan), lab::hosts::lacking(plan.possible())?)
 }
@@ -129,7 +132,7 @@ fn install(known: &TargetCatalog, all: &[Installation], mut packages: Vec<String
     Ok(())
 }
 
-/// Refuses a plan that needs what is not installed on this machine.
+/// Refuses a plan if software that it needs is not installed on this machine.
 pub fn ensure(known: &TargetCatalog, plan: &Plan) -> Result<(), Failure> {
     for one in installations(known, plan) {
         let missing = one.missing(known)?;
@@ -141,7 +144,7 @@ pub fn ensure(known: &TargetCatalog, plan: &Plan) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Refuses a plan whose targets need settings, users or file systems that this machine has not.
+/// Refuses a plan if its targets need settings, users or file systems that this machine lacks.
 pub fn settings(known: &TargetCatalog, plan: &Plan) -> Result<(), Failure> {
     for (target, needs) in needs(known, plan) {
         for unmet in lab::needs::ensure(&target, &needs)? {
@@ -155,7 +158,8 @@ pub fn settings(known: &TargetCatalog, plan: &Plan) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What the plan's targets need of this machine, each once. Machines that are reached over ssh are as they are.
+/// Returns the needs of the plan's targets on this machine, by target. Machines that are reached
+/// over ssh are used as they are.
 pub fn needs(known: &TargetCatalog, plan: &Plan) -> BTreeMap<String, Needs> {
     let here = plan.possible().iter().filter(|trial| trial.lab.hosts.iter().all(|host| !host.is_real()));
     let of = |trial: &Trial| match &trial.target.kind {
@@ -165,7 +169,7 @@ pub fn needs(known: &TargetCatalog, plan: &Plan) -> BTreeMap<String, Needs> {
     here.filter_map(of).filter(|(_, needs)| !needs.is_empty()).collect()
 }
 
-/// What is missing on this machine, a line each, of what several need once.
+/// Returns a line for each item that is missing on this machine, without duplicates.
 pub fn missing(known: &TargetCatalog, all: &[Installation]) -> Result<Vec<String>, Failure> {
     let mut missing: Vec<String> = Vec::new();
     for one in all {
@@ -175,8 +179,8 @@ pub fn missing(known: &TargetCatalog, all: &[Installation]) -> Result<Vec<String
     Ok(missing)
 }
 
-/// What the plan's targets run on, as installed on this machine: target to part to version. Where versions depend on
-/// parameters, each says on which of their values.
+/// Returns the installed versions that the plan's targets use on this machine, by target and part.
+/// If a version depends on parameters, it is followed by their values.
 pub fn versions(known: &TargetCatalog, plan: &Plan) -> BTreeMap<String, BTreeMap<String, String>> {
     let told: Vec<(Installation, BTreeMap<String, String>)> =
         installations(known, plan).into_iter().map(|one| (one.clone(), one.versions(known))).collect();
@@ -196,7 +200,8 @@ pub fn versions(known: &TargetCatalog, plan: &Plan) -> BTreeMap<String, BTreeMap
     all
 }
 
-/// The parameters in which an installation differs from some other of its target: ` (home = /opt/7)`.
+/// Returns the parameters in which an installation differs from another one of its target: ` (home
+/// = /opt/7)`.
 fn apart<'a>(one: &Installation, others: impl Iterator<Item = &'a Installation>) -> String {
     let others: Vec<&Installation> = others.collect();
     let differs = |name: &String, value: &String| others.iter().any(|other| other.with.get(name) != Some(value));
@@ -239,7 +244,7 @@ name = "serial behind haproxy"
 target = { with = { serial = true, proxy = "haproxy" } }
 "#;
 
-    /// The commands that install what an experiment needs.
+    /// Returns the commands that install what an experiment needs.
     fn commands(known: &TargetCatalog, text: &str) -> Vec<String> {
         let source = Source { name: "court.toml".to_owned(), text: text.to_owned() };
         let plan = experiments::plan(&source, &[], known).unwrap_or_else(|failure| panic!("{failure}"));
@@ -258,7 +263,7 @@ target = { with = { serial = true, proxy = "haproxy" } }
                 format!("{plain} --with 'proxy=haproxy' --with 'serial=true'")
             ]
         );
-        // Where the target does not say which parameters matter, all do, swept ones too.
+        // If the target does not say which parameters matter, all of them matter, also swept ones.
         known.targets.iter_mut().find(|one| one.manifest.name == "docket").unwrap().manifest.install_with = None;
         let all = commands(&known, COURT);
         assert_eq!(all.len(), 6, "{all:#?}");

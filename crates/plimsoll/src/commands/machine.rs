@@ -1,5 +1,6 @@
-//! The machine: `plimsoll doctor` says what would spoil a measurement, the remedy, and applies and takes back those that it can;
-//! `clean` removes what interrupted runs left; `profile measure` makes a profile of a real machine.
+//! Commands about the machine: `plimsoll doctor` reports what would distort a measurement, and
+//! makes or undoes changes; `clean` removes leftovers of interrupted runs; `profile measure` makes
+//! a profile of a real machine.
 
 use std::path::Path;
 
@@ -12,7 +13,7 @@ use crate::commands::{experiments, install};
 use crate::exit::{Exit, Failure};
 use crate::{catalog, cli, output, packed};
 
-/// What `--json` prints.
+/// Output of `doctor --json`.
 #[derive(Serialize)]
 struct Report<'a> {
     worst: CheckState,
@@ -20,7 +21,7 @@ struct Report<'a> {
     changes: &'a [AppliedChange],
 }
 
-/// A change, and what came of it.
+/// A change and its result.
 #[derive(Serialize)]
 struct AppliedChange {
     #[serde(flatten)]
@@ -53,7 +54,7 @@ pub fn doctor(arguments: &cli::Doctor) -> Result<Exit, Failure> {
     Ok(if spoilt { Exit::Violated } else { Exit::Well })
 }
 
-/// Of a recorded machine only the files are known.
+/// Measures this machine. For a recorded machine, only its files are known.
 fn measured(arguments: &cli::Doctor) -> Measured {
     if arguments.root == Path::new("/") {
         output::say("watching for a second what else runs here, and how timers and the disk do");
@@ -127,7 +128,7 @@ fn undo(remedies: &FixSession, in_json: bool) -> Result<Exit, Failure> {
             output::text(&format!("/{}: {} -> {}: {came}\n", fix.path, fix.from, fix.to))?;
         }
     }
-    // It is still on record, and somebody with more rights can try again.
+    // The change is still on record, so that a user with more rights can try again.
     if failed {
         return Err(Failure::Bad {
             what: "not all of it could be put back".to_owned(),
@@ -137,7 +138,7 @@ fn undo(remedies: &FixSession, in_json: bool) -> Result<Exit, Failure> {
     Ok(Exit::Well)
 }
 
-/// Cleans, and says what was removed, what was left alone and why.
+/// Cleans up, and prints what was removed and what was left, with the reasons.
 pub fn clean() -> Result<Exit, Failure> {
     let mut cleaned = lab::clean();
     for left in cleaned.unreached.iter().chain(&cleaned.left_alone) {
@@ -148,7 +149,7 @@ pub fn clean() -> Result<Exit, Failure> {
     } else if cleaned.failed.is_empty() {
         output::text("nothing was left\n")?;
     }
-    // Each but the last, which is the command's own failure.
+    // Print all failures but the last, which the command returns.
     let last = cleaned.failed.pop();
     for failed in &cleaned.failed {
         output::say(&failed.to_string());
@@ -178,7 +179,8 @@ pub fn measure_profile(arguments: &cli::Profile) -> Result<Exit, Failure> {
     Ok(Exit::Well)
 }
 
-/// Has the machine at `ssh://user@address` measured by `ask`, which is given `user@address`, maybe with a port.
+/// Calls `ask` with the address in `ssh://user@address`, to measure that machine. The address may
+/// contain a port.
 fn over_ssh(url: &str, ask: impl FnOnce(&str) -> Result<String, Failure>) -> Result<String, Failure> {
     match url.strip_prefix("ssh://").map(|address| address.trim_end_matches('/')) {
         Some(address) if !address.is_empty() && !address.starts_with('-') => ask(address),

@@ -1,5 +1,5 @@
-//! The program itself: the built-in target and the runner of a host, both started by the lab and hidden from the help; a completion
-//! script for the user's shell, and the manual page.
+//! Commands about the program itself: the echo target, a host's runner and a generator, which the
+//! lab starts and the help hides; completion scripts; and the manual page.
 
 use std::io::BufReader;
 use std::os::unix::net::UnixStream;
@@ -15,8 +15,8 @@ use crate::cli::{self, Cli, EchoProtocol};
 use crate::exit::{Exit, Failure};
 use crate::{named_files, output};
 
-/// Serves until it is told to stop; then says when it answered with errors or not at all, a line of JSON for each spell, so that what clients felt can be
-/// held against it.
+/// Serves until a signal stops it. Then prints a line of JSON for each period in which it answered
+/// with errors or not at all, to compare with the measurements of its clients.
 pub fn echo(arguments: &cli::Echo) -> Result<Exit, Failure> {
     let protocol = match arguments.protocol {
         EchoProtocol::Http => echo::ServedProtocol::Http,
@@ -55,12 +55,13 @@ pub fn echo(arguments: &cli::Echo) -> Result<Exit, Failure> {
     Ok(Exit::Well)
 }
 
-/// Serves until its input ends. Why it could not is said to whoever started it, as a message.
+/// Serves as a host's runner until its input ends. Failures go as messages to the process that
+/// started it.
 pub fn runner(arguments: &cli::Runner) -> ExitCode {
     ExitCode::from(runner::serve_standard_streams(arguments.inside))
 }
 
-/// Plays its part of a load until its input ends.
+/// Plays a part of a load until its input ends.
 pub fn generator(arguments: &cli::GeneratorCommand) -> Result<Exit, Failure> {
     let served = match &arguments.socket {
         Some(socket) => UnixStream::connect(socket)
@@ -75,7 +76,7 @@ pub fn generator(arguments: &cli::GeneratorCommand) -> Result<Exit, Failure> {
     })
 }
 
-/// Prints the script.
+/// Prints the completion script.
 pub fn completions(arguments: &cli::Completions) -> Result<Exit, Failure> {
     let mut script = Vec::new();
     clap_complete::generate(arguments.shell, &mut Cli::command(), "plimsoll", &mut script);
@@ -83,11 +84,11 @@ pub fn completions(arguments: &cli::Completions) -> Result<Exit, Failure> {
     Ok(Exit::Well)
 }
 
-/// Prints the page, or writes one for each command.
+/// Prints the manual page, or writes a page for each command.
 pub fn man(arguments: &cli::Man) -> Result<Exit, Failure> {
     if let Some(folder) = &arguments.out {
         named_files::make_folder(folder)?;
-        // The names of its files are known to everybody.
+        // Any user can guess the names of the files in the folder.
         named_files::refuse_for_root(folder)?;
         let written = clap_mangen::generate_to(Cli::command(), folder);
         written.map_err(|error| Failure::File { what: format!("cannot write into {}", folder.display()), error })?;

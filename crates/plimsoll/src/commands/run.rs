@@ -1,4 +1,5 @@
-//! `plimsoll run`: from an experiment file to a report. The order of a run is here and nowhere else.
+//! `plimsoll run`: from an experiment file to a report. Only this file defines the order of a run's
+//! steps.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -21,7 +22,7 @@ use crate::exit::{Exit, Failure};
 use crate::live_channel::{LiveChannel, LiveOptions};
 use crate::{live_metrics, named_files, output, packed, progress, signals};
 
-/// Plays an experiment and reports.
+/// Plays an experiment and reports its results.
 pub fn run(arguments: &cli::Run) -> Result<Exit, Failure> {
     clean_up();
     let (begun, known) = match &arguments.resume {
@@ -55,7 +56,8 @@ pub fn run(arguments: &cli::Run) -> Result<Exit, Failure> {
     done(outcome(ending?, &run.results, arguments.accept), printed)
 }
 
-/// Removes what interrupted runs left, and says what that was. What cannot be removed is said, too, and holds nobody up.
+/// Removes leftovers of interrupted runs, and prints them. A leftover that cannot be removed is
+/// printed, too, but does not stop the run.
 pub fn clean_up() {
     let cleaned = lab::clean();
     for removed in &cleaned.removed {
@@ -72,7 +74,7 @@ pub fn clean_up() {
     }
 }
 
-/// The first of 130, 6, 5 that applies.
+/// Returns the exit for the first of the codes 130, 6 and 5 that applies.
 pub fn outcome(ending: Ending, results: &Results, accept: bool) -> Exit {
     if ending == Ending::Interrupted {
         Exit::Interrupted
@@ -85,31 +87,31 @@ pub fn outcome(ending: Ending, results: &Results, accept: bool) -> Exit {
     }
 }
 
-/// What a run came to whose results were printed, or could not be. That an interruption also took the terminal away is no news.
+/// Returns a run's outcome after its results were printed. A failure to print does not matter after
+/// an interruption, which may have closed the terminal.
 pub fn done(outcome: Exit, printed: Result<(), Failure>) -> Result<Exit, Failure> {
     if outcome == Exit::Interrupted { Ok(outcome) } else { printed.map(|()| outcome) }
 }
 
-/// A run that is known in full but has perhaps no folder yet.
+/// A run that is ready to be played, but perhaps without a folder yet.
 pub struct PreparedRun {
     plan: Plan,
     files: PathBuf,
-    /// For the records: without secrets.
+    /// Text of the experiment for the records, without secrets.
     text: String,
     secrets: Secrets,
     folder: Option<RunFolder>,
-    /// The plan's source, for errors that underline a mistake in it.
+    /// Source of the plan and its `--set` options, for errors that underline a mistake.
     written: Option<(Source, Vec<String>)>,
 }
 
 impl PreparedRun {
-    /// A run of this plan, which was made of this text, from which its secrets were taken. Feeds would be found beside it, in
-    /// `files`.
+    /// Returns a run of this plan. `text` is the experiment without the secrets, and `files` is the
+    /// folder with its feeds.
     pub fn of(plan: Plan, text: String, secrets: Secrets, files: PathBuf) -> Self {
         Self { plan, files, text, secrets, folder: None, written: None }
     }
 
-    /// The plan.
     pub fn plan(&self) -> &Plan {
         &self.plan
     }
@@ -120,8 +122,8 @@ impl PreparedRun {
         recorded.map_err(|error| Failure::Ours(format!("plan.json: {error}")))
     }
 
-    /// Whether this machine can play it, and what it needs is installed: before there is a folder that nothing
-    /// would ever be in.
+    /// Checks that this machine can play the run, and that all software is installed. The check
+    /// comes before the folder is made, so that no empty folder is left.
     pub fn can_be_played(&self, known: &TargetCatalog, install: bool) -> Result<(), Failure> {
         for name in target_names(self.plan.possible()) {
             known.trusted_target(name)?;
@@ -132,13 +134,14 @@ impl PreparedRun {
         lab::hosts::can_make(self.plan.possible())?;
         install::ensure(known, &self.plan)?;
         if let Some((source, sets)) = &self.written {
-            // Now also files that an installation makes.
+            // Now files that an installation makes must exist as well.
             experiments::refuse(source, sets, conduct::mistakes(&self.plan, &self.files), |_| false)?;
         }
         install::settings(known, &self.plan)
     }
 
-    /// Its folder; a new one gets everything that is known before the first trial.
+    /// Returns the run's folder. A new folder gets all records that are known before the first
+    /// trial.
     pub fn open(&self, out: &Path, known: &TargetCatalog) -> Result<RunFolder, Failure> {
         if let Some(heavy) = conduct::heavy(&self.plan, out) {
             output::say(&format!("take care: {heavy}"));
@@ -161,7 +164,7 @@ impl PreparedRun {
         write().map_err(|error| Failure::File { what: what(), error })
     }
 
-    /// Plays it into its folder, and analyses and reports what was recorded.
+    /// Plays the run into its folder, then analyses the records and writes the report.
     pub fn play(
         &self,
         folder: &RunFolder,
@@ -173,7 +176,7 @@ impl PreparedRun {
         Ok((ending?, analyzed))
     }
 
-    /// The same, with what was recorded before something failed.
+    /// Plays the run, and after a failure also returns the results from before it.
     fn play_on(
         &self,
         folder: &RunFolder,
@@ -194,7 +197,7 @@ impl PreparedRun {
         };
         let played = conduct::play(&run, observer.as_mut(), interrupts);
         drop(observer);
-        // Whatever happened, what was measured is reported, and says how far it goes.
+        // Even after a failure the measured results are reported, and say how far they go.
         match (played, folders::rebuild(folder)) {
             (played, Ok(analyzed)) => Ok((played.map_err(Failure::from), analyzed)),
             (Err(failure), Err(_)) => Err(failure.into()),
@@ -217,7 +220,7 @@ fn begin(arguments: &cli::Run) -> Result<(PreparedRun, TargetCatalog), Failure> 
     if let Some(stop) = &mut plan.stop {
         stop.accepts_void = arguments.accept;
     }
-    // From wherever the run is resumed, the file's neighbours are found again.
+    // An absolute path lets a resumed run find the files next to the experiment.
     let file = std::path::absolute(file).unwrap_or_else(|_| file.to_path_buf());
     let files = file.parent().map(Path::to_path_buf).unwrap_or_default();
     experiments::refuse(&source, &arguments.sets, conduct::mistakes(&plan, &files), experiments::is_built_later)?;
@@ -226,21 +229,22 @@ fn begin(arguments: &cli::Run) -> Result<(PreparedRun, TargetCatalog), Failure> 
     Ok((PreparedRun { written, ..PreparedRun::of(plan, text, secrets, files) }, known))
 }
 
-/// The first line of a run's `experiment.toml`: where it comes from.
+/// Beginning of the first line of a run's `experiment.toml`, which names the original file.
 const FROM: &str = "# from ";
 
-/// The lines below it: what was overridden.
+/// Beginning of the lines below, one for each overridden value.
 const SET: &str = "# played with --set ";
 
-/// The experiment as it was played: the file, and above it what was overridden; without secrets.
+/// Returns the experiment as it was played: the overridden values and the file, without secrets.
 fn with_sets(file: &Path, source: &Source, sets: &[String], secrets: &Secrets) -> String {
     let note = |(number, set): (usize, &String)| format!("{SET}{}\n", secrets.hidden_set(number, set));
     let notes: String = sets.iter().enumerate().map(note).collect();
     format!("{FROM}{}\n{notes}{}", file.display(), secrets.hidden_file(source))
 }
 
-/// A plan is code as an experiment file is, and what is played again is removed first: a folder that another user can have
-/// written is refused.
+/// Prepares to resume a run. A folder that another user can have written is refused: its plan can
+/// start programs, as an experiment file can, and the records of trials that are played again are
+/// removed.
 fn resume(path: &Path) -> Result<(PreparedRun, TargetCatalog), Failure> {
     let folder = RunFolder::at(path);
     if path.exists() {
@@ -257,7 +261,7 @@ fn resume(path: &Path) -> Result<(PreparedRun, TargetCatalog), Failure> {
     Ok((PreparedRun { folder: Some(folder), ..begun }, known))
 }
 
-/// A plan as it was recorded, with its secrets, which are only where they came from.
+/// Restores the secrets of a recorded plan from the original file, which alone has them.
 fn with_secrets(recorded: Plan, text: &str, from: Option<&Path>, run: &Path) -> Result<(Plan, Secrets), Failure> {
     let ours = |error: serde_json::Error| Failure::Ours(format!("plan.json: {error}"));
     let mut plan = serde_json::to_value(&recorded).map_err(ours)?;
@@ -287,10 +291,10 @@ fn with_secrets(recorded: Plan, text: &str, from: Option<&Path>, run: &Path) -> 
     Ok((serde_json::from_value(plan).map_err(ours)?, found))
 }
 
-/// How often the disk is asked for a synced write: enough for a median, and a slow one is soon done.
+/// Number of synced writes that test the disk: enough for a median, and soon done on a slow disk.
 const SYNCS: usize = 9;
 
-/// All that is known of what the run will run on.
+/// Describes the machine and the software of the run.
 fn environment(plan: &Plan, known: &TargetCatalog, folder: &Path) -> Environment {
     let mut environment = runner::environment::read(folder);
     let owned = |text: Option<&str>| text.map(str::to_owned);
@@ -305,7 +309,7 @@ fn environment(plan: &Plan, known: &TargetCatalog, folder: &Path) -> Environment
     environment
 }
 
-/// The version of every target that the plan uses.
+/// Returns the version of every target that the plan uses.
 fn versions(plan: &Plan, known: &TargetCatalog) -> BTreeMap<String, String> {
     let version = |name: &str| known.target(name).map(|target| target.manifest.about.version.clone());
     target_names(plan.possible()).into_iter().filter_map(|name| Some((name.to_owned(), version(name)?))).collect()

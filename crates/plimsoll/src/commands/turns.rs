@@ -1,5 +1,5 @@
-//! `plimsoll compare --play`: two experiments played in turn, so that what drifts on the machine falls out of their difference. With
-//! `--until-decided` they are played on while the gate cannot tell.
+//! `plimsoll compare --play`: plays two experiments in turn, so that a drift of the machine cancels
+//! out of their difference. With `--until-decided` it plays on while the gate is inconclusive.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -15,19 +15,19 @@ use crate::exit::Failure;
 use crate::signals::PassedOn;
 use crate::{cli, output};
 
-/// What the two sides are called, as folders and in the table.
+/// Names of the two sides, for their folders and in the table.
 const SIDES: [&str; 2] = ["base", "candidate"];
 
-/// Exit code of a run that was interrupted.
+/// Exit code of an interrupted run.
 const INTERRUPTED: i32 = 130;
 
-/// The folder beside those of the sides for void runs that were played again.
+/// Folder next to the sides' folders, for void runs that were played again.
 const VOID: &str = "void";
 
-/// Runs of a side in a turn until a void one is left as it is.
+/// Maximum number of runs of a side in a turn. The last of them is kept even if it is void.
 const VOID_TRIES: u32 = 3;
 
-/// The two experiments, and where their runs go.
+/// The two experiments and the folders of their runs.
 struct PlayedInTurn<'a> {
     files: [&'a Path; 2],
     folders: [PathBuf; 2],
@@ -36,7 +36,7 @@ struct PlayedInTurn<'a> {
     signals: Arc<PassedOn>,
 }
 
-/// How a run ended.
+/// Outcome of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Played {
     Well,
@@ -44,7 +44,7 @@ enum Played {
     Interrupted,
 }
 
-/// Plays both and compares their runs; `None` if it was interrupted.
+/// Plays both experiments and compares their runs; returns `None` if interrupted.
 pub fn compare(arguments: &cli::Compare, options: &CompareOptions) -> Result<Option<Compared>, Failure> {
     let turns = PlayedInTurn {
         files: files(arguments)?,
@@ -69,7 +69,7 @@ pub fn compare(arguments: &cli::Compare, options: &CompareOptions) -> Result<Opt
     let looks = looks(arguments.turns, arguments.at_most);
     let mut played = turns.turns_played()?;
     if played == 0 && arguments.out.is_dir() {
-        // What was spent on runs that are gone is not spent on the next ones.
+        // Looks at runs that are gone do not count for new runs.
         turns.forget_looks()?;
     }
     for (number, upto) in looks.iter().enumerate() {
@@ -109,18 +109,19 @@ fn files(arguments: &cli::Compare) -> Result<[&Path; 2], Failure> {
     Ok([base, candidate])
 }
 
-/// After how many turns the gate is looked at: each time after twice as many, and at the end.
+/// Returns the numbers of turns after which the gate is checked: each time twice as many, and at
+/// the end.
 fn looks(first: u32, at_most: u32) -> Vec<u32> {
     let doubled = std::iter::successors(Some(first), |turns| turns.checked_mul(2));
     doubled.take_while(|turns| *turns < at_most).chain([at_most]).collect()
 }
 
-/// Whether more turns could change what the gate says. One figure that fails decides.
+/// Whether more turns could change the gate's result. One figure that fails decides.
 fn is_open(compared: &Compared) -> bool {
     compared.gated(Gated::Fails).next().is_none() && is_inconclusive(compared)
 }
 
-/// What is said before it goes on.
+/// Returns the message that is printed before more turns are played.
 fn said(compared: &Compared, played: u32, next: u32) -> String {
     let unsure: Vec<_> = compared.gated(Gated::CannotTell).collect();
     let needed = unsure.iter().map(|judged| judged.repeats_needed).collect::<Option<Vec<u32>>>();
@@ -133,10 +134,10 @@ fn said(compared: &Compared, played: u32, next: u32) -> String {
 }
 
 impl PlayedInTurn<'_> {
-    /// Plays these turns of so many; whether none was interrupted.
+    /// Plays these turns out of `of`. Returns whether no turn was interrupted.
     fn play(&self, turns: std::ops::Range<u32>, of: u32) -> Result<bool, Failure> {
         for turn in turns {
-            // A B B A: a steady change falls out of the pairs, too.
+            // A B B A: a steady change cancels out of the pairs, too.
             let order = if turn % 2 == 0 { [0, 1] } else { [1, 0] };
             for side in order {
                 output::say(&format!("turn {} of {of}: {}", turn + 1, SIDES[side]));
@@ -148,7 +149,8 @@ impl PlayedInTurn<'_> {
         Ok(true)
     }
 
-    /// Plays one side of a turn, again while it is void; whether it was not interrupted. A run that is played again is moved aside.
+    /// Plays one side of a turn, and again while the run is void. A void run is moved aside before.
+    /// Returns whether no run was interrupted.
     fn play_side(&self, side: usize) -> Result<bool, Failure> {
         for again in 2..=VOID_TRIES {
             match self.played(self.files[side], &self.folders[side])? {
@@ -165,7 +167,7 @@ impl PlayedInTurn<'_> {
         Ok(self.played(self.files[side], &self.folders[side])? != Played::Interrupted)
     }
 
-    /// Moves the latest run of a side to the void ones.
+    /// Moves the latest run of a side to the void runs.
     fn move_aside(&self, side: usize) -> Result<PathBuf, Failure> {
         let Some(run) = self.runs(side)?.pop() else { return Ok(self.void.clone()) };
         let name = run.path().file_name().unwrap_or_default().to_string_lossy();
@@ -176,7 +178,7 @@ impl PlayedInTurn<'_> {
         Ok(aside)
     }
 
-    /// Runs of a side, oldest first.
+    /// Returns the runs of a side, oldest first.
     fn runs(&self, side: usize) -> Result<Vec<RunFolder>, Failure> {
         let folder = &self.folders[side];
         if !folder.exists() {
@@ -186,7 +188,7 @@ impl PlayedInTurn<'_> {
         RunFolder::found_at(folder).map_err(failed)
     }
 
-    /// Turns of which both runs are there, from an earlier time.
+    /// Returns the number of turns for which both sides have a run already.
     fn turns_played(&self) -> Result<u32, Failure> {
         let runs = [self.runs(0)?.len(), self.runs(1)?.len()];
         Ok(runs.into_iter().min().and_then(|fewest| u32::try_from(fewest).ok()).unwrap_or_default())
@@ -198,7 +200,8 @@ impl PlayedInTurn<'_> {
         LooksTaken::default().write(out).map_err(failed)
     }
 
-    /// Takes a look after so many turns, and writes it down beside the runs before anything is seen.
+    /// Takes a look after this many turns, and records it next to the runs before any result is
+    /// seen.
     fn look(&self, played: u32, options: &CompareOptions) -> Result<InterimLook, Failure> {
         let out = &self.arguments.out;
         let mut taken = LooksTaken::read(out).map_err(analysis::Error::from)?;
@@ -219,8 +222,8 @@ impl PlayedInTurn<'_> {
         Ok(analysis::compare(&self.folders.each_ref().map(PathBuf::as_path), options)?)
     }
 
-    /// Plays a file by the program itself, as a process of its own: each run begins alike. A void run or a violated requirement is for the
-    /// comparison to weigh.
+    /// Plays a file with this program as a separate process, so that all runs begin alike. A void
+    /// run or a violated requirement is left to the comparison.
     fn played(&self, file: &Path, out: &Path) -> Result<Played, Failure> {
         let failed = |error| Failure::File { what: "cannot start `plimsoll run`".to_owned(), error };
         let program = std::env::current_exe().map_err(failed)?;

@@ -1,56 +1,58 @@
-//! Tables in the Parquet format (version 1 pages): texts by dictionary, numbers plain, nothing compressed. All columns are optional. It is
-//! written by hand because what is needed of the format is small: the crate that has all of it takes as long to build as half of Plimsoll.
-//! See <https://github.com/apache/parquet-format>: `README.md`, `Encodings.md` and `parquet.thrift`, whose field numbers stand here.
+//! Tables in the Parquet format (version 1 pages): texts by dictionary, numbers plain, without
+//! compression. All columns are optional.
+//!
+//! The format is written by hand because Plimsoll needs little of it: the crate for all of it takes
+//! as long to build as half of Plimsoll. See <https://github.com/apache/parquet-format>:
+//! `README.md`, `Encodings.md` and `parquet.thrift`, which defines the field numbers used here.
 
 use std::collections::HashMap;
 
-/// What a file begins and ends with.
+/// Bytes at the beginning and at the end of a file.
 const MAGIC: &[u8] = b"PAR1";
-/// Rows that are written together, at most.
+/// Maximum number of rows that are written together.
 pub const ROWS: usize = 500_000;
 
-/// `Type`.
+/// Values of the enum `Type`.
 const DOUBLE: i64 = 5;
 const BYTE_ARRAY: i64 = 6;
-/// `Encoding`.
+/// Values of the enum `Encoding`.
 const PLAIN: i64 = 0;
 const RLE: i64 = 3;
 const RLE_DICTIONARY: i64 = 8;
-/// `PageType`.
+/// Values of the enum `PageType`.
 const DATA_PAGE: i64 = 0;
 const DICTIONARY_PAGE: i64 = 2;
-/// `FieldRepetitionType`.
+/// Values of the enum `FieldRepetitionType`.
 const OPTIONAL: i64 = 1;
-/// `ConvertedType`.
+/// Values of the enum `ConvertedType`.
 const UTF8: i64 = 0;
 
-/// Some rows of a column.
+/// Values of a column in some rows.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ColumnValues {
-    /// An empty one is null.
+    /// Texts; an empty text is null.
     Texts(Vec<String>),
-    /// Numbers.
     Numbers(Vec<Option<f64>>),
 }
 
-/// A file that is being written: each call gives the bytes that come next.
+/// A file that is being written. Each method returns the next bytes of the file.
 #[derive(Debug)]
 pub struct ParquetFile {
     /// Name of each column, and whether it has texts.
     columns: Vec<(String, bool)>,
-    /// `RowGroup` of each group.
+    /// Encoded `RowGroup` of each group.
     groups: Vec<Vec<u8>>,
     rows: usize,
     written: usize,
 }
 
 impl ParquetFile {
-    /// With these columns: name, and whether it has texts.
+    /// Begins a file with these columns: name, and whether the column has texts.
     pub fn new(columns: Vec<(String, bool)>) -> Self {
         Self { columns, groups: Vec::new(), rows: 0, written: 0 }
     }
 
-    /// Some rows, of all columns in their order.
+    /// Writes some rows, given by column.
     pub fn rows(&mut self, values: &[ColumnValues]) -> Vec<u8> {
         let mut bytes = if self.written == 0 { MAGIC.to_vec() } else { Vec::new() };
         let rows = values.first().map_or(0, ColumnValues::len);
@@ -67,7 +69,7 @@ impl ParquetFile {
         bytes
     }
 
-    /// The end of the file.
+    /// Writes the end of the file.
     pub fn end(self) -> Vec<u8> {
         let mut bytes = if self.written == 0 { MAGIC.to_vec() } else { Vec::new() };
         let mut root = ThriftStruct::default();
@@ -100,7 +102,8 @@ impl ColumnValues {
         }
     }
 
-    /// Appends the pages of a column; its `ColumnChunk`. What was written before is `written` bytes long.
+    /// Appends the pages of a column and returns its `ColumnChunk`. `written` is the position of
+    /// `bytes` in the file.
     fn chunk(&self, name: &str, written: usize, bytes: &mut Vec<u8>) -> Vec<u8> {
         let begin = bytes.len();
         let (kind, encodings) = match self {
@@ -141,16 +144,16 @@ impl ColumnValues {
     }
 }
 
-/// The different texts of a column.
+/// Distinct texts of a column.
 #[derive(Default)]
 struct Dictionary {
     count: usize,
-    /// Each with its length before it.
+    /// Texts, each after its length.
     bytes: Vec<u8>,
 }
 
 impl Dictionary {
-    /// Of these texts, and the place in it of each that is not empty.
+    /// Returns the dictionary of these texts, and the index in it of each text that is not empty.
     fn of(texts: &[String]) -> (Self, Vec<u32>) {
         let mut dictionary = Self::default();
         let mut known: HashMap<&str, u32> = HashMap::new();
@@ -168,7 +171,7 @@ impl Dictionary {
     }
 }
 
-/// A page of data: which rows have a value, and the values.
+/// Appends a data page: flags for the rows that have a value, and the values.
 fn data_page(present: &[u32], encoding: i64, values: &[u8], bytes: &mut Vec<u8>) {
     let levels = hybrid(present, 1);
     let content = [&length(&levels)[..], &levels, values].concat();
@@ -177,7 +180,8 @@ fn data_page(present: &[u32], encoding: i64, values: &[u8], bytes: &mut Vec<u8>)
     page(DATA_PAGE, (5, header), &content, bytes);
 }
 
-/// A page with its `PageHeader`; the header of its kind stands in that field.
+/// Appends a page with its `PageHeader`. `of_kind` is the header for the page's type, which belongs
+/// into `field`.
 fn page(kind: i64, (field, of_kind): (i16, ThriftStruct), content: &[u8], bytes: &mut Vec<u8>) {
     let size = to_int(content.len());
     let mut header = ThriftStruct::default();
@@ -186,12 +190,13 @@ fn page(kind: i64, (field, of_kind): (i16, ThriftStruct), content: &[u8], bytes:
     bytes.extend_from_slice(content);
 }
 
-/// Bits that numbers up to this one take; at least one.
+/// Returns the number of bits that numbers up to `largest` take, at least one.
 fn bits(largest: usize) -> u8 {
     (usize::BITS - largest.leading_zeros()).max(1) as u8
 }
 
-/// Small numbers in the hybrid of run lengths and packed bits: one run where all are alike, else packed.
+/// Encodes small numbers in the hybrid of run lengths and packed bits: one run if all are equal,
+/// otherwise packed.
 fn hybrid(numbers: &[u32], width: u8) -> Vec<u8> {
     let mut bytes = Vec::new();
     let Some(first) = numbers.first() else { return bytes };
@@ -230,7 +235,7 @@ fn varint(mut number: u64, bytes: &mut Vec<u8>) {
     bytes.push(number as u8);
 }
 
-/// A structure of Thrift's compact protocol. Fields come in the order of their numbers.
+/// A structure of Thrift's compact protocol. Fields are in the order of their numbers.
 #[derive(Debug, Default)]
 struct ThriftStruct {
     bytes: Vec<u8>,
@@ -246,7 +251,7 @@ const STRUCT: u8 = 12;
 
 impl ThriftStruct {
     fn field(&mut self, number: i16, kind: u8) {
-        // No field here is more than fifteen after the one before it.
+        // A field number is at most 15 above the one before it.
         self.bytes.push(((number - self.last) as u8) << 4 | kind);
         self.last = number;
     }
@@ -300,7 +305,7 @@ impl ThriftStruct {
         self
     }
 
-    /// Structures that have ended.
+    /// Adds a list of encoded structures.
     fn structs(&mut self, field: i16, structs: &[Vec<u8>]) -> &mut Self {
         self.list(field, STRUCT, structs.len());
         structs.iter().for_each(|bytes| self.bytes.extend_from_slice(bytes));
@@ -325,7 +330,7 @@ mod tests {
 
     use super::*;
 
-    /// What a structure of the compact protocol has.
+    /// Value of a field in the compact protocol.
     #[derive(Debug, Clone, PartialEq)]
     enum Thrift {
         Number(i64),
@@ -405,7 +410,7 @@ mod tests {
             }
         }
 
-        /// Numbers in the hybrid encoding.
+        /// Reads numbers in the hybrid encoding.
         fn hybrid(&mut self, width: usize, count: usize) -> Vec<usize> {
             let head = self.varint() as usize;
             let mut numbers = Vec::new();
@@ -439,7 +444,7 @@ mod tests {
         Reader(&file[end - length..end]).value(STRUCT)
     }
 
-    /// A column of a group.
+    /// Reads a column of a row group.
     fn column(file: &[u8], group: &Thrift, index: usize) -> ColumnValues {
         let metadata = group.of(1).list()[index].of(3);
         let is_text = metadata.of(1).number() == BYTE_ARRAY as usize;
