@@ -1,5 +1,6 @@
-//! `plimsoll selfcheck`: this machine, and the program on it, held against what is known beforehand. Its experiments are played on the road of
-//! `plimsoll run`, and what came of them is read from the same results; there is no other way of measuring here.
+//! `plimsoll selfcheck`: compares measurements on this machine with known truths. Its experiments
+//! are played as `plimsoll run` plays them, and their results are read from the same files. There
+//! is no other way of measuring here.
 
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
@@ -25,16 +26,16 @@ use crate::{cli, named_files, output, progress, signals};
 mod parts;
 mod statistics;
 
-/// How often each part is played in the long form.
+/// Number of times that each part is played in the long form.
 const ROUNDS: u32 = 10;
-/// The files beside the runs.
+/// Names of the files beside the runs.
 const PAGE: &str = "selfcheck.html";
 const RESULTS: &str = "selfcheck.json";
 const STATISTICS: &str = "statistics.json";
 /// Factor of the numbers of simulated runs in the long form.
 const STATISTICS_ROUNDS: u32 = 5;
 
-/// Plays every part, and says what came of it.
+/// Plays every part, and prints the result.
 pub fn run(arguments: &cli::Selfcheck) -> Result<Exit, Failure> {
     arguments.refuse_others()?;
     if arguments.statistics {
@@ -137,13 +138,13 @@ impl Drop for Scratch {
     }
 }
 
-/// Names of the parts, those of the statistics included.
+/// Returns the names of all parts, including the parts of the statistics.
 pub fn names() -> impl Iterator<Item = &'static str> {
     PARTS.iter().map(|part| part.name).chain(statistics::names())
 }
 
 impl cli::Selfcheck {
-    /// Refuses parts of the statistics without `--statistics`, and others with it.
+    /// Refuses parts of the statistics without `--statistics`, and other parts with it.
     fn refuse_others(&self) -> Result<(), Failure> {
         let is_statistics = |part: &str| statistics::names().any(|name| name == part);
         match self.parts.iter().find(|part| is_statistics(part) != self.statistics) {
@@ -164,7 +165,7 @@ impl cli::Selfcheck {
     }
 }
 
-/// Writes the page and what it is made of, and prints it.
+/// Writes the page and its data, and prints the result.
 fn tell(arguments: &cli::Selfcheck, checked: &SelfCheck) -> Result<(), Failure> {
     let page = arguments.out.join(PAGE);
     let written = |path: &Path| {
@@ -184,7 +185,7 @@ fn tell(arguments: &cli::Selfcheck, checked: &SelfCheck) -> Result<(), Failure> 
     output::text(&format!("{text}\n{}\n", page.display()))
 }
 
-/// What was played so far, and with what.
+/// Runs of the self-check so far, with the means to play more.
 struct Checking<'a> {
     arguments: &'a cli::Selfcheck,
     known: &'a TargetCatalog,
@@ -193,7 +194,8 @@ struct Checking<'a> {
 }
 
 impl Checking<'_> {
-    /// Plays a part, and holds what came of it against what was planted. `None`: it was interrupted.
+    /// Plays a part, and compares the results with the planted truths. Returns `None` if
+    /// interrupted.
     fn play(&mut self, planned: &PlannedPart) -> Result<Option<Vec<HeldTruth>>, Failure> {
         let source = Source { name: "plimsoll selfcheck".to_owned(), text: planned.experiment.clone() };
         let plan = experiments::plan(&source, &[], self.known)?;
@@ -214,7 +216,7 @@ impl Checking<'_> {
         self.played.iter().map(|(_, results)| results).collect()
     }
 
-    /// `2 × AMD EPYC, Linux 6.18`, as the first run's record has it.
+    /// Describes the machine as the first run recorded it: `2 × AMD EPYC, Linux 6.18`.
     fn machine(&self) -> String {
         let environment = self.played.first().and_then(|(folder, _)| folder.read_environment().ok().flatten());
         let Environment { cpu, kernel, .. } = environment.unwrap_or_default();
@@ -232,7 +234,7 @@ fn unix_s() -> f64 {
     record::clock::calendar().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64()
 }
 
-/// What a run's plan says, for parts that look at it again.
+/// Returns the length of the load in a run's plan, seconds.
 fn planned_load_s(folder: &RunFolder) -> Result<f64, Failure> {
     let plan = folders::read_plan(folder)?;
     let load = plan.trials.first().and_then(|trial| trial.load.as_ref());

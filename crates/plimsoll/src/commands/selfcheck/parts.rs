@@ -1,4 +1,5 @@
-//! The parts of the self-check: what each plants, as an experiment on the built-in server, and how what came of it is held against that.
+//! Parts of the self-check. Each plants a truth, by an experiment on the built-in server, and
+//! compares the results with it.
 
 use analysis::truths::{self, PlantedOutage};
 use fastrand::Rng;
@@ -11,28 +12,28 @@ use serde_json::Value;
 use super::planned_load_s;
 use crate::exit::Failure;
 
-/// A part.
+/// A part of the self-check.
 pub struct CheckPart {
-    /// What it is called.
     pub name: &'static str,
     /// Whether only the long form plays it.
     pub is_long: bool,
-    /// Draws what is planted; loads are longer by this factor.
+    /// Draws the planted truth. The factor scales the lengths of the loads.
     pub plan: fn(&mut Rng, f64) -> PlannedPart,
 }
 
-/// How results are held against what was planted. `true`: with planted truths that are wrong, which must be noticed.
+/// Compares results with the planted truth. If the flag is set, the truth is made wrong, which the
+/// check must notice.
 type Holder = Box<dyn Fn(&RunFolder, &Results, bool) -> Result<Vec<HeldTruth>, Failure>>;
 
-/// What is planted this time.
+/// A part of the self-check with the planted truth.
 pub struct PlannedPart {
-    /// As a file would say it.
+    /// Text of the experiment file.
     pub experiment: String,
-    /// What holds the results against it.
+    /// Compares the results with the planted truth.
     pub hold: Holder,
 }
 
-/// Every part, in the order in which they are played.
+/// Parts in the order in which they are played.
 pub const PARTS: &[CheckPart] = &[
     CheckPart { name: "full-queue", is_long: false, plan: full_queue },
     CheckPart { name: "random-queue", is_long: false, plan: random_queue },
@@ -44,15 +45,15 @@ pub const PARTS: &[CheckPart] = &[
     CheckPart { name: "searches", is_long: true, plan: searches },
 ];
 
-/// By how much a planted truth is off where it is told wrongly, as a share.
+/// Factor by which a planted truth is made wrong.
 const MISINFORMED: f64 = 1.2;
 
-/// A factor that turns what is true into what is not, if that is wanted.
+/// Returns the factor for planted truths: 1, or another one to make them wrong.
 fn told(misinformed: bool) -> f64 {
     if misinformed { MISINFORMED } else { 1.0 }
 }
 
-/// An experiment of these lines on the built-in server.
+/// Returns an experiment on the built-in server, with these tables.
 fn experiment(title: &str, seed: u64, target: &str, load: &str) -> String {
     format!(
         "title = \"{title}\"\nasks  = \"Is it measured as it is known to be?\"\nseed  = {seed}\n{target}\n[load]\n{load}\n\
@@ -106,7 +107,7 @@ fn random_queue(random: &mut Rng, scale: f64) -> PlannedPart {
     }
 }
 
-/// What stalls are called, how long the shortest and the longest is, from one to the next, and of the load, seconds.
+/// Stalls of a part: name, range of lengths, distance and length of the load. Times are in seconds.
 struct StallLengths {
     name: &'static str,
     between_s: [f64; 2],
@@ -114,14 +115,14 @@ struct StallLengths {
     load_s: f64,
 }
 
-/// Two in a load: the first begins a period after the check that the server is ready.
+/// Two stalls in a load. The first begins one `every_s` after the check that the server is ready.
 const SHORT_STALLS: StallLengths =
     StallLengths { name: "short stalls", between_s: [0.26, 0.4], every_s: 5.0, load_s: 12.0 };
-/// One in a load.
+/// One stall in a load.
 const LONG_STALLS: StallLengths =
     StallLengths { name: "long stalls", between_s: [0.8, 1.6], every_s: 7.0, load_s: 12.0 };
 
-/// Operations a second of loads in which something is planted.
+/// Rate of the loads with a planted outage, operations per second.
 const RATE_PER_S: f64 = 400.0;
 
 fn drawn(random: &mut Rng, [from_s, to_s]: [f64; 2]) -> f64 {
@@ -161,10 +162,10 @@ fn errors(random: &mut Rng, scale: f64) -> PlannedPart {
     }
 }
 
-/// The server's log, in the first trial.
+/// Name of the server's log in the first trial.
 const LOG: &str = "n1.server.log";
 
-/// What the server has noted of itself while the load lasted, on the load's clock.
+/// Reads the outages that the server noted during the load, on the load's clock.
 fn noted(folder: &RunFolder, misinformed: bool) -> Result<Vec<PlantedOutage>, Failure> {
     let trial = folder.trial("001");
     let events = record::lines::read_events(&trial.events()).map_err(|error| Failure::Analysis(error.into()))?;
@@ -184,14 +185,14 @@ fn noted(folder: &RunFolder, misinformed: bool) -> Result<Vec<PlantedOutage>, Fa
     Ok(noted.collect())
 }
 
-/// The variants: one, the same again, and one that works more.
+/// Variants: one, the same again, and one with more work.
 const ONE: &str = "one";
-/// The same again.
+/// Variant that is the same as `ONE`.
 pub const SAME: &str = "same";
 const MORE: &str = "more";
-/// By so much, percent.
+/// Additional work of `MORE`, percent.
 const MORE_PCT: f64 = 10.0;
-/// Rounds of arithmetic for a request: some tenths of a millisecond.
+/// CPU work per request, in rounds of arithmetic: some tenths of a millisecond.
 const WORK: f64 = 300_000.0;
 
 fn comparisons(random: &mut Rng, scale: f64) -> PlannedPart {

@@ -1,5 +1,6 @@
-//! The statistics, checked: simulated runs whose truth is known are written as run folders and analysed by the functions that `plimsoll
-//! analyze` and `plimsoll compare` call. Counted is how often intervals hold the truth and how often a decision is wrong.
+//! Check of the statistics on simulated runs with known truths. The runs are written as run folders
+//! and analysed by the functions that `plimsoll analyze` and `plimsoll compare` call. The check
+//! counts how often intervals hold the truth and how often a decision is wrong.
 
 use std::path::Path;
 use std::sync::Mutex;
@@ -43,31 +44,31 @@ const SUBJECTS: &[(&str, Jobs)] = &[
     ("history", courses::jobs),
 ];
 
-/// Share of 95 % intervals that hold the truth.
+/// Goal for the share of 95 % intervals that hold the truth.
 const COVERAGE: [Option<f64>; 2] = [Some(0.92), Some(0.98)];
 
-/// A share that is at least this.
+/// Returns the goal that a share is at least this.
 fn at_least(share: f64) -> [Option<f64>; 2] {
     [Some(share), None]
 }
 
-/// A share that is at most this.
+/// Returns the goal that a share is at most this.
 fn at_most(share: f64) -> [Option<f64>; 2] {
     [None, Some(share)]
 }
 
-/// A row without replicates.
+/// Returns a row without replicates.
 fn row(of: &str, setting: &str, asked: &str, goal: [Option<f64>; 2]) -> CalibrationRow {
     let [of, setting, asked] = [of, setting, asked].map(str::to_owned);
     CalibrationRow { of, setting, asked, goal, ..CalibrationRow::default() }
 }
 
-/// Names of the subjects.
+/// Returns the names of the subjects.
 pub fn names() -> impl Iterator<Item = &'static str> {
     SUBJECTS.iter().map(|(name, _)| *name)
 }
 
-/// Seed, replicates and folder of all settings.
+/// Seed, number of replicates and folder for all settings.
 pub struct Bench<'a> {
     /// Folder for run folders.
     scratch: &'a Path,
@@ -79,12 +80,12 @@ pub struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    /// Replicates of a setting that has so many in the short form.
+    /// Returns the number of replicates of a setting that has `short` replicates in the short form.
     fn replicates(&self, short: u32) -> u32 {
         (f64::from(short) * self.factor).ceil() as u32
     }
 
-    /// Randomness of a setting, the same whatever else is simulated.
+    /// Returns the random numbers of a setting. They do not depend on the other settings.
     fn random(&self, setting: &str) -> Rng {
         // FNV-1a (G. Fowler, L. C. Noll, K.-P. Vo 1991).
         let hashed = setting
@@ -117,7 +118,7 @@ impl Bench<'_> {
         })
     }
 
-    /// The course of a figure over runs with these results.
+    /// Returns the history of a figure over runs with these results.
     fn course(&self, runs: &[Results], metric: &str) -> Result<MetricHistory, Failure> {
         self.in_folder(|path| {
             for (number, results) in runs.iter().enumerate() {
@@ -127,11 +128,11 @@ impl Bench<'_> {
         })
     }
 
-    /// Calls a function with the path of a folder of its own, which is removed afterwards.
+    /// Calls a function with the path of a new folder, which is removed afterwards.
     fn in_folder<T>(&self, with: impl FnOnce(&Path) -> Result<T, Failure>) -> Result<T, Failure> {
         let path = self.scratch.join(self.next.fetch_add(1, Ordering::Relaxed).to_string());
         let found = with(&path);
-        // What is left is removed with the scratch folder.
+        // A leftover is removed with the scratch folder.
         let _ = std::fs::remove_dir_all(&path);
         found
     }
@@ -139,17 +140,17 @@ impl Bench<'_> {
 
 /// Choice of the simulations.
 pub struct Wanted<'a> {
-    /// Subjects; all of them if empty.
+    /// Subjects to simulate; all of them if empty.
     pub parts: &'a [String],
     /// Seed of the simulations.
     pub seed: u64,
     /// Factor of the numbers of replicates: 1 in the short form.
     pub rounds: u32,
-    /// Another one, for tests.
+    /// Another factor, for tests.
     pub scale: f64,
 }
 
-/// Plays all settings, on all processors. `None` if it was interrupted.
+/// Simulates all settings, on all processors. Returns `None` if interrupted.
 pub fn calibrated(
     wanted: &Wanted<'_>,
     scratch: &Path,
@@ -189,7 +190,7 @@ pub fn calibrated(
     Ok(Some(merged(rows.into_iter().flatten(), wanted.rounds == 1)))
 }
 
-/// Rows by subject; the same row of several settings is one.
+/// Sorts rows by subject, and adds up equal rows of several settings.
 fn merged(rows: impl Iterator<Item = CalibrationRow>, allows_chance: bool) -> Vec<CalibrationRow> {
     let mut all: Vec<CalibrationRow> = Vec::new();
     for row in rows {
@@ -203,7 +204,7 @@ fn merged(rows: impl Iterator<Item = CalibrationRow>, allows_chance: bool) -> Ve
                 known.hits += row.hits;
             }
             None => {
-                // Behind the last row of the same subject.
+                // After the last row of the same subject.
                 let place = all.iter().rposition(|known| known.of == row.of).map_or(all.len(), |last| last + 1);
                 all.insert(place, row);
             }

@@ -1,4 +1,5 @@
-//! Comparisons: of a variant with itself, with and without CPU time that is taken by others; of a slower one; and by a gate.
+//! Simulated comparisons: of a variant with itself, with and without CPU time that other programs
+//! take; of a slower variant; and by a gate.
 
 use analysis::noise::normal;
 use analysis::{CompareOptions, InterimLook, level_of_look};
@@ -9,25 +10,26 @@ use record::compared::Gated;
 use super::synthetic_run::{SyntheticTrial, planned};
 use super::{Bench, COVERAGE, Job, Rows, at_least, at_most, row};
 
-/// Length of a trial and of a slot, seconds, and the operations of a slot.
+/// Length of a trial and of a slot, seconds, and the operations in a slot.
 const TIME_S: f64 = 10.0;
 const SLOT_S: f64 = 0.1;
 const IN_SLOT: f64 = 200.0;
 
 const VARIANTS: [&str; 4] = ["a", "b", "c", "d"];
-/// Turns after which runs that are played until a gate decides are looked at.
+/// Numbers of turns after which runs are looked at while they are played until a gate decides.
 const LOOKS: [u32; 4] = [5, 10, 20, 40];
 
 const THROUGHPUT: &str = "throughput.operations_per_s";
 
-/// CPU time that is taken by others in a trial.
+/// CPU time that other programs take in a trial.
 #[derive(Clone, Copy)]
 enum Beside {
-    /// None.
     Nothing,
-    /// A neighbour comes and goes: steal of up to 40 %, of which each percent costs this share of the throughput.
+    /// Steal by a neighbour now and then, up to 40 %. Each percent costs this share of the
+    /// throughput.
     Steal(f64),
-    /// The target's own back end, which Plimsoll did not start: 10 %, and this much more of the last variant.
+    /// The target's own back end, which Plimsoll did not start. It takes 10 %, and this much more
+    /// for the last variant.
     BackEnd(f64),
 }
 
@@ -37,9 +39,9 @@ struct ComparisonSetting {
     name: &'static str,
     groups: usize,
     rounds: u32,
-    /// Throughput of the last variant, as a share of that of the others.
+    /// Throughput of the last variant, as a share of the others' throughput.
     last: f64,
-    /// Standard deviation of the last variant's trials in units of the others'.
+    /// Standard deviation of the last variant's trials, in units of the others'.
     wilder: f64,
     beside: Beside,
 }
@@ -50,7 +52,7 @@ const SPREAD: f64 = 0.01;
 const SAME: ComparisonSetting =
     ComparisonSetting { name: "", groups: 2, rounds: 10, last: 1.0, wilder: 1.0, beside: Beside::Nothing };
 
-/// Variants that do not differ.
+/// Settings with variants that do not differ.
 const NULLS: [ComparisonSetting; 6] = [
     ComparisonSetting { name: "5 pairs", rounds: 5, ..SAME },
     ComparisonSetting { name: "10 pairs", ..SAME },
@@ -67,7 +69,7 @@ const NULLS: [ComparisonSetting; 6] = [
     ComparisonSetting { name: "4 variants, 5 rounds", groups: 4, rounds: 5, ..SAME },
 ];
 
-/// Variants of which the last is slower.
+/// Settings with a slower last variant.
 const SLOWER: [ComparisonSetting; 4] = [
     ComparisonSetting { name: "5 % slower, 10 pairs", last: 0.95, ..SAME },
     ComparisonSetting {
@@ -80,7 +82,7 @@ const SLOWER: [ComparisonSetting; 4] = [
     ComparisonSetting { name: "3 % slower amid steal, 10 pairs", last: 0.97, beside: Beside::Steal(0.003), ..SAME },
 ];
 
-/// The settings.
+/// Returns the settings.
 pub fn jobs() -> Vec<Job> {
     let nulls = NULLS.into_iter().map(|setting| -> Job { Box::new(move |bench| setting.without_difference(bench)) });
     let slower = SLOWER.into_iter().map(|setting| -> Job { Box::new(move |bench| setting.with_difference(bench)) });
@@ -95,7 +97,7 @@ impl ComparisonSetting {
         let mut trials = Vec::new();
         let (mut drift, mut order): (f64, Vec<usize>) = (0.0, (0..self.groups).collect());
         for round in 1..=self.rounds {
-            // In turns: the order of each second round is that of the one before, backwards.
+            // In turns: each second round has the order of the round before it, reversed.
             if round % 2 == 0 {
                 order.reverse()
             } else {
@@ -129,7 +131,7 @@ impl ComparisonSetting {
     }
 
     fn options(gate_pct: Option<f64>) -> CompareOptions {
-        // Whether a trial is void is another question.
+        // This check is not about void trials.
         CompareOptions { gate_pct, accepts_void: true, ..CompareOptions::default() }
     }
 
@@ -158,7 +160,7 @@ impl ComparisonSetting {
             held.count_interval(one.ci95, self.last);
             shown.count(Some(one.significant && one.better.as_deref() == Some(&one.a)));
             let bound = 1.0 - gate_pct / 100.0;
-            // A gate fails by the ratio without adjusting, too.
+            // A gate may also fail by the unadjusted ratio.
             let excluded = |ends: Option<[f64; 2]>| ends.is_none_or(|[low, _]| low > bound);
             undone.count(one.ci95_adjusted.map(|[low, high]| match judged.gate {
                 Some(Gated::Fails) => low > bound && excluded(one.raw_ci95_adjusted),
@@ -169,7 +171,7 @@ impl ComparisonSetting {
         Ok(vec![held, shown, undone])
     }
 
-    /// Looks again and again until the throughput is said to differ.
+    /// Looks several times, until the throughput is said to differ.
     fn until_shown(&self, bench: &Bench<'_>, goal: [Option<f64>; 2]) -> Rows {
         let slower = 100.0 * (1.0 - self.last);
         let setting = format!("{slower:.2} % slower, looks after 5, 10, 20 and 40 pairs");

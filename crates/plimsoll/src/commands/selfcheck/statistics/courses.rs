@@ -1,4 +1,4 @@
-//! An experiment's figures over its runs: how often a change is found in runs of the same thing.
+//! Simulated histories of an experiment: how often a change is found in runs of the same program.
 
 use analysis::noise::autoregressive;
 use record::results::{Results, Throughput, Trial};
@@ -7,7 +7,7 @@ use super::{Bench, Job, Rows, at_least, at_most, row};
 
 const THROUGHPUT: &str = "throughput.operations_per_s";
 
-/// The settings.
+/// Returns the settings.
 pub fn jobs() -> Vec<Job> {
     let mut jobs: Vec<Job> = Vec::new();
     for runs in [20, 40] {
@@ -19,9 +19,11 @@ pub fn jobs() -> Vec<Job> {
     jobs
 }
 
-/// Runs that differ by 5 % and resemble the one before; the second half is slower by this share.
+/// Simulates runs with a spread of 5 % and correlation `phi`. The second half is slower by the
+/// share `less`.
 fn course(bench: &Bench<'_>, runs: usize, phi: f64, less: f64) -> Rows {
-    // Runs that resemble those before are taken for changes more often than independent ones: docs/formats.md says how often.
+    // Correlated runs are taken for changes more often than independent runs. docs/formats.md has
+    // the rates.
     let alarms = match phi {
         _ if phi > 0.6 => 0.25,
         _ if phi > 0.4 => 0.15,

@@ -18,7 +18,7 @@ const TIME_S: f64 = 10.0;
 const SLOT_S: f64 = 1.0;
 /// Trials of each load.
 const REPEATS: u32 = 3;
-/// Trials of each load and curve, where two curves have a ratio.
+/// Trials of each load and curve in the settings with a ratio.
 const REPEATS_OF_RATIO: u32 = 2;
 /// Planted ratios.
 const RATIOS: [f64; 4] = [0.25, 0.7, 1.0, 1.8];
@@ -43,7 +43,7 @@ const SPREADS_OF_RATIO: [LoadSpread; 3] = [
     LoadSpread { name: "5 % light, 15 % saturated", light: 0.05, heavy: 0.15 },
 ];
 
-/// The settings.
+/// Returns the settings.
 pub fn jobs() -> Vec<Job> {
     let mut jobs: Vec<Job> = Vec::new();
     for spread in SPREADS {
@@ -56,7 +56,7 @@ pub fn jobs() -> Vec<Job> {
     jobs
 }
 
-/// Trials of a variant at all loads.
+/// Simulates the trials of a variant at all loads.
 fn swept(
     variant: Option<&str>,
     repeats: u32,
@@ -90,7 +90,7 @@ fn played(
     bench.analyzed_sweep(&SimulatedPlan { variants, swept: &[LOAD], claims }, &trials)
 }
 
-/// Returns the claim that a metric is in this range, at this load if one is given.
+/// Returns the claim that a metric is in this range, at this load if given.
 fn claim(metric: &str, range: MetricRange, at: Option<u32>) -> Claim {
     Claim {
         says: metric.to_owned(),
@@ -103,7 +103,7 @@ fn claim(metric: &str, range: MetricRange, at: Option<u32>) -> Claim {
     }
 }
 
-/// A curve that rises evenly to a corner at six, so that it is level from eight on.
+/// Checks a curve that rises evenly to a corner at 6, so that it is level from 8 on.
 fn of_one(bench: &Bench<'_>, spread: LoadSpread) -> Rows {
     let setting = format!("spread {}, {REPEATS} repeats", spread.name);
     let mut random = bench.random(&setting);
@@ -124,7 +124,7 @@ fn of_one(bench: &Bench<'_>, spread: LoadSpread) -> Rows {
     Ok(vec![peak, knee, level])
 }
 
-/// Two curves whose lead changes evenly with the logarithm of the load, and is 0 at 8.
+/// Checks two curves. The lead of one changes evenly with the logarithm of the load, and is 0 at 8.
 fn of_two(bench: &Bench<'_>, spread: LoadSpread) -> Rows {
     let setting = format!("spread {}, {REPEATS} repeats", spread.name);
     let mut random = bench.random(&format!("crossing, {setting}"));
@@ -140,7 +140,7 @@ fn of_two(bench: &Bench<'_>, spread: LoadSpread) -> Rows {
     Ok(vec![crossing])
 }
 
-/// Two curves with this ratio at each load.
+/// Checks two curves with this ratio at each load.
 fn of_ratio(bench: &Bench<'_>, spread: LoadSpread, ratio: f64) -> Rows {
     let setting = format!("spread {}, {REPEATS_OF_RATIO} repeats", spread.name);
     let mut random = bench.random(&format!("ratio {ratio}, {setting}"));

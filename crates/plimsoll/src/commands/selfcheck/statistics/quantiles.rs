@@ -1,4 +1,5 @@
-//! Quantiles of latency within a trial: whether their intervals hold those of a queue in the long run.
+//! Simulated quantiles of latency in a trial: whether their intervals hold the long-run quantiles
+//! of a queue.
 
 use experiment::plan::Warmup;
 use fastrand::Rng;
@@ -8,12 +9,12 @@ use super::synthetic_run::{SyntheticTrial, histogram, planned};
 use super::{Bench, COVERAGE, Job, Rows, row};
 use crate::exit::Failure;
 
-/// Operations per second that the server could carry.
+/// Capacity of the server, operations per second.
 const SERVES_PER_S: f64 = 1_000.0;
 /// Length of a slot, seconds.
 const SLOT_S: f64 = 0.1;
 
-/// The settings.
+/// Returns the settings.
 pub fn jobs() -> Vec<Job> {
     let mut jobs: Vec<Job> = Vec::new();
     for load in [0.5, 0.9] {
@@ -24,7 +25,8 @@ pub fn jobs() -> Vec<Job> {
     jobs
 }
 
-/// A queue with one server, random arrivals and random service times (M/M/1), whose response times are exponential.
+/// Simulates a queue with one server, random arrivals and random service times (M/M/1). Its
+/// response times are exponential.
 fn play(bench: &Bench<'_>, load: f64, time_s: u32) -> Rows {
     type Interval = fn(&QuantileIntervals) -> Option<[f64; 2]>;
     let asked: [(&str, f64, Interval); 3] = [
@@ -54,7 +56,7 @@ fn queue(number: u32, load: f64, time_s: u32, random: &mut Rng) -> std::io::Resu
     let exponential = |random: &mut Rng, per_s: f64| -random.f64().max(1e-12).ln() / per_s;
     let mut ok = vec![0; (f64::from(time_s) / SLOT_S).round() as usize];
     let mut seconds = (0..time_s).map(|_| histogram()).collect::<std::io::Result<Vec<_>>>()?;
-    // It has been running for a while when the load is measured.
+    // The queue has been running for a while when the load begins.
     let (mut at_s, mut free_s) = (-20.0_f64, -20.0_f64);
     loop {
         at_s += exponential(random, SERVES_PER_S * load);

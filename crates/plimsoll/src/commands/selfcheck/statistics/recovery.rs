@@ -1,5 +1,6 @@
-//! Recovery after a fault on loads that vary by themselves: of a fault that does nothing, and of planted outages; and the intervals of its
-//! baseline and of the operations that it cost.
+//! Simulated recovery after a fault, on loads that vary by themselves: of a fault without effect,
+//! and of planted outages. Also checks the intervals of the baseline and of the operations that the
+//! fault cost.
 
 use analysis::noise::{autoregressive, poisson};
 use experiment::plan::Warmup;
@@ -16,9 +17,9 @@ const PER_S: f64 = 5_000.0;
 const FAULT_S: f64 = 15.0;
 const UNTIL_S: f64 = 30.0;
 
-/// Levels of a load over its slots, 1 on average where nothing pauses.
+/// Level of a load in each slot: 1 on average without pauses.
 type Levels = Vec<f64>;
-/// How a load varies by itself.
+/// Variation of a load by itself.
 type LoadNoise = fn(&mut Rng) -> Levels;
 
 /// Kinds of noise: ten, and two that vary by 15 % within 100 ms.
@@ -52,19 +53,19 @@ fn even() -> Levels {
     vec![1.0; slots()]
 }
 
-/// LoadNoise of this standard deviation in bins of 100 ms.
+/// Returns noise of this standard deviation and correlation, in bins of 100 ms.
 fn correlated(random: &mut Rng, spread: f64, phi: f64) -> Levels {
     let bins = autoregressive(random, (UNTIL_S / 0.1).round() as usize, phi);
     leveled(|at_s| (1.0 + spread * bins[(at_s / 0.1) as usize]).max(0.02))
 }
 
-/// This share is left for so long, once in a period.
+/// Reduces the load to the share `left` for `long_s`, once in each period.
 fn periodic(random: &mut Rng, period_s: f64, long_s: f64, left: f64) -> Levels {
     let phase_s = period_s * random.f64();
     leveled(|at_s| if (at_s + phase_s) % period_s < long_s { left } else { 1.0 })
 }
 
-/// Nothing for so long, about once in a period.
+/// Stops the load for `long_s`, about once in a period.
 fn at_random(random: &mut Rng, period_s: f64, long_s: f64) -> Levels {
     let mut levels = even();
     let pauses = poisson(random, UNTIL_S / period_s);
@@ -89,7 +90,7 @@ fn trial(number: u32, mut levels: Levels, (long_s, left): Planted, random: &mut 
     SyntheticTrial::of(with_fault(planned(number, UNTIL_S, Warmup::Seconds(0.0)), FAULT_S), SLOT_S, ok)
 }
 
-/// The settings.
+/// Returns the settings.
 pub fn jobs() -> Vec<Job> {
     let mut jobs: Vec<Job> = Vec::new();
     for (name, noise) in NOISES {
@@ -133,12 +134,12 @@ fn no_operation(bench: &Bench<'_>, name: &str, noise: LoadNoise) -> Rows {
     Ok(vec![none])
 }
 
-/// `None` if the results say that recovery cannot be told.
+/// Returns whether recovery is right, or `None` if the results say that it cannot be determined.
 fn answer(outage: &Outage, is_right: impl Fn(Option<f64>) -> bool) -> Option<bool> {
     outage.cannot_tell.is_none().then(|| is_right(outage.back_to_baseline_s))
 }
 
-/// Whether the results say that such a drop is told from the load's own variation.
+/// Whether the results say that such a drop is distinguished from the load's own variation.
 fn is_beyond_the_bound(outage: &Outage, (long_s, left): Planted) -> bool {
     let known = outage.baseline_per_s.zip(outage.bound_per_s.zip(outage.bound_window_s));
     known.is_some_and(|(level, (bound, window_s))| (1.0 - left) * (long_s / window_s).min(1.0) > 1.0 - bound / level)
@@ -159,7 +160,7 @@ fn outages(bench: &Bench<'_>, name: &str, noise: LoadNoise, left: f64) -> Rows {
         for (of, setting) in [("recovery, by noise", name), ("recovery, by outage", &planted)] {
             for (asked, within_s, share) in [("within 0.1 s", 0.1, 0.5), ("within 0.5 s", 0.5, 0.9)] {
                 let mut near = row(of, setting, asked, at_least(share));
-                // Times are recorded to a slot.
+                // Times are recorded with the resolution of a slot.
                 let is_near =
                     |back_s: Option<f64>| back_s.is_some_and(|back_s| (back_s - long_s).abs() < within_s + SLOT_S);
                 let answer =
@@ -172,7 +173,7 @@ fn outages(bench: &Bench<'_>, name: &str, noise: LoadNoise, left: f64) -> Rows {
     Ok(rows)
 }
 
-/// 5 % of noise in bins of 100 ms, and a total outage.
+/// Simulates 5 % of noise in bins of 100 ms, and a total outage.
 fn intervals(bench: &Bench<'_>, baseline_s: f64, outage_s: f64, phi: f64) -> Rows {
     let setting = format!("baseline of {baseline_s} s, outage of {outage_s} s, AR {phi}");
     let mut random = bench.random(&setting);
@@ -183,7 +184,7 @@ fn intervals(bench: &Bench<'_>, baseline_s: f64, outage_s: f64, phi: f64) -> Row
         .map(|number| {
             let levels = correlated(&mut random, 0.05, phi);
             let mut one = trial(number, levels, NOTHING, &mut random);
-            // A shorter load, so that its baseline is no longer.
+            // A shorter load has a shorter baseline.
             one.ok.drain(..from);
             let begin = (baseline_s / SLOT_S).round() as usize;
             lost.push(one.ok[begin..begin + slots].iter().map(|ok| f64::from(*ok)).sum::<f64>());

@@ -1,4 +1,4 @@
-//! Steadiness: leaks that are found, and warm-ups that stay in the mean.
+//! Simulated unsteady loads: how often a leak is found, and how often a warm-up stays in the mean.
 
 use analysis::noise::autoregressive;
 use experiment::plan::Warmup;
@@ -11,7 +11,7 @@ use super::{Bench, Job, Rows, at_least, at_most, row};
 const BIN_S: f64 = 0.1;
 const IN_BIN: f64 = 2_000.0;
 
-/// The settings.
+/// Returns the settings.
 pub fn jobs() -> Vec<Job> {
     let mut jobs: Vec<Job> = Vec::new();
     for (leak, time_s) in [(0.12, 10.0), (0.2, 10.0), (0.12, 20.0), (0.25, 60.0)] {
@@ -25,7 +25,8 @@ pub fn jobs() -> Vec<Job> {
     jobs
 }
 
-/// Trials whose throughput has this level over time, with noise of this standard deviation and an autocorrelation of 0.5.
+/// Simulates trials with this level of throughput over time, with noise of this standard deviation
+/// and an autocorrelation of 0.5.
 fn played(
     bench: &Bench<'_>,
     setting: &str,
@@ -48,7 +49,7 @@ fn played(
     Ok(bench.analyzed(&trials)?.trials)
 }
 
-/// Throughput that falls evenly.
+/// Simulates throughput that falls evenly by the share `leak`.
 fn leaking(bench: &Bench<'_>, leak: f64, time_s: f64) -> Rows {
     let setting = format!("{:.0} % less over {time_s} s", 100.0 * leak);
     let trials = played(bench, &setting, time_s, 0.03, |at_s| 1.0 - leak * at_s / time_s)?;
@@ -62,7 +63,8 @@ fn leaking(bench: &Bench<'_>, leak: f64, time_s: f64) -> Rows {
     Ok(vec![steady, noticed])
 }
 
-/// Throughput that is lower at first, by this share, and comes near its level within some seconds.
+/// Simulates throughput that is lower at first by the share `slower`, and approaches its level
+/// within `fades_s`.
 fn warming_up(bench: &Bench<'_>, time_s: f64, slower: f64, fades_s: f64) -> Rows {
     let setting = format!("{time_s} s, {:.0} % less at first, fading in {fades_s} s", 100.0 * slower);
     let trials = played(bench, &setting, time_s, 0.02, |at_s| 1.0 - slower * (-at_s / fades_s).exp())?;

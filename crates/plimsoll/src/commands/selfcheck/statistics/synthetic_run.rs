@@ -23,13 +23,14 @@ const HOST: &str = "local";
 
 /// A simulated trial.
 pub struct SyntheticTrial {
-    /// The trial as it was planned.
+    /// The trial as planned.
     pub planned: Trial,
     /// Length of a slot, seconds.
     pub slot_s: f64,
     /// Operations that ended `ok`, per slot.
     pub ok: Vec<u32>,
-    /// Latencies of each second, nanoseconds; `None`: those of a closed loop of [`AGENTS`] with these operations.
+    /// Latencies of each second, nanoseconds. `None` means the latencies of a closed loop of
+    /// [`AGENTS`] with these operations.
     pub latencies: Option<Vec<Histogram<u64>>>,
     /// CPU time that the hypervisor gave to others, and that other processes took, percent.
     pub beside_pct: [f64; 2],
@@ -38,14 +39,14 @@ pub struct SyntheticTrial {
 }
 
 impl SyntheticTrial {
-    /// A trial with these operations, in a closed loop, alone on its machine.
+    /// Returns a trial with these operations in a closed loop. No other program uses its machine.
     pub fn of(planned: Trial, slot_s: f64, ok: Vec<u32>) -> Self {
         let started_unix_s = 1_800_000_000.0 + 100.0 * f64::from(planned.repeat);
         Self { planned, slot_s, ok, latencies: None, beside_pct: [0.0; 2], started_unix_s }
     }
 }
 
-/// A trial of this length, numbered from 1.
+/// Returns the plan of a trial of this length. Numbers begin at 1.
 pub fn planned(number: u32, time_s: f64, warmup: Warmup) -> Trial {
     let load = Load {
         agents: AGENTS,
@@ -70,10 +71,10 @@ pub fn planned(number: u32, time_s: f64, warmup: Warmup) -> Trial {
     }
 }
 
-/// The fault of a trial that has one.
+/// Name of the fault in a trial with a fault.
 pub const FAULT: &str = "planted";
 
-/// The same with a fault at this second.
+/// Adds a fault at this second.
 pub fn with_fault(mut planned: Trial, at_s: f64) -> Trial {
     planned.faults = vec![Fault {
         name: FAULT.into(),
@@ -87,7 +88,7 @@ pub fn with_fault(mut planned: Trial, at_s: f64) -> Trial {
     planned
 }
 
-/// A plan of these trials.
+/// Returns a plan of these trials.
 pub fn plan_of(trials: Vec<Trial>) -> Plan {
     Plan {
         format: plan::FORMAT,
@@ -107,11 +108,8 @@ pub fn plan_of(trials: Vec<Trial>) -> Plan {
 /// The variants, swept paths and claims of a simulated run.
 #[derive(Default)]
 pub struct SimulatedPlan<'a> {
-    /// Names of the variants.
     pub variants: &'a [&'a str],
-    /// Swept paths.
     pub swept: &'a [&'a str],
-    /// Claims.
     pub claims: &'a [Claim],
 }
 
@@ -136,12 +134,12 @@ fn write_records(path: &Path, plan: &SimulatedPlan<'_>, trials: &[SyntheticTrial
     Ok(folder)
 }
 
-/// Writes a file without waiting for the disk: it is read at once, and removed.
+/// Writes a file without waiting for the disk: the file is read at once, and then removed.
 fn write_json<T: Serialize>(path: &Path, value: &T) -> std::io::Result<()> {
     std::fs::write(path, serde_json::to_vec(value)?)
 }
 
-/// Writes a run that has results and no records.
+/// Writes a run with results but without records.
 pub fn write_results(path: &Path, results: &Results) -> Result<(), Failure> {
     let written = || {
         std::fs::create_dir_all(path)?;
@@ -175,14 +173,14 @@ impl SyntheticTrial {
     fn write_slots(&self, files: &TrialFolder) -> std::io::Result<()> {
         let mut rows = CsvWriter::create(&files.outcomes())?;
         for (slot, &ok) in self.ok.iter().enumerate().filter(|(_, ok)| **ok > 0) {
-            // A slot's start has six digits in a record.
+            // A record has six decimals for a slot's start.
             let at_s = (slot as f64 * self.slot_s * 1e6).round() / 1e6;
             rows.write(&OutcomeSlot { at_s, slot_s: self.slot_s, ok, ..OutcomeSlot::default() })?;
         }
         rows.flush()
     }
 
-    /// Latencies by the second in which their operations ended, nanoseconds.
+    /// Returns the latencies by the second in which the operations ended, nanoseconds.
     fn seconds(&self) -> std::io::Result<Vec<Histogram<u64>>> {
         if let Some(latencies) = &self.latencies {
             return Ok(latencies.clone());
@@ -274,21 +272,22 @@ impl SyntheticTrial {
     }
 }
 
-/// A histogram of nanoseconds.
+/// Returns a histogram of nanoseconds.
 pub fn histogram() -> std::io::Result<Histogram<u64>> {
-    // Resizes itself.
+    // It resizes as needed.
     Histogram::new(3).map_err(std::io::Error::other)
 }
 
-/// Latencies of agents that start their next operation when the last one ends and are served in turn: an operation began when the one
-/// [`AGENTS`] places before it ended.
+/// Latencies of agents in a closed loop. Each starts its next operation when the last one ends, and
+/// all are served in turn. So an operation began when the operation [`AGENTS`] places before it
+/// ended.
 struct ClosedLoop<'a> {
     ok: &'a [u32],
     slot_s: f64,
-    /// The next slot, and the operations that ended before it.
+    /// Next slot, and number of operations that ended before it.
     slot: usize,
     ended: f64,
-    /// The slot in which the next operation began, and the operations that ended before it.
+    /// Slot in which the next operation began, and number of operations that ended before it.
     begun: usize,
     ended_before_begun: f64,
 }
@@ -317,7 +316,8 @@ mod tests {
 
     #[test]
     fn a_closed_loop_keeps_littles_law_through_a_stall() {
-        // 64 agents at 1,000/s wait 64 ms; operations that were held up by a stall of 0.5 s wait longer by it.
+        // 64 agents at 1,000/s wait 64 ms. Operations that a stall of 0.5 s holds up wait 0.5 s
+        // longer.
         let mut ok = vec![10; 400];
         ok[200..250].fill(0);
         let mut times = ClosedLoop { ok: &ok, slot_s: 0.01, slot: 0, ended: 0.0, begun: 0, ended_before_begun: 0.0 };

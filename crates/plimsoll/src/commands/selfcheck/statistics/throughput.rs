@@ -1,4 +1,5 @@
-//! Throughput within a trial: whether its interval holds the long-run rate, and whether a load that does not change is called unsteady.
+//! Simulated throughput in a trial: whether its interval holds the long-run rate, and how often a
+//! constant load is called unsteady.
 
 use analysis::noise::autoregressive;
 use experiment::plan::Warmup;
@@ -19,12 +20,12 @@ struct RateSetting {
     noise: BinNoise,
 }
 
-/// How throughput varies from bin to bin, as a share of its mean.
+/// Variation of the throughput from bin to bin, as a share of its mean.
 #[derive(Clone, Copy)]
 enum BinNoise {
     /// 3 % of autoregressive noise with this coefficient.
     Correlated(f64),
-    /// 1 and 8 % of autoregressive noise in turns of 3 s.
+    /// 1 % and 8 % of autoregressive noise, alternating every 3 s.
     Unequal(f64),
     /// 3 % of autoregressive noise, and stalls of 200 ms about every 5 s.
     Stalls(f64),
@@ -33,7 +34,7 @@ enum BinNoise {
 }
 
 impl BinNoise {
-    /// Bins of a load, and their long-run mean.
+    /// Returns the bins of a load, and their long-run mean.
     fn bins(self, count: usize, random: &mut Rng) -> (Vec<f64>, f64) {
         let phi = match self {
             Self::Correlated(phi) | Self::Unequal(phi) | Self::Stalls(phi) => phi,
@@ -64,7 +65,7 @@ impl BinNoise {
     }
 }
 
-/// The settings.
+/// Returns the settings.
 pub fn jobs() -> Vec<Job> {
     let mut settings = Vec::new();
     for time_s in [5.0, 10.0, 20.0, 60.0] {
