@@ -235,11 +235,11 @@ pub struct Compare {
     /// Number of runs of each experiment
     #[arg(long, value_name = "COUNT", default_value_t = 5, requires = "play", value_parser = clap::value_parser!(u32).range(2..=1_000))]
     pub turns: u32,
-    /// With --gate: play on while the gate is inconclusive, and check it again after twice as many
+    /// Play on while the gate of --gate is inconclusive, and check it again after twice as many
     /// turns
     #[arg(long, requires_all = ["play", "gate"])]
     pub until_decided: bool,
-    /// With --until-decided: maximum number of runs of each experiment
+    /// Maximum number of runs of each experiment for --until-decided
     #[arg(long, value_name = "COUNT", default_value_t = 40, requires = "until_decided", value_parser = clap::value_parser!(u32).range(2..=1_000))]
     pub at_most: u32,
     /// Directory for the folders `base` and `candidate` with the runs; runs that are already there
@@ -250,7 +250,7 @@ pub struct Compare {
     /// 5%; exit 7 if a regression is neither shown nor excluded
     #[arg(long, value_name = "PERCENT", allow_hyphen_values = true)]
     pub gate: Option<String>,
-    /// With --gate: fail only if the whole interval is beyond the gate, not only the estimate
+    /// Fail only if the whole interval is beyond the gate of --gate, not only the estimate
     #[arg(long, requires = "gate")]
     pub sure: bool,
     /// Compare this figure, such as latency_us.p99, instead of the usual ones; may be repeated
@@ -314,8 +314,8 @@ pub struct Export {
     /// Write Parquet: the same rows and columns, with separate types for texts and numbers
     #[arg(long, requires = "out")]
     pub parquet: bool,
-    /// With --csv or --parquet: write a row for each trial instead, with a column for each figure
-    /// of analysis.json
+    /// Write a row for each trial instead (in CSV or Parquet), with a column for each figure of
+    /// analysis.json
     #[arg(long, conflicts_with = "openmetrics")]
     pub trials: bool,
     /// Write the figures of each second in the text format of OpenMetrics, with their times
@@ -369,7 +369,8 @@ pub struct Selfcheck {
     /// truth, and how often tests and recovery times are wrong; at most five minutes on two cores
     #[arg(long, conflicts_with = "misinformed")]
     pub statistics: bool,
-    /// Play ten rounds, with more parts: about half an hour; with --statistics five times as many runs
+    /// Play ten rounds, with more parts: about half an hour; with --statistics five times as many
+    /// runs
     #[arg(long)]
     pub long: bool,
     /// Play only this part; may be repeated
@@ -433,7 +434,7 @@ pub struct Install {
     /// Install the tools that make and measure virtual hosts
     #[arg(long)]
     pub lab: bool,
-    /// Only print what would be done; exit 5 if there is anything to do
+    /// Print what would be done, and do nothing; exit 5 if there is anything to do
     #[arg(long)]
     pub check: bool,
 }
@@ -556,7 +557,8 @@ pub struct Hit {
     /// agents wait for answers
     #[arg(short, long, value_name = "N", value_parser = in_thousands)]
     pub rate: Option<f64>,
-    /// With --rate: at random times (a Poisson process), as from many independent users
+    /// Send the requests of --rate at random times (a Poisson process), as from many independent
+    /// users
     #[arg(long)]
     pub poisson: bool,
     /// Total number of requests, such as 10000 or 10k; --time still bounds the load, which may take

@@ -19,7 +19,8 @@ use record::events::What;
 use crate::exit::Failure;
 use crate::live_channel::MetricsText;
 
-/// Upper bounds of the histogram's buckets: 1, 2 and 5 times powers of ten, from 50 µs to 10 s. The last bucket has no bound.
+/// Upper bounds of the histogram's buckets: 1, 2 and 5 times powers of ten, from 50 µs to 10 s. The
+/// last bucket has no bound.
 const BOUNDS_NS: [u64; 17] = [
     50_000,
     100_000,

@@ -23,9 +23,9 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use connection::{Asked, Connection};
 use update::{GZIP_HEAD, Update, event};
 
-/// Most connections at a time, over both addresses.
+/// Maximum number of connections at a time, over both addresses.
 const READERS: usize = 256;
-/// Most connections accepted between two polls.
+/// Maximum number of connections accepted between two polls.
 const ACCEPTED: usize = 64;
 /// Pause in accepting after an error such as a lack of file descriptors.
 const PAUSE: Duration = Duration::from_millis(200);
@@ -230,8 +230,8 @@ impl Serving {
         self.leave();
     }
 
-    /// Waits for mail, a reader or the next deadline. Returns the events of each door, then of each
-    /// connection.
+    /// Waits for mail, a reader or the next deadline. Returns the events of each listener, then of
+    /// each connection.
     fn wait(&mut self) -> rustix::io::Result<Vec<PollFlags>> {
         let now = Instant::now();
         self.deaf_until = self.deaf_until.filter(|until| *until > now);
@@ -318,7 +318,7 @@ impl Serving {
         slow.map(|slow| self.connections.remove(slow)).is_some()
     }
 
-    /// Answers a request that came to a door.
+    /// Answers a request, as its endpoint requires.
     fn answer(&mut self, index: usize, asked: &Asked) {
         let one = &mut self.connections[index];
         let door = &mut self.doors[one.door];

@@ -15,7 +15,7 @@ use text::{Tone, numbers};
 use crate::live_stats::LiveStats;
 use crate::progress;
 
-/// Most whole seconds before a fault that count for its baseline.
+/// Maximum number of whole seconds before a fault that count for its baseline.
 const BEFORE: usize = 10;
 /// Share of the baseline from which a second counts as served.
 const SERVED: f64 = 0.9;
@@ -28,7 +28,7 @@ pub struct RunSoFar {
     /// Trials of the plan, with their figures.
     trials: Vec<LiveTrial>,
     playing: Option<Playing>,
-    /// Grows with every change.
+    /// Number that grows with every change.
     pub version: u64,
 }
 
@@ -376,7 +376,7 @@ mod tests {
         .unwrap()
     }
 
-    /// Two threads tell of the same second.
+    /// Plays seconds that two threads report.
     fn play(run: &mut RunSoFar, seconds: impl IntoIterator<Item = (u32, u64)>) {
         for (at_s, ok) in seconds {
             for thread in [0, 1] {
@@ -389,7 +389,7 @@ mod tests {
         }
     }
 
-    /// Whether it changes anything.
+    /// Whether the event changes anything.
     fn happened(run: &mut RunSoFar, at_s: f64, what: &What) -> bool {
         let version = run.version;
         run.tell(&ProgressEvent::Happened { at_s: Some(at_s), what }, 1_000.0 + at_s);

@@ -13,9 +13,9 @@ use rustix::net::sockopt::set_socket_send_buffer_size;
 
 use super::update::{Update, event};
 
-/// Largest size of a request, bytes.
+/// Maximum size of a request, bytes.
 const HEAD: usize = 8 * 1024;
-/// Most updates in the queue of a reader.
+/// Maximum number of updates in the queue of a reader.
 const QUEUE: usize = 16;
 /// Send buffer of a reader's socket, bytes. The kernel doubles the value, and may grant less.
 const SEND_BUFFER: usize = 64 * 1024;
@@ -92,7 +92,7 @@ enum Stage {
 /// Connection of a reader.
 pub struct Connection {
     stream: TcpStream,
-    /// Index of the door that it came to.
+    /// Index of the endpoint that accepted the connection.
     pub door: usize,
     stage: Stage,
     head: Vec<u8>,

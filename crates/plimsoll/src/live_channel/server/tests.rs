@@ -1,4 +1,5 @@
-//! The server against readers that read, that do not, and that should get nothing.
+//! Tests of the server with readers that read, readers that do not read, and readers that must get
+//! nothing.
 #![allow(clippy::unwrap_used)]
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -6,7 +7,7 @@ use std::net::TcpStream;
 
 use super::*;
 
-/// Longer than any test: nobody is disconnected for want of time.
+/// Longer than any test, so that no reader is disconnected for being slow.
 const ENDLESS: Duration = Duration::from_secs(600);
 
 fn begin(patience: Duration) -> LiveServer {
@@ -16,7 +17,7 @@ fn begin(patience: Duration) -> LiveServer {
         .unwrap()
 }
 
-/// Host and path of the page.
+/// Returns the host and the path of the page.
 fn page(server: &LiveServer) -> (String, String) {
     let url = server.url.as_deref().unwrap().strip_prefix("http://").unwrap();
     let (host, path) = url.split_once('/').unwrap();
@@ -50,7 +51,7 @@ impl Follower {
         Self(reader)
     }
 
-    /// The next event's id, name and data; `None` at the end.
+    /// Returns the next event's id, name and data; `None` at the end.
     fn next(&mut self) -> Option<(String, String, String)> {
         let mut event = <[String; 3]>::default();
         loop {
@@ -73,7 +74,8 @@ fn publish(server: &LiveServer, name: &'static str, part: &str) {
 fn a_client_that_sends_one_byte_per_second_blocks_nobody() {
     let server = begin(ENDLESS);
     let host = server.metrics.unwrap().to_string();
-    // More than there are places: each has sent a byte, and would send the next one a second later.
+    // More connections than the limit. Each has sent a byte, and would send the next one a second
+    // later.
     let slow: Vec<TcpStream> = (0..READERS + 40)
         .map(|_| {
             let mut stream = TcpStream::connect(&host).unwrap();
@@ -83,7 +85,7 @@ fn a_client_that_sends_one_byte_per_second_blocks_nobody() {
         .collect();
     let answer = asked(&host, &format!("GET /metrics HTTP/1.1\r\nHost: {host}\r\n\r\n"));
     assert!(answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.ends_with("plimsoll_load_seconds 7\n"), "{answer}");
-    // The latest of them goes on, and is answered in the end.
+    // The latest of them sends the rest, and gets an answer.
     let mut slow = slow.into_iter().next_back().unwrap();
     for byte in format!("ET /metrics HTTP/1.1\r\nHost: {host}\r\n\r\n").bytes() {
         slow.write_all(&[byte]).unwrap();
@@ -154,7 +156,7 @@ fn an_unchanged_state_sends_nothing() {
     publish(&server, "plan", "of nine");
     let mut other = Follower::of(&server, "");
     assert_eq!(other.next().unwrap().0, "1", "the mail before was seen");
-    // A reader that was disconnected and has the newest state is sent no other.
+    // A reader that was disconnected and has the newest state does not get it again.
     let mut back = Follower::of(&server, "Last-Event-ID: 1\r\n");
     server.publisher().publish([("plan", "of nine".to_owned()), ("faults", "none".to_owned())]);
     for reader in [&mut follower, &mut other, &mut back] {
