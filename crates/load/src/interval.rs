@@ -11,7 +11,7 @@ use record::rows::{AgentCycles, GeneratorSecond};
 
 use crate::schedules::Due;
 
-/// Longest recorded time: one hour, in nanoseconds. Longer times count as this.
+/// Longest recorded time: one hour, in nanoseconds. Longer times are recorded as this value.
 const LONGEST_NS: u64 = 3_600_000_000_000;
 /// Significant decimal digits of a recorded time.
 const DIGITS: u8 = 3;

@@ -52,7 +52,6 @@ pub struct LoadOrder {
     /// on the second. Each agent stays on its service, unless the load defines another one for the
     /// case that the service is gone.
     pub services: Vec<String>,
-    /// The load: agents, steps, times.
     pub load: Load,
     pub purpose: LoadPurpose,
     /// Seed of all random choices.
@@ -100,7 +99,7 @@ pub fn check(orders: &LoadOrder) -> Result<(), Error> {
     (kind(orders)?.check)(orders)
 }
 
-/// Returns every part of the load that can run on no machine: invalid requests, and files that are
+/// Returns all mistakes that prevent the load on any machine: invalid requests, and files that are
 /// missing or broken. Unlike [`check`], this function ignores the limits of this machine. Programs
 /// that a target names are not checked, because only its hosts have them. Files that are not
 /// regular files are not read.

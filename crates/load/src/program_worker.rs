@@ -196,7 +196,7 @@ const READS: usize = 64;
 pub struct RunningProgram {
     child: Child,
     group: Pid,
-    /// Pidfd. Readable when the program has ended.
+    /// Pidfd of the program. Readable when the program has ended.
     handle: OwnedFd,
     input: Option<ProgramInput>,
     outputs: [CapturedOutput; 2],

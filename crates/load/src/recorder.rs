@@ -84,8 +84,8 @@ impl SampledKeys {
     }
 
     /// Returns a hash of the key: FNV-1a (Fowler, Noll, Vo) of seed, space and key, then the
-    /// finalizer of MurmurHash3 (Appleby). FNV-1a alone is too similar for names that differ only
-    /// in their last digit.
+    /// finalizer of MurmurHash3 (Appleby). The hashes of FNV-1a alone are too similar for names
+    /// that differ only in their last digit.
     #[must_use]
     pub fn mark(&self, space: &str, key: &str) -> u64 {
         let bytes = self.seed.to_le_bytes().into_iter().chain(space.bytes()).chain([0xff]).chain(key.bytes());

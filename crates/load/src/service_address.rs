@@ -34,8 +34,8 @@ impl ServiceAddress {
     }
 
     /// Resolves the address of a service. If the name has several addresses, chooses the first that
-    /// accepts a connection: for `localhost` it may be that `::1` is tried and only `127.0.0.1`
-    /// accepts.
+    /// accepts a connection. For example, `localhost` may include `::1` while the service listens
+    /// only on `127.0.0.1`.
     ///
     /// # Errors
     /// Returns an error if the name has no address.

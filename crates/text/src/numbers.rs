@@ -193,27 +193,19 @@ pub fn interval(ends: Option<[f64; 2]>, write: impl Fn(f64) -> String) -> Option
 /// `failed_pct`, `cost.watts`, …).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FigureUnit {
-    /// Bytes.
     Bytes,
-    /// Bytes per second.
     BytesPerSecond,
     /// No unit: a count, written exactly if it is whole.
     Count,
-    /// Joules.
     Joules,
-    /// Microseconds.
     Micros,
-    /// Milliseconds.
     Millis,
     /// An amount per second.
     PerSecond,
-    /// Percent.
     Percent,
     /// Result of a function of other metrics.
     Ratio,
-    /// Seconds.
     Seconds,
-    /// Watts.
     Watts,
 }
 

@@ -453,9 +453,7 @@ impl HttpAddress {
 /// A requested field of an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Want {
-    /// The status code.
     Status,
-    /// The body.
     Body,
     /// A header, with its name in lower case.
     Header(String),
@@ -582,7 +580,6 @@ pub enum Framing {
 /// Parsed header block of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ResponseHead {
-    /// Status code.
     pub status: u16,
     pub framing: Framing,
     /// Whether the connection can take another request.

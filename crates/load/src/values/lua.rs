@@ -281,7 +281,7 @@ fn append(value: &Value, out: &mut Vec<u8>) -> Result<(), String> {
     let _ = match value {
         Value::String(text) => out.write_all(&text.as_bytes()),
         Value::Integer(number) => write!(out, "{number}"),
-        // Whole numbers without a fraction, as in Lua.
+        // Whole numbers are written without a fraction, as in Lua.
         Value::Number(number) if number.fract() == 0.0 && number.abs() < 1e15 => write!(out, "{number:.0}"),
         Value::Number(number) => write!(out, "{number}"),
         Value::Boolean(boolean) => write!(out, "{boolean}"),
