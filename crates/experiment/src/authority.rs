@@ -12,12 +12,9 @@ pub struct AuthorityProblem {
 const FORM: &str = "write a URL such as http://localhost:8080/path";
 
 /// Checks `HOST` or `HOST:PORT`, without a user.
-///
-/// # Errors
-/// If the host or the port is invalid.
 pub fn check(authority: &str) -> Result<(), AuthorityProblem> {
     let problem = |what, remedy| Err(AuthorityProblem { what, remedy });
-    // An IPv6 address has colons of its own, inside brackets.
+    // An IPv6 address contains colons, inside brackets.
     let (host, port) = match authority.rfind(']') {
         Some(end) => (&authority[..=end], authority[end + 1..].strip_prefix(':')),
         None if authority.matches(':').count() > 1 => {

@@ -1,20 +1,21 @@
-//! What exists to be named in an experiment: protocols, faults, targets, profiles, metrics. Filled by the binary from
-//! the live crates' `KINDS` tables, so that this crate can check names without knowing who implements them.
+//! The names that an experiment can refer to: protocols, faults, targets, profiles, metrics. The
+//! binary fills the catalog from the `KINDS` tables of other crates, so this crate can check names
+//! without depending on those crates.
 
 use std::collections::BTreeMap;
 
 use crate::manifest::Manifest;
 use crate::profile::Profile;
 
-/// Stands in a metric path for any percentile: `latency_us.p*`.
+/// Placeholder for any percentile in a metric path: `latency_us.p*`.
 pub const ANY_PERCENTILE: &str = "p*";
 
-/// Everything an experiment file may refer to by name.
+/// Everything that an experiment file may refer to by name.
 #[derive(Debug, Clone, Default)]
 pub struct Catalog {
     /// Target folders found, by name.
     pub targets: BTreeMap<String, Manifest>,
-    /// Target folders found that may not be run, by name: why, and what to do.
+    /// Target folders that may not be run, by name, each with the reason and a remedy.
     pub refused_targets: BTreeMap<String, (String, String)>,
     /// Profiles found, by name.
     pub profiles: BTreeMap<String, Profile>,
@@ -22,54 +23,55 @@ pub struct Catalog {
     pub protocols: Vec<&'static Protocol>,
     /// Faults the lab can inject.
     pub faults: Vec<&'static Fault>,
-    /// Every metric path of a trial in `analysis.json`, such as `latency_us.p99`. Where a path has a free
-    /// part it is written `*`: `operations.*.latency_us.p99`; where it may end in any percentile, [`ANY_PERCENTILE`].
+    /// Every metric path of a trial in `analysis.json`, such as `latency_us.p99`. `*` is a free
+    /// part of a path: `operations.*.latency_us.p99`. A path that may end in any percentile has
+    /// [`ANY_PERCENTILE`].
     pub metrics: Vec<String>,
 }
 
-/// A protocol as an experiment sees it: which operations it has and what they take and answer.
+/// A protocol as an experiment sees it: its operations with their arguments and answers.
 #[derive(Debug)]
 pub struct Protocol {
     /// Name in `[target] protocol` and in `target.toml`.
     pub name: &'static str,
     /// URL schemes that select it, such as `http`.
     pub schemes: &'static [&'static str],
-    /// One line.
+    /// Description, one line.
     pub help: &'static str,
-    /// The operations that `call` may name.
+    /// Operations that `call` may name.
     pub operations: &'static [Operation],
 }
 
 /// One operation of a protocol.
 #[derive(Debug)]
 pub struct Operation {
-    /// The word after `call =`.
+    /// Name in `call =`.
     pub name: &'static str,
-    /// One line.
+    /// Description, one line.
     pub help: &'static str,
-    /// What goes into `with`.
+    /// Arguments that `with` may give.
     pub takes: &'static [Field],
-    /// What `expect` may check and `keep` may capture.
+    /// Fields that `expect` may check and `keep` may capture.
     pub answers: &'static [Field],
-    /// What it does to stored data; the consistency checks go by this.
+    /// Effect on stored data, for the consistency checks.
     pub effect: Effect,
 }
 
 /// One argument of an operation or one field of its answer.
 #[derive(Debug)]
 pub struct Field {
-    /// The word on the left of the `=`. A name that ends in `.*` takes any suffix (`header.accept`).
+    /// Name, on the left of the `=`. A name that ends in `.*` takes any suffix (`header.accept`).
     pub name: &'static str,
-    /// One line.
+    /// Description, one line.
     pub help: &'static str,
-    /// An argument without which the operation makes no sense.
+    /// Whether the operation needs this argument.
     pub required: bool,
 }
 
-/// What an operation does to the target's data.
+/// Effect of an operation on the target's data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
-    /// Leaves data as it is.
+    /// Leaves data unchanged.
     None,
     /// Reads `key` of `space`.
     Read,
@@ -84,41 +86,43 @@ pub enum Effect {
 /// A fault as an experiment sees it.
 #[derive(Debug)]
 pub struct Fault {
-    /// The word after `kind =`.
+    /// Name in `kind =`.
     pub name: &'static str,
-    /// One line.
+    /// Description, one line.
     pub help: &'static str,
-    /// What goes into `with`.
+    /// Arguments that `with` may give.
     pub takes: &'static [Field],
-    /// How a chart names it.
+    /// Label in charts.
     pub label: &'static str,
-    /// How a chart draws it, `#rrggbb`.
+    /// Colour in charts, `#rrggbb`.
     pub colour: &'static str,
-    /// What ends it.
+    /// Event that ends the fault.
     pub heals: Heals,
-    /// What is wrong with the values in `with`; `None`: any are right. Names and missing ones are not its business.
+    /// Check of the values in `with`; `None` if all values are allowed. Unknown and missing names
+    /// are checked elsewhere.
     pub check: Option<ArgumentCheck>,
 }
 
-/// Finds what is wrong with the arguments of a fault, before anything is started.
+/// Checks the arguments of a fault, before anything is started.
 pub type ArgumentCheck = fn(&BTreeMap<String, serde_json::Value>) -> Vec<ArgumentProblem>;
 
-/// An argument that makes no sense.
+/// A wrong argument.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ArgumentProblem {
-    /// Its name in `with`; `None`: it is about all of them.
+    /// Name of the argument in `with`; `None` if the problem concerns all of them.
     pub argument: Option<&'static str>,
-    /// What is wrong: `rate = "fast"` is not a rate.
+    /// The problem: `rate = "fast"` is not a rate.
     pub what: String,
-    /// What would be right.
+    /// A suggestion for a correct value.
     pub hint: Option<String>,
 }
 
-/// How a fault ends.
+/// Way in which a fault ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Heals {
     /// The fault is an instant; the target recovers by itself or not at all.
     ByItself,
-    /// With `for`, Plimsoll undoes it after that time; without, it stays until the trial ends.
+    /// Plimsoll undoes the fault after the time `for`. Without `for`, the fault stays until the
+    /// trial ends.
     AfterFor,
 }

@@ -1,35 +1,32 @@
-//! Durations: numbers with units, such as "1.5s" or "1m30s". No clock here.
+//! Durations: parser and formatter of numbers with units, such as "1.5s" or "1m30s".
 
 /// Units from the shortest to the longest, each with its seconds.
 const UNITS: [(&str, f64); 5] = [("us", 1e-6), ("ms", 1e-3), ("s", 1.0), ("m", 60.0), ("h", 3600.0)];
 
-/// The longest time anyone may ask for: a year. Beyond, arithmetic on it would lose its milliseconds.
+/// Maximum duration: a year. Arithmetic on longer times would lose milliseconds.
 const SECONDS_MAX: f64 = 366.0 * 24.0 * 3600.0;
 
-/// Why a text is not a duration.
+/// The reason why a text is not a duration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum DurationError {
-    /// There is a number, but no unit.
+    /// The number has no unit.
     #[error("a duration has a unit")]
     NoUnit,
-    /// There is a number, and after it something that is no unit.
+    /// The unit is unknown.
     #[error("not a unit of time; there are us, ms, s, m and h")]
     UnknownUnit,
-    /// It is below 0.
+    /// The duration is below 0.
     #[error("a duration is not negative")]
     Negative,
-    /// Longer than a year.
+    /// The duration is longer than a year.
     #[error("a duration is at most a year")]
     TooLong,
-    /// Anything else.
+    /// The text is not a number with a unit.
     #[error("not a duration")]
     NotANumber,
 }
 
-/// Seconds in a text such as `"250us"`, `"1.5s"`, `"3m"` or `"1m30s"`.
-///
-/// # Errors
-/// Says what keeps the text from being a duration.
+/// Parses a text such as `"250us"`, `"1.5s"`, `"3m"` or `"1m30s"`. Returns seconds.
 pub fn parse_s(text: &str) -> Result<f64, DurationError> {
     let mut rest = text.trim();
     let (mut seconds, mut last_unit_s) = (0.0, f64::INFINITY);
@@ -48,7 +45,8 @@ pub fn parse_s(text: &str) -> Result<f64, DurationError> {
     if seconds > SECONDS_MAX { Err(DurationError::TooLong) } else { Ok(seconds) }
 }
 
-/// The first number with its unit: seconds, the unit's length, and the text behind it.
+/// Parses the first number with its unit. Returns its seconds, the unit's length, and the rest of
+/// the text.
 fn first_part(text: &str) -> Result<(f64, f64, &str), DurationError> {
     let unit_at = text.find(|c: char| !(c.is_ascii_digit() || matches!(c, '.' | '-' | '+'))).unwrap_or(text.len());
     let (number, rest) = text.split_at(unit_at);
@@ -68,7 +66,7 @@ fn first_part(text: &str) -> Result<(f64, f64, &str), DurationError> {
     Ok((seconds, unit_s, behind))
 }
 
-/// A time as a person writes it: `50ms`, `1.5s`, `3m`, `1m30s`.
+/// Formats a time: `50ms`, `1.5s`, `3m`, `1m30s`.
 #[must_use]
 pub fn show(seconds: f64) -> String {
     let whole = seconds.round();

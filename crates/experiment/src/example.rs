@@ -1,4 +1,5 @@
-//! A commented experiment file to start from, for a URL or for a target folder. It has to plan as it stands.
+//! Generator of commented example experiments, for a URL or for a target folder. The file is valid
+//! without changes.
 
 use crate::authority;
 use crate::catalog::{Catalog, Effect, Heals, Operation, Protocol};
@@ -6,38 +7,38 @@ use crate::manifest::{Manifest, Takes};
 use crate::plan::target::parse_url;
 use crate::problem::nearest_hint;
 
-/// What the file is for.
+/// Subject of the example.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Example {
-    /// Something that runs already.
+    /// URL of a running target.
     Url(String),
     /// A target folder, by name.
     Target(String),
 }
 
-/// Why there is no file for it.
+/// Reason why there is no example.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ExampleError {
     /// No such target folder.
     #[error("there is no target `{name}`{}", suffix(.hint))]
     NoTarget {
-        /// As asked for.
+        /// The requested name.
         name: String,
         /// The nearest name.
         hint: Option<String>,
     },
-    /// Not a URL.
+    /// The text is not a URL.
     #[error("`{url}` is not a URL: {why}")]
     NotAUrl {
-        /// As asked for.
+        /// The requested URL.
         url: String,
-        /// What is wrong with it.
+        /// The problem of the URL.
         why: &'static str,
     },
-    /// Nothing speaks it.
+    /// No protocol has this name.
     #[error("no protocol is called `{name}`{}", suffix(.hint))]
     NoProtocol {
-        /// A URL's scheme, or what a target says.
+        /// Scheme of the URL, or the target's protocol.
         name: String,
         /// The nearest name.
         hint: Option<String>,
@@ -48,10 +49,10 @@ fn suffix(hint: &Option<String>) -> String {
     hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default()
 }
 
-/// Writes the file.
+/// Generates the file.
 ///
 /// # Errors
-/// If the catalog knows no such target, or no protocol for the URL.
+/// The catalog has no such target, or no protocol for the URL.
 pub fn example(for_what: &Example, catalog: &Catalog) -> Result<String, ExampleError> {
     let text = match for_what {
         Example::Url(url) => for_url(url, catalog),
@@ -60,8 +61,8 @@ pub fn example(for_what: &Example, catalog: &Catalog) -> Result<String, ExampleE
     Ok(format!("{SCHEMA}{}", text?))
 }
 
-/// Names the JSON Schema in the form that the language server Taplo reads: a path relative to the
-/// file, in the first comment.
+/// Reference to the JSON Schema in the form that the language server Taplo reads: a path relative
+/// to the file, in the first comment.
 const SCHEMA: &str = "#:schema ./experiment.schema.json\n\
     # With this schema an editor completes and checks the file (VS Code: Even Better TOML). To make it:\n\
     # plimsoll schema experiment > experiment.schema.json\n\n";
@@ -123,7 +124,7 @@ fn for_target(name: &str, catalog: &Catalog) -> Result<String, ExampleError> {
     .concat())
 }
 
-/// Every parameter with its default, as comments.
+/// Lists every parameter with its default, as comments.
 fn parameters(manifest: &Manifest) -> String {
     if manifest.parameters.is_empty() {
         return String::new();
@@ -181,14 +182,14 @@ fn answers(operation: &Operation, name: &str) -> bool {
     operation.answers.iter().any(|field| field.name == name)
 }
 
-/// `[[load.cycle]]` with something for each required argument.
+/// Returns a `[[load.cycle]]` with a value for each required argument.
 fn step(operation: &Operation, path: &str, rest: &str) -> String {
     let has_space = operation.takes.iter().any(|field| field.required && field.name == "space");
     let argument = |name: &str| match name {
         "path" => path.replace('{', "{{").replace('}', "}}"),
         "space" => "agent-{agent}".to_owned(),
         "key" if has_space => "name-{seq}".to_owned(),
-        // Another agent's value under the same key would contradict what this one expects.
+        // A value from another agent under the same key would contradict this agent's expectation.
         "key" => "name-{agent}-{seq}".to_owned(),
         "line" => "hello".to_owned(),
         _ => "{bytes:100}".to_owned(),
@@ -200,7 +201,7 @@ fn step(operation: &Operation, path: &str, rest: &str) -> String {
     format!("\n[[load.cycle]]\ncall   = \"{}\"\n{with}{rest}", operation.name)
 }
 
-/// A kill that is healed, if the lab can do that.
+/// Returns a fault that kills a process and heals it, if the lab supports that.
 fn fault(catalog: &Catalog) -> String {
     let kill = catalog.faults.iter().find(|fault| fault.name == "kill" && fault.heals == Heals::AfterFor);
     let Some(kill) = kill else { return String::new() };

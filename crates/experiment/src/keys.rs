@@ -1,6 +1,6 @@
-//! What a key of a section is, and how each is declared in one place: of a line, `section!` makes the
-//! table that the checker, the JSON Schema and the reference are derived from, and the field of the
-//! plan with its reader.
+//! Keys of a section, each declared in one place. From a line, `section!` makes the entry of the
+//! table that the checker, the JSON Schema and the reference use, and the field of the plan with
+//! its reader.
 
 use serde_json::{Value as Json, json};
 
@@ -10,32 +10,32 @@ use crate::tree::TomlTable;
 /// A key of a section.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Key {
-    /// The word on the left of the `=`, or the section's name.
+    /// Name on the left of the `=`, or the section's name.
     pub name: &'static str,
-    /// What it takes.
+    /// Type of the value.
     pub kind: KeyType,
-    /// Whether it may be left out.
+    /// Whether the key may be left out.
     pub need: Need,
-    /// One line, without a full stop.
+    /// Description: one line, without a full stop.
     pub help: &'static str,
-    /// What other tools call it; only used to suggest the right name.
+    /// Names in other tools; only used to suggest the right name.
     pub elsewhere: &'static [&'static str],
 }
 
 /// Whether a key may be left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Need {
-    /// It may not.
+    /// The key is required.
     Required,
-    /// It may where this other key is there.
+    /// The key is required unless this other key is there.
     RequiredUnless(&'static str),
-    /// It may; nothing takes its place.
+    /// The key is optional and has no default.
     Optional,
-    /// It may; this takes its place.
+    /// The key is optional, with this default.
     Default(&'static str),
 }
 
-/// What a key takes.
+/// Type of a key's value.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum KeyType {
     /// Any text but an empty one.
@@ -48,7 +48,7 @@ pub(crate) enum KeyType {
     Scalar,
     /// A text with placeholders; also a number or boolean.
     Template,
-    /// A number and a unit; `zero` says whether `"0s"` makes sense.
+    /// A number and a unit; `zero` says whether `"0s"` is allowed.
     Duration { zero: bool },
     /// A size or rate: a number and a unit.
     Quantity(Quantity),
@@ -70,23 +70,23 @@ pub(crate) enum KeyType {
     Table(&'static [Key]),
     /// A list of tables, each with these keys; entered by `name`, `call`, `role` or index.
     Tables(&'static [Key]),
-    /// A list of overlays: every key but `name` is a section of which any part may be given.
+    /// A list of overlays. Every key but `name` is a section, of which any part may be given.
     Overlays(&'static [Key]),
     /// A table with free keys.
     Map(&'static KeyType),
-    /// A table with free keys that may have dots: `a.b = 1`, `"a.b" = 1` and `a = { b = 1 }` say the same.
-    /// Where its values may be tables themselves, one that has a key of theirs is a value.
+    /// A table with free keys that may have dots: `a.b = 1`, `"a.b" = 1` and `a = { b = 1 }` are
+    /// equal. If its values may be tables, a table with one of the values' keys is a value.
     Paths(&'static KeyType),
-    /// The same, of the second kind, beside these keys.
+    /// A table with these keys, and with free keys as in [`KeyType::Paths`].
     PathsBeside(&'static [Key], &'static KeyType),
     /// A list.
     List(&'static KeyType),
-    /// Any of these; the text is what to tell someone who wrote none of them.
+    /// Any of these types. The text is the hint for a value that has none of them.
     Either(&'static [KeyType], &'static str),
 }
 
 impl KeyType {
-    /// What to write, such as `a duration such as "30s"`.
+    /// Returns a description for hints, such as `a duration such as "30s"`.
     pub fn words(&self) -> String {
         match self {
             Self::Text | Self::Argument => "a text in quotes".to_owned(),
@@ -118,7 +118,7 @@ impl KeyType {
         }
     }
 
-    /// A default as a value.
+    /// Converts the text of a default to a value.
     pub fn default_value(&self, text: &str) -> Json {
         match self {
             Self::Whole { .. } | Self::Number | Self::Positive | Self::Boolean => {
@@ -129,7 +129,7 @@ impl KeyType {
         }
     }
 
-    /// The keys below it, if it is a section.
+    /// Returns the keys of the section, if the key is a section.
     pub fn keys(&self) -> &'static [Key] {
         match self {
             Self::Table(keys) | Self::Tables(keys) | Self::Overlays(keys) | Self::PathsBeside(keys, _) => keys,
@@ -138,12 +138,13 @@ impl KeyType {
         }
     }
 
-    /// The keys of each value of a table with free keys.
+    /// Returns the keys of each value in a table with free keys.
     pub fn below(&self) -> &'static [Key] {
         if let Self::Map(of) | Self::Paths(of) = self { of.keys() } else { &[] }
     }
 
-    /// Whether the table is a value of this kind rather than a step of a path to one: it has one of its keys, by whatever name.
+    /// Whether the table is a value of this type and not a part of a path. A value has at least one
+    /// of the type's keys, or another tool's name for one.
     pub fn is_value(&self, table: &TomlTable) -> bool {
         let has = |key: &Key| {
             table.entries.iter().any(|entry| key.name == entry.key || key.elsewhere.contains(&entry.key.as_str()))
@@ -158,7 +159,7 @@ impl Key {
         self
     }
 
-    /// Whether it must be in a table in which these stand.
+    /// Whether the key must be in this table.
     pub fn is_required_in(&self, table: &TomlTable) -> bool {
         match self.need {
             Need::Required => true,
@@ -167,13 +168,14 @@ impl Key {
         }
     }
 
-    /// How its section is headed: `[load]`, `[[fault]]`.
+    /// Returns the heading of the key's section: `[load]`, `[[fault]]`.
     pub fn heading(&self, path: &str) -> String {
         let sections = self.sections(path);
         sections.into_iter().last().map_or_else(|| format!("[{path}]"), |(heading, _)| heading)
     }
 
-    /// The sections that it may be, with their headings and keys. One that may occur once or several times is one section.
+    /// Returns the sections that the key may be, with their headings and keys. A section that may
+    /// occur once or several times is listed once.
     pub fn sections(&self, path: &str) -> Vec<(String, &'static [Self])> {
         let kinds = if let KeyType::Either(kinds, _) = &self.kind { *kinds } else { std::slice::from_ref(&self.kind) };
         let names = |keys: &'static [Self]| keys.iter().map(|key| key.name).collect::<Vec<_>>();
@@ -187,11 +189,11 @@ impl Key {
     }
 }
 
-/// A number of things.
+/// A count of at least 1.
 pub(crate) const COUNT: KeyType = KeyType::Whole { min: 1, max: u32::MAX as i64 };
-/// A time that takes a while.
+/// A duration above 0.
 pub(crate) const TIME: KeyType = KeyType::Duration { zero: false };
-/// A time that may be none.
+/// A duration that may be 0.
 pub(crate) const PAUSE: KeyType = KeyType::Duration { zero: true };
 pub(crate) const TEXTS: KeyType = KeyType::List(&KeyType::Text);
 /// A program and its arguments, of which some may be empty.
@@ -200,7 +202,7 @@ pub(crate) const SIZE: KeyType = KeyType::Quantity(Quantity::Size);
 pub(crate) const BYTE_RATE: KeyType = KeyType::Quantity(Quantity::ByteRate);
 pub(crate) const BIT_RATE: KeyType = KeyType::Quantity(Quantity::BitRate);
 
-/// Declares the keys of a section, a line each, and with `struct` what is read from it:
+/// Declares the keys of a section, one per line, and with `struct` the type that is read from it:
 ///
 /// ```text
 /// section! {
@@ -212,16 +214,16 @@ pub(crate) const BIT_RATE: KeyType = KeyType::Quantity(Quantity::BitRate);
 /// }
 /// ```
 ///
-/// - `wait = "50ms"` has a default, `wait = required` must be there, and `wait = (unless tries)` where `tries` is not;
-///   `: PAUSE` is the [`KeyType`].
-/// - `=> wait_s: f64` is the field, in base units; without `wait_s:` it is named as the key.
-///   `= |section| …` reads it in another way than [`crate::section::Section::get`]. A key without `=>`
-///   is read by hand. A line that begins with `=>` is a field without a key; without a reader it is
-///   left to be filled in.
-/// - Then its help, which is the field's documentation too, and what other tools call it.
-/// - `..OTHER: name, file = required;` has these keys of another section as well.
+/// - `wait = "50ms"` has a default. `wait = required` is required. `wait = (unless tries)` is
+///   required if `tries` is absent. `: PAUSE` is the [`KeyType`].
+/// - `=> wait_s: f64` is the field, in base units; without `wait_s:` the field has the key's name.
+///   `= |section| …` replaces the reader [`crate::section::Section::get`]. A key without `=>` is
+///   read by hand. A line that begins with `=>` is a field without a key. Without a reader, it is
+///   filled in later.
+/// - The help comes next. It is also the field's documentation. Names in other tools follow it.
+/// - `..OTHER: name, file = required;` adds these keys of another section.
 ///
-/// The struct's default is what is read from a section in which nothing stands.
+/// The struct's default is the result of reading an empty section.
 macro_rules! section {
     (@need) => { Need::Optional };
     (@need required) => { Need::Required };
@@ -288,7 +290,7 @@ macro_rules! section {
         }
 
         impl $name {
-            /// What stands in the section. What is wrong there has been reported, and is as if it were not there.
+            /// Reads the section. Wrong values have been reported and are treated as absent.
             pub(crate) fn read(section: &$crate::section::Section<'_>) -> Self {
                 Self {
                     $($field: {
@@ -315,7 +317,7 @@ macro_rules! section {
 }
 pub(crate) use section;
 
-/// The key of that name, in a constant.
+/// Returns the key of that name, in a constant.
 pub(crate) const fn find_const(keys: &[Key], name: &str) -> Key {
     let mut index = 0;
     while !is_same(keys[index].name.as_bytes(), name.as_bytes()) {
@@ -324,7 +326,7 @@ pub(crate) const fn find_const(keys: &[Key], name: &str) -> Key {
     keys[index]
 }
 
-/// The keys of both, which are so many.
+/// Returns the keys of both lists. `COUNT` must be the sum of their lengths.
 pub(crate) const fn joined<const COUNT: usize>(keys: &[Key], more: &[Key]) -> [Key; COUNT] {
     let mut all = [keys[0]; COUNT];
     let mut index = 0;
@@ -343,12 +345,12 @@ const fn is_same(a: &[u8], b: &[u8]) -> bool {
     at == a.len() && at == b.len()
 }
 
-/// The key of that name.
+/// Returns the key of that name.
 pub(crate) fn find(keys: &'static [Key], name: &str) -> Option<&'static Key> {
     keys.iter().find(|key| key.name == name)
 }
 
-/// Headings of the sections, anywhere below `keys`, that have a key of that name.
+/// Returns the headings of all sections, anywhere below `keys`, that have a key of that name.
 pub(crate) fn homes(keys: &'static [Key], name: &str) -> Vec<String> {
     let mut found = Vec::new();
     collect_homes(keys, "", name, &mut found);

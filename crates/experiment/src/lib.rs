@@ -1,5 +1,5 @@
-//! What a user writes: experiment files and target manifests, parsed, checked and turned into a plan.
-//! Pure: text in, values and problems out. No file, process, network or clock is touched here.
+//! Experiment files and target manifests: parses them, checks them and resolves them into a plan.
+//! Pure: text in, values and problems out. This crate touches no file, process, network or clock.
 
 pub mod authority;
 pub mod catalog;

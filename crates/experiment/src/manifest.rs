@@ -1,5 +1,6 @@
-//! `target.toml`: what a target is, takes, runs and offers, and how it is read, with every default filled in and everything
-//! that is wrong at once. Finding the folder is the lab's work, and whether its files and programs exist the lab's question.
+//! `target.toml`: description, parameters, processes and hooks of a target. Reads the file, fills
+//! in every default and reports all problems at once. The lab finds the folder and checks that its
+//! files and programs exist.
 
 mod operations;
 mod private_folders;
@@ -43,7 +44,7 @@ section! {
 }
 
 section! {
-    /// `[conditions.NAME]`: what a step waits for.
+    /// `[conditions.NAME]`: a condition that a step waits for.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
     pub struct Condition = CONDITION {
         run = required: Text => String, "Its path in the folder: exit 0 if it holds, 1 if not yet";
@@ -52,14 +53,14 @@ section! {
     }
 }
 
-/// On how many members a condition has to hold.
+/// Number of members on which a condition must hold.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum HoldsOn {
-    /// On every one that is up.
+    /// All members that are up.
     #[default]
     All,
-    /// On one at least.
+    /// One or more members.
     One,
 }
 
@@ -93,52 +94,53 @@ section! {
 /// A target folder's `target.toml`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
-    /// The folder's name.
+    /// Name of the folder.
     pub name: String,
-    /// `[about]`.
+    /// Description: `[about]`.
     pub about: About,
-    /// `[parameters.NAME]`.
+    /// Parameters, by name: `[parameters.NAME]`.
     pub parameters: BTreeMap<String, Parameter>,
-    /// `[[process]]`, in file order.
+    /// Processes, in file order: `[[process]]`.
     pub processes: Vec<Process>,
-    /// `[hooks]`: hook name to path inside the folder.
+    /// Hooks: `[hooks]`, hook name to path inside the folder.
     pub hooks: BTreeMap<String, String>,
-    /// `[hooks] install_with`: the parameters that the hooks `install` and `versions` are told; `None`: all of them.
+    /// `[hooks] install_with`: the parameters that the hooks `install` and `versions` receive;
+    /// `None` means all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub install_with: Option<Vec<String>>,
-    /// `[metrics]`.
+    /// Metrics of the target: `[metrics]`.
     pub metrics: Option<Metrics>,
-    /// `[log]`.
+    /// Texts in logs: `[log]`.
     pub log: LogTexts,
-    /// `private`: folders of the machine of which each virtual host has its own.
+    /// `private`: folders of the machine of which each virtual host has a separate copy.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub private: Vec<String>,
-    /// `[[operation]]`, in file order.
+    /// Operations that are programs, in file order: `[[operation]]`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub operations: Vec<TargetOperation>,
-    /// `[needs]`.
+    /// Requirements on the machine: `[needs]`.
     #[serde(default, skip_serializing_if = "Needs::is_empty")]
     pub needs: Needs,
-    /// `[actions]`: name to path inside the folder.
+    /// Actions: `[actions]`, name to path inside the folder.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub actions: BTreeMap<String, String>,
-    /// `[conditions]`.
+    /// Conditions, by name: `[conditions.NAME]`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub conditions: BTreeMap<String, Condition>,
-    /// `[audits]`: name to path inside the folder.
+    /// Audits: `[audits]`, name to path inside the folder.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub audits: BTreeMap<String, String>,
 }
 
 impl Manifest {
-    /// Of a trial's parameters those that decide what has to be installed.
+    /// Returns the trial's parameters that determine the installation.
     #[must_use]
     pub fn installed_with(&self, with: &BTreeMap<String, String>) -> BTreeMap<String, String> {
         let decides = |name: &String| self.install_with.as_ref().is_none_or(|listed| listed.contains(name));
         with.iter().filter(|(name, _)| decides(name)).map(|(name, value)| (name.clone(), value.clone())).collect()
     }
 
-    /// Whether Plimsoll itself is, or is given to, one of its processes.
+    /// Whether one of the processes is Plimsoll itself, or receives its path.
     #[must_use]
     pub fn runs_plimsoll(&self) -> bool {
         let mut texts = self.processes.iter().flat_map(|process| process.run.iter().chain(process.env.values()));
@@ -147,7 +149,7 @@ impl Manifest {
 }
 
 section! {
-    /// `[needs]`: what a machine has to allow its processes.
+    /// `[needs]`: requirements on the machine that runs the processes.
     #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
     #[serde(default)]
     pub struct Needs = NEEDS {
@@ -170,7 +172,6 @@ section! {
 }
 
 impl Needs {
-    /// Whether it needs nothing.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
@@ -196,7 +197,7 @@ fn memlock(needs: &Section<'_>) -> Option<u64> {
 }
 
 section! {
-    /// `[log]`: a line of a process's output that has one of these texts in it becomes an event.
+    /// `[log]`: texts that turn a line of a process's output into an event.
     #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
     pub struct LogTexts = LOG {
         notable: TEXTS => Vec<String>, "A line that has one of these texts in it becomes an event, as it stands";
@@ -206,14 +207,15 @@ section! {
 }
 
 section! {
-    /// `[metrics]`: figures that the target gives of itself.
+    /// `[metrics]`: metrics that the target publishes.
     #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
     pub struct Metrics = METRICS {
         kind = "prometheus": Choice(&["prometheus", "json"]) => MetricsFormat,
             "What is answered: Prometheus' text format, or one JSON document", ["format", "type", "data_format"];
         url = required: Text => String,
             "Where each host has them: \"http://{host}:{port.NAME}/metrics\"", ["endpoint", "urls"];
-        /// By name; of a JSON document each with its pointer, else with an empty text.
+        /// Metrics by name. Each has the pointer into the JSON document, or an empty text for other
+        /// formats.
         keep = required: Either(
             &[TEXTS, Map(&Text)],
             "a list of names; of JSON a table of names, each with its pointer: queue = \"/queue/length\""
@@ -227,7 +229,8 @@ section! {
 }
 
 impl Metrics {
-    /// Whether it is known before the target has answered that this one goes up and down, so that it has no rate: JSON has no types.
+    /// Whether this metric is known to go up and down, so that it has no rate, before the target
+    /// has answered. JSON has no types.
     #[must_use]
     pub fn is_gauge(&self, name: &str) -> bool {
         let is_counter = name.ends_with("_total") || self.counters.iter().any(|counter| counter == name);
@@ -235,7 +238,7 @@ impl Metrics {
     }
 }
 
-/// In which form a target answers for its metrics.
+/// Format of a target's metrics.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum MetricsFormat {
@@ -246,7 +249,7 @@ pub enum MetricsFormat {
     Json,
 }
 
-/// Metrics that a target may keep.
+/// Maximum number of metrics that a target may keep.
 const KEPT_MAX: usize = 200;
 
 fn kept(metrics: &Section<'_>) -> BTreeMap<String, String> {
@@ -266,7 +269,7 @@ fn kept(metrics: &Section<'_>) -> BTreeMap<String, String> {
 }
 
 section! {
-    /// `[about]`.
+    /// `[about]`: description of the target.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
     pub struct About = ABOUT {
         what = required: Text => String, "One line";
@@ -276,7 +279,7 @@ section! {
         protocol = required: Text => String, "What its service port speaks; a parameter may decide: \"{protocol}\"";
         service: Text => String,
             "\"role.port\": where clients go; left out where nothing is sent to a port: steps and programs are all it needs";
-        /// Whom faults hit, hooks ask and metrics are asked of.
+        /// Role of the members: faults hit them, and hooks and metrics are read from them.
         members: Text => members: String = |about| {
             let serving = || about.text("service")?.split('.').next();
             about.text("members").or_else(serving).unwrap_or_default().to_owned()
@@ -288,29 +291,29 @@ section! {
 }
 
 impl About {
-    /// The role that clients go to: of a balancer, where the members have another one.
+    /// Returns the role that clients connect to. With a balancer, the members have another role.
     #[must_use]
     pub fn service_role(&self) -> &str {
         self.service.split('.').next().unwrap_or_default()
     }
 }
 
-/// `[parameters.NAME]`.
+/// A parameter of a target: `[parameters.NAME]`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Parameter {
-    /// Its type and the values it takes.
+    /// Type and allowed values.
     #[serde(flatten)]
     pub takes: Takes,
-    /// Used where the experiment gives none. Always a text; `takes` says what it must parse as.
+    /// Value if the experiment gives none. Always a text; `takes` defines its format.
     pub default: String,
-    /// One line.
+    /// Description, one line.
     pub help: String,
-    /// Whether it is a time that the lab's speed stretches.
+    /// Whether the value is a time that the lab's speed stretches.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub lab_time: bool,
 }
 
-/// The values a parameter takes.
+/// Values that a parameter takes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub enum Takes {
@@ -337,7 +340,7 @@ pub enum Takes {
     Boolean,
     /// Any text.
     Text,
-    /// A duration such as `"50ms"`; handed to the target in seconds.
+    /// A duration such as `"50ms"`; passed to the target in seconds.
     Duration,
 }
 
@@ -372,7 +375,7 @@ section! {
 }
 
 section! {
-    /// When a process counts as ready.
+    /// Condition under which a process counts as ready.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
     pub struct Ready = READY {
         => check: ReadyCheck = |_| ReadyCheck::Tcp(String::new()), "The check";
@@ -385,7 +388,7 @@ section! {
 }
 
 section! {
-    /// How a process is asked to stop, before it is killed.
+    /// Signal and time limit for stopping a process, before it is killed.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
     pub struct Stop = STOP {
         signal = "TERM": Choice(&["TERM", "INT", "QUIT", "HUP", "KILL"]) => String, "What it is sent";
@@ -393,7 +396,7 @@ section! {
     }
 }
 
-/// What is tried until it succeeds.
+/// Check that is repeated until it succeeds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ReadyCheck {
@@ -410,7 +413,7 @@ pub enum ReadyCheck {
 /// Reads the manifest of the target folder `name`.
 ///
 /// # Errors
-/// Everything that is wrong with the file.
+/// All problems in the file.
 pub fn parse(name: &str, source: &Source) -> Result<Manifest, Problems> {
     section::read_file(source, MANIFEST, |root, problems| {
         let mut manifest = Manifest {
@@ -432,7 +435,7 @@ pub fn parse(name: &str, source: &Source) -> Result<Manifest, Problems> {
         if manifest.about.members.is_empty() {
             manifest.about.members = manifest.processes.first().map(|first| first.role.clone()).unwrap_or_default();
         }
-        // Clients that run programs go to the members' hosts, and to no port.
+        // Clients that run programs use the members' hosts, and no port.
         if !manifest.operations.is_empty() && manifest.about.service.is_empty() {
             manifest.about.service.clone_from(&manifest.about.members);
         }
@@ -446,7 +449,7 @@ pub fn parse(name: &str, source: &Source) -> Result<Manifest, Problems> {
     })
 }
 
-/// `members` has to be a role.
+/// Checks that `members` is a role.
 fn members(root: &Section<'_>, manifest: &Manifest, problems: &mut Vec<Problem>) {
     let Some(about) = root.section("about").filter(|about| about.has("members")) else { return };
     let roles = || manifest.processes.iter().map(|process| process.role.as_str());
@@ -457,7 +460,7 @@ fn members(root: &Section<'_>, manifest: &Manifest, problems: &mut Vec<Problem>)
     }
 }
 
-/// `install_with` has to name parameters.
+/// Checks that `install_with` names parameters.
 fn install_with(root: &Section<'_>, manifest: &Manifest, problems: &mut Vec<Problem>) {
     let Some(hooks) = root.section("hooks") else { return };
     let known = || manifest.parameters.keys().map(String::as_str);
@@ -544,7 +547,7 @@ fn processes(root: &Section<'_>, problems: &mut Vec<Problem>) -> Vec<Process> {
             let what = format!("two processes are called `{}`", process.role);
             problems.push(Problem::new(section.place("role"), what).expected("the second"));
         }
-        // One can only wait for what is started before: the file's order is the order of starting.
+        // A process can only wait for a process above it: the file's order is the starting order.
         if let Some(after) = section.text("after")
             && !processes.iter().any(|earlier| earlier.role == after)
         {
@@ -568,7 +571,7 @@ fn processes(root: &Section<'_>, problems: &mut Vec<Problem>) -> Vec<Process> {
     processes
 }
 
-/// The problem with a `run` that does not begin with a program. Its arguments may be empty.
+/// Returns the problem of a `run` that does not begin with a program. Its arguments may be empty.
 fn no_program(section: &Section<'_>) -> Option<Problem> {
     let run = section.node("run")?;
     let place = match run.list()? {
@@ -627,7 +630,7 @@ fn ready(process: &Section<'_>, ports: &[String], problems: &mut Vec<Problem>) -
     Ready { check, ..Ready::read(&section) }
 }
 
-/// A section of names, each with the path of a program.
+/// Reads a section of names, each with the path of a program.
 fn paths(root: &Section<'_>, key: &str, problems: &mut Vec<Problem>) -> BTreeMap<String, String> {
     let mut paths = BTreeMap::new();
     for entry in root.entries(key) {
@@ -657,7 +660,7 @@ fn conditions(root: &Section<'_>, problems: &mut Vec<Problem>) -> BTreeMap<Strin
     conditions
 }
 
-/// What is wrong with the path of a hook.
+/// Returns the problem of a hook's path.
 fn leads_out(node: &Node) -> Option<Problem> {
     let path = node.text()?;
     let leads_out = path.starts_with('/') || path.split('/').any(|part| part == "..");
@@ -684,7 +687,7 @@ fn metrics(root: &Section<'_>, problems: &mut Vec<Problem>) -> Option<Metrics> {
     Some(metrics)
 }
 
-/// `keep` has the form that belongs to what is answered, names that can be names, and pointers.
+/// Checks that `keep` has the right form for the metrics' format, valid names, and valid pointers.
 fn check_kept(section: &Section<'_>, metrics: &Metrics, problems: &mut Vec<Problem>) {
     let Some(keep) = section.node("keep") else { return };
     let (list, table) = (keep.list(), keep.table());
@@ -728,7 +731,7 @@ fn check_kept(section: &Section<'_>, metrics: &Metrics, problems: &mut Vec<Probl
     }
 }
 
-/// What is wrong with a metric's name.
+/// Returns the problem of a metric's name.
 fn metric_name(name: &str, place: &TextSpan) -> Option<Problem> {
     let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | ':');
     let is_name = !name.starts_with(|c: char| c.is_ascii_digit()) && !name.is_empty() && name.chars().all(is_part);
@@ -751,7 +754,7 @@ fn log(root: &Section<'_>, problems: &mut Vec<Problem>) -> LogTexts {
     LogTexts::read(&section)
 }
 
-/// `service = "role.port"` names a port of a process.
+/// Checks that `service = "role.port"` names a port of a process.
 fn service(root: &Section<'_>, manifest: &Manifest, problems: &mut Vec<Problem>) {
     let Some(about) = root.section("about") else { return };
     let Some(service) = about.text("service") else {
@@ -776,7 +779,7 @@ fn service(root: &Section<'_>, manifest: &Manifest, problems: &mut Vec<Problem>)
     }
 }
 
-/// `[needs]` names settings that the kernel can have.
+/// Checks that `[needs]` names possible kernel settings.
 fn needs(root: &Section<'_>, problems: &mut Vec<Problem>) {
     let is_name =
         |name: &str| name.contains('.') && name.split('.').all(|part| !part.is_empty()) && !name.contains(['/', ' ']);
@@ -788,7 +791,7 @@ fn needs(root: &Section<'_>, problems: &mut Vec<Problem>) {
     }
 }
 
-/// `folders` names folders that can be made, on tiers that there are.
+/// Checks that `folders` has valid folder names and known tiers.
 fn folders(root: &Section<'_>, manifest: &Manifest, problems: &mut Vec<Problem>) {
     for entry in root.sections("process").iter().flat_map(|process| process.entries("folders")) {
         if !crate::template::is_slot_name(&entry.key) {
@@ -800,11 +803,12 @@ fn folders(root: &Section<'_>, manifest: &Manifest, problems: &mut Vec<Problem>)
     }
 }
 
-/// Placeholders of every target; `{port.NAME}`, `{host.ROLE}`, `{hosts.ROLE}` and `{PARAMETER}` come on top.
+/// Placeholders of every target, in addition to `{port.NAME}`, `{host.ROLE}`, `{hosts.ROLE}` and
+/// `{PARAMETER}`.
 const PLACEHOLDERS: [&str; 12] =
     ["cores", "data", "first", "host", "hosts", "index", "memory_mb", "name", "names", "peers", "plimsoll", "target"];
 
-/// Checks every text of the manifest that may hold placeholders.
+/// Checks every text of the manifest that may contain placeholders.
 fn check_placeholders(root: &Section<'_>, manifest: &Manifest, problems: &mut Vec<Problem>) {
     let mut known: Vec<String> = PLACEHOLDERS.iter().map(|own| (*own).to_owned()).collect();
     for process in &manifest.processes {
@@ -840,7 +844,7 @@ fn check_placeholders(root: &Section<'_>, manifest: &Manifest, problems: &mut Ve
     }
 }
 
-/// `{{` and `}}` are braces; everything else between braces has to stand for something.
+/// Checks the placeholders of a text. `{{` and `}}` are literal braces.
 fn check_text(node: &Node, known: &[String], problems: &mut Vec<Problem>) {
     let Some(text) = node.text() else { return };
     let mut rest = 0;
@@ -870,7 +874,7 @@ fn check_text(node: &Node, known: &[String], problems: &mut Vec<Problem>) {
     }
 }
 
-/// What keeps a text from being a value.
+/// Returns the text if it is not a valid value, in quotes unless it is a number.
 pub(crate) fn refusal(takes: &Takes, text: &str) -> Option<String> {
     let fits = match takes {
         Takes::Choice { of } => of.iter().any(|choice| choice == text),

@@ -1,4 +1,5 @@
-//! Parts of an experiment that are found wrong only when its load is compiled and its files are read, and where they stand in the text.
+//! Mistakes that are found only when an experiment's load is compiled and its files are read, and
+//! their places in the text.
 
 use std::sync::Arc;
 
@@ -45,7 +46,7 @@ pub enum TrialPart {
     Load,
 }
 
-/// The mistakes as problems of the text.
+/// Converts the mistakes to problems with places in the text.
 #[must_use]
 pub fn located(source: &Source, sets: &[String], mistakes: &[Mistake]) -> Problems {
     let file = Arc::new(source.clone());
@@ -89,7 +90,7 @@ fn place(trial: &TomlTable, part: &TrialPart) -> Option<TextSpan> {
     found.or_else(|| key(trial, "load"))
 }
 
-/// The load itself, and its groups.
+/// Returns the load itself and its groups.
 fn groups(load: &TomlTable) -> impl Iterator<Item = &TomlTable> {
     std::iter::once(load).chain(load.tables("group").map(|(_, group)| group))
 }

@@ -1,5 +1,6 @@
-//! One file into many: what `--set`, variants and the sweep make of it. File < `--set` < variant < sweep point; tables
-//! merge, lists replace. Every value keeps the place it was written at.
+//! Overlays: makes the settings of all trials from one file, its `--set`s, its variants and its
+//! sweep. Priority: file < `--set` < variant < sweep point. Tables are merged, lists are replaced.
+//! Every value keeps its place in the text.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,19 +15,19 @@ use crate::problem::{Problem, nearest_hint};
 use crate::source::{self, Source};
 use crate::tree::{Node, TableEntry, TextSpan, TomlTable, TomlValue};
 
-/// The sections that make up a trial: what variants and sweeps may change.
+/// Sections that make up a trial. Variants and sweeps may change only these.
 pub(crate) const TRIAL_SECTIONS: [&str; 8] = ["target", "lab", "prepare", "load", "fleet", "fault", "action", "step"];
 
-/// More trials than anyone will wait for; a product of lists gets there quickly.
+/// Maximum number of trials. A product of lists easily exceeds it.
 pub(crate) const TRIALS_MAX: usize = 10_000;
 
-/// A file with its overlays taken apart.
+/// A file after `--set`, with its variants and sweeps.
 pub(crate) struct Layers {
     /// The file after `--set`.
     pub base: TomlTable,
-    /// In file order.
+    /// Variants, in file order.
     pub variants: Vec<Variant>,
-    /// In file order.
+    /// Sweeps, in file order.
     pub sweeps: Vec<Sweep>,
 }
 
@@ -44,7 +45,7 @@ pub(crate) struct TrialSetting {
     pub tree: TomlTable,
 }
 
-/// Applies `--set` to the file, and takes variants and sweeps apart.
+/// Applies `--set` to the file, and reads variants and sweeps.
 pub(crate) fn layers(mut base: TomlTable, sets: &[Arc<Source>], problems: &mut Vec<Problem>) -> Layers {
     let sets = apply_sets(&mut base, sets, problems);
     let variants = variants(&base, problems);
@@ -82,16 +83,16 @@ fn variants(base: &TomlTable, problems: &mut Vec<Problem>) -> Vec<Variant> {
 }
 
 impl Layers {
-    /// How many settings there are: points × variants.
+    /// Returns the number of settings: points × variants.
     pub fn count(&self) -> usize {
         let points = self.sweeps.iter().fold(1, |points: usize, sweep| points.saturating_mul(sweep.values.len()));
         points.saturating_mul(self.variants.len().max(1))
     }
 
-    /// Every variant at every point: points in the order of the file, the last list fastest, and at each point the
-    /// variants, so that what is compared runs close together.
+    /// Returns every variant at every point. Points are in the order of the file, the last list
+    /// fastest. At each point come all variants, so that compared trials run close together.
     pub fn settings(&self, problems: &mut Vec<Problem>) -> Vec<TrialSetting> {
-        // Without the variants themselves, above all: there may be many, and each has a copy of its own.
+        // The variants themselves are left out: there may be many, and each tree is a copy.
         let inside = |entry: &&TableEntry| TRIAL_SECTIONS.contains(&entry.key.as_str());
         let base = TomlTable { entries: self.base.entries.iter().filter(inside).cloned().collect() };
         let mut trees = Vec::new();
@@ -123,7 +124,7 @@ impl Layers {
     }
 }
 
-/// Every combination of the sweeps' values; the last list changes fastest.
+/// Returns every combination of the sweeps' values; the last list changes fastest.
 fn product(sweeps: &[Sweep]) -> Vec<Vec<&Node>> {
     sweeps.iter().fold(vec![Vec::new()], |combinations, sweep| {
         combinations
@@ -133,7 +134,7 @@ fn product(sweeps: &[Sweep]) -> Vec<Vec<&Node>> {
     })
 }
 
-/// Lays `over` over `base`.
+/// Merges `over` into `base`.
 fn merge_table(base: &mut TomlTable, over: &TomlTable, keys: &'static [Key], problems: &mut Vec<Problem>) {
     for entry in &over.entries {
         let kind = keys::find(keys, &entry.key).map(|key| &key.kind);
@@ -151,7 +152,7 @@ fn merge_table(base: &mut TomlTable, over: &TomlTable, keys: &'static [Key], pro
     }
 }
 
-/// Whether `base` was replaced.
+/// Merges `over` into `base`. Returns whether `base` was replaced.
 fn merge_node(base: &mut Node, over: &Node, kind: Option<&'static KeyType>, problems: &mut Vec<Problem>) -> bool {
     let keys = kind.map(KeyType::keys).unwrap_or_default();
     match (&mut base.value, &over.value, kind) {
@@ -211,7 +212,7 @@ fn apply_sets(base: &mut TomlTable, sources: &[Arc<Source>], problems: &mut Vec<
             continue;
         };
         let place = TextSpan::new(source, rank, 0..path.trim_end().len());
-        // As a file would have it, `lab.speed = 0.5`, in which shape errors name settings, too.
+        // The same form as in a file, `lab.speed = 0.5`, which shape errors also use for settings.
         let blank = text.len() - text.trim_start().len();
         let value = source::parse_value(source, rank, path.len() + 1 + blank);
         match path::resolve(path.trim_end(), EXPERIMENT, base) {
@@ -228,7 +229,8 @@ fn apply_sets(base: &mut TomlTable, sources: &[Arc<Source>], problems: &mut Vec<
     sets
 }
 
-/// A variant wins over `--set`. A `--set` that every variant undoes would be silently ignored.
+/// Reports a `--set` that every variant overrides, because variants have priority. It would be
+/// silently ignored.
 fn sets_without_effect(sets: &[Set], base: &TomlTable, variants: &[Variant], problems: &mut Vec<Problem>) {
     for set in sets {
         let in_variant = |variant: &Variant| {
@@ -252,17 +254,16 @@ fn sets_without_effect(sets: &[Set], base: &TomlTable, variants: &[Variant], pro
 
 /// One line of `[sweep]`.
 pub(crate) struct Sweep {
-    /// As written.
     pub path: String,
     pub path_place: TextSpan,
-    /// What it takes in this run; a single one if `--set` gave it.
+    /// Values in this run; a single value if `--set` gave it.
     pub values: Vec<Node>,
-    /// What the file lists.
+    /// Values in the file's list.
     pub listed: Vec<Node>,
 }
 
 impl Sweep {
-    /// The way of its path through the tree of a trial.
+    /// Returns the steps of the path through the tree of a trial.
     pub fn way(&self, tree: &TomlTable, problems: &mut Vec<Problem>) -> Option<Vec<PathStep>> {
         match path::resolve(&self.path, EXPERIMENT, tree) {
             Ok(steps) => Some(steps),
@@ -275,7 +276,7 @@ impl Sweep {
     }
 }
 
-/// Reads `[sweep]`. A `--set` of a swept path collapses that sweep to its one value.
+/// Reads `[sweep]`. A `--set` of a swept path reduces that sweep to its one value.
 fn read_sweeps(base: &TomlTable, sets: &[Set], problems: &mut Vec<Problem>) -> Vec<Sweep> {
     let mut paths = base.table("sweep").cloned().unwrap_or_default();
     paths.entries.retain(|entry| keys::find(SWEEP, &entry.key).is_none());
@@ -287,7 +288,7 @@ fn read_sweeps(base: &TomlTable, sets: &[Set], problems: &mut Vec<Problem>) -> V
     sweeps.retain(|sweep| is_in_a_trial(sweep, problems));
     sweeps.retain(|sweep| {
         check_values(sweep, problems);
-        // Without this path the trials are still there to be checked.
+        // Without this path the trials can still be checked.
         !sweep.values.is_empty()
     });
     for sweep in &mut sweeps {
@@ -320,7 +321,7 @@ fn check_values(sweep: &Sweep, problems: &mut Vec<Problem>) {
                 .hint("without values there are no trials: list at least one, or remove the line"),
         );
     }
-    // Curves, and the names of points, are over numbers.
+    // Curves, and the names of points, need numbers.
     let is_rate = load_group::named(&sweep.path).is_some_and(|(_, key)| key == "rate");
     if let Some(value) = sweep.values.iter().find(|value| is_rate && value.number().is_none()) {
         let path = &sweep.path;
@@ -345,7 +346,7 @@ fn check_values(sweep: &Sweep, problems: &mut Vec<Problem>) {
     }
 }
 
-/// A variant and a sweep that set the same path: neither can be meant to win.
+/// Reports a path that both a variant and a sweep set, because neither should win.
 fn sweeps_against_variants(sweeps: &[Sweep], variants: &[Variant], problems: &mut Vec<Problem>) {
     for sweep in sweeps {
         for variant in variants {

@@ -1,4 +1,5 @@
-//! Dotted paths into an experiment: `load.agents`, `fault.oops.at`, `load.cycle.0.with.key`. Finds and sets values.
+//! Dotted paths into an experiment: `load.agents`, `fault.oops.at`, `load.cycle.0.with.key`. Finds
+//! and sets values.
 
 use std::ops::Range;
 
@@ -6,29 +7,30 @@ use crate::keys::{self, Key, KeyType};
 use crate::problem::{join_words, nearest_hint};
 use crate::tree::{Node, TableEntry, TextSpan, TomlTable, TomlValue};
 
-/// By which of its keys a table in a list is addressed; the first that it has counts.
+/// Keys that name a table in a list; the first present key counts.
 const NAMES: [&str; 3] = ["name", "call", "role"];
 
-/// One step down.
+/// One step of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum PathStep {
     Key(String),
     Index(usize),
 }
 
-/// Why a path leads nowhere.
+/// The reason why a path does not exist.
 #[derive(Debug)]
 pub(crate) struct PathError {
-    /// The part of the path that is not there.
+    /// The part of the path that does not exist.
     pub at: Range<usize>,
     pub what: String,
     pub hint: Option<String>,
 }
 
-/// A part of a path and its bytes.
+/// A part of a path, and its bytes.
 type PathPart = (String, Range<usize>);
 
-/// Finds the way of `path` through `tree`. The last table may lack the key, if its section may have it.
+/// Finds the steps of `path` in `tree`. The last table may lack the key, if its section may have
+/// the key.
 pub(crate) fn resolve(path: &str, keys: &'static [Key], tree: &TomlTable) -> Result<Vec<PathStep>, PathError> {
     let parts = split(path)?;
     let mut steps = Vec::new();
@@ -118,7 +120,8 @@ fn enter_value(
         }
         KeyType::PathsBeside(_, paths) => enter_value(parts, path, paths, node, steps),
         KeyType::Map(of) | KeyType::Paths(of) => {
-            // The free key may have dots. What follows it is a key of the value, where that is a table.
+            // The free key may have dots. If the value is a table, the rest of the path is a key of
+            // that table.
             let is_key = |(text, _): &PathPart| keys::find(of.keys(), text).is_some();
             let end = parts.iter().skip(1).position(is_key).map_or(parts.len(), |at| at + 1);
             let name: Vec<&str> = parts[..end].iter().map(|(text, _)| text.as_str()).collect();
@@ -132,7 +135,7 @@ fn enter_value(
             Ok(())
         }
         KeyType::Either(kinds, _) if !kind.keys().is_empty() => {
-            // Of the sections it may be the one that it is.
+            // Of the possible sections, prefers the kind that the file uses.
             let is_list = node.and_then(Node::list).is_some();
             let mut sections = kinds.iter().filter(|kind| !kind.keys().is_empty());
             let as_it_is = sections.clone().find(|kind| matches!(kind, KeyType::Tables(_)) == is_list);
@@ -147,7 +150,8 @@ fn enter_value(
     }
 }
 
-/// The item of a list of tables that goes by `name`, or has that index. `Err(true)`: several go by that name.
+/// Returns the index of the item with this name or index in a list of tables. `Err(true)` means
+/// that several items have the name.
 fn find_item(list: &[Node], name: &str) -> Result<usize, bool> {
     let named: Vec<usize> = (0..list.len()).filter(|index| item_name(&list[*index]) == Some(name)).collect();
     match named.as_slice() {
@@ -157,7 +161,7 @@ fn find_item(list: &[Node], name: &str) -> Result<usize, bool> {
     }
 }
 
-/// By what an item of a list of tables is addressed.
+/// Returns the name of an item in a list of tables.
 fn item_name(item: &Node) -> Option<&str> {
     let table = item.table()?;
     NAMES.iter().find_map(|key| table.text(key))
@@ -181,7 +185,7 @@ fn missing_item(path: &str, list: &[Node], name: &str, at: &Range<usize>, severa
     PathError { at, what: format!("no `{path}` is called `{name}`"), hint: Some(hint) }
 }
 
-/// The value at the end of resolved steps.
+/// Returns the value at the end of resolved steps.
 pub(crate) fn get<'a>(table: &'a TomlTable, steps: &[PathStep]) -> Option<&'a Node> {
     let (first, rest) = steps.split_first()?;
     let PathStep::Key(key) = first else { return None };
@@ -195,7 +199,8 @@ pub(crate) fn get<'a>(table: &'a TomlTable, steps: &[PathStep]) -> Option<&'a No
     Some(node)
 }
 
-/// Sets the value at the end of resolved steps, making the tables on the way. `place` is where the path is written.
+/// Sets the value at the end of resolved steps, and makes missing tables on the way. `place` is the
+/// place of the path in the text.
 pub(crate) fn set(table: &mut TomlTable, steps: &[PathStep], place: &TextSpan, value: Node) {
     let Some((PathStep::Key(key), rest)) = steps.split_first() else { return };
     if table.get(key).is_none() {
@@ -228,7 +233,7 @@ fn set_node(node: &mut Node, steps: &[PathStep], place: &TextSpan, value: Node) 
     }
 }
 
-/// The index of the item that goes by `name` in a list of tables.
+/// Returns the index of the item with this name in a list of tables.
 pub(crate) fn index_of(list: &[Node], name: &str) -> Result<usize, PathError> {
     find_item(list, name).map_err(|several| missing_item("list", list, name, &(0..0), several))
 }

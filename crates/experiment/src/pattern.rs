@@ -1,25 +1,25 @@
-//! Regular expressions as `matches` takes them: whether one is right, and how much it captures. They are read as the load engine
-//! does, which does the matching: over bytes, classes such as `\d` and `\w` being ASCII's.
+//! Check of regular expressions for `matches`. It parses them as the load engine does: over bytes,
+//! with ASCII classes such as `\d` and `\w`.
 
 use std::ops::Range;
 
 use regex_syntax::ParserBuilder;
 use regex_syntax::ast::Span;
 
-/// Why a text is not a regular expression.
+/// The reason why a text is not a regular expression.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{what}")]
 pub struct PatternError {
-    /// The offending bytes of the text.
+    /// The wrong bytes of the text.
     pub at: Range<usize>,
-    /// What is wrong.
+    /// Description of the problem.
     pub what: String,
 }
 
-/// How many groups of a regular expression capture.
+/// Returns the number of capturing groups in a regular expression.
 ///
 /// # Errors
-/// What is wrong with it, and where.
+/// The problem and its place.
 pub fn groups(text: &str) -> Result<usize, PatternError> {
     match ParserBuilder::new().unicode(false).utf8(false).build().parse(text) {
         Ok(tree) => Ok(tree.properties().explicit_captures_len()),

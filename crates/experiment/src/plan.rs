@@ -1,6 +1,6 @@
-//! The plan: an experiment resolved into trials, each complete in itself. Printable, serialised to `plan.json`,
-//! and all that the live half is told. It holds no file positions, no defaults still to be filled in, no choice
-//! still to be made.
+//! The plan: an experiment resolved into trials, each complete in itself. It is printable, is
+//! serialised to `plan.json`, and is the only input of a run. It holds no file positions, no open
+//! defaults and no open choices.
 
 use serde::{Deserialize, Serialize};
 
@@ -51,7 +51,7 @@ pub const FORMAT: u32 = 1;
 /// All trials of an experiment, in the order in which they run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
-    /// [`FORMAT`].
+    /// Version of the format, see [`FORMAT`].
     pub format: u32,
     /// The experiment's title.
     pub title: String,
@@ -59,39 +59,42 @@ pub struct Plan {
     pub asks: String,
     /// Names of the variants, in file order; empty without variants.
     pub variants: Vec<String>,
-    /// Paths that are swept, in file order.
+    /// Swept paths, in file order.
     pub swept: Vec<String>,
-    /// When the sweep goes no higher, if it has such a rule.
+    /// Rule that ends the sweep early, if the experiment has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop: Option<StopRule>,
-    /// Interleaved: every variant × point once, then the next repeat. Of a search, those that were made so far.
+    /// Trials, interleaved: every variant × point once, then the next repeat. In a search, the
+    /// trials made so far.
     pub trials: Vec<Trial>,
-    /// `[[require]]`.
+    /// Requirements: `[[require]]`.
     pub requirements: Vec<Requirement>,
-    /// `[[claim]]`.
+    /// Claims: `[[claim]]`.
     pub claims: Vec<Claim>,
     /// `[find]`, if the experiment searches instead of sweeping.
     pub find: Option<Find>,
-    /// `[demand]`.
+    /// Measured demand: `[demand]`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub demand: Option<Demand>,
 }
 
 impl Plan {
-    /// Everything that a trial of this plan can be like: the trials, or what a search makes its trials from.
+    /// Returns all trials that this plan can lead to: its trials, or the templates from which a
+    /// search makes trials.
     #[must_use]
     pub fn possible(&self) -> &[Trial] {
         self.find.as_ref().map_or(&self.trials, |find| &find.templates)
     }
 
-    /// Whether a trial runs on the same start of the target as an earlier one. Trials of a search
-    /// have no repeats to tell apart.
+    /// Whether a trial runs on the same start of the target as an earlier one. In a search, the
+    /// repeats are not compared.
     #[must_use]
     pub fn shares_start(&self, trial: &Trial, earlier: &Trial) -> bool {
         trial.shares_start(earlier) && (self.find.is_some() || trial.repeat == earlier.repeat)
     }
 
-    /// Every metric that requirements, claims, limits of a search, the stop rule and the demand name.
+    /// Returns every metric named in requirements, claims, limits of a search, the stop rule and
+    /// the demand.
     pub fn metrics(&self) -> impl Iterator<Item = &MetricExpression> {
         let limits = self.find.iter().flat_map(|find| &find.limits);
         let required = self.requirements.iter().chain(limits).map(|one| &one.metric);

@@ -1,30 +1,30 @@
-//! Places in a JSON text, as JSON Pointer writes them (RFC 6901): `/items/0/id`. Parsed here, looked up by the load engine.
-//! No JSON is read here.
+//! JSON Pointer (RFC 6901): paths into a JSON text, such as `/items/0/id`. They are parsed here and
+//! looked up by the load engine. This module reads no JSON.
 
 use std::ops::Range;
 
-/// A parsed pointer: the way down, at least one step.
+/// A parsed pointer with at least one step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pointer {
-    /// Names of members or numbers of elements, `~1` and `~0` read as `/` and `~`.
+    /// Names of members or numbers of elements, with `~1` and `~0` decoded to `/` and `~`.
     pub steps: Vec<String>,
 }
 
-/// Why a text is not a pointer.
+/// The reason why a text is not a pointer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{what}")]
 pub struct PointerError {
-    /// The offending bytes of the text.
+    /// The wrong bytes of the text.
     pub at: Range<usize>,
-    /// What is wrong.
+    /// Description of the problem.
     pub what: String,
 }
 
 impl Pointer {
-    /// Reads a pointer. It begins with `/`.
+    /// Reads a pointer, which begins with `/`.
     ///
     /// # Errors
-    /// If it does not, or has a `~` that stands for nothing.
+    /// The text does not begin with `/`, or has a `~` that is no escape.
     pub fn parse(text: &str) -> Result<Self, PointerError> {
         let Some(steps) = text.strip_prefix('/') else {
             return Err(PointerError { at: 0..text.len(), what: "a JSON pointer begins with `/`".to_owned() });
@@ -39,7 +39,8 @@ impl Pointer {
     }
 }
 
-/// The field of `FIELD/POINTER`, and the pointer with its first `/`, if there is one. No field has a `/` in its name.
+/// Splits `FIELD/POINTER` into the field and the pointer with its first `/`, if there is one. No
+/// field has a `/` in its name.
 #[must_use]
 pub fn split(text: &str) -> (&str, Option<&str>) {
     match text.find('/') {
@@ -48,7 +49,7 @@ pub fn split(text: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// The element that a step of a pointer is the number of, if it is one: `0`, or digits that do not begin with 0.
+/// Returns the index of an element, if a step is one: `0`, or digits that do not begin with 0.
 #[must_use]
 pub fn index(step: &str) -> Option<usize> {
     let is_number = step.bytes().all(|byte| byte.is_ascii_digit()) && (step == "0" || !step.starts_with('0'));

@@ -1,4 +1,5 @@
-//! What is wrong with a text, where, and what would be right ("did you mean"); rendered as a person wants to read it.
+//! Problems of a text, each with its place and a suggestion ("did you mean"), and their layout for
+//! people.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,26 +11,25 @@ use ariadne::{Cache, Color, Config, IndexType, Label, Report, ReportKind};
 use crate::source::Source;
 use crate::tree::TextSpan;
 
-/// One thing that is wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// Where.
+    /// Place of the problem.
     pub place: TextSpan,
-    /// What is wrong, in one sentence without a full stop.
+    /// Description of the problem: one sentence without a full stop.
     pub what: String,
-    /// What was expected there, in a few words; stands under the underlined text.
+    /// Expectation at this place, in a few words; shown below the underlined text.
     pub expected: String,
-    /// What to do about it, such as ``did you mean `agents`?``.
+    /// Suggested fix, such as ``did you mean `agents`?``.
     pub hint: Option<String>,
-    /// Other places that have to do with it, each with a few words.
+    /// Other places that are related to the problem, each with a few words.
     pub related: Vec<(TextSpan, String)>,
-    /// Something is missing, or names something that is not there. Not shown beside syntax errors, which may well
-    /// be the reason.
+    /// Whether the problem is a missing part or an unknown name. Such problems are not shown beside
+    /// syntax errors, which may be their cause.
     pub(crate) absence: bool,
 }
 
 impl Problem {
-    /// Something at `place` is wrong.
+    /// Returns a problem at `place`.
     pub(crate) fn new(place: &TextSpan, what: impl Into<String>) -> Self {
         Self {
             place: place.clone(),
@@ -41,7 +41,8 @@ impl Problem {
         }
     }
 
-    /// Something that should be at `place`, or that is named there, does not exist.
+    /// Returns the problem that a part is missing at `place`, or that the name there does not
+    /// exist.
     pub(crate) fn absent(place: &TextSpan, what: impl Into<String>) -> Self {
         Self { absence: true, ..Self::new(place, what) }
     }
@@ -56,7 +57,7 @@ impl Problem {
         self
     }
 
-    /// A hint, if there is anything to say.
+    /// Sets the hint, if there is one.
     pub(crate) fn maybe(mut self, words: Option<String>) -> Self {
         self.hint = words.or(self.hint);
         self
@@ -69,20 +70,20 @@ impl Problem {
 }
 
 impl fmt::Display for Problem {
-    /// `file:line:column: what`, on one line.
+    /// Formats the problem on one line: `file:line:column: what`.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (line, column) = self.place.line_and_column();
         write!(out, "{}:{line}:{column}: {}", self.place.source.name, text::plain(&self.what))
     }
 }
 
-/// Everything that is wrong, in the order of the text: the file first, then each `--set`.
+/// All problems, in the order of the text: the file first, then each `--set`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problems(Vec<Problem>);
 
 impl Problems {
-    /// Sorts, and drops repetitions: a mistake in the file shows in each of its trials. Beside syntax errors, what
-    /// only seems to be missing is dropped too.
+    /// Sorts the problems and removes duplicates, because a mistake in the file appears in each of
+    /// its trials. Beside syntax errors, missing parts and unknown names are removed too.
     pub(crate) fn new(mut problems: Vec<Problem>, syntax_is_broken: bool) -> Self {
         if syntax_is_broken {
             problems.retain(|problem| !problem.absence);
@@ -93,18 +94,17 @@ impl Problems {
         Self(problems)
     }
 
-    /// The problems.
     #[must_use]
     pub fn as_slice(&self) -> &[Problem] {
         &self.0
     }
 
-    /// For a terminal: each problem with its line, the offending text underlined, and what to do. Ends with a
-    /// newline.
+    /// Formats the problems for a terminal: each with its line, the wrong text underlined, and a
+    /// suggestion. Ends with a newline.
     #[must_use]
     pub fn render(&self, colour: bool) -> String {
         let shown = &self.0[..self.0.len().min(SHOWN)];
-        // Once for all of them: the renderer looks through the whole of a text to find its lines.
+        // Shared by all problems, because the renderer scans a whole text to find its lines.
         let mut texts = ariadne::sources(texts(shown));
         let mut text = String::new();
         for problem in shown {
@@ -123,7 +123,8 @@ impl Problems {
 }
 
 impl fmt::Display for Problems {
-    /// A line for each, as far as they are shown: to say in which line something stands takes a look through the text before it.
+    /// Formats each problem on a line, up to a limit: to find a line number, the text before it
+    /// must be scanned.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, problem) in self.0.iter().take(SHOWN).enumerate() {
             if index > 0 {
@@ -140,12 +141,12 @@ impl fmt::Display for Problems {
 
 impl std::error::Error for Problems {}
 
-/// More than this is a file that is no experiment at all.
+/// Maximum number of problems that are shown. A file with more is probably not an experiment.
 pub(crate) const SHOWN: usize = 100;
 
 type ProblemLocation = (String, Range<usize>);
 
-/// The texts that problems are about, by name.
+/// Returns the texts that problems refer to, by name.
 fn texts(problems: &[Problem]) -> Vec<(String, Arc<str>)> {
     let mut texts: Vec<(String, Arc<str>)> = Vec::new();
     let related = problems.iter().flat_map(|problem| problem.related.iter().map(|(place, _)| place));
@@ -167,8 +168,8 @@ fn render(problem: &Problem, colour: bool, texts: &mut impl Cache<String>) -> St
     for (place, words) in &problem.related {
         labels.push((place, Label::new(spot(place)).with_message(text::plain(words)).with_color(Color::Cyan)));
     }
-    // Labels that do not follow the text are drawn as if they were of another one. What the problem is about stays
-    // ahead of other texts.
+    // Labels must be in the order of the text; otherwise they are drawn as labels of another text.
+    // The problem's own text comes first.
     labels.sort_by_key(|(place, _)| (place.source.name != problem.place.source.name, place.span.start));
     report.add_labels(labels.into_iter().map(|(_, label)| label));
     if let Some(hint) = &problem.hint {
@@ -177,12 +178,14 @@ fn render(problem: &Problem, colour: bool, texts: &mut impl Cache<String>) -> St
     let mut written = Vec::new();
     match report.finish().write(texts, &mut written) {
         Ok(()) => String::from_utf8_lossy(&written).lines().map(|line| format!("{}\n", line.trim_end())).collect(),
-        // Writing into memory does not fail; should the renderer refuse, the plain line still says it all.
+        // Writing into memory does not fail. If the renderer refuses, the plain line has all the
+        // facts.
         Err(_) => format!("{problem}\n"),
     }
 }
 
-/// An empty text has no line to underline, and no text commands the terminal.
+/// Returns the text for display. An empty text needs a line to underline, and control characters
+/// are replaced.
 fn visible(source: &Source) -> Cow<'_, str> {
     if source.text.is_empty() { "\n".into() } else { text::plain_in_place(&source.text) }
 }
@@ -191,7 +194,7 @@ fn spot(place: &TextSpan) -> ProblemLocation {
     (place.source.name.clone(), place.span.clone())
 }
 
-/// The closest of `known`, if it is close enough to have been meant.
+/// Returns the most similar name in `known`, if it is similar enough.
 pub(crate) fn nearest_name<'a>(wanted: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let wanted = wanted.to_lowercase();
     let length = wanted.chars().count();
@@ -206,7 +209,7 @@ pub(crate) fn nearest_name<'a>(wanted: &str, known: impl IntoIterator<Item = &'a
         .map(|(_, name)| name)
 }
 
-/// ``did you mean `agents`?``, or else the list of what there is.
+/// Returns ``did you mean `agents`?``, or else the list of known names.
 pub(crate) fn nearest_hint<'a>(wanted: &str, known: impl IntoIterator<Item = &'a str>) -> Option<String> {
     let known: Vec<&str> = known.into_iter().collect();
     if let Some(name) = nearest_name(wanted, known.iter().copied()) {
@@ -222,7 +225,7 @@ pub(crate) fn nearest_hint<'a>(wanted: &str, known: impl IntoIterator<Item = &'a
     }
 }
 
-/// `a, b or c`; a long list is cut.
+/// Joins names: `a, b or c`. A long list is cut.
 pub(crate) fn join_words(names: &[String], conjunction: &str) -> String {
     const SHOWN: usize = 16;
     match names.get(..SHOWN) {

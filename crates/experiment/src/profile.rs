@@ -1,5 +1,5 @@
-//! A profile: what one kind of host can do, uses and costs, and how `profiles/NAME.toml` is read. Whether a machine can play it
-//! is the lab's question.
+//! Profiles: performance, power and cost of one kind of host. Reads `profiles/NAME.toml`. The lab
+//! checks whether a machine can emulate a profile.
 
 use serde::{Deserialize, Serialize};
 
@@ -48,22 +48,23 @@ section! {
     }
 }
 
-/// What one kind of host is like: `profiles/NAME.toml`, resolved. What a profile does not say is `None`: not limited, not known.
+/// A profile from `profiles/NAME.toml`, resolved. `None` means that a value is not limited or not
+/// known.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Profile {
-    /// Its name: that of the file.
+    /// Name of the file.
     pub name: String,
-    /// One line.
+    /// Description, one line.
     pub what: String,
-    /// Where its figures come from, a line for each section: `cpu: …`.
+    /// Sources of the values, one line per section: `cpu: …`.
     pub source: String,
-    /// Cores.
+    /// Number of cores.
     pub cores: Option<u32>,
-    /// What each core can do, in cores of the machine that plays it: 0.1 is a tenth of one of its cores.
+    /// Speed of each core, in cores of the emulating machine: 0.1 is a tenth of one of its cores.
     pub core_speed: Option<f64>,
-    /// Rounds/s that `profile measure` found for one core. Without `core_speed`, whoever plays it holds this against the
-    /// score of the machine.
+    /// Rounds/s that `profile measure` found for one core. Without `core_speed`, the lab compares
+    /// this with the machine's score.
     pub score: Option<f64>,
     /// Memory, bytes.
     pub memory_bytes: Option<u64>,
@@ -75,14 +76,14 @@ pub struct Profile {
     pub idle_watts: Option<f64>,
     /// Power drawn with all cores busy, watts.
     pub load_watts: Option<f64>,
-    /// What it cost to buy.
+    /// Purchase price.
     pub price: Option<Price>,
-    /// Years over which that is spread.
+    /// Years over which the price is spread.
     pub lifetime_years: Option<f64>,
 }
 
 section! {
-    /// A network link. The same in both directions.
+    /// A network link, the same in both directions.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
     #[serde(default)]
     pub struct Link = LINK {
@@ -94,7 +95,6 @@ section! {
 }
 
 section! {
-    /// A disk.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
     #[serde(default)]
     pub struct Disk = DISK {
@@ -108,7 +108,6 @@ section! {
 }
 
 section! {
-    /// A price.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
     pub struct Price = PRICE {
         amount = required: Positive => f64, "How much";
@@ -118,7 +117,7 @@ section! {
 }
 
 impl Link {
-    /// Whether it limits anything.
+    /// Whether the link has no limit.
     #[must_use]
     pub fn is_unlimited(&self) -> bool {
         *self == Self::default()
@@ -126,20 +125,20 @@ impl Link {
 }
 
 impl Disk {
-    /// Whether it limits anything but the size.
+    /// Whether the disk has a limit other than its size.
     #[must_use]
     pub fn is_throttled(&self) -> bool {
         Self { size_bytes: None, ..self.clone() } != Self::default()
     }
 }
 
-/// Sections of figures; each says where its figures come from.
+/// Sections of values; each has a source.
 const SECTIONS: [&str; 6] = ["cpu", "memory", "link", "disk", "power", "price"];
 
 /// Reads the profile `name`.
 ///
 /// # Errors
-/// Everything that is wrong with the file.
+/// All problems in the file.
 pub fn parse(name: &str, source: &Source) -> Result<Profile, Problems> {
     section::read_file(source, PROFILE, |root, problems| {
         check(root, problems);
@@ -208,7 +207,7 @@ fn check(root: &Section<'_>, problems: &mut Vec<Problem>) {
     }
 }
 
-/// Percent are at most a hundred, and a link that loses all is none.
+/// Checks that a loss is below 100 %.
 pub(crate) fn check_loss(link: &Section<'_>, problems: &mut Vec<Problem>) {
     if let Some(loss_pct) = link.number("loss_pct")
         && !(0.0..100.0).contains(&loss_pct)

@@ -1,21 +1,22 @@
-//! Sizes and rates: a number and a unit, such as "1GiB", "100mbit" or "20MB/s"; and figures in the unit of a metric.
+//! Parser of sizes and rates with a unit, such as "1GiB", "100mbit" or "20MB/s", and of figures in
+//! the unit of a metric.
 
 use text::numbers::FigureUnit;
 
 use crate::duration;
 
-/// What is measured.
+/// Kind of a quantity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Quantity {
     /// Bytes.
     Size,
-    /// Bits/s, of a network.
+    /// Bits/s of a network.
     BitRate,
-    /// Bytes/s, of a disk.
+    /// Bytes/s of a disk.
     ByteRate,
 }
 
-/// The largest figure anyone may ask for: beyond, a number of bytes does not fit into 64 bits any more.
+/// Maximum value. A larger number of bytes does not fit into 64 bits.
 const LARGEST: f64 = 1e18;
 
 /// Bytes of each unit.
@@ -31,31 +32,31 @@ const BYTES: [(&str, f64); 9] = [
     ("TiB", 1_099_511_627_776.0),
 ];
 
-/// Bits/s of each unit. `tc` writes them small, and nobody means thousandths of a bit.
+/// Bits/s of each unit. `tc` accepts them in lower case, and thousandths of a bit make no sense.
 const BITS: [(&str, f64); 4] = [("bit", 1.0), ("kbit", 1e3), ("mbit", 1e6), ("gbit", 1e9)];
 
-/// Why a text is not a quantity.
+/// The reason why a text is not a quantity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum QuantityError {
-    /// There is a number, but no unit.
+    /// The number has no unit.
     #[error("there is no unit")]
     NoUnit,
-    /// There is a number, and after it something that is no unit of this.
+    /// The unit is not one of this quantity's units.
     #[error("not one of its units")]
     UnknownUnit,
-    /// It is 0 or below.
+    /// The value is 0 or below.
     #[error("it has to be above 0")]
     NotPositive,
-    /// No machine has so much.
+    /// The value is above the maximum.
     #[error("no machine has so much")]
     TooLarge,
-    /// Anything else.
+    /// The text is not a number.
     #[error("not a number")]
     NotANumber,
 }
 
 impl Quantity {
-    /// What to write.
+    /// Returns a description for hints.
     #[must_use]
     pub fn words(self) -> &'static str {
         match self {
@@ -65,7 +66,7 @@ impl Quantity {
         }
     }
 
-    /// Its units.
+    /// Returns the units.
     #[must_use]
     pub fn units(self) -> &'static str {
         match self {
@@ -75,7 +76,7 @@ impl Quantity {
         }
     }
 
-    /// Regular expression of its texts, for the schema.
+    /// Returns the regular expression of valid texts, for the schema.
     pub(crate) fn pattern(self) -> &'static str {
         match self {
             Self::Size => r"^\s*[0-9]+(\.[0-9]*)?\s*([kMGT]?B|[KMGT]iB)\s*$",
@@ -84,10 +85,7 @@ impl Quantity {
         }
     }
 
-    /// Bytes, bits/s or bytes/s in a text.
-    ///
-    /// # Errors
-    /// Says what keeps the text from being one.
+    /// Parses a text. Returns bytes, bits/s or bytes/s.
     pub fn parse(self, text: &str) -> Result<f64, QuantityError> {
         let text = text.trim();
         let unit_at = text.find(|c: char| !(c.is_ascii_digit() || matches!(c, '.' | '-' | '+'))).unwrap_or(text.len());
@@ -115,37 +113,37 @@ impl Quantity {
     }
 }
 
-/// A size as a person writes it: `1GiB`, `512MiB`, `1.5GiB`.
+/// Formats a size: `1GiB`, `512MiB`, `1.5GiB`.
 #[must_use]
 #[expect(clippy::cast_precision_loss, reason = "three digits are shown")]
 pub fn show_bytes(bytes: u64) -> String {
     show(bytes as f64, &[BYTES[0], BYTES[5], BYTES[6], BYTES[7], BYTES[8]])
 }
 
-/// A rate of a network as a person writes it: `100mbit`.
+/// Formats a rate of a network: `100mbit`.
 #[must_use]
 pub fn show_bits_per_s(bits_per_s: f64) -> String {
     show(bits_per_s, &BITS)
 }
 
-/// A rate of a disk as a person writes it: `20MB/s`.
+/// Formats a rate of a disk: `20MB/s`.
 #[must_use]
 pub fn show_bytes_per_s(bytes_per_s: f64) -> String {
     format!("{}/s", show(bytes_per_s, &BYTES[..5]))
 }
 
-/// In the largest unit of which there is one, with two decimals at most.
+/// Formats a value in the largest unit that does not exceed it, with at most two decimals.
 fn show(value: f64, units: &[(&str, f64)]) -> String {
     let (unit, of) =
         units.iter().rev().find(|(_, of)| value >= *of).or_else(|| units.first()).copied().unwrap_or(("", 1.0));
     format!("{}{unit}", (value / of * 100.0).round() / 100.0)
 }
 
-/// A figure that is held against a metric, as a person writes it: "50ms" for `latency_us.p99`, "5MB", "0.1%", "10k". In the metric's
-/// unit.
+/// Parses a bound for a metric: "50ms" for `latency_us.p99`, "5MB", "0.1%", "10k". Returns the
+/// value in the metric's unit.
 ///
 /// # Errors
-/// What to write.
+/// A description of valid values.
 pub fn parse_figure(text: &str, unit: FigureUnit) -> Result<f64, &'static str> {
     let (parsed, words) = match unit {
         FigureUnit::Bytes => (Quantity::Size.parse(text).ok(), "a size such as \"5MB\", or a number of bytes"),
@@ -153,7 +151,7 @@ pub fn parse_figure(text: &str, unit: FigureUnit) -> Result<f64, &'static str> {
             (Quantity::ByteRate.parse(text).ok(), "a rate such as \"20MB/s\", or a number of bytes per second")
         }
         FigureUnit::Micros => {
-            // Whole nanoseconds, so that "0.3ms" is 300 and nothing near it.
+            // Rounded to whole nanoseconds, so that "0.3ms" is exactly 300.
             let us = duration::parse_s(text).ok().map(|seconds| (seconds * 1e9).round() / 1e3);
             (us, "a duration such as \"50ms\", or a number of microseconds")
         }
@@ -179,7 +177,7 @@ pub fn parse_figure(text: &str, unit: FigureUnit) -> Result<f64, &'static str> {
     parsed.filter(|figure: &f64| figure.is_finite()).ok_or(words)
 }
 
-/// `10k`, `1.5M`.
+/// Parses `10k` or `1.5M`.
 fn in_thousands(text: &str) -> Option<f64> {
     let text = text.trim();
     let (number, factor) = [("k", 1e3), ("M", 1e6), ("G", 1e9)]
@@ -217,7 +215,7 @@ mod tests {
         assert_eq!(Quantity::Size.parse("-1MiB"), Err(QuantityError::NotPositive));
         assert_eq!(Quantity::Size.parse("9999999999TB"), Err(QuantityError::TooLarge));
         assert_eq!(Quantity::Size.parse("much"), Err(QuantityError::NotANumber));
-        // Bits or bytes, or thousandths: nobody should have to guess.
+        // Bits, bytes and thousandths look alike, so ambiguous units are refused.
         assert_eq!(Quantity::Size.parse("1Mb"), Err(QuantityError::UnknownUnit));
         assert_eq!(Quantity::Size.parse("1MB/s"), Err(QuantityError::UnknownUnit));
         assert_eq!(Quantity::ByteRate.parse("1MB"), Err(QuantityError::UnknownUnit));

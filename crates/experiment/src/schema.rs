@@ -1,5 +1,5 @@
-//! The table of keys as a JSON Schema, so that an editor completes and checks an experiment file, and as a reference to
-//! read. Nothing is added here that the table does not say.
+//! JSON Schema and reference of an experiment file, made from the table of keys alone. With the
+//! schema an editor completes and checks the file.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use crate::keys::{Key, KeyType, Need};
 use crate::plan::EXPERIMENT;
 use crate::profile::PROFILE;
 
-/// JSON Schema (2020-12) of an experiment file.
+/// Returns the JSON Schema (2020-12) of an experiment file.
 #[must_use]
 pub fn schema() -> Value {
     let mut schema = object(EXPERIMENT, true);
@@ -24,7 +24,8 @@ pub fn schema() -> Value {
     schema
 }
 
-/// A table with these keys; `whole` says whether the required ones have to be there.
+/// Returns the schema of a table with these keys. `whole` says whether required keys must be
+/// present.
 fn object(keys: &'static [Key], whole: bool) -> Value {
     let properties: Map<String, Value> = keys.iter().map(|key| (key.name.to_owned(), property(key, whole))).collect();
     let required: Vec<&str> =
@@ -79,7 +80,7 @@ fn value(kind: &'static KeyType, whole: bool) -> Value {
         KeyType::Any => json!({}),
         KeyType::Table(keys) => object(keys, whole),
         KeyType::Tables(keys) if whole => json!({ "type": "array", "items": object(keys, true) }),
-        // In an overlay: either the whole list anew, or parts of its tables by name.
+        // In an overlay: either a new list, or parts of its tables by name.
         KeyType::Tables(keys) => json!({ "anyOf": [
             { "type": "array", "items": object(keys, true) },
             { "type": "object", "additionalProperties": object(keys, false) },
@@ -88,7 +89,7 @@ fn value(kind: &'static KeyType, whole: bool) -> Value {
         KeyType::Map(of) => json!({ "type": "object", "additionalProperties": value(of, whole) }),
         KeyType::Paths(of) => {
             let mut deeper = json!({ "type": "object" });
-            // A table that has one of these is a value and no step of a path.
+            // A table with one of these keys is a value and not a step of a path.
             let words: Vec<&str> = of.keys().iter().map(|key| key.name).collect();
             if !words.is_empty() {
                 deeper["propertyNames"] = json!({ "not": { "enum": words } });
@@ -108,7 +109,7 @@ fn value(kind: &'static KeyType, whole: bool) -> Value {
     }
 }
 
-/// A variant: its own required keys, and parts of sections.
+/// Returns the schema of a variant: its required keys, and parts of sections.
 fn overlay(keys: &'static [Key]) -> Value {
     let mut overlay = object(keys, false);
     let required: Vec<&str> = keys.iter().filter(|key| key.need == Need::Required).map(|key| key.name).collect();
@@ -116,7 +117,7 @@ fn overlay(keys: &'static [Key]) -> Value {
     overlay
 }
 
-/// The same as Markdown: a table for each section.
+/// Returns the reference as Markdown: a table for each section.
 #[must_use]
 pub fn reference() -> String {
     let mut text = "# The experiment file: every key\n\n\
@@ -129,7 +130,7 @@ pub fn reference() -> String {
     text
 }
 
-/// The keys of a profile as Markdown.
+/// Returns the reference of a profile as Markdown.
 #[must_use]
 pub fn profile_reference() -> String {
     let mut text = "# The profile: every key\n\n\
@@ -143,7 +144,7 @@ pub fn profile_reference() -> String {
 fn section(text: &mut String, heading: &str, path: &str, keys: &'static [Key]) {
     table(text, heading, keys);
     for key in keys.iter().filter(|key| !key.kind.below().is_empty()) {
-        // What is below it is told in its line: a table that is a value is small.
+        // A value that is a table has few keys, so its keys follow at once.
         table(text, &format!("## A value of `{path}.{}`", key.name), key.kind.below());
     }
     for key in keys.iter().filter(|key| !key.kind.keys().is_empty() && !matches!(key.kind, KeyType::Overlays(_))) {
@@ -154,7 +155,7 @@ fn section(text: &mut String, heading: &str, path: &str, keys: &'static [Key]) {
     }
 }
 
-/// The keys, a line each.
+/// Writes the keys, a line each.
 fn table(text: &mut String, heading: &str, keys: &'static [Key]) {
     // Writing into a String does not fail.
     let _ = write!(text, "\n{heading}\n\n| key | takes | default | meaning |\n|---|---|---|---|\n");
@@ -173,7 +174,7 @@ fn table(text: &mut String, heading: &str, keys: &'static [Key]) {
     }
 }
 
-/// A default as it would be written.
+/// Formats a default as in a file.
 fn shown(kind: &KeyType, default: &str) -> String {
     match kind {
         KeyType::Whole { .. } | KeyType::Number | KeyType::Positive | KeyType::Boolean => default.to_owned(),
@@ -261,7 +262,7 @@ mod tests {
         assert_eq!(comparison["additionalProperties"], false);
         assert_eq!(comparison["properties"]["one_of"]["type"], "array");
         assert!(comparison["properties"]["not"]["anyOf"][1]["properties"].get("contains").is_some());
-        // Or else a comparison with a mistake in it would be taken for the header `header.etag.contains`.
+        // Otherwise a misspelt comparison would be read as the header `header.etag.contains`.
         let deeper = &value[1]["propertyNames"]["not"]["enum"];
         assert_eq!(*deeper, serde_json::json!(["matches", "contains", "one_of", "lua", "not"]));
         let kept = &step["keep"]["additionalProperties"]["anyOf"][1];

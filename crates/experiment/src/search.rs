@@ -1,8 +1,8 @@
-//! The search for the safe load: from the trials that are finished, and nothing else, to the one that comes next, and to what all
-//! of them say. Pure, so that a run goes on after any interruption.
+//! The search for the safe load. It derives the next trial and the current result from the finished
+//! trials alone. Pure, so that a run can continue after any interruption.
 //!
-//! Its course: bracket by doubling and halving, then bisect at the median of the [`posterior`], until the interval is narrow or
-//! something else ends it.
+//! Method: doubling and halving find a bracket. Then the search bisects at the median of the
+//! [`posterior`], until the interval is narrow enough or another limit ends it.
 
 mod posterior;
 
@@ -14,51 +14,50 @@ use crate::plan::{Find, Plan, Trial, trial};
 
 use posterior::{Bracket, HIGH, LOW, Posterior, ProbeAnswer, SearchRange};
 
-/// A finished trial, as far as a search has to know it.
+/// A finished trial, reduced to the facts that a search needs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Finished {
-    /// Its variant.
     pub variant: Option<String>,
-    /// Its condition.
+    /// Condition under which the trial was made.
     pub surviving: Option<String>,
-    /// The value it had, in the file's terms.
+    /// Value that was tried, in the file's terms.
     pub value: f64,
-    /// What it says.
     pub said: ProbeResult,
     /// Mean time from send to answer, microseconds.
     pub service_us: Option<f64>,
-    /// Whether it broke nothing but limits on latency that the times from send to answer are within: operations were due long before they
-    /// were sent.
+    /// Whether only limits on latency broke, and the times from send to answer are within those
+    /// limits: operations were due long before they were sent.
     pub waited: bool,
 }
 
-/// What a trial says of the limits.
+/// Verdict of a trial on the limits.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ProbeResult {
-    /// All hold; how far the nearest one is from its bound, as the natural logarithm of their ratio, if that makes sense.
+    /// All limits hold. The margin is that of the limit nearest to its bound, as the natural
+    /// logarithm of their ratio, if a ratio makes sense.
     Held(Option<f64>),
-    /// One does not; how far the farthest is beyond its bound.
+    /// One or more limits broke. The margin is that of the limit farthest beyond its bound.
     Broke(Option<f64>),
-    /// Nothing.
+    /// No verdict.
     Nothing(Inconclusive),
 }
 
-/// Why a trial says nothing, with the reason in words.
+/// Reason why a trial has no verdict, with an explanation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Inconclusive {
-    /// The generator was at its limit: what the target would have done is not known.
+    /// The generator was at its limit, so the target's limit is not known.
     Generator(String),
-    /// It is void for another reason.
+    /// The trial is void for another reason.
     Void(String),
-    /// A limit's metric was not measured; that will not change with another try.
+    /// A limit's metric was not measured; another try would not change that.
     Unmeasured(String),
-    /// Likewise, for want of operations: a higher load would make more.
+    /// A limit's metric was not measured for lack of operations; a higher load would make more.
     TooFew(String),
 }
 
 impl Plan {
-    /// The next trial of the search, if the plan has one and it is not over. Several searches take turns, so that what the machine
-    /// does in the meantime is shared by all.
+    /// Returns the next trial of the search, if the plan has a search that is not over. Several
+    /// searches take turns, so that changes of the machine affect them equally.
     #[must_use]
     pub fn next(&self, finished: &[Finished]) -> Option<Trial> {
         let find = self.find.as_ref()?;
@@ -72,17 +71,17 @@ impl Plan {
     }
 }
 
-/// What the finished trials say about one search: one variant under one condition.
+/// Returns the current result of one search: one variant under one condition.
 #[must_use]
 pub fn line(find: &Find, template: &Trial, finished: &[Finished]) -> SearchSummary {
     SearchState::of(find, template, &of(template, finished)).line()
 }
 
-/// How fast a latency grows with the load near its limit: by 4 % for each percent.
+/// Typical growth of a latency near its limit: 4 % for each percent of load.
 const TYPICAL_SLOPE: f64 = 4.0;
 
-/// How many trials a search of this template takes if nothing disturbs it: the median over edges below, near and above its first
-/// value.
+/// Returns the number of trials that a search of this template takes without disturbance: the
+/// median over edges below, near and above its first value.
 #[must_use]
 pub fn typical_trials(find: &Find, template: &Trial) -> u32 {
     let first = find.first(template);
@@ -112,11 +111,13 @@ fn of(template: &Trial, finished: &[Finished]) -> Vec<Finished> {
     finished.iter().filter(same).cloned().collect()
 }
 
-/// With so little growth of the time from send to answer, the target is not what operations waited for.
+/// Growth of the time from send to answer up to which the target is not the reason why operations
+/// waited.
 const GROWN: f64 = 1.25;
 
-/// Where operations waited for an agent to be free, while the target answered as fast as at the lowest load that held, it is the
-/// generator that has too few agents, and the target that was not asked for more.
+/// Marks trials in which the generator was the limit. If operations waited for a free agent while
+/// the target answered as fast as at the lowest accepted load, then the generator has too few
+/// agents.
 fn told_apart(finished: &[Finished]) -> Vec<Finished> {
     let held = finished.iter().filter(|one| matches!(one.said, ProbeResult::Held(_)));
     let calm = held.min_by(|a, b| a.value.total_cmp(&b.value)).and_then(|one| Some((one.value, one.service_us?)));
@@ -138,7 +139,7 @@ fn told_apart(finished: &[Finished]) -> Vec<Finished> {
 const TOO_FEW_AGENTS: &str =
     "operations waited for a free agent while the target answered as fast as before; `load.agents` is too low";
 
-/// A trial of this template with this value.
+/// Returns a trial of this template with this value.
 fn made(find: &Find, template: &Trial, value: f64, finished: &[Finished]) -> Trial {
     let before = of(template, finished);
     #[expect(clippy::float_cmp, reason = "values are made here, and the same one is the same number")]
@@ -162,59 +163,61 @@ fn made(find: &Find, template: &Trial, value: f64, finished: &[Finished]) -> Tri
     trial
 }
 
-/// A whole number without a point.
+/// Converts to JSON. A whole number has no decimal point.
 fn json(value: f64) -> Json {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "whole and far below 2^53")]
     if value.fract() == 0.0 { Json::from(value as u64) } else { Json::from(value) }
 }
 
-/// A search gives up that far below its first value.
+/// Factor below the first value at which a search gives up.
 const DEEPEST: f64 = 256.0;
 
-/// By so much the next value is lower where two have broken and none has held.
+/// Factor to the next lower value after two trials broke and none held.
 const DIVE: f64 = 8.0;
 
-/// The first answers cover so much around the values tried: room for one of them to be wrong.
+/// Factor around the tried values that the first answers cover. It leaves space for one wrong
+/// answer.
 const AROUND: f64 = 4.0;
 
-/// Trials of a value at which the generator was at its limit, until that counts as its limit: it is no accident twice.
+/// Trials of a value at which the generator was at its limit, before the value counts as the
+/// generator's limit. Twice is no accident.
 const GENERATOR_TRIES: usize = 2;
-/// Trials of a value that are void otherwise, until the search gives up.
+/// Trials of a value that are void for other reasons, before the search gives up.
 const VOID_TRIES: usize = 3;
-/// Values that have too few operations for a limit, until the search gives up.
+/// Values with too few operations for a limit, before the search gives up.
 const FEW_TRIES: usize = 8;
-/// The generator's limit is not searched more closely than this.
+/// Precision of the search for the generator's limit, as a ratio.
 const GENERATOR_RATIO: f64 = 1.25;
 
-/// Answers that each end of the interval rests on at least.
+/// Minimum number of answers that support each end of the interval.
 const CONFIRMED: usize = 2;
 
-/// What a search says so far.
+/// Current result of a search.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SearchSummary {
-    /// The edge: the value at which the wanted share of trials holds, as the median of what is possible; `None` if the limits hold
-    /// nowhere, or nothing is known.
+    /// The edge: the value at which the wanted share of trials holds, as the posterior median.
+    /// `None` if the limits hold at no value, or nothing is known.
     pub value: Option<f64>,
-    /// 95 % interval; an end is `None` where the search met none.
+    /// 95 % interval; an end is `None` if the search found no value for it.
     pub ci95: [Option<f64>; 2],
-    /// Why there is no next trial; `None`: there is one.
+    /// Reason why there is no next trial; `None` if there is one.
     pub end: Option<End>,
 }
 
-/// Why a search is over.
+/// Reason why a search is over.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum End {
-    /// The interval is as narrow as was asked for.
+    /// The interval is narrow enough.
     Narrow,
-    /// The limits do not hold at the lowest value that makes sense.
+    /// The limits do not hold at the lowest sensible value.
     Nowhere,
-    /// They hold at the highest value that was to be tried.
+    /// The limits hold at the highest value to try.
     Bound,
-    /// The generator cannot make a higher load; why.
+    /// The generator cannot produce a higher load, with the reason.
     Generator(String),
-    /// Trials said nothing; why.
+    /// Trials had no verdict, with the reason.
     Silent(String),
-    /// No more trials were allowed.
+    /// The maximum number of trials is reached.
     Trials,
 }
 
@@ -238,14 +241,14 @@ impl<'a> SearchState<'a> {
         Self { find, first, answers: finished.iter().filter_map(answer).collect(), finished }
     }
 
-    /// What is known by now.
+    /// Returns the current result.
     pub fn line(&self) -> SearchSummary {
         let end = self.next().err();
         if self.answers.is_empty() {
             return SearchSummary { value: None, ci95: [None, None], end };
         }
         if self.highest(true).is_none() {
-            // Below what broke nothing is known: a value there would be a guess.
+            // No value has held yet, so any value below those that broke would be a guess.
             return SearchSummary { value: None, ci95: [None, self.lowest(false)], end };
         }
         let posterior = self.posterior().long_run(self.log_odds());
@@ -253,15 +256,15 @@ impl<'a> SearchState<'a> {
         let whole = self.whole();
         let known =
             |value: f64| (value > 0.0 && value.is_finite()).then(|| if whole { value } else { digits(value, 4) });
-        // In the last cell there is no middle: all that is known is that it holds that far.
+        // The last cell has no middle: it is only known that the limits hold up to its lower end.
         let inside = middle.low > 0.0 && middle.high.is_finite() && !whole;
         let value = if inside { rounded(self.find, (middle.low * middle.high).sqrt()) } else { middle.low };
-        // They may hold nowhere: then all that is known is where they broke.
+        // The limits may hold at no value. Then it is only known where they broke.
         let upper = if high.low > 0.0 { high.high } else { self.floor() };
         SearchSummary { value: known(value), ci95: [known(low.low), known(upper)], end }
     }
 
-    /// The next value, or why there is none.
+    /// Returns the next value, or the reason why there is none.
     pub fn next(&self) -> Result<f64, End> {
         let taken = self.finished.len();
         let out_of_trials =
@@ -272,14 +275,14 @@ impl<'a> SearchState<'a> {
         out_of_trials(self.goes_on()?)
     }
 
-    /// The value of a last trial that said nothing, if it is to be played again.
+    /// Returns the value of the last trial, if it had no verdict and is to be repeated.
     fn again(&self) -> Result<Option<f64>, End> {
         let Some(Finished { value, said: ProbeResult::Nothing(silence), .. }) = self.finished.last() else {
             return Ok(None);
         };
         let tries = self.silent_at(*value).count();
         match silence {
-            // Too short for the first value is long enough for a higher one.
+            // The time is too short at the first value, but long enough at a higher one.
             Inconclusive::TooFew(_)
                 if self.answers.is_empty() && self.finished.len() < FEW_TRIES && *value < self.bound() =>
             {
@@ -300,7 +303,7 @@ impl<'a> SearchState<'a> {
         })
     }
 
-    /// The lowest value that the generator cannot make, and why.
+    /// Returns the lowest value that the generator cannot produce, and the reason.
     fn ceiling(&self) -> Option<(f64, &str)> {
         let found = self.finished.iter().filter_map(|one| match &one.said {
             ProbeResult::Nothing(Inconclusive::Generator(reason)) => {
@@ -362,14 +365,15 @@ impl<'a> SearchState<'a> {
         self.unconfirmed(&end, low, high).ok_or(end)
     }
 
-    /// Whether the trials of this search leave this little room. What others may be off by is no reason to go on: more trials
-    /// would not show it.
+    /// Whether the trials of this search leave an interval this narrow. The drift of other searches
+    /// is not counted, because more trials would not reveal it.
     fn is_narrow(&self, low: Bracket, high: Bracket, memory: f64) -> bool {
         let width = (high.high - low.low) * memory;
         width <= low.low * self.find.precision_pct / 100.0 || (self.whole() && width <= 1.0)
     }
 
-    /// The end that rests on a single answer: a trial that went wrong cannot decide alone.
+    /// Returns a value to try again if an end of the interval has too few answers. A single spoiled
+    /// trial must not decide.
     fn unconfirmed(&self, end: &End, low: Bracket, high: Bracket) -> Option<f64> {
         let room = 1.0 + 2.0 * self.find.precision_pct / 100.0;
         let one = f64::from(u8::from(self.whole()));
@@ -378,7 +382,8 @@ impl<'a> SearchState<'a> {
         let is_asked = [*end != End::Nowhere, *end != End::Bound];
         let answered = [self.count(below), self.count(above)];
         let lacks = |side: usize| is_asked[side] && answered[side] < CONFIRMED;
-        // In turns, so that what drifts meanwhile does not look like a difference of the two.
+        // The ends take turns, so that a drift over time does not look like a difference between
+        // them.
         match (lacks(0), lacks(1)) {
             (false, false) => None,
             (true, other) if !other || answered[0] <= answered[1] => Some(rounded(self.find, low.low)),
@@ -391,7 +396,7 @@ impl<'a> SearchState<'a> {
         let tried = || self.answers.iter().map(|answer| answer.value);
         let (least, most) = (tried().fold(f64::INFINITY, f64::min), tried().fold(0.0, f64::max));
         let bound = self.ceiling().map_or(self.bound(), |(ceiling, _)| ceiling.min(self.bound()));
-        // Without a broken limit, nothing is known beyond what was tried.
+        // Without a broken limit, nothing is known beyond the tried values.
         let around = if self.lowest(false).is_some() { AROUND } else { 1.0 };
         let from = rounded(self.find, least / AROUND).max(self.floor());
         let to = rounded(self.find, most * around).min(bound).max(from);
@@ -411,7 +416,7 @@ impl<'a> SearchState<'a> {
         self.find.is_whole()
     }
 
-    /// The lowest value that makes sense.
+    /// Returns the lowest sensible value.
     fn floor(&self) -> f64 {
         if self.whole() { 1.0 } else { rounded(self.find, self.first / DEEPEST) }
     }
@@ -424,7 +429,8 @@ impl<'a> SearchState<'a> {
         rounded(self.find, value / 2.0).max(self.floor())
     }
 
-    /// Where the limits have not held at all, twice: perhaps they hold nowhere, which is soon known.
+    /// Returns the next lower value. After two values that broke it goes down faster, to find out
+    /// soon if the limits hold at no value.
     fn deeper(&self, broke: f64) -> f64 {
         let by = if self.count(|_, held| !held) < 2 { 2.0 } else { DIVE };
         rounded(self.find, broke / by).max(self.floor())
@@ -445,12 +451,12 @@ impl<'a> SearchState<'a> {
     }
 }
 
-/// Values are made here, and the same one is the same number; through a file and back it may differ by a bit.
+/// Compares values with a tolerance: they may change by a bit when written to a file and read back.
 fn same(a: f64, b: f64) -> bool {
     (a - b).abs() <= 1e-9 * a.abs()
 }
 
-/// A value as it is tried: whole agents, rates of three digits.
+/// Rounds a value as it is tried: whole agents, rates of three digits.
 fn rounded(find: &Find, value: f64) -> f64 {
     if find.is_whole() { value.round().max(1.0) } else { digits(value, 3) }
 }
@@ -461,7 +467,7 @@ fn digits(value: f64, count: i32) -> f64 {
     }
     #[expect(clippy::cast_possible_truncation, reason = "a power of ten")]
     let power = value.log10().floor() as i32 - (count - 1);
-    // Through text, so that 0.3 is the number that a user would write.
+    // Divides by a power of ten, so that 0.3 is the same number as in a user's file.
     let scaled = (value / 10_f64.powi(power)).round();
     if power >= 0 { scaled * 10_f64.powi(power) } else { scaled / 10_f64.powi(-power) }
 }

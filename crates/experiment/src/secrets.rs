@@ -1,5 +1,6 @@
-//! What an experiment says that no record may: values of headers that carry credentials, passwords in URLs, and whatever the file's
-//! `secret` names. Found in the file, hidden in texts and in JSON, and put back where a run goes on.
+//! Secrets of an experiment that must not be recorded: credentials in headers, passwords in URLs,
+//! and values named by `secret`. They are found in the file, hidden in texts and in JSON, and
+//! restored when a run is continued.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -15,11 +16,13 @@ use crate::tree::{Node, TextSpan, TomlTable, TomlValue};
 
 /// Headers whose values are credentials.
 const HEADERS: [&str; 4] = ["authorization", "cookie", "proxy-authorization", "set-cookie"];
-/// Words in the names of other headers that carry some: `x-api-key`, `x-auth-token`, `private-token`.
+/// Words in the names of other headers that carry credentials: `x-api-key`, `x-auth-token`,
+/// `private-token`.
 const HEADER_WORDS: [&str; 7] = ["api-key", "apikey", "credential", "passw", "secret", "session", "token"];
-/// Arguments that are credentials whatever takes them.
+/// Arguments whose values are credentials in every operation.
 const ARGUMENTS: [&str; 4] = ["passphrase", "passwd", "password", "secret"];
-/// Names in queries, forms and options of programs whose values are credentials, with `_` for `-`.
+/// Names in queries, forms and options of programs whose values are credentials. `_` also matches
+/// `-`.
 const PAIRS: [&str; 27] = [
     "access_key",
     "access_token",
@@ -49,13 +52,15 @@ const PAIRS: [&str; 27] = [
     "x_amz_security_token",
     "x_amz_signature",
 ];
-/// A value of so many characters is a credential where its name is `key`, which is often that of a record.
+/// Length from which a value named `key` counts as a credential. Shorter values of that name are
+/// often keys of records.
 const KEY: usize = 16;
-/// Tables whose entries are given to operations, targets and faults, or held against answers.
+/// Tables with arguments of operations, targets and faults, or with expected answers.
 const TABLES: [&str; 2] = ["with", "expect"];
-/// Keys of a plan under which the whole value may be a secret, however short.
+/// Keys of a plan under which the whole value may be a secret, even if it is short.
 const WHOLE: [&str; 6] = ["with", "expect", "point", "command", "url", "urls"];
-/// A value of so many characters is hidden wherever it occurs; a shorter one, which may well be another word, where it was given.
+/// Length from which a secret is hidden wherever it occurs. A shorter value, which may also be an
+/// ordinary word, is hidden only where it was given.
 const DISTINCT: usize = 8;
 
 const MARK: &str = "[redacted ";
@@ -66,17 +71,17 @@ pub struct Secrets(Vec<Secret>);
 
 #[derive(Clone)]
 struct Secret {
-    /// What stands in its place: `[redacted header.authorization]`.
+    /// Replacement text: `[redacted header.authorization]`.
     mark: String,
-    /// As the file has it: a template.
+    /// Value in the file: a template.
     value: String,
-    /// How it may occur in a text, the longest first.
+    /// Forms in which the value may occur in a text, the longest first.
     forms: Vec<String>,
-    /// Where the whole value stands; `None` for a piece of one.
+    /// Place of the whole value in the file; `None` for a part of a value.
     place: Option<TextSpan>,
 }
 
-/// Without the values.
+/// Formats the secrets without their values.
 impl fmt::Debug for Secrets {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_list().entries(self.0.iter().map(|secret| &secret.mark)).finish()
@@ -84,31 +89,32 @@ impl fmt::Debug for Secrets {
 }
 
 impl Secrets {
-    /// Those of an experiment file with its `--set`s. What is wrong with either is for [`crate::read`] to say.
+    /// Finds the secrets of an experiment file with its `--set`s. Problems in both are reported by
+    /// [`crate::read`].
     #[must_use]
     pub fn of(source: &Source, sets: &[String]) -> Self {
         let (base, mut problems) = source::parse(&Arc::new(source.clone()));
         let sources: Vec<Arc<Source>> =
             sets.iter().map(|text| Arc::new(Source { name: "--set".to_owned(), text: text.clone() })).collect();
-        // A value that a `--set` replaces still stands in the file.
+        // A value that a `--set` replaces is still in the file.
         let mut found = Search::of(&base);
         found.look_at(&base);
         found.look_at(&overlay::layers(base, &sources, &mut problems).base);
         found.secrets
     }
 
-    /// Whether there are none.
+    /// Whether there are no secrets.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// What they are called: `header.authorization`.
+    /// Returns the names of the secrets: `header.authorization`.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.0.iter().filter_map(|secret| secret.mark.strip_prefix(MARK)?.strip_suffix(']'))
     }
 
-    /// The text without them.
+    /// Returns a text with all secrets hidden.
     #[must_use]
     pub fn hidden<'a>(&self, text: &'a str) -> Cow<'a, str> {
         self.0.iter().fold(Cow::Borrowed(text), |text, secret| {
@@ -118,7 +124,7 @@ impl Secrets {
         })
     }
 
-    /// The file's text without them.
+    /// Returns the file's text with all secrets hidden.
     #[must_use]
     pub fn hidden_file(&self, source: &Source) -> String {
         let mut text = source.text.clone();
@@ -137,7 +143,7 @@ impl Secrets {
         self.hidden(&text).into_owned()
     }
 
-    /// The `--set` of this number, from 0, without them.
+    /// Returns a `--set` with all secrets hidden. Numbers start at 0.
     #[must_use]
     pub fn hidden_set(&self, number: usize, set: &str) -> String {
         let is_here = |secret: &&Secret| secret.place.as_ref().is_some_and(|place| place.rank == number + 1);
@@ -147,7 +153,7 @@ impl Secrets {
         }
     }
 
-    /// Takes them out of a value.
+    /// Hides all secrets in a value.
     pub fn hide(&self, value: &mut Json) {
         if !self.is_empty() {
             self.hide_in(value, false);
@@ -185,7 +191,7 @@ impl Secrets {
         }
     }
 
-    /// Puts them back into a value that they were taken out of.
+    /// Restores the hidden secrets in a value.
     pub fn restore(&self, value: &mut Json) {
         each_text(value, &mut |text| {
             for secret in self.0.iter().filter(|secret| text.contains(&secret.mark)).collect::<Vec<_>>() {
@@ -195,7 +201,7 @@ impl Secrets {
     }
 }
 
-/// The names of the secrets that were taken out of a value and not put back.
+/// Returns the names of the hidden secrets in a value.
 #[must_use]
 pub fn missing(value: &Json) -> Vec<String> {
     let mut names = Vec::new();
@@ -217,7 +223,8 @@ fn each_text(value: &mut Json, visit: &mut impl FnMut(&mut String)) {
     }
 }
 
-/// Names in `secret` that no value goes by: whoever misspells one would find the value in the records.
+/// Reports names in `secret` that match no value. A misspelt name would leave the value in the
+/// records.
 pub(crate) fn check_names(base: &TomlTable, problems: &mut Vec<Problem>) {
     let mut search = Search::of(base);
     search.look_at(base);
@@ -230,9 +237,9 @@ pub(crate) fn check_names(base: &TomlTable, problems: &mut Vec<Problem>) {
     }
 }
 
-/// Goes through a file.
+/// Search for secrets in a file.
 struct Search {
-    /// What the file names, where, and whether there is such a value.
+    /// Names in the file, each with its place, and whether a value has that name.
     names: Vec<(String, TextSpan, bool)>,
     secrets: Secrets,
 }
@@ -292,12 +299,13 @@ impl Search {
         let fresh = || numbered.map(|name| format!("{MARK}{name}]")).find(|mark| !taken(mark)).unwrap_or_default();
         let mark = known.unwrap_or_else(fresh);
         secrets.push(Secret { mark, value: value.to_owned(), forms: forms(value), place });
-        // What contains another one is hidden first.
+        // A longer secret is hidden first, because it may contain a shorter one.
         secrets.sort_by_key(|secret| std::cmp::Reverse(secret.value.len()));
     }
 }
 
-/// What a path inside a table of arguments says: `header.authorization` of `load.cycle.with.header.authorization`.
+/// Returns the argument's name in a path: `header.authorization` of
+/// `load.cycle.with.header.authorization`.
 fn argument(path: &str) -> Option<&str> {
     let after = |table: &str| path.rsplit_once(&format!(".{table}.")).map(|(_, argument)| argument);
     TABLES.iter().filter_map(|table| after(table)).min_by_key(|argument| argument.len())
@@ -315,7 +323,8 @@ pub fn is_credential(argument: &str) -> bool {
     }
 }
 
-/// Whether the credential itself stands there: not where it comes from the environment, an answer, a feed or a script.
+/// Whether the text contains the credential itself, and does not take it from the environment, an
+/// answer, a feed or a script.
 fn is_literal(text: &str) -> bool {
     let Ok(template) = Template::parse(text) else { return true };
     let is_from_elsewhere = |part: &TemplatePart| {
@@ -328,7 +337,7 @@ fn is_literal(text: &str) -> bool {
     !parts.iter().any(|part| is_from_elsewhere(part)) && parts.iter().any(|part| matches!(part, TemplatePart::Text(_)))
 }
 
-/// `user:password@` of a URL, and the password.
+/// Returns `user:password@` of a URL, and the password.
 fn login(text: &str) -> Option<(&str, &str)> {
     let (_, rest) = text.split_once("://")?;
     let authority = &rest[..rest.find(['/', '?', '#', ' ']).unwrap_or(rest.len())];
@@ -337,7 +346,7 @@ fn login(text: &str) -> Option<(&str, &str)> {
     (!password.is_empty() && !password.contains("{env:")).then_some((&authority[..=at], password))
 }
 
-/// Credentials among the pairs of queries, forms and options: name, the pair as it stands there, and its value.
+/// Returns the credentials in queries, forms and options: name, the whole pair, and value.
 fn pairs(text: &str) -> impl Iterator<Item = (&str, &str, &str)> {
     let pieces = text.split(|character: char| character.is_whitespace() || "?&;#\"'".contains(character));
     pieces.filter_map(|pair| {
@@ -349,7 +358,8 @@ fn pairs(text: &str) -> impl Iterator<Item = (&str, &str, &str)> {
     })
 }
 
-/// How the value of a template may occur in a text: as written, as sent, or quoted, as in JSON and TOML.
+/// Returns the forms in which the value of a template may occur in a text: as written, as sent, or
+/// quoted, as in JSON and TOML.
 fn forms(value: &str) -> Vec<String> {
     let sent = Template::parse(value).ok().and_then(|template| template.constant());
     let mut forms: Vec<String> = [Some(value.to_owned()), sent].into_iter().flatten().collect();
@@ -357,7 +367,8 @@ fn forms(value: &str) -> Vec<String> {
         let quoted = serde_json::to_string(form).ok()?;
         Some(quoted[1..quoted.len() - 1].to_owned())
     }));
-    // A login has a colon and an at sign around it, a pair its name before it: neither is another word.
+    // A login has a colon and an at sign, and a pair has its name, so neither can be an ordinary
+    // word.
     let is_no_word = |form: &String| form.contains(':') && form.ends_with('@') || form.contains('=');
     forms.retain(|form| form.chars().count() >= DISTINCT || is_no_word(form));
     forms.sort_by_key(|form| std::cmp::Reverse(form.len()));

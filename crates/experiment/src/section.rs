@@ -1,5 +1,5 @@
-//! A section of a file against its table of keys: whether it has the shape (unknown and missing keys, wrong types, values outside
-//! their range), and its values, with the defaults of the table.
+//! A section of a file with its table of keys. Checks its shape (unknown and missing keys, wrong
+//! types, values outside their range), and returns its values, with the table's defaults.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::quantity::{Quantity, QuantityError};
 use crate::source::{self, Source};
 use crate::tree::{Node, TableEntry, TextSpan, TomlTable, TomlValue};
 
-/// A table, its keys, and where it is headed.
+/// A table, its keys, and the place of its heading.
 #[derive(Clone, Copy)]
 pub(crate) struct Section<'a> {
     pub table: &'a TomlTable,
@@ -26,7 +26,7 @@ impl<'a> Section<'a> {
         self.table.get(key)
     }
 
-    /// Where the key's value stands; the section's heading without one.
+    /// Returns the place of the key's value, or of the section's heading if the key is absent.
     pub fn place(&self, key: &str) -> &'a TextSpan {
         self.node(key).map_or(self.place, |node| &node.place)
     }
@@ -35,19 +35,19 @@ impl<'a> Section<'a> {
         self.node(key).is_some()
     }
 
-    /// What `read` makes of a section in which nothing stands.
+    /// Returns the result of `read` for an empty section.
     pub fn nothing<T>(keys: &'static [Key], read: impl Fn(&Section<'_>) -> T) -> T {
         read(&Section { table: &TomlTable::default(), keys, place: &TextSpan::default() })
     }
 
-    /// The text, or the table's default.
+    /// Returns the text, or the default.
     pub fn text(&self, key: &str) -> Option<&'a str> {
         let default = |key: &Key| if let Need::Default(default) = key.need { Some(default) } else { None };
         let default = || keys::find(self.keys, key).filter(|key| !self.has(key.name)).and_then(default);
         self.table.text(key).or_else(default)
     }
 
-    /// The value, or the table's default: times in seconds, sizes and rates in their base units.
+    /// Returns the value, or the default: times in seconds, sizes and rates in their base units.
     pub fn get<T: DeserializeOwned>(&self, key: &str) -> Option<T> {
         let key = keys::find(self.keys, key)?;
         let json = match (self.node(key.name), key.need) {
@@ -66,19 +66,19 @@ impl<'a> Section<'a> {
         self.get(key).unwrap_or_default()
     }
 
-    /// A section below this one.
+    /// Returns a section below this one.
     pub fn section(&self, key: &str) -> Option<Self> {
         let node = self.node(key)?;
         Some(Self { table: node.table()?, keys: keys::find(self.keys, key)?.kind.keys(), place: &node.place })
     }
 
-    /// The sections of a list of tables.
+    /// Returns the sections of a list of tables.
     pub fn sections(&self, key: &str) -> Vec<Self> {
         let keys = keys::find(self.keys, key).map(|key| key.kind.keys()).unwrap_or_default();
         self.table.tables(key).map(|(node, table)| Self { table, keys, place: &node.place }).collect()
     }
 
-    /// The entries of a table with free keys; keys with dots are put together again.
+    /// Returns the entries of a table with free keys. The parts of keys with dots are joined.
     pub fn entries(&self, key: &str) -> Vec<TableEntry> {
         let Some(table) = self.table.table(key) else { return Vec::new() };
         match keys::find(self.keys, key).map(|key| &key.kind) {
@@ -88,7 +88,7 @@ impl<'a> Section<'a> {
     }
 }
 
-/// The value without its places, in base units; null where it is not of that kind.
+/// Converts a value to JSON, in base units. The result is null for a value of another type.
 fn resolved(kind: &KeyType, node: &Node) -> Json {
     match (kind, &node.value) {
         (KeyType::Scalar | KeyType::Template, _) => node.as_written().map_or(Json::Null, Json::from),
@@ -114,21 +114,21 @@ fn in_base_unit(kind: &KeyType, text: &str) -> Json {
     }
 }
 
-/// How strictly a tree is looked at.
+/// Strictness of the check.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {
-    /// Every required key has to be there.
+    /// Every required key must be present.
     Whole,
-    /// A file that variants may complete: nothing is missing.
+    /// A file that variants may complete: no key is required.
     File,
-    /// An overlay: nothing is missing, and lists of tables may be entered by name.
+    /// An overlay: no key is required, and lists of tables may be entered by name.
     Part,
 }
 
 /// Reads a file that is one table of these keys.
 ///
 /// # Errors
-/// Everything that is wrong with the file.
+/// All problems in the file.
 pub(crate) fn read_file<T>(
     source: &Source,
     keys: &'static [Key],
@@ -143,16 +143,17 @@ pub(crate) fn read_file<T>(
     if problems.is_empty() { Ok(read) } else { Err(Problems::new(problems, syntax_is_broken)) }
 }
 
-/// A walk over a tree.
+/// Check of a tree.
 pub(crate) struct SectionWalk<'a> {
-    /// All keys of the file, to say where a key belongs that stands in the wrong section.
+    /// All keys of the file, to name the right section of a misplaced key.
     pub root: &'static [Key],
     pub mode: Mode,
     pub problems: &'a mut Vec<Problem>,
 }
 
 impl SectionWalk<'_> {
-    /// Checks a table; `path` is its own path (empty for the file), `place` where it is headed.
+    /// Checks a table. `path` is the table's path (empty for the file), `place` the place of its
+    /// heading.
     pub fn table(&mut self, path: &str, keys: &'static [Key], table: &TomlTable, place: &TextSpan) {
         let mut meant = Vec::new();
         for entry in &table.entries {
@@ -166,7 +167,7 @@ impl SectionWalk<'_> {
             }
         }
         if self.mode == Mode::Whole {
-            // A key that is misspelt is not said to be missing as well.
+            // A misspelt key is not reported as missing as well.
             let is_missing =
                 |key: &&Key| key.is_required_in(table) && table.get(key.name).is_none() && !meant.contains(&key.name);
             self.problems.extend(keys.iter().filter(is_missing).map(|key| missing(path, key, place)));
@@ -194,7 +195,7 @@ impl SectionWalk<'_> {
         problem.maybe(nearest_hint(name, keys.iter().map(|key| key.name)))
     }
 
-    /// Checks a value against what its key takes.
+    /// Checks a value against the type of its key.
     pub fn value(&mut self, path: &str, kind: &'static KeyType, node: &Node) {
         match (kind, &node.value) {
             (KeyType::Table(keys), TomlValue::Table(table)) => self.table(path, keys, table, &node.place),
@@ -264,7 +265,8 @@ impl SectionWalk<'_> {
             if problems.is_empty() {
                 return;
             }
-            // Whether it is of that type, and whether what is wrong can then be said more exactly.
+            // Whether the value has that type, and whether a problem can then be described more
+            // exactly.
             let (same_type, is_exact) = match kind {
                 KeyType::Table(_) => (node.table().is_some(), true),
                 KeyType::Tables(_) => (node.list().is_some(), true),
@@ -284,7 +286,7 @@ impl SectionWalk<'_> {
     }
 }
 
-/// The key that is meant by a name that is none: another tool's word for it, or the nearest.
+/// Returns the key for an unknown name: by another tool's name, or by similar spelling.
 fn nearest_key(keys: &'static [Key], name: &str) -> Option<&'static Key> {
     let elsewhere = |key: &&Key| key.elsewhere.iter().any(|other| other.eq_ignore_ascii_case(name));
     keys.iter()
@@ -312,7 +314,7 @@ fn scalar(path: &str, kind: &'static KeyType, node: &Node) -> Option<Problem> {
             None
         }
         (KeyType::Number | KeyType::Figure, TomlValue::Whole(Some(_))) => None,
-        // Whether its unit is the metric's, whoever knows the metric says.
+        // The unit is checked where the metric is known.
         (KeyType::Figure, TomlValue::Text(_)) => None,
         (KeyType::Name, TomlValue::Text(text)) => (!is_name(text))
             .then(|| Problem::new(&node.place, format!("\"{text}\" is not a name")).expected(kind.words())),
@@ -392,7 +394,7 @@ fn no_unit(path: &str, quantity: Quantity, node: &Node) -> Problem {
 
 fn wrong_type(path: &str, kind: &KeyType, node: &Node) -> Problem {
     let what = match (kind, &node.value) {
-        // The value says more than its type where the type may be right.
+        // If the type may be right, the value says more than its type.
         (KeyType::Either(..), TomlValue::Text(_)) | (_, TomlValue::Boolean(_)) => node.place.text(),
         _ => node.kind(),
     };

@@ -1,17 +1,18 @@
-//! URLs of services that listen on a socket in the file system: `http+unix://%2Frun%2Fapp.sock/path`, as other clients write them, too.
+//! URLs of services that listen on a Unix socket: `http+unix://%2Frun%2Fapp.sock/path`, the form
+//! that other clients use, too.
 
 use std::fmt::Write as _;
 
-/// Their scheme.
+/// Scheme of the URLs.
 pub const SCHEME: &str = "http+unix";
 
-/// The longest path that fits into an address (unix(7), `sun_path`).
+/// Longest path that fits into a socket address (unix(7), `sun_path`).
 const LONGEST: usize = 107;
 
-/// The path of the socket that a URL leads to; `None` if it leads elsewhere.
+/// Returns the path of the socket in a URL; `None` if the URL has another scheme.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The problem of the path.
 pub fn socket_of(url: &str) -> Option<Result<String, &'static str>> {
     let rest = url.strip_prefix(SCHEME)?.strip_prefix("://")?;
     Some(path_of(rest.split(['/', '?', '#']).next().unwrap_or_default()))
@@ -38,7 +39,7 @@ fn decoded(text: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// The URL of the socket at this path.
+/// Returns the URL of the socket at this path.
 #[must_use]
 pub fn url_of(path: &str) -> String {
     let mut url = format!("{SCHEME}://");

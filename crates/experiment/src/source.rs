@@ -1,5 +1,5 @@
-//! TOML text into a tree of values with their places, and every syntax error of the text at once, in the words of someone who
-//! wanted to write a file.
+//! Parser of TOML texts. It returns a tree of values with their places, and reports all syntax
+//! errors at once, in words for the author of the file.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,23 +10,23 @@ use toml::de::{DeTable, DeValue, Error};
 use crate::problem::Problem;
 use crate::tree::{Node, TableEntry, TextSpan, TomlTable, TomlValue};
 
-/// A text to be read, such as an experiment file.
+/// A text to read, such as an experiment file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Source {
-    /// Shown in errors; for a file, its path as the user gave it.
+    /// Name in error messages; for a file, its path as the user gave it.
     pub name: String,
-    /// The whole text.
     pub text: String,
 }
 
-/// As many syntax errors as anyone wants to see at once.
+/// Maximum number of syntax errors in one report.
 const ERRORS_MAX: usize = 50;
 
-/// Reads a text. Each statement that is not TOML is reported and left out; the rest is in the table.
+/// Reads a text. Each statement that is not valid TOML is reported and left out; the rest is in the
+/// table.
 ///
-/// The parser's own recovery may lose the rest of a file after one mistake, or report a mistake once for
-/// every line that follows. So the first error is taken, its statement blanked out (which moves nothing), and the
-/// text read again.
+/// The parser's own recovery may lose the rest of a file after one mistake, or report a mistake
+/// again for every following line. So this function takes the first error, replaces its statement
+/// by blanks, which keeps all positions, and reads the text again.
 pub(crate) fn parse(source: &Arc<Source>) -> (TomlTable, Vec<Problem>) {
     let mut text = source.text.clone();
     let mut problems = Vec::new();
@@ -49,11 +49,11 @@ pub(crate) fn parse(source: &Arc<Source>) -> (TomlTable, Vec<Problem>) {
     }
 }
 
-/// What is written twice; of a section that is, only the heading.
+/// Reports duplicates. For a duplicate section, it reports only the heading.
 fn duplicates(source: &Arc<Source>, errors: &[Error]) -> Vec<Problem> {
     let twice: Vec<_> = errors.iter().filter(|error| is_duplicate(error)).collect();
     let (headings, keys): (Vec<_>, Vec<_>) = twice.into_iter().partition(|error| is_heading(source, error));
-    // In the order of the text, as the errors are; each ends where the next heading begins.
+    // Both are in the order of the text. Each section ends at the next heading.
     let sections: Vec<_> = headings.iter().map(|heading| section_of(source, heading)).collect();
     let inside = |error: &&Error| {
         let at = error.span().unwrap_or_default().start;
@@ -64,7 +64,8 @@ fn duplicates(source: &Arc<Source>, errors: &[Error]) -> Vec<Problem> {
     headings.iter().copied().chain(keys).map(|error| duplicate(source, error)).collect()
 }
 
-/// The value of a `--set`, which begins at byte `at` of the source. What is not TOML is a text.
+/// Reads the value of a `--set`, which begins at byte `at` of the source. If it is not TOML, it is
+/// a text.
 pub(crate) fn parse_value(source: &Arc<Source>, rank: usize, at: usize) -> Node {
     let text = source.text.get(at..).unwrap_or_default();
     match DeValue::parse(text) {
@@ -129,18 +130,18 @@ fn duplicate(source: &Arc<Source>, error: &Error) -> Problem {
     }
 }
 
-/// Whether what is written twice is a section.
+/// Whether the duplicate is a section.
 fn is_heading(source: &Source, error: &Error) -> bool {
     let line = line_around(&source.text, error.span().unwrap_or_default().start);
     source.text[line].trim_start().starts_with('[')
 }
 
-/// The section that a heading written twice opens: its keys may well be there twice too.
+/// Returns the range of a duplicate section. Its keys may be duplicates too.
 fn section_of(source: &Source, error: &Error) -> Range<usize> {
     section(&source.text, error.span().unwrap_or_default().start)
 }
 
-/// What is wrong, and the bytes to leave out.
+/// Returns the problem, and the bytes to leave out.
 fn explain(source: &Arc<Source>, text: &str, error: &Error) -> (Problem, Range<usize>) {
     let span = error.span().unwrap_or_default();
     let at = span.start.min(text.len());
@@ -174,17 +175,17 @@ fn explain(source: &Arc<Source>, text: &str, error: &Error) -> (Problem, Range<u
     (as_told(source, message, span, &line), line)
 }
 
-/// The parser's own words.
+/// Returns the problem in the parser's own words.
 fn as_told(source: &Arc<Source>, message: &str, span: Range<usize>, line: &Range<usize>) -> Problem {
     let (what, expected) = message.split_once(", expected ").unwrap_or((message, ""));
-    // An empty span is widened to something that can be seen.
+    // An empty span is widened so that it is visible.
     let place =
         TextSpan::new(source, 0, if span.is_empty() { span.start..(span.start + 1).min(line.end) } else { span });
     let expected = if expected.is_empty() { "not TOML".to_owned() } else { format!("expected {expected}") };
     Problem::new(&place, format!("this is not TOML: {what}")).expected(expected)
 }
 
-/// A text whose closing quote is missing.
+/// Reports a text whose closing quote is missing.
 fn unclosed_text(source: &Arc<Source>, text: &str, message: &str, at: usize) -> Option<(Problem, Range<usize>)> {
     let quote = match message.split_once(", expected ")? {
         ("invalid multi-line basic string", "`\"`") => "\"\"\"",
@@ -200,7 +201,7 @@ fn unclosed_text(source: &Arc<Source>, text: &str, message: &str, at: usize) -> 
     Some((problem, line))
 }
 
-/// Where, in the line that ends at `at`, the quote was opened that is still open there.
+/// Returns the position of the quote that is still open at `at`, in the same line.
 fn open_quote(text: &str, at: usize, quote: &str) -> Option<usize> {
     let line = line_around(text, at);
     let mut open: Option<(usize, char)> = None;
@@ -218,7 +219,8 @@ fn open_quote(text: &str, at: usize, quote: &str) -> Option<usize> {
     open.map(|(start, _)| start).or_else(|| text[line.start..at].find(quote).map(|found| line.start + found))
 }
 
-/// A list or an inline table that goes on over the following lines because its closing bracket is missing.
+/// Reports a list or an inline table that continues over later lines because its closing bracket is
+/// missing.
 fn unclosed_bracket(source: &Arc<Source>, text: &str, at: usize) -> Option<(Problem, Range<usize>)> {
     let error_line = line_around(text, at);
     let mut start = error_line.start;
@@ -238,7 +240,7 @@ fn unclosed_bracket(source: &Arc<Source>, text: &str, at: usize) -> Option<(Prob
     None
 }
 
-/// A word or a number with a unit that should have been in quotes, or nothing at all.
+/// Reports an unquoted word, an unquoted number with a unit, or a missing value.
 fn unquoted(source: &Arc<Source>, text: &str, line: &Range<usize>) -> Option<Problem> {
     let statement = text[line.clone()].split('#').next()?;
     let (key, value) = statement.split_once('=')?;
@@ -261,14 +263,14 @@ fn unquoted(source: &Arc<Source>, text: &str, line: &Range<usize>) -> Option<Pro
     Some(Problem::new(&place, what).expected(format!("write \"{bare}\"")))
 }
 
-/// From a broken section name up to the next section: its keys belong nowhere.
+/// Returns the range from a broken heading to the next section. Its keys belong to no section.
 fn section(text: &str, start: usize) -> Range<usize> {
     let first = line_around(text, start);
     let next = text[first.end..].find("\n[").map_or(text.len(), |found| first.end + found + 1);
     start..next
 }
 
-/// The line that `at` is in, without its line break. At a line break: the line it ends.
+/// Returns the line around `at`, without its line break. For a line break, the line that it ends.
 fn line_around(text: &str, at: usize) -> Range<usize> {
     let at = (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
     let start = text[..at].rfind('\n').map_or(0, |newline| newline + 1);
@@ -276,8 +278,8 @@ fn line_around(text: &str, at: usize) -> Range<usize> {
     start..end
 }
 
-/// For each byte of `decoded`, and one past its end, the byte of `raw` (with its quotes) it came from. Empty if the
-/// two do not belong together.
+/// Returns, for each byte of `decoded` and for its end, the position in `raw`, which includes the
+/// quotes. Empty if the texts do not correspond.
 pub(crate) fn offsets(raw: &str, decoded: &str) -> Vec<usize> {
     let (quote, escapes) = opening(raw);
     let mut at = quote;
@@ -302,7 +304,7 @@ pub(crate) fn offsets(raw: &str, decoded: &str) -> Vec<usize> {
     offsets
 }
 
-/// How many bytes the opening quote takes, and whether backslashes mean anything.
+/// Returns the length of the opening quote, and whether backslashes are escapes.
 fn opening(raw: &str) -> (usize, bool) {
     for (quote, width, escapes) in [("\"\"\"", 3, true), ("'''", 3, false), ("\"", 1, true), ("'", 1, false)] {
         if raw.starts_with(quote) {
@@ -312,7 +314,7 @@ fn opening(raw: &str) -> (usize, bool) {
     (0, false)
 }
 
-/// A backslash at the end of a line swallows the break and the blanks that follow.
+/// Skips a backslash at the end of a line, the break, and the blanks that follow.
 fn past_folded_lines(raw: &str, mut at: usize) -> usize {
     while let Some(rest) = raw[at..].strip_prefix('\\') {
         let blank = rest.len() - rest.trim_start().len();

@@ -1,5 +1,6 @@
-//! Templates: the texts with `{…}` in them, as arguments and expectations are written. Parsed here, compiled and
-//! filled by the load engine. Nothing is filled in here: no random number is drawn, no environment is read.
+//! Templates: texts with `{…}` placeholders, in arguments and expectations. They are parsed here;
+//! the load engine compiles them and fills them in. This module draws no random number and reads no
+//! environment.
 
 use std::fmt;
 use std::ops::Range;
@@ -10,14 +11,14 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 /// A parsed template.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Template {
-    /// What it is made of, left to right. Two texts never follow each other.
+    /// Parts, left to right. Two texts never follow each other.
     pub parts: Vec<TemplatePart>,
 }
 
-/// A piece of a template.
+/// A part of a template.
 #[derive(Debug, Clone, PartialEq)]
 pub enum TemplatePart {
-    /// As it stands.
+    /// Literal text.
     Text(String),
     /// `{agent}`: the agent's number, from 1.
     Agent(Arithmetic),
@@ -25,63 +26,63 @@ pub enum TemplatePart {
     Seq(Arithmetic),
     /// `{copy}`: the number of the agent's copy of the load, from 1; see `load.copies`.
     Copy(Arithmetic),
-    /// `{bytes:100}`: so many printable bytes, different each time.
+    /// `{bytes:100}`: this many printable bytes, different each time.
     Bytes(u32),
     /// `{uniform:1..1000}`: a whole number, each equally likely, both ends included.
     Uniform {
-        /// Smallest.
+        /// Smallest number.
         from: u64,
-        /// Largest.
+        /// Largest number.
         to: u64,
     },
     /// `{zipf:1..1000:1.2}`: a whole number, the k-th smallest with a weight of 1 / k^exponent.
     Zipf {
-        /// Smallest, and most frequent.
+        /// Smallest number, and the most frequent.
         from: u64,
-        /// Largest.
+        /// Largest number.
         to: u64,
-        /// Above 0; 1 where none is written.
+        /// Above 0; the default is 1.
         exponent: f64,
     },
     /// `{feed.NAME.COLUMN}`: from a CSV file.
     Feed {
-        /// `name` of a `[[load.feed]]`.
+        /// Name of a `[[load.feed]]`.
         feed: String,
-        /// A word of the file's header line.
+        /// Name of a column, from the file's header line.
         column: String,
     },
-    /// `{slot}`: what an earlier step's `keep` kept.
+    /// `{slot}`: the value that an earlier step's `keep` kept.
     Slot(String),
-    /// `{lua.NAME}`: what a function of the load's script gives.
+    /// `{lua.NAME}`: the result of a function in the load's script.
     Script(String),
     /// `{env:NAME}`: from the environment when the run starts; redacted in every record.
     Env(String),
     /// `{base64:…}`: another template's value in base64 (RFC 4648, 4).
     Base64(Template),
-    /// `{pad:8:…}`: another template's value with zeros in front, up to a width.
+    /// `{pad:8:…}`: another template's value, padded with zeros in front to a width.
     Pad {
-        /// Bytes, from 1 to [`PAD_MAX`]. A longer value stays as it is.
+        /// Width in bytes, from 1 to [`PAD_MAX`]. A longer value is unchanged.
         width: u8,
-        /// The value.
+        /// Template of the value.
         of: Template,
     },
 }
 
-/// What is done to a number before it is written.
+/// Arithmetic on a number before it is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Arithmetic {
-    /// Nothing.
+    /// No change.
     Plain,
-    /// `{seq+1}`
+    /// Addition: `{seq+1}`.
     Plus(u64),
-    /// `{seq-20}`; never below 0.
+    /// Subtraction: `{seq-20}`; the result is never below 0.
     Minus(u64),
-    /// `{seq%100}`; at least 1.
+    /// Remainder: `{seq%100}`; the divisor is at least 1.
     Modulo(u64),
 }
 
 impl Arithmetic {
-    /// The number that is written for `value`.
+    /// Applies the arithmetic to `value`.
     #[must_use]
     pub fn apply(self, value: u64) -> u64 {
         match self {
@@ -93,32 +94,33 @@ impl Arithmetic {
     }
 }
 
-/// Why a text is not a template.
+/// The reason why a text is not a template.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{what}")]
 pub struct TemplateError {
-    /// The offending bytes of the text.
+    /// The wrong bytes of the text.
     pub at: Range<usize>,
-    /// What is wrong.
+    /// The problem.
     pub what: String,
-    /// What to write instead.
+    /// A suggestion.
     pub hint: String,
 }
 
-/// The words that start a placeholder; a slot cannot have such a name.
+/// Words that start a placeholder; no slot may have such a name.
 pub const WORDS: &[&str] = &["agent", "bytes", "copy", "env", "feed", "seq", "uniform", "zipf"];
 
-/// The largest `{bytes:N}`: a megabyte is already an unusual value, and this many is certainly a slip.
+/// Maximum N in `{bytes:N}`. A megabyte is already unusual, and a larger number is surely a
+/// mistake.
 pub const BYTES_MAX: u32 = 16 * 1024 * 1024;
 
-/// The widest `{pad:N:…}`: no number has more digits.
+/// Maximum N in `{pad:N:…}`: no number has more digits.
 pub const PAD_MAX: u8 = 64;
 
-/// How deep placeholders may contain others.
+/// Maximum depth of placeholders inside each other.
 const DEPTH_MAX: usize = 4;
 
-/// The text of a template with values in place of each `{env:NAME}` that `value` knows, for a process whose environment is another.
-/// A text that is no template stays as it is.
+/// Fills in each `{env:NAME}` that `value` knows, for a process with another environment. A text
+/// that is not a template is unchanged.
 #[must_use]
 pub fn with_environment(text: &str, value: &dyn Fn(&str) -> Option<String>) -> String {
     match Template::parse(text) {
@@ -131,12 +133,12 @@ impl Template {
     /// Reads a template.
     ///
     /// # Errors
-    /// A brace without its partner, or a placeholder that is not one: with its place in `text`.
+    /// A single brace, or an unknown placeholder, with its place in `text`.
     pub fn parse(text: &str) -> Result<Self, TemplateError> {
         let mut parts = Vec::new();
         let mut literal = String::new();
         let mut rest = 0;
-        // A body may be long: bytes are looked at much faster than characters.
+        // A body may be long, and searching bytes is much faster than searching characters.
         while let Some(found) = text.as_bytes()[rest..].iter().position(|byte| matches!(byte, b'{' | b'}')) {
             let at = rest + found;
             literal.push_str(&text[rest..at]);
@@ -159,7 +161,7 @@ impl Template {
         Ok(Self { parts })
     }
 
-    /// Every part, and those inside `{base64:…}` and `{pad:…}`.
+    /// Returns every part, including those inside `{base64:…}` and `{pad:…}`.
     #[must_use]
     pub fn all_parts(&self) -> Vec<&TemplatePart> {
         let mut all: Vec<&TemplatePart> = self.parts.iter().collect();
@@ -173,7 +175,7 @@ impl Template {
         all
     }
 
-    /// An example of its values: `1` stands for whatever has to be filled in.
+    /// Returns an example value, with `1` for each placeholder.
     #[must_use]
     pub fn example(&self) -> String {
         let example = |part: &TemplatePart| match part {
@@ -185,7 +187,7 @@ impl Template {
         self.parts.iter().map(example).collect()
     }
 
-    /// The same template with values in place of those of the environment.
+    /// Returns the template with environment variables filled in.
     fn filled(self, value: &dyn Fn(&str) -> Option<String>) -> Self {
         let fill = |part| match part {
             TemplatePart::Env(name) => value(&name).map_or(TemplatePart::Env(name), TemplatePart::Text),
@@ -196,7 +198,7 @@ impl Template {
         Self { parts: self.parts.into_iter().map(fill).collect() }
     }
 
-    /// The text, if nothing in it has to be filled in.
+    /// Returns the text, if the template has no placeholders.
     #[must_use]
     pub fn constant(&self) -> Option<String> {
         self.parts.iter().map(TemplatePart::constant).collect()
@@ -214,7 +216,7 @@ impl TemplatePart {
     }
 }
 
-/// Puts what `out` holds from byte `start` on into base64 (RFC 4648, 4).
+/// Encodes the bytes of `out` from `start` in base64 (RFC 4648, 4).
 pub fn base64_in_place(out: &mut Vec<u8>, start: usize) {
     let end = out.len();
     let length = (end - start).div_ceil(3) * 4;
@@ -225,12 +227,12 @@ pub fn base64_in_place(out: &mut Vec<u8>, start: usize) {
     out.drain(start..end);
 }
 
-/// Puts zeros in front of what `out` holds from byte `start` on, up to a width.
+/// Pads the bytes of `out` from `start` with zeros in front, to a width.
 pub fn pad_in_place(out: &mut Vec<u8>, start: usize, width: u8) {
     out.splice(start..start, zeros(out.len() - start, width).bytes());
 }
 
-/// The zeros that a value of this length lacks.
+/// Returns the zeros that a value of this length needs.
 fn zeros(length: usize, width: u8) -> &'static str {
     const ZEROS: &str = "0000000000000000000000000000000000000000000000000000000000000000";
     &ZEROS[..usize::from(width.min(PAD_MAX)).saturating_sub(length)]
@@ -242,8 +244,8 @@ fn push_text(parts: &mut Vec<TemplatePart>, text: &mut String) {
     }
 }
 
-/// Reads the placeholder whose brace opens at byte `at`, and returns the byte behind its closing brace too. `depth` is the number of
-/// placeholders around it.
+/// Reads the placeholder whose brace opens at byte `at`. Also returns the position after its
+/// closing brace. `depth` is the number of placeholders around it.
 fn placeholder(text: &str, at: usize, depth: usize) -> Result<(TemplatePart, usize), TemplateError> {
     let inside = &text[at + 1..];
     let holds = |word| inside.strip_prefix(word).map(|_| at + 1 + str::len(word));
@@ -260,8 +262,8 @@ fn placeholder(text: &str, at: usize, depth: usize) -> Result<(TemplatePart, usi
     Ok((parse_placeholder(&inside[..length], at + 1)?, at + 1 + length + 1))
 }
 
-/// Reads the template inside a placeholder from byte `from` on, up to the brace that closes it. A brace that is meant as a brace has
-/// a backslash before it here: two of them could be the ends of two placeholders.
+/// Reads the template inside a placeholder from byte `from`, up to the closing brace. A literal
+/// brace has a backslash before it here, because a double brace could end two placeholders.
 fn nested(text: &str, from: usize, depth: usize) -> Result<(Template, usize), TemplateError> {
     let wrong =
         |length: usize, what: &str, hint: &str| Word { text: &text[from..from + length], at: from }.wrong(what, hint);
@@ -305,7 +307,7 @@ fn nested(text: &str, from: usize, depth: usize) -> Result<(Template, usize), Te
     Err(unclosed(from, text.len()))
 }
 
-/// Reads the `8:` of `{pad:8:…}`, and returns the byte behind it too.
+/// Reads the `8:` of `{pad:8:…}`. Also returns the position after it.
 fn pad_width(text: &str, from: usize) -> Result<(u8, usize), TemplateError> {
     let end = text[from..].find([':', '{', '}']).map_or(text.len(), |length| from + length);
     match text[from..end].parse() {
@@ -423,7 +425,7 @@ const JSON: &str = r#"braces that are meant as braces are written twice, and tex
 
 const NUMBERS: &str = "for example {agent}, {seq}, {bytes:100}, or the name of a slot that an earlier step keeps";
 
-/// A piece of the template and where it begins.
+/// A part of the template and its start.
 #[derive(Clone, Copy)]
 struct Word<'a> {
     text: &'a str,
@@ -496,7 +498,7 @@ pub(crate) fn is_function_name(name: &str) -> bool {
         && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
-/// `agent`, `seq` or `copy`, perhaps with arithmetic, or else a slot.
+/// Reads `agent`, `seq` or `copy`, with optional arithmetic, or else a slot.
 fn counter(word: Word<'_>) -> Result<TemplatePart, TemplateError> {
     let name_length = word.text.find(['+', '-', '%']).unwrap_or(word.text.len());
     let (name, operation) = word.text.split_at(name_length);
@@ -545,7 +547,7 @@ pub(crate) fn is_slot_name(name: &str) -> bool {
         && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
 }
 
-/// A whole number in plain digits; `parse` alone would also take `+5`.
+/// Parses a whole number of digits only; `parse` would also accept `+5`.
 fn whole(text: &str) -> Option<u64> {
     if text.bytes().all(|byte| byte.is_ascii_digit()) { text.parse().ok() } else { None }
 }

@@ -1,5 +1,6 @@
-//! Tiers of storage: what the folders of a target's processes are on. Those that everybody has, how
-//! `[lab.tier.NAME]` changes them or makes one more, and which of them a trial's folders are on.
+//! Tiers of storage, on which the folders of a target's processes are. Defines the built-in tiers,
+//! reads `[lab.tier.NAME]`, which changes a tier or adds one, and assigns a trial's folders to
+//! tiers.
 
 use std::collections::BTreeMap;
 
@@ -22,14 +23,14 @@ section! {
     }
 }
 
-/// What a tier is made of.
+/// Medium of a tier.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TierMedium {
-    /// Where the host keeps its data anyway.
+    /// The place where the host keeps its data anyway.
     #[default]
     Disk,
-    /// A file system of its own on a loop device, with limits.
+    /// A separate file system on a loop device, with limits.
     Volume,
     /// A file system in memory.
     Memory,
@@ -37,29 +38,27 @@ pub enum TierMedium {
     Pmem,
 }
 
-/// A tier that folders of a trial's target are on, the same on every host.
+/// A tier that holds folders of a trial's target. It is the same on every host.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Tier {
-    /// Its name.
     pub name: String,
-    /// What it is made of.
     pub medium: TierMedium,
-    /// Its size and its limits, not yet slowed by `lab.speed`.
+    /// Size and limits, not yet slowed by `lab.speed`.
     #[serde(default, skip_serializing_if = "is_unlimited")]
     pub limits: Disk,
-    /// Where its limits come from.
+    /// Source of the limits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
-    /// Where its file system is mounted on this machine, of persistent memory.
+    /// Mount point on this machine, for persistent memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// Whether that has to bypass the page cache.
+    /// Whether the file system must bypass the page cache.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub dax: bool,
-    /// Parameters of the target that say which folders are on it, and nothing else.
+    /// Parameters of the target that select the folders on this tier and have no other use.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parameters: Vec<String>,
-    /// What is on it, each as `role.folder`.
+    /// Folders on the tier, each as `role.folder`.
     pub folders: Vec<String>,
 }
 
@@ -67,12 +66,12 @@ fn is_unlimited(limits: &Disk) -> bool {
     *limits == Disk::default()
 }
 
-/// The tier that every folder can be on.
+/// The default tier, which every folder can use.
 pub const DISK_TIER: &str = "disk";
 const MEMORY: &str = "memory";
 const PMEM: &str = "pmem";
 
-/// A device of a data sheet.
+/// A device with the limits in its data sheet.
 struct CitedDevice {
     name: &'static str,
     read_iops: f64,
@@ -101,11 +100,11 @@ const CITED: [CitedDevice; 2] = [
     },
 ];
 
-/// The names that need no `[lab.tier.NAME]`.
+/// Names of the built-in tiers. They need no `[lab.tier.NAME]`.
 pub const NAMES: [&str; 5] = [DISK_TIER, MEMORY, "nvme", PMEM, "sata"];
 
 impl Tier {
-    /// A tier of this name as it is if nothing is said of it.
+    /// Returns the tier of this name with its default settings.
     fn named(name: &str) -> Self {
         let cited = CITED.iter().find(|device| device.name == name);
         let medium = match name {
@@ -126,8 +125,8 @@ impl Tier {
         Self { name: name.to_owned(), medium, limits, source, dax, ..Self::default() }
     }
 
-    /// The same with what `[lab.tier.NAME]` says of it. A limit that is given takes the place of all that are cited, for they are
-    /// of one device.
+    /// Applies `[lab.tier.NAME]`. A single given limit replaces all cited limits, because the cited
+    /// limits belong to one device.
     fn with(self, section: &Section<'_>) -> Self {
         let given = Disk::read(section);
         let size_bytes = given.size_bytes.or(self.limits.size_bytes);
@@ -139,7 +138,7 @@ impl Tier {
         Self { limits: Disk { size_bytes, ..limits }, source, path, dax, ..self }
     }
 
-    /// What is asked of it, at a lab of this speed.
+    /// Returns the limits in a lab of this speed.
     #[must_use]
     pub fn limits_at(&self, speed: f64) -> Disk {
         let scaled = |figure: Option<f64>| figure.map(|figure| figure * speed);
@@ -156,15 +155,14 @@ impl Tier {
 /// A folder of a process on its tier.
 #[derive(Debug)]
 pub(crate) struct PlacedFolder {
-    /// As `role.folder`.
+    /// The folder, as `role.folder`.
     folder: String,
-    /// The tier's name.
     tier: String,
-    /// The parameter that says so, if it says nothing else.
+    /// Name of the parameter that selects the tier, if the parameter has no other use.
     parameter: Option<String>,
 }
 
-/// The folders of a target's processes, each on its tier with these parameters.
+/// Returns the folders of a target's processes, each with the tier that these parameters select.
 pub(crate) fn folders_of(manifest: &Manifest, with: &BTreeMap<String, String>) -> Vec<PlacedFolder> {
     let of_process = |process: &Process| {
         let folder = |(name, tier): (&String, &String)| PlacedFolder {
@@ -177,7 +175,7 @@ pub(crate) fn folders_of(manifest: &Manifest, with: &BTreeMap<String, String>) -
     manifest.processes.iter().flat_map(of_process).collect()
 }
 
-/// Whether a parameter is told to a process, too.
+/// Whether a parameter is also used in the settings of a process or in `protocol`.
 fn is_told(manifest: &Manifest, parameter: &str) -> bool {
     let text_of = |process: &Process| serde_json::to_string(&Process { folders: BTreeMap::new(), ..process.clone() });
     let placeholder = format!("{{{parameter}}}");
@@ -185,12 +183,12 @@ fn is_told(manifest: &Manifest, parameter: &str) -> bool {
     texts.chain([manifest.about.protocol.clone()]).any(|text| text.contains(&placeholder))
 }
 
-/// The parameter that decides, of a text such as `{data_tier}`.
+/// Returns the parameter's name in a text such as `{data_tier}`.
 fn parameter(tier: &str) -> Option<&str> {
     tier.strip_prefix('{')?.strip_suffix('}')
 }
 
-/// What is wrong with the tier of a folder in `target.toml`.
+/// Returns the problem of a folder's tier in `target.toml`.
 pub(crate) fn refuse_in_manifest(tier: &str, manifest: &Manifest, place: &TextSpan) -> Option<Problem> {
     let known = || join_words(&NAMES.map(|name| format!("`{name}`")), "or");
     let Some(name) = parameter(tier) else {
@@ -211,7 +209,8 @@ pub(crate) fn refuse_in_manifest(tier: &str, manifest: &Manifest, place: &TextSp
     Some(problem.expected("unknown tier").hint(format!("there are {}", known())))
 }
 
-/// Which variants differ from the first in nothing but where folders are, a sentence each without its stop.
+/// Returns a sentence, without full stop, for each variant that differs from the first only in the
+/// tiers of its folders.
 #[must_use]
 pub fn only_storage(plan: &Plan) -> Vec<String> {
     let of = |variant: &String| plan.possible().iter().find(|trial| trial.variant.as_ref() == Some(variant));
@@ -223,7 +222,8 @@ pub fn only_storage(plan: &Plan) -> Vec<String> {
     others.iter().filter_map(differ).collect()
 }
 
-/// Of two trials that differ in nothing but where folders are: what is where. `None` if they differ in more, or in nothing.
+/// Returns the different tiers of two trials that differ only in the tiers of their folders. `None`
+/// if they differ in more, or not at all.
 fn only_difference(a: &Trial, b: &Trial) -> Option<String> {
     let tiers = || a.lab.tiers.iter().chain(&b.lab.tiers);
     let bare = |trial: &Trial| {
@@ -249,7 +249,7 @@ fn only_difference(a: &Trial, b: &Trial) -> Option<String> {
         }
         bare
     };
-    // Each occurrence of a fault has a seed of the trial's.
+    // Each occurrence of a fault has a seed from its trial.
     let faults =
         |trial: &Trial| trial.faults.iter().map(|fault| plan::Fault { seed: 0, ..fault.clone() }).collect::<Vec<_>>();
     if bare(a) != bare(b) || faults(a) != faults(b) {
@@ -277,19 +277,19 @@ fn only_difference(a: &Trial, b: &Trial) -> Option<String> {
     (!moved.is_empty()).then(|| join_words(&moved, "and"))
 }
 
-/// What hosts a trial has, as far as tiers go.
+/// Kind of a trial's hosts, as far as tiers depend on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TierHosts {
     /// This machine itself.
     ThisMachine,
-    /// Made on it.
+    /// Virtual hosts on this machine.
     Virtual,
-    /// Reached over ssh.
+    /// Hosts reached over ssh.
     Remote,
 }
 
-/// The tiers that these folders are on, by name, with what `[lab]` says of them. `lab` is that section, if there is one, and
-/// `target` where the parameters stand.
+/// Returns the tiers of these folders, by name, with the settings in `[lab]`. `lab` is that
+/// section, if there is one. `target` is the section with the parameters.
 pub(crate) fn of_trial(
     folders: Vec<PlacedFolder>,
     lab: Option<&Section<'_>>,
@@ -328,7 +328,8 @@ pub(crate) fn of_trial(
     tiers
 }
 
-/// What reading a feed on that tier is held to: nothing where the tier has no limits. `tier` is where its name stands.
+/// Returns the tier whose limits apply to reading a feed. `tier` is the place of its name in the
+/// file.
 pub(crate) fn of_feed(
     name: &str,
     lab: Option<&Section<'_>>,
@@ -350,7 +351,7 @@ pub(crate) fn of_feed(
     Some(section.map_or(named.clone(), |section| named.with(&section)))
 }
 
-/// Why these hosts cannot have a tier.
+/// Returns the problem of a tier that these hosts cannot have.
 fn refuse_on(tier: &Tier, hosts: TierHosts, place: &TextSpan) -> Option<Problem> {
     let name = &tier.name;
     let on = join_words(&tier.folders.iter().map(|folder| format!("`{folder}`")).collect::<Vec<_>>(), "and");
@@ -381,7 +382,7 @@ fn refuse_on(tier: &Tier, hosts: TierHosts, place: &TextSpan) -> Option<Problem>
     }
 }
 
-/// Whether `[lab.tier.NAME]` says what such a tier can have.
+/// Checks that `[lab.tier.NAME]` has only keys that such a tier can have.
 pub(crate) fn check(lab: &Section<'_>, problems: &mut Vec<Problem>) {
     for entry in lab.entries("tier") {
         let Some(table) = entry.node.table() else { continue };
@@ -428,7 +429,7 @@ mod tests {
         assert_eq!(Tier::named("disk").limits, Disk::default());
     }
 
-    /// A trial of a store whose data is on one tier and whose logs are on another.
+    /// Returns a trial of a store with its data on one tier and its logs on another.
     fn trial(variant: &str, data: &str, logs: &str) -> Trial {
         let tier = |name: &str, folder: &str, parameter: &str| Tier {
             parameters: vec![parameter.to_owned()],
@@ -461,7 +462,7 @@ mod tests {
         let mut other = data.clone();
         other.lab.speed = 0.5;
         let mut told = vec![slow.clone(), data.clone()];
-        // The parameters say something else as well, and so they count.
+        // The parameters have another use as well, so their difference counts.
         told.iter_mut().flat_map(|trial| &mut trial.lab.tiers).for_each(|tier| tier.parameters.clear());
         assert!(plan(vec![slow.clone(), other]).is_empty() && plan(told).is_empty());
         assert!(plan(vec![slow.clone(), Trial { variant: Some("same".to_owned()), ..slow }]).is_empty());

@@ -1,5 +1,5 @@
-//! What `plimsoll check` prints: the trials of a plan in their order, what happens when in each of them, and how long
-//! all of it will take.
+//! Text of `plimsoll check`: the trials of a plan in their order, the events of each trial with
+//! their times, and the total duration.
 
 use std::fmt::Write as _;
 
@@ -15,7 +15,8 @@ mod usual;
 
 pub use usual::UsualTimes;
 
-/// What a plan's faults leave no room to measure; each once.
+/// Returns notes on faults that cannot be measured fully and on literal file names. No note is
+/// repeated.
 #[must_use]
 pub fn notes(plan: &Plan) -> Vec<String> {
     let mut notes: Vec<String> = Vec::new();
@@ -27,7 +28,8 @@ pub fn notes(plan: &Plan) -> Vec<String> {
     notes
 }
 
-/// Bodies that name a file as other tools do, and are sent as they stand.
+/// Returns notes on bodies such as `@file`, which other tools read as a file and Plimsoll sends
+/// literally.
 fn literal_files(trial: &Trial) -> Vec<String> {
     let prepared = trial.prepare.iter().map(|prepare| &prepare.step);
     let steps = trial.load.iter().flat_map(Load::all_steps).chain(prepared);
@@ -44,13 +46,13 @@ fn literal_files(trial: &Trial) -> Vec<String> {
     steps.filter_map(note).collect()
 }
 
-/// The plan, for a person; ends with a newline.
+/// Formats the plan for people; the text ends with a newline.
 #[must_use]
 pub fn print(plan: &Plan) -> String {
     print_with(plan, &UsualTimes::default())
 }
 
-/// Prints the plan as [`print()`] does, with the known durations of its trials.
+/// Formats the plan as [`print()`] does, with the known durations of its trials.
 #[must_use]
 pub fn print_with(plan: &Plan, usual: &UsualTimes) -> String {
     let mut text = String::new();
@@ -70,7 +72,7 @@ pub fn print_with(plan: &Plan, usual: &UsualTimes) -> String {
     text
 }
 
-/// Trials in which the same happens at the same times.
+/// Trials with the same events at the same times.
 struct SameTimes<'a> {
     clock: Vec<String>,
     trials: Vec<&'a Trial>,
@@ -105,7 +107,7 @@ impl SameTimes<'_> {
 }
 
 impl SameTimes<'_> {
-    /// The searches whose trials these are.
+    /// Returns the names of the searches that these trials belong to.
     fn search(&self, plan: &Plan) -> String {
         if self.trials.len() == plan.possible().len() {
             return "each trial".to_owned();
@@ -118,13 +120,13 @@ impl SameTimes<'_> {
     }
 }
 
-/// Characters of a note.
+/// Width of a note, in characters.
 const WIDTH: usize = 108;
 
-/// Characters of a bar.
+/// Width of a bar, in characters.
 const BAR: usize = 60;
 
-/// What happens when.
+/// Returns the lines that show when each event happens.
 fn clock_lines(trial: &Trial) -> Vec<String> {
     let mut lines = Vec::new();
     if trial.load.is_some() || !trial.faults.is_empty() {
@@ -162,7 +164,7 @@ fn bar(trial: &Trial) -> String {
     cells.into_iter().collect()
 }
 
-/// The cell of a share of the bar.
+/// Returns the cell of the bar for a share of the time.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss, reason = "0 to BAR")]
 fn cell(share: f64) -> usize {
     (share.clamp(0.0, 1.0) * BAR as f64).round() as usize
@@ -220,7 +222,7 @@ fn step_line(step: &Exercise) -> String {
     format!("{}: {}, within {}{at}{pause}{times}", step.name, parts.join(", "), show(step.within_s))
 }
 
-/// Something that a step does.
+/// Describes an action of a step.
 fn deed(fault: &Fault) -> String {
     let until = fault.for_s.map(|for_s| format!(" for {}", show(for_s))).unwrap_or_default();
     let what = fault.action.as_ref().unwrap_or(&fault.kind);
@@ -232,14 +234,15 @@ fn arguments(fault: &Fault) -> String {
     if with.is_empty() { String::new() } else { format!(" ({})", with.join(", ")) }
 }
 
-/// Starting a target, waiting until it is ready, and stopping it, seconds at full speed: what small targets take. Large
-/// ones take longer.
+/// Seconds at full speed for starting a small target, waiting until it is ready, and stopping it.
+/// Large targets take longer.
 const AROUND_S: f64 = 3.0;
 /// Seconds between two trials on one start: the hook `reset`, and waiting until the target is
 /// ready.
 const RESET_S: f64 = 1.5;
 
-/// How long all trials take at most, seconds, where targets are ready soon: of a search, if it plays as many as it may.
+/// Returns the maximum duration of all trials in seconds, if targets become ready quickly. For a
+/// search, it counts the maximum number of trials.
 #[must_use]
 pub fn longest_s(plan: &Plan) -> f64 {
     let longest_s = |trial: &Trial| trial_s(trial) + trial.read_back_s();
@@ -271,7 +274,7 @@ fn total_time(plan: &Plan, usual: &UsualTimes) -> String {
 /// Ratio of the longest to the usual duration above which both are printed.
 const MUCH: f64 = 1.25;
 
-/// What a search takes depends on what it finds: what is usual, and what is possible.
+/// Describes the usual and the maximum duration of searches. They depend on the results.
 fn of_searches(plan: &Plan, find: &Find, usual: &UsualTimes) -> String {
     let trials: u32 = find.templates.iter().map(|template| search::typical_trials(find, template)).sum();
     let most: u32 = find.templates.iter().map(|_| find.trials_max).sum();
@@ -304,7 +307,7 @@ fn paused_s(ends_s: f64, step: &Exercise, takes_s: f64) -> f64 {
     ends_s.max(step.at_s.unwrap_or(0.0)) + f64::from(step.times) * (step.pause_s.unwrap_or(0.0) + takes_s)
 }
 
-/// The load's time; of faults alone, until the last is healed.
+/// Returns the load's time. Without a load, the time until the last fault is healed.
 fn load_s(trial: &Trial) -> f64 {
     if let Some(load) = &trial.load {
         return load.time_s;
@@ -316,7 +319,8 @@ fn load_s(trial: &Trial) -> f64 {
     trial.faults.iter().map(end).fold(0.0, f64::max)
 }
 
-/// When a fault begins, before `end_s`; of one that comes back for ever, the first thousand times.
+/// Returns the times before `end_s` at which a fault begins. For a fault that never stops
+/// recurring, the first thousand times.
 fn moments(fault: &Fault, faults: &[Fault], end_s: f64) -> Vec<f64> {
     moments_within(fault, faults, end_s, faults.len())
 }

@@ -1,4 +1,4 @@
-//! Values that know where they were written: the parsed file before it means anything.
+//! Values with their places in the text: the parsed file before its keys are checked.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -7,19 +7,19 @@ use serde_json::Value as Json;
 
 use crate::source::Source;
 
-/// A piece of a text.
+/// A part of a text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TextSpan {
-    /// Which text.
+    /// The text.
     pub source: Arc<Source>,
-    /// Which bytes of it.
+    /// Byte range in the text.
     pub span: Range<usize>,
-    /// 0 is the file, k the k-th `--set`.
+    /// Origin of the text: 0 is the file, k the k-th `--set`.
     pub(crate) rank: usize,
 }
 
 impl TextSpan {
-    /// The bytes `span` of a source, brought inside the text and onto whole characters.
+    /// Returns the bytes `span` of a source, limited to the text and to whole characters.
     pub(crate) fn new(source: &Arc<Source>, rank: usize, span: Range<usize>) -> Self {
         let text = &source.text;
         let floor = |at: usize| (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
@@ -28,18 +28,17 @@ impl TextSpan {
         Self { source: Arc::clone(source), span: start..end, rank }
     }
 
-    /// Another piece of the same text.
+    /// Returns another part of the same text.
     pub(crate) fn at(&self, span: Range<usize>) -> Self {
         Self::new(&self.source, self.rank, span)
     }
 
-    /// The text at this place.
     #[must_use]
     pub fn text(&self) -> &str {
         self.source.text.get(self.span.clone()).unwrap_or_default()
     }
 
-    /// Line and column from 1, the column in characters.
+    /// Returns line and column, from 1; the column counts characters.
     #[must_use]
     pub fn line_and_column(&self) -> (usize, usize) {
         let before = self.source.text.get(..self.span.start).unwrap_or_default();
@@ -47,13 +46,13 @@ impl TextSpan {
         (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1)
     }
 
-    /// By which problems are sorted and told apart.
+    /// Key by which problems are sorted and compared.
     pub(crate) fn order(&self) -> (usize, usize, usize) {
         (self.rank, self.span.start, self.span.end)
     }
 }
 
-/// A value and where it stands.
+/// A value and its place in the text.
 #[derive(Debug, Clone)]
 pub(crate) struct Node {
     pub place: TextSpan,
@@ -79,7 +78,7 @@ pub(crate) struct TomlTable {
     pub entries: Vec<TableEntry>,
 }
 
-/// A line of a table.
+/// An entry of a table.
 #[derive(Debug, Clone)]
 pub(crate) struct TableEntry {
     pub key: String,
@@ -108,12 +107,12 @@ impl TomlTable {
         self.get(key).and_then(Node::table)
     }
 
-    /// Every value that is not itself a table, under its dotted path.
+    /// Returns every value that is not a table, with its dotted path.
     pub fn flattened(&self) -> Vec<TableEntry> {
         self.flattened_until(&|_| false)
     }
 
-    /// The same, where some tables are values too.
+    /// Returns every value with its dotted path. `is_value` selects the tables that are values too.
     pub fn flattened_until(&self, is_value: &dyn Fn(&Self) -> bool) -> Vec<TableEntry> {
         let mut flat = Vec::new();
         self.flatten("", is_value, &mut flat);
@@ -126,7 +125,8 @@ impl TomlTable {
             match entry.node.table().filter(|table| !is_value(table)) {
                 Some(table) => table.flatten(&key, is_value, flat),
                 None => {
-                    // Written once more in another way, such as by `--set`: the later one counts.
+                    // The value was given again in another form, such as by `--set`. The later one
+                    // counts.
                     flat.retain(|known| known.key != key);
                     flat.push(TableEntry { key, ..entry.clone() });
                 }
@@ -134,7 +134,7 @@ impl TomlTable {
         }
     }
 
-    /// The tables in a list of tables; what is not a table is passed over.
+    /// Returns the tables in a list of tables; other values are skipped.
     pub fn tables(&self, key: &str) -> impl Iterator<Item = (&Node, &Self)> {
         let list = self.get(key).and_then(Node::list).unwrap_or_default();
         list.iter().filter_map(|node| Some((node, node.table()?)))
@@ -154,7 +154,7 @@ impl Node {
         if let TomlValue::List(list) = &self.value { Some(list) } else { None }
     }
 
-    /// A number, whole or not.
+    /// Returns a number, whole or not.
     #[expect(clippy::cast_precision_loss, reason = "no setting has 16 digits")]
     pub fn number(&self) -> Option<f64> {
         match self.value {
@@ -164,7 +164,8 @@ impl Node {
         }
     }
 
-    /// A scalar as text: numbers and dates exactly as written, so that a version `1.10` stays one.
+    /// Returns a scalar as text. Numbers and dates are exactly as written, so that the version
+    /// `1.10` is not changed.
     pub fn as_written(&self) -> Option<String> {
         match &self.value {
             TomlValue::Text(text) => Some(text.clone()),
@@ -174,7 +175,7 @@ impl Node {
         }
     }
 
-    /// What it is, for messages.
+    /// Returns the type's name, for messages.
     pub fn kind(&self) -> &'static str {
         match self.value {
             TomlValue::Text(_) => "a text",
@@ -187,7 +188,7 @@ impl Node {
         }
     }
 
-    /// The value without its places.
+    /// Converts the value to JSON, without its places.
     pub fn json(&self) -> Json {
         match &self.value {
             TomlValue::Text(text) => Json::from(text.as_str()),
@@ -203,7 +204,7 @@ impl Node {
         }
     }
 
-    /// The place of the bytes `inside` of a text value, past its quotes and escapes.
+    /// Returns the place of the bytes `inside` of a text value. It allows for quotes and escapes.
     pub fn inside(&self, inside: Range<usize>) -> TextSpan {
         let Some(text) = self.text() else { return self.place.clone() };
         let raw = self.place.text();

@@ -1,4 +1,5 @@
-//! Bad experiment files, and what is said about each. A message is part of the interface: read it before you accept it.
+//! Bad experiment files, each with its error message. A message is part of the interface: read it
+//! before you accept it.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod known;
@@ -66,7 +67,8 @@ fn a_metric_that_no_target_keeps_is_told_from_one_that_is_kept() {
         let problems = problems(metric, &[]).unwrap();
         assert!(told.iter().all(|told| problems.contains(told)), "{problems}");
     }
-    // What the file asks of its own target stays right when `--set` gives another.
+    // The file's metrics may be right for its own target, so they are not checked if `--set` gives
+    // another.
     assert_eq!(problems("metrics.other.max", &["target.use=vsns"]), None);
 }
 
@@ -93,7 +95,7 @@ fn the_rate_of_a_gauge_is_refused_before_the_run() {
         let told = problems(MetricsFormat::Json, metric).unwrap();
         assert!(told.contains(what) && told.contains("metrics.depth.max"), "{told}");
     }
-    // Prometheus' text says what each is, when it is asked.
+    // Prometheus' text format gives the type of each metric when it is read.
     assert_eq!(problems(MetricsFormat::Prometheus, "metrics.depth.per_s"), None);
 }
 
@@ -132,7 +134,7 @@ fn colours_only_when_asked() {
 fn of_thousands_of_mistakes_the_first_are_shown_and_all_are_counted() {
     const MISTAKES: usize = 10_000;
     let keys: String = (0..MISTAKES).map(|number| format!("nonsense{number} = 1\n")).collect();
-    // Those of the file show in both trials, and only in one of them is the last.
+    // Mistakes in the file appear in both trials, and the last mistake only in one of them.
     let variants = "[[variant]]\nname = \"a\"\n[[variant]]\nname = \"b\"\nload = { ramp = \"soon\" }\n";
     let problems = read_text(&format!("{FILE}{keys}{variants}"));
     assert_eq!(problems.as_slice().len(), MISTAKES + 1);
@@ -143,14 +145,15 @@ fn of_thousands_of_mistakes_the_first_are_shown_and_all_are_counted() {
     let all = problems.as_slice().len();
     let end = format!("{all} problems, of which these are the first 100");
     shows_the_first(&problems, &end, &format!("and {} more", all - 100));
-    // A hundred are all shown.
+    // A hundred problems are all shown.
     let keys: String = (0..100).map(|number| format!("nonsense{number} = 1\n")).collect();
     let problems = read_text(&format!("{FILE}{keys}"));
     assert!(problems.render(false).ends_with("\n100 problems\n"));
     assert_eq!(problems.to_string().lines().count(), 100);
 }
 
-/// A hundred of them, each in its own line of the text, and how many there are.
+/// Checks that the first hundred problems are shown, each with its line in the text, and the total
+/// number.
 fn shows_the_first(problems: &Problems, end: &str, more: &str) {
     let rendered = problems.render(false);
     assert_eq!(rendered.matches("Error: ").count(), 100);
@@ -174,7 +177,7 @@ fn read_text(text: &str) -> Problems {
 #[test]
 fn what_is_written_twice_in_sections_that_are_written_twice_is_said_of_the_sections() {
     let sections: String = (0..1_000).map(|number| format!("[seed]\nk{number} = 1\nk{number} = 2\n")).collect();
-    // The first section is the one that stands, and what is twice in it is a mistake of its own.
+    // The first section is the valid one; a duplicate in it is a separate mistake.
     let problems = read_text(&format!("{sections}[load]\nramp = \"1s\"\nramp = \"2s\"\n"));
     let twice = |name: &str| {
         let what = format!("`{name}` is written twice");

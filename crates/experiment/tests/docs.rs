@@ -1,5 +1,5 @@
-//! Every TOML block of the documentation is TOML, and those that are whole experiments plan,
-//! examples of `[lab]` with what they leave out.
+//! TOML blocks in the documentation. Every block must parse, and those that are whole experiments
+//! must plan. Examples of `[lab]` are completed first.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod known;
@@ -42,19 +42,19 @@ fn blocks(page: &str) -> Vec<(usize, String)> {
     blocks
 }
 
-/// What an example of `[lab]` leaves out.
+/// Sections that an example of `[lab]` leaves out.
 const ELSEWHERE: &str =
     "[target]\nuse = \"vsns\"\n[load]\nagents = 1\ntime = \"1s\"\n[[load.cycle]]\ncall = \"ping\"\n";
 
 #[test]
 fn every_block_is_true() {
-    // Pages speak of the targets as they are, and not as they were frozen for the golden files.
+    // The pages describe the current targets, and not those that were frozen for the golden files.
     let mut catalog = known::catalog();
     for name in ["docket", "elasticsearch", "pacemaker", "redis"] {
         let source = known::source(&here().join("../../targets").join(name).join("target.toml"));
         catalog.targets.insert(name.to_owned(), experiment::manifest::parse(name, &source).unwrap());
     }
-    // Nobody has this one.
+    // Only the tests have this target.
     catalog.targets.remove("store");
     catalog.protocols.extend([&known::LINES, &known::REDIS]);
     catalog.faults.push(&known::COMMAND_FAULT);

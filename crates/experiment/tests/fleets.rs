@@ -1,4 +1,5 @@
-//! `[fleet]` on hosts of the lab and over ssh: what becomes of it in the plan, whom faults may hit, and what `check` prints.
+//! `[fleet]` on hosts of the lab and over ssh: its plan, the victims of faults, and the output of
+//! `check`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod known;

@@ -1,4 +1,5 @@
-//! Golden files: experiments and manifests that have to be accepted for ever, and what comes of a few of them.
+//! Golden files: experiments and manifests that must be accepted for ever, and the plans of a few
+//! of them.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod known;

@@ -1,4 +1,4 @@
-//! `[[load.group]]`: what becomes of groups in the plan, what may be swept and searched of them, and what `check` prints.
+//! `[[load.group]]`: groups in the plan, in sweeps and searches, and in the output of `check`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod known;
@@ -84,7 +84,7 @@ fn a_group_is_the_load_that_it_would_be_alone() {
     assert_eq!((readers.retry, readers.when_failed, readers.ramp_s), (Retry::FailFast, WhenFailed::NextCycle, 10.0));
     let names: Vec<&str> = load.all_steps().map(|step| step.name.as_str()).collect();
     assert_eq!(names, ["save", "load", "ping", "load_all"]);
-    // A plan is read again as it was written.
+    // A plan survives writing and reading.
     let written = serde_json::to_string(&plan).unwrap();
     assert_eq!(serde_json::from_str::<Plan>(&written).unwrap(), plan);
 }

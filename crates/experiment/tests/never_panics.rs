@@ -1,4 +1,4 @@
-//! Whatever is handed in: a plan or problems, and problems can be rendered.
+//! Fuzzing of the reader: any input gives a plan or problems, and problems can be rendered.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod known;
@@ -35,7 +35,7 @@ fn survive(text: &str, sets: &[String]) {
     }
 }
 
-/// A golden file with pieces cut out, doubled, swapped or written over.
+/// Returns a golden file with parts removed, doubled, swapped or overwritten.
 fn mutated() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         Just("\n".to_owned()),
@@ -70,7 +70,7 @@ fn mutated() -> impl Strategy<Value = String> {
     })
 }
 
-/// Golden files with lines left out, doubled and in another order.
+/// Returns a golden file with lines removed, doubled and reordered.
 fn shuffled() -> impl Strategy<Value = String> {
     (any::<prop::sample::Index>(), prop::collection::vec(any::<prop::sample::Index>(), 0..60)).prop_map(
         |(which, picks)| {

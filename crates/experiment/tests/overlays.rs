@@ -1,4 +1,4 @@
-//! File < `--set` < variant < sweep point: what wins, what merges, and how paths find their way.
+//! File < `--set` < variant < sweep point: priority, merging, and resolution of paths.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod known;

@@ -1,4 +1,4 @@
-//! `load.rate` in its forms and `load.backlog`: what becomes of them in the plan, and that plans of old are read.
+//! `load.rate` in its forms and `load.backlog`: their plan, and plans of older versions.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod known;

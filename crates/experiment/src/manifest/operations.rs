@@ -1,4 +1,4 @@
-//! `[[operation]]`: programs of a target that its clients run on the members, each under a name.
+//! `[[operation]]`: programs of a target that its clients run on the members, each with a name.
 
 use std::collections::BTreeMap;
 
@@ -11,12 +11,12 @@ use crate::section::Section;
 use crate::template::is_slot_name;
 use crate::tree::Node;
 
-/// The protocol that runs programs, and its own operation.
+/// The protocol that runs programs, and the name of its only operation.
 const PROTOCOL: &str = "command";
 const OWN: &str = "run";
 
 section! {
-    /// `[[operation]]`: a program that is an operation.
+    /// `[[operation]]`: a program that clients can use as an operation.
     #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
     pub struct TargetOperation = OPERATION {
         name = required: Name => String, "What an experiment calls it", ["call"];
@@ -32,7 +32,7 @@ section! {
     }
 }
 
-/// Reads the sections, and says what is wrong with them.
+/// Reads the sections and reports their problems.
 pub(super) fn read(root: &Section<'_>, problems: &mut Vec<Problem>) -> Vec<TargetOperation> {
     let mut operations: Vec<TargetOperation> = Vec::new();
     for section in root.sections("operation") {
@@ -59,7 +59,8 @@ pub(super) fn read(root: &Section<'_>, problems: &mut Vec<Problem>) -> Vec<Targe
     operations
 }
 
-/// Holds them against the rest of the manifest: they are programs, and run where clients go.
+/// Checks the operations against the rest of the manifest: the protocol must run programs, and
+/// clients must connect to the members.
 pub(super) fn check(root: &Section<'_>, manifest: &Manifest, known: &[String], problems: &mut Vec<Problem>) {
     let (sections, about) = (root.sections("operation"), root.section("about"));
     let Some((first, about)) = sections.first().zip(about) else { return };

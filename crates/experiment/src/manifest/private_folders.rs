@@ -1,4 +1,4 @@
-//! `private`: folders of the machine of which each virtual host has its own.
+//! `private`: folders of the machine of which each virtual host has a separate copy.
 
 use std::collections::BTreeSet;
 
@@ -6,10 +6,10 @@ use crate::problem::Problem;
 use crate::section::Section;
 use crate::tree::Node;
 
-/// Trees that a host cannot do without, or that it has of its own anyway.
+/// Trees that a host needs unchanged, or that are private anyway.
 const TREES: [&str; 13] =
     ["/bin", "/boot", "/dev", "/lib", "/lib32", "/lib64", "/libx32", "/proc", "/run", "/sbin", "/sys", "/tmp", "/usr"];
-/// Folders in which many programs have something.
+/// Folders that many programs share.
 const SHARED: [&str; 9] = [
     "/etc/alternatives",
     "/etc/ssl",
@@ -22,7 +22,8 @@ const SHARED: [&str; 9] = [
     "/var/tmp",
 ];
 
-/// Why a host cannot have this folder to itself, if it cannot. The path has no links and no `..` in it.
+/// Returns the reason why a host cannot have a separate copy of this folder, or `None` if it can.
+/// The path has no links and no `..`.
 #[must_use]
 pub fn refused_private(path: &str) -> Option<&'static str> {
     let is_in = |tree: &&str| path.strip_prefix(*tree).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
@@ -37,7 +38,7 @@ pub fn refused_private(path: &str) -> Option<&'static str> {
     (is_top || SHARED.contains(&path)).then_some("many programs have something in there")
 }
 
-/// Reads the list, and says what is wrong with it.
+/// Reads the list and reports its problems.
 pub(super) fn read(root: &Section<'_>, problems: &mut Vec<Problem>) -> Vec<String> {
     const HINT: &str = "name the folders of the target alone, such as \"/etc/corosync\" or \"/var/lib/pacemaker\"";
     let mut seen: BTreeSet<&str> = BTreeSet::new();

@@ -1,4 +1,4 @@
-//! Tests of what a manifest may say.
+//! Tests of the manifest's parser.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use super::{HoldsOn, ReadyCheck, Takes, parse};

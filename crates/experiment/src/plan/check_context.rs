@@ -1,4 +1,4 @@
-//! What the sections of a trial need to know of each other, and what is found wrong with them.
+//! Facts that the sections of a trial share while they are checked, and the problems found.
 
 use std::collections::BTreeSet;
 
@@ -9,34 +9,35 @@ use crate::problem::{Problem, nearest_hint};
 use crate::tier::Tier;
 use crate::tree::TextSpan;
 
-/// What the sections of a trial need to know of each other.
+/// Facts that the sections of a trial share, and the problems found.
 pub(super) struct CheckContext<'a> {
     pub catalog: &'a Catalog,
-    /// `None`: not known, because the target is not; nothing is said about its operations then.
+    /// The target's protocol; `None` if the target is not known. Then its operations are not
+    /// checked.
     pub protocol: Option<&'static Protocol>,
-    /// Operations that the target has of its own, beside the protocol's.
+    /// Operations that the target defines, in addition to the protocol's.
     pub operations: &'a [TargetOperation],
     /// Names of the target's ports.
     pub ports: PortNames,
-    /// URLs that the target names, where it names several.
+    /// Number of URLs that the target names.
     pub addresses: usize,
-    /// The tiers of storage that folders of the target are on.
+    /// Tiers of storage that folders of the target are on.
     pub tiers: Vec<Tier>,
     /// Names of the feeds that templates may use.
     pub feeds: Vec<String>,
-    /// Whether there is a script that templates and expectations may ask.
+    /// Whether there is a script for templates and expectations.
     pub has_script: bool,
     pub problems: Vec<Problem>,
 }
 
-/// Names that a port may be called by.
+/// Names of ports that an experiment may use.
 #[derive(Debug)]
 pub(super) enum PortNames {
-    /// Nobody knows them, because nobody knows the target.
+    /// Unknown, because the target is not known.
     Unknown,
-    /// The target has none: it is no folder.
+    /// No names, because the target is not a target folder.
     Nameless,
-    /// Those of this target.
+    /// The target's name, and the names of its ports.
     Of(String, BTreeSet<String>),
 }
 
@@ -52,12 +53,12 @@ impl PortNames {
         }
     }
 
-    /// Whether nobody knows the target.
+    /// Whether the names are unknown.
     pub fn is_unknown(&self) -> bool {
         matches!(self, Self::Unknown)
     }
 
-    /// What is wrong with a port's name, if anything.
+    /// Returns the problem of a port's name.
     pub fn refuse(&self, name: &str, place: &TextSpan) -> Option<Problem> {
         match self {
             Self::Unknown => None,

@@ -1,4 +1,4 @@
-//! `[demand]`: what has to be carried, for which the results say how many hosts each variant takes.
+//! `[demand]`: a demand, for which the results give the number of hosts that each variant needs.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,11 +9,12 @@ use crate::plan::metric::{MetricExpression, MetricTerm};
 use crate::problem::Problem;
 use crate::section::Section;
 
-/// What a search says of itself is the load that it found.
+/// The searched path and the metric that a demand needs beside a search. The result of a search is
+/// a load, and no other metric.
 const SEARCHED: (&str, &str) = ("load.rate", "throughput.operations_per_s");
 
 section! {
-    /// `[demand]`: how much of a metric has to be carried.
+    /// `[demand]`: the amount of a metric that the hosts must carry.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
     pub struct Demand = DEMAND {
         metric = required: Text => MetricExpression,

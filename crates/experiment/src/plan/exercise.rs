@@ -1,4 +1,5 @@
-//! `[[step]]` of a trial: an exercise. Its steps are played in order, each with a condition that ends it and the audits that follow.
+//! `[[step]]` of a trial: an exercise. Its steps are played in order. Each step has a condition
+//! that ends it, and audits that follow it.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +13,8 @@ use crate::section::Section;
 use crate::tree::Node;
 
 section! {
-    /// `[[step]]`: do something, wait for a condition, check the target, record how long it took.
+    /// `[[step]]`: actions, a condition to wait for, and audits. The time until the condition holds
+    /// is recorded.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
     pub struct Exercise = STEP {
         name = required: Text => String, "Its name in records, reports and metrics: steps.NAME.time_s";
@@ -48,7 +50,7 @@ section! {
 }
 
 impl Exercise {
-    /// The audits that follow it, of those that the target has.
+    /// Returns the audits that follow the step: the given ones, or all of the target's.
     pub fn audits<'a>(&'a self, of_target: impl Iterator<Item = &'a String>) -> Vec<String> {
         let all: Vec<String> = of_target.cloned().collect();
         self.audits.clone().unwrap_or(all)
@@ -56,7 +58,7 @@ impl Exercise {
 }
 
 impl Fault {
-    /// Of a step: whether a program does it, which may take its time.
+    /// Whether a program does the action of a step. A program may take a long time.
     #[must_use]
     pub fn is_program(&self) -> bool {
         self.action.is_some() || self.kind == "command"
@@ -107,7 +109,7 @@ fn does(step: &Section<'_>, name: &str, victims: &Victims<'_>, context: &mut Che
     does
 }
 
-/// A fault, or an action of the target.
+/// Reads an action of a step: a fault, or an action of the target.
 fn deed(section: &Section<'_>, victims: &Victims<'_>, context: &mut CheckContext<'_>) -> Option<Fault> {
     let of_step = Section { keys: FAULT, ..*section };
     match (section.node("kind"), section.node("action")) {
@@ -144,7 +146,7 @@ fn deed(section: &Section<'_>, victims: &Victims<'_>, context: &mut CheckContext
     }
 }
 
-/// What a step names has to be the target's.
+/// Checks that the target has the condition and the audits that a step names.
 fn named(step: &Section<'_>, manifest: Option<&Manifest>, context: &mut CheckContext<'_>) {
     if let Some(node) = step.node("until") {
         unknown(node, "condition", manifest.map(|manifest| manifest.conditions.keys().collect()), context);
@@ -154,7 +156,7 @@ fn named(step: &Section<'_>, manifest: Option<&Manifest>, context: &mut CheckCon
     }
 }
 
-/// Says so if the target has none of that name.
+/// Reports a name that the target does not have.
 fn unknown(node: &Node, what: &str, known: Option<Vec<&String>>, context: &mut CheckContext<'_>) {
     let Some(name) = node.text() else { return };
     let known_of_target = known.as_deref().unwrap_or_default();
@@ -162,7 +164,7 @@ fn unknown(node: &Node, what: &str, known: Option<Vec<&String>>, context: &mut C
         return;
     }
     let hint = match &known {
-        // Of a target that is not known either, that is said.
+        // An unknown target has been reported.
         None if context.ports.is_unknown() => return,
         None => Some(NO_CONDITIONS.to_owned()),
         Some(known) => nearest_hint(name, known.iter().map(|known| known.as_str())),

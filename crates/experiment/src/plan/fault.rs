@@ -1,5 +1,6 @@
-//! `[[fault]]` of a trial: what is broken, of what the lab can break, when, and whom it may hit. How each fault looks in charts
-//! and how it heals comes from the catalog here, so that nobody behind the plan has to ask for it.
+//! `[[fault]]` of a trial: its kind, its time and its victims, checked against the faults that the
+//! lab can inject. The fault's look in charts and its healing come from the catalog, so later
+//! stages need no catalog.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -63,31 +64,31 @@ section! {
     }
 }
 
-/// Whom a fault hits: some of the members, or the one of that name.
+/// The members that a fault hits.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Victim {
-    /// One, at random.
+    /// One member, at random.
     #[default]
     One,
-    /// Every one.
+    /// All members.
     All,
-    /// Most that are fewer than half, at random.
+    /// The largest number of members below half, at random.
     Minority,
-    /// Fewest that are more than half, at random.
+    /// The smallest number of members above half, at random.
     Majority,
-    /// Whom the target says.
+    /// The member that the target names as its leader.
     Leader,
-    /// The one on this host.
+    /// The member on this host.
     #[serde(untagged)]
     Named(String),
 }
 
 impl Victim {
-    /// Whom every lab has.
+    /// Victims that exist in every lab.
     const GROUPS: [Self; 5] = [Self::One, Self::All, Self::Minority, Self::Majority, Self::Leader];
 
-    /// As it is written.
+    /// Returns the victim as it is written in a file.
     #[must_use]
     pub fn name(&self) -> &str {
         match self {
@@ -114,34 +115,34 @@ impl std::fmt::Display for Victim {
     }
 }
 
-/// When a fault begins. Seconds from load start, ramp included.
+/// Time at which a fault begins. Seconds from load start, ramp included.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum When {
     /// Once, at this second.
     At(f64),
-    /// At `first_s` and then every `every_s`, while the load lasts.
+    /// Repeatedly while the load lasts: at `first_s`, then every `every_s`.
     Every {
-        /// First time.
+        /// Time of the first occurrence.
         first_s: f64,
         /// Period.
         every_s: f64,
     },
-    /// So long after another fault began or healed.
+    /// A fixed delay after another fault began or healed.
     After {
         /// The other fault's name.
         fault: String,
-        /// `healed` if true, else `begun`.
+        /// Whether the delay counts from the other fault's healing, and not from its beginning.
         healed: bool,
-        /// Seconds after that.
+        /// The delay, in seconds.
         plus_s: f64,
     },
 }
 
-/// How charts draw an action.
+/// Colour of actions in charts.
 const ACTION_COLOUR: &str = "#4a6d8c";
 
-/// Reads all faults, and the actions after them. `end` is the end of the load, and where the file says so.
+/// Reads all faults, and then the actions. `end` is the end of the load, and its place in the file.
 pub(super) fn read(
     root: &Section<'_>,
     victims: &Victims<'_>,
@@ -163,7 +164,7 @@ pub(super) fn read(
         if let Some(name) = section.text("name")
             && let Some(first) = firsts.insert(name, section)
         {
-            // The third is compared with the first, too.
+            // A third section of this name is also compared with the first.
             firsts.insert(name, first);
             context.problems.push(
                 Problem::new(section.place("name"), format!("two faults or actions are called `{name}`"))
@@ -192,7 +193,7 @@ pub(super) fn read(
     faults
 }
 
-/// Of a step: a fault without a time. Its section has no name either.
+/// Reads the fault of a schedule's step, which has no time. Its section has no name either.
 pub(super) fn read_in_step(section: &Section<'_>, victims: &Victims<'_>, context: &mut CheckContext<'_>) -> Fault {
     let kind = kind(section, context);
     if let Some(kind) = kind {
@@ -206,7 +207,7 @@ pub(super) fn read_in_step(section: &Section<'_>, victims: &Victims<'_>, context
 fn fault(section: &Section<'_>, kind: Option<&'static catalog::Fault>, when: Option<When>) -> Fault {
     let fault = Fault::read(section);
     Fault {
-        // Reported where it is missing.
+        // A missing time has been reported.
         when: when.unwrap_or(fault.when),
         label: kind.map_or_else(String::new, |kind| kind.label.to_owned()),
         colour: kind.map_or_else(String::new, |kind| kind.colour.to_owned()),
@@ -225,7 +226,7 @@ fn kind(section: &Section<'_>, context: &mut CheckContext<'_>) -> Option<&'stati
     found
 }
 
-/// `with`: the kind's arguments, and for a call those of the operation.
+/// Checks `with`: the kind's arguments, and for `call` those of the operation.
 fn arguments(section: &Section<'_>, kind: &'static catalog::Fault, context: &mut CheckContext<'_>) {
     let given = section.entries("with");
     let takes_call = kind.takes.iter().any(|field| field.name == "call");
@@ -248,7 +249,8 @@ fn arguments(section: &Section<'_>, kind: &'static catalog::Fault, context: &mut
         let named = given.iter().find(|entry| entry.key == "tier").map(|entry| &entry.node);
         context.problems.extend(refused_tier(kind, named, section.place("kind"), &context.tiers));
     }
-    // What a call takes beside `call` is the operation's affair; while that is not known, anything.
+    // The arguments beside `call` are those of the operation. While the operation is unknown, any
+    // argument passes.
     let own = kind.takes.iter().filter(|field| field.name != "*" || operation.is_none());
     let fields = own.chain(operation.map(|operation| operation.takes).unwrap_or_default());
     let fields: Vec<NamedArgument<'_>> = fields.map(NamedArgument::from).collect();
@@ -261,13 +263,13 @@ fn arguments(section: &Section<'_>, kind: &'static catalog::Fault, context: &mut
         heading,
         &mut context.problems,
     );
-    // A misspelt argument would only be said to be missing as well.
+    // After a misspelt argument, the kind's own check would only report it as missing.
     if let (Some(check), true) = (kind.check, context.problems.len() == before) {
         values(section, kind, check, heading, context);
     }
 }
 
-/// Why a fault of a disk would hit nothing that the target has.
+/// Returns the problem of a disk fault that hits no volume of the target.
 fn refused_tier(
     kind: &'static catalog::Fault,
     named: Option<&Node>,
@@ -296,7 +298,7 @@ fn refused_tier(
     Some(problem.hint(if volumes.is_empty() { none() } else { hint() }))
 }
 
-/// What the kind itself finds wrong with the values.
+/// Reports the problems that the kind's own check finds in the values.
 fn values(
     section: &Section<'_>,
     kind: &'static catalog::Fault,
@@ -314,7 +316,7 @@ fn values(
     }
 }
 
-/// An action leaves nothing behind that Plimsoll would have to undo.
+/// Checks that an action leaves no damage that Plimsoll would have to undo.
 fn needs_no_healing(section: &Section<'_>, kind: &catalog::Fault, context: &mut CheckContext<'_>) {
     if kind.heals == Heals::AfterFor && kind.name != "command" {
         let problem = Problem::new(section.place("kind"), format!("`{}` is no action: it breaks something", kind.name));
@@ -338,14 +340,14 @@ fn healing(section: &Section<'_>, kind: &catalog::Fault, context: &mut CheckCont
     }
 }
 
-/// A time in messages.
+/// Formats a time for messages.
 fn seconds(seconds: f64) -> String {
     duration::show(seconds)
 }
 
 const WHEN_HINT: &str = "`at = \"90s\"` once, `every = \"30s\"` again and again, or `after = \"fault.NAME.healed\"`";
 
-/// Reads when a fault begins.
+/// Reads the time at which a fault begins.
 fn read_moment(section: &Section<'_>, names: &[String], context: &mut CheckContext<'_>) -> Option<When> {
     if section.has("after") {
         for key in ["at", "every"].into_iter().filter(|key| section.has(key)) {
@@ -372,7 +374,7 @@ fn read_moment(section: &Section<'_>, names: &[String], context: &mut CheckConte
     }
 }
 
-/// `fault.NAME.healed` or `fault.NAME.begun`, perhaps with ` + 5s`.
+/// Reads `fault.NAME.healed` or `fault.NAME.begun`, with an optional ` + 5s`.
 fn after(section: &Section<'_>, names: &[String], context: &mut CheckContext<'_>) -> Option<When> {
     let node = section.node("after")?;
     let text = node.text()?;
@@ -415,7 +417,7 @@ fn after(section: &Section<'_>, names: &[String], context: &mut CheckContext<'_>
     Some(When::After { fault: name.to_owned(), healed: moment == "healed", plus_s })
 }
 
-/// Whether each fault begins at all, and before the load ends.
+/// Checks that each fault begins at all, and before the load ends.
 fn check_moments(
     sections: &[Section<'_>],
     faults: &[Fault],
@@ -458,13 +460,13 @@ fn check_moments(
 }
 
 enum Never {
-    /// It waits for this fault to be healed.
+    /// The fault waits for this fault to heal, which never happens.
     Heals(String),
-    /// It waits for a fault that waits for it.
+    /// The fault waits in a cycle of faults.
     Ends,
 }
 
-/// When a fault begins for the first time; `None` where that is not known.
+/// Returns the time at which a fault first begins, or `None` if it is not known.
 fn begins(fault: &Fault, faults: &[Fault], heals: &[Option<Heals>], depth: usize) -> Result<Option<f64>, Never> {
     let (name, healed, plus_s) = match &fault.when {
         When::At(at_s) => return Ok(Some(*at_s)),
@@ -485,25 +487,28 @@ fn begins(fault: &Fault, faults: &[Fault], heals: &[Option<Heals>], depth: usize
     Ok(lasts_s.map(|lasts_s| other_s + lasts_s + plus_s))
 }
 
-/// Faults of pods that somebody else started: of their network, and their end. Signals from beside do not reach a pod's processes, and its
-/// CPU, memory and disk are its platform's.
+/// Faults allowed for pods that Plimsoll did not start: faults of their network, and their end.
+/// Signals from outside do not reach a pod's processes. Its CPU, memory and disk belong to its
+/// platform.
 const OF_PODS: &[&str] = &["command", "host_crash", "link_flap", "lossy_link", "partition", "slow_link"];
-/// Faults of machines, reached over ssh, on which somebody else's target runs: of their network, and what the user spells out.
+/// Faults allowed for machines reached over ssh on which the target already runs: faults of their
+/// network, and commands that the user gives.
 const OF_MACHINES: &[&str] = &["command", "link_flap", "lossy_link", "partition", "slow_link"];
-/// Of any other target that runs already: what the user spells out, on this machine.
+/// Faults allowed for any other target that already runs: commands that the user gives, on this
+/// machine.
 const OF_OTHERS: &[&str] = &["command"];
 
-/// Fewer have no minority.
+/// Smallest number of members that has a minority.
 const MINORITY_FROM: usize = 3;
 
-/// Whom the faults of a trial may hit.
+/// The hosts and members that the faults of a trial may hit.
 pub(super) struct Victims<'a> {
     lab: &'a Lab,
-    /// What runs on the hosts, where that is known.
+    /// Manifest of the target on the hosts, if it is known.
     manifest: Option<&'a Manifest>,
-    /// Whether the processes are ours.
+    /// Whether Plimsoll starts the processes.
     is_ours: bool,
-    /// Where the target runs already, as somebody else's: the faults that it may have, and why no others.
+    /// Allowed faults of a target that already runs, and the reason why others are refused.
     allowed: Option<(&'static [&'static str], &'static str)>,
 }
 
@@ -527,12 +532,12 @@ impl<'a> Victims<'a> {
         Self { lab, manifest, is_ours, allowed }
     }
 
-    /// What runs on the hosts, where that is known.
+    /// Returns the manifest of the target on the hosts, if it is known.
     pub fn manifest(&self) -> Option<&'a Manifest> {
         self.manifest
     }
 
-    /// Names of the hosts. This machine, unlimited, is `n1`.
+    /// Returns the names of the hosts. This machine without a lab is `n1`.
     fn hosts(&self) -> Vec<&'a str> {
         match self.lab.hosts.as_slice() {
             [] => vec!["n1"],
@@ -540,7 +545,7 @@ impl<'a> Victims<'a> {
         }
     }
 
-    /// Those that run a role.
+    /// Returns the hosts that run a role.
     fn that_run(&self, role: &str) -> Vec<&'a str> {
         if self.lab.hosts.is_empty() {
             return self.hosts();
@@ -548,7 +553,7 @@ impl<'a> Victims<'a> {
         self.lab.that_run(role).map(|host| host.name.as_str()).collect()
     }
 
-    /// Says what is wrong with `on`, and with the role that a fault of processes is for.
+    /// Checks `on`, and the role that a fault of processes names.
     pub fn check(&self, section: &Section<'_>, kind: Option<&catalog::Fault>, context: &mut CheckContext<'_>) {
         if let (Some((allowed, why)), Some(kind)) = (self.allowed, kind)
             && !allowed.contains(&kind.name)

@@ -1,4 +1,4 @@
-//! The keys of an experiment file, at its outermost level.
+//! Top-level keys of an experiment file.
 
 use crate::keys::section;
 use crate::plan::demand::DEMAND;

@@ -1,5 +1,5 @@
-//! `[find]`: what a search raises, from where, how far, under which conditions, and the trials that it is made of but for the
-//! value. Which value comes next, `search` says.
+//! `[find]`: the value that a search raises, its bounds, its conditions, and the templates of its
+//! trials. The module `search` chooses the next value.
 
 use std::collections::BTreeMap;
 
@@ -20,12 +20,12 @@ use crate::problem::{Problem, join_words, nearest_hint};
 use crate::section::Section;
 use crate::tree::{Node, TextSpan};
 
-/// The condition that nothing is broken, whatever faults the file has.
+/// The condition that no fault is injected, whatever faults the file has.
 pub const NOTHING_LOST: &str = "nothing lost";
 /// The condition that one member is down from before the load to its end.
 pub const ONE_MEMBER_DOWN: &str = "one member down";
 
-/// What a search can raise, of the load or of one of its groups.
+/// The keys of the load or of a group that a search can raise.
 const RATE: &str = "rate";
 const AGENTS: &str = "agents";
 
@@ -36,10 +36,10 @@ section! {
     pub struct Find = FIND {
         highest = required: Text => String, "What is raised: \"load.rate\", \"load.agents\", or one of these of a group: \"load.group.NAME.rate\"";
         while = required: Tables(LIMIT) => limits: Vec<Requirement> = |_| Vec::new(), "The limits that have to hold";
-        /// Each is searched by itself. An empty one: the file's faults as written.
+        /// Conditions, each searched by itself. An empty name means the file's faults as written.
         surviving: TEXTS => surviving: Vec<String> = |_| Vec::new(),
             "Conditions, each searched by itself: \"nothing lost\", \"one member down\", or the name of a [[fault]]";
-        /// Plans of older versions do not say it.
+        /// Plans of older versions lack this key.
         #[serde(default = "even")]
         starts = "random": Choice(&["random", "even"]) => starts: String,
             "When the operations of a searched rate start: \"random\", as those of users who know nothing of each other, or \"even\"";
@@ -53,7 +53,8 @@ section! {
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         => accepts_void: bool,
             "Void trials count as well (`run --accept`); the result is void all the same";
-        /// Times and rates are the lab's, the seeds of its faults still 0 where the file gives none.
+        /// Trials without id, value and repeat. Times and rates are in the lab's time. Seeds of
+        /// faults are 0 if the file gives none.
         => templates: Vec<Trial>,
             "A trial without id, value and repeat for every variant under every condition";
     }
@@ -70,13 +71,13 @@ impl Find {
         raised(&self.highest).1 == AGENTS
     }
 
-    /// What the value counts: `operations/s`, `agents`.
+    /// Returns the unit of the value: `operations/s` or `agents`.
     #[must_use]
     pub fn unit(&self) -> &'static str {
         if self.is_whole() { "agents" } else { "operations/s" }
     }
 
-    /// The first value that is tried of a template, in the file's terms.
+    /// Returns the first value to try for a template, in the file's terms.
     #[must_use]
     pub fn first(&self, template: &Trial) -> f64 {
         let load = template.load.as_ref().and_then(|load| load.population(raised(&self.highest).0));
@@ -88,7 +89,8 @@ impl Find {
         self.from.or(own).unwrap_or(1.0)
     }
 
-    /// Gives a load the value, which is in the file's terms: with time dilation a rate is slowed like everything else.
+    /// Sets the value in a load. The value is in the file's terms: with time dilation a rate is
+    /// slowed like everything else.
     pub(crate) fn raise(&self, load: &mut Load, value: f64, speed: f64) {
         let Some(population) = load.population_mut(raised(&self.highest).0) else { return };
         if self.is_whole() {
@@ -105,12 +107,12 @@ impl Find {
     }
 }
 
-/// The group, if one is named, and what of it is raised.
+/// Returns the group, if the path names one, and the key that is raised.
 fn raised(highest: &str) -> (Option<&str>, &str) {
     load_group::named(highest).unwrap_or_default()
 }
 
-/// Reads the section; without the templates, which need every trial to be right.
+/// Reads the section, except for the templates, which need every trial to be correct.
 pub(super) fn read(
     root: &Section<'_>,
     parts: &[Option<TrialTemplate>],
@@ -141,7 +143,7 @@ pub(super) fn read(
     Some(Find { limits, surviving, ..Find::read(&section) })
 }
 
-/// The conditions that are searched; without any, the file's faults as written.
+/// Returns the conditions to search. Without any, the file's faults as written.
 pub(super) fn conditions(section: &Section<'_>, parts: &[Option<TrialTemplate>]) -> Vec<String> {
     let given: Vec<String> = section.get("surviving").unwrap_or_default();
     let faulty = parts.iter().flatten().any(|parts| parts.faults.iter().any(|fault| !fault.repairs));
@@ -152,7 +154,7 @@ pub(super) fn conditions(section: &Section<'_>, parts: &[Option<TrialTemplate>])
     }
 }
 
-/// A template for every variant under every condition.
+/// Returns a template for every variant under every condition.
 pub(super) fn templates(
     find: &Find,
     settings: &[TrialSetting],
@@ -182,7 +184,7 @@ pub(super) fn templates(
         .collect()
 }
 
-/// What is broken under a condition.
+/// Returns the faults of a condition.
 fn faults(condition: &str, parts: &TrialTemplate, catalog: &Catalog, file_seed: u64) -> Vec<Fault> {
     match condition {
         "" => parts.faults.clone(),
@@ -196,13 +198,13 @@ fn faults(condition: &str, parts: &TrialTemplate, catalog: &Catalog, file_seed: 
     }
 }
 
-/// A member that is down all the time. Which one follows from the seed, and is the same in all trials of a search: they are to
-/// differ in their load alone.
+/// Returns the fault of a member that is down all the time. The seed selects the member, so it is
+/// the same in all trials of a search: the trials must differ in their load alone.
 fn member_down(parts: &TrialTemplate, catalog: &Catalog, file_seed: u64) -> Option<Fault> {
     let (role, members) = members(&parts.lab, &parts.target.kind, catalog);
     let index = trial::seed_of_fault(file_seed, ONE_MEMBER_DOWN) % (members.len() as u64).max(1);
     let on = members.get(usize::try_from(index).ok()?)?;
-    // Only what Plimsoll has made can be switched off.
+    // Only hosts that Plimsoll has made can be switched off.
     let made = parts.lab.hosts.iter().any(|host| host.name == *on && !host.is_real());
     let kind = if made { "host_crash" } else { "kill" };
     let with = role.filter(|_| !made).map(|role| ("process".to_owned(), role.into())).into_iter().collect();
@@ -223,7 +225,7 @@ fn member_down(parts: &TrialTemplate, catalog: &Catalog, file_seed: u64) -> Opti
     })
 }
 
-/// The hosts that are members, and their role.
+/// Returns the hosts that are members, and their role.
 fn members(lab: &Lab, target: &TargetKind, catalog: &Catalog) -> (Option<String>, Vec<String>) {
     let TargetKind::Folder { name, .. } = target else { return (None, Vec::new()) };
     let Some(manifest) = catalog.targets.get(name) else { return (None, Vec::new()) };
@@ -231,15 +233,17 @@ fn members(lab: &Lab, target: &TargetKind, catalog: &Catalog) -> (Option<String>
     (Some(role.clone()), lab.that_run(role).map(|host| host.name.clone()).collect())
 }
 
-/// Finest interval that is searched for, percent: values have three digits, and trials of one value differ by as much.
+/// Finest interval, in percent: values have three digits, and trials of one value differ by as
+/// much.
 const PRECISION_MIN_PCT: f64 = 1.0;
 const PRECISION_MAX_PCT: f64 = 100.0;
 
-/// Shares of trials that a search can find the load of. Beyond the highest, a search has too few trials to know how they differ.
+/// Shares of trials that can be requested. Above the maximum, a search has too few trials to learn
+/// how they differ.
 const HOLD_MIN_PCT: f64 = 50.0;
 const HOLD_MAX_PCT: f64 = 99.0;
 
-/// What does not go with a search.
+/// Reports keys that conflict with a search.
 fn check_alone(root: &Section<'_>, section: &Section<'_>, names: &MetricNames<'_>, problems: &mut Vec<Problem>) {
     if let Some(sweep) = names.sweeps.first() {
         problems.push(
@@ -259,7 +263,7 @@ fn check_alone(root: &Section<'_>, section: &Section<'_>, names: &MetricNames<'_
     }
 }
 
-/// The path: one of two, and with a value to begin with.
+/// Checks that the path can be searched and has a first value.
 fn check_raised(section: &Section<'_>, highest: &str, parts: &[Option<TrialTemplate>], problems: &mut Vec<Problem>) {
     let Some(place) = section.node("highest").map(|node| &node.place) else { return };
     let (group, key) = raised(highest);
@@ -324,7 +328,7 @@ fn check_raised(section: &Section<'_>, highest: &str, parts: &[Option<TrialTempl
     }
 }
 
-/// The numbers.
+/// Checks the numbers.
 fn check_bounds(
     section: &Section<'_>,
     (group, key): (Option<&str>, &str),
@@ -369,7 +373,7 @@ fn check_bounds(
     }
 }
 
-/// The conditions, in every variant.
+/// Checks the conditions, in every variant.
 fn check_conditions(
     given: &[(&str, &TextSpan)],
     parts: &[Option<TrialTemplate>],
@@ -382,10 +386,11 @@ fn check_conditions(
             problems.push(problem.expected("the second").related(first, "the first"));
             continue;
         }
-        // A machine that is alone may stand beside a cluster: that it carries nothing when it is down is an answer.
+        // A variant with a single machine is allowed beside a cluster. That it serves nothing while
+        // it is down is a valid answer.
         let count = |parts: &TrialTemplate| members(&parts.lab, &parts.target.kind, catalog).1.len();
         let beside_a_cluster = *name == ONE_MEMBER_DOWN && parts.iter().flatten().any(|parts| count(parts) > 1);
-        // What is wrong in one variant need not be said of the next.
+        // A problem is reported for one variant only.
         let mut asked = parts.iter().flatten().filter(|parts| !(beside_a_cluster && count(parts) == 1));
         problems.extend(asked.find_map(|parts| check_condition(name, place, parts, catalog)));
     }

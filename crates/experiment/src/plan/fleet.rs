@@ -1,4 +1,5 @@
-//! `[fleet]` of a trial: the processes that make its load together, in place of this one.
+//! `[fleet]` of a trial: processes that generate the load together, instead of the conductor's
+//! process.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +14,7 @@ use crate::section::Section;
 use crate::tree::TextSpan;
 
 section! {
-    /// `[fleet]`: generators, each with a part of the load. `agents` and `rate` are those of all together.
+    /// `[fleet]`: generators, each with a part of the load. `agents` and `rate` are their totals.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
     pub struct Fleet = FLEET {
         generators = required: Whole { min: 1, max: 1000 } => u32,
@@ -50,7 +51,8 @@ section! {
 }
 
 section! {
-    /// `[fleet.kubernetes]`: a pod for each generator, of one indexed Job. What is left out is what `kubectl` makes of it.
+    /// `[fleet.kubernetes]`: a pod for each generator, from one indexed Job. `kubectl` supplies the
+    /// missing values.
     #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
     #[serde(default)]
     pub struct KubernetesFleet = KUBERNETES {
@@ -107,44 +109,45 @@ fn is_two_minutes(wait_s: &f64) -> bool {
     (*wait_s - TWO_MINUTES_S).abs() < f64::EPSILON
 }
 
-/// What starts generators.
+/// Way in which generators are started.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FleetEngine {
-    /// Processes of this machine, where clients are.
+    /// Processes of this machine, in the same place as clients.
     #[default]
     Local,
-    /// Whatever a command of the user's leads to.
+    /// Processes that a command of the user starts.
     Command,
-    /// Pods of a Job of a Kubernetes cluster.
+    /// Pods of a Job in a Kubernetes cluster.
     Kubernetes,
-    /// Jobs of a cluster that Slurm manages.
+    /// Jobs in a cluster that Slurm manages.
     Slurm,
     /// Machines that are reached over ssh.
     Ssh,
-    /// Hosts of the lab that are nothing else.
+    /// Hosts of the lab that run only a generator.
     Virtual,
 }
 
 impl FleetEngine {
-    /// Whether generators are on machines of their own, for good: they outlast a trial's lab, and may reach what this machine does not.
+    /// Whether generators run on other machines, which outlast a trial's lab and may reach
+    /// addresses that this machine cannot.
     #[must_use]
     pub fn is_elsewhere(self) -> bool {
         matches!(self, Self::Ssh | Self::Kubernetes | Self::Slurm)
     }
 }
 
-/// The role of the lab's hosts that generators are on, and of the process there.
+/// Role of the lab's hosts for generators, and of the process on them.
 pub const GENERATOR_ROLE: &str = "load_generator";
 
 impl Fleet {
-    /// Threads of all generators.
+    /// Returns the number of threads in all generators.
     #[must_use]
     pub fn all_threads(&self) -> u32 {
         self.generators.saturating_mul(self.threads)
     }
 
-    /// What the generator of that number is called, from 1.
+    /// Returns the name of a generator. Numbers start at 1.
     #[must_use]
     pub fn name(&self, number: u32) -> String {
         match self.by {
@@ -157,7 +160,7 @@ impl Fleet {
         }
     }
 
-    /// The machine that the generator of that number is on, where `hosts` says so.
+    /// Returns the machine of a generator, if `hosts` names it.
     #[must_use]
     pub fn host(&self, number: u32) -> Option<&str> {
         let place = (number as usize).checked_sub(1)?.checked_rem(self.hosts.len())?;
@@ -165,7 +168,7 @@ impl Fleet {
     }
 }
 
-/// Reads the section, and holds it against the load that is to be divided.
+/// Reads the section, and checks that the load can be divided.
 pub(super) fn read(root: &Section<'_>, context: &mut CheckContext<'_>) -> Option<Fleet> {
     let section = root.section("fleet")?;
     let fleet = Fleet::read(&section);
@@ -184,7 +187,7 @@ pub(super) fn read(root: &Section<'_>, context: &mut CheckContext<'_>) -> Option
     Some(fleet)
 }
 
-/// `start`, `hosts`, `profile` and the tables belong to one engine each.
+/// Checks keys that belong to one engine each: `start`, `hosts`, `profile` and the tables.
 fn started(section: &Section<'_>, fleet: &Fleet, context: &mut CheckContext<'_>) {
     let own = [
         ("start", FleetEngine::Command, "command"),
@@ -231,7 +234,8 @@ fn over_ssh(section: &Section<'_>, fleet: &Fleet, context: &mut CheckContext<'_>
     }
 }
 
-/// Holds the places of the generators against the target's, and adds the hosts that are theirs to the lab.
+/// Checks that generators can reach the target from their place, and adds the hosts of generators
+/// to the lab.
 pub(super) fn place(
     root: &Section<'_>,
     fleet: Option<&Fleet>,
@@ -301,7 +305,7 @@ fn add_hosts(section: &Section<'_>, fleet: &Fleet, lab: &mut Lab, context: &mut 
     }
 }
 
-/// Refuses what several processes cannot share.
+/// Reports keys of the load that several processes cannot share.
 fn divided(section: &Section<'_>, load: &Section<'_>, context: &mut CheckContext<'_>) {
     let mut refuse = |place: &TextSpan, what: &str, expected: &str, remedy: &str| {
         let problem = Problem::new(place, what).expected(expected).related(section.place, "the load is divided here");

@@ -1,5 +1,5 @@
-//! `[[require]]` and `[[claim]]`, the limits of a search, and the metrics they name: what is asked of the results. They are checked
-//! against the names that the trials use; nothing is measured or computed here.
+//! `[[require]]` and `[[claim]]`, the limits of a search, and the metrics that they name. Checks
+//! them against the names in the trials; it measures and computes nothing.
 
 use std::collections::BTreeMap;
 use std::ops;
@@ -22,7 +22,7 @@ use crate::section::Section;
 use crate::tree::{Node, TableEntry, TextSpan};
 
 section! {
-    /// The range a metric has to be in; all that are given must hold.
+    /// Range of a metric; all given bounds must hold.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
     pub struct MetricRange = RANGE {
         below: Figure => Option<f64>, "value < this", ["less_than", "max", "lt"];
@@ -34,7 +34,7 @@ section! {
 }
 
 impl MetricRange {
-    /// Reads a section, whose texts have a unit: in that of the metric.
+    /// Reads a section. A bound with a unit is converted to the metric's unit.
     pub(super) fn in_unit_of(section: &Section<'_>, metric: Option<&str>) -> Self {
         let unit = FigureUnit::of(metric.unwrap_or_default());
         let bound = |key: &str| {
@@ -60,7 +60,7 @@ impl MetricRange {
             && self.equals.is_none_or(|bound| (value - bound).abs() <= f64::EPSILON * bound.abs().max(1.0))
     }
 
-    /// Every bound given, and the word for it: `at least`, 5.
+    /// Returns every given bound with a word for it: `at least`, 5.
     pub fn bounds(&self) -> impl Iterator<Item = (&'static str, f64)> {
         let bounds = [
             ("below", self.below),
@@ -81,7 +81,7 @@ section! {
 }
 
 section! {
-    /// `[[require]]`: a gate.
+    /// `[[require]]`: a requirement on the results.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
     pub struct Requirement = REQUIRE {
         metric = required: Text => MetricExpression,
@@ -94,7 +94,7 @@ section! {
 }
 
 section! {
-    /// `[[claim]]`: what a source says.
+    /// `[[claim]]`: a statement of a source that the results confirm or contradict.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
     pub struct Claim = CLAIM {
         says = required: Text => String, "The claim, in words";
@@ -115,12 +115,13 @@ section! {
     }
 }
 
-/// What metrics and filters may name.
+/// Names that metrics and filters may use.
 pub(super) struct MetricNames<'a> {
     pub catalog: &'a Catalog,
     pub variants: Vec<&'a str>,
     pub sweeps: &'a [Sweep],
-    /// Of all trials; `None` if `--set` gave them: what the file asks of its own faults stays right then.
+    /// Names of the faults of all trials; `None` if `--set` changed them. Then names are not
+    /// checked, because they may be right for the file's own faults.
     pub faults: Option<Vec<String>>,
     /// Names of the steps of all trials; `None` as with faults.
     pub steps: Option<Vec<String>>,
@@ -128,9 +129,10 @@ pub(super) struct MetricNames<'a> {
     pub operations: Option<Vec<String>>,
     /// Names of the groups of all loads; `None` as with faults.
     pub groups: Option<Vec<String>>,
-    /// Metrics that the targets of all trials tell of themselves; `None` as with faults, and where a target is not known.
+    /// Metrics that the targets of all trials publish; `None` as with faults, and if a target is
+    /// not known.
     pub kept: Option<Vec<String>>,
-    /// Those of them that are known to be no counters.
+    /// Metrics in `kept` that are known not to be counters.
     pub gauges: Vec<String>,
     /// Conditions that are searched; `None` without a search.
     pub conditions: Option<Vec<String>>,
@@ -163,7 +165,7 @@ pub(super) fn claims(root: &Section<'_>, names: &MetricNames<'_>, problems: &mut
     root.sections("claim").iter().map(read).collect()
 }
 
-/// Holds the metric and the filter against what there is; the metric, if there is one of that name.
+/// Checks the names in the metric and in the filter. Returns the metric, if it exists.
 pub(super) fn check_named<'a>(
     section: &Section<'a>,
     names: &MetricNames<'_>,
@@ -184,13 +186,13 @@ pub(super) fn check_named<'a>(
     metric
 }
 
-/// Returns the problem with a variant or a swept value that chooses trials, if there is one.
+/// Returns the problem of a variant or a swept value that selects trials.
 pub(super) fn chosen(entry: &TableEntry, names: &MetricNames<'_>) -> Option<Problem> {
     if entry.key == "variant" { variant(entry, names) } else { swept_value(&entry.key, entry, names) }
 }
 
-/// Each bound is in the unit of the metric, if that is known. `place` is where to say that there are no bounds, or that nothing fits
-/// them.
+/// Checks that each bound has the metric's unit, if that is known, and that some value satisfies
+/// all bounds. `place` is the place for problems of the whole range.
 pub(super) fn check_range(
     section: &Section<'_>,
     range: &MetricRange,
@@ -217,7 +219,7 @@ pub(super) fn check_range(
     }
 }
 
-/// Bounds whose unit is not the metric's.
+/// Returns the problems of bounds that do not have the metric's unit.
 fn wrong_units(section: &Section<'_>, metric: &str) -> Vec<Problem> {
     let wrong = |key: &Key| {
         let node = section.node(key.name)?;
@@ -230,7 +232,7 @@ fn wrong_units(section: &Section<'_>, metric: &str) -> Vec<Problem> {
     RANGE.iter().filter_map(wrong).collect()
 }
 
-/// What a metric counts, for whoever wrote another unit.
+/// Returns a hint with the metric's unit.
 fn of_unit(metric: &str) -> String {
     let unit = match FigureUnit::of(metric) {
         FigureUnit::Bytes => "is in bytes",
@@ -254,18 +256,19 @@ fn is_empty(range: &MetricRange) -> bool {
     low > high || (low >= high && !range.holds(low))
 }
 
-/// A claim that no run can contradict. No figure is below 0, but for a difference of two, and a loss, which is one.
+/// Returns the problem of a claim that no run can contradict. No metric is below 0, except
+/// differences and losses, which are differences.
 fn always_holds(claim: &Claim, place: &TextSpan) -> Option<Problem> {
     let is_difference = match claim.metric.term() {
         MetricTerm::Function(MetricFunction::UslDifference(..)) => true,
         _ => claim.metric.measured().is_some_and(|path| {
-            // A gauge of the target may be anything.
+            // A gauge of the target may have any value.
             path.0.first().is_some_and(|step| step == TOLD)
                 || path.0.iter().any(|step| step.starts_with("lost_operations"))
         }),
     };
     let holds_all = claim.range.holds(0.0) && claim.range.holds(f64::INFINITY);
-    // That nothing is asked at all has been said.
+    // A claim without any bound has been reported.
     if is_difference || !holds_all || claim.range == MetricRange::default() {
         return None;
     }
@@ -273,7 +276,8 @@ fn always_holds(claim: &Claim, place: &TextSpan) -> Option<Problem> {
     Some(problem.hint("no figure is below 0: claim a range that the figure can miss"))
 }
 
-/// Claims, requirements and stop rules on timeouts where the load is over before an operation can time out.
+/// Reports claims, requirements and stop rules on timeouts if the load ends before an operation can
+/// time out.
 pub(super) fn check_timeouts(
     root: &Section<'_>,
     (requirements, claims, stop): (&[Requirement], &[Claim], Option<&MetricExpression>),
@@ -308,12 +312,12 @@ pub(super) fn check_timeouts(
     }
 }
 
-/// Seconds from the end of a load's drain until its first operation could time out.
+/// Returns the seconds from the end of a load's drain until its first operation could time out.
 fn slack_s(load: &load::Load) -> f64 {
     load.timeout_s - load.time_s - load.drain_s
 }
 
-/// Whether a trial is one of those that a filter asks for.
+/// Whether a filter selects a trial.
 pub(super) fn is_asked(setting: &TrialSetting, asked: &BTreeMap<String, Json>) -> bool {
     asked.iter().all(|(key, value)| match key.as_str() {
         "variant" => setting.variant.as_deref() == value.as_str(),
@@ -323,14 +327,15 @@ pub(super) fn is_asked(setting: &TrialSetting, asked: &BTreeMap<String, Json>) -
     })
 }
 
-/// Whether `--set` gives the load's times: what the file asks of its own stays right then.
+/// Whether `--set` gives the load's times. Then the file's requirements are not checked, because
+/// they may be right for its own times.
 fn is_from_set(settings: &[TrialSetting]) -> bool {
     let loads = settings.iter().filter_map(|setting| setting.tree.table("load"));
     let mut times = loads.flat_map(|load| ["time", "timeout", "drain"].map(|key| load.get(key)));
     times.any(|node| node.is_some_and(|node| node.place.rank > 0))
 }
 
-/// `where`: a variant, and values of swept paths.
+/// Reads `where`: a variant, and values of swept paths.
 fn filter(section: &Section<'_>) -> BTreeMap<String, Json> {
     section.entries("where").into_iter().map(|entry| (entry.key, entry.node.json())).collect()
 }
@@ -354,7 +359,8 @@ fn swept_value(path: &str, entry: &TableEntry, names: &MetricNames<'_>) -> Optio
         return Some(problem.maybe(nearest_hint(path, known)));
     };
     let json = entry.node.json();
-    // What the file asks of its own values stays right when `--set` gives others.
+    // The file's filter may be right for its own values, so it is not checked if `--set` gives
+    // others.
     if sweep.listed.iter().any(|node| node.place.rank > 0) {
         return None;
     }
@@ -371,33 +377,33 @@ fn swept_value(path: &str, entry: &TableEntry, names: &MetricNames<'_>) -> Optio
     )
 }
 
-/// What an argument of a function is.
+/// Type of a function's argument.
 #[derive(Clone, Copy, PartialEq)]
 enum FunctionArgument {
     /// A variant.
     Variant,
-    /// The only variant; left out where there are none.
+    /// The only variant; left out if there are none.
     OwnVariant,
     /// A swept path.
     Swept,
-    /// A swept path whose values are numbers, so that there is a curve over it.
+    /// A swept path with numbers as values, over which a curve is possible.
     Load,
-    /// The same, of agents or hosts: those that can hinder each other.
+    /// Same as `Load`, but of agents or hosts, which can hinder each other.
     Crowd,
-    /// One of a load's values.
+    /// A value of a swept path.
     Value,
     /// A parameter of the scalability law.
     Parameter,
     /// A metric of a trial.
     Path,
-    /// A condition that is searched; may be left out: the lowest of all.
+    /// A condition of a search. It is optional: the default is the lowest result of all conditions.
     Condition,
 }
 
-/// The function that is of a search and not of trials.
+/// Name of the function whose value comes from a search and not from trials.
 const SAFE_LOAD: &str = "safe_load";
 
-/// Where a trial has what its target tells of itself.
+/// Name of the part of a trial that has the target's own metrics.
 const TOLD: &str = "metrics";
 
 /// Functions over all trials, each with its arguments.
@@ -420,7 +426,7 @@ const FUNCTIONS: [(&str, &[FunctionArgument]); 14] = [
 
 type Checked = Option<Problem>;
 
-/// What is wrong with a metric: a path, or a function.
+/// Returns the problems of a metric: a path or a function.
 fn check_metric(text: &str, node: &Node, names: &MetricNames<'_>) -> Vec<Problem> {
     let Some(open) = text.find('(') else { return path(text, 0..text.len(), node, names).into_iter().collect() };
     let function = text[..open].trim();
@@ -475,7 +481,7 @@ fn check_metric(text: &str, node: &Node, names: &MetricNames<'_>) -> Vec<Problem
     problems
 }
 
-/// How a function is written; with `own`, where the file has variants.
+/// Returns the usage of a function. `own` says whether the file has variants.
 fn form(function: &str, arguments: &[FunctionArgument], own: bool) -> String {
     let mut variants = ["a", "b"].into_iter();
     let word = |argument: &FunctionArgument| match argument {
@@ -509,7 +515,7 @@ pub(super) fn swept(word: &str, place: &TextSpan, names: &MetricNames<'_>) -> Ch
     known(word, "nothing is swept over", &swept, place)
 }
 
-/// A swept path over which there is a curve, or one that a law can be fitted to.
+/// Checks a swept path over which a curve is drawn or a law is fitted.
 fn curve(word: &str, argument: FunctionArgument, place: &TextSpan, names: &MetricNames<'_>) -> Checked {
     let unknown = swept(word, place, names);
     let sweep = names.sweeps.iter().find(|sweep| sweep.path == word);
@@ -526,10 +532,11 @@ fn curve(word: &str, argument: FunctionArgument, place: &TextSpan, names: &Metri
     unknown
 }
 
-/// A value of the load named before it.
+/// Checks a value of the swept path that the argument before it names.
 fn value(word: &str, load: &str, place: &TextSpan, names: &MetricNames<'_>) -> Checked {
     let sweep = names.sweeps.iter().find(|sweep| sweep.path == load)?;
-    // What the file asks of its own values stays right when `--set` gives others.
+    // The file's value may be right for its own list, so it is not checked if `--set` gives
+    // another.
     if sweep.listed.iter().any(|node| node.place.rank > 0) {
         return None;
     }
@@ -543,7 +550,7 @@ fn value(word: &str, load: &str, place: &TextSpan, names: &MetricNames<'_>) -> C
     Some(problem.related(&sweep.path_place, "swept here").hint(format!("it is {}", join_words(&values, "or"))))
 }
 
-/// Arguments between commas, without blanks, each with its bytes.
+/// Splits arguments at commas and trims them. Each comes with its byte range.
 fn split(inside: &str, base: usize) -> Vec<(&str, ops::Range<usize>)> {
     if inside.trim().is_empty() {
         return Vec::new();
@@ -569,7 +576,7 @@ fn known(word: &str, what: &str, names: &[&str], place: &TextSpan) -> Checked {
 
 /// Checks a path against the metrics of a trial.
 fn path(text: &str, at: ops::Range<usize>, node: &Node, names: &MetricNames<'_>) -> Checked {
-    // Without the analysis there is nothing to hold it against.
+    // Without a list of metrics, the path cannot be checked.
     if names.catalog.metrics.is_empty() {
         return None;
     }
@@ -603,7 +610,7 @@ fn path(text: &str, at: ops::Range<usize>, node: &Node, names: &MetricNames<'_>)
     )))
 }
 
-/// Metrics by the names that other tools give them, and that people type.
+/// Names that other tools and users give to metrics.
 const ELSEWHERE: [(&str, &[&str]); 8] = [
     (
         "throughput.operations_per_s",
@@ -618,7 +625,7 @@ const ELSEWHERE: [(&str, &[&str]); 8] = [
     ("generator.cpu_pct", &["cpu", "cpu_pct"]),
 ];
 
-/// The metric that somebody means by another tool's name for it.
+/// Returns the metric for another tool's name.
 fn elsewhere(text: &str) -> Option<String> {
     let name = text.to_ascii_lowercase();
     let digits: String = name.chars().filter(char::is_ascii_digit).collect();
@@ -629,13 +636,13 @@ fn elsewhere(text: &str) -> Option<String> {
     quantile.map(|name| format!("latency_us.{name}")).or_else(|| by_name().map(str::to_owned))
 }
 
-/// The metric that ends in the same word.
+/// Returns the metric with the same last part.
 fn same_end<'a>(metrics: &'a [String], parts: &[&str]) -> Option<&'a str> {
     let last = format!(".{}", parts.last()?);
     metrics.iter().find(|metric| metric.ends_with(&last)).map(String::as_str)
 }
 
-/// `faults.oops.…`, `groups.readers.…` and `operations.save.…` speak of things of this file.
+/// Checks the names in `faults.oops.…`, `groups.readers.…` and `operations.save.…`.
 fn named_part(parts: &[&str], base: usize, node: &Node, names: &MetricNames<'_>) -> Checked {
     let (known, what) = match parts.first() {
         Some(&"faults") => (&names.faults, "there is no fault called"),
@@ -662,10 +669,11 @@ fn named_part(parts: &[&str], base: usize, node: &Node, names: &MetricNames<'_>)
     Some(problem.expected("unknown name").maybe(hint.or_else(|| (*list == TOLD).then(none))))
 }
 
-/// Figures of a target that only what never falls has.
+/// Values that only counters have.
 const OF_COUNTERS: [&str; 2] = ["increase", "per_s"];
 
-/// `metrics.queue.per_s` would never be measured: a queue is now longer and now shorter.
+/// Reports a rate of a gauge, such as `metrics.queue.per_s`. It would never be measured, because a
+/// queue grows and shrinks.
 fn rate_of_gauge(parts: &[&str], base: usize, node: &Node, names: &MetricNames<'_>) -> Checked {
     let [TOLD, name, .., figure] = parts else { return None };
     if !OF_COUNTERS.contains(figure) || !names.gauges.iter().any(|gauge| gauge == name) {
@@ -679,10 +687,11 @@ fn rate_of_gauge(parts: &[&str], base: usize, node: &Node, names: &MetricNames<'
     )))
 }
 
-/// Lists whose elements may be picked by name or, without one, all be meant.
+/// Lists from which a path selects an element by name, or all elements without one.
 const LISTS: [&str; 3] = ["faults", "hosts", "steps"];
 
-/// Whether a path is of this pattern: `*` stands for any one part, `p*` for a percentile; of a list, the element may be left out.
+/// Whether a path matches this pattern. `*` matches any one part, and `p*` a percentile. The
+/// element of a list may be left out.
 fn matches(pattern: &[&str], parts: &[&str]) -> bool {
     let fits = |want: &str, part: &str| match want {
         "*" => true,
@@ -703,7 +712,7 @@ fn matches(pattern: &[&str], parts: &[&str]) -> bool {
     if has_star { plain(&pattern[2..], &parts[1..]) } else { parts.len() > 1 && plain(&pattern[1..], &parts[2..]) }
 }
 
-/// A pattern with the path's own words in place of its stars, to be near to it.
+/// Replaces the stars of a pattern with the path's own parts, to compare their spelling.
 fn like(metric: &str, parts: &[&str]) -> String {
     let filled: Vec<&str> = metric
         .split('.')

@@ -1,4 +1,4 @@
-//! `[lab]` of a trial: which hosts, what they are like, how they are wired, and the ports of its target.
+//! `[lab]` of a trial: the hosts, their profiles, their networks, and the ports of the target.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,7 @@ use crate::tier::{self, Tier, TierHosts};
 use crate::tree::{Node, TextSpan};
 
 section! {
-    /// Where target processes run.
+    /// Hosts on which the target's processes run.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
     #[serde(default)]
     pub struct Lab = LAB {
@@ -28,7 +28,7 @@ section! {
         #[serde(skip_serializing_if = "Option::is_none")]
         pods: Table(PODS) => pods: Option<LabPods> = |lab| lab.section("pods").map(|section| LabPods::read(&section)),
             "Hosts that are pods of a target that runs already, pod1, pod2, …, instead of `hosts`", ["kubernetes", "k8s"];
-        /// Every duration of the plan is already in the lab's time: divided by it.
+        /// Every duration of the plan is already in the lab's time: divided by `speed`.
         speed = "1": Positive => f64,
             "Time dilation for the whole lab: 0.5 runs everything at half the speed";
         => profiles: Vec<Profile>,
@@ -72,7 +72,7 @@ section! {
 }
 
 section! {
-    /// `[lab.pods]`: pods of Kubernetes that somebody else started, to be broken and watched.
+    /// `[lab.pods]`: Kubernetes pods that Plimsoll did not start, to be broken and watched.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
     #[serde(default)]
     pub struct LabPods = PODS {
@@ -100,7 +100,7 @@ section! {
         role: Either(&[Text, TEXTS], "a role of the target, or a list of them") => roles: Vec<String> = |host| host_roles(host),
             "Which of the target's roles run here: one, or a list; all of them without it", ["roles"];
         count = "1": Whole { min: 1, max: 256 }, "So many of them";
-        /// One of [`Lab::profiles`].
+        /// Name of one of [`Lab::profiles`].
         profile: Text => Option<String>, "What it is like; the lab's profile without it";
         ssh: Text => Option<String>, "user@address, if it is reached over ssh";
         networks: List(&Name) => Vec<String>, "The networks it is on, by name; left out: the first", ["network"];
@@ -116,7 +116,7 @@ fn is_no(is: &bool) -> bool {
     !is
 }
 
-/// A list of texts that is written as null if it is empty, and as a text if it has one.
+/// A list of texts that is written as null if empty, and as a text if it has one element.
 mod one_or_several {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -144,7 +144,7 @@ mod one_or_several {
     }
 }
 
-/// The texts of `role`, each with the place of its name.
+/// Returns the texts of `role`, each with its place.
 fn role_nodes<'a>(host: &Section<'a>) -> Vec<&'a Node> {
     let role = host.node("role");
     role.and_then(|node| node.list()).map_or_else(|| role.into_iter().collect(), |list| list.iter().collect())
@@ -171,37 +171,38 @@ section! {
     }
 }
 
-/// `[[lab.network]]`.
+/// A network between hosts: `[[lab.network]]`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Network {
-    /// Its name.
+    /// Name of the network.
     pub name: String,
-    /// What every link to it is like at best.
+    /// Best case of every link to the network.
     #[serde(default, skip_serializing_if = "Link::is_unlimited")]
     pub link: Link,
 }
 
-/// What the members of a target take of this machine, by `[needs]` of its `target.toml`.
+/// Memory and CPU that the members of a target need on this machine, from `[needs]` in its
+/// `target.toml`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct MemberDemand {
-    /// The target.
+    /// Name of the target.
     pub target: String,
-    /// The virtual hosts that are members.
+    /// Names of the virtual hosts that are members.
     pub hosts: Vec<String>,
-    /// Bytes that each takes with nothing to do.
+    /// Bytes that an idle member needs.
     pub memory_bytes: Option<u64>,
-    /// How many a CPU can carry.
+    /// Number of members that a CPU can carry.
     pub per_cpu: Option<u64>,
 }
 
 impl Host {
-    /// Whether it runs this role of the target.
+    /// Whether the host runs this role of the target.
     #[must_use]
     pub fn runs(&self, role: &str) -> bool {
         self.roles.is_empty() || self.roles.iter().any(|own| own == role)
     }
 
-    /// Whether it is found, and not made.
+    /// Whether the host exists without Plimsoll.
     #[must_use]
     pub fn is_real(&self) -> bool {
         self.ssh.is_some() || self.is_pod
@@ -209,19 +210,19 @@ impl Host {
 }
 
 impl Lab {
-    /// The profile of a host.
+    /// Returns the profile of a host.
     #[must_use]
     pub fn profile_of(&self, host: &Host) -> Option<&Profile> {
         let name = host.profile.as_ref()?;
         self.profiles.iter().find(|profile| profile.name == *name)
     }
 
-    /// The hosts that run a role of the target: those for it alone, and those that run all roles.
+    /// Returns the hosts that run a role of the target. They include hosts that run all roles.
     pub(super) fn that_run(&self, role: &str) -> impl Iterator<Item = &Host> {
         self.hosts.iter().filter(move |host| !host.is_generator && host.runs(role))
     }
 
-    /// The same lab with those of its hosts alone that are there for a generator, or those alone that are not.
+    /// Returns the lab with only its generator hosts, or only its other hosts.
     #[must_use]
     pub fn with_generators_only(&self, is_generator: bool) -> Self {
         let hosts = self.hosts.iter().filter(|host| host.is_generator == is_generator).cloned();
@@ -229,20 +230,21 @@ impl Lab {
         Self { hosts: hosts.collect(), members, ..self.clone() }
     }
 
-    /// Whether its hosts are like those of another lab, whatever has which part of their links.
+    /// Whether the hosts equal those of another lab. Ports may have other limits.
     #[must_use]
     pub fn has_same_hosts(&self, other: &Self) -> bool {
         let bare = |lab: &Self| Self { ports: Vec::new(), ..lab.clone() };
         bare(self) == bare(other)
     }
 
-    /// Whether any host is made by Plimsoll rather than found.
+    /// Whether Plimsoll makes any of the hosts.
     #[must_use]
     pub fn is_virtual(&self) -> bool {
         self.hosts.iter().any(|host| !host.is_real())
     }
 
-    /// Whether what is measured here is not what a real machine of that kind would show, but a model of it.
+    /// Whether the results are those of a model and not of a real machine: a lab with a profile or
+    /// a speed.
     #[must_use]
     pub fn is_emulated(&self) -> bool {
         (self.speed - 1.0).abs() > f64::EPSILON
@@ -250,7 +252,7 @@ impl Lab {
     }
 }
 
-/// Reads the section. `target` is what the hosts are for, as far as it is known.
+/// Reads the section. `target` is the target on the hosts, as far as it is known.
 pub(super) fn read(section: &Section<'_>, target: Option<&TargetKind>, context: &mut CheckContext<'_>) -> Lab {
     let ways: Vec<&str> = ["hosts", "host", "pods", "ssh"].into_iter().filter(|key| section.has(key)).collect();
     if let [first, second, ..] = ways.as_slice() {
@@ -283,7 +285,8 @@ pub(super) fn read(section: &Section<'_>, target: Option<&TargetKind>, context: 
     lab
 }
 
-/// The tiers that the target's folders are on; without a word on it, they are measured.
+/// Adds the tiers that the target's folders are on. Unless the file says otherwise, tiers are
+/// measured.
 pub(super) fn add_tiers(
     root: &Section<'_>,
     target: Option<&TargetKind>,
@@ -305,7 +308,8 @@ pub(super) fn add_tiers(
     lab.measure_storage |= !says && !lab.tiers.is_empty();
 }
 
-/// The hosts that run what clients go to, and not what makes a member: the manifest names both roles.
+/// Returns the hosts that run the role that clients connect to, but not the role of members. The
+/// manifest names both roles.
 fn balancers(hosts: &[Host], target: Option<&TargetKind>, context: &CheckContext<'_>) -> Vec<String> {
     let Some(TargetKind::Folder { name, .. }) = target else { return Vec::new() };
     let Some(manifest) = context.catalog.targets.get(name) else { return Vec::new() };
@@ -314,7 +318,7 @@ fn balancers(hosts: &[Host], target: Option<&TargetKind>, context: &CheckContext
     hosts.iter().filter(balances).map(|host| host.name.clone()).collect()
 }
 
-/// What the target says that each of its members takes.
+/// Returns the demand of each member according to the target.
 fn member_demand(lab: &Lab, target: Option<&TargetKind>, context: &CheckContext<'_>) -> Option<MemberDemand> {
     let Some(TargetKind::Folder { name, .. }) = target else { return None };
     let manifest = context.catalog.targets.get(name)?;
@@ -343,7 +347,7 @@ fn hosts(section: &Section<'_>, networks: &[Network], context: &mut CheckContext
     (0..count).map(plain).collect()
 }
 
-/// `[[lab.host]]`. One of several that share a name is called `name1`, `name2`, …
+/// Reads `[[lab.host]]`. Hosts that share a name become `name1`, `name2`, …
 fn each(
     section: &Section<'_>,
     profile: Option<&str>,
@@ -376,7 +380,7 @@ fn each(
     hosts
 }
 
-/// The profiles that hosts name, each once, in the order of the hosts.
+/// Returns the profiles that hosts name, without duplicates, in the order of the hosts.
 fn profiles(section: &Section<'_>, hosts: &[Host], context: &mut CheckContext<'_>) -> Vec<Profile> {
     let places: Vec<(&str, &TextSpan)> = section
         .sections("host")
@@ -402,7 +406,7 @@ fn profiles(section: &Section<'_>, hosts: &[Host], context: &mut CheckContext<'_
     profiles
 }
 
-/// `[[lab.network]]`, or `[lab.network]` for what the only one is like.
+/// Reads `[[lab.network]]`, or `[lab.network]` for the link of the only network.
 fn networks(section: &Section<'_>, context: &mut CheckContext<'_>) -> Vec<Network> {
     let network = |part: &Section<'_>| Network {
         name: part.text("name").unwrap_or(ONLY).to_owned(),
@@ -433,16 +437,16 @@ fn networks(section: &Section<'_>, context: &mut CheckContext<'_>) -> Vec<Networ
     networks
 }
 
-/// Name of a network that has none.
+/// Name of a network without a name.
 const ONLY: &str = "net";
 
-/// The networks that a host names, each with its place.
+/// Returns the names of the networks of a host, each with its place.
 fn host_networks<'a>(host: &Section<'a>) -> Vec<(&'a str, &'a TextSpan)> {
     let list = host.node("networks").and_then(|node| node.list()).unwrap_or_default();
     list.iter().filter_map(|node| Some((node.text()?, &node.place))).collect()
 }
 
-/// Whether the networks of a host exist, and a router has something to route between.
+/// Checks that the networks of a host exist, and that a router is on more than one.
 fn wiring(host: &Section<'_>, networks: &[Network], context: &mut CheckContext<'_>) {
     let mut seen: BTreeMap<&str, &TextSpan> = BTreeMap::new();
     for (name, place) in host_networks(host) {
@@ -473,7 +477,7 @@ fn wiring(host: &Section<'_>, networks: &[Network], context: &mut CheckContext<'
     }
 }
 
-/// What only hosts that Plimsoll makes can have.
+/// Reports settings that only virtual hosts can have.
 fn only_virtual(section: &Section<'_>, lab: &Lab, context: &mut CheckContext<'_>) {
     let mut refuse = |place: &TextSpan, what: &str, expected: &str, hint: &str| {
         context.problems.push(Problem::new(place, what).expected(expected).hint(hint));
@@ -510,14 +514,14 @@ fn only_virtual(section: &Section<'_>, lab: &Lab, context: &mut CheckContext<'_>
     }
 }
 
-/// Whether the target has the roles that hosts are for, and hosts run those that it cannot do without: where clients go, and what
-/// makes a member.
+/// Checks that the target has the roles of the hosts, and that hosts run the roles that every
+/// target needs: the role that clients connect to, and that of members.
 fn roles(section: &Section<'_>, lab: &Lab, target: Option<&TargetKind>, context: &mut CheckContext<'_>) {
     let Some(TargetKind::Folder { name: target, .. }) = target else { return };
     let Some(manifest) = context.catalog.targets.get(target) else { return };
     let known: BTreeSet<&str> = manifest.processes.iter().map(|process| process.role.as_str()).collect();
     let is_known = |host: &Host| host.roles.iter().all(|role| known.contains(role.as_str()));
-    // One that is misspelt would be said to be missing as well.
+    // A misspelt role would also be reported as missing.
     if !lab.hosts.is_empty() && lab.hosts.iter().all(is_known) {
         unmanned(section, lab, manifest, context);
     }
@@ -543,7 +547,7 @@ fn roles(section: &Section<'_>, lab: &Lab, target: Option<&TargetKind>, context:
     }
 }
 
-/// Roles without a host.
+/// Reports roles without a host.
 fn unmanned(section: &Section<'_>, lab: &Lab, manifest: &Manifest, context: &mut CheckContext<'_>) {
     let about = &manifest.about;
     let service = about.service_role();
@@ -558,7 +562,7 @@ fn unmanned(section: &Section<'_>, lab: &Lab, manifest: &Manifest, context: &mut
     }
 }
 
-/// What runs already, or is started by a command of this machine, cannot be put on hosts.
+/// Reports hosts for a target that already runs or that a command on this machine starts.
 fn only_ours(section: &Section<'_>, lab: &Lab, target: Option<&TargetKind>, context: &mut CheckContext<'_>) {
     if let Some(pods) = section.section("pods") {
         if !matches!(target, None | Some(TargetKind::Running { .. })) {
@@ -568,7 +572,7 @@ fn only_ours(section: &Section<'_>, lab: &Lab, target: Option<&TargetKind>, cont
         return;
     }
     let how = match target {
-        // Machines that it runs on, to be watched and broken.
+        // The machines on which the target runs, to be watched and broken.
         Some(TargetKind::Running { .. }) if lab.hosts.iter().all(Host::is_real) => return,
         Some(TargetKind::Running { .. }) => "runs already",
         Some(TargetKind::Started { .. }) => "is started by a command on this machine",
@@ -582,7 +586,7 @@ fn only_ours(section: &Section<'_>, lab: &Lab, target: Option<&TargetKind>, cont
     }
 }
 
-/// Folders of their own have only hosts that Plimsoll makes.
+/// Checks that private folders are used only on virtual hosts.
 pub(super) fn private_only_virtual(
     root: &Section<'_>,
     lab: &Lab,
@@ -607,20 +611,20 @@ pub(super) fn private_only_virtual(
     context.problems.push(Problem::new(place, what).expected(expected).hint(hint));
 }
 
-/// `[[lab.port]]`: what packets from and to a port of the target have of every link.
+/// `[[lab.port]]`: limits of every link for packets from and to a port of the target.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Port {
-    /// Its name in `target.toml`; where several roles have one of this name, all of them are meant.
+    /// Name in `target.toml`. If several roles have a port of this name, all of them are meant.
     pub name: String,
-    /// Rate and delay, at the lab's own speed.
+    /// Rate and delay, at the lab's speed.
     pub link: Link,
 }
 
-/// `[[lab.port]]`.
+/// Reads `[[lab.port]]`.
 fn read_ports(lab: &Section<'_>, context: &mut CheckContext<'_>) -> Vec<Port> {
     let mut ports: Vec<Port> = Vec::new();
     for section in lab.sections("port") {
-        // Reported where it is missing.
+        // A missing name has been reported.
         let Some(name) = section.text("name") else { continue };
         context.problems.extend(context.ports.refuse(name, section.place("name")));
         if ports.iter().any(|known| known.name == name) {
@@ -637,7 +641,7 @@ fn read_ports(lab: &Section<'_>, context: &mut CheckContext<'_>) -> Vec<Port> {
     ports
 }
 
-/// Ports are slowed on hosts that Plimsoll makes.
+/// Checks that ports are limited only on virtual hosts.
 fn ports_only_virtual(section: &Section<'_>, lab: &Lab, context: &mut CheckContext<'_>) {
     let Some(place) = section.sections("port").first().map(|port| port.place.clone()) else { return };
     let (what, expected, hint) = if lab.hosts.is_empty() {

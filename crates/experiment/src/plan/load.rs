@@ -1,4 +1,4 @@
-//! `[load]` of a trial, with every default filled in: what is played, at which rate, and over which connections.
+//! `[load]` of a trial, with every default filled in: operations, rate and connections.
 
 use core::net::IpAddr;
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ use crate::section::Section;
 use crate::tier;
 use crate::tree::{Node, TomlTable, TomlValue};
 
-/// Names of the feeds, for the templates of all sections.
+/// Returns the names of the feeds, for the templates of all sections.
 pub(super) fn feed_names(root: &Section<'_>) -> Vec<String> {
     let feeds = root.section("load").map(|load| load.sections("feed")).unwrap_or_default();
     feeds.iter().filter_map(|feed| feed.text("name")).map(ToOwned::to_owned).collect()
@@ -104,7 +104,8 @@ section! {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         script: Text => Option<String>,
             "A file of functions in Luau for {lua.NAME} and { lua = \"NAME\" }, relative to the experiment";
-        /// Its own agents and ramp are theirs together then, and it has no steps.
+        /// Groups of agents. With groups, `agents` and `ramp` cover all groups, and the load itself
+        /// has no steps.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         => groups: Vec<Load> = |_| Vec::new(), "Populations, each as the load that it would be alone";
     }
@@ -149,10 +150,10 @@ pub(super) fn is_one(number: &u32) -> bool {
     *number == 1
 }
 
-/// What reading a feed is held to.
+/// Limits on reading a feed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct FeedLimits {
-    /// Reads per second, of up to 128 KiB each, as the kernel reads ahead.
+    /// Reads per second. A read is up to 128 KiB, the kernel's read-ahead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_iops: Option<f64>,
     /// Bytes per second.
@@ -161,20 +162,20 @@ pub struct FeedLimits {
 }
 
 impl FeedLimits {
-    /// Whether there are none.
+    /// Whether there are no limits.
     #[must_use]
     pub fn is_none(&self) -> bool {
         *self == Self::default()
     }
 
-    /// How long so many bytes take, read one after the other, seconds.
+    /// Returns the time to read this many bytes in sequence, in seconds.
     #[must_use]
     pub fn time_s(&self, bytes: usize) -> f64 {
         let by_rate = self.read_bytes_per_s.map_or(0.0, |per_s| bytes as f64 / per_s);
         by_rate.max(self.read_iops.map_or(0.0, |per_s| bytes as f64 / READ_AHEAD_BYTES / per_s))
     }
 
-    /// In a lab of this speed.
+    /// Scales the limits to a lab of this speed.
     pub(super) fn slow(&mut self, speed: f64) {
         for limit in [&mut self.read_iops, &mut self.read_bytes_per_s].into_iter().flatten() {
             *limit *= speed;
@@ -182,10 +183,10 @@ impl FeedLimits {
     }
 }
 
-/// What the kernel reads ahead at once of a file that is read from its beginning to its end.
+/// Bytes that the kernel reads ahead in a file that is read sequentially.
 const READ_AHEAD_BYTES: f64 = 131_072.0;
 
-/// Holds the feeds of a load to what their tiers give.
+/// Applies the limits of their tiers to the feeds of a load.
 pub(super) fn limit_feeds(root: &Section<'_>, load: &mut Load, context: &mut CheckContext<'_>) {
     let Some(section) = root.section("load") else { return };
     let lab = root.section("lab");
@@ -201,30 +202,31 @@ pub(super) fn limit_feeds(root: &Section<'_>, load: &mut Load, context: &mut Che
     groups.iter_mut().for_each(|group| group.feeds.clone_from(feeds));
 }
 
-/// How the records of a feed are written.
+/// Format of a feed's records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FeedFormat {
     /// CSV with a header line.
     Csv,
-    /// An object of JSON in each line.
+    /// One JSON object per line.
     JsonLines,
 }
 
-/// How the file of a feed is packed.
+/// Compression of a feed's file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FeedPacking {
-    /// Not at all.
+    /// Uncompressed.
     Plain,
-    /// By gzip.
+    /// gzip.
     Gzip,
-    /// By zstd.
+    /// zstd.
     Zstd,
-    /// By bzip2.
+    /// bzip2.
     Bzip2,
 }
 
 impl Feed {
-    /// How it is written and packed, by the endings of its file's name; CSV where they say nothing.
+    /// Returns the feed's format and compression, by the endings of its file name. Other endings
+    /// mean CSV, not compressed.
     #[must_use]
     pub fn format(&self) -> (FeedFormat, FeedPacking) {
         let packings = [(".gz", FeedPacking::Gzip), (".zst", FeedPacking::Zstd), (".bz2", FeedPacking::Bzip2)];
@@ -243,14 +245,15 @@ section! {
 }
 
 section! {
-    /// How agents share and keep connections.
+    /// Sharing and keeping of connections.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
     #[serde(default)]
     pub struct Connections = CONNECTIONS {
         keep_alive = "true": Boolean => bool,
             "Whether connections are kept between operations; false: each operation makes its own, and its latency \
              contains that", ["keepalive", "no_connection_reuse", "disable_keepalive"];
-        // More on one connection tells nothing more of a server, and a break would fail them all.
+        // A deeper pipeline reveals nothing more about a server, and one broken connection would
+        // fail all its operations.
         pipeline = "1": Whole { min: 1, max: 1024 } => u32,
             "So many agents share a connection, each with an operation in flight on it, answered in order",
             ["pipelining", "depth"];
@@ -258,7 +261,7 @@ section! {
 }
 
 section! {
-    /// When and where agents connect again.
+    /// Times and addresses at which agents reconnect.
     #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
     #[serde(default)]
     pub struct Reconnects = RECONNECTS {
@@ -296,51 +299,54 @@ section! {
     }
 }
 
-/// How an agent goes through its steps.
+/// Order in which an agent plays its steps.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum StepOrder {
-    /// `[[load.cycle]]`: one after the other, again and again.
+    /// `[[load.cycle]]`: the steps in file order, again and again.
     #[default]
     Cycle,
-    /// `[[load.mix]]`: one at random by weight; each is a cycle of its own.
+    /// `[[load.mix]]`: a random step by weight. Each step is a cycle.
     Mix,
 }
 
-/// What becomes of the rest of a cycle. One whose operation failed or timed out ends in any case.
+/// Treatment of the rest of a cycle after an operation that is not `ok`. A failed or
+/// timed-out operation always ends its cycle.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum WhenFailed {
-    /// A wrong answer does not end it, and it counts as done when its last operation is.
+    /// A wrong answer does not end the cycle. The cycle is complete when its last operation is.
     #[default]
     #[serde(rename = "go on")]
     GoOn,
-    /// Whatever is not `ok` ends it, and only one whose every operation was `ok` counts.
+    /// Any outcome but `ok` ends the cycle. The cycle counts only if every operation was `ok`.
     #[serde(rename = "next cycle")]
     NextCycle,
 }
 
-/// Where an agent connects to when it cannot connect to its member.
+/// Address to which an agent connects when it cannot connect to its member.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Failover {
-    /// To the same one again.
+    /// The same member again.
     #[default]
     None,
-    /// To the next one in the list, and round. It stays where it got through.
+    /// The next member in the list, after the last one the first. The agent stays with the member
+    /// that it reaches.
     Next,
 }
 
-/// What is cut off before results are taken.
+/// Part of the load that is cut off before results are taken.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Warmup {
-    /// Steady state is detected.
+    /// The time until steady state, which is detected.
     Auto,
-    /// This long, from load start.
+    /// A fixed time from load start, in seconds.
     Seconds(f64),
 }
 
-/// What an agent does when an attempt fails or times out: the three designs of the name-service article.
+/// An agent's reaction to an attempt that fails or times out: the three designs of the name-service
+/// article.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "policy", rename_all = "kebab-case")]
 pub enum Retry {
@@ -351,7 +357,7 @@ pub enum Retry {
         /// Pause between attempts.
         wait_s: f64,
     },
-    /// Tries at most so often.
+    /// Tries a limited number of times.
     Tries {
         /// Attempts in all.
         tries: u32,
@@ -360,7 +366,8 @@ pub enum Retry {
     },
 }
 
-/// Reads the section. What is wrong is reported, and stands as 0 in the load, which is not used then.
+/// Reads the section. Problems are reported. A wrong value becomes 0 in the load, which is not used
+/// then.
 pub(super) fn read(section: &Section<'_>, context: &mut CheckContext<'_>) -> Load {
     check_from(section, context);
     check_failover(section, context);
@@ -368,7 +375,7 @@ pub(super) fn read(section: &Section<'_>, context: &mut CheckContext<'_>) -> Loa
     if section.has("group") { load_group::read(section, context) } else { read_population(section, context) }
 }
 
-/// A load without groups, or one of them as the load that it would be alone.
+/// Reads a load without groups, or one group as a load.
 pub(super) fn read_population(section: &Section<'_>, context: &mut CheckContext<'_>) -> Load {
     times(section, context);
     check_count(section, context);
@@ -395,11 +402,11 @@ pub(super) fn read_population(section: &Section<'_>, context: &mut CheckContext<
 /// Settings of a load that exclude each other.
 #[derive(Debug, Clone, Copy)]
 pub struct LoadConflict {
-    /// The one that has to go.
+    /// Key of the setting to remove.
     key: &'static str,
     what: &'static str,
     why: &'static str,
-    /// Another one, and what that says.
+    /// Key of the other setting, and a note on it.
     with: Option<(&'static str, &'static str)>,
     hint: &'static str,
 }
@@ -411,13 +418,13 @@ impl std::fmt::Display for LoadConflict {
 }
 
 impl Load {
-    /// Its groups, or else itself.
+    /// Returns the groups, or the load itself if it has none.
     #[must_use]
     pub fn populations(&self) -> &[Self] {
         if self.groups.is_empty() { std::slice::from_ref(self) } else { &self.groups }
     }
 
-    /// The files that it names, each once, as they are written there.
+    /// Returns the files that the load names, as written there, without duplicates.
     #[must_use]
     pub fn files(&self) -> Vec<&str> {
         let mut files: Vec<&str> = self.feeds.iter().map(|feed| feed.file.as_str()).collect();
@@ -433,36 +440,37 @@ impl Load {
         files
     }
 
-    /// The operations of all populations.
+    /// Returns the operations of all populations.
     pub fn all_steps(&self) -> impl Iterator<Item = &Step> {
         self.populations().iter().flat_map(|population| &population.steps)
     }
 
-    /// Whether it is over when so many cycles are done.
+    /// Whether the load ends after a number of cycles.
     #[must_use]
     pub fn is_counted(&self) -> bool {
         self.populations().iter().any(|population| population.count.is_some())
     }
 
-    /// Whether there is an open loop in it: operations that start on a schedule.
+    /// Whether the load has an open loop: operations that start on a schedule.
     #[must_use]
     pub fn is_open(&self) -> bool {
         self.populations().iter().any(|population| population.rate.is_some())
     }
 
-    /// Whether operations start at moments that a schedule or a pause gives, and not when the one before has ended.
+    /// Whether a schedule or a pause decides when operations start, and not only the end of the
+    /// operation before.
     #[must_use]
     pub fn is_paced(&self) -> bool {
         self.is_open() || self.populations().iter().any(|population| population.think_s > 0.0)
     }
 
-    /// Whether an offered rate is to change.
+    /// Whether an offered rate changes during the load.
     #[must_use]
     pub fn changes_rate(&self) -> bool {
         self.populations().iter().filter_map(|population| population.rate.as_ref()).any(|rate| rate.per_s().is_none())
     }
 
-    /// Those that are in it: none, if it is that of a plan.
+    /// Returns the conflicting settings in this load. A load from a plan has none.
     pub fn conflicts(&self) -> impl Iterator<Item = LoadConflict> {
         let Connections { keep_alive, pipeline } = self.connections;
         let think = (self.rate.is_some() && self.think_s > 0.0).then_some(LoadConflict {
@@ -490,7 +498,7 @@ impl Load {
     }
 }
 
-/// Whether this machine has them is seen when the load begins.
+/// Checks only the syntax. Whether this machine has the addresses shows when the load begins.
 fn check_from(section: &Section<'_>, context: &mut CheckContext<'_>) {
     for node in section.node("from").and_then(Node::list).unwrap_or_default() {
         let Some(text) = node.text() else { continue };
@@ -504,7 +512,7 @@ fn check_from(section: &Section<'_>, context: &mut CheckContext<'_>) {
     }
 }
 
-/// How the times go together.
+/// Checks that the times fit together.
 fn times(section: &Section<'_>, context: &mut CheckContext<'_>) {
     let Some(time_s) = section.number("time") else { return };
     if section.number("ramp").is_some_and(|ramp_s| ramp_s > time_s) {
@@ -525,7 +533,7 @@ fn times(section: &Section<'_>, context: &mut CheckContext<'_>) {
     spread(section, context);
 }
 
-/// At a rate the time says how many operations there are.
+/// Reports `count` beside `rate`: with a rate, `time` determines the number of operations.
 fn check_count(section: &Section<'_>, context: &mut CheckContext<'_>) {
     if section.has("count") && section.has("rate") {
         context.problems.push(
@@ -537,7 +545,7 @@ fn check_count(section: &Section<'_>, context: &mut CheckContext<'_>) {
     }
 }
 
-/// A pause cannot be less than none.
+/// Checks that a spread is at most 100 %, since a pause cannot be negative.
 fn spread(section: &Section<'_>, context: &mut CheckContext<'_>) {
     for (key, of) in [("think_spread_pct", "think"), ("reconnect_spread_pct", "reconnect")] {
         if section.number(key).is_some_and(|spread_pct| !(0.0..=100.0).contains(&spread_pct)) {
@@ -629,7 +637,7 @@ fn check_feeds(section: &Section<'_>, context: &mut CheckContext<'_>) {
     }
 }
 
-/// Keys of a feed that is read ahead, and of one of JSON lines.
+/// Checks the keys that only streams and JSON lines have.
 fn check_stream(section: &Section<'_>, context: &mut CheckContext<'_>) {
     let feed = Feed::read(section);
     let is_json = feed.format().0 == FeedFormat::JsonLines;
@@ -655,30 +663,31 @@ fn check_stream(section: &Section<'_>, context: &mut CheckContext<'_>) {
     }
 }
 
-/// What to write, for whoever wrote something else.
+/// Forms of a rate, for hints.
 const FORMS: &str = "{ poisson = 5000 } or { replay = \"starts.csv\" }";
 const STAGE_FORMS: &str = "{ to = 1000, over = \"10s\" } goes there evenly, { at = 1000, for = \"30s\" } stays";
 
-/// When operations start, whatever became of those before: an open loop.
+/// Start times of operations in an open loop. They do not depend on earlier operations.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Rate {
-    /// So many operations/s, evenly spaced.
+    /// Operations/s, evenly spaced.
     Constant(f64),
-    /// At random and independently of each other.
+    /// Random start times that do not depend on each other.
     Poisson {
-        /// Operations/s in the mean.
+        /// Mean operations/s.
         poisson: f64,
     },
-    /// As a file says.
+    /// Start times from a file.
     Replay {
         /// Path as written, relative to the experiment file: CSV with a column `at_s`.
         replay: String,
-        /// Each time in it is taken so many times as long.
+        /// Factor by which all times in the file are multiplied.
         #[serde(default = "once")]
         stretch: f64,
     },
-    /// The rate rises, falls and stays; after the last stage its rate holds.
+    /// A rate that rises, falls and stays. After the last stage it stays at that stage's final
+    /// rate.
     Stages(Vec<RateStage>),
 }
 
@@ -686,38 +695,39 @@ fn once() -> f64 {
     1.0
 }
 
-/// A time in which the rate changes evenly, or stays.
+/// A time in which the rate changes evenly or stays.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct RateStage {
-    /// Operations/s at its beginning.
+    /// Operations/s at the stage's start.
     pub from: f64,
-    /// Operations/s at its end.
+    /// Operations/s at the stage's end.
     pub to: f64,
-    /// Its length, seconds.
+    /// Duration of the stage, seconds.
     pub over_s: f64,
 }
 
-/// A bound on the operations that are due and have not begun.
+/// A limit on the operations that are due and have not started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Backlog {
-    /// So many may wait, of all agents together.
+    /// Backlog limit, over all agents.
     pub most: u32,
-    /// What happens when another one becomes due.
+    /// Reaction when another operation becomes due.
     pub overflow: Overflow,
 }
 
-/// What happens to an operation that becomes due when as many wait as may.
+/// Reaction to an operation that becomes due when the backlog is full.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Overflow {
-    /// It never begins, and is counted.
+    /// The operation never starts, and is counted.
     #[default]
     Drop,
-    /// The load ends there.
+    /// The load ends.
     Stop,
 }
 
-/// Whether a swept path is an offered rate: nobody in it hinders another, as agents do.
+/// Whether a swept path is an offered rate. Operations of an open loop do not hinder each other, as
+/// agents do.
 #[must_use]
 pub fn is_offered(path: &str) -> bool {
     let (_, key) = load_group::named(path).unwrap_or_default();
@@ -725,13 +735,13 @@ pub fn is_offered(path: &str) -> bool {
 }
 
 impl Rate {
-    /// Operations/s, if it is written as a plain number.
+    /// Returns the operations/s, if the rate is a plain number.
     #[must_use]
     pub fn constant(&self) -> Option<f64> {
         if let Self::Constant(per_s) = self { Some(*per_s) } else { None }
     }
 
-    /// Operations/s in the mean, if that is the same at any time.
+    /// Returns the mean operations/s, if it is the same at all times.
     #[must_use]
     pub fn per_s(&self) -> Option<f64> {
         match self {
@@ -740,7 +750,7 @@ impl Rate {
         }
     }
 
-    /// In the time of a lab of this speed.
+    /// Scales the rate to a lab of this speed.
     pub(super) fn slow(&mut self, speed: f64) {
         match self {
             Self::Constant(per_s) | Self::Poisson { poisson: per_s } => *per_s *= speed,
@@ -756,7 +766,7 @@ impl Rate {
     }
 }
 
-/// Reads `rate`. What is wrong is reported; the load is not used then.
+/// Reads `rate`. Problems are reported; the load is not used then.
 fn read_rate(section: &Section<'_>, context: &mut CheckContext<'_>) -> Option<Rate> {
     let node = section.node("rate")?;
     match &node.value {
@@ -783,7 +793,7 @@ fn drawn(section: &Section<'_>, table: &TomlTable, node: &Node, context: &mut Ch
             Some(Rate::Replay { replay: replay.text()?.to_owned(), stretch: 1.0 })
         }
         (None, None) => {
-            // Of a key that is none, the shape check speaks.
+            // Unknown keys are reported by the shape check.
             if table.entries.is_empty() {
                 let problem = Problem::absent(&node.place, "`load.rate` says nothing").expected("an empty table");
                 context.problems.push(problem.hint(format!("write a number of operations/s, {FORMS}, or stages")));
@@ -796,7 +806,7 @@ fn drawn(section: &Section<'_>, table: &TomlTable, node: &Node, context: &mut Ch
 fn stages(section: &Section<'_>, list: &[Node], node: &Node, context: &mut CheckContext<'_>) -> Option<Rate> {
     let mut stages = Vec::new();
     let mut last = 0.0;
-    // Of a stage without one, that is said.
+    // A stage without a rate has its own report.
     let has_rate = |table: &TomlTable| table.get("at").or_else(|| table.get("to")).is_some();
     let has_rates = list.iter().all(|item| item.table().is_some_and(has_rate));
     for item in list {
@@ -817,7 +827,8 @@ fn stages(section: &Section<'_>, list: &[Node], node: &Node, context: &mut Check
     Some(Rate::Stages(stages))
 }
 
-/// Where a schedule says how it begins, agents do not join one after the other.
+/// Reports `ramp` beside a rate that changes: the schedule already says how the load begins, so
+/// agents do not join one by one.
 fn without_ramp(section: &Section<'_>, node: &Node, context: &mut CheckContext<'_>) {
     if section.number("ramp").is_some_and(|ramp_s| ramp_s > 0.0) {
         context.problems.push(
@@ -829,7 +840,8 @@ fn without_ramp(section: &Section<'_>, node: &Node, context: &mut CheckContext<'
     }
 }
 
-/// A stage; what is wrong with it stands as 0. It begins with the rate of the one before, if it does not say otherwise.
+/// Reads a stage. Wrong values are reported and become 0. By default a stage starts at the final
+/// rate of the stage before.
 fn stage(part: &Section<'_>, last: f64, context: &mut CheckContext<'_>) -> RateStage {
     let rates = ["from", "to", "at"].into_iter().filter_map(|key| part.node(key));
     for node in rates.filter(|node| node.number().is_some_and(|rate| rate < 0.0)) {
@@ -837,7 +849,7 @@ fn stage(part: &Section<'_>, last: f64, context: &mut CheckContext<'_>) -> RateS
         context.problems.push(problem.expected("operations/s, 0 or more"));
     }
     let has = |keys: &[&str]| keys.iter().any(|key| part.has(key));
-    // Of a key that is none, the shape check speaks.
+    // Unknown keys are reported by the shape check.
     let is_known = part.table.entries.iter().all(|entry| keys::find(STAGE, &entry.key).is_some());
     let lacking = |context: &mut CheckContext<'_>, key: &str| {
         if !is_known {
@@ -863,7 +875,8 @@ fn stage(part: &Section<'_>, last: f64, context: &mut CheckContext<'_>) -> RateS
     }
 }
 
-/// Stages that `time` cuts off are not played, and somebody waits for them.
+/// Reports stages that `time` cuts off. They would never be played, and the user would wait for
+/// them.
 fn too_long(section: &Section<'_>, stages: &[RateStage], list: &[Node], context: &mut CheckContext<'_>) {
     let Some(time_s) = section.number("time") else { return };
     let mut ends_s = 0.0;
@@ -899,7 +912,8 @@ fn check_overflow(section: &Section<'_>, context: &mut CheckContext<'_>) {
 }
 
 impl Connections {
-    /// How many connections so many agents have to so many services: as many to each, as long as there are agents for them.
+    /// Returns the number of connections that the agents have to the services. Each service gets
+    /// the same number, as far as there are enough agents.
     #[must_use]
     pub fn of(self, agents: u32, services: u32) -> u32 {
         let services = services.max(1);
@@ -917,7 +931,8 @@ impl Reconnects {
     }
 }
 
-/// How many members a target of a folder has is seen when it is up.
+/// Reports `failover` for a single address. The number of members of a target folder is known only
+/// when it is up.
 fn check_failover(section: &Section<'_>, context: &mut CheckContext<'_>) {
     let is_alone = matches!(context.ports, PortNames::Nameless) && context.addresses < 2;
     if Reconnects::read(section).failover == Failover::Next && is_alone {

@@ -1,5 +1,5 @@
-//! `[[load.group]]`: several populations of agents in one load, each with its own cycle or mix and its own pace. A group is read as
-//! the load that it would be alone, so that whatever holds of a load holds of it.
+//! `[[load.group]]`: several populations of agents in one load, each with its own cycle or mix and
+//! its own pace. A group is read as a load, so every rule for a load also applies to a group.
 
 use crate::keys::{self, Key, section};
 use crate::plan::check_context::CheckContext;
@@ -25,19 +25,19 @@ section! {
     }
 }
 
-/// All keys of `[load]`.
+/// All keys of `[load]`, including those of its groups.
 pub(crate) const LOAD_WITH_GROUPS: &[Key] = &keys::joined::<{ LOAD.len() + GROUPS.len() }>(LOAD, GROUPS);
 
-/// What only a group says where there are any: each has its own, or none.
+/// Keys that belong into the groups, and not into `[load]`, if there are groups.
 const OWN: [&str; 7] = ["agents", "cycle", "mix", "rate", "backlog", "overflow", "count"];
 
-/// `load.group` of a group that is read as a load, else `load`.
+/// Returns `load.group` for a group that is read as a load, else `load`.
 pub(super) fn path(section: &Section<'_>) -> &'static str {
     if section.table.get("name").is_some() { "load.group" } else { "load" }
 }
 
-/// The group that a path into a load speaks of, if it is one's, and the rest: `rate` of `load.rate` and of
-/// `load.group.readers.rate`.
+/// Splits a path into a load into the group's name, if it names one, and the rest. The rest is
+/// `rate` for both `load.rate` and `load.group.readers.rate`.
 pub(crate) fn named(path: &str) -> Option<(Option<&str>, &str)> {
     let rest = path.strip_prefix("load.")?;
     match rest.strip_prefix("group.") {
@@ -46,13 +46,13 @@ pub(crate) fn named(path: &str) -> Option<(Option<&str>, &str)> {
     }
 }
 
-/// The group that a path is of, such as `load.group.readers.agents`.
+/// Returns the group's name in a path such as `load.group.readers.agents`.
 #[must_use]
 pub fn group_of(path: &str) -> Option<&str> {
     named(path)?.0
 }
 
-/// A load with groups.
+/// Reads a load with groups.
 pub(super) fn read(section: &Section<'_>, context: &mut CheckContext<'_>) -> Load {
     let sections = section.sections("group");
     check_alone(section, context);
@@ -68,7 +68,7 @@ pub(super) fn read(section: &Section<'_>, context: &mut CheckContext<'_>) -> Loa
     load
 }
 
-/// The load that a group would be alone.
+/// Returns the group as a load: its own keys, and the shared keys of `[load]`.
 fn alone(load: &TomlTable, group: &TomlTable) -> TomlTable {
     let shared = load.entries.iter().filter(|entry| {
         let key = entry.key.as_str();
@@ -78,7 +78,7 @@ fn alone(load: &TomlTable, group: &TomlTable) -> TomlTable {
 }
 
 impl Load {
-    /// Gives a load with groups what they come to: their agents, and the longest ramp.
+    /// Sets the agents of a load with groups to their sum, and its ramp to the longest ramp.
     pub(crate) fn add_up_groups(&mut self) {
         if !self.groups.is_empty() {
             self.agents = self.groups.iter().map(|group| group.agents).fold(0, u32::saturating_add);
@@ -86,13 +86,13 @@ impl Load {
         }
     }
 
-    /// The group of that name, or the load itself where none is named and there are none.
+    /// Returns the group of that name, or the load itself if no name is given and it has no groups.
     #[must_use]
     pub fn population(&self, name: Option<&str>) -> Option<&Self> {
         self.populations().iter().find(|population| population.name.as_deref() == name)
     }
 
-    /// The same, to be changed.
+    /// Returns the same group or load as [`Load::population`], mutably.
     pub(crate) fn population_mut(&mut self, name: Option<&str>) -> Option<&mut Self> {
         if self.groups.is_empty() {
             return (self.name.as_deref() == name).then_some(self);
@@ -101,7 +101,7 @@ impl Load {
     }
 }
 
-/// What does not go with groups.
+/// Checks that `[load]` has no keys that conflict with groups.
 fn check_alone(section: &Section<'_>, context: &mut CheckContext<'_>) {
     let place = section.place("group");
     if section.sections("group").is_empty() {
@@ -116,7 +116,7 @@ fn check_alone(section: &Section<'_>, context: &mut CheckContext<'_>) {
                 .hint(format!("move `{key}` into the groups")),
         );
     }
-    // A slow operation of one group would hold up the others' behind it, which says nothing of a target.
+    // A slow operation of one group would delay the operations of the others behind it.
     if section.number("pipeline").is_some_and(|depth| depth > 1.0) {
         context.problems.push(
             Problem::new(section.place("pipeline"), "`pipeline` and `group` exclude each other")
@@ -138,14 +138,15 @@ fn check_names(sections: &[Section<'_>], context: &mut CheckContext<'_>) {
     }
 }
 
-/// Records tell operations by their names, and groups by their operations.
+/// Checks that no two groups have an operation of the same name. Records identify operations by
+/// their names, and groups by their operations.
 fn check_operations(sections: &[Section<'_>], groups: &[Load], context: &mut CheckContext<'_>) {
     for (index, (section, group)) in sections.iter().zip(groups).enumerate() {
         for step in ["cycle", "mix"].into_iter().flat_map(|key| section.sections(key)) {
             let Some(name) = step.text("name").or(step.text("call")) else { continue };
             let uses = |other: &&Load| other.steps.iter().any(|known| known.name == name);
             let Some(other) = groups[..index].iter().find(uses) else { continue };
-            // Twice in the same group is the same operation.
+            // A repeated name in the same group means the same operation.
             let (own, others) = (group.name.as_deref().unwrap_or("?"), other.name.as_deref().unwrap_or("?"));
             let key = if step.has("name") { "name" } else { "call" };
             let problem = Problem::new(step.place(key), format!("the group `{others}` has an operation `{name}`, too"));

@@ -1,13 +1,12 @@
-//! What is asked of the results: a path to the numbers of a trial, or a function over trials that are
-//! paired, compared or drawn as a curve. It is taken apart here once; that it names what there is,
-//! `gates` checks.
+//! Metric expressions: a path to a number of a trial, or a function over trials that are paired,
+//! compared or drawn as a curve. This module parses them. `gates` checks that their names exist.
 
 use core::fmt;
 use std::ops::Deref;
 
 use serde::{Deserialize, Serialize};
 
-/// A metric; kept as written.
+/// A metric expression; its text is kept as written.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]
 pub struct MetricExpression {
@@ -15,24 +14,24 @@ pub struct MetricExpression {
     term: MetricTerm,
 }
 
-/// What a metric is.
+/// Parsed form of a metric expression.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub enum MetricTerm {
     /// A path inside a trial.
     Path(MetricPath),
     /// A function over trials.
     Function(MetricFunction),
-    /// Neither; it has no value.
+    /// Neither a path nor a function; it has no value.
     #[default]
     Unknown,
 }
 
-/// The steps to the numbers of a trial: `latency_us.p99`.
+/// Parts of a path to a number of a trial: `latency_us.p99`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MetricPath(pub Vec<String>);
 
-/// A function with its arguments: variants (`None` where the file has none), swept paths, and what
-/// else its name says.
+/// A function with its arguments: variants (`None` if the file has none), swept paths, and
+/// arguments that depend on the function.
 #[derive(Debug, Clone, PartialEq)]
 #[expect(missing_docs, reason = "they are the functions' own names, which docs/formats.md explains")]
 pub enum MetricFunction {
@@ -47,7 +46,7 @@ pub enum MetricFunction {
     PeakRatio([String; 2]),
     Ratio(MetricPath, [String; 2]),
     Retained(MetricPath, Option<String>, String, f64),
-    /// Of a variant, where the file has any, and under a condition, where one is named.
+    /// The variant, if the file has any, and the condition, if one is given.
     SafeLoad(Vec<String>),
     Usl(LawParameter, Option<String>, String),
     UslDifference(LawParameter, [String; 2], String),
@@ -56,11 +55,11 @@ pub enum MetricFunction {
 /// A parameter of the scalability law.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LawParameter {
-    /// What coherence costs.
+    /// Cost of coherence.
     Kappa,
-    /// What one gets alone.
+    /// Throughput of a single agent.
     Lambda,
-    /// What contention costs.
+    /// Cost of contention.
     Sigma,
 }
 
@@ -69,19 +68,20 @@ pub(super) const PARAMETERS: [(&str, LawParameter); 3] =
     [("kappa", LawParameter::Kappa), ("lambda", LawParameter::Lambda), ("sigma", LawParameter::Sigma)];
 
 impl MetricExpression {
-    /// What it is.
+    /// Returns the parsed form.
     #[must_use]
     pub fn term(&self) -> &MetricTerm {
         &self.term
     }
 
-    /// The path, if it is one.
+    /// Returns the path, if the expression is a path.
     #[must_use]
     pub fn path(&self) -> Option<&MetricPath> {
         if let MetricTerm::Path(path) = &self.term { Some(path) } else { None }
     }
 
-    /// The path that is looked up in each trial: the metric itself, or what its function is of.
+    /// Returns the path that is looked up in each trial: the metric itself, or the argument of its
+    /// function.
     #[must_use]
     pub fn measured(&self) -> Option<&MetricPath> {
         use MetricFunction::{Onset, Ratio, Retained};
@@ -92,7 +92,7 @@ impl MetricExpression {
     }
 }
 
-/// Steps of a path. A percentile keeps its decimals: `latency_us`, `p99.95`.
+/// Splits a path into its parts. A percentile keeps its decimals: `latency_us`, `p99.95`.
 pub(super) fn steps(path: &str) -> Vec<&str> {
     let mut dots = path.rmatch_indices('.').map(|(at, _)| at);
     let (decimals, before) = (dots.next(), dots.next().map_or(0, |at| at + 1));
@@ -104,8 +104,9 @@ pub(super) fn steps(path: &str) -> Vec<&str> {
     }
 }
 
-/// The share below a percentile, by its name: 0.95 of `p95`, 0.9995 of `p99.95`. Without a point, digits after the second are decimals of
-/// what begins with a 9: `p999` is 99.9 %. `None` if that is no percentile.
+/// Returns the share below a percentile, by its name: 0.95 for `p95`, 0.9995 for `p99.95`. Without
+/// a point, digits after the second are decimals if the name begins with a 9: `p999` is 99.9 %.
+/// Returns `None` if the name is no percentile.
 #[must_use]
 pub fn percentile(name: &str) -> Option<f64> {
     let digits =
@@ -123,10 +124,12 @@ pub fn percentile(name: &str) -> Option<f64> {
     (share > 0.0 && share < 1.0).then_some(share)
 }
 
-/// Returns the fewest samples that support the quantile `q`: with 95 % confidence at least one of them lies beyond it, above a high one and
-/// below a low one. Of `n` independent samples all lie below it with probability `q^n`, so that takes `n ≥ ln 0.05 / ln q`: 5 for the
-/// median, 11 for p75, 29 for p90, 59 for p95, 299 for p99 and 2,995 for p99.9 (S. S. Wilks, "Determination of sample sizes for setting
-/// tolerance limits", Annals of Mathematical Statistics 12, 1941). With fewer, the "p99" would merely be another name for the maximum.
+/// Returns the fewest samples that support the quantile `q`: with 95 % confidence at least one
+/// sample lies beyond it, above a high quantile and below a low one. Of `n` independent samples all
+/// lie below it with probability `q^n`, so `n ≥ ln 0.05 / ln q`: 5 for the median, 11 for p75, 29
+/// for p90, 59 for p95, 299 for p99 and 2,995 for p99.9 (S. S. Wilks, "Determination of sample
+/// sizes for setting tolerance limits", Annals of Mathematical Statistics 12, 1941). With fewer,
+/// the "p99" would merely be another name for the maximum.
 #[must_use]
 pub fn samples_for(q: f64) -> u64 {
     const CONFIDENCE: f64 = 0.95;
@@ -188,7 +191,7 @@ impl fmt::Display for MetricExpression {
     }
 }
 
-/// What stands between commas, without blanks.
+/// Splits the arguments at commas and trims them.
 fn arguments(inside: &str) -> Vec<&str> {
     if inside.trim().is_empty() { Vec::new() } else { inside.split(',').map(str::trim).collect() }
 }

@@ -1,5 +1,6 @@
-//! One operation with its arguments: a step of a cycle, a mix or the preparation, held against what the protocol
-//! knows; what its answer has to be (`expect`), what later steps use of it (`keep`), and what it does to a key (`audit`).
+//! One operation with its arguments: a step of a cycle, a mix or the preparation. Checks a step
+//! against the operations that the protocol knows, its expected answer (`expect`), the values that
+//! later steps use (`keep`), and its effect on a key (`audit`).
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -73,19 +74,20 @@ section! {
 /// A program that the target names as an operation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemberProgram {
-    /// The program and its arguments, with placeholders: `{ARGUMENT}`, and what else stands for something on the member's host.
+    /// The program and its arguments, with placeholders: `{ARGUMENT}`, and those that the member's
+    /// host fills in.
     pub run: Vec<String>,
-    /// What it reads, likewise.
+    /// Standard input of the program, with the same placeholders.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stdin: Option<String>,
 }
 
-/// `[[prepare]]`: operations done once before each trial, not measured.
+/// `[[prepare]]`: operations done before each trial, not measured.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Prepare {
     /// The operation and its arguments.
     pub step: Step,
-    /// How many times.
+    /// Number of times that the operation is done.
     pub count: u64,
 }
 
@@ -149,19 +151,21 @@ section! {
     }
 }
 
-/// What the templates of a step may use.
+/// Names that the templates of a step may use.
 pub(super) struct Scope<'a> {
-    /// Slots that earlier steps keep, and for each such step in every how-manieth cycle.
+    /// Slots that earlier steps keep. For each such step, the number N if it keeps the slot in
+    /// every Nth cycle.
     pub slots: &'a BTreeMap<String, Vec<u32>>,
-    /// Why there are no slots here, if there can be none.
+    /// Reason why there are no slots here, if there can be none.
     pub no_slots: Option<&'static str>,
-    /// Whether an agent does it.
+    /// Whether an agent does the step.
     pub by_agent: bool,
 }
 
 /// Reads a step.
 pub(super) fn read(section: &Section<'_>, scope: &Scope<'_>, context: &mut CheckContext<'_>) -> Step {
-    // Of a mix and of the preparation, too, each is done every time and as often as the others.
+    // Reads with all keys: steps of a mix and of the preparation get the defaults of `every` and
+    // `weight`.
     let step = Step::read(&Section { keys: OPERATION, ..*section });
     let every = step.every;
     let called = find(section, context);
@@ -188,7 +192,8 @@ pub(super) fn read(section: &Section<'_>, scope: &Scope<'_>, context: &mut Check
     Step { program, ..step }
 }
 
-/// An operation of the protocol, or a program that the target names, which is answered as the protocol's only operation is.
+/// An operation of the protocol, or a program that the target names. A program has the same kind of
+/// answer as the protocol's only operation.
 #[derive(Clone, Copy)]
 struct CalledOperation<'a> {
     operation: &'static Operation,
@@ -212,7 +217,7 @@ impl<'a> CalledOperation<'a> {
     }
 }
 
-/// The values of a table with free keys; what is of a wrong type is left out.
+/// Returns the values of a table with free keys. Values of a wrong type are left out.
 fn values<T>(section: &Section<'_>, key: &str, read: impl Fn(&Node) -> Option<T>) -> BTreeMap<String, T> {
     section.entries(key).into_iter().filter_map(|entry| Some((entry.key, read(&entry.node)?))).collect()
 }
@@ -238,7 +243,7 @@ fn has_field(fields: &[Field], name: &str) -> bool {
     fields.iter().any(|field| is_named(field.name, name))
 }
 
-/// Whether the field goes by that name; `header.*` takes any suffix.
+/// Whether the field has that name; `header.*` takes any suffix.
 fn is_named(field: &str, name: &str) -> bool {
     match field.strip_suffix('*') {
         Some(prefix) => name.len() > prefix.len() && name.starts_with(prefix),
@@ -246,7 +251,7 @@ fn is_named(field: &str, name: &str) -> bool {
     }
 }
 
-/// Names of the fields, for hints.
+/// Returns the names of the fields, for hints.
 fn names(fields: &'static [Field]) -> impl Iterator<Item = &'static str> {
     fields.iter().map(|field| field.name)
 }
@@ -261,7 +266,7 @@ fn arguments(section: &Section<'_>, called: CalledOperation<'_>, context: &mut C
     arguments_of(&format!("`{}`", called.name()), &known, &given, heading, &mut context.problems);
 }
 
-/// What an operation or a fault may be given.
+/// An argument that an operation or a fault takes.
 pub(super) struct NamedArgument<'a> {
     name: &'a str,
     help: &'a str,
@@ -274,7 +279,7 @@ impl<'a> From<&'a Field> for NamedArgument<'a> {
     }
 }
 
-/// Arguments that `what` does not know, and required ones that are not given.
+/// Reports arguments that `what` does not know, and missing required ones.
 pub(super) fn arguments_of(
     what: &str,
     fields: &[NamedArgument<'_>],
@@ -290,7 +295,7 @@ pub(super) fn arguments_of(
         let problem = Problem::absent(&entry.key_place, format!("{what} takes no `{}`", entry.key));
         problems.push(problem.expected("unknown argument").hint(hint));
     }
-    // An argument that is misspelt is not said to be missing as well.
+    // A misspelt argument is not reported as missing as well.
     let is_missing = |field: &&NamedArgument<'_>| {
         field.required && !meant.contains(&field.name) && given.iter().all(|entry| entry.key != field.name)
     };
@@ -316,7 +321,7 @@ fn slot_name(entry: &TableEntry, context: &mut CheckContext<'_>) {
     }
 }
 
-/// Checks a template and everything it names.
+/// Checks a template and every name in it.
 fn template(node: &Node, every: u32, scope: &Scope<'_>, context: &mut CheckContext<'_>) {
     let Some(text) = node.text() else { return };
     let template = match Template::parse(text) {
@@ -366,12 +371,12 @@ fn template(node: &Node, every: u32, scope: &Scope<'_>, context: &mut CheckConte
     }
 }
 
-/// The word of a number that only agents have.
+/// Returns the placeholder of a number that only agents have.
 fn word_of(part: &TemplatePart) -> &'static str {
     if matches!(part, TemplatePart::Copy(_)) { "copy" } else { "agent" }
 }
 
-/// Where `{word` stands in a template.
+/// Returns the place of `{word` in a template.
 fn placeholder(node: &Node, word: &str) -> TextSpan {
     let text = node.text().unwrap_or_default();
     let found =
@@ -379,7 +384,7 @@ fn placeholder(node: &Node, word: &str) -> TextSpan {
     found.map_or_else(|| node.place.clone(), |at| node.inside(at..at + word.len()))
 }
 
-/// Something asks a script, and there is none.
+/// Returns the problem of a script function in a load without a script.
 fn no_script(place: &TextSpan) -> Problem {
     Problem::absent(place, "this load has no script")
         .expected("a function of what")
@@ -401,13 +406,13 @@ fn unknown_slot(slot: &str, node: &Node, scope: &Scope<'_>) -> Problem {
     }
 }
 
-/// What a field of an answer, or a place in it, has to be.
+/// Condition on a field of an answer, or on a place in it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Expected {
-    /// Exactly what this template is filled to.
+    /// Equality with the text that this template gives.
     Text(String),
-    /// All that this says.
+    /// A comparison.
     Compared(TextCondition),
 }
 
@@ -430,37 +435,38 @@ impl fmt::Display for Expected {
     }
 }
 
-/// Ways to look at a text; all that are given must hold.
+/// Conditions on a text; all that are given must hold.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TextCondition {
-    /// A regular expression that matches somewhere in it.
+    /// A regular expression that matches somewhere in the text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub matches: Option<String>,
-    /// A template; the text that it has in it.
+    /// A template; the text contains its result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contains: Option<String>,
-    /// Templates; the texts of which it is one.
+    /// Templates; the text equals the result of one of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub one_of: Option<Vec<String>>,
-    /// A function of the load's script that says yes to it.
+    /// A function of the load's script that accepts the text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lua: Option<String>,
-    /// What it must not be; of a comparison, nothing may hold.
+    /// A template that the text must not equal, or a comparison of which no part may hold.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not: Option<Box<Expected>>,
 }
 
-/// What a slot keeps.
+/// Content of a slot.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum SlotContent {
-    /// `request.FIELD`, `answer.FIELD`, `request.FIELD/JSON/POINTER` or `answer.FIELD/JSON/POINTER`.
+    /// `request.FIELD`, `answer.FIELD`, `request.FIELD/JSON/POINTER` or
+    /// `answer.FIELD/JSON/POINTER`.
     Whole(String),
-    /// A part of it.
+    /// A part of a text.
     Part {
-        /// As [`SlotContent::Whole`].
+        /// Source of the text, as in [`SlotContent::Whole`].
         from: String,
-        /// A regular expression: its group is kept, or all that it matches if it has none.
+        /// A regular expression: its group is kept, or the whole match if it has no group.
         matches: String,
     },
 }
@@ -489,17 +495,17 @@ impl From<String> for SlotContent {
     }
 }
 
-/// How many units of work an operation does.
+/// Units of work that an operation does.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum UnitAmount {
-    /// So many.
+    /// A fixed number.
     Fixed(u64),
-    /// As many as a number in its answer says, or an array there has elements: `answer.FIELD/JSON/POINTER`.
+    /// `answer.FIELD/JSON/POINTER`: a number in the answer, or an array whose length is the number.
     Told(String),
 }
 
-/// Reads a value of `expect`; `None` for what is of a wrong type, which has been reported.
+/// Reads a value of `expect`. Returns `None` for a wrong type, which has been reported.
 fn expected(node: &Node) -> Option<Expected> {
     let Some(table) = node.table() else { return node.as_written().map(Expected::Text) };
     Some(Expected::Compared(TextCondition {
@@ -511,13 +517,13 @@ fn expected(node: &Node) -> Option<Expected> {
     }))
 }
 
-/// Reads a value of `keep`; `None` as for [`expected`].
+/// Reads a value of `keep`. Returns `None` as [`expected`] does.
 fn kept(node: &Node) -> Option<SlotContent> {
     let Some(table) = node.table() else { return node.as_written().map(SlotContent::Whole) };
     Some(SlotContent::Part { from: table.text("from")?.to_owned(), matches: table.text("matches")?.to_owned() })
 }
 
-/// Holds the fields that a step expects something of against those that the answer has.
+/// Checks that the answer has the fields of `expect`.
 fn check_fields(section: &Section<'_>, called: CalledOperation<'_>, context: &mut CheckContext<'_>) {
     let comparisons = keys::find(section.keys, "expect").map(|key| key.kind.below()).unwrap_or_default();
     let wrong = |entry: &TableEntry| {
@@ -526,7 +532,8 @@ fn check_fields(section: &Section<'_>, called: CalledOperation<'_>, context: &mu
     context.problems.extend(section.entries("expect").iter().filter_map(wrong));
 }
 
-/// `{ matchs = "…" }` would be read as the field `body.matchs`.
+/// Returns the problem of a misspelt comparison: `{ matchs = "…" }` would be read as the field
+/// `body.matchs`.
 fn not_a_comparison(entry: &TableEntry, comparisons: &'static [Key], operation: &'static Operation) -> Option<Problem> {
     let (compared, word) = entry.key.rsplit_once('.')?;
     let (field, place) = pointer::split(compared);
@@ -566,7 +573,7 @@ fn not_a_field(entry: &TableEntry, called: CalledOperation<'_>) -> Option<Proble
     Some(Problem::new(&entry.key_place, error.what).expected("not a JSON pointer"))
 }
 
-/// Checks what a field is held against: every template and regular expression in it.
+/// Checks every template and regular expression in an expected value.
 fn check_value(node: &Node, every: u32, scope: &Scope<'_>, context: &mut CheckContext<'_>) {
     let Some(table) = node.table() else {
         template(node, every, scope, context);
@@ -594,7 +601,7 @@ fn check_value(node: &Node, every: u32, scope: &Scope<'_>, context: &mut CheckCo
     }
 }
 
-/// What is wrong with a regular expression that may have so many groups.
+/// Returns the problem of a regular expression. It may have at most `most` groups.
 fn not_a_pattern(node: &Node, most: usize) -> Option<Problem> {
     const HINT: &str = "classes such as \\d are ASCII's; in single quotes backslashes are written as they are: '\\d+'";
     match pattern::groups(node.text()?) {
@@ -610,7 +617,7 @@ fn not_a_pattern(node: &Node, most: usize) -> Option<Problem> {
     }
 }
 
-/// What is wrong with the name of a function of the load's script.
+/// Returns the problem of the name of a function in the load's script.
 fn not_a_function(node: &Node, has_script: bool) -> Option<Problem> {
     let name = node.text()?;
     if !has_script {
@@ -621,13 +628,13 @@ fn not_a_function(node: &Node, has_script: bool) -> Option<Problem> {
     })
 }
 
-/// Checks what a step keeps, as far as that does not depend on its operation.
+/// Checks an entry of `keep`, as far as it does not depend on the operation.
 fn check_kept(entry: &TableEntry, context: &mut CheckContext<'_>) {
     let matches = entry.node.table().and_then(|part| part.get("matches"));
     context.problems.extend(matches.and_then(|node| not_a_pattern(node, 1)));
 }
 
-/// Holds what a step keeps against the fields that its request and its answer have.
+/// Checks that the request and the answer have the fields of `keep`.
 fn check_captures(section: &Section<'_>, called: CalledOperation<'_>, context: &mut CheckContext<'_>) {
     let wrong = |entry: &TableEntry| {
         let node = entry.node.table().map_or(Some(&entry.node), |part| part.get("from"));
@@ -678,7 +685,7 @@ fn not_a_request_part(node: &Node, part: &str, section: &Section<'_>, called: Ca
         let at = node.inside(end + error.at.start..end + error.at.end);
         return Some(Problem::new(&at, error.what).expected("not a JSON pointer"));
     }
-    // Another mistake of the template is found where it stands.
+    // Another mistake in the template is reported at the template.
     let example = Template::parse(&sent.node.as_written()?).ok()?.example();
     let what = match serde_json::from_str::<serde_json::Value>(&example) {
         Ok(json) if json.pointer(pointer).is_some() => return None,
@@ -689,7 +696,7 @@ fn not_a_request_part(node: &Node, part: &str, section: &Section<'_>, called: Ca
     Some(problem.related(&sent.node.place, "what is sent"))
 }
 
-/// Holds what counts the units of an operation against the fields of its answer.
+/// Checks that the answer has the fields in `units` and `parts`.
 fn check_units(section: &Section<'_>, called: CalledOperation<'_>, context: &mut CheckContext<'_>) {
     for key in ["units", "parts"] {
         let Some((node, text)) = section.node(key).and_then(|node| Some((node, node.text()?))) else { continue };
@@ -722,37 +729,39 @@ fn check_units(section: &Section<'_>, called: CalledOperation<'_>, context: &mut
     }
 }
 
-/// `audit = { … }`: what an operation does to a key.
+/// `audit = { … }`: the effect of an operation on a key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AuditAs {
-    /// To a key or with it.
+    /// Effect on the key.
     pub effect: AuditEffect,
-    /// A template; empty without one.
+    /// A template for the key's space; empty without one.
     #[serde(default)]
     pub space: String,
-    /// A template that gives the same text as often as it is filled in; empty where there are `keys`.
+    /// A template that gives the same text each time it is filled in; empty if there are `keys`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub key: String,
-    /// `request.FIELD/JSON/POINTER`: the lines of the request that name a key each.
+    /// `request.FIELD/JSON/POINTER`: the place of a key in each line of the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keys: Option<String>,
-    /// `request.FIELD` of a write, `answer.FIELD` of a read, or a place in it; `None` with `keys`.
+    /// `request.FIELD` of a write, `answer.FIELD` of a read, or a place in one of them; `None` with
+    /// `keys`.
     pub value: Option<String>,
 }
 
-/// What an operation does to a key.
+/// Effect of an operation on a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AuditEffect {
-    /// Its value is what was sent.
+    /// Sets the key to the value in the request.
     Write,
-    /// It is gone.
+    /// Removes the key.
     Remove,
-    /// Its value is what was answered.
+    /// Reads the key; its value is in the answer.
     Read,
 }
 
-/// Reads `audit = { … }`; `None` for a plain `true` or `false`, and for a table that says too little.
+/// Reads `audit = { … }`. Returns `None` for a plain `true` or `false`, and for an incomplete
+/// table.
 fn read_audit(section: &Section<'_>) -> Option<AuditAs> {
     let audit = section.section("audit")?;
     let space = audit.get("space").unwrap_or_default();
@@ -769,7 +778,8 @@ fn check_audit_keys(section: &Section<'_>, every: u32, scope: &Scope<'_>, contex
     }
 }
 
-/// Each template draws its own random numbers, so a drawn key would be another one than the request has.
+/// Reports random values in a key. Each template draws its own random numbers, so the key would
+/// differ from the key in the request.
 fn reproducible(entry: &TableEntry, context: &mut CheckContext<'_>) {
     let Some(Ok(template)) = entry.node.text().map(Template::parse) else { return };
     let drawn = template.all_parts().into_iter().find_map(|part| match part {
@@ -785,7 +795,7 @@ fn reproducible(entry: &TableEntry, context: &mut CheckContext<'_>) {
     context.problems.push(problem.hint("make it of {agent}, {seq}, {feed.NAME.COLUMN} and what earlier steps kept"));
 }
 
-/// Holds `audit` against what the protocol knows of the operation.
+/// Checks `audit` against the protocol's knowledge of the operation.
 fn check_audit(section: &Section<'_>, called: CalledOperation<'_>, context: &mut CheckContext<'_>) {
     let operation = called.operation;
     match section.section("audit") {
@@ -816,7 +826,8 @@ fn check_audit(section: &Section<'_>, called: CalledOperation<'_>, context: &mut
     }
 }
 
-/// What is written stands in the request, what is read in the answer, and a removal has no value.
+/// Checks the place of the value: in the request of a write, in the answer of a read. A removal has
+/// no value.
 fn audited_value(
     audit: &Section<'_>,
     section: &Section<'_>,
@@ -860,7 +871,8 @@ fn audited_value(
     });
 }
 
-/// The keys of a request that changes many stand in its lines, and so do their values.
+/// Checks `keys`, for a request that changes many keys. The keys and their values are in the lines
+/// of the request.
 fn many_keys(
     audit: &Section<'_>,
     node: &Node,

@@ -1,4 +1,4 @@
-//! `[sweep] repeat`: points of a sweep that have more or fewer repeats than the others.
+//! `[sweep] repeat`: different numbers of repeats for some points of a sweep.
 
 use crate::keys::{self, section};
 use crate::overlay::TrialSetting;
@@ -13,8 +13,8 @@ section! {
     }
 }
 
-/// Returns the repeats of each setting: those of the last entry that names its point, or the file's.
-/// `--set repeat=1` replaces all of them.
+/// Returns the repeats of each setting: those of the last entry that names its point, or the
+/// file's. `--set repeat=1` replaces all of them.
 pub(super) fn read(
     root: &Section<'_>,
     settings: &[TrialSetting],

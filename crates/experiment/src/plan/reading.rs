@@ -1,4 +1,4 @@
-//! An experiment file into its plan: parse, overlay, resolve every trial, check, number.
+//! Reader of experiment files: parse, overlay, resolve every trial, check, and number the trials.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::tree::{Node, TextSpan, TomlTable};
 /// Reads an experiment file with its `--set`s, and resolves it into trials.
 ///
 /// # Errors
-/// Everything that is wrong with the file, with the `--set`s, or with what they name of the catalog.
+/// All problems in the file, in the `--set`s, and in names that the catalog lacks.
 pub fn read(source: &Source, sets: &[String], catalog: &Catalog) -> Result<Plan, Problems> {
     let file = Arc::new(source.clone());
     let (base, mut problems) = source::parse(&file);
@@ -43,7 +43,7 @@ pub fn read(source: &Source, sets: &[String], catalog: &Catalog) -> Result<Plan,
     }
 }
 
-/// Each `--set` as a source of its own.
+/// Returns each `--set` as a separate source.
 pub(crate) fn named(sets: &[String]) -> Vec<Arc<Source>> {
     let name = |index: usize| match sets.len() {
         1 => "--set".to_owned(),
@@ -52,7 +52,7 @@ pub(crate) fn named(sets: &[String]) -> Vec<Arc<Source>> {
     sets.iter().enumerate().map(|(index, text)| Arc::new(Source { name: name(index), text: text.clone() })).collect()
 }
 
-/// All trials and what is asked of them. `None` only where there are problems.
+/// Resolves all trials, requirements and claims. Returns `None` only if there are problems.
 fn resolve(
     source: &Source,
     start: &TextSpan,
@@ -101,7 +101,7 @@ fn resolve(
         find.templates = find::templates(&find, &settings, &parts, catalog, file_seed);
         find
     });
-    // A search makes its trials as it goes.
+    // A search makes its trials while it runs.
     let trials =
         if find.is_some() { Vec::new() } else { number(&settings, &parts, &repeats, stop.is_some(), file_seed) };
     Some(Plan {
@@ -119,21 +119,22 @@ fn resolve(
     })
 }
 
-/// The sections of a trial may be completed by a variant, so they are only held against what they may have at all;
-/// the others have to be whole.
+/// Checks the shape of a file. A variant may complete the sections of a trial, so here they are
+/// checked for unknown keys only. All other sections must be complete.
 fn shape(base: &TomlTable, start: &TextSpan, problems: &mut Vec<Problem>) {
     for (mode, inside) in [(Mode::File, true), (Mode::Whole, false)] {
         let mut part = base.clone();
         part.entries.retain(|entry| TRIAL_SECTIONS.contains(&entry.key.as_str()) == inside);
         let mut told = Vec::new();
         SectionWalk { root: EXPERIMENT, mode, problems: &mut told }.table("", EXPERIMENT, &part, start);
-        // That a section of a trial is missing is said of the trial.
+        // A missing section of a trial is reported for the trial.
         told.retain(|problem| !(problem.absence && problem.place == *start));
         problems.append(&mut told);
     }
 }
 
-/// What was told already, where and in which words: a mistake in the file shows in each of its trials, and there may be thousands of either.
+/// Place and text of each reported problem. A mistake in the file appears in each of its trials,
+/// and there may be thousands of both.
 struct ReportedProblems(HashSet<((usize, usize, usize), String)>);
 
 impl ReportedProblems {
@@ -145,7 +146,7 @@ impl ReportedProblems {
         (problem.place.order(), problem.what.clone())
     }
 
-    /// Adds what is not there yet.
+    /// Adds the problems that have not been reported yet.
     fn merge(&mut self, problems: &mut Vec<Problem>, told: Vec<Problem>) {
         problems.extend(told.into_iter().filter(|problem| self.0.insert(Self::name(problem))));
     }
@@ -177,7 +178,8 @@ fn names<'a>(
     }
 }
 
-/// Metrics of this kind that the targets of the trials tell of themselves. `None`: a target is not known, or comes from `--set`.
+/// Returns the metrics of a kind that the targets of the trials publish. `None` if a target is not
+/// known or comes from `--set`.
 fn kept(
     settings: &[TrialSetting],
     parts: &[Option<TrialTemplate>],
@@ -200,14 +202,15 @@ fn kept(
     Some(names.into_iter().collect())
 }
 
-/// Those of them that are gauges in each target that has them.
+/// Returns the metrics that are gauges in every target that has them.
 fn gauges(settings: &[TrialSetting], parts: &[Option<TrialTemplate>], catalog: &Catalog) -> Option<Vec<String>> {
     let others = kept(settings, parts, catalog, |metrics, name| !metrics.is_gauge(name))?;
     let gauges = kept(settings, parts, catalog, Metrics::is_gauge)?;
     Some(gauges.into_iter().filter(|gauge| !others.contains(gauge)).collect())
 }
 
-/// The names in lists of tables, each by the first of `keys` that it has. `None`: a list comes from `--set`.
+/// Returns the names in lists of tables. The name of a table is its first key in `keys`. `None` if
+/// a list comes from `--set`.
 fn names_in<'a>(lists: impl Iterator<Item = &'a Node>, keys: &[&str]) -> Option<Vec<String>> {
     let mut names = std::collections::BTreeSet::new();
     for list in lists {
@@ -220,13 +223,13 @@ fn names_in<'a>(lists: impl Iterator<Item = &'a Node>, keys: &[&str]) -> Option<
     Some(names.into_iter().collect())
 }
 
-/// Returns the places of the settings in the order of a repeat. A variant that is always played
-/// after another would look worse on a machine that gets slower. So at each point the seed decides
-/// on the order of the variants, or of the points if there are no variants. Each second repeat
-/// reverses the order of the repeat before it, so that a steady change cancels out. With a stop
-/// rule the points stay in the file's order. Points that share a start of the target form a block
-/// and are played one after the other. The seed decides on the order in a block as well, alike for
-/// all variants.
+/// Returns the places of the settings in the order of a repeat. On a machine that gets slower, a
+/// variant that is always played after another would look worse. So at each point the seed
+/// determines the order of the variants, or of the points if there are no variants. Each second
+/// repeat reverses the order of the repeat before it, so that a steady change cancels out. With a
+/// stop rule the points stay in the file's order. Points that share a start of the target form a
+/// block and are played one after the other. The seed also determines the order in a block, which
+/// is the same for all variants.
 fn order(
     (settings, parts): (&[TrialSetting], &[TrialTemplate]),
     (repeat, repeats): (u32, u32),
@@ -236,7 +239,7 @@ fn order(
     let has_variants = settings.iter().any(|setting| setting.variant.is_some());
     let is_drawn = repeats > 1 && (!is_stopped || has_variants);
     let start = |place: usize| parts.get(place).map(|parts| parts.target.start).unwrap_or_default();
-    // Values that tell blocks of the same variant apart.
+    // Values that distinguish blocks of the same variant.
     let outer = |place: usize| {
         let is_outer = move |path: &String| start(place) == TargetStart::EachTrial || !path.starts_with("load.");
         settings[place].point.iter().filter(move |(path, _)| is_outer(path))
@@ -264,8 +267,8 @@ fn order(
     order
 }
 
-/// Numbers the trials: each setting once, then each setting that has a second repeat, and so on;
-/// never A A B B.
+/// Numbers the trials: first each setting once, then each setting that has a second repeat, and so
+/// on; never A A B B.
 fn number(
     settings: &[TrialSetting],
     parts: &[TrialTemplate],
@@ -306,7 +309,8 @@ fn number(
         .collect()
 }
 
-/// `experiments/03-crash.toml` is called `03-crash`.
+/// Returns the file's name without folder and extension: `03-crash` for
+/// `experiments/03-crash.toml`.
 fn stem(name: &str) -> String {
     let file = name.rsplit(['/', '\\']).next().unwrap_or(name);
     file.strip_suffix(".toml").unwrap_or(file).to_owned()

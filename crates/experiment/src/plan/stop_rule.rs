@@ -1,4 +1,5 @@
-//! `[sweep] stop`: a sweep that goes no higher once a trial met a condition, and which trials are left out then.
+//! `[sweep] stop`: a condition that ends the sweep of a variant early, and the trials that are left
+//! out then.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
@@ -13,7 +14,8 @@ use crate::section::Section;
 use crate::tree::Node;
 
 section! {
-    /// `[sweep] stop`: a variant goes no higher once the metric of one of its trials is in the range.
+    /// `[sweep] stop`: a variant goes no higher after the metric of one of its trials is in the
+    /// range.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
     pub struct StopRule = STOP_RULE {
         metric = required: Text => MetricExpression, "A path inside a trial of analysis.json, such as outcomes.timeout";
@@ -26,8 +28,9 @@ section! {
 }
 
 impl StopRule {
-    /// Whether a trial is left out once another one met the condition: it is of the same variant, at the same values of all other
-    /// swept paths, and higher. Repeats count as one: what broke off once is not gone beyond in the next repeat.
+    /// Whether a trial is left out after another trial met the condition. It is left out if it has
+    /// the same variant, the same values of all other swept paths, and a higher value. The repeat
+    /// does not matter: if one repeat met the condition, later repeats go no higher either.
     #[must_use]
     pub fn leaves_out(&self, trial: &Trial, met: &Trial) -> bool {
         let is_other = |(path, _): &(&String, &Json)| **path != self.over;
@@ -36,7 +39,7 @@ impl StopRule {
             && self.value(trial).zip(self.value(met)).is_some_and(|(value, last)| value > last)
     }
 
-    /// The value of the path that rises.
+    /// Returns the trial's value of the rising path.
     #[must_use]
     pub fn value(&self, trial: &Trial) -> Option<f64> {
         trial.point.get(&self.over)?.as_f64()
@@ -57,7 +60,7 @@ pub(super) fn read(root: &Section<'_>, names: &MetricNames<'_>, problems: &mut V
     Some(StopRule { over: over.path.clone(), ..rule })
 }
 
-/// The sweep that the rule is about.
+/// Returns the sweep that the rule stops.
 fn risen<'a>(section: &Section<'_>, names: &MetricNames<'a>, problems: &mut Vec<Problem>) -> Option<&'a Sweep> {
     if let Some(path) = section.text("over") {
         problems.extend(gates::swept(path, section.place("over"), names));
@@ -76,7 +79,8 @@ fn risen<'a>(section: &Section<'_>, names: &MetricNames<'a>, problems: &mut Vec<
     None
 }
 
-/// What is beyond a value is left out: so values are numbers, and the lower ones are played first.
+/// Returns the problem of a sweep that does not rise. Higher values are left out, so all values
+/// must be numbers, and lower values must come first.
 fn falls(sweep: &Sweep, section: &Section<'_>) -> Option<Problem> {
     let numbers: Vec<f64> = sweep.values.iter().filter_map(Node::number).collect();
     let (what, expected) = if numbers.len() < sweep.values.len() {

@@ -1,4 +1,4 @@
-//! `[target]` of a trial: which system, with which parameters, spoken to how.
+//! `[target]` of a trial: the system under test, its parameters and its protocol.
 
 use std::collections::BTreeMap;
 
@@ -18,18 +18,19 @@ use crate::tree::{Node, TextSpan, TomlValue};
 /// The system under test.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Target {
-    /// Which kind it is.
+    /// Kind of the target.
     #[serde(flatten)]
     pub kind: TargetKind,
-    /// All URLs of a target that has several, the first being its kind's: clients are spread over them. Empty: there is one.
+    /// All URLs of a target that has several, over which clients are spread. The first is also the
+    /// kind's URL. Empty if there is only one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub urls: Vec<String>,
-    /// Processes of this machine that belong to it, beside those that are found by its URLs.
+    /// Processes of this machine that belong to the target, in addition to those found by its URLs.
     #[serde(default, skip_serializing_if = "AlsoTarget::is_default")]
     pub also: AlsoTarget,
-    /// Protocol that the load speaks to it.
+    /// Protocol of the load.
     pub protocol: String,
-    /// Whom it trusts there, where the protocol is encrypted.
+    /// Certificates that clients trust, if the protocol is encrypted.
     #[serde(default, skip_serializing_if = "Tls::is_default")]
     pub tls: Tls,
     /// Trials that share a start of the target.
@@ -41,7 +42,7 @@ pub struct Target {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TargetStart {
-    /// Each trial has a start of its own.
+    /// Each trial has a separate start.
     #[default]
     EachTrial,
     /// All trials of a variant and a repeat that differ only in their load share a start.
@@ -54,31 +55,32 @@ impl TargetStart {
     }
 }
 
-/// Where the target comes from.
+/// Origin of the target.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum TargetKind {
     /// A target folder: `use = "vsns"`.
     Folder {
-        /// Its name.
+        /// Name of the folder.
         name: String,
         /// Every declared parameter with its value, as text.
         with: BTreeMap<String, String>,
     },
-    /// Runs already: `url = "…"`.
+    /// A target that already runs: `url = "…"`.
     Running {
-        /// Where; empty where nothing is to be reached: `protocol = "command"` alone.
+        /// URL of the target; empty if there is no URL to reach: `protocol = "command"` alone.
         url: String,
     },
-    /// Started by a command: `start = "…"`, `url = "…"`.
+    /// A target that a command starts: `start = "…"`, `url = "…"`.
     Started {
         /// Shell command; killed with its whole process group at the end.
         command: String,
-        /// Where the load goes.
+        /// URL that the load goes to.
         url: String,
-        /// URL whose GET must answer 2xx before the load starts; without it, `url` must accept a connection.
+        /// URL for which a GET must answer 2xx before the load starts; without it, `url` must
+        /// accept a connection.
         ready: Option<String>,
-        /// Seconds it may take.
+        /// Time limit for becoming ready, seconds.
         within_s: f64,
     },
 }
@@ -116,7 +118,8 @@ section! {
 }
 
 section! {
-    /// Processes of this machine that belong to a target, beside those that are found by its URLs and connections.
+    /// Processes of this machine that belong to a target, in addition to those found by its URLs
+    /// and connections.
     #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
     #[serde(default)]
     pub struct AlsoTarget = ALSO {
@@ -142,7 +145,8 @@ impl AlsoTarget {
 }
 
 impl Target {
-    /// All URLs that the load goes to; none of a target folder, and where programs alone are run.
+    /// Returns all URLs that the load goes to. Empty for a target folder, and if only programs are
+    /// run.
     #[must_use]
     pub fn urls(&self) -> Vec<String> {
         match &self.kind {
@@ -156,7 +160,8 @@ impl Target {
 }
 
 section! {
-    /// Whom a client trusts at the other end of a TLS connection: this machine's roots, if nothing is said.
+    /// Certificates that a client trusts in a TLS connection. By default, the roots of this
+    /// machine.
     #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
     #[serde(default)]
     pub struct Tls = TLS {
@@ -184,7 +189,7 @@ section! {
 }
 
 impl Tls {
-    /// The files that it names, as they are written there.
+    /// Returns the files that the section names, as written there.
     pub fn files(&self) -> impl Iterator<Item = &str> {
         [&self.ca, &self.cert, &self.key].into_iter().filter_map(|file| file.as_deref())
     }
@@ -194,7 +199,7 @@ impl Tls {
     }
 }
 
-/// Reads the section, and finds the protocol for the rest of the trial.
+/// Reads the section. Also finds the protocol for the rest of the trial.
 pub(super) fn read(section: &Section<'_>, context: &mut CheckContext<'_>) -> Option<Target> {
     if !is_one_kind(section, context) {
         return None;
@@ -274,7 +279,7 @@ fn is_proxy(url: &str) -> bool {
     parse_url(url).is_ok() && authority.is_some_and(|authority| !authority.contains(['/', '?', '#', '@']))
 }
 
-/// Whether exactly one of `use`, `url` and `start` + `url` is given, and nothing that belongs to another of them.
+/// Whether exactly one of `use`, `url` and `start` + `url` is given, without keys of the others.
 fn is_one_kind(section: &Section<'_>, context: &mut CheckContext<'_>) -> bool {
     const KINDS: &str =
         "write `use = \"NAME\"` for a target folder, `url = \"http://…\"` for what runs already, or `start` and `url`";
@@ -332,7 +337,8 @@ fn is_one_kind(section: &Section<'_>, context: &mut CheckContext<'_>) -> bool {
     true
 }
 
-/// Whether `protocol` is all that is said, and names one that runs programs of this machine: there is nothing to be reached.
+/// Whether `protocol` is the only key of its kind, and names a protocol that runs programs of this
+/// machine: then there is no URL to reach.
 fn runs_programs(section: &Section<'_>, context: &CheckContext<'_>) -> bool {
     let protocol = context.catalog.protocols.iter().find(|known| Some(known.name) == section.text("protocol"));
     protocol.is_some_and(|protocol| protocol.schemes.is_empty())
@@ -373,19 +379,21 @@ fn folder(name: &str, section: &Section<'_>, context: &mut CheckContext<'_>) -> 
     Some((TargetKind::Folder { name: name.to_owned(), with }, protocol))
 }
 
-/// What is wrong with a parameter that was given without an experiment.
+/// The problem of a parameter that was given without an experiment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BadParameter {
-    /// What is wrong.
+    /// The problem.
     pub what: String,
-    /// What may be given instead.
+    /// A suggestion for a valid parameter.
     pub hint: String,
 }
 
-/// Every parameter of a target with its value: those of `given`, each `name=value`, and the others by their defaults.
+/// Returns every parameter of a target with its value: the values of `given`, each `name=value`,
+/// and the defaults of the others.
 ///
 /// # Errors
-/// The first of `given` that is no parameter of the target, or not a value that it takes.
+/// The first of `given` that is no parameter of the target or has a value that the parameter does
+/// not take.
 pub fn parameters(manifest: &Manifest, given: &[String]) -> Result<BTreeMap<String, String>, BadParameter> {
     let mut with = defaults(manifest);
     for text in given {
@@ -415,7 +423,7 @@ fn defaults(manifest: &Manifest) -> BTreeMap<String, String> {
     manifest.parameters.iter().map(|(name, parameter)| (name.clone(), parameter.default.clone())).collect()
 }
 
-/// The manifest's protocol, with `{parameter}` filled in.
+/// Returns the manifest's protocol, with `{parameter}` filled in.
 fn protocol(
     manifest: &Manifest,
     with: &BTreeMap<String, String>,
@@ -439,9 +447,9 @@ fn is_known(protocol: &str, place: &TextSpan, context: &mut CheckContext<'_>) ->
     false
 }
 
-/// What is wrong with a parameter's value, if anything.
+/// Returns the problem of a parameter's value.
 fn refused(name: &str, parameter: &Parameter, node: &Node, text: &str) -> Option<Problem> {
-    // What comes from the environment is not known yet.
+    // Values from the environment are not known yet.
     if Template::parse(text)
         .is_ok_and(|template| template.all_parts().iter().any(|part| matches!(part, TemplatePart::Env(_))))
     {
@@ -452,7 +460,7 @@ fn refused(name: &str, parameter: &Parameter, node: &Node, text: &str) -> Option
     Some(problem.hint(meant(name, parameter, text)))
 }
 
-/// What may have been meant by a value that the parameter does not take, or what the parameter is.
+/// Returns a hint for a wrong value: the value that may be meant, or the parameter's help.
 fn meant(name: &str, parameter: &Parameter, text: &str) -> String {
     let near = match &parameter.takes {
         Takes::Choice { of } => nearest_name(text, of.iter().map(String::as_str)),
@@ -510,12 +518,12 @@ fn address(section: &Section<'_>, context: &mut CheckContext<'_>) -> Option<(Tar
     Some((kind, protocol))
 }
 
-/// The elements of a list of texts.
+/// Returns the elements of a list of texts.
 fn texts(section: &Section<'_>, key: &str) -> Vec<String> {
     section.get(key).unwrap_or_default()
 }
 
-/// The key that names the target's URLs, and these.
+/// Returns the key that gives the target's URLs, and the URLs.
 fn written_urls(section: &Section<'_>) -> (&'static str, Vec<String>) {
     match section.text("url") {
         Some(url) => ("url", vec![url.to_owned()]),
@@ -523,7 +531,8 @@ fn written_urls(section: &Section<'_>) -> (&'static str, Vec<String>) {
     }
 }
 
-/// The scheme of all URLs: each can be connected to, and none is another's or named twice.
+/// Returns the common scheme of all URLs. Checks that each URL is valid and that none is given
+/// twice.
 fn scheme_of_all(section: &Section<'_>, context: &mut CheckContext<'_>) -> Option<String> {
     let (key, urls) = written_urls(section);
     let elements = match section.node(key).map(|node| &node.value) {
@@ -568,7 +577,7 @@ fn by_scheme(scheme: &str, section: &Section<'_>, context: &mut CheckContext<'_>
     found
 }
 
-/// The scheme of a URL that can be connected to.
+/// Returns the scheme of a URL. Checks that the URL can be connected to.
 pub(crate) fn parse_url(url: &str) -> Result<&str, &'static str> {
     let (scheme, rest) = url.split_once("://").ok_or("there is no `://`")?;
     if scheme.is_empty() || !scheme.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.')) {

@@ -1,5 +1,5 @@
-//! One setting (a variant at a point) into the parts of a trial: what is prepared, the steps of an exercise, its time in the
-//! lab and its seeds. Everything that can be said about a trial by itself is checked on this way.
+//! Trials of a plan. Turns one setting (a variant at a point) into the parts of a trial:
+//! preparation, exercise, times and seeds. All checks that need only one trial are made here.
 
 use std::collections::BTreeMap;
 
@@ -20,39 +20,41 @@ use crate::problem::Problem;
 use crate::section::{Mode, Section, SectionWalk};
 use crate::tree::{TextSpan, TomlTable};
 
-/// One point of the sweep × variant × repeat.
+/// One trial: a point of the sweep × variant × repeat.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Trial {
-    /// `001`, `002`, …; also the name of its folder.
+    /// Number of the trial, `001`, `002`, …; also the name of its folder.
     pub id: String,
     /// Name of the variant, if the experiment has any.
     pub variant: Option<String>,
-    /// Swept path to the value it has here.
+    /// Values of the swept paths in this trial.
     pub point: BTreeMap<String, Json>,
-    /// Place of its variant and point in the order of the file, from 0; they are played in another order.
+    /// Position of the variant and point in the order of the file, from 0. Trials are played in
+    /// another order.
     #[serde(default, skip_serializing_if = "is_first")]
     pub place: usize,
-    /// From 1.
+    /// Number of the repeat, from 1.
     pub repeat: u32,
-    /// All randomness of the trial comes from here.
+    /// Source of all randomness in the trial.
     pub seed: u64,
     /// The system under test.
     pub target: Target,
-    /// Where it runs.
+    /// Hosts on which the trial runs.
     pub lab: Lab,
-    /// What is done before the load, in order.
+    /// Operations before the load, in order.
     pub prepare: Vec<Prepare>,
     /// The load, if any.
     pub load: Option<Load>,
-    /// Who makes the load, if not the conductor's own process.
+    /// Generators of the load, if not the conductor's own process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fleet: Option<Fleet>,
-    /// What is broken, and when.
+    /// Faults, each with its time.
     pub faults: Vec<Fault>,
-    /// In a search: the condition under which the limits have to hold, one of [`Find::surviving`](super::Find::surviving).
+    /// Condition under which the limits of a search must hold, one of
+    /// [`Find::surviving`](super::Find::surviving).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub surviving: Option<String>,
-    /// `[[step]]`: an exercise, beside the load or without one.
+    /// Exercise: `[[step]]`, beside the load or without one.
     pub steps: Vec<Exercise>,
 }
 
@@ -64,7 +66,7 @@ fn is_first(place: &usize) -> bool {
 const READ_BACK_S: f64 = 10.0;
 
 impl Trial {
-    /// What is broken, by the clock or by a step.
+    /// Returns the faults of the clock and of the steps.
     #[must_use]
     pub fn all_faults(&self) -> Vec<Fault> {
         let of_steps = self.steps.iter().flat_map(|step| &step.does);
@@ -90,7 +92,8 @@ impl Trial {
         is_audited(self.load.as_ref(), &self.prepare)
     }
 
-    /// Seconds that reading back audited keys may take: a quarter of the load's time, or 10 s of the lab's if that is more. 0 without any.
+    /// Returns the seconds that reading back audited keys may take: a quarter of the load's time,
+    /// but at least 10 s of the lab's time. 0 without audited keys.
     #[must_use]
     pub fn read_back_s(&self) -> f64 {
         if self.has_audited_keys() {
@@ -106,7 +109,7 @@ fn is_audited(load: Option<&Load>, prepare: &[Prepare]) -> bool {
     of_load.chain(prepare.iter().map(|prepare| &prepare.step)).any(|step| step.audit)
 }
 
-/// A trial without what tells its repeats apart.
+/// A trial without the values that differ between its repeats.
 #[derive(Debug)]
 pub(super) struct TrialTemplate {
     pub target: Target,
@@ -118,7 +121,7 @@ pub(super) struct TrialTemplate {
     pub steps: Vec<Exercise>,
 }
 
-/// Reads a trial. `None` only where there are problems.
+/// Reads a trial. Returns `None` only if there are problems.
 pub(super) fn read(tree: &TomlTable, file: &TextSpan, catalog: &Catalog) -> (Option<TrialTemplate>, Vec<Problem>) {
     let mut context = CheckContext {
         catalog,
@@ -167,7 +170,7 @@ pub(super) fn read(tree: &TomlTable, file: &TextSpan, catalog: &Catalog) -> (Opt
         may_share_start(&root, target, is_audited(load.as_ref(), &prepare), &mut context);
     }
     let mut parts = target.map(|target| TrialTemplate { target, lab, prepare, load, fleet, faults, steps });
-    // Last, because the file's own times are what problems speak of.
+    // This is the last step, because problems refer to the file's own times.
     parts.iter_mut().for_each(dilate);
     (parts, context.problems)
 }
@@ -196,7 +199,7 @@ fn may_share_start(root: &Section<'_>, target: &Target, is_audited: bool, contex
     }
 }
 
-/// Clients of a protocol go to the service of the target.
+/// Checks that the target has a service if clients use a protocol.
 fn needs_service(root: &Section<'_>, kind: Option<&TargetKind>, context: &mut CheckContext<'_>) {
     let Some(TargetKind::Folder { name, .. }) = kind else { return };
     let lacks = context.catalog.targets.get(name).is_some_and(|manifest| manifest.about.service.is_empty());
@@ -213,7 +216,7 @@ fn needs_service(root: &Section<'_>, kind: Option<&TargetKind>, context: &mut Ch
     }
 }
 
-/// Whether the section is there, and is not an empty list.
+/// Whether the section exists and is not an empty list.
 fn has_something(tree: &TomlTable, section: &str) -> bool {
     tree.get(section).is_some_and(|node| node.list().is_none_or(|list| !list.is_empty()))
 }
@@ -235,7 +238,7 @@ fn read_preparation(root: &Section<'_>, context: &mut CheckContext<'_>) -> Vec<P
 /// Divides every duration by the lab's speed and multiplies every rate by it.
 fn dilate(parts: &mut TrialTemplate) {
     let speed = parts.lab.speed;
-    // What is wrong with a speed has been said.
+    // A wrong speed has been reported.
     if speed <= 0.0 || (speed - 1.0).abs() < f64::EPSILON {
         return;
     }
@@ -297,7 +300,8 @@ fn slow_fault(fault: &mut Fault, speed: f64) {
     }
 }
 
-/// The seed of a trial. The point counts by its content, so that a longer sweep leaves the others as they were.
+/// Returns the seed of a trial. It depends on the point's content, so a longer sweep does not
+/// change the other trials.
 pub(crate) fn seed_of_trial(seed: u64, repeat: u32, point: &BTreeMap<String, Json>) -> u64 {
     let mut state = mix(seed, u64::from(repeat));
     for (path, value) in point {
@@ -306,18 +310,20 @@ pub(crate) fn seed_of_trial(seed: u64, repeat: u32, point: &BTreeMap<String, Jso
     state
 }
 
-/// The seed of a fault that was given none.
+/// Returns the seed of a fault without a seed.
 pub(crate) fn seed_of_fault(trial_seed: u64, name: &str) -> u64 {
     mix_text(trial_seed, name)
 }
 
-/// Faults, each with a seed of its own: the trial's, where the file gives none, which stands as 0.
+/// Returns the faults, each with a seed. A fault without a seed (0) gets one that depends on the
+/// trial's seed.
 pub(crate) fn seeded_faults(faults: &[Fault], trial_seed: u64) -> Vec<Fault> {
     let own = |fault: &Fault| if fault.seed == 0 { seed_of_fault(trial_seed, &fault.name) } else { fault.seed };
     faults.iter().map(|fault| Fault { seed: own(fault), ..fault.clone() }).collect()
 }
 
-/// Steps whose actions have seeds. All of a step have the same, so that `one` is the same one in each of them.
+/// Returns the steps with seeded actions. All actions of a step have the same seed, so that `one`
+/// selects the same member in each of them.
 pub(crate) fn seeded_steps(steps: &[Exercise], trial_seed: u64) -> Vec<Exercise> {
     let seeded = |step: &Exercise| {
         let seed = seed_of_fault(trial_seed, &step.name);
@@ -331,7 +337,8 @@ fn mix_text(state: u64, text: &str) -> u64 {
     text.bytes().fold(mix(state, text.len() as u64), |state, byte| mix(state, u64::from(byte)))
 }
 
-/// One step of SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014).
+/// One step of SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators",
+/// 2014).
 fn mix(state: u64, input: u64) -> u64 {
     let mut z = (state ^ input.wrapping_mul(0xff51_afd7_ed55_8ccd)).wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -1,101 +1,114 @@
-//! The posterior of a search: where the edge may be, and how much trials of one value differ.
+//! The posterior of a search: a probability for each place of the edge and for each spread of
+//! trials at one value.
 //!
-//! Answers are sometimes wrong, so this is probabilistic bisection (M. Horstein, "Sequential transmission using noiseless
-//! feedback", IEEE Transactions on Information Theory 9, 1963; R. Waeber, P. I. Frazier, S. G. Henderson, "Bisection search
-//! with noisy responses", SIAM Journal on Control and Optimization 51, 2013): the places of a grid start out equally likely by
-//! the logarithm of their value, and each answer multiplies them by its likelihood. Near the value tried the likelihood is a
-//! logistic curve instead of a step (A. B. Watson, D. G. Pelli, "QUEST: a Bayesian adaptive psychometric method", Perception &
-//! Psychophysics 33, 1983): a load just above the edge holds as often as it breaks. The width of that curve, which is how much
-//! trials of one value differ, is learnt together with the edge (L. L. Kontsevich, C. W. Tyler, "Bayesian adaptive estimation
-//! of psychometric slope and threshold", Vision Research 39, 1999). The value at which any other share of trials holds follows
-//! from both (A. B. Watson, "QUEST+: a general multidimensional Bayesian adaptive psychometric method", Journal of Vision 17,
-//! 2017).
+//! Answers are sometimes wrong, so this is probabilistic bisection (M. Horstein, "Sequential
+//! transmission using noiseless feedback", IEEE Transactions on Information Theory 9, 1963; R.
+//! Waeber, P. I. Frazier, S. G. Henderson, "Bisection search with noisy responses", SIAM Journal on
+//! Control and Optimization 51, 2013). The cells of a grid start with equal probability per
+//! logarithm of the value. Each answer multiplies them by its likelihood. Near the tried value the
+//! likelihood is a logistic curve instead of a step (A. B. Watson, D. G. Pelli, "QUEST: a Bayesian
+//! adaptive psychometric method", Perception & Psychophysics 33, 1983), because a load just above
+//! the edge holds as often as it breaks. The width of that curve is the spread of trials at one
+//! value. It is learnt together with the edge (L. L. Kontsevich, C. W. Tyler, "Bayesian adaptive
+//! estimation of psychometric slope and threshold", Vision Research 39, 1999). Both give the value
+//! at which any other share of trials holds (A. B. Watson, "QUEST+: a general multidimensional
+//! Bayesian adaptive psychometric method", Journal of Vision 17, 2017).
 //!
-//! **Margins**: A trial near the edge says more than on which side it is: its figure divided by its bound, read off the slope of
-//! the figures over the load, says where the edge of that very trial was. Far figures count by their side only, because the
-//! slope holds near the edge alone: a regression that is censored on both sides (J. Tobin, "Estimation of relationships for
-//! limited dependent variables", Econometrica 26, 1958). The slope is the median of those between two trials, weighted by their
-//! distance (L. A. Jaeckel, "Estimating regression coefficients by minimizing the dispersion of the residuals", Annals of
-//! Mathematical Statistics 43, 1972), so that a spoiled trial does not set it. Any trial may be spoiled; its margin is then
-//! anything.
+//! **Margins**: A trial near the edge gives more than its side. The ratio of its metric to the
+//! bound and the slope of the metric over the load give the edge of that trial. Trials with a large
+//! margin count by their side only, because the slope is valid only near the edge: a regression
+//! that is censored on both sides (J. Tobin, "Estimation of relationships for limited dependent
+//! variables", Econometrica 26, 1958). The slope is the median of the slopes between two trials,
+//! weighted by their distance (L. A. Jaeckel, "Estimating regression coefficients by minimizing the
+//! dispersion of the residuals", Annals of Mathematical Statistics 43, 1972), so that a spoiled
+//! trial does not determine it. Any trial may be spoiled; then its margin has no meaning.
 //!
-//! **Long run**: Trials that follow each other may be off together, so the interval of the edge in the long run is wider.
+//! **Long run**: Consecutive trials may share an error, so the interval of the edge in the long run
+//! is wider.
 
 /// Ends of the interval.
 pub(super) const LOW: f64 = 0.025;
 pub(super) const HIGH: f64 = 0.975;
 
-/// Cells for each width that the search is to reach.
+/// Cells per width that the search must reach.
 const CELLS: f64 = 10.0;
 
-/// Probability of an edge below the lowest or above the highest cell before any answer, in octaves: about that of their neighbours.
+/// Prior probability of an edge below the lowest cell or above the highest, in octaves: about that
+/// of the neighbouring cells.
 const BEYOND: f64 = 0.5;
 
-/// Chance that an answer whose figure is far from its bound is wrong: something spoiled the trial, unseen.
+/// Probability that an answer with a large margin is wrong, because a disturbance spoiled the
+/// trial.
 const WRONG_FAR: f64 = 0.03;
-/// Added to it at the bound itself. How trials differ near the bound is in [`SPREADS`], and must not be explained twice.
+/// Additional probability of a wrong answer at the bound itself. [`SPREADS`] already covers how
+/// trials differ near the bound.
 const WRONG_NEAR: f64 = 0.02;
-/// The distance, as a logarithm of a ratio, over which that fades.
+/// Margin, as the logarithm of a ratio, over which that addition decays.
 const FADES: f64 = 0.2;
-/// Chance that an answer without a distance is wrong.
+/// Probability that an answer without a margin is wrong.
 const WRONG: f64 = 0.1;
-/// Standard deviations that the edges of single trials may have, as the logarithm of a ratio.
+/// Possible standard deviations of the edges of single trials, as the logarithm of a ratio.
 pub(super) const SPREADS: [f64; 6] = [0.005, 0.01, 0.02, 0.04, 0.08, 0.16];
-/// Probability of each of them before any answer, as a share of that of the next smaller one.
+/// Prior probability of each spread, as a share of that of the next smaller spread.
 const RARER: f64 = 0.75;
-/// Scale of a logistic curve for its standard deviation.
+/// Scale of a logistic curve with standard deviation 1.
 const LOGISTIC: f64 = 0.551_328_9;
-/// How far all trials of a search may be off together, as a share of how far each is by itself, …
+/// Common error of all trials of a search, as a share of the spread of single trials.
 const DRIFT: f64 = 0.6;
-/// … and as a share of the load, for each trial of the search. How often simulated intervals hold the truth with both is in
-/// docs/find.md.
+/// Common error of all trials of a search, as a share of the load per trial of the search.
+/// docs/find.md shows how often simulated intervals contain the truth with this and [`DRIFT`].
 const TREND: f64 = 0.0007;
-/// The spread is itself known to this share only, which matters the more the rarer a trial is to break.
+/// Relative error of the spread itself. It matters more the more rarely a trial at the wanted value
+/// breaks.
 const SPREAD_ERROR: f64 = 0.4;
-/// Neighbours count as no more alike than this.
+/// Upper limit of [`memory`].
 const MOST_ALIKE: f64 = 4.0;
 
-/// Answers this near the edge, as the logarithm of a ratio, show the slope of the figure over the load …
+/// Distance from the edge, as the logarithm of a ratio, within which answers are used for the
+/// slope.
 const NEAR: f64 = 0.3;
-/// … if there are at least this many, …
+/// Minimum number of such answers.
 const LEAST_NEAR: usize = 12;
-/// … and if slopes with more than this share of the weight are positive.
+/// The slope counts only if its quantile at this share of the weight is positive.
 const FALLING: f64 = 0.2;
-/// A figure is read as a distance up to this margin, a factor of 1.6; beyond it only the side counts.
+/// Largest margin that is used as a distance, a factor of 1.6; beyond it only the side counts.
 const READ: f64 = 0.5;
-/// Probability density of the margin of a spoiled trial: anywhere within a factor of 150 of the bound.
+/// Probability density of the margin of a spoiled trial: uniform within a factor of 150 of the
+/// bound.
 const SPOILED: f64 = 0.1;
 
-/// Distances are not read where the sides of the answers are less likely than this, as a share of what they could be.
+/// Margins are ignored if the edges that they give have a likelihood by side below this share of
+/// the maximum.
 const DISAGREES: f64 = 0.05;
 
-/// Cells are this much wider at a distance of [`NEAR`] from the values at which answers change.
+/// Factor by which cells are wider beyond a distance of [`NEAR`] from the values at which answers
+/// change.
 const COARSE: f64 = 8.0;
 
-/// A trial that says whether the limits hold.
+/// Answer of a trial: whether the limits hold at its value.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct ProbeAnswer {
-    /// The value tried.
+    /// Value that was tried.
     pub value: f64,
     /// Whether the limits held.
     pub held: bool,
-    /// Distance of the figure from its bound, as the logarithm of their ratio, without sign.
+    /// Distance of the metric from its bound, as the absolute logarithm of their ratio.
     pub margin: Option<f64>,
 }
 
 impl ProbeAnswer {
-    /// The margin with its sign: positive if the limit broke.
+    /// Returns the signed margin: positive if the limit broke.
     fn signed(&self) -> Option<f64> {
         self.margin.map(|margin| if self.held { -margin.abs() } else { margin.abs() })
     }
 }
 
-/// The chance that an answer with this distance from its bound is wrong.
+/// Returns the probability that an answer with this margin is wrong.
 pub(super) fn wrong(margin: Option<f64>) -> f64 {
     margin.map_or(WRONG, |margin| WRONG_FAR + WRONG_NEAR * (-margin.abs() / FADES).exp())
 }
 
-/// Values that the search looks at.
+/// Range of values that the search considers.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SearchRange {
     /// Lowest value; an edge below it is one cell.
@@ -104,29 +117,30 @@ pub(super) struct SearchRange {
     pub to: f64,
     /// Whether only whole values count.
     pub whole: bool,
-    /// The width to reach, as a share.
+    /// Width to reach, as a share of the value.
     pub precision: f64,
     /// Values between which answers change.
     pub edge: [f64; 2],
 }
 
-/// The edge is in here: the limits hold at `low`, and no more above `high`.
+/// A cell that may contain the edge: the limits hold at `low`, and break above `high`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Bracket {
-    /// 0 in the first cell.
+    /// Lower end; 0 in the first cell.
     pub low: f64,
-    /// Infinite in the last.
+    /// Upper end; infinite in the last cell.
     pub high: f64,
-    /// Logarithm of the edge's place in it.
+    /// Logarithm of the edge's place in the cell.
     edge_ln: f64,
-    /// Probability before any answer, not balanced: the width as a logarithm.
+    /// Prior probability, not normalised: the width of the cell in octaves.
     octaves: f64,
-    /// Probability with each of the spreads.
+    /// Probability for each spread.
     likely: [f64; SPREADS.len()],
 }
 
 impl Bracket {
-    /// A cell with this probability; the edge of whole numbers is between the last that holds and the first that does not.
+    /// Returns a cell with this probability. For whole numbers, the edge is between the last value
+    /// that holds and the first that breaks.
     fn new(low: f64, high: f64, whole: bool, likely: f64) -> Self {
         let edge = if whole { f64::midpoint(low, high) + 0.5 } else { (low * high).sqrt() };
         let edge_ln = if low <= 0.0 { f64::NEG_INFINITY } else { edge.ln() };
@@ -143,9 +157,9 @@ impl Bracket {
 /// Evidence of an answer about each cell and spread.
 #[derive(Debug, Clone, Copy)]
 enum EdgeEvidence {
-    /// The edge of its trial was above this, or below.
+    /// The edge of the trial was above this value, or below.
     Side { edge_ln: f64, above: bool },
-    /// The edge of its trial was this; margins grow with the load by this slope.
+    /// The edge of the trial was at this value. The slope is that of margins over the load.
     Edge { edge_ln: f64, slope: f64 },
 }
 
@@ -165,11 +179,12 @@ impl EdgeEvidence {
         }
     }
 
-    /// Likelihood of this answer, which is wrong with this chance, if the edge is here and trials differ by this spread.
+    /// Returns the likelihood of this answer for an edge in this cell, this spread, and this
+    /// probability that the answer is wrong.
     fn likelihood(self, cell_ln: f64, spread: f64, wrong: f64) -> f64 {
         let scale = spread * LOGISTIC;
         let (Self::Side { edge_ln, .. } | Self::Edge { edge_ln, .. }) = self;
-        // Beyond 30 it is 0 or 1 to 13 digits.
+        // Beyond 30 the result is 0 or 1 to 13 digits.
         let far = ((edge_ln - cell_ln) / scale).clamp(-30.0, 30.0);
         let below = 1.0 / (1.0 + far.exp());
         match self {
@@ -181,8 +196,9 @@ impl EdgeEvidence {
     }
 }
 
-/// The slope of the figure's logarithm over the load's, if enough answers near this value show that it rises: the median of the
-/// slopes between one that held and one that broke, weighted by their distance.
+/// Returns the slope of the metric's logarithm over the load's logarithm, or `None` if too few
+/// answers near this value show that it rises. The slope is the median of the slopes between a
+/// trial that held and a trial that broke, weighted by their distance.
 fn slope(answers: &[ProbeAnswer], near: f64) -> Option<f64> {
     let close = answers.iter().filter(|answer| (answer.value / near).ln().abs() <= NEAR);
     let points: Vec<(f64, f64)> = close.filter_map(|answer| Some((answer.value.ln(), answer.signed()?))).collect();
@@ -204,8 +220,9 @@ fn slope(answers: &[ProbeAnswer], near: f64) -> Option<f64> {
     quantile(0.5).filter(|_| rises)
 }
 
-/// Factor by which neighbours are more alike than trials further apart; 1 if they are not. J. von Neumann's ratio ("Distribution of
-/// the ratio of the mean square successive difference to the variance", Annals of Mathematical Statistics 12, 1941) is 2 of
+/// Returns the factor by which consecutive trials are more alike than other trials; 1 if they are
+/// not. It uses J. von Neumann's ratio ("Distribution of the ratio of the mean square successive
+/// difference to the variance", Annals of Mathematical Statistics 12, 1941), which is 2 for
 /// independent trials.
 fn memory(answers: &[ProbeAnswer], slope: f64) -> f64 {
     let read = answers.iter().filter_map(|answer| match EdgeEvidence::of(answer, Some(slope)) {
@@ -219,18 +236,18 @@ fn memory(answers: &[ProbeAnswer], slope: f64) -> f64 {
     if steps > 0.0 { (2.0 * squares / steps).clamp(1.0, MOST_ALIKE) } else { 1.0 }
 }
 
-/// How likely the edge is where, and how much trials differ; the shares add up to 1.
+/// Joint distribution of the edge and the spread of trials; the probabilities add up to 1.
 #[derive(Debug, Clone)]
 pub(super) struct Posterior {
     pub cells: Vec<Bracket>,
-    /// Answers taken in.
+    /// Number of answers learnt.
     answers: u32,
-    /// Factor by which trials that follow each other are more alike than others.
+    /// Factor by which consecutive trials are more alike than others.
     pub memory: f64,
 }
 
 impl Posterior {
-    /// Before any answer.
+    /// Returns the distribution before any answer.
     pub fn new(span: SearchRange) -> Self {
         let fine = span.precision / CELLS;
         let [from, to] = [span.edge[0] * (-NEAR).exp(), span.edge[1] * NEAR.exp()];
@@ -252,7 +269,7 @@ impl Posterior {
         posterior
     }
 
-    /// After these answers.
+    /// Returns the distribution after these answers.
     pub fn of(span: SearchRange, answers: &[ProbeAnswer]) -> Self {
         let learnt = |slope: Option<f64>| {
             let mut posterior = Self::new(span);
@@ -261,15 +278,15 @@ impl Posterior {
         };
         let by_side = learnt(None);
         let near = by_side.median();
-        // Where a cell is one agent wide, a figure would be read more finely than the edge can be.
+        // With a cell of one agent, the margin would be read more finely than the edge can be.
         let is_coarse = span.whole && near * span.precision < CELLS;
         let Some(slope) = slope(answers, near).filter(|_| !is_coarse) else { return by_side };
         let by_margin = Self { memory: memory(answers, slope), ..learnt(Some(slope)) };
         if by_margin.agrees_with(&by_side) { by_margin } else { by_side }
     }
 
-    /// Whether this is where the sides of the answers are likely, too. If figures jump at the edge instead of rising, their distances
-    /// say that trials differ by more than their sides do.
+    /// Whether the sides of the answers are also likely at these edges. If a metric jumps at the
+    /// edge instead of rising, the margins suggest a larger spread than the sides do.
     fn agrees_with(&self, by_side: &Self) -> bool {
         let likelihood = |cell: &Bracket| -> [f64; SPREADS.len()] {
             std::array::from_fn(|index| cell.likely[index] / RARER.powi(index as i32) / cell.octaves)
@@ -282,7 +299,7 @@ impl Posterior {
         mean >= DISAGREES * most
     }
 
-    /// Takes in an answer, with its margin if the slope is known.
+    /// Learns an answer, with its margin if the slope is known.
     pub fn learn(&mut self, answer: &ProbeAnswer, slope: Option<f64>) {
         let (evidence, wrong) = (EdgeEvidence::of(answer, slope), wrong(answer.margin));
         for cell in &mut self.cells {
@@ -294,19 +311,21 @@ impl Posterior {
         self.balance();
     }
 
-    /// The value at which trials of this search hold with these odds, given as a logarithm.
+    /// Returns the distribution of the value at which trials of this search hold with these odds,
+    /// given as a logarithm.
     pub fn these_trials(&self, log_odds: f64) -> Self {
         if log_odds == 0.0 { self.clone() } else { self.moved(log_odds, |_| 0.0) }
     }
 
-    /// The value at which trials of other searches hold with these odds, too: those here may all be off by the same.
+    /// Returns the distribution of the value at which trials of other searches also hold with these
+    /// odds. It allows for an error that all trials of this search share.
     pub fn long_run(&self, log_odds: f64) -> Self {
         let together = (self.memory * DRIFT).hypot(SPREAD_ERROR * LOGISTIC * log_odds);
         self.moved(log_odds, |spread| (together * spread).hypot(TREND * f64::from(self.answers)))
     }
 
-    /// Moves the cells, for each spread, down to the value at which a trial holds with these odds, and smears them by this standard
-    /// deviation.
+    /// Moves the cells, for each spread, down to the value at which a trial holds with these odds,
+    /// and widens them by this standard deviation.
     fn moved(&self, log_odds: f64, smear: impl Fn(f64) -> f64) -> Self {
         let mut moved = self.clone();
         moved.cells.iter_mut().for_each(|cell| cell.likely = [0.0; SPREADS.len()]);
@@ -337,7 +356,7 @@ impl Posterior {
         moved
     }
 
-    /// The cell whose edge is nearest; the first, if all are above.
+    /// Returns the index of the cell with the nearest edge; the first cell if all edges are above.
     fn nearest(&self, edge_ln: f64) -> usize {
         let next = self.cells.partition_point(|cell| cell.edge_ln < edge_ln).min(self.cells.len() - 1);
         let off = |index: usize| (self.cells[index].edge_ln - edge_ln).abs();
@@ -349,18 +368,18 @@ impl Posterior {
         self.cells.iter_mut().flat_map(|cell| &mut cell.likely).for_each(|likely| *likely /= sum);
     }
 
-    /// The cell below whose upper end the edge is with this probability.
+    /// Returns the cell at this quantile of the edge.
     pub fn quantile(&self, q: f64) -> Bracket {
         let mut sum = 0.0;
         let found = self.cells.iter().find(|cell| {
             sum += cell.likely();
             sum >= q
         });
-        // The shares may add up to a hair less than 1.
+        // The probabilities may add up to slightly less than 1.
         found.or(self.cells.last()).copied().unwrap_or(Bracket::new(0.0, f64::INFINITY, false, 1.0))
     }
 
-    /// The value that is as likely to hold as to break.
+    /// Returns the value that is as likely to hold as to break.
     pub fn median(&self) -> f64 {
         let mut below = 0.0;
         let mut best = (f64::INFINITY, 0.0);
@@ -398,7 +417,8 @@ mod tests {
             posterior.cells.iter().filter(|cell| cell.low >= from).map(|cell| cell.likely()).sum()
         };
         let (above, below) = (share(&before, 2.0) * 0.9, (1.0 - share(&before, 2.0)) * 0.1);
-        // But for what trials of one value differ by, which hardly reaches from one agent to the next.
+        // The difference is the spread of trials at one value, which hardly reaches from one agent
+        // to the next.
         assert!((share(&after, 2.0) - above / (above + below)).abs() < 0.005);
         assert!((after.cells.iter().map(Bracket::likely).sum::<f64>() - 1.0).abs() < 1e-12);
     }
@@ -424,7 +444,8 @@ mod tests {
         assert!(wrong(Some(-2.0)) < 0.031 && wrong(Some(0.0)) <= 0.1001 && (wrong(None) - 0.1).abs() < 1e-12);
     }
 
-    /// Answers around an edge at 1,000, of trials whose margins are this many times the logarithm of the load.
+    /// Returns answers around an edge at 1,000, from trials whose margins are this multiple of the
+    /// logarithm of the load.
     fn sloped(slope: f64) -> Vec<ProbeAnswer> {
         (0..12)
             .map(|index| 0.04 * f64::from(index) - 0.22)

@@ -1,5 +1,5 @@
-//! Searches on simulated targets. How often their intervals hold the truth over many more of them is in
-//! docs/find.md: here are enough to see a search that has gone wrong.
+//! Tests of searches on simulated targets. docs/find.md counts over many more searches how often
+//! their intervals contain the truth; these are just enough to detect a broken search.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use fastrand::Rng;
@@ -69,7 +69,7 @@ fn finished(trial: &Trial, said: ProbeResult) -> Finished {
     Finished { variant, surviving, value: value(trial), said, service_us: None, waited: false }
 }
 
-/// Plays a plan to its end against what `says` answers to a value.
+/// Plays a plan to its end; `says` gives the verdict for each value.
 fn played(plan: &Plan, mut says: impl FnMut(f64) -> ProbeResult) -> (Vec<Finished>, SearchSummary) {
     let mut done = Vec::new();
     while let Some(trial) = plan.next(&done) {
@@ -96,7 +96,7 @@ fn holds_the_truth(line: &SearchSummary, edge: f64) -> bool {
     line.ci95[0].is_none_or(|low| low <= edge) && line.ci95[1].is_none_or(|high| edge <= high)
 }
 
-/// The edge of each of so many searches, which is at one load in these octaves around 1,000/s.
+/// Returns this number of seeds, each with a random edge within these octaves around 1,000/s.
 fn edges(count: u64, octaves: f64) -> impl Iterator<Item = (u64, f64)> {
     let mut random = Rng::with_seed(7);
     (0..count).map(move |seed| (seed, 1000.0 * 2_f64.powf(octaves * (random.f64() - 0.5))))
@@ -115,8 +115,8 @@ fn intervals_hold_the_truth_although_answers_are_wrong() {
     assert!(complete >= 6, "{complete} of 20 are complete");
 }
 
-/// Trials whose figure rises with the load, of which each is off by this share; each is off by `memory` of the one before, and by
-/// `trend` more than it.
+/// Returns trials whose metric rises with the load. `noise` is the relative error of each trial,
+/// `memory` its correlation with the error of the trial before, and `trend` the drift per trial.
 fn uneven(edge: f64, noise: f64, memory: f64, trend: f64, seed: u64) -> impl FnMut(f64) -> ProbeResult {
     let mut random = Rng::with_seed(seed);
     let mut normal = move || (0..12).map(|_| random.f64()).sum::<f64>() - 6.0;
@@ -129,7 +129,7 @@ fn uneven(edge: f64, noise: f64, memory: f64, trend: f64, seed: u64) -> impl FnM
     }
 }
 
-/// How many of 12 intervals hold the truth, and the median of their widths, as a share.
+/// Returns how many of 12 intervals contain the truth, and the median of their relative widths.
 fn held_of_12(noise: f64, memory: f64, trend: f64) -> (usize, f64) {
     let mut held = 0;
     let mut widths = Vec::new();
@@ -142,7 +142,7 @@ fn held_of_12(noise: f64, memory: f64, trend: f64) -> (usize, f64) {
     (held, widths[6])
 }
 
-/// The interval was a tenth wide, and rested on sides alone.
+/// Steady trials give a narrow interval. With the sides of answers alone it was 10 % wide.
 #[test]
 fn margins_make_the_interval_of_steady_trials_narrow() {
     let (held, width) = held_of_12(0.01, 0.0, 0.0);
@@ -167,7 +167,8 @@ fn a_machine_that_drifts_is_allowed_for() {
     assert!(held >= 10, "{held} of 12");
 }
 
-/// The load at which 95 of 100 trials hold is 1.6 standard deviations below the edge, at which every other one breaks.
+/// The load at which 95 of 100 trials hold is 1.6 standard deviations below the edge, at which
+/// every second trial breaks.
 #[test]
 fn a_load_that_95_of_100_trials_hold_at_is_below_the_edge() {
     let mut plan = rates(1000.0);
@@ -203,7 +204,7 @@ fn without_errors_the_bracket_only_narrows() {
             if !doubled {
                 let low = seen.iter().copied().filter(|value| *value <= edge).fold(0.0, f64::max);
                 let high = seen.iter().copied().filter(|value| *value > edge).fold(f64::INFINITY, f64::min);
-                // Confirmations may go a little beyond the nearest answers, never far.
+                // Confirmations may go slightly beyond the nearest answers, never far.
                 assert!(one.value > low / 1.5 && one.value < high * 1.5, "{edge}: {low} {high} {}", one.value);
             }
             seen.push(one.value);
@@ -237,7 +238,8 @@ fn limits_that_never_hold_have_no_value() {
     assert_eq!((line.value, line.end), (None, Some(End::Nowhere)));
 }
 
-/// Found where one member of one was down: 7 agents had broken every limit, and the answer was "3 agents".
+/// Found in a run in which the only member was down: 7 agents had broken every limit, and the
+/// result was "3 agents".
 #[test]
 fn where_nothing_held_no_value_is_guessed() {
     let mut short = agents(1600);
@@ -275,7 +277,7 @@ fn the_generators_limit_is_never_taken_for_the_targets() {
     let (_, line) = played(&rates(1000.0), |_| ProbeResult::Nothing(Inconclusive::Generator("busy".into())));
     assert_eq!((line.value, line.ci95), (None, [None, None]));
     assert!(matches!(line.end, Some(End::Generator(_) | End::Trials)));
-    // Where the limits break before it, it does not matter.
+    // If the limits break before the generator's limit, that limit does not matter.
     let (_, line) = played(&rates(1000.0), |value| match value {
         _ if value > 6000.0 => ProbeResult::Nothing(Inconclusive::Generator("busy".into())),
         _ if value > 3000.0 => ProbeResult::Broke(Some(1.0)),

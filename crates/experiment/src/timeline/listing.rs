@@ -1,5 +1,5 @@
-//! The list of trials: their number, their order, and what tells them apart. Of several trials, what they share is said once,
-//! and of what differs the values.
+//! List of trials: number, order and differences. Values that several trials share are listed once;
+//! values that differ are listed together.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -16,11 +16,11 @@ use crate::plan::{percentile, samples_for};
 use crate::quantity::show_bits_per_s;
 use crate::tier::{Tier, only_storage};
 
-/// As many trials as are listed one by one.
+/// Maximum number of trials that are listed one by one.
 const LISTED: usize = 12;
-/// Characters of a line.
+/// Width of a line, in characters.
 const WIDTH: usize = 110;
-/// Characters before the words of a line.
+/// Width of a line's head, in characters.
 const INDENT: usize = 11;
 
 pub(super) fn trials(plan: &Plan) -> String {
@@ -55,7 +55,7 @@ pub(super) fn trials(plan: &Plan) -> String {
     text
 }
 
-/// What is raised, from where, how far, while what holds, and under which conditions.
+/// Describes a search: the raised path, its range, its limits and its conditions.
 fn searched(find: &Find) -> String {
     let limits: Vec<String> = find.limits.iter().map(limit).collect();
     let mut text = wrapped("find", &format!("highest {} while {}", find.highest, limits.join(", ")));
@@ -87,7 +87,8 @@ fn searched(find: &Find) -> String {
     text
 }
 
-/// Quantiles that trials of the first rate are too short for. How many operations agents make is not known before.
+/// Returns the quantiles for which trials at the first rate are too short. The number of operations
+/// of a closed loop is not known beforehand.
 fn too_short(find: &Find) -> Vec<String> {
     let Some((template, load)) = find.templates.first().and_then(|first| Some((first, first.load.as_ref()?))) else {
         return Vec::new();
@@ -112,7 +113,7 @@ fn too_short(find: &Find) -> Vec<String> {
     find.limits.iter().filter_map(needed).collect()
 }
 
-/// `12,300`, `0.5`
+/// Formats a number: `12,300`, `0.5`.
 fn figure(value: f64) -> String {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "whole and positive")]
     if value.fract() == 0.0 { thousands(value as u64) } else { value.to_string() }
@@ -168,7 +169,7 @@ fn values(plan: &Plan, path: &str) -> Vec<String> {
     values
 }
 
-/// The target of all trials, or that it depends on the variant.
+/// Returns the name of the common target, or a text saying that it depends on the variant.
 fn target_name<'a>(first: &'a Trial, plan: &Plan) -> &'a str {
     let same = plan.possible().iter().all(|trial| name(trial) == name(first));
     if same { name(first) } else { "by variant" }
@@ -182,7 +183,7 @@ fn name(trial: &Trial) -> &str {
     }
 }
 
-/// The target's parameters, `name = value`.
+/// Returns the target's parameters, as `name = value`.
 fn parameters(trial: &Trial) -> Vec<String> {
     let pair = |(name, value): (&String, &String)| {
         if value.is_empty() { format!("{name} = \"\"") } else { format!("{name} = {value}") }
@@ -196,18 +197,18 @@ fn parameters(trial: &Trial) -> Vec<String> {
     }
 }
 
-/// ` and http://…`: the URLs after the first.
+/// Returns the URLs after the first: `and http://…`.
 fn other_urls(trial: &Trial) -> Option<String> {
     let others = trial.target.urls.get(1..).filter(|others| !others.is_empty())?;
     Some(format!("and {}", others.join(", ")))
 }
 
-/// Parameters that are the same in all of these trials.
+/// Returns the parameters that are the same in all of these trials.
 fn shared(trials: &[&Trial]) -> Vec<String> {
     common(trials.iter().map(|trial| parameters(trial)))
 }
 
-/// What every one of the lists contains.
+/// Returns the items that all of the lists contain.
 fn common(mut lists: impl Iterator<Item = Vec<String>>) -> Vec<String> {
     let mut common = lists.next().unwrap_or_default();
     for other in lists {
@@ -216,7 +217,8 @@ fn common(mut lists: impl Iterator<Item = Vec<String>>) -> Vec<String> {
     common
 }
 
-/// What a variant's trials have in common, and not with all the others: target, parameters, lab, clients.
+/// Returns the facts that a variant's trials share, without those that all trials share: target,
+/// parameters, lab, clients.
 fn own(plan: &Plan, variant: &str) -> String {
     let facts = |trial: &Trial| {
         let mut facts = vec![name(trial).to_owned()];
@@ -235,7 +237,7 @@ fn brackets(words: &[String]) -> String {
     if words.is_empty() { String::new() } else { format!(" ({})", words.join(", ")) }
 }
 
-/// How many gates and claims the results are held against.
+/// Describes the requirements, and gives the number of claims.
 fn asked(plan: &Plan) -> String {
     let counted = |count: usize, one: &str| match count {
         0 => None,
@@ -262,7 +264,7 @@ fn bounds(metric: &str, range: &MetricRange) -> String {
     bounds.collect::<Vec<_>>().join(" and ")
 }
 
-/// The order in which trials run: all of a few, the beginning of many.
+/// Lists the order in which trials run: all of a few, the beginning of many.
 fn order(plan: &Plan) -> String {
     let mut text = String::new();
     let shown = if plan.trials.len() > LISTED { LISTED - 3 } else { plan.trials.len() };
@@ -286,7 +288,7 @@ fn row(plan: &Plan, trial: &Trial, repeats: bool) -> Vec<String> {
     row
 }
 
-/// A line under a head, broken at commas where it grows too long.
+/// Formats a line with a head, broken at commas if it is too long.
 fn wrapped(head: &str, words: &str) -> String {
     let mut lines = vec![format!("  {head:<8} ")];
     for (index, word) in words.split(", ").enumerate() {
@@ -306,7 +308,7 @@ fn wrapped(head: &str, words: &str) -> String {
     lines.iter().map(|line| format!("{}\n", line.trim_end())).collect()
 }
 
-/// `001–004, 007`
+/// Joins consecutive ids: `001–004, 007`.
 pub(super) fn runs(ids: &[&str]) -> String {
     let numbers: Vec<usize> = ids.iter().filter_map(|id| id.parse().ok()).collect();
     let mut runs: Vec<String> = Vec::new();
@@ -322,10 +324,10 @@ pub(super) fn runs(ids: &[&str]) -> String {
     crate::problem::join_words(&runs, "and")
 }
 
-/// A line: its head, and the parts that may differ between trials.
+/// A line: its head, and parts that may differ between trials.
 type ListingLine = (&'static str, Vec<String>);
 
-/// The traits of several trials, merged.
+/// Returns the traits of several trials, merged.
 pub(super) fn trait_lines(trials: &[&Trial]) -> Vec<String> {
     let all: Vec<Vec<ListingLine>> = trials.iter().map(|trial| traits_of(trial)).collect();
     let Some(first) = all.first() else { return Vec::new() };
@@ -342,12 +344,12 @@ pub(super) fn trait_lines(trials: &[&Trial]) -> Vec<String> {
     lines
 }
 
-/// Every part of a trial's traits; the same number for every trial.
+/// Returns every part of a trial's traits. Their number is the same for every trial.
 fn trait_parts(trial: &Trial) -> Vec<String> {
     traits_of(trial).into_iter().flat_map(|(_, parts)| parts).collect()
 }
 
-/// Different values: all of a few, else the first and the last.
+/// Joins distinct values: all of a few, else the first and the last.
 fn merge<'a>(values: impl Iterator<Item = &'a str>) -> String {
     let mut distinct: Vec<&str> = Vec::new();
     for value in values {
@@ -355,7 +357,7 @@ fn merge<'a>(values: impl Iterator<Item = &'a str>) -> String {
             distinct.push(value);
         }
     }
-    // What only some of them have.
+    // Only some of the trials have a value here.
     if let Some(place) = distinct.iter().position(|value| value.is_empty()).filter(|_| distinct.len() > 1) {
         distinct.remove(place);
         distinct.push("not");
@@ -393,7 +395,7 @@ fn traits_of(trial: &Trial) -> Vec<ListingLine> {
     traits
 }
 
-/// Who makes the load, and where.
+/// Describes the generators and their place.
 fn generators(fleet: &Fleet) -> String {
     let count = match fleet.generators {
         1 => "by 1 generator".to_owned(),
@@ -435,7 +437,7 @@ fn lab(lab: &Lab) -> String {
     }
 }
 
-/// What of the target is on which tier of storage.
+/// Describes the tiers of storage of the target's folders.
 fn trial_tiers(trial: &Trial) -> Vec<String> {
     let limit =
         |name: &str, figure: Option<f64>| figure.map(|figure| format!("{} {name}/s", thousands(figure.round() as u64)));
@@ -450,7 +452,7 @@ fn trial_tiers(trial: &Trial) -> Vec<String> {
     vec![trial.lab.tiers.iter().map(tier).collect::<Vec<_>>().join(", ")]
 }
 
-/// What a port has of the links, at the lab's own speed.
+/// Describes the limits of a port, at the lab's speed.
 fn port(port: &Port) -> String {
     let rate = port.link.rate_bits_per_s.map(show_bits_per_s);
     let delay = port.link.delay_s.map(|delay_s| format!("{} late", show(delay_s)));
@@ -458,7 +460,7 @@ fn port(port: &Port) -> String {
     format!("port {} at {}", port.name, limits.join(" and "))
 }
 
-/// Who runs what, where hosts are not all alike: `: proxy, 3 × member`.
+/// Lists the roles of hosts, if the hosts differ: `: proxy, 3 × member`.
 fn roles(lab: &Lab) -> String {
     let mut counted: Vec<(String, usize)> = Vec::new();
     let role = |host: &Host| if host.roles.is_empty() { "with all roles".to_owned() } else { host.roles.join(" + ") };
@@ -477,7 +479,7 @@ fn roles(lab: &Lab) -> String {
     format!(": {}", counted.join(", "))
 }
 
-/// What `lab.speed` has done to the times below.
+/// Describes how `lab.speed` changes the times below.
 fn dilation(lab: &Lab) -> String {
     if lab.hosts.is_empty() || (lab.speed - 1.0).abs() < f64::EPSILON {
         return String::new();
@@ -510,7 +512,7 @@ fn agents(load: &Load) -> String {
     if load.agents == 1 { "1 agent".to_owned() } else { format!("{} agents", thousands(load.agents.into())) }
 }
 
-/// Who they are, and when their operations start.
+/// Describes the agents, and when their operations start.
 fn pace(load: &Load) -> Vec<String> {
     let pace = match &load.rate {
         Some(rate) => open_loop(rate),
@@ -545,7 +547,7 @@ fn open_loop(rate: &Rate) -> String {
     }
 }
 
-/// More stages than that fill more than a line.
+/// Maximum number of stages that fit into a line.
 const STAGES_SHOWN: usize = 5;
 
 fn stage(stage: &RateStage) -> String {

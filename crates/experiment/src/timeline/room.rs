@@ -1,17 +1,18 @@
-//! Whether there is room to measure what clients feel of a fault: for a baseline before it, and for recovery after it.
+//! Notes on faults whose effect on clients cannot be measured, because the time before for a
+//! baseline or the time after for recovery is too short.
 
 use crate::duration::show;
 use crate::plan::{Trial, Warmup};
 
 use super::moments;
 
-/// Less than this is no baseline, as the analysis has it (`analysis::stats::outage`).
+/// Shortest baseline, as in the analysis (`analysis::stats::outage`).
 const SHORTEST_BASELINE_S: f64 = 0.5;
 
-/// Service must hold for so long to count as recovered, likewise.
+/// Time for which service must hold to count as recovered, as in the analysis.
 const HOLD_S: f64 = 1.0;
 
-/// What of the faults of a trial cannot be measured.
+/// Returns notes on the faults of a trial that cannot be measured.
 pub(super) fn notes(trial: &Trial) -> Vec<String> {
     let Some(load) = &trial.load else { return Vec::new() };
     let mut begun: Vec<(f64, &str, f64)> = Vec::new();

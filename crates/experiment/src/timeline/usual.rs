@@ -7,12 +7,12 @@ use super::{AROUND_S, RESET_S, load_s, paused_s, steps_s};
 use crate::plan::{Plan, TargetKind, Trial};
 use crate::search;
 
-/// Durations of trials that are known beforehand.
+/// Known durations of trials.
 #[derive(Debug, Clone, Default)]
 pub struct UsualTimes {
     /// Trials of an earlier run, each with the seconds from its start to the start of the next one.
     pub played: Vec<(Trial, f64)>,
-    /// Seconds that starting and stopping each target takes at full speed.
+    /// Seconds for starting and stopping each target, at full speed.
     pub around_s: BTreeMap<String, f64>,
 }
 

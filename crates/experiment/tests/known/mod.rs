@@ -1,5 +1,5 @@
-//! A catalog to test with: the protocols, faults and metrics that golden files speak of, and the golden manifests. It is
-//! frozen here on purpose: golden files have to be accepted for ever.
+//! A catalog for tests: protocols, faults and metrics that golden files refer to, and the golden
+//! manifests. It is frozen on purpose: golden files must be accepted for ever.
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::path::{Path, PathBuf};
@@ -93,7 +93,7 @@ static COMMAND: Protocol = Protocol {
     }],
 };
 
-/// A protocol that came after the golden files; of the real one what the pages speak of.
+/// A protocol newer than the golden files, reduced to the parts that the documentation mentions.
 pub static LINES: Protocol = Protocol {
     name: "lines",
     schemes: &["tcp"],
@@ -112,7 +112,7 @@ pub static LINES: Protocol = Protocol {
     }],
 };
 
-/// Likewise.
+/// Another such protocol.
 pub static REDIS: Protocol = Protocol {
     name: "redis",
     schemes: &["redis"],
@@ -323,7 +323,7 @@ pub fn catalog() -> Catalog {
             manifest::parse(name, &source).unwrap_or_else(|problems| panic!("{name}: {}", problems.render(false)));
         catalog.targets.insert(name.to_owned(), manifest);
     }
-    // These came after the golden files.
+    // These are newer than the golden files.
     let crew = source(&here().join("tests/known/targets/crew/target.toml"));
     let crew = manifest::parse("crew", &crew).unwrap_or_else(|problems| panic!("{}", problems.render(false)));
     catalog.targets.insert(crew.name.clone(), crew);
@@ -339,7 +339,7 @@ pub fn catalog() -> Catalog {
     catalog
 }
 
-/// The same with the targets and profiles as they are today.
+/// Returns the catalog with the current targets and profiles.
 pub fn catalog_of_today() -> Catalog {
     let (mut catalog, root) = (catalog(), here().join("../.."));
     catalog.metrics.push("emulated.latency_us.p99".to_owned());
@@ -365,7 +365,7 @@ pub fn catalog_of_today() -> Catalog {
     catalog
 }
 
-/// Reads an experiment; problems as they are shown.
+/// Reads an experiment; problems are rendered as text.
 pub fn read(text: &str, sets: &[&str]) -> Result<Plan, String> {
     let source = Source { name: "experiment.toml".to_owned(), text: text.to_owned() };
     let sets: Vec<String> = sets.iter().map(|set| (*set).to_owned()).collect();
